@@ -1,0 +1,36 @@
+# One place for the language level, warnings, determinism flags, sanitizers and the compiler cache.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+
+find_program(ROUTESIM_CCACHE ccache)
+if(ROUTESIM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Precompiled headers need the two sloppiness settings to be cacheable at all.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${ROUTESIM_CCACHE})
+endif()
+
+add_library(routesim_options INTERFACE)
+target_compile_options(routesim_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  # Law 7: the same bytes from gcc and clang, so no fused multiply-add behind our back.
+  -ffp-contract=off)
+target_include_directories(routesim_options INTERFACE
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+
+if(ROUTESIM_SANITIZE)
+  string(REPLACE "," "," _sanitize "${ROUTESIM_SANITIZE}")
+  add_compile_options(-fsanitize=${_sanitize} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${_sanitize})
+endif()
+
+# The standard headers nearly every file uses, compiled once per target.
+function(routesim_precompile target)
+  target_precompile_headers(${target} PRIVATE
+    <algorithm> <array> <cstdint> <functional> <map> <memory> <optional> <span> <string>
+    <string_view> <unordered_map> <utility> <variant> <vector>)
+endfunction()

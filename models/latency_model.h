@@ -1,0 +1,66 @@
+// How long one engine step takes. The only question the engine asks of models/.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace routesim::models {
+
+/// Step times are integers in ticks of 2^-10 ns, so that k steps summed at once and one by one are
+/// the same number. int64 ticks hold 104 days.
+inline constexpr std::int64_t kTicksPerNanosecond = 1024;
+inline constexpr std::int64_t kTicksPerMillisecond = kTicksPerNanosecond * 1'000'000;
+
+/// What one forward pass of one engine core (one DP rank) has to do. Token counts.
+struct BatchShape {
+  std::int64_t decode_requests = 0;  ///< B: sequences that decode one token.
+  std::int64_t decode_context = 0;   ///< T: sum of their contexts, shared blocks counted every time.
+  std::int64_t shared_context = 0;   ///< T - U: the part of T that stands in blocks another running
+                                     ///< sequence also holds (all but one holder of each block).
+  std::int64_t prefill_requests = 0;  ///< Prompt chunks in the step.
+  std::int64_t prefill_tokens = 0;    ///< P: new prompt tokens computed.
+  std::int64_t prefill_context = 0;   ///< K_p: sum over chunks of (computed + new) tokens read.
+  std::int64_t prefill_pairs = 0;     ///< S: sum over chunks of (computed + new)^2 - computed^2.
+  std::int64_t group_tokens = 0;      ///< Lock-step DP: the largest token count of any rank (padding
+                                      ///< target); 0 when the rank stands alone.
+  std::int64_t group_total_tokens = 0;  ///< Lock-step DP: tokens of all ranks (all-to-all volume).
+
+  std::int64_t tokens() const { return decode_requests + prefill_tokens; }
+};
+
+/// A run of pure-decode steps in which each of the B sequences grows by one token per step and
+/// nothing else changes: step i (from 0) takes `first + i * increment` ticks while i < steps.
+struct DecodeRun {
+  std::int64_t first = 0;
+  std::int64_t increment = 0;
+  std::int64_t steps = 1;
+};
+
+/// Where a number comes from and whether it can be trusted there.
+enum class Trust { kFitted, kExtrapolated, kRoofline };
+
+/// A deterministic step-time model. Implementations are immutable and shared between replicas.
+class LatencyModel {
+ public:
+  virtual ~LatencyModel() = default;
+
+  /// Ticks one step with this batch takes; at least 1 for a non-empty batch. `shape` may be the
+  /// dummy batch of an idle lock-step rank (decode_requests 0, prefill_tokens 0, group_tokens > 0).
+  virtual std::int64_t step_ticks(const BatchShape& shape) const = 0;
+
+  /// The longest run from `shape` (prefill fields 0, decode_requests >= 1) that is affine in the
+  /// step index. Law, tested: for all i < run.steps, with decode_context advanced by
+  /// i * decode_requests, step_ticks == first + i * increment. The default is one step.
+  virtual DecodeRun decode_run(const BatchShape& shape) const {
+    return {step_ticks(shape), 0, 1};
+  }
+
+  /// Whether `shape` lies inside the range the model was fitted on.
+  virtual Trust trust(const BatchShape& shape) const = 0;
+
+  /// One line: which model, from what data.
+  virtual std::string provenance() const = 0;
+};
+
+}  // namespace routesim::models

@@ -1,0 +1,49 @@
+// The load tool as the simulation sees it: something that sends requests when its own rules (due
+// times, permits, turns, stage ends) allow, and is told when they complete.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "workloads/request.h"
+
+namespace routesim::workloads {
+
+/// What a report needs to know about a stage.
+struct StageInfo {
+  std::string name;              ///< "0", "1", … or the tool's own word.
+  double requested_rate = 0;     ///< Requests/s; 0 for closed loops, infinity for "all at once".
+  double duration_s = 0;         ///< Requested length; 0 when the tool has none.
+  std::int64_t requests = 0;     ///< Requests the stage will send; -1 when only the end tells.
+  std::int64_t concurrency = 0;  ///< Closed-loop level; 0 for open loops.
+  bool reported = true;          ///< False for warm-up stages the published tables leave out.
+};
+
+/// How a request ended, as the client saw it.
+enum class Outcome { kSuccess, kTimeout, kError };
+
+/// A deterministic load tool. The simulation calls `advance(now)` at `next_action()` and after
+/// completions, and `on_completed` once per request it was given, in time order.
+class LoadGenerator {
+ public:
+  virtual ~LoadGenerator() = default;
+
+  /// The stages, in the order they run; fixed after construction.
+  virtual const std::vector<StageInfo>& stages() const = 0;
+
+  /// The next instant at which something happens by itself; SimTime::max() when the generator only
+  /// waits for completions, or has finished.
+  virtual SimTime next_action() const = 0;
+
+  /// Appends every request that is sent at `now` (send time = now) to `out`. `now` never goes back.
+  virtual void advance(SimTime now, std::vector<Request>& out) = 0;
+
+  /// Tells that a request it sent has ended. May change next_action(), even to `now`.
+  virtual void on_completed(const Request& request, Outcome outcome, SimTime now) = 0;
+
+  /// True when every request has been sent and completed and no stage is left.
+  virtual bool finished() const = 0;
+};
+
+}  // namespace routesim::workloads
