@@ -1,0 +1,85 @@
+// How one vLLM engine core schedules: its flags, and the switches that differ between releases.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "sim/base/describe.h"
+
+namespace routesim::sim {
+
+/// vLLM releases whose scheduler rules differ; see sim/README.md for the table of switches.
+enum class EnginePreset { k2025H2, k2026H1, k2026H2 };
+/// Order of the waiting queue.
+enum class SchedulingPolicy { kFcfs, kPriority };
+/// Where freed blocks go: all to the tail of the free queue, or unhashed ones to its head.
+enum class FreeQueue { kAppendAll, kUnhashedFirst };
+
+/// The engine as the user configures it. Absent optionals take the preset's or the device's value.
+struct EngineConfig {
+  EnginePreset preset = EnginePreset::k2026H1;
+  std::int64_t block_size = 16;
+  std::optional<std::int64_t> num_gpu_blocks;
+  std::optional<double> gpu_memory_utilization;
+  std::optional<std::int64_t> max_num_batched_tokens;
+  std::optional<std::int64_t> max_num_seqs;
+  std::optional<std::int64_t> max_model_len;
+  std::int64_t long_prefill_token_threshold = 0;
+  std::int64_t prefill_schedule_interval = 1;
+  bool enable_chunked_prefill = true;
+  bool enable_prefix_caching = true;
+  bool enforce_eager = false;
+  SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
+  std::optional<bool> reserve_full_isl;
+  std::optional<double> watermark;
+  std::optional<FreeQueue> free_queue;
+  std::optional<bool> async_scheduling;
+  std::optional<bool> skip_unallocatable_head;
+};
+void describe(Describer& d, EngineConfig& c);
+
+/// The same with every value decided: what the scheduler really runs with.
+struct EngineRules {
+  std::int64_t block_size = 16;        ///< Tokens per KV block.
+  std::int64_t num_gpu_blocks = 0;     ///< N, the null block included: N - 1 are usable.
+  std::int64_t max_num_batched_tokens = 8192;
+  std::int64_t max_num_seqs = 1024;
+  std::int64_t max_model_len = 131072;
+  std::int64_t long_prefill_token_threshold = 0;  ///< 0 = off.
+  std::int64_t prefill_schedule_interval = 1;
+  std::int64_t watermark_blocks = 0;   ///< Kept free at admission while others run.
+  bool enable_chunked_prefill = true;
+  bool enable_prefix_caching = true;
+  bool reserve_full_isl = true;        ///< Admission needs room for the whole prompt.
+  bool async_scheduling = true;        ///< Step k+1 is scheduled when step k starts.
+  bool skip_unallocatable_head = false;  ///< With nothing running, look past a head that cannot fit.
+  bool remote_partial_block = true;    ///< PD: the partial last prompt block is transferred too.
+  SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
+  FreeQueue free_queue = FreeQueue::kAppendAll;
+};
+
+/// Applies the preset and the device-dependent defaults of vLLM's OpenAI server entry point
+/// (8192 tokens and 1024 sequences on GPUs of 70 GiB or more that are not an A100, else 2048 and
+/// 256; the 2025-H2 preset has 256 sequences on the small ones and 1024 on the large ones, too).
+EngineRules resolve_engine_rules(const EngineConfig& config, std::int64_t num_gpu_blocks,
+                                 std::int64_t default_max_model_len, bool large_gpu);
+
+/// The preset's default of --gpu-memory-utilization.
+double default_gpu_memory_utilization(EnginePreset preset);
+
+}  // namespace routesim::sim
+
+template <>
+struct routesim::EnumNames<routesim::sim::EnginePreset> {
+  static constexpr std::array<std::string_view, 3> value = {"2025-H2", "2026-H1", "2026-H2"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::SchedulingPolicy> {
+  static constexpr std::array<std::string_view, 2> value = {"fcfs", "priority"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::FreeQueue> {
+  static constexpr std::array<std::string_view, 2> value = {"append-all", "unhashed-first"};
+};

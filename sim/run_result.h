@@ -1,0 +1,117 @@
+// What one run of one variant found. Plain data: rendering lives in tools/.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/base/units.h"
+#include "sim/distribution.h"
+#include "workloads/load_generator.h"
+
+namespace routesim::sim {
+
+/// One load stage, or the whole run, with inference-perf's definitions. Latency metrics are of
+/// successful requests, in seconds, as the client sees them.
+struct StageResult {
+  workloads::StageInfo info;
+  std::int64_t requests = 0;   ///< Sent.
+  std::int64_t successes = 0;
+  std::int64_t failures = 0;
+  std::map<std::string, std::int64_t> failures_by_label;
+  SimTime first_send = SimTime::max();
+  SimTime last_send;
+  SimTime last_end;
+  Distribution schedule_delay;
+  Distribution request_latency;
+  Distribution time_to_first_token;
+  Distribution time_per_output_token;
+  Distribution normalized_time_per_output_token;
+  Distribution inter_token_latency;   ///< Pooled over all gaps of all requests.
+  Distribution prompt_tokens;
+  Distribution output_tokens;         ///< As the client counts them.
+  std::int64_t prompt_tokens_total = 0;   ///< Of successes.
+  std::int64_t cached_tokens_total = 0;   ///< Prompt tokens served from a prefix cache, successes.
+  std::int64_t output_tokens_total = 0;   ///< As the client counts them, successes.
+  std::int64_t preemptions = 0;
+  double kv_cache_usage_mean = 0;     ///< Time-weighted over endpoints, first send to last end, 0..1.
+  double kv_cache_usage_max = 0;
+
+  double send_duration_s() const {
+    return requests > 0 ? (last_send - first_send).to_seconds() : 0;
+  }
+  /// max(end) - min(send), the denominator of every throughput.
+  double total_time_s() const { return requests > 0 ? (last_end - first_send).to_seconds() : 0; }
+  double per_second(double total) const {
+    const double t = total_time_s();
+    return t > 0 ? total / t : 0;
+  }
+  double prefix_hit_ratio() const {
+    return prompt_tokens_total > 0
+               ? static_cast<double>(cached_tokens_total) / static_cast<double>(prompt_tokens_total)
+               : 0;
+  }
+};
+
+/// One endpoint (replica and DP rank) over the whole run.
+struct ReplicaResult {
+  std::string name;       ///< `pool-replica` or `pool-replica-rank-n`.
+  std::string pool;
+  std::int64_t requests = 0;          ///< Requests routed to it.
+  std::int64_t steps = 0;             ///< Engine steps executed.
+  double busy_s = 0;                  ///< Time in steps.
+  std::int64_t prefix_query_tokens = 0;
+  std::int64_t prefix_hit_tokens = 0;
+  std::int64_t preemptions = 0;
+  std::int64_t num_gpu_blocks = 0;
+  std::int64_t evicted_blocks = 0;    ///< Cached blocks recycled for new content.
+  double kv_cache_usage_mean = 0;     ///< Time-weighted over the run, 0..1.
+  double kv_cache_usage_max = 0;
+  std::int64_t max_running = 0;
+  std::int64_t max_waiting = 0;
+};
+
+/// What the router did.
+struct RoutingResult {
+  std::int64_t decisions = 0;
+  std::int64_t rejected = 0;               ///< Refused by the router.
+  std::int64_t predicted_hit_tokens = 0;   ///< Tokens the router's index expected to hit.
+  std::int64_t disaggregated = 0;          ///< Decisions with a prefill endpoint.
+  std::int64_t prompt_tokens = 0;
+  std::int64_t hit_tokens = 0;             ///< Tokens the engines really hit.
+  double prefix_hit_ratio() const {
+    return prompt_tokens > 0 ? static_cast<double>(hit_tokens) / static_cast<double>(prompt_tokens)
+                             : 0;
+  }
+};
+
+/// One request, kept when the caller asks for per-request records.
+struct RequestRecord {
+  std::int64_t id = 0;
+  std::int32_t stage = 0;
+  std::int32_t endpoint = -1;
+  std::int32_t prefill_endpoint = -1;
+  SimTime due, sent, first_token, end;
+  std::int64_t prompt_tokens = 0;
+  std::int64_t cached_tokens = 0;
+  std::int64_t output_tokens = 0;
+  std::int32_t preemptions = 0;
+  workloads::Outcome outcome = workloads::Outcome::kSuccess;
+};
+
+struct RunResult {
+  std::string scenario;
+  std::string variant;
+  std::uint64_t seed = 0;
+  std::vector<StageResult> stages;
+  StageResult summary;
+  RoutingResult routing;
+  std::vector<ReplicaResult> replicas;
+  std::vector<RequestRecord> requests;  ///< Empty unless asked for.
+  SimTime end;                          ///< Simulated length of the run.
+  std::uint64_t fingerprint = 0;        ///< Order-dependent hash of every token-visible event.
+  std::vector<std::string> notes;       ///< Trust labels and warnings, in a fixed order.
+};
+
+}  // namespace routesim::sim

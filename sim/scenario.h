@@ -1,0 +1,139 @@
+// One resolved question: this workload, on this cluster, behind this router. What a scenario file
+// says, described once for every reader and writer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/describe.h"
+#include "sim/engine_config.h"
+
+namespace routesim::sim {
+
+/// What a pool's servers do for a request.
+enum class PoolRole { kBoth, kPrefill, kDecode };
+/// Who chooses the DP rank: the router (each rank is an endpoint) or the server's own front end.
+enum class DataParallelBalancing { kExternal, kInternal };
+
+/// Identical model servers.
+struct PoolConfig {
+  std::string name = "default";
+  PoolRole role = PoolRole::kBoth;
+  std::int64_t replicas = 1;
+  std::string accelerator;   ///< Catalogue name, e.g. `H100-SXM`.
+  std::string model;         ///< Catalogue name, e.g. `Qwen3-32B`.
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;
+  std::int64_t data_parallel = 1;
+  bool expert_parallel = false;
+  DataParallelBalancing data_parallel_balancing = DataParallelBalancing::kExternal;
+  std::string kv_cache_dtype = "auto";  ///< auto, bf16 or fp8.
+  std::string latency_model = "auto";   ///< auto, roofline, or the name of a fitted curve.
+  EngineConfig engine;
+  std::vector<std::string> labels;      ///< `key=value`, as the router's filters see them.
+};
+void describe(Describer& d, PoolConfig& c);
+
+/// KV transfer between prefill and decode servers.
+struct TransferConfig {
+  double bandwidth_gbps = 200;  ///< Per server and direction, Gbit/s.
+  Duration setup = Duration::microseconds(500);
+  Duration first_contact = Duration::milliseconds(100);
+};
+void describe(Describer& d, TransferConfig& c);
+
+struct ClusterConfig {
+  std::vector<PoolConfig> pools;
+  TransferConfig transfer;
+};
+void describe(Describer& d, ClusterConfig& c);
+
+/// How a request finds its endpoint when no EndpointPickerConfig is given.
+enum class BalancerKind {
+  kEndpointPicker,
+  kRoundRobin,
+  kRandom,
+  kK8sService,
+  kLeastLoad,
+  kPrefixHash
+};
+/// kube-proxy's two ways of choosing a backend for a connection.
+enum class ServiceMode { kIptables, kIpvsRoundRobin };
+
+/// The router: which decision code, and how old what it knows is.
+struct RoutingConfig {
+  BalancerKind balancer = BalancerKind::kK8sService;
+  Document endpoint_picker;      ///< An EndpointPickerConfig, bare or inside Helm values.
+  std::string era;               ///< Router release, e.g. `v0.7.0`; empty = from the document.
+  ServiceMode service_mode = ServiceMode::kIptables;
+  std::int64_t requests_per_connection = 1;
+  std::int64_t prefix_char_length = 100;
+  std::int64_t mean_load_factor = 125;
+  std::int64_t hash_replication = 256;
+  std::int64_t router_replicas = 1;
+  Duration decision_latency;     ///< Tokeniser, ext-proc and scheduling, per request.
+  Duration scrape_interval = Duration::milliseconds(50);
+  Duration kv_event_delay = Duration::milliseconds(1);
+  double kv_event_loss = 0;      ///< Fraction of event batches that never arrive.
+};
+void describe(Describer& d, RoutingConfig& c);
+
+/// The load tool and what the client measures.
+struct WorkloadConfig {
+  Document inference_perf;       ///< An inference-perf config file, verbatim.
+  Document vllm_bench;           ///< Arguments of `vllm bench serve`.
+  Document conversations;        ///< Closed-loop chats with growing context.
+  Document trace;                ///< A trace file and how to replay it.
+  std::int64_t warmup_stages = 0;
+  bool restart_prompts_each_stage = true;
+  double prompt_token_scale = 1.0;   ///< Real prompt tokens per token asked for.
+  double output_token_scale = 1.0;   ///< Tokens the client counts per token generated.
+  std::int64_t client_cpus = 224;    ///< Default number of load-tool workers.
+  Duration client_overhead;          ///< Client, network and HTTP server time before the engine.
+  Duration response_overhead;        ///< Detokenise, HTTP and network time after a token.
+};
+void describe(Describer& d, WorkloadConfig& c);
+
+/// Published numbers a scenario is compared with.
+struct MeasuredConfig {
+  std::string csv;         ///< Tidy CSV, relative to the scenario.
+  std::string experiment;  ///< Value of its `experiment` column; empty = all.
+  std::string policy;      ///< Value of its `policy` column for this variant.
+};
+void describe(Describer& d, MeasuredConfig& c);
+
+struct Scenario {
+  std::string name;
+  std::string question;  ///< The question the scenario answers, one sentence.
+  std::string variant;   ///< Filled by the reader from `variants[].name`.
+  std::uint64_t seed = 1;
+  WorkloadConfig workload;
+  ClusterConfig cluster;
+  RoutingConfig routing;
+  MeasuredConfig measured;
+};
+void describe(Describer& d, Scenario& s);
+
+}  // namespace routesim::sim
+
+template <>
+struct routesim::EnumNames<routesim::sim::PoolRole> {
+  static constexpr std::array<std::string_view, 3> value = {"both", "prefill", "decode"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::DataParallelBalancing> {
+  static constexpr std::array<std::string_view, 2> value = {"external", "internal"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::BalancerKind> {
+  static constexpr std::array<std::string_view, 6> value = {
+      "endpoint-picker", "round-robin", "random", "k8s-service", "least-load", "prefix-hash"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::ServiceMode> {
+  static constexpr std::array<std::string_view, 2> value = {"iptables", "ipvs-rr"};
+};
