@@ -1,0 +1,132 @@
+# Shared by tools/run and tools/test: installs what a bare Debian or Ubuntu lacks, configures and
+# builds. Sourced, never executed. Everything here writes to stderr, so that the standard output of
+# tools/run is routesim's alone.
+
+ROOT="$(cd -P "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)"
+BUILD="$ROOT/build/release"
+
+# Programs are looked up as commands, so a newer one outside the package system counts too.
+# Each entry is command=package.
+readonly RUN_COMMANDS=(cmake=cmake ninja=ninja-build c++=g++ ccache=ccache)
+readonly RUN_PACKAGES=(libboost-dev libboost-program-options-dev libyaml-cpp-dev nlohmann-json3-dev
+  libeigen3-dev libtbb-dev libfmt-dev librandom123-dev libxxhash-dev)
+readonly TEST_COMMANDS=(git=git)
+readonly TEST_PACKAGES=(libgtest-dev librapidcheck-dev libbenchmark-dev)
+
+# sysexits.h EX_UNAVAILABLE: outside routesim's own exit codes (0 to 4, 130).
+readonly EXIT_UNAVAILABLE=69
+
+say() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
+
+# missing_packages ENTRY...: prints the packages that provide what is not there.
+missing_packages() {
+  local entry status
+  for entry in "$@"; do
+    if [[ $entry == *=* ]]; then
+      command -v "${entry%%=*}" >/dev/null 2>&1 || printf '%s\n' "${entry#*=}"
+    else
+      # The status abbreviation of a package that is fully installed is "ii ".
+      status="$(dpkg-query -W -f '${db:Status-Abbrev}' "$entry" 2>/dev/null)" || status=""
+      [[ $status == ii* ]] || printf '%s\n' "$entry"
+    fi
+  done
+}
+
+# ensure_packages ENTRY...: installs what is missing; does nothing, and needs no rights, otherwise.
+ensure_packages() {
+  if ! command -v dpkg-query >/dev/null 2>&1 || ! command -v apt-get >/dev/null 2>&1; then
+    say "no apt here; relying on the packages that are installed (see README.md)"
+    return 0
+  fi
+  local missing=()
+  mapfile -t missing < <(missing_packages "$@")
+  [[ ${#missing[@]} -eq 0 ]] && return 0
+
+  local as_root=()
+  if [[ $(id -u) -ne 0 ]]; then
+    # Without a terminal nobody can type a password, so only ask sudo when it will not wait for one.
+    if command -v sudo >/dev/null 2>&1 && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
+      as_root=(sudo)
+    else
+      say "these packages are missing: ${missing[*]}"
+      say "and neither root nor sudo is available. Have an administrator run:"
+      say "  apt-get install --no-install-recommends ${missing[*]}"
+      return "$EXIT_UNAVAILABLE"
+    fi
+  fi
+
+  say "installing ${missing[*]}"
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 apt-get -qq
+    -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
+  # A broken third-party source must not stop us: whether the packages install is what counts.
+  "${apt[@]}" update </dev/null >&2 || say "apt-get update failed; trying to install all the same"
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >&2
+}
+
+# use_compiler_cache: picks a cache directory that can be written to, or switches ccache off.
+use_compiler_cache() {
+  if [[ -z ${CCACHE_DIR:-} ]]; then
+    if [[ -n ${HOME:-} ]] && mkdir -p "$HOME/.cache/ccache" 2>/dev/null &&
+      [[ -w $HOME/.cache/ccache ]]; then
+      CCACHE_DIR="$HOME/.cache/ccache"
+    else
+      CCACHE_DIR="$ROOT/build/.ccache"
+    fi
+  fi
+  if mkdir -p "$CCACHE_DIR" 2>/dev/null && [[ -w $CCACHE_DIR ]]; then
+    export CCACHE_DIR
+  else
+    say "the compiler cache $CCACHE_DIR cannot be written to; building without it"
+    export CCACHE_DISABLE=1
+  fi
+}
+
+# build_jobs: one compiler per core, but never more than memory has room for (about 1 GiB each).
+build_jobs() {
+  local jobs free_kib
+  jobs="$(nproc 2>/dev/null || echo 1)"
+  free_kib="$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null)" || free_kib=""
+  if [[ -n $free_kib && $((free_kib / 1048576)) -lt $jobs ]]; then
+    jobs=$((free_kib / 1048576))
+    [[ $jobs -ge 1 ]] || jobs=1
+  fi
+  echo "$jobs"
+}
+
+# lock_build: one build at a time in the build directory. Descriptor 9 holds the lock until
+# unlock_build or the end of the script.
+lock_build() {
+  mkdir -p "$BUILD" || return
+  command -v flock >/dev/null 2>&1 || return 0
+  exec 9>"$BUILD/.lock" || return
+  flock -n 9 && return 0
+  say "waiting for another build in $BUILD"
+  flock 9
+}
+
+unlock_build() { exec 9>&-; }
+
+# cached NAME: the value of one cache variable of the build directory, or nothing.
+cached() {
+  sed -n "s/^$1:[A-Z]*=//p" "$BUILD/CMakeCache.txt" 2>/dev/null
+}
+
+# configure CMAKE_ARGS...: runs cmake when the build directory is not yet what the caller needs.
+# A directory that also builds the tests serves tools/run as it is, so the two never undo each
+# other's work; Ninja itself runs cmake again whenever a CMakeLists.txt changed.
+configure() {
+  if [[ -f $BUILD/CMakeCache.txt && $(cached CMAKE_HOME_DIRECTORY) != "$ROOT" ]]; then
+    say "$BUILD was configured for another folder; starting it afresh"
+    rm -rf "$BUILD/CMakeCache.txt" "$BUILD/CMakeFiles"
+  fi
+  # The stamp is there only after a configuration that succeeded.
+  local stamp="$BUILD/.configured" argument name needed=0
+  [[ -f $stamp && -f $BUILD/build.ninja && -f $BUILD/CMakeCache.txt ]] || needed=1
+  for argument in "$@"; do
+    name="${argument#-D}"
+    [[ $(cached "${name%%=*}") == "${name#*=}" ]] || needed=1
+  done
+  [[ $needed -eq 0 ]] && return 0
+  rm -f "$stamp"
+  (cd "$ROOT" && cmake --preset release "$@") && touch "$stamp"
+}
