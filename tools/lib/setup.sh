@@ -38,9 +38,10 @@ ensure_packages() {
     say "no apt here; relying on the packages that are installed (see README.md)"
     return 0
   fi
-  local missing=()
-  mapfile -t missing < <(missing_packages "$@")
-  [[ ${#missing[@]} -eq 0 ]] && return 0
+  local list missing=()
+  list="$(missing_packages "$@")"
+  [[ -n $list ]] || return 0
+  mapfile -t missing <<<"$list"
 
   local as_root=()
   if [[ $(id -u) -ne 0 ]]; then
@@ -56,11 +57,15 @@ ensure_packages() {
   fi
 
   say "installing ${missing[*]}"
+  local log="$ROOT/build/packages.log" status=0
+  mkdir -p "$ROOT/build" || return
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 apt-get -qq
     -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
   # A broken third-party source must not stop us: whether the packages install is what counts.
-  "${apt[@]}" update </dev/null >&2 || say "apt-get update failed; trying to install all the same"
-  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >&2
+  "${apt[@]}" update </dev/null >"$log" 2>&1 || true
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >>"$log" 2>&1 || status=$?
+  [[ $status -eq 0 ]] || cat "$log" >&2
+  return "$status"
 }
 
 # use_compiler_cache: picks a cache directory that can be written to, or switches ccache off.
