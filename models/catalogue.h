@@ -1,0 +1,77 @@
+// Everything known by name: accelerators, models, fitted curves. Built in, and extended by users.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/cost_curve.h"
+#include "models/roofline.h"
+#include "models/specs.h"
+
+namespace routesim::models {
+
+/// One fitted curve and what it holds for.
+struct FittedCurve {
+  std::string accelerator;
+  std::string model;
+  Parallelism parallelism;
+  std::string preset;      ///< Engine preset it was fitted on ("2025-H2"); empty fits any.
+  CostCurveParameters parameters;
+  FittedRange range;
+  std::string provenance;  ///< From what data, by what command.
+};
+
+void describe(Describer& d, FittedCurve& c);
+
+/// A lookup by name. Names are compared without case, punctuation and an organisation prefix
+/// ("Qwen/Qwen3-32B" is "qwen3 32b"). Entries added later win over earlier ones of the same name.
+class Catalogue {
+ public:
+  /// The built-in entries.
+  static Catalogue builtin();
+
+  void add(AcceleratorSpec a) { accelerators_.push_back(std::move(a)); }
+  void add(ModelSpec m) { models_.push_back(std::move(m)); }
+  void add(FittedCurve c) { curves_.push_back(std::move(c)); }
+
+  /// The entry, or null. Pointers stay valid until the next add().
+  const AcceleratorSpec* find_accelerator(std::string_view name) const;
+  const ModelSpec* find_model(std::string_view name) const;
+
+  /// The curve for this deployment: the exact preset first, then one for any preset, then (when
+  /// `any_preset`) the same deployment under another preset; null when there is none. Model names
+  /// with another weight format do not match.
+  const FittedCurve* find_cost_curve(std::string_view accelerator, std::string_view model,
+                                     const Parallelism& p, std::string_view preset,
+                                     bool any_preset = true) const;
+
+  /// The known name closest to a wrong one, or "".
+  std::string suggest_accelerator(std::string_view name) const;
+  std::string suggest_model(std::string_view name) const;
+
+  const std::vector<AcceleratorSpec>& accelerators() const { return accelerators_; }
+  const std::vector<ModelSpec>& models() const { return models_; }
+  const std::vector<FittedCurve>& curves() const { return curves_; }
+
+ private:
+  std::vector<AcceleratorSpec> accelerators_;
+  std::vector<ModelSpec> models_;
+  std::vector<FittedCurve> curves_;
+};
+
+/// The best latency model known for a deployment: its fitted curve, else the roofline. The
+/// curve's own async_scheduling wins over `options`.
+std::shared_ptr<const LatencyModel> make_latency_model(const Catalogue& catalogue,
+                                                       const AcceleratorSpec& a,
+                                                       const ModelSpec& m, const Parallelism& p,
+                                                       std::string_view preset,
+                                                       const RooflineOptions& options = {});
+
+/// The built-in entries by kind, in display order.
+std::vector<AcceleratorSpec> builtin_accelerators();
+std::vector<ModelSpec> builtin_models();
+std::vector<FittedCurve> builtin_curves();
+
+}  // namespace routesim::models

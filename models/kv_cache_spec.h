@@ -1,0 +1,61 @@
+// How many KV blocks an engine gets: device memory, less weights, activations and overhead.
+// The rule is vLLM's (worker.determine_available_memory): utilisation · memory − what the profile
+// run occupied; block bytes per layer from the attention kind.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "models/specs.h"
+#include "sim/base/diagnostic.h"
+
+namespace routesim::models {
+
+/// What decides the capacity of one engine core (one DP rank).
+struct KvCacheInput {
+  AcceleratorSpec accelerator;
+  ModelSpec model;
+  Parallelism parallelism;
+  KvDtype kv_dtype = KvDtype::kBf16;
+  std::int64_t block_size = 16;          ///< Tokens per block, >= 1.
+  double gpu_memory_utilization = 0.90;  ///< (0, 1].
+  std::int64_t max_num_batched_tokens = 8192;  ///< Sizes the activations of the profile run.
+  std::int64_t max_num_seqs = 1024;            ///< Sizes the logits of the profile run.
+  std::int64_t max_model_len = 0;  ///< One sequence of this length must fit; 0 skips the check.
+  /// Known capacity (the engine log's number) replaces the estimate when present.
+  std::optional<std::int64_t> num_gpu_blocks;
+  /// Overhead in bytes that replaces accelerator.overhead_bytes + activations when present.
+  std::optional<double> overhead_bytes;
+};
+
+/// The capacity and the account of where the memory went, per GPU, in bytes.
+struct KvCachePlan {
+  std::int64_t num_gpu_blocks = 0;      ///< vLLM's N; one of them is the permanent null block.
+  std::int64_t block_size = 0;
+  std::int64_t bytes_per_block = 0;     ///< On one GPU.
+  double memory = 0;                    ///< utilisation · device memory.
+  double weights = 0;
+  double activations = 0;
+  double overhead = 0;
+  double available = 0;                 ///< What is left for KV.
+  bool explicit_blocks = false;         ///< num_gpu_blocks was given, not estimated.
+
+  std::int64_t tokens() const { return num_gpu_blocks * block_size; }
+};
+
+/// KV bytes one token takes on one GPU. GQA heads divide by tp down to one head per GPU (then they
+/// are replicated); an MLA latent is never divided. Windowed layers do not count: they hold a
+/// constant number of blocks per sequence, as in vLLM's hybrid allocator, whose reported capacity
+/// grows by full-attention layers only. The deepest pipeline stage decides.
+std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p);
+
+/// Peak activations of vLLM's profile run on one GPU: three residual-width tensors and the wider of
+/// attention and MLP intermediates for every batched token, plus the sampler's logits copies.
+double activation_bytes(const ModelSpec& m, const Parallelism& p, std::int64_t batched_tokens,
+                        std::int64_t sequences);
+
+/// The capacity, or nothing with at least one error in `diagnostics`. An impossible fit says by how
+/// many GiB per GPU, and what would make it fit.
+std::optional<KvCachePlan> plan_kv_cache(const KvCacheInput& in, Diagnostics& diagnostics);
+
+}  // namespace routesim::models

@@ -1,0 +1,74 @@
+// Step time from first principles: no fit, any accelerator, model and parallelism.
+//
+//   linear  = max(FLOP / (peak·MFU), weight bytes / (bandwidth·MBU))      per GPU
+//   experts = the same over the expected distinct experts the step touches
+//   attention = causal pairs at the attention rate, KV bytes of decode at the KV rate
+//   comm    = two all-reduces per layer (TP), dispatch and combine per MoE layer (EP)
+//   host    = per step and per sequence
+//
+// The structure follows the BLIS roofline and the operator tables of aiconfigurator; the
+// efficiencies are those of the accelerator's catalogue entry.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/cost_curve.h"
+#include "models/latency_model.h"
+#include "models/specs.h"
+
+namespace routesim::models {
+
+/// What the engine does that the roofline must know.
+struct RooflineOptions {
+  KvDtype kv_dtype = KvDtype::kBf16;
+  bool cuda_graphs = true;        ///< Pad small batches to vLLM's capture sizes (up to 512).
+  bool async_scheduling = false;  ///< Host cost hides behind the GPU.
+};
+
+/// vLLM's default capture size a batch of `tokens` runs with; `tokens` itself above 512.
+std::int64_t padded_to_graph(std::int64_t tokens);
+
+class Roofline final : public LatencyModel {
+ public:
+  /// `p` must have passed check_parallelism for `m`.
+  Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
+           const RooflineOptions& options = {});
+
+  std::int64_t step_ticks(const BatchShape& shape) const override;
+  DecodeRun decode_run(const BatchShape& shape) const override;
+  Trust trust(const BatchShape&) const override { return Trust::kRoofline; }
+  std::string provenance() const override { return provenance_; }
+
+  /// The cost curve closest to this roofline, read off at small batches: the prior of a fit.
+  CostCurveParameters as_cost_curve() const;
+
+ private:
+  double linear_ns(double tokens, double sampled) const;
+  double expert_ns(double own_tokens, double group_tokens) const;
+  double communication_ns(double own_tokens) const;
+  std::int64_t fixed_ticks(const BatchShape& shape) const;
+  std::int64_t host_ticks(const BatchShape& shape) const;
+  std::int64_t context_ticks(const BatchShape& shape) const;
+  void set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p);
+  void set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p);
+  void set_attention_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p);
+  void set_communication_costs(const AcceleratorSpec& a, const ModelSpec& m,
+                               const Parallelism& p);
+
+  RooflineOptions options_;
+  // Nanoseconds, per unit named; one pipeline stage after another, so whole-model sums.
+  double dense_bytes_ns_ = 0, dense_token_ns_ = 0, output_bytes_ns_ = 0, output_token_ns_ = 0;
+  double expert_bytes_ns_ = 0, expert_token_ns_ = 0;
+  double experts_local_ = 0, experts_ep_ = 1, group_scale_ = 1;
+  std::vector<double> untouched_;  ///< Probability that n tokens all miss one given expert.
+  double pair_ns_ = 0, prefill_context_ns_ = 0;
+  double reduce_ns_ = 0, reduce_token_ns_ = 0, dispatch_ns_ = 0, dispatch_token_ns_ = 0;
+  // Ticks per token of decode context: layers that see everything, layers with a window.
+  std::int64_t context_ = 0, shared_context_ = 0, windowed_context_ = 0, window_ = 0;
+  std::int64_t host_step_ = 0, host_sequence_ = 0;
+  std::string provenance_;
+};
+
+}  // namespace routesim::models

@@ -1,0 +1,157 @@
+// What the hardware and the models are: the numbers a capacity or step-time formula needs, as data
+// with a source each. Prices are inputs of a scenario and never stand here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/describe.h"
+#include "sim/base/diagnostic.h"
+
+namespace routesim::models {
+
+/// How the weights are stored. Embeddings, norms and routers stay in bf16 in every format.
+enum class WeightDtype { kBf16, kFp8, kMxfp4 };
+
+/// How KV-cache entries are stored.
+enum class KvDtype { kBf16, kFp8 };
+
+}  // namespace routesim::models
+
+namespace routesim {
+template <>
+struct EnumNames<models::WeightDtype> {
+  static constexpr std::array<std::string_view, 3> value = {"bf16", "fp8", "mxfp4"};
+};
+template <>
+struct EnumNames<models::KvDtype> {
+  static constexpr std::array<std::string_view, 2> value = {"bf16", "fp8"};
+};
+}  // namespace routesim
+
+namespace routesim::models {
+
+/// Bytes per stored weight: 2, 1, and 17/32 (4-bit values with one shared 8-bit scale per 32).
+double bytes_per_weight(WeightDtype dtype);
+
+/// Bytes per KV element: 2 or 1.
+std::int64_t bytes_per_kv_element(KvDtype dtype);
+
+/// One GPU in its usual server. Rates are per GPU; TFLOP/s are dense.
+struct AcceleratorSpec {
+  std::string name;
+  std::string source;                ///< Where the numbers come from.
+  std::vector<std::string> aliases;  ///< Other spellings, matched without case and punctuation.
+  double bf16_tflops = 0;            ///< Peak dense bf16.
+  double fp8_tflops = 0;             ///< Peak dense fp8; 0 when the GPU has none (computes in bf16).
+  double memory_bytes = 0;           ///< Device memory as the driver reports it.
+  double memory_tb_per_s = 0;        ///< Peak memory bandwidth, 10^12 bytes/s.
+  double link_gb_per_s = 0;          ///< Scale-up link (NVLink, IF, PCIe) per direction, 10^9 bytes/s.
+  double nic_gb_per_s = 0;           ///< Share of the node's network per GPU, 10^9 bytes/s.
+  double overhead_bytes = 0;         ///< Contexts, communication buffers, allocator slack.
+  double prefill_mfu = 0.6;          ///< Share of bf16 peak that large matrix products reach.
+  double prefill_mfu_fp8 = 0.5;      ///< The same for fp8.
+  double attention_mfu = 0.6;        ///< Share of bf16 peak of causal prefill attention.
+  double weight_mbu = 0.7;           ///< Share of memory bandwidth when weights are streamed.
+  double kv_mbu = 0.85;              ///< Share of memory bandwidth when KV blocks are read.
+  double shared_context_weight = 1;  ///< Cost of re-reading a block another sequence reads too (θ).
+  double host_step_ms = 2.0;         ///< Per step: launch, sampling, scheduling.
+  double host_sequence_ms = 0.06;    ///< Per sequence and step; 5 to 8 times more on 4 vCPUs.
+  double collective_us = 5.0;        ///< Latency of one all-reduce or all-to-all.
+  double collective_efficiency = 0.65;  ///< Share of link_gb_per_s that collectives reach.
+};
+
+/// A decoder-only transformer, by its architecture. Zero in a group of fields means "has none".
+struct ModelSpec {
+  std::string name;
+  std::string source;
+  std::vector<std::string> aliases;
+  WeightDtype weights = WeightDtype::kBf16;
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;         ///< Query heads.
+  std::int64_t kv_heads = 0;      ///< Key/value heads (GQA); ignored with MLA.
+  std::int64_t head_dim = 0;      ///< With MLA: the part of a query head without position (nope).
+  std::int64_t ffn = 0;           ///< Width of a dense gated MLP.
+  std::int64_t vocab = 0;
+  std::int64_t max_context = 0;   ///< max_position_embeddings; the default of max_model_len.
+  bool tied_embeddings = false;   ///< The output projection shares the embedding's weights.
+  std::int64_t experts = 0;            ///< Routed experts per MoE layer; 0 for a dense model.
+  std::int64_t experts_per_token = 0;  ///< Routed experts each token visits.
+  std::int64_t shared_experts = 0;     ///< Experts every token visits.
+  std::int64_t expert_ffn = 0;         ///< Width of one expert.
+  std::int64_t dense_layers = 0;       ///< Leading layers with a dense MLP in a MoE model.
+  std::int64_t kv_lora_rank = 0;       ///< MLA: width of the cached latent; 0 for MHA/GQA.
+  std::int64_t q_lora_rank = 0;        ///< MLA: width of the query latent; 0 when not factored.
+  std::int64_t rope_dim = 0;           ///< MLA: width of the cached positional key.
+  std::int64_t v_head_dim = 0;         ///< MLA: width of a value head.
+  std::int64_t sliding_window = 0;     ///< Tokens a windowed layer looks back; 0 for none.
+  std::int64_t sliding_layers = 0;     ///< How many of `layers` are windowed.
+  double workspace_bytes = 0;          ///< Extra device memory its kernels are known to take.
+
+  bool is_moe() const { return experts > 0; }
+  bool is_mla() const { return kv_lora_rank > 0; }
+  std::int64_t moe_layers() const { return is_moe() ? layers - dense_layers : 0; }
+  /// Layers whose KV grows with the sequence.
+  std::int64_t full_layers() const { return layers - sliding_layers; }
+};
+
+/// How one replica is spread over GPUs. tp·pp·dp GPUs in all.
+struct Parallelism {
+  std::int64_t tp = 1;  ///< Tensor parallel GPUs per rank.
+  std::int64_t pp = 1;  ///< Pipeline stages.
+  std::int64_t dp = 1;  ///< Data-parallel ranks, each with its own scheduler and KV cache.
+  std::int64_t ep = 1;  ///< Expert-parallel group: 1 (experts sliced by tp) or tp·dp.
+
+  std::int64_t gpus() const { return tp * pp * dp; }
+  bool operator==(const Parallelism&) const = default;
+};
+
+/// Parameters by where they sit, whole model. Sum: total_parameters().
+struct ParameterCount {
+  double attention = 0;     ///< All layers' attention projections.
+  double dense_mlp = 0;     ///< Dense layers' MLPs.
+  double shared_mlp = 0;    ///< Shared experts.
+  double routed_mlp = 0;    ///< All routed experts.
+  double router = 0;        ///< Expert gates (bf16).
+  double embedding = 0;     ///< Input embedding (bf16).
+  double output = 0;        ///< Output projection (bf16); 0 when tied.
+};
+
+ParameterCount count_parameters(const ModelSpec& m);
+
+/// All parameters of the model.
+double total_parameters(const ModelSpec& m);
+
+/// Parameters one token is multiplied with (matrix products, the output projection included).
+double active_parameters(const ModelSpec& m);
+
+/// Bytes of the whole model's weights.
+double weight_bytes(const ModelSpec& m);
+
+/// Bytes of the weights on the fullest GPU under `p`: everything but routed experts divides by
+/// tp and pp; routed experts divide by ep (or tp) and pp. DP ranks hold copies of the rest.
+double weight_bytes_per_gpu(const ModelSpec& m, const Parallelism& p);
+
+/// KV bytes one token adds, whole model, all layers, windowed ones included.
+/// GQA: 2·layers·kv_heads·head_dim·b. MLA: layers·(kv_lora_rank + rope_dim)·b.
+std::int64_t kv_bytes_per_token(const ModelSpec& m, KvDtype dtype);
+
+/// Reports each way `p` cannot serve `m`: degrees that do not divide, pipeline deeper than the
+/// model, ep on a dense model. Paths are relative: "tp", "ep". True when nothing was reported.
+bool check_parallelism(const ModelSpec& m, const Parallelism& p, Diagnostics& diagnostics);
+
+/// Reports missing or contradictory architecture fields of a user's entry.
+bool check_model(const ModelSpec& m, Diagnostics& diagnostics);
+
+/// Reports a user's accelerator entry without compute, memory or bandwidth.
+bool check_accelerator(const AcceleratorSpec& a, Diagnostics& diagnostics);
+
+void describe(Describer& d, AcceleratorSpec& a);
+void describe(Describer& d, ModelSpec& m);
+void describe(Describer& d, Parallelism& p);
+
+}  // namespace routesim::models
