@@ -1,0 +1,99 @@
+// The state of one decision while it is being made: what plugins read, and the buffers they share.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "policies/decision.h"
+#include "policies/views.h"
+#include "sim/base/rng.h"
+#include "sim/base/units.h"
+
+namespace routesim::policies {
+
+/// The score of an endpoint that a scorer leaves out of its result. It clamps to 0, which is what
+/// a missing entry contributes.
+inline constexpr double kUnscored = -std::numeric_limits<double>::infinity();
+
+/// How much of the request's prefix each endpoint holds, as one producer sees it. Arrays are by
+/// endpoint row and valid only for rows below their size.
+struct PrefixMatches {
+  bool written = false;         ///< False when the prompt has no key, or nothing produced it.
+  std::int64_t total_blocks = 0;
+  std::int64_t block_size = 0;  ///< Tokens per block (bytes in the byte-hashing eras).
+  std::vector<double> raw;      ///< Tier-weighted blocks, before truncation.
+  std::vector<std::int32_t> match;   ///< MatchBlocks: what scorers and uncached-token sums read.
+  std::vector<std::int32_t> cached;  ///< Unweighted contiguous blocks: what deciders read.
+  /// Extremes of `raw` over every pod in the raw score map; meaningful when `any` is set.
+  double lowest = 0, highest = 0;
+  bool any = false;
+
+  void reset(std::size_t rows);
+};
+
+/// Everything a plugin may look at for one decision. Owned by a Scratch; see Scheduler.
+class Cycle {
+ public:
+  const RequestView& request() const { return *request_; }
+  const EndpointTable& endpoints() const { return *endpoints_; }
+  SimTime now() const { return now_; }
+  /// The candidates of the whole request, before any profile's filters.
+  std::span<const EndpointRow> candidates() const { return candidates_; }
+  /// True when nothing may be remembered, not even recency (explain).
+  bool dry_run() const { return dry_run_; }
+
+  /// The matches of one producer slot; slots are handed out when plugins are built.
+  PrefixMatches& prefix(std::size_t slot) { return prefix_[slot]; }
+  const PrefixMatches& prefix(std::size_t slot) const { return prefix_[slot]; }
+  /// Uncached tokens of this request per row, by producer slot (inflight-load-producer).
+  std::vector<double>& tokens(std::size_t slot) { return tokens_[slot]; }
+
+  /// The endpoint published by a disaggregation handler for topology plugins.
+  std::optional<EndpointRow> peer() const { return peer_; }
+  void set_peer(EndpointRow row) { peer_ = row; }
+
+  Decision& decision() { return *decision_; }
+
+  /// Draws keyed by the request, so that an explanation repeats the decision it explains.
+  RandomStream& picker_random() { return stream(picker_stream_, Stream::kPicker); }
+  RandomStream& exploration_random() { return stream(exploration_stream_, Stream::kExploration); }
+  /// Puts rows into the arbitrary order in which upstream iterates a hash map; leaves them alone
+  /// when the scheduler was built with ordered candidates.
+  void arbitrary_order(std::span<EndpointRow> rows) {
+    if (!ordered_) {
+      RandomStream& random = stream(order_stream_, Stream::kCandidateOrder);
+      random.shuffle(rows.begin(), rows.end());
+    }
+  }
+
+  /// A buffer for a plugin's own use during one call.
+  std::vector<EndpointRow>& row_buffer() { return row_buffer_; }
+  std::vector<double>& value_buffer() { return value_buffer_; }
+
+ private:
+  friend class Scheduler;
+  RandomStream& stream(std::optional<RandomStream>& s, Stream kind) {
+    if (!s) s.emplace(seed_, kind, request_->id);
+    return *s;
+  }
+
+  const RequestView* request_ = nullptr;
+  const EndpointTable* endpoints_ = nullptr;
+  SimTime now_;
+  std::span<const EndpointRow> candidates_;
+  Decision* decision_ = nullptr;
+  bool dry_run_ = false;
+  bool ordered_ = false;
+  std::uint64_t seed_ = 0;
+  std::optional<EndpointRow> peer_;
+  std::vector<PrefixMatches> prefix_;
+  std::vector<std::vector<double>> tokens_;
+  std::optional<RandomStream> picker_stream_, exploration_stream_, order_stream_;
+  std::vector<EndpointRow> row_buffer_, subset_;
+  std::vector<double> value_buffer_;
+};
+
+}  // namespace routesim::policies

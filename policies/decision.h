@@ -1,0 +1,98 @@
+// The outcome of one scheduling decision, and the record of how it came about.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "policies/views.h"
+
+namespace routesim::policies {
+
+/// Why a request has, or has not, a destination.
+enum class Outcome {
+  kRouted,
+  kNoEndpoints,         ///< The pool, or the subset named by the request, is empty: 503.
+  kFilteredOut,         ///< Filters left nothing: 429 "saturated", in older eras 500.
+  kRefused,             ///< Admission refused a sheddable request: 429.
+  kPreconditionFailed,  ///< `Prefer: if-available` and nothing cached at the target: 412.
+  kHandlerError,        ///< The profile handler could not make a result: 500.
+};
+inline constexpr std::array<std::string_view, 6> kOutcomeNames = {
+    "routed", "no-endpoints", "filtered-out", "refused", "precondition-failed", "handler-error"};
+
+enum class ProfileState : std::uint8_t { kNotRun, kFailed, kOk };
+
+/// What one scheduling profile produced.
+struct ProfileResult {
+  ProfileState state = ProfileState::kNotRun;
+  std::vector<EndpointRow> targets;  ///< Best first; may be empty only for a handler's own reasons.
+
+  bool ok() const { return state == ProfileState::kOk; }
+  bool has_target() const { return ok() && !targets.empty(); }
+};
+
+/// A small fact a plugin keeps from deciding to routing, because scoring itself is const.
+struct Note {
+  std::uint32_t plugin = 0;  ///< Plugin::index().
+  std::uint32_t key = 0;     ///< Usually an endpoint row; the plugin's own business.
+  std::int64_t value = 0;
+};
+
+/// One decision. Reuse the object to keep its buffers: then deciding allocates nothing.
+struct Decision {
+  Outcome outcome = Outcome::kNoEndpoints;
+  int http_status = 503;
+  const char* reason = "";  ///< Static text; empty when routed.
+  EndpointId primary;       ///< Where the request goes; invalid unless routed.
+  EndpointId prefill;       ///< The first prefill target of a disaggregated request, if any.
+  std::vector<EndpointRow> targets;         ///< The primary, then the fallbacks for the proxy.
+  std::vector<EndpointRow> encode_targets;  ///< Encoders of a disaggregated multimodal request.
+  std::int32_t primary_profile = -1;        ///< Index of the primary profile; -1 = none.
+  std::int32_t prefill_profile = -1;        ///< Index of the profile named "prefill" that ran ok.
+  /// Port to put in the destination instead of the target's own (data parallel side-car);
+  /// negative = unchanged.
+  std::int32_t destination_port = -1;
+  std::vector<ProfileResult> profiles;      ///< By profile index, in document order.
+  /// Headers to add to the forwarded request, such as x-prefiller-host-port.
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::vector<Note> notes;
+
+  bool routed() const { return outcome == Outcome::kRouted; }
+  void clear();
+  /// The value a plugin noted under a key, or `fallback`.
+  std::int64_t note(std::uint32_t plugin, std::uint32_t key, std::int64_t fallback) const;
+  /// Sets or replaces a note.
+  void set_note(std::uint32_t plugin, std::uint32_t key, std::int64_t value);
+};
+
+/// How one profile came to its result: what `explain` and `score` print.
+struct ProfileExplanation {
+  struct FilterStep {
+    std::string plugin;
+    std::vector<EndpointRow> survivors;
+  };
+  struct ScorerStep {
+    std::string plugin;
+    double weight = 1;
+    std::vector<double> scores;  ///< Raw, parallel to `scored`; kUnscored where it abstained.
+  };
+  std::string profile;
+  ProfileState state = ProfileState::kNotRun;
+  std::vector<EndpointRow> candidates;  ///< What the filters received.
+  std::vector<FilterStep> filters;
+  std::vector<EndpointRow> scored;      ///< Survivors of all filters.
+  std::vector<ScorerStep> scorers;
+  std::vector<double> totals;           ///< Clamped, weighted sums, parallel to `scored`.
+  std::string picker;
+  std::vector<EndpointRow> picked;
+};
+
+struct Explanation {
+  std::vector<ProfileExplanation> profiles;  ///< In the order they ran.
+};
+
+}  // namespace routesim::policies

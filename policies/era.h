@@ -1,0 +1,83 @@
+// The releases of the llm-d router differ in what they decide. An era names one column of those
+// differences; EraTraits says what the column means, so that plugins ask for a behaviour and never
+// compare versions.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace routesim::policies {
+
+/// A span of upstream releases that decide alike, oldest first.
+enum class Era {
+  kV0_3_2,   ///< llm-d-inference-scheduler 0.3.2 (October 2025); Heimdall generation 1, early.
+  kV0_4_0,   ///< 0.4.0 (December 2025).
+  kV0_5_0,   ///< 0.5.0 (February 2026); Heimdall generation 1, late.
+  kV0_6_0,   ///< 0.6.0 (March 2026).
+  kV0_7_0,   ///< 0.7.0 and 0.8.0 (March and April 2026).
+  kMay2026,  ///< Head of llm-d-inference-scheduler, May 2026.
+  kAug2026,  ///< Head of llm-d-router, August 2026.
+};
+inline constexpr std::array<std::string_view, 7> kEraNames = {
+    "v0.3.2", "v0.4.0", "v0.5.0", "v0.6.0", "v0.7.0", "2026-05", "2026-08"};
+
+/// Whose build runs the document: the label keys differ, the mechanisms do not.
+enum class Distribution {
+  kLlmD,      ///< llm-d router.
+  kHeimdall,  ///< Moreh's Heimdall, generation 1.
+};
+inline constexpr std::array<std::string_view, 2> kDistributionNames = {"llm-d", "heimdall"};
+
+/// How the precise prefix score is made from the weighted count of matched blocks.
+enum class PreciseNormalization {
+  kMinMax,     ///< Min-max over every pod in the raw score map; the weakest match scores 0.
+  kAbsolute,   ///< min(1, raw / total).
+  kTruncated,  ///< trunc(raw) / total.
+};
+
+/// What the approximate prefix index hashes.
+enum class ApproxHashing {
+  kBytes,      ///< Chunks of prompt bytes; the tail is dropped.
+  kBytesTail,  ///< Chunks of prompt bytes; the tail is hashed too.
+  kTokens,     ///< Blocks of at least 64 tokens; the tail is hashed too.
+};
+
+/// Where active-request-scorer takes its counts from.
+enum class ActiveRequestCounts {
+  kOwn,               ///< Its own counters with a time-out; maximum over every tracked endpoint.
+  kOwnWithThreshold,  ///< The same, with idleThreshold and maxBusyScore.
+  kInFlightProducer,  ///< inflight-load-producer; maximum over the candidates.
+};
+
+/// The switches that differ between eras.
+struct EraTraits {
+  bool index_by_engine_hash;        ///< Index keyed by the engine's SHA-256 hashes, not request keys.
+  bool tier_weights;                ///< gpu 1.0, cpu 0.8 by default; otherwise every block is 1.
+  PreciseNormalization precise_normalization;
+  bool pod_key_is_address;          ///< All ranks of one pod address share their index entries.
+  bool lookup_candidates_only;      ///< Min-max sees only candidates, not every indexed pod.
+  bool speculative_indexing;        ///< The parameter exists.
+  bool clears_on_all_blocks_cleared;
+  bool counts_duplicate_stores;     ///< BlockRemoved is suppressed until the last copy is gone.
+  bool token_processor_in_indexer;  ///< tokenProcessorConfig belongs inside indexerConfig.
+  bool pd_threshold;                ///< pd-profile-handler has a byte threshold, no decider.
+  bool decider_zero_disaggregates;  ///< prefix-based-pd-decider with nonCachedTokens 0 says yes.
+  bool default_decider_is_always;   ///< pd-profile-handler's default decider.
+  ActiveRequestCounts active_requests;
+  bool max_busy_score_zero_bug;     ///< A parameter object without maxBusyScore makes it 0.
+  ApproxHashing approx_hashing;
+  bool legacy_role_sets;            ///< decode-filter {decode, both, absent}; prefill {prefill}.
+  bool integer_weights;
+  bool strict_parameters;           ///< Unknown parameter fields are errors, not ignored.
+  bool filtered_out_is_429;         ///< "no endpoints available" answers 429 instead of 500.
+  bool match_info_producers;        ///< Prefix state comes from named producers (2026-05 on).
+};
+
+const EraTraits& traits(Era era);
+std::string_view name(Era era);
+std::string_view name(Distribution distribution);
+/// Accepts the names above, and "v0.8.0" for the column it shares with v0.7.0.
+std::optional<Era> parse_era(std::string_view text);
+
+}  // namespace routesim::policies

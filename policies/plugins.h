@@ -1,0 +1,109 @@
+// The extension surface, whole: what a plugin can be. To add one, see README.md.
+//
+// The rules: no clock but Cycle::now(), no randomness but the Cycle's streams, no memory but what
+// the hooks change. Deciding is const and may run on several threads at once; a plugin whose hooks
+// change state guards that state itself.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "policies/cycle.h"
+#include "policies/decision.h"
+#include "policies/views.h"
+#include "sim/base/units.h"
+
+namespace routesim::policies {
+
+/// Base of every plugin: its identity and its hooks.
+class Plugin {
+ public:
+  virtual ~Plugin() = default;
+  const std::string& name() const { return name_; }  ///< Unique in the document.
+  const std::string& type() const { return type_; }
+  std::uint32_t index() const { return index_; }     ///< Key of its notes.
+
+  /// PreRequest: the request is about to be forwarded as decided.
+  virtual void on_routed(const RequestView&, const Decision&, const EndpointTable&, SimTime) {}
+  /// The first chunk of the response has arrived.
+  virtual void on_first_token(std::uint64_t /*request*/, SimTime) {}
+  /// The response ended, completely or not.
+  virtual void on_completed(std::uint64_t /*request*/, SimTime) {}
+  /// An endpoint left the pool; its row may be reused.
+  virtual void on_endpoint_removed(EndpointRow, SimTime) {}
+  /// Headers this plugin adds to the response to the client.
+  virtual void response_headers(const Decision&, const EndpointTable&,
+                                std::vector<std::pair<std::string, std::string>>&) const {}
+  /// After the profiles have run: note what on_routed will need and only the Cycle knows.
+  virtual void on_decided(Cycle&, Decision&) const {}
+
+ private:
+  friend class PluginSet;
+  std::string name_, type_;
+  std::uint32_t index_ = 0;
+};
+
+/// Writes facts about the request and the candidates into the Cycle before any profile runs.
+class Producer : public virtual Plugin {
+ public:
+  virtual void produce(Cycle& cycle) const = 0;
+};
+
+/// Narrows the candidates, keeping their order.
+class Filter : public virtual Plugin {
+ public:
+  virtual void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const = 0;
+};
+
+/// Gives every candidate a score, nominally in [0, 1]; the profile clamps and weights it.
+class Scorer : public virtual Plugin {
+ public:
+  /// `scores` is parallel to `candidates`; write kUnscored to abstain.
+  virtual void score(Cycle& cycle, std::span<const EndpointRow> candidates,
+                     std::span<double> scores) const = 0;
+};
+
+/// Chooses among the scored candidates, best first.
+class Picker : public virtual Plugin {
+ public:
+  virtual void pick(Cycle& cycle, std::span<const EndpointRow> candidates,
+                    std::span<const double> totals, std::vector<EndpointRow>& picked) const = 0;
+};
+
+/// Names of the profiles by index, as the handler sees them.
+using ProfileNames = std::span<const std::string>;
+
+/// Decides which profiles run, and makes the decision out of their results.
+class ProfileHandler : public virtual Plugin {
+ public:
+  /// Appends the indices of the profiles to run next; none = done. `results` is by index.
+  virtual void next(Cycle& cycle, ProfileNames profiles, std::span<const ProfileResult> results,
+                    std::vector<std::uint32_t>& run) const = 0;
+  /// Fills primary_profile and drops or keeps results; returns an error text, or nullptr.
+  virtual const char* process(Cycle& cycle, ProfileNames profiles, Decision& decision) const = 0;
+};
+
+/// Says whether a request should be disaggregated, given the decode pick.
+class Decider : public virtual Plugin {
+ public:
+  virtual bool disaggregate(const Cycle& cycle, std::optional<EndpointRow> decode) const = 0;
+};
+
+/// Measures how full the pool is: 1 and more means saturated.
+class SaturationDetector : public virtual Plugin {
+ public:
+  virtual double saturation(const EndpointTable& endpoints, std::span<const EndpointRow> candidates,
+                            SimTime now) const = 0;
+};
+
+/// May refuse a request before it is scheduled.
+class Admitter : public virtual Plugin {
+ public:
+  /// The reason for refusing, or nullptr.
+  virtual const char* refuse(Cycle& cycle) const = 0;
+};
+
+}  // namespace routesim::policies

@@ -1,0 +1,166 @@
+// The scheduler: one EndpointPickerConfig made runnable. Feed it the table of endpoints, requests
+// and events; it answers with decisions. It never blocks, reads no clock and owns no thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "policies/cycle.h"
+#include "policies/decision.h"
+#include "policies/document.h"
+#include "policies/plugins.h"
+#include "policies/views.h"
+#include "sim/base/diagnostic.h"
+#include "sim/base/units.h"
+
+namespace routesim::policies {
+
+class PrecisePrefixIndex;
+class ApproxPrefixIndex;
+class InFlightLoad;
+class PluginSet;
+
+struct SchedulerOptions {
+  std::uint64_t seed = 0;          ///< Of every random draw the scheduler makes.
+  /// Leave candidates in table order where upstream's order is arbitrary (tests, `score`).
+  bool ordered_candidates = false;
+  const PluginRegistry* registry = nullptr;  ///< Absent = PluginRegistry::standard().
+};
+
+/// How the request keys of the precise index are made.
+struct BlockKeyScheme {
+  enum class Algorithm {
+    kCborFnv,     ///< FNV-1a 64 over CBOR, model in the root.
+    kXxh64,       ///< XXH64 chain.
+    kSha256Cbor,  ///< The engine's own hashes, full 32-byte parents (vLLM sha256_cbor).
+  };
+  Algorithm algorithm = Algorithm::kCborFnv;
+  std::int64_t block_size = 16;  ///< Canonical block size in tokens.
+  std::string hash_seed;
+
+  bool operator==(const BlockKeyScheme&) const = default;
+};
+
+/// How the hashes of the approximate index are made.
+struct ApproxScheme {
+  ApproxHashing hashing = ApproxHashing::kTokens;
+  std::int64_t block_size = 64;  ///< Tokens, or bytes in the byte-hashing eras.
+  std::int64_t max_blocks = 0;   ///< Hashes kept per prompt; 0 = unlimited.
+
+  bool operator==(const ApproxScheme&) const = default;
+};
+
+/// Which inputs a configuration reads, so that a caller computes no others.
+struct SignalNeeds {
+  bool metrics = false;        ///< EndpointTable metrics.
+  bool in_flight = false;      ///< on_routed / on_first_token / on_completed.
+  bool block_keys = false;     ///< RequestView::block_keys and KV events.
+  bool approx_hashes = false;  ///< RequestView::approx_hashes.
+  bool prompt_tokens = false;
+  bool prompt_bytes = false;
+  bool predictions = false;
+  bool encoder_cache = false;  ///< RequestView::items and cached_item_size.
+  bool headers = false;
+  bool lora = false;
+};
+
+/// The reusable buffers of one decision maker; one per thread.
+class Scratch {
+ public:
+  Scratch() = default;
+
+ private:
+  friend class Scheduler;
+  Cycle cycle_;
+  std::vector<EndpointRow> candidates_, survivors_;
+  std::vector<double> totals_, scores_;
+  std::vector<std::uint32_t> run_;
+};
+
+/// Thread safety: schedule and explain with distinct Scratch objects may run concurrently with
+/// each other and with the hooks, as long as nobody changes the EndpointTable meanwhile.
+class Scheduler {
+ public:
+  /// Instantiates every plugin. Reports bad parameters as errors; then valid() is false and the
+  /// scheduler must not be used.
+  Scheduler(const EndpointPickerConfig& config, const SchedulerOptions& options,
+            Diagnostics& diagnostics);
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  bool valid() const { return valid_; }
+
+  /// Decides into `decision`, whose buffers are reused. Changes no plugin state.
+  void schedule(const RequestView& request, const EndpointTable& endpoints, SimTime now,
+                Scratch& scratch, Decision& decision) const;
+  /// The same with a scratch of its own: convenient, allocates, still thread-safe.
+  Decision schedule(const RequestView& request, const EndpointTable& endpoints, SimTime now) const;
+  /// Decides as schedule() would, and records how. No side effects, not even on recency.
+  Decision explain(const RequestView& request, const EndpointTable& endpoints, SimTime now,
+                   Explanation& explanation) const;
+
+  /// PreRequest hooks: call right before forwarding a routed request.
+  void on_routed(const RequestView& request, const Decision& decision,
+                 const EndpointTable& endpoints, SimTime now);
+  void on_first_token(std::uint64_t request, SimTime now);
+  /// Call once for every routed request, also when it failed or was aborted.
+  void on_completed(std::uint64_t request, SimTime now);
+  /// Call before EndpointTable::remove.
+  void on_endpoint_removed(EndpointRow row, const EndpointTable& endpoints, SimTime now);
+  /// Expires what is due: speculative index entries, counters with a time-out, session bindings.
+  /// Cheap when nothing is; schedule() itself never waits for it.
+  void advance(SimTime now);
+  /// The earliest instant at which advance() has work to do; SimTime::max() for never.
+  SimTime next_expiry() const;
+  /// Headers the plugins add to the response to the client.
+  std::vector<std::pair<std::string, std::string>> response_headers(
+      const Decision& decision, const EndpointTable& endpoints) const;
+
+  /// Pool saturation by the configured detector (over the given candidates).
+  double saturation(const EndpointTable& endpoints, SimTime now) const;
+
+  const EndpointPickerConfig& config() const { return config_; }
+  const SignalNeeds& needs() const { return needs_; }
+  const std::vector<std::string>& profile_names() const { return profile_names_; }
+
+  /// The index fed by KV events, or nullptr when the configuration has no precise producer.
+  PrecisePrefixIndex* precise_index() const;
+  /// The keys the precise index wants; meaningful when precise_index() is not null.
+  const BlockKeyScheme& block_key_scheme() const { return key_scheme_; }
+  /// Under which id the precise index knows an endpoint: its row, or in eras whose pod key is
+  /// the bare address, the number all ranks of that address share.
+  std::uint32_t index_holder(const EndpointTable& endpoints, EndpointRow row) const {
+    return by_address_ ? endpoints.address_group(row) : row;
+  }
+  ApproxPrefixIndex* approx_index() const;
+  /// The hashes the approximate producer wants for the next request: with autoTune the block size
+  /// follows what the first candidate reports. Meaningful when needs().approx_hashes.
+  ApproxScheme approx_scheme(const EndpointTable& endpoints) const;
+  /// The router's own in-flight counts, or nullptr when nothing uses them.
+  const InFlightLoad* in_flight() const;
+
+ private:
+  struct Profile;
+  bool begin(const RequestView&, const EndpointTable&, SimTime, Scratch&, Decision&,
+             bool dry_run) const;
+  void decide(const RequestView&, const EndpointTable&, SimTime, Scratch&, Decision&,
+              Explanation*) const;
+  void run_profile(std::uint32_t index, Scratch&, Decision&, Explanation*) const;
+  void finish(Scratch&, Decision&) const;
+
+  EndpointPickerConfig config_;
+  SchedulerOptions options_;
+  bool valid_ = false;
+  bool by_address_ = false;
+  SignalNeeds needs_;
+  BlockKeyScheme key_scheme_;
+  std::unique_ptr<PluginSet> plugins_;
+  std::vector<Profile> profiles_;
+  std::vector<std::string> profile_names_;
+};
+
+}  // namespace routesim::policies

@@ -1,0 +1,178 @@
+// What a router can see: its endpoints, as last reported, and one request. Neither says how long
+// the answer will be nor what an engine is really doing (design law 5).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/base/ids.h"
+#include "sim/base/units.h"
+
+namespace routesim::policies {
+
+/// A row of EndpointTable. Rows are small and reused, so plugins can index arrays by them.
+using EndpointRow = std::uint32_t;
+
+/// Where a server stands; an empty level is unknown and never equals another.
+struct Topology {
+  std::string host, rack, zone, region;
+};
+
+/// LoRA adapters an engine reports (vllm:lora_requests_info).
+struct LoraState {
+  std::vector<std::string> active;   ///< Adapters loaded for running requests.
+  std::vector<std::string> waiting;  ///< Adapters that waiting requests need.
+  std::int64_t max_active = 0;       ///< Adapter slots of the engine.
+};
+
+/// The part of an endpoint that changes rarely.
+struct EndpointInfo {
+  std::string address;  ///< IP or host name of the pod.
+  std::int32_t port = 8000;
+  std::string pod_name;
+  std::string name_space = "default";
+  std::map<std::string, std::string> labels;
+  std::int32_t rank = 0;              ///< Data-parallel rank, the index in the pool's target ports.
+  std::int64_t block_size = 0;        ///< Engine KV block size in tokens as reported; 0 = unknown.
+  std::int64_t num_gpu_blocks = 0;    ///< Engine KV blocks as reported; 0 = unknown.
+  std::string model;
+  Topology topology;
+
+  std::string host_port() const { return address + ":" + std::to_string(port); }
+  /// "namespace/name", the identity that session tokens carry.
+  std::string id() const { return name_space + "/" + pod_name; }
+};
+
+/// The router's view of its pool: the metrics of the last scrape as parallel arrays, and the cold
+/// facts beside them. The owner updates it in place; the scheduler only reads it. Not
+/// synchronised: a live router gives each decision a snapshot or takes a read lock.
+class EndpointTable {
+ public:
+  /// Adds an endpoint without metrics and makes it a candidate. Rows of removed endpoints are
+  /// reused, so call Scheduler::on_endpoint_removed for the old one first.
+  EndpointId add(EndpointInfo info);
+  /// Forgets an endpoint. Its row may be given to the next one added.
+  void remove(EndpointId id);
+  /// A not-ready endpoint keeps its row and state but is no candidate.
+  void set_ready(EndpointId id, bool ready);
+
+  /// Stores one scrape. `waiting` and `running` are request counts, `kv_usage` a fraction 0..1.
+  void set_metrics(EndpointId id, double waiting, double running, double kv_usage, SimTime at) {
+    const EndpointRow r = id.value();
+    waiting_[r] = waiting;
+    running_[r] = running;
+    kv_usage_[r] = kv_usage;
+    updated_[r] = at;
+    has_metrics_[r] = 1;
+  }
+  void set_lora(EndpointId id, LoraState state) { lora_[id.value()] = std::move(state); }
+  /// A numeric attribute such as one scraped by an extra extractor, under "producer/attribute".
+  void set_attribute(const std::string& key, EndpointId id, double value);
+  /// Mutable access to the cold facts, for example when the engine reports its cache config.
+  EndpointInfo& mutable_info(EndpointId id) { return info_[id.value()]; }
+
+  /// Rows ever allocated; every per-row array has this length.
+  std::size_t rows() const { return info_.size(); }
+  /// Ready endpoints in ascending row order.
+  std::span<const EndpointRow> candidates() const { return ready_rows_; }
+  bool live(EndpointRow r) const { return r < live_.size() && live_[r] != 0; }
+
+  std::span<const double> waiting() const { return waiting_; }
+  std::span<const double> running() const { return running_; }
+  std::span<const double> kv_usage() const { return kv_usage_; }
+  std::span<const SimTime> updated() const { return updated_; }
+  bool has_metrics(EndpointRow r) const { return has_metrics_[r] != 0; }
+  const EndpointInfo& info(EndpointRow r) const { return info_[r]; }
+  const LoraState& lora(EndpointRow r) const { return lora_[r]; }
+  /// The attribute's column (NaN where missing), or an empty span when nothing has it.
+  std::span<const double> attribute(std::string_view key) const;
+  /// A small number shared by all rows with the same address: the pod behind several ranks.
+  /// Always below rows().
+  std::uint32_t address_group(EndpointRow r) const { return group_[r]; }
+  /// Changes whenever an endpoint is added, removed or changes readiness.
+  std::uint64_t version() const { return version_; }
+
+ private:
+  void rebuild_ready();
+
+  std::vector<double> waiting_, running_, kv_usage_;
+  std::vector<SimTime> updated_;
+  std::vector<std::uint8_t> has_metrics_, live_, is_ready_;
+  std::vector<EndpointInfo> info_;
+  std::vector<LoraState> lora_;
+  std::vector<std::uint32_t> group_;
+  std::vector<EndpointRow> ready_rows_, free_rows_;
+  struct Group {
+    std::uint32_t id;
+    std::uint32_t members;
+  };
+  std::map<std::string, Group, std::less<>> groups_;
+  std::vector<std::uint32_t> free_groups_;
+  std::map<std::string, std::vector<double>, std::less<>> attributes_;
+  std::uint64_t version_ = 0;
+};
+
+struct Header {
+  std::string_view name;  ///< Compared without regard to case.
+  std::string_view value;
+};
+
+/// What a latency side-car predicts for one request on one endpoint.
+struct LatencyPrediction {
+  bool present = false;
+  double ttft_ms = 0;
+  double tpot_ms = 0;
+  double ttft_headroom_ms = 0;  ///< SLO minus prediction; negative = violation.
+  double tpot_headroom_ms = 0;
+  std::int64_t dispatched = 0;  ///< Requests in flight there from this router.
+};
+
+/// One image, audio or video of a multimodal prompt.
+struct MultimodalItem {
+  std::string_view hash;
+  double size = 0;  ///< Relative cost of encoding, e.g. its embedding tokens.
+};
+
+/// One request as the router may see it. Views and spans must outlive the call only. There is
+/// deliberately no output length.
+struct RequestView {
+  std::uint64_t id = 0;    ///< Unique among live requests; also keys the router's random draws.
+  std::string_view model;  ///< Target model after rewriting (the adapter's name for LoRA).
+  std::int64_t prompt_tokens = 0;  ///< 0 when the prompt was not tokenised.
+  std::int64_t prompt_bytes = 0;   ///< Bytes of prompt text, or of the JSON of the messages.
+  /// Keys of the full blocks of the prompt for the precise index (Scheduler::block_key_scheme).
+  std::span<const std::uint64_t> block_keys;
+  /// Hashes for the approximate index (Scheduler::approx_scheme).
+  std::span<const std::uint64_t> approx_hashes;
+  /// Where each prompt of a multi-prompt request ends in the span above it; empty = one prompt.
+  std::span<const std::uint32_t> block_key_ends;
+  std::span<const std::uint32_t> approx_hash_ends;
+  std::span<const Header> headers;
+  /// Endpoints named by x-gateway-destination-endpoint-subset; empty = no restriction.
+  std::span<const EndpointRow> subset;
+  /// Per row; empty when no side-car answered.
+  std::span<const LatencyPrediction> predictions;
+  bool multimodal = false;
+  std::span<const MultimodalItem> items;
+  /// Per row, the total size of items whose embeddings are cached there; empty when unknown.
+  std::span<const double> cached_item_size;
+  std::int32_t priority = 0;
+  std::string_view session;     ///< Session id from a producer; headers are looked at first.
+  std::string_view cache_salt;
+  std::optional<std::int64_t> max_tokens;  ///< The client's own cap on the answer, if it sent one.
+  double slo_ttft_ms = 0;       ///< x-llm-d-slo-ttft-ms; 0 = none.
+  double slo_tpot_ms = 0;       ///< x-llm-d-slo-tpot-ms; 0 = none.
+
+  /// The value of a header, or nothing.
+  std::optional<std::string_view> header(std::string_view name) const;
+};
+
+/// Case-insensitive comparison of ASCII header names.
+bool same_header(std::string_view a, std::string_view b);
+
+}  // namespace routesim::policies
