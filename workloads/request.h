@@ -27,6 +27,9 @@ struct Prompt {
   std::vector<Segment> segments;
   std::int64_t tokens = 0;  ///< Sum of the segment lengths.
   bool reusable = false;    ///< From a pool: the same object will be sent again.
+  /// Leading tokens every chat request starts with (the server's chat template). A router that
+  /// looks at message text, not at the templated prompt, starts behind them.
+  std::int64_t preamble_tokens = 0;
 };
 
 /// The token id at position i of a content, in [0, vocabulary). Stable across platforms.

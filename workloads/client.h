@@ -1,0 +1,78 @@
+// The load tool's own client: stages one after another, a FIFO of due requests, and a fixed number
+// of permits. Every tool that has no turns to keep in order is a set of StagePlans for this client.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "workloads/load_generator.h"
+#include "workloads/load_stages.h"
+
+namespace routesim::workloads {
+
+/// What the requests of a workload consist of.
+class RequestSource {
+ public:
+  virtual ~RequestSource() = default;
+  /// Fills prompt, output_tokens, max_tokens, output_content, session and priority of request
+  /// `index` (from 0) of stage `stage`. Called exactly once per request, in order, after the
+  /// arrival of this request has been drawn and before the next one is.
+  virtual void fill(std::size_t stage, std::int64_t index, Request& request) = 0;
+};
+
+inline constexpr std::int64_t kUnlimitedPermits = std::numeric_limits<std::int64_t>::max();
+
+/// One stage: what to report, when requests are due, how many may be in flight.
+struct StagePlan {
+  StageInfo info;
+  std::unique_ptr<ArrivalStream> arrivals;
+  std::int64_t permits = kUnlimitedPermits;
+  Duration timeout = Duration::max();  ///< Request.timeout of its requests.
+};
+
+/// The pauses around a stage.
+struct StageTiming {
+  Duration lead = Duration::zero();      ///< From the start of a stage to the origin of due times.
+  Duration poll = Duration::zero();      ///< A stage's end is noticed at multiples of this.
+  Duration interval = Duration::zero();  ///< From the noticed end to the next start.
+};
+
+/// When a stage that started at `start` and whose last request ended at `last` is seen to be over.
+SimTime stage_end(SimTime start, SimTime last, Duration poll);
+
+/// A FIFO G/G/K station per stage: request i is sent at max(due_i, the instant at which at least
+/// i - K + 1 earlier requests of the stage have completed). A stage ends when all its requests
+/// have completed (whatever their outcome); stages never overlap.
+class StagedClient final : public LoadGenerator {
+ public:
+  StagedClient(std::vector<StagePlan> stages, std::unique_ptr<RequestSource> source,
+               StageTiming timing);
+
+  const std::vector<StageInfo>& stages() const override { return infos_; }
+  SimTime next_action() const override;
+  void advance(SimTime now, std::vector<Request>& out) override;
+  void on_completed(const Request& request, Outcome outcome, SimTime now) override;
+  bool finished() const override { return stage_ == plans_.size(); }
+
+ private:
+  void start_stage(SimTime start);
+  void draw_due();
+  void end_stage_if_over(SimTime now);
+
+  std::vector<StagePlan> plans_;
+  std::vector<StageInfo> infos_;
+  std::unique_ptr<RequestSource> source_;
+  StageTiming timing_;
+  SimTime now_;
+  SimTime stage_start_;
+  SimTime due_;             // Of the next request, when has_due_.
+  bool has_due_ = false;
+  std::size_t stage_ = 0;   // plans_.size() when finished.
+  std::int64_t index_ = 0;  // Next request of the stage.
+  std::int64_t in_flight_ = 0;
+  std::uint64_t next_id_ = 0;
+};
+
+}  // namespace routesim::workloads

@@ -1,0 +1,54 @@
+// What a simulation must know about a load tool that the tool's own config file does not say.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "sim/base/describe.h"
+#include "workloads/distributions.h"
+#include "workloads/prompts.h"
+
+namespace routesim::workloads {
+
+/// Where shared_prefix takes the prompt of a stage's first request from. The tool's source restarts
+/// at prompt 0 in every stage; published descriptions of runs say that the list goes on.
+enum class PromptIndexing { kRestart, kContinue };
+
+/// inference-perf multi-turn chat over the releases. `kRepeatPrompt`: every round sends the context
+/// so far and then the whole prompt (prefix and question) again. `kAppendQuestion` (v0.3, and again
+/// in the newest): the context starts as the prefix and each round appends the question.
+enum class MultiTurnStyle { kRepeatPrompt, kAppendQuestion };
+
+/// Options of every load tool.
+struct WorkloadOptions {
+  std::uint64_t seed = 1;  ///< Of the run. Not described: the scenario sets it.
+  /// Worker processes when the file does not say: inference-perf takes the CPU count of the client
+  /// pod, which no published report states. 224 is what the January 2026 llm-d template used.
+  std::int32_t default_workers = 224;
+  PromptIndexing prompt_indexing = PromptIndexing::kRestart;
+  MultiTurnStyle multi_turn = MultiTurnStyle::kRepeatPrompt;
+  /// Server tokens per token asked for, in random-token system prompts and questions. Older tools
+  /// send decoded text, and re-tokenising makes it longer: 7,584 for 7,200 asked is 1.0533.
+  double prompt_token_scale = 1;
+  /// The first stages are warm-up: they run, and are left out of reports.
+  std::int32_t warmup_stages = 0;
+  /// Length of the answer the model would give by itself; used (capped at max_tokens) only where
+  /// the tool does not ignore end-of-sequence. Absent: answers run to max_tokens.
+  std::optional<Distribution> natural_answer;
+  ChatTemplate chat_template;  ///< Added to every prompt of a chat API.
+};
+
+void describe(Describer& d, WorkloadOptions& t);
+
+}  // namespace routesim::workloads
+
+template <>
+struct routesim::EnumNames<routesim::workloads::PromptIndexing> {
+  static constexpr std::array<std::string_view, 2> value = {"restart", "continue"};
+};
+template <>
+struct routesim::EnumNames<routesim::workloads::MultiTurnStyle> {
+  static constexpr std::array<std::string_view, 2> value = {"repeat_prompt", "append_question"};
+};
