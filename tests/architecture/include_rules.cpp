@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/architecture/rules.h"
+
+namespace routesim::architecture {
+namespace {
+
+/// Which folders of the project a folder may include. The first match counts, so sim/base stands
+/// before sim. Data flows one way: no arrow points back.
+struct Direction {
+  std::string_view folder;
+  std::vector<std::string_view> may_include;
+};
+
+const std::vector<Direction>& directions() {
+  static const std::vector<Direction> table = {
+      {"sim/base", {"sim/base"}},
+      {"policies", {"policies", "sim/base"}},
+      {"models", {"models", "sim/base"}},
+      {"workloads", {"workloads", "sim/base"}},
+      {"sim", {"sim", "policies", "models", "workloads"}},
+      {"tools", {"tools", "sim", "policies", "models", "workloads"}},
+      {"bench", {"bench", "tools", "sim", "policies", "models", "workloads"}},
+      {"tests", {"tests", "tools", "sim", "policies", "models", "workloads"}},
+  };
+  return table;
+}
+
+/// Where a third-party header may appear: path prefixes, and whether only .cpp files may have it.
+struct Home {
+  std::string_view header;
+  std::vector<std::string_view> paths;
+  bool only_cpp;
+};
+
+const std::vector<Home>& homes() {
+  static const std::vector<Home> table = {
+      {"yaml-cpp/", {"tools/", "tests/"}, true},
+      {"nlohmann/", {"tools/", "tests/"}, true},
+      {"boost/program_options", {"tools/"}, true},
+      {"boost/", {"models/", "sim/", "tools/", "tests/", "bench/"}, true},
+      {"fmt/", {"tools/", "tests/", "bench/"}, true},
+      {"tbb/", {"sim/experiment.cpp"}, true},
+      {"oneapi/tbb", {"sim/experiment.cpp"}, true},
+      {"Eigen/", {"models/calibration"}, true},
+      {"Random123/", {"sim/base/rng.cpp"}, true},
+      {"xxhash.h", {"policies/", "tests/policies/"}, true},
+      {"gtest/", {"tests/"}, false},
+      {"gmock/", {"tests/"}, false},
+      {"rapidcheck", {"tests/"}, false},
+      {"benchmark/", {"bench/"}, false},
+  };
+  return table;
+}
+
+/// Every header of C++20, each followed by a space.
+constexpr std::string_view kStandardHeaders =
+    "algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv "
+    "chrono cinttypes climits clocale cmath codecvt compare complex concepts "
+    "condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib "
+    "cstring ctime cuchar cwchar cwctype deque exception execution filesystem forward_list "
+    "fstream functional future initializer_list iomanip ios iosfwd iostream istream iterator "
+    "latch limits list locale map memory memory_resource mutex new numbers numeric optional "
+    "ostream queue random ranges ratio regex scoped_allocator semaphore set shared_mutex "
+    "source_location span sstream stack stdexcept stop_token streambuf string string_view "
+    "strstream syncstream system_error thread tuple type_traits typeindex typeinfo "
+    "unordered_map unordered_set utility valarray variant vector version ";
+
+bool is_standard(std::string_view header) {
+  const std::string padded = " " + std::string(header) + " ";
+  return (" " + std::string(kStandardHeaders)).find(padded) != std::string::npos;
+}
+
+/// Headers of the operating system: for those who own the I/O, and for tests of them.
+bool is_posix(std::string_view header) {
+  static const std::set<std::string_view> headers = {"fcntl.h", "pthread.h", "poll.h",  "signal.h",
+                                                     "spawn.h", "termios.h", "unistd.h"};
+  return headers.contains(header) || header.starts_with("sys/");
+}
+
+struct Include {
+  std::size_t line;
+  std::string name;
+  bool quoted;
+};
+
+/// Parses one line; the quotes are gone from the stripped text, so the original line is read, and
+/// the stripped one only tells that the line is code.
+std::optional<Include> parse(const std::string& line, const std::string& code, std::size_t number) {
+  constexpr std::string_view kDirective = "#include";
+  const std::size_t start = code.find_first_not_of(" \t");
+  if (start == std::string::npos || code.compare(start, kDirective.size(), kDirective) != 0)
+    return std::nullopt;
+  const std::size_t open = line.find_first_of("\"<", start + kDirective.size());
+  if (open == std::string::npos) return std::nullopt;
+  const bool quoted = line[open] == '"';
+  const std::size_t close = line.find(quoted ? '"' : '>', open + 1);
+  if (close == std::string::npos) return std::nullopt;
+  return Include{.line = number, .name = line.substr(open + 1, close - open - 1), .quoted = quoted};
+}
+
+std::optional<std::string> check_project(const SourceFile& file, const std::string& name) {
+  const auto direction =
+      std::find_if(directions().begin(), directions().end(),
+                   [&](const Direction& d) { return under(file.path, d.folder); });
+  if (direction == directions().end()) return "this folder has no row in the table of directions";
+  for (const std::string_view folder : direction->may_include)
+    if (under(name, folder)) return std::nullopt;
+  return std::string(direction->folder) + " may not include \"" + name +
+         "\" (includes start at the root and follow the arrows of the design)";
+}
+
+std::optional<std::string> check_system(const SourceFile& file, const std::string& name) {
+  if (is_standard(name)) return std::nullopt;
+  if (is_posix(name)) {
+    const bool owns_io =
+        under(file.path, "tools") || under(file.path, "tests") || under(file.path, "bench");
+    if (owns_io) return std::nullopt;
+    return "<" + name + "> belongs to tools: libraries do no I/O";
+  }
+  const auto home = std::find_if(homes().begin(), homes().end(),
+                                 [&](const Home& h) { return name.starts_with(h.header); });
+  if (home == homes().end()) return "<" + name + "> has no row in the table of homes";
+  if (home->only_cpp && is_header(file)) return "<" + name + "> may only be in .cpp files";
+  for (const std::string_view path : home->paths)
+    if (file.path.starts_with(path)) return std::nullopt;
+  return "<" + name + "> may not be here; its home is " + std::string(home->paths.front());
+}
+
+}  // namespace
+
+Violations check_includes(const SourceFile& file) {
+  Violations violations;
+  if (!is_cpp(file)) return violations;
+  const std::vector<std::string> lines = lines_of(file.text);
+  const std::vector<std::string> code = lines_of(strip_comments_and_literals(file.text));
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::optional<Include> include = parse(lines[i], code[i], i + 1);
+    if (!include) continue;
+    const std::optional<std::string> what =
+        include->quoted ? check_project(file, include->name) : check_system(file, include->name);
+    if (what) violations.push_back(at(file, include->line, *what));
+  }
+  return violations;
+}
+
+}  // namespace routesim::architecture

@@ -1,0 +1,147 @@
+// The rules themselves, on snippets that break them and on snippets that only look as if.
+#include "tests/architecture/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace routesim::architecture {
+namespace {
+
+std::size_t includes(const std::string& path, const std::string& text) {
+  return check_includes({.path = path, .text = text}).size();
+}
+
+TEST(Strip, BlanksCommentsAndLiteralsButKeepsLines) {
+  EXPECT_EQ(strip_comments_and_literals("a // b\nc"), "a     \nc");
+  EXPECT_EQ(strip_comments_and_literals("a /* b\n */ c"), "a     \n    c");
+  EXPECT_EQ(strip_comments_and_literals("f(\"{\\\"\", '{')"), "f(     ,    )");
+  EXPECT_EQ(strip_comments_and_literals("x = 1'000 + y;"), "x = 1'000 + y;");
+  EXPECT_EQ(strip_comments_and_literals("s = R\"a({\")a\";"), "s =          ;");
+  EXPECT_EQ(strip_comments_and_literals("/**/x"), "    x");
+}
+
+TEST(Includes, FollowTheArrows) {
+  EXPECT_EQ(includes("sim/base/rng.h", "#include \"sim/event.h\"\n"), 1U);
+  EXPECT_EQ(includes("sim/base/rng.h", "#include \"sim/base/ids.h\"\n"), 0U);
+  EXPECT_EQ(includes("policies/a.h", "#include \"models/specs.h\"\n"), 1U);
+  EXPECT_EQ(includes("policies/a.h", "#include \"sim/base/ids.h\"\n"), 0U);
+  EXPECT_EQ(includes("policies/a.h", "#include \"sim/basement.h\"\n"), 1U);
+  EXPECT_EQ(includes("models/a.cpp", "#include \"workloads/request.h\"\n"), 1U);
+  EXPECT_EQ(includes("workloads/a.cpp", "#include \"policies/views.h\"\n"), 1U);
+  EXPECT_EQ(includes("sim/a.cpp", "#include \"tools/report.h\"\n"), 1U);
+  EXPECT_EQ(includes("sim/a.cpp", "#include \"policies/views.h\"\n"), 0U);
+  EXPECT_EQ(includes("tools/a.cpp", "#include \"tests/x.h\"\n"), 1U);
+  EXPECT_EQ(includes("tools/a.cpp", "#include \"report.h\"\n"), 1U);
+  EXPECT_EQ(includes("tools/a.cpp", "// #include \"report.h\"\n"), 0U);
+}
+
+TEST(Includes, ThirdPartyHeadersStayAtHome) {
+  EXPECT_EQ(includes("tools/a.cpp", "#include <yaml-cpp/yaml.h>\n"), 0U);
+  EXPECT_EQ(includes("tools/a.h", "#include <yaml-cpp/yaml.h>\n"), 1U);
+  EXPECT_EQ(includes("sim/a.cpp", "#include <nlohmann/json.hpp>\n"), 1U);
+  EXPECT_EQ(includes("sim/experiment.cpp", "#include <tbb/parallel_for.h>\n"), 0U);
+  EXPECT_EQ(includes("sim/simulation.cpp", "#include <tbb/parallel_for.h>\n"), 1U);
+  EXPECT_EQ(includes("models/calibration_fit.cpp", "#include <Eigen/Dense>\n"), 0U);
+  EXPECT_EQ(includes("models/roofline.cpp", "#include <Eigen/Dense>\n"), 1U);
+  EXPECT_EQ(includes("policies/a.cpp", "#include <unistd.h>\n"), 1U);
+  EXPECT_EQ(includes("tools/a.cpp", "#include <unistd.h>\n"), 0U);
+  EXPECT_EQ(includes("tools/a.cpp", "#include <never/heard.h>\n"), 1U);
+  EXPECT_EQ(includes("tools/a.cpp", "#include <vector>\n"), 0U);
+}
+
+TEST(HeaderForm, WantsPragmaOnceFirst) {
+  const auto count = [](const char* text) {
+    return check_header_form({.path = "sim/a.h", .text = text}).size();
+  };
+  EXPECT_EQ(count("// What.\n#pragma once\n\nint f();\n"), 0U);
+  EXPECT_EQ(count("#include <vector>\n#pragma once\n"), 1U);
+  EXPECT_EQ(count("#pragma once\nusing namespace std;\n"), 1U);
+}
+
+TEST(LibraryPurity, FindsPrintsExitsAndClocks) {
+  const auto count = [](const std::string& path, const std::string& text) {
+    return check_library_purity({.path = path, .text = text}).size();
+  };
+  EXPECT_EQ(count("sim/a.cpp", "#include <iostream>\nvoid f() { std::cout << 1; }\n"), 2U);
+  EXPECT_EQ(count("policies/a.cpp", "#include <chrono>\n"), 1U);
+  EXPECT_EQ(count("models/a.cpp", "#include <random>\n"), 1U);
+  EXPECT_EQ(count("workloads/a.cpp", "void f() { exit(1); }\n"), 1U);
+  EXPECT_EQ(count("workloads/a.cpp", "void f() { door.exit(); int exit = 1; }\n"), 0U);
+  EXPECT_EQ(count("sim/a.h", "void abort(int);\nvoid A::abort(int) {}\n"), 0U);
+  EXPECT_EQ(count("sim/a.cpp", "  return exit(1);\n  ::abort();\n  std::abort();\n"), 3U);
+  EXPECT_EQ(count("sim/a.cpp", "// prints to std::cout\nconst char* s = \"printf(\";\n"), 0U);
+  EXPECT_EQ(count("tools/a.cpp", "#include <iostream>\n"), 0U);
+}
+
+TEST(BuildFlags, RefuseFastMath) {
+  EXPECT_EQ(check_build_flags({.path = "sim/CMakeLists.txt", .text = "add(-Ofast)\n"}).size(), 1U);
+  EXPECT_EQ(check_build_flags({.path = "cmake/a.cmake", .text = "# no -Ofast here\n"}).size(), 0U);
+}
+
+TEST(Notes, WantAnIssueNumber) {
+  const auto count = [](const char* text) {
+    return check_notes({.path = "sim/a.h", .text = text}).size();
+  };
+  EXPECT_EQ(count("// TODO: later\n"), 1U);
+  EXPECT_EQ(count("// FIXME(joe) later\n"), 1U);
+  EXPECT_EQ(count("// TODO(#12): later\n"), 0U);
+  EXPECT_EQ(count("// MYTODOS\n"), 0U);
+}
+
+TEST(MachinePaths, AreRefusedOnlyWhenAbsolute) {
+  const auto count = [](const char* text) {
+    return check_machine_paths({.path = "README.md", .text = text}).size();
+  };
+  EXPECT_EQ(count("see /work/main/x\n"), 1U);
+  EXPECT_EQ(count("\"/home/joe/models\"\n"), 1U);
+  EXPECT_EQ(count("https://example.org/work/main\n"), 0U);
+  EXPECT_EQ(count("$HOME/.cache\n"), 0U);
+}
+
+TEST(Whitespace, FindsEachFlaw) {
+  const auto count = [](const std::string& text) {
+    return check_whitespace({.path = "sim/a.cpp", .text = text}).size();
+  };
+  EXPECT_EQ(count("int a;\n"), 0U);
+  EXPECT_EQ(count("int a;"), 1U);
+  EXPECT_EQ(count("int a; \n"), 1U);
+  EXPECT_EQ(count("\tint a;\n"), 1U);
+  EXPECT_EQ(count("int a;\r\n"), 1U);
+  EXPECT_EQ(count(std::string(101, 'x') + "\n"), 1U);
+  std::string multibyte = "// ";
+  for (int i = 0; i < 97; ++i) multibyte += "µ";
+  EXPECT_EQ(count(multibyte + "\n"), 0U);
+  EXPECT_EQ(check_whitespace({.path = "tests/vectors/a.json", .text = "{}"}).size(), 0U);
+  EXPECT_EQ(check_whitespace({.path = "scenarios/a.yaml", .text = "a: 1 \n"}).size(), 1U);
+}
+
+TEST(FileLength, CountsLines) {
+  std::string text;
+  for (std::size_t i = 0; i < kMaxFileLines; ++i) text += "int a;\n";
+  EXPECT_EQ(check_file_length({.path = "sim/a.h", .text = text}).size(), 0U);
+  EXPECT_EQ(check_file_length({.path = "sim/a.h", .text = text + "int a;\n"}).size(), 1U);
+  EXPECT_EQ(check_file_length({.path = "README.md", .text = text + "x\n"}).size(), 0U);
+}
+
+TEST(FunctionLength, LooksIntoScopesAndNotIntoData) {
+  const auto count = [](const std::string& text) {
+    return check_function_length({.path = "sim/a.cpp", .text = text}).size();
+  };
+  std::string body;
+  for (std::size_t i = 0; i < kMaxFunctionLines; ++i) body += "  g({1, 2});\n";
+  const std::string shorter = body.substr(body.find('\n') + 1);
+  const std::string fits = shorter.substr(shorter.find('\n') + 1);
+  EXPECT_EQ(count("void f() {\n" + fits + "}\n"), 0U);
+  EXPECT_EQ(count("void f() {\n" + shorter + "}\n"), 1U);
+  EXPECT_EQ(count("namespace a {\nclass B : public C {\n  int f() const override {\n" + body +
+                  "  }\n};\n}\n"),
+            1U);
+  EXPECT_EQ(count("void f()\n{ if (x) {\n" + body + "} }\nvoid g() {}\n"), 1U);
+  EXPECT_EQ(count("const int kTable[] = {\n" + body + "};\n"), 0U);
+  EXPECT_EQ(count("#define F() {\nvoid g() {}\n"), 0U);
+  EXPECT_EQ(count("// {\nconst char* s = \"{\";\nvoid g() {}\n" + fits), 0U);
+}
+
+}  // namespace
+}  // namespace routesim::architecture
