@@ -73,8 +73,12 @@ constexpr std::string_view kStandardHeaders =
     "unordered_map unordered_set utility valarray variant vector version ";
 
 bool is_standard(std::string_view header) {
-  const std::string padded = " " + std::string(header) + " ";
-  return (" " + std::string(kStandardHeaders)).find(padded) != std::string::npos;
+  for (std::size_t p = kStandardHeaders.find(header); p != std::string_view::npos;
+       p = kStandardHeaders.find(header, p + 1)) {
+    const bool starts = p == 0 || kStandardHeaders[p - 1] == ' ';
+    if (starts && kStandardHeaders[p + header.size()] == ' ') return true;
+  }
+  return false;
 }
 
 /// Headers of the operating system: for those who own the I/O, and for tests of them.
