@@ -1,0 +1,244 @@
+#include "sim/batch_scheduler.h"
+
+#include <algorithm>
+#include <string>
+
+#include "sim/base/check.h"
+
+namespace routesim::sim {
+
+BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
+    : rules_(rules),
+      reference_(reference),
+      kv_(rules.num_gpu_blocks, rules.block_size, rules.free_queue),
+      buckets_(static_cast<std::size_t>(rules.block_size)) {}
+
+BatchScheduler::Slot BatchScheduler::acquire() {
+  if (free_slots_.empty()) {
+    sequences_.emplace_back();
+    return static_cast<Slot>(sequences_.size() - 1);
+  }
+  const Slot s = free_slots_.back();
+  free_slots_.pop_back();
+  return s;
+}
+
+void BatchScheduler::recycle(Slot s) {
+  Sequence& q = seq(s);
+  std::vector<BlockIndex> blocks = std::move(q.blocks);  // keep the capacity for the next user
+  blocks.clear();
+  const std::uint32_t stamp = q.stamp + 1;
+  q = Sequence{};
+  q.stamp = stamp;
+  q.blocks = std::move(blocks);
+  free_slots_.push_back(s);
+}
+
+void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
+                             std::vector<EngineOutput>& out) {
+  const std::int64_t longest = request.prompt_tokens + request.output_tokens;
+  const bool too_long = longest > rules_.max_model_len;
+  // The last token's KV is never computed, hence the - 1.
+  if (too_long || blocks_for(longest - 1) > kv_.usable_blocks()) {
+    out.push_back({.kind = EngineOutputKind::kUnservable,
+                   .handle = request.handle,
+                   .value = too_long ? 1 : 0,
+                   .at = now});
+    return;
+  }
+  const Slot s = acquire();
+  Sequence& q = seq(s);
+  q.request = request;
+  q.state = State::kWaiting;
+  q.target = request.prompt_tokens;
+  q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens;
+  if (rules_.scheduling_policy == SchedulingPolicy::kPriority) {
+    const auto before = [this](Slot a, Slot b) {
+      const EngineRequest& x = seq(a).request;
+      const EngineRequest& y = seq(b).request;
+      return std::pair(x.priority, x.arrival_order) < std::pair(y.priority, y.arrival_order);
+    };
+    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), s, before), s);
+    retry_admission_ = true;
+  } else {
+    if (waiting_.empty()) retry_admission_ = true;
+    waiting_.push_back(s);
+  }
+  counters_.max_waiting = std::max(counters_.max_waiting, waiting());
+}
+
+BatchScheduler::Slot BatchScheduler::find(std::uint32_t handle) const {
+  const auto matches = [&](Slot s) { return seq(s).request.handle == handle; };
+  for (const std::vector<Slot>* list : {&held_, &skipped_, &running_}) {
+    const auto it = std::find_if(list->begin(), list->end(), matches);
+    if (it != list->end()) return *it;
+  }
+  const auto it = std::find_if(waiting_.begin(), waiting_.end(), matches);
+  return it != waiting_.end() ? *it : ~Slot{0};
+}
+
+bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
+  const Slot s = find(handle);
+  if (s == ~Slot{0}) return false;
+  Sequence& q = seq(s);
+  switch (q.state) {
+    case State::kWaiting:
+      waiting_.erase(std::find(waiting_.begin(), waiting_.end(), s));
+      break;
+    case State::kRemote:
+      skipped_.erase(std::find(skipped_.begin(), skipped_.end(), s));
+      break;
+    case State::kHeld:
+      held_.erase(std::find(held_.begin(), held_.end(), s));
+      break;
+    default:
+      discard_in_flight_token(q, in_flight);
+      if (q.state == State::kDecode) leave_decode(s);
+      if (q.state == State::kPrefill) erase_prefilling(s);
+      erase_running(s);
+  }
+  free_blocks(s);
+  recycle(s);
+  retry_admission_ = true;
+  return true;
+}
+
+void BatchScheduler::transfer_done(std::uint32_t handle) {
+  for (const Slot s : skipped_)
+    if (seq(s).request.handle == handle) seq(s).remote_ready = true;
+}
+
+void BatchScheduler::release_held(std::uint32_t handle) {
+  const auto it = std::find_if(held_.begin(), held_.end(),
+                               [&](Slot s) { return seq(s).request.handle == handle; });
+  if (it == held_.end()) return;
+  const Slot s = *it;
+  held_.erase(it);
+  free_blocks(s);
+  recycle(s);
+}
+
+bool BatchScheduler::any_promotable() const {
+  for (const Slot s : skipped_)
+    if (seq(s).remote_ready) return true;
+  return false;
+}
+
+void BatchScheduler::process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
+  processed_pass_ = plan.pass;
+  for (const SequenceRef r : plan.sampled) {
+    if (!current(r)) continue;
+    Sequence& q = seq(r.slot);
+    EngineOutput o{.kind = EngineOutputKind::kFirstToken, .handle = q.request.handle, .at = now};
+    if (q.started) {
+      o.kind = EngineOutputKind::kResumedToken;
+      o.value = (now - q.last_token).ns();
+    }
+    q.started = true;
+    out.push_back(o);
+  }
+  for (const SequenceRef r : plan.finishing)
+    if (current(r)) finish(r.slot, now, out);
+  for (const SequenceRef r : plan.pausing)
+    if (current(r)) seq(r.slot).last_token = now;
+}
+
+void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out) {
+  if (seq(s).state == State::kDecode) leave_decode(s);
+  Sequence& q = seq(s);
+  out.push_back({.kind = EngineOutputKind::kFinished,
+                 .handle = q.request.handle,
+                 .value = q.preemptions,
+                 .cached_tokens = std::max<std::int64_t>(q.cached, 0),
+                 .at = now});
+  register_up_to(s, q.request.prompt_tokens + q.request.output_tokens - 1);
+  erase_running(s);
+  if (q.request.hold_blocks) {
+    q.state = State::kHeld;
+    ++q.stamp;
+    held_.push_back(s);
+    return;
+  }
+  free_blocks(s);
+  recycle(s);
+}
+
+void BatchScheduler::free_blocks(Slot s) {
+  kv_.release(seq(s).blocks);
+  seq(s).registered = 0;
+  retry_admission_ = true;
+}
+
+void BatchScheduler::erase_running(Slot s) {
+  // running_ is sorted by order.
+  const std::uint64_t order = seq(s).order;
+  const auto it = std::lower_bound(running_.begin(), running_.end(), order,
+                                   [this](Slot a, std::uint64_t o) { return seq(a).order < o; });
+  ROUTESIM_DCHECK(it != running_.end() && *it == s, "sequence is not running");
+  running_.erase(it);
+}
+
+void BatchScheduler::erase_prefilling(Slot s) {
+  prefilling_.erase(std::find(prefilling_.begin(), prefilling_.end(), s));
+}
+
+BlockKey BatchScheduler::block_key(const Sequence& q, std::int64_t block, BlockKey previous) const {
+  const PromptKeys& keys = *q.request.keys;
+  const auto prompt_blocks = static_cast<std::int64_t>(keys.engine.size());
+  if (block < prompt_blocks) return keys.engine[static_cast<std::size_t>(block)];
+  if (block == prompt_blocks)
+    return fold_piece(keys.tail_state, q.request.output_content, 0,
+                      rules_.block_size - keys.tail_tokens);
+  return fold_piece(previous, q.request.output_content,
+                    block * rules_.block_size - q.request.prompt_tokens, rules_.block_size);
+}
+
+void BatchScheduler::register_up_to(Slot s, std::int64_t tokens) {
+  Sequence& q = seq(s);
+  const std::int64_t full = tokens / rules_.block_size;
+  if (!rules_.enable_prefix_caching || full <= q.registered) return;
+  keys_.clear();
+  for (std::int64_t b = q.registered; b < full; ++b) {
+    q.last_key = block_key(q, b, q.last_key);
+    kv_.register_key(q.blocks[static_cast<std::size_t>(b)], q.last_key);
+    keys_.push_back(q.last_key);
+  }
+  if (sink_ != nullptr) sink_->stored(q.request.handle, q.registered, keys_);
+  q.registered = full;
+}
+
+void BatchScheduler::verify() const {
+  kv_.verify();
+  std::int64_t held = 0, members = 0, context = 0;
+  for (const Sequence& q : sequences_) {
+    held += static_cast<std::int64_t>(q.blocks.size());
+    if (q.state != State::kDecode) continue;
+    ++members;
+    const std::int64_t computed = computed_after(q, pass_);
+    context += computed;
+    ROUTESIM_CHECK(blocks_for(computed) == static_cast<std::int64_t>(q.blocks.size()),
+                   "a decoding sequence holds the wrong number of blocks");
+  }
+  ROUTESIM_CHECK(members == decodes_, "decode set size drifted");
+  ROUTESIM_CHECK(context == decode_context_, "sum of decode contexts drifted");
+  const std::int64_t distinct = held - kv_.shared_tokens() / rules_.block_size;
+  ROUTESIM_CHECK(distinct == kv_.used_blocks(), "blocks are not conserved");
+  ROUTESIM_CHECK(static_cast<std::int64_t>(running_.size()) <= rules_.max_num_seqs,
+                 "more sequences run than max_num_seqs");
+}
+
+std::string BatchScheduler::describe_queues() const {
+  std::string text = "running " + std::to_string(running_.size()) + ", waiting " +
+                     std::to_string(waiting_.size()) + ", waiting for remote KV " +
+                     std::to_string(skipped_.size()) + ", held for transfer " +
+                     std::to_string(held_.size()) + ", free blocks " +
+                     std::to_string(kv_.free_blocks()) + " of " +
+                     std::to_string(kv_.usable_blocks());
+  if (!waiting_.empty()) {
+    const Sequence& head = seq(waiting_.front());
+    text += "; head of the queue needs " + std::to_string(blocks_for(head.target)) + " blocks";
+  }
+  return text;
+}
+
+}  // namespace routesim::sim

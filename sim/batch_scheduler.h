@@ -1,0 +1,272 @@
+// The scheduler of one vLLM engine core (one DP rank): waiting and running queues, chunked prefill,
+// token budget, admission, preemption. One call of schedule() is one scheduling pass.
+//
+// Pure decode is the common case and must not cost a visit per sequence per step. Sequences that
+// decode are therefore kept as a set with three summaries - how many, the sum of their contexts,
+// and in which pass (modulo the block size) each needs its next block - and only passes in which
+// something else happens (`walk`) look at them one by one. With `reference` set every pass walks;
+// a property test proves that both give the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/latency_model.h"
+#include "sim/base/units.h"
+#include "sim/engine_config.h"
+#include "sim/kv_cache.h"
+#include "sim/prompt_keys.h"
+
+namespace routesim::sim {
+
+/// A request as the engine's front end hands it over.
+struct EngineRequest {
+  std::uint32_t handle = 0;           ///< The simulation's live-request slot.
+  const PromptKeys* keys = nullptr;   ///< Outlives the request; nullptr without prefix caching.
+  std::int64_t prompt_tokens = 0;
+  std::int64_t output_tokens = 1;     ///< What it will generate (>= 1).
+  std::int64_t max_tokens = 1;        ///< What it may generate.
+  std::uint64_t output_content = 0;   ///< Content id of the answer.
+  std::uint64_t arrival_order = 0;    ///< Total order of arrivals at all engines.
+  std::int32_t priority = 0;          ///< Smaller first, policy `priority` only.
+  bool hold_blocks = false;           ///< PD prefill leg: keep the blocks until released.
+  std::int64_t remote_tokens = 0;     ///< PD decode leg: prompt tokens whose KV can be pulled.
+};
+
+/// What a step, or the drain before it, tells the outside.
+enum class EngineOutputKind {
+  kFirstToken,       ///< The first token of the request.
+  kResumedToken,     ///< A token after a gap longer than one step: preemption or an empty budget.
+  kFinished,         ///< The last token.
+  kTransferNeeded,   ///< PD decode leg: blocks are allocated, pull `value` blocks.
+  kNothingToPull,    ///< PD decode leg: every block was found locally.
+  kUnservable        ///< Can never fit; removed. `value` is 1 when longer than max_model_len.
+};
+struct EngineOutput {
+  EngineOutputKind kind;
+  std::uint32_t handle;
+  std::int64_t value = 0;  ///< kResumedToken: the gap in ns; kFinished: preemptions.
+  std::int64_t cached_tokens = 0;  ///< kFinished: prompt tokens hit at first admission.
+  SimTime at;
+};
+
+/// Hears which full blocks became findable; `first_block` counts from the start of the sequence.
+class BlockEventSink : public KvEventSink {
+ public:
+  virtual void stored(std::uint32_t handle, std::int64_t first_block,
+                      std::span<const BlockKey> keys) = 0;
+};
+
+/// A reference to a sequence slot that goes stale when the slot is reused.
+struct SequenceRef {
+  std::uint32_t slot = 0;
+  std::uint32_t stamp = 0;
+};
+
+/// The work of one step, fixed when it is scheduled, consumed when it is processed.
+struct StepPlan {
+  models::BatchShape shape;
+  std::int64_t pass = 0;
+  std::int64_t steady = 0;             ///< Decodes that also sampled in the pass before.
+  std::vector<SequenceRef> sampled;    ///< Others that sample: first tokens and resumptions.
+  std::vector<SequenceRef> finishing;  ///< Whose last token is sampled here.
+  std::vector<SequenceRef> pausing;    ///< Sampled here but not scheduled in the next pass.
+  bool empty() const { return shape.tokens() == 0; }
+  bool calm() const { return sampled.empty() && finishing.empty() && pausing.empty(); }
+  void clear() {
+    shape = {};
+    steady = 0;
+    sampled.clear();
+    finishing.clear();
+    pausing.clear();
+  }
+};
+
+/// Counters of one engine core.
+struct EngineCounters {
+  std::int64_t passes = 0;
+  std::int64_t walks = 0;               ///< Passes that visited every running sequence.
+  std::int64_t preemptions = 0;
+  std::int64_t prefix_query_tokens = 0;
+  std::int64_t prefix_hit_tokens = 0;
+  std::int64_t max_running = 0;
+  std::int64_t max_waiting = 0;
+};
+
+class BatchScheduler {
+ public:
+  BatchScheduler(const EngineRules& rules, bool reference);
+
+  /// Adds a request to the waiting queue. Requests that can never fit come back at once.
+  void enqueue(const EngineRequest& request, SimTime now, std::vector<EngineOutput>& out);
+  /// Removes a request wherever it is and frees its blocks. False if it is not here.
+  bool abort(std::uint32_t handle, StepPlan* in_flight);
+  /// PD decode leg: the pull has completed; the request can be promoted in the next pass.
+  void transfer_done(std::uint32_t handle);
+  /// PD prefill leg: the held blocks may be freed now.
+  void release_held(std::uint32_t handle);
+
+  /// One scheduling pass. `in_flight` is the plan scheduled before and not yet processed (async
+  /// scheduling), else nullptr.
+  void schedule(StepPlan& plan, StepPlan* in_flight, SimTime now, std::vector<EngineOutput>& out);
+  /// Processes the result of a step that ended at `now`: tokens, finishes, frees.
+  void process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
+
+  /// How many further passes are certain to be pure decode of today's decode set with nothing to
+  /// admit, finish or preempt, at most `limit`. 0 when the next pass needs a real look.
+  std::int64_t calm_passes(std::int64_t limit) const;
+  /// One such pass: the same effect as schedule(), at the cost of its block crossings.
+  void calm_pass();
+  std::int64_t decode_context() const { return decode_context_; }
+  /// Accounts the processing of one calm step.
+  void calm_process(std::int64_t steps) { processed_pass_ += steps; }
+
+  /// True when no sequence waits or runs and no step result is outstanding.
+  bool idle() const { return running_.empty() && waiting_.empty() && skipped_.empty(); }
+  bool has_runnable() const { return !running_.empty() || !waiting_.empty() || any_promotable(); }
+  std::int64_t running() const { return static_cast<std::int64_t>(running_.size()); }
+  std::int64_t waiting() const {
+    return static_cast<std::int64_t>(waiting_.size() + skipped_.size());
+  }
+  std::int64_t decoding() const { return decodes_; }
+  const KvCache& kv() const { return kv_; }
+  KvCache& kv() { return kv_; }
+  const EngineCounters& counters() const { return counters_; }
+  const EngineRules& rules() const { return rules_; }
+  void set_sink(BlockEventSink* sink) {
+    sink_ = sink;
+    kv_.set_sink(sink);
+  }
+  /// Token and block conservation over every sequence; throws InternalError.
+  void verify() const;
+  /// One line per waiting or running sequence, for the watchdog.
+  std::string describe_queues() const;
+
+ private:
+  enum class State : std::uint8_t {
+    kFree,       ///< Slot unused.
+    kWaiting,    ///< In waiting_, new or preempted.
+    kRemote,     ///< In skipped_, waiting for remote KV.
+    kPrefill,    ///< Running, prompt (or recomputation) not yet complete.
+    kDecode,     ///< Running, in the decode set.
+    kPaused,     ///< Running, decodes, but not in the set (no budget last time).
+    kDraining,   ///< Running, last token scheduled but not processed.
+    kHeld        ///< PD prefill leg, finished, blocks held.
+  };
+  struct Sequence {
+    EngineRequest request;
+    State state = State::kFree;
+    bool remote_ready = false;      ///< PD decode leg: the pull has completed.
+    bool remote_done = false;       ///< The remote KV was used or is gone; prefill locally.
+    bool started = false;           ///< The client has its first token.
+    bool wastes_slot = false;       ///< Ends by EOS under async scheduling: one slot in vain.
+    std::uint32_t stamp = 0;
+    std::int32_t preemptions = 0;
+    std::int64_t target = 0;        ///< Prompt plus known output: what prefill must compute.
+    std::int64_t computed = 0;      ///< As of entry_pass for members of the decode set.
+    std::int64_t sampled = 0;       ///< Output tokens sampled, likewise.
+    std::int64_t sample_pass = 0;   ///< Pass that sampled the last of them.
+    std::int64_t entry_pass = 0;    ///< Pass in which it (re-)entered the decode set.
+    std::int64_t finish_pass = 0;   ///< Pass that samples the last token.
+    std::int64_t registered = 0;    ///< Leading blocks findable under their key.
+    std::int64_t cached = -1;       ///< Prompt tokens hit at first admission.
+    BlockKey last_key = 0;          ///< Key of block registered - 1.
+    std::uint64_t order = 0;        ///< Position in running_: larger is later.
+    std::uint32_t bucket_position = 0;
+    std::int64_t scheduled = 0;     ///< Tokens given in the current walk.
+    SimTime last_token;             ///< Of a sequence that paused or was preempted.
+    std::vector<BlockIndex> blocks;
+  };
+  using Slot = std::uint32_t;
+
+  Sequence& seq(Slot s) { return sequences_[s]; }
+  const Sequence& seq(Slot s) const { return sequences_[s]; }
+  SequenceRef ref(Slot s) const { return {s, seq(s).stamp}; }
+  bool current(SequenceRef r) const { return seq(r.slot).stamp == r.stamp; }
+  bool any_promotable() const;
+
+  Slot acquire();
+  void recycle(Slot s);
+  Slot find(std::uint32_t handle) const;
+  std::int64_t blocks_for(std::int64_t tokens) const {
+    return (tokens + rules_.block_size - 1) / rules_.block_size;
+  }
+
+  // The decode set (decode_set.cpp).
+  void enter_decode(Slot s, StepPlan& plan, bool steady);
+  void leave_decode(Slot s);
+  void add_to_bucket(Slot s);
+  void remove_from_bucket(Slot s);
+  std::size_t bucket_of(const Sequence& q) const;
+  std::int64_t computed_after(const Sequence& q, std::int64_t pass) const;
+  void retire_leavers();
+  void note_finishing(StepPlan& plan);
+  void cross_block(Slot s);
+  std::int64_t crossings_until(std::int64_t passes) const;
+
+  // Phase A of a pass: running sequences (scheduling_pass.cpp).
+  bool schedule_running_fast(StepPlan& plan);
+  void walk_running(StepPlan& plan, StepPlan* in_flight, SimTime now);
+  bool walk_one(std::size_t& i, StepPlan* in_flight, SimTime now);
+  void settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime now);
+  std::size_t choose_victim() const;
+  void preempt(Slot s, StepPlan* in_flight, SimTime now);
+  void discard_in_flight_token(const Sequence& q, StepPlan* in_flight) const;
+  void dissolve_decode_set();
+
+  // Phase B: admission.
+  enum class Admission { kAdmitted, kLoading, kBlocked, kNoBudget };
+  void admit(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
+  Admission try_admit(Slot s, StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
+  Admission start_remote_load(Slot s, std::int64_t hit, SimTime now,
+                              std::vector<EngineOutput>& out);
+  std::int64_t lookup_prefix(Slot s);
+  void accept_loaded(Slot s);
+  std::int64_t blocks_owed_to_prefills() const;
+
+  void give_prefill(Slot s, std::int64_t n, StepPlan& plan);
+  void register_up_to(Slot s, std::int64_t tokens);
+  BlockKey block_key(const Sequence& q, std::int64_t block, BlockKey previous) const;
+  void free_blocks(Slot s);
+  void erase_running(Slot s);
+  void erase_prefilling(Slot s);
+  void finish(Slot s, SimTime now, std::vector<EngineOutput>& out);
+
+  EngineRules rules_;
+  bool reference_;
+  KvCache kv_;
+  BlockEventSink* sink_ = nullptr;
+  std::vector<Sequence> sequences_;
+  std::vector<Slot> free_slots_;
+  std::deque<Slot> waiting_;
+  std::vector<Slot> skipped_;     ///< Waiting for remote KV, oldest first.
+  std::vector<Slot> held_;
+  std::vector<Slot> running_;     ///< In admission order.
+  std::vector<Slot> prefilling_;  ///< The kPrefill ones, in running order.
+  std::uint64_t next_order_ = 0;
+
+  std::int64_t decodes_ = 0;         ///< Size of the decode set.
+  std::int64_t decode_context_ = 0;  ///< Sum of contexts as of the last pass.
+  std::vector<std::vector<Slot>> buckets_;  ///< By pass modulo block size of the next crossing.
+  std::vector<std::pair<std::int64_t, SequenceRef>> finish_heap_;  ///< Min-heap on finish pass.
+  std::vector<SequenceRef> leavers_;  ///< Sampled their last token in the last pass.
+  std::int64_t wasted_slots_ = 0;     ///< Members whose next slot is in vain (EOS, async).
+  std::uint64_t last_decode_order_ = 0;
+
+  std::int64_t pass_ = 0;
+  std::int64_t processed_pass_ = 0;
+  std::int64_t budget_ = 0;
+  bool preempted_ = false;
+  bool retry_admission_ = true;   ///< Something changed since the head last failed to fit.
+  bool deferred_ = false;         ///< This pass must not run prefill work (prefill interval).
+  bool saturated_ = false;        ///< The last release pass left requests waiting.
+  std::vector<BlockIndex> hits_;
+  std::vector<BlockKey> keys_;    ///< Scratch for lookups and registrations.
+  EngineCounters counters_;
+};
+
+}  // namespace routesim::sim

@@ -1,0 +1,149 @@
+// The decode set of a BatchScheduler: sequences that take one token in every pass, kept as sums.
+#include <algorithm>
+
+#include "sim/base/check.h"
+#include "sim/batch_scheduler.h"
+
+namespace routesim::sim {
+
+namespace {
+
+/// Min-heap order on the pass; ties do not matter because all of one pass leave together.
+struct LaterPass {
+  template <class Entry>
+  bool operator()(const Entry& a, const Entry& b) const {
+    return a.first > b.first;
+  }
+};
+
+}  // namespace
+
+std::int64_t BatchScheduler::computed_after(const Sequence& q, std::int64_t pass) const {
+  return q.state == State::kDecode ? q.computed + (pass - q.entry_pass) : q.computed;
+}
+
+std::size_t BatchScheduler::bucket_of(const Sequence& q) const {
+  // The pass in which the sequence needs slot number held * block_size, one past what it owns.
+  const auto held = static_cast<std::int64_t>(q.blocks.size());
+  const std::int64_t crossing =
+      q.entry_pass + held * rules_.block_size + 1 - q.computed;
+  return static_cast<std::size_t>(crossing % rules_.block_size);
+}
+
+void BatchScheduler::add_to_bucket(Slot s) {
+  std::vector<Slot>& bucket = buckets_[bucket_of(seq(s))];
+  seq(s).bucket_position = static_cast<std::uint32_t>(bucket.size());
+  bucket.push_back(s);
+}
+
+void BatchScheduler::remove_from_bucket(Slot s) {
+  std::vector<Slot>& bucket = buckets_[bucket_of(seq(s))];
+  const std::uint32_t position = seq(s).bucket_position;
+  bucket[position] = bucket.back();
+  seq(bucket[position]).bucket_position = position;
+  bucket.pop_back();
+}
+
+void BatchScheduler::enter_decode(Slot s, StepPlan& plan, bool steady) {
+  Sequence& q = seq(s);
+  ++q.sampled;
+  q.sample_pass = pass_;
+  q.entry_pass = pass_;
+  q.finish_pass = pass_ + (q.request.output_tokens - q.sampled);
+  if (steady)
+    ++plan.steady;
+  else
+    plan.sampled.push_back(ref(s));
+  const bool last = q.sampled == q.request.output_tokens;
+  if (last) {
+    plan.finishing.push_back(ref(s));
+    if (!q.wastes_slot) {
+      q.state = State::kDraining;
+      return;
+    }
+    ++wasted_slots_;  // the scheduler does not know yet that it ends: one more slot, in vain
+  }
+  q.state = State::kDecode;
+  ++decodes_;
+  decode_context_ += q.computed;
+  last_decode_order_ = std::max(last_decode_order_, q.order);
+  add_to_bucket(s);
+  if (last) return;
+  finish_heap_.emplace_back(q.finish_pass, ref(s));
+  std::push_heap(finish_heap_.begin(), finish_heap_.end(), LaterPass{});
+}
+
+void BatchScheduler::leave_decode(Slot s) {
+  Sequence& q = seq(s);
+  ROUTESIM_DCHECK(q.state == State::kDecode, "only members can leave");
+  remove_from_bucket(s);
+  --decodes_;
+  const std::int64_t computed = computed_after(q, pass_);
+  decode_context_ -= computed;
+  q.state = State::kDraining;
+  q.computed = computed;
+}
+
+void BatchScheduler::retire_leavers() {
+  for (const SequenceRef r : leavers_)
+    if (current(r) && seq(r.slot).state == State::kDecode) leave_decode(r.slot);
+  leavers_.clear();
+}
+
+void BatchScheduler::note_finishing(StepPlan& plan) {
+  wasted_slots_ = 0;
+  while (!finish_heap_.empty() && finish_heap_.front().first <= pass_) {
+    const auto [pass, r] = finish_heap_.front();
+    std::pop_heap(finish_heap_.begin(), finish_heap_.end(), LaterPass{});
+    finish_heap_.pop_back();
+    if (!current(r) || pass != pass_ || seq(r.slot).finish_pass != pass) continue;
+    plan.finishing.push_back(r);
+    seq(r.slot).sampled = seq(r.slot).request.output_tokens;
+    seq(r.slot).sample_pass = pass_;
+    if (seq(r.slot).wastes_slot)
+      ++wasted_slots_;
+    else
+      leavers_.push_back(r);
+  }
+}
+
+void BatchScheduler::cross_block(Slot s) {
+  Sequence& q = seq(s);
+  const auto held = static_cast<std::int64_t>(q.blocks.size());
+  register_up_to(s, held * rules_.block_size);
+  kv_.allocate(1, q.blocks);
+}
+
+std::int64_t BatchScheduler::crossings_until(std::int64_t passes) const {
+  const std::int64_t rounds = passes / rules_.block_size;
+  const std::int64_t rest = passes % rules_.block_size;
+  std::int64_t total = rounds * decodes_;
+  for (std::int64_t i = 1; i <= rest; ++i)
+    total += static_cast<std::int64_t>(
+        buckets_[static_cast<std::size_t>((pass_ + i) % rules_.block_size)].size());
+  return total;
+}
+
+std::int64_t BatchScheduler::calm_passes(std::int64_t limit) const {
+  if (reference_ || decodes_ == 0 || !prefilling_.empty() || !leavers_.empty() ||
+      wasted_slots_ != 0 || decodes_ > rules_.max_num_batched_tokens)
+    return 0;
+  if (static_cast<std::int64_t>(running_.size()) != decodes_) return 0;  // paused or draining
+  if (any_promotable() || (!waiting_.empty() && retry_admission_)) return 0;
+  std::int64_t n = limit;
+  if (!finish_heap_.empty()) n = std::min(n, finish_heap_.front().first - pass_ - 1);
+  if (n <= 0) return 0;
+  if (kv_.free_blocks() >= decodes_ * (n / rules_.block_size + 1)) return n;
+  // Blocks are scarce: find how far they certainly last. Crossings grow with n, so halve.
+  while (n > 0 && crossings_until(n) > kv_.free_blocks()) n /= 2;
+  return n;
+}
+
+void BatchScheduler::calm_pass() {
+  ++pass_;
+  ++counters_.passes;
+  decode_context_ += decodes_;
+  for (const Slot s : buckets_[static_cast<std::size_t>(pass_ % rules_.block_size)]) cross_block(s);
+}
+
+}  // namespace routesim::sim

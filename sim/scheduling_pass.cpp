@@ -1,0 +1,415 @@
+// One scheduling pass of vLLM v1: phase A gives tokens to running sequences in order, preempting the
+// last one when blocks run out; phase B admits waiting ones, first come first served.
+#include <algorithm>
+
+#include "sim/base/check.h"
+#include "sim/batch_scheduler.h"
+
+namespace routesim::sim {
+
+void BatchScheduler::schedule(StepPlan& plan, StepPlan* in_flight, SimTime now,
+                              std::vector<EngineOutput>& out) {
+  plan.clear();
+  retire_leavers();
+  ++pass_;
+  deferred_ = rules_.prefill_schedule_interval > 1 &&
+              pass_ % rules_.prefill_schedule_interval != 0 && !saturated_ && decodes_ > 0;
+  ++counters_.passes;
+  plan.pass = pass_;
+  budget_ = rules_.max_num_batched_tokens;
+  preempted_ = false;
+  if (reference_ || !schedule_running_fast(plan)) walk_running(plan, in_flight, now);
+  if (!preempted_) admit(plan, now, out);
+  if (!deferred_) saturated_ = !waiting_.empty();
+  counters_.max_running = std::max(counters_.max_running, running());
+  // vLLM processes results in the order of its running list.
+  const auto earlier = [this](SequenceRef a, SequenceRef b) {
+    return seq(a.slot).order < seq(b.slot).order;
+  };
+  std::sort(plan.sampled.begin(), plan.sampled.end(), earlier);
+  std::sort(plan.finishing.begin(), plan.finishing.end(), earlier);
+}
+
+// The common pass: every decode gets its token, then the prompts being prefilled share the rest of
+// the budget. Changes nothing and returns false where the order of running_ matters: blocks are
+// short, a sequence was left out last time, or a prompt stands before a decode and eats its budget.
+bool BatchScheduler::schedule_running_fast(StepPlan& plan) {
+  const auto settled = decodes_ + static_cast<std::int64_t>(prefilling_.size());
+  std::int64_t draining = 0;
+  if (static_cast<std::int64_t>(running_.size()) != settled) {
+    for (const Slot s : running_) {
+      if (seq(s).state == State::kPaused) return false;
+      draining += seq(s).state == State::kDraining ? 1 : 0;
+    }
+    ROUTESIM_DCHECK(settled + draining == running(), "a running sequence has no state");
+  }
+  if (decodes_ > budget_) return false;
+  const std::vector<Slot>& crossing = buckets_[static_cast<std::size_t>(pass_ % rules_.block_size)];
+  auto need = static_cast<std::int64_t>(crossing.size());
+  std::int64_t left = budget_ - decodes_;
+  std::int64_t wanted = 0;
+  if (!deferred_) {
+    for (const Slot s : prefilling_) {
+      Sequence& q = seq(s);
+      std::int64_t n = q.target - q.computed;
+      if (rules_.long_prefill_token_threshold > 0)
+        n = std::min(n, rules_.long_prefill_token_threshold);
+      wanted += n;
+      q.scheduled = std::min(n, left);
+      left -= q.scheduled;
+      need += blocks_for(q.computed + q.scheduled) - static_cast<std::int64_t>(q.blocks.size());
+    }
+    const bool prompts_last =
+        prefilling_.empty() || decodes_ == 0 || seq(prefilling_.front()).order > last_decode_order_;
+    if (wanted > budget_ - decodes_ && !prompts_last) return false;
+  }
+  if (need > kv_.free_blocks()) return false;
+
+  for (const Slot s : crossing) cross_block(s);
+  plan.steady = decodes_ - wasted_slots_;
+  plan.shape.decode_requests = decodes_;
+  decode_context_ += decodes_;
+  plan.shape.decode_context = decode_context_;
+  budget_ -= decodes_;
+  note_finishing(plan);
+  if (!deferred_) {
+    for (std::size_t i = 0; i < prefilling_.size();) {
+      const Slot s = prefilling_[i];
+      const std::int64_t n = seq(s).scheduled;
+      if (n == 0) break;
+      const auto held = static_cast<std::int64_t>(seq(s).blocks.size());
+      kv_.allocate(blocks_for(seq(s).computed + n) - held, seq(s).blocks);
+      budget_ -= n;
+      give_prefill(s, n, plan);
+      if (seq(s).state == State::kPrefill) ++i;
+    }
+  }
+  plan.shape.shared_context = kv_.shared_tokens();
+  return true;
+}
+
+void BatchScheduler::dissolve_decode_set() {
+  for (const Slot s : running_) {
+    Sequence& q = seq(s);
+    q.scheduled = 0;
+    if (q.state != State::kDecode) continue;
+    q.computed = computed_after(q, pass_ - 1);
+    q.sampled = std::min(q.request.output_tokens,
+                         q.request.output_tokens - (q.finish_pass - (pass_ - 1)));
+    q.sample_pass = std::min(q.finish_pass, pass_ - 1);
+    q.entry_pass = std::min(q.entry_pass, pass_ - 1);
+  }
+  for (std::vector<Slot>& bucket : buckets_) bucket.clear();
+  finish_heap_.clear();
+  leavers_.clear();
+  decodes_ = 0;
+  decode_context_ = 0;
+  wasted_slots_ = 0;
+}
+
+void BatchScheduler::walk_running(StepPlan& plan, StepPlan* in_flight, SimTime now) {
+  ++counters_.walks;
+  dissolve_decode_set();
+  for (std::size_t i = 0; i < running_.size() && budget_ > 0;) {
+    const State state = seq(running_[i]).state;
+    if (state == State::kDraining || (deferred_ && state == State::kPrefill)) {
+      ++i;
+      continue;
+    }
+    if (!walk_one(i, in_flight, now)) break;
+  }
+  settle_walk(plan, in_flight, now);
+}
+
+// Gives tokens to running_[i] and moves i on. False when the pass must stop because the sequence
+// preempted itself.
+bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) {
+  const Slot s = running_[i];
+  std::int64_t n = 1;
+  if (seq(s).state == State::kPrefill) {
+    n = seq(s).target - seq(s).computed;
+    if (rules_.long_prefill_token_threshold > 0)
+      n = std::min(n, rules_.long_prefill_token_threshold);
+    n = std::min(n, budget_);
+  }
+  const std::int64_t need =
+      blocks_for(seq(s).computed + n) - static_cast<std::int64_t>(seq(s).blocks.size());
+  while (need > kv_.free_blocks()) {
+    const std::size_t victim_index = choose_victim();
+    const Slot victim = running_[victim_index];
+    budget_ += seq(victim).scheduled;
+    if (victim_index < i) --i;
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(victim_index));
+    preempt(victim, in_flight, now);
+    if (victim == s) return false;
+  }
+  if (seq(s).state != State::kPrefill) register_up_to(s, seq(s).computed);
+  kv_.allocate(need, seq(s).blocks);
+  seq(s).scheduled = n;
+  budget_ -= n;
+  ++i;
+  return true;
+}
+
+std::size_t BatchScheduler::choose_victim() const {
+  if (rules_.scheduling_policy == SchedulingPolicy::kFcfs) return running_.size() - 1;
+  std::size_t worst = 0;
+  for (std::size_t i = 1; i < running_.size(); ++i) {
+    const EngineRequest& a = seq(running_[worst]).request;
+    const EngineRequest& b = seq(running_[i]).request;
+    if (std::pair(a.priority, a.arrival_order) < std::pair(b.priority, b.arrival_order)) worst = i;
+  }
+  return worst;
+}
+
+// A token scheduled but not yet processed is lost with its KV; the plan must not count it.
+void BatchScheduler::discard_in_flight_token(const Sequence& q, StepPlan* in_flight) const {
+  if (in_flight == nullptr) return;
+  const bool member = q.state == State::kDecode || q.state == State::kDraining;
+  const bool sampled_there =
+      q.state == State::kDecode ? q.finish_pass >= in_flight->pass : q.sample_pass == in_flight->pass;
+  if (member && sampled_there && q.entry_pass < in_flight->pass) --in_flight->steady;
+}
+
+void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
+  Sequence& q = seq(s);
+  discard_in_flight_token(q, in_flight);
+  const bool in_flight_token = q.state != State::kPrefill && q.sample_pass > processed_pass_;
+  const bool was_steady = q.state == State::kDecode || q.state == State::kDraining;
+  if (was_steady && q.entry_pass <= processed_pass_) q.last_token = now;
+  if (in_flight_token) --q.sampled;
+  if (q.state == State::kPrefill) erase_prefilling(s);
+  free_blocks(s);
+  ++q.stamp;
+  ++q.preemptions;
+  ++counters_.preemptions;
+  q.state = State::kWaiting;
+  q.target = q.request.prompt_tokens + q.sampled;
+  q.computed = 0;
+  q.scheduled = 0;
+  q.sample_pass = processed_pass_;
+  q.remote_done = true;
+  preempted_ = true;
+  retry_admission_ = true;
+  if (rules_.scheduling_policy == SchedulingPolicy::kFcfs) {
+    waiting_.push_front(s);
+    return;
+  }
+  const auto before = [this](Slot a, Slot b) {
+    const EngineRequest& x = seq(a).request;
+    const EngineRequest& y = seq(b).request;
+    return std::pair(x.priority, x.arrival_order) < std::pair(y.priority, y.arrival_order);
+  };
+  waiting_.insert(std::lower_bound(waiting_.begin(), waiting_.end(), s, before), s);
+}
+
+// After the walk every survivor takes its new place: prompts advance, decodes rejoin the set, and
+// those the budget did not reach are paused.
+void BatchScheduler::settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime now) {
+  for (const Slot s : running_) {
+    Sequence& q = seq(s);
+    const bool decoding = q.state == State::kDecode || q.state == State::kPaused;
+    if (!decoding) continue;
+    if (q.scheduled == 0) {
+      if (q.state == State::kPaused) continue;
+      if (q.sampled == q.request.output_tokens) {
+        q.state = State::kDraining;  // its last token is in flight; nothing more to schedule
+        continue;
+      }
+      q.state = State::kPaused;
+      if (in_flight != nullptr && q.sample_pass == in_flight->pass)
+        in_flight->pausing.push_back(ref(s));
+      else
+        q.last_token = now;
+      continue;
+    }
+    ++q.computed;
+    ++plan.shape.decode_requests;
+    plan.shape.decode_context += q.computed;
+    if (q.sampled == q.request.output_tokens) {
+      q.state = State::kDraining;  // the slot an EOS request wastes under async scheduling
+      continue;
+    }
+    enter_decode(s, plan, q.state == State::kDecode);
+  }
+  for (const Slot s : std::vector<Slot>(prefilling_))
+    if (seq(s).scheduled > 0) give_prefill(s, seq(s).scheduled, plan);
+  plan.shape.shared_context = kv_.shared_tokens();
+}
+
+void BatchScheduler::give_prefill(Slot s, std::int64_t n, StepPlan& plan) {
+  Sequence& q = seq(s);
+  const std::int64_t before = q.computed;
+  q.computed += n;
+  q.scheduled = 0;
+  ++plan.shape.prefill_requests;
+  plan.shape.prefill_tokens += n;
+  plan.shape.prefill_context += q.computed;
+  plan.shape.prefill_pairs += q.computed * q.computed - before * before;
+  const std::int64_t registered = q.registered;
+  register_up_to(s, q.computed);
+  if (q.registered != registered) retry_admission_ = true;
+  if (q.computed < q.target) return;
+  erase_prefilling(s);
+  enter_decode(s, plan, false);
+}
+
+void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
+  for (std::size_t i = 0; i < skipped_.size() && budget_ > 0;) {
+    const Slot s = skipped_[i];
+    if (!seq(s).remote_ready) {
+      ++i;
+      continue;
+    }
+    if (running() >= rules_.max_num_seqs) return;
+    if (!seq(s).remote_done) accept_loaded(s);
+    if (try_admit(s, plan, now, out) != Admission::kAdmitted) return;
+    skipped_.erase(skipped_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  if (waiting_.empty() || (!retry_admission_ && !reference_)) return;
+  std::size_t position = 0;
+  while (position < waiting_.size() && budget_ > 0) {
+    if (running() >= rules_.max_num_seqs) {
+      retry_admission_ = false;  // until a sequence leaves
+      return;
+    }
+    const Slot s = waiting_[position];
+    const Admission result = try_admit(s, plan, now, out);
+    if (result == Admission::kNoBudget) {
+      retry_admission_ = true;
+      return;
+    }
+    if (result == Admission::kBlocked) {
+      if (rules_.skip_unallocatable_head && running_.empty()) {
+        ++position;
+        continue;
+      }
+      retry_admission_ = false;
+      return;
+    }
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(position));
+  }
+  retry_admission_ = true;
+}
+
+std::int64_t BatchScheduler::lookup_prefix(Slot s) {
+  const Sequence& q = seq(s);
+  hits_.clear();
+  if (!rules_.enable_prefix_caching || q.request.keys == nullptr) return 0;
+  // At least one token must be computed to sample from, so never the whole prompt.
+  const std::int64_t limit = (q.target - 1) / rules_.block_size;
+  const std::vector<BlockKey>& prompt = q.request.keys->engine;
+  if (limit <= static_cast<std::int64_t>(prompt.size()))
+    return kv_.lookup(std::span(prompt.data(), static_cast<std::size_t>(limit)), hits_);
+  keys_.assign(prompt.begin(), prompt.end());
+  for (auto b = static_cast<std::int64_t>(prompt.size()); b < limit; ++b)
+    keys_.push_back(block_key(q, b, keys_.empty() ? 0 : keys_.back()));
+  return kv_.lookup(keys_, hits_);
+}
+
+BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimTime now,
+                                                    std::vector<EngineOutput>& out) {
+  Sequence& q = seq(s);
+  std::int64_t hit = 0;
+  if (q.computed == 0) {
+    hit = lookup_prefix(s);
+    if (q.request.remote_tokens > 0 && !q.remote_done) {
+      const Admission started = start_remote_load(s, hit, now, out);
+      if (started == Admission::kLoading || started == Admission::kBlocked) return started;
+    }
+  } else {
+    hits_.clear();
+  }
+  const std::int64_t computed = q.computed + hit * rules_.block_size;
+  if (deferred_ && computed < q.target - 1) return Admission::kNoBudget;
+  std::int64_t n = q.target - computed;
+  if (rules_.long_prefill_token_threshold > 0) n = std::min(n, rules_.long_prefill_token_threshold);
+  if (!rules_.enable_chunked_prefill && n > budget_) return Admission::kNoBudget;
+  n = std::min(n, budget_);
+
+  const auto held = static_cast<std::int64_t>(q.blocks.size());
+  const std::int64_t unreferenced = kv_.count_unreferenced(hits_);
+  const std::int64_t need = blocks_for(computed + n) - held - hit;
+  const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
+  const std::int64_t free = kv_.free_blocks();
+  if (rules_.reserve_full_isl && blocks_for(q.target) - held - hit + unreferenced + reserve > free)
+    return Admission::kBlocked;
+  if (need + unreferenced + reserve > free) return Admission::kBlocked;
+
+  if (q.cached < 0) {
+    q.cached = std::min(hit * rules_.block_size, q.request.prompt_tokens);
+    counters_.prefix_query_tokens += q.request.prompt_tokens;
+    counters_.prefix_hit_tokens += q.cached;
+  }
+  if (hit > 0) {
+    q.last_key = kv_.key(hits_.back());
+    q.registered = hit;
+    kv_.take_hits(hits_, q.blocks);
+  }
+  kv_.allocate(need, q.blocks);
+  q.computed = computed;
+  q.state = State::kPrefill;
+  q.order = ++next_order_;
+  q.remote_done = true;
+  running_.push_back(s);
+  prefilling_.push_back(s);
+  budget_ -= n;
+  give_prefill(s, n, plan);
+  plan.shape.shared_context = kv_.shared_tokens();
+  return Admission::kAdmitted;
+}
+
+std::int64_t BatchScheduler::blocks_owed_to_prefills() const {
+  std::int64_t owed = 0;
+  for (const Slot s : prefilling_)
+    owed += blocks_for(seq(s).target) - static_cast<std::int64_t>(seq(s).blocks.size());
+  return owed;
+}
+
+// PD decode leg: all blocks of the prompt at once, so that the pull has somewhere to land. Returns
+// kAdmitted when nothing is left to pull and the request can go on like any other.
+BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t hit, SimTime now,
+                                                            std::vector<EngineOutput>& out) {
+  Sequence& q = seq(s);
+  std::int64_t covered = std::min(q.request.remote_tokens, q.request.prompt_tokens);
+  if (!rules_.remote_partial_block) covered -= covered % rules_.block_size;
+  const std::int64_t missing = covered - hit * rules_.block_size;
+  if (missing <= 0) {
+    q.remote_done = true;
+    out.push_back(
+        {.kind = EngineOutputKind::kNothingToPull, .handle = q.request.handle, .at = now});
+    return Admission::kAdmitted;
+  }
+  const std::int64_t need = blocks_for(covered) - hit;
+  const std::int64_t unreferenced = kv_.count_unreferenced(hits_);
+  const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
+  const std::int64_t free = kv_.free_blocks() - blocks_owed_to_prefills();
+  if (need + unreferenced + reserve > free) return Admission::kBlocked;
+  q.cached = std::min(hit * rules_.block_size, q.request.prompt_tokens);
+  counters_.prefix_query_tokens += q.request.prompt_tokens;
+  counters_.prefix_hit_tokens += q.cached;
+  if (hit > 0) {
+    q.last_key = kv_.key(hits_.back());
+    q.registered = hit;
+    kv_.take_hits(hits_, q.blocks);
+  }
+  kv_.allocate(need, q.blocks);
+  q.state = State::kRemote;
+  skipped_.push_back(s);
+  out.push_back({.kind = EngineOutputKind::kTransferNeeded,
+                 .handle = q.request.handle,
+                 .value = need,
+                 .at = now});
+  return Admission::kLoading;
+}
+
+void BatchScheduler::accept_loaded(Slot s) {
+  Sequence& q = seq(s);
+  std::int64_t covered = std::min(q.request.remote_tokens, q.request.prompt_tokens);
+  if (!rules_.remote_partial_block) covered -= covered % rules_.block_size;
+  register_up_to(s, covered);
+  q.computed = covered == q.target ? covered - 1 : covered;
+  q.remote_done = true;
+}
+
+}  // namespace routesim::sim
