@@ -61,6 +61,8 @@ class LengthSampler {
  public:
   explicit LengthSampler(const Distribution& d, SamplerKind kind = SamplerKind::kGeneral);
   std::int64_t sample(RandomStream& random) const;
+  /// The same without rounding, for quantities that are not counts.
+  double sample_real(RandomStream& random) const;
 
  private:
   double draw(RandomStream& random) const;

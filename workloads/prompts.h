@@ -53,11 +53,17 @@ class PromptBuilder {
 
   PromptBuilder& append(Segment segment);
   PromptBuilder& append(std::uint64_t content, std::int64_t length) {
-    return append({.content = content, .offset = 0, .length = length});
+    return append(Segment{.content = content, .offset = 0, .length = length});
   }
   PromptBuilder& append(const std::vector<Segment>& segments);
   /// Keeps only the last `tokens` of what stands after the first `keep` tokens.
   PromptBuilder& drop_oldest_after(std::int64_t keep, std::int64_t tokens);
+
+  /// What stands so far is the same in every chat prompt (Prompt::preamble_tokens).
+  PromptBuilder& preamble_is_done() {
+    preamble_tokens_ = tokens_;
+    return *this;
+  }
 
   std::int64_t tokens() const { return tokens_; }
   const std::vector<Segment>& segments() const { return segments_; }
@@ -69,6 +75,7 @@ class PromptBuilder {
  private:
   std::vector<Segment> segments_;
   std::int64_t tokens_ = 0;
+  std::int64_t preamble_tokens_ = 0;
 };
 
 /// Hands out dense prompt ids.

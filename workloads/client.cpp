@@ -1,0 +1,79 @@
+#include "workloads/client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/check.h"
+
+namespace routesim::workloads {
+
+SimTime stage_end(SimTime start, SimTime last, Duration poll) {
+  if (poll <= Duration::zero()) return last;
+  const std::int64_t elapsed = (last - start).ns();
+  const std::int64_t polls = (elapsed + poll.ns() - 1) / poll.ns();
+  return start + poll * polls;
+}
+
+StagedClient::StagedClient(std::vector<StagePlan> stages, std::unique_ptr<RequestSource> source,
+                           StageTiming timing)
+    : plans_(std::move(stages)), source_(std::move(source)), timing_(timing) {
+  infos_.reserve(plans_.size());
+  for (const StagePlan& plan : plans_) {
+    ROUTESIM_CHECK(plan.permits >= 1, "a stage without permits would never end");
+    infos_.push_back(plan.info);
+  }
+  if (!plans_.empty()) start_stage(SimTime::zero());
+}
+
+void StagedClient::start_stage(SimTime start) {
+  stage_start_ = start;
+  index_ = 0;
+  draw_due();
+  // A stage without requests is over at once.
+  if (!has_due_) end_stage_if_over(start);
+}
+
+void StagedClient::draw_due() {
+  Duration due;
+  has_due_ = plans_[stage_].arrivals->next(due);
+  if (has_due_) due_ = stage_start_ + timing_.lead + due;
+}
+
+void StagedClient::end_stage_if_over(SimTime now) {
+  if (has_due_ || in_flight_ > 0) return;
+  plans_[stage_].arrivals.reset();
+  ++stage_;
+  if (stage_ < plans_.size())
+    start_stage(stage_end(stage_start_, now, timing_.poll) + timing_.interval);
+}
+
+SimTime StagedClient::next_action() const {
+  if (finished() || !has_due_ || in_flight_ >= plans_[stage_].permits) return SimTime::max();
+  return std::max(due_, now_);
+}
+
+void StagedClient::advance(SimTime now, std::vector<Request>& out) {
+  ROUTESIM_DCHECK(now >= now_, "time went back");
+  now_ = now;
+  while (!finished() && has_due_ && due_ <= now && in_flight_ < plans_[stage_].permits) {
+    Request request;
+    request.id = RequestId(next_id_++);
+    request.stage = StageId(stage_);
+    request.due = due_;
+    request.timeout = plans_[stage_].timeout;
+    source_->fill(stage_, index_++, request);
+    out.push_back(std::move(request));
+    ++in_flight_;
+    draw_due();
+  }
+}
+
+void StagedClient::on_completed(const Request& request, Outcome, SimTime now) {
+  ROUTESIM_CHECK(!finished() && request.stage == StageId(stage_) && in_flight_ > 0,
+                 "completion of a request that is not in flight");
+  now_ = std::max(now_, now);
+  --in_flight_;
+  end_stage_if_over(now);
+}
+
+}  // namespace routesim::workloads

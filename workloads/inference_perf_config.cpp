@@ -1,0 +1,247 @@
+// The document of inference-perf, key by key. Defaults stand in the structs.
+#include <array>
+
+#include "workloads/inference_perf.h"
+
+namespace routesim::workloads::inference_perf {
+namespace {
+
+const RealRange kPositive{.min = 0, .max = 1e7, .min_open = true};
+const RealRange kSeconds{.min = 0, .max = 1e9};
+const IntRange kCount{1, 1'000'000'000};
+
+}  // namespace
+
+void describe(Describer& d, Api& t) {
+  field(d, {"type", "Endpoint the tool talks to."}, t.type);
+  field(d, {"streaming", "Stream answers; TTFT, TPOT and ITL exist only then."}, t.streaming);
+  field(d, {"headers", "Extra HTTP headers; no effect here."}, t.headers);
+  field(d, {"slo_unit", "Unit of the SLO headers; no effect here."}, t.slo_unit);
+  field(d, {"slo_tpot_header", "Header with the TPOT goal; no effect here."}, t.slo_tpot_header);
+  field(d, {"slo_ttft_header", "Header with the TTFT goal; no effect here."}, t.slo_ttft_header);
+  field(d, {"response_format", "Structured output; no effect here."}, t.response_format);
+  field(d, {"session_id_header_key", "Header with the session; no effect here."},
+        t.session_id_header_key);
+  field(d, {"session_token_header_key", "Header with the session token; no effect here."},
+        t.session_token_header_key);
+}
+
+void describe(Describer& d, SharedPrefix& t) {
+  field(d, {"num_groups", "Groups; each has one system prompt."}, t.num_groups, kCount);
+  field(d, {"num_prompts_per_group", "Questions per group."}, t.num_prompts_per_group, kCount);
+  field(d, {"system_prompt_len", "Tokens of a group's system prompt."}, t.system_prompt_len);
+  field(d, {"question_len", "Tokens of a question."}, t.question_len);
+  field(d, {"output_len", "Tokens asked for as answer."}, t.output_len);
+  field(d, {"seed", "Seed of the data."}, t.seed);
+  field(d, {"question_distribution", "Legacy form of question_len."}, t.question_distribution);
+  field(d, {"output_distribution", "Legacy form of output_len."}, t.output_distribution);
+  field(d, {"enable_multi_turn_chat", "Each prompt is a user who keeps talking."},
+        t.enable_multi_turn_chat);
+  field(d, {"multimodal", "Images and the like; not simulated."}, t.multimodal);
+}
+
+void describe(Describer& d, ConversationReplay& t) {
+  field(d, {"seed", "Seed of the conversations."}, t.seed);
+  field(d, {"num_conversations", "Slots; each runs one conversation at a time."},
+        t.num_conversations, kCount);
+  field(d, {"shared_system_prompt_len", "Tokens all conversations start with."},
+        t.shared_system_prompt_len, IntRange{0, 100'000'000});
+  field(d, {"dynamic_system_prompt_len", "Tokens of each conversation's own system prompt."},
+        t.dynamic_system_prompt_len);
+  field(d, {"turns_per_conversation", "Turns (absent: 10)."}, t.turns_per_conversation);
+  field(d, {"input_tokens_per_turn", "Tokens a turn adds (absent: 512)."},
+        t.input_tokens_per_turn);
+  field(d, {"output_tokens_per_turn", "Tokens a turn asks for (absent: 256)."},
+        t.output_tokens_per_turn);
+  field(d, {"tool_call_latency_sec", "Pause after each answer, in seconds."},
+        t.tool_call_latency_sec);
+  field(d, {"max_model_len", "Longest context; older turns are cut (absent: 225,000)."},
+        t.max_model_len, kCount);
+}
+
+void describe(Describer& d, TraceFile& t) {
+  field(d, {"file", "Path of the trace.", true}, t.file);
+  field(d, {"format", "Its format."}, t.format);
+}
+
+void describe(Describer& d, Data& t) {
+  field(d, {"type", "What prompts are made of."}, t.type);
+  field(d, {"path", "File of a data set."}, t.path);
+  field(d, {"corpus_file_path", "Text synthetic data is cut from; no effect on token counts."},
+        t.corpus_file_path);
+  field(d, {"input_distribution", "Prompt tokens (random, synthetic)."}, t.input_distribution);
+  field(d, {"output_distribution", "Answer tokens (random, synthetic)."}, t.output_distribution);
+  field(d, {"shared_prefix", "Settings of shared_prefix data."}, t.shared_prefix);
+  field(d, {"multimodal", "Images and the like; not simulated."}, t.multimodal);
+  field(d, {"trace", "Trace that gives the lengths."}, t.trace);
+  field(d, {"otel_trace_replay", "Settings of OpenTelemetry replay; not simulated."},
+        t.otel_trace_replay);
+  field(d, {"weka_trace_replay", "Settings of Weka trace replay; not simulated."},
+        t.weka_trace_replay);
+  field(d, {"conversation_replay", "Settings of conversation_replay data."},
+        t.conversation_replay);
+  field(d, {"visionarena", "Settings of VisionArena data; not simulated."}, t.visionarena);
+  field(d, {"use_chat_template", "Input lengths count the chat template."}, t.use_chat_template);
+}
+
+void describe(Describer& d, Stage& t) {
+  field(d, {"rate", "Requests per second."}, t.rate, kPositive);
+  field(d, {"duration", "Seconds."}, t.duration, IntRange{1, 100'000'000});
+  field(d, {"num_requests", "Requests of a concurrent stage."}, t.num_requests, kCount);
+  field(d, {"concurrency_level", "Requests in flight in a concurrent stage."},
+        t.concurrency_level, kCount);
+  field(d, {"concurrent_sessions", "Sessions at once (session replay)."}, t.concurrent_sessions,
+        IntRange{0, 1'000'000'000});
+  field(d, {"session_rate", "Session starts per second (session replay)."}, t.session_rate,
+        kPositive);
+  field(d, {"num_sessions", "Sessions of the stage (session replay)."}, t.num_sessions, kCount);
+  field(d, {"timeout", "Seconds after which the stage is cut (session replay)."}, t.timeout,
+        kPositive);
+}
+
+void describe(Describer& d, Sweep& t) {
+  field(d, {"type", "Spacing of the rates."}, t.type);
+  field(d, {"num_requests", "Requests of the probe."}, t.num_requests, kCount);
+  field(d, {"timeout", "Seconds the probe may last."}, t.timeout, kPositive);
+  field(d, {"num_stages", "Stages to make."}, t.num_stages, IntRange{1, 100'000});
+  field(d, {"stage_duration", "Seconds per stage."}, t.stage_duration, kCount);
+  field(d, {"saturation_percentile", "Percentile of the drain rates that counts as saturation."},
+        t.saturation_percentile, RealRange{.min = 0, .max = 100});
+}
+
+void describe(Describer& d, LoraSplit& t) {
+  field(d, {"name", "Adapter.", true}, t.name);
+  field(d, {"split", "Its share of the requests.", true}, t.split, RealRange{.min = 0, .max = 1});
+}
+
+void describe(Describer& d, Load& t) {
+  field(d, {"type", "Arrival process."}, t.type);
+  field(d, {"interval", "Seconds slept after every stage."}, t.interval, kSeconds);
+  field(d, {"stages", "Stages, run one after another."}, t.stages);
+  field(d, {"sweep", "Finds the stages itself."}, t.sweep);
+  field(d, {"trace", "Trace that gives the arrivals."}, t.trace);
+  field(d, {"num_workers", "Worker processes; absent: CPUs of the client; 0: no permits."},
+        t.num_workers, IntRange{0, 1'000'000});
+  field(d, {"worker_max_concurrency", "Requests in flight per worker."},
+        t.worker_max_concurrency, kCount);
+  field(d, {"worker_max_tcp_connections", "TCP connections per worker."},
+        t.worker_max_tcp_connections, kCount);
+  field(d, {"circuit_breakers", "Names of the breakers to use."}, t.circuit_breakers);
+  field(d, {"request_timeout", "Seconds after which the client gives up (absent: 300)."},
+        t.request_timeout, kPositive);
+  field(d, {"request_retries", "Extra attempts when no connection was made."}, t.request_retries,
+        IntRange{0, 1000});
+  field(d, {"request_retry_backoff_sec", "Seconds before the first retry."},
+        t.request_retry_backoff_sec, kSeconds);
+  field(d, {"stage_teardown_grace_seconds", "Seconds a cut stage may take to end."},
+        t.stage_teardown_grace_seconds, kSeconds);
+  field(d, {"lora_traffic_split", "Shares of LoRA adapters."}, t.lora_traffic_split);
+  field(d, {"base_seed", "Seed of the tool (absent: the clock)."}, t.base_seed);
+}
+
+void describe(Describer& d, Server& t) {
+  field(d, {"type", "Kind of server."}, t.type);
+  field(d, {"model_name", "Model asked for."}, t.model_name);
+  field(d, {"name", "Older name of model_name."}, t.name);
+  field(d, {"base_url", "Address; no effect here."}, t.base_url);
+  field(d, {"ignore_eos", "Answers run to their maximum."}, t.ignore_eos);
+  field(d, {"api_key", "No effect here."}, t.api_key);
+  field(d, {"cert_path", "No effect here."}, t.cert_path);
+  field(d, {"key_path", "No effect here."}, t.key_path);
+}
+
+void describe(Describer& d, Tokenizer& t) {
+  field(d, {"pretrained_model_name_or_path", "Tokenizer; no effect here."},
+        t.pretrained_model_name_or_path);
+  field(d, {"trust_remote_code", "No effect here."}, t.trust_remote_code);
+  field(d, {"token", "No effect here."}, t.token);
+}
+
+void describe(Describer& d, PrometheusMetrics& t) {
+  field(d, {"scrape_interval", "Seconds between scrapes."}, t.scrape_interval, kSeconds);
+  field(d, {"url", "No effect here."}, t.url);
+  field(d, {"filters", "No effect here."}, t.filters);
+  field(d, {"google_managed", "No effect here."}, t.google_managed);
+}
+
+void describe(Describer& d, Metrics& t) {
+  field(d, {"type", "prometheus or default."}, t.type);
+  field(d, {"prometheus", "Settings of the scraper."}, t.prometheus);
+}
+
+void describe(Describer& d, RequestLifecycle& t) {
+  field(d, {"summary", "Write the summary report."}, t.summary);
+  field(d, {"per_stage", "Write one report per stage."}, t.per_stage);
+  field(d, {"per_request", "Write one record per request."}, t.per_request);
+  field(d, {"per_adapter", "Write one report per adapter."}, t.per_adapter);
+  field(d, {"per_adapter_stage", "Write one report per adapter and stage."},
+        t.per_adapter_stage);
+  field(d, {"percentiles", "Percentiles to report."}, t.percentiles,
+        RealRange{.min = 0, .max = 100});
+  field(d, {"use_server_output_tokens", "Count the server's tokens, not re-tokenised text."},
+        t.use_server_output_tokens);
+  field(d, {"max_error_messages", "Error texts kept per label."}, t.max_error_messages,
+        IntRange{0, 1'000'000});
+}
+
+void describe(Describer& d, PrometheusReport& t) {
+  field(d, {"summary", "Write the summary report."}, t.summary);
+  field(d, {"per_stage", "Write one report per stage."}, t.per_stage);
+}
+
+void describe(Describer& d, SessionLifecycle& t) {
+  field(d, {"summary", "Write the summary report."}, t.summary);
+  field(d, {"per_stage", "Write one report per stage."}, t.per_stage);
+  field(d, {"per_session", "Write one record per session."}, t.per_session);
+}
+
+void describe(Describer& d, GoodputConstraints& t) {
+  field(d, {"ttft", "Seconds to the first token."}, t.ttft, kSeconds);
+  field(d, {"tpot", "Seconds per output token after the first."}, t.tpot, kSeconds);
+  field(d, {"itl", "Seconds between tokens."}, t.itl, kSeconds);
+  field(d, {"ntpot", "Seconds of latency per output token."}, t.ntpot, kSeconds);
+  field(d, {"request_latency", "Seconds to the last token."}, t.request_latency, kSeconds);
+}
+
+void describe(Describer& d, Goodput& t) {
+  field(d, {"constraints", "A request is good when it meets all."}, t.constraints);
+}
+
+void describe(Describer& d, Report& t) {
+  field(d, {"request_lifecycle", "Reports about requests."}, t.request_lifecycle);
+  field(d, {"prometheus", "Reports from server metrics."}, t.prometheus);
+  field(d, {"session_lifecycle", "Reports about sessions."}, t.session_lifecycle);
+  field(d, {"goodput", "Service-level goals."}, t.goodput);
+}
+
+void describe(Describer& d, Config& t) {
+  field(d, {"api", "How the tool talks to the server."}, t.api);
+  field(d, {"data", "What it sends."}, t.data);
+  field(d, {"load", "When it sends."}, t.load);
+  field(d, {"server", "Whom it sends to."}, t.server);
+  field(d, {"tokenizer", "Tokenizer of the client."}, t.tokenizer);
+  field(d, {"report", "What it reports."}, t.report);
+  field(d, {"metrics", "Where it reads server metrics."}, t.metrics);
+  field(d, {"storage", "Where it writes; no effect here."}, t.storage);
+  field(d, {"circuit_breakers", "Definitions of circuit breakers."}, t.circuit_breakers);
+}
+
+std::span<const KeyDrift> key_drifts() {
+  static constexpr std::array<KeyDrift, 10> kDrifts = {{
+      {"data.shared_prefix.num_unique_system_prompts", "data.shared_prefix.num_groups"},
+      {"data.shared_prefix.num_users_per_system_prompt",
+       "data.shared_prefix.num_prompts_per_group"},
+      {"data.*.std", "data.*.std_dev"},
+      {"data.*.*.std", "data.*.*.std_dev"},
+      {"tokenizer.type", "data.type"},
+      {"tokenizer.shared_prefix", "data.shared_prefix"},
+      {"tokenizer.input_distribution", "data.input_distribution"},
+      {"tokenizer.output_distribution", "data.output_distribution"},
+      // Older files have a plain boolean there.
+      {"report.prometheus", "report.prometheus.summary"},
+      {"report.request_lifecycle.per_worker", ""},
+  }};
+  return kDrifts;
+}
+
+}  // namespace routesim::workloads::inference_perf

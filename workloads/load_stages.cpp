@@ -1,0 +1,216 @@
+#include "workloads/load_stages.h"
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "sim/base/check.h"
+
+namespace routesim::workloads {
+namespace {
+
+/// n exponential gaps scaled to fill `span` seconds: the running fraction of the sum is exactly 1
+/// at the last gap, because the second pass adds the same numbers in the same order.
+class ScaledGaps {
+ public:
+  ScaledGaps(std::int64_t n, double span_s, RandomStream random)
+      : left_(n), span_(span_s), random_(std::move(random)) {
+    RandomStream rehearsal = random_;
+    for (std::int64_t i = 0; i < n; ++i) total_ += rehearsal.exponential(1.0);
+  }
+  bool empty() const { return left_ == 0; }
+  /// Seconds from the start of the span.
+  double next() {
+    --left_;
+    sum_ += random_.exponential(1.0);
+    return span_ * (sum_ / total_);
+  }
+  /// The stream behind the last gap.
+  RandomStream& random() { return random_; }
+
+ private:
+  std::int64_t left_;
+  double span_;
+  RandomStream random_;
+  double total_ = 0;
+  double sum_ = 0;
+};
+
+class ConstantArrivals final : public ArrivalStream {
+ public:
+  ConstantArrivals(std::int64_t n, double duration_s, RandomStream random)
+      : gaps_(n, duration_s, std::move(random)) {}
+  bool next(Duration& due) override {
+    if (gaps_.empty()) return false;
+    due = Duration::from_seconds(gaps_.next());
+    return true;
+  }
+
+ private:
+  ScaledGaps gaps_;
+};
+
+class PoissonArrivals final : public ArrivalStream {
+ public:
+  PoissonArrivals(double rate, std::int64_t n, RandomStream random)
+      : rate_(rate), left_(n), second_gaps_(0, 1, std::move(random)) {}
+  bool next(Duration& due) override {
+    if (left_ == 0) return false;
+    --left_;
+    while (second_gaps_.empty()) {
+      ++second_;
+      RandomStream random = second_gaps_.random();
+      const std::int64_t k = random.poisson(rate_);
+      second_gaps_ = ScaledGaps(k, 1, std::move(random));
+    }
+    due = Duration::seconds(second_) + Duration::from_seconds(second_gaps_.next());
+    return true;
+  }
+
+ private:
+  double rate_;
+  std::int64_t left_;
+  std::int64_t second_ = -1;
+  ScaledGaps second_gaps_;
+};
+
+class ExponentialArrivals final : public ArrivalStream {
+ public:
+  ExponentialArrivals(double rate, std::int64_t n, RandomStream random)
+      : mean_gap_ns_(1e9 / rate), left_(n), random_(std::move(random)) {}
+  bool next(Duration& due) override {
+    if (left_ == 0) return false;
+    --left_;
+    // Whole nanoseconds are added, so that a long stream does not lose precision.
+    at_ += Duration::nanoseconds(
+        static_cast<std::int64_t>(random_.exponential(mean_gap_ns_) + 0.5));
+    due = at_;
+    return true;
+  }
+
+ private:
+  double mean_gap_ns_;
+  std::int64_t left_;
+  RandomStream random_;
+  Duration at_;
+};
+
+class ImmediateArrivals final : public ArrivalStream {
+ public:
+  explicit ImmediateArrivals(std::int64_t n) : left_(n) {}
+  bool next(Duration& due) override {
+    if (left_ == 0) return false;
+    --left_;
+    due = Duration::zero();
+    return true;
+  }
+
+ private:
+  std::int64_t left_;
+};
+
+class VllmArrivalStream final : public ArrivalStream {
+ public:
+  VllmArrivalStream(const VllmArrivals& options, RandomStream random)
+      : options_(options), random_(std::move(random)) {
+    if (options_.legacy || options_.ramp_up != RampUp::kNone) return;
+    RandomStream rehearsal = random_;
+    double total = 0;
+    for (std::int64_t j = 0; j < options_.requests; ++j) total += gap(rehearsal, j);
+    const double target = static_cast<double>(options_.requests) / options_.rate;
+    if (total > 0) scale_ = target / total;
+    total_ = total;
+    target_ = target;
+  }
+  bool next(Duration& due) override {
+    if (index_ == options_.requests) return false;
+    if (options_.legacy) {
+      // The legacy generator yields the request first and sleeps afterwards.
+      if (index_ > 0) sum_ += gap(random_, index_ - 1);
+    } else {
+      sum_ += gap(random_, index_);
+    }
+    ++index_;
+    const bool last_exact = index_ == options_.requests && total_ > 0;
+    due = Duration::from_seconds(last_exact ? target_ : sum_ * scale_);
+    return true;
+  }
+
+ private:
+  double gap(RandomStream& random, std::int64_t j) const {
+    const double rate = ramp_rate(options_, j);
+    if (std::isinf(rate)) return 0;
+    if (std::isinf(options_.burstiness)) return 1 / rate;
+    if (options_.burstiness == 1) return random.exponential(1 / rate);
+    return random.gamma(options_.burstiness, 1 / (rate * options_.burstiness));
+  }
+
+  VllmArrivals options_;
+  RandomStream random_;
+  std::int64_t index_ = 0;
+  double sum_ = 0;
+  double scale_ = 1;
+  double total_ = 0;
+  double target_ = 0;
+};
+
+class CallbackArrivals final : public ArrivalStream {
+ public:
+  explicit CallbackArrivals(std::function<bool(Duration&)> next) : next_(std::move(next)) {}
+  bool next(Duration& due) override { return next_(due); }
+
+ private:
+  std::function<bool(Duration&)> next_;
+};
+
+}  // namespace
+
+std::int64_t requests_of_stage(double rate, double duration_s) {
+  return static_cast<std::int64_t>(rate * duration_s);
+}
+
+std::unique_ptr<ArrivalStream> constant_arrivals(double rate, double duration_s,
+                                                 RandomStream random) {
+  return std::make_unique<ConstantArrivals>(requests_of_stage(rate, duration_s), duration_s,
+                                            std::move(random));
+}
+
+std::unique_ptr<ArrivalStream> poisson_arrivals(double rate, double duration_s,
+                                                RandomStream random) {
+  ROUTESIM_CHECK(rate > 0 && rate <= 1e7, "poisson arrivals need a rate in (0, 1e7]");
+  return std::make_unique<PoissonArrivals>(rate, requests_of_stage(rate, duration_s),
+                                           std::move(random));
+}
+
+std::unique_ptr<ArrivalStream> exponential_arrivals(double rate, std::int64_t requests,
+                                                    RandomStream random) {
+  ROUTESIM_CHECK(rate > 0, "exponential arrivals need a positive rate");
+  if (std::isinf(rate)) return immediate_arrivals(requests);
+  return std::make_unique<ExponentialArrivals>(rate, requests, std::move(random));
+}
+
+std::unique_ptr<ArrivalStream> immediate_arrivals(std::int64_t requests) {
+  return std::make_unique<ImmediateArrivals>(requests);
+}
+
+double ramp_rate(const VllmArrivals& options, std::int64_t j) {
+  if (options.ramp_up == RampUp::kNone) return options.rate;
+  const std::int64_t last = std::max<std::int64_t>(options.requests - 1, 1);
+  const double progress = static_cast<double>(j) / static_cast<double>(last);
+  if (options.ramp_up == RampUp::kLinear)
+    return options.ramp_start + (options.ramp_end - options.ramp_start) * progress;
+  return options.ramp_start * std::pow(options.ramp_end / options.ramp_start, progress);
+}
+
+std::unique_ptr<ArrivalStream> vllm_arrivals(const VllmArrivals& options, RandomStream random) {
+  ROUTESIM_CHECK(options.ramp_up != RampUp::kNone || options.rate > 0, "rate must be positive");
+  if (options.ramp_up == RampUp::kNone && std::isinf(options.rate))
+    return immediate_arrivals(options.requests);
+  return std::make_unique<VllmArrivalStream>(options, std::move(random));
+}
+
+std::unique_ptr<ArrivalStream> callback_arrivals(std::function<bool(Duration&)> next) {
+  return std::make_unique<CallbackArrivals>(std::move(next));
+}
+
+}  // namespace routesim::workloads

@@ -1,0 +1,79 @@
+#include "workloads/prompts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/check.h"
+
+namespace routesim::workloads {
+
+std::uint32_t token_at(std::uint64_t content, std::int64_t i, std::uint32_t vocabulary) {
+  // A counter hash: one mixer per token, then a multiply instead of a modulo.
+  const std::uint64_t x = mix64(content + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(i));
+  return static_cast<std::uint32_t>(((x >> 32) * vocabulary) >> 32);
+}
+
+void describe(Describer& d, ChatTemplate& t) {
+  const IntRange tokens{0, 1'000'000};
+  field(d, {"preamble_tokens", "Tokens once at the start of every prompt (begin-of-text …)."},
+        t.preamble_tokens, tokens);
+  field(d, {"message_tokens", "Tokens before each message's text (role header, separators)."},
+        t.message_tokens, tokens);
+  field(d, {"reply_tokens", "Tokens at the end, the header of the answer to come."},
+        t.reply_tokens, tokens);
+}
+
+PromptBuilder::PromptBuilder(const Prompt& start)
+    : segments_(start.segments), tokens_(start.tokens), preamble_tokens_(start.preamble_tokens) {}
+
+PromptBuilder& PromptBuilder::append(Segment segment) {
+  ROUTESIM_DCHECK(segment.length >= 0 && segment.offset >= 0, "segment out of range");
+  if (segment.length == 0) return *this;
+  tokens_ += segment.length;
+  if (!segments_.empty()) {
+    Segment& last = segments_.back();
+    if (last.content == segment.content && last.offset + last.length == segment.offset) {
+      last.length += segment.length;
+      return *this;
+    }
+  }
+  segments_.push_back(segment);
+  return *this;
+}
+
+PromptBuilder& PromptBuilder::append(const std::vector<Segment>& segments) {
+  for (const Segment& segment : segments) append(segment);
+  return *this;
+}
+
+PromptBuilder& PromptBuilder::drop_oldest_after(std::int64_t keep, std::int64_t tokens) {
+  std::int64_t drop = tokens_ - keep - tokens;
+  if (drop <= 0) return *this;
+  const std::vector<Segment> old = std::exchange(segments_, {});
+  tokens_ = 0;
+  for (Segment segment : old) {
+    const std::int64_t kept = std::min(segment.length, std::max<std::int64_t>(keep - tokens_, 0));
+    append(Segment{.content = segment.content, .offset = segment.offset, .length = kept});
+    segment.offset += kept;
+    segment.length -= kept;
+    const std::int64_t dropped = std::min(segment.length, drop);
+    segment.offset += dropped;
+    segment.length -= dropped;
+    drop -= dropped;
+    append(segment);
+  }
+  return *this;
+}
+
+std::shared_ptr<const Prompt> PromptBuilder::build(std::uint64_t id, bool reusable) && {
+  if (tokens_ == 0) append(content_id(0, ContentKind::kChatTemplate, ~0ULL), 1);
+  auto prompt = std::make_shared<Prompt>();
+  prompt->id = id;
+  prompt->segments = std::move(segments_);
+  prompt->tokens = tokens_;
+  prompt->reusable = reusable;
+  prompt->preamble_tokens = preamble_tokens_;
+  return prompt;
+}
+
+}  // namespace routesim::workloads
