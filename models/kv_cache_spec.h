@@ -23,9 +23,9 @@ struct KvCacheInput {
   std::int64_t max_num_seqs = 1024;            ///< Sizes the logits of the profile run.
   std::int64_t max_model_len = 0;  ///< One sequence of this length must fit; 0 skips the check.
   /// Known capacity (the engine log's number) replaces the estimate when present.
-  std::optional<std::int64_t> num_gpu_blocks;
+  std::optional<std::int64_t> num_gpu_blocks = std::nullopt;
   /// Overhead in bytes that replaces accelerator.overhead_bytes + activations when present.
-  std::optional<double> overhead_bytes;
+  std::optional<double> overhead_bytes = std::nullopt;
 };
 
 /// The capacity and the account of where the memory went, per GPU, in bytes.

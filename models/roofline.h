@@ -46,8 +46,8 @@ class Roofline final : public LatencyModel {
 
  private:
   double linear_ns(double tokens, double sampled) const;
-  double expert_ns(double own_tokens, double group_tokens) const;
-  double communication_ns(double own_tokens) const;
+  double expert_ns(const BatchShape& shape) const;
+  double prefill_attention_ns(const BatchShape& shape) const;
   std::int64_t fixed_ticks(const BatchShape& shape) const;
   std::int64_t host_ticks(const BatchShape& shape) const;
   std::int64_t context_ticks(const BatchShape& shape) const;
@@ -58,13 +58,15 @@ class Roofline final : public LatencyModel {
                                const Parallelism& p);
 
   RooflineOptions options_;
-  // Nanoseconds, per unit named; one pipeline stage after another, so whole-model sums.
+  // Nanoseconds on one GPU: to stream all weights of a kind, and per token passing through them.
+  // Pipeline stages run one after another, so these are whole-model sums.
   double dense_bytes_ns_ = 0, dense_token_ns_ = 0, output_bytes_ns_ = 0, output_token_ns_ = 0;
   double expert_bytes_ns_ = 0, expert_token_ns_ = 0;
-  double experts_local_ = 0, experts_ep_ = 1, group_scale_ = 1;
+  std::int64_t ranks_ = 1;         ///< DP ranks whose tokens meet in the experts.
   std::vector<double> untouched_;  ///< Probability that n tokens all miss one given expert.
-  double pair_ns_ = 0, prefill_context_ns_ = 0;
-  double reduce_ns_ = 0, reduce_token_ns_ = 0, dispatch_ns_ = 0, dispatch_token_ns_ = 0;
+  double pair_ns_ = 0, windowed_pair_ns_ = 0, prefill_context_ns_ = 0;
+  double latency_ns_ = 0, token_ns_ = 0;  ///< Collectives: per step, per own token.
+  double launch_ns_ = 0;                  ///< Eager mode: least time to launch all kernels.
   // Ticks per token of decode context: layers that see everything, layers with a window.
   std::int64_t context_ = 0, shared_context_ = 0, windowed_context_ = 0, window_ = 0;
   std::int64_t host_step_ = 0, host_sequence_ = 0;

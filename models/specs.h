@@ -44,7 +44,7 @@ std::int64_t bytes_per_kv_element(KvDtype dtype);
 struct AcceleratorSpec {
   std::string name;
   std::string source;                ///< Where the numbers come from.
-  std::vector<std::string> aliases;  ///< Other spellings, matched without case and punctuation.
+  std::vector<std::string> aliases = {};  ///< Other spellings, matched without case and punctuation.
   double bf16_tflops = 0;            ///< Peak dense bf16.
   double fp8_tflops = 0;             ///< Peak dense fp8; 0 when the GPU has none (computes in bf16).
   double memory_bytes = 0;           ///< Device memory as the driver reports it.
@@ -68,7 +68,7 @@ struct AcceleratorSpec {
 struct ModelSpec {
   std::string name;
   std::string source;
-  std::vector<std::string> aliases;
+  std::vector<std::string> aliases = {};
   WeightDtype weights = WeightDtype::kBf16;
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
@@ -133,7 +133,8 @@ double active_parameters(const ModelSpec& m);
 double weight_bytes(const ModelSpec& m);
 
 /// Bytes of the weights on the fullest GPU under `p`: everything but routed experts divides by
-/// tp and pp; routed experts divide by ep (or tp) and pp. DP ranks hold copies of the rest.
+/// tp and pp; routed experts divide by tp·dp and pp, as slices or (ep) as whole experts, which is
+/// vLLM's rule for MoE layers under data parallelism. DP ranks hold copies of the rest.
 double weight_bytes_per_gpu(const ModelSpec& m, const Parallelism& p);
 
 /// KV bytes one token adds, whole model, all layers, windowed ones included.

@@ -1,0 +1,151 @@
+// The built-in fitted curves. Each says from what data; the ones marked "initial estimate" are
+// read off published aggregates by hand and want a fit.
+#include "models/catalogue.h"
+
+namespace routesim::models {
+namespace {
+
+/// Static-batch measurements of Qwen3-32B bf16 on H100: 8 to 128 sequences, prompts of 1k and 4k,
+/// answers of 128 to 1024 tokens. θ cannot be seen there; 0.5 is the joint fit of both variants of
+/// the published llm-d ladder.
+constexpr const char* kStaticBatch =
+    "NNLS fit of 25-30 static-batch TPOT rows, vLLM 0.12, Qwen3-32B bf16 on H100-SXM "
+    "(aiconfigurator silicon samples); shared_context_weight from the llm-d 16xH100 ladder";
+
+FittedCurve h100_qwen3_32b(std::int64_t tp, const CostCurveParameters& p) {
+  return {.accelerator = "H100-SXM",
+          .model = "Qwen3-32B",
+          .parallelism = {.tp = tp},
+          .preset = "2025-H2",
+          .parameters = p,
+          .range = {.max_decode_requests = 128,
+                    .max_decode_context = tp == 2 ? 276'480 : 655'360,
+                    .max_prefill_tokens = 8'192,
+                    .max_prefill_context = 4'096},
+          .provenance = kStaticBatch};
+}
+
+FittedCurve h100_qwen3_32b_tp2_2026() {
+  return {.accelerator = "H100-SXM",
+          .model = "Qwen3-32B",
+          .parallelism = {.tp = 2},
+          .preset = "2026-H1",
+          .parameters = {.step_ms = 12.5,
+                         .sequence_ms = 0.068,
+                         .context_us_per_ktok = 43.9,
+                         .shared_context_weight = 0.5,
+                         .prefill_us_per_token = 47.7,
+                         .prefill_pair_ns = 1.05},
+          .range = {.max_decode_requests = 200,
+                    .max_decode_context = 1'000'000,
+                    .max_prefill_tokens = 8'192,
+                    .max_prefill_context = 8'192},
+          .provenance = "vLLM 0.12 static-batch fit; step_ms and shared_context_weight from a joint "
+                        "fit of both variants of the llm-d 16xH100 ladder (about vLLM 0.19)"};
+}
+
+FittedCurve a10g_qwen25_7b() {
+  return {.accelerator = "A10G",
+          .model = "Qwen2.5-7B",
+          .parallelism = {},
+          .preset = "2026-H1",
+          .parameters = {.step_ms = 31,
+                         .sequence_ms = 0.45,
+                         .context_us_per_ktok = 118,
+                         .shared_context_weight = 1,
+                         .prefill_us_per_token = 242,
+                         .prefill_pair_ns = 2},
+          .range = {.max_decode_requests = 128,
+                    .max_decode_context = 180'000,
+                    .max_prefill_tokens = 2'048,
+                    .max_prefill_context = 2'304},
+          .provenance = "joint fit of eight published cells of the A10G llm-d article (June 2026), "
+                        "g5.xlarge"};
+}
+
+FittedCurve l4_llama_8b_fp8() {
+  return {.accelerator = "L4",
+          .model = "Llama-3.1-8B-FP8",
+          .parallelism = {},
+          .preset = "",
+          .parameters = {.step_ms = 40,
+                         .sequence_ms = 0.1,
+                         .context_us_per_ktok = 514,
+                         .shared_context_weight = 0.7,
+                         .prefill_us_per_token = 133,
+                         .prefill_pair_ns = 4.3},
+          .range = {.max_decode_requests = 40,
+                    .max_decode_context = 25'000,
+                    .max_prefill_tokens = 16'384,
+                    .max_prefill_context = 4'096},
+          .provenance = "initial estimate: bandwidth and 50 % of fp8 peak, consistent with the "
+                        "KubeAI 2xL4 token rates"};
+}
+
+FittedCurve h100_llama_70b_fp8() {
+  return {.accelerator = "H100-SXM",
+          .model = "Llama-3.1-70B-FP8",
+          .parallelism = {},
+          .preset = "",
+          .parameters = {.step_ms = 31.5,
+                         .sequence_ms = 0.07,
+                         .context_us_per_ktok = 57.5,
+                         .shared_context_weight = 0.5,
+                         .prefill_us_per_token = 138,
+                         .prefill_pair_ns = 2.4},
+          .range = {.max_decode_requests = 40,
+                    .max_decode_context = 30'000,
+                    .max_prefill_tokens = 16'384,
+                    .max_prefill_context = 4'096},
+          .provenance = "initial estimate: bandwidth and 50 % of fp8 peak, consistent with the "
+                        "KubeAI 8xH100 token rates"};
+}
+
+FittedCurve mi300x_deepseek_r1() {
+  return {.accelerator = "MI300X",
+          .model = "DeepSeek-R1",
+          .parallelism = {.tp = 1, .pp = 1, .dp = 8, .ep = 8},
+          .preset = "",
+          .parameters = {.step_ms = 47,
+                         .sequence_ms = 0.56,
+                         .context_us_per_ktok = 20,
+                         .shared_context_weight = 0.5,
+                         .prefill_us_per_token = 100,
+                         .prefill_pair_ns = 4.8},
+          .range = {.max_decode_requests = 250,
+                    .max_decode_context = 1'300'000,
+                    .max_prefill_tokens = 65'536,
+                    .max_prefill_context = 5'300},
+          .provenance = "initial estimate: two decode operating points of the Moreh prefix-routing "
+                        "report (113 ms at 100, 205-220 ms at 250 sequences per rank), eager mode"};
+}
+
+}  // namespace
+
+std::vector<FittedCurve> builtin_curves() {
+  return {h100_qwen3_32b(2, {.step_ms = 14.30,
+                             .sequence_ms = 0.0680,
+                             .context_us_per_ktok = 43.92,
+                             .shared_context_weight = 0.5,
+                             .prefill_us_per_token = 47.74,
+                             .prefill_pair_ns = 1.049}),
+          h100_qwen3_32b(4, {.step_ms = 9.417,
+                             .sequence_ms = 0.0622,
+                             .context_us_per_ktok = 23.33,
+                             .shared_context_weight = 0.5,
+                             .prefill_us_per_token = 28.29,
+                             .prefill_pair_ns = 0.4365}),
+          h100_qwen3_32b(8, {.step_ms = 7.127,
+                             .sequence_ms = 0.0637,
+                             .context_us_per_ktok = 10.49,
+                             .shared_context_weight = 0.5,
+                             .prefill_us_per_token = 18.56,
+                             .prefill_pair_ns = 0}),
+          h100_qwen3_32b_tp2_2026(),
+          a10g_qwen25_7b(),
+          l4_llama_8b_fp8(),
+          h100_llama_70b_fp8(),
+          mi300x_deepseek_r1()};
+}
+
+}  // namespace routesim::models

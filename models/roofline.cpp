@@ -1,0 +1,230 @@
+#include "models/roofline.h"
+
+#include <algorithm>
+
+#include "models/kv_cache_spec.h"
+#include "models/ticks.h"
+
+namespace routesim::models {
+namespace {
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+/// FLOP per nanosecond that matrix products in this weight format reach.
+double matrix_rate(const AcceleratorSpec& a, WeightDtype weights) {
+  if (weights == WeightDtype::kFp8 && a.fp8_tflops > 0)
+    return a.fp8_tflops * 1e3 * a.prefill_mfu_fp8;
+  return a.bf16_tflops * 1e3 * a.prefill_mfu;  // MXFP4 is widened to bf16 before the product.
+}
+
+/// Bytes per nanosecond when weights are streamed.
+double weight_rate(const AcceleratorSpec& a) { return a.memory_tb_per_s * 1e3 * a.weight_mbu; }
+
+/// Bytes per nanosecond of collectives among `gpus` GPUs; a node has eight.
+double collective_rate(const AcceleratorSpec& a, std::int64_t gpus) {
+  return (gpus > 8 ? a.nic_gb_per_s : a.link_gb_per_s) * a.collective_efficiency;
+}
+
+/// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
+constexpr double kEagerLayerNs = 110e3;
+
+}  // namespace
+
+std::int64_t padded_to_graph(std::int64_t tokens) {
+  if (tokens <= 2 || tokens > 512) return tokens;
+  if (tokens <= 4) return 4;
+  const std::int64_t stride = tokens <= 256 ? 8 : 16;
+  return (tokens + stride - 1) / stride * stride;
+}
+
+Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
+                   const RooflineOptions& options)
+    : options_(options),
+      host_step_(ms_to_ticks(a.host_step_ms)),
+      host_sequence_(ms_to_ticks(a.host_sequence_ms)) {
+  set_dense_costs(a, m, p);
+  if (m.is_moe()) set_expert_costs(a, m, p);
+  set_attention_costs(a, m, p);
+  set_communication_costs(a, m, p);
+  if (!options.cuda_graphs) launch_ns_ = kEagerLayerNs * real(m.layers);
+  provenance_ = "roofline, unfitted: " + m.name + " on " + a.name + " tp" + std::to_string(p.tp) +
+                (p.pp > 1 ? " pp" + std::to_string(p.pp) : "") +
+                (p.dp > 1 ? " dp" + std::to_string(p.dp) : "") +
+                (p.ep > 1 ? " ep" + std::to_string(p.ep) : "") + " (" + a.source + ")";
+}
+
+void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m,
+                               const Parallelism& p) {
+  const ParameterCount c = count_parameters(m);
+  const double tp = real(p.tp);
+  const double trunk = c.attention + c.dense_mlp;
+  const double trunk_byte = m.weights == WeightDtype::kMxfp4 ? 2.0 : bytes_per_weight(m.weights);
+  dense_bytes_ns_ =
+      ((trunk * trunk_byte + c.shared_mlp * bytes_per_weight(m.weights)) / tp + 2.0 * c.router) /
+      weight_rate(a);
+  dense_token_ns_ = 2.0 * ((trunk + c.shared_mlp) / tp + c.router) / matrix_rate(a, m.weights);
+  const double output = real(m.vocab) * real(m.hidden) / tp;
+  output_bytes_ns_ = 2.0 * output / weight_rate(a);
+  output_token_ns_ = 2.0 * output / matrix_rate(a, WeightDtype::kBf16);
+}
+
+void Roofline::set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m,
+                                const Parallelism& p) {
+  const double shards = real(p.tp * p.dp);
+  const double routed = count_parameters(m).routed_mlp / shards;
+  const double visited = real(m.experts_per_token) / real(m.experts);
+  expert_bytes_ns_ = routed * bytes_per_weight(m.weights) / weight_rate(a);
+  expert_token_ns_ = 2.0 * routed * visited / matrix_rate(a, m.weights);
+  ranks_ = p.dp;
+  // Repeated products instead of pow(): the same bits on every platform.
+  for (double miss = 1.0; miss > 1e-6; miss *= 1.0 - visited) untouched_.push_back(miss);
+}
+
+void Roofline::set_attention_costs(const AcceleratorSpec& a, const ModelSpec& m,
+                                   const Parallelism& p) {
+  const double tp = real(p.tp);
+  const double attention_rate = a.bf16_tflops * 1e3 * a.attention_mfu;
+  const double kv_rate = a.memory_tb_per_s * 1e3 * a.kv_mbu;
+  // Scores and weighted values of one causal pair: 2·(d_k + d_v) FLOP per head. S counts pairs
+  // twice.
+  const double width = m.is_mla() ? real(m.head_dim + m.rope_dim + m.v_head_dim)
+                                  : 2.0 * real(m.head_dim);
+  const double pair = real(m.heads) / tp * width / attention_rate;
+  pair_ns_ = pair * real(m.full_layers());
+  windowed_pair_ns_ = pair * real(m.sliding_layers);
+  Parallelism one_stage = p;
+  one_stage.pp = 1;
+  const double full =
+      real(kv_bytes_per_token_per_gpu(m, options_.kv_dtype, one_stage)) / kv_rate;
+  prefill_context_ns_ = full;
+  // Absorbed MLA decode multiplies every head with the latent, twice: compute can bind there.
+  const double latent = m.is_mla() ? 2.0 * real(m.heads) / tp * real(m.layers) *
+                                         real(2 * m.kv_lora_rank + m.rope_dim) / attention_rate
+                                   : 0.0;
+  context_ = ns_to_ticks(std::max(full, latent));
+  shared_context_ = ns_to_ticks(std::max(full * a.shared_context_weight, latent));
+  if (m.full_layers() > 0)
+    windowed_context_ = ns_to_ticks(full * real(m.sliding_layers) / real(m.full_layers()));
+  window_ = m.sliding_window;
+}
+
+void Roofline::set_communication_costs(const AcceleratorSpec& a, const ModelSpec& m,
+                                       const Parallelism& p) {
+  const double latency = a.collective_us * 1e3;
+  const double row = 2.0 * real(m.hidden);  // One token's activations in bf16.
+  if (p.tp > 1) {  // After attention and after the MLP, each layer; ring volume.
+    latency_ns_ += 2.0 * real(m.layers) * latency;
+    token_ns_ += 2.0 * real(m.layers) * row * 2.0 * real(p.tp - 1) / real(p.tp) /
+                 collective_rate(a, p.tp);
+  }
+  if (p.pp > 1) {
+    latency_ns_ += real(p.pp - 1) * latency;
+    token_ns_ += real(p.pp - 1) * row / (a.nic_gb_per_s * a.collective_efficiency);
+  }
+  const std::int64_t group = p.tp * p.dp;
+  if (!m.is_moe() || (p.ep == 1 && p.dp == 1)) return;
+  latency_ns_ += 2.0 * real(m.moe_layers()) * latency;
+  // Dispatch sends a token once to every other GPU that holds one of its experts (fp8 when the
+  // experts are fp8), combine returns bf16. Without ep every rank needs every token.
+  double peers = real(group - 1);
+  if (p.ep > 1) {
+    double miss = 1.0;
+    for (std::int64_t i = 0; i < m.experts_per_token; ++i) miss *= 1.0 - 1.0 / real(p.ep);
+    peers *= 1.0 - miss;
+  }
+  const double dispatch = m.weights == WeightDtype::kFp8 ? row / 2 : row;
+  token_ns_ += real(m.moe_layers()) * peers * (dispatch + row) / real(p.tp) /
+               collective_rate(a, group);
+}
+
+double Roofline::linear_ns(double tokens, double sampled) const {
+  return std::max(dense_bytes_ns_, tokens * dense_token_ns_) +
+         std::max(output_bytes_ns_, sampled * output_token_ns_);
+}
+
+double Roofline::expert_ns(const BatchShape& s) const {
+  if (untouched_.empty()) return 0;
+  const std::int64_t all = s.group_total_tokens > 0 ? s.group_total_tokens : s.tokens() * ranks_;
+  const auto n = static_cast<std::size_t>(std::max<std::int64_t>(1, all));
+  const double touched = n < untouched_.size() ? 1.0 - untouched_[n] : 1.0;
+  return std::max(expert_bytes_ns_ * touched, expert_token_ns_ * real(all));
+}
+
+double Roofline::prefill_attention_ns(const BatchShape& s) const {
+  const double pairs = real(s.prefill_pairs);
+  const double windowed = std::min(pairs, 2.0 * real(s.prefill_tokens) * real(window_));
+  return std::max(pairs * pair_ns_ + windowed * windowed_pair_ns_,
+                  real(s.prefill_context) * prefill_context_ns_);
+}
+
+std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
+  std::int64_t own = std::max<std::int64_t>(1, s.tokens());
+  if (options_.cuda_graphs) own = padded_to_graph(own);
+  const double tokens = real(std::max(own, s.group_tokens));
+  double ns = linear_ns(tokens, real(s.decode_requests + s.prefill_requests)) + expert_ns(s) +
+              latency_ns_ + tokens * token_ns_;
+  if (s.prefill_tokens > 0) ns += prefill_attention_ns(s);
+  return ns_to_ticks(std::max(ns, launch_ns_));
+}
+
+std::int64_t Roofline::host_ticks(const BatchShape& s) const {
+  return host_step_ + host_sequence_ * (s.decode_requests + s.prefill_requests);
+}
+
+std::int64_t Roofline::context_ticks(const BatchShape& s) const {
+  return context_ * (s.decode_context - s.shared_context) + shared_context_ * s.shared_context +
+         windowed_context_ * std::min(s.decode_context, s.decode_requests * window_);
+}
+
+std::int64_t Roofline::step_ticks(const BatchShape& s) const {
+  if (s.tokens() == 0 && s.group_tokens == 0) return 0;
+  const std::int64_t gpu = fixed_ticks(s) + context_ticks(s);
+  const std::int64_t host = host_ticks(s);
+  return std::max<std::int64_t>(1, options_.async_scheduling ? std::max(gpu, host) : gpu + host);
+}
+
+DecodeRun Roofline::decode_run(const BatchShape& s) const {
+  const std::int64_t b = s.decode_requests;
+  const std::int64_t gpu = fixed_ticks(s) + context_ticks(s);
+  const std::int64_t host = host_ticks(s);
+  const std::int64_t inside_window = b * window_ - s.decode_context;
+  std::int64_t slope = context_;
+  std::int64_t steps = kUnboundedSteps;
+  if (inside_window > 0) {  // The windows still fill, until their last token.
+    slope += windowed_context_;
+    if (windowed_context_ > 0) steps = inside_window / b + 1;
+  }
+  if (options_.async_scheduling)
+    return run_behind_cpu(gpu, slope * b, std::max<std::int64_t>(1, host), steps);
+  return run_behind_cpu(gpu + host, slope * b, 1, steps);
+}
+
+CostCurveParameters Roofline::as_cost_curve() const {
+  const double tick_ns = 1.0 / static_cast<double>(kTicksPerNanosecond);
+  const auto fixed_ms = [&](std::int64_t decode, std::int64_t prefill) {
+    BatchShape s;
+    s.decode_requests = decode;
+    s.prefill_tokens = prefill;
+    return real(fixed_ticks(s)) * tick_ns * 1e-6;
+  };
+  const double host_step_ms = real(host_step_) * tick_ns * 1e-6;
+  const double host_sequence_ms = real(host_sequence_) * tick_ns * 1e-6;
+  CostCurveParameters p;
+  p.sequence_ms = (fixed_ms(128, 0) - fixed_ms(8, 0)) / 120.0;
+  p.step_ms = std::max(0.0, fixed_ms(8, 0) - 8.0 * p.sequence_ms);
+  p.prefill_us_per_token = (fixed_ms(0, 8192) - fixed_ms(0, 4096)) / 4096.0 * 1e3;
+  p.prefill_pair_ns = pair_ns_;
+  p.context_us_per_ktok = real(context_) * tick_ns;
+  p.shared_context_weight = context_ > 0 ? real(shared_context_) / real(context_) : 1.0;
+  p.async_scheduling = options_.async_scheduling;
+  if (options_.async_scheduling) {
+    p.cpu_step_ms = host_step_ms;
+    p.cpu_sequence_ms = host_sequence_ms;
+  } else {
+    p.step_ms += host_step_ms;
+    p.sequence_ms += host_sequence_ms;
+  }
+  return p;
+}
+
+}  // namespace routesim::models

@@ -1,0 +1,113 @@
+#include "models/cost_curve.h"
+
+#include <gtest/gtest.h>
+
+#include "models/catalogue.h"
+
+namespace routesim::models {
+namespace {
+
+double ms(std::int64_t ticks) {
+  return static_cast<double>(ticks) / static_cast<double>(kTicksPerMillisecond);
+}
+
+CostCurveParameters reference() {
+  return {.step_ms = 14.30,
+          .sequence_ms = 0.068,
+          .context_us_per_ktok = 43.9,
+          .shared_context_weight = 0.5,
+          .prefill_us_per_token = 47.7,
+          .prefill_pair_ns = 1.05};
+}
+
+TEST(CostCurve, DecodeStepByHand) {
+  const CostCurve curve(reference(), {}, "test");
+  // 14.3 + 40 * 0.068 + 323,200 tokens * 43.9 ns = 14.3 + 2.72 + 14.18848 ms.
+  EXPECT_NEAR(ms(curve.step_ticks({.decode_requests = 40, .decode_context = 323'200})), 31.20848,
+              2e-4);  // A token costs a whole number of ticks: 1e-5 relative.
+  // Half of it shared at theta 0.5: a quarter of the context time goes.
+  EXPECT_NEAR(ms(curve.step_ticks({.decode_requests = 40,
+                                   .decode_context = 323'200,
+                                   .shared_context = 161'600})),
+              14.3 + 2.72 + 0.75 * 14.18848, 1e-4);
+}
+
+TEST(CostCurve, PrefillAddsToDecode) {
+  const CostCurve curve(reference(), {}, "test");
+  const BatchShape prefill{.prefill_requests = 1,
+                           .prefill_tokens = 4096,
+                           .prefill_context = 4096,
+                           .prefill_pairs = 4096 * 4096};
+  // 4096 * 47.7 us + 4096^2 * 1.05 ns = 195.379 + 17.616 ms, on top of 14.3.
+  EXPECT_NEAR(ms(curve.step_ticks(prefill)), 14.3 + 195.3792 + 17.6161, 1e-3);
+  BatchShape mixed = prefill;
+  mixed.decode_requests = 10;
+  mixed.decode_context = 10'000;
+  EXPECT_NEAR(ms(curve.step_ticks(mixed) - curve.step_ticks(prefill)), 0.68 + 0.439, 1e-4);
+}
+
+TEST(CostCurve, CpuAddsWhenSynchronousAndHidesWhenAsynchronous) {
+  CostCurveParameters p = reference();
+  p.cpu_step_ms = 16;
+  p.cpu_sequence_ms = 0.1;
+  const BatchShape one{.decode_requests = 1, .decode_context = 0};
+  EXPECT_NEAR(ms(CostCurve(p, {}, "").step_ticks(one)), 14.368 + 16.1, 1e-4);
+  p.async_scheduling = true;
+  const CostCurve async(p, {}, "");
+  EXPECT_NEAR(ms(async.step_ticks(one)), 16.1, 1e-4);
+  // The GPU overtakes after (16.1 - 14.368) ms / 43.9 ns = 39,453 tokens, one per step.
+  const DecodeRun run = async.decode_run(one);
+  EXPECT_EQ(run.increment, 0);
+  EXPECT_NEAR(static_cast<double>(run.steps), 39'454, 2);
+}
+
+TEST(CostCurve, LockStepRankPaysForTheLargestAndForAll) {
+  CostCurveParameters p;
+  p.step_ms = 1;
+  p.group_step_ms = 2;
+  p.group_padding_us = 10;
+  p.group_token_us = 1;
+  const CostCurve curve(p, {}, "");
+  const BatchShape dummy{.group_tokens = 100, .group_total_tokens = 400};
+  EXPECT_NEAR(ms(curve.step_ticks(dummy)), 1 + 2 + 1.0 + 0.4, 1e-6);
+  const BatchShape alone{.decode_requests = 1, .decode_context = 10};
+  EXPECT_NEAR(ms(curve.step_ticks(alone)), 1, 1e-6);
+  EXPECT_EQ(curve.step_ticks({}), 0);
+}
+
+TEST(CostCurve, TrustBoxUsesEffectiveContext) {
+  const CostCurve curve(reference(),
+                        {.max_decode_requests = 128,
+                         .max_decode_context = 270'000,
+                         .max_prefill_tokens = 8'192,
+                         .max_prefill_context = 4'096},
+                        "");
+  EXPECT_EQ(curve.trust({.decode_requests = 128, .decode_context = 270'000}), Trust::kFitted);
+  EXPECT_EQ(curve.trust({.decode_requests = 129, .decode_context = 1}), Trust::kExtrapolated);
+  EXPECT_EQ(curve.trust({.decode_requests = 9, .decode_context = 270'001}), Trust::kExtrapolated);
+  EXPECT_EQ(curve.trust({.decode_requests = 9, .decode_context = 500'000, .shared_context = 480'000}),
+            Trust::kFitted);
+  EXPECT_EQ(curve.trust({.prefill_requests = 2, .prefill_tokens = 8'192, .prefill_context = 8'192}),
+            Trust::kFitted);
+  EXPECT_EQ(curve.trust({.prefill_requests = 1, .prefill_tokens = 500, .prefill_context = 8'192}),
+            Trust::kExtrapolated);
+}
+
+TEST(CostCurve, PrefillSpeedOfTheStaticBatchFit) {
+  // Prompts of 1k, 4k and 8k run at 20.5k, 19.2k and 17.8k tokens/s on 2xH100 without the constant
+  // part of a step.
+  const CostCurve curve(reference(), {}, "");
+  for (const auto& [n, speed] : {std::pair<std::int64_t, double>{1024, 20.5e3},
+                                 std::pair<std::int64_t, double>{4096, 19.2e3},
+                                 std::pair<std::int64_t, double>{8192, 17.8e3}}) {
+    const double t = ms(curve.step_ticks({.prefill_requests = 1,
+                                          .prefill_tokens = n,
+                                          .prefill_context = n,
+                                          .prefill_pairs = n * n})) -
+                     14.30;
+    EXPECT_NEAR(static_cast<double>(n) / t * 1e3, speed, 0.01 * speed) << n;
+  }
+}
+
+}  // namespace
+}  // namespace routesim::models
