@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# bare_system_test.sh SOURCE SCRATCH: the promise of the README, tried out. In a fresh Debian 12 with
+# nothing but git and a shell, a clone of this repository runs a scenario, passes its tests, and makes
+# a package that installs and runs in a second fresh Debian. Takes many minutes, so it runs only when
+# ROUTESIM_BARE=1; needs root, debootstrap and a Debian mirror.
+#   ROUTESIM_BARE_MIRROR    the mirror; by default the one this machine uses
+#   ROUTESIM_BARE_SCENARIO  what tools/run is given; by default the smallest scenario there is
+set -euo pipefail
+readonly source_dir="$1" scratch="$2"
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+[[ ${ROUTESIM_BARE:-0} == 1 ]] || skip "set ROUTESIM_BARE=1 to try a bare system (many minutes)"
+[[ $(id -u) -eq 0 ]] || skip "a chroot needs root"
+command -v debootstrap >/dev/null 2>&1 || skip "debootstrap is not installed"
+git -C "$source_dir" rev-parse HEAD >/dev/null 2>&1 || skip "the source is not a git repository"
+
+mirror="${ROUTESIM_BARE_MIRROR:-}"
+if [[ -z $mirror ]]; then
+  mirror="$(grep -rhoE 'https?://[^ ]*/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d \
+    2>/dev/null | head -n 1 | tr -d ' ')" || true
+fi
+mirror="${mirror:-http://deb.debian.org/debian}"
+
+# in_root ROOT COMMAND: runs a shell command with an empty environment: no HOME, no TERM.
+in_root() {
+  env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin CI=true chroot "$1" /bin/sh -c "$2" </dev/null
+}
+
+base="$scratch/base"
+if [[ ! -e $base/.complete ]]; then
+  rm -rf "$base"
+  mkdir -p "$base"
+  debootstrap --variant=minbase --include=git bookworm "$base" "$mirror" >"$scratch/debootstrap.log" ||
+    { tail -n 20 "$scratch/debootstrap.log"; exit 1; }
+  touch "$base/.complete"
+fi
+builder="$scratch/builder"
+runner="$scratch/runner"
+rm -rf "$builder" "$runner"
+cp -a "$base" "$builder"
+cp -a "$base" "$runner"
+
+# A path with a space, as people have.
+readonly clone="/home/user/my clones/routesim"
+git clone -q --no-hardlinks "$source_dir" "$builder$clone"
+
+scenario="${ROUTESIM_BARE_SCENARIO:-}"
+if [[ -z $scenario ]]; then
+  scenario="$(cd "$source_dir" && git ls-files 'scenarios/*.yaml' | xargs -r ls -S | tail -n 1)"
+fi
+echo "== tools/run $scenario"
+in_root "$builder" "cd '$clone' && ./tools/run '$scenario'" >"$scratch/run.out"
+[[ -s $scratch/run.out ]] || { echo "tools/run printed nothing" >&2; exit 1; }
+if grep -Eq '^\[[0-9]+/[0-9]+\]|^-- |^Setting up' "$scratch/run.out"; then
+  echo "build chatter on standard output" >&2
+  exit 1
+fi
+cat "$scratch/run.out"
+
+echo "== tools/test"
+in_root "$builder" "cd / && '$clone/tools/test'" >"$scratch/test.out" ||
+  { tail -n 60 "$scratch/test.out"; exit 1; }
+grep '^100% tests passed, 0 tests failed out of ' "$scratch/test.out"
+
+echo "== the Debian package"
+in_root "$builder" "apt-get -qq install -y --no-install-recommends dpkg-dev >/dev/null 2>&1 &&
+  cd '$clone/build/release' && cpack -G DEB >/dev/null"
+cp "$builder$clone"/build/release/routesim_*.deb "$runner/tmp/"
+in_root "$runner" "apt-get -qq update && apt-get -qq install -y --no-install-recommends \
+  /tmp/routesim_*.deb >/dev/null 2>&1 && routesim --version &&
+  routesim run '/usr/share/routesim/$scenario'" >"$scratch/package.out"
+cat "$scratch/package.out"
+tail -n +2 "$scratch/package.out" | cmp - "$scratch/run.out"

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# debian_test.sh BUILD SCRATCH SANITIZE: cpack makes two packages whose contents and dependencies
+# are as promised. Installing them on a bare system is part of bare_system_test.sh.
+set -euo pipefail
+readonly build="$1" scratch="$2" sanitize="$3"
+for tool in dpkg-deb dpkg-shlibdeps; do
+  if ! command -v "$tool" >/dev/null 2>&1; then
+    echo "skipped: $tool is not installed"
+    exit 77
+  fi
+done
+if [[ -n $sanitize ]]; then
+  echo "skipped: a package of a sanitizer build is of no use"
+  exit 77
+fi
+rm -rf "$scratch"
+mkdir -p "$scratch"
+cpack --config "$build/CPackConfig.cmake" -G DEB -B "$scratch" >"$scratch/cpack.log" ||
+  { cat "$scratch/cpack.log"; exit 1; }
+
+expect() {  # expect DESCRIPTION COMMAND...
+  local what="$1"
+  shift
+  "$@" || { echo "failed: $what" >&2; exit 1; }
+}
+runtime="$(echo "$scratch"/routesim_*.deb)"
+development="$(echo "$scratch"/routesim-dev_*.deb)"
+dpkg-deb -c "$runtime" >"$scratch/runtime.list"
+dpkg-deb -c "$development" >"$scratch/development.list"
+dpkg-deb -f "$runtime" Depends >"$scratch/runtime.depends"
+expect "the command is in the package" grep -q ' \./usr/bin/routesim$' "$scratch/runtime.list"
+expect "the scenarios are in the package" \
+  grep -q ' \./usr/share/routesim/scenarios/.*\.yaml$' "$scratch/runtime.list"
+expect "the shared libraries were found" \
+  grep -Eq 'libc6 \(.*libyaml-cpp' "$scratch/runtime.depends"
+expect "no header is in the package of the command" \
+  test -z "$(grep '\.h$' "$scratch/runtime.list")"
+expect "the headers are in the development package" \
+  grep -q '/usr/include/routesim/policies/views\.h$' "$scratch/development.list"
+expect "the CMake package is in the development package" \
+  grep -q '/cmake/routesim/routesim-config\.cmake$' "$scratch/development.list"
+dpkg-deb -x "$runtime" "$scratch/root"
+"$scratch/root/usr/bin/routesim" --version

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# installed_test.sh BUILD SCRATCH CONSUMER CXX SANITIZE: what `cmake --install` leaves behind works
+# from its new place: the command runs, and another project links routesim::sim.
+set -euo pipefail
+readonly build="$1" scratch="$2" consumer="$3" cxx="$4" sanitize="$5"
+if [[ -n $sanitize ]]; then
+  echo "skipped: the package is tested without sanitizers"
+  exit 77
+fi
+rm -rf "$scratch"
+cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
+"$scratch/prefix/bin/routesim" --version
+cmake -S "$consumer" -B "$scratch/consumer" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" \
+  -DCMAKE_PREFIX_PATH="$scratch/prefix" -DROUTESIM_COMPONENT=sim >/dev/null
+cmake --build "$scratch/consumer"
+"$scratch/consumer/consumer"
