@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "sim/base/units.h"
-#include "sim/distribution.h"
+#include "sim/samples.h"
 #include "workloads/load_generator.h"
 
 namespace routesim::sim {
@@ -23,14 +23,14 @@ struct StageResult {
   SimTime first_send = SimTime::max();
   SimTime last_send;
   SimTime last_end;
-  Distribution schedule_delay;
-  Distribution request_latency;
-  Distribution time_to_first_token;
-  Distribution time_per_output_token;
-  Distribution normalized_time_per_output_token;
-  Distribution inter_token_latency;   ///< Pooled over all gaps of all requests.
-  Distribution prompt_tokens;
-  Distribution output_tokens;         ///< As the client counts them.
+  Samples schedule_delay;
+  Samples request_latency;
+  Samples time_to_first_token;
+  Samples time_per_output_token;
+  Samples normalized_time_per_output_token;
+  Samples inter_token_latency;   ///< Pooled over all gaps of all requests.
+  Samples prompt_tokens;
+  Samples output_tokens;         ///< As the client counts them.
   std::int64_t prompt_tokens_total = 0;   ///< Of successes.
   std::int64_t cached_tokens_total = 0;   ///< Prompt tokens served from a prefix cache, successes.
   std::int64_t output_tokens_total = 0;   ///< As the client counts them, successes.

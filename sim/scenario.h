@@ -11,6 +11,12 @@
 
 #include "sim/base/describe.h"
 #include "sim/engine_config.h"
+#include "workloads/conversations.h"
+#include "workloads/group_load.h"
+#include "workloads/inference_perf.h"
+#include "workloads/options.h"
+#include "workloads/trace_replay.h"
+#include "workloads/vllm_bench.h"
 
 namespace routesim::sim {
 
@@ -49,6 +55,7 @@ void describe(Describer& d, TransferConfig& c);
 struct ClusterConfig {
   std::vector<PoolConfig> pools;
   TransferConfig transfer;
+  Duration frontend_latency;  ///< The engine's own HTTP server and tokeniser, before its queue.
 };
 void describe(Describer& d, ClusterConfig& c);
 
@@ -82,18 +89,25 @@ struct RoutingConfig {
 };
 void describe(Describer& d, RoutingConfig& c);
 
-/// The load tool and what the client measures.
+/// A trace file and how to replay it.
+struct TraceWorkload {
+  std::string file;    ///< Path, relative to the scenario.
+  std::string format;  ///< Empty = told from the file's name and first line.
+  workloads::TraceReplayConfig replay;
+};
+void describe(Describer& d, TraceWorkload& c);
+
+/// The load tool and what the client measures. Exactly one source of load is given.
 struct WorkloadConfig {
-  Document inference_perf;       ///< An inference-perf config file, verbatim.
-  Document vllm_bench;           ///< Arguments of `vllm bench serve`.
-  Document conversations;        ///< Closed-loop chats with growing context.
-  Document trace;                ///< A trace file and how to replay it.
-  std::int64_t warmup_stages = 0;
-  bool restart_prompts_each_stage = true;
-  double prompt_token_scale = 1.0;   ///< Real prompt tokens per token asked for.
+  Document inference_perf;  ///< An inference-perf config file, verbatim.
+  std::optional<workloads::inference_perf::Config> inference_perf_config;  ///< The same, read.
+  std::optional<workloads::vllm_bench::Config> vllm_bench;
+  std::optional<workloads::ConversationsConfig> conversations;
+  std::optional<TraceWorkload> trace;
+  std::optional<workloads::GroupLoadConfig> groups;
+  workloads::WorkloadOptions options;
   double output_token_scale = 1.0;   ///< Tokens the client counts per token generated.
-  std::int64_t client_cpus = 224;    ///< Default number of load-tool workers.
-  Duration client_overhead;          ///< Client, network and HTTP server time before the engine.
+  Duration client_overhead;          ///< Client and network time before the router has a request.
   Duration response_overhead;        ///< Detokenise, HTTP and network time after a token.
 };
 void describe(Describer& d, WorkloadConfig& c);

@@ -1,0 +1,78 @@
+#include "sim/engine_config.h"
+
+#include <algorithm>
+
+namespace routesim::sim {
+
+void describe(Describer& d, EngineConfig& c) {
+  field(d, {"preset", "vLLM release family whose scheduler rules apply: 2025-H2 is v0.9-v0.12, "
+                      "2026-H1 is v0.14-v0.20, 2026-H2 is the newest."}, c.preset);
+  field(d, {"block_size", "Tokens per KV block (--block-size)."}, c.block_size, IntRange{1, 4096});
+  field(d, {"num_gpu_blocks", "KV blocks of one engine core, as its log reports them; replaces the "
+                              "estimate from memory."}, c.num_gpu_blocks, IntRange{2, 100'000'000});
+  field(d, {"gpu_memory_utilization", "Share of GPU memory vLLM may use; the preset's default when "
+                                      "absent."}, c.gpu_memory_utilization,
+        RealRange{.min = 0, .max = 1, .min_open = true});
+  field(d, {"max_num_batched_tokens", "Token budget of one step; by device when absent."},
+        c.max_num_batched_tokens, IntRange{1, 1'048'576});
+  field(d, {"max_num_seqs", "Largest number of running requests; by device when absent."},
+        c.max_num_seqs, IntRange{1, 65'536});
+  field(d, {"max_model_len", "Longest prompt plus answer in tokens; the model's own when absent."},
+        c.max_model_len, IntRange{1, 16'777'216});
+  field(d, {"long_prefill_token_threshold", "Most prompt tokens one request may compute in a step; "
+                                            "0 = no limit."}, c.long_prefill_token_threshold,
+        IntRange{0, 1'048'576});
+  field(d, {"prefill_schedule_interval", "Only every n-th step may run prefill work."},
+        c.prefill_schedule_interval, IntRange{1, 1024});
+  field(d, {"enable_chunked_prefill", "Split long prompts over steps."}, c.enable_chunked_prefill);
+  field(d, {"enable_prefix_caching", "Reuse KV blocks of equal prefixes."},
+        c.enable_prefix_caching);
+  field(d, {"enforce_eager", "No CUDA graphs."}, c.enforce_eager);
+  field(d, {"scheduling_policy", "Order of the waiting queue."}, c.scheduling_policy);
+  field(d, {"reserve_full_isl", "Admit a request only when its whole prompt fits; the preset's "
+                                "value when absent."}, c.reserve_full_isl);
+  field(d, {"watermark", "Share of blocks kept free at admission."}, c.watermark,
+        RealRange{.min = 0, .max = 0.9});
+  field(d, {"free_queue", "Where freed blocks go; the preset's value when absent."}, c.free_queue);
+  field(d, {"async_scheduling", "Schedule a step while the one before runs; the preset's value when "
+                                "absent."}, c.async_scheduling);
+  field(d, {"skip_unallocatable_head", "With nothing running, look past a head of queue that does "
+                                       "not fit; the preset's value when absent."},
+        c.skip_unallocatable_head);
+}
+
+EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blocks,
+                                 std::int64_t default_max_model_len, bool large_gpu) {
+  const bool newest = c.preset == EnginePreset::k2026H2;
+  const bool from_2026 = c.preset != EnginePreset::k2025H2;
+  EngineRules r;
+  r.block_size = c.block_size;
+  r.num_gpu_blocks = num_gpu_blocks;
+  r.max_model_len = c.max_model_len.value_or(default_max_model_len);
+  std::int64_t tokens = large_gpu ? 8192 : 2048;
+  std::int64_t seqs = large_gpu ? 1024 : 256;
+  seqs = c.max_num_seqs.value_or(seqs);
+  tokens = std::min(tokens, seqs * r.max_model_len);
+  if (!c.enable_chunked_prefill) tokens = std::max(tokens, r.max_model_len);
+  r.max_num_batched_tokens = c.max_num_batched_tokens.value_or(tokens);
+  r.max_num_seqs = std::min(seqs, r.max_num_batched_tokens);
+  r.long_prefill_token_threshold = c.long_prefill_token_threshold;
+  r.prefill_schedule_interval = c.prefill_schedule_interval;
+  r.enable_chunked_prefill = c.enable_chunked_prefill;
+  r.enable_prefix_caching = c.enable_prefix_caching;
+  r.watermark_blocks =
+      static_cast<std::int64_t>(c.watermark.value_or(0.0) * static_cast<double>(num_gpu_blocks));
+  r.reserve_full_isl = c.reserve_full_isl.value_or(from_2026);
+  r.async_scheduling = c.async_scheduling.value_or(from_2026);
+  r.skip_unallocatable_head = c.skip_unallocatable_head.value_or(newest);
+  r.remote_partial_block = from_2026;
+  r.scheduling_policy = c.scheduling_policy;
+  r.free_queue = c.free_queue.value_or(newest ? FreeQueue::kUnhashedFirst : FreeQueue::kAppendAll);
+  return r;
+}
+
+double default_gpu_memory_utilization(EnginePreset preset) {
+  return preset == EnginePreset::k2026H2 ? 0.92 : 0.90;
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,316 @@
+#include "sim/replica.h"
+
+#include <algorithm>
+
+#include "sim/base/check.h"
+#include "sim/base/rng.h"
+
+namespace routesim::sim {
+
+namespace {
+
+constexpr std::int64_t kTicks = models::kTicksPerNanosecond;
+/// vLLM's DP engine cores look for the end of a wave only every 32 steps.
+constexpr std::int64_t kFinishCheckPeriod = 32;
+
+}  // namespace
+
+Replica::Replica(const ReplicaOptions& options, KvEventLog::RequestKeySource& keys)
+    : options_(options) {
+  ranks_.reserve(static_cast<std::size_t>(options.ranks));
+  for (int i = 0; i < options.ranks; ++i) {
+    Rank& r = ranks_.emplace_back(options.rules, options.reference);
+    r.gauges.free_blocks = r.scheduler.kv().free_blocks();
+    // Scrapers are not synchronised: every endpoint has its own phase.
+    const auto interval = static_cast<std::uint64_t>(options.scrape_interval.ns());
+    const std::uint64_t endpoint = options.first_endpoint + static_cast<std::uint64_t>(i);
+    r.scrape_phase = Duration::nanoseconds(
+        static_cast<std::int64_t>(mix64(options.seed, mix64(endpoint)) % interval));
+    r.next_scrape = SimTime::zero() + r.scrape_phase;
+    if (options.publish_events) {
+      r.log = std::make_unique<KvEventLog>(keys);
+      r.scheduler.set_sink(r.log.get());
+    }
+  }
+}
+
+void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimTime now) {
+  ranks_[static_cast<std::size_t>(rank)].inbox.push_back({.kind = kind, .request = request});
+  calm_left_ = 0;
+  if (stepping_)
+    wake_ = end_;
+  else
+    start_if_idle(now);
+}
+
+void Replica::deliver(int rank, const EngineRequest& request, SimTime now) {
+  input(rank, InputKind::kRequest, request, now);
+}
+void Replica::abort(int rank, std::uint32_t handle, SimTime now) {
+  input(rank, InputKind::kAbort, EngineRequest{.handle = handle}, now);
+}
+void Replica::transfer_done(int rank, std::uint32_t handle, SimTime now) {
+  input(rank, InputKind::kTransferDone, EngineRequest{.handle = handle}, now);
+}
+void Replica::release_held(int rank, std::uint32_t handle, SimTime now) {
+  input(rank, InputKind::kRelease, EngineRequest{.handle = handle}, now);
+}
+
+void Replica::start_if_idle(SimTime now) {
+  ROUTESIM_DCHECK(now >= last_boundary_, "time goes back");
+  for (Rank& r : ranks_) observe(r, now);
+  last_boundary_ = now;
+  end_ticks_ = now.ns() * kTicks;
+  for (Rank& r : ranks_) drain(r, now);
+  for (Rank& r : ranks_) flush_events(r, now);
+  launch(now);
+}
+
+void Replica::advance_to(SimTime now) {
+  while (stepping_ && end_ <= now) {
+    if (calm_left_ > 0)
+      calm_boundary();
+    else
+      boundary();
+  }
+}
+
+// Takes the scrape snapshot a reader may still want, and integrates KV usage up to `now`.
+void Replica::observe(Rank& r, SimTime now) {
+  if (r.next_scrape < now) {
+    const std::int64_t interval = options_.scrape_interval.ns();
+    const std::int64_t missed = (now.ns() - 1 - r.next_scrape.ns()) / interval;
+    r.scraped_at = r.next_scrape + options_.scrape_interval * missed;
+    r.next_scrape = r.scraped_at + options_.scrape_interval;
+    r.scraped = r.gauges;
+  }
+  const std::int64_t used = r.scheduler.kv().used_blocks();
+  r.used_integral += static_cast<Wide>(used) * (now - last_boundary_).ns();
+  r.peak_used = std::max(r.peak_used, used);
+}
+
+void Replica::process(Rank& r, SimTime now, Duration gap) {
+  StepPlan& plan = r.on_gpu();
+  if (plan.empty()) return;
+  r.scheduler.process(plan, now, outputs_);
+  if (gaps_ != nullptr) gaps_->add_nano(gap.ns(), plan.steady);
+  plan.clear();
+}
+
+void Replica::flush_events(Rank& r, SimTime now) {
+  if (r.log == nullptr || !r.log->pending()) return;
+  bool lost = false;
+  if (options_.kv_event_loss > 0) {
+    const std::uint64_t key = mix64(options_.first_endpoint, ++r.batches);
+    lost = RandomStream(options_.seed, Stream::kNetwork, key).uniform() < options_.kv_event_loss;
+  }
+  r.log->flush(now + options_.kv_event_delay, lost);
+}
+
+void Replica::drain(Rank& r, SimTime now) {
+  StepPlan* in_flight =
+      options_.rules.async_scheduling && !r.ahead().empty() ? &r.ahead() : nullptr;
+  for (const Input& in : r.inbox) {
+    switch (in.kind) {
+      case InputKind::kRequest:
+        r.scheduler.enqueue(in.request, now, outputs_);
+        break;
+      case InputKind::kAbort:
+        r.scheduler.abort(in.request.handle, in_flight);
+        break;
+      case InputKind::kTransferDone:
+        r.scheduler.transfer_done(in.request.handle);
+        break;
+      case InputKind::kRelease:
+        r.scheduler.release_held(in.request.handle);
+        break;
+    }
+  }
+  r.inbox.clear();
+}
+
+void Replica::boundary() {
+  const SimTime now = end_;
+  const Duration gap = now - last_boundary_;
+  for (Rank& r : ranks_) {
+    observe(r, now);
+    process(r, now, gap);
+    r.gauges = {.running = r.scheduler.running(),
+                .waiting = r.scheduler.waiting(),
+                .free_blocks = r.scheduler.kv().free_blocks()};
+    flush_events(r, now);
+  }
+  busy_ += gap;
+  last_boundary_ = now;
+  for (Rank& r : ranks_) drain(r, now);
+  launch(now);
+}
+
+// Puts the next step on the GPU, or goes to sleep.
+void Replica::launch(SimTime now) {
+  calm_left_ = 0;
+  if (!schedule_step(now)) {
+    stepping_ = false;
+    wake_ = SimTime::max();
+    return;
+  }
+  stepping_ = true;
+  ++steps_;
+  end_ticks_ += step_ticks();
+  end_ = SimTime::from_ns(end_ticks_ / kTicks);
+  if (options_.rules.async_scheduling)
+    for (Rank& r : ranks_) r.scheduler.schedule(r.ahead(), &r.on_gpu(), now, outputs_);
+  look_ahead();
+}
+
+// Decides what runs next on every rank; false when there is nothing to do at all.
+bool Replica::schedule_step(SimTime now) {
+  bool work = false;
+  for (Rank& r : ranks_) {
+    if (options_.rules.async_scheduling && !r.ahead().empty()) {
+      r.running = 1 - r.running;
+    } else {
+      // The plan being filled is the empty one; under async scheduling nothing is in flight here.
+      r.scheduler.schedule(r.on_gpu(), nullptr, now, outputs_);
+    }
+    work = work || !r.on_gpu().empty();
+  }
+  // Lock step: a wave ends only at a finish check, so idle ranks spin with dummy batches till then.
+  return work || (ranks_.size() > 1 && steps_ % kFinishCheckPeriod != 0);
+}
+
+std::int64_t Replica::step_ticks() {
+  std::int64_t largest = 0, total = 0;
+  if (ranks_.size() > 1) {
+    for (const Rank& r : ranks_) {
+      const std::int64_t tokens = std::max<std::int64_t>(1, r.on_gpu().shape.tokens());
+      largest = std::max(largest, tokens);
+      total += tokens;
+    }
+  }
+  std::int64_t ticks = 0;
+  for (Rank& r : ranks_) {
+    models::BatchShape& shape = r.on_gpu().shape;
+    shape.group_tokens = largest;
+    shape.group_total_tokens = total;
+    ticks = std::max(ticks, options_.latency->step_ticks(shape));
+    if (options_.latency->trust(shape) == models::Trust::kExtrapolated) ++extrapolated_;
+  }
+  ROUTESIM_CHECK(ticks > 0, "a step must take time");
+  return ticks;
+}
+
+// After a launch: how many boundaries from here on are certain to be calm, and when to wake.
+void Replica::look_ahead() {
+  wake_ = end_;
+  if (options_.reference || ranks_.size() != 1 || gaps_ == nullptr) return;
+  Rank& r = ranks_.front();
+  const std::int64_t members = r.scheduler.decoding();
+  const auto pure = [members](const StepPlan& plan) {
+    return plan.calm() && plan.steady == members && plan.shape.prefill_requests == 0 &&
+           plan.shape.decode_requests == members;
+  };
+  if (members == 0 || !r.inbox.empty() || !pure(r.on_gpu())) return;
+  models::BatchShape next = r.on_gpu().shape;
+  if (options_.rules.async_scheduling) {
+    if (!pure(r.ahead())) return;
+    next = r.ahead().shape;
+    ahead_ticks_ = options_.latency->step_ticks(next);
+  }
+  std::int64_t calm = r.scheduler.calm_passes(std::int64_t{1} << 30);
+  if (calm == 0) return;
+  next.decode_context = r.scheduler.decode_context() + members;
+  next.shared_context = r.scheduler.kv().shared_tokens();
+  run_ = options_.latency->decode_run(next);
+  run_index_ = 0;
+  calm = std::min(calm, run_.steps);
+  if (calm <= 0) return;
+  calm_left_ = calm;
+  // The end of the step after the last calm boundary, in closed form.
+  const std::int64_t launches = options_.rules.async_scheduling ? calm - 1 : calm;
+  const std::int64_t ticks =
+      end_ticks_ + (options_.rules.async_scheduling ? ahead_ticks_ : 0) + launches * run_.first +
+      run_.increment * (launches * (launches - 1) / 2);
+  wake_ = SimTime::from_ns(ticks / kTicks);
+}
+
+std::int64_t Replica::next_calm_ticks() { return run_.first + run_index_++ * run_.increment; }
+
+// A boundary at which every sequence got one token and nothing else happened.
+void Replica::calm_boundary() {
+  Rank& r = ranks_.front();
+  const SimTime now = end_;
+  const Duration gap = now - last_boundary_;
+  observe(r, now);
+  StepPlan& gpu = r.on_gpu();
+  r.scheduler.calm_process(1);
+  gaps_->add_nano(gap.ns(), gpu.steady);
+  r.gauges.running = r.scheduler.running();
+  r.gauges.waiting = r.scheduler.waiting();
+  r.gauges.free_blocks = r.scheduler.kv().free_blocks();
+  flush_events(r, now);
+  busy_ += gap;
+  last_boundary_ = now;
+  ++steps_;
+  --calm_left_;
+  r.scheduler.calm_pass();
+  const std::int64_t ticks = next_calm_ticks();
+  StepPlan* filled = &gpu;
+  if (options_.rules.async_scheduling) {
+    end_ticks_ += ahead_ticks_;
+    ahead_ticks_ = ticks;
+    r.running = 1 - r.running;
+    filled = &r.ahead();
+    filled->steady = r.on_gpu().steady;
+    filled->shape = r.on_gpu().shape;
+  } else {
+    end_ticks_ += ticks;
+  }
+  filled->pass = r.on_gpu().pass + 1;
+  filled->shape.decode_context = r.scheduler.decode_context();
+  filled->shape.shared_context = r.scheduler.kv().shared_tokens();
+  end_ = SimTime::from_ns(end_ticks_ / kTicks);
+  if (calm_left_ == 0) wake_ = end_;
+}
+
+Gauges Replica::scraped(int rank, SimTime now, SimTime& at) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  const std::int64_t interval = options_.scrape_interval.ns();
+  const std::int64_t since = now.ns() - r.scrape_phase.ns();
+  if (since < 0) {
+    at = SimTime::from_ns(-1);
+    return {.free_blocks = r.scheduler.kv().usable_blocks()};
+  }
+  at = SimTime::from_ns(r.scrape_phase.ns() + since / interval * interval);
+  if (at >= last_boundary_) return r.gauges;
+  ROUTESIM_DCHECK(r.scraped_at == at, "a scrape instant was passed without a snapshot");
+  return r.scraped;
+}
+
+SimTime Replica::next_scrape(int rank, SimTime now) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  const std::int64_t interval = options_.scrape_interval.ns();
+  const std::int64_t since = now.ns() - r.scrape_phase.ns();
+  if (since < 0) return SimTime::zero() + r.scrape_phase;
+  return SimTime::from_ns(r.scrape_phase.ns() + (since / interval + 1) * interval);
+}
+
+double Replica::used_block_seconds(int rank) const {
+  return static_cast<double>(ranks_[static_cast<std::size_t>(rank)].used_integral) * 1e-9;
+}
+
+bool Replica::idle() const {
+  for (const Rank& r : ranks_)
+    if (!r.scheduler.idle() || !r.inbox.empty()) return false;
+  return true;
+}
+
+void Replica::verify() const {
+  for (const Rank& r : ranks_) {
+    r.scheduler.verify();
+    ROUTESIM_CHECK(stepping_ || r.scheduler.running() == 0,
+                   "a replica with running requests is idle: " + r.scheduler.describe_queues());
+  }
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,149 @@
+// One model server: one engine core, or several DP ranks that step in lock step because their
+// experts exchange tokens. Owns the step loop: process, drain, schedule, launch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/latency_model.h"
+#include "sim/batch_scheduler.h"
+#include "sim/kv_event_log.h"
+#include "sim/samples.h"
+
+namespace routesim::sim {
+
+/// The gauges an engine exports, as of the end of a step.
+struct Gauges {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  std::int64_t free_blocks = 0;
+};
+
+/// Everything about a rank that is fixed for the run.
+struct ReplicaOptions {
+  EngineRules rules;
+  std::shared_ptr<const models::LatencyModel> latency;
+  int ranks = 1;                ///< Lock-step DP ranks; 1 = a single engine core.
+  bool reference = false;       ///< Visit every step and every sequence.
+  bool publish_events = false;  ///< Somebody reads the KV events.
+  Duration kv_event_delay;
+  double kv_event_loss = 0;
+  Duration scrape_interval = Duration::milliseconds(50);
+  std::uint64_t seed = 0;
+  std::uint64_t first_endpoint = 0;  ///< Keys this replica's random draws.
+};
+
+/// A server whose steps are computed when somebody looks. Simulated time moves only in advance_to()
+/// and never back; between two interesting moments whole runs of decode steps cost a few
+/// nanoseconds each.
+class Replica {
+ public:
+  Replica(const ReplicaOptions& options, KvEventLog::RequestKeySource& keys);
+
+  /// Processes every step that ends at or before `now`.
+  void advance_to(SimTime now);
+  /// When the replica next has to be advanced because something may become visible outside; never
+  /// later than the next finish. SimTime::max() when it sleeps.
+  SimTime next_wake() const { return wake_; }
+
+  /// The calls below need advance_to(now) first; they take effect when the engine next drains its
+  /// input queue, that is at the end of the running step.
+  void deliver(int rank, const EngineRequest& request, SimTime now);
+  void abort(int rank, std::uint32_t handle, SimTime now);
+  void transfer_done(int rank, std::uint32_t handle, SimTime now);
+  void release_held(int rank, std::uint32_t handle, SimTime now);
+
+  /// What happened since the last call, in time order; the caller clears it.
+  std::vector<EngineOutput>& outputs() { return outputs_; }
+  /// Where gaps between tokens of steadily decoding sequences are counted; may be null.
+  void count_gaps_in(Samples* gaps) { gaps_ = gaps; }
+
+  /// The gauges as a scrape at the last scrape instant <= now saw them; `at` is that instant.
+  Gauges scraped(int rank, SimTime now, SimTime& at) const;
+  /// The gauges now, without staleness.
+  Gauges gauges(int rank) const { return ranks_[static_cast<std::size_t>(rank)].gauges; }
+  /// The next instant after `now` at which a scrape of this rank happens.
+  SimTime next_scrape(int rank, SimTime now) const;
+
+  KvEventLog& events(int rank) { return *ranks_[static_cast<std::size_t>(rank)].log; }
+  const BatchScheduler& scheduler(int rank) const {
+    return ranks_[static_cast<std::size_t>(rank)].scheduler;
+  }
+  int ranks() const { return static_cast<int>(ranks_.size()); }
+  std::int64_t steps() const { return steps_; }
+  Duration busy() const { return busy_; }
+  /// Integral of used blocks over time up to the last boundary, block-nanoseconds, and the peak.
+  double used_block_seconds(int rank) const;
+  std::int64_t peak_used_blocks(int rank) const {
+    return ranks_[static_cast<std::size_t>(rank)].peak_used;
+  }
+  /// True when no request is anywhere in the server.
+  bool idle() const;
+  void verify() const;
+  /// Steps whose batch left the range the latency model was fitted on.
+  std::int64_t extrapolated_steps() const { return extrapolated_; }
+
+ private:
+  __extension__ using Wide = __int128;
+  enum class InputKind : std::uint8_t { kRequest, kAbort, kTransferDone, kRelease };
+  struct Input {
+    InputKind kind;
+    EngineRequest request;
+  };
+  struct Rank {
+    explicit Rank(const EngineRules& rules, bool reference) : scheduler(rules, reference) {}
+    BatchScheduler scheduler;
+    std::unique_ptr<KvEventLog> log;
+    StepPlan plans[2];
+    int running = 0;  ///< Which plan is on the GPU; the other one is scheduled ahead (async).
+    std::vector<Input> inbox;
+    Gauges gauges;
+    Gauges scraped;
+    SimTime scraped_at = SimTime::from_ns(-1);
+    SimTime next_scrape;
+    Duration scrape_phase;
+    Wide used_integral = 0;
+    std::int64_t peak_used = 0;
+    std::uint64_t batches = 0;
+    StepPlan& on_gpu() { return plans[running]; }
+    StepPlan& ahead() { return plans[1 - running]; }
+    const StepPlan& on_gpu() const { return plans[running]; }
+    const StepPlan& ahead() const { return plans[1 - running]; }
+  };
+
+  void input(int rank, InputKind kind, const EngineRequest& request, SimTime now);
+  void start_if_idle(SimTime now);
+  void boundary();
+  void observe(Rank& r, SimTime now);
+  void process(Rank& r, SimTime now, Duration gap);
+  void drain(Rank& r, SimTime now);
+  void launch(SimTime now);
+  bool schedule_step(SimTime now);
+  std::int64_t step_ticks();
+  void flush_events(Rank& r, SimTime now);
+  void look_ahead();
+  void calm_boundary();
+  std::int64_t next_calm_ticks();
+
+  ReplicaOptions options_;
+  std::vector<Rank> ranks_;
+  std::vector<EngineOutput> outputs_;
+  Samples* gaps_ = nullptr;
+  bool stepping_ = false;
+  std::int64_t end_ticks_ = 0;
+  SimTime end_;             ///< end_ticks_ in whole nanoseconds.
+  SimTime last_boundary_;
+  SimTime wake_ = SimTime::max();
+  std::int64_t steps_ = 0;
+  Duration busy_;
+  std::int64_t extrapolated_ = 0;
+
+  // A calm stretch: single rank, pure decode, nothing waiting that could be admitted.
+  std::int64_t calm_left_ = 0;        ///< Boundaries still certain to be calm.
+  std::int64_t ahead_ticks_ = 0;      ///< Async: length of the step scheduled ahead.
+  models::DecodeRun run_;
+  std::int64_t run_index_ = 0;
+};
+
+}  // namespace routesim::sim

@@ -1,0 +1,165 @@
+#include "sim/resolve.h"
+
+#include <string>
+#include <utility>
+
+#include "models/roofline.h"
+
+namespace routesim::sim {
+
+namespace {
+
+class Resolver {
+ public:
+  Resolver(const ScenarioInputs& inputs, Diagnostics& diagnostics)
+      : inputs_(inputs), diagnostics_(diagnostics) {}
+
+  std::optional<ResolvedPool> pool(const PoolConfig& config, const std::string& path);
+  void cross_rules(const Scenario& scenario, const std::vector<ResolvedPool>& pools);
+  void error(const std::string& path, const std::string& message, const std::string& hint = {}) {
+    diagnostics_.error(inputs_.where, path, message, hint);
+    ++errors_;
+  }
+  int errors() const { return errors_; }
+
+ private:
+  std::optional<models::KvDtype> kv_dtype(const PoolConfig& config, const std::string& path);
+
+  const ScenarioInputs& inputs_;
+  Diagnostics& diagnostics_;
+  int errors_ = 0;
+};
+
+std::string suggestion(const std::string& name) {
+  return name.empty() ? std::string("see `routesim list`") : "did you mean `" + name + "`?";
+}
+
+std::optional<models::KvDtype> Resolver::kv_dtype(const PoolConfig& c, const std::string& path) {
+  if (c.kv_cache_dtype == "auto" || c.kv_cache_dtype == "bf16") return models::KvDtype::kBf16;
+  if (c.kv_cache_dtype.rfind("fp8", 0) == 0) return models::KvDtype::kFp8;
+  error(path + ".kv_cache_dtype", "must be auto, bf16 or fp8 (got " + c.kv_cache_dtype + ")");
+  return std::nullopt;
+}
+
+std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::string& path) {
+  const int before = errors_;
+  const models::AcceleratorSpec* gpu = inputs_.catalogue.find_accelerator(c.accelerator);
+  if (gpu == nullptr)
+    error(path + ".accelerator", "unknown accelerator (got " + c.accelerator + ")",
+          suggestion(inputs_.catalogue.suggest_accelerator(c.accelerator)));
+  const models::ModelSpec* model = inputs_.catalogue.find_model(c.model);
+  if (model == nullptr)
+    error(path + ".model", "unknown model (got " + c.model + ")",
+          suggestion(inputs_.catalogue.suggest_model(c.model)));
+  const std::optional<models::KvDtype> dtype = kv_dtype(c, path);
+  if (c.latency_model != "auto" && c.latency_model != "roofline")
+    error(path + ".latency_model", "must be auto or roofline (got " + c.latency_model + ")");
+  if (errors_ != before) return std::nullopt;
+
+  const models::Parallelism parallelism{
+      .tp = c.tensor_parallel,
+      .pp = c.pipeline_parallel,
+      .dp = c.data_parallel,
+      .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1};
+  // The A100 is excepted by name in vLLM's defaults.
+  const bool large =
+      gpu->memory_bytes >= 70.0 * (1 << 30) && gpu->name.find("A100") == std::string::npos;
+  ResolvedPool out{.config = c};
+  out.rules = resolve_engine_rules(c.engine, 2, model->max_context, large);
+  const std::optional<models::KvCachePlan> kv = models::plan_kv_cache(
+      {.accelerator = *gpu,
+       .model = *model,
+       .parallelism = parallelism,
+       .kv_dtype = *dtype,
+       .block_size = c.engine.block_size,
+       .gpu_memory_utilization =
+           c.engine.gpu_memory_utilization.value_or(default_gpu_memory_utilization(c.engine.preset)),
+       .max_num_batched_tokens = out.rules.max_num_batched_tokens,
+       .max_num_seqs = out.rules.max_num_seqs,
+       .num_gpu_blocks = c.engine.num_gpu_blocks},
+      diagnostics_);
+  if (!kv) {
+    ++errors_;
+    return std::nullopt;
+  }
+  out.kv_plan = *kv;
+  out.rules = resolve_engine_rules(c.engine, kv->num_gpu_blocks, model->max_context,
+                                   large);
+  const models::RooflineOptions roofline{.kv_dtype = *dtype,
+                                         .cuda_graphs = !c.engine.enforce_eager,
+                                         .async_scheduling = out.rules.async_scheduling};
+  out.latency =
+      c.latency_model == "roofline"
+          ? std::make_shared<models::Roofline>(*gpu, *model, parallelism, roofline)
+          : models::make_latency_model(inputs_.catalogue, *gpu, *model, parallelism,
+                                       enum_name(c.engine.preset), roofline);
+  out.kv_bytes_per_token =
+      static_cast<double>(models::kv_bytes_per_token_per_gpu(*model, *dtype, parallelism)) *
+      static_cast<double>(model->is_mla() ? 1 : c.tensor_parallel);
+  out.lock_step = model->is_moe() && c.data_parallel > 1 && c.expert_parallel;
+  return out;
+}
+
+void Resolver::cross_rules(const Scenario& s, const std::vector<ResolvedPool>& pools) {
+  bool prefill = false, decode = false;
+  for (const ResolvedPool& p : pools) {
+    prefill = prefill || p.config.role == PoolRole::kPrefill;
+    decode = decode || p.config.role != PoolRole::kPrefill;
+  }
+  if (!decode)
+    error("cluster.pools", "no pool can decode", "give one pool role `both` or `decode`");
+  if (prefill && s.routing.balancer != BalancerKind::kEndpointPicker)
+    error("routing.balancer", "a prefill pool is only reachable through an endpoint picker");
+  if (s.routing.balancer == BalancerKind::kEndpointPicker && !inputs_.endpoint_picker)
+    error("routing.endpoint_picker", "balancer endpoint-picker needs a document");
+  const int sources = (s.workload.inference_perf_config ? 1 : 0) + (s.workload.vllm_bench ? 1 : 0) +
+                      (s.workload.conversations ? 1 : 0) + (s.workload.trace ? 1 : 0) +
+                      (s.workload.groups ? 1 : 0);
+  if (sources != 1)
+    error("workload", "exactly one source of load must be given (got " + std::to_string(sources) +
+                          ")",
+          "one of inference_perf, vllm_bench, conversations, trace, groups");
+}
+
+}  // namespace
+
+std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
+                               Diagnostics& diagnostics) {
+  Resolver resolver(inputs, diagnostics);
+  RunPlan plan{.scenario = scenario, .endpoint_picker = inputs.endpoint_picker};
+  if (scenario.cluster.pools.empty()) resolver.error("cluster.pools", "at least one pool is needed");
+  for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
+    std::optional<ResolvedPool> pool = resolver.pool(
+        scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
+    if (pool) plan.pools.push_back(std::move(*pool));
+  }
+  resolver.cross_rules(scenario, plan.pools);
+  if (resolver.errors() > 0) return std::nullopt;
+  plan.make_load = [w = scenario.workload, conversations = inputs.conversations,
+                    trace = inputs.trace](std::uint64_t seed, Diagnostics& d)
+      -> std::unique_ptr<workloads::LoadGenerator> {
+    workloads::WorkloadOptions options = w.options;
+    options.seed = seed;
+    namespace ip = workloads::inference_perf;
+    namespace vb = workloads::vllm_bench;
+    if (w.inference_perf_config)
+      return ip::make_load_generator(
+          *w.inference_perf_config, options,
+          ip::Inputs{.conversations = conversations, .trace = trace}, d);
+    if (w.vllm_bench)
+      return vb::make_load_generator(
+          *w.vllm_bench, options, vb::Inputs{.conversations = conversations, .trace = trace}, d);
+    if (w.conversations)
+      return workloads::make_load_generator(*w.conversations, options, conversations, d);
+    if (w.trace) return workloads::make_load_generator(w.trace->replay, options, trace, d);
+    return workloads::make_load_generator(*w.groups, options, d);
+  };
+  // A load that cannot be made is an error of the scenario, not of the run.
+  Diagnostics load;
+  const bool made = plan.make_load(scenario.seed, load) != nullptr;
+  for (const Diagnostic& d : load.items()) diagnostics.add(d);
+  if (!made || load.has_errors()) return std::nullopt;
+  return plan;
+}
+
+}  // namespace routesim::sim

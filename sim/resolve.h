@@ -1,0 +1,53 @@
+// From what a scenario says to what a run needs: catalogue entries, KV capacity, step-time models,
+// the load. Everything that can be wrong with a scenario's meaning is found here.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "models/catalogue.h"
+#include "models/kv_cache_spec.h"
+#include "models/latency_model.h"
+#include "policies/document.h"
+#include "sim/base/diagnostic.h"
+#include "sim/engine_config.h"
+#include "sim/scenario.h"
+#include "workloads/load_generator.h"
+
+namespace routesim::sim {
+
+/// What tools/ read for a scenario besides its YAML.
+struct ScenarioInputs {
+  models::Catalogue catalogue = models::Catalogue::builtin();
+  std::optional<policies::EndpointPickerConfig> endpoint_picker;
+  workloads::ConversationOpener conversations;  ///< Opens the conversation file, if any.
+  workloads::TraceOpener trace;                 ///< Opens the trace file, if any.
+  SourceLocation where;                         ///< The scenario file, for messages.
+};
+
+/// A pool with every number decided.
+struct ResolvedPool {
+  PoolConfig config;
+  EngineRules rules;
+  models::KvCachePlan kv_plan;
+  std::shared_ptr<const models::LatencyModel> latency;
+  double kv_bytes_per_token = 0;  ///< Of one engine core, all its GPUs: what a transfer moves.
+  bool lock_step = false;         ///< MoE ranks that exchange experts step together.
+};
+
+/// One variant, ready to run, any number of times.
+struct RunPlan {
+  Scenario scenario;
+  std::vector<ResolvedPool> pools;
+  std::optional<policies::EndpointPickerConfig> endpoint_picker;
+  std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
+      make_load;
+};
+
+/// Nothing when `diagnostics` received an error.
+std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
+                               Diagnostics& diagnostics);
+
+}  // namespace routesim::sim
