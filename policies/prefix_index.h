@@ -56,6 +56,8 @@ struct TierCount {
   std::uint32_t blocks = 0;
 };
 
+class PrefixIndexImpl;
+
 /// Buffers a lookup needs; keep one per thread and reuse it.
 class MatchScratch {
  public:
@@ -64,12 +66,20 @@ class MatchScratch {
 
  private:
   friend class PrefixIndex;
+  friend class PrefixIndexImpl;
+  friend class ConcurrentPrefixIndex;
+  struct Alive {
+    std::uint32_t match;  ///< Position in matches_.
+    std::uint32_t endpoint;
+    double weight;  ///< Of the current run of keys.
+  };
   std::vector<PrefixMatch> matches_;
-  std::vector<std::uint32_t> alive_;
-  std::vector<double> weight_;          // By position in matches_; used for large sets only.
-  std::vector<std::uint32_t> position_;  // By endpoint; used for large sets only.
-  std::vector<std::uint64_t> stamp_;
+  std::vector<Alive> alive_;  // Endpoints that held every key so far.
+  // By endpoint, for sets too large to search: the best weight in the set of number `epoch_`.
+  std::vector<std::uint64_t> seen_;
+  std::vector<double> best_;
   std::uint64_t epoch_ = 0;
+  std::uint32_t stripe_ = 0;  // Which lock of a ConcurrentPrefixIndex this reader uses; 0 = none yet.
 };
 
 /// The single-threaded index. Keys are hashes already; rows are 64-bit integers; no allocation per
@@ -147,8 +157,7 @@ class PrefixIndex {
   void match_shared(std::span<const BlockKey> keys, MatchScratch& scratch) const;
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<PrefixIndexImpl> impl_;
 };
 
 /// Speculative rows: at routing time the picked endpoint is assumed to hold the prompt's blocks, until

@@ -1,0 +1,383 @@
+// PrefixIndex: everything that changes it.
+#include <algorithm>
+
+#include "policies/prefix_index_impl.h"
+
+namespace routesim::policies {
+
+using Impl = PrefixIndexImpl;
+
+Impl::PrefixIndexImpl(PrefixIndexOptions opts)
+    : options(std::move(opts)),
+      sets(options.pod_cache_size, RowOrder::kRecency),
+      requests(options.size),
+      engines(options.size) {
+  ROUTESIM_CHECK(options.size >= 1, "an index has room for at least one key");
+  ROUTESIM_CHECK(options.pod_cache_size <= 65535, "podCacheSize is at most 65535");
+}
+
+// ---- Slots --------------------------------------------------------------------------------------
+
+std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
+  if (previous != kNone) {
+    const std::uint32_t hint = slots[previous].hint;
+    // A freed slot keeps its key, but it has neither level any more.
+    if (slots[hint].key == key && (slots[hint].set | slots[hint].mapping) != 0) return hint;
+  }
+  std::uint32_t s = find(key);
+  if (s == kNone) {
+    if (!free_slots.empty()) {
+      s = free_slots.back();
+      free_slots.pop_back();
+    } else {
+      s = static_cast<std::uint32_t>(slots.size());
+      ROUTESIM_CHECK(s < kNone - 1, "too many keys");
+      slots.emplace_back();
+    }
+    slots[s] = {.key = key, .flags = counts.empty() ? 0 : kMayHaveCounts};
+    table.insert(key, s);
+  }
+  if (previous != kNone) slots[previous].hint = s;
+  return s;
+}
+
+void Impl::free_if_unused(std::uint32_t s) {
+  if ((slots[s].set | slots[s].mapping) != 0) return;
+  table.erase(slots[s].key, s);
+  free_slots.push_back(s);
+}
+
+// ---- Rows -----------------------------------------------------------------------------------------
+
+// Makes `row` the newest holder of the slot's key; true when it was one already.
+bool Impl::place_row(std::uint32_t s, Row row) {
+  IndexSlot& slot = slots[s];
+  const SetId from = slot.set;
+  const auto [to, contained] = sets.with(from, row);
+  sets.acquire(to);
+  if (!contained && sets.count(from) == options.pod_cache_size) [[unlikely]] {
+    const Row dropped = sets.rows(from).front();
+    if (stands_for_count(slot, dropped)) make_explicit(s, dropped);
+  }
+  slot.set = to;
+  if (from != 0) {
+    sets.release(from);
+    requests.touch(slots, s);
+    return contained;
+  }
+  requests.insert(slots, s);
+  if (requests.over()) [[unlikely]] evict_oldest_request();
+  return contained;
+}
+
+void Impl::set_rows(std::uint32_t s, SetId to) {
+  IndexSlot& slot = slots[s];
+  if (slot.set == to) return;
+  if (to != 0) sets.acquire(to);
+  sets.release(slot.set);
+  slot.set = to;
+  if (to != 0) return;
+  requests.remove(slots, s);
+  slot.flags &= ~kForeign;
+}
+
+// One row of one request key, by an access that refreshes the key. A key without rows disappears.
+void Impl::evict_row(std::uint32_t s, Row row) {
+  if (slots[s].set == 0) return;
+  requests.touch(slots, s);
+  set_rows(s, sets.without(slots[s].set, row));
+}
+
+void Impl::evict_oldest_request() {
+  const std::uint32_t s = requests.oldest(slots, is_request);
+  for (const Row row : sets.rows(slots[s].set))
+    if (stands_for_count(slots[s], row)) make_explicit(s, row);
+  set_rows(s, 0);
+  free_if_unused(s);
+}
+
+// ---- Mappings -------------------------------------------------------------------------------------
+
+void Impl::forget_list(std::uint32_t s) {
+  const std::uint32_t mapping = slots[s].mapping;
+  if (mapping < kFirstList) return;
+  mappings[mapping - kFirstList].clear();
+  free_mappings.push_back(mapping - kFirstList);
+}
+
+void Impl::map_to_self(std::uint32_t s) {
+  const bool known = is_engine(slots[s]);
+  forget_list(s);
+  // Rows that came before the mapping stand for nothing.
+  if (slots[s].mapping != kSelf && has_counted_rows(slots[s].set)) make_foreign(s);
+  slots[s].mapping = kSelf;
+  if (known) {
+    engines.touch(slots, s);
+    return;
+  }
+  engines.insert(slots, s);
+  if (engines.over()) [[unlikely]] evict_oldest_engine();
+}
+
+void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
+  if (keys.size() == 1 && keys[0] == slots[s].key) return map_to_self(s);
+  const bool known = is_engine(slots[s]);
+  make_foreign(s);
+  forget_list(s);
+  std::uint32_t list;
+  if (!free_mappings.empty()) {
+    list = free_mappings.back();
+    free_mappings.pop_back();
+  } else {
+    list = static_cast<std::uint32_t>(mappings.size());
+    mappings.emplace_back();
+  }
+  mappings[list].assign(keys.begin(), keys.end());
+  slots[s].mapping = list + kFirstList;
+  if (known) {
+    engines.touch(slots, s);
+    return;
+  }
+  engines.insert(slots, s);
+  if (engines.over()) evict_oldest_engine();
+}
+
+void Impl::drop_mapping(std::uint32_t s) {
+  if (slots[s].mapping == kSelf && slots[s].set != 0) make_foreign(s);
+  forget_list(s);
+  slots[s].mapping = 0;
+  engines.remove(slots, s);
+  free_if_unused(s);
+}
+
+void Impl::evict_oldest_engine() { drop_mapping(engines.oldest(slots, is_engine)); }
+
+// engine[i * E / n] gets request[i * R / n] for i < n = max(E, R): 1:1, many:1 or 1:many.
+void Impl::map_proportionally(std::span<const std::uint64_t> engine_keys,
+                              std::span<const BlockKey> request_keys) {
+  const std::size_t e = engine_keys.size();
+  const std::size_t r = request_keys.size();
+  const std::size_t n = std::max(e, r);
+  std::vector<BlockKey> list;
+  for (std::size_t i = 0; i < n;) {
+    const std::size_t engine = i * e / n;
+    list.clear();
+    for (; i < n && i * e / n == engine; ++i) list.push_back(request_keys[i * r / n]);
+    map_to(find_or_insert(engine_keys[engine], kNone), list);
+  }
+}
+
+// Evicts the row from all request keys of an engine slot.
+void Impl::evict_mapped(std::uint32_t s, Row row) {
+  engines.touch(slots, s);
+  if (slots[s].mapping == kSelf) return evict_row(s, row);
+  for (const BlockKey key : mapped_keys(s)) {
+    const std::uint32_t t = find(key);
+    if (t == kNone) continue;
+    if (stands_for_count(slots[t], row) && sets.contains(slots[t].set, row)) make_explicit(t, row);
+    evict_row(t, row);
+    if (t != s) free_if_unused(t);
+  }
+}
+
+void Impl::drop_mapping_if_empty(std::uint32_t s) {
+  for (const BlockKey key : mapped_keys(s)) {
+    const std::uint32_t t = slots[s].mapping == kSelf ? s : find(key);
+    if (t != kNone && slots[t].set != 0) return;
+  }
+  drop_mapping(s);
+}
+
+// ---- Events ---------------------------------------------------------------------------------------
+
+bool Impl::stored(Row row, std::uint64_t parent, std::span<const std::uint64_t> engine_keys,
+                  std::span<const BlockKey> request_keys, bool tokens_present) {
+  if (parent != 0) {
+    const std::uint32_t s = find(parent);
+    if (s == kNone || !is_engine(slots[s])) return false;
+    engines.touch(slots, s);
+  }
+  if (request_keys.empty()) {
+    if (!tokens_present) update_tier(row, engine_keys);
+    return true;
+  }
+  const bool self = engine_keys.size() == request_keys.size() &&
+                    (engine_keys.data() == request_keys.data() ||
+                     std::equal(engine_keys.begin(), engine_keys.end(), request_keys.begin()));
+  if (self)
+    stored_self(row, request_keys);
+  else
+    stored_mapped(row, engine_keys, request_keys);
+  return true;
+}
+
+void Impl::stored_self(Row row, std::span<const std::uint64_t> keys) {
+  std::uint32_t s = kNone;
+  for (const std::uint64_t key : keys) {
+    s = find_or_insert(key, s);
+    if (slots[s].mapping == kSelf)
+      engines.touch(slots, s);
+    else
+      map_to_self(s);
+    const bool contained = place_row(s, row);
+    if (options.count_duplicates) count_self_store(s, row, contained);
+  }
+}
+
+void Impl::stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
+                         std::span<const BlockKey> request_keys) {
+  if (!engine_keys.empty()) map_proportionally(engine_keys, request_keys);
+  std::uint32_t s = kNone;
+  for (const BlockKey key : request_keys) {
+    s = find_or_insert(key, s);
+    make_foreign(s);
+    place_row(s, row);
+  }
+  if (!options.count_duplicates) return;
+  for (const std::uint64_t key : engine_keys) count_mapped_store(key, row);
+}
+
+// Blocks moved or were copied to another tier; the event names engine hashes only.
+void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
+  for (const std::uint64_t key : engine_keys) {
+    const std::uint32_t s = find(key);
+    if (s == kNone || !is_engine(slots[s])) continue;
+    engines.touch(slots, s);
+    const bool self = slots[s].mapping == kSelf;
+    const std::uint32_t t = self ? s : find_or_insert(mapped_keys(s).back(), kNone);
+    if (!self) make_foreign(t);
+    const bool contained = place_row(t, row);
+    if (!options.count_duplicates) continue;
+    self ? count_self_store(t, row, contained) : count_mapped_store(key, row);
+  }
+}
+
+void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
+  for (const std::uint64_t key : engine_keys) {
+    const std::uint32_t s = find(key);
+    if (options.count_duplicates && !forward_removal(key, s, row)) continue;
+    if (s == kNone || !is_engine(slots[s])) continue;
+    evict_mapped(s, row);
+    drop_mapping_if_empty(s);
+  }
+}
+
+void Impl::clear(std::uint32_t endpoint) {
+  // Sets are shared by many keys, so each distinct set is reduced once; the references keep the
+  // results alive until all keys have moved.
+  std::vector<SetId> reduced(sets.id_bound(), kNone);
+  std::vector<SetId> held;
+  for (std::uint32_t s = 0; s < slots.size(); ++s) {
+    const SetId from = slots[s].set;
+    if (from == 0) continue;
+    if (from >= reduced.size()) reduced.resize(sets.id_bound(), kNone);
+    if (reduced[from] == kNone) {
+      reduced[from] = sets.without_endpoint(from, endpoint);
+      for (const SetId id : {from, reduced[from]}) {
+        sets.acquire(id);
+        held.push_back(id);
+      }
+    }
+    set_rows(s, reduced[from]);
+    free_if_unused(s);
+  }
+  for (const SetId id : held) sets.release(id);
+  counts.erase_endpoint(endpoint);
+}
+
+// ---- Duplicate counts -----------------------------------------------------------------------------
+
+void Impl::make_explicit(std::uint32_t s, Row row) {
+  if (!options.count_duplicates) return;
+  if ((slots[s].flags & kMayHaveCounts) == 0 || counts.find(slots[s].key, row) == 0)
+    counts.set(slots[s].key, row, 1);
+  slots[s].flags |= kMayHaveCounts;
+}
+
+// From here on rows may enter the slot that its own engine key did not store.
+void Impl::make_foreign(std::uint32_t s) {
+  if ((slots[s].flags & kForeign) != 0) return;
+  for (const Row row : sets.rows(slots[s].set))
+    if (stands_for_count(slots[s], row)) make_explicit(s, row);
+  slots[s].flags |= kForeign;
+}
+
+// One more store of a row in its key's own slot; `contained` says whether it was there before.
+void Impl::count_self_store(std::uint32_t s, Row row, bool contained) {
+  IndexSlot& slot = slots[s];
+  const bool implicit = stands_for_count(slot, row);
+  const bool look = (slot.flags & kMayHaveCounts) != 0;
+  if (implicit && !contained && !look) return;  // The usual case: the new row says it.
+  std::uint32_t n = look ? counts.find(slot.key, row) : 0;
+  if (n == 0 && implicit && contained) n = 1;
+  if (++n == 1 && implicit) return;
+  counts.set(slot.key, row, n);
+  slot.flags |= kMayHaveCounts;
+}
+
+// The same where rows and engine keys live in different slots: always explicit, because the caller has
+// made every slot it put rows into foreign.
+void Impl::count_mapped_store(std::uint64_t engine_key, Row row) {
+  counts.set(engine_key, row, counts.find(engine_key, row) + 1);
+  // A tiny cap may already have evicted the engine key.
+  if (const std::uint32_t s = find(engine_key); s != kNone) slots[s].flags |= kMayHaveCounts;
+}
+
+bool Impl::has_counted_rows(SetId set) const {
+  const auto rows = sets.rows(set);
+  return std::any_of(rows.begin(), rows.end(), [](Row row) { return !row_speculative(row); });
+}
+
+// Whether a removal reaches the index: only the last of the counted stores does.
+bool Impl::forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row) {
+  if (s != kNone && (slots[s].flags & kMayHaveCounts) == 0) return true;
+  const std::uint32_t n = counts.find(engine_key, row);
+  if (n <= 1) {
+    if (n == 1) counts.set(engine_key, row, 0);
+    return true;
+  }
+  const bool implicit =
+      s != kNone && stands_for_count(slots[s], row) && sets.contains(slots[s].set, row);
+  counts.set(engine_key, row, n == 2 && implicit ? 0 : n - 1);
+  return false;
+}
+
+// ---- Rows directly --------------------------------------------------------------------------------
+
+void Impl::add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
+               std::span<const HolderEntry> entries) {
+  if (request_keys.empty() || entries.empty()) return;
+  if (!engine_keys.empty()) map_proportionally(engine_keys, request_keys);
+  const bool counted = std::any_of(entries.begin(), entries.end(),
+                                   [](const HolderEntry& e) { return !e.speculative; });
+  std::uint32_t s = kNone;
+  for (const BlockKey key : request_keys) {
+    s = find_or_insert(key, s);
+    if (counted) make_foreign(s);
+    for (const HolderEntry& entry : entries) place_row(s, pack_row(entry));
+  }
+}
+
+void Impl::evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries) {
+  const std::uint32_t s = find(engine_key);
+  if (s == kNone || !is_engine(slots[s])) return;
+  for (const HolderEntry& entry : entries) {
+    const Row row = pack_row(entry);
+    if (stands_for_count(slots[s], row) && sets.contains(slots[s].set, row)) make_explicit(s, row);
+    evict_mapped(s, row);
+  }
+  drop_mapping_if_empty(s);
+}
+
+void Impl::evict_request_key(BlockKey key, std::span<const HolderEntry> entries) {
+  const std::uint32_t s = find(key);
+  if (s == kNone) return;
+  for (const HolderEntry& entry : entries) {
+    const Row row = pack_row(entry);
+    if (stands_for_count(slots[s], row) && sets.contains(slots[s].set, row)) make_explicit(s, row);
+    evict_row(s, row);
+  }
+  free_if_unused(s);
+}
+
+}  // namespace routesim::policies

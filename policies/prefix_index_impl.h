@@ -1,0 +1,300 @@
+// The layout of PrefixIndex. One slot per 64-bit key serves both levels: as a request key it has a set of
+// holders, as an engine key it has a mapping to request keys. Most engines publish hashes that the
+// caller can use as request keys directly ("self mapping"), and then an event touches one slot only.
+//
+// Recency: while a cap has never been reached, using a key only stores a stamp in its slot. The first
+// time a cap binds, the stamps are sorted once into a linked list, which is kept from then on.
+//
+// Duplicate counts (how often an engine stored a block): a row in a self-mapped slot stands for the
+// count 1; everything else is in an explicit table. `kForeign` marks slots whose rows may come
+// from elsewhere, so that they stand for nothing.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "policies/holder_sets.h"
+#include "policies/prefix_index.h"
+#include "sim/base/check.h"
+
+namespace routesim::policies {
+
+inline constexpr std::uint32_t kNone = 0xffffffff;
+
+/// One key.
+struct IndexSlot {
+  std::uint64_t key = 0;
+  std::uint64_t request_recency = 0;  ///< A stamp, or (older, newer) links once the cap has bound.
+  std::uint64_t engine_recency = 0;
+  SetId set = 0;                 ///< Holders; 0 = not a request key.
+  std::uint32_t hint = 0;        ///< The slot that followed this one in a prompt, probably.
+  std::uint32_t mapping = 0;     ///< 0 = not an engine key, 1 = itself, else a list of `mappings`.
+  std::uint32_t flags = 0;
+};
+
+/// An LRU order over slots, through one of their two recency words.
+template <std::uint64_t IndexSlot::*Word>
+class Recency {
+ public:
+  explicit Recency(std::size_t cap) : cap_(cap) {}
+  std::size_t count() const { return count_; }
+  bool linked() const { return linked_; }
+  /// True right after an insertion that exceeded the cap.
+  bool over() const { return count_ > cap_; }
+
+  void insert(std::vector<IndexSlot>& slots, std::uint32_t s) {
+    ++count_;
+    if (linked_) [[unlikely]]
+      link_newest(slots, s);
+    else
+      slots[s].*Word = ++clock_;
+  }
+  void touch(std::vector<IndexSlot>& slots, std::uint32_t s) {
+    if (linked_) [[unlikely]] {
+      if (newest_ == s) return;
+      unlink(slots, s);
+      link_newest(slots, s);
+    } else {
+      slots[s].*Word = ++clock_;
+    }
+  }
+  void remove(std::vector<IndexSlot>& slots, std::uint32_t s) {
+    --count_;
+    if (linked_) [[unlikely]]
+      unlink(slots, s);
+  }
+  /// The least recently used member; there must be one. `members(slot)` tells members from others.
+  template <class IsMember>
+  std::uint32_t oldest(std::vector<IndexSlot>& slots, IsMember is_member) {
+    if (!linked_) link_all(slots, is_member);
+    return oldest_;
+  }
+  /// Members, least recently used first.
+  template <class IsMember>
+  std::vector<std::uint32_t> order(const std::vector<IndexSlot>& slots, IsMember is_member) const {
+    std::vector<std::uint32_t> members;
+    members.reserve(count_);
+    if (linked_) {
+      for (std::uint32_t s = oldest_; s != kNone; s = newer(slots[s].*Word)) members.push_back(s);
+      return members;
+    }
+    for (std::uint32_t s = 0; s < slots.size(); ++s)
+      if (is_member(slots[s])) members.push_back(s);
+    std::sort(members.begin(), members.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return slots[a].*Word < slots[b].*Word;
+    });
+    return members;
+  }
+
+  /// Takes `n` consecutive stamps for a concurrent reader; the first one is returned.
+  std::uint64_t reserve_stamps(std::uint64_t n) {
+    return std::atomic_ref(clock_).fetch_add(n, std::memory_order_relaxed) + 1;
+  }
+  /// The stamp clock; only while not linked.
+  std::uint64_t& clock() { return clock_; }
+
+ private:
+  static std::uint32_t older(std::uint64_t w) { return static_cast<std::uint32_t>(w >> 32); }
+  static std::uint32_t newer(std::uint64_t w) { return static_cast<std::uint32_t>(w); }
+  static void set_older(std::uint64_t& w, std::uint32_t s) {
+    w = (w & 0xffffffff) | std::uint64_t{s} << 32;
+  }
+  static void set_newer(std::uint64_t& w, std::uint32_t s) { w = (w >> 32 << 32) | s; }
+
+  void unlink(std::vector<IndexSlot>& slots, std::uint32_t s) {
+    const std::uint64_t w = slots[s].*Word;
+    (older(w) == kNone) ? void(oldest_ = newer(w)) : set_newer(slots[older(w)].*Word, newer(w));
+    (newer(w) == kNone) ? void(newest_ = older(w)) : set_older(slots[newer(w)].*Word, older(w));
+  }
+  void link_newest(std::vector<IndexSlot>& slots, std::uint32_t s) {
+    slots[s].*Word = std::uint64_t{newest_} << 32 | kNone;
+    (newest_ == kNone) ? void(oldest_ = s) : set_newer(slots[newest_].*Word, s);
+    newest_ = s;
+  }
+  template <class IsMember>
+  void link_all(std::vector<IndexSlot>& slots, IsMember is_member) {
+    const std::vector<std::uint32_t> members = order(slots, is_member);
+    linked_ = true;
+    for (const std::uint32_t s : members) link_newest(slots, s);
+  }
+
+  std::size_t cap_;
+  std::size_t count_ = 0;
+  std::uint64_t clock_ = 0;
+  bool linked_ = false;
+  std::uint32_t oldest_ = kNone;
+  std::uint32_t newest_ = kNone;
+};
+
+/// Open-addressing map from a 64-bit key to its slot number: 8-byte buckets, linear probing, backward
+/// shift on removal.
+class SlotTable {
+ public:
+  SlotTable() : buckets_(64) {}
+  static std::uint32_t tag(std::uint64_t key) {
+    return static_cast<std::uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> 32);
+  }
+  std::uint32_t find(const std::vector<IndexSlot>& slots, std::uint64_t key) const {
+    const std::uint32_t t = tag(key);
+    const std::size_t mask = buckets_.size() - 1;
+    for (std::size_t i = t & mask; buckets_[i].slot_plus_1 != 0; i = (i + 1) & mask)
+      if (buckets_[i].tag == t && slots[buckets_[i].slot_plus_1 - 1].key == key)
+        return buckets_[i].slot_plus_1 - 1;
+    return kNone;
+  }
+  void prefetch(std::uint64_t key) const {
+    __builtin_prefetch(&buckets_[tag(key) & (buckets_.size() - 1)]);
+  }
+  /// The key must not be present.
+  void insert(std::uint64_t key, std::uint32_t slot) {
+    if ((count_ + 1) * 2 > buckets_.size()) grow();
+    place({.tag = tag(key), .slot_plus_1 = slot + 1});
+    ++count_;
+  }
+  void erase(std::uint64_t key, std::uint32_t slot);
+  std::size_t memory_bytes() const { return buckets_.capacity() * sizeof(Bucket); }
+
+ private:
+  struct Bucket {
+    std::uint32_t tag = 0;
+    std::uint32_t slot_plus_1 = 0;
+  };
+  void place(Bucket b) {
+    const std::size_t mask = buckets_.size() - 1;
+    std::size_t i = b.tag & mask;
+    while (buckets_[i].slot_plus_1 != 0) i = (i + 1) & mask;
+    buckets_[i] = b;
+  }
+  void grow();
+
+  std::vector<Bucket> buckets_;
+  std::size_t count_ = 0;
+};
+
+/// Explicit duplicate counts by (engine key, row): open addressing, 0 = empty bucket.
+class CountTable {
+ public:
+  bool empty() const { return count_ == 0; }
+  std::uint32_t find(std::uint64_t key, Row row) const;
+  /// Sets the count; 0 erases.
+  void set(std::uint64_t key, Row row, std::uint32_t n);
+  void erase_endpoint(std::uint32_t endpoint);
+  std::size_t memory_bytes() const { return buckets_.capacity() * sizeof(Bucket); }
+
+ private:
+  struct Bucket {
+    std::uint64_t key = 0;
+    Row row = 0;
+    std::uint32_t n = 0;
+  };
+  std::size_t home(std::uint64_t key, Row row) const;
+  std::size_t probe(std::uint64_t key, Row row) const;
+  void rehash(std::size_t buckets);
+
+  std::vector<Bucket> buckets_;
+  std::size_t count_ = 0;
+};
+
+class PrefixIndexImpl {
+ public:
+  explicit PrefixIndexImpl(PrefixIndexOptions opts);
+
+  bool stored(Row row, std::uint64_t parent, std::span<const std::uint64_t> engine_keys,
+              std::span<const BlockKey> request_keys, bool tokens_present);
+  void removed(Row row, std::span<const std::uint64_t> engine_keys);
+  void clear(std::uint32_t endpoint);
+
+  void add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
+           std::span<const HolderEntry> entries);
+  void evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries);
+  void evict_request_key(BlockKey key, std::span<const HolderEntry> entries);
+
+  /// Shared: may run in parallel with itself. See PrefixIndex::match.
+  template <bool Shared>
+  void match(std::span<const BlockKey> keys, MatchScratch& scratch);
+  std::vector<TierCount> tier_counts(std::span<const BlockKey> keys, EndpointId endpoint) const;
+
+  std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);
+  /// The request keys of an engine slot, in order.
+  std::span<const BlockKey> mapped_keys(std::uint32_t s) const {
+    if (slots[s].mapping == kSelf) return {&slots[s].key, 1};
+    return mappings[slots[s].mapping - kFirstList];
+  }
+
+  std::uint32_t find(std::uint64_t key) const { return table.find(slots, key); }
+  static bool is_request(const IndexSlot& s) { return s.set != 0; }
+  static bool is_engine(const IndexSlot& s) { return s.mapping != 0; }
+
+  PrefixIndexOptions options;
+  std::vector<IndexSlot> slots;
+  SlotTable table;
+  HolderSets sets;
+  Recency<&IndexSlot::request_recency> requests;
+  Recency<&IndexSlot::engine_recency> engines;
+  CountTable counts;
+  std::vector<std::uint32_t> free_slots;
+  std::vector<std::vector<BlockKey>> mappings;  // Lists of non-self mappings.
+  std::vector<std::uint32_t> free_mappings;
+
+ private:
+  static constexpr std::uint32_t kSelf = 1;           // IndexSlot::mapping.
+  static constexpr std::uint32_t kFirstList = 2;      // IndexSlot::mapping of mappings[0].
+  static constexpr std::uint32_t kForeign = 1;        // Rows do not stand for duplicate counts.
+  static constexpr std::uint32_t kMayHaveCounts = 2;  // The explicit table may know this key.
+
+  std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous);
+  void free_if_unused(std::uint32_t s);
+
+  // Rows of a slot.
+  bool place_row(std::uint32_t s, Row row);
+  void set_rows(std::uint32_t s, SetId to);
+  void evict_row(std::uint32_t s, Row row);
+  void evict_oldest_request();
+
+  // Mappings of a slot.
+  void map_to(std::uint32_t s, std::span<const BlockKey> keys);
+  void map_to_self(std::uint32_t s);
+  void forget_list(std::uint32_t s);
+  void drop_mapping(std::uint32_t s);
+  void evict_oldest_engine();
+  void map_proportionally(std::span<const std::uint64_t> engine_keys,
+                          std::span<const BlockKey> request_keys);
+  void evict_mapped(std::uint32_t s, Row row);
+  void drop_mapping_if_empty(std::uint32_t s);
+
+  // Events.
+  void stored_self(Row row, std::span<const std::uint64_t> keys);
+  void stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
+                     std::span<const BlockKey> request_keys);
+  void update_tier(Row row, std::span<const std::uint64_t> engine_keys);
+
+  // Duplicate counts.
+  bool stands_for_count(const IndexSlot& s, Row row) const {
+    return s.mapping == kSelf && (s.flags & kForeign) == 0 && !row_speculative(row);
+  }
+  void count_self_store(std::uint32_t s, Row row, bool contained);
+  void count_mapped_store(std::uint64_t engine_key, Row row);
+  bool forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row);
+  void make_explicit(std::uint32_t s, Row row);
+  void make_foreign(std::uint32_t s);
+  bool has_counted_rows(SetId set) const;
+
+  // Lookup.
+  template <bool Shared>
+  std::uint32_t locate(std::uint32_t previous, std::uint64_t key);
+  void begin_alive(SetId set, MatchScratch& scratch) const;
+  void narrow_alive(SetId set, MatchScratch& scratch) const;
+  std::optional<double> best_weight(std::span<const Row> rows, std::uint32_t endpoint) const;
+  void index_best_weights(std::span<const Row> rows, MatchScratch& scratch) const;
+  static void credit_run(std::uint32_t length, MatchScratch& scratch);
+  double weight(Row row) const {
+    const TierId tier = row_tier(row);
+    return tier < options.tier_weights.size() ? options.tier_weights[tier] : 1.0;
+  }
+};
+
+}  // namespace routesim::policies
