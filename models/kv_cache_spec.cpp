@@ -66,7 +66,7 @@ void report_no_fit(const KvCacheInput& in, const KvCachePlan& plan, double neede
 }  // namespace
 
 std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p) {
-  const std::int64_t layers = (m.full_layers() + p.pp - 1) / p.pp;
+  const std::int64_t layers = (m.kv_capacity_layers() + p.pp - 1) / p.pp;
   const std::int64_t elements =
       m.is_mla() ? m.kv_lora_rank + m.rope_dim
                  : 2 * std::max<std::int64_t>(1, m.kv_heads / p.tp) * m.head_dim;

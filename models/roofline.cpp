@@ -94,8 +94,9 @@ void Roofline::set_attention_costs(const AcceleratorSpec& a, const ModelSpec& m,
   windowed_pair_ns_ = pair * real(m.sliding_layers);
   Parallelism one_stage = p;
   one_stage.pp = 1;
-  const double full =
-      real(kv_bytes_per_token_per_gpu(m, options_.kv_dtype, one_stage)) / kv_rate;
+  const double layer = real(kv_bytes_per_token_per_gpu(m, options_.kv_dtype, one_stage)) /
+                       real(m.kv_capacity_layers()) / kv_rate;
+  const double full = layer * real(m.full_layers());
   prefill_context_ns_ = full;
   // Absorbed MLA decode multiplies every head with the latent, twice: compute can bind there.
   const double latent = m.is_mla() ? 2.0 * real(m.heads) / tp * real(m.layers) *
@@ -103,8 +104,7 @@ void Roofline::set_attention_costs(const AcceleratorSpec& a, const ModelSpec& m,
                                    : 0.0;
   context_ = ns_to_ticks(std::max(full, latent));
   shared_context_ = ns_to_ticks(std::max(full * a.shared_context_weight, latent));
-  if (m.full_layers() > 0)
-    windowed_context_ = ns_to_ticks(full * real(m.sliding_layers) / real(m.full_layers()));
+  windowed_context_ = ns_to_ticks(layer * real(m.sliding_layers));
   window_ = m.sliding_window;
 }
 

@@ -97,6 +97,9 @@ struct ModelSpec {
   std::int64_t moe_layers() const { return is_moe() ? layers - dense_layers : 0; }
   /// Layers whose KV grows with the sequence.
   std::int64_t full_layers() const { return layers - sliding_layers; }
+  /// Layers that decide how many tokens the KV cache holds: the growing ones, or all of them in a
+  /// model whose every layer is windowed.
+  std::int64_t kv_capacity_layers() const { return full_layers() > 0 ? full_layers() : layers; }
 };
 
 /// How one replica is spread over GPUs. tp·pp·dp GPUs in all.

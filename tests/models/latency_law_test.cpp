@@ -6,6 +6,7 @@
 
 #include "models/catalogue.h"
 #include "models/cost_curve.h"
+#include "models/measured.h"
 #include "models/roofline.h"
 
 namespace routesim::models {
@@ -104,6 +105,21 @@ TEST(DecodeRunLaw, RooflineOfEveryModelOnEveryAccelerator) {
     if (check_law(Roofline(a, m, p, options), random_decode(draw), draw)) ++knees;
   }
   EXPECT_GT(knees, 50) << "window and CPU knees must have been exercised";
+}
+
+TEST(DecodeRunLaw, MeasuredTable) {
+  Draw draw(kSeed);
+  for (int n = 0; n < 300; ++n) {
+    MeasuredTable t;
+    for (std::int64_t x = 1; x <= 600; x = 2 * x + draw.integer(1, 40))
+      for (const std::int64_t y : {10, 200, 1'500, 9'000})
+        t.decode.push_back({x, y, 0.1 + draw.real(50)});  // Noise of any kind is a valid table.
+    t.prefill = {{1, 0, 1}, {2, 0, 2}};
+    Diagnostics d;
+    const auto model = MeasuredLatency::make(t, d);
+    ASSERT_TRUE(model);
+    for (int k = 0; k < 40; ++k) check_law(*model, random_decode(draw), draw);
+  }
 }
 
 TEST(DecodeRunLaw, BuiltInCurves) {

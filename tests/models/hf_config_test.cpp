@@ -1,0 +1,96 @@
+#include "models/hf_config.h"
+
+#include <gtest/gtest.h>
+
+#include "models/catalogue.h"
+#include "models/kv_cache_spec.h"
+
+namespace routesim::models {
+namespace {
+
+HfConfig qwen3_32b() {
+  HfConfig c;
+  c.numbers = {{"hidden_size", 5120},     {"num_hidden_layers", 64},  {"num_attention_heads", 64},
+               {"num_key_value_heads", 8}, {"head_dim", 128},         {"intermediate_size", 25600},
+               {"vocab_size", 151936},    {"tie_word_embeddings", 0}, {"use_sliding_window", 0},
+               {"max_position_embeddings", 40960}};
+  c.strings = {{"model_type", "qwen3"}, {"torch_dtype", "bfloat16"}};
+  return c;
+}
+
+HfConfig deepseek_r1() {
+  HfConfig c;
+  c.numbers = {{"hidden_size", 7168},        {"num_hidden_layers", 61},
+               {"num_attention_heads", 128}, {"num_key_value_heads", 128},
+               {"intermediate_size", 18432}, {"vocab_size", 129280},
+               {"kv_lora_rank", 512},        {"q_lora_rank", 1536},
+               {"qk_rope_head_dim", 64},     {"qk_nope_head_dim", 128},
+               {"v_head_dim", 128},          {"n_routed_experts", 256},
+               {"num_experts_per_tok", 8},   {"n_shared_experts", 1},
+               {"moe_intermediate_size", 2048}, {"first_k_dense_replace", 3},
+               {"max_position_embeddings", 163840}, {"tie_word_embeddings", 0}};
+  c.strings = {{"quantization_config.quant_method", "fp8"}};
+  return c;
+}
+
+HfConfig gpt_oss_120b() {
+  HfConfig c;
+  c.numbers = {{"hidden_size", 2880},       {"num_hidden_layers", 36},   {"num_attention_heads", 64},
+               {"num_key_value_heads", 8},  {"head_dim", 64},            {"intermediate_size", 2880},
+               {"vocab_size", 201088},      {"num_local_experts", 128},  {"num_experts_per_tok", 4},
+               {"sliding_window", 128},     {"tie_word_embeddings", 0}};
+  c.strings = {{"quantization_config.quant_method", "mxfp4"}};
+  for (int i = 0; i < 36; ++i)
+    c.lists["layer_types"].push_back(i % 2 == 0 ? "sliding_attention" : "full_attention");
+  return c;
+}
+
+void expect_same_physics(const HfConfig& config, const char* catalogue_name) {
+  Diagnostics d;
+  const auto m = model_from_hf_config("mine", config, d);
+  ASSERT_TRUE(m) << to_string(d.items().front());
+  const Catalogue c = Catalogue::builtin();
+  const ModelSpec& reference = *c.find_model(catalogue_name);
+  EXPECT_DOUBLE_EQ(total_parameters(*m), total_parameters(reference));
+  EXPECT_DOUBLE_EQ(active_parameters(*m), active_parameters(reference));
+  EXPECT_DOUBLE_EQ(weight_bytes(*m), weight_bytes(reference));
+  EXPECT_EQ(kv_bytes_per_token_per_gpu(*m, KvDtype::kBf16, {}),
+            kv_bytes_per_token_per_gpu(reference, KvDtype::kBf16, {}));
+}
+
+TEST(HfConfig, ReadsDenseMlaAndHybridMoeFamilies) {
+  expect_same_physics(qwen3_32b(), "Qwen3-32B");
+  expect_same_physics(deepseek_r1(), "DeepSeek-R1");
+  expect_same_physics(gpt_oss_120b(), "gpt-oss-120b");
+}
+
+TEST(HfConfig, HeadDimDefaultsToHiddenOverHeadsAndTextConfigIsFound) {
+  HfConfig c;
+  for (const auto& [key, value] : qwen3_32b().numbers)
+    if (key != "head_dim") c.numbers["text_config." + key] = value;
+  Diagnostics d;
+  const auto m = model_from_hf_config("vision", c, d);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(m->head_dim, 80);
+}
+
+TEST(HfConfig, EveryMissingKeyIsNamed) {
+  HfConfig c;
+  c.numbers = {{"hidden_size", 512}, {"vocab_size", 1.5}};
+  Diagnostics d;
+  EXPECT_FALSE(model_from_hf_config("broken", c, d));
+  std::string paths;
+  for (const Diagnostic& item : d.items()) paths += item.path + " ";
+  EXPECT_EQ(paths, "num_hidden_layers vocab_size num_attention_heads ");
+}
+
+TEST(HfConfig, UnknownWeightFormatIsAnError) {
+  HfConfig c = qwen3_32b();
+  c.strings["quantization_config.quant_method"] = "awq";
+  Diagnostics d;
+  EXPECT_FALSE(model_from_hf_config("awq", c, d));
+  EXPECT_NE(d.items().at(0).message.find("\"awq\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace routesim::models
