@@ -93,10 +93,10 @@ class Assigner {
   Ptr assign_member(const Ptr& parent, std::size_t depth) {
     const std::string& key = assignment_.steps[depth].key;
     if (parent != nullptr && parent->is_sequence())
-      return fail(quoted(key) + " is looked up in a list",
+      return fail(in_quotes(key) + " is looked up in a list",
                   "select an element first: [0] or [name]; names: " + known_names(*parent));
     if (parent != nullptr && parent->is_scalar())
-      return fail(quoted(key) + " is looked up in a plain value (" + got(*parent) + ")");
+      return fail(in_quotes(key) + " is looked up in a plain value (" + got(*parent) + ")");
     std::vector<Node::Member> members;
     if (parent != nullptr) members = parent->members();
     const auto same = std::find_if(members.begin(), members.end(),
@@ -116,15 +116,15 @@ class Assigner {
   Ptr assign_element(const Ptr& parent, std::size_t depth) {
     const PathStep& step = assignment_.steps[depth];
     if (parent == nullptr || !parent->is_sequence())
-      return fail(quoted(step.key) + " selects from a list, but there is none (" +
+      return fail(in_quotes(step.key) + " selects from a list, but there is none (" +
                   (parent == nullptr ? std::string("got nothing") : got(*parent)) + ")");
     std::vector<Ptr> items = parent->items();
     const std::size_t index = step.index ? *step.index : index_of_name(*parent, step.key);
     if (step.index && index > items.size())
-      return fail("there is no element " + quoted(step.key) + ", the list has " +
+      return fail("there is no element " + in_quotes(step.key) + ", the list has " +
                   std::to_string(items.size()));
     if (!step.index && index == items.size())
-      return fail("there is no element named " + quoted(step.key),
+      return fail("there is no element named " + in_quotes(step.key),
                   "names: " + known_names(*parent));
     const Ptr value = assign(index < items.size() ? items[index] : nullptr, depth + 1);
     if (value == nullptr) return nullptr;

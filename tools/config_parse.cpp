@@ -246,7 +246,7 @@ class TreeBuilder final : public YAML::EventHandler {
     if (is_new) return;
     frame.key_is_bad = true;
     diagnostics_.error(node.where(), "",
-                       "duplicate key " + quoted(frame.key) + ", first set on line " +
+                       "duplicate key " + in_quotes(frame.key) + ", first set on line " +
                            std::to_string(first->second),
                        "keep one of the two");
   }

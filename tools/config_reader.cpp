@@ -38,11 +38,12 @@ class Reader final : public Describer {
   void document(const Field& f, Document& v) override {
     const ConfigNode::Ptr child = find(f);
     if (child == nullptr) return;
-    if (child->is_scalar() && !child->text().empty() &&
-        child->style() != ConfigNode::Style::kBlock) {
-      v = {.path = child->text(), .root = child};
-    } else if (child->is_map()) {
+    if (child->is_null()) {
+      v = {};
+    } else if (!child->is_scalar()) {
       v = {.path = {}, .root = child};
+    } else if (!child->text().empty() && child->style() != ConfigNode::Style::kBlock) {
+      v = {.path = child->text(), .root = child};
     } else {
       diagnostics_.error(child->where(), path_of(f),
                          "must be a map or the path of a file (" + got(*child) + ")");
@@ -158,6 +159,10 @@ ConfigNode::Ptr borrow(const ConfigNode& node) {
 }
 
 }  // namespace
+
+void append(Diagnostics& to, const Diagnostics& from) {
+  for (const Diagnostic& d : from.items()) to.add(d);
+}
 
 std::string child_path(const std::string& parent, std::string_view key) {
   const std::string safe = printable(key);

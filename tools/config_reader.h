@@ -49,6 +49,9 @@ void read_struct(const ConfigNode& root, T& value, Diagnostics& diagnostics,
   read_config(root, [&value](Describer& d) { describe(d, value); }, diagnostics, options);
 }
 
+/// Adds all of `from` to `to`.
+void append(Diagnostics& to, const Diagnostics& from);
+
 /// `parent.key`, or `key` at the root.
 std::string child_path(const std::string& parent, std::string_view key);
 /// `parent[2]`.

@@ -34,7 +34,7 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
   return out;
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out(1, '\'');
   out.append(printable(text));
   out.push_back('\'');

@@ -11,6 +11,6 @@ namespace routesim {
 std::string printable(std::string_view text, std::size_t max_bytes = 60);
 
 /// The same between single quotes.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace routesim
