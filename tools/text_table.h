@@ -1,0 +1,44 @@
+// Columns of text, aligned: the first ones to the left, the others to the right.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace routesim::tools {
+
+/// Collects rows, then prints them with two spaces between columns.
+class TextTable {
+ public:
+  /// `left_columns` columns are aligned to the left.
+  explicit TextTable(std::size_t left_columns = 1) : left_columns_(left_columns) {}
+
+  void add_row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// A heading above `span` columns, centred, in a row of its own. Columns count from 0.
+  void add_heading(std::size_t first_column, std::size_t span, std::string text) {
+    headings_.push_back({first_column, span, std::move(text)});
+  }
+  std::string str() const;
+
+ private:
+  struct Heading {
+    std::size_t first;
+    std::size_t span;
+    std::string text;
+  };
+  std::vector<std::size_t> widths() const;
+  std::string heading_line(const std::vector<std::size_t>& widths) const;
+
+  std::size_t left_columns_;
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<Heading> headings_;
+};
+
+/// Columns a terminal needs for UTF-8 text without wide characters: its code points.
+std::size_t display_width(const std::string& text);
+
+/// `value` with this many decimals; `-` for nothing.
+std::string fixed_text(double value, int decimals);
+/// `+12.3`, `-4.0`, `+0.0`.
+std::string signed_percent(double value);
+
+}  // namespace routesim::tools
