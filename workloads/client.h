@@ -26,8 +26,8 @@ inline constexpr std::int64_t kUnlimitedPermits = std::numeric_limits<std::int64
 
 /// One stage: what to report, when requests are due, how many may be in flight.
 struct StagePlan {
-  StageInfo info;
-  std::unique_ptr<ArrivalStream> arrivals;
+  StageInfo info{};
+  std::unique_ptr<ArrivalStream> arrivals{};
   std::int64_t permits = kUnlimitedPermits;
   Duration timeout = Duration::max();  ///< Request.timeout of its requests.
 };
@@ -67,7 +67,7 @@ class StagedClient final : public LoadGenerator {
   StageTiming timing_;
   SimTime now_;
   SimTime stage_start_;
-  SimTime due_;             // Of the next request, when has_due_.
+  SimTime due_;  // Of the next request, when has_due_.
   bool has_due_ = false;
   std::size_t stage_ = 0;   // plans_.size() when finished.
   std::int64_t index_ = 0;  // Next request of the stage.

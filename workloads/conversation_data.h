@@ -21,7 +21,7 @@ struct Message {
 };
 
 struct Conversation {
-  std::vector<Message> messages;
+  std::vector<Message> messages{};
   std::int64_t record = 0;  ///< Position in the file, from 1.
 };
 

@@ -25,21 +25,21 @@ struct ThreadTotals {
   std::int64_t min_messages = 5;           ///< The scenario's filter on human messages per thread.
   std::int64_t min_characters = 2500;      ///< The scenario's filter on human characters.
   double characters_per_token = kCharactersPerToken;
-  double turns_sigma = 0.96;    ///< Log-sd of the messages beyond the minimum (heavy tail).
-  double lengths_sigma = 1.0;   ///< Log-sd of message lengths and of a thread's share of text.
+  double turns_sigma = 0.96;   ///< Log-sd of the messages beyond the minimum (heavy tail).
+  double lengths_sigma = 1.0;  ///< Log-sd of message lengths and of a thread's share of text.
 };
 
 void describe(Describer& d, ThreadTotals& t);
 
 struct ConversationsConfig {
   std::int64_t virtual_users = 80;
-  std::int64_t threads = 1000;        ///< Iterations shared by the users; each thread runs once.
+  std::int64_t threads = 1000;  ///< Iterations shared by the users; each thread runs once.
   std::int64_t max_tokens = 10;
   double mean_completion_tokens = 9.27;  ///< Some answers end early; in [1, max_tokens].
-  double max_duration_s = 600;        ///< No new thread starts after this; 0: no limit.
-  double graceful_stop_s = 30;        ///< Threads still running are cut this long after that.
-  bool preloaded = false;             ///< An unreported run of the same threads comes first.
-  ThreadTotals totals;                ///< Of the synthetic threads.
+  double max_duration_s = 600;           ///< No new thread starts after this; 0: no limit.
+  double graceful_stop_s = 30;           ///< Threads still running are cut this long after that.
+  bool preloaded = false;                ///< An unreported run of the same threads comes first.
+  ThreadTotals totals{};                 ///< Of the synthetic threads.
   ChatTemplate chat_template = {.preamble_tokens = 1, .message_tokens = 5, .reply_tokens = 4};
 };
 
@@ -52,7 +52,7 @@ struct ChatThread {
     std::int64_t tokens = 0;
     std::int64_t answer_tokens = 0;
   };
-  std::vector<Turn> turns;
+  std::vector<Turn> turns{};
 };
 
 /// Threads whose sum of requests is exactly `totals.requests` and whose prompt tokens come within

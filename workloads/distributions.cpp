@@ -37,12 +37,20 @@ void describe(Describer& d, Distribution& t) {
 }
 
 bool is_length_key(std::string_view name) {
-  static constexpr std::array<std::string_view, 14> kKeys = {
-      "system_prompt_len",      "question_len",           "output_len",
-      "question_distribution",  "output_distribution",    "input_distribution",
-      "dynamic_system_prompt_len", "turns_per_conversation", "input_tokens_per_turn",
-      "output_tokens_per_turn", "tool_call_latency_sec",  "prefix_len",
-      "suffix_len",             "natural_answer"};
+  static constexpr std::array<std::string_view, 14> kKeys = {"system_prompt_len",
+                                                             "question_len",
+                                                             "output_len",
+                                                             "question_distribution",
+                                                             "output_distribution",
+                                                             "input_distribution",
+                                                             "dynamic_system_prompt_len",
+                                                             "turns_per_conversation",
+                                                             "input_tokens_per_turn",
+                                                             "output_tokens_per_turn",
+                                                             "tool_call_latency_sec",
+                                                             "prefix_len",
+                                                             "suffix_len",
+                                                             "natural_answer"};
   return std::find(kKeys.begin(), kKeys.end(), name) != kKeys.end();
 }
 
@@ -62,8 +70,7 @@ void check_distribution(const Distribution& d, SamplerKind kind, const std::stri
     error("min", "must not exceed max (got min " + std::to_string(d.min) + ", max " +
                      std::to_string(d.max) + ")");
   if (d.type == DistributionType::kLognormal) {
-    const double shift =
-        kind == SamplerKind::kRandomData ? static_cast<double>(d.min) : 0.0;
+    const double shift = kind == SamplerKind::kRandomData ? static_cast<double>(d.min) : 0.0;
     if (d.mean <= shift)
       error("mean", kind == SamplerKind::kRandomData
                         ? "must exceed min for a lognormal (the tool shifts it by min)"
@@ -98,8 +105,8 @@ double LengthSampler::draw(RandomStream& random) const {
       // Azzalini: delta |z0| + sqrt(1 - delta^2) z1 is skew-normal with shape alpha, and location
       // and scale are chosen so that mean and deviation come out as asked.
       const double delta = alpha_ / std::sqrt(1 + alpha_ * alpha_);
-      const double z = delta * std::fabs(random.normal()) +
-                       std::sqrt(1 - delta * delta) * random.normal();
+      const double z =
+          delta * std::fabs(random.normal()) + std::sqrt(1 - delta * delta) * random.normal();
       const double z_mean = delta * 0.7978845608028654;  // sqrt(2 / pi)
       return mean_ + deviation_ * (z - z_mean) / std::sqrt(1 - z_mean * z_mean);
     }

@@ -26,9 +26,9 @@ struct Distribution {
   std::int64_t max = 1024;
   double mean = 512;
   double std_dev = 200;
-  std::optional<double> variance;  ///< When given, std_dev is its root.
-  double skew = 0;                 ///< Shape of the skew-normal (Azzalini's alpha).
-  std::optional<std::int64_t> total_count;  ///< Samples drawn by inference-perf; not needed here.
+  std::optional<double> variance{};           ///< When given, std_dev is its root.
+  double skew = 0;                            ///< Shape of the skew-normal (Azzalini's alpha).
+  std::optional<std::int64_t> total_count{};  ///< Samples drawn by inference-perf; not needed here.
 
   static Distribution fixed(std::int64_t n) {
     Distribution d;
@@ -68,10 +68,10 @@ class LengthSampler {
   double draw(RandomStream& random) const;
   DistributionType type_;
   double min_, max_, mean_, deviation_;
-  double alpha_ = 0;             // Skew-normal shape.
-  double mu_ = 0, sigma_ = 0;    // Lognormal parameters.
-  double shift_ = 0;             // Added to a lognormal draw.
-  double upper_ = 0;             // Open upper end of the uniform.
+  double alpha_ = 0;           // Skew-normal shape.
+  double mu_ = 0, sigma_ = 0;  // Lognormal parameters.
+  double shift_ = 0;           // Added to a lognormal draw.
+  double upper_ = 0;           // Open upper end of the uniform.
 };
 
 /// n (>= 1) items with popularity proportional to 1 / rank^exponent; exponent 0 is uniform.
@@ -87,7 +87,7 @@ class ZipfSampler {
   std::uint64_t n_;
   double exponent_;
   double normaliser_ = 0;
-  std::vector<double> keep_;          // Empty when uniform.
+  std::vector<double> keep_;  // Empty when uniform.
   std::vector<std::uint32_t> alias_;
 };
 

@@ -15,9 +15,9 @@ namespace routesim::workloads {
 
 struct GroupLoadConfig {
   std::int64_t requests = 1'000'000;
-  double rate = 1000;                ///< Requests/s; infinity = all at once.
+  double rate = 1000;  ///< Requests/s; infinity = all at once.
   std::int64_t groups = 1000;
-  double zipf_exponent = 0;          ///< Popularity ~ 1 / rank^exponent; 0 = uniform.
+  double zipf_exponent = 0;            ///< Popularity ~ 1 / rank^exponent; 0 = uniform.
   std::int64_t prompts_per_group = 0;  ///< Pool prompts per group; 0: every suffix is unique.
   Distribution prefix_len = Distribution::fixed(2048);  ///< Tokens the group shares.
   Distribution suffix_len = Distribution::fixed(128);   ///< Tokens of the request's own.

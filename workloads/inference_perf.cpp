@@ -1,6 +1,6 @@
 #include "workloads/inference_perf.h"
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -33,8 +33,7 @@ void check_rate_stage(const Stage& s, std::size_t i, bool trace_decides, Diagnos
   if (trace_decides) return;
   if (!s.rate) out.error({}, stage_path(i, "rate"), "is missing");
   if (!s.duration) out.error({}, stage_path(i, "duration"), "is missing");
-  if (s.rate && s.duration &&
-      requests_of_stage(*s.rate, static_cast<double>(*s.duration)) == 0)
+  if (s.rate && s.duration && requests_of_stage(*s.rate, static_cast<double>(*s.duration)) == 0)
     out.error({}, stage_path(i, "rate"),
               "gives no request: int(rate * duration) is 0 (got " + std::to_string(*s.rate) +
                   " * " + std::to_string(*s.duration) + ")");
@@ -149,8 +148,7 @@ void check_data(const Config& c, const WorkloadOptions& options, const Inputs& i
       check_random(c, inputs, out);
       return;
     case DataType::kShareGpt:
-      if (!inputs.conversations)
-        out.error({}, "data.path", "shareGPT data needs its file");
+      if (!inputs.conversations) out.error({}, "data.path", "shareGPT data needs its file");
       if (c.api.type != ApiType::kCompletion && !options.natural_answer)
         out.error({}, "data.type", "chat over shareGPT sets no maximum for answers",
                   "say how long answers are with natural_answer");
@@ -188,6 +186,17 @@ std::unique_ptr<ArrivalStream> trace_arrivals(const TraceOpener& open) {
     due = record->at;
     return true;
   });
+}
+
+/// Reads a conversation file once: broken bytes and a file without usable records are errors.
+void check_conversations(const Config& c, const ConversationOpener& open, Diagnostics& out) {
+  const std::unique_ptr<ConversationReader> reader = open();
+  Conversation conversation;
+  std::int64_t usable = 0;
+  while (reader->next(conversation)) usable += sharegpt_usable(c, conversation);
+  for (const Diagnostic& d : reader->diagnostics().items()) out.add(d);
+  if (usable == 0 && !out.has_errors())
+    out.error({}, "data.path", "no conversation fits the input and output distributions");
 }
 
 /// The parts of a stage that do not depend on the client.
@@ -253,8 +262,7 @@ std::int64_t shared_permits(const Config& c, const WorkloadOptions& options, con
 std::unique_ptr<RequestSource> make_source(const Config& c, const WorkloadOptions& options,
                                            const Inputs& inputs) {
   if (c.data.type == DataType::kSharedPrefix) return shared_prefix_source(c, options);
-  if (c.data.type == DataType::kShareGpt)
-    return sharegpt_source(c, options, inputs.conversations);
+  if (c.data.type == DataType::kShareGpt) return sharegpt_source(c, options, inputs.conversations);
   if (c.data.type == DataType::kRandom && c.data.trace)
     return trace_length_source(c, options, inputs.trace);
   return random_source(c, options);
@@ -287,16 +295,16 @@ std::int64_t pool_prompts(const Config& config) {
 
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,
-                                                   const Inputs& inputs,
-                                                   Diagnostics& diagnostics) {
+                                                   const Inputs& inputs, Diagnostics& diagnostics) {
   Diagnostics found;
   check_load(config, inputs, found);
   check_data(config, options, inputs, found);
   std::int64_t rows = -1;
   Duration trace_end;
-  if (!found.has_errors() && inputs.trace &&
-      (arrivals_from_trace(config) || config.data.trace))
+  if (!found.has_errors() && inputs.trace && (arrivals_from_trace(config) || config.data.trace))
     rows = count_records(inputs.trace, &trace_end, found);
+  if (!found.has_errors() && config.data.type == DataType::kShareGpt)
+    check_conversations(config, inputs.conversations, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return nullptr;
 

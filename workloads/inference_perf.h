@@ -28,10 +28,10 @@ enum class ApiType { kCompletion, kChat, kAnthropicMessages };
 struct Api {
   ApiType type = ApiType::kCompletion;
   bool streaming = false;
-  Document headers;          ///< Free-form map.
-  Document response_format;  ///< Free-form.
-  std::optional<std::string> slo_unit, slo_tpot_header, slo_ttft_header;
-  std::optional<std::string> session_id_header_key, session_token_header_key;
+  Document headers{};          ///< Free-form map.
+  Document response_format{};  ///< Free-form.
+  std::optional<std::string> slo_unit{}, slo_tpot_header{}, slo_ttft_header{};
+  std::optional<std::string> session_id_header_key{}, session_token_header_key{};
 };
 
 enum class DataType {
@@ -55,52 +55,53 @@ struct SharedPrefix {
   Distribution system_prompt_len = Distribution::fixed(100);
   Distribution question_len = Distribution::fixed(50);
   Distribution output_len = Distribution::fixed(50);
-  std::optional<std::int64_t> seed;
-  std::optional<Distribution> question_distribution;  ///< Legacy form of question_len.
-  std::optional<Distribution> output_distribution;    ///< Legacy form of output_len.
+  std::optional<std::int64_t> seed{};
+  std::optional<Distribution> question_distribution{};  ///< Legacy form of question_len.
+  std::optional<Distribution> output_distribution{};    ///< Legacy form of output_len.
   bool enable_multi_turn_chat = false;
-  Document multimodal;
+  Document multimodal{};
 };
 
 struct ConversationReplay {
   std::int64_t seed = 42;
   std::int64_t num_conversations = 200;
   std::int64_t shared_system_prompt_len = 8359;
-  std::optional<Distribution> dynamic_system_prompt_len;  ///< Absent: 0.
-  std::optional<Distribution> turns_per_conversation;     ///< Absent: 10.
-  std::optional<Distribution> input_tokens_per_turn;      ///< Absent: 512.
-  std::optional<Distribution> output_tokens_per_turn;     ///< Absent: 256.
-  std::optional<Distribution> tool_call_latency_sec;      ///< Absent: 0 s.
-  std::optional<std::int64_t> max_model_len;              ///< Absent: 225,000 tokens.
+  std::optional<Distribution> dynamic_system_prompt_len{};  ///< Absent: 0.
+  std::optional<Distribution> turns_per_conversation{};     ///< Absent: 10.
+  std::optional<Distribution> input_tokens_per_turn{};      ///< Absent: 512.
+  std::optional<Distribution> output_tokens_per_turn{};     ///< Absent: 256.
+  std::optional<Distribution> tool_call_latency_sec{};      ///< Absent: 0 s.
+  std::optional<std::int64_t> max_model_len{};              ///< Absent: 225,000 tokens.
 };
 
 struct TraceFile {
-  std::string file;
+  std::string file{};
   std::string format = "AzurePublicDataset";
 };
 
 struct Data {
   DataType type = DataType::kMock;
-  std::optional<std::string> path, corpus_file_path;
-  std::optional<Distribution> input_distribution, output_distribution;
-  std::optional<SharedPrefix> shared_prefix;
-  std::optional<TraceFile> trace;
-  std::optional<ConversationReplay> conversation_replay;
-  Document multimodal, otel_trace_replay, weka_trace_replay, visionarena;
+  std::optional<std::string> path{}, corpus_file_path{};
+  std::optional<Distribution> input_distribution{}, output_distribution{};
+  std::optional<SharedPrefix> shared_prefix{};
+  std::optional<TraceFile> trace{};
+  std::optional<ConversationReplay> conversation_replay{};
+  Document multimodal{}, otel_trace_replay{}, weka_trace_replay{}, visionarena{};
   bool use_chat_template = false;
 };
 
 enum class LoadType { kConstant, kPoisson, kTraceReplay, kConcurrent, kTraceSessionReplay };
 
 struct Stage {
-  std::optional<double> rate;                      ///< Requests/s (> 0).
-  std::optional<std::int64_t> duration;            ///< Whole seconds (> 0).
-  std::optional<std::int64_t> num_requests;        ///< `concurrent` only.
-  std::optional<std::int64_t> concurrency_level;   ///< `concurrent` only.
-  std::optional<std::int64_t> concurrent_sessions; ///< `trace_session_replay` only, like the next.
-  std::optional<double> session_rate;
-  std::optional<std::int64_t> num_sessions;
-  std::optional<double> timeout;
+  std::optional<double> rate{};                     ///< Requests/s (> 0).
+  std::optional<std::int64_t> duration{};           ///< Whole seconds (> 0).
+  std::optional<std::int64_t> num_requests{};       ///< `concurrent` only.
+  std::optional<std::int64_t> concurrency_level{};  ///< `concurrent` only.
+  std::optional<std::int64_t>
+      concurrent_sessions{};  ///< `trace_session_replay` only, like the next.
+  std::optional<double> session_rate{};
+  std::optional<std::int64_t> num_sessions{};
+  std::optional<double> timeout{};
 };
 
 struct Sweep {
@@ -113,49 +114,49 @@ struct Sweep {
 };
 
 struct LoraSplit {
-  std::string name;
+  std::string name{};
   double split = 0;
 };
 
 struct Load {
   LoadType type = LoadType::kConstant;
   double interval = 1;  ///< Seconds slept after every stage.
-  std::vector<Stage> stages;
-  std::optional<Sweep> sweep;
-  std::optional<TraceFile> trace;
-  std::optional<std::int64_t> num_workers;  ///< Absent: CPU count of the client. 0: one process.
+  std::vector<Stage> stages{};
+  std::optional<Sweep> sweep{};
+  std::optional<TraceFile> trace{};
+  std::optional<std::int64_t> num_workers{};  ///< Absent: CPU count of the client. 0: one process.
   std::int64_t worker_max_concurrency = 100;
   std::int64_t worker_max_tcp_connections = 2500;
-  std::vector<std::string> circuit_breakers;
-  std::optional<double> request_timeout;  ///< Seconds; absent: the HTTP library's 300 s.
+  std::vector<std::string> circuit_breakers{};
+  std::optional<double> request_timeout{};  ///< Seconds; absent: the HTTP library's 300 s.
   std::int64_t request_retries = 0;
   double request_retry_backoff_sec = 0.5;
   double stage_teardown_grace_seconds = 120;
-  std::optional<std::vector<LoraSplit>> lora_traffic_split;
-  std::optional<std::int64_t> base_seed;
+  std::optional<std::vector<LoraSplit>> lora_traffic_split{};
+  std::optional<std::int64_t> base_seed{};
 };
 
 struct Server {
   std::string type = "vllm";
-  std::optional<std::string> model_name, name, base_url, api_key, cert_path, key_path;
+  std::optional<std::string> model_name{}, name{}, base_url{}, api_key{}, cert_path{}, key_path{};
   bool ignore_eos = true;
 };
 
 struct Tokenizer {
-  std::optional<std::string> pretrained_model_name_or_path, token;
+  std::optional<std::string> pretrained_model_name_or_path{}, token{};
   bool trust_remote_code = false;
 };
 
 struct PrometheusMetrics {
   double scrape_interval = 15;
-  std::optional<std::string> url;
-  std::vector<std::string> filters;
+  std::optional<std::string> url{};
+  std::vector<std::string> filters{};
   bool google_managed = false;
 };
 
 struct Metrics {
   std::string type = "default";
-  std::optional<PrometheusMetrics> prometheus;
+  std::optional<PrometheusMetrics> prometheus{};
 };
 
 struct RequestLifecycle {
@@ -176,31 +177,31 @@ struct SessionLifecycle {
 
 /// Bounds in seconds (seconds per token for tpot, itl, ntpot); a request is good when it meets all.
 struct GoodputConstraints {
-  std::optional<double> ttft, tpot, itl, ntpot, request_latency;
+  std::optional<double> ttft{}, tpot{}, itl{}, ntpot{}, request_latency{};
 };
 
 struct Goodput {
-  GoodputConstraints constraints;
+  GoodputConstraints constraints{};
 };
 
 struct Report {
-  RequestLifecycle request_lifecycle;
-  PrometheusReport prometheus;
-  SessionLifecycle session_lifecycle;
-  Goodput goodput;
+  RequestLifecycle request_lifecycle{};
+  PrometheusReport prometheus{};
+  SessionLifecycle session_lifecycle{};
+  Goodput goodput{};
 };
 
 /// The whole document.
 struct Config {
-  Api api;
-  Data data;
-  Load load;
-  Server server;
-  std::optional<Tokenizer> tokenizer;
-  Report report;
-  std::optional<Metrics> metrics;
-  Document storage;           ///< Where the real tool writes; no use here.
-  Document circuit_breakers;  ///< Definitions; see make_load_generator.
+  Api api{};
+  Data data{};
+  Load load{};
+  Server server{};
+  std::optional<Tokenizer> tokenizer{};
+  Report report{};
+  std::optional<Metrics> metrics{};
+  Document storage{};           ///< Where the real tool writes; no use here.
+  Document circuit_breakers{};  ///< Definitions; see make_load_generator.
 };
 
 void describe(Describer& d, Config& t);
@@ -215,8 +216,8 @@ std::span<const KeyDrift> key_drifts();
 
 /// Data the config refers to, opened by the caller.
 struct Inputs {
-  TraceOpener trace;               ///< `data.trace.file` or `load.trace.file`.
-  ConversationOpener conversations;  ///< `data.path` of shareGPT data.
+  TraceOpener trace{};                 ///< `data.trace.file` or `load.trace.file`.
+  ConversationOpener conversations{};  ///< `data.path` of shareGPT data.
 };
 
 /// The client's request timeout: load.request_timeout or 300 s.
@@ -244,22 +245,21 @@ struct routesim::EnumNames<routesim::workloads::inference_perf::ApiType> {
 };
 template <>
 struct routesim::EnumNames<routesim::workloads::inference_perf::DataType> {
-  static constexpr std::array<std::string_view, 12> value = {
-      "mock",
-      "shareGPT",
-      "synthetic",
-      "random",
-      "shared_prefix",
-      "cnn_dailymail",
-      "infinity_instruct",
-      "billsum_conversations",
-      "otel_trace_replay",
-      "weka_trace_replay",
-      "conversation_replay",
-      "visionarena"};
+  static constexpr std::array<std::string_view, 12> value = {"mock",
+                                                             "shareGPT",
+                                                             "synthetic",
+                                                             "random",
+                                                             "shared_prefix",
+                                                             "cnn_dailymail",
+                                                             "infinity_instruct",
+                                                             "billsum_conversations",
+                                                             "otel_trace_replay",
+                                                             "weka_trace_replay",
+                                                             "conversation_replay",
+                                                             "visionarena"};
 };
 template <>
 struct routesim::EnumNames<routesim::workloads::inference_perf::LoadType> {
-  static constexpr std::array<std::string_view, 5> value = {
-      "constant", "poisson", "trace_replay", "concurrent", "trace_session_replay"};
+  static constexpr std::array<std::string_view, 5> value = {"constant", "poisson", "trace_replay",
+                                                            "concurrent", "trace_session_replay"};
 };

@@ -49,8 +49,7 @@ void describe(Describer& d, ConversationReplay& t) {
   field(d, {"dynamic_system_prompt_len", "Tokens of each conversation's own system prompt."},
         t.dynamic_system_prompt_len);
   field(d, {"turns_per_conversation", "Turns (absent: 10)."}, t.turns_per_conversation);
-  field(d, {"input_tokens_per_turn", "Tokens a turn adds (absent: 512)."},
-        t.input_tokens_per_turn);
+  field(d, {"input_tokens_per_turn", "Tokens a turn adds (absent: 512)."}, t.input_tokens_per_turn);
   field(d, {"output_tokens_per_turn", "Tokens a turn asks for (absent: 256)."},
         t.output_tokens_per_turn);
   field(d, {"tool_call_latency_sec", "Pause after each answer, in seconds."},
@@ -78,8 +77,7 @@ void describe(Describer& d, Data& t) {
         t.otel_trace_replay);
   field(d, {"weka_trace_replay", "Settings of Weka trace replay; not simulated."},
         t.weka_trace_replay);
-  field(d, {"conversation_replay", "Settings of conversation_replay data."},
-        t.conversation_replay);
+  field(d, {"conversation_replay", "Settings of conversation_replay data."}, t.conversation_replay);
   field(d, {"visionarena", "Settings of VisionArena data; not simulated."}, t.visionarena);
   field(d, {"use_chat_template", "Input lengths count the chat template."}, t.use_chat_template);
 }
@@ -88,8 +86,8 @@ void describe(Describer& d, Stage& t) {
   field(d, {"rate", "Requests per second."}, t.rate, kPositive);
   field(d, {"duration", "Seconds."}, t.duration, IntRange{1, 100'000'000});
   field(d, {"num_requests", "Requests of a concurrent stage."}, t.num_requests, kCount);
-  field(d, {"concurrency_level", "Requests in flight in a concurrent stage."},
-        t.concurrency_level, kCount);
+  field(d, {"concurrency_level", "Requests in flight in a concurrent stage."}, t.concurrency_level,
+        kCount);
   field(d, {"concurrent_sessions", "Sessions at once (session replay)."}, t.concurrent_sessions,
         IntRange{0, 1'000'000'000});
   field(d, {"session_rate", "Session starts per second (session replay)."}, t.session_rate,
@@ -122,8 +120,8 @@ void describe(Describer& d, Load& t) {
   field(d, {"trace", "Trace that gives the arrivals."}, t.trace);
   field(d, {"num_workers", "Worker processes; absent: CPUs of the client; 0: no permits."},
         t.num_workers, IntRange{0, 1'000'000});
-  field(d, {"worker_max_concurrency", "Requests in flight per worker."},
-        t.worker_max_concurrency, kCount);
+  field(d, {"worker_max_concurrency", "Requests in flight per worker."}, t.worker_max_concurrency,
+        kCount);
   field(d, {"worker_max_tcp_connections", "TCP connections per worker."},
         t.worker_max_tcp_connections, kCount);
   field(d, {"circuit_breakers", "Names of the breakers to use."}, t.circuit_breakers);
@@ -174,8 +172,7 @@ void describe(Describer& d, RequestLifecycle& t) {
   field(d, {"per_stage", "Write one report per stage."}, t.per_stage);
   field(d, {"per_request", "Write one record per request."}, t.per_request);
   field(d, {"per_adapter", "Write one report per adapter."}, t.per_adapter);
-  field(d, {"per_adapter_stage", "Write one report per adapter and stage."},
-        t.per_adapter_stage);
+  field(d, {"per_adapter_stage", "Write one report per adapter and stage."}, t.per_adapter_stage);
   field(d, {"percentiles", "Percentiles to report."}, t.percentiles,
         RealRange{.min = 0, .max = 100});
   field(d, {"use_server_output_tokens", "Count the server's tokens, not re-tokenised text."},

@@ -35,9 +35,9 @@ Blueprint make_blueprint(const ConversationReplay& r, std::uint64_t seed, std::u
                         .length = scaled(draw(r.dynamic_system_prompt_len, 0))};
   for (std::int64_t t = 0; t < turns; ++t) {
     Blueprint::Turn turn;
-    turn.input = {.content = content_id(seed, ContentKind::kTurnInput, slot,
-                                        static_cast<std::uint64_t>(t)),
-                  .length = scaled(draw(r.input_tokens_per_turn, 512))};
+    turn.input = {
+        .content = content_id(seed, ContentKind::kTurnInput, slot, static_cast<std::uint64_t>(t)),
+        .length = scaled(draw(r.input_tokens_per_turn, 512))};
     turn.output = std::max<std::int64_t>(draw(r.output_tokens_per_turn, 256), 1);
     if (r.tool_call_latency_sec)
       turn.tool_latency =
@@ -50,8 +50,8 @@ Blueprint make_blueprint(const ConversationReplay& r, std::uint64_t seed, std::u
 class ConversationReplaySessions final : public SessionSource {
  public:
   ConversationReplaySessions(const Config& config, const WorkloadOptions& options)
-      : seed_(mix64(options.seed,
-                    static_cast<std::uint64_t>(config.data.conversation_replay->seed))),
+      : seed_(
+            mix64(options.seed, static_cast<std::uint64_t>(config.data.conversation_replay->seed))),
         slots_(config.data.conversation_replay->num_conversations),
         shared_tokens_(static_cast<std::int64_t>(
             static_cast<double>(config.data.conversation_replay->shared_system_prompt_len) *
@@ -94,8 +94,8 @@ class ConversationReplaySessions final : public SessionSource {
     request.max_tokens = turn.output;
     request.output_tokens = answer_(
         turn.output, (static_cast<std::uint64_t>(stage) << 40) | static_cast<std::uint64_t>(index));
-    request.output_content = content_id(seed_, ContentKind::kAnswer, stage,
-                                        static_cast<std::uint64_t>(index));
+    request.output_content =
+        content_id(seed_, ContentKind::kAnswer, stage, static_cast<std::uint64_t>(index));
     request.session = session + 1;
   }
 
@@ -124,9 +124,7 @@ class ConversationReplaySessions final : public SessionSource {
     std::uint64_t session = ~0ULL;
     std::vector<Segment> history;
   };
-  std::size_t slot_of(std::int64_t index) const {
-    return static_cast<std::size_t>(index % slots_);
-  }
+  std::size_t slot_of(std::int64_t index) const { return static_cast<std::size_t>(index % slots_); }
   std::int64_t turns_of(std::size_t slot) const {
     return static_cast<std::int64_t>(blueprints_[slot].turns.size());
   }
@@ -153,8 +151,7 @@ class ShareGptSource final : public RequestSource {
         answer_(options.natural_answer,
                 config.server.ignore_eos && config.api.type == ApiType::kCompletion, seed_),
         chat_(config.api.type != ApiType::kCompletion),
-        input_(config.data.input_distribution),
-        output_(config.data.output_distribution),
+        config_(config),
         open_(std::move(open)) {
     if (chat_) natural_.emplace(*options.natural_answer);
   }
@@ -182,11 +179,6 @@ class ShareGptSource final : public RequestSource {
   }
 
  private:
-  bool usable() const {
-    return current_.messages.size() >= 2 &&
-           (chat_ || (within(current_.messages[0].tokens, input_) &&
-                      within(current_.messages[1].tokens, output_)));
-  }
   /// The next usable conversation; the file starts again at its end. `make_load_generator` has
   /// made sure that there is one.
   void read_usable() {
@@ -197,7 +189,7 @@ class ShareGptSource final : public RequestSource {
       // The tool consumes one record when it starts.
       if (first_pass) reader_->next(current_);
       reader_->next(current_);
-    } while (!usable());
+    } while (!sharegpt_usable(config_, current_));
   }
 
   std::uint64_t seed_;
@@ -205,7 +197,7 @@ class ShareGptSource final : public RequestSource {
   AnswerLength answer_;
   bool chat_;
   std::optional<LengthSampler> natural_;
-  std::optional<Distribution> input_, output_;
+  Config config_;
   ConversationOpener open_;
   std::unique_ptr<ConversationReader> reader_;
   Conversation current_;
@@ -214,13 +206,19 @@ class ShareGptSource final : public RequestSource {
 
 }  // namespace
 
+bool sharegpt_usable(const Config& config, const Conversation& conversation) {
+  if (conversation.messages.size() < 2) return false;
+  return config.api.type != ApiType::kCompletion ||
+         (within(conversation.messages[0].tokens, config.data.input_distribution) &&
+          within(conversation.messages[1].tokens, config.data.output_distribution));
+}
+
 std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config,
                                                             const WorkloadOptions& options) {
   return std::make_unique<ConversationReplaySessions>(config, options);
 }
 
-std::unique_ptr<RequestSource> sharegpt_source(const Config& config,
-                                               const WorkloadOptions& options,
+std::unique_ptr<RequestSource> sharegpt_source(const Config& config, const WorkloadOptions& options,
                                                ConversationOpener conversations) {
   return std::make_unique<ShareGptSource>(config, options, std::move(conversations));
 }

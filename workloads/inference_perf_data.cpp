@@ -277,8 +277,7 @@ std::unique_ptr<SessionSource> shared_prefix_sessions(const Config& config,
   return std::make_unique<SharedPrefixSessions>(config, options);
 }
 
-std::unique_ptr<RequestSource> random_source(const Config& config,
-                                             const WorkloadOptions& options) {
+std::unique_ptr<RequestSource> random_source(const Config& config, const WorkloadOptions& options) {
   return std::make_unique<RandomSource>(config, options);
 }
 

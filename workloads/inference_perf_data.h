@@ -30,9 +30,11 @@ std::unique_ptr<RequestSource> trace_length_source(const Config& config,
                                                    TraceOpener trace);
 
 /// shareGPT: the file in order, cycled, its first record discarded.
-std::unique_ptr<RequestSource> sharegpt_source(const Config& config,
-                                               const WorkloadOptions& options,
+std::unique_ptr<RequestSource> sharegpt_source(const Config& config, const WorkloadOptions& options,
                                                ConversationOpener conversations);
+
+/// Whether shareGPT data sends this conversation at all.
+bool sharegpt_usable(const Config& config, const Conversation& conversation);
 
 /// Wraps the parts of a prompt in the chat template when the API is a chat API.
 class PromptAssembler {
@@ -42,15 +44,15 @@ class PromptAssembler {
   std::shared_ptr<const Prompt> single(const std::vector<Segment>& parts, std::uint64_t id,
                                        bool reusable) const;
   /// A prompt of several messages, each a list of segments.
-  std::shared_ptr<const Prompt> messages(const std::vector<Segment>& texts,
-                                         std::uint64_t id) const;
+  std::shared_ptr<const Prompt> messages(const std::vector<Segment>& texts, std::uint64_t id) const;
 
  private:
   ChatTemplate template_;
   std::uint64_t preamble_, header_, reply_;
 };
 
-/// How many tokens an answer really has: max_tokens, or the natural length where the model may stop.
+/// How many tokens an answer really has: max_tokens, or the natural length where the model may
+/// stop.
 class AnswerLength {
  public:
   AnswerLength(const std::optional<Distribution>& natural, bool ignore_eos, std::uint64_t seed);

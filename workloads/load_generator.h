@@ -12,7 +12,7 @@ namespace routesim::workloads {
 
 /// What a report needs to know about a stage.
 struct StageInfo {
-  std::string name;              ///< "0", "1", … or the tool's own word.
+  std::string name{};            ///< "0", "1", … or the tool's own word.
   double requested_rate = 0;     ///< Requests/s; 0 for closed loops, infinity for "all at once".
   double duration_s = 0;         ///< Requested length; 0 when the tool has none.
   std::int64_t requests = 0;     ///< Requests the stage will send; -1 when only the end tells.

@@ -82,8 +82,8 @@ class ExponentialArrivals final : public ArrivalStream {
     if (left_ == 0) return false;
     --left_;
     // Whole nanoseconds are added, so that a long stream does not lose precision.
-    at_ += Duration::nanoseconds(
-        static_cast<std::int64_t>(random_.exponential(mean_gap_ns_) + 0.5));
+    at_ +=
+        Duration::nanoseconds(static_cast<std::int64_t>(random_.exponential(mean_gap_ns_) + 0.5));
     due = at_;
     return true;
   }

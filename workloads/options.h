@@ -36,8 +36,8 @@ struct WorkloadOptions {
   std::int32_t warmup_stages = 0;
   /// Length of the answer the model would give by itself; used (capped at max_tokens) only where
   /// the tool does not ignore end-of-sequence. Absent: answers run to max_tokens.
-  std::optional<Distribution> natural_answer;
-  ChatTemplate chat_template;  ///< Added to every prompt of a chat API.
+  std::optional<Distribution> natural_answer{};
+  ChatTemplate chat_template{};  ///< Added to every prompt of a chat API.
 };
 
 void describe(Describer& d, WorkloadOptions& t);

@@ -19,8 +19,8 @@ void describe(Describer& d, ChatTemplate& t) {
         t.preamble_tokens, tokens);
   field(d, {"message_tokens", "Tokens before each message's text (role header, separators)."},
         t.message_tokens, tokens);
-  field(d, {"reply_tokens", "Tokens at the end, the header of the answer to come."},
-        t.reply_tokens, tokens);
+  field(d, {"reply_tokens", "Tokens at the end, the header of the answer to come."}, t.reply_tokens,
+        tokens);
 }
 
 PromptBuilder::PromptBuilder(const Prompt& start)

@@ -14,15 +14,15 @@ namespace routesim::workloads {
 /// What a text is. Part of every content id, so that texts of different kinds never collide. The
 /// numbers are part of the results: never renumber, only append.
 enum class ContentKind : std::uint64_t {
-  kSystemPrompt = 1,    ///< Shared prefix of a group.
-  kQuestion = 2,        ///< What one user of a group asks.
-  kAnswer = 3,          ///< What the model generates.
-  kUnique = 4,          ///< Text nobody else sends.
-  kChatTemplate = 5,    ///< Role headers and other text the server's chat template adds.
-  kMessage = 6,         ///< A human message of a conversation.
-  kTraceBlock = 7,      ///< A block of a trace that names blocks by hash.
-  kTurnInput = 8,       ///< Input of one turn of a replayed conversation.
-  kText = 9,            ///< Text known by a hash of its bytes.
+  kSystemPrompt = 1,  ///< Shared prefix of a group.
+  kQuestion = 2,      ///< What one user of a group asks.
+  kAnswer = 3,        ///< What the model generates.
+  kUnique = 4,        ///< Text nobody else sends.
+  kChatTemplate = 5,  ///< Role headers and other text the server's chat template adds.
+  kMessage = 6,       ///< A human message of a conversation.
+  kTraceBlock = 7,    ///< A block of a trace that names blocks by hash.
+  kTurnInput = 8,     ///< Input of one turn of a replayed conversation.
+  kText = 9,          ///< Text known by a hash of its bytes.
 };
 
 /// The content id of text number (a, b) of a kind, under a workload seed. Collisions have

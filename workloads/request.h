@@ -24,7 +24,7 @@ struct Segment {
 /// equal prompts have equal segment lists. Immutable, shared by every request that repeats it.
 struct Prompt {
   std::uint64_t id = 0;  ///< Dense, unique within the workload; never reused.
-  std::vector<Segment> segments;
+  std::vector<Segment> segments{};
   std::int64_t tokens = 0;  ///< Sum of the segment lengths.
   bool reusable = false;    ///< From a pool: the same object will be sent again.
   /// Leading tokens every chat request starts with (the server's chat template). A router that
@@ -37,16 +37,16 @@ std::uint32_t token_at(std::uint64_t content, std::int64_t i, std::uint32_t voca
 
 /// One request as the load tool sends it, and the truth of what the server will do with it.
 struct Request {
-  RequestId id;                          ///< Dense, in the order the generator made them.
+  RequestId id;  ///< Dense, in the order the generator made them.
   std::shared_ptr<const Prompt> prompt;
-  std::int64_t output_tokens = 0;        ///< Tokens the engine will really generate (>= 1).
-  std::int64_t max_tokens = 0;           ///< What the client asks for (>= output_tokens).
-  std::uint64_t output_content = 0;      ///< Content id of the answer: token i is (content, i).
+  std::int64_t output_tokens = 0;    ///< Tokens the engine will really generate (>= 1).
+  std::int64_t max_tokens = 0;       ///< What the client asks for (>= output_tokens).
+  std::uint64_t output_content = 0;  ///< Content id of the answer: token i is (content, i).
   StageId stage;
-  std::uint64_t session = 0;             ///< Conversation or user; 0 = none.
+  std::uint64_t session = 0;  ///< Conversation or user; 0 = none.
   std::int32_t priority = 0;
-  SimTime due;                           ///< When the load tool wanted to send it.
-  Duration timeout = Duration::max();    ///< Client gives up this long after the send.
+  SimTime due{};                       ///< When the load tool wanted to send it.
+  Duration timeout = Duration::max();  ///< Client gives up this long after the send.
 };
 
 }  // namespace routesim::workloads

@@ -44,8 +44,8 @@ void SessionClient::start_stage(SimTime start) {
   heads_.assign(workers, 0);
   for (std::int64_t i = 0; i < unfinished_; ++i) queues_[worker_of(i)].push_back(i);
   for (std::size_t w = 0; w < workers; ++w) {
-    const std::int64_t count = std::min<std::int64_t>(
-        plans_[stage_].permits[w], static_cast<std::int64_t>(queues_[w].size()));
+    const std::int64_t count = std::min<std::int64_t>(plans_[stage_].permits[w],
+                                                      static_cast<std::int64_t>(queues_[w].size()));
     for (std::int64_t k = 0; k < count; ++k) admit(w);
   }
 }

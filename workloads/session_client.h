@@ -59,9 +59,7 @@ class SessionClient final : public LoadGenerator {
     std::uint64_t sequence;
     What what;
     std::int64_t index;
-    bool operator>(const Event& o) const {
-      return at != o.at ? at > o.at : sequence > o.sequence;
-    }
+    bool operator>(const Event& o) const { return at != o.at ? at > o.at : sequence > o.sequence; }
   };
   struct Lock {
     bool held = false;
@@ -83,10 +81,10 @@ class SessionClient final : public LoadGenerator {
   std::size_t stage_ = 0;
   SimTime stage_start_;
   SimTime now_;
-  std::vector<SimTime> due_;                           // Of each request of the stage.
-  std::vector<std::vector<std::int64_t>> queues_;      // Of each worker, in order.
-  std::vector<std::size_t> heads_;                     // Next request of each queue.
-  std::unordered_map<std::uint64_t, Lock> locks_;      // Looked up, never iterated.
+  std::vector<SimTime> due_;                                  // Of each request of the stage.
+  std::vector<std::vector<std::int64_t>> queues_;             // Of each worker, in order.
+  std::vector<std::size_t> heads_;                            // Next request of each queue.
+  std::unordered_map<std::uint64_t, Lock> locks_;             // Looked up, never iterated.
   std::unordered_map<std::uint32_t, std::int64_t> index_of_;  // In-flight request -> index.
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t next_sequence_ = 0;

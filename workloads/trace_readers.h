@@ -19,13 +19,13 @@
 namespace routesim::workloads {
 
 enum class TraceFormat {
-  kMooncake,    ///< JSONL: timestamp ms, input_length, output_length, hash_ids (512 tokens each).
-                ///< Also vLLM's timed_trace, and aiperf's session_id and delay (ms).
-  kAzure,       ///< CSV: TIMESTAMP date-time, ContextTokens, GeneratedTokens (2023 and 2024).
-  kBurstGpt,    ///< CSV: Timestamp s, Model, Request tokens, Response tokens, …
-  kVidur,       ///< CSV: arrived_at s, num_prefill_tokens, num_decode_tokens.
-  kCsv,         ///< Any CSV with a header; see CsvColumns.
-  kJsonl,       ///< One object per line with the keys of CsvColumns.
+  kMooncake,  ///< JSONL: timestamp ms, input_length, output_length, hash_ids (512 tokens each).
+              ///< Also vLLM's timed_trace, and aiperf's session_id and delay (ms).
+  kAzure,     ///< CSV: TIMESTAMP date-time, ContextTokens, GeneratedTokens (2023 and 2024).
+  kBurstGpt,  ///< CSV: Timestamp s, Model, Request tokens, Response tokens, …
+  kVidur,     ///< CSV: arrived_at s, num_prefill_tokens, num_decode_tokens.
+  kCsv,       ///< Any CSV with a header; see CsvColumns.
+  kJsonl,     ///< One object per line with the keys of CsvColumns.
 };
 
 /// Names of the columns (or JSON keys) of the generic formats. An absent timestamp column means
@@ -42,13 +42,14 @@ void describe(Describer& d, CsvColumns& t);
 
 /// One request of a trace.
 struct TraceRecord {
-  Duration at;                          ///< Since the first record (Azure, BurstGPT) or file zero.
+  Duration at{};  ///< Since the first record (Azure, BurstGPT) or file zero.
   std::int64_t input_tokens = 0;
   std::int64_t output_tokens = 0;
-  std::vector<std::uint64_t> hash_ids;  ///< One per block, the last may be partial; empty: unknown.
-  std::uint64_t session = 0;            ///< 0: none.
-  std::optional<Duration> delay;        ///< Gap after the session's previous turn, instead of `at`.
-  std::int64_t line = 0;                ///< Of the file, from 1.
+  std::vector<std::uint64_t>
+      hash_ids{};                   ///< One per block, the last may be partial; empty: unknown.
+  std::uint64_t session = 0;        ///< 0: none.
+  std::optional<Duration> delay{};  ///< Gap after the session's previous turn, instead of `at`.
+  std::int64_t line = 0;            ///< Of the file, from 1.
 };
 
 /// A source of records.
@@ -66,11 +67,11 @@ using TraceOpener = std::function<std::unique_ptr<TraceReader>()>;
 
 struct TraceReadOptions {
   TraceFormat format = TraceFormat::kMooncake;
-  CsvColumns columns;
+  CsvColumns columns{};
   /// inference-perf's Azure reader keeps two digits of the seconds' fraction (10 ms steps).
   bool truncate_to_10ms = false;
   /// BurstGPT: rows of other models are skipped; empty keeps all.
-  std::string model;
+  std::string model{};
   /// BurstGPT: rows whose response has zero tokens (failed requests) are skipped.
   bool skip_failed = true;
 };

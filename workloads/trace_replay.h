@@ -15,17 +15,17 @@ namespace routesim::workloads {
 
 /// What to do when hash ids and the input length disagree.
 enum class HashLengthRule {
-  kStrict,          ///< ceil or floor of input / block ids, else an error that names the line.
-  kTruncateToIds,   ///< vLLM timed_trace: the prompt ends where the ids end, without a word.
+  kStrict,         ///< ceil or floor of input / block ids, else an error that names the line.
+  kTruncateToIds,  ///< vLLM timed_trace: the prompt ends where the ids end, without a word.
 };
 
 struct TraceReplayConfig {
-  double time_scale = 1;             ///< Multiplies trace times: 0.5 plays twice as fast. > 0.
-  std::int64_t max_requests = 0;     ///< Stop after this many; 0: all.
-  std::int64_t max_concurrency = 0;  ///< Permits of the client; 0: unlimited.
+  double time_scale = 1;                 ///< Multiplies trace times: 0.5 plays twice as fast. > 0.
+  std::int64_t max_requests = 0;         ///< Stop after this many; 0: all.
+  std::int64_t max_concurrency = 0;      ///< Permits of the client; 0: unlimited.
   std::int64_t hash_block_tokens = 512;  ///< Tokens a hash id stands for.
   HashLengthRule hash_length = HashLengthRule::kStrict;
-  double timeout_s = 0;              ///< Client timeout; 0: none.
+  double timeout_s = 0;  ///< Client timeout; 0: none.
 };
 
 void describe(Describer& d, TraceReplayConfig& t);

@@ -39,13 +39,13 @@ struct Random {
   std::int64_t input_len = 1024;
   std::int64_t output_len = 128;
   double range_ratio = 0;  ///< Lengths are uniform in [floor(len (1 - r)), ceil(len (1 + r))].
-  std::optional<double> input_range_ratio, output_range_ratio;  ///< Override range_ratio.
+  std::optional<double> input_range_ratio{}, output_range_ratio{};  ///< Override range_ratio.
   std::int64_t prefix_len = 0;  ///< One prefix common to all requests.
 };
 
 struct ShareGpt {
-  std::optional<std::int64_t> output_len;  ///< Absent: the recorded answer's length.
-  bool oversample = true;                  ///< Repeat prompts when there are too few.
+  std::optional<std::int64_t> output_len{};  ///< Absent: the recorded answer's length.
+  bool oversample = true;                    ///< Repeat prompts when there are too few.
 };
 
 struct Sonnet {
@@ -70,9 +70,9 @@ struct Config {
   std::int64_t num_prompts = 1000;
   double request_rate = std::numeric_limits<double>::infinity();
   double burstiness = 1;
-  std::optional<std::int64_t> max_concurrency;
+  std::optional<std::int64_t> max_concurrency{};
   RampUp ramp_up_strategy = RampUp::kNone;
-  std::optional<double> ramp_up_start_rps, ramp_up_end_rps;
+  std::optional<double> ramp_up_start_rps{}, ramp_up_end_rps{};
   std::int64_t seed = 0;
   std::int64_t num_warmups = 0;
   /// Send request 0 once before the run, as the tool does unless its ready check is disabled.
@@ -81,21 +81,21 @@ struct Config {
   bool ignore_eos = false;  ///< `random` data forces it on.
   /// Arrivals of the versions before rescaling: first request at once, gap after each send.
   bool legacy_arrivals = false;
-  std::optional<std::int64_t> input_len, output_len;  ///< Map to the data set's own flags.
-  PrefixRepetition prefix_repetition;
-  Random random;
-  ShareGpt sharegpt;
-  Sonnet sonnet;
-  Custom custom;
-  TimedTrace timed_trace;
+  std::optional<std::int64_t> input_len{}, output_len{};  ///< Map to the data set's own flags.
+  PrefixRepetition prefix_repetition{};
+  Random random{};
+  ShareGpt sharegpt{};
+  Sonnet sonnet{};
+  Custom custom{};
+  TimedTrace timed_trace{};
 };
 
 void describe(Describer& d, Config& t);
 
 /// Data the flags refer to, opened by the caller.
 struct Inputs {
-  ConversationOpener conversations;  ///< sharegpt.
-  TraceOpener trace;                 ///< burstgpt, timed_trace, custom (lengths).
+  ConversationOpener conversations{};  ///< sharegpt.
+  TraceOpener trace{};                 ///< burstgpt, timed_trace, custom (lengths).
 };
 
 /// The client's timeout (6 h).

@@ -1,0 +1,184 @@
+#include "workloads/load_stages.h"
+
+#include <cmath>
+#include <limits>
+
+namespace routesim::workloads {
+namespace {
+
+std::vector<double> seconds(ArrivalStream& stream) {
+  std::vector<double> out;
+  Duration due;
+  // Divided, not multiplied by 1e-9: whole seconds stay whole.
+  while (stream.next(due)) out.push_back(static_cast<double>(due.ns()) / 1e9);
+  return out;
+}
+
+RandomStream random_of(std::uint64_t seed) { return {seed, Stream::kArrivals, 0}; }
+
+TEST(RequestsOfStage, Truncates) {
+  EXPECT_EQ(requests_of_stage(15, 50), 750);
+  EXPECT_EQ(requests_of_stage(0.5, 120), 60);
+  EXPECT_EQ(requests_of_stage(0.3, 3), 0);
+  EXPECT_EQ(requests_of_stage(2.9, 1), 2);
+}
+
+TEST(ConstantArrivals, CountAndSpanAreFixed) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const auto t = seconds(*constant_arrivals(15, 50, random_of(seed)));
+    ASSERT_EQ(t.size(), 750U);
+    EXPECT_EQ(t.back(), 50.0) << "seed " << seed;
+    EXPECT_TRUE(std::is_sorted(t.begin(), t.end()));
+    EXPECT_GT(t.front(), 0);
+  }
+}
+
+TEST(ConstantArrivals, AreUniformOrderStatistics) {
+  // All but the last arrival of N are uniform on (0, duration): mean d/2, and arrival k of N has
+  // mean d k / N.
+  double first = 0, all = 0;
+  constexpr int kRuns = 2000, kN = 20;
+  for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
+    const auto t = seconds(*constant_arrivals(2, 10, random_of(seed)));
+    first += t[0];
+    for (int i = 0; i + 1 < kN; ++i) all += t[static_cast<std::size_t>(i)];
+  }
+  EXPECT_NEAR(first / kRuns, 10.0 / kN, 0.05);
+  EXPECT_NEAR(all / kRuns / (kN - 1), 5.0, 0.05);
+}
+
+TEST(PoissonArrivals, CountIsFixedAndEverySecondEndsOnItsBoundary) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    const auto t = seconds(*poisson_arrivals(3, 20, random_of(seed)));
+    ASSERT_EQ(t.size(), 60U);
+    EXPECT_TRUE(std::is_sorted(t.begin(), t.end()));
+    // The last arrival of every second but the last sits exactly on its end.
+    for (std::size_t i = 0; i + 1 < t.size(); ++i) {
+      if (std::ceil(t[i]) == std::ceil(t[i + 1])) continue;
+      EXPECT_EQ(t[i], std::ceil(t[i])) << "seed " << seed << " arrival " << i;
+    }
+  }
+}
+
+TEST(PoissonArrivals, SpanIsRandomAroundTheDuration) {
+  double sum = 0, squares = 0;
+  constexpr int kRuns = 400;
+  for (std::uint64_t seed = 1; seed <= kRuns; ++seed) {
+    const auto t = seconds(*poisson_arrivals(10, 20, random_of(seed)));
+    sum += t.back();
+    squares += t.back() * t.back();
+  }
+  const double mean = sum / kRuns;
+  const double deviation = std::sqrt(squares / kRuns - mean * mean);
+  EXPECT_NEAR(mean, 20, 0.5);
+  // 200 arrivals at 10/s: sqrt(200)/10 = 1.41 s.
+  EXPECT_NEAR(deviation, 1.41, 0.25);
+}
+
+TEST(PoissonArrivals, CountsPerSecondArePoisson) {
+  const auto t = seconds(*poisson_arrivals(4, 20'000, random_of(5)));
+  std::vector<int> per_second(static_cast<std::size_t>(t.back()) + 2);
+  for (const double x : t) ++per_second[static_cast<std::size_t>(std::ceil(x)) - 1];
+  per_second.resize(static_cast<std::size_t>(t.back()) - 1);
+  double mean = 0, variance = 0, empty = 0;
+  for (const int n : per_second) mean += n;
+  mean /= static_cast<double>(per_second.size());
+  for (const int n : per_second) {
+    variance += (n - mean) * (n - mean);
+    empty += n == 0;
+  }
+  variance /= static_cast<double>(per_second.size());
+  EXPECT_NEAR(mean, 4, 0.06);
+  EXPECT_NEAR(variance, 4, 0.2);
+  EXPECT_NEAR(empty / static_cast<double>(per_second.size()), std::exp(-4.0), 0.004);
+}
+
+TEST(Arrivals, StagesDoNotDependOnEachOther) {
+  // The entity of the stream is the stage, so reading one stage changes nothing in another.
+  auto alone = poisson_arrivals(5, 10, RandomStream(9, Stream::kArrivals, 1));
+  const auto want = seconds(*alone);
+  auto before = poisson_arrivals(50, 10, RandomStream(9, Stream::kArrivals, 0));
+  seconds(*before);
+  EXPECT_EQ(seconds(*poisson_arrivals(5, 10, RandomStream(9, Stream::kArrivals, 1))), want);
+}
+
+TEST(VllmArrivals, LastArrivalIsExactlyRequestsOverRate) {
+  for (const double burstiness : {0.3, 1.0, 4.0}) {
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      const auto t = seconds(
+          *vllm_arrivals({.requests = 400, .rate = 20, .burstiness = burstiness}, random_of(seed)));
+      ASSERT_EQ(t.size(), 400U);
+      EXPECT_EQ(t.back(), 20.0);
+      EXPECT_TRUE(std::is_sorted(t.begin(), t.end()));
+      EXPECT_GE(t.front(), 0);
+    }
+  }
+}
+
+TEST(VllmArrivals, GapsAreGammaWithTheGivenShape) {
+  // Coefficient of variation of Gamma(b, .) is 1 / sqrt(b).
+  for (const double burstiness : {0.5, 1.0, 4.0}) {
+    const auto t = seconds(
+        *vllm_arrivals({.requests = 100'000, .rate = 10, .burstiness = burstiness}, random_of(3)));
+    double squares = 0;
+    for (std::size_t i = 1; i < t.size(); ++i) squares += std::pow(t[i] - t[i - 1] - 0.1, 2);
+    EXPECT_NEAR(std::sqrt(squares / static_cast<double>(t.size())) / 0.1, 1 / std::sqrt(burstiness),
+                0.02);
+  }
+}
+
+TEST(VllmArrivals, InfiniteBurstinessIsAnEvenSpacing) {
+  const auto t = seconds(*vllm_arrivals(
+      {.requests = 10, .rate = 2, .burstiness = std::numeric_limits<double>::infinity()},
+      random_of(1)));
+  for (std::size_t i = 0; i < t.size(); ++i)
+    EXPECT_DOUBLE_EQ(t[i], 0.5 * static_cast<double>(i + 1));
+}
+
+TEST(VllmArrivals, InfiniteRateIsAllAtOnce) {
+  const auto t = seconds(*vllm_arrivals(
+      {.requests = 5, .rate = std::numeric_limits<double>::infinity()}, random_of(1)));
+  EXPECT_EQ(t, std::vector<double>(5, 0.0));
+}
+
+TEST(VllmArrivals, LegacyStartsAtZeroAndDoesNotRescale) {
+  bool rescaled = true;
+  for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+    const auto t =
+        seconds(*vllm_arrivals({.requests = 100, .rate = 10, .legacy = true}, random_of(seed)));
+    EXPECT_EQ(t.front(), 0.0);
+    rescaled = rescaled && (t.back() == 10.0);
+  }
+  EXPECT_FALSE(rescaled);
+}
+
+TEST(VllmArrivals, RampUpFollowsItsRates) {
+  const VllmArrivals linear{
+      .requests = 11, .ramp_up = RampUp::kLinear, .ramp_start = 1, .ramp_end = 11};
+  EXPECT_DOUBLE_EQ(ramp_rate(linear, 0), 1);
+  EXPECT_DOUBLE_EQ(ramp_rate(linear, 5), 6);
+  EXPECT_DOUBLE_EQ(ramp_rate(linear, 10), 11);
+  VllmArrivals exponential = linear;
+  exponential.ramp_up = RampUp::kExponential;
+  exponential.ramp_start = 2;
+  exponential.ramp_end = 32;
+  EXPECT_NEAR(ramp_rate(exponential, 5), 8, 1e-12);
+  // Evenly spaced gaps make the due times the sum of 1 / rate_j.
+  VllmArrivals even = linear;
+  even.burstiness = std::numeric_limits<double>::infinity();
+  const auto t = seconds(*vllm_arrivals(even, random_of(1)));
+  double sum = 0;
+  for (std::int64_t j = 0; j < 11; ++j) {
+    sum += 1 / ramp_rate(even, j);
+    EXPECT_NEAR(t[static_cast<std::size_t>(j)], sum, 1e-8);
+  }
+}
+
+TEST(ExponentialArrivals, HaveTheRate) {
+  const auto t = seconds(*exponential_arrivals(1000, 200'000, random_of(4)));
+  EXPECT_EQ(t.size(), 200'000U);
+  EXPECT_NEAR(t.back(), 200, 2);
+}
+
+}  // namespace
+}  // namespace routesim::workloads

@@ -1,0 +1,129 @@
+#include "workloads/conversation_data.h"
+
+#include <cmath>
+#include <utility>
+
+#include "workloads/text_scan.h"
+
+namespace routesim::workloads {
+namespace {
+
+class ShareGptReader final : public ConversationReader {
+ public:
+  ShareGptReader(std::unique_ptr<std::istream> in, std::string file, double characters_per_token)
+      : in_(std::move(in)),
+        file_(std::move(file)),
+        characters_per_token_(characters_per_token),
+        json_(*in_) {}
+
+  bool next(Conversation& conversation) override {
+    conversation.messages.clear();
+    if (over_) return false;
+    if (record_ == 0 && !json_.begin_array()) return stop();
+    if (!json_.next_element()) {
+      // The array is over: nothing may follow.
+      if (json_.ok() && !json_.at_end()) json_.fail("text behind the end of the array");
+      return stop();
+    }
+    conversation.record = ++record_;
+    return read_record(conversation) || stop();
+  }
+  const Diagnostics& diagnostics() const override { return diagnostics_; }
+
+ private:
+  bool stop() {
+    over_ = true;
+    if (!json_.ok())
+      diagnostics_.error({file_, static_cast<int>(json_.line()), json_.column()},
+                         record_ == 0 ? std::string() : "record " + std::to_string(record_),
+                         json_.error());
+    return false;
+  }
+
+  bool read_record(Conversation& conversation) {
+    if (!json_.begin_object()) return false;
+    bool found = false;
+    while (json_.next_member(key_)) {
+      if (key_ == "conversations") {
+        found = true;
+        if (!read_messages(conversation)) return false;
+      } else if (!json_.skip()) {
+        return false;
+      }
+    }
+    if (json_.ok() && !found) return json_.fail("a record without `conversations`");
+    return json_.ok();
+  }
+
+  bool read_messages(Conversation& conversation) {
+    if (!json_.begin_array()) return false;
+    while (json_.next_element()) {
+      Message message;
+      if (!read_message(message)) return false;
+      conversation.messages.push_back(message);
+    }
+    return json_.ok();
+  }
+
+  bool read_message(Message& message) {
+    if (!json_.begin_object()) return false;
+    bool from = false, value = false;
+    while (json_.next_member(key_)) {
+      if (key_ == "from") {
+        from = true;
+        if (!json_.read_string(text_)) return false;
+        message.human = text_ == "human" || text_ == "user";
+      } else if (key_ == "value") {
+        value = true;
+        if (!json_.read_string(text_)) return false;
+        message.characters = count_code_points(text_);
+        message.tokens = static_cast<std::int64_t>(
+            std::ceil(static_cast<double>(message.characters) / characters_per_token_));
+        message.text = hash_bytes(text_);
+      } else if (!json_.skip()) {
+        return false;
+      }
+    }
+    if (json_.ok() && !(from && value)) return json_.fail("a message without `from` or `value`");
+    return json_.ok();
+  }
+
+  std::unique_ptr<std::istream> in_;
+  std::string file_;
+  double characters_per_token_;
+  JsonScanner json_;
+  Diagnostics diagnostics_;
+  std::string key_, text_;
+  std::int64_t record_ = 0;
+  bool over_ = false;
+};
+
+class MemoryReader final : public ConversationReader {
+ public:
+  explicit MemoryReader(std::vector<Conversation> items) : items_(std::move(items)) {}
+  bool next(Conversation& conversation) override {
+    if (position_ == items_.size()) return false;
+    conversation = items_[position_++];
+    return true;
+  }
+  const Diagnostics& diagnostics() const override { return diagnostics_; }
+
+ private:
+  std::vector<Conversation> items_;
+  std::size_t position_ = 0;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConversationReader> make_sharegpt_reader(std::unique_ptr<std::istream> in,
+                                                         std::string file,
+                                                         double characters_per_token) {
+  return std::make_unique<ShareGptReader>(std::move(in), std::move(file), characters_per_token);
+}
+
+std::unique_ptr<ConversationReader> make_conversation_reader(std::vector<Conversation> items) {
+  return std::make_unique<MemoryReader>(std::move(items));
+}
+
+}  // namespace routesim::workloads

@@ -1,0 +1,103 @@
+// Reading text strictly and without keeping it: lines, CSV fields, numbers, dates, and a JSON pull
+// parser that works on a line or on a stream of any length. Private to workloads/.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace routesim::workloads {
+
+/// Lines of a stream, without their ends (\n or \r\n) and without a byte order mark. Blank lines
+/// are skipped.
+class LineReader {
+ public:
+  explicit LineReader(std::istream& in) : in_(in) {}
+  /// False at the end, or when a line is longer than 16 MiB (then too_long()).
+  bool next(std::string& line);
+  std::int64_t line_number() const { return number_; }
+  bool too_long() const { return too_long_; }
+
+ private:
+  std::istream& in_;
+  std::int64_t number_ = 0;
+  bool too_long_ = false;
+};
+
+/// Splits a CSV line (RFC 4180: quoted fields, doubled quotes). False for a stray quote.
+bool split_csv(std::string_view line, std::vector<std::string>& fields);
+
+/// The whole of `text` as a finite decimal number; no sign other than '-', no hex, no "inf".
+std::optional<double> parse_real(std::string_view text);
+/// A real that is a whole number in [-2^53, 2^53], or an int64 in full.
+std::optional<std::int64_t> parse_integer(std::string_view text);
+/// `YYYY-MM-DD HH:MM:SS[.fraction][Z|+00:00]` in nanoseconds since 1970 (UTC), fraction truncated
+/// to `digits` (0 … 9). 'T' may stand for the blank.
+std::optional<std::int64_t> parse_date_time_ns(std::string_view text, int digits = 9);
+
+/// A strict JSON pull parser. After the first error every call returns false.
+class JsonScanner {
+ public:
+  enum class Kind { kObject, kArray, kString, kNumber, kBoolean, kNull, kEnd, kInvalid };
+
+  /// Parses `text`, which must outlive the scanner; its first line has this number.
+  explicit JsonScanner(std::string_view text, std::int64_t line = 1);
+  /// Parses a stream, which must outlive the scanner, through a 64 KiB buffer.
+  explicit JsonScanner(std::istream& in);
+
+  /// The kind of the next value.
+  Kind peek();
+  bool begin_object();
+  /// Reads the next key and its colon. False at the end of the object, which is consumed.
+  bool next_member(std::string& key);
+  bool begin_array();
+  /// False at the end of the array, which is consumed.
+  bool next_element();
+  bool read_string(std::string& out);
+  bool read_real(double& out);
+  bool read_integer(std::int64_t& out);
+  /// Skips a value of any kind.
+  bool skip();
+  /// True when only blanks are left.
+  bool at_end();
+
+  bool ok() const { return error_.empty(); }
+  const std::string& error() const { return error_; }
+  /// Where the error is, or else where the scanner stands. Columns count bytes from 1.
+  std::int64_t line() const { return line_; }
+  int column() const { return column_; }
+  bool fail(std::string message);
+
+ private:
+  static constexpr int kMaxDepth = 64;
+  static constexpr std::size_t kMaxString = 16U << 20U;
+  bool refill();
+  int get();   // Next byte, or -1 at the end.
+  int look();  // The byte get() would return.
+  void skip_blanks();
+  bool expect(char c, const char* what);
+  bool read_escape(std::string& out);
+  bool read_hex4(std::uint32_t& out);
+  bool read_word(std::string_view word);
+  bool read_number_text(std::string& out);
+
+  std::istream* in_ = nullptr;
+  std::string buffer_;
+  const char* cursor_ = nullptr;
+  const char* end_ = nullptr;
+  std::int64_t line_ = 1;
+  int column_ = 1;
+  std::string error_;
+  std::vector<bool> first_;  // Per open container: nothing read yet.
+};
+
+/// A 64-bit hash of bytes, the same on every platform (FNV-1a, then mixed).
+std::uint64_t hash_bytes(std::string_view bytes);
+
+/// Unicode code points of UTF-8 text (bytes that are not continuation bytes).
+std::int64_t count_code_points(std::string_view utf8);
+
+}  // namespace routesim::workloads

@@ -1,0 +1,343 @@
+#include "workloads/trace_readers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/base/rng.h"
+#include "workloads/text_scan.h"
+
+namespace routesim::workloads {
+namespace {
+
+constexpr std::int64_t kMaxTokens = 100'000'000;
+/// A century: later times are mistakes, and their nanoseconds would not fit.
+constexpr double kMaxSeconds = 3.2e9;
+
+/// What all readers of lines share: the first error ends the reading.
+class LineTraceReader : public TraceReader {
+ public:
+  LineTraceReader(std::unique_ptr<std::istream> in, std::string file)
+      : in_(std::move(in)), file_(std::move(file)), lines_(*in_) {}
+
+  bool next(TraceRecord& record) final {
+    while (!over_) {
+      record.hash_ids.clear();
+      record.session = 0;
+      record.delay.reset();
+      if (!lines_.next(line_)) {
+        over_ = true;
+        if (lines_.too_long()) fail("the line is longer than 16 MiB");
+        return false;
+      }
+      record.line = lines_.line_number();
+      const Row row = parse(line_, record);
+      if (row == Row::kError) over_ = true;
+      if (row != Row::kRecord) continue;
+      if (check(record)) return true;
+      over_ = true;
+    }
+    return false;
+  }
+  const Diagnostics& diagnostics() const final { return diagnostics_; }
+
+ protected:
+  enum class Row { kRecord, kSkip, kError };
+  /// Fills `at` (any origin), the lengths, and what else the format has.
+  virtual Row parse(const std::string& line, TraceRecord& record) = 0;
+  /// True when times count from the first record.
+  virtual bool relative() const = 0;
+
+  Row fail(std::string message, std::string hint = {}, int column = 1) {
+    diagnostics_.error({file_, static_cast<int>(lines_.line_number()), column}, "",
+                       std::move(message), std::move(hint));
+    return Row::kError;
+  }
+  std::int64_t line_number() const { return lines_.line_number(); }
+
+ private:
+  bool check(TraceRecord& record) {
+    auto count = [&](const char* name, std::int64_t n) {
+      if (n >= 0 && n <= kMaxTokens) return true;
+      fail(std::string(name) + " must lie between 0 and 100,000,000 (got " + std::to_string(n) +
+           ")");
+      return false;
+    };
+    if (!count("input tokens", record.input_tokens) ||
+        !count("output tokens", record.output_tokens))
+      return false;
+    if (record.delay) return true;
+    if (relative()) {
+      if (!first_) first_ = record.at;
+      record.at -= *first_;
+    }
+    if (record.at < last_) {
+      fail("the timestamp goes back", "sort the trace by time");
+      return false;
+    }
+    last_ = record.at;
+    return true;
+  }
+
+  std::unique_ptr<std::istream> in_;
+  std::string file_;
+  LineReader lines_;
+  std::string line_;
+  Diagnostics diagnostics_;
+  std::optional<Duration> first_;
+  Duration last_ = Duration::zero();
+  bool over_ = false;
+};
+
+std::optional<Duration> seconds(double value, double unit) {
+  const double s = value * unit;
+  if (!(s >= 0 && s <= kMaxSeconds)) return std::nullopt;
+  return Duration::from_seconds(s);
+}
+
+/// JSONL with Mooncake's keys, or with keys of the user's choice.
+class JsonlReader final : public LineTraceReader {
+ public:
+  JsonlReader(std::unique_ptr<std::istream> in, std::string file, const TraceReadOptions& options)
+      : LineTraceReader(std::move(in), std::move(file)), columns_(options.columns) {
+    if (options.format == TraceFormat::kMooncake) {
+      columns_ = {};
+      columns_.timestamp_unit_s = 1e-3;
+    } else {
+      from_first_ = true;
+    }
+  }
+
+ protected:
+  bool relative() const override { return from_first_; }
+
+  Row parse(const std::string& line, TraceRecord& record) override {
+    JsonScanner json(line, line_number());
+    bool time = false, input = false, output = false;
+    record.at = Duration::zero();
+    if (json.begin_object()) {
+      while (json.next_member(key_)) {
+        if (key_ == columns_.timestamp)
+          time = read_time(json, record.at);
+        else if (key_ == columns_.input)
+          input = json.read_integer(record.input_tokens);
+        else if (key_ == columns_.output)
+          output = json.read_integer(record.output_tokens);
+        else if (key_ == "hash_ids")
+          read_ids(json, record.hash_ids);
+        else if (key_ == columns_.session)
+          read_session(json, record.session);
+        else if (key_ == "delay")
+          read_time(json, record.delay.emplace());
+        else
+          json.skip();
+      }
+    }
+    if (json.ok() && !json.at_end()) json.fail("text behind the object");
+    if (!json.ok()) return fail(json.error(), {}, json.column());
+    if (!input) return fail("`" + columns_.input + "` is missing");
+    if (!output) return fail("`" + columns_.output + "` is missing");
+    if (!time && !record.delay && !columns_.timestamp.empty())
+      return fail("`" + columns_.timestamp + "` is missing");
+    return Row::kRecord;
+  }
+
+ private:
+  bool read_time(JsonScanner& json, Duration& out) const {
+    double value = 0;
+    if (!json.read_real(value)) return false;
+    const std::optional<Duration> at = seconds(value, columns_.timestamp_unit_s);
+    if (!at) return json.fail("the time is negative or too large");
+    out = *at;
+    return true;
+  }
+  static void read_ids(JsonScanner& json, std::vector<std::uint64_t>& ids) {
+    if (!json.begin_array()) return;
+    while (json.next_element()) {
+      std::int64_t id = 0;
+      if (!json.read_integer(id)) return;
+      ids.push_back(static_cast<std::uint64_t>(id));
+    }
+  }
+  void read_session(JsonScanner& json, std::uint64_t& session) {
+    if (json.peek() == JsonScanner::Kind::kString) {
+      if (json.read_string(text_)) session = hash_bytes(text_) | 1;
+    } else {
+      std::int64_t id = 0;
+      if (json.read_integer(id)) session = mix64(static_cast<std::uint64_t>(id)) | 1;
+    }
+  }
+
+  CsvColumns columns_;
+  bool from_first_ = false;
+  std::string key_, text_;
+};
+
+/// CSV with a header. A format says which columns it needs and how it reads times.
+class CsvReader final : public LineTraceReader {
+ public:
+  CsvReader(std::unique_ptr<std::istream> in, std::string file, const TraceReadOptions& options)
+      : LineTraceReader(std::move(in), std::move(file)), options_(options) {
+    names_ = options.columns;
+    switch (options.format) {
+      case TraceFormat::kAzure:
+        names_ = {.timestamp = "TIMESTAMP",
+                  .input = "ContextTokens",
+                  .output = "GeneratedTokens",
+                  .session = ""};
+        break;
+      case TraceFormat::kBurstGpt:
+        names_ = {.timestamp = "Timestamp",
+                  .input = "Request tokens",
+                  .output = "Response tokens",
+                  .session = "Session ID"};
+        break;
+      case TraceFormat::kVidur:
+        names_ = {.timestamp = "arrived_at",
+                  .input = "num_prefill_tokens",
+                  .output = "num_decode_tokens",
+                  .session = ""};
+        break;
+      default:
+        break;
+    }
+  }
+
+ protected:
+  bool relative() const override { return options_.format != TraceFormat::kVidur; }
+
+  Row parse(const std::string& line, TraceRecord& record) override {
+    if (!split_csv(line, fields_)) return fail("a quote that does not fit");
+    if (!header_read_) {
+      header_read_ = true;
+      const Row header = read_header();
+      if (header != Row::kRecord) return header;
+    }
+    if (fields_.size() != width_)
+      return fail("expected " + std::to_string(width_) + " fields (got " +
+                  std::to_string(fields_.size()) + ")");
+    if (wrong_model()) return Row::kSkip;
+    if (!read_time(record.at)) return Row::kError;
+    if (!read_count(input_, record.input_tokens) || !read_count(output_, record.output_tokens))
+      return Row::kError;
+    if (session_ >= 0 && !field(session_).empty()) record.session = hash_bytes(field(session_)) | 1;
+    if (options_.format == TraceFormat::kBurstGpt && options_.skip_failed &&
+        record.output_tokens == 0)
+      return Row::kSkip;
+    return Row::kRecord;
+  }
+
+ private:
+  const std::string& field(int column) const { return fields_[static_cast<std::size_t>(column)]; }
+
+  int find(const std::string& name) const {
+    const auto it = std::find(fields_.begin(), fields_.end(), name);
+    return name.empty() || it == fields_.end() ? -1 : static_cast<int>(it - fields_.begin());
+  }
+
+  /// kSkip after a header, kRecord when the line is a record already.
+  Row read_header() {
+    width_ = fields_.size();
+    if (options_.format == TraceFormat::kAzure && parse_date_time_ns(fields_[0])) {
+      // Some releases have no header; the order is fixed.
+      time_ = 0, input_ = 1, output_ = 2;
+      return width_ >= 3 ? Row::kRecord : fail("expected at least 3 fields");
+    }
+    time_ = find(names_.timestamp);
+    input_ = find(names_.input);
+    output_ = find(names_.output);
+    session_ = find(names_.session);
+    model_ = find("Model");
+    const auto missing = [&](int column, const std::string& name) {
+      if (column < 0 && !name.empty())
+        fail("the header has no column `" + name + "`", "name the columns of this file");
+      return column < 0 && !name.empty();
+    };
+    const bool bad = missing(time_, names_.timestamp) | missing(input_, names_.input) |
+                     missing(output_, names_.output);
+    if (!bad && (input_ < 0 || output_ < 0))
+      return fail("the columns of input and output tokens need names");
+    return bad ? Row::kError : Row::kSkip;
+  }
+
+  bool wrong_model() const {
+    return options_.format == TraceFormat::kBurstGpt && !options_.model.empty() && model_ >= 0 &&
+           field(model_) != options_.model;
+  }
+
+  bool read_time(Duration& at) {
+    at = Duration::zero();
+    if (time_ < 0) return true;
+    const std::string& text = field(time_);
+    if (options_.format == TraceFormat::kAzure) {
+      const auto ns = parse_date_time_ns(text, options_.truncate_to_10ms ? 2 : 9);
+      if (ns) at = Duration::nanoseconds(*ns);
+      if (!ns) fail("not a date and time (got \"" + text + "\")");
+      return ns.has_value();
+    }
+    const auto value = parse_real(text);
+    const auto time = value ? seconds(*value, names_.timestamp_unit_s) : std::nullopt;
+    if (!time) {
+      fail("not a time (got \"" + text + "\")");
+      return false;
+    }
+    at = *time;
+    return true;
+  }
+
+  bool read_count(int column, std::int64_t& out) {
+    const auto n = parse_integer(field(column));
+    if (!n) {
+      fail("not a whole number (got \"" + field(column) + "\")");
+      return false;
+    }
+    out = *n;
+    return true;
+  }
+
+  TraceReadOptions options_;
+  CsvColumns names_;
+  std::vector<std::string> fields_;
+  bool header_read_ = false;
+  std::size_t width_ = 0;
+  int time_ = -1, input_ = -1, output_ = -1, session_ = -1, model_ = -1;
+};
+
+class MemoryTraceReader final : public TraceReader {
+ public:
+  explicit MemoryTraceReader(std::vector<TraceRecord> records) : records_(std::move(records)) {}
+  bool next(TraceRecord& record) override {
+    if (position_ == records_.size()) return false;
+    record = records_[position_++];
+    return true;
+  }
+  const Diagnostics& diagnostics() const override { return diagnostics_; }
+
+ private:
+  std::vector<TraceRecord> records_;
+  std::size_t position_ = 0;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace
+
+void describe(Describer& d, CsvColumns& t) {
+  field(d, {"timestamp", "Column (or key) of the arrival time; empty: all at once."}, t.timestamp);
+  field(d, {"input", "Column of the prompt's tokens."}, t.input);
+  field(d, {"output", "Column of the answer's tokens."}, t.output);
+  field(d, {"session", "Column of the conversation; may be absent."}, t.session);
+  field(d, {"timestamp_unit_s", "Seconds per unit of the timestamp column."}, t.timestamp_unit_s,
+        RealRange{.min = 0, .max = 1e6, .min_open = true});
+}
+
+std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in, std::string file,
+                                               const TraceReadOptions& options) {
+  if (options.format == TraceFormat::kMooncake || options.format == TraceFormat::kJsonl)
+    return std::make_unique<JsonlReader>(std::move(in), std::move(file), options);
+  return std::make_unique<CsvReader>(std::move(in), std::move(file), options);
+}
+
+std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records) {
+  return std::make_unique<MemoryTraceReader>(std::move(records));
+}
+
+}  // namespace routesim::workloads
