@@ -44,6 +44,7 @@ enum class EngineOutputKind {
   kFinished,         ///< The last token.
   kTransferNeeded,   ///< PD decode leg: blocks are allocated, pull `value` blocks.
   kNothingToPull,    ///< PD decode leg: every block was found locally.
+  kAborted,          ///< The abort was carried out; the engine holds nothing of it any more.
   kUnservable        ///< Can never fit; removed. `value` is 1 when longer than max_model_len.
 };
 struct EngineOutput {

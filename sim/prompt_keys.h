@@ -1,11 +1,16 @@
-// Block keys of prompts and answers. A prompt is hashed once, however often it is sent.
+// Block keys of prompts and answers. A prompt is hashed once, however often it is sent, and a
+// prefix that several prompts begin with is hashed once for all of them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "policies/block_keys.h"
 #include "sim/base/rng.h"
 #include "sim/kv_cache.h"
 #include "workloads/request.h"
@@ -28,9 +33,57 @@ struct PromptKeys {
   BlockKey tail_state = 0;             ///< Key state after the tokens behind the last full block.
   std::int64_t tail_tokens = 0;        ///< How many those are, 0 … block_size - 1.
   std::vector<std::uint64_t> request;  ///< The router's keys; empty when nobody asks for them.
+  std::vector<std::uint64_t> approx;   ///< Hashes of the approximate index; likewise.
+  policies::ChainState request_end;    ///< Chain state after `request`.
 };
 
 /// Engine-side keys of a prompt: the same chain vLLM's hashing yields, up to the hash function.
 void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, PromptKeys& out);
+
+/// What the router hashes, if anything.
+struct RouterKeyOptions {
+  std::optional<policies::BlockKeyChain> precise;  ///< Chain of the precise index.
+  std::int64_t approx_block = 0;                   ///< Tokens per approximate block; 0 = none.
+  std::int64_t approx_max_blocks = 0;              ///< 0 = unlimited.
+  std::string model;
+};
+
+/// Owns the keys of every prompt that is in use or will come back. Single-threaded.
+class PromptKeyTable {
+ public:
+  PromptKeyTable(std::int64_t engine_block_size, RouterKeyOptions router);
+
+  /// The keys of `prompt`, computed at first use. Pair with release().
+  const PromptKeys& acquire(const workloads::Prompt& prompt);
+  /// One user less; keys of prompts that will not come back are dropped with the last one.
+  void release(const workloads::Prompt& prompt);
+  std::size_t size() const { return entries_.size(); }
+
+  /// The router's key of the block that follows `state` and holds `tokens` of the sequence made of
+  /// the prompt and then `answer`, starting at token `begin`. Advances `state`.
+  std::uint64_t next_request_key(policies::ChainState& state, const workloads::Prompt& prompt,
+                                 std::uint64_t answer, std::int64_t begin);
+  const RouterKeyOptions& router() const { return router_; }
+
+ private:
+  struct Entry {
+    PromptKeys keys;
+    std::int64_t users = 0;
+  };
+  /// Keys of a list of leading segments, shared by the prompts that begin with it.
+  struct Prefix {
+    std::vector<std::uint64_t> keys;
+    policies::ChainState state;
+  };
+
+  void append_request_keys(const workloads::Prompt& prompt, PromptKeys& out);
+  void append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out);
+
+  std::int64_t engine_block_size_;
+  RouterKeyOptions router_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<Entry>> entries_;
+  std::unordered_map<std::uint64_t, Prefix> prefixes_;
+  std::vector<std::uint32_t> tokens_;
+};
 
 }  // namespace routesim::sim

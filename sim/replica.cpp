@@ -117,6 +117,9 @@ void Replica::drain(Rank& r, SimTime now) {
         break;
       case InputKind::kAbort:
         r.scheduler.abort(in.request.handle, in_flight);
+        outputs_.push_back({.kind = EngineOutputKind::kAborted,
+                            .handle = in.request.handle,
+                            .at = now});
         break;
       case InputKind::kTransferDone:
         r.scheduler.transfer_done(in.request.handle);

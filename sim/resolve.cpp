@@ -64,7 +64,8 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   // The A100 is excepted by name in vLLM's defaults.
   const bool large =
       gpu->memory_bytes >= 70.0 * (1 << 30) && gpu->name.find("A100") == std::string::npos;
-  ResolvedPool out{.config = c};
+  ResolvedPool out;
+  out.config = c;
   out.rules = resolve_engine_rules(c.engine, 2, model->max_context, large);
   const std::optional<models::KvCachePlan> kv = models::plan_kv_cache(
       {.accelerator = *gpu,
@@ -126,7 +127,9 @@ void Resolver::cross_rules(const Scenario& s, const std::vector<ResolvedPool>& p
 std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
                                Diagnostics& diagnostics) {
   Resolver resolver(inputs, diagnostics);
-  RunPlan plan{.scenario = scenario, .endpoint_picker = inputs.endpoint_picker};
+  RunPlan plan;
+  plan.scenario = scenario;
+  plan.endpoint_picker = inputs.endpoint_picker;
   if (scenario.cluster.pools.empty()) resolver.error("cluster.pools", "at least one pool is needed");
   for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
     std::optional<ResolvedPool> pool = resolver.pool(
@@ -145,7 +148,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
     if (w.inference_perf_config)
       return ip::make_load_generator(
           *w.inference_perf_config, options,
-          ip::Inputs{.conversations = conversations, .trace = trace}, d);
+          ip::Inputs{.trace = trace, .conversations = conversations}, d);
     if (w.vllm_bench)
       return vb::make_load_generator(
           *w.vllm_bench, options, vb::Inputs{.conversations = conversations, .trace = trace}, d);

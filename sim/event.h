@@ -1,0 +1,57 @@
+// What can happen at an instant, and in which order when instants are equal.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/base/units.h"
+
+namespace routesim::sim {
+
+/// At equal times smaller goes first. A test covers each adjacent pair.
+enum class EventPriority : std::uint8_t {
+  kEngineStep,  ///< First, so that everything else at t sees the steps that ended by t.
+  kTransfer,    ///< KV that has arrived by t can be used by whatever is decided at t.
+  kCompletion,  ///< A client learns of an end before it decides what to send at t.
+  kClient,      ///< Sends at t take place before deliveries, so equal delays keep their order.
+  kDelivery,    ///< A request handed over at t is in the engine's queue when the router looks.
+  kRouting,     ///< Decisions at t see everything else that happened by t.
+  kTimeout,     ///< Last: an answer that arrives exactly at the deadline still counts.
+};
+
+enum class EventKind : std::uint8_t {
+  kReplicaWake,    ///< subject: replica.
+  kTransferTick,   ///< A KV transfer may have ended.
+  kCompletion,     ///< subject: live request; its last token reaches the client.
+  kClientAction,   ///< The load generator wants to be called.
+  kDelivery,       ///< subject: live request; reaches an engine's queue.
+  kRoute,          ///< subject: live request; the router decides.
+  kTimeout,        ///< subject: live request; the client gives up.
+};
+
+/// A small value; `stamp` tells a reused subject from the one meant.
+struct Event {
+  SimTime time;
+  std::uint64_t order = 0;  ///< Priority in the top byte, then a sequence number.
+  EventKind kind = EventKind::kReplicaWake;
+  std::uint32_t subject = 0;
+  std::uint32_t stamp = 0;
+
+  bool operator<(const Event& o) const {
+    return time != o.time ? time < o.time : order < o.order;
+  }
+};
+
+constexpr EventPriority priority_of(EventKind kind) {
+  switch (kind) {
+    case EventKind::kReplicaWake: return EventPriority::kEngineStep;
+    case EventKind::kTransferTick: return EventPriority::kTransfer;
+    case EventKind::kCompletion: return EventPriority::kCompletion;
+    case EventKind::kClientAction: return EventPriority::kClient;
+    case EventKind::kDelivery: return EventPriority::kDelivery;
+    case EventKind::kRoute: return EventPriority::kRouting;
+    case EventKind::kTimeout: return EventPriority::kTimeout;
+  }
+  return EventPriority::kTimeout;
+}
+
+}  // namespace routesim::sim

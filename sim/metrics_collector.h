@@ -1,0 +1,33 @@
+// Turns request records into stage results with inference-perf's definitions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/run_result.h"
+#include "workloads/load_generator.h"
+
+namespace routesim::sim {
+
+class MetricsCollector {
+ public:
+  /// `output_token_scale`: tokens the client counts per token generated.
+  MetricsCollector(const std::vector<workloads::StageInfo>& stages, double output_token_scale);
+
+  void on_sent(const workloads::Request& request, SimTime now);
+  /// A gap that was longer than a step, of a request of `stage`.
+  void on_gap(StageId stage, Duration gap);
+  void on_done(const RequestRecord& record, const char* failure_label);
+  StageResult& stage(StageId id) { return stages_[id.value()]; }
+  std::vector<StageResult>& stages() { return stages_; }
+  /// Tokens the client counts for `generated` tokens; at least 1.
+  std::int64_t counted(std::int64_t generated) const;
+  /// The reported stages pooled.
+  StageResult summary() const;
+
+ private:
+  double output_token_scale_;
+  std::vector<StageResult> stages_;
+};
+
+}  // namespace routesim::sim

@@ -1,0 +1,249 @@
+#include "sim/router.h"
+
+#include <charconv>
+#include <utility>
+
+#include "sim/base/check.h"
+
+namespace routesim::sim {
+
+namespace {
+
+/// The text a prefix-hash balancer would see: two prompts agree in their first characters exactly
+/// when they agree in their first tokens (about four characters each).
+void write_prefix_text(const workloads::Prompt& prompt, std::int64_t characters,
+                       std::string& out) {
+  out.clear();
+  std::int64_t left = (characters + 3) / 4;
+  for (const workloads::Segment& s : prompt.segments) {
+    if (left <= 0) break;
+    char digits[17];
+    const auto end = std::to_chars(digits, digits + 16,
+                                   mix64(s.content, static_cast<std::uint64_t>(s.offset)), 16);
+    out.append(digits, static_cast<std::size_t>(end.ptr - digits));
+    left -= s.length;
+  }
+}
+
+policies::EndpointInfo endpoint_info(const EndpointHome& home, const ResolvedPool& pool) {
+  policies::EndpointInfo info;
+  info.address = "10." + std::to_string(home.replica >> 16 & 255) + "." +
+                 std::to_string(home.replica >> 8 & 255) + "." +
+                 std::to_string(home.replica & 255);
+  info.port = 8000 + home.rank;
+  info.pod_name = home.name;
+  info.rank = home.rank;
+  info.block_size = pool.rules.block_size;
+  info.num_gpu_blocks = pool.rules.num_gpu_blocks;
+  info.model = pool.config.model;
+  if (pool.config.role != PoolRole::kBoth) {
+    const std::string role(enum_name(pool.config.role));
+    info.labels["llm-d.ai/role"] = role;
+    info.labels["mif.moreh.io/role"] = role;
+  }
+  for (const std::string& label : pool.config.labels) {
+    const std::size_t equals = label.find('=');
+    info.labels[label.substr(0, equals)] =
+        equals == std::string::npos ? std::string() : label.substr(equals + 1);
+  }
+  return info;
+}
+
+policies::BalancerOptions balancer_options(const RoutingConfig& c) {
+  policies::BalancerOptions o;
+  switch (c.balancer) {
+    case BalancerKind::kRoundRobin:
+      o.kind = policies::BalancerKind::kRoundRobin;
+      break;
+    case BalancerKind::kRandom:
+      o.kind = policies::BalancerKind::kRandom;
+      break;
+    case BalancerKind::kLeastLoad:
+      o.kind = policies::BalancerKind::kLeastLoad;
+      break;
+    case BalancerKind::kPrefixHash:
+      o.kind = policies::BalancerKind::kPrefixHash;
+      break;
+    default:
+      o.kind = policies::BalancerKind::kK8sService;
+  }
+  o.mode = c.service_mode == ServiceMode::kIptables ? policies::KubeProxyMode::kIptables
+                                                    : policies::KubeProxyMode::kIpvsRr;
+  o.connection_reuse = static_cast<std::uint32_t>(c.requests_per_connection);
+  o.mean_load_percentage = static_cast<std::uint32_t>(c.mean_load_factor);
+  o.replication = static_cast<std::uint32_t>(c.hash_replication);
+  o.prefix_char_length = static_cast<std::uint32_t>(c.prefix_char_length);
+  return o;
+}
+
+}  // namespace
+
+/// Applies the KV events of one endpoint to the index of every router process.
+class Router::IndexFeeder final : public KvEventLog::Reader {
+ public:
+  explicit IndexFeeder(std::vector<Instance>& instances) : instances_(instances) {}
+  void set_endpoint(EndpointId endpoint) { endpoint_ = endpoint; }
+  void on_stored(std::span<const BlockKey> engine_keys,
+                 std::span<const std::uint64_t> request_keys) override {
+    for (Instance& in : instances_)
+      in.scheduler->precise_index()->stored(endpoint_, policies::kGpuTier, 0, engine_keys,
+                                            request_keys);
+  }
+  void on_removed(std::span<const BlockKey> engine_keys) override {
+    for (Instance& in : instances_)
+      in.scheduler->precise_index()->removed(endpoint_, policies::kGpuTier, engine_keys);
+  }
+
+ private:
+  std::vector<Instance>& instances_;
+  EndpointId endpoint_;
+};
+
+RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnostics) {
+  RouterKeyOptions out;
+  out.model = plan.pools.front().config.model;
+  if (!plan.endpoint_picker) return out;
+  const policies::Scheduler probe(*plan.endpoint_picker, {}, diagnostics);
+  if (!probe.valid()) return out;
+  if (probe.needs().block_keys) {
+    const policies::BlockKeyScheme& scheme = probe.block_key_scheme();
+    out.precise.emplace(scheme.algorithm, static_cast<std::uint32_t>(scheme.block_size),
+                        scheme.hash_seed, out.model);
+  }
+  if (probe.needs().approx_hashes) {
+    policies::EndpointTable table;
+    table.add(endpoint_info(EndpointHome{}, plan.pools.front()));
+    const policies::ApproxScheme scheme = probe.approx_scheme(table);
+    // Byte-hashing eras cut text; a token is about four bytes.
+    const bool tokens = scheme.hashing == policies::ApproxHashing::kTokens;
+    out.approx_block = std::max<std::int64_t>(1, tokens ? scheme.block_size : scheme.block_size / 4);
+    out.approx_max_blocks = scheme.max_blocks;
+  }
+  return out;
+}
+
+Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome> endpoints,
+               std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics)
+    : plan_(plan), endpoints_(std::move(endpoints)), replicas_(replicas) {
+  const RoutingConfig& routing = plan.scenario.routing;
+  instances_.resize(static_cast<std::size_t>(routing.router_replicas));
+  for (std::size_t i = 0; i < instances_.size(); ++i) {
+    Instance& in = instances_[i];
+    if (plan.endpoint_picker) {
+      in.scheduler = std::make_unique<policies::Scheduler>(
+          *plan.endpoint_picker, policies::SchedulerOptions{.seed = mix64(seed, i)}, diagnostics);
+      if (!in.scheduler->valid()) return;
+    } else {
+      in.balancer = policies::make_balancer(balancer_options(routing), seed, i);
+      std::vector<policies::BalancerEndpoint> named;
+      for (const EndpointHome& home : endpoints_) named.push_back({.name = home.name, .adapters = {}});
+      in.balancer->set_endpoints(named);
+    }
+  }
+  for (const EndpointHome& home : endpoints_)
+    table_.add(endpoint_info(home, plan.pools[home.pool]));
+  next_refresh_.assign(endpoints_.size(), SimTime::zero());
+  if (!plan.endpoint_picker) return;
+  const policies::SignalNeeds& needs = instances_.front().scheduler->needs();
+  reads_metrics_ = needs.metrics;
+  reads_events_ = needs.block_keys;
+  counts_first_tokens_ = needs.in_flight;
+  for (std::uint32_t e = 0; e < endpoints_.size(); ++e)
+    holders_.push_back(instances_.front().scheduler->index_holder(table_, e));
+}
+
+// Brings the router's knowledge up to `now`: what was scraped and published by then, not more.
+void Router::refresh(SimTime now) {
+  for (const std::unique_ptr<Replica>& replica : replicas_) replica->advance_to(now);
+  IndexFeeder feeder(instances_);
+  for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
+    const EndpointHome& home = endpoints_[e];
+    Replica& replica = *replicas_[home.replica];
+    if (reads_metrics_ && next_refresh_[e] <= now) {
+      SimTime at;
+      const Gauges g = replica.scraped(home.rank, now, at);
+      const auto usable = static_cast<double>(plan_.pools[home.pool].rules.num_gpu_blocks - 1);
+      if (at >= SimTime::zero())
+        table_.set_metrics(EndpointId(e), static_cast<double>(g.waiting),
+                           static_cast<double>(g.running),
+                           1.0 - static_cast<double>(g.free_blocks) / usable, at);
+      next_refresh_[e] = replica.next_scrape(home.rank, now);
+    }
+    if (reads_events_ && replica.events(home.rank).next_visible() <= now) {
+      feeder.set_endpoint(EndpointId(holders_[e]));
+      replica.events(home.rank).read_until(now, feeder);
+    }
+  }
+}
+
+Route Router::route(const workloads::Request& request, const PromptKeys& keys, SimTime now) {
+  const auto which = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
+  Instance& in = instances_[which];
+  Route route;
+  if (in.balancer != nullptr) {
+    route = route_by_balancer(in, request);
+  } else {
+    refresh(now);
+    route = route_by_scheduler(in, request, keys, now);
+  }
+  route.instance = which;
+  return route;
+}
+
+Route Router::route_by_balancer(Instance& in, const workloads::Request& request) {
+  const RoutingConfig& routing = plan_.scenario.routing;
+  if (routing.balancer == BalancerKind::kPrefixHash)
+    write_prefix_text(*request.prompt, routing.prefix_char_length, prefix_text_);
+  Route route;
+  const std::optional<policies::BalancerPick> pick = in.balancer->pick({.prefix = prefix_text_, .adapter = {}});
+  if (!pick) return route;
+  in.balancer->on_sent(*pick);
+  route.routed = true;
+  route.pick = *pick;
+  route.endpoint = EndpointId(pick->endpoint);
+  return route;
+}
+
+policies::RequestView Router::view(const workloads::Request& request,
+                                   const PromptKeys& keys) const {
+  policies::RequestView v;
+  v.id = request.id.value();
+  v.model = plan_.pools.front().config.model;
+  v.prompt_tokens = request.prompt->tokens;
+  v.prompt_bytes = request.prompt->tokens * 4;
+  v.block_keys = keys.request;
+  v.approx_hashes = keys.approx;
+  v.priority = request.priority;
+  v.max_tokens = request.max_tokens;
+  return v;
+}
+
+Route Router::route_by_scheduler(Instance& in, const workloads::Request& request,
+                                 const PromptKeys& keys, SimTime now) {
+  const policies::RequestView v = view(request, keys);
+  in.scheduler->advance(now);
+  in.scheduler->schedule(v, table_, now, in.scratch, in.decision);
+  Route route;
+  if (!in.decision.routed()) return route;
+  in.scheduler->on_routed(v, in.decision, table_, now);
+  route.routed = true;
+  route.endpoint = in.decision.primary;
+  if (in.decision.prefill.valid() && in.decision.prefill != in.decision.primary)
+    route.prefill = in.decision.prefill;
+  return route;
+}
+
+void Router::on_first_token(const workloads::Request& request, const Route& route, SimTime now) {
+  if (!counts_first_tokens_) return;
+  instances_[route.instance].scheduler->on_first_token(request.id.value(), now);
+}
+
+void Router::on_completed(const workloads::Request& request, const Route& route, SimTime now) {
+  Instance& in = instances_[route.instance];
+  if (in.balancer != nullptr)
+    in.balancer->on_completed(route.pick);
+  else
+    in.scheduler->on_completed(request.id.value(), now);
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,86 @@
+// The router as the simulation runs it: the production code of policies/, fed with what a real
+// router would know - scraped metrics and KV events, each as old as it is - and nothing else.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/balancers.h"
+#include "policies/scheduler.h"
+#include "policies/views.h"
+#include "sim/base/rng.h"
+#include "sim/kv_event_log.h"
+#include "sim/prompt_keys.h"
+#include "sim/replica.h"
+#include "sim/resolve.h"
+#include "sim/run_result.h"
+
+namespace routesim::sim {
+
+/// Where an endpoint lives.
+struct EndpointHome {
+  std::uint32_t replica = 0;
+  int rank = 0;
+  std::uint32_t pool = 0;
+  std::string name;
+};
+
+/// The outcome of routing one request.
+struct Route {
+  bool routed = false;
+  EndpointId endpoint;                  ///< Serves the request (decodes it).
+  std::optional<EndpointId> prefill;    ///< Computes the prompt first, when disaggregated.
+  std::uint32_t instance = 0;           ///< Which router process decided.
+  policies::BalancerPick pick;          ///< For the balancers.
+  std::int64_t predicted_hit_tokens = 0;
+};
+
+class Router {
+ public:
+  Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome> endpoints,
+         std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics);
+
+  /// Decides at `now` with what is visible then, and counts the request as in flight.
+  Route route(const workloads::Request& request, const PromptKeys& keys, SimTime now);
+  void on_first_token(const workloads::Request& request, const Route& route, SimTime now);
+  void on_completed(const workloads::Request& request, const Route& route, SimTime now);
+
+  /// What the engines must publish and the prompts must be keyed with for this configuration.
+  static RouterKeyOptions key_options(const RunPlan& plan, Diagnostics& diagnostics);
+  bool reads_kv_events() const { return reads_events_; }
+  bool counts_first_tokens() const { return counts_first_tokens_; }
+  const std::vector<EndpointHome>& endpoints() const { return endpoints_; }
+
+ private:
+  struct Instance {
+    std::unique_ptr<policies::Scheduler> scheduler;
+    std::unique_ptr<policies::Balancer> balancer;
+    policies::Scratch scratch;
+    policies::Decision decision;
+  };
+  class IndexFeeder;
+
+  void refresh(SimTime now);
+  Route route_by_balancer(Instance& in, const workloads::Request& request);
+  Route route_by_scheduler(Instance& in, const workloads::Request& request,
+                           const PromptKeys& keys, SimTime now);
+  policies::RequestView view(const workloads::Request& request, const PromptKeys& keys) const;
+
+  const RunPlan& plan_;
+  std::vector<EndpointHome> endpoints_;
+  std::vector<std::unique_ptr<Replica>>& replicas_;
+  std::vector<Instance> instances_;
+  policies::EndpointTable table_;
+  std::vector<SimTime> next_refresh_;   ///< Per endpoint: the next scrape instant.
+  std::vector<std::uint32_t> holders_;  ///< Per endpoint: its id in the precise index.
+  bool reads_metrics_ = false;
+  bool reads_events_ = false;
+  bool counts_first_tokens_ = false;
+  std::uint64_t next_instance_ = 0;
+  std::string prefix_text_;
+};
+
+}  // namespace routesim::sim

@@ -1,0 +1,512 @@
+#include "sim/simulation.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/base/check.h"
+
+namespace routesim::sim {
+
+/// Computes the router's keys of stored blocks while their request is alive.
+class Simulation::Keys final : public KvEventLog::RequestKeySource {
+ public:
+  Keys(std::vector<Live>& live, PromptKeyTable& table, std::int64_t engine_block)
+      : live_(live), table_(table), engine_block_(engine_block) {}
+
+  void request_keys(std::uint32_t handle, std::int64_t first_block,
+                    std::span<const BlockKey> engine_keys,
+                    std::vector<std::uint64_t>& out) override {
+    if (!table_.router().precise) return;
+    Live& live = live_[handle];
+    const auto block = static_cast<std::int64_t>(table_.router().precise->block_size());
+    const std::int64_t begin = first_block * engine_block_;
+    const std::int64_t end = begin + static_cast<std::int64_t>(engine_keys.size()) * engine_block_;
+    // Only whole canonical blocks inside the event, on the canonical grid, become visible.
+    if (begin % block != 0) return;
+    const std::vector<std::uint64_t>& prompt = live.keys->request;
+    for (std::int64_t b = begin / block; (b + 1) * block <= end; ++b) {
+      if (b < static_cast<std::int64_t>(prompt.size()))
+        out.push_back(prompt[static_cast<std::size_t>(b)]);
+      else
+        out.push_back(answer_key(live, b, engine_keys[static_cast<std::size_t>(
+                                              std::min<std::int64_t>(
+                                                  (b * block - begin) / engine_block_,
+                                                  std::ssize(engine_keys) - 1))]));
+    }
+  }
+
+ private:
+  // Blocks of the answer. Only a follow-up turn can ask for them, so for requests without a session
+  // a unique stand-in derived from the engine's key serves as well as hashing the tokens.
+  std::uint64_t answer_key(Live& live, std::int64_t block, BlockKey engine_key) {
+    if (live.request.session == 0) return mix64(engine_key, 0xa11);
+    const auto first = static_cast<std::int64_t>(live.keys->request.size());
+    if (live.answer_keys.empty()) live.answer_state = live.keys->request_end;
+    while (first + std::ssize(live.answer_keys) <= block) {
+      const std::int64_t begin = (first + std::ssize(live.answer_keys)) *
+                                 static_cast<std::int64_t>(table_.router().precise->block_size());
+      live.answer_keys.push_back(table_.next_request_key(
+          live.answer_state, *live.request.prompt, live.request.output_content, begin));
+    }
+    return live.answer_keys[static_cast<std::size_t>(block - first)];
+  }
+
+  std::vector<Live>& live_;
+  PromptKeyTable& table_;
+  std::int64_t engine_block_;
+};
+
+Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnostics& diagnostics)
+    : plan_(plan), options_(options) {
+  load_ = plan.make_load(options.seed, diagnostics);
+  const RouterKeyOptions key_options = Router::key_options(plan, diagnostics);
+  if (load_ == nullptr || diagnostics.has_errors()) return;
+  const std::int64_t block = plan.pools.front().rules.block_size;
+  prompt_keys_ = std::make_unique<PromptKeyTable>(block, key_options);
+  key_source_ = std::make_unique<Keys>(live_, *prompt_keys_, block);
+
+  const RoutingConfig& routing = plan.scenario.routing;
+  std::vector<EndpointHome> endpoints;
+  for (std::uint32_t p = 0; p < plan.pools.size(); ++p) {
+    const ResolvedPool& pool = plan.pools[p];
+    for (std::int64_t i = 0; i < pool.config.replicas; ++i) {
+      // Ranks that exchange experts share one step loop; independent ranks are servers of their own.
+      const auto ranks = static_cast<int>(pool.config.data_parallel);
+      const int loops = pool.lock_step ? 1 : ranks;
+      for (int loop = 0; loop < loops; ++loop) {
+        const auto replica = static_cast<std::uint32_t>(replicas_.size());
+        replica_endpoints_.emplace_back();
+        const auto first_endpoint = endpoints.size();
+        for (int rank = 0; rank < (pool.lock_step ? ranks : 1); ++rank) {
+          const int number = pool.lock_step ? rank : loop;
+          std::string name = pool.config.name + "-" + std::to_string(i);
+          if (ranks > 1) name += "-rank-" + std::to_string(number);
+          replica_endpoints_.back().push_back(static_cast<std::uint32_t>(endpoints.size()));
+          endpoints.push_back({.replica = replica, .rank = rank, .pool = p, .name = name});
+        }
+        ReplicaOptions r;
+        r.rules = pool.rules;
+        r.latency = pool.latency;
+        r.ranks = pool.lock_step ? ranks : 1;
+        r.reference = options.reference;
+        r.publish_events = key_options.precise.has_value();
+        r.kv_event_delay = routing.kv_event_delay;
+        r.kv_event_loss = routing.kv_event_loss;
+        r.scrape_interval = routing.scrape_interval;
+        r.seed = options.seed;
+        r.first_endpoint = first_endpoint;
+        replicas_.push_back(std::make_unique<Replica>(r, *key_source_));
+        replicas_.back()->count_gaps_in(&unattributed_gaps_);
+      }
+    }
+  }
+  pending_wake_.assign(replicas_.size(), SimTime::max());
+  endpoint_requests_.assign(endpoints.size(), 0);
+  router_ = std::make_unique<Router>(plan, options.seed, std::move(endpoints), replicas_,
+                                     diagnostics);
+  metrics_ = std::make_unique<MetricsCollector>(load_->stages(),
+                                                plan.scenario.workload.output_token_scale);
+  fabric_ = TransferFabric(replicas_.size(), plan.scenario.cluster.transfer.bandwidth_gbps / 8 * 1e9);
+}
+
+Simulation::~Simulation() = default;
+
+RunResult Simulation::run() {
+  if (options_.progress != nullptr) {
+    std::int64_t total = 0;
+    for (const workloads::StageInfo& s : load_->stages())
+      total = s.requests < 0 || total < 0 ? -1 : total + s.requests;
+    options_.progress->total = std::max<std::int64_t>(total, 0);
+  }
+  schedule_client(SimTime::zero());
+  std::int64_t events = 0;
+  while (!queue_.empty()) {
+    handle(queue_.pop());
+    if (options_.check && (++events & 0xff) == 0) verify();
+    if (options_.progress != nullptr && options_.progress->stop.load(std::memory_order_relaxed)) {
+      stopped_ = true;
+      break;
+    }
+  }
+  if (!stopped_ && (outstanding_ > 0 || !load_->finished())) report_stuck(queue_.now());
+  if (options_.check && !stopped_) verify();
+  return result();
+}
+
+void Simulation::handle(const Event& e) {
+  const bool about_request = e.kind == EventKind::kCompletion || e.kind == EventKind::kDelivery ||
+                             e.kind == EventKind::kRoute || e.kind == EventKind::kTimeout;
+  if (about_request && (live_[e.subject].stamp != e.stamp || live_[e.subject].settled)) return;
+  switch (e.kind) {
+    case EventKind::kReplicaWake:
+      if (pending_wake_[e.subject] == e.time) wake(e.subject, e.time);
+      break;
+    case EventKind::kTransferTick:
+      if (pending_tick_ == e.time) transfer_tick(e.time);
+      break;
+    case EventKind::kCompletion:
+      complete(e.subject, workloads::Outcome::kSuccess, e.time);
+      break;
+    case EventKind::kClientAction:
+      if (pending_client_ == e.time) client_action(e.time);
+      break;
+    case EventKind::kDelivery:
+      deliver(e.subject, e.time);
+      break;
+    case EventKind::kRoute:
+      route(e.subject, e.time);
+      break;
+    case EventKind::kTimeout:
+      time_out(e.subject, e.time);
+      break;
+  }
+}
+
+void Simulation::schedule_client(SimTime now) {
+  const SimTime next = load_->next_action();
+  if (next == SimTime::max() || next == pending_client_) return;
+  pending_client_ = std::max(next, now);
+  queue_.push(pending_client_, EventKind::kClientAction);
+}
+
+void Simulation::client_action(SimTime now) {
+  pending_client_ = SimTime::max();
+  to_send_.clear();
+  load_->advance(now, to_send_);
+  for (const workloads::Request& request : to_send_) send(request, now);
+  schedule_client(now);
+}
+
+std::uint32_t Simulation::acquire_slot() {
+  if (!free_live_.empty()) {
+    const std::uint32_t handle = free_live_.back();
+    free_live_.pop_back();
+    return handle;
+  }
+  live_.emplace_back();
+  return static_cast<std::uint32_t>(live_.size() - 1);
+}
+
+void Simulation::send(const workloads::Request& request, SimTime now) {
+  if (!current_stage_.valid() || request.stage != current_stage_) enter_stage(request.stage, now);
+  const std::uint32_t handle = acquire_slot();
+  Live& live = live_[handle];
+  live.request = request;
+  live.keys = &prompt_keys_->acquire(*request.prompt);
+  live.in_use = true;
+  live.sent = now;
+  ++outstanding_;
+  ++stage_outstanding_;
+  metrics_->on_sent(request, now);
+  for (Observer* o : options_.observers) o->on_sent(request, now);
+  queue_.push(now + plan_.scenario.workload.client_overhead +
+                  plan_.scenario.routing.decision_latency,
+              EventKind::kRoute, handle, live.stamp);
+  if (request.timeout < Duration::max())
+    queue_.push(now + request.timeout, EventKind::kTimeout, handle, live.stamp);
+}
+
+void Simulation::route(std::uint32_t handle, SimTime now) {
+  Live& live = live_[handle];
+  live.route = router_->route(live.request, *live.keys, now);
+  ++result_.routing.decisions;
+  if (!live.route.routed) {
+    ++result_.routing.rejected;
+    fail(handle, "no_endpoint", workloads::Outcome::kError, now);
+    return;
+  }
+  for (Observer* o : options_.observers) o->on_routed(live.request, live.route.endpoint, now);
+  if (live.route.prefill) {
+    ++result_.routing.disaggregated;
+    live.leg = Leg::kToPrefill;
+  } else {
+    live.leg = Leg::kToEngine;
+  }
+  queue_.push(now + plan_.scenario.cluster.frontend_latency, EventKind::kDelivery, handle,
+              live.stamp);
+}
+
+EngineRequest Simulation::engine_request(std::uint32_t handle) const {
+  const Live& live = live_[handle];
+  EngineRequest r;
+  r.handle = handle;
+  r.keys = live.keys;
+  r.prompt_tokens = live.request.prompt->tokens;
+  r.output_tokens = live.request.output_tokens;
+  r.max_tokens = live.request.max_tokens;
+  r.output_content = live.request.output_content;
+  r.priority = live.request.priority;
+  return r;
+}
+
+void Simulation::deliver(std::uint32_t handle, SimTime now) {
+  Live& live = live_[handle];
+  EngineRequest r = engine_request(handle);
+  r.arrival_order = ++arrivals_;
+  EndpointId target = live.route.endpoint;
+  if (live.leg == Leg::kToPrefill) {
+    live.leg = Leg::kPrefill;
+    target = *live.route.prefill;
+    r.output_tokens = r.max_tokens = 1;
+    r.hold_blocks = true;
+  } else {
+    live.leg = Leg::kEngine;
+    if (live.route.prefill) r.remote_tokens = r.prompt_tokens;
+  }
+  ++endpoint_requests_[target.value()];
+  const EndpointHome& at = home(target);
+  Replica& replica = *replicas_[at.replica];
+  replica.advance_to(now);
+  replica.deliver(at.rank, r, now);
+  after_touch(at.replica, now);
+}
+
+void Simulation::wake(std::uint32_t replica, SimTime now) {
+  pending_wake_[replica] = SimTime::max();
+  replicas_[replica]->advance_to(now);
+  after_touch(replica, now);
+}
+
+// Reads what the replica has to say and books its next wake.
+void Simulation::after_touch(std::uint32_t replica, SimTime now) {
+  collect(replica, now);
+  const SimTime next = replicas_[replica]->next_wake();
+  if (next != SimTime::max() && next != pending_wake_[replica]) {
+    pending_wake_[replica] = next;
+    queue_.push(next, EventKind::kReplicaWake, replica);
+  }
+  for (Observer* o : options_.observers) o->on_replica_advanced(*replicas_[replica], now);
+}
+
+void Simulation::collect(std::uint32_t replica, SimTime now) {
+  std::vector<EngineOutput>& outputs = replicas_[replica]->outputs();
+  for (std::size_t i = 0; i < outputs.size(); ++i) on_output(outputs[i], now);
+  outputs.clear();
+}
+
+void Simulation::on_output(const EngineOutput& o, SimTime now) {
+  Live& live = live_[o.handle];
+  if (o.kind == EngineOutputKind::kAborted) recycle(o.handle);
+  if (live.settled || !live.in_use) return;
+  switch (o.kind) {
+    case EngineOutputKind::kFirstToken:
+      if (live.leg != Leg::kEngine) return;  // a prefill server's token is dropped
+      live.first_token = o.at + plan_.scenario.workload.response_overhead;
+      router_->on_first_token(live.request, live.route, o.at);
+      for (Observer* w : options_.observers) w->on_first_token(live.request, o.at);
+      break;
+    case EngineOutputKind::kResumedToken:
+      metrics_->on_gap(live.request.stage, Duration::nanoseconds(o.value));
+      break;
+    case EngineOutputKind::kFinished:
+      if (live.leg == Leg::kPrefill)
+        prefill_finished(o.handle, o.at);
+      else if (live.leg == Leg::kEngine)
+        on_finished(o.handle, o);
+      break;
+    case EngineOutputKind::kTransferNeeded:
+      start_transfer(o.handle, o.value, now);
+      break;
+    case EngineOutputKind::kNothingToPull:
+      release_prefill(o.handle, now);
+      break;
+    case EngineOutputKind::kUnservable:
+      fail(o.handle, o.value == 1 ? "prompt_too_long" : "kv_cache_too_small",
+           workloads::Outcome::kError, now);
+      break;
+    case EngineOutputKind::kAborted:
+      break;
+  }
+}
+
+void Simulation::on_finished(std::uint32_t handle, const EngineOutput& o) {
+  Live& live = live_[handle];
+  live.leg = Leg::kToClient;
+  live.preemptions = static_cast<std::int32_t>(o.value);
+  live.cached_tokens = o.cached_tokens;
+  live.end = o.at + plan_.scenario.workload.response_overhead;
+  queue_.push(live.end, EventKind::kCompletion, handle, live.stamp);
+}
+
+void Simulation::fail(std::uint32_t handle, const char* label, workloads::Outcome outcome,
+                      SimTime now) {
+  live_[handle].failure = label;
+  complete(handle, outcome, now);
+}
+
+// The client gives up: its books are closed at once, but the slot lives on until the engine has
+// drained the abort, because its steps may still touch the request's blocks.
+void Simulation::time_out(std::uint32_t handle, SimTime now) {
+  Live& live = live_[handle];
+  const Leg leg = live.leg;
+  std::optional<EndpointId> engine;
+  if (leg == Leg::kPrefill) engine = live.route.prefill;
+  if (leg == Leg::kEngine) engine = live.route.endpoint;
+  if (leg == Leg::kEngine || leg == Leg::kToEngine) {
+    fabric_.cancel(handle, now);
+    release_prefill(handle, now);
+  }
+  live.failure = "TimeoutError";
+  settle(handle, workloads::Outcome::kTimeout, now);
+  if (!engine) {
+    recycle(handle);
+    return;
+  }
+  const EndpointHome& at = home(*engine);
+  replicas_[at.replica]->advance_to(now);
+  collect(at.replica, now);
+  replicas_[at.replica]->abort(at.rank, handle, now);
+  after_touch(at.replica, now);
+}
+
+void Simulation::complete(std::uint32_t handle, workloads::Outcome outcome, SimTime now) {
+  settle(handle, outcome, now);
+  recycle(handle);
+}
+
+void Simulation::recycle(std::uint32_t handle) {
+  Live& live = live_[handle];
+  prompt_keys_->release(*live.request.prompt);
+  const std::uint32_t stamp = live.stamp + 1;
+  live = Live{};
+  live.stamp = stamp;
+  free_live_.push_back(handle);
+}
+
+// Closes the client's books on a request and lets the load tool go on.
+void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTime now) {
+  Live& live = live_[handle];
+  const workloads::Request request = live.request;
+  live.settled = true;
+  RequestRecord record;
+  record.id = request.id.value();
+  record.stage = static_cast<std::int32_t>(request.stage.value());
+  if (live.route.routed) {
+    record.endpoint = static_cast<std::int32_t>(live.route.endpoint.value());
+    if (live.route.prefill)
+      record.prefill_endpoint = static_cast<std::int32_t>(live.route.prefill->value());
+    router_->on_completed(request, live.route, now);
+  }
+  record.due = request.due;
+  record.sent = live.sent;
+  record.first_token = live.first_token;
+  record.end = now;
+  record.prompt_tokens = request.prompt->tokens;
+  record.cached_tokens = live.cached_tokens;
+  record.output_tokens = request.output_tokens;
+  record.preemptions = live.preemptions;
+  record.outcome = outcome;
+  metrics_->on_done(record, live.failure);
+  for (Observer* o : options_.observers) o->on_done(record);
+  if (options_.keep_requests) result_.requests.push_back(record);
+  result_.routing.prompt_tokens += record.prompt_tokens;
+  result_.routing.hit_tokens += record.cached_tokens;
+  result_.fingerprint =
+      mix64(result_.fingerprint,
+            mix64(mix64(static_cast<std::uint64_t>(record.id),
+                        static_cast<std::uint64_t>(record.first_token.ns())),
+                  mix64(static_cast<std::uint64_t>(now.ns()),
+                        static_cast<std::uint64_t>(record.endpoint))));
+
+  --outstanding_;
+  if (--stage_outstanding_ == 0) close_stage(request.stage, now);
+  if (options_.progress != nullptr)
+    options_.progress->completed.fetch_add(1, std::memory_order_relaxed);
+  load_->on_completed(request, outcome, now);
+  schedule_client(now);
+}
+
+double Simulation::used_block_seconds(SimTime now) {
+  double total = 0;
+  for (std::uint32_t e = 0; e < router_->endpoints().size(); ++e) {
+    const EndpointHome& at = router_->endpoints()[e];
+    replicas_[at.replica]->advance_to(now);
+    total += replicas_[at.replica]->used_block_seconds(at.rank) /
+             static_cast<double>(plan_.pools[at.pool].rules.num_gpu_blocks - 1);
+  }
+  return total;
+}
+
+void Simulation::enter_stage(StageId stage, SimTime now) {
+  current_stage_ = stage;
+  for (const std::unique_ptr<Replica>& replica : replicas_) {
+    replica->advance_to(now);
+    replica->count_gaps_in(&metrics_->stage(stage).inter_token_latency);
+  }
+  if (metrics_->stage(stage).requests == 0) stage_start_usage_ = used_block_seconds(now);
+}
+
+void Simulation::close_stage(StageId stage, SimTime now) {
+  StageResult& s = metrics_->stage(stage);
+  const double seconds = (now - s.first_send).to_seconds();
+  if (seconds <= 0) return;
+  const auto endpoints = static_cast<double>(router_->endpoints().size());
+  s.kv_cache_usage_mean = (used_block_seconds(now) - stage_start_usage_) / seconds / endpoints;
+  for (const EndpointHome& at : router_->endpoints())
+    s.kv_cache_usage_max =
+        std::max(s.kv_cache_usage_max,
+                 static_cast<double>(replicas_[at.replica]->peak_used_blocks(at.rank)) /
+                     static_cast<double>(plan_.pools[at.pool].rules.num_gpu_blocks - 1));
+}
+
+void Simulation::report_stuck(SimTime now) const {
+  std::string text = "nothing can happen any more at " + std::to_string(now.to_seconds()) +
+                     " s, but " + std::to_string(outstanding_) + " requests are outstanding";
+  if (!load_->finished()) text += " and the load generator has not finished";
+  for (const EndpointHome& at : router_->endpoints()) {
+    const BatchScheduler& s = replicas_[at.replica]->scheduler(at.rank);
+    if (!s.idle()) text += "\n  " + at.name + ": " + s.describe_queues();
+  }
+  throw StuckError(text);
+}
+
+void Simulation::verify() const {
+  for (const std::unique_ptr<Replica>& replica : replicas_) replica->verify();
+  std::int64_t in_use = 0;
+  for (const Live& live : live_) in_use += live.in_use && !live.settled ? 1 : 0;
+  ROUTESIM_CHECK(in_use == outstanding_, "requests are not conserved");
+}
+
+RunResult Simulation::result() {
+  const SimTime end = queue_.now();
+  result_.scenario = plan_.scenario.name;
+  result_.variant = plan_.scenario.variant;
+  result_.seed = options_.seed;
+  result_.end = end;
+  if (stopped_) result_.notes.push_back("stopped early: the results are partial");
+  for (std::uint32_t e = 0; e < router_->endpoints().size(); ++e) {
+    const EndpointHome& at = router_->endpoints()[e];
+    const ResolvedPool& pool = plan_.pools[at.pool];
+    const Replica& replica = *replicas_[at.replica];
+    const BatchScheduler& s = replica.scheduler(at.rank);
+    const auto usable = static_cast<double>(pool.rules.num_gpu_blocks - 1);
+    ReplicaResult r;
+    r.name = at.name;
+    r.pool = pool.config.name;
+    r.requests = endpoint_requests_[e];
+    r.steps = replica.steps();
+    r.busy_s = replica.busy().to_seconds();
+    r.prefix_query_tokens = s.counters().prefix_query_tokens;
+    r.prefix_hit_tokens = s.counters().prefix_hit_tokens;
+    r.preemptions = s.counters().preemptions;
+    r.num_gpu_blocks = pool.rules.num_gpu_blocks;
+    r.evicted_blocks = s.kv().evictions();
+    r.kv_cache_usage_mean =
+        end.ns() > 0 ? replica.used_block_seconds(at.rank) / usable / end.to_seconds() : 0;
+    r.kv_cache_usage_max = static_cast<double>(replica.peak_used_blocks(at.rank)) / usable;
+    r.max_running = s.counters().max_running;
+    r.max_waiting = s.counters().max_waiting;
+    result_.replicas.push_back(std::move(r));
+  }
+  for (std::size_t p = 0; p < plan_.pools.size(); ++p) {
+    result_.notes.push_back(plan_.pools[p].config.name + ": " +
+                            plan_.pools[p].latency->provenance());
+  }
+  result_.stages = std::move(metrics_->stages());
+  metrics_->stages() = result_.stages;
+  result_.summary = metrics_->summary();
+  return std::move(result_);
+}
+
+}  // namespace routesim::sim

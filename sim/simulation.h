@@ -1,0 +1,142 @@
+// One run of one variant: owns everything, and is the only loop.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/event_queue.h"
+#include "sim/metrics_collector.h"
+#include "sim/observer.h"
+#include "sim/prompt_keys.h"
+#include "sim/replica.h"
+#include "sim/resolve.h"
+#include "sim/router.h"
+#include "sim/run_result.h"
+#include "sim/transfer_fabric.h"
+
+namespace routesim::sim {
+
+/// How far a run has come, for a progress bar in another thread.
+struct Progress {
+  std::atomic<std::int64_t> completed{0};
+  std::atomic<std::int64_t> total{0};  ///< 0 while unknown.
+  std::atomic<bool> stop{false};       ///< Set to end the run early; the result says so.
+};
+
+struct RunOptions {
+  std::uint64_t seed = 1;
+  bool reference = false;        ///< One visit per step and sequence: slow, the same results.
+  bool keep_requests = false;    ///< Fill RunResult::requests.
+  bool check = false;            ///< Verify the numbered invariants during the run.
+  Progress* progress = nullptr;
+  std::vector<Observer*> observers;
+};
+
+/// Thrown when requests are outstanding and nothing can ever happen again. The message says who
+/// waits for what.
+class StuckError : public InternalError {
+ public:
+  using InternalError::InternalError;
+};
+
+class Simulation {
+ public:
+  /// The plan must outlive the simulation.
+  Simulation(const RunPlan& plan, const RunOptions& options, Diagnostics& diagnostics);
+  ~Simulation();
+
+  /// Runs to the end. Deterministic in (plan, seed). Call once.
+  RunResult run();
+
+ private:
+  /// Where a request is on its way.
+  enum class Leg : std::uint8_t {
+    kToRouter,
+    kToPrefill,   ///< PD: on its way to, or in, the prefill server.
+    kPrefill,
+    kToEngine,
+    kEngine,      ///< In the (decode) engine.
+    kToClient     ///< Finished; the last token is on its way.
+  };
+  struct Live {
+    workloads::Request request;
+    const PromptKeys* keys = nullptr;
+    Route route;
+    Leg leg = Leg::kToRouter;
+    bool in_use = false;
+    bool settled = false;  ///< The client is done with it; only the engine still has it.
+    bool pulled = false;   ///< PD: the prefill side's blocks were notified free.
+    std::uint32_t stamp = 0;
+    std::int32_t preemptions = 0;
+    const char* failure = "";
+    SimTime sent, first_token, end;
+    std::int64_t cached_tokens = 0;
+    std::vector<std::uint64_t> answer_keys;  ///< Router keys of blocks behind the prompt's.
+    policies::ChainState answer_state;
+  };
+  class Keys;
+
+  void handle(const Event& e);
+  void client_action(SimTime now);
+  void schedule_client(SimTime now);
+  void send(const workloads::Request& request, SimTime now);
+  void route(std::uint32_t handle, SimTime now);
+  void deliver(std::uint32_t handle, SimTime now);
+  void wake(std::uint32_t replica, SimTime now);
+  void after_touch(std::uint32_t replica, SimTime now);
+  void collect(std::uint32_t replica, SimTime now);
+  void on_output(const EngineOutput& o, SimTime now);
+  void on_finished(std::uint32_t handle, const EngineOutput& o);
+  void prefill_finished(std::uint32_t handle, SimTime now);
+  void start_transfer(std::uint32_t handle, std::int64_t blocks, SimTime now);
+  void release_prefill(std::uint32_t handle, SimTime now);
+  void transfer_tick(SimTime now);
+  void schedule_transfer_tick();
+  void fail(std::uint32_t handle, const char* label, workloads::Outcome outcome, SimTime now);
+  void time_out(std::uint32_t handle, SimTime now);
+  void complete(std::uint32_t handle, workloads::Outcome outcome, SimTime now);
+  void settle(std::uint32_t handle, workloads::Outcome outcome, SimTime now);
+  void recycle(std::uint32_t handle);
+  void enter_stage(StageId stage, SimTime now);
+  void close_stage(StageId stage, SimTime now);
+  double used_block_seconds(SimTime now);
+  EngineRequest engine_request(std::uint32_t handle) const;
+  const EndpointHome& home(EndpointId e) const { return router_->endpoints()[e.value()]; }
+  std::uint32_t acquire_slot();
+  [[noreturn]] void report_stuck(SimTime now) const;
+  void verify() const;
+  RunResult result();
+
+  const RunPlan& plan_;
+  RunOptions options_;
+  EventQueue queue_;
+  std::unique_ptr<workloads::LoadGenerator> load_;
+  std::unique_ptr<PromptKeyTable> prompt_keys_;
+  std::unique_ptr<Keys> key_source_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
+  std::vector<SimTime> pending_wake_;  ///< Per replica: the wake event that counts.
+  std::vector<std::vector<std::uint32_t>> replica_endpoints_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<MetricsCollector> metrics_;
+  TransferFabric fabric_;
+  SimTime pending_tick_ = SimTime::max();
+  std::vector<Live> live_;
+  std::vector<std::uint32_t> free_live_;
+  std::int64_t outstanding_ = 0;
+  std::uint64_t arrivals_ = 0;
+  SimTime pending_client_ = SimTime::max();
+  StageId current_stage_;
+  std::int64_t stage_outstanding_ = 0;
+  double stage_start_usage_ = 0;
+  std::vector<workloads::Request> to_send_;
+  Samples unattributed_gaps_;
+  RunResult result_;
+  std::vector<std::int64_t> endpoint_requests_;
+  bool stopped_ = false;
+};
+
+}  // namespace routesim::sim
