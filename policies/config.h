@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policies/config_filters.h"
 #include "policies/document.h"
 #include "sim/base/describe.h"
 
@@ -289,6 +290,170 @@ inline void describe(Describer& d, NoHitLruParameters& p) {
   field(d, {"prefixMatchInfoProducerName", "Producer that tells cold from warm."}, p.producer);
   field(d, {"prefixPluginType", "Older way to name the prefix plugin."}, p.prefix_plugin_type);
   field(d, {"prefixPluginName", "Older way to name the prefix plugin."}, p.prefix_plugin_name);
+}
+
+struct InFlightLoadParameters {
+  bool add_estimated_output_tokens = false;
+  double output_ratio = 1.5;
+  std::optional<std::int64_t> max_estimated_output_tokens;
+  std::string prefix_producer;
+  bool sync_cross_replica_state = true;
+};
+inline void describe(Describer& d, InFlightLoadParameters& p) {
+  field(d, {"addEstimatedOutputTokens", "Count an estimate of the answer too."},
+        p.add_estimated_output_tokens);
+  field(d, {"outputRatio", "Estimated answer tokens per prompt token."}, p.output_ratio,
+        RealRange{0});
+  field(d, {"maxEstimatedOutputTokens", "Cap of the estimate."}, p.max_estimated_output_tokens);
+  field(d, {"prefixMatchInfoProducerName", "Producer of the cached prefix to subtract."},
+        p.prefix_producer);
+  field(d, {"syncCrossReplicaState", "Counts are per router here; accepted."},
+        p.sync_cross_replica_state);
+}
+
+struct PickerParameters {
+  std::int64_t max_num_of_endpoints = 1;
+};
+inline void describe(Describer& d, PickerParameters& p) {
+  field(d, {"maxNumOfEndpoints", "Targets returned, best first; not positive = 1."},
+        p.max_num_of_endpoints);
+}
+
+struct ContextLengthParameters {
+  std::optional<std::string> label;
+  bool enable_filtering = false;
+};
+inline void describe(Describer& d, ContextLengthParameters& p) {
+  field(d, {"label", "Label with the range 'min-max' (default by distribution)."}, p.label);
+  field(d, {"enableFiltering", "Also drop endpoints whose range does not fit."},
+        p.enable_filtering);
+}
+
+struct EncodedHeaderParameters {
+  std::string header = "x-session-token";
+};
+inline void describe(Describer& d, EncodedHeaderParameters& p) {
+  field(d, {"header", "Header that holds the encoded endpoint."}, p.header);
+}
+
+struct SessionSource {
+  std::string header, attribute, producer;
+};
+inline void describe(Describer& d, SessionSource& p) {
+  field(d, {"header", "Take the session id from this header."}, p.header);
+  field(d, {"attribute", "Or from this request attribute."}, p.attribute);
+  field(d, {"producer", "Producer of the attribute."}, p.producer);
+}
+
+struct SessionIdParameters {
+  std::optional<std::vector<SessionSource>> sources;
+  std::int64_t eviction_ttl_seconds = 300;
+  std::int64_t eviction_sweep_seconds = 10;
+};
+inline void describe(Describer& d, SessionIdParameters& p) {
+  field(d, {"sources", "Where the session id comes from (default header x-session-id)."},
+        p.sources);
+  field(d, {"evictionTtlSeconds", "Idle seconds after which a binding goes; 0 = 300."},
+        p.eviction_ttl_seconds, IntRange{0});
+  field(d, {"evictionSweepSeconds", "Seconds between sweeps; 0 = 10."}, p.eviction_sweep_seconds,
+        IntRange{0});
+}
+
+struct SessionAffinityParameters {
+  std::string strategy = "encoded_endpoint_header";
+  EncodedHeaderParameters encoded_header;
+  SessionIdParameters session_id;
+  std::string profile_name;
+};
+inline void describe(Describer& d, SessionAffinityParameters& p) {
+  field(d, {"strategy", "encoded_endpoint_header or session_id."}, p.strategy);
+  field(d, {"encodedEndpointHeaderConfig", "For encoded_endpoint_header."}, p.encoded_header);
+  field(d, {"sessionIdConfig", "For session_id."}, p.session_id);
+  field(d, {"profileName", "Profile whose first target the response header names."},
+        p.profile_name);
+}
+
+struct HeaderLabelParameters {
+  std::string header_name, label_key;
+};
+inline void describe(Describer& d, HeaderLabelParameters& p) {
+  field(d, {"headerName", "Request header to compare.", true}, p.header_name);
+  field(d, {"labelKey", "Endpoint label to compare with.", true}, p.label_key);
+}
+
+struct TopologyParameters {
+  std::string min_affinity = "host";
+  std::string topology_producer;
+};
+inline void describe(Describer& d, TopologyParameters& p) {
+  field(d, {"minAffinity", "host, rack, zone or region (filter only)."}, p.min_affinity);
+  field(d, {"topologyProducerName", "Instance that knows the topology."}, p.topology_producer);
+}
+
+struct FixedRange {
+  double min = 0, max = 0;
+};
+inline void describe(Describer& d, FixedRange& p) {
+  field(d, {"min", "Lower end.", true}, p.min);
+  field(d, {"max", "Upper end.", true}, p.max);
+}
+
+struct AttributeNormalization {
+  std::string type = "adaptiveRange";
+  std::optional<FixedRange> fixed_range;
+};
+inline void describe(Describer& d, AttributeNormalization& p) {
+  field(d, {"type", "adaptiveRange or fixedRange."}, p.type);
+  field(d, {"fixedRange", "Bounds of fixedRange."}, p.fixed_range);
+}
+
+struct AttributeAlgorithm {
+  std::string type;
+  AttributeNormalization normalization;
+};
+inline void describe(Describer& d, AttributeAlgorithm& p) {
+  field(d, {"type", "linear_lower_is_better or linear_higher_is_better.", true}, p.type);
+  field(d, {"normalization", "How values map to 0..1."}, p.normalization);
+}
+
+struct AttributeScorerParameters {
+  std::string attribute, attribute_key, producer = "core-metrics-extractor";
+  AttributeAlgorithm algorithm;
+};
+inline void describe(Describer& d, AttributeScorerParameters& p) {
+  field(d, {"attributeKey", "Numeric endpoint attribute to score."}, p.attribute_key);
+  field(d, {"attribute", "Other name of attributeKey."}, p.attribute);
+  field(d, {"producer", "Instance that writes it."}, p.producer);
+  field(d, {"algorithm", "How values become scores."}, p.algorithm);
+}
+
+struct LatencyParameters {
+  double ttft_weight = 0.8, tpot_weight = 0.2;
+  std::string strategy = "least";
+  double composite_kv_weight = 1, composite_queue_weight = 1, composite_prefix_weight = 1;
+  std::string prefix_producer, prediction_producer;
+};
+inline void describe(Describer& d, LatencyParameters& p) {
+  field(d, {"ttftWeight", "Weight of the TTFT headroom."}, p.ttft_weight, RealRange{0});
+  field(d, {"tpotWeight", "Weight of the TPOT headroom."}, p.tpot_weight, RealRange{0});
+  field(d, {"headroomSelectionStrategy", "least or most."}, p.strategy);
+  field(d, {"compositeKVWeight", "Without predictions: weight of free KV cache."},
+        p.composite_kv_weight, RealRange{0});
+  field(d, {"compositeQueueWeight", "Without predictions: weight of the queue."},
+        p.composite_queue_weight, RealRange{0});
+  field(d, {"compositePrefixWeight", "Without predictions: weight of the prefix ratio."},
+        p.composite_prefix_weight, RealRange{0});
+  field(d, {"prefixMatchInfoProducerName", "Producer of the prefix ratio."}, p.prefix_producer);
+  field(d, {"latencyPredictionInfoProducerName", "Producer of the predictions."},
+        p.prediction_producer);
+}
+
+struct LMetricParameters {
+  std::string prefix_producer, in_flight_producer;
+};
+inline void describe(Describer& d, LMetricParameters& p) {
+  field(d, {"prefixMatchInfoProducerName", "Producer of the cached prefix."}, p.prefix_producer);
+  field(d, {"inFlightLoadProducerName", "Instance that counts requests."}, p.in_flight_producer);
 }
 
 }  // namespace routesim::policies

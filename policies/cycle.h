@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "policies/approx_prefix_index.h"
 #include "policies/decision.h"
+#include "policies/prefix_index.h"
 #include "policies/views.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
@@ -21,16 +23,20 @@ inline constexpr double kUnscored = -std::numeric_limits<double>::infinity();
 /// How much of the request's prefix each endpoint holds, as one producer sees it. Arrays are by
 /// endpoint row and valid only for rows below their size.
 struct PrefixMatches {
-  bool written = false;         ///< False when the prompt has no key, or nothing produced it.
+  bool computed = false;        ///< The producer has run in this cycle.
+  bool written = false;         ///< Match info exists; not when the prompt has no full block.
+  std::int64_t keys = 0;        ///< Keys looked up, over all prompts.
   std::int64_t total_blocks = 0;
   std::int64_t block_size = 0;  ///< Tokens per block (bytes in the byte-hashing eras).
   std::vector<double> raw;      ///< Tier-weighted blocks, before truncation.
   std::vector<std::int32_t> match;   ///< MatchBlocks: what scorers and uncached-token sums read.
   std::vector<std::int32_t> cached;  ///< Unweighted contiguous blocks: what deciders read.
+  std::vector<EndpointRow> touched;  ///< Rows that may be nonzero, so that clearing is cheap.
   /// Extremes of `raw` over every pod in the raw score map; meaningful when `any` is set.
   double lowest = 0, highest = 0;
   bool any = false;
 
+  /// Forgets everything and covers `rows` rows with zeros.
   void reset(std::size_t rows);
 };
 
@@ -40,16 +46,15 @@ class Cycle {
   const RequestView& request() const { return *request_; }
   const EndpointTable& endpoints() const { return *endpoints_; }
   SimTime now() const { return now_; }
-  /// The candidates of the whole request, before any profile's filters.
+  /// The candidates of the whole request, before any profile's filters, in ascending row order.
   std::span<const EndpointRow> candidates() const { return candidates_; }
+  bool is_candidate(EndpointRow row) const;
   /// True when nothing may be remembered, not even recency (explain).
   bool dry_run() const { return dry_run_; }
 
   /// The matches of one producer slot; slots are handed out when plugins are built.
   PrefixMatches& prefix(std::size_t slot) { return prefix_[slot]; }
   const PrefixMatches& prefix(std::size_t slot) const { return prefix_[slot]; }
-  /// Uncached tokens of this request per row, by producer slot (inflight-load-producer).
-  std::vector<double>& tokens(std::size_t slot) { return tokens_[slot]; }
 
   /// The endpoint published by a disaggregation handler for topology plugins.
   std::optional<EndpointRow> peer() const { return peer_; }
@@ -72,6 +77,8 @@ class Cycle {
   /// A buffer for a plugin's own use during one call.
   std::vector<EndpointRow>& row_buffer() { return row_buffer_; }
   std::vector<double>& value_buffer() { return value_buffer_; }
+  MatchScratch& match_scratch() { return match_scratch_; }
+  std::vector<std::uint32_t>& count_buffer() { return count_buffer_; }
 
  private:
   friend class Scheduler;
@@ -90,10 +97,11 @@ class Cycle {
   std::uint64_t seed_ = 0;
   std::optional<EndpointRow> peer_;
   std::vector<PrefixMatches> prefix_;
-  std::vector<std::vector<double>> tokens_;
   std::optional<RandomStream> picker_stream_, exploration_stream_, order_stream_;
   std::vector<EndpointRow> row_buffer_, subset_;
   std::vector<double> value_buffer_;
+  std::vector<std::uint32_t> count_buffer_;
+  MatchScratch match_scratch_;
 };
 
 }  // namespace routesim::policies

@@ -52,7 +52,9 @@ struct Decision {
   std::vector<EndpointRow> targets;         ///< The primary, then the fallbacks for the proxy.
   std::vector<EndpointRow> encode_targets;  ///< Encoders of a disaggregated multimodal request.
   std::int32_t primary_profile = -1;        ///< Index of the primary profile; -1 = none.
-  std::int32_t prefill_profile = -1;        ///< Index of the profile named "prefill" that ran ok.
+  /// Index of the profile named "prefill" if it found targets (whatever the handler calls its
+  /// prefill profile: caches and counters go by the name); -1 = none.
+  std::int32_t prefill_profile = -1;
   /// Port to put in the destination instead of the target's own (data parallel side-car);
   /// negative = unchanged.
   std::int32_t destination_port = -1;

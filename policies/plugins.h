@@ -34,6 +34,8 @@ class Plugin {
   virtual void on_completed(std::uint64_t /*request*/, SimTime) {}
   /// An endpoint left the pool; its row may be reused.
   virtual void on_endpoint_removed(EndpointRow, SimTime) {}
+  /// Time passes: expire what is due.
+  virtual void advance(SimTime) {}
   /// Headers this plugin adds to the response to the client.
   virtual void response_headers(const Decision&, const EndpointTable&,
                                 std::vector<std::pair<std::string, std::string>>&) const {}

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,15 +12,15 @@
 #include "policies/cycle.h"
 #include "policies/decision.h"
 #include "policies/document.h"
+#include "policies/kv_event_ingest.h"
 #include "policies/plugins.h"
+#include "policies/scheduling_profile.h"
 #include "policies/views.h"
 #include "sim/base/diagnostic.h"
 #include "sim/base/units.h"
 
 namespace routesim::policies {
 
-class PrecisePrefixIndex;
-class ApproxPrefixIndex;
 class InFlightLoad;
 class PluginSet;
 
@@ -29,16 +29,15 @@ struct SchedulerOptions {
   /// Leave candidates in table order where upstream's order is arbitrary (tests, `score`).
   bool ordered_candidates = false;
   const PluginRegistry* registry = nullptr;  ///< Absent = PluginRegistry::standard().
+  /// Guard plugin state with a lock and use the concurrent prefix index, so that several threads
+  /// may decide and run hooks at once. Off for single-threaded use.
+  bool thread_safe = false;
 };
 
-/// How the request keys of the precise index are made.
+/// How the request keys of the precise index are made: arguments for BlockKeyChain.
 struct BlockKeyScheme {
-  enum class Algorithm {
-    kCborFnv,     ///< FNV-1a 64 over CBOR, model in the root.
-    kXxh64,       ///< XXH64 chain.
-    kSha256Cbor,  ///< The engine's own hashes, full 32-byte parents (vLLM sha256_cbor).
-  };
-  Algorithm algorithm = Algorithm::kCborFnv;
+  /// With a SHA-256 algorithm the index is keyed by the engines' own hashes.
+  KeyAlgorithm algorithm = KeyAlgorithm::kCborFnv;
   std::int64_t block_size = 16;  ///< Canonical block size in tokens.
   std::string hash_seed;
 
@@ -76,13 +75,13 @@ class Scratch {
  private:
   friend class Scheduler;
   Cycle cycle_;
-  std::vector<EndpointRow> candidates_, survivors_;
-  std::vector<double> totals_, scores_;
+  SchedulingProfile::Buffers buffers_;
   std::vector<std::uint32_t> run_;
 };
 
-/// Thread safety: schedule and explain with distinct Scratch objects may run concurrently with
-/// each other and with the hooks, as long as nobody changes the EndpointTable meanwhile.
+/// Thread safety with SchedulerOptions::thread_safe: schedule and explain with distinct Scratch
+/// objects may run concurrently with each other and with the hooks, as long as nobody changes the
+/// EndpointTable meanwhile. Without it: one thread at a time.
 class Scheduler {
  public:
   /// Instantiates every plugin. Reports bad parameters as errors; then valid() is false and the
@@ -112,10 +111,9 @@ class Scheduler {
   /// Call before EndpointTable::remove.
   void on_endpoint_removed(EndpointRow row, const EndpointTable& endpoints, SimTime now);
   /// Expires what is due: speculative index entries, counters with a time-out, session bindings.
-  /// Cheap when nothing is; schedule() itself never waits for it.
+  /// Call before schedule(), which is const and sees what the last call left. Cheap when nothing
+  /// is due. Instants must not go back.
   void advance(SimTime now);
-  /// The earliest instant at which advance() has work to do; SimTime::max() for never.
-  SimTime next_expiry() const;
   /// Headers the plugins add to the response to the client.
   std::vector<std::pair<std::string, std::string>> response_headers(
       const Decision& decision, const EndpointTable& endpoints) const;
@@ -127,10 +125,17 @@ class Scheduler {
   const SignalNeeds& needs() const { return needs_; }
   const std::vector<std::string>& profile_names() const { return profile_names_; }
 
-  /// The index fed by KV events, or nullptr when the configuration has no precise producer.
-  PrecisePrefixIndex* precise_index() const;
+  /// The index fed by KV events, or nullptr when the configuration has no precise producer or
+  /// `thread_safe` was asked for.
+  PrefixIndex* precise_index() const;
+  /// The same for a scheduler built with `thread_safe`.
+  ConcurrentPrefixIndex* concurrent_index() const;
+  /// Names of the index's storage tiers; needed to feed events.
+  TierRegistry* tiers() const;
+  /// What a KvEventIngestor over the precise index must be built with.
+  KvIngestOptions kv_ingest_options() const;
   /// The keys the precise index wants; meaningful when precise_index() is not null.
-  const BlockKeyScheme& block_key_scheme() const { return key_scheme_; }
+  BlockKeyScheme block_key_scheme() const;
   /// Under which id the precise index knows an endpoint: its row, or in eras whose pod key is
   /// the bare address, the number all ranks of that address share.
   std::uint32_t index_holder(const EndpointTable& endpoints, EndpointRow row) const {
@@ -144,23 +149,24 @@ class Scheduler {
   const InFlightLoad* in_flight() const;
 
  private:
-  struct Profile;
-  bool begin(const RequestView&, const EndpointTable&, SimTime, Scratch&, Decision&,
-             bool dry_run) const;
-  void decide(const RequestView&, const EndpointTable&, SimTime, Scratch&, Decision&,
-              Explanation*) const;
-  void run_profile(std::uint32_t index, Scratch&, Decision&, Explanation*) const;
-  void finish(Scratch&, Decision&) const;
+  struct Flow;  // One decision under way: its cycle, buffers and record.
+  void begin(Flow& flow) const;
+  void decide(Flow& flow) const;
+  void run_profile(Flow& flow, std::uint32_t index) const;
+  void conclude(Flow& flow, const char* error) const;
 
   EndpointPickerConfig config_;
   SchedulerOptions options_;
   bool valid_ = false;
   bool by_address_ = false;
   SignalNeeds needs_;
-  BlockKeyScheme key_scheme_;
   std::unique_ptr<PluginSet> plugins_;
-  std::vector<Profile> profiles_;
+  std::vector<SchedulingProfile> profiles_;
   std::vector<std::string> profile_names_;
+  const ProfileHandler* handler_ = nullptr;
+  const SaturationDetector* detector_ = nullptr;
+  std::vector<const Admitter*> admitters_;
+  mutable std::shared_mutex mutex_;  // Guards plugin state; used with thread_safe only.
 };
 
 }  // namespace routesim::policies

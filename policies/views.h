@@ -81,6 +81,7 @@ class EndpointTable {
   /// Ready endpoints in ascending row order.
   std::span<const EndpointRow> candidates() const { return ready_rows_; }
   bool live(EndpointRow r) const { return r < live_.size() && live_[r] != 0; }
+  bool ready(EndpointRow r) const { return r < is_ready_.size() && is_ready_[r] != 0; }
 
   std::span<const double> waiting() const { return waiting_; }
   std::span<const double> running() const { return running_; }
@@ -133,7 +134,7 @@ struct LatencyPrediction {
 };
 
 /// One image, audio or video of a multimodal prompt.
-struct MultimodalItem {
+struct EncoderItem {
   std::string_view hash;
   double size = 0;  ///< Relative cost of encoding, e.g. its embedding tokens.
 };
@@ -145,7 +146,8 @@ struct RequestView {
   std::string_view model;  ///< Target model after rewriting (the adapter's name for LoRA).
   std::int64_t prompt_tokens = 0;  ///< 0 when the prompt was not tokenised.
   std::int64_t prompt_bytes = 0;   ///< Bytes of prompt text, or of the JSON of the messages.
-  /// Keys of the full blocks of the prompt for the precise index (Scheduler::block_key_scheme).
+  /// Keys of the full blocks of the prompt for the precise index (Scheduler::block_key_scheme; in
+  /// SHA-256 eras after BlockKeyChain::index_key).
   std::span<const std::uint64_t> block_keys;
   /// Hashes for the approximate index (Scheduler::approx_scheme).
   std::span<const std::uint64_t> approx_hashes;
@@ -158,7 +160,7 @@ struct RequestView {
   /// Per row; empty when no side-car answered.
   std::span<const LatencyPrediction> predictions;
   bool multimodal = false;
-  std::span<const MultimodalItem> items;
+  std::span<const EncoderItem> items;
   /// Per row, the total size of items whose embeddings are cached there; empty when unknown.
   std::span<const double> cached_item_size;
   std::int32_t priority = 0;

@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <utility>
+
+#include "policies/factory.h"
+#include "policies/inflight_load.h"
+#include "policies/prefix_producers.h"
+
+namespace routesim::policies {
+
+PluginSet::PluginSet() = default;
+PluginSet::~PluginSet() = default;
+
+Plugin* PluginSet::add(std::unique_ptr<Plugin> plugin, const PluginSpec& spec) {
+  plugin->name_ = spec.name;
+  plugin->type_ = spec.type;
+  plugin->index_ = static_cast<std::uint32_t>(plugins_.size());
+  plugins_.push_back(std::move(plugin));
+  return plugins_.back().get();
+}
+
+Plugin* PluginSet::find(std::string_view name) const {
+  for (const auto& p : plugins_)
+    if (p->name() == name) return p.get();
+  return nullptr;
+}
+
+std::string role_names(std::uint32_t roles) {
+  constexpr std::array<std::pair<std::uint32_t, const char*>, 16> kNames = {{
+      {kFilterRole, "filter"},
+      {kScorerRole, "scorer"},
+      {kPickerRole, "picker"},
+      {kProfileHandlerRole, "profile handler"},
+      {kProducerRole, "data producer"},
+      {kDeciderRole, "decider"},
+      {kDetectorRole, "saturation detector"},
+      {kAdmitterRole, "admitter"},
+      {kParserRole, "parser"},
+      {kDataSourceRole, "data source"},
+      {kExtractorRole, "extractor"},
+      {kOrderingPolicyRole, "ordering policy"},
+      {kFairnessPolicyRole, "fairness policy"},
+      {kUsageLimitPolicyRole, "usage limit policy"},
+      {kDiscoveryRole, "discovery"},
+      {kOtherRole, "other"},
+  }};
+  std::string text;
+  for (const auto& [role, name] : kNames)
+    if ((roles & role) != 0) text += (text.empty() ? "" : "+") + std::string(name);
+  return text;
+}
+
+BuildContext::BuildContext(EndpointPickerConfig& config, const PluginRegistry& registry,
+                           PluginSet& plugins, SignalNeeds& needs, bool thread_safe,
+                           Diagnostics& diagnostics)
+    : config_(config),
+      registry_(registry),
+      plugins_(plugins),
+      needs_(needs),
+      thread_safe_(thread_safe),
+      diagnostics_(diagnostics),
+      state_(config.plugins.size(), 0) {}
+
+void BuildContext::error(const PluginSpec& spec, std::string_view parameter, std::string message,
+                         std::string hint) {
+  // The innermost node of the dotted path that the document really has is the place to show.
+  SourceLocation where = spec.where;
+  const ParameterValue* node = &spec.parameters;
+  std::string_view rest = parameter;
+  while (!rest.empty() && node != nullptr) {
+    const std::size_t dot = rest.find('.');
+    node = node->find(rest.substr(0, dot));
+    if (node != nullptr) where = node->where;
+    rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
+  }
+  std::string path = spec.path.empty() ? spec.name : spec.path;
+  if (!parameter.empty()) path += ".parameters." + std::string(parameter);
+  diagnostics_.error(std::move(where), std::move(path), std::move(message), std::move(hint));
+}
+
+Plugin* BuildContext::build(std::size_t position) {
+  const PluginSpec spec = config_.plugins[position];  // A copy: building may append to the list.
+  if (state_[position] == 2) return plugins_.find(spec.name);
+  if (state_[position] == 1) {
+    error(spec, "", "is part of a dependency cycle");
+    return nullptr;
+  }
+  state_[position] = 1;
+  const PluginType* type = registry_.find(spec.type);
+  Plugin* built = nullptr;
+  if (type != nullptr && type->support == PluginType::Support::kImplemented && type->create) {
+    std::unique_ptr<Plugin> plugin = type->create(spec, *this);
+    if (plugin) built = plugins_.add(std::move(plugin), spec);
+  }
+  state_[position] = 2;
+  return built;
+}
+
+Plugin* BuildContext::plugin(const std::string& name, const PluginSpec& user,
+                             std::string_view parameter) {
+  for (std::size_t i = 0; i < config_.plugins.size(); ++i)
+    if (config_.plugins[i].name == name) return build(i);
+  error(user, parameter, "references undefined plugin '" + name + "'",
+        "declare it in 'plugins'");
+  return nullptr;
+}
+
+Plugin* BuildContext::producer(const std::string& name, std::string_view default_type,
+                               const PluginSpec& user, std::string_view parameter) {
+  if (!name.empty()) return plugin(name, user, parameter);
+  const std::string wanted(default_type);
+  for (std::size_t i = 0; i < config_.plugins.size(); ++i)
+    if (config_.plugins[i].name == wanted) return build(i);
+  // Upstream creates a missing required producer with the name of its type and no parameters.
+  PluginSpec spec;
+  spec.name = spec.type = wanted;
+  spec.implicit = true;
+  config_.plugins.push_back(spec);
+  state_.push_back(0);
+  return build(config_.plugins.size() - 1);
+}
+
+std::size_t BuildContext::prefix_slot(const std::string& name) {
+  auto& slots = plugins_.prefix_slots;
+  const auto it = std::find(slots.begin(), slots.end(), name);
+  if (it != slots.end()) return static_cast<std::size_t>(it - slots.begin());
+  slots.push_back(name);
+  return slots.size() - 1;
+}
+
+std::size_t BuildContext::prefix_slot_of(const std::string& producer_name,
+                                         const PluginSpec& user) {
+  constexpr std::string_view kDefault = "approx-prefix-cache-producer";
+  const Plugin* p = producer(producer_name, kDefault, user, "prefixMatchInfoProducerName");
+  if (p != nullptr && dynamic_cast<const Producer*>(p) == nullptr)
+    error(user, "prefixMatchInfoProducerName", "names a plugin that produces no match info");
+  return prefix_slot(producer_name.empty() ? std::string(kDefault) : producer_name);
+}
+
+InFlightLoad* BuildContext::in_flight(const std::string& name, const PluginSpec& user) {
+  Plugin* p = producer(name, "inflight-load-producer", user, "inFlightLoadProducerName");
+  auto* load = dynamic_cast<InFlightLoad*>(p);
+  if (p != nullptr && load == nullptr)
+    error(user, "inFlightLoadProducerName", "names a plugin that counts no requests");
+  return load;
+}
+
+void BuildContext::build_all() {
+  for (std::size_t i = 0; i < config_.plugins.size(); ++i) build(i);
+  for (const auto& p : plugins_.all())
+    if (const auto* producer = dynamic_cast<const Producer*>(p.get()))
+      plugins_.producers.push_back(producer);
+}
+
+}  // namespace routesim::policies

@@ -1,0 +1,35 @@
+// The steps of loading a document, one file each. Internal to the library.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "policies/document.h"
+#include "policies/factory.h"
+#include "policies/parameter_value.h"
+
+namespace routesim::policies {
+
+/// References the document makes outside its profiles, kept for validation.
+struct DocumentReferences {
+  std::optional<PluginReference> saturation_detector;
+  std::optional<PluginReference> usage_limit_policy;
+  std::vector<PluginReference> fairness_policies, ordering_policies, parsers;
+  bool has_flow_control = false;      ///< flowControl holds more than saturationDetector.
+  SourceLocation flow_control_where;
+  bool inline_detector = false;       ///< saturationDetector carries thresholds, not a reference.
+};
+
+/// Step 1: strict decode, deprecated fields folded, names defaulted.
+void decode_document(const ParameterValue& root, EndpointPickerConfig& config,
+                     DocumentReferences& references, Diagnostics& diagnostics);
+
+/// Chooses the era by the shape of the decoded document.
+void infer_era(const ParameterValue& root, EndpointPickerConfig& config,
+               const DocumentReferences& references, Diagnostics& diagnostics);
+
+/// Steps 2, 5 and 6: plugin entries, defaults, references and roles.
+void complete_document(EndpointPickerConfig& config, const DocumentReferences& references,
+                       const PluginRegistry& registry, Diagnostics& diagnostics);
+
+}  // namespace routesim::policies

@@ -1,0 +1,127 @@
+// How the parameters of the precise prefix plugins become an index.
+#include <utility>
+
+#include "policies/go_values.h"
+#include "policies/prefix_producers.h"
+
+namespace routesim::policies {
+namespace {
+
+// kvCacheBackendConfigs replaces the whole default list, so tiers it leaves out weigh 1.
+std::vector<double> tier_weights(const PrecisePrefixParameters& p, const EraTraits& traits,
+                                 TierRegistry& tiers) {
+  if (!traits.tier_weights) return {};
+  if (!p.indexer.backends) return PrefixIndexOptions{}.tier_weights;
+  std::vector<double> weights;
+  for (const TierWeight& w : *p.indexer.backends) {
+    const std::optional<TierId> id = tiers.intern(w.name);
+    if (!id) continue;
+    if (weights.size() <= *id) weights.resize(std::size_t{*id} + 1, 1.0);
+    weights[*id] = w.weight;
+  }
+  return weights;
+}
+
+const TokenProcessorParameters& token_processor(const PrecisePrefixParameters& p,
+                                                const PluginSpec& spec, BuildContext& context) {
+  static const TokenProcessorParameters kDefault;
+  const bool nested = context.traits().token_processor_in_indexer;
+  const auto& wanted = nested ? p.indexer.token_processor : p.token_processor;
+  const auto& misplaced = nested ? p.token_processor : p.indexer.token_processor;
+  if (misplaced) {
+    context.error(spec, nested ? "tokenProcessorConfig" : "indexerConfig.tokenProcessorConfig",
+                  "is not read in era " + std::string(name(context.era())),
+                  nested ? "up to v0.4.0 it belongs inside indexerConfig; or set another era"
+                         : "from v0.5.0 on it stands beside indexerConfig; or set another era");
+  }
+  return wanted ? *wanted : kDefault;
+}
+
+BlockKeyScheme key_scheme(const PrecisePrefixParameters& p, const PluginSpec& spec,
+                          BuildContext& context) {
+  const TokenProcessorParameters& tp = token_processor(p, spec, context);
+  BlockKeyScheme scheme;
+  scheme.block_size = tp.block_size_tokens.value_or(tp.block_size.value_or(16));
+  scheme.hash_seed = tp.hash_seed;
+  const std::optional<KeyAlgorithm> algorithm = parse_key_algorithm(tp.hash_algorithm);
+  if (!algorithm || (*algorithm != KeyAlgorithm::kCborFnv && *algorithm != KeyAlgorithm::kXxh64))
+    context.error(spec, "tokenProcessorConfig.hashAlgorithm",
+                  "must be 'cbor-fnv' or 'xxh64' (got '" + tp.hash_algorithm + "')");
+  else
+    scheme.algorithm = *algorithm;
+  if (context.traits().index_by_engine_hash) scheme.algorithm = KeyAlgorithm::kSha256Cbor;
+  return scheme;
+}
+
+Duration speculative_ttl(const PrecisePrefixParameters& p, const PluginSpec& spec,
+                         BuildContext& context) {
+  constexpr Duration kDefault = Duration::seconds(2);
+  if (p.speculative_ttl.empty()) return kDefault;
+  const std::optional<Duration> ttl = parse_go_duration(p.speculative_ttl);
+  if (!ttl) {
+    context.error(spec, "speculativeTTL",
+                  "must be a duration such as 2s (got '" + p.speculative_ttl + "')");
+    return kDefault;
+  }
+  return *ttl <= Duration::zero() ? kDefault : *ttl;
+}
+
+// Backends other than memory change capacity and sharing, not which endpoint holds what; only the
+// in-memory one exists here, so say so instead of pretending.
+void check_backend(const PrecisePrefixParameters& p, const PluginSpec& spec,
+                   BuildContext& context) {
+  const BlockIndexParameters& b = p.indexer.block_index;
+  const auto refuse = [&](bool present, std::string_view key) {
+    if (present)
+      context.error(spec, "indexerConfig.kvBlockIndexConfig." + std::string(key),
+                    "is a backend this library does not have", "use inMemoryConfig");
+  };
+  refuse(b.cost_aware.has_value(), "costAwareMemoryConfig");
+  refuse(b.redis.has_value(), "redisConfig");
+  refuse(b.valkey.has_value(), "valkeyConfig");
+}
+
+}  // namespace
+
+PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec& spec,
+                             BuildContext& context, bool is_wrapper)
+    : traits_(context.traits()), slot_(context.prefix_slot(spec.name)) {
+  context.needs().block_keys = true;
+  check_backend(p, spec, context);
+  if (!is_wrapper && p.indexer.tokenizers_pool)
+    context.error(spec, "indexerConfig.tokenizersPoolConfig",
+                  "is not accepted by precise-prefix-cache-producer",
+                  "declare a token-producer instead");
+  if (p.speculative_indexing && !traits_.speculative_indexing)
+    context.error(spec, "speculativeIndexing",
+                  "does not exist in era " + std::string(name(context.era())));
+  TierRegistry tiers;
+  PreciseStore::Options options;
+  options.scheme = key_scheme(p, spec, context);
+  options.tiers = traits_.tier_weights;
+  options.speculative = p.speculative_indexing;
+  options.speculative_ttl = speculative_ttl(p, spec, context);
+  const InMemoryIndexParameters memory =
+      p.indexer.block_index.in_memory.value_or(InMemoryIndexParameters{});
+  options.index.size = static_cast<std::size_t>(memory.size);
+  options.index.pod_cache_size = static_cast<std::size_t>(memory.pod_cache_size);
+  options.index.count_duplicates = traits_.counts_duplicate_stores;
+  options.index.clear_on_all_blocks_cleared = traits_.clears_on_all_blocks_cleared;
+  options.index.tier_weights = tier_weights(p, traits_, tiers);
+  std::unique_ptr<PreciseStore>& shared = context.plugins().precise;
+  if (memory.pod_cache_size > 65535) {
+    context.error(spec, "indexerConfig.kvBlockIndexConfig.inMemoryConfig.podCacheSize",
+                  "must be at most 65535 (got " + std::to_string(memory.pod_cache_size) + ")");
+    return;
+  }
+  if (shared && shared->options().scheme != options.scheme) {
+    context.error(spec, "tokenProcessorConfig",
+                  "two precise prefix plugins with different block keys are not supported");
+  } else if (!shared) {
+    shared = std::make_unique<PreciseStore>(std::move(options), std::move(tiers),
+                                            context.thread_safe());
+  }
+  store_ = shared.get();
+}
+
+}  // namespace routesim::policies

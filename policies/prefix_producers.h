@@ -1,0 +1,132 @@
+// The two producers of prefix match info: precise (from KV events) and approximate (from the
+// router's own decisions). Each is a core that a producer plugin or, in older eras, a scorer owns.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/approx_prefix_index.h"
+#include "policies/factory.h"
+#include "policies/plugins.h"
+#include "policies/prefix_index.h"
+
+namespace routesim::policies {
+
+/// The precise index of a scheduler, in its single-threaded or its concurrent form.
+class PreciseStore {
+ public:
+  struct Options {
+    BlockKeyScheme scheme;
+    PrefixIndexOptions index;
+    bool tiers = true;
+    bool speculative = false;
+    Duration speculative_ttl = Duration::seconds(2);
+  };
+  PreciseStore(Options options, TierRegistry tiers, bool concurrent);
+
+  const Options& options() const { return options_; }
+  PrefixIndex* index() const { return single_.get(); }
+  ConcurrentPrefixIndex* concurrent() const { return concurrent_.get(); }
+  TierRegistry& tiers() { return tiers_; }
+
+  /// Longest-prefix matches of one prompt. A dry run walks the holders key by key, slowly, and
+  /// leaves the recency of the keys alone.
+  std::span<const PrefixMatch> match(std::span<const BlockKey> keys, MatchScratch& scratch,
+                                     bool dry_run, std::vector<PrefixMatch>& dry_result) const;
+  void add_speculative(std::uint32_t holder, std::span<const BlockKey> keys, SimTime now);
+  void expire(SimTime now);
+  void remove(std::uint32_t holder);
+
+ private:
+  Options options_;
+  TierRegistry tiers_;
+  std::unique_ptr<PrefixIndex> single_;
+  std::unique_ptr<ConcurrentPrefixIndex> concurrent_;
+  SpeculativeEntries speculative_;
+};
+
+/// Reads the index into the Cycle and feeds it speculative entries.
+class PrecisePrefix {
+ public:
+  /// Creates the scheduler's store, or shares the existing one if it is configured alike.
+  PrecisePrefix(const PrecisePrefixParameters& parameters, const PluginSpec& spec,
+                BuildContext& context, bool is_wrapper);
+  std::size_t slot() const { return slot_; }
+  void produce(Cycle& cycle) const;
+  void on_routed(const RequestView& request, const Decision& decision,
+                 const EndpointTable& endpoints, SimTime now);
+
+ private:
+  void add_matches(Cycle& cycle, std::span<const BlockKey> keys) const;
+
+  const EraTraits& traits_;
+  std::size_t slot_;
+  PreciseStore* store_ = nullptr;
+};
+
+/// Type precise-prefix-cache-producer.
+class PrecisePrefixProducer final : public Producer {
+ public:
+  PrecisePrefixProducer(const PrecisePrefixParameters& p, const PluginSpec& spec,
+                        BuildContext& context)
+      : core_(p, spec, context, false) {}
+  void produce(Cycle& cycle) const override { core_.produce(cycle); }
+  void on_routed(const RequestView& request, const Decision& decision,
+                 const EndpointTable& endpoints, SimTime now) override {
+    core_.on_routed(request, decision, endpoints, now);
+  }
+
+ private:
+  PrecisePrefix core_;
+};
+
+/// The approximate index with its settings.
+class ApproxPrefix {
+ public:
+  ApproxPrefix(const ApproxPrefixParameters& parameters, const PluginSpec& spec,
+               BuildContext& context);
+  std::size_t slot() const { return slot_; }
+  ApproxScheme scheme(std::int64_t reported_block_size) const;
+  ApproxPrefixIndex& index() { return index_; }
+  const ApproxPrefixParameters& parameters() const { return parameters_; }
+
+  void produce(Cycle& cycle) const;
+  void on_routed(const RequestView& request, const Decision& decision,
+                 const EndpointTable& endpoints);
+  void on_endpoint_removed(EndpointRow row) { index_.remove_endpoint(EndpointId(row)); }
+
+ private:
+  ApproxPrefixParameters parameters_;
+  ApproxHashing hashing_;
+  std::size_t slot_;
+  ApproxPrefixIndex index_;
+};
+
+/// Type approx-prefix-cache-producer.
+class ApproxPrefixProducer final : public Producer {
+ public:
+  ApproxPrefixProducer(const ApproxPrefixParameters& p, const PluginSpec& spec,
+                       BuildContext& context)
+      : core_(p, spec, context) {}
+  void produce(Cycle& cycle) const override { core_.produce(cycle); }
+  void on_routed(const RequestView& request, const Decision& decision,
+                 const EndpointTable& endpoints, SimTime) override {
+    core_.on_routed(request, decision, endpoints);
+  }
+  void on_endpoint_removed(EndpointRow row, SimTime) override { core_.on_endpoint_removed(row); }
+  ApproxPrefix& core() { return core_; }
+
+ private:
+  ApproxPrefix core_;
+};
+
+/// The endpoints whose caches a routed request will fill: the primary target and the first target
+/// of the profile named "prefill".
+struct CachedTargets {
+  std::optional<EndpointRow> primary, prefill;
+};
+CachedTargets cached_targets(const Decision& decision);
+
+}  // namespace routesim::policies

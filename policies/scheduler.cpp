@@ -1,0 +1,296 @@
+#include "policies/scheduler.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "policies/factory.h"
+#include "policies/inflight_load.h"
+#include "policies/prefix_producers.h"
+#include "sim/base/check.h"
+
+namespace routesim::policies {
+
+struct Scheduler::Flow {
+  const RequestView& request;
+  const EndpointTable& endpoints;
+  SimTime now;
+  Scratch& scratch;
+  Decision& decision;
+  Explanation* explanation;
+};
+
+Scheduler::Scheduler(const EndpointPickerConfig& config, const SchedulerOptions& options,
+                     Diagnostics& diagnostics)
+    : config_(config), options_(options), plugins_(std::make_unique<PluginSet>()) {
+  const std::size_t before = diagnostics.items().size();
+  const PluginRegistry& registry =
+      options.registry != nullptr ? *options.registry : PluginRegistry::standard();
+  BuildContext context(config_, registry, *plugins_, needs_, options.thread_safe, diagnostics);
+  context.build_all();
+  by_address_ = traits(config_.era).pod_key_is_address;
+  for (const ProfileSpec& spec : config_.profiles) {
+    SchedulingProfile profile;
+    profile.name = spec.name;
+    for (const PluginReference& reference : spec.plugins) {
+      const Plugin* plugin = plugins_->find(reference.name);
+      if (const auto* f = dynamic_cast<const Filter*>(plugin)) profile.filters.push_back(f);
+      if (const auto* s = dynamic_cast<const Scorer*>(plugin))
+        profile.scorers.push_back({s, reference.weight.value_or(1.0)});
+      if (const auto* p = dynamic_cast<const Picker*>(plugin)) profile.picker = p;
+    }
+    profile_names_.push_back(spec.name);
+    profiles_.push_back(std::move(profile));
+  }
+  handler_ = dynamic_cast<const ProfileHandler*>(plugins_->find(config_.profile_handler));
+  detector_ =
+      dynamic_cast<const SaturationDetector*>(plugins_->find(config_.saturation_detector));
+  for (const auto& plugin : plugins_->all())
+    if (const auto* a = dynamic_cast<const Admitter*>(plugin.get())) admitters_.push_back(a);
+  valid_ = handler_ != nullptr;
+  for (const SchedulingProfile& p : profiles_) valid_ = valid_ && p.picker != nullptr;
+  const auto& items = diagnostics.items();
+  for (std::size_t i = before; i < items.size(); ++i)
+    valid_ = valid_ && items[i].severity != Severity::kError;
+}
+
+Scheduler::~Scheduler() = default;
+
+void Scheduler::begin(Flow& flow) const {
+  Cycle& c = flow.scratch.cycle_;
+  c.request_ = &flow.request;
+  c.endpoints_ = &flow.endpoints;
+  c.now_ = flow.now;
+  c.decision_ = &flow.decision;
+  c.dry_run_ = flow.explanation != nullptr;
+  c.ordered_ = options_.ordered_candidates;
+  c.seed_ = options_.seed;
+  c.peer_.reset();
+  c.picker_stream_.reset();
+  c.exploration_stream_.reset();
+  c.order_stream_.reset();
+  c.candidates_ = flow.endpoints.candidates();
+  if (!flow.request.subset.empty()) {
+    c.subset_.clear();
+    for (const EndpointRow r : flow.request.subset)
+      if (flow.endpoints.ready(r)) c.subset_.push_back(r);
+    std::sort(c.subset_.begin(), c.subset_.end());
+    c.subset_.erase(std::unique(c.subset_.begin(), c.subset_.end()), c.subset_.end());
+    c.candidates_ = c.subset_;
+  }
+  c.prefix_.resize(plugins_->prefix_slots.size());
+  for (PrefixMatches& m : c.prefix_) m.reset(flow.endpoints.rows());
+  flow.decision.clear();
+  flow.decision.profiles.resize(profiles_.size());
+}
+
+void Scheduler::run_profile(Flow& flow, std::uint32_t index) const {
+  ProfileResult& result = flow.decision.profiles[index];
+  ProfileExplanation* explanation = nullptr;
+  if (flow.explanation != nullptr) explanation = &flow.explanation->profiles.emplace_back();
+  result.targets.clear();
+  result.state = profiles_[index].run(flow.scratch.cycle_, flow.scratch.buffers_, result.targets,
+                                      explanation);
+  if (explanation != nullptr) explanation->state = result.state;
+}
+
+void Scheduler::decide(Flow& flow) const {
+  ROUTESIM_CHECK(valid_, "scheduling with a scheduler that did not build");
+  begin(flow);
+  Cycle& cycle = flow.scratch.cycle_;
+  Decision& decision = flow.decision;
+  if (cycle.candidates().empty()) {
+    decision.reason = "no endpoints";
+    return;
+  }
+  // Without flow control only sheddable requests can be refused, on a saturated pool.
+  if (flow.request.priority < 0 && !config_.gate("flowControl") && detector_ != nullptr &&
+      detector_->saturation(flow.endpoints, cycle.candidates(), flow.now) >= 1.0) {
+    decision.outcome = Outcome::kRefused;
+    decision.http_status = 429;
+    decision.reason = "saturated";
+    return;
+  }
+  for (const Producer* producer : plugins_->producers) producer->produce(cycle);
+  for (const Admitter* admitter : admitters_) {
+    const char* refusal = flow.request.priority < 0 ? admitter->refuse(cycle) : nullptr;
+    if (refusal == nullptr) continue;
+    decision.outcome = Outcome::kRefused;
+    decision.http_status = 429;
+    decision.reason = refusal;
+    return;
+  }
+  std::vector<std::uint32_t>& run = flow.scratch.run_;
+  // A handler asks for every profile at most once, so this ends.
+  for (std::size_t round = 0; round <= profiles_.size(); ++round) {
+    run.clear();
+    handler_->next(cycle, profile_names_, decision.profiles, run);
+    if (run.empty()) break;
+    for (const std::uint32_t index : run) run_profile(flow, index);
+  }
+  conclude(flow, handler_->process(cycle, profile_names_, decision));
+}
+
+void Scheduler::conclude(Flow& flow, const char* error) const {
+  Decision& d = flow.decision;
+  if (error != nullptr) {
+    const bool filtered =
+        std::any_of(d.profiles.begin(), d.profiles.end(),
+                    [](const ProfileResult& r) { return r.state == ProfileState::kFailed; });
+    d.outcome = filtered ? Outcome::kFilteredOut : Outcome::kHandlerError;
+    d.http_status = filtered && traits(config_.era).filtered_out_is_429 ? 429 : 500;
+    d.reason = error;
+    d.primary_profile = -1;
+    d.headers.clear();
+    return;
+  }
+  d.targets = d.profiles[static_cast<std::size_t>(d.primary_profile)].targets;
+  d.primary = EndpointId(d.targets.front());
+  for (std::size_t i = 0; i < profiles_.size(); ++i)
+    if (profile_names_[i] == "prefill" && d.profiles[i].has_target())
+      d.prefill_profile = static_cast<std::int32_t>(i);
+  d.outcome = Outcome::kRouted;
+  d.http_status = 200;
+  d.reason = "";
+  // Conditional decode: the client wants an answer only where something is cached already.
+  const auto prefer = flow.request.header("prefer");
+  if (prefer && *prefer == "if-available") {
+    const auto& slots = plugins_->prefix_slots;
+    const auto slot = std::find(slots.begin(), slots.end(), "approx-prefix-cache-producer");
+    const bool cached =
+        slot != slots.end() &&
+        flow.scratch.cycle_.prefix(static_cast<std::size_t>(slot - slots.begin()))
+                .match[d.primary.value()] > 0;
+    if (!cached) {
+      d.outcome = Outcome::kPreconditionFailed;
+      d.http_status = 412;
+      d.reason = "nothing cached at the target";
+      return;
+    }
+  }
+  for (const auto& plugin : plugins_->all()) plugin->on_decided(flow.scratch.cycle_, d);
+}
+
+void Scheduler::schedule(const RequestView& request, const EndpointTable& endpoints, SimTime now,
+                         Scratch& scratch, Decision& decision) const {
+  Flow flow{request, endpoints, now, scratch, decision, nullptr};
+  if (!options_.thread_safe) return decide(flow);
+  const std::shared_lock lock(mutex_);
+  decide(flow);
+}
+
+Decision Scheduler::schedule(const RequestView& request, const EndpointTable& endpoints,
+                             SimTime now) const {
+  Scratch scratch;
+  Decision decision;
+  schedule(request, endpoints, now, scratch, decision);
+  return decision;
+}
+
+Decision Scheduler::explain(const RequestView& request, const EndpointTable& endpoints,
+                            SimTime now, Explanation& explanation) const {
+  Scratch scratch;
+  Decision decision;
+  explanation.profiles.clear();
+  Flow flow{request, endpoints, now, scratch, decision, &explanation};
+  std::shared_lock lock(mutex_, std::defer_lock);
+  if (options_.thread_safe) lock.lock();
+  decide(flow);
+  return decision;
+}
+
+void Scheduler::on_routed(const RequestView& request, const Decision& decision,
+                          const EndpointTable& endpoints, SimTime now) {
+  if (!decision.routed()) return;
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (options_.thread_safe) lock.lock();
+  for (const auto& plugin : plugins_->all()) plugin->on_routed(request, decision, endpoints, now);
+}
+
+void Scheduler::on_first_token(std::uint64_t request, SimTime now) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (options_.thread_safe) lock.lock();
+  for (const auto& plugin : plugins_->all()) plugin->on_first_token(request, now);
+}
+
+void Scheduler::on_completed(std::uint64_t request, SimTime now) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (options_.thread_safe) lock.lock();
+  for (const auto& plugin : plugins_->all()) plugin->on_completed(request, now);
+}
+
+void Scheduler::on_endpoint_removed(EndpointRow row, const EndpointTable& endpoints, SimTime now) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (options_.thread_safe) lock.lock();
+  for (const auto& plugin : plugins_->all()) plugin->on_endpoint_removed(row, now);
+  if (!plugins_->precise) return;
+  // Ranks of one address share their entries, which go with the last of them.
+  for (EndpointRow other = 0; by_address_ && other < endpoints.rows(); ++other)
+    if (other != row && endpoints.live(other) &&
+        endpoints.address_group(other) == endpoints.address_group(row))
+      return;
+  plugins_->precise->remove(index_holder(endpoints, row));
+}
+
+void Scheduler::advance(SimTime now) {
+  std::unique_lock lock(mutex_, std::defer_lock);
+  if (options_.thread_safe) lock.lock();
+  if (plugins_->precise) plugins_->precise->expire(now);
+  for (const auto& plugin : plugins_->all()) plugin->advance(now);
+}
+
+std::vector<std::pair<std::string, std::string>> Scheduler::response_headers(
+    const Decision& decision, const EndpointTable& endpoints) const {
+  std::vector<std::pair<std::string, std::string>> headers;
+  for (const auto& plugin : plugins_->all()) plugin->response_headers(decision, endpoints, headers);
+  return headers;
+}
+
+double Scheduler::saturation(const EndpointTable& endpoints, SimTime now) const {
+  std::shared_lock lock(mutex_, std::defer_lock);
+  if (options_.thread_safe) lock.lock();
+  if (detector_ == nullptr) return endpoints.candidates().empty() ? 1.0 : 0.0;
+  return detector_->saturation(endpoints, endpoints.candidates(), now);
+}
+
+PrefixIndex* Scheduler::precise_index() const {
+  return plugins_->precise ? plugins_->precise->index() : nullptr;
+}
+
+ConcurrentPrefixIndex* Scheduler::concurrent_index() const {
+  return plugins_->precise ? plugins_->precise->concurrent() : nullptr;
+}
+
+TierRegistry* Scheduler::tiers() const {
+  return plugins_->precise ? &plugins_->precise->tiers() : nullptr;
+}
+
+BlockKeyScheme Scheduler::block_key_scheme() const {
+  return plugins_->precise ? plugins_->precise->options().scheme : BlockKeyScheme{};
+}
+
+KvIngestOptions Scheduler::kv_ingest_options() const {
+  KvIngestOptions options;
+  if (!plugins_->precise) return options;
+  const PreciseStore::Options& o = plugins_->precise->options();
+  options.algorithm = o.scheme.algorithm;
+  options.block_size = static_cast<std::uint32_t>(o.scheme.block_size);
+  options.hash_seed = o.scheme.hash_seed;
+  options.tiers = o.tiers;
+  return options;
+}
+
+ApproxPrefixIndex* Scheduler::approx_index() const {
+  return plugins_->approx != nullptr ? &plugins_->approx->index() : nullptr;
+}
+
+ApproxScheme Scheduler::approx_scheme(const EndpointTable& endpoints) const {
+  if (plugins_->approx == nullptr) return {};
+  const auto candidates = endpoints.candidates();
+  return plugins_->approx->scheme(
+      candidates.empty() ? 0 : endpoints.info(candidates.front()).block_size);
+}
+
+const InFlightLoad* Scheduler::in_flight() const { return plugins_->in_flight; }
+
+}  // namespace routesim::policies

@@ -1,0 +1,41 @@
+// One scheduling profile: filters in order, then weighted scorers, then a picker.
+// llm-d-router pkg/epp/scheduling/scheduler_profile.go.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "policies/plugins.h"
+
+namespace routesim::policies {
+
+/// Below 0 gives 0, above 1 gives 1; NaN passes both comparisons and stays NaN.
+constexpr double clamp_score(double score) {
+  if (score < 0) return 0;
+  if (score > 1) return 1;
+  return score;
+}
+
+/// The plugins of a profile in execution order. Does not own them.
+struct SchedulingProfile {
+  struct WeightedScorer {
+    const Scorer* scorer = nullptr;
+    double weight = 1;
+  };
+  std::string name;
+  std::vector<const Filter*> filters;
+  std::vector<WeightedScorer> scorers;
+  const Picker* picker = nullptr;
+
+  /// Buffers of a run.
+  struct Buffers {
+    std::vector<EndpointRow> survivors;
+    std::vector<double> totals, scores;
+  };
+  /// Runs on the cycle's candidates. Totals add up clamp(score) * weight in scorer order, so that
+  /// sums are the same to the last bit as upstream's. `explanation` may be null.
+  ProfileState run(Cycle& cycle, Buffers& buffers, std::vector<EndpointRow>& picked,
+                   ProfileExplanation* explanation) const;
+};
+
+}  // namespace routesim::policies

@@ -1,0 +1,22 @@
+// kv-cache-utilization-scorer: 1 - KV cache usage of the last scrape, a fraction. May be negative
+// when an engine reports more than 1; the profile clamps.
+// llm-d-router pkg/epp/framework/plugins/scheduling/scorer/kvcacheutilization.
+#pragma once
+
+#include "policies/factory.h"
+
+namespace routesim::policies {
+
+class KvCacheUtilizationScorer final : public Scorer {
+ public:
+  KvCacheUtilizationScorer(const NoParameters&, const PluginSpec&, BuildContext& context) {
+    context.needs().metrics = true;
+  }
+  void score(Cycle& cycle, std::span<const EndpointRow> candidates,
+             std::span<double> scores) const override {
+    const std::span<const double> usage = cycle.endpoints().kv_usage();
+    for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = 1 - usage[candidates[i]];
+  }
+};
+
+}  // namespace routesim::policies
