@@ -1,0 +1,306 @@
+#include "policies/balancers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <deque>
+#include <map>
+#include <set>
+
+#include "policies/block_keys.h"
+#include "tests/policies/vector_file.h"
+
+namespace routesim::policies {
+namespace {
+
+using test::Json;
+using test::u64;
+using test::vector_cases;
+
+std::vector<BalancerEndpoint> pods(std::size_t n) {
+  std::vector<BalancerEndpoint> out;
+  for (std::size_t i = 0; i < n; ++i)
+    out.push_back({.name = "default/pod-" + std::to_string(i), .adapters = {}});
+  return out;
+}
+
+std::vector<BalancerEndpoint> endpoints_of(const Json& j) {
+  std::vector<BalancerEndpoint> out;
+  if (j.is_array())
+    for (const Json& name : j) out.push_back({.name = name, .adapters = {}});
+  else
+    for (const auto& [name, adapters] : j.items()) out.push_back({.name = name, .adapters = adapters});
+  return out;
+}
+
+BalancerPick send(Balancer& b, const BalancerRequest& request = {}) {
+  const auto pick = b.pick(request);
+  EXPECT_TRUE(pick.has_value());
+  b.on_sent(*pick);
+  return *pick;
+}
+
+// ---- KubeAI's vectors -------------------------------------------------------------------------------
+
+void run_steps(const Json& c, BalancerKind kind) {
+  const auto endpoints = endpoints_of(c.at("endpoints"));
+  auto balancer = make_balancer({.kind = kind,
+                                 .mean_load_percentage = c.value("mean_load_percentage", 125u),
+                                 .replication = c.value("replication", 256u)},
+                                1);
+  balancer->set_endpoints(endpoints);
+  for (std::uint32_t e = 0; e < endpoints.size(); ++e)
+    for (int i = c.contains("initial_in_flight")
+                     ? c["initial_in_flight"].value(endpoints[e].name, 0)
+                     : 0;
+         i > 0; --i)
+      balancer->on_sent({.endpoint = e, .server = e});
+  for (const Json& step : c.at("steps")) {
+    const std::string prefix = step.value("prefix", "");
+    const std::string adapter = step.value("adapter", "");
+    std::map<std::string, int> counts;
+    for (int i = 0; i < step["requests"].get<int>(); ++i) {
+      const auto pick = balancer->pick({.prefix = prefix, .adapter = adapter});
+      if (step.contains("expected_error")) {
+        EXPECT_FALSE(pick) << "the caller has to wait";
+        continue;
+      }
+      ASSERT_TRUE(pick);
+      balancer->on_sent(*pick);
+      ++counts[endpoints[pick->endpoint].name];
+    }
+    if (step.contains("expected_counts")) {
+      EXPECT_EQ(counts, (step["expected_counts"].get<std::map<std::string, int>>()));
+    }
+  }
+}
+
+void run_owner_or_sequence(const Json& c) {
+  const auto endpoints = endpoints_of(c.at("endpoints"));
+  if (c["fn"] == "owner") {
+    const HashRing ring(endpoints, c["replication"]);
+    for (std::size_t i = 0; i < c["keys"].size(); ++i) {
+      const std::string key = c["keys"][i];
+      EXPECT_EQ(endpoints[ring.owner(ring.locate(xxh64(key)))].name, c["expected_owner"][i]);
+    }
+    return;
+  }
+  auto balancer = make_balancer({.kind = BalancerKind::kPrefixHash,
+                                 .mean_load_percentage = c["mean_load_percentage"],
+                                 .replication = c["replication"]},
+                                1);
+  balancer->set_endpoints(endpoints);
+  const std::string key = c["key"];
+  for (const Json& expected : c["expected_sequence"])
+    EXPECT_EQ(endpoints[send(*balancer, {.prefix = key, .adapter = ""}).endpoint].name, expected);
+}
+
+void run_prefix(const Json& c) {
+  const Json body = Json::parse(c["body"].get<std::string>());
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const Json& m : test::member(body, "messages"))
+    texts.emplace_back(m["role"], m["content"]);
+  std::vector<ChatMessage> messages;
+  for (const auto& [role, content] : texts) messages.push_back({role, content});
+  const std::string prompt = body.value("prompt", "");
+  const std::string_view source = body.contains("prompt") ? prompt : prefix_source(messages);
+  EXPECT_EQ(first_code_points(source, c["prefix_char_length"]), c["expected"].get<std::string>());
+}
+
+TEST(Balancers, KubeAiVectors) {
+  for (const Json& c : vector_cases("chwbl")) {
+    SCOPED_TRACE(c.at("name").get<std::string>());
+    const std::string fn = c.value("fn", "steps");
+    if (fn == "steps") {
+      const std::string strategy = c["strategy"];
+      run_steps(c, BalancerKind::kPrefixHash);
+      if (strategy == "both") run_steps(c, BalancerKind::kLeastLoad);
+    } else if (fn == "hash") {
+      EXPECT_EQ(xxh64(c["input"].get<std::string>()), u64(c["expected"]));
+    } else if (fn == "owner" || fn == "sequence") {
+      run_owner_or_sequence(c);
+    } else if (fn == "load_ok") {
+      EXPECT_EQ(chwbl_load_ok(c["load"], c["total"], c["n"], c["factor"]),
+                c["expected"].get<bool>());
+    } else if (fn == "prefix") {
+      run_prefix(c);
+    } else if (fn == "parse") {
+      const std::string field = Json::parse(c["body"].get<std::string>())["model"];
+      const auto parts = split_model_adapter(field);
+      EXPECT_EQ(parts.model, c["expected"]["model"].get<std::string>());
+      EXPECT_EQ(parts.adapter, c["expected"]["adapter"].get<std::string>());
+    } else {
+      ADD_FAILURE() << "unknown kind " << fn;
+    }
+  }
+}
+
+// The walk as KubeAI writes it, over the whole ring, against the one that gives up early.
+TEST(Balancers, PrefixHashEqualsTheFullWalk) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    RandomStream random(seed, Stream::kTest);
+    auto endpoints = pods(40);
+    for (auto& e : endpoints)
+      if (random.below(10) == 0) e.adapters = {"rare"};
+    endpoints[0].adapters = {"rare"};
+    const HashRing ring(endpoints, 8);
+    auto b = make_balancer({.kind = BalancerKind::kPrefixHash,
+                            .mean_load_percentage = 100,
+                            .replication = 8},
+                           seed);
+    b->set_endpoints(endpoints);
+    std::deque<BalancerPick> open;
+    for (int i = 0; i < 3000; ++i) {
+      const std::string prefix(1, static_cast<char>('a' + random.below(5)));
+      const std::string adapter = random.below(4) == 0 ? "rare" : "";
+      std::optional<std::uint32_t> expected;
+      std::optional<std::uint32_t> fallback;
+      std::size_t at = ring.locate(xxh64(adapter + prefix));
+      for (std::size_t k = 0; k < ring.size() && !expected; ++k, at = (at + 1) % ring.size()) {
+        const std::uint32_t e = ring.owner(at);
+        if (!adapter.empty() && endpoints[e].adapters.empty()) continue;
+        if (!fallback) fallback = e;
+        if (chwbl_load_ok(b->in_flight()[e], b->total_in_flight(), 40, 1.0)) expected = e;
+      }
+      open.push_back(send(*b, {.prefix = prefix, .adapter = adapter}));
+      ASSERT_EQ(open.back().endpoint, expected ? *expected : *fallback) << "request " << i;
+      while (!open.empty() && random.below(100) < 45) {
+        b->on_completed(open.front());
+        open.pop_front();
+      }
+    }
+  }
+}
+
+// ---- The others -------------------------------------------------------------------------------------
+
+TEST(Balancers, NamesRoundTrip) {
+  for (const auto kind : {BalancerKind::kRoundRobin, BalancerKind::kRandom, BalancerKind::kK8sService,
+                          BalancerKind::kLeastLoad, BalancerKind::kPrefixHash}) {
+    EXPECT_EQ(parse_balancer_kind(to_string(kind)), kind);
+    auto b = make_balancer({.kind = kind}, 1);
+    EXPECT_FALSE(b->pick({})) << "nobody to pick";
+  }
+  EXPECT_FALSE(parse_balancer_kind("fastest"));
+}
+
+TEST(Balancers, RoundRobinRotatesStrictly) {
+  auto b = make_balancer({.kind = BalancerKind::kRoundRobin}, 1);
+  b->set_endpoints(pods(3));
+  for (std::uint32_t i = 0; i < 30; ++i) EXPECT_EQ(send(*b).endpoint, i % 3);
+}
+
+// Chi-square with 7 degrees of freedom: the 99.9 % quantile is 24.3.
+double chi_square(const std::vector<int>& counts) {
+  double n = 0;
+  for (const int c : counts) n += c;
+  const double mean = n / static_cast<double>(counts.size());
+  double sum = 0;
+  for (const int c : counts) sum += (c - mean) * (c - mean) / mean;
+  return sum;
+}
+
+TEST(Balancers, RandomChoicesAreUniform) {
+  for (const auto kind :
+       {BalancerKind::kRandom, BalancerKind::kK8sService, BalancerKind::kLeastLoad}) {
+    SCOPED_TRACE(to_string(kind));
+    auto b = make_balancer({.kind = kind}, 5);
+    b->set_endpoints(pods(8));
+    std::vector<int> counts(8);
+    for (int i = 0; i < 40000; ++i) {
+      const auto pick = send(*b);  // Completed at once, so least-load always sees a tie of 8.
+      ++counts[pick.endpoint];
+      b->on_completed(pick);
+    }
+    EXPECT_LT(chi_square(counts), 24.3);
+  }
+}
+
+TEST(Balancers, SameSeedSamePicksAndEntitiesDiffer) {
+  const auto picks = [](std::uint64_t seed, std::uint64_t entity) {
+    auto b = make_balancer({.kind = BalancerKind::kRandom}, seed, entity);
+    b->set_endpoints(pods(64));
+    std::vector<std::uint32_t> out;
+    for (int i = 0; i < 32; ++i) out.push_back(send(*b).endpoint);
+    return out;
+  };
+  EXPECT_EQ(picks(1, 0), picks(1, 0));
+  EXPECT_NE(picks(1, 0), picks(2, 0));
+  EXPECT_NE(picks(1, 0), picks(1, 1));
+}
+
+TEST(Balancers, LeastLoadPicksAMinimum) {
+  auto b = make_balancer({.kind = BalancerKind::kLeastLoad}, 9);
+  b->set_endpoints(pods(16));
+  RandomStream random(9, Stream::kTest);
+  std::vector<BalancerPick> open;
+  for (int i = 0; i < 5000; ++i) {
+    const auto load = b->in_flight();
+    const std::uint32_t least = *std::min_element(load.begin(), load.end());
+    const auto pick = b->pick({});
+    ASSERT_TRUE(pick);
+    ASSERT_EQ(load[pick->endpoint], least);
+    b->on_sent(*pick);
+    open.push_back(*pick);
+    if (random.below(2) == 0) {
+      const std::size_t k = random.below(open.size());
+      b->on_completed(open[k]);
+      open.erase(open.begin() + static_cast<std::ptrdiff_t>(k));
+    }
+    ASSERT_EQ(b->total_in_flight(), open.size());
+  }
+}
+
+TEST(Balancers, ServiceKeepsConnectionsWithTheirEndpoint) {
+  auto b = make_balancer({.kind = BalancerKind::kK8sService,
+                          .mode = KubeProxyMode::kIpvsRr,
+                          .connection_reuse = 3},
+                         1);
+  b->set_endpoints(pods(4));
+  // One client at a time: three requests per connection, connections in rotation.
+  std::vector<std::uint32_t> seen;
+  for (int i = 0; i < 12; ++i) {
+    const auto pick = send(*b);
+    seen.push_back(pick.endpoint);
+    b->on_completed(pick);
+  }
+  EXPECT_EQ(seen, (std::vector<std::uint32_t>{0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3}));
+  // Two at once need two connections.
+  const auto first = send(*b);
+  const auto second = send(*b);
+  EXPECT_NE(first.connection, second.connection);
+  EXPECT_NE(first.endpoint, second.endpoint);
+  b->on_completed(first);
+  EXPECT_EQ(send(*b).endpoint, first.endpoint) << "the idle connection is used again";
+}
+
+TEST(Balancers, EndpointsMayLeaveWithRequestsInFlight) {
+  auto b = make_balancer({.kind = BalancerKind::kLeastLoad}, 1);
+  b->set_endpoints(pods(2));
+  const auto one = send(*b);
+  const auto two = send(*b);
+  ASSERT_NE(one.endpoint, two.endpoint);
+  auto remaining = pods(2);
+  remaining.erase(remaining.begin() + one.endpoint);
+  b->set_endpoints(remaining);
+  EXPECT_EQ(b->total_in_flight(), 2u) << "KubeAI does not subtract a removed endpoint's requests";
+  EXPECT_EQ(b->in_flight()[0], 1u);
+  b->on_completed(one);
+  EXPECT_EQ(b->total_in_flight(), 1u);
+  b->set_endpoints(pods(2));
+  EXPECT_EQ(b->in_flight()[one.endpoint], 0u);
+  EXPECT_EQ(b->in_flight()[two.endpoint], 1u);
+  b->on_completed(two);
+  EXPECT_EQ(b->total_in_flight(), 0u);
+}
+
+TEST(Balancers, CodePointsOfBrokenTextCountOneEach) {
+  EXPECT_EQ(first_code_points("\xff\xfe" "abc", 3), "\xff\xfe" "a");
+  EXPECT_EQ(first_code_points("\xe4\xb8", 1), "\xe4");  // A cut-off sequence.
+  EXPECT_EQ(first_code_points("\xf0\x9f\x98\x80z", 1), "\xf0\x9f\x98\x80");
+  EXPECT_EQ(first_code_points("abc", 100), "abc");
+}
+
+}  // namespace
+}  // namespace routesim::policies
