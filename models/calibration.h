@@ -70,8 +70,8 @@ double predict_ms(const CostCurveParameters& p, const CurveSample& sample);
 
 /// How much the data say about a coefficient.
 enum class Identified {
-  kByData,     ///< Its interval is narrower than its value and the prior plays no part.
-  kWeakly,     ///< Interval as wide as the value, or traded off against another coefficient.
+  kByData,     ///< The data place it within half its value.
+  kWeakly,     ///< A wider interval, or a direction the data do not see at all.
   kByPrior,    ///< The data leave it to the prior.
   kAtZero,     ///< The non-negativity bound holds it at 0.
   kNotInData,  ///< No sample touches it; it keeps the prior's value.
@@ -106,8 +106,8 @@ struct CurveFit {
 
 struct CurveFitOptions {
   /// Standard deviation of each coefficient around the prior's value, relative to it. Larger trusts
-  /// the data more; 0 switches the prior off.
-  double prior_relative_sd = 1.0;
+  /// the data more; 0 switches the prior off. At 3 a roofline decides only what the data leave open.
+  double prior_relative_sd = 3.0;
   bool fit_chunks = false;  ///< Also fit prefill_chunk_ms (needs steps with several chunks).
   bool fit_group = false;   ///< Also fit group_token_us (needs lock-step samples).
 };

@@ -9,8 +9,8 @@ namespace {
 /// answers of 128 to 1024 tokens. θ cannot be seen there; 0.5 is the joint fit of both variants of
 /// the published llm-d ladder.
 constexpr const char* kStaticBatch =
-    "NNLS fit of 25-30 static-batch TPOT rows, vLLM 0.12, Qwen3-32B bf16 on H100-SXM "
-    "(aiconfigurator silicon samples); shared_context_weight from the llm-d 16xH100 ladder";
+    "NNLS fit (roofline prior) of 25-30 static-batch TPOT rows, vLLM 0.12, Qwen3-32B bf16 on "
+    "H100-SXM (aiconfigurator silicon samples); shared_context_weight from the llm-d ladder";
 
 FittedCurve h100_qwen3_32b(std::int64_t tp, const CostCurveParameters& p) {
   return {.accelerator = "H100-SXM",
@@ -123,20 +123,20 @@ FittedCurve mi300x_deepseek_r1() {
 }  // namespace
 
 std::vector<FittedCurve> builtin_curves() {
-  return {h100_qwen3_32b(2, {.step_ms = 14.30,
-                             .sequence_ms = 0.0680,
-                             .context_us_per_ktok = 43.92,
+  return {h100_qwen3_32b(2, {.step_ms = 14.297,
+                             .sequence_ms = 0.06781,
+                             .context_us_per_ktok = 44.02,
                              .shared_context_weight = 0.5,
-                             .prefill_us_per_token = 47.74,
-                             .prefill_pair_ns = 1.049}),
+                             .prefill_us_per_token = 47.78,
+                             .prefill_pair_ns = 1.033}),
           h100_qwen3_32b(4, {.step_ms = 9.417,
-                             .sequence_ms = 0.0622,
-                             .context_us_per_ktok = 23.33,
+                             .sequence_ms = 0.06216,
+                             .context_us_per_ktok = 23.34,
                              .shared_context_weight = 0.5,
-                             .prefill_us_per_token = 28.29,
-                             .prefill_pair_ns = 0.4365}),
+                             .prefill_us_per_token = 28.30,
+                             .prefill_pair_ns = 0.4341}),
           h100_qwen3_32b(8, {.step_ms = 7.127,
-                             .sequence_ms = 0.0637,
+                             .sequence_ms = 0.06367,
                              .context_us_per_ktok = 10.49,
                              .shared_context_weight = 0.5,
                              .prefill_us_per_token = 18.56,

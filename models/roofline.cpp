@@ -63,6 +63,8 @@ void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m,
       ((trunk * trunk_byte + c.shared_mlp * bytes_per_weight(m.weights)) / tp + 2.0 * c.router) /
       weight_rate(a);
   dense_token_ns_ = 2.0 * ((trunk + c.shared_mlp) / tp + c.router) / matrix_rate(a, m.weights);
+  // Query-key-value, attention output, gate-up and down; two grouped products more with experts.
+  kernels_ns_ = (4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us * 1e3;
   const double output = real(m.vocab) * real(m.hidden) / tp;
   output_bytes_ns_ = 2.0 * output / weight_rate(a);
   output_token_ns_ = 2.0 * output / matrix_rate(a, WeightDtype::kBf16);
@@ -138,7 +140,7 @@ void Roofline::set_communication_costs(const AcceleratorSpec& a, const ModelSpec
 }
 
 double Roofline::linear_ns(double tokens, double sampled) const {
-  return std::max(dense_bytes_ns_, tokens * dense_token_ns_) +
+  return kernels_ns_ + std::max(dense_bytes_ns_, tokens * dense_token_ns_) +
          std::max(output_bytes_ns_, sampled * output_token_ns_);
 }
 

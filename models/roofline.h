@@ -1,6 +1,6 @@
 // Step time from first principles: no fit, any accelerator, model and parallelism.
 //
-//   linear  = max(FLOP / (peak·MFU), weight bytes / (bandwidth·MBU))      per GPU
+//   linear  = kernels·launch + max(FLOP / (peak·MFU), weight bytes / (bandwidth·MBU))   per GPU
 //   experts = the same over the expected distinct experts the step touches
 //   attention = causal pairs at the attention rate, KV bytes of decode at the KV rate
 //   comm    = two all-reduces per layer (TP), dispatch and combine per MoE layer (EP)
@@ -61,7 +61,7 @@ class Roofline final : public LatencyModel {
   // Nanoseconds on one GPU: to stream all weights of a kind, and per token passing through them.
   // Pipeline stages run one after another, so these are whole-model sums.
   double dense_bytes_ns_ = 0, dense_token_ns_ = 0, output_bytes_ns_ = 0, output_token_ns_ = 0;
-  double expert_bytes_ns_ = 0, expert_token_ns_ = 0;
+  double expert_bytes_ns_ = 0, expert_token_ns_ = 0, kernels_ns_ = 0;
   std::int64_t ranks_ = 1;         ///< DP ranks whose tokens meet in the experts.
   std::vector<double> untouched_;  ///< Probability that n tokens all miss one given expert.
   double pair_ns_ = 0, windowed_pair_ns_ = 0, prefill_context_ns_ = 0;

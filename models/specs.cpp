@@ -209,6 +209,7 @@ void describe(Describer& d, AcceleratorSpec& a) {
   field(d, {"kv_mbu", "Share of memory bandwidth when KV blocks are read."}, a.kv_mbu, share);
   field(d, {"shared_context_weight", "Cost of re-reading a shared block, 1 is full price."},
         a.shared_context_weight, RealRange{.min = 0, .max = 1});
+  field(d, {"kernel_us", "Fixed time of one matrix product, us."}, a.kernel_us, amount);
   field(d, {"host_step_ms", "Host cost per step, ms."}, a.host_step_ms, amount);
   field(d, {"host_sequence_ms", "Host cost per sequence and step, ms."}, a.host_sequence_ms,
         amount);

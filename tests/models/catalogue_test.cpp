@@ -66,8 +66,8 @@ TEST(Catalogue, CurveByPresetThenAnyThenRoofline) {
   const Catalogue c = Catalogue::builtin();
   const Parallelism tp2{.tp = 2};
   ASSERT_NE(c.find_cost_curve("H100", "Qwen/Qwen3-32B", tp2, "2025-H2"), nullptr);
-  EXPECT_DOUBLE_EQ(
-      c.find_cost_curve("H100", "Qwen/Qwen3-32B", tp2, "2025-H2")->parameters.step_ms, 14.30);
+  EXPECT_NEAR(c.find_cost_curve("H100", "Qwen/Qwen3-32B", tp2, "2025-H2")->parameters.step_ms,
+              14.30, 0.01);
   EXPECT_EQ(c.find_cost_curve("H100", "Qwen/Qwen3-32B", tp2, "2026-H1")->preset, "2026-H1");
   EXPECT_NE(c.find_cost_curve("H100", "Qwen3-32B", {.tp = 4}, "2026-H2"), nullptr);
   EXPECT_EQ(c.find_cost_curve("H100", "Qwen3-32B", {.tp = 4}, "2026-H2", false), nullptr);
