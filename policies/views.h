@@ -32,16 +32,16 @@ struct LoraState {
 
 /// The part of an endpoint that changes rarely.
 struct EndpointInfo {
-  std::string address;  ///< IP or host name of the pod.
+  std::string address = {};  ///< IP or host name of the pod.
   std::int32_t port = 8000;
-  std::string pod_name;
+  std::string pod_name = {};
   std::string name_space = "default";
-  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> labels = {};
   std::int32_t rank = 0;              ///< Data-parallel rank, the index in the pool's target ports.
   std::int64_t block_size = 0;        ///< Engine KV block size in tokens as reported; 0 = unknown.
   std::int64_t num_gpu_blocks = 0;    ///< Engine KV blocks as reported; 0 = unknown.
-  std::string model;
-  Topology topology;
+  std::string model = {};
+  Topology topology = {};
 
   std::string host_port() const { return address + ":" + std::to_string(port); }
   /// "namespace/name", the identity that session tokens carry.
@@ -128,9 +128,6 @@ struct LatencyPrediction {
   bool present = false;
   double ttft_ms = 0;
   double tpot_ms = 0;
-  double ttft_headroom_ms = 0;  ///< SLO minus prediction; negative = violation.
-  double tpot_headroom_ms = 0;
-  std::int64_t dispatched = 0;  ///< Requests in flight there from this router.
 };
 
 /// One image, audio or video of a multimodal prompt.
@@ -143,32 +140,32 @@ struct EncoderItem {
 /// deliberately no output length.
 struct RequestView {
   std::uint64_t id = 0;    ///< Unique among live requests; also keys the router's random draws.
-  std::string_view model;  ///< Target model after rewriting (the adapter's name for LoRA).
+  std::string_view model = {};  ///< Target model after rewriting (the adapter's name for LoRA).
   std::int64_t prompt_tokens = 0;  ///< 0 when the prompt was not tokenised.
   std::int64_t prompt_bytes = 0;   ///< Bytes of prompt text, or of the JSON of the messages.
   /// Keys of the full blocks of the prompt for the precise index (Scheduler::block_key_scheme; in
   /// SHA-256 eras after BlockKeyChain::index_key).
-  std::span<const std::uint64_t> block_keys;
+  std::span<const std::uint64_t> block_keys = {};
   /// Hashes for the approximate index (Scheduler::approx_scheme).
-  std::span<const std::uint64_t> approx_hashes;
+  std::span<const std::uint64_t> approx_hashes = {};
   /// Where each prompt of a multi-prompt request ends in the span above it; empty = one prompt.
-  std::span<const std::uint32_t> block_key_ends;
-  std::span<const std::uint32_t> approx_hash_ends;
-  std::span<const Header> headers;
+  std::span<const std::uint32_t> block_key_ends = {};
+  std::span<const std::uint32_t> approx_hash_ends = {};
+  std::span<const Header> headers = {};
   /// Endpoints named by x-gateway-destination-endpoint-subset; empty = no restriction.
-  std::span<const EndpointRow> subset;
+  std::span<const EndpointRow> subset = {};
   /// Per row; empty when no side-car answered.
-  std::span<const LatencyPrediction> predictions;
+  std::span<const LatencyPrediction> predictions = {};
   bool multimodal = false;
-  std::span<const EncoderItem> items;
+  std::span<const EncoderItem> items = {};
   /// Per row, the total size of items whose embeddings are cached there; empty when unknown.
-  std::span<const double> cached_item_size;
+  std::span<const double> cached_item_size = {};
   std::int32_t priority = 0;
-  std::string_view session;     ///< Session id from a producer; headers are looked at first.
-  std::string_view cache_salt;
-  std::optional<std::int64_t> max_tokens;  ///< The client's own cap on the answer, if it sent one.
-  double slo_ttft_ms = 0;       ///< x-llm-d-slo-ttft-ms; 0 = none.
-  double slo_tpot_ms = 0;       ///< x-llm-d-slo-tpot-ms; 0 = none.
+  std::string_view session = {};  ///< Session id from a producer; headers are looked at first.
+  std::string_view cache_salt = {};
+  std::optional<std::int64_t> max_tokens = {};  ///< The client's own cap on the answer, if sent.
+  double slo_ttft_ms = 0;  ///< x-llm-d-slo-ttft-ms; 0 = none.
+  double slo_tpot_ms = 0;  ///< x-llm-d-slo-tpot-ms; 0 = none.
 
   /// The value of a header, or nothing.
   std::optional<std::string_view> header(std::string_view name) const;

@@ -1,0 +1,69 @@
+// Shared by tests that build schedulers from documents.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mini_yaml.h"
+#include "policies/document.h"
+#include "policies/scheduler.h"
+
+namespace routesim::policies {
+
+inline std::string describe_all(const Diagnostics& d) {
+  std::string text;
+  for (const Diagnostic& item : d.items()) text += to_string(item) + "\n";
+  return text;
+}
+
+/// Finds and loads the document in a YAML text, through Helm values if need be.
+inline std::optional<EndpointPickerConfig> load_text(const std::string& yaml,
+                                                     Diagnostics& diagnostics,
+                                                     LoadOptions options = {}) {
+  ParameterValue root = parse_mini_yaml(yaml);
+  LocatedDocument located = find_endpoint_picker_config(root);
+  if (located.kind == LocatedDocument::Kind::kNotFound) return std::nullopt;
+  if (!options.distribution) options.distribution = located.distribution;
+  if (located.kind == LocatedDocument::Kind::kText) {
+    const ParameterValue inner = parse_mini_yaml(located.node->string());
+    return load_endpoint_picker_config(inner, options, diagnostics);
+  }
+  return load_endpoint_picker_config(*located.node, options, diagnostics);
+}
+
+/// A scheduler that must build.
+inline std::unique_ptr<Scheduler> make_scheduler(const std::string& yaml, LoadOptions load = {},
+                                                 SchedulerOptions options = {}) {
+  Diagnostics diagnostics;
+  const auto config = load_text(yaml, diagnostics, load);
+  EXPECT_TRUE(config) << describe_all(diagnostics);
+  if (!config) return nullptr;
+  options.registry = load.registry;
+  auto scheduler = std::make_unique<Scheduler>(*config, options, diagnostics);
+  EXPECT_TRUE(scheduler->valid()) << describe_all(diagnostics);
+  return scheduler;
+}
+
+/// `n` endpoints with addresses 10.0.0.1, 10.0.0.2, …
+inline EndpointTable make_endpoints(std::size_t n) {
+  EndpointTable table;
+  for (std::size_t i = 0; i < n; ++i) {
+    EndpointInfo info;
+    info.address = "10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250 + 1);
+    info.pod_name = "pod" + std::to_string(i);
+    const EndpointId id = table.add(std::move(info));
+    table.set_metrics(id, 0, 0, 0, SimTime::zero());
+  }
+  return table;
+}
+
+inline std::string document(const std::string& plugins, const std::string& profile_plugins,
+                            const std::string& api = "llm-d.ai/v1alpha1") {
+  return "apiVersion: " + api + "\nkind: EndpointPickerConfig\nplugins:\n" + plugins +
+         "schedulingProfiles:\n- name: default\n  plugins:\n" + profile_plugins;
+}
+
+}  // namespace routesim::policies
