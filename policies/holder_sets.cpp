@@ -49,7 +49,10 @@ HolderSets::Added HolderSets::with(SetId from, Row row) {
   const auto at = std::find(old.begin(), old.end(), row);
   const bool contained = at != old.end();
   if (order_ == RowOrder::kSorted) {
-    if (contained) return {from, true};
+    if (contained) {
+      t = {.row = row, .from_and_op = from * 2, .to_and_flag = from * 2 + 1};
+      return {from, true};
+    }
     const auto place = std::lower_bound(old.begin(), old.end(), row);
     scratch_.assign(old.begin(), place);
     scratch_.push_back(row);
