@@ -8,6 +8,17 @@
 namespace routesim::workloads {
 namespace {
 
+/// The length and identity of a text.
+Message describe_text(const std::string& text, double characters_per_token) {
+  Message message;
+  message.human = true;
+  message.characters = count_code_points(text);
+  message.tokens = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(message.characters) / characters_per_token));
+  message.text = hash_bytes(text);
+  return message;
+}
+
 class ShareGptReader final : public ConversationReader {
  public:
   ShareGptReader(std::unique_ptr<std::istream> in, std::string file, double characters_per_token)
@@ -76,10 +87,9 @@ class ShareGptReader final : public ConversationReader {
       } else if (key_ == "value") {
         value = true;
         if (!json_.read_string(text_)) return false;
-        message.characters = count_code_points(text_);
-        message.tokens = static_cast<std::int64_t>(
-            std::ceil(static_cast<double>(message.characters) / characters_per_token_));
-        message.text = hash_bytes(text_);
+        const bool human = message.human;
+        message = describe_text(text_, characters_per_token_);
+        message.human = human;
       } else if (!json_.skip()) {
         return false;
       }
@@ -94,6 +104,67 @@ class ShareGptReader final : public ConversationReader {
   JsonScanner json_;
   Diagnostics diagnostics_;
   std::string key_, text_;
+  std::int64_t record_ = 0;
+  bool over_ = false;
+};
+
+class PromptReader final : public ConversationReader {
+ public:
+  PromptReader(std::unique_ptr<std::istream> in, std::string file, double characters_per_token)
+      : in_(std::move(in)),
+        file_(std::move(file)),
+        characters_per_token_(characters_per_token),
+        lines_(*in_) {}
+
+  bool next(Conversation& conversation) override {
+    conversation.messages.clear();
+    if (over_ || !lines_.next(line_)) {
+      if (lines_.too_long()) fail("the line is longer than 16 MiB", 1);
+      over_ = true;
+      return false;
+    }
+    conversation.record = ++record_;
+    JsonScanner json(line_, lines_.line_number());
+    std::int64_t output = 0;
+    bool prompt = false;
+    if (json.begin_object()) {
+      while (json.next_member(key_)) {
+        if (key_ == "prompt") {
+          prompt = json.read_string(text_);
+        } else if (key_ == "output_tokens") {
+          json.read_integer(output);
+        } else {
+          json.skip();
+        }
+      }
+    }
+    if (json.ok() && !json.at_end()) json.fail("text behind the object");
+    if (json.ok() && !prompt) json.fail("a row without `prompt`");
+    if (json.ok() && output < 0) json.fail("output_tokens must not be negative");
+    if (!json.ok()) return fail(json.error(), json.column());
+    conversation.messages.push_back(describe_text(text_, characters_per_token_));
+    if (output > 0) {
+      Message answer;
+      answer.tokens = output;
+      conversation.messages.push_back(answer);
+    }
+    return true;
+  }
+  const Diagnostics& diagnostics() const override { return diagnostics_; }
+
+ private:
+  bool fail(const std::string& message, int column) {
+    over_ = true;
+    diagnostics_.error({file_, static_cast<int>(lines_.line_number()), column}, "", message);
+    return false;
+  }
+
+  std::unique_ptr<std::istream> in_;
+  std::string file_;
+  double characters_per_token_;
+  LineReader lines_;
+  Diagnostics diagnostics_;
+  std::string line_, key_, text_;
   std::int64_t record_ = 0;
   bool over_ = false;
 };
@@ -120,6 +191,12 @@ std::unique_ptr<ConversationReader> make_sharegpt_reader(std::unique_ptr<std::is
                                                          std::string file,
                                                          double characters_per_token) {
   return std::make_unique<ShareGptReader>(std::move(in), std::move(file), characters_per_token);
+}
+
+std::unique_ptr<ConversationReader> make_prompt_reader(std::unique_ptr<std::istream> in,
+                                                       std::string file,
+                                                       double characters_per_token) {
+  return std::make_unique<PromptReader>(std::move(in), std::move(file), characters_per_token);
 }
 
 std::unique_ptr<ConversationReader> make_conversation_reader(std::vector<Conversation> items) {

@@ -47,6 +47,12 @@ std::unique_ptr<ConversationReader> make_sharegpt_reader(
     std::unique_ptr<std::istream> in, std::string file,
     double characters_per_token = kCharactersPerToken);
 
+/// `vllm bench` custom data: one {"prompt": text, "output_tokens": n} per line, as a conversation
+/// of one human message and, when output_tokens is there, an answer of that length.
+std::unique_ptr<ConversationReader> make_prompt_reader(
+    std::unique_ptr<std::istream> in, std::string file,
+    double characters_per_token = kCharactersPerToken);
+
 /// Conversations that stand in memory.
 std::unique_ptr<ConversationReader> make_conversation_reader(std::vector<Conversation> items);
 

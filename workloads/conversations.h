@@ -27,6 +27,7 @@ struct ThreadTotals {
   double characters_per_token = kCharactersPerToken;
   double turns_sigma = 0.96;   ///< Log-sd of the messages beyond the minimum (heavy tail).
   double lengths_sigma = 1.0;  ///< Log-sd of message lengths and of a thread's share of text.
+  std::int64_t max_thread_tokens = 12'000;  ///< Human tokens of the longest thread.
 };
 
 void describe(Describer& d, ThreadTotals& t);
@@ -40,7 +41,9 @@ struct ConversationsConfig {
   double graceful_stop_s = 30;           ///< Threads still running are cut this long after that.
   bool preloaded = false;                ///< An unreported run of the same threads comes first.
   ThreadTotals totals{};                 ///< Of the synthetic threads.
-  ChatTemplate chat_template = {.preamble_tokens = 1, .message_tokens = 5, .reply_tokens = 4};
+  /// Llama 3.1's: begin-of-text and the dated system header, role header and end-of-turn per
+  /// message.
+  ChatTemplate chat_template = {.preamble_tokens = 25, .message_tokens = 5, .reply_tokens = 4};
 };
 
 void describe(Describer& d, ConversationsConfig& t);

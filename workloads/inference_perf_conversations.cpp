@@ -147,7 +147,7 @@ class ShareGptSource final : public RequestSource {
  public:
   ShareGptSource(const Config& config, const WorkloadOptions& options, ConversationOpener open)
       : seed_(mix64(options.seed, 0)),
-        assembler_(config, options),
+        assembler_(options, config.api.type != ApiType::kCompletion),
         answer_(options.natural_answer,
                 config.server.ignore_eos && config.api.type == ApiType::kCompletion, seed_),
         chat_(config.api.type != ApiType::kCompletion),

@@ -1,7 +1,6 @@
 #include "workloads/inference_perf_data.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace routesim::workloads::inference_perf {
@@ -20,9 +19,7 @@ std::uint64_t data_seed(const WorkloadOptions& options, std::optional<std::int64
   return mix64(options.seed, static_cast<std::uint64_t>(seed.value_or(0)));
 }
 
-std::int64_t scaled(std::int64_t tokens, double scale) {
-  return static_cast<std::int64_t>(std::floor(static_cast<double>(tokens) * scale + 0.5));
-}
+bool is_chat(const Config& config) { return config.api.type != ApiType::kCompletion; }
 
 /// One prompt of the shared_prefix pool.
 struct PoolPrompt {
@@ -43,9 +40,9 @@ std::vector<PoolPrompt> make_pool(const SharedPrefix& data, std::uint64_t seed, 
   for (std::uint64_t g = 0; g < groups; ++g) {
     RandomStream lengths(seed, Stream::kLengths, g);
     const Segment prefix{.content = content_id(seed, ContentKind::kSystemPrompt, g),
-                         .length = scaled(system.sample(lengths), scale)};
+                         .length = scaled_tokens(system.sample(lengths), scale)};
     for (std::uint64_t p = 0; p < per_group; ++p) {
-      const std::int64_t question_length = scaled(question.sample(lengths), scale);
+      const std::int64_t question_length = scaled_tokens(question.sample(lengths), scale);
       const std::int64_t output_length = std::max<std::int64_t>(output.sample(lengths), 1);
       pool.push_back({.prefix = prefix,
                       .question = {.content = content_id(seed, ContentKind::kQuestion, g, p),
@@ -64,7 +61,7 @@ class SharedPrefixSource final : public RequestSource {
       : seed_(data_seed(options, config.data.shared_prefix->seed)),
         indexing_(options.prompt_indexing),
         answer_(options.natural_answer, config.server.ignore_eos, seed_) {
-    const PromptAssembler assembler(config, options);
+    const PromptAssembler assembler(options, is_chat(config));
     PromptIds ids;
     for (const PoolPrompt& p :
          make_pool(*config.data.shared_prefix, seed_, options.prompt_token_scale))
@@ -156,7 +153,7 @@ class RandomSource final : public RequestSource {
  public:
   RandomSource(const Config& config, const WorkloadOptions& options)
       : seed_(mix64(options.seed, 0)),
-        assembler_(config, options),
+        assembler_(options, is_chat(config)),
         answer_(options.natural_answer, config.server.ignore_eos, seed_),
         scale_(options.prompt_token_scale),
         input_(config.data.input_distribution.value_or(Distribution::fixed(3)),
@@ -168,7 +165,7 @@ class RandomSource final : public RequestSource {
   void fill(std::size_t stage, std::int64_t index, Request& request) override {
     // Lengths are drawn up front, once: request n has the same lengths in every stage.
     RandomStream lengths(seed_, Stream::kLengths, static_cast<std::uint64_t>(index));
-    const std::int64_t input = scaled(input_.sample(lengths), scale_);
+    const std::int64_t input = scaled_tokens(input_.sample(lengths), scale_);
     const std::int64_t output = std::max<std::int64_t>(output_.sample(lengths), 1);
     const Segment text{.content = content_id(seed_, ContentKind::kUnique, stage,
                                              static_cast<std::uint64_t>(index)),
@@ -192,7 +189,7 @@ class TraceLengthSource final : public RequestSource {
  public:
   TraceLengthSource(const Config& config, const WorkloadOptions& options, TraceOpener trace)
       : seed_(mix64(options.seed, 0)),
-        assembler_(config, options),
+        assembler_(options, is_chat(config)),
         answer_(options.natural_answer, config.server.ignore_eos, seed_),
         trace_(std::move(trace)) {}
 
@@ -221,51 +218,6 @@ class TraceLengthSource final : public RequestSource {
 };
 
 }  // namespace
-
-PromptAssembler::PromptAssembler(const Config& config, const WorkloadOptions& options)
-    : preamble_(content_id(options.seed, ContentKind::kChatTemplate, 0)),
-      header_(content_id(options.seed, ContentKind::kChatTemplate, 1)),
-      reply_(content_id(options.seed, ContentKind::kChatTemplate, 2)) {
-  if (config.api.type != ApiType::kCompletion) template_ = options.chat_template;
-}
-
-std::shared_ptr<const Prompt> PromptAssembler::single(const std::vector<Segment>& parts,
-                                                      std::uint64_t id, bool reusable) const {
-  PromptBuilder builder;
-  builder.reserve(parts.size() + 3);
-  builder.append(preamble_, template_.preamble_tokens);
-  builder.append(header_, template_.message_tokens);
-  builder.preamble_is_done();
-  builder.append(parts);
-  builder.append(reply_, template_.reply_tokens);
-  return std::move(builder).build(id, reusable);
-}
-
-std::shared_ptr<const Prompt> PromptAssembler::messages(const std::vector<Segment>& texts,
-                                                        std::uint64_t id) const {
-  PromptBuilder builder;
-  builder.append(preamble_, template_.preamble_tokens);
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    builder.append(header_, template_.message_tokens);
-    if (i == 0) builder.preamble_is_done();
-    builder.append(texts[i]);
-  }
-  builder.append(reply_, template_.reply_tokens);
-  return std::move(builder).build(id);
-}
-
-AnswerLength::AnswerLength(const std::optional<Distribution>& natural, bool ignore_eos,
-                           std::uint64_t seed)
-    : seed_(seed) {
-  if (!ignore_eos && natural) natural_.emplace(*natural);
-}
-
-std::int64_t AnswerLength::operator()(std::int64_t max_tokens, std::uint64_t entity) const {
-  if (!natural_) return max_tokens;
-  // Entities of answers and of prompts must not meet in one stream.
-  RandomStream random(mix64(seed_, 0x616e73776572ULL), Stream::kLengths, entity);
-  return std::clamp<std::int64_t>(natural_->sample(random), 1, max_tokens);
-}
 
 std::unique_ptr<RequestSource> shared_prefix_source(const Config& config,
                                                     const WorkloadOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "workloads/assemble.h"
 #include "workloads/client.h"
 #include "workloads/inference_perf.h"
 #include "workloads/session_client.h"
@@ -35,32 +36,5 @@ std::unique_ptr<RequestSource> sharegpt_source(const Config& config, const Workl
 
 /// Whether shareGPT data sends this conversation at all.
 bool sharegpt_usable(const Config& config, const Conversation& conversation);
-
-/// Wraps the parts of a prompt in the chat template when the API is a chat API.
-class PromptAssembler {
- public:
-  PromptAssembler(const Config& config, const WorkloadOptions& options);
-  /// A prompt of one user message made of `parts`.
-  std::shared_ptr<const Prompt> single(const std::vector<Segment>& parts, std::uint64_t id,
-                                       bool reusable) const;
-  /// A prompt of several messages, each a list of segments.
-  std::shared_ptr<const Prompt> messages(const std::vector<Segment>& texts, std::uint64_t id) const;
-
- private:
-  ChatTemplate template_;
-  std::uint64_t preamble_, header_, reply_;
-};
-
-/// How many tokens an answer really has: max_tokens, or the natural length where the model may
-/// stop.
-class AnswerLength {
- public:
-  AnswerLength(const std::optional<Distribution>& natural, bool ignore_eos, std::uint64_t seed);
-  std::int64_t operator()(std::int64_t max_tokens, std::uint64_t entity) const;
-
- private:
-  std::optional<LengthSampler> natural_;
-  std::uint64_t seed_;
-};
 
 }  // namespace routesim::workloads::inference_perf

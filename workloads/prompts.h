@@ -65,6 +65,11 @@ class PromptBuilder {
     return *this;
   }
 
+  PromptBuilder& preamble_is(std::int64_t tokens) {
+    preamble_tokens_ = tokens;
+    return *this;
+  }
+
   std::int64_t tokens() const { return tokens_; }
   const std::vector<Segment>& segments() const { return segments_; }
   void reserve(std::size_t segments) { segments_.reserve(segments); }

@@ -30,9 +30,10 @@ struct TraceReplayConfig {
 
 void describe(Describer& d, TraceReplayConfig& t);
 
-/// Streams the trace: one record in memory, plus the turns that wait for their session. Records
-/// with the same hash id share that block's tokens, and records without ids share nothing. A record
-/// with a `delay` is sent that long after its session's previous request completed.
+/// Streams the trace: one record in memory, and, only when the trace has delays, its sessions and
+/// the turns that wait for them. Records with the same hash id share that block's tokens; records
+/// without ids share nothing. A record with a `delay` is sent that long after its session's
+/// previous request completed.
 std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& config,
                                                    const WorkloadOptions& options,
                                                    const TraceOpener& trace,

@@ -78,6 +78,7 @@ struct Config {
   /// Send request 0 once before the run, as the tool does unless its ready check is disabled.
   bool initial_test_request = true;
   bool disable_shuffle = false;
+  bool chat = false;        ///< Backend openai-chat: the server's chat template is added.
   bool ignore_eos = false;  ///< `random` data forces it on.
   /// Arrivals of the versions before rescaling: first request at once, gap after each send.
   bool legacy_arrivals = false;
@@ -94,8 +95,9 @@ void describe(Describer& d, Config& t);
 
 /// Data the flags refer to, opened by the caller.
 struct Inputs {
-  ConversationOpener conversations{};  ///< sharegpt.
-  TraceOpener trace{};                 ///< burstgpt, timed_trace, custom (lengths).
+  ConversationOpener conversations{};  ///< sharegpt; custom (make_prompt_reader).
+  /// burstgpt (with model GPT-4) and timed_trace (Mooncake format).
+  TraceOpener trace{};
 };
 
 /// The client's timeout (6 h).

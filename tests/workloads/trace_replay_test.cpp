@@ -1,0 +1,319 @@
+#include "workloads/trace_replay.h"
+
+#include <map>
+#include <set>
+#include <sstream>
+
+#include "tests/workloads/drive.h"
+#include "workloads/text_scan.h"
+
+namespace routesim::workloads {
+namespace {
+
+using testing::drive;
+using testing::fixed_latency;
+using testing::Sent;
+
+TraceOpener opener(const std::string& text, const TraceReadOptions& options = {}) {
+  return [text, options] {
+    return make_trace_reader(std::make_unique<std::istringstream>(text), "trace", options);
+  };
+}
+
+TraceReadOptions format(TraceFormat f) {
+  TraceReadOptions options;
+  options.format = f;
+  return options;
+}
+
+std::vector<TraceRecord> read(const std::string& text, const TraceReadOptions& options) {
+  const auto reader = opener(text, options)();
+  std::vector<TraceRecord> out;
+  TraceRecord record;
+  while (reader->next(record)) out.push_back(record);
+  for (const Diagnostic& d : reader->diagnostics().items()) ADD_FAILURE() << to_string(d);
+  return out;
+}
+
+Diagnostic error_of(const std::string& text, const TraceReadOptions& options) {
+  const auto reader = opener(text, options)();
+  TraceRecord record;
+  while (reader->next(record)) {
+  }
+  EXPECT_EQ(reader->diagnostics().items().size(), 1U) << text;
+  EXPECT_FALSE(reader->next(record)) << "an error ends the reading";
+  return reader->diagnostics().items().empty() ? Diagnostic{} : reader->diagnostics().items()[0];
+}
+
+/// Rows in the manner of the Mooncake traces, shortened ids.
+std::string mooncake() {
+  const auto ids = [](int first, int n) {
+    std::string out = "[";
+    for (int i = 0; i < n; ++i) out += (i ? ", " : "") + std::to_string(i < 12 ? i : first + i);
+    return out + "]";
+  };
+  return "{\"timestamp\": 0, \"input_length\": 6755, \"output_length\": 500, \"hash_ids\": " +
+         ids(100, 14) +
+         "}\n"
+         "{\"timestamp\": 0, \"input_length\": 7319, \"output_length\": 490, \"hash_ids\": " +
+         ids(200, 15) +
+         "}\n\n"
+         "{\"timestamp\": 3052, \"input_length\": 2287, \"output_length\": 316, \"hash_ids\": "
+         "[900, 901, 902, 903, 904]}\n";
+}
+
+TEST(TraceReader, Mooncake) {
+  const auto records = read(mooncake(), format(TraceFormat::kMooncake));
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[2].at, Duration::milliseconds(3052));
+  EXPECT_EQ(records[0].input_tokens, 6755);
+  EXPECT_EQ(records[1].hash_ids.size(), 15U);
+  EXPECT_EQ(records[2].line, 4) << "blank lines count";
+}
+
+TEST(TraceReader, Azure2023And2024) {
+  const std::string csv =
+      "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
+      "2023-11-16 18:15:46.6805900,374,44\r\n"
+      "2023-11-16 18:15:50.9951690,396,109\r\n";
+  auto records = read(csv, format(TraceFormat::kAzure));
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].at, Duration::zero());
+  EXPECT_EQ(records[1].at.ns(), 4'314'579'000);
+  EXPECT_EQ(records[1].output_tokens, 109);
+  // inference-perf keeps two digits: .68 and .99.
+  TraceReadOptions coarse = format(TraceFormat::kAzure);
+  coarse.truncate_to_10ms = true;
+  EXPECT_EQ(read(csv, coarse)[1].at, Duration::milliseconds(4310));
+  // 2024 has a time zone, and some files have no header.
+  records = read("2024-05-10 00:00:00.009930+00:00,2162,5\n2024-05-10 00:00:01+00:00,2399,6\n",
+                 format(TraceFormat::kAzure));
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[1].at.ns(), 990'070'000);
+}
+
+TEST(TraceReader, BurstGptSkipsOtherModelsAndFailures) {
+  const std::string csv =
+      "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+      "5,ChatGPT,472,18,490,Conversation log\n"
+      "45,GPT-4,1087,230,1317,API log\n"
+      "118,GPT-4,417,0,417,API log\n"
+      "120.5,GPT-4,10,20,30,\"a \"\"quoted\"\", field\"\n";
+  EXPECT_EQ(read(csv, format(TraceFormat::kBurstGpt)).size(), 3U);
+  TraceReadOptions only = format(TraceFormat::kBurstGpt);
+  only.model = "GPT-4";
+  const auto records = read(csv, only);
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[1].at, Duration::milliseconds(75'500));
+  only.skip_failed = false;
+  EXPECT_EQ(read(csv, only).size(), 3U);
+}
+
+TEST(TraceReader, VidurAndGenericFiles) {
+  auto records = read("arrived_at,num_prefill_tokens,num_decode_tokens\n1.5,10,20\n2,30,40\n",
+                      format(TraceFormat::kVidur));
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0].at, Duration::milliseconds(1500));
+  TraceReadOptions mine = format(TraceFormat::kCsv);
+  mine.columns = {.timestamp = "t_ms",
+                  .input = "in",
+                  .output = "out",
+                  .session = "user",
+                  .timestamp_unit_s = 1e-3};
+  records = read("user,out,in,t_ms\nann,1,2,1000\nbob,3,4,1250\nann,5,6,1250\n", mine);
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[1].at, Duration::milliseconds(250)) << "from the first record";
+  EXPECT_EQ(records[1].input_tokens, 4);
+  EXPECT_EQ(records[0].session, records[2].session);
+  EXPECT_NE(records[0].session, records[1].session);
+  mine.format = TraceFormat::kJsonl;
+  records = read("{\"in\": 2, \"out\": 1, \"t_ms\": 7, \"user\": \"ann\", \"more\": [{}]}\n", mine);
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_NE(records[0].session, 0U);
+}
+
+TEST(TraceReader, BrokenLinesAreNamed) {
+  const std::string good = "{\"timestamp\": 5, \"input_length\": 1, \"output_length\": 1}\n";
+  const std::vector<std::pair<std::string, std::string>> jsonl = {
+      {"{\"timestamp\": 6, \"input_length\": 1}", "`output_length` is missing"},
+      {"{\"timestamp\": 6, \"output_length\": 1}", "`input_length` is missing"},
+      {"{\"input_length\": 1, \"output_length\": 1}", "`timestamp` is missing"},
+      {"{\"timestamp\": 6, \"input_length\": 1.5, \"output_length\": 1}", "whole number"},
+      {"{\"timestamp\": 6, \"input_length\": -1, \"output_length\": 1}", "between 0 and"},
+      {"{\"timestamp\": 1, \"input_length\": 1, \"output_length\": 1}", "goes back"},
+      {"{\"timestamp\": -1, \"input_length\": 1, \"output_length\": 1}", "negative"},
+      {"{\"timestamp\": 1e300, \"input_length\": 1, \"output_length\": 1}", "too large"},
+      {"{\"timestamp\": nan, \"input_length\": 1, \"output_length\": 1}", "expected a number"},
+      {"{\"timestamp\": 6, \"input_length\": 1, \"output_length\": 1} 7", "behind the object"},
+      {"{\"timestamp\": 6, \"input_length\": 1, \"output_length\": 1", "expected ',' or '}'"},
+      {"[]", "expected an object"},
+      {"{\"timestamp\": 6, \"hash_ids\": [1,], \"output_length\": 1}", "expected a value"},
+  };
+  for (const auto& [line, message] : jsonl) {
+    const Diagnostic d = error_of(good + line + "\n", format(TraceFormat::kMooncake));
+    EXPECT_NE(d.message.find(message), std::string::npos) << line << ": " << d.message;
+    EXPECT_EQ(d.where.line, 2) << line;
+    EXPECT_GE(d.where.column, 1);
+  }
+  const std::string header = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
+  const std::vector<std::pair<std::string, std::string>> csv = {
+      {"yesterday,1,2", "not a date and time"},
+      {"2023-02-29 00:00:00,1,2", "not a date and time"},
+      {"2023-11-16 18:15:46,x,2", "not a whole number"},
+      {"2023-11-16 18:15:46,1", "expected 3 fields (got 2)"},
+      {"2023-11-16 18:15:46,1,\"2", "quote"},
+      {"2023-11-16 18:15:46,1,999999999999", "between 0 and"},
+  };
+  for (const auto& [line, message] : csv) {
+    const Diagnostic d = error_of(header + line + "\n", format(TraceFormat::kAzure));
+    EXPECT_NE(d.message.find(message), std::string::npos) << line << ": " << d.message;
+    EXPECT_EQ(d.where.line, 2) << line;
+  }
+}
+
+TEST(TraceReader, EveryMissingColumnIsNamed) {
+  const auto reader = opener("a,num_prefill_tokens,c\n1,2,3\n", format(TraceFormat::kVidur))();
+  TraceRecord record;
+  EXPECT_FALSE(reader->next(record));
+  ASSERT_EQ(reader->diagnostics().items().size(), 2U);
+  EXPECT_EQ(reader->diagnostics().items()[0].message, "the header has no column `arrived_at`");
+  EXPECT_EQ(reader->diagnostics().items()[1].message,
+            "the header has no column `num_decode_tokens`");
+}
+
+TEST(TextScan, DatesAndNumbers) {
+  EXPECT_EQ(parse_date_time_ns("1970-01-01 00:00:01"), 1'000'000'000);
+  EXPECT_EQ(parse_date_time_ns("2000-02-29T12:00:00Z"), 951'825'600'000'000'000);
+  EXPECT_FALSE(parse_date_time_ns("1900-01-01 00:00:00"));
+  EXPECT_FALSE(parse_date_time_ns("2024-01-01 24:00:00"));
+  EXPECT_FALSE(parse_date_time_ns("2024-01-01 00:00:00+02:00"));
+  EXPECT_EQ(parse_integer("9223372036854775807"), 9223372036854775807LL);
+  EXPECT_EQ(parse_integer(" 12.0 "), 12);
+  EXPECT_FALSE(parse_integer("0x10"));
+  EXPECT_FALSE(parse_integer(""));
+  EXPECT_FALSE(parse_real("inf"));
+  EXPECT_FALSE(parse_real("nan"));
+  EXPECT_FALSE(parse_real("1e999"));
+  EXPECT_FALSE(parse_real("1 2"));
+}
+
+TEST(TextScan, JsonSkipsAnythingWithinItsDepth) {
+  JsonScanner json(
+      "{\"a\": [1, -2.5e3, {\"b\": [true, false, null, \"x\\u00e9\\ud83d\\ude00\"]}]}");
+  EXPECT_TRUE(json.skip());
+  EXPECT_TRUE(json.at_end());
+  const std::string deep(100, '[');
+  JsonScanner too_deep(deep);
+  EXPECT_FALSE(too_deep.skip());
+  EXPECT_EQ(too_deep.error(), "nested too deeply");
+}
+
+TEST(TraceReplay, EqualHashIdsShareTheirTokens) {
+  Diagnostics found;
+  auto load = make_load_generator(TraceReplayConfig{}, {}, opener(mooncake()), found);
+  ASSERT_NE(load, nullptr);
+  EXPECT_EQ(load->stages()[0].requests, 3);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(60)));
+  ASSERT_EQ(sent.size(), 3U);
+  EXPECT_EQ(sent[2].sent, SimTime::zero() + Duration::milliseconds(3052)) << "open loop";
+  const auto& a = sent[0].request.prompt->segments;
+  const auto& b = sent[1].request.prompt->segments;
+  ASSERT_EQ(a.size(), 14U);
+  ASSERT_EQ(b.size(), 15U);
+  for (std::size_t i = 0; i < 12; ++i) EXPECT_EQ(a[i], b[i]);
+  EXPECT_NE(a[12], b[12]);
+  EXPECT_EQ(a[13].length, 6755 - 13 * 512) << "the last block is partial";
+  EXPECT_EQ(sent[0].request.prompt->tokens, 6755);
+  EXPECT_EQ(sent[0].request.output_tokens, 500);
+  EXPECT_TRUE(load->finished());
+}
+
+TEST(TraceReplay, IdsThatDoNotFitAreAnErrorOrCutThePrompt) {
+  const std::string text =
+      "{\"timestamp\": 0, \"input_length\": 1300, \"output_length\": 1, \"hash_ids\": [1]}\n";
+  Diagnostics found;
+  EXPECT_EQ(make_load_generator(TraceReplayConfig{}, {}, opener(text), found), nullptr);
+  ASSERT_EQ(found.items().size(), 1U);
+  EXPECT_EQ(found.items()[0].where.line, 1);
+  TraceReplayConfig config;
+  config.hash_length = HashLengthRule::kTruncateToIds;
+  Diagnostics none;
+  auto load = make_load_generator(config, {}, opener(text), none);
+  EXPECT_EQ(drive(*load, fixed_latency(Duration::seconds(1)))[0].request.prompt->tokens, 512);
+  // A floor instead of a ceiling is accepted: the rest is text of the request's own.
+  config = {};
+  config.hash_block_tokens = 1000;
+  load = make_load_generator(config, {}, opener(text), none);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
+  EXPECT_EQ(sent[0].request.prompt->tokens, 1300);
+  EXPECT_EQ(sent[0].request.prompt->segments.size(), 2U);
+}
+
+TEST(TraceReplay, TimeScaleLimitAndPermits) {
+  std::vector<TraceRecord> records(10);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    records[i].at = Duration::seconds(static_cast<std::int64_t>(i));
+    records[i].input_tokens = 10;
+    records[i].output_tokens = 1;
+  }
+  const TraceOpener open = [records] { return make_trace_reader(records); };
+  Diagnostics found;
+  TraceReplayConfig config;
+  config.time_scale = 0.5;
+  config.max_requests = 4;
+  config.max_concurrency = 1;
+  auto load = make_load_generator(config, {}, open, found);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(3)));
+  ASSERT_EQ(sent.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(sent[i].request.due,
+              SimTime::zero() + Duration::milliseconds(500 * static_cast<std::int64_t>(i)));
+    EXPECT_EQ(sent[i].sent, SimTime::zero() + Duration::seconds(3 * static_cast<std::int64_t>(i)));
+  }
+  EXPECT_DOUBLE_EQ(load->stages()[0].duration_s, 1.5);
+}
+
+TEST(TraceReplay, PromptsWithoutIdsShareNothing) {
+  std::string text = "arrived_at,num_prefill_tokens,num_decode_tokens\n";
+  for (int i = 0; i < 50; ++i) text += "0,100,5\n";
+  Diagnostics found;
+  auto load = make_load_generator(TraceReplayConfig{}, {},
+                                  opener(text, format(TraceFormat::kVidur)), found);
+  std::set<std::uint64_t> contents;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1))))
+    contents.insert(s.request.prompt->segments[0].content);
+  EXPECT_EQ(contents.size(), 50U);
+}
+
+TEST(TraceReplay, DelayedTurnsWaitForTheirSession) {
+  const std::string text =
+      "{\"timestamp\": 0, \"session_id\": \"a\", \"input_length\": 10, \"output_length\": 1}\n"
+      "{\"delay\": 500, \"session_id\": \"a\", \"input_length\": 20, \"output_length\": 1}\n"
+      "{\"delay\": 250, \"session_id\": \"a\", \"input_length\": 30, \"output_length\": 1}\n"
+      "{\"timestamp\": 100, \"session_id\": \"b\", \"input_length\": 40, \"output_length\": 1}\n"
+      "{\"timestamp\": 9000, \"session_id\": \"c\", \"input_length\": 50, \"output_length\": 1}\n"
+      "{\"delay\": 100, \"session_id\": \"b\", \"input_length\": 60, \"output_length\": 1}\n";
+  Diagnostics found;
+  auto load = make_load_generator(TraceReplayConfig{}, {}, opener(text), found);
+  ASSERT_NE(load, nullptr);
+  std::map<std::int64_t, std::int64_t> at;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1))))
+    at[s.request.prompt->tokens] = s.sent.ns() / 1'000'000;
+  // b's second turn stands behind a record due at 9 s and is read only then.
+  EXPECT_EQ(at, (std::map<std::int64_t, std::int64_t>{
+                    {10, 0}, {20, 1500}, {30, 2750}, {40, 100}, {50, 9000}, {60, 9000}}));
+  EXPECT_TRUE(load->finished());
+}
+
+TEST(TraceReplay, ABrokenLineStopsTheUserBeforeTheRun) {
+  Diagnostics found;
+  EXPECT_EQ(make_load_generator(TraceReplayConfig{}, {}, opener(mooncake() + "{"), found), nullptr);
+  ASSERT_TRUE(found.has_errors());
+  EXPECT_EQ(found.items()[0].where.line, 5);
+  Diagnostics empty;
+  EXPECT_EQ(make_load_generator(TraceReplayConfig{}, {}, opener("\n"), empty), nullptr);
+  EXPECT_TRUE(empty.has_errors());
+}
+
+}  // namespace
+}  // namespace routesim::workloads

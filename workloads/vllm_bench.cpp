@@ -1,0 +1,223 @@
+#include "workloads/vllm_bench.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "workloads/assemble.h"
+#include "workloads/client.h"
+#include "workloads/vllm_bench_data.h"
+
+namespace routesim::workloads::vllm_bench {
+namespace {
+
+/// Sends sample 0 in the stages before the run, and every sample once in the run.
+class BenchSource final : public RequestSource {
+ public:
+  BenchSource(const Config& config, const WorkloadOptions& options,
+              std::unique_ptr<SampleSource> samples, std::size_t main_stage)
+      : seed_(mix64(options.seed, static_cast<std::uint64_t>(config.seed))),
+        assembler_(options, config.chat),
+        answer_(options.natural_answer,
+                config.ignore_eos || config.dataset_name == Dataset::kRandom, seed_),
+        samples_(std::move(samples)),
+        main_stage_(main_stage) {
+    first_ = make(0, /*reusable=*/true);
+  }
+
+  void fill(std::size_t stage, std::int64_t index, Request& request) override {
+    const bool first = stage < main_stage_ || index == 0;
+    Item item = first ? first_ : make(index, /*reusable=*/false);
+    const auto entity =
+        (static_cast<std::uint64_t>(stage) << 40) | static_cast<std::uint64_t>(index);
+    request.prompt = std::move(item.prompt);
+    request.max_tokens = std::max<std::int64_t>(item.output, 1);
+    request.output_tokens = answer_(request.max_tokens, entity);
+    request.output_content =
+        content_id(seed_, ContentKind::kAnswer, stage, static_cast<std::uint64_t>(index));
+  }
+
+ private:
+  struct Item {
+    std::shared_ptr<const Prompt> prompt;
+    std::int64_t output = 0;
+  };
+  Item make(std::int64_t i, bool reusable) {
+    const Sample sample = samples_->make(i);
+    return {assembler_.single(sample.text, static_cast<std::uint64_t>(i), reusable), sample.output};
+  }
+
+  std::uint64_t seed_;
+  PromptAssembler assembler_;
+  AnswerLength answer_;
+  std::unique_ptr<SampleSource> samples_;
+  std::size_t main_stage_;
+  Item first_;
+};
+
+void check_arrivals(const Config& c, Diagnostics& out) {
+  const bool ramp = c.ramp_up_strategy != RampUp::kNone;
+  if (ramp && !std::isinf(c.request_rate))
+    out.error({}, "request_rate", "excludes ramp_up_strategy", "leave request_rate out");
+  if (ramp && !c.ramp_up_start_rps)
+    out.error({}, "ramp_up_start_rps", "is missing: ramp_up_strategy needs it");
+  if (ramp && !c.ramp_up_end_rps)
+    out.error({}, "ramp_up_end_rps", "is missing: ramp_up_strategy needs it");
+  if (!ramp && (c.ramp_up_start_rps || c.ramp_up_end_rps))
+    out.error({}, "ramp_up_strategy", "is missing: start and end rates need it");
+  if (c.ramp_up_start_rps && c.ramp_up_end_rps && *c.ramp_up_start_rps > *c.ramp_up_end_rps)
+    out.error({}, "ramp_up_start_rps", "must not exceed ramp_up_end_rps");
+}
+
+std::unique_ptr<ArrivalStream> trace_times(const Config& c, const TraceOpener& open,
+                                           std::int64_t n) {
+  std::shared_ptr<TraceReader> reader = open();
+  auto record = std::make_shared<TraceRecord>();
+  auto left = std::make_shared<std::int64_t>(n);
+  // The reader takes timestamps as milliseconds.
+  const double scale = c.timed_trace.sec_multiplier / 0.001;
+  return callback_arrivals([reader, record, left, scale](Duration& due) {
+    if (*left == 0 || !reader->next(*record)) return false;
+    --*left;
+    due = scale == 1 ? record->at : Duration::from_seconds(record->at.to_seconds() * scale);
+    return true;
+  });
+}
+
+StagePlan stage(const char* name, std::int64_t requests, const Config& c) {
+  StagePlan plan;
+  plan.info.name = name;
+  plan.info.requests = requests;
+  plan.info.reported = false;
+  plan.info.concurrency = c.max_concurrency.value_or(0);
+  plan.permits = c.max_concurrency.value_or(kUnlimitedPermits);
+  plan.timeout = client_timeout();
+  plan.arrivals = immediate_arrivals(requests);
+  return plan;
+}
+
+StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Inputs& inputs,
+                     std::int64_t n) {
+  StagePlan plan = stage("main", n, c);
+  plan.info.reported = true;
+  if (c.dataset_name == Dataset::kTimedTrace && c.timed_trace.self_timed) {
+    plan.arrivals = trace_times(c, inputs.trace, n);
+    return plan;
+  }
+  plan.info.requested_rate =
+      c.ramp_up_strategy == RampUp::kNone ? c.request_rate : *c.ramp_up_end_rps;
+  if (!std::isinf(plan.info.requested_rate))
+    plan.info.duration_s = static_cast<double>(n) / plan.info.requested_rate;
+  const std::uint64_t seed = mix64(options.seed, static_cast<std::uint64_t>(c.seed));
+  plan.arrivals = vllm_arrivals({.requests = n,
+                                 .rate = c.request_rate,
+                                 .burstiness = c.burstiness,
+                                 .ramp_up = c.ramp_up_strategy,
+                                 .ramp_start = c.ramp_up_start_rps.value_or(0),
+                                 .ramp_end = c.ramp_up_end_rps.value_or(0),
+                                 .legacy = c.legacy_arrivals},
+                                RandomStream(seed, Stream::kArrivals));
+  return plan;
+}
+
+}  // namespace
+
+Duration client_timeout() { return Duration::seconds(6 * 60 * 60); }
+
+std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
+                                                   const WorkloadOptions& options,
+                                                   const Inputs& inputs, Diagnostics& diagnostics) {
+  Diagnostics found;
+  check_arrivals(config, found);
+  std::unique_ptr<SampleSource> samples = make_samples(config, options, inputs, found);
+  for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  if (found.has_errors()) return nullptr;
+  std::vector<StagePlan> plans;
+  if (config.initial_test_request) plans.push_back(stage("test", 1, config));
+  if (config.num_warmups > 0) plans.push_back(stage("warmup", config.num_warmups, config));
+  const std::size_t main = plans.size();
+  plans.push_back(main_stage(config, options, inputs, samples->size()));
+  return std::make_unique<StagedClient>(
+      std::move(plans), std::make_unique<BenchSource>(config, options, std::move(samples), main),
+      StageTiming{});
+}
+
+void describe(Describer& d, PrefixRepetition& t) {
+  const IntRange tokens{0, 100'000'000};
+  field(d, {"prefix_len", "Tokens of a prefix."}, t.prefix_len, tokens);
+  field(d, {"suffix_len", "Tokens of a prompt's own."}, t.suffix_len, tokens);
+  field(d, {"num_prefixes", "Prefixes."}, t.num_prefixes, IntRange{1, 1'000'000'000});
+  field(d, {"output_len", "Tokens asked for."}, t.output_len, IntRange{1, 100'000'000});
+}
+
+void describe(Describer& d, Random& t) {
+  const RealRange ratio{.min = 0, .max = 1, .max_open = true};
+  field(d, {"input_len", "Tokens of a prompt."}, t.input_len, IntRange{1, 100'000'000});
+  field(d, {"output_len", "Tokens asked for."}, t.output_len, IntRange{1, 100'000'000});
+  field(d, {"range_ratio", "Lengths vary uniformly by this share up and down."}, t.range_ratio,
+        ratio);
+  field(d, {"input_range_ratio", "range_ratio of prompts."}, t.input_range_ratio, ratio);
+  field(d, {"output_range_ratio", "range_ratio of answers."}, t.output_range_ratio, ratio);
+  field(d, {"prefix_len", "Tokens all prompts start with."}, t.prefix_len,
+        IntRange{0, 100'000'000});
+}
+
+void describe(Describer& d, ShareGpt& t) {
+  field(d, {"output_len", "Tokens asked for (absent: the recorded answer's)."}, t.output_len,
+        IntRange{1, 100'000'000});
+  field(d, {"oversample", "Repeat prompts when there are too few."}, t.oversample);
+}
+
+void describe(Describer& d, Sonnet& t) {
+  field(d, {"input_len", "Tokens of a prompt."}, t.input_len, IntRange{1, 100'000'000});
+  field(d, {"output_len", "Tokens asked for."}, t.output_len, IntRange{1, 100'000'000});
+  field(d, {"prefix_len", "Tokens all prompts start with."}, t.prefix_len,
+        IntRange{0, 100'000'000});
+}
+
+void describe(Describer& d, Custom& t) {
+  field(d, {"output_len", "Tokens asked for; -1 takes them from the file."}, t.output_len,
+        IntRange{-1, 100'000'000});
+}
+
+void describe(Describer& d, TimedTrace& t) {
+  field(d, {"chunk_hash_size", "Tokens per hash id (Mooncake: 512)."}, t.chunk_hash_size,
+        IntRange{1, 1'000'000});
+  field(d, {"sec_multiplier", "Seconds per unit of the timestamps."}, t.sec_multiplier,
+        RealRange{.min = 0, .max = 1e6, .min_open = true});
+  field(d, {"self_timed", "Arrive at the trace's own times."}, t.self_timed);
+}
+
+void describe(Describer& d, Config& t) {
+  const RealRange rate{.min = 0, .max = 1e9, .min_open = true, .allow_infinity = true};
+  const RealRange finite{.min = 0, .max = 1e9, .min_open = true};
+  const IntRange count{1, 1'000'000'000};
+  field(d, {"dataset_name", "Data set."}, t.dataset_name);
+  field(d, {"num_prompts", "Requests of the run."}, t.num_prompts, count);
+  field(d, {"request_rate", "Requests per second; inf sends all at once."}, t.request_rate, rate);
+  field(d, {"burstiness", "Shape of the gamma gaps: 1 is Poisson, inf is even."}, t.burstiness,
+        rate);
+  field(d, {"max_concurrency", "Requests in flight at most."}, t.max_concurrency, count);
+  field(d, {"ramp_up_strategy", "How the rate rises over the run."}, t.ramp_up_strategy);
+  field(d, {"ramp_up_start_rps", "Rate of the first request."}, t.ramp_up_start_rps, finite);
+  field(d, {"ramp_up_end_rps", "Rate of the last request."}, t.ramp_up_end_rps, finite);
+  field(d, {"seed", "Seed of data and arrivals."}, t.seed);
+  field(d, {"num_warmups", "Copies of request 0 sent before the run."}, t.num_warmups,
+        IntRange{0, 1'000'000});
+  field(d, {"initial_test_request", "Send request 0 once before everything."},
+        t.initial_test_request);
+  field(d, {"disable_shuffle", "Keep the data set's order."}, t.disable_shuffle);
+  field(d, {"ignore_eos", "Answers run to their maximum (random data: always)."}, t.ignore_eos);
+  field(d, {"chat", "Use the chat endpoint, which adds the chat template."}, t.chat);
+  field(d, {"legacy_arrivals", "Arrivals of versions that did not rescale."}, t.legacy_arrivals);
+  field(d, {"input_len", "Overrides the data set's input length."}, t.input_len, count);
+  field(d, {"output_len", "Overrides the data set's output length."}, t.output_len, count);
+  field(d, {"prefix_repetition", "Settings of prefix_repetition."}, t.prefix_repetition);
+  field(d, {"random", "Settings of random."}, t.random);
+  field(d, {"sharegpt", "Settings of sharegpt."}, t.sharegpt);
+  field(d, {"sonnet", "Settings of sonnet."}, t.sonnet);
+  field(d, {"custom", "Settings of custom."}, t.custom);
+  field(d, {"timed_trace", "Settings of timed_trace."}, t.timed_trace);
+}
+
+}  // namespace routesim::workloads::vllm_bench
