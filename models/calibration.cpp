@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "models/statistics.h"
+#include "models/calibration_detail.h"
 #include "sim/base/check.h"
 
 namespace routesim::models {
@@ -112,33 +112,6 @@ GramInverse invert(const Matrix& gram) {
   }
   out.inverse = inverse_scale * out.inverse * inverse_scale;
   return out;
-}
-
-std::array<double, kCoefficients> to_array(const CostCurveParameters& p) {
-  std::array<double, kCoefficients> x{};
-  for (std::size_t i = 0; i < kCoefficients; ++i) {
-    CurveSample unit;
-    unit.features[i] = 1;
-    x[i] = predict_ms(p, unit);
-  }
-  return x;
-}
-
-CostCurveParameters from_array(const std::array<double, kCoefficients>& x,
-                               const CostCurveParameters& prior, bool shared_in_data) {
-  const auto get = [&x](Coefficient c) { return x[static_cast<std::size_t>(c)]; };
-  CostCurveParameters p = prior;
-  p.step_ms = get(Coefficient::kStep);
-  p.sequence_ms = get(Coefficient::kSequence);
-  p.context_us_per_ktok = get(Coefficient::kContext);
-  if (shared_in_data && p.context_us_per_ktok > 0)
-    p.shared_context_weight =
-        std::clamp(get(Coefficient::kSharedContext) / p.context_us_per_ktok, 0.0, 1.0);
-  p.prefill_us_per_token = get(Coefficient::kPrefillToken);
-  p.prefill_pair_ns = get(Coefficient::kPrefillPair);
-  p.prefill_chunk_ms = get(Coefficient::kPrefillChunk);
-  p.group_token_us = get(Coefficient::kGroupToken);
-  return p;
 }
 
 /// The weighted problem over the coefficients the samples touch.
@@ -270,8 +243,7 @@ FittedCoefficient CurveProblem::report(std::size_t coefficient) const {
   return f;
 }
 
-void CurveProblem::explain(FittedCoefficient& f, Index own,
-                           const std::vector<Index>& free) const {
+void CurveProblem::explain(FittedCoefficient& f, Index own, const std::vector<Index>& free) const {
   const Matrix a = columns(a_, free);
   Matrix gram = a.transpose() * a;
   for (std::size_t k = 0; k < free.size(); ++k)
@@ -304,8 +276,8 @@ void CurveProblem::explain(FittedCoefficient& f, Index own,
   f.identified = half > 0.5 * f.value ? Identified::kWeakly : Identified::kByData;
   for (Index k = 0; k < static_cast<Index>(free.size()); ++k) {
     if (k == me) continue;
-    const double correlation = inverse.inverse(me, k) /
-                               std::sqrt(inverse.inverse(me, me) * inverse.inverse(k, k));
+    const double correlation =
+        inverse.inverse(me, k) / std::sqrt(inverse.inverse(me, me) * inverse.inverse(k, k));
     if (std::abs(correlation) < 0.95) continue;
     f.note = "trades off against " +
              std::string(coefficient_name(static_cast<Coefficient>(
@@ -319,8 +291,8 @@ bool check_samples(std::span<const CurveSample> samples, Diagnostics& out) {
     bool finite = std::isfinite(s.ms) && s.ms > 0 && std::isfinite(s.weight) && s.weight >= 0;
     for (const double f : s.features) finite = finite && std::isfinite(f) && f >= 0;
     if (!finite)
-      out.error({}, s.label, "needs a positive finite time and features (got " +
-                                 std::to_string(s.ms) + " ms)");
+      out.error({}, s.label,
+                "needs a positive finite time and features (got " + std::to_string(s.ms) + " ms)");
     if (s.weight > 0) ++used;
   }
   if (used < 2)
@@ -475,10 +447,10 @@ class BoundedSearch {
       const double range = p.high - p.low;
       FittedParameter f{.name = p.name, .value = p.low + u_[j] * range};
       f.at_bound = u_[j] <= 0 || u_[j] >= 1;
-      f.identifiable = jacobian_.col(j).squaredNorm() > 0 &&
-                       !inverse.blind[static_cast<std::size_t>(j)];
-      const double half =
-          t_quantile(dof) * std::sqrt(out.cost / dof * std::max(0.0, inverse.inverse(j, j))) * range;
+      f.identifiable =
+          jacobian_.col(j).squaredNorm() > 0 && !inverse.blind[static_cast<std::size_t>(j)];
+      const double half = t_quantile(dof) *
+                          std::sqrt(out.cost / dof * std::max(0.0, inverse.inverse(j, j))) * range;
       f.low = f.identifiable ? std::max(p.low, f.value - half) : p.low;
       f.high = f.identifiable ? std::min(p.high, f.value + half) : p.high;
       out.parameters.push_back(std::move(f));
@@ -499,8 +471,7 @@ class BoundedSearch {
 }  // namespace
 
 ObjectiveFit fit_objective(const std::vector<BoundedParameter>& parameters,
-                           const ResidualFunction& residuals,
-                           const ObjectiveFitOptions& options) {
+                           const ResidualFunction& residuals, const ObjectiveFitOptions& options) {
   return BoundedSearch(parameters, residuals, options).run();
 }
 

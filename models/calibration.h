@@ -54,8 +54,8 @@ struct StaticBatchRow {
   std::string label = {};
 };
 
-/// The mean step during an answer. All B requests decode at a mean context of isl + osl/2, and while
-/// one request makes osl tokens each of the other B−1 is replaced and prefilled once:
+/// The mean step during an answer. All B requests decode at a mean context of isl + osl/2, and
+/// while one request makes osl tokens each of the other B−1 is replaced and prefilled once:
 ///   TPOT = a + c·B + d·B·(isl + osl/2) + (B−1)/osl · (p1·isl + p2·isl²).
 CurveSample tpot_sample(const StaticBatchRow& row);
 
@@ -81,7 +81,7 @@ std::string_view identified_name(Identified i);
 struct FittedCoefficient {
   Coefficient coefficient = Coefficient::kStep;
   double value = 0;
-  double low = 0;    ///< 95 % interval, cut at 0.
+  double low = 0;  ///< 95 % interval, cut at 0.
   double high = 0;
   double prior = 0;
   Identified identified = Identified::kByData;
@@ -91,8 +91,8 @@ struct FittedCoefficient {
 /// Size of the relative residuals (predicted/observed − 1), in per cent.
 struct ResidualSummary {
   std::size_t samples = 0;
-  double mean_absolute = 0;  ///< MAPE.
-  double bias = 0;           ///< Mean signed.
+  double mean_absolute = 0;                   ///< MAPE.
+  double bias = 0;                            ///< Mean signed.
   double p50 = 0, p90 = 0, p99 = 0, max = 0;  ///< Percentiles of the absolute value.
 };
 
@@ -100,21 +100,22 @@ struct CurveFit {
   CostCurveParameters parameters;
   std::vector<FittedCoefficient> coefficients;  ///< Those asked for, in enum order.
   ResidualSummary residuals;
-  std::vector<double> relative_residuals;       ///< Per sample, in input order.
-  std::vector<std::string> notes;               ///< Sentences for the report.
+  std::vector<double> relative_residuals;  ///< Per sample, in input order.
+  std::vector<std::string> notes;          ///< Sentences for the report.
 };
 
 struct CurveFitOptions {
   /// Standard deviation of each coefficient around the prior's value, relative to it. Larger trusts
-  /// the data more; 0 switches the prior off. At 3 a roofline decides only what the data leave open.
+  /// the data more; 0 switches the prior off. At 3 a roofline decides only what the data leave
+  /// open.
   double prior_relative_sd = 3.0;
   bool fit_chunks = false;  ///< Also fit prefill_chunk_ms (needs steps with several chunks).
   bool fit_group = false;   ///< Also fit group_token_us (needs lock-step samples).
 };
 
-/// Minimises the squared relative errors over coefficients >= 0 plus the prior's pull. Nothing, with
-/// errors, when there are fewer samples than two, or one is not positive and finite. Coefficients
-/// that no sample touches, and all parameters outside `Coefficient`, are the prior's.
+/// Minimises the squared relative errors over coefficients >= 0 plus the prior's pull. Nothing,
+/// with errors, when there are fewer samples than two, or one is not positive and finite.
+/// Coefficients that no sample touches, and all parameters outside `Coefficient`, are the prior's.
 std::optional<CurveFit> fit_cost_curve(std::span<const CurveSample> samples,
                                        const CostCurveParameters& prior,
                                        const CurveFitOptions& options, Diagnostics& diagnostics);
@@ -131,14 +132,14 @@ struct BoundedParameter {
   std::string name;
   double start = 0;
   double low = 0;
-  double high = 0;   ///< > low.
-  double step = 0;   ///< Finite difference; large against the simulation's noise. 0: 2 % of range.
+  double high = 0;  ///< > low.
+  double step = 0;  ///< Finite difference; large against the simulation's noise. 0: 2 % of range.
 };
 
 struct FittedParameter {
   std::string name;
   double value = 0;
-  double low = 0;   ///< 95 % interval by local linearisation, cut at the bounds.
+  double low = 0;  ///< 95 % interval by local linearisation, cut at the bounds.
   double high = 0;
   bool at_bound = false;
   bool identifiable = true;  ///< False when no residual reacts to it, or another undoes it.
@@ -146,8 +147,8 @@ struct FittedParameter {
 
 struct ObjectiveFit {
   std::vector<FittedParameter> parameters;
-  double cost = 0;         ///< Sum of squared residuals at the answer.
-  double start_cost = 0;   ///< The same at the start.
+  double cost = 0;        ///< Sum of squared residuals at the answer.
+  double start_cost = 0;  ///< The same at the start.
   int evaluations = 0;
   bool converged = false;  ///< False when the evaluation budget ran out first.
 };

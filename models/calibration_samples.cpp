@@ -56,25 +56,38 @@ void add_step(CurveSample& s, const BurstStep& step, double times) {
 
 std::string_view coefficient_name(Coefficient c) {
   switch (c) {
-    case Coefficient::kStep: return "step_ms";
-    case Coefficient::kSequence: return "sequence_ms";
-    case Coefficient::kContext: return "context_us_per_ktok";
-    case Coefficient::kSharedContext: return "shared context_us_per_ktok";
-    case Coefficient::kPrefillToken: return "prefill_us_per_token";
-    case Coefficient::kPrefillPair: return "prefill_pair_ns";
-    case Coefficient::kPrefillChunk: return "prefill_chunk_ms";
-    case Coefficient::kGroupToken: return "group_token_us";
+    case Coefficient::kStep:
+      return "step_ms";
+    case Coefficient::kSequence:
+      return "sequence_ms";
+    case Coefficient::kContext:
+      return "context_us_per_ktok";
+    case Coefficient::kSharedContext:
+      return "shared context_us_per_ktok";
+    case Coefficient::kPrefillToken:
+      return "prefill_us_per_token";
+    case Coefficient::kPrefillPair:
+      return "prefill_pair_ns";
+    case Coefficient::kPrefillChunk:
+      return "prefill_chunk_ms";
+    case Coefficient::kGroupToken:
+      return "group_token_us";
   }
   return "";
 }
 
 std::string_view identified_name(Identified i) {
   switch (i) {
-    case Identified::kByData: return "by data";
-    case Identified::kWeakly: return "weakly";
-    case Identified::kByPrior: return "by prior";
-    case Identified::kAtZero: return "at zero";
-    case Identified::kNotInData: return "not in data";
+    case Identified::kByData:
+      return "by data";
+    case Identified::kWeakly:
+      return "weakly";
+    case Identified::kByPrior:
+      return "by prior";
+    case Identified::kAtZero:
+      return "at zero";
+    case Identified::kNotInData:
+      return "not in data";
   }
   return "";
 }
@@ -137,15 +150,14 @@ CurveSample ttft_sample(const StaticBatchRow& row, std::int64_t token_budget, do
 }
 
 double predict_ms(const CostCurveParameters& p, const CurveSample& s) {
-  const std::array<double, kCoefficients> x = {
-      p.step_ms,
-      p.sequence_ms,
-      p.context_us_per_ktok,
-      p.context_us_per_ktok * p.shared_context_weight,
-      p.prefill_us_per_token,
-      p.prefill_pair_ns,
-      p.prefill_chunk_ms,
-      p.group_token_us};
+  const std::array<double, kCoefficients> x = {p.step_ms,
+                                               p.sequence_ms,
+                                               p.context_us_per_ktok,
+                                               p.context_us_per_ktok * p.shared_context_weight,
+                                               p.prefill_us_per_token,
+                                               p.prefill_pair_ns,
+                                               p.prefill_chunk_ms,
+                                               p.group_token_us};
   double ms = 0;
   for (std::size_t i = 0; i < kCoefficients; ++i) ms += x[i] * s.features[i];
   return ms;

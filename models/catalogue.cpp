@@ -111,14 +111,14 @@ std::string Catalogue::suggest_accelerator(std::string_view name) const {
 std::string Catalogue::suggest_model(std::string_view name) const { return suggest(models_, name); }
 
 std::shared_ptr<const LatencyModel> make_latency_model(const Catalogue& catalogue,
-                                                       const AcceleratorSpec& a,
-                                                       const ModelSpec& m, const Parallelism& p,
+                                                       const AcceleratorSpec& a, const ModelSpec& m,
+                                                       const Parallelism& p,
                                                        std::string_view preset,
                                                        const RooflineOptions& options) {
   const FittedCurve* curve = catalogue.find_cost_curve(a.name, m.name, p, preset);
   if (curve == nullptr) return std::make_shared<Roofline>(a, m, p, options);
-  std::string provenance = "cost curve " + curve->accelerator + " / " + curve->model + " tp" +
-                           std::to_string(p.tp);
+  std::string provenance =
+      "cost curve " + curve->accelerator + " / " + curve->model + " tp" + std::to_string(p.tp);
   if (p.dp > 1) provenance += " dp" + std::to_string(p.dp);
   if (p.ep > 1) provenance += " ep" + std::to_string(p.ep);
   if (!curve->preset.empty()) provenance += " (" + curve->preset + ")";

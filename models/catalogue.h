@@ -17,7 +17,7 @@ struct FittedCurve {
   std::string accelerator;
   std::string model;
   Parallelism parallelism;
-  std::string preset;      ///< Engine preset it was fitted on ("2025-H2"); empty fits any.
+  std::string preset;  ///< Engine preset it was fitted on ("2025-H2"); empty fits any.
   CostCurveParameters parameters;
   FittedRange range;
   std::string provenance;  ///< From what data, by what command.
@@ -64,8 +64,8 @@ class Catalogue {
 /// The best latency model known for a deployment: its fitted curve, else the roofline. The
 /// curve's own async_scheduling wins over `options`.
 std::shared_ptr<const LatencyModel> make_latency_model(const Catalogue& catalogue,
-                                                       const AcceleratorSpec& a,
-                                                       const ModelSpec& m, const Parallelism& p,
+                                                       const AcceleratorSpec& a, const ModelSpec& m,
+                                                       const Parallelism& p,
                                                        std::string_view preset,
                                                        const RooflineOptions& options = {});
 

@@ -36,14 +36,14 @@ void describe(Describer& d, CostCurveParameters& p) {
 
 void describe(Describer& d, FittedRange& r) {
   const IntRange amount{.min = 0};
-  field(d, {"max_decode_requests", "Most decoding sequences; 0 is unknown."},
-        r.max_decode_requests, amount);
+  field(d, {"max_decode_requests", "Most decoding sequences; 0 is unknown."}, r.max_decode_requests,
+        amount);
   field(d, {"max_decode_context", "Most effective context tokens; 0 is unknown."},
         r.max_decode_context, amount);
   field(d, {"max_prefill_tokens", "Most prompt tokens in a step; 0 is unknown."},
         r.max_prefill_tokens, amount);
-  field(d, {"max_prefill_context", "Longest prompt, tokens; 0 is unknown."},
-        r.max_prefill_context, amount);
+  field(d, {"max_prefill_context", "Longest prompt, tokens; 0 is unknown."}, r.max_prefill_context,
+        amount);
 }
 
 CostCurve::CostCurve(const CostCurveParameters& p, const FittedRange& range, std::string provenance)
@@ -101,7 +101,8 @@ DecodeRun CostCurve::decode_run(const BatchShape& s) const {
   const std::int64_t cpu = cpu_ticks(s);
   const std::int64_t increment = context_ * s.decode_requests;
   // A floor of one tick is a knee like any other; it only ever binds for all-zero coefficients.
-  if (async_) return run_behind_cpu(gpu, increment, std::max<std::int64_t>(1, cpu), kUnboundedSteps);
+  if (async_)
+    return run_behind_cpu(gpu, increment, std::max<std::int64_t>(1, cpu), kUnboundedSteps);
   return run_behind_cpu(gpu + cpu, increment, 1, kUnboundedSteps);
 }
 
@@ -115,8 +116,8 @@ Trust CostCurve::trust(const BatchShape& s) const {
       beyond(s.prefill_context / s.prefill_requests, range_.max_prefill_context))
     return Trust::kExtrapolated;
   const double shared = static_cast<double>(s.shared_context);
-  const auto effective =
-      s.decode_context - static_cast<std::int64_t>(shared * (1 - parameters_.shared_context_weight));
+  const auto effective = s.decode_context - static_cast<std::int64_t>(
+                                                shared * (1 - parameters_.shared_context_weight));
   return beyond(effective, range_.max_decode_context) ? Trust::kExtrapolated : Trust::kFitted;
 }
 

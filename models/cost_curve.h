@@ -30,7 +30,7 @@ struct CostCurveParameters {
   bool async_scheduling = false;     ///< CPU work hides behind the GPU.
   double group_step_ms = 0;          ///< Lock-step DP: synchronisation, per step.
   double group_padding_us = 0;       ///< Lock-step DP: per token below the largest rank's count.
-  double group_token_us = 0;         ///< Lock-step DP: per token of all ranks (all-to-all, experts).
+  double group_token_us = 0;  ///< Lock-step DP: per token of all ranks (all-to-all, experts).
 };
 
 void describe(Describer& d, CostCurveParameters& p);

@@ -40,8 +40,9 @@ FittedCurve h100_qwen3_32b_tp2_2026() {
                     .max_decode_context = 1'000'000,
                     .max_prefill_tokens = 8'192,
                     .max_prefill_context = 8'192},
-          .provenance = "vLLM 0.12 static-batch fit; step_ms and shared_context_weight from a joint "
-                        "fit of both variants of the llm-d 16xH100 ladder (about vLLM 0.19)"};
+          .provenance =
+              "vLLM 0.12 static-batch fit; step_ms and shared_context_weight from a joint "
+              "fit of both variants of the llm-d 16xH100 ladder (about vLLM 0.19)"};
 }
 
 FittedCurve a10g_qwen25_7b() {
@@ -59,8 +60,9 @@ FittedCurve a10g_qwen25_7b() {
                     .max_decode_context = 180'000,
                     .max_prefill_tokens = 2'048,
                     .max_prefill_context = 2'304},
-          .provenance = "joint fit of eight published cells of the A10G llm-d article (June 2026), "
-                        "g5.xlarge"};
+          .provenance =
+              "joint fit of eight published cells of the A10G llm-d article (June 2026), "
+              "g5.xlarge"};
 }
 
 FittedCurve l4_llama_8b_fp8() {
@@ -78,8 +80,9 @@ FittedCurve l4_llama_8b_fp8() {
                     .max_decode_context = 25'000,
                     .max_prefill_tokens = 16'384,
                     .max_prefill_context = 4'096},
-          .provenance = "initial estimate: bandwidth and 50 % of fp8 peak, consistent with the "
-                        "KubeAI 2xL4 token rates"};
+          .provenance =
+              "initial estimate: bandwidth and 50 % of fp8 peak, consistent with the "
+              "KubeAI 2xL4 token rates"};
 }
 
 FittedCurve h100_llama_70b_fp8() {
@@ -97,8 +100,9 @@ FittedCurve h100_llama_70b_fp8() {
                     .max_decode_context = 30'000,
                     .max_prefill_tokens = 16'384,
                     .max_prefill_context = 4'096},
-          .provenance = "initial estimate: bandwidth and 50 % of fp8 peak, consistent with the "
-                        "KubeAI 8xH100 token rates"};
+          .provenance =
+              "initial estimate: bandwidth and 50 % of fp8 peak, consistent with the "
+              "KubeAI 8xH100 token rates"};
 }
 
 FittedCurve mi300x_deepseek_r1() {
@@ -116,8 +120,9 @@ FittedCurve mi300x_deepseek_r1() {
                     .max_decode_context = 1'300'000,
                     .max_prefill_tokens = 65'536,
                     .max_prefill_context = 5'300},
-          .provenance = "initial estimate: two decode operating points of the Moreh prefix-routing "
-                        "report (113 ms at 100, 205-220 ms at 250 sequences per rank), eager mode"};
+          .provenance =
+              "initial estimate: two decode operating points of the Moreh prefix-routing "
+              "report (113 ms at 100, 205-220 ms at 250 sequences per rank), eager mode"};
 }
 
 }  // namespace

@@ -100,8 +100,8 @@ void read_weights(Reader& in, ModelSpec& m) {
   const std::string method = in.text("quantization_config.quant_method");
   if (method.empty()) return;
   const std::string path = "quantization_config.config_groups.group_0.weights.";
-  const bool eight_bit_float = in.number(path + "num_bits").value_or(0) == 8 &&
-                               in.text(path + "type") == "float";
+  const bool eight_bit_float =
+      in.number(path + "num_bits").value_or(0) == 8 && in.text(path + "type") == "float";
   const std::string algorithm = in.text("quantization_config.quant_algo");
   if (method == "fp8" || method == "fbgemm_fp8" || eight_bit_float || algorithm == "FP8") {
     m.weights = WeightDtype::kFp8;

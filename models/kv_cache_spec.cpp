@@ -24,8 +24,8 @@ bool check_input(const KvCacheInput& in, Diagnostics& out) {
   if (in.block_size < 1)
     out.error({}, "block_size", "must be at least 1 (got " + std::to_string(in.block_size) + ")");
   if (!(in.gpu_memory_utilization > 0 && in.gpu_memory_utilization <= 1))
-    out.error({}, "gpu_memory_utilization", "must be in (0, 1] (got " +
-              std::to_string(in.gpu_memory_utilization) + ")");
+    out.error({}, "gpu_memory_utilization",
+              "must be in (0, 1] (got " + std::to_string(in.gpu_memory_utilization) + ")");
   if (in.num_gpu_blocks && *in.num_gpu_blocks < 2)
     out.error({}, "num_gpu_blocks",
               "must be at least 2: one block is vLLM's null block (got " +
@@ -50,12 +50,12 @@ void account_memory(const KvCacheInput& in, KvCachePlan& plan) {
 void report_no_fit(const KvCacheInput& in, const KvCachePlan& plan, double needed,
                    Diagnostics& out) {
   const double missing = needed - plan.available;
-  std::string message =
-      in.model.name + " does not fit on " + in.accelerator.name + " with tp " +
-      std::to_string(in.parallelism.tp) + ": short by " + gib(missing) + " GiB per GPU (got " +
-      gib(plan.memory) + " GiB usable, " + gib(plan.weights) + " GiB weights, " +
-      gib(plan.activations + plan.overhead) + " GiB activations and overhead, " + gib(needed) +
-      " GiB needed for KV)";
+  std::string message = in.model.name + " does not fit on " + in.accelerator.name + " with tp " +
+                        std::to_string(in.parallelism.tp) + ": short by " + gib(missing) +
+                        " GiB per GPU (got " + gib(plan.memory) + " GiB usable, " +
+                        gib(plan.weights) + " GiB weights, " +
+                        gib(plan.activations + plan.overhead) + " GiB activations and overhead, " +
+                        gib(needed) + " GiB needed for KV)";
   std::string hint = plan.weights > plan.memory
                          ? "raise tp, or take a GPU with more memory or smaller weights"
                          : "raise tp or gpu_memory_utilization, or lower max_num_batched_tokens, "
@@ -67,9 +67,9 @@ void report_no_fit(const KvCacheInput& in, const KvCachePlan& plan, double neede
 
 std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p) {
   const std::int64_t layers = (m.kv_capacity_layers() + p.pp - 1) / p.pp;
-  const std::int64_t elements =
-      m.is_mla() ? m.kv_lora_rank + m.rope_dim
-                 : 2 * std::max<std::int64_t>(1, m.kv_heads / p.tp) * m.head_dim;
+  const std::int64_t elements = m.is_mla()
+                                    ? m.kv_lora_rank + m.rope_dim
+                                    : 2 * std::max<std::int64_t>(1, m.kv_heads / p.tp) * m.head_dim;
   return layers * elements * bytes_per_kv_element(dtype);
 }
 
@@ -77,9 +77,9 @@ double activation_bytes(const ModelSpec& m, const Parallelism& p, std::int64_t b
                         std::int64_t sequences) {
   const double tp = real(p.tp);
   // MLA expands the latent of every prompt token to full keys and values, twice with the output.
-  const double attention =
-      m.is_mla() ? real(m.heads) * 2 * real(m.head_dim + m.rope_dim + m.v_head_dim)
-                 : real(2 * m.heads + 2 * m.kv_heads) * real(m.head_dim);
+  const double attention = m.is_mla()
+                               ? real(m.heads) * 2 * real(m.head_dim + m.rope_dim + m.v_head_dim)
+                               : real(2 * m.heads + 2 * m.kv_heads) * real(m.head_dim);
   // Gate, up and product live together. A MoE layer runs experts_per_token narrow MLPs per token.
   const double dense = 3 * real(m.ffn);
   const double moe = m.is_moe() ? 3 * real(m.expert_ffn) * real(m.experts_per_token) : 0;

@@ -17,8 +17,8 @@ struct KvCacheInput {
   ModelSpec model;
   Parallelism parallelism;
   KvDtype kv_dtype = KvDtype::kBf16;
-  std::int64_t block_size = 16;          ///< Tokens per block, >= 1.
-  double gpu_memory_utilization = 0.90;  ///< (0, 1].
+  std::int64_t block_size = 16;                ///< Tokens per block, >= 1.
+  double gpu_memory_utilization = 0.90;        ///< (0, 1].
   std::int64_t max_num_batched_tokens = 8192;  ///< Sizes the activations of the profile run.
   std::int64_t max_num_seqs = 1024;            ///< Sizes the logits of the profile run.
   std::int64_t max_model_len = 0;  ///< One sequence of this length must fit; 0 skips the check.
@@ -30,15 +30,15 @@ struct KvCacheInput {
 
 /// The capacity and the account of where the memory went, per GPU, in bytes.
 struct KvCachePlan {
-  std::int64_t num_gpu_blocks = 0;      ///< vLLM's N; one of them is the permanent null block.
+  std::int64_t num_gpu_blocks = 0;  ///< vLLM's N; one of them is the permanent null block.
   std::int64_t block_size = 0;
-  std::int64_t bytes_per_block = 0;     ///< On one GPU.
-  double memory = 0;                    ///< utilisation · device memory.
+  std::int64_t bytes_per_block = 0;  ///< On one GPU.
+  double memory = 0;                 ///< utilisation · device memory.
   double weights = 0;
   double activations = 0;
   double overhead = 0;
-  double available = 0;                 ///< What is left for KV.
-  bool explicit_blocks = false;         ///< num_gpu_blocks was given, not estimated.
+  double available = 0;          ///< What is left for KV.
+  bool explicit_blocks = false;  ///< num_gpu_blocks was given, not estimated.
 
   std::int64_t tokens() const { return num_gpu_blocks * block_size; }
 };

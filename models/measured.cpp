@@ -65,15 +65,15 @@ std::optional<TickGrid> make_grid(const char* path, const std::vector<Point>& po
   for (const Point& p : points) {
     const auto i = std::lower_bound(grid.x.begin(), grid.x.end(), p.x) - grid.x.begin();
     const auto j = std::lower_bound(grid.y.begin(), grid.y.end(), p.y) - grid.y.begin();
-    std::int64_t& cell = grid.ticks[static_cast<std::size_t>(i) * grid.y.size() +
-                                    static_cast<std::size_t>(j)];
+    std::int64_t& cell =
+        grid.ticks[static_cast<std::size_t>(i) * grid.y.size() + static_cast<std::size_t>(j)];
     if (cell != 0 || !(p.ms > 0) || !std::isfinite(p.ms) || p.x < 1 || p.y < 0) {
-      out.error({}, path,
-                cell != 0 ? "holds the point (" + std::to_string(p.x) + ", " +
-                                std::to_string(p.y) + ") twice"
-                          : "needs positive finite times and axis values (got " +
-                                std::to_string(p.ms) + " ms at " + std::to_string(p.x) + ", " +
-                                std::to_string(p.y) + ")");
+      out.error(
+          {}, path,
+          cell != 0
+              ? "holds the point (" + std::to_string(p.x) + ", " + std::to_string(p.y) + ") twice"
+              : "needs positive finite times and axis values (got " + std::to_string(p.ms) +
+                    " ms at " + std::to_string(p.x) + ", " + std::to_string(p.y) + ")");
       return std::nullopt;
     }
     cell = std::max<std::int64_t>(1, ms_to_ticks(p.ms));
@@ -123,8 +123,7 @@ MeasuredLatency::Line MeasuredLatency::decode_line(std::int64_t b, std::int64_t 
   std::size_t j = 0;
   while (j + 2 < y.size() && context >= b * y[j + 1]) ++j;
   // More context never takes less time, whatever the noise of the table.
-  const std::int64_t slope =
-      std::max<std::int64_t>(0, at(j + 1) - at(j)) / (b * (y[j + 1] - y[j]));
+  const std::int64_t slope = std::max<std::int64_t>(0, at(j + 1) - at(j)) / (b * (y[j + 1] - y[j]));
   const bool last = j + 2 == y.size();
   const std::int64_t to_knot = b * y[j + 1] - context;
   return {.first = at(j) + slope * (context - b * y[j]),

@@ -62,9 +62,9 @@ class MeasuredLatency final : public LatencyModel {
  private:
   MeasuredLatency() = default;
   struct Line {
-    std::int64_t first = 0;   ///< Ticks at the shape's context.
-    std::int64_t slope = 0;   ///< Ticks per token of total context.
-    std::int64_t steps = 1;   ///< Steps until the next context knot.
+    std::int64_t first = 0;  ///< Ticks at the shape's context.
+    std::int64_t slope = 0;  ///< Ticks per token of total context.
+    std::int64_t steps = 1;  ///< Steps until the next context knot.
   };
   Line decode_line(std::int64_t sequences, std::int64_t context) const;
   std::int64_t prefill_ticks(const BatchShape& shape) const;

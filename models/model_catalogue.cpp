@@ -49,10 +49,10 @@ ModelSpec llama_8b(WeightDtype weights) {
   const bool fp8 = weights == WeightDtype::kFp8;
   return {.name = fp8 ? "Llama-3.1-8B-FP8" : "Llama-3.1-8B",
           .source = "huggingface.co/meta-llama/Llama-3.1-8B-Instruct config.json",
-          .aliases = fp8 ? std::vector<std::string>{"Meta-Llama-3.1-8B-Instruct-FP8",
-                                                    "Llama-3.1-8B-Instruct-FP8"}
-                         : std::vector<std::string>{"Llama-3.1-8B-Instruct",
-                                                    "Meta-Llama-3.1-8B-Instruct"},
+          .aliases =
+              fp8 ? std::vector<std::string>{"Meta-Llama-3.1-8B-Instruct-FP8",
+                                             "Llama-3.1-8B-Instruct-FP8"}
+                  : std::vector<std::string>{"Llama-3.1-8B-Instruct", "Meta-Llama-3.1-8B-Instruct"},
           .weights = weights,
           .layers = 32,
           .hidden = 4096,
@@ -81,8 +81,9 @@ ModelSpec llama_70b(std::string name, std::vector<std::string> aliases, WeightDt
 
 ModelSpec gpt_oss_120b() {
   return {.name = "gpt-oss-120b",
-          .source = "huggingface.co/openai/gpt-oss-120b config.json; workspace from the KV "
-                    "capacities llm-d reports on one H200 (1.22M tokens at utilisation 0.85)",
+          .source =
+              "huggingface.co/openai/gpt-oss-120b config.json; workspace from the KV "
+              "capacities llm-d reports on one H200 (1.22M tokens at utilisation 0.85)",
           .weights = WeightDtype::kMxfp4,
           .layers = 36,
           .hidden = 2880,
@@ -102,8 +103,9 @@ ModelSpec gpt_oss_120b() {
 
 ModelSpec deepseek_r1() {
   return {.name = "DeepSeek-R1",
-          .source = "huggingface.co/deepseek-ai/DeepSeek-R1 config.json; workspace is an estimate "
-                    "for the expert all-to-all buffers",
+          .source =
+              "huggingface.co/deepseek-ai/DeepSeek-R1 config.json; workspace is an estimate "
+              "for the expert all-to-all buffers",
           .aliases = {"DeepSeek-V3", "DeepSeek-R1-0528", "DeepSeek-V3-0324"},
           .weights = WeightDtype::kFp8,
           .layers = 61,

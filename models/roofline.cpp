@@ -53,8 +53,7 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
                 (p.ep > 1 ? " ep" + std::to_string(p.ep) : "") + " (" + a.source + ")";
 }
 
-void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m,
-                               const Parallelism& p) {
+void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p) {
   const ParameterCount c = count_parameters(m);
   const double tp = real(p.tp);
   const double trunk = c.attention + c.dense_mlp;
@@ -89,8 +88,8 @@ void Roofline::set_attention_costs(const AcceleratorSpec& a, const ModelSpec& m,
   const double kv_rate = a.memory_tb_per_s * 1e3 * a.kv_mbu;
   // Scores and weighted values of one causal pair: 2·(d_k + d_v) FLOP per head. S counts pairs
   // twice.
-  const double width = m.is_mla() ? real(m.head_dim + m.rope_dim + m.v_head_dim)
-                                  : 2.0 * real(m.head_dim);
+  const double width =
+      m.is_mla() ? real(m.head_dim + m.rope_dim + m.v_head_dim) : 2.0 * real(m.head_dim);
   const double pair = real(m.heads) / tp * width / attention_rate;
   pair_ns_ = pair * real(m.full_layers());
   windowed_pair_ns_ = pair * real(m.sliding_layers);
@@ -116,8 +115,8 @@ void Roofline::set_communication_costs(const AcceleratorSpec& a, const ModelSpec
   const double row = 2.0 * real(m.hidden);  // One token's activations in bf16.
   if (p.tp > 1) {  // After attention and after the MLP, each layer; ring volume.
     latency_ns_ += 2.0 * real(m.layers) * latency;
-    token_ns_ += 2.0 * real(m.layers) * row * 2.0 * real(p.tp - 1) / real(p.tp) /
-                 collective_rate(a, p.tp);
+    token_ns_ +=
+        2.0 * real(m.layers) * row * 2.0 * real(p.tp - 1) / real(p.tp) / collective_rate(a, p.tp);
   }
   if (p.pp > 1) {
     latency_ns_ += real(p.pp - 1) * latency;
@@ -135,8 +134,8 @@ void Roofline::set_communication_costs(const AcceleratorSpec& a, const ModelSpec
     peers *= 1.0 - miss;
   }
   const double dispatch = m.weights == WeightDtype::kFp8 ? row / 2 : row;
-  token_ns_ += real(m.moe_layers()) * peers * (dispatch + row) / real(p.tp) /
-               collective_rate(a, group);
+  token_ns_ +=
+      real(m.moe_layers()) * peers * (dispatch + row) / real(p.tp) / collective_rate(a, group);
 }
 
 double Roofline::linear_ns(double tokens, double sampled) const {

@@ -54,8 +54,7 @@ class Roofline final : public LatencyModel {
   void set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p);
   void set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p);
   void set_attention_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p);
-  void set_communication_costs(const AcceleratorSpec& a, const ModelSpec& m,
-                               const Parallelism& p);
+  void set_communication_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p);
 
   RooflineOptions options_;
   // Nanoseconds on one GPU: to stream all weights of a kind, and per token passing through them.

@@ -6,9 +6,12 @@ namespace routesim::models {
 
 double bytes_per_weight(WeightDtype dtype) {
   switch (dtype) {
-    case WeightDtype::kBf16: return 2.0;
-    case WeightDtype::kFp8: return 1.0;
-    case WeightDtype::kMxfp4: return 17.0 / 32.0;
+    case WeightDtype::kBf16:
+      return 2.0;
+    case WeightDtype::kFp8:
+      return 1.0;
+    case WeightDtype::kMxfp4:
+      return 17.0 / 32.0;
   }
   return 2.0;
 }
@@ -99,34 +102,37 @@ std::int64_t kv_bytes_per_token(const ModelSpec& m, KvDtype dtype) {
 
 bool check_parallelism(const ModelSpec& m, const Parallelism& p, Diagnostics& out) {
   const std::size_t before = out.items().size();
-  for (const auto& [name, degree] : {std::pair{"tp", p.tp}, std::pair{"pp", p.pp},
-                                     std::pair{"dp", p.dp}, std::pair{"ep", p.ep}})
+  for (const auto& [name, degree] :
+       {std::pair{"tp", p.tp}, std::pair{"pp", p.pp}, std::pair{"dp", p.dp}, std::pair{"ep", p.ep}})
     if (degree < 1) error(out, name, "must be at least 1" + got(degree));
   if (out.items().size() > before) return false;
   if (m.heads % p.tp != 0)
-    error(out, "tp", "must divide the " + std::to_string(m.heads) + " attention heads of " +
-                         m.name + got(p.tp));
+    error(
+        out, "tp",
+        "must divide the " + std::to_string(m.heads) + " attention heads of " + m.name + got(p.tp));
   if (!m.is_mla() && m.kv_heads % p.tp != 0 && p.tp % m.kv_heads != 0)
-    error(out, "tp", "must divide, or be a multiple of, the " + std::to_string(m.kv_heads) +
-                         " KV heads of " + m.name + got(p.tp));
+    error(out, "tp",
+          "must divide, or be a multiple of, the " + std::to_string(m.kv_heads) + " KV heads of " +
+              m.name + got(p.tp));
   if (m.ffn % p.tp != 0)
-    error(out, "tp", "must divide the MLP width " + std::to_string(m.ffn) + " of " + m.name +
-                         got(p.tp));
+    error(out, "tp",
+          "must divide the MLP width " + std::to_string(m.ffn) + " of " + m.name + got(p.tp));
   if (m.is_moe() && p.ep == 1 && m.expert_ffn % (p.tp * p.dp) != 0)
-    error(out, "tp", "tp * dp must divide the expert width " + std::to_string(m.expert_ffn) +
-                         " of " + m.name + got(p.tp * p.dp),
+    error(out, "tp",
+          "tp * dp must divide the expert width " + std::to_string(m.expert_ffn) + " of " + m.name +
+              got(p.tp * p.dp),
           "expert parallelism (ep = tp * dp) keeps experts whole");
   if (p.pp > m.layers)
-    error(out, "pp", "cannot exceed the " + std::to_string(m.layers) + " layers of " + m.name +
-                         got(p.pp));
+    error(out, "pp",
+          "cannot exceed the " + std::to_string(m.layers) + " layers of " + m.name + got(p.pp));
   if (p.ep > 1 && !m.is_moe())
     error(out, "ep", "needs a mixture-of-experts model; " + m.name + " is dense" + got(p.ep),
           "use ep: 1");
   if (p.ep > 1 && p.ep != p.tp * p.dp)
     error(out, "ep", "must be 1 or tp * dp = " + std::to_string(p.tp * p.dp) + got(p.ep));
   if (p.ep > 1 && m.is_moe() && p.ep > m.experts)
-    error(out, "ep", "cannot exceed the " + std::to_string(m.experts) + " experts of " + m.name +
-                         got(p.ep));
+    error(out, "ep",
+          "cannot exceed the " + std::to_string(m.experts) + " experts of " + m.name + got(p.ep));
   return out.items().size() == before;
 }
 
@@ -143,8 +149,8 @@ bool check_model(const ModelSpec& m, Diagnostics& out) {
   if (!m.is_mla()) {
     need("kv_heads", m.kv_heads);
     if (m.kv_heads > 0 && m.heads % m.kv_heads != 0)
-      error(out, "kv_heads", "must divide the number of query heads " + std::to_string(m.heads) +
-                                 got(m.kv_heads));
+      error(out, "kv_heads",
+            "must divide the number of query heads " + std::to_string(m.heads) + got(m.kv_heads));
   } else {
     need("v_head_dim", m.v_head_dim);
   }
@@ -163,8 +169,8 @@ bool check_model(const ModelSpec& m, Diagnostics& out) {
     error(out, "sliding_layers",
           "cannot exceed layers = " + std::to_string(m.layers) + got(m.sliding_layers));
   if (m.sliding_layers > 0 && m.sliding_window < 1)
-    error(out, "sliding_window", "must be at least 1 when sliding_layers is set" +
-                                     got(m.sliding_window));
+    error(out, "sliding_window",
+          "must be at least 1 when sliding_layers is set" + got(m.sliding_window));
   return out.items().size() == before;
 }
 
@@ -200,8 +206,8 @@ void describe(Describer& d, AcceleratorSpec& a) {
         amount);
   field(d, {"prefill_mfu", "Share of bf16 peak large matrix products reach."}, a.prefill_mfu,
         share);
-  field(d, {"prefill_mfu_fp8", "Share of fp8 peak large matrix products reach."},
-        a.prefill_mfu_fp8, share);
+  field(d, {"prefill_mfu_fp8", "Share of fp8 peak large matrix products reach."}, a.prefill_mfu_fp8,
+        share);
   field(d, {"attention_mfu", "Share of bf16 peak prefill attention reaches."}, a.attention_mfu,
         share);
   field(d, {"weight_mbu", "Share of memory bandwidth when weights are streamed."}, a.weight_mbu,

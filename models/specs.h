@@ -43,20 +43,21 @@ std::int64_t bytes_per_kv_element(KvDtype dtype);
 /// One GPU in its usual server. Rates are per GPU; TFLOP/s are dense.
 struct AcceleratorSpec {
   std::string name;
-  std::string source;                ///< Where the numbers come from.
-  std::vector<std::string> aliases = {};  ///< Other spellings, matched without case and punctuation.
-  double bf16_tflops = 0;            ///< Peak dense bf16.
-  double fp8_tflops = 0;             ///< Peak dense fp8; 0 when the GPU has none (computes in bf16).
-  double memory_bytes = 0;           ///< Device memory as the driver reports it.
-  double memory_tb_per_s = 0;        ///< Peak memory bandwidth, 10^12 bytes/s.
-  double link_gb_per_s = 0;          ///< Scale-up link (NVLink, IF, PCIe) per direction, 10^9 bytes/s.
-  double nic_gb_per_s = 0;           ///< Share of the node's network per GPU, 10^9 bytes/s.
-  double overhead_bytes = 0;         ///< Contexts, communication buffers, allocator slack.
-  double prefill_mfu = 0.6;          ///< Share of bf16 peak that large matrix products reach.
-  double prefill_mfu_fp8 = 0.5;      ///< The same for fp8.
-  double attention_mfu = 0.6;        ///< Share of bf16 peak of causal prefill attention.
-  double weight_mbu = 0.8;           ///< Share of memory bandwidth when weights are streamed.
-  double kv_mbu = 0.85;              ///< Share of memory bandwidth when KV blocks are read.
+  std::string source;  ///< Where the numbers come from.
+  std::vector<std::string> aliases =
+      {};                        ///< Other spellings, matched without case and punctuation.
+  double bf16_tflops = 0;        ///< Peak dense bf16.
+  double fp8_tflops = 0;         ///< Peak dense fp8; 0 when the GPU has none (computes in bf16).
+  double memory_bytes = 0;       ///< Device memory as the driver reports it.
+  double memory_tb_per_s = 0;    ///< Peak memory bandwidth, 10^12 bytes/s.
+  double link_gb_per_s = 0;      ///< Scale-up link (NVLink, IF, PCIe) per direction, 10^9 bytes/s.
+  double nic_gb_per_s = 0;       ///< Share of the node's network per GPU, 10^9 bytes/s.
+  double overhead_bytes = 0;     ///< Contexts, communication buffers, allocator slack.
+  double prefill_mfu = 0.6;      ///< Share of bf16 peak that large matrix products reach.
+  double prefill_mfu_fp8 = 0.5;  ///< The same for fp8.
+  double attention_mfu = 0.6;    ///< Share of bf16 peak of causal prefill attention.
+  double weight_mbu = 0.8;       ///< Share of memory bandwidth when weights are streamed.
+  double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
   double shared_context_weight = 1;  ///< Cost of re-reading a block another sequence reads too (θ).
   double kernel_us = 3.0;            ///< Fixed time of one matrix product, besides the above.
   double host_step_ms = 2.0;         ///< Per step: launch, sampling, scheduling.
@@ -73,13 +74,13 @@ struct ModelSpec {
   WeightDtype weights = WeightDtype::kBf16;
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
-  std::int64_t heads = 0;         ///< Query heads.
-  std::int64_t kv_heads = 0;      ///< Key/value heads (GQA); ignored with MLA.
-  std::int64_t head_dim = 0;      ///< With MLA: the part of a query head without position (nope).
-  std::int64_t ffn = 0;           ///< Width of a dense gated MLP.
+  std::int64_t heads = 0;     ///< Query heads.
+  std::int64_t kv_heads = 0;  ///< Key/value heads (GQA); ignored with MLA.
+  std::int64_t head_dim = 0;  ///< With MLA: the part of a query head without position (nope).
+  std::int64_t ffn = 0;       ///< Width of a dense gated MLP.
   std::int64_t vocab = 0;
-  std::int64_t max_context = 0;   ///< max_position_embeddings; the default of max_model_len.
-  bool tied_embeddings = false;   ///< The output projection shares the embedding's weights.
+  std::int64_t max_context = 0;        ///< max_position_embeddings; the default of max_model_len.
+  bool tied_embeddings = false;        ///< The output projection shares the embedding's weights.
   std::int64_t experts = 0;            ///< Routed experts per MoE layer; 0 for a dense model.
   std::int64_t experts_per_token = 0;  ///< Routed experts each token visits.
   std::int64_t shared_experts = 0;     ///< Experts every token visits.
@@ -116,13 +117,13 @@ struct Parallelism {
 
 /// Parameters by where they sit, whole model. Sum: total_parameters().
 struct ParameterCount {
-  double attention = 0;     ///< All layers' attention projections.
-  double dense_mlp = 0;     ///< Dense layers' MLPs.
-  double shared_mlp = 0;    ///< Shared experts.
-  double routed_mlp = 0;    ///< All routed experts.
-  double router = 0;        ///< Expert gates (bf16).
-  double embedding = 0;     ///< Input embedding (bf16).
-  double output = 0;        ///< Output projection (bf16); 0 when tied.
+  double attention = 0;   ///< All layers' attention projections.
+  double dense_mlp = 0;   ///< Dense layers' MLPs.
+  double shared_mlp = 0;  ///< Shared experts.
+  double routed_mlp = 0;  ///< All routed experts.
+  double router = 0;      ///< Expert gates (bf16).
+  double embedding = 0;   ///< Input embedding (bf16).
+  double output = 0;      ///< Output projection (bf16); 0 when tied.
 };
 
 ParameterCount count_parameters(const ModelSpec& m);

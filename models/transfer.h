@@ -13,9 +13,9 @@ namespace routesim::models {
 /// One direction of one GPU's path to its peer. NIXL reads blocks from all TP ranks in parallel, so
 /// a transfer of a TP group moves each rank's share over its own link.
 struct KvTransferLink {
-  double gb_per_s = 25.0;      ///< 10^9 bytes/s per GPU; > 0.
-  double efficiency = 0.8;     ///< Share of it that large reads reach, (0, 1].
-  Duration setup = Duration::milliseconds(2);        ///< Per transfer: metadata, posting reads.
+  double gb_per_s = 25.0;                      ///< 10^9 bytes/s per GPU; > 0.
+  double efficiency = 0.8;                     ///< Share of it that large reads reach, (0, 1].
+  Duration setup = Duration::milliseconds(2);  ///< Per transfer: metadata, posting reads.
   Duration handshake = Duration::milliseconds(100);  ///< First contact of a pair of engines.
 };
 

@@ -155,10 +155,10 @@ TEST(CurveFit, SaysWhatTheDataCannotTell) {
 TEST(CurveFit, RefusesBadSamples) {
   Diagnostics d;
   EXPECT_FALSE(fit_cost_curve(std::vector{step_sample({.decode_requests = 1}, 5)}, {}, {}, d));
-  EXPECT_FALSE(fit_cost_curve(std::vector{step_sample({.decode_requests = 1}, 5),
-                                          step_sample({.decode_requests = 2}, -5),
-                                          step_sample({.decode_requests = 3}, NAN)},
-                              {}, {}, d));
+  EXPECT_FALSE(fit_cost_curve(
+      std::vector{step_sample({.decode_requests = 1}, 5), step_sample({.decode_requests = 2}, -5),
+                  step_sample({.decode_requests = 3}, NAN)},
+      {}, {}, d));
   EXPECT_EQ(d.items().size(), 3u);
 }
 
@@ -181,14 +181,14 @@ TEST(ObjectiveFit, FindsTheMinimumInsideAndAtBounds) {
     return std::vector<double>{10 * (x[1] - x[0] * x[0]), 1 - x[0]};
   };
   const ObjectiveFitOptions options{.max_evaluations = 500, .relative_tolerance = 1e-12};
-  const auto inside = fit_objective({{"x", -1, -2, 2, 1e-5}, {"y", 1, -2, 2, 1e-5}}, rosenbrock,
-                                    options);
+  const auto inside =
+      fit_objective({{"x", -1, -2, 2, 1e-5}, {"y", 1, -2, 2, 1e-5}}, rosenbrock, options);
   EXPECT_NEAR(inside.parameters[0].value, 1, 1e-2);
   EXPECT_NEAR(inside.parameters[1].value, 1, 1e-2);
   EXPECT_LT(inside.cost, 1e-4);
   // With x <= 0.5 the minimum is at (0.5, 0.25).
-  const auto bounded = fit_objective({{"x", -1, -2, 0.5, 1e-5}, {"y", 1, -2, 2, 1e-5}}, rosenbrock,
-                                     options);
+  const auto bounded =
+      fit_objective({{"x", -1, -2, 0.5, 1e-5}, {"y", 1, -2, 2, 1e-5}}, rosenbrock, options);
   EXPECT_NEAR(bounded.parameters[0].value, 0.5, 1e-3);
   EXPECT_TRUE(bounded.parameters[0].at_bound);
   EXPECT_NEAR(bounded.parameters[1].value, 0.25, 1e-2);
@@ -196,15 +196,15 @@ TEST(ObjectiveFit, FindsTheMinimumInsideAndAtBounds) {
 
 TEST(ObjectiveFit, FlagsWhatNothingReactsToAndKeepsItsBudget) {
   int calls = 0;
-  const auto fit = fit_objective(
-      {{"slope", 1, 0, 10, 0}, {"ghost", 3, 0, 10, 0}},
-      [&calls](const std::vector<double>& x) {
-        ++calls;
-        std::vector<double> r;
-        for (int i = 1; i <= 8; ++i) r.push_back(x[0] * i - 2.5 * i + (i % 2 == 0 ? 0.1 : -0.1));
-        return r;
-      },
-      {.max_evaluations = 30});
+  const auto fit = fit_objective({{"slope", 1, 0, 10, 0}, {"ghost", 3, 0, 10, 0}},
+                                 [&calls](const std::vector<double>& x) {
+                                   ++calls;
+                                   std::vector<double> r;
+                                   for (int i = 1; i <= 8; ++i)
+                                     r.push_back(x[0] * i - 2.5 * i + (i % 2 == 0 ? 0.1 : -0.1));
+                                   return r;
+                                 },
+                                 {.max_evaluations = 30});
   EXPECT_NEAR(fit.parameters[0].value, 2.5, 0.02);
   EXPECT_TRUE(fit.parameters[0].identifiable);
   EXPECT_LT(fit.parameters[0].low, 2.51);

@@ -13,8 +13,7 @@ TEST(Catalogue, FindsByNameAliasAndHuggingFacePath) {
   }
   EXPECT_EQ(c.find_model("Qwen/Qwen3-32B")->name, "Qwen3-32B");
   EXPECT_EQ(c.find_model("meta-llama/Llama-3.1-8B-Instruct")->name, "Llama-3.1-8B");
-  EXPECT_EQ(c.find_model("neuralmagic/Meta-Llama-3.1-70B-Instruct-FP8")->name,
-            "Llama-3.1-70B-FP8");
+  EXPECT_EQ(c.find_model("neuralmagic/Meta-Llama-3.1-70B-Instruct-FP8")->name, "Llama-3.1-70B-FP8");
   EXPECT_EQ(c.find_model("deepseek-ai/DeepSeek-R1")->name, "DeepSeek-R1");
   EXPECT_EQ(c.find_accelerator("H10"), nullptr);
 }

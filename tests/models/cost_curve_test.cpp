@@ -26,9 +26,8 @@ TEST(CostCurve, DecodeStepByHand) {
   EXPECT_NEAR(ms(curve.step_ticks({.decode_requests = 40, .decode_context = 323'200})), 31.20848,
               2e-4);  // A token costs a whole number of ticks: 1e-5 relative.
   // Half of it shared at theta 0.5: a quarter of the context time goes.
-  EXPECT_NEAR(ms(curve.step_ticks({.decode_requests = 40,
-                                   .decode_context = 323'200,
-                                   .shared_context = 161'600})),
+  EXPECT_NEAR(ms(curve.step_ticks(
+                  {.decode_requests = 40, .decode_context = 323'200, .shared_context = 161'600})),
               14.3 + 2.72 + 0.75 * 14.18848, 1e-4);
 }
 
@@ -85,8 +84,9 @@ TEST(CostCurve, TrustBoxUsesEffectiveContext) {
   EXPECT_EQ(curve.trust({.decode_requests = 128, .decode_context = 270'000}), Trust::kFitted);
   EXPECT_EQ(curve.trust({.decode_requests = 129, .decode_context = 1}), Trust::kExtrapolated);
   EXPECT_EQ(curve.trust({.decode_requests = 9, .decode_context = 270'001}), Trust::kExtrapolated);
-  EXPECT_EQ(curve.trust({.decode_requests = 9, .decode_context = 500'000, .shared_context = 480'000}),
-            Trust::kFitted);
+  EXPECT_EQ(
+      curve.trust({.decode_requests = 9, .decode_context = 500'000, .shared_context = 480'000}),
+      Trust::kFitted);
   EXPECT_EQ(curve.trust({.prefill_requests = 2, .prefill_tokens = 8'192, .prefill_context = 8'192}),
             Trust::kFitted);
   EXPECT_EQ(curve.trust({.prefill_requests = 1, .prefill_tokens = 500, .prefill_context = 8'192}),

@@ -10,35 +10,45 @@ namespace {
 
 HfConfig qwen3_32b() {
   HfConfig c;
-  c.numbers = {{"hidden_size", 5120},     {"num_hidden_layers", 64},  {"num_attention_heads", 64},
-               {"num_key_value_heads", 8}, {"head_dim", 128},         {"intermediate_size", 25600},
-               {"vocab_size", 151936},    {"tie_word_embeddings", 0}, {"use_sliding_window", 0},
-               {"max_position_embeddings", 40960}};
+  c.numbers = {{"hidden_size", 5120},       {"num_hidden_layers", 64},
+               {"num_attention_heads", 64}, {"num_key_value_heads", 8},
+               {"head_dim", 128},           {"intermediate_size", 25600},
+               {"vocab_size", 151936},      {"tie_word_embeddings", 0},
+               {"use_sliding_window", 0},   {"max_position_embeddings", 40960}};
   c.strings = {{"model_type", "qwen3"}, {"torch_dtype", "bfloat16"}};
   return c;
 }
 
 HfConfig deepseek_r1() {
   HfConfig c;
-  c.numbers = {{"hidden_size", 7168},        {"num_hidden_layers", 61},
-               {"num_attention_heads", 128}, {"num_key_value_heads", 128},
-               {"intermediate_size", 18432}, {"vocab_size", 129280},
-               {"kv_lora_rank", 512},        {"q_lora_rank", 1536},
-               {"qk_rope_head_dim", 64},     {"qk_nope_head_dim", 128},
-               {"v_head_dim", 128},          {"n_routed_experts", 256},
-               {"num_experts_per_tok", 8},   {"n_shared_experts", 1},
-               {"moe_intermediate_size", 2048}, {"first_k_dense_replace", 3},
-               {"max_position_embeddings", 163840}, {"tie_word_embeddings", 0}};
+  c.numbers = {{"hidden_size", 7168},
+               {"num_hidden_layers", 61},
+               {"num_attention_heads", 128},
+               {"num_key_value_heads", 128},
+               {"intermediate_size", 18432},
+               {"vocab_size", 129280},
+               {"kv_lora_rank", 512},
+               {"q_lora_rank", 1536},
+               {"qk_rope_head_dim", 64},
+               {"qk_nope_head_dim", 128},
+               {"v_head_dim", 128},
+               {"n_routed_experts", 256},
+               {"num_experts_per_tok", 8},
+               {"n_shared_experts", 1},
+               {"moe_intermediate_size", 2048},
+               {"first_k_dense_replace", 3},
+               {"max_position_embeddings", 163840},
+               {"tie_word_embeddings", 0}};
   c.strings = {{"quantization_config.quant_method", "fp8"}};
   return c;
 }
 
 HfConfig gpt_oss_120b() {
   HfConfig c;
-  c.numbers = {{"hidden_size", 2880},       {"num_hidden_layers", 36},   {"num_attention_heads", 64},
-               {"num_key_value_heads", 8},  {"head_dim", 64},            {"intermediate_size", 2880},
-               {"vocab_size", 201088},      {"num_local_experts", 128},  {"num_experts_per_tok", 4},
-               {"sliding_window", 128},     {"tie_word_embeddings", 0}};
+  c.numbers = {{"hidden_size", 2880},      {"num_hidden_layers", 36},  {"num_attention_heads", 64},
+               {"num_key_value_heads", 8}, {"head_dim", 64},           {"intermediate_size", 2880},
+               {"vocab_size", 201088},     {"num_local_experts", 128}, {"num_experts_per_tok", 4},
+               {"sliding_window", 128},    {"tie_word_embeddings", 0}};
   c.strings = {{"quantization_config.quant_method", "mxfp4"}};
   for (int i = 0; i < 36; ++i)
     c.lists["layer_types"].push_back(i % 2 == 0 ? "sliding_attention" : "full_attention");

@@ -124,8 +124,8 @@ TEST(KvCapacity, ConsumerCardOfAUser) {
 }
 
 TEST(KvCapacity, MoreUtilisationGivesSixAndAHalfThousandTokensPerPoint) {
-  const auto gain = tokens("H100-SXM", "Qwen3-32B", 2, 0.91) - tokens("H100-SXM", "Qwen3-32B", 2,
-                                                                      0.90);
+  const auto gain =
+      tokens("H100-SXM", "Qwen3-32B", 2, 0.91) - tokens("H100-SXM", "Qwen3-32B", 2, 0.90);
   EXPECT_NEAR(static_cast<double>(gain), 6'500, 100);
 }
 
@@ -166,7 +166,8 @@ TEST(KvCapacity, OneLongSequenceMustFit) {
 }
 
 TEST(KvCapacity, ReportsEveryBadInputAtOnce) {
-  KvCacheInput in{.accelerator = gpu("H100"), .model = model("Qwen3-32B"), .parallelism = {.tp = 3}};
+  KvCacheInput in{
+      .accelerator = gpu("H100"), .model = model("Qwen3-32B"), .parallelism = {.tp = 3}};
   in.block_size = 0;
   in.gpu_memory_utilization = 1.5;
   Diagnostics d;

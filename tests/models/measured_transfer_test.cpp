@@ -45,7 +45,8 @@ TEST(Measured, DecodeRunStopsAtTheKnot) {
   for (const std::int64_t start : {1, 500, 1000, 2999, 3000, 4999, 9000}) {
     const BatchShape s{.decode_requests = 4, .decode_context = 4 * start + 3};
     const DecodeRun run = m->decode_run(s);
-    for (const std::int64_t i : {std::int64_t{0}, run.steps / 2, std::min<std::int64_t>(run.steps - 1, 5000)}) {
+    for (const std::int64_t i :
+         {std::int64_t{0}, run.steps / 2, std::min<std::int64_t>(run.steps - 1, 5000)}) {
       BatchShape at = s;
       at.decode_context += i * 4;
       EXPECT_EQ(m->step_ticks(at), run.first + i * run.increment) << start << " step " << i;

@@ -30,10 +30,7 @@ BatchShape decode(std::int64_t b, std::int64_t context) {
 }
 
 BatchShape prefill(std::int64_t n) {
-  return {.prefill_requests = 1,
-          .prefill_tokens = n,
-          .prefill_context = n,
-          .prefill_pairs = n * n};
+  return {.prefill_requests = 1, .prefill_tokens = n, .prefill_context = n, .prefill_pairs = n * n};
 }
 
 /// An accelerator whose every rate is 1 in a handy unit and that has no overheads.
@@ -72,9 +69,17 @@ TEST(Roofline, TermsByHandOnAnIdealAccelerator) {
 }
 
 TEST(Roofline, GraphSizesAreVllms) {
-  for (const auto& [tokens, size] :
-       {std::pair{1, 1}, {2, 2}, {3, 4}, {5, 8}, {8, 8}, {9, 16}, {248, 248}, {249, 256},
-        {257, 272}, {512, 512}, {513, 513}})
+  for (const auto& [tokens, size] : {std::pair{1, 1},
+                                     {2, 2},
+                                     {3, 4},
+                                     {5, 8},
+                                     {8, 8},
+                                     {9, 16},
+                                     {248, 248},
+                                     {249, 256},
+                                     {257, 272},
+                                     {512, 512},
+                                     {513, 513}})
     EXPECT_EQ(padded_to_graph(tokens), size) << tokens;
 }
 
