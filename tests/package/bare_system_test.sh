@@ -44,7 +44,7 @@ cp -a "$base" "$builder"
 cp -a "$base" "$runner"
 
 # A path with a space, as people have.
-readonly clone="/home/user/my clones/routesim"
+readonly clone="/srv/my clones/routesim"
 git clone -q --no-hardlinks "$source_dir" "$builder$clone"
 
 scenario="${ROUTESIM_BARE_SCENARIO:-}"
