@@ -9,37 +9,56 @@
 namespace routesim::workloads {
 namespace {
 
-/// n exponential gaps scaled to fill `span` seconds: the running fraction of the sum is exactly 1
-/// at the last gap, because the second pass adds the same numbers in the same order.
+/// n exponential gaps scaled to fill `span` seconds. The sum must be known before the first gap is
+/// handed out: few gaps are kept, many are drawn twice, so memory stays flat. Both ways give the
+/// same numbers, and the running fraction of the sum is exactly 1 at the last gap, because the same
+/// gaps are added in the same order.
 class ScaledGaps {
  public:
-  ScaledGaps(std::int64_t n, double span_s, RandomStream random)
-      : left_(n), span_(span_s), random_(std::move(random)) {
-    RandomStream rehearsal = random_;
-    for (std::int64_t i = 0; i < n; ++i) total_ += rehearsal.exponential(1.0);
+  ScaledGaps(double span_s, RandomStream random) : span_(span_s), random_(std::move(random)) {}
+
+  void start(std::int64_t n) {
+    left_ = n;
+    sum_ = total_ = 0;
+    position_ = 0;
+    gaps_.clear();
+    if (n > kKept) {
+      RandomStream rehearsal = random_;
+      for (std::int64_t i = 0; i < n; ++i) total_ += rehearsal.exponential(1.0);
+      return;
+    }
+    for (std::int64_t i = 0; i < n; ++i) {
+      gaps_.push_back(random_.exponential(1.0));
+      total_ += gaps_.back();
+    }
   }
   bool empty() const { return left_ == 0; }
   /// Seconds from the start of the span.
   double next() {
     --left_;
-    sum_ += random_.exponential(1.0);
+    sum_ += gaps_.empty() ? random_.exponential(1.0) : gaps_[position_++];
     return span_ * (sum_ / total_);
   }
-  /// The stream behind the last gap.
+  /// The stream behind the last gap, once empty().
   RandomStream& random() { return random_; }
 
  private:
-  std::int64_t left_;
+  static constexpr std::int64_t kKept = 1 << 16;
   double span_;
   RandomStream random_;
+  std::int64_t left_ = 0;
   double total_ = 0;
   double sum_ = 0;
+  std::size_t position_ = 0;
+  std::vector<double> gaps_;
 };
 
 class ConstantArrivals final : public ArrivalStream {
  public:
   ConstantArrivals(std::int64_t n, double duration_s, RandomStream random)
-      : gaps_(n, duration_s, std::move(random)) {}
+      : gaps_(duration_s, std::move(random)) {
+    gaps_.start(n);
+  }
   bool next(Duration& due) override {
     if (gaps_.empty()) return false;
     due = Duration::from_seconds(gaps_.next());
@@ -53,15 +72,13 @@ class ConstantArrivals final : public ArrivalStream {
 class PoissonArrivals final : public ArrivalStream {
  public:
   PoissonArrivals(double rate, std::int64_t n, RandomStream random)
-      : rate_(rate), left_(n), second_gaps_(0, 1, std::move(random)) {}
+      : rate_(rate), left_(n), second_gaps_(1, std::move(random)) {}
   bool next(Duration& due) override {
     if (left_ == 0) return false;
     --left_;
     while (second_gaps_.empty()) {
       ++second_;
-      RandomStream random = second_gaps_.random();
-      const std::int64_t k = random.poisson(rate_);
-      second_gaps_ = ScaledGaps(k, 1, std::move(random));
+      second_gaps_.start(second_gaps_.random().poisson(rate_));
     }
     due = Duration::seconds(second_) + Duration::from_seconds(second_gaps_.next());
     return true;

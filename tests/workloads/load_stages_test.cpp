@@ -60,6 +60,20 @@ TEST(PoissonArrivals, CountIsFixedAndEverySecondEndsOnItsBoundary) {
   }
 }
 
+TEST(ConstantArrivals, ManyArrivalsAreDrawnTwiceAndStillEndExactly) {
+  // Beyond 65,536 the gaps are not kept; the law is the same.
+  const auto t = seconds(*constant_arrivals(1000, 100, random_of(3)));
+  ASSERT_EQ(t.size(), 100'000U);
+  EXPECT_EQ(t.back(), 100.0);
+  EXPECT_TRUE(std::is_sorted(t.begin(), t.end()));
+  EXPECT_NEAR(t[50'000], 50, 1);
+  // One second of a fast Poisson stage, too.
+  const auto p = seconds(*poisson_arrivals(100'000, 2, random_of(3)));
+  ASSERT_EQ(p.size(), 200'000U);
+  EXPECT_TRUE(std::is_sorted(p.begin(), p.end()));
+  EXPECT_NE(std::find(p.begin(), p.end(), 1.0), p.end());
+}
+
 TEST(PoissonArrivals, SpanIsRandomAroundTheDuration) {
   double sum = 0, squares = 0;
   constexpr int kRuns = 400;
