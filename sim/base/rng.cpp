@@ -35,7 +35,8 @@ std::uint64_t RandomStream::below(std::uint64_t bound) {
   // Lemire's multiplication method with rejection.
   for (;;) {
     const std::uint64_t x = next();
-    const auto product = static_cast<unsigned __int128>(x) * bound;
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = static_cast<Wide>(x) * bound;
     const auto low = static_cast<std::uint64_t>(product);
     if (low >= bound || low >= (0 - bound) % bound)
       return static_cast<std::uint64_t>(product >> 64);
