@@ -46,13 +46,12 @@ class ConversationClient final : public LoadGenerator {
     User& user = users_[index];
     const ChatThread& thread = threads_[user.thread];
     ++user.turn;
-    // A refused request ends the iteration, and so does the end of the run.
+    // As in the script: a refused request ends the thread, and after a timeout the user goes on
+    // with the next message although nobody answered this one.
     const bool goes_on =
-        outcome == Outcome::kSuccess && user.turn < thread.turns.size() && now < cut_;
+        outcome != Outcome::kError && user.turn < thread.turns.size() && now < cut_;
     if (goes_on) {
-      user.history = PromptBuilder(*request.prompt)
-                         .append(request.output_content, request.output_tokens)
-                         .segments();
+      user.history = outcome == Outcome::kSuccess ? with_answer(request) : without_reply(request);
       become_ready(index, now);
     } else if (next_thread_ < threads_.size() && now < last_start_) {
       take_thread(user);
@@ -70,6 +69,20 @@ class ConversationClient final : public LoadGenerator {
     std::size_t turn = 0;
     std::vector<Segment> history{};  // Everything up to and including the last answer.
   };
+
+  static std::vector<Segment> with_answer(const Request& request) {
+    return PromptBuilder(*request.prompt)
+        .append(request.output_content, request.output_tokens)
+        .segments();
+  }
+
+  /// The prompt without the header of the answer that never came.
+  std::vector<Segment> without_reply(const Request& request) const {
+    std::vector<Segment> segments = request.prompt->segments;
+    segments.back().length -= config_.chat_template.reply_tokens;
+    if (segments.back().length == 0) segments.pop_back();
+    return segments;
+  }
 
   void start_stage(SimTime start) {
     next_thread_ = 0;
@@ -123,7 +136,9 @@ class ConversationClient final : public LoadGenerator {
     request.stage = StageId(stage_);
     request.session = user.thread + 1;
     request.due = now;
-    if (cut_ != SimTime::max()) request.timeout = cut_ - now;
+    if (config_.request_timeout_s > 0)
+      request.timeout = Duration::from_seconds(config_.request_timeout_s);
+    if (cut_ != SimTime::max()) request.timeout = std::min(request.timeout, cut_ - now);
     user_of_.emplace(request.id.value(), index);
     ++next_id_;
     ++in_flight_;
@@ -228,6 +243,8 @@ void describe(Describer& d, ConversationsConfig& t) {
         t.max_duration_s, seconds);
   field(d, {"graceful_stop_s", "Seconds after that until running ones are cut."}, t.graceful_stop_s,
         seconds);
+  field(d, {"request_timeout_s", "Seconds after which the client gives up; 0 is never."},
+        t.request_timeout_s, seconds);
   field(d, {"preloaded", "Run the same threads once before, unreported, to fill the caches."},
         t.preloaded);
   field(d, {"totals", "What the synthetic threads add up to."}, t.totals);

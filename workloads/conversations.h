@@ -39,6 +39,7 @@ struct ConversationsConfig {
   double mean_completion_tokens = 9.27;  ///< Some answers end early; in [1, max_tokens].
   double max_duration_s = 600;           ///< No new thread starts after this; 0: no limit.
   double graceful_stop_s = 30;           ///< Threads still running are cut this long after that.
+  double request_timeout_s = 60;         ///< k6's default for HTTP requests; 0: none.
   bool preloaded = false;                ///< An unreported run of the same threads comes first.
   ThreadTotals totals{};                 ///< Of the synthetic threads.
   /// Llama 3.1's: begin-of-text and the dated system header, role header and end-of-turn per

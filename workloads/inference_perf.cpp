@@ -299,6 +299,13 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
   Diagnostics found;
   check_load(config, inputs, found);
   check_data(config, options, inputs, found);
+  if (options.natural_answer)
+    check_distribution(*options.natural_answer, SamplerKind::kGeneral, "natural_answer", found);
+  if (options.warmup_stages > 0 &&
+      static_cast<std::size_t>(options.warmup_stages) >= config.load.stages.size())
+    found.error({}, "warmup_stages",
+                "leaves no stage to report (got " + std::to_string(options.warmup_stages) + " of " +
+                    std::to_string(config.load.stages.size()) + ")");
   std::int64_t rows = -1;
   Duration trace_end;
   if (!found.has_errors() && inputs.trace && (arrivals_from_trace(config) || config.data.trace))

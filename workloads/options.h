@@ -32,7 +32,7 @@ struct WorkloadOptions {
   /// Server tokens per token asked for, in random-token system prompts and questions. Older tools
   /// send decoded text, and re-tokenising makes it longer: 7,584 for 7,200 asked is 1.0533.
   double prompt_token_scale = 1;
-  /// The first stages are warm-up: they run, and are left out of reports.
+  /// The first stages are warm-up: they run, and are left out of reports (inference-perf).
   std::int32_t warmup_stages = 0;
   /// Length of the answer the model would give by itself; used (capped at max_tokens) only where
   /// the tool does not ignore end-of-sequence. Absent: answers run to max_tokens.

@@ -253,7 +253,6 @@ std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& conf
   info.duration_s = summary.last.to_seconds() * config.time_scale;
   if (info.duration_s > 0)
     info.requested_rate = static_cast<double>(summary.records) / info.duration_s;
-  info.reported = options.warmup_stages == 0;
   return std::make_unique<TraceReplay>(config, options, trace(), std::move(info),
                                        summary.has_delays);
 }

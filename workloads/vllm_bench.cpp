@@ -129,6 +129,8 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const Inputs& inputs, Diagnostics& diagnostics) {
   Diagnostics found;
   check_arrivals(config, found);
+  if (options.natural_answer)
+    check_distribution(*options.natural_answer, SamplerKind::kGeneral, "natural_answer", found);
   std::unique_ptr<SampleSource> samples = make_samples(config, options, inputs, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return nullptr;
@@ -189,7 +191,7 @@ void describe(Describer& d, TimedTrace& t) {
 }
 
 void describe(Describer& d, Config& t) {
-  const RealRange rate{.min = 0, .max = 1e9, .min_open = true, .allow_infinity = true};
+  const RealRange rate{.min = 0, .min_open = true, .allow_infinity = true};
   const RealRange finite{.min = 0, .max = 1e9, .min_open = true};
   const IntRange count{1, 1'000'000'000};
   field(d, {"dataset_name", "Data set."}, t.dataset_name);

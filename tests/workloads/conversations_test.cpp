@@ -191,6 +191,22 @@ TEST(Conversations, AFailureEndsTheThread) {
   EXPECT_EQ(next[0].session, 2U);
 }
 
+TEST(Conversations, AfterATimeoutTheUserGoesOnWithoutAnAnswer) {
+  ConversationsConfig c;
+  c.threads = 1;
+  c.virtual_users = 1;
+  auto load = make(c);
+  const auto sent =
+      drive(*load, [](const Request& r) { return Duration::seconds(r.id.value() == 0 ? 100 : 1); });
+  EXPECT_EQ(sent[0].outcome, Outcome::kTimeout);
+  EXPECT_EQ(sent[1].sent, SimTime::zero() + Duration::seconds(60)) << "k6's own timeout";
+  // Preamble, header, message 1, header, message 2, reply header.
+  const auto& segments = sent[1].request.prompt->segments;
+  ASSERT_EQ(segments.size(), 6U);
+  EXPECT_EQ(segments[2], sent[0].request.prompt->segments[2]);
+  EXPECT_EQ(segments[1].content, segments[3].content);
+}
+
 std::string sharegpt_file() {
   const std::string big(700, 'x');
   std::ostringstream out;

@@ -285,6 +285,47 @@ TEST(TraceReplay, PromptsWithoutIdsShareNothing) {
   EXPECT_EQ(contents.size(), 50U);
 }
 
+/// Makes records as they are asked for.
+class EndlessReader final : public TraceReader {
+ public:
+  explicit EndlessReader(std::int64_t records) : left_(records) {}
+  bool next(TraceRecord& record) override {
+    if (left_-- == 0) return false;
+    record = {};
+    record.at = Duration::milliseconds(++position_);
+    record.input_tokens = 1024;
+    record.output_tokens = 10;
+    record.hash_ids = {1, static_cast<std::uint64_t>(position_)};
+    record.session = static_cast<std::uint64_t>(position_);
+    return true;
+  }
+  const Diagnostics& diagnostics() const override { return diagnostics_; }
+
+ private:
+  std::int64_t left_;
+  std::int64_t position_ = 0;
+  Diagnostics diagnostics_;
+};
+
+TEST(TraceReplay, StreamsWithoutKeepingRequests) {
+  Diagnostics found;
+  auto load = make_load_generator(
+      TraceReplayConfig{}, {}, [] { return std::make_unique<EndlessReader>(100'000); }, found);
+  std::vector<Request> batch;
+  std::int64_t n = 0;
+  while (!load->finished()) {
+    batch.clear();
+    const SimTime now = load->next_action();
+    load->advance(now, batch);
+    for (const Request& r : batch) {
+      ASSERT_EQ(r.prompt.use_count(), 1) << "only the caller holds the prompt";
+      load->on_completed(r, Outcome::kSuccess, now);
+      ++n;
+    }
+  }
+  EXPECT_EQ(n, 100'000);
+}
+
 TEST(TraceReplay, DelayedTurnsWaitForTheirSession) {
   const std::string text =
       "{\"timestamp\": 0, \"session_id\": \"a\", \"input_length\": 10, \"output_length\": 1}\n"

@@ -1,0 +1,237 @@
+// The other data and load types, and what is refused.
+#include <map>
+#include <set>
+
+#include "tests/workloads/inference_perf_ladder.h"
+
+namespace routesim::workloads::inference_perf {
+namespace {
+
+TEST(Concurrent, KeepsTheLevelAndSpreadsTheStartOverOneSecond) {
+  Config c = ladder();
+  c.load.type = LoadType::kConcurrent;
+  c.load.stages = {{.num_requests = 512, .concurrency_level = 32}};
+  auto load = make(c);
+  EXPECT_EQ(load->stages()[0].concurrency, 32);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(7)));
+  ASSERT_EQ(sent.size(), 512U);
+  EXPECT_EQ(sent.back().request.due, SimTime::zero() + Duration::seconds(2));
+  for (std::size_t i = 32; i < sent.size(); ++i) EXPECT_EQ(sent[i].sent, sent[i - 32].done);
+}
+
+TEST(Random, SharesNothingAndRepeatsLengthsInEveryStage) {
+  Config c = ladder();
+  c.data.type = DataType::kRandom;
+  c.data.shared_prefix.reset();
+  Distribution d;
+  d.type = DistributionType::kUniform;
+  d.min = 100;
+  d.max = 1000;
+  c.data.input_distribution = d;
+  c.data.output_distribution = d;
+  c.load.type = LoadType::kConstant;
+  c.load.stages = {{.rate = 5, .duration = 20}, {.rate = 5, .duration = 20}};
+  auto load = make(c);
+  const auto stages = by_stage(drive(*load, fixed_latency(Duration::seconds(1))));
+  std::set<std::uint64_t> contents, ids;
+  for (std::size_t i = 0; i < 100; ++i) {
+    const Request& a = stages[0][i].request;
+    const Request& b = stages[1][i].request;
+    EXPECT_EQ(a.prompt->tokens, b.prompt->tokens);
+    EXPECT_EQ(a.output_tokens, b.output_tokens);
+    contents.insert(a.prompt->segments[0].content);
+    contents.insert(b.prompt->segments[0].content);
+    ids.insert(a.prompt->id);
+    ids.insert(b.prompt->id);
+  }
+  EXPECT_EQ(contents.size(), 200U);
+  EXPECT_EQ(ids.size(), 200U);
+}
+
+TEST(Random, AnswersMayEndByThemselvesUnlessEosIsIgnored) {
+  Config c = ladder();
+  c.server.ignore_eos = false;
+  WorkloadOptions options;
+  Distribution natural;
+  natural.mean = 400;
+  natural.std_dev = 300;
+  natural.max = 3000;
+  options.natural_answer = natural;
+  auto load = make(c, options);
+  double sum = 0;
+  int capped = 0;
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)), 750);
+  for (const Sent& s : sent) {
+    EXPECT_GE(s.request.output_tokens, 1);
+    EXPECT_LE(s.request.output_tokens, 1000);
+    sum += static_cast<double>(s.request.output_tokens);
+    capped += s.request.output_tokens == 1000;
+  }
+  EXPECT_NEAR(sum / 750, 415, 40);
+  EXPECT_GT(capped, 0);
+  c.server.ignore_eos = true;
+  auto ignoring = make(c, options);
+  EXPECT_EQ(drive(*ignoring, fixed_latency(Duration::seconds(1)), 1)[0].request.output_tokens,
+            1000);
+}
+
+TEST(Chat, TheTemplateSurroundsThePrompt) {
+  Config c = ladder();
+  c.api.type = ApiType::kChat;
+  WorkloadOptions options;
+  options.chat_template = {.preamble_tokens = 25, .message_tokens = 4, .reply_tokens = 3};
+  auto load = make(c, options);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)), 2);
+  EXPECT_EQ(sent[0].request.prompt->tokens, 7200 + 32);
+  EXPECT_EQ(sent[0].request.prompt->preamble_tokens, 29);
+  EXPECT_EQ(sent[0].request.prompt->segments[0], sent[1].request.prompt->segments[0]);
+}
+
+TEST(ConversationReplay, TurnsGrowAndSlotsStartAgain) {
+  Config c = ladder();
+  c.data.type = DataType::kConversationReplay;
+  c.data.conversation_replay = ConversationReplay{};
+  ConversationReplay& r = *c.data.conversation_replay;
+  r.num_conversations = 3;
+  r.shared_system_prompt_len = 1000;
+  r.dynamic_system_prompt_len = Distribution::fixed(100);
+  r.turns_per_conversation = Distribution::fixed(4);
+  r.input_tokens_per_turn = Distribution::fixed(50);
+  r.output_tokens_per_turn = Distribution::fixed(20);
+  r.tool_call_latency_sec = Distribution::fixed(2);
+  c.load.type = LoadType::kConcurrent;
+  c.load.num_workers = 1;
+  c.load.stages = {{.num_requests = 24, .concurrency_level = 3},
+                   {.num_requests = 24, .concurrency_level = 3}};
+  auto load = make(c);
+  const auto stages = by_stage(drive(*load, fixed_latency(Duration::seconds(1))));
+  ASSERT_EQ(stages.size(), 2U);
+  std::map<std::uint64_t, std::vector<Sent>> sessions;
+  for (const Sent& s : stages[0]) sessions[s.request.session].push_back(s);
+  EXPECT_EQ(sessions.size(), 6U) << "three slots, two conversations each";
+  for (const auto& [session, turns] : sessions) {
+    ASSERT_EQ(turns.size(), 4U);
+    for (std::size_t t = 0; t < 4; ++t) {
+      EXPECT_EQ(turns[t].request.prompt->tokens, 1100 + 50 + static_cast<std::int64_t>(t) * 70);
+      if (t == 0) continue;
+      EXPECT_GE(turns[t].sent, turns[t - 1].done + Duration::seconds(2)) << "tool call";
+    }
+  }
+  // The same slot says the same words again, in both stages; the shared prompt is the stage's own.
+  EXPECT_EQ(stages[0][0].request.prompt->segments, stages[0][12].request.prompt->segments);
+  const auto& a = stages[0][0].request.prompt->segments;
+  const auto& b = stages[1][0].request.prompt->segments;
+  EXPECT_NE(a[0].content, b[0].content);
+  EXPECT_EQ(a[1], b[1]);
+}
+
+TEST(ConversationReplay, ContextsAreCutToTheModelsLength) {
+  Config c = ladder();
+  c.data.type = DataType::kConversationReplay;
+  c.data.conversation_replay = ConversationReplay{};
+  ConversationReplay& r = *c.data.conversation_replay;
+  r.num_conversations = 1;
+  r.shared_system_prompt_len = 100;
+  r.turns_per_conversation = Distribution::fixed(10);
+  r.max_model_len = 2000;
+  c.load.type = LoadType::kConcurrent;
+  c.load.stages = {{.num_requests = 10, .concurrency_level = 1}};
+  auto load = make(c);
+  for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1)))) {
+    EXPECT_LE(s.request.prompt->tokens + s.request.max_tokens, 2000);
+    EXPECT_EQ(s.request.prompt->segments[0].length, 100) << "the system prompt stays";
+  }
+}
+
+TEST(TraceReplay, ArrivalsAndLengthsComeFromTheRows) {
+  Config c = ladder();
+  c.data.type = DataType::kRandom;
+  c.data.trace = TraceFile{.file = "t.csv"};
+  c.load.type = LoadType::kTraceReplay;
+  c.load.stages = {{.rate = 1, .duration = 1}};
+  std::vector<TraceRecord> rows(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    rows[i].at = Duration::milliseconds(static_cast<std::int64_t>(i) * 250);
+    rows[i].input_tokens = 100 + static_cast<std::int64_t>(i);
+    rows[i].output_tokens = 10 + static_cast<std::int64_t>(i);
+  }
+  const Inputs inputs{.trace = [rows] { return make_trace_reader(rows); }, .conversations = {}};
+  auto load = make(c, {}, inputs);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
+  ASSERT_EQ(sent.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(sent[i].sent, SimTime::zero() + Duration::seconds(1) + rows[i].at);
+    EXPECT_EQ(sent[i].request.prompt->tokens, rows[i].input_tokens);
+    EXPECT_EQ(sent[i].request.output_tokens, rows[i].output_tokens);
+  }
+  EXPECT_EQ(load->stages()[0].requests, 3);
+}
+
+TEST(ShareGpt, StreamsTheFileInOrderWithoutItsFirstRecord) {
+  std::vector<Conversation> file;
+  for (std::int64_t i = 0; i < 5; ++i) {
+    Conversation conversation;
+    conversation.messages = {
+        {.human = true, .tokens = 100 + i, .text = static_cast<std::uint64_t>(i)},
+        {.human = false, .tokens = 10 + i}};
+    file.push_back(conversation);
+  }
+  file[2].messages.resize(1);  // Not usable: no answer.
+  Config c = ladder();
+  c.data.type = DataType::kShareGpt;
+  c.load.stages = {{.rate = 7, .duration = 1}};
+  const Inputs inputs{.trace = {},
+                      .conversations = [file] { return make_conversation_reader(file); }};
+  auto load = make(c, {}, inputs);
+  std::vector<std::int64_t> prompts;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1)))) {
+    prompts.push_back(s.request.prompt->tokens);
+    EXPECT_EQ(s.request.output_tokens, s.request.prompt->tokens - 90);
+  }
+  EXPECT_EQ(prompts, (std::vector<std::int64_t>{101, 103, 104, 100, 101, 103, 104}));
+}
+
+TEST(Errors, EveryProblemIsNamedAtOnce) {
+  Config c = ladder();
+  c.load.stages = {{.rate = 0.3, .duration = 3}, {.duration = 3, .num_requests = 7}};
+  c.data.shared_prefix->question_len = Distribution{.min = 5, .max = 4};
+  const auto found = errors_of(c);
+  std::set<std::string> paths;
+  for (const Diagnostic& d : found) paths.insert(d.path);
+  EXPECT_EQ(paths,
+            (std::set<std::string>{"load.stages[0].rate", "load.stages[1].num_requests",
+                                   "load.stages[1].rate", "data.shared_prefix.question_len.min"}));
+}
+
+TEST(Errors, OptionsAreCheckedToo) {
+  WorkloadOptions options;
+  options.warmup_stages = 4;
+  Distribution natural;
+  natural.min = 2000;
+  options.natural_answer = natural;
+  const auto found = errors_of(ladder(), options);
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].path, "natural_answer.min");
+  EXPECT_EQ(found[1].path, "warmup_stages");
+}
+
+TEST(Errors, WhatASimulationCannotDoIsRefused) {
+  Config c = ladder();
+  c.load.sweep = Sweep{};
+  EXPECT_EQ(errors_of(c).at(0).path, "load.sweep");
+  c = ladder();
+  c.data.type = DataType::kVisionArena;
+  EXPECT_EQ(errors_of(c).at(0).path, "data.type");
+  c = ladder();
+  c.load.type = LoadType::kTraceSessionReplay;
+  EXPECT_EQ(errors_of(c).at(0).path, "load.type");
+  c = ladder();
+  c.load.stages.clear();
+  EXPECT_EQ(errors_of(c).at(0).path, "load.stages");
+  c = ladder();
+  c.data.shared_prefix.reset();
+  EXPECT_EQ(errors_of(c).at(0).path, "data.shared_prefix");
+}
+
+}  // namespace
+}  // namespace routesim::workloads::inference_perf
