@@ -196,6 +196,7 @@ class EventDecoder {
     stored_.tokens.resize(v.count);
     MsgValue item;
     for (std::uint32_t& t : stored_.tokens) {
+      if (in_.next_uint32(t)) continue;
       if (!in_.next(item)) return false;
       if (item.type != MsgType::kInt || item.negative ||
           item.integer > std::numeric_limits<std::uint32_t>::max())

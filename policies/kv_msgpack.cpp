@@ -105,6 +105,29 @@ bool MsgReader::read_long(std::uint8_t head, MsgValue& out) {
   }
 }
 
+bool MsgReader::next_uint32(std::uint32_t& out) {
+  const std::size_t left = bytes_.size() - at_;
+  if (left == 0 || !error_.empty()) return false;
+  const std::uint8_t* p = bytes_.data() + at_;
+  const auto byte = [p](std::size_t i) { return static_cast<std::uint32_t>(p[i]); };
+  if (p[0] < 0x80) {
+    out = p[0];
+    at_ += 1;
+  } else if (p[0] == 0xce && left >= 5) {
+    out = byte(1) << 24 | byte(2) << 16 | byte(3) << 8 | byte(4);
+    at_ += 5;
+  } else if (p[0] == 0xcd && left >= 3) {
+    out = byte(1) << 8 | byte(2);
+    at_ += 3;
+  } else if (p[0] == 0xcc && left >= 2) {
+    out = byte(1);
+    at_ += 2;
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool MsgReader::skip() {
   MsgValue head;
   return next(head) && skip_rest(head);

@@ -19,6 +19,12 @@ constexpr std::size_t kSearchLimit = 512;
 template <bool Shared>
 std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key) {
   if (previous != kNone) {
+    // Keys that arrived together sit in consecutive slots. Unlike the hint, this guess does not wait
+    // for the previous slot to be read, so the processor can run ahead.
+    if (previous + 1 < slots.size()) {
+      const IndexSlot& next = slots[previous + 1];
+      if (next.key == key && next.set != 0) return previous + 1;
+    }
     std::uint32_t& word = slots[previous].hint;
     const std::uint32_t hint =
         Shared ? std::atomic_ref(word).load(std::memory_order_relaxed) : word;
@@ -108,12 +114,12 @@ void Impl::begin_alive(SetId set, MatchScratch& scratch) const {
       if (std::any_of(scratch.alive_.begin(), scratch.alive_.end(),
                       [e](const MatchScratch::Alive& a) { return a.endpoint == e; }))
         continue;
-      w = *best_weight(rows, e);
+      best_weight(rows, e, w);
     }
     scratch.alive_.push_back({.match = static_cast<std::uint32_t>(scratch.matches_.size()),
                               .endpoint = e,
                               .weight = w});
-    scratch.matches_.push_back({.endpoint = EndpointId(e)});
+    scratch.matches_.push_back({.weighted = 0, .endpoint = EndpointId(e), .blocks = 0});
   }
 }
 
@@ -127,21 +133,23 @@ void Impl::narrow_alive(SetId set, MatchScratch& scratch) const {
       if (a.endpoint >= scratch.seen_.size() || scratch.seen_[a.endpoint] != scratch.epoch_)
         continue;
       a.weight = scratch.best_[a.endpoint];
-    } else {
-      const std::optional<double> w = best_weight(rows, a.endpoint);
-      if (!w) continue;
-      a.weight = *w;
+    } else if (!best_weight(rows, a.endpoint, a.weight)) {
+      continue;
     }
     scratch.alive_[kept++] = a;
   }
   scratch.alive_.resize(kept);
 }
 
-std::optional<double> Impl::best_weight(std::span<const Row> rows, std::uint32_t endpoint) const {
-  std::optional<double> best;
-  for (const Row row : rows)
-    if (row_endpoint(row) == endpoint) best = best ? std::max(*best, weight(row)) : weight(row);
-  return best;
+// The largest weight among an endpoint's rows; false when it has none.
+bool Impl::best_weight(std::span<const Row> rows, std::uint32_t endpoint, double& best) const {
+  bool found = false;
+  for (const Row row : rows) {
+    if (row_endpoint(row) != endpoint) continue;
+    best = found ? std::max(best, weight(row)) : weight(row);
+    found = true;
+  }
+  return found;
 }
 
 void Impl::index_best_weights(std::span<const Row> rows, MatchScratch& scratch) const {
@@ -255,7 +263,11 @@ void PrefixIndex::match(std::span<const BlockKey> keys, std::span<const Endpoint
                         std::span<PrefixMatch> out, MatchScratch& scratch) {
   ROUTESIM_CHECK(out.size() == candidates.size(), "one result per candidate");
   impl_->match<false>(keys, scratch);
-  for (std::size_t i = 0; i < candidates.size(); ++i) out[i] = {.endpoint = candidates[i]};
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    out[i].weighted = 0;
+    out[i].endpoint = candidates[i];
+    out[i].blocks = 0;
+  }
   for (const PrefixMatch& m : scratch.matches_) {
     const std::size_t e = m.endpoint.value();
     if (e < candidates.size() && candidates[e] == m.endpoint) {
@@ -303,8 +315,8 @@ std::size_t PrefixIndex::engine_key_count() const { return impl_->engines.count(
 const PrefixIndexOptions& PrefixIndex::options() const { return impl_->options; }
 
 std::size_t PrefixIndex::memory_bytes() const {
-  std::size_t lists = impl_->mappings.capacity() * sizeof(std::vector<BlockKey>);
-  for (const auto& list : impl_->mappings) lists += list.capacity() * sizeof(BlockKey);
+  std::size_t lists = impl_->mappings.capacity() * sizeof(Impl::Mapping);
+  for (const auto& m : impl_->mappings) lists += m.several.capacity() * sizeof(BlockKey);
   return sizeof(Impl) + impl_->slots.capacity() * sizeof(IndexSlot) +
          (impl_->free_slots.capacity() + impl_->free_mappings.capacity()) * sizeof(std::uint32_t) +
          impl_->table.memory_bytes() + impl_->sets.memory_bytes() + impl_->counts.memory_bytes() +

@@ -42,10 +42,10 @@ struct PrefixIndexOptions {
 
 /// What the index knows about one endpoint and one list of keys.
 struct PrefixMatch {
-  EndpointId endpoint;
   /// Sum over the contiguous prefix of the largest tier weight of the endpoint's rows: the raw
   /// score of llm-d's LongestPrefix scorer, summed in key order as doubles.
   double weighted = 0;
+  EndpointId endpoint;
   std::uint32_t blocks = 0;  ///< Unweighted contiguous count ("cachedBlockCount").
 };
 

@@ -14,6 +14,8 @@ Impl::PrefixIndexImpl(PrefixIndexOptions opts)
       engines(options.size) {
   ROUTESIM_CHECK(options.size >= 1, "an index has room for at least one key");
   ROUTESIM_CHECK(options.pod_cache_size <= 65535, "podCacheSize is at most 65535");
+  for (std::size_t tier = 0; tier < weights_.size(); ++tier)
+    weights_[tier] = tier < options.tier_weights.size() ? options.tier_weights[tier] : 1.0;
 }
 
 // ---- Slots --------------------------------------------------------------------------------------
@@ -34,7 +36,7 @@ std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
       ROUTESIM_CHECK(s < kNone - 1, "too many keys");
       slots.emplace_back();
     }
-    slots[s] = {.key = key, .flags = counts.empty() ? 0 : kMayHaveCounts};
+    slots[s] = {.key = key, .flags = orphaned_counts_ ? kMayHaveCounts : 0};
     table.insert(key, s);
   }
   if (previous != kNone) slots[previous].hint = s;
@@ -43,6 +45,7 @@ std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
 
 void Impl::free_if_unused(std::uint32_t s) {
   if ((slots[s].set | slots[s].mapping) != 0) return;
+  if (may_have_counts(slots[s])) orphaned_counts_ = !counts.empty();
   table.erase(slots[s].key, s);
   free_slots.push_back(s);
 }
@@ -101,7 +104,7 @@ void Impl::evict_oldest_request() {
 void Impl::forget_list(std::uint32_t s) {
   const std::uint32_t mapping = slots[s].mapping;
   if (mapping < kFirstList) return;
-  mappings[mapping - kFirstList].clear();
+  mappings[mapping - kFirstList].several = {};
   free_mappings.push_back(mapping - kFirstList);
 }
 
@@ -132,7 +135,8 @@ void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
     list = static_cast<std::uint32_t>(mappings.size());
     mappings.emplace_back();
   }
-  mappings[list].assign(keys.begin(), keys.end());
+  mappings[list].only = keys[0];
+  if (keys.size() > 1) mappings[list].several.assign(keys.begin(), keys.end());
   slots[s].mapping = list + kFirstList;
   if (known) {
     engines.touch(slots, s);
@@ -158,12 +162,15 @@ void Impl::map_proportionally(std::span<const std::uint64_t> engine_keys,
   const std::size_t e = engine_keys.size();
   const std::size_t r = request_keys.size();
   const std::size_t n = std::max(e, r);
-  std::vector<BlockKey> list;
+  std::uint32_t s = kNone;
   for (std::size_t i = 0; i < n;) {
     const std::size_t engine = i * e / n;
-    list.clear();
-    for (; i < n && i * e / n == engine; ++i) list.push_back(request_keys[i * r / n]);
-    map_to(find_or_insert(engine_keys[engine], kNone), list);
+    std::size_t end = i + 1;
+    while (end < n && end * e / n == engine) ++end;
+    // With several requests per engine key R = n, so their indices are i to end - 1 themselves.
+    s = find_or_insert(engine_keys[engine], s);
+    map_to(s, request_keys.subspan(i * r / n, end - i));
+    i = end;
   }
 }
 
@@ -287,11 +294,23 @@ void Impl::clear(std::uint32_t endpoint) {
 
 // ---- Duplicate counts -----------------------------------------------------------------------------
 
+// Every change of an explicit count goes through here, so that a slot knows whether it has any.
+void Impl::set_count(std::uint64_t engine_key, std::uint32_t s, Row row, std::uint32_t n) {
+  const int change = counts.set(engine_key, row, n);
+  if (change == 0) return;
+  if (s == kNone) {
+    orphaned_counts_ = orphaned_counts_ || change > 0;
+  } else if (change > 0) {
+    slots[s].flags += kOneCount;
+  } else if (slots[s].flags >= kOneCount) {
+    slots[s].flags -= kOneCount;
+  }
+}
+
 void Impl::make_explicit(std::uint32_t s, Row row) {
   if (!options.count_duplicates) return;
-  if ((slots[s].flags & kMayHaveCounts) == 0 || counts.find(slots[s].key, row) == 0)
-    counts.set(slots[s].key, row, 1);
-  slots[s].flags |= kMayHaveCounts;
+  if (!may_have_counts(slots[s]) || counts.find(slots[s].key, row) == 0)
+    set_count(slots[s].key, s, row, 1);
 }
 
 // From here on rows may enter the slot that its own engine key did not store.
@@ -306,21 +325,19 @@ void Impl::make_foreign(std::uint32_t s) {
 void Impl::count_self_store(std::uint32_t s, Row row, bool contained) {
   IndexSlot& slot = slots[s];
   const bool implicit = stands_for_count(slot, row);
-  const bool look = (slot.flags & kMayHaveCounts) != 0;
+  const bool look = may_have_counts(slot);
   if (implicit && !contained && !look) return;  // The usual case: the new row says it.
   std::uint32_t n = look ? counts.find(slot.key, row) : 0;
   if (n == 0 && implicit && contained) n = 1;
   if (++n == 1 && implicit) return;
-  counts.set(slot.key, row, n);
-  slot.flags |= kMayHaveCounts;
+  set_count(slot.key, s, row, n);
 }
 
 // The same where rows and engine keys live in different slots: always explicit, because the caller has
 // made every slot it put rows into foreign.
 void Impl::count_mapped_store(std::uint64_t engine_key, Row row) {
-  counts.set(engine_key, row, counts.find(engine_key, row) + 1);
-  // A tiny cap may already have evicted the engine key.
-  if (const std::uint32_t s = find(engine_key); s != kNone) slots[s].flags |= kMayHaveCounts;
+  // A tiny cap may already have evicted the engine key: then there is no slot.
+  set_count(engine_key, find(engine_key), row, counts.find(engine_key, row) + 1);
 }
 
 bool Impl::has_counted_rows(SetId set) const {
@@ -330,15 +347,15 @@ bool Impl::has_counted_rows(SetId set) const {
 
 // Whether a removal reaches the index: only the last of the counted stores does.
 bool Impl::forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row) {
-  if (s != kNone && (slots[s].flags & kMayHaveCounts) == 0) return true;
+  if (s != kNone && !may_have_counts(slots[s])) return true;
   const std::uint32_t n = counts.find(engine_key, row);
   if (n <= 1) {
-    if (n == 1) counts.set(engine_key, row, 0);
+    if (n == 1) set_count(engine_key, s, row, 0);
     return true;
   }
   const bool implicit =
       s != kNone && stands_for_count(slots[s], row) && sets.contains(slots[s].set, row);
-  counts.set(engine_key, row, n == 2 && implicit ? 0 : n - 1);
+  set_count(engine_key, s, row, n == 2 && implicit ? 0 : n - 1);
   return false;
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -180,8 +181,8 @@ class CountTable {
  public:
   bool empty() const { return count_ == 0; }
   std::uint32_t find(std::uint64_t key, Row row) const;
-  /// Sets the count; 0 erases.
-  void set(std::uint64_t key, Row row, std::uint32_t n);
+  /// Sets the count; 0 erases. Returns the change of the number of entries: -1, 0 or 1.
+  int set(std::uint64_t key, Row row, std::uint32_t n);
   void erase_endpoint(std::uint32_t endpoint);
   std::size_t memory_bytes() const { return buckets_.capacity() * sizeof(Bucket); }
 
@@ -219,10 +220,17 @@ class PrefixIndexImpl {
   std::vector<TierCount> tier_counts(std::span<const BlockKey> keys, EndpointId endpoint) const;
 
   std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);
+
+  /// The request keys of one engine key. Nearly always one, which then needs no memory of its own.
+  struct Mapping {
+    BlockKey only = 0;
+    std::vector<BlockKey> several;  ///< All of them when there is more than one.
+  };
   /// The request keys of an engine slot, in order.
   std::span<const BlockKey> mapped_keys(std::uint32_t s) const {
     if (slots[s].mapping == kSelf) return {&slots[s].key, 1};
-    return mappings[slots[s].mapping - kFirstList];
+    const Mapping& m = mappings[slots[s].mapping - kFirstList];
+    return m.several.empty() ? std::span(&m.only, 1) : std::span(m.several);
   }
 
   std::uint32_t find(std::uint64_t key) const { return table.find(slots, key); }
@@ -237,14 +245,15 @@ class PrefixIndexImpl {
   Recency<&IndexSlot::engine_recency> engines;
   CountTable counts;
   std::vector<std::uint32_t> free_slots;
-  std::vector<std::vector<BlockKey>> mappings;  // Lists of non-self mappings.
+  std::vector<Mapping> mappings;  // Of engine keys that are not their own request key.
   std::vector<std::uint32_t> free_mappings;
 
  private:
   static constexpr std::uint32_t kSelf = 1;           // IndexSlot::mapping.
   static constexpr std::uint32_t kFirstList = 2;      // IndexSlot::mapping of mappings[0].
   static constexpr std::uint32_t kForeign = 1;        // Rows do not stand for duplicate counts.
-  static constexpr std::uint32_t kMayHaveCounts = 2;  // The explicit table may know this key.
+  static constexpr std::uint32_t kMayHaveCounts = 2;  // The explicit table knew it before the slot.
+  static constexpr std::uint32_t kOneCount = 256;     // The upper bits count explicit entries.
 
   std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous);
   void free_if_unused(std::uint32_t s);
@@ -276,6 +285,11 @@ class PrefixIndexImpl {
   bool stands_for_count(const IndexSlot& s, Row row) const {
     return s.mapping == kSelf && (s.flags & kForeign) == 0 && !row_speculative(row);
   }
+  /// False means that the explicit table does not know the slot's key.
+  static bool may_have_counts(const IndexSlot& s) {
+    return s.flags >= kOneCount || (s.flags & kMayHaveCounts) != 0;
+  }
+  void set_count(std::uint64_t engine_key, std::uint32_t s, Row row, std::uint32_t n);
   void count_self_store(std::uint32_t s, Row row, bool contained);
   void count_mapped_store(std::uint64_t engine_key, Row row);
   bool forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row);
@@ -288,13 +302,14 @@ class PrefixIndexImpl {
   std::uint32_t locate(std::uint32_t previous, std::uint64_t key);
   void begin_alive(SetId set, MatchScratch& scratch) const;
   void narrow_alive(SetId set, MatchScratch& scratch) const;
-  std::optional<double> best_weight(std::span<const Row> rows, std::uint32_t endpoint) const;
+  bool best_weight(std::span<const Row> rows, std::uint32_t endpoint, double& best) const;
   void index_best_weights(std::span<const Row> rows, MatchScratch& scratch) const;
   static void credit_run(std::uint32_t length, MatchScratch& scratch);
-  double weight(Row row) const {
-    const TierId tier = row_tier(row);
-    return tier < options.tier_weights.size() ? options.tier_weights[tier] : 1.0;
-  }
+  double weight(Row row) const { return weights_[row_tier(row)]; }
+
+  std::array<double, 128> weights_;  // By tier.
+  // Some key has left the slots while the explicit table still knows it.
+  bool orphaned_counts_ = false;
 };
 
 }  // namespace routesim::policies

@@ -43,17 +43,18 @@ std::uint32_t CountTable::find(std::uint64_t key, Row row) const {
   return count_ == 0 ? 0 : buckets_[probe(key, row)].n;
 }
 
-void CountTable::set(std::uint64_t key, Row row, std::uint32_t n) {
+int CountTable::set(std::uint64_t key, Row row, std::uint32_t n) {
   if (n != 0 && (count_ + 1) * 2 > buckets_.size())
     rehash(buckets_.empty() ? 64 : buckets_.size() * 2);
-  if (buckets_.empty()) return;
+  if (buckets_.empty()) return 0;
   std::size_t i = probe(key, row);
+  const bool is_new = buckets_[i].n == 0;
   if (n != 0) {
-    if (buckets_[i].n == 0) ++count_;
     buckets_[i] = {.key = key, .row = row, .n = n};
-    return;
+    count_ += is_new ? 1 : 0;
+    return is_new ? 1 : 0;
   }
-  if (buckets_[i].n == 0) return;
+  if (is_new) return 0;
   const std::size_t mask = buckets_.size() - 1;
   for (std::size_t j = (i + 1) & mask; buckets_[j].n != 0; j = (j + 1) & mask) {
     if (((j - home(buckets_[j].key, buckets_[j].row)) & mask) < ((j - i) & mask)) continue;
@@ -62,6 +63,7 @@ void CountTable::set(std::uint64_t key, Row row, std::uint32_t n) {
   }
   buckets_[i] = {};
   --count_;
+  return -1;
 }
 
 void CountTable::erase_endpoint(std::uint32_t endpoint) {

@@ -143,7 +143,7 @@ class ModelIndex {
         for (const HolderEntry& h : *holders)
           if (std::none_of(result.begin(), result.end(),
                            [&](const PrefixMatch& m) { return m.endpoint == h.endpoint; }))
-            result.push_back({.endpoint = h.endpoint});
+            result.push_back({.weighted = 0, .endpoint = h.endpoint, .blocks = 0});
       if (i == 0) alive.assign(result.size(), true);
       for (std::size_t k = 0; k < result.size(); ++k) {
         std::optional<double> best;
