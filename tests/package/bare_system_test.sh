@@ -49,7 +49,7 @@ git clone -q --no-hardlinks "$source_dir" "$builder$clone"
 
 scenario="${ROUTESIM_BARE_SCENARIO:-}"
 if [[ -z $scenario ]]; then
-  scenario="$(cd "$source_dir" && git ls-files 'scenarios/*.yaml' | xargs -r ls -S | tail -n 1)"
+  scenario="$(cd "$source_dir" && git ls-files ':(glob)scenarios/*.yaml' | xargs -r ls -S | tail -n 1)"
 fi
 echo "== tools/run $scenario"
 in_root "$builder" "cd '$clone' && ./tools/run '$scenario'" >"$scratch/run.out"

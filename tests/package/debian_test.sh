@@ -2,7 +2,7 @@
 # debian_test.sh BUILD SCRATCH SANITIZE: cpack makes two packages whose contents and dependencies
 # are as promised. Installing them on a bare system is part of bare_system_test.sh.
 set -euo pipefail
-readonly build="$1" scratch="$2" sanitize="$3"
+readonly build="$1" scratch="$2" sanitize="${3:-}"
 for tool in dpkg-deb dpkg-shlibdeps; do
   if ! command -v "$tool" >/dev/null 2>&1; then
     echo "skipped: $tool is not installed"

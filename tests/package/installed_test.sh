@@ -2,7 +2,7 @@
 # installed_test.sh BUILD SCRATCH CONSUMER CXX SANITIZE: what `cmake --install` leaves behind works
 # from its new place: the command runs, and another project links routesim::sim.
 set -euo pipefail
-readonly build="$1" scratch="$2" consumer="$3" cxx="$4" sanitize="$5"
+readonly build="$1" scratch="$2" consumer="$3" cxx="$4" sanitize="${5:-}"
 if [[ -n $sanitize ]]; then
   echo "skipped: the package is tested without sanitizers"
   exit 77

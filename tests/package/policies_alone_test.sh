@@ -2,7 +2,7 @@
 # policies_alone_test.sh SOURCE SCRATCH CXX SANITIZE: the policies library is built without the
 # simulator, installed, and used by a project of its own, as a router would.
 set -euo pipefail
-readonly source_dir="$1" scratch="$2" cxx="$3" sanitize="$4"
+readonly source_dir="$1" scratch="$2" cxx="$3" sanitize="${4:-}"
 if [[ -n $sanitize ]]; then
   echo "skipped: the package is tested without sanitizers"
   exit 77
