@@ -204,10 +204,21 @@ SourceLocation Provenance::nearest(const std::string& path) const {
   return root != nullptr ? *root : SourceLocation{};
 }
 
-Diagnostics Provenance::located(const Diagnostics& diagnostics) const {
+Diagnostics Provenance::located(const Diagnostics& diagnostics,
+                                const std::vector<std::string>& prefixes) const {
+  const auto first_key = [](const std::string& path) {
+    return path.substr(0, path.find_first_of(".["));
+  };
   Diagnostics out;
   for (Diagnostic d : diagnostics.items()) {
-    if (d.where.file.empty()) d.where = nearest(d.path);
+    if (d.where.file.empty()) {
+      for (const std::string& prefix : prefixes) {
+        const bool is_here = d.path.empty() || find(first_key(d.path)) != nullptr;
+        if (!is_here && find(child_path(prefix, first_key(d.path))) != nullptr)
+          d.path = prefix + "." + d.path;
+      }
+      d.where = nearest(d.path);
+    }
     out.add(std::move(d));
   }
   return out;

@@ -24,8 +24,11 @@ class Provenance {
   const SourceLocation* find(const std::string& path) const;
   /// The place of the path or of its closest enclosing value that was read.
   SourceLocation nearest(const std::string& path) const;
-  /// Gives a place to every diagnostic that has a path but no file yet.
-  Diagnostics located(const Diagnostics& diagnostics) const;
+  /// Gives a place to every diagnostic that has a path but no file yet. A path that was never read
+  /// is also looked for below each of `prefixes`, since a library does not know where its part
+  /// stands in the whole file; the diagnostic's path is completed then.
+  Diagnostics located(const Diagnostics& diagnostics,
+                      const std::vector<std::string>& prefixes = {}) const;
 
  private:
   std::map<std::string, SourceLocation> places_;

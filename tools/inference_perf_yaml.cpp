@@ -145,8 +145,10 @@ Ptr normalize_inference_perf(const Ptr& root, Diagnostics& diagnostics) {
     for (const Keys& match : matches)
       current = move_key(current, match, target_of(drift, match), diagnostics);
   }
-  return current->is_map() ? complete_lengths(current, {}) : current;
+  return complete_lengths(current);
 }
+
+Ptr complete_lengths(const Ptr& node) { return complete_lengths(node, {}); }
 
 perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
                                  Diagnostics& diagnostics) {

@@ -14,6 +14,9 @@ namespace routesim::tools {
 /// missing keys filled with inference-perf's defaults.
 ConfigNode::Ptr normalize_inference_perf(const ConfigNode::Ptr& root, Diagnostics& diagnostics);
 
+/// The second half of that, for other parts of a scenario that hold the same distributions.
+ConfigNode::Ptr complete_lengths(const ConfigNode::Ptr& node);
+
 /// Reads the document. Errors are in `diagnostics`; the value is usable only without new ones.
 workloads::inference_perf::Config load_inference_perf(const ConfigNode::Ptr& root,
                                                       const ReadOptions& options,

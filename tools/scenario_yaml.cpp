@@ -127,6 +127,23 @@ Ptr document_root(const Document& document, const std::string& key_path,
   return parse_config(text, {.file = path}, diagnostics);
 }
 
+/// Lengths of these parts may be written as bare integers, as inference-perf allows.
+Ptr with_complete_lengths(const Ptr& root) {
+  const ConfigNode::Member* workload = root->is_map() ? root->find("workload") : nullptr;
+  if (workload == nullptr || !workload->value->is_map()) return root;
+  const auto rewrite = [](const Ptr& map, const auto& change) {
+    std::vector<ConfigNode::Member> members = map->members();
+    for (ConfigNode::Member& member : members) member.value = change(member.key, member.value);
+    return ConfigNode::make_map(std::move(members), map->where());
+  };
+  const Ptr changed = rewrite(workload->value, [](const std::string& key, const Ptr& value) {
+    return key == "groups" || key == "options" ? complete_lengths(value) : value;
+  });
+  return rewrite(root, [&](const std::string& key, const Ptr& value) {
+    return key == "workload" ? changed : value;
+  });
+}
+
 void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
   const sim::RoutingConfig& routing = variant.scenario.routing;
   if (!routing.endpoint_picker.empty()) {
@@ -141,14 +158,14 @@ void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
     if (root != nullptr)
       variant.endpoint_picker = load_endpoint_picker(*root, options, diagnostics);
   }
-  const sim::WorkloadConfig& workload = variant.scenario.workload;
+  sim::WorkloadConfig& workload = variant.scenario.workload;
   if (!workload.inference_perf.empty()) {
     const Ptr root = document_root(workload.inference_perf, "workload.inference_perf", diagnostics);
     const ReadOptions options{.path = "workload.inference_perf",
                               .provenance = &variant.provenance,
                               .ignored_keys = {}};
     if (root != nullptr)
-      variant.inference_perf = load_inference_perf(root, options, diagnostics);
+      workload.inference_perf_config = load_inference_perf(root, options, diagnostics);
   }
 }
 
@@ -163,7 +180,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
           [&](const ConfigNode& scalar) { return load_reference(scalar, diagnostics); });
   const ReadOptions options{.path = {}, .provenance = &variant.provenance,
                             .ignored_keys = {std::string(kVariantsKey)}};
-  read_struct(*variant.node, variant.scenario, diagnostics, options);
+  read_struct(*with_complete_lengths(variant.node), variant.scenario, diagnostics, options);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;
   read_documents(variant, diagnostics);

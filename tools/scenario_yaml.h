@@ -9,7 +9,6 @@
 #include "sim/scenario.h"
 #include "tools/config_node.h"
 #include "tools/config_reader.h"
-#include "workloads/inference_perf.h"
 
 namespace routesim::tools {
 
@@ -21,13 +20,13 @@ struct ScenarioRequest {
   std::optional<std::uint64_t> seed;  ///< `--seed`.
 };
 
-/// One variant with everything decided, and the documents it refers to already read.
+/// One variant with everything decided, and the documents it refers to already read
+/// (`scenario.workload.inference_perf_config` is filled).
 struct LoadedVariant {
   sim::Scenario scenario;
   ConfigNode::Ptr node;   ///< The merged tree it was read from.
   Provenance provenance;  ///< Where each of its values was written.
   std::optional<policies::EndpointPickerConfig> endpoint_picker;
-  std::optional<workloads::inference_perf::Config> inference_perf;
 };
 
 struct LoadedScenario {
