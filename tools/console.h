@@ -1,0 +1,71 @@
+// The process's streams. Standard output is collected and written once, at the end, so that a run
+// that fails prints nothing there; standard error is written at once.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "sim/base/diagnostic.h"
+
+namespace routesim::tools {
+
+class Console {
+ public:
+  virtual ~Console() = default;
+
+  /// Adds to standard output.
+  void print(std::string_view text) { out_ += text; }
+  /// What standard output holds so far.
+  const std::string& output() const { return out_; }
+  /// Forgets it: nothing goes to standard output when a command fails on its input.
+  void discard_output() {
+    if (!keep_) out_.clear();
+  }
+  /// Standard output is wanted whatever the exit code.
+  void keep_output() { keep_ = true; }
+
+  /// Writes to standard error now.
+  virtual void complain(std::string_view text) = 0;
+  /// Each diagnostic, at most `kMostShown` of them, then how many more there are.
+  void complain(const Diagnostics& diagnostics);
+  static constexpr std::size_t kMostShown = 200;
+
+  /// Whether standard error is a terminal that understands cursor control.
+  virtual bool error_is_terminal() const = 0;
+
+ private:
+  std::string out_;
+  bool keep_ = false;
+};
+
+/// The real streams.
+class SystemConsole final : public Console {
+ public:
+  void complain(std::string_view text) override;
+  using Console::complain;
+  bool error_is_terminal() const override;
+  /// Writes what was printed. False, with a message on standard error, when it could not be
+  /// written; a reader that has gone away (a closed pipe) is not an error.
+  bool flush();
+};
+
+/// Writes a file so that it appears complete or not at all: a temporary file beside it, then a
+/// rename. Pipes and devices are written in place. On failure returns what went wrong.
+std::string write_file(const std::string& path, std::string_view content);
+
+/// Makes SIGINT and SIGTERM end the process with code 130 after removing a half-written temporary
+/// file, and a closed pipe an ordinary write error.
+void install_signal_handlers();
+
+/// While it lives, the first SIGINT or SIGTERM sets `stop` instead, so that the command can end in
+/// good order; the second one ends the process.
+class InterruptGuard {
+ public:
+  explicit InterruptGuard(std::atomic<bool>& stop);
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+};
+
+}  // namespace routesim::tools

@@ -1,0 +1,14 @@
+// What this build is.
+#pragma once
+
+#include <string>
+
+namespace routesim::tools {
+
+/// The release, such as "0.1.0": the same for every compiler, so it may stand in results.
+std::string version();
+
+/// Release, commit, build type and compiler, for `--version`.
+std::string version_text();
+
+}  // namespace routesim::tools
