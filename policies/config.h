@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policies/config_admission.h"
 #include "policies/config_filters.h"
 #include "policies/document.h"
 #include "sim/base/describe.h"

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/base/describe.h"
+#include "sim/base/units.h"
 
 namespace routesim::policies {
 
@@ -106,6 +107,123 @@ struct HeaderProfileParameters {
 inline void describe(Describer& d, HeaderProfileParameters& p) {
   field(d, {"headerName", "Request header that names the profile to run."}, p.header_name);
   field(d, {"defaultProfile", "Profile without that header."}, p.default_profile);
+}
+
+struct UtilizationCondition {
+  std::string metric;
+  std::optional<double> max_value;
+};
+inline void describe(Describer& d, UtilizationCondition& p) {
+  field(d, {"metric",
+            "active-requests, running-requests, waiting-queue or kv-cache-utilization.", true},
+        p.metric);
+  field(d, {"maxValue", "Largest value that passes.", true}, p.max_value, RealRange{0});
+}
+
+struct UtilizationFilterParameters {
+  std::vector<UtilizationCondition> conditions;
+  bool fallback_on_empty = false;
+  std::string in_flight_producer;
+};
+inline void describe(Describer& d, UtilizationFilterParameters& p) {
+  field(d, {"conditions", "All must hold.", true}, p.conditions);
+  field(d, {"fallbackOnEmpty", "Keep everything rather than nothing."}, p.fallback_on_empty);
+  field(d, {"inFlightLoadProducerName", "Instance that counts requests."}, p.in_flight_producer);
+}
+
+struct PrefixAffinityParameters {
+  double affinity_threshold = 0.8;
+  double exploration_probability = 0;
+  double max_ttft_penalty_ms = 18000;
+  std::string ttft_source = "prefillThroughput";
+  double peak_prefill_throughput = 15928;
+  std::string prefix_producer, in_flight_producer, prediction_producer;
+};
+inline void describe(Describer& d, PrefixAffinityParameters& p) {
+  field(d, {"affinityThreshold", "Matched share from which an endpoint is sticky; 0 = off."},
+        p.affinity_threshold);
+  field(d, {"explorationProbability", "Chance to keep everything."}, p.exploration_probability,
+        RealRange{0, 1});
+  field(d, {"maxTTFTPenaltyMs", "Extra TTFT stickiness may cost; 0 = any."},
+        p.max_ttft_penalty_ms, RealRange{0});
+  field(d, {"ttftSource", "prefillThroughput or latencyPredictor."}, p.ttft_source);
+  field(d, {"peakPrefillThroughput", "Prefill tokens per second of one endpoint."},
+        p.peak_prefill_throughput, RealRange{0});
+  field(d, {"prefixMatchInfoProducerName", "Producer of the matched share."}, p.prefix_producer);
+  field(d, {"inFlightLoadProducerName", "Instance that counts tokens."}, p.in_flight_producer);
+  field(d, {"latencyPredictionInfoProducerName", "Instance that predicts."},
+        p.prediction_producer);
+}
+
+struct SloTierParameters {
+  double epsilon_explore_neg = 0.01;
+};
+inline void describe(Describer& d, SloTierParameters& p) {
+  field(d, {"epsilonExploreNeg", "Chance to keep the endpoints that would miss the SLO."},
+        p.epsilon_explore_neg, RealRange{0, 1});
+}
+
+struct AttributeThreshold {
+  std::string comparison;
+  std::optional<double> value;
+};
+inline void describe(Describer& d, AttributeThreshold& p) {
+  field(d, {"operator",
+            "LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, Equal or NotEqual.", true},
+        p.comparison);
+  field(d, {"value", "What to compare with.", true}, p.value);
+}
+
+struct AttributeFilterAlgorithm {
+  std::string type;
+  std::optional<AttributeThreshold> threshold;
+};
+inline void describe(Describer& d, AttributeFilterAlgorithm& p) {
+  field(d, {"type", "threshold.", true}, p.type);
+  field(d, {"threshold", "The comparison.", true}, p.threshold);
+}
+
+struct AttributeFilterParameters {
+  std::string attribute, producer = "core-metrics-extractor", on_missing = "Pass";
+  bool fallback_on_empty = false;
+  AttributeFilterAlgorithm algorithm;
+};
+inline void describe(Describer& d, AttributeFilterParameters& p) {
+  field(d, {"attribute", "Numeric endpoint attribute.", true}, p.attribute);
+  field(d, {"producer", "Instance that writes it."}, p.producer);
+  field(d, {"onMissing", "Pass or Fail."}, p.on_missing);
+  field(d, {"fallbackOnEmpty", "Keep everything rather than nothing."}, p.fallback_on_empty);
+  field(d, {"algorithm", "The test.", true}, p.algorithm);
+}
+
+struct PredictedLatencyParameters {
+  double slo_buffer_factor = 1.0;
+  std::string context_ttl = "5m";
+  bool streaming_mode = false;
+  std::string endpoint_role_label;
+  bool predict_in_produce = true, use_encoder_cache_features = false;
+  double sampling_mean = 1000;
+  std::int64_t max_decode_samples = 0;
+  std::string prefix_producer, in_flight_producer;
+};
+inline void describe(Describer& d, PredictedLatencyParameters& p) {
+  field(d, {"sloBufferFactor", "Share of the TPOT SLO to use."}, p.slo_buffer_factor,
+        RealRange{.min = 0, .min_open = true});
+  field(d, {"contextTTL", "How long upstream remembers a request."}, p.context_ttl);
+  field(d, {"streamingMode", "TPOT counts only when answers stream."}, p.streaming_mode);
+  field(d, {"endpointRoleLabel", "Label with the role; 'prefill' has no TPOT."},
+        p.endpoint_role_label);
+  field(d, {"predictInProduce", "False leaves every endpoint without a prediction."},
+        p.predict_in_produce);
+  field(d, {"useEncoderCacheFeatures", "A feature of the side-car's model."},
+        p.use_encoder_cache_features);
+  field(d, {"samplingMean", "Accepted and ignored, as upstream does."}, p.sampling_mean);
+  field(d, {"maxDecodeTokenSamplesForPrediction", "Accepted and ignored, as upstream does."},
+        p.max_decode_samples);
+  field(d, {"prefixMatchInfoProducerName", "A feature of the side-car's model."},
+        p.prefix_producer);
+  field(d, {"inFlightLoadProducerName", "A feature of the side-car's model."},
+        p.in_flight_producer);
 }
 
 }  // namespace routesim::policies

@@ -40,6 +40,16 @@ struct PrefixMatches {
   void reset(std::size_t rows);
 };
 
+/// What predicted-latency-producer knows about one endpoint for this request.
+struct LatencyEstimate {
+  bool present = false;
+  double ttft_ms = 0;
+  double ttft_headroom_ms = 0;  ///< SLO minus prediction; negative = violation.
+  double tpot_headroom_ms = 0;
+  bool valid = false;           ///< Meets the SLOs.
+  std::int64_t dispatched = 0;  ///< Requests this router has in flight there.
+};
+
 /// Everything a plugin may look at for one decision. Owned by a Scratch; see Scheduler.
 class Cycle {
  public:
@@ -55,6 +65,10 @@ class Cycle {
   /// The matches of one producer slot; slots are handed out when plugins are built.
   PrefixMatches& prefix(std::size_t slot) { return prefix_[slot]; }
   const PrefixMatches& prefix(std::size_t slot) const { return prefix_[slot]; }
+
+  /// Latency estimates by row; empty when nothing predicts.
+  std::vector<LatencyEstimate>& latency() { return latency_; }
+  const std::vector<LatencyEstimate>& latency() const { return latency_; }
 
   /// The endpoint published by a disaggregation handler for topology plugins.
   std::optional<EndpointRow> peer() const { return peer_; }
@@ -97,6 +111,7 @@ class Cycle {
   std::uint64_t seed_ = 0;
   std::optional<EndpointRow> peer_;
   std::vector<PrefixMatches> prefix_;
+  std::vector<LatencyEstimate> latency_;
   std::optional<RandomStream> picker_stream_, exploration_stream_, order_stream_;
   std::vector<EndpointRow> row_buffer_, subset_;
   std::vector<double> value_buffer_;

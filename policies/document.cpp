@@ -59,11 +59,11 @@ LocatedDocument find_endpoint_picker_config(const ParameterValue& root) {
       for (const auto& entry : files->map())
         if (wanted != nullptr && wanted->is_string() && entry.first == wanted->string())
           chosen = &entry;
-      const std::string path = base + ".pluginsCustomConfig[" + chosen->first + "]";
+      base += ".pluginsCustomConfig[" + chosen->first + "]";
       if (chosen->second.is_string())
-        return {Kind::kText, &chosen->second, path, Distribution::kLlmD};
+        return {Kind::kText, &chosen->second, base, Distribution::kLlmD};
       if (chosen->second.is_map())
-        return {Kind::kDocument, &chosen->second, path, Distribution::kLlmD};
+        return {Kind::kDocument, &chosen->second, base, Distribution::kLlmD};
     }
   }
   // A document with a wrong or missing kind is better reported than not found.

@@ -2,23 +2,45 @@
 // file of its own.
 #include "policies/factory.h"
 
+#include "policies/detectors.h"
 #include "policies/filters.h"
+#include "policies/flow_policies.h"
 #include "policies/inflight_load.h"
+#include "policies/label_selector.h"
+#include "policies/load_filters.h"
 #include "policies/pickers.h"
+#include "policies/predicted_latency.h"
 #include "policies/prefix_producers.h"
 #include "policies/profile_handlers.h"
+#include "policies/response_headers.h"
+#include "policies/scorers/active_request.h"
+#include "policies/scorers/context_length.h"
+#include "policies/scorers/endpoint_attribute.h"
+#include "policies/scorers/header_label_affinity.h"
 #include "policies/scorers/kv_cache_utilization.h"
+#include "policies/scorers/latency.h"
+#include "policies/scorers/lmetric.h"
 #include "policies/scorers/load_aware.h"
+#include "policies/scorers/lora_affinity.h"
+#include "policies/scorers/mm_embeddings_cache.h"
 #include "policies/scorers/no_hit_lru.h"
 #include "policies/scorers/precise_prefix_cache.h"
 #include "policies/scorers/prefix_cache.h"
 #include "policies/scorers/queue.h"
+#include "policies/scorers/session_affinity.h"
+#include "policies/scorers/token_load.h"
+#include "policies/scorers/topology_affinity.h"
 
 namespace routesim::policies {
 namespace {
 
 PluginType inert(std::string_view type, std::uint32_t roles, std::string_view note) {
   return {.type = type, .roles = roles, .support = PluginType::Support::kInert, .note = note,
+          .since = Era::kV0_3_2, .create = {}, .describe_parameters = {}};
+}
+
+PluginType refused(std::string_view type, std::uint32_t roles, std::string_view note) {
+  return {.type = type, .roles = roles, .support = PluginType::Support::kRefused, .note = note,
           .since = Era::kV0_3_2, .create = {}, .describe_parameters = {}};
 }
 
@@ -39,6 +61,39 @@ PluginType prefix_cache_scorer() {
   return type;
 }
 
+// active-request-scorer counted by itself before inflight-load-producer existed.
+PluginType active_request_scorer() {
+  PluginType type = implemented<ActiveRequestScorer, ActiveRequestParameters>(
+      "active-request-scorer", kScorerRole, "Fewer requests in flight score higher.");
+  type.create = [](const PluginSpec& spec, BuildContext& context) -> std::unique_ptr<Plugin> {
+    const auto p = read_parameters<ActiveRequestParameters>(spec, context.unknown_keys(),
+                                                            context.diagnostics());
+    if (context.traits().active_requests == ActiveRequestCounts::kInFlightProducer)
+      return std::make_unique<ActiveRequestScorer>(p, spec, context);
+    return std::make_unique<OwnCountsActiveRequestScorer>(p, spec, context);
+  };
+  return type;
+}
+
+PluginType label_selector(std::string_view name) {
+  return {.type = name,
+          .roles = kFilterRole,
+          .support = PluginType::Support::kImplemented,
+          .note = "Keeps endpoints that a Kubernetes label selector matches.",
+          .since = Era::kV0_3_2,
+          .create = [](const PluginSpec& spec, BuildContext& context) -> std::unique_ptr<Plugin> {
+            std::optional<LabelSelector> selector = LabelSelector::parse(spec, context);
+            if (!selector) return nullptr;
+            return std::make_unique<LabelSelectorFilter>(std::move(*selector));
+          },
+          .describe_parameters =
+              [](Describer& d) {
+                FreeForm any;
+                field(d, {"matchLabels", "Labels that must have these values."}, any);
+                field(d, {"matchExpressions", "List of {key, operator, values}."}, any);
+              }};
+}
+
 void add_scorers(PluginRegistry& r) {
   r.add(implemented<QueueScorer, NoParameters>(
       "queue-scorer", kScorerRole, "Fewer waiting requests score higher (min-max)."));
@@ -55,6 +110,35 @@ void add_scorers(PluginRegistry& r) {
       "Share of the prompt's KV blocks held, from KV events."));
   r.add(implemented<NoHitLruScorer, NoHitLruParameters>(
       "no-hit-lru-scorer", kScorerRole, "Spreads cold requests over the least recently used."));
+  r.add(active_request_scorer());
+  r.add(implemented<TokenLoadScorer, TokenLoadParameters>(
+      "token-load-scorer", kScorerRole, "Fewer tokens in flight score higher."));
+  r.add(implemented<LoraAffinityScorer, NoParameters>(
+      "lora-affinity-scorer", kScorerRole, "Endpoints with the adapter, then with a free slot."));
+  r.add(implemented<SessionAffinityScorer, SessionAffinityParameters>(
+      "session-affinity-scorer", kScorerRole, "The endpoint the session is bound to."));
+  r.add(implemented<ContextLengthAware, ContextLengthParameters>(
+      "context-length-aware", kScorerRole | kFilterRole, "Endpoints labelled for this length."));
+}
+
+void add_alpha_scorers(PluginRegistry& r) {
+  r.add(implemented<LatencyScorer, LatencyParameters>(
+      "latency-scorer", kScorerRole, "Headroom of predicted latencies to the SLOs.",
+      Era::kMay2026));
+  r.add(implemented<LMetricScorer, LMetricParameters>(
+      "lmetric-scorer", kScorerRole, "Uncached tokens times requests in flight.", Era::kMay2026));
+  r.add(implemented<MmEmbeddingsCacheScorer, NoParameters>(
+      "mm-embeddings-cache-scorer", kScorerRole, "Share of multimodal items cached."));
+  r.add(implemented<HeaderLabelAffinityScorer, HeaderLabelParameters>(
+      "header-label-affinity-scorer", kScorerRole, "A label equal to a request header."));
+  r.add(implemented<EndpointAttributeScorer, AttributeScorerParameters>(
+      "endpoint-attribute-scorer", kScorerRole, "A numeric attribute, linearly."));
+  r.add(implemented<TopologyAffinityScorer, TopologyParameters>(
+      "topology-affinity-scorer", kScorerRole, "Nearness to the other stage's pick."));
+  r.add(implemented<MulticlusterQueueScorer, NoParameters>(
+      "multicluster-queue-scorer", kScorerRole, "Shorter pool queues score higher."));
+  r.add(implemented<MulticlusterKvScorer, NoParameters>(
+      "multicluster-kv-cache-utilization-scorer", kScorerRole, "1 - KV usage of the pool."));
 }
 
 void add_filters(PluginRegistry& r) {
@@ -66,6 +150,54 @@ void add_filters(PluginRegistry& r) {
       "encode-filter", kFilterRole, "Keeps endpoints whose role label serves encode."));
   r.add(implemented<ByLabelFilter, ByLabelParameters>("by-label", kFilterRole,
                                                       "Keeps endpoints by one label's value."));
+  for (const std::string_view type :
+       {"label-selector-filter", "by-label-selector"})
+    r.add(label_selector(type));
+  for (const std::string_view type :
+       {"session-affinity-filter", "multicluster-session-affinity-filter"})
+    r.add(implemented<SessionAffinityFilter, SessionAffinityParameters>(
+        type, kFilterRole, "Only the endpoint the session is bound to, if it is there."));
+  r.add(implemented<EndpointAttributeFilter, AttributeFilterParameters>(
+      "endpoint-attribute-filter", kFilterRole, "A numeric attribute against a threshold."));
+  r.add(implemented<TopologyAffinityFilter, TopologyParameters>(
+      "topology-affinity-filter", kFilterRole, "Endpoints near the other stage's pick."));
+  r.add(implemented<UtilizationFilter, UtilizationFilterParameters>(
+      "utilization-filter", kFilterRole, "Endpoints below maxima of load."));
+  r.add(implemented<PrefixCacheAffinityFilter, PrefixAffinityParameters>(
+      "prefix-cache-affinity-filter", kFilterRole, "Endpoints that hold most of the prompt."));
+  r.add(implemented<SloHeadroomTierFilter, SloTierParameters>(
+      "slo-headroom-tier-filter", kFilterRole, "Endpoints predicted to meet the SLOs."));
+  r.add(implemented<HeaderTestingFilter, NoParameters>(
+      "header-based-testing-filter", kFilterRole, "Addresses listed in a header (tests)."));
+}
+
+void add_admission(PluginRegistry& r) {
+  r.add(implemented<UtilizationDetector, UtilizationDetectorParameters>(
+      "utilization-detector", kDetectorRole | kFilterRole, "Saturation by queue and KV usage."));
+  r.add(implemented<ConcurrencyDetector, ConcurrencyDetectorParameters>(
+      "concurrency-detector", kDetectorRole | kFilterRole, "Saturation by requests in flight."));
+  r.add(implemented<ProbabilisticAdmitter, ProbabilisticAdmitterParameters>(
+      "probabilistic-admitter", kAdmitterRole, "Sheds sheddable requests at random."));
+  r.add(implemented<LatencySloAdmitter, NoParameters>(
+      "latency-slo-admitter", kAdmitterRole, "Sheds sheddable requests that would be late."));
+  r.add(implemented<GlobalStrictFairness, NoParameters>(
+      "global-strict-fairness-policy", kFairnessPolicyRole, "The best head over all flows."));
+  r.add(implemented<RoundRobinFairness, NoParameters>(
+      "round-robin-fairness-policy", kFairnessPolicyRole, "Flows take turns."));
+  r.add(implemented<ProgramAwareFairness, NoParameters>(
+      "program-aware-fairness", kFairnessPolicyRole, "Least attained service first."));
+  r.add(implemented<FcfsOrdering, NoParameters>("fcfs-ordering-policy", kOrderingPolicyRole,
+                                                "First come, first served."));
+  r.add(implemented<EdfOrdering, NoParameters>("edf-ordering-policy", kOrderingPolicyRole,
+                                               "Earliest expiry first."));
+  r.add(implemented<SloDeadlineOrdering, NoParameters>(
+      "slo-deadline-ordering-policy", kOrderingPolicyRole, "Earliest TTFT objective first."));
+  r.add(implemented<StaticUsageLimit, StaticLimitParameters>(
+      "static-usage-limit-policy", kUsageLimitPolicyRole, "One ceiling for every band."));
+  r.add(implemented<PriorityHoldback, HoldbackParameters>(
+      "priority-holdback-policy", kUsageLimitPolicyRole, "Lower bands stop earlier."));
+  r.add(implemented<SoftReflectiveCeiling, NoParameters>(
+      "soft-reflective-ceiling-policy", kUsageLimitPolicyRole, "Lower bands pass less often."));
 }
 
 void add_pickers_and_handlers(PluginRegistry& r) {
@@ -102,9 +234,32 @@ void add_producers(PluginRegistry& r) {
       "Prefix matches from KV events."));
   r.add(implemented<InFlightLoad, InFlightLoadParameters>(
       "inflight-load-producer", kProducerRole, "Requests and tokens in flight per endpoint."));
+  r.add(implemented<PredictedLatencyProducer, PredictedLatencyParameters>(
+      "predicted-latency-producer", kProducerRole, "Headrooms of the side-car's predictions."));
   constexpr std::string_view kTokens = "The caller tokenises: RequestView carries the counts.";
   r.add(inert("token-producer", kProducerRole, kTokens));
   r.add(inert("tokenizer", kProducerRole, kTokens));
+  r.add(inert("session-id-producer", kProducerRole, "The caller fills RequestView::session."));
+  r.add(inert("mm-embeddings-cache-producer", kProducerRole,
+              "The caller fills RequestView::cached_item_size."));
+}
+
+void add_unavailable(PluginRegistry& r) {
+  constexpr std::string_view kFederation = "it needs multi-cluster federation";
+  r.add(refused("multicluster-prefix-cache-scorer", kScorerRole, kFederation));
+  r.add(refused("multicluster-approx-prefix-cache-producer", kProducerRole, kFederation));
+  r.add(refused("multicluster-metrics-data-source", kDataSourceRole, kFederation));
+  r.add(refused("multicluster-core-metrics-extractor", kExtractorRole, kFederation));
+  r.add(refused("multicluster-file-discovery", kDiscoveryRole, kFederation));
+  constexpr std::string_view kUnknown = "its rule is not public";
+  r.add(refused("burst-prefix-cache-producer", kProducerRole, kUnknown));
+  r.add(refused("p2p-source-producer", kProducerRole, kUnknown));
+  r.add(refused("disaggregatedset-rollout-screener", kOtherRole,
+                "it follows Kubernetes rollouts, which are not modelled"));
+  r.add(refused("running-requests-detector", kDetectorRole, kUnknown));
+  constexpr std::string_view kEviction = "evicting running requests is not modelled";
+  r.add(refused("sheddable-eviction-filter", kOtherRole, kEviction));
+  r.add(refused("priority-then-time-eviction-order-policy", kOtherRole, kEviction));
 }
 
 void add_data_layer(PluginRegistry& r) {
@@ -124,6 +279,15 @@ void add_data_layer(PluginRegistry& r) {
        {"openai-parser", "anthropic-parser", "vllmhttp-parser", "vllmgrpc-parser",
         "sglanghttp-parser", "vertexai-parser", "passthrough-parser"})
     r.add(inert(parser, kParserRole, kParse));
+  constexpr std::string_view kReport = "It reports and has no part in decisions.";
+  r.add(inert("agent-identity", kOtherRole, "The caller names the flow of a request."));
+  r.add(inert("request-attribute-reporter", kOtherRole, kReport));
+  r.add(inert("destination-endpoint-served-verifier", kOtherRole, kReport));
+  constexpr std::string_view kHeaders = "The profile handler sets the headers itself.";
+  r.add(inert("disagg-headers-handler", kOtherRole, kHeaders));
+  r.add(inert("prefill-header-handler", kOtherRole, kHeaders));
+  r.add(implemented<ResponseHeaderHandler, NoParameters>(
+      "response-header-handler", kOtherRole, "Tells the client which endpoints served it."));
 }
 
 }  // namespace
@@ -132,10 +296,13 @@ const PluginRegistry& PluginRegistry::standard() {
   static const PluginRegistry kStandard = [] {
     PluginRegistry r;
     add_scorers(r);
+    add_alpha_scorers(r);
     add_filters(r);
     add_pickers_and_handlers(r);
     add_producers(r);
     add_data_layer(r);
+    add_admission(r);
+    add_unavailable(r);
     return r;
   }();
   return kStandard;

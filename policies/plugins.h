@@ -108,4 +108,47 @@ class Admitter : public virtual Plugin {
   virtual const char* refuse(Cycle& cycle) const = 0;
 };
 
+/// A request waiting in flow control.
+struct QueuedRequest {
+  std::uint64_t id = 0;
+  std::int32_t priority = 0;
+  std::string flow;             ///< Fairness id.
+  std::int64_t bytes = 0;       ///< Size that counts against the byte limits.
+  SimTime received;
+  SimTime enqueued;
+  Duration ttl;                 ///< Zero = never expires.
+  double slo_ttft_ms = 0;       ///< Zero or less = none.
+};
+
+/// Orders the requests of one flow: the smallest key goes first, ties by arrival.
+class OrderingPolicy : public virtual Plugin {
+ public:
+  virtual SimTime key(const QueuedRequest& request) const = 0;
+};
+
+/// The non-empty queue of one flow, as a fairness policy sees it.
+struct FlowQueue {
+  const std::string* flow = nullptr;
+  const QueuedRequest* head = nullptr;
+  SimTime head_key;                 ///< By the band's ordering policy.
+  std::uint64_t head_sequence = 0;  ///< Order of arrival.
+  double service = 0;               ///< Decayed prompt + 2 · completion tokens of the flow.
+};
+
+/// Chooses which flow of a band is served next. `last` is the flow served before in this band.
+class FairnessPolicy : public virtual Plugin {
+ public:
+  /// Index into `queues`, which are sorted by flow and not empty.
+  virtual std::size_t choose(std::span<const FlowQueue> queues, const std::string& last,
+                             SimTime now) const = 0;
+};
+
+/// Says up to which saturation each priority band may dispatch. May count its calls.
+class UsageLimitPolicy : public virtual Plugin {
+ public:
+  /// `priorities` descend; `ceilings` is parallel.
+  virtual void ceilings(std::span<const std::int32_t> priorities, double saturation,
+                        std::span<double> ceilings) = 0;
+};
+
 }  // namespace routesim::policies

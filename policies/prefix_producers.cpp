@@ -44,7 +44,7 @@ void match_by_holders(const PrefixIndex& index, std::span<const BlockKey> keys,
         const bool known = std::any_of(out.begin(), out.end(), [&](const PrefixMatch& m) {
           return m.endpoint == h.endpoint;
         });
-        if (!known) out.push_back({.endpoint = h.endpoint, .weighted = 0, .blocks = 0});
+        if (!known) out.emplace_back().endpoint = h.endpoint;
       }
       for (std::uint32_t m = 0; m < out.size(); ++m) alive.push_back(m);
     }

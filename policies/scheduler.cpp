@@ -78,6 +78,7 @@ void Scheduler::begin(Flow& flow) const {
     c.subset_.erase(std::unique(c.subset_.begin(), c.subset_.end()), c.subset_.end());
     c.candidates_ = c.subset_;
   }
+  c.latency_.clear();
   c.prefix_.resize(plugins_->prefix_slots.size());
   for (PrefixMatches& m : c.prefix_) m.reset(flow.endpoints.rows());
   flow.decision.clear();

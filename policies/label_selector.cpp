@@ -1,0 +1,93 @@
+#include "policies/label_selector.h"
+
+#include <algorithm>
+#include <array>
+
+namespace routesim::policies {
+
+bool LabelSelector::parse_expressions(const ParameterValue& list, const PluginSpec& spec,
+                                      BuildContext& context) {
+  constexpr std::array<std::string_view, 4> kOperators = {"In", "NotIn", "Exists", "DoesNotExist"};
+  if (!list.is_list()) {
+    context.error(spec, "matchExpressions", "must be a list (got " + list.to_text() + ")");
+    return false;
+  }
+  for (const ParameterValue& item : list.list()) {
+    const ParameterValue* key = item.find("key");
+    const ParameterValue* op = item.find("operator");
+    const ParameterValue* values = item.find("values");
+    const auto it = op != nullptr && op->is_string()
+                        ? std::find(kOperators.begin(), kOperators.end(), op->string())
+                        : kOperators.end();
+    if (key == nullptr || !key->is_string() || key->string().empty() || it == kOperators.end()) {
+      context.error(spec, "matchExpressions",
+                    "every entry needs a key and an operator In, NotIn, Exists or DoesNotExist");
+      return false;
+    }
+    Requirement r{key->string(), static_cast<Operator>(it - kOperators.begin()), {}};
+    if (values != nullptr && values->is_list())
+      for (const ParameterValue& v : values->list())
+        if (v.is_string()) r.values.push_back(v.string());
+    const bool wants_values = r.op == Operator::kIn || r.op == Operator::kNotIn;
+    if (wants_values == r.values.empty()) {
+      context.error(spec, "matchExpressions",
+                    "operator " + op->string() +
+                        (wants_values ? " needs string values" : " takes no values"));
+      return false;
+    }
+    requirements_.push_back(std::move(r));
+  }
+  return true;
+}
+
+std::optional<LabelSelector> LabelSelector::parse(const PluginSpec& spec, BuildContext& context) {
+  LabelSelector selector;
+  bool ok = true;
+  if (spec.parameters.is_map()) {
+    for (const auto& [key, value] : spec.parameters.map()) {
+      if (key == "matchExpressions" && !value.is_null()) {
+        ok = selector.parse_expressions(value, spec, context) && ok;
+      } else if (key == "matchLabels" && value.is_map()) {
+        for (const auto& [label, wanted] : value.map()) {
+          if (!wanted.is_string()) {
+            context.error(spec, "matchLabels." + label,
+                          "must be a string (got " + wanted.to_text() + ")");
+            ok = false;
+            continue;
+          }
+          selector.requirements_.push_back({label, Operator::kIn, {wanted.string()}});
+        }
+      } else if (key != "matchLabels" && key != "matchExpressions") {
+        context.error(spec, key, "unknown field", "known: matchLabels, matchExpressions");
+        ok = false;
+      } else if (!value.is_null()) {
+        context.error(spec, key, "must be a map (got " + value.to_text() + ")");
+        ok = false;
+      }
+    }
+  }
+  return ok ? std::optional(std::move(selector)) : std::nullopt;
+}
+
+bool LabelSelector::matches(const std::map<std::string, std::string>& labels) const {
+  return std::all_of(requirements_.begin(), requirements_.end(), [&](const Requirement& r) {
+    const auto it = labels.find(r.key);
+    const bool present = it != labels.end();
+    const auto listed = [&] {
+      return std::find(r.values.begin(), r.values.end(), it->second) != r.values.end();
+    };
+    switch (r.op) {
+      case Operator::kIn:
+        return present && listed();
+      case Operator::kNotIn:
+        return !present || !listed();
+      case Operator::kExists:
+        return present;
+      case Operator::kDoesNotExist:
+        return !present;
+    }
+    return false;
+  });
+}
+
+}  // namespace routesim::policies

@@ -1,0 +1,97 @@
+// Filters by load, cached prefix, latency and attributes.
+// llm-d-router pkg/epp/framework/plugins/scheduling/filter.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "policies/factory.h"
+#include "policies/inflight_load.h"
+#include "policies/scorers/topology_affinity.h"
+
+namespace routesim::policies {
+
+/// utilization-filter: every condition's value must not exceed its maximum.
+class UtilizationFilter final : public Filter {
+ public:
+  UtilizationFilter(const UtilizationFilterParameters& p, const PluginSpec& spec,
+                    BuildContext& context);
+  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
+
+ private:
+  enum class Metric { kActive, kRunning, kWaiting, kKvUsage };
+  struct Condition {
+    Metric metric;
+    double max_value;
+  };
+  std::vector<Condition> conditions_;
+  bool fallback_on_empty_;
+  const InFlightLoad* load_ = nullptr;
+};
+
+/// prefix-cache-affinity-filter: keeps the endpoints that hold most of the prompt, unless that
+/// costs too much TTFT.
+class PrefixCacheAffinityFilter final : public Filter {
+ public:
+  PrefixCacheAffinityFilter(const PrefixAffinityParameters& p, const PluginSpec& spec,
+                            BuildContext& context);
+  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
+
+ private:
+  double ttft_ms(const Cycle& cycle, EndpointRow row) const;
+
+  PrefixAffinityParameters parameters_;
+  bool from_throughput_;
+  std::size_t prefix_slot_;
+  const InFlightLoad* load_ = nullptr;
+};
+
+/// slo-headroom-tier-filter: endpoints predicted to meet the SLOs, or now and then the others.
+class SloHeadroomTierFilter final : public Filter {
+ public:
+  SloHeadroomTierFilter(const SloTierParameters& p, const PluginSpec& spec, BuildContext& context);
+  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
+
+ private:
+  double epsilon_;
+};
+
+/// endpoint-attribute-filter: one numeric attribute against a threshold.
+class EndpointAttributeFilter final : public Filter {
+ public:
+  EndpointAttributeFilter(const AttributeFilterParameters& p, const PluginSpec& spec,
+                          BuildContext& context);
+  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
+
+ private:
+  enum class Comparison { kLess, kLessEqual, kGreater, kGreaterEqual, kEqual, kNotEqual };
+  bool holds(double value) const;
+
+  std::string key_;
+  bool pass_missing_, fallback_on_empty_;
+  Comparison comparison_ = Comparison::kLess;
+  double value_ = 0;
+};
+
+/// topology-affinity-filter: endpoints at least as near to the other stage's pick as asked.
+class TopologyAffinityFilter final : public Filter {
+ public:
+  TopologyAffinityFilter(const TopologyParameters& p, const PluginSpec& spec,
+                         BuildContext& context);
+  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
+
+ private:
+  TopologyLevel level_ = TopologyLevel::kHost;
+};
+
+/// header-based-testing-filter: the addresses listed in the header test-epp-endpoint-selection.
+class HeaderTestingFilter final : public Filter {
+ public:
+  HeaderTestingFilter(const NoParameters&, const PluginSpec&, BuildContext& context) {
+    context.needs().headers = true;
+  }
+  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
+};
+
+}  // namespace routesim::policies

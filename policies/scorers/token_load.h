@@ -1,0 +1,37 @@
+// token-load-scorer: falls linearly with the tokens in flight plus this request's uncached tokens.
+// llm-d-router pkg/epp/framework/plugins/scheduling/scorer/tokenload.
+#pragma once
+
+#include <algorithm>
+
+#include "policies/inflight_load.h"
+
+namespace routesim::policies {
+
+/// 1 when idle, 0 at `threshold` tokens (> 0).
+inline double token_load_score(std::int64_t load, double threshold) {
+  if (load <= 0) return 1;
+  return 1 - std::min(static_cast<double>(load), threshold) / threshold;
+}
+
+class TokenLoadScorer final : public Scorer {
+ public:
+  TokenLoadScorer(const TokenLoadParameters& p, const PluginSpec& spec, BuildContext& context)
+      : threshold_(p.queue_threshold_tokens > 0 ? static_cast<double>(p.queue_threshold_tokens)
+                                                : 4'194'304.0),
+        load_(context.in_flight(p.in_flight_producer, spec)) {}
+  void score(Cycle& cycle, std::span<const EndpointRow> candidates,
+             std::span<double> scores) const override {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const EndpointRow r = candidates[i];
+      scores[i] =
+          token_load_score(load_->tokens(r) + load_->request_tokens(cycle, r), threshold_);
+    }
+  }
+
+ private:
+  double threshold_;
+  const InFlightLoad* load_;
+};
+
+}  // namespace routesim::policies
