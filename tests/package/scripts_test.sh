@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# scripts_test.sh SOURCE BUILD SCRATCH: tools/run from any folder, through a link, without HOME and
+# TERM; what it does when the input is wrong, and when packages are missing and nobody is root.
+set -euo pipefail
+readonly source_dir="$1" build="$2" scratch="$3"
+if [[ $(realpath "$build") != "$(realpath "$source_dir")/build/release" ]]; then
+  echo "skipped: tools/run builds in build/release, and this is $build"
+  exit 77
+fi
+
+fail() {
+  echo "failed: $*" >&2
+  cat "$scratch/out" "$scratch/err" >&2
+  exit 1
+}
+rm -rf "$scratch"
+mkdir -p "$scratch/a folder" "$scratch/stubs"
+
+# bare_run EXPECTED_STATUS COMMAND...: with nothing in the environment but PATH.
+bare_run() {
+  local expected="$1" status=0
+  shift
+  (cd "$scratch/a folder" && env -i PATH="$run_path" "$@") >"$scratch/out" 2>"$scratch/err" </dev/null ||
+    status=$?
+  [[ $status -eq $expected ]] || fail "exit code $status instead of $expected: $*"
+}
+
+run_path="$PATH"
+ln -s "$source_dir/tools/run" "$scratch/a folder/linked run"
+bare_run 0 "./linked run" --help
+grep -qi 'usage' "$scratch/out" || fail "no usage text"
+
+bare_run 2 "$source_dir/tools/run" no-such-scenario.yaml
+[[ ! -s $scratch/out ]] || fail "wrong input, yet something on standard output"
+grep -q 'no-such-scenario.yaml' "$scratch/err" || fail "the message does not name the file"
+
+# A machine where one package is missing, we are not root, and sudo would ask for a password.
+cat >"$scratch/stubs/dpkg-query" <<'STUB'
+#!/bin/sh
+for last; do :; done
+[ "$last" = libyaml-cpp-dev ] || printf 'ii '
+STUB
+printf '#!/bin/sh\necho 1000\n' >"$scratch/stubs/id"
+printf '#!/bin/sh\nexit 1\n' >"$scratch/stubs/sudo"
+printf '#!/bin/sh\necho "apt-get was called" >&2; exit 1\n' >"$scratch/stubs/apt-get"
+chmod +x "$scratch/stubs"/*
+run_path="$scratch/stubs:$PATH"
+bare_run 69 "$source_dir/tools/run" --help
+grep -q 'apt-get install --no-install-recommends libyaml-cpp-dev$' "$scratch/err" ||
+  fail "the message does not say what to install"
+grep -q 'apt-get was called' "$scratch/err" && fail "apt-get was called without rights"
+[[ ! -s $scratch/out ]] || fail "something on standard output"
