@@ -186,11 +186,13 @@ BlockKey BatchScheduler::block_key(const Sequence& q, std::int64_t block, BlockK
   const PromptKeys& keys = *q.request.keys;
   const auto prompt_blocks = static_cast<std::int64_t>(keys.engine.size());
   if (block < prompt_blocks) return keys.engine[static_cast<std::size_t>(block)];
-  if (block == prompt_blocks)
-    return fold_piece(keys.tail_state, q.request.output_content, 0,
-                      rules_.block_size - keys.tail_tokens);
-  return fold_piece(previous, q.request.output_content,
-                    block * rules_.block_size - q.request.prompt_tokens, rules_.block_size);
+  const BlockKey key =
+      block == prompt_blocks
+          ? fold_piece(keys.tail_state, q.request.output_content, 0,
+                       rules_.block_size - keys.tail_tokens)
+          : fold_piece(previous, q.request.output_content,
+                       block * rules_.block_size - q.request.prompt_tokens, rules_.block_size);
+  return q.request.private_answer ? mark_private(key) : key;
 }
 
 void BatchScheduler::register_up_to(Slot s, std::int64_t tokens) {

@@ -31,6 +31,7 @@ struct EngineRequest {
   std::int64_t output_tokens = 1;     ///< What it will generate (>= 1).
   std::int64_t max_tokens = 1;        ///< What it may generate.
   std::uint64_t output_content = 0;   ///< Content id of the answer.
+  bool private_answer = false;        ///< No later prompt can contain the answer.
   std::uint64_t arrival_order = 0;    ///< Total order of arrivals at all engines.
   std::int32_t priority = 0;          ///< Smaller first, policy `priority` only.
   bool hold_blocks = false;           ///< PD prefill leg: keep the blocks until released.
@@ -172,6 +173,7 @@ class BatchScheduler {
     std::int64_t sampled = 0;       ///< Output tokens sampled, likewise.
     std::int64_t sample_pass = 0;   ///< Pass that sampled the last of them.
     std::int64_t entry_pass = 0;    ///< Pass in which it (re-)entered the decode set.
+    std::int64_t streak_pass = 0;   ///< Pass since which it has sampled in every pass.
     std::int64_t finish_pass = 0;   ///< Pass that samples the last token.
     std::int64_t registered = 0;    ///< Leading blocks findable under their key.
     std::int64_t cached = -1;       ///< Prompt tokens hit at first admission.

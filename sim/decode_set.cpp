@@ -50,10 +50,12 @@ void BatchScheduler::enter_decode(Slot s, StepPlan& plan, bool steady) {
   q.sample_pass = pass_;
   q.entry_pass = pass_;
   q.finish_pass = pass_ + (q.request.output_tokens - q.sampled);
-  if (steady)
+  if (steady) {
     ++plan.steady;
-  else
+  } else {
+    q.streak_pass = pass_;
     plan.sampled.push_back(ref(s));
+  }
   const bool last = q.sampled == q.request.output_tokens;
   if (last) {
     plan.finishing.push_back(ref(s));

@@ -13,6 +13,11 @@ constexpr std::uint64_t kCountMask = 0x7fffffff;
 // order, so the router's chain is already known to the key source.
 void KvEventLog::stored(std::uint32_t handle, std::int64_t first_block,
                         std::span<const BlockKey> keys) {
+  if (!publish_private_) {
+    // Private blocks follow all others of their sequence.
+    while (!keys.empty() && is_private(keys.back())) keys = keys.first(keys.size() - 1);
+    if (keys.empty()) return;
+  }
   last_removed_ = 0;
   request_keys_.clear();
   keys_.request_keys(handle, first_block, keys, request_keys_);
@@ -23,6 +28,7 @@ void KvEventLog::stored(std::uint32_t handle, std::int64_t first_block,
 }
 
 void KvEventLog::removed(BlockKey key) {
+  if (!publish_private_ && is_private(key)) return;
   if (last_removed_ == 0) {
     words_.push_back(0);
     last_removed_ = words_.size();

@@ -33,7 +33,10 @@ class KvEventLog final : public BlockEventSink {
     virtual void on_removed(std::span<const BlockKey> engine_keys) = 0;
   };
 
-  explicit KvEventLog(RequestKeySource& keys) : keys_(keys) {}
+  /// Without `publish_private`, blocks that no prompt can ask for (is_private) are not announced. An
+  /// index that is not full decides the same without them, and they are most of the traffic.
+  KvEventLog(RequestKeySource& keys, bool publish_private)
+      : keys_(keys), publish_private_(publish_private) {}
 
   void stored(std::uint32_t handle, std::int64_t first_block,
               std::span<const BlockKey> keys) override;
@@ -57,6 +60,7 @@ class KvEventLog final : public BlockEventSink {
     std::size_t end = 0;  ///< One past its last word.
   };
   RequestKeySource& keys_;
+  bool publish_private_;
   // Events as words: header (stored bit, counts), engine keys, request keys.
   std::vector<std::uint64_t> words_;
   std::size_t read_ = 0;        ///< First unread word.

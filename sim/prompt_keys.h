@@ -24,8 +24,13 @@ constexpr BlockKey fold_piece(BlockKey state, std::uint64_t content, std::int64_
   const std::uint64_t piece =
       mix64(content + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(offset),
             static_cast<std::uint64_t>(length));
-  return mix64(state, piece) | 1;  // never 0, which means "not hashed"
+  return (mix64(state, piece) & ~std::uint64_t{2}) | 1;  // never 0, which means "not hashed"
 }
+
+/// Marks the key of a block that holds part of an answer no later prompt can contain. Such keys
+/// matter to their own request only (after a preemption), never to a router.
+constexpr BlockKey mark_private(BlockKey key) { return key | 2; }
+constexpr bool is_private(BlockKey key) { return (key & 2) != 0; }
 
 /// The keys of one prompt at one engine block size, and at the router's canonical one.
 struct PromptKeys {

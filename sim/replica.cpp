@@ -28,7 +28,7 @@ Replica::Replica(const ReplicaOptions& options, KvEventLog::RequestKeySource& ke
         static_cast<std::int64_t>(mix64(options.seed, mix64(endpoint)) % interval));
     r.next_scrape = SimTime::zero() + r.scrape_phase;
     if (options.publish_events) {
-      r.log = std::make_unique<KvEventLog>(keys);
+      r.log = std::make_unique<KvEventLog>(keys, options.publish_private);
       r.scheduler.set_sink(r.log.get());
     }
   }

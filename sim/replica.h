@@ -27,6 +27,7 @@ struct ReplicaOptions {
   int ranks = 1;                ///< Lock-step DP ranks; 1 = a single engine core.
   bool reference = false;       ///< Visit every step and every sequence.
   bool publish_events = false;  ///< Somebody reads the KV events.
+  bool publish_private = false;  ///< Also events of blocks nobody can ask for.
   Duration kv_event_delay;
   double kv_event_loss = 0;
   Duration scrape_interval = Duration::milliseconds(50);

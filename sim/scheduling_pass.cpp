@@ -168,7 +168,7 @@ void BatchScheduler::discard_in_flight_token(const Sequence& q, StepPlan* in_fli
   const bool member = q.state == State::kDecode || q.state == State::kDraining;
   const bool sampled_there =
       q.state == State::kDecode ? q.finish_pass >= in_flight->pass : q.sample_pass == in_flight->pass;
-  if (member && sampled_there && q.entry_pass < in_flight->pass) --in_flight->steady;
+  if (member && sampled_there && q.streak_pass < in_flight->pass) --in_flight->steady;
 }
 
 void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
@@ -176,7 +176,7 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
   discard_in_flight_token(q, in_flight);
   const bool in_flight_token = q.state != State::kPrefill && q.sample_pass > processed_pass_;
   const bool was_steady = q.state == State::kDecode || q.state == State::kDraining;
-  if (was_steady && q.entry_pass <= processed_pass_) q.last_token = now;
+  if (was_steady && q.streak_pass <= processed_pass_) q.last_token = now;
   if (in_flight_token) --q.sampled;
   if (q.state == State::kPrefill) erase_prefilling(s);
   free_blocks(s);

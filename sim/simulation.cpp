@@ -91,6 +91,7 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
         r.ranks = pool.lock_step ? ranks : 1;
         r.reference = options.reference;
         r.publish_events = key_options.precise.has_value();
+        r.publish_private = options.reference;
         r.kv_event_delay = routing.kv_event_delay;
         r.kv_event_loss = routing.kv_event_loss;
         r.scrape_interval = routing.scrape_interval;
@@ -236,6 +237,7 @@ EngineRequest Simulation::engine_request(std::uint32_t handle) const {
   r.output_tokens = live.request.output_tokens;
   r.max_tokens = live.request.max_tokens;
   r.output_content = live.request.output_content;
+  r.private_answer = live.request.session == 0;
   r.priority = live.request.priority;
   return r;
 }
