@@ -1,0 +1,152 @@
+#include "plugin_bench.h"
+
+namespace routesim::policies {
+namespace {
+
+/// Writes the stub's matches; endpoints without info look like an absent attribute.
+class StubMatchProducer final : public Producer {
+ public:
+  StubMatchProducer(const StubData* data, std::size_t slot) : data_(data), slot_(slot) {}
+  void produce(Cycle& cycle) const override {
+    PrefixMatches& m = cycle.prefix(slot_);
+    for (const EndpointRow r : cycle.candidates()) {
+      if (r >= data_->matches.size() || !data_->matches[r]) continue;
+      const StubData::Match& match = *data_->matches[r];
+      m.computed = m.written = true;
+      m.keys = m.total_blocks = match.total;
+      m.block_size = match.block_size;
+      m.touched.push_back(r);
+      m.raw[r] = static_cast<double>(match.match);
+      m.match[r] = static_cast<std::int32_t>(match.match);
+      m.cached[r] = static_cast<std::int32_t>(match.cached.value_or(match.match));
+    }
+  }
+
+ private:
+  const StubData* data_;
+  std::size_t slot_;
+};
+
+class StubLatencyProducer final : public Producer {
+ public:
+  explicit StubLatencyProducer(const StubData* data) : data_(data) {}
+  void produce(Cycle& cycle) const override {
+    if (data_->latency.empty()) return;
+    cycle.latency().assign(cycle.endpoints().rows(), LatencyEstimate{});
+    for (std::size_t r = 0; r < data_->latency.size(); ++r)
+      if (data_->latency[r]) cycle.latency()[r] = *data_->latency[r];
+  }
+
+ private:
+  const StubData* data_;
+};
+
+PluginRegistry with_stubs(const StubData* data) {
+  PluginRegistry registry = PluginRegistry::standard();
+  PluginType match = *registry.find("approx-prefix-cache-producer");
+  // The stub takes the default producer's place, so every plugin that reads "the" prefix info and
+  // names no producer reads the stub.
+  match.create = [data](const PluginSpec& spec, BuildContext& context) {
+    return std::make_unique<StubMatchProducer>(data, context.prefix_slot(spec.name));
+  };
+  registry.add(match);
+  PluginType latency = *registry.find("predicted-latency-producer");
+  latency.create = [data](const PluginSpec&, BuildContext&) {
+    return std::make_unique<StubLatencyProducer>(data);
+  };
+  registry.add(latency);
+  return registry;
+}
+
+}  // namespace
+
+ParameterValue to_value(const Json& json) {
+  ParameterValue value;
+  if (json.is_boolean()) {
+    value = ParameterValue(json.get<bool>());
+  } else if (json.is_number_integer()) {
+    value = ParameterValue(json.get<std::int64_t>());
+  } else if (json.is_number()) {
+    value = ParameterValue(json.get<double>());
+  } else if (json.is_string()) {
+    value = ParameterValue(json.get<std::string>());
+  } else if (json.is_array()) {
+    ParameterValue::List items;
+    for (const Json& item : json) items.push_back(to_value(item));
+    value = ParameterValue(std::move(items));
+  } else if (json.is_object()) {
+    ParameterValue::Map members;
+    for (const auto& [key, member] : json.items()) members.emplace_back(key, to_value(member));
+    value = ParameterValue(std::move(members));
+  }
+  value.where = {"test.json", 1, 1};
+  return value;
+}
+
+PluginBench::PluginBench(const std::string& type, const Json& parameters, std::size_t endpoints,
+                         LoadOptions load, std::vector<std::string> profiles)
+    : registry_(with_stubs(&stub_)), table_(make_endpoints(endpoints)) {
+  const PluginType* known = registry_.find(type);
+  const std::uint32_t roles = known != nullptr ? known->roles : 0;
+  Json subject = {{"name", "subject"}, {"type", type}};
+  if (!parameters.is_null()) subject["parameters"] = parameters;
+  Json document = {{"apiVersion", "llm-d.ai/v1alpha1"},
+                   {"kind", "EndpointPickerConfig"},
+                   {"plugins", Json::array({subject})},
+                   {"schedulingProfiles", Json::array()}};
+  for (const std::string& name : profiles) {
+    Json plugins = Json::array();
+    if ((roles & (kFilterRole | kScorerRole | kPickerRole)) != 0)
+      plugins.push_back({{"pluginRef", "subject"}});
+    document["schedulingProfiles"].push_back({{"name", name}, {"plugins", plugins}});
+  }
+  if ((roles & kProfileHandlerRole) == 0 && profiles.size() > 1)
+    document["plugins"].push_back({{"type", "disagg-profile-handler"}});
+  if ((roles & kDetectorRole) != 0) document["saturationDetector"] = {{"pluginRef", "subject"}};
+  load.registry = &registry_;
+  const auto config = load_endpoint_picker_config(to_value(document), load, diagnostics_);
+  if (!config) return;
+  SchedulerOptions options;
+  options.ordered_candidates = true;
+  options.registry = &registry_;
+  scheduler_ = std::make_unique<Scheduler>(*config, options, diagnostics_);
+}
+
+void PluginBench::load(EndpointRow row, std::int64_t requests, std::int64_t tokens) {
+  for (std::int64_t i = 0; i < requests; ++i) {
+    RequestView request;
+    request.id = next_id_++;
+    request.prompt_tokens = i == 0 ? tokens : 0;
+    Decision decision;
+    decision.outcome = Outcome::kRouted;
+    decision.primary = EndpointId(row);
+    decision.profiles.resize(scheduler_->profile_names().size());
+    decision.profiles[0].state = ProfileState::kOk;
+    decision.profiles[0].targets = {row};
+    scheduler_->on_routed(request, decision, table_, SimTime::zero());
+  }
+}
+
+Explanation PluginBench::explain(RequestView request, SimTime now) {
+  Explanation explanation;
+  scheduler_->explain(request, table_, now, explanation);
+  return explanation;
+}
+
+std::vector<double> PluginBench::scores(RequestView request, SimTime now) {
+  const Explanation explanation = explain(request, now);
+  for (const ProfileExplanation& profile : explanation.profiles)
+    for (const auto& step : profile.scorers)
+      if (step.plugin == "subject") return step.scores;
+  return {};
+}
+
+std::vector<EndpointRow> PluginBench::kept(RequestView request, SimTime now) {
+  const Explanation explanation = explain(request, now);
+  for (const ProfileExplanation& profile : explanation.profiles)
+    for (const auto& step : profile.filters)
+      if (step.plugin == "subject") return step.survivors;
+  return {};
+}
+
+}  // namespace routesim::policies
