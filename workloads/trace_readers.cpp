@@ -252,8 +252,10 @@ class CsvReader final : public LineTraceReader {
         fail("the header has no column `" + name + "`", "name the columns of this file");
       return column < 0 && !name.empty();
     };
-    const bool bad = missing(time_, names_.timestamp) | missing(input_, names_.input) |
-                     missing(output_, names_.output);
+    // Every missing column is named, not the first only.
+    bool bad = missing(time_, names_.timestamp);
+    bad = missing(input_, names_.input) || bad;
+    bad = missing(output_, names_.output) || bad;
     if (!bad && (input_ < 0 || output_ < 0))
       return fail("the columns of input and output tokens need names");
     return bad ? Row::kError : Row::kSkip;
