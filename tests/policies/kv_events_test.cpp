@@ -353,7 +353,7 @@ TEST(KvEvents, TiersAreLowerCaseAndBounded) {
   EXPECT_EQ(tiers.intern_medium("GPU"), kGpuTier);
   EXPECT_EQ(tiers.intern_medium("Cpu"), kCpuTier);
   EXPECT_EQ(tiers.intern(""), kNoTier);
-  for (int i = 0; i < 1000; ++i) tiers.intern_medium("t" + std::to_string(i));
+  for (int i = 0; i < 1000; ++i) tiers.intern_medium(std::string("t").append(std::to_string(i)));
   EXPECT_EQ(tiers.size(), 128u);
   EXPECT_FALSE(tiers.intern_medium("one more"));
   EXPECT_EQ(tiers.intern_medium("t3"), 6);
