@@ -44,8 +44,11 @@ std::string role_names(std::uint32_t roles) {
       {kOtherRole, "other"},
   }};
   std::string text;
-  for (const auto& [role, name] : kNames)
-    if ((roles & role) != 0) text += (text.empty() ? "" : "+") + std::string(name);
+  for (const auto& [role, name] : kNames) {
+    if ((roles & role) == 0) continue;
+    if (!text.empty()) text += '+';
+    text += name;
+  }
   return text;
 }
 

@@ -9,6 +9,32 @@ bool Cycle::is_candidate(EndpointRow row) const {
   return std::binary_search(candidates_.begin(), candidates_.end(), row);
 }
 
+void Cycle::begin(const Start& start) {
+  request_ = &start.request;
+  endpoints_ = &start.endpoints;
+  now_ = start.now;
+  decision_ = &start.decision;
+  dry_run_ = start.dry_run;
+  ordered_ = start.ordered_candidates;
+  seed_ = start.seed;
+  peer_.reset();
+  picker_stream_.reset();
+  exploration_stream_.reset();
+  order_stream_.reset();
+  candidates_ = endpoints_->candidates();
+  if (!request_->subset.empty()) {
+    subset_.clear();
+    for (const EndpointRow r : request_->subset)
+      if (endpoints_->ready(r)) subset_.push_back(r);
+    std::sort(subset_.begin(), subset_.end());
+    subset_.erase(std::unique(subset_.begin(), subset_.end()), subset_.end());
+    candidates_ = subset_;
+  }
+  latency_.clear();
+  prefix_.resize(start.prefix_slots);
+  for (PrefixMatches& m : prefix_) m.reset(endpoints_->rows());
+}
+
 void PrefixMatches::reset(std::size_t rows) {
   computed = written = any = false;
   keys = total_blocks = block_size = 0;

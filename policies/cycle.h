@@ -53,6 +53,20 @@ struct LatencyEstimate {
 /// Everything a plugin may look at for one decision. Owned by a Scratch; see Scheduler.
 class Cycle {
  public:
+  /// What a decision starts from.
+  struct Start {
+    const RequestView& request;
+    const EndpointTable& endpoints;
+    SimTime now;
+    Decision& decision;
+    std::uint64_t seed = 0;
+    bool ordered_candidates = false;
+    bool dry_run = false;
+    std::size_t prefix_slots = 0;
+  };
+  /// Begins a decision, reusing the buffers of the one before. The references must outlive it.
+  void begin(const Start& start);
+
   const RequestView& request() const { return *request_; }
   const EndpointTable& endpoints() const { return *endpoints_; }
   SimTime now() const { return now_; }
@@ -95,7 +109,6 @@ class Cycle {
   std::vector<std::uint32_t>& count_buffer() { return count_buffer_; }
 
  private:
-  friend class Scheduler;
   RandomStream& stream(std::optional<RandomStream>& s, Stream kind) {
     if (!s) s.emplace(seed_, kind, request_->id);
     return *s;

@@ -57,30 +57,14 @@ Scheduler::Scheduler(const EndpointPickerConfig& config, const SchedulerOptions&
 Scheduler::~Scheduler() = default;
 
 void Scheduler::begin(Flow& flow) const {
-  Cycle& c = flow.scratch.cycle_;
-  c.request_ = &flow.request;
-  c.endpoints_ = &flow.endpoints;
-  c.now_ = flow.now;
-  c.decision_ = &flow.decision;
-  c.dry_run_ = flow.explanation != nullptr;
-  c.ordered_ = options_.ordered_candidates;
-  c.seed_ = options_.seed;
-  c.peer_.reset();
-  c.picker_stream_.reset();
-  c.exploration_stream_.reset();
-  c.order_stream_.reset();
-  c.candidates_ = flow.endpoints.candidates();
-  if (!flow.request.subset.empty()) {
-    c.subset_.clear();
-    for (const EndpointRow r : flow.request.subset)
-      if (flow.endpoints.ready(r)) c.subset_.push_back(r);
-    std::sort(c.subset_.begin(), c.subset_.end());
-    c.subset_.erase(std::unique(c.subset_.begin(), c.subset_.end()), c.subset_.end());
-    c.candidates_ = c.subset_;
-  }
-  c.latency_.clear();
-  c.prefix_.resize(plugins_->prefix_slots.size());
-  for (PrefixMatches& m : c.prefix_) m.reset(flow.endpoints.rows());
+  flow.scratch.cycle_.begin({.request = flow.request,
+                             .endpoints = flow.endpoints,
+                             .now = flow.now,
+                             .decision = flow.decision,
+                             .seed = options_.seed,
+                             .ordered_candidates = options_.ordered_candidates,
+                             .dry_run = flow.explanation != nullptr,
+                             .prefix_slots = plugins_->prefix_slots.size()});
   flow.decision.clear();
   flow.decision.profiles.resize(profiles_.size());
 }

@@ -7,11 +7,12 @@ namespace {
 class StubMatchProducer final : public Producer {
  public:
   StubMatchProducer(const StubData* data, std::size_t slot) : data_(data), slot_(slot) {}
-  void produce(Cycle& cycle) const override {
-    PrefixMatches& m = cycle.prefix(slot_);
+  void produce(Cycle& cycle) const override { write(*data_, cycle, slot_); }
+  static void write(const StubData& data, Cycle& cycle, std::size_t slot) {
+    PrefixMatches& m = cycle.prefix(slot);
     for (const EndpointRow r : cycle.candidates()) {
-      if (r >= data_->matches.size() || !data_->matches[r]) continue;
-      const StubData::Match& match = *data_->matches[r];
+      if (r >= data.matches.size() || !data.matches[r]) continue;
+      const StubData::Match& match = *data.matches[r];
       m.computed = m.written = true;
       m.keys = m.total_blocks = match.total;
       m.block_size = match.block_size;
@@ -84,16 +85,27 @@ ParameterValue to_value(const Json& json) {
 }
 
 PluginBench::PluginBench(const std::string& type, const Json& parameters, std::size_t endpoints,
-                         LoadOptions load, std::vector<std::string> profiles)
+                         LoadOptions load, std::vector<std::string> profiles,
+                         const Json& more_plugins)
     : registry_(with_stubs(&stub_)), table_(make_endpoints(endpoints)) {
-  const PluginType* known = registry_.find(type);
-  const std::uint32_t roles = known != nullptr ? known->roles : 0;
+  std::uint32_t roles = 0;
+  if (const PluginType* known = registry_.find(type)) {
+    roles = known->roles;
+    PluginType watched = *known;
+    watched.create = [this, create = known->create](const PluginSpec& spec, BuildContext& context) {
+      std::unique_ptr<Plugin> plugin = create(spec, context);
+      if (spec.name == "subject") subject_ = plugin.get();
+      return plugin;
+    };
+    registry_.add(watched);
+  }
   Json subject = {{"name", "subject"}, {"type", type}};
   if (!parameters.is_null()) subject["parameters"] = parameters;
   Json document = {{"apiVersion", "llm-d.ai/v1alpha1"},
                    {"kind", "EndpointPickerConfig"},
                    {"plugins", Json::array({subject})},
                    {"schedulingProfiles", Json::array()}};
+  for (const Json& plugin : more_plugins) document["plugins"].push_back(plugin);
   for (const std::string& name : profiles) {
     Json plugins = Json::array();
     if ((roles & (kFilterRole | kScorerRole | kPickerRole)) != 0)
@@ -125,6 +137,20 @@ void PluginBench::load(EndpointRow row, std::int64_t requests, std::int64_t toke
     decision.profiles[0].targets = {row};
     scheduler_->on_routed(request, decision, table_, SimTime::zero());
   }
+}
+
+void PluginBench::begin(Cycle& cycle, const RequestView& request, Decision& decision,
+                        SimTime now) {
+  constexpr std::size_t kSlots = 4;  // More than any of these documents hands out.
+  decision.clear();
+  decision.profiles.resize(scheduler_->profile_names().size());
+  cycle.begin({.request = request,
+               .endpoints = table_,
+               .now = now,
+               .decision = decision,
+               .ordered_candidates = true,
+               .prefix_slots = kSlots});
+  for (std::size_t slot = 0; slot < kSlots; ++slot) StubMatchProducer::write(stub_, cycle, slot);
 }
 
 Explanation PluginBench::explain(RequestView request, SimTime now) {

@@ -34,13 +34,24 @@ class PluginBench {
   /// `type` is the plugin under test, declared as "subject" in profile "default" unless it is a
   /// profile handler or detector.
   PluginBench(const std::string& type, const Json& parameters, std::size_t endpoints,
-              LoadOptions load = {}, std::vector<std::string> profiles = {"default"});
+              LoadOptions load = {}, std::vector<std::string> profiles = {"default"},
+              const Json& more_plugins = Json::array());
 
   bool built() const { return scheduler_ && scheduler_->valid(); }
   std::string errors() const { return describe_all(diagnostics_); }
   Scheduler& scheduler() { return *scheduler_; }
   EndpointTable& table() { return table_; }
   StubData& stub() { return stub_; }
+  /// The plugin under test, to call it directly.
+  template <class T>
+  T& subject() {
+    auto* typed = dynamic_cast<T*>(subject_);
+    if (typed == nullptr) throw std::logic_error("the subject is of another kind");
+    return *typed;
+  }
+  /// A cycle over the table in which every prefix slot holds the stub's matches.
+  void begin(Cycle& cycle, const RequestView& request, Decision& decision,
+             SimTime now = SimTime::zero());
 
   /// Sends `requests` to `row`, `tokens` altogether.
   void load(EndpointRow row, std::int64_t requests, std::int64_t tokens);
@@ -57,6 +68,7 @@ class PluginBench {
   Diagnostics diagnostics_;
   EndpointTable table_;
   std::unique_ptr<Scheduler> scheduler_;
+  Plugin* subject_ = nullptr;
   std::uint64_t next_id_ = 1'000'000;
 };
 
