@@ -7,6 +7,20 @@ namespace routesim::tools {
 
 namespace {
 
+/// The key that was probably meant: one letter off, or the same word inside a longer name.
+std::string suggestion(const std::string& key, const std::vector<std::string>& candidates) {
+  std::string close = nearest(key, candidates);
+  constexpr std::size_t kShortestWord = 4;
+  for (std::size_t i = 0; i < candidates.size() && close.empty(); ++i) {
+    const std::string& candidate = candidates[i];
+    const std::string& shorter = key.size() < candidate.size() ? key : candidate;
+    const std::string& longer = key.size() < candidate.size() ? candidate : key;
+    if (shorter.size() >= kShortestWord && longer.find(shorter) != std::string::npos)
+      close = candidate;
+  }
+  return close;
+}
+
 /// Reads one value (a map, or the element of a list or the content of an optional).
 class Reader final : public Describer {
  public:
@@ -73,8 +87,7 @@ class Reader final : public Describer {
     items.resize(0);
     items.resize(child->items().size());
     for (std::size_t i = 0; i < child->items().size(); ++i) {
-      Reader inner(child->items()[i], element_path(path_of(f), i), diagnostics_,
-                   provenance_);
+      Reader inner(child->items()[i], element_path(path_of(f), i), diagnostics_, provenance_);
       items.visit(i, inner);
     }
   }
@@ -96,7 +109,7 @@ class Reader final : public Describer {
       if (std::find(ignored.begin(), ignored.end(), member.key) != ignored.end()) continue;
       std::vector<std::string> candidates = known_;
       candidates.insert(candidates.end(), ignored.begin(), ignored.end());
-      const std::string close = nearest(member.key, candidates);
+      const std::string close = suggestion(member.key, candidates);
       diagnostics_.error(member.key_where, child_path(path_, member.key), "unknown key",
                          close.empty() ? known_keys_hint() : "did you mean " + close + "?");
     }
@@ -154,9 +167,7 @@ class Reader final : public Describer {
 };
 
 /// A pointer that does not own, for a root that outlives the read.
-ConfigNode::Ptr borrow(const ConfigNode& node) {
-  return ConfigNode::Ptr(ConfigNode::Ptr(), &node);
-}
+ConfigNode::Ptr borrow(const ConfigNode& node) { return ConfigNode::Ptr(ConfigNode::Ptr(), &node); }
 
 }  // namespace
 
@@ -181,7 +192,9 @@ void read_config(const ConfigNode& root, const DescribeFunction& describe_object
     diagnostics.error(root.where(), options.path, "must be a map (" + got(root) + ")");
     return;
   }
-  if (options.provenance != nullptr) options.provenance->record(options.path, root.where());
+  // A document that stands in a file of its own keeps the place of the reference to it.
+  if (options.provenance != nullptr && options.provenance->find(options.path) == nullptr)
+    options.provenance->record(options.path, root.where());
   Reader reader(borrow(root), options.path, diagnostics, options.provenance);
   describe_object(reader);
   reader.report_unknown(options.ignored_keys);
