@@ -72,15 +72,17 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
                            (close.empty() ? std::string() : ", did you mean " + close + "?"));
   }
   std::vector<OptionSpec> options = command->options;
-  options.push_back({.name = "help,h", .value_name = {}, .help = "Print this help.",
-                     .repeatable = true});
+  options.push_back(
+      {.name = "help,h", .value_name = {}, .help = "Print this help.", .repeatable = true});
   std::string error;
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   const auto values = parse_options(options, command->positional, rest, error);
   if (!values) return usage_error(console, command->name, error);
   if (values->has("help")) {
-    console.print(command_help({.name = command->name, .summary = command->summary,
-                                .positional = command->positional, .options = options,
+    console.print(command_help({.name = command->name,
+                                .summary = command->summary,
+                                .positional = command->positional,
+                                .options = options,
                                 .run = command->run}));
     return ExitCode::kSuccess;
   }
@@ -90,7 +92,8 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
 }  // namespace
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> kCommands = {run_command(), check_command(), list_command()};
+  static const std::vector<Command> kCommands = {run_command(), check_command(), explain_command(),
+                                                 list_command(), schema_command()};
   return kCommands;
 }
 

@@ -31,6 +31,8 @@ ExitCode usage_error(Console& console, const std::string& command, const std::st
 
 Command run_command();
 Command check_command();
+Command explain_command();
 Command list_command();
+Command schema_command();
 
 }  // namespace routesim::tools

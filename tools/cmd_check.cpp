@@ -50,14 +50,14 @@ void write_json(JsonWriter& json, const Checked& checked) {
 ExitCode run_check(const OptionValues& options, Console& console) {
   const std::string format = options.get("output", "text");
   if (format != "text" && format != "json")
-    return usage_error(console, "check", "--output must be text or json (got " +
-                                             printable(format) + ")");
+    return usage_error(console, "check",
+                       "--output must be text or json (got " + printable(format) + ")");
   bool ok = true;
   JsonWriter json;
   json.begin_array();
   for (const std::string& path : options.positionals) {
-    const Checked checked = check_scenario({.path = path, .sets = options.all("set"),
-                                            .variants = options.all("variant"), .seed = {}});
+    const Checked checked = check_scenario(
+        {.path = path, .sets = options.all("set"), .variants = options.all("variant"), .seed = {}});
     ok = ok && !checked.diagnostics.has_errors();
     if (format == "json") {
       write_json(json, checked);

@@ -39,9 +39,12 @@ std::string list_models() {
 
 std::string_view support_name(policies::PluginType::Support support) {
   switch (support) {
-    case policies::PluginType::Support::kImplemented: return "yes";
-    case policies::PluginType::Support::kInert: return "inert";
-    case policies::PluginType::Support::kRefused: break;
+    case policies::PluginType::Support::kImplemented:
+      return "yes";
+    case policies::PluginType::Support::kInert:
+      return "inert";
+    case policies::PluginType::Support::kRefused:
+      break;
   }
   return "refused";
 }
@@ -107,12 +110,12 @@ ExitCode run_list(const OptionValues& options, Console& console) {
 }  // namespace
 
 Command list_command() {
-  return {.name = "list",
-          .summary = "List models, accelerators, plugins or scenarios.",
-          .positional = {.name = "models|accelerators|plugins|scenarios", .min = 1, .max = 1},
-          .options = {{"folder", "PATH", "Where scenarios are looked for (default scenarios).",
-                       false}},
-          .run = &run_list};
+  return {
+      .name = "list",
+      .summary = "List models, accelerators, plugins or scenarios.",
+      .positional = {.name = "models|accelerators|plugins|scenarios", .min = 1, .max = 1},
+      .options = {{"folder", "PATH", "Where scenarios are looked for (default scenarios).", false}},
+      .run = &run_list};
 }
 
 }  // namespace routesim::tools

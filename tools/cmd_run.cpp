@@ -73,8 +73,10 @@ bool parse_outputs(const std::vector<std::string>& texts, RunSettings& settings,
 }
 
 bool parse_settings(const OptionValues& options, RunSettings& settings, std::string& error) {
-  settings.request = {.path = options.positionals.front(), .sets = options.all("set"),
-                      .variants = options.all("variant"), .seed = {}};
+  settings.request = {.path = options.positionals.front(),
+                      .sets = options.all("set"),
+                      .variants = options.all("variant"),
+                      .seed = {}};
   settings.check = options.has("check");
   settings.quiet = options.has("quiet");
   if (options.has("seed")) {
@@ -98,9 +100,12 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
 
 std::string render(const Report& report, Format format) {
   switch (format) {
-    case Format::kJson: return render_json(report);
-    case Format::kCsv: return render_csv(report);
-    case Format::kTable: break;
+    case Format::kJson:
+      return render_json(report);
+    case Format::kCsv:
+      return render_csv(report);
+    case Format::kTable:
+      break;
   }
   return render_text(report);
 }
@@ -143,10 +148,10 @@ Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettin
     {
       const ProgressDisplay display(progress, printable(scenario.variant), settings.progress,
                                     console);
-      sim::Simulation simulation(variant.plan,
-                                 {.seed = scenario.seed, .check = settings.check,
-                                  .progress = &progress, .observers = {}},
-                                 diagnostics);
+      sim::Simulation simulation(
+          variant.plan,
+          {.seed = scenario.seed, .check = settings.check, .progress = &progress, .observers = {}},
+          diagnostics);
       if (diagnostics.has_errors()) break;
       result = simulation.run();
     }
@@ -155,8 +160,8 @@ Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettin
       console.complain(printable(scenario.variant) + ": " +
                        std::to_string(result.summary.requests) + " requests in " +
                        fixed_text(elapsed.count(), 2) + " s\n");
-    outcome.report.variants.push_back({.name = scenario.variant, .result = std::move(result),
-                                       .measured = variant.measured});
+    outcome.report.variants.push_back(
+        {.name = scenario.variant, .result = std::move(result), .measured = variant.measured});
     if (progress.stop) {
       outcome.interrupted = true;
       break;
@@ -214,20 +219,18 @@ ExitCode run(const OptionValues& options, Console& console) {
 }  // namespace
 
 Command run_command() {
-  return {
-      .name = "run",
-      .summary = "Simulate a scenario's variants and print what they achieve.",
-      .positional = {.name = "SCENARIO", .min = 1, .max = 1},
-      .options =
-          {{"variant", "NAME", "Run only this variant.", true},
-           {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
-           {"seed", "N", "Seed of the workload and of every random draw.", false},
-           {"output,o", "FORMAT[=PATH]", "table (default), json or csv; to standard output or PATH.",
-            true},
-           {"check", "", "Verify the simulator's invariants during the run.", false},
-           {"progress", "WHEN", "auto (default), always or never.", false},
-           {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
-      .run = &run};
+  return {.name = "run",
+          .summary = "Simulate a scenario's variants and print what they achieve.",
+          .positional = {.name = "SCENARIO", .min = 1, .max = 1},
+          .options = {{"variant", "NAME", "Run only this variant.", true},
+                      {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
+                      {"seed", "N", "Seed of the workload and of every random draw.", false},
+                      {"output,o", "FORMAT[=PATH]",
+                       "table (default), json or csv; to standard output or PATH.", true},
+                      {"check", "", "Verify the simulator's invariants during the run.", false},
+                      {"progress", "WHEN", "auto (default), always or never.", false},
+                      {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
+          .run = &run};
 }
 
 }  // namespace routesim::tools

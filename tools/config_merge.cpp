@@ -148,7 +148,8 @@ bool split_path(std::string_view path, std::vector<PathStep>& steps) {
     if (path[i] == '[') {
       const std::size_t end = path.find(']', i);
       if (end == std::string_view::npos || end == i + 1 || steps.empty()) return false;
-      PathStep step{.key = std::string(path.substr(i + 1, end - i - 1)), .in_brackets = true,
+      PathStep step{.key = std::string(path.substr(i + 1, end - i - 1)),
+                    .in_brackets = true,
                     .index = std::nullopt};
       if (step.key.size() <= 9 && plain_type(step.key) == PlainType::kInteger &&
           step.key[0] >= '0' && step.key[0] <= '9')
@@ -161,7 +162,8 @@ bool split_path(std::string_view path, std::vector<PathStep>& steps) {
       if (path[i] == '.') ++i;
       const std::size_t end = std::min(path.find_first_of(".[", i), path.size());
       if (end == i) return false;
-      steps.push_back({.key = std::string(path.substr(i, end - i)), .in_brackets = false,
+      steps.push_back({.key = std::string(path.substr(i, end - i)),
+                       .in_brackets = false,
                        .index = std::nullopt});
       i = end;
     }
@@ -184,9 +186,8 @@ Ptr merge_configs(const Ptr& base, const Ptr& over) {
   if (base->is_map() && over->is_map()) {
     std::vector<Node::Member> members = base->members();
     for (const Node::Member& member : over->members()) {
-      const auto same =
-          std::find_if(members.begin(), members.end(),
-                       [&](const Node::Member& m) { return m.key == member.key; });
+      const auto same = std::find_if(members.begin(), members.end(),
+                                     [&](const Node::Member& m) { return m.key == member.key; });
       if (same == members.end()) {
         members.push_back(member);
       } else {

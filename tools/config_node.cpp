@@ -70,7 +70,7 @@ bool read_text_file(const std::string& path, const SourceLocation& asked_from,
     diagnostics.error(asked_from, key_path, why, hint);
     return false;
   };
-  struct stat info{};
+  struct stat info {};
   if (::stat(path.c_str(), &info) != 0)
     return fail("cannot open " + path + ": " + std::strerror(errno),
                 "paths inside a file are relative to that file");

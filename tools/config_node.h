@@ -83,9 +83,9 @@ class ConfigNode {
 
 /// Limits on hostile input. They are far above any honest file.
 struct ConfigLimits {
-  std::size_t max_bytes = 16U << 20;    ///< Size of one file.
-  int max_depth = 64;                   ///< Nesting, aliases expanded.
-  std::size_t max_nodes = 1'000'000;    ///< Values, aliases expanded.
+  std::size_t max_bytes = 16U << 20;  ///< Size of one file.
+  int max_depth = 64;                 ///< Nesting, aliases expanded.
+  std::size_t max_nodes = 1'000'000;  ///< Values, aliases expanded.
 };
 
 /// Where a text stands inside an outer file.

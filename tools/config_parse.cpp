@@ -172,10 +172,9 @@ class TreeBuilder final : public YAML::EventHandler {
       source = source_end < text_.size() ? source_end : std::string_view::npos;
       content = content_end + 1;
     }
-    const auto lines_before = std::count(text_.begin() + mark.pos,
-                                         text_.begin() + static_cast<std::ptrdiff_t>(
-                                                             scalar_start(mark)),
-                                         '\n');
+    const auto lines_before =
+        std::count(text_.begin() + mark.pos,
+                   text_.begin() + static_cast<std::ptrdiff_t>(scalar_start(mark)), '\n');
     const int first_line = where.line + static_cast<int>(lines_before) + 1;
     return ConfigNode::make_block(value, where, first_line, indent + placement_.column_offset);
   }
@@ -268,7 +267,8 @@ class TreeBuilder final : public YAML::EventHandler {
   /// Keys written in the map itself win over merged ones, earlier sources over later ones.
   static void merge_into(Frame& frame, const ConfigNode& source) {
     for (const ConfigNode::Member& member : source.members())
-      if (frame.seen.emplace(member.key, member.key_where.line).second) frame.members.push_back(member);
+      if (frame.seen.emplace(member.key, member.key_where.line).second)
+        frame.members.push_back(member);
   }
 
   std::string_view text_;
@@ -316,9 +316,9 @@ std::size_t first_invalid_utf8(std::string_view text) {
 bool check_text(std::string_view text, const TextPlacement& placement, Diagnostics& diagnostics,
                 const ConfigLimits& limits) {
   if (text.size() > limits.max_bytes) {
-    diagnostics.error({.file = placement.file}, "",
-                      "larger than the limit of " + std::to_string(limits.max_bytes >> 20) +
-                          " MiB");
+    diagnostics.error(
+        {.file = placement.file}, "",
+        "larger than the limit of " + std::to_string(limits.max_bytes >> 20) + " MiB");
     return false;
   }
   const std::size_t bad = first_invalid_utf8(text);

@@ -49,7 +49,8 @@ void read_config(const ConfigNode& root, const DescribeFunction& describe_object
 template <class T>
 void read_struct(const ConfigNode& root, T& value, Diagnostics& diagnostics,
                  const ReadOptions& options = {}) {
-  read_config(root, [&value](Describer& d) { describe(d, value); }, diagnostics, options);
+  read_config(
+      root, [&value](Describer& d) { describe(d, value); }, diagnostics, options);
 }
 
 /// Adds all of `from` to `to`.

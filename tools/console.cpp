@@ -47,7 +47,7 @@ int write_all(int descriptor, std::string_view text) {
 }
 
 bool is_ordinary_target(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   return ::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
 }
 
@@ -77,8 +77,7 @@ void SystemConsole::complain(std::string_view text) { (void)write_all(STDERR_FIL
 
 bool SystemConsole::error_is_terminal() const {
   const char* const terminal = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr &&
-         std::strcmp(terminal, "dumb") != 0;
+  return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
 }
 
 bool SystemConsole::flush() {
@@ -93,8 +92,7 @@ std::string write_file(const std::string& path, std::string_view content) {
   if (!is_ordinary_target(path)) return write_in_place(path, content);
   const std::string temporary = path + ".tmp-" + std::to_string(::getpid());
   if (temporary.size() >= g_temporary.size()) return "the path is too long";
-  const int descriptor =
-      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0) return std::strerror(errno);
   std::memcpy(g_temporary.data(), temporary.c_str(), temporary.size() + 1);
   int error = write_all(descriptor, content);
@@ -110,7 +108,7 @@ InterruptGuard::InterruptGuard(std::atomic<bool>& stop) { g_stop.store(&stop); }
 InterruptGuard::~InterruptGuard() { g_stop.store(nullptr); }
 
 void install_signal_handlers() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = &end_interrupted;
   ::sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);

@@ -28,8 +28,8 @@ ParameterValue scalar_value(const ConfigNode& node, const std::string& path,
     diagnostics.error(node.where(), path, message, hint);
     return ParameterValue();
   };
-  const bool bare = node.style() == ConfigNode::Style::kPlain ||
-                    node.style() == ConfigNode::Style::kUntyped;
+  const bool bare =
+      node.style() == ConfigNode::Style::kPlain || node.style() == ConfigNode::Style::kUntyped;
   if (!bare) return ParameterValue(node.text());
   switch (plain_type(node.text())) {
     case PlainType::kBool:
@@ -43,7 +43,8 @@ ParameterValue scalar_value(const ConfigNode& node, const std::string& path,
       Parsed<double> parsed = parse_real(node, {});
       return parsed.value ? ParameterValue(*parsed.value) : add(parsed.message, parsed.hint);
     }
-    case PlainType::kText: break;
+    case PlainType::kText:
+      break;
   }
   if (node.style() == ConfigNode::Style::kPlain && is_yaml_1_1_bool(node.text()))
     return add("is a boolean to the router's YAML reader (" + got(node) + ")",
@@ -54,8 +55,11 @@ ParameterValue scalar_value(const ConfigNode& node, const std::string& path,
 ParameterValue convert(const ConfigNode& node, const std::string& path, Diagnostics& diagnostics) {
   ParameterValue value;
   switch (node.kind()) {
-    case ConfigNode::Kind::kNull: break;
-    case ConfigNode::Kind::kScalar: value = scalar_value(node, path, diagnostics); break;
+    case ConfigNode::Kind::kNull:
+      break;
+    case ConfigNode::Kind::kScalar:
+      value = scalar_value(node, path, diagnostics);
+      break;
     case ConfigNode::Kind::kSequence: {
       ParameterValue::List list;
       for (std::size_t i = 0; i < node.items().size(); ++i)

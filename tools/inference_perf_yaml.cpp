@@ -62,8 +62,8 @@ Ptr without(const Ptr& node, const Keys& keys, std::size_t depth, Ptr& removed) 
     } else if (depth + 1 == keys.size()) {
       removed = member.value;
     } else {
-      members.push_back({member.key, member.key_where,
-                         without(member.value, keys, depth + 1, removed)});
+      members.push_back(
+          {member.key, member.key_where, without(member.value, keys, depth + 1, removed)});
     }
   }
   return ConfigNode::make_map(std::move(members), node->where());
@@ -79,12 +79,13 @@ Keys target_of(const perf::KeyDrift& drift, const Keys& match) {
 
 Ptr move_key(const Ptr& root, const Keys& from, const Keys& to, Diagnostics& diagnostics) {
   const ConfigNode& node = *node_at(*root, from);
-  const bool into_itself = to.size() > from.size() && std::equal(from.begin(), from.end(),
-                                                                 to.begin());
+  const bool into_itself =
+      to.size() > from.size() && std::equal(from.begin(), from.end(), to.begin());
   if (into_itself && !node.is_scalar()) return root;
   if (!into_itself && !to.empty() && node_at(*root, to) != nullptr) {
-    diagnostics.error(node.where(), join(from), "is an older name of " + join(to) +
-                                                    ", which is set too", "keep one of the two");
+    diagnostics.error(node.where(), join(from),
+                      "is an older name of " + join(to) + ", which is set too",
+                      "keep one of the two");
     return root;
   }
   Ptr value;
@@ -108,13 +109,13 @@ Ptr plain(const std::string& text, const SourceLocation& where) {
 Ptr complete_distribution(const Ptr& written) {
   const workloads::Distribution defaults;
   const SourceLocation& where = written->where();
-  const Ptr base = ConfigNode::make_map(
-      {{"type", where, plain(std::string(enum_name(defaults.type)), where)},
-       {"min", where, plain(std::to_string(defaults.min), where)},
-       {"max", where, plain(std::to_string(defaults.max), where)},
-       {"mean", where, plain(number_text(defaults.mean), where)},
-       {"std_dev", where, plain(number_text(defaults.std_dev), where)}},
-      where);
+  const Ptr base =
+      ConfigNode::make_map({{"type", where, plain(std::string(enum_name(defaults.type)), where)},
+                            {"min", where, plain(std::to_string(defaults.min), where)},
+                            {"max", where, plain(std::to_string(defaults.max), where)},
+                            {"mean", where, plain(number_text(defaults.mean), where)},
+                            {"std_dev", where, plain(number_text(defaults.std_dev), where)}},
+                           where);
   return merge_configs(base, written);
 }
 
@@ -129,8 +130,7 @@ Ptr complete_lengths(const Ptr& node, std::string_view key) {
   if (workloads::is_length_key(key)) return complete_distribution(node);
   std::vector<ConfigNode::Member> members;
   for (const ConfigNode::Member& member : node->members())
-    members.push_back(
-        {member.key, member.key_where, complete_lengths(member.value, member.key)});
+    members.push_back({member.key, member.key_where, complete_lengths(member.value, member.key)});
   return ConfigNode::make_map(std::move(members), node->where());
 }
 

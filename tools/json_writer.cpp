@@ -78,9 +78,7 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
 
 JsonWriter& JsonWriter::value(std::string_view text) { return raw(json_string(text)); }
 JsonWriter& JsonWriter::value(bool b) { return raw(b ? "true" : "false"); }
-JsonWriter& JsonWriter::value(double v) {
-  return std::isfinite(v) ? raw(number_text(v)) : null();
-}
+JsonWriter& JsonWriter::value(double v) { return std::isfinite(v) ? raw(number_text(v)) : null(); }
 JsonWriter& JsonWriter::value(std::int64_t v) { return raw(std::to_string(v)); }
 JsonWriter& JsonWriter::value(std::uint64_t v) { return raw(std::to_string(v)); }
 JsonWriter& JsonWriter::null() { return raw("null"); }

@@ -9,7 +9,8 @@
 
 namespace routesim::tools {
 
-/// Appends one JSON value to a string. Calls must nest properly; a value in an object follows key().
+/// Appends one JSON value to a string. Calls must nest properly; a value in an object follows
+/// key().
 class JsonWriter {
  public:
   /// `indent` 0 writes everything on one line.

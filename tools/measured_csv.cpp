@@ -86,8 +86,9 @@ bool check_header(const std::vector<std::string>& fields, const std::string& fil
     for (const std::string_view name : names) joined.append(joined.empty() ? "" : ",").append(name);
     return joined;
   };
-  diagnostics.error({.file = file, .line = 1, .column = 1}, "",
-                    "the header must be " + join(kColumns) + " (got " + printable(join(fields), 100) + ")");
+  diagnostics.error(
+      {.file = file, .line = 1, .column = 1}, "",
+      "the header must be " + join(kColumns) + " (got " + printable(join(fields), 100) + ")");
   return false;
 }
 
@@ -117,9 +118,15 @@ std::optional<MeasuredTable> parse_measured_csv(const std::string& text, const s
       }
       if (!seen.insert({fields[0], fields[1], fields[2], fields[4], fields[5], fields[6]}).second)
         found.error(where, "", "repeats an earlier row of the same stage, metric and statistic");
-      table.rows.push_back({.experiment = fields[0], .policy = fields[1], .stage = fields[2],
-                            .rate = fields[3], .metric = fields[4], .statistic = fields[5],
-                            .unit = fields[6], .value = *value.value, .source = fields[8],
+      table.rows.push_back({.experiment = fields[0],
+                            .policy = fields[1],
+                            .stage = fields[2],
+                            .rate = fields[3],
+                            .metric = fields[4],
+                            .statistic = fields[5],
+                            .unit = fields[6],
+                            .value = *value.value,
+                            .source = fields[8],
                             .line = line});
     }
   }

@@ -13,7 +13,7 @@ using sim::StageResult;
 struct SampledMetric {
   std::string_view name;
   std::string_view long_name;
-  Samples StageResult::* samples;
+  Samples StageResult::*samples;
 };
 
 constexpr std::array<SampledMetric, 8> kSampled = {{

@@ -1,12 +1,11 @@
 #include "tools/options.h"
 
+#include <algorithm>
 #include <boost/program_options/errors.hpp>
 #include <boost/program_options/options_description.hpp>
 #include <boost/program_options/parsers.hpp>
 #include <boost/program_options/positional_options.hpp>
 #include <boost/program_options/value_semantic.hpp>
-
-#include <algorithm>
 
 #include "sim/base/diagnostic.h"
 #include "tools/printable.h"
@@ -29,8 +28,7 @@ po::options_description describe_options(const std::vector<OptionSpec>& options)
     if (option.value_name.empty()) {
       description.add_options()(option.name.c_str(), option.help.c_str());
     } else {
-      description.add_options()(option.name.c_str(), po::value<std::string>(),
-                                option.help.c_str());
+      description.add_options()(option.name.c_str(), po::value<std::string>(), option.help.c_str());
     }
   }
   return description;

@@ -10,15 +10,15 @@ namespace routesim::tools {
 
 /// One option. All values are text; the command types them, so that messages are ours.
 struct OptionSpec {
-  std::string name;         ///< Long name, with a short one after a comma: "output,o".
-  std::string value_name;   ///< Shown in help; empty for a switch.
+  std::string name;        ///< Long name, with a short one after a comma: "output,o".
+  std::string value_name;  ///< Shown in help; empty for a switch.
   std::string help;
   bool repeatable = false;
 };
 
 /// The positional arguments of a command.
 struct PositionalSpec {
-  std::string name;     ///< Shown in help, such as SCENARIO.
+  std::string name;  ///< Shown in help, such as SCENARIO.
   std::size_t min = 0;
   std::size_t max = 0;
 };

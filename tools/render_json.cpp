@@ -15,10 +15,17 @@ struct Percentile {
   double q;
 };
 /// inference-perf's default `percentiles` list; it prints 50 as "median".
-constexpr std::array<Percentile, 11> kPercentiles = {{{"p0.1", 0.1}, {"p1", 1}, {"p5", 5},
-                                                      {"p10", 10}, {"p25", 25}, {"median", 50},
-                                                      {"p75", 75}, {"p90", 90}, {"p95", 95},
-                                                      {"p99", 99}, {"p99.9", 99.9}}};
+constexpr std::array<Percentile, 11> kPercentiles = {{{"p0.1", 0.1},
+                                                      {"p1", 1},
+                                                      {"p5", 5},
+                                                      {"p10", 10},
+                                                      {"p25", 25},
+                                                      {"median", 50},
+                                                      {"p75", 75},
+                                                      {"p90", 90},
+                                                      {"p95", 95},
+                                                      {"p99", 99},
+                                                      {"p99.9", 99.9}}};
 
 void write_fields(JsonWriter& json, const Samples& samples) {
   json.member("mean", samples.mean()).member("min", samples.min()).member("max", samples.max());
@@ -102,8 +109,7 @@ void write_failures(JsonWriter& json, const StageResult& stage) {
 /// An inference-perf lifecycle report, with what only a simulator knows added at its end.
 void write_stage(JsonWriter& json, const StageResult& stage, bool is_summary) {
   json.begin_object();
-  if (!is_summary)
-    json.member("name", stage.info.name).member("reported", stage.info.reported);
+  if (!is_summary) json.member("name", stage.info.name).member("reported", stage.info.reported);
   json.member("benchmark_time_seconds", stage.total_time_s());
   write_load(json, stage, is_summary);
   write_successes(json, stage);

@@ -118,8 +118,7 @@ class LadderTable {
   }
 
   void add_stage(std::size_t i) {
-    std::vector<std::string> row = {printable(stages_[0][i]->info.name),
-                                    rate_text(*stages_[0][i])};
+    std::vector<std::string> row = {printable(stages_[0][i]->info.name), rate_text(*stages_[0][i])};
     std::vector<std::optional<double>> values;
     std::vector<std::optional<double>> truths;
     for (std::size_t v = 0; v < stages_.size(); ++v) {
@@ -229,8 +228,8 @@ std::string published_table(const Report& report) {
     std::vector<std::optional<double>> values;
     std::vector<std::optional<double>> truths;
     for (const VariantReport& variant : report.variants) {
-      values.push_back(ladder_value(reported_stages(variant.result), row.metric, row.statistic,
-                                    row.unit));
+      values.push_back(
+          ladder_value(reported_stages(variant.result), row.metric, row.statistic, row.unit));
       truths.push_back(published(variant, row));
       const int decimals = values.back() && std::abs(*values.back()) >= 1000 ? 0 : 3;
       cells.push_back(values.back() ? fixed_text(*values.back(), decimals) : "-");
@@ -259,9 +258,8 @@ std::string summary_table(const Report& report) {
   add("requests", [](const auto& v) { return std::to_string(v.result.summary.requests); });
   add("failures", [](const auto& v) { return std::to_string(v.result.summary.failures); });
   for (const Shown& shown : kSummary)
-    add(std::string(shown.title), [&](const auto& v) {
-      return shown_text(simulated(v.result.summary, shown), shown);
-    });
+    add(std::string(shown.title),
+        [&](const auto& v) { return shown_text(simulated(v.result.summary, shown), shown); });
   add("preemptions", [](const auto& v) { return std::to_string(v.result.summary.preemptions); });
   add("router decisions", [](const auto& v) { return std::to_string(v.result.routing.decisions); });
   return table.str();

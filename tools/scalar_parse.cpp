@@ -118,10 +118,14 @@ constexpr std::array<Unit, 6> kUnits = {
 
 std::string got(const ConfigNode& node) {
   switch (node.kind()) {
-    case ConfigNode::Kind::kNull: return "got nothing";
-    case ConfigNode::Kind::kSequence: return "got a list";
-    case ConfigNode::Kind::kMap: return "got a map";
-    case ConfigNode::Kind::kScalar: break;
+    case ConfigNode::Kind::kNull:
+      return "got nothing";
+    case ConfigNode::Kind::kSequence:
+      return "got a list";
+    case ConfigNode::Kind::kMap:
+      return "got a map";
+    case ConfigNode::Kind::kScalar:
+      break;
   }
   if (node.style() == ConfigNode::Style::kQuoted || node.style() == ConfigNode::Style::kBlock)
     return "got text \"" + printable(node.text()) + "\"";
@@ -252,8 +256,7 @@ Parsed<std::size_t> parse_choice(const ConfigNode& node, std::span<const std::st
   std::string list;
   std::vector<std::string> candidates;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (node.is_scalar() && node.text() == names[i])
-      return {.value = i, .message = {}, .hint = {}};
+    if (node.is_scalar() && node.text() == names[i]) return {.value = i, .message = {}, .hint = {}};
     list += (i == 0 ? "" : ", ") + std::string(names[i]);
     candidates.emplace_back(names[i]);
   }

@@ -82,7 +82,8 @@ class VariantSplitter {
       diagnostics_.error(name->value->where(), child_path(path, "name"), text.message, text.hint);
       return;
     }
-    variants.push_back({.name = *text.value, .node = merge_configs(base, without_key(item, "name"))});
+    variants.push_back(
+        {.name = *text.value, .node = merge_configs(base, without_key(item, "name"))});
   }
 
   const Ptr& root_;
@@ -116,8 +117,7 @@ std::vector<NamedNode> select(std::vector<NamedNode> all, const std::vector<std:
 }
 
 /// The tree of a document: the inline one, or the file it names.
-Ptr document_root(const Document& document, const std::string& key_path,
-                  Diagnostics& diagnostics) {
+Ptr document_root(const Document& document, const std::string& key_path, Diagnostics& diagnostics) {
   if (document.path.empty()) return document.root;
   const std::string path = resolve_path(document.path, document.root->where());
   std::string text;
@@ -147,8 +147,7 @@ Ptr with_complete_lengths(const Ptr& root) {
 void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
   const sim::RoutingConfig& routing = variant.scenario.routing;
   if (!routing.endpoint_picker.empty()) {
-    const Ptr root =
-        document_root(routing.endpoint_picker, "routing.endpoint_picker", diagnostics);
+    const Ptr root = document_root(routing.endpoint_picker, "routing.endpoint_picker", diagnostics);
     policies::LoadOptions options;
     if (!routing.era.empty()) options.era = policies::parse_era(routing.era);
     if (!routing.era.empty() && !options.era)
@@ -161,9 +160,8 @@ void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
   sim::WorkloadConfig& workload = variant.scenario.workload;
   if (!workload.inference_perf.empty()) {
     const Ptr root = document_root(workload.inference_perf, "workload.inference_perf", diagnostics);
-    const ReadOptions options{.path = "workload.inference_perf",
-                              .provenance = &variant.provenance,
-                              .ignored_keys = {}};
+    const ReadOptions options{
+        .path = "workload.inference_perf", .provenance = &variant.provenance, .ignored_keys = {}};
     if (root != nullptr)
       workload.inference_perf_config = load_inference_perf(root, options, diagnostics);
   }
@@ -178,8 +176,8 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
       variant.node = apply_assignment(
           variant.node, assignment, diagnostics,
           [&](const ConfigNode& scalar) { return load_reference(scalar, diagnostics); });
-  const ReadOptions options{.path = {}, .provenance = &variant.provenance,
-                            .ignored_keys = {std::string(kVariantsKey)}};
+  const ReadOptions options{
+      .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
   read_struct(*with_complete_lengths(variant.node), variant.scenario, diagnostics, options);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;

@@ -63,6 +63,7 @@ std::string TextTable::heading_line(const std::vector<std::size_t>& widths) cons
     line.append(dashes / 2, '-').append(" ").append(heading.text).append(" ");
     line.append(dashes - dashes / 2, '-');
   }
+  trim_right(line);
   return line;
 }
 

@@ -92,8 +92,8 @@ workloads::ConversationOpener open_conversations(const std::string& path,
                                                  Diagnostics& diagnostics) {
   if (open(path, where, key_path, diagnostics) == nullptr) return {};
   return [path]() {
-    return workloads::make_sharegpt_reader(
-        std::make_unique<std::ifstream>(path, std::ios::binary), path);
+    return workloads::make_sharegpt_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
+                                           path);
   };
 }
 
