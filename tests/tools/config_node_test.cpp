@@ -60,8 +60,9 @@ TEST(ConfigNode, StopsABillionLaughs) {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 20; ++i) {
     const std::string use = "*a" + std::to_string(i - 1);
-    text += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + use;
-    for (int k = 0; k < 9; ++k) text += ", " + use;
+    const std::string name = std::to_string(i);
+    text.append("a").append(name).append(": &a").append(name).append(" [").append(use);
+    for (int k = 0; k < 9; ++k) text.append(", ").append(use);
     text += "]\n";
   }
   Diagnostics d;
@@ -85,8 +86,8 @@ TEST(ConfigNode, LimitsSizeAndRefusesBinary) {
   EXPECT_EQ(parse_config("a: 1234567890", {.file = "t"}, d, {.max_bytes = 8}), nullptr);
   EXPECT_TRUE(d.has_errors());
   for (const std::string& bad : {std::string("a: \xff"), std::string("a: \xc0\x80"),
-                                std::string("a\0b", 3), std::string("a: \xed\xa0\x80"),
-                                std::string("a: \xf5\x80\x80\x80"), std::string("a: \xe2\x82")}) {
+                                 std::string("a\0b", 3), std::string("a: \xed\xa0\x80"),
+                                 std::string("a: \xf5\x80\x80\x80"), std::string("a: \xe2\x82")}) {
     Diagnostics binary;
     EXPECT_EQ(parse(bad, binary), nullptr);
     EXPECT_NE(all(binary).find("not valid UTF-8"), std::string::npos) << all(binary);
@@ -123,7 +124,8 @@ TEST(ConfigMerge, MapsMergeNamedListsMergeOthersReplace) {
 TEST(ConfigMerge, AssignsByIndexByNameAndIntoNewMaps) {
   Diagnostics d;
   auto root = parse("c: {pools: [{name: prefill, n: 1}, {name: decode, n: 1}]}", d);
-  for (const std::string& text : std::vector<std::string> {"c.pools[0].n=4", "c.pools[decode].n=7", "new.key=[1, 2]"}) {
+  for (const std::string& text :
+       std::vector<std::string>{"c.pools[0].n=4", "c.pools[decode].n=7", "new.key=[1, 2]"}) {
     const auto assignment = tools::parse_assignment(text, d);
     ASSERT_TRUE(assignment.has_value());
     root = tools::apply_assignment(root, *assignment, d);
@@ -139,10 +141,11 @@ TEST(ConfigMerge, AssignsByIndexByNameAndIntoNewMaps) {
 TEST(ConfigMerge, RefusesBadAssignments) {
   Diagnostics d;
   const auto root = parse("c: {pools: [{name: prefill, n: 1}]}\ns: text", d);
-  for (const std::string& text : std::vector<std::string> {"a", "=1", "a..b=1", "a[=1", "[0]=1", "a.=1", "a[0]b=1"})
+  for (const std::string& text :
+       std::vector<std::string>{"a", "=1", "a..b=1", "a[=1", "[0]=1", "a.=1", "a[0]b=1"})
     EXPECT_FALSE(tools::parse_assignment(text, d).has_value()) << text;
-  for (const std::string& text : std::vector<std::string> {"c.pools[2].n=1", "c.pools[nope].n=1", "c.pools.n=1", "s.x=1",
-                                 "c[0]=1"}) {
+  for (const std::string& text : std::vector<std::string>{"c.pools[2].n=1", "c.pools[nope].n=1",
+                                                          "c.pools.n=1", "s.x=1", "c[0]=1"}) {
     Diagnostics one;
     const auto assignment = tools::parse_assignment(text, one);
     ASSERT_TRUE(assignment.has_value()) << text;

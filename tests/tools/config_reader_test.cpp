@@ -79,8 +79,8 @@ std::string all(const Diagnostics& diagnostics) {
 Everything read_text(const std::string& text, Diagnostics& d, Provenance* provenance = nullptr) {
   Everything value;
   const ConfigNode::Ptr root = parse_config(text, {.file = "in.yaml"}, d);
-  if (root != nullptr) read_struct(*root, value, d, {.path = {}, .provenance = provenance,
-                                                     .ignored_keys = {}});
+  if (root != nullptr)
+    read_struct(*root, value, d, {.path = {}, .provenance = provenance, .ignored_keys = {}});
   return value;
 }
 
@@ -111,8 +111,8 @@ TEST(ConfigReader, ReadsOneOfEachKind) {
 
 TEST(ConfigReader, DurationsAreExact) {
   const std::vector<std::pair<std::string, std::int64_t>> cases = {
-      {"1", 1'000'000'000}, {"0.3", 300'000'000},  {"2m", 120'000'000'000},
-      {"300us", 300'000},   {"1.5s", 1'500'000'000}, {"10ns", 10},
+      {"1", 1'000'000'000}, {"0.3", 300'000'000},      {"2m", 120'000'000'000},
+      {"300us", 300'000},   {"1.5s", 1'500'000'000},   {"10ns", 10},
       {"0.1ms", 100'000},   {"1h", 3'600'000'000'000}, {"0", 0}};
   for (const auto& [text, ns] : cases) {
     Diagnostics d;
@@ -139,7 +139,8 @@ TEST(ConfigReader, ProvenanceKnowsWhereValuesCameFrom) {
 TEST(ConfigReader, CommandLineWordsMayBeTextOrNumbers) {
   Diagnostics d;
   ConfigNode::Ptr root = parse_config("{}", {.file = "in.yaml"}, d);
-  for (const std::string& text : std::vector<std::string> {"text=5", "whole=6", "flag=true", "maybe=null"}) {
+  for (const std::string& text :
+       std::vector<std::string>{"text=5", "whole=6", "flag=true", "maybe=null"}) {
     const auto assignment = parse_assignment(text, d);
     ASSERT_TRUE(assignment.has_value());
     root = apply_assignment(root, *assignment, d);

@@ -1,0 +1,252 @@
+// The bridges to other formats: EndpointPickerConfig, Helm values, inference-perf, scenarios.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "policies/factory.h"
+#include "tools/endpoint_picker_yaml.h"
+#include "tools/inference_perf_yaml.h"
+#include "tools/scenario_yaml.h"
+
+namespace routesim::tools {
+namespace {
+
+std::string all(const Diagnostics& diagnostics) {
+  std::string out;
+  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
+  return out;
+}
+
+std::string input(const std::string& name) {
+  return std::string(ROUTESIM_SOURCE_DIR) + "/tests/tools/inputs/" + name;
+}
+
+std::optional<policies::EndpointPickerConfig> load_epp(const std::string& text, Diagnostics& d) {
+  const ConfigNode::Ptr root = parse_config(text, {.file = "epp.yaml"}, d);
+  return root == nullptr ? std::nullopt : load_endpoint_picker(*root, {}, d);
+}
+
+TEST(EndpointPickerYaml, LoadsPublishedHelmValues) {
+  struct Case {
+    std::string file;
+    std::size_t profiles;
+    std::size_t entries_of_last;
+  };
+  for (const Case& c :
+       {Case{"llm-d-precise.values.yaml", 1, 6}, Case{"llm-d-precise-2026-01.values.yaml", 1, 4},
+        Case{"heimdall-values.yaml", 2, 5}, Case{"heimdall-values-random.yaml", 2, 2}}) {
+    Diagnostics d;
+    const ConfigNode::Ptr root = read_config_file(input(c.file), d);
+    ASSERT_NE(root, nullptr) << all(d);
+    const auto config = load_endpoint_picker(*root, {}, d);
+    ASSERT_TRUE(config.has_value()) << c.file << "\n" << all(d);
+    ASSERT_EQ(config->profiles.size(), c.profiles) << c.file;
+    EXPECT_EQ(config->profiles.back().plugins.size(), c.entries_of_last) << c.file;
+  }
+}
+
+TEST(EndpointPickerYaml, ErrorsInsideHelmTextPointIntoTheOuterFile) {
+  Diagnostics d;
+  const auto config = load_epp(
+      "router:\n"                                         // 1
+      "  epp:\n"                                          // 2
+      "    pluginsConfigFile: p.yaml\n"                   // 3
+      "    pluginsCustomConfig:\n"                        // 4
+      "      p.yaml: |\n"                                 // 5
+      "        apiVersion: llm-d.ai/v1alpha1\n"           // 6
+      "        kind: EndpointPickerConfig\n"              // 7
+      "        plugins:\n"                                // 8
+      "          - type: queue-scorrer\n"                 // 9
+      "          - type: kv-cache-utilization-scorer\n",  // 10
+      d);
+  EXPECT_FALSE(config.has_value());
+  ASSERT_FALSE(d.items().empty());
+  EXPECT_EQ(d.items()[0].where.file, "epp.yaml");
+  EXPECT_EQ(d.items()[0].where.line, 9) << all(d);
+  EXPECT_NE(all(d).find("queue-scorer"), std::string::npos) << "a suggestion is expected";
+}
+
+TEST(EndpointPickerYaml, RefusesWhatGoWouldReadDifferently) {
+  for (const std::string& value : std::vector<std::string>{"yes", "OFF", "010", ".nan", ".inf"}) {
+    Diagnostics d;
+    const auto config = load_epp(
+        "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n"
+        "- type: load-aware-scorer\n  parameters:\n    threshold: " +
+            value + "\n",
+        d);
+    EXPECT_FALSE(config.has_value()) << value;
+    ASSERT_FALSE(d.items().empty()) << value;
+    EXPECT_EQ(d.items()[0].where.line, 6) << all(d);
+    EXPECT_EQ(d.items()[0].path, "plugins[0].parameters.threshold") << all(d);
+  }
+}
+
+TEST(EndpointPickerYaml, SaysWhenThereIsNoDocument) {
+  Diagnostics d;
+  EXPECT_FALSE(load_epp("replicas: 3\n", d).has_value());
+  EXPECT_NE(all(d).find("holds no EndpointPickerConfig"), std::string::npos) << all(d);
+}
+
+TEST(InferencePerfYaml, LoadsPublishedFilesUnchanged) {
+  for (const std::string& file :
+       std::vector<std::string>{"llm-d-guide-inference-perf.yaml", "moreh-inference-perf.yaml"}) {
+    Diagnostics d;
+    const ConfigNode::Ptr root = read_config_file(input(file), d);
+    ASSERT_NE(root, nullptr);
+    const auto config = load_inference_perf(root, {}, d);
+    EXPECT_EQ(all(d), "") << file;
+    ASSERT_TRUE(config.data.shared_prefix.has_value());
+    EXPECT_EQ(config.data.shared_prefix->output_len.type, workloads::DistributionType::kFixed);
+    EXPECT_EQ(config.data.shared_prefix->output_len.mean, 1000);
+  }
+}
+
+TEST(InferencePerfYaml, ToleratesDriftWithWarnings) {
+  Diagnostics d;
+  const ConfigNode::Ptr root = parse_config(
+      "load: {stages: [{rate: 1, duration: 2}]}\n"
+      "data:\n"
+      "  type: random\n"
+      "  input_distribution: {type: normal, mean: 50, std: 5}\n"
+      "  output_distribution: 20\n"
+      "server: {name: vllm}\n"
+      "report: {prometheus: true}\n",
+      {.file = "perf.yaml"}, d);
+  const auto config = load_inference_perf(root, {}, d);
+  EXPECT_FALSE(d.has_errors()) << all(d);
+  EXPECT_EQ(d.items().size(), 2U) << all(d);
+  EXPECT_EQ(config.data.input_distribution->std_dev, 5);
+  EXPECT_EQ(config.data.input_distribution->max, 1024) << "the tool's default, not the struct's";
+  EXPECT_EQ(config.data.output_distribution->type, workloads::DistributionType::kFixed);
+  EXPECT_TRUE(config.report.prometheus.summary);
+}
+
+TEST(InferencePerfYaml, RefusesBothNamesOfOneKey) {
+  Diagnostics d;
+  const ConfigNode::Ptr root =
+      parse_config("data: {shared_prefix: {num_groups: 2, num_unique_system_prompts: 3}}\n",
+                   {.file = "perf.yaml"}, d);
+  (void)load_inference_perf(root, {}, d);
+  EXPECT_TRUE(d.has_errors());
+  EXPECT_NE(all(d).find("is an older name of data.shared_prefix.num_groups"), std::string::npos)
+      << all(d);
+}
+
+/// A scenario file in a folder of its own.
+class ScenarioYaml : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = std::filesystem::temp_directory_path() /
+              ("routesim-" + std::string(info->name()) + "-" + std::to_string(::getpid()));
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) {
+    const auto path = folder_ / name;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path, std::ios::binary) << text;
+    return path.string();
+  }
+
+  static std::string base() {
+    return "name: s\n"
+           "workload: {groups: {requests: 10, rate: 5, prefix_len: 100}}\n"
+           "cluster:\n"
+           "  pools:\n"
+           "  - {name: a, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n";
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ScenarioYaml, VariantsOverrideTheBase) {
+  const std::string path = write("s.yaml", base() +
+                                               "variants:\n"
+                                               "- {name: one, routing: {balancer: random}}\n"
+                                               "- name: two\n"
+                                               "  cluster: {pools: [{name: a, replicas: 7}]}\n");
+  Diagnostics d;
+  const LoadedScenario loaded =
+      load_scenario({.path = path, .sets = {}, .variants = {}, .seed = 9}, d);
+  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(loaded.variants.size(), 2U);
+  EXPECT_EQ(loaded.variants[0].scenario.variant, "one");
+  EXPECT_EQ(loaded.variants[0].scenario.routing.balancer, sim::BalancerKind::kRandom);
+  EXPECT_EQ(loaded.variants[0].scenario.cluster.pools[0].replicas, 1);
+  EXPECT_EQ(loaded.variants[1].scenario.cluster.pools[0].replicas, 7);
+  EXPECT_EQ(loaded.variants[1].scenario.cluster.pools[0].tensor_parallel, 2);
+  EXPECT_EQ(loaded.variants[1].scenario.seed, 9U);
+  EXPECT_EQ(loaded.variants[1].scenario.workload.groups->prefix_len.mean, 100);
+}
+
+TEST_F(ScenarioYaml, SetWinsOverVariantsAndReachesIntoFiles) {
+  write("load.yaml",
+        "load: {interval: 30, stages: [{rate: 1, duration: 2}]}\n"
+        "data: {type: shared_prefix, shared_prefix: {num_groups: 3}}\n");
+  const std::string path =
+      write("s.yaml",
+            "name: s\nworkload: {inference_perf: load.yaml}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B}]}\n"
+            "variants:\n- {name: v, cluster: {pools: [{name: a, replicas: 2}]}}\n");
+  Diagnostics d;
+  const LoadedScenario loaded =
+      load_scenario({.path = path,
+                     .sets = {"cluster.pools[a].replicas=3",
+                              "workload.inference_perf.load.interval=0", "variants[v].name=w"},
+                     .variants = {},
+                     .seed = {}},
+                    d);
+  ASSERT_EQ(all(d), "");
+  const sim::Scenario& s = loaded.variants.at(0).scenario;
+  EXPECT_EQ(s.variant, "w");
+  EXPECT_EQ(s.cluster.pools[0].replicas, 3);
+  ASSERT_TRUE(s.workload.inference_perf_config.has_value());
+  EXPECT_EQ(s.workload.inference_perf_config->load.interval, 0);
+  EXPECT_EQ(s.workload.inference_perf_config->data.shared_prefix->num_groups, 3);
+}
+
+TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
+  write("load.yaml", "load: {stages: [{rate: -1, duration: 2}], worker: 3}\n");
+  const std::string path =
+      write("s.yaml",
+            "name: s\n"
+            "workload: {inference_perf: load.yaml}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B, replicas: 0}]}\n"
+            "routing: {endpoint_picker: nowhere.yaml}\n"
+            "sead: 4\n"
+            "variants:\n- name: one\n- name: one\n- {}\n- name: two\n");
+  Diagnostics d;
+  load_scenario({.path = path, .sets = {"routing.balancr=random"}, .variants = {}, .seed = {}}, d);
+  const std::string s = path + ":";
+  const std::string load = (folder_ / "load.yaml").string() + ":";
+  EXPECT_EQ(all(d),
+            s + "3:80: error: cluster.pools[0].replicas: must be at least 1 (got 0)\n" +  //
+                s + "4:28: error: routing.endpoint_picker: cannot open " +
+                (folder_ / "nowhere.yaml").string() +
+                ": No such file or directory\n"
+                "  hint: paths inside a file are relative to that file\n" +
+                s + "5:1: error: sead: unknown key\n  hint: did you mean seed?\n" +  //
+                s + "8:9: error: variants[1].name: is the name of another variant too (got one)\n" +
+                s + "9:3: error: variants[2].name: is missing\n  hint: every variant has a name\n" +
+                "--set: error: routing.balancr: unknown key\n  hint: did you mean balancer?\n" +
+                load +
+                "1:24: error: workload.inference_perf.load.stages[0].rate: must be greater than 0 "
+                "(got -1)\n" +
+                load +
+                "1:43: error: workload.inference_perf.load.worker: unknown key\n"
+                "  hint: did you mean num_workers?\n");
+}
+
+TEST_F(ScenarioYaml, UnknownVariantGetsASuggestion) {
+  const std::string path = write("s.yaml", base() + "variants: [{name: precise}]\n");
+  Diagnostics d;
+  load_scenario({.path = path, .sets = {}, .variants = {"precize"}, .seed = {}}, d);
+  EXPECT_EQ(all(d),
+            "--variant: error: there is no variant 'precize'\n  hint: did you mean precise?\n");
+}
+
+}  // namespace
+}  // namespace routesim::tools

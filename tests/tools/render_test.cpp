@@ -1,0 +1,241 @@
+// Numbers out: metrics, measured tables, renderers, descriptions.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/scenario.h"
+#include "tools/description.h"
+#include "tools/json_writer.h"
+#include "tools/measured_csv.h"
+#include "tools/metrics.h"
+#include "tools/report.h"
+#include "tools/schema_json.h"
+#include "tools/text_table.h"
+
+namespace routesim::tools {
+namespace {
+
+using nlohmann::json;
+
+std::string all(const Diagnostics& diagnostics) {
+  std::string out;
+  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
+  return out;
+}
+
+constexpr char kHeader[] = "experiment,policy,stage,rate,metric,statistic,unit,value,source\n";
+
+/// A stage of `n` requests whose TTFTs are 1, 2, ... n seconds, over 10 s, 100 output tokens each.
+sim::StageResult stage(const std::string& name, double rate, std::int64_t n) {
+  sim::StageResult s;
+  s.info.name = name;
+  s.info.requested_rate = rate;
+  s.requests = s.successes = n;
+  s.first_send = SimTime::zero();
+  s.last_send = SimTime::zero() + Duration::seconds(5);
+  s.last_end = SimTime::zero() + Duration::seconds(10);
+  for (std::int64_t i = 1; i <= n; ++i) s.time_to_first_token.add(static_cast<double>(i));
+  s.output_tokens_total = 100 * n;
+  s.prompt_tokens_total = 1000 * n;
+  s.cached_tokens_total = 250 * n;
+  return s;
+}
+
+VariantReport variant(const std::string& name, std::int64_t n) {
+  VariantReport v;
+  v.name = name;
+  v.result.stages = {stage("0", 5, n), stage("1", 7, 2 * n)};
+  v.result.stages[0].info.reported = false;
+  v.result.summary = stage("summary", 0, 3 * n);
+  v.result.fingerprint = 0xfedcba9876543210U;
+  return v;
+}
+
+TEST(Metrics, NamesStatisticsAndUnits) {
+  const sim::StageResult s = stage("1", 3, 5);
+  EXPECT_DOUBLE_EQ(*metric_value(s, "ttft", "mean", "s"), 3);
+  EXPECT_DOUBLE_EQ(*metric_value(s, "time_to_first_token", "mean(comparison table)", "ms"), 3000);
+  EXPECT_EQ(metric_value(s, "ttft", "median", ""), 3);
+  EXPECT_EQ(metric_value(s, "ttft", "p50", ""), 3);
+  EXPECT_NEAR(*metric_value(s, "ttft", "p99p9", ""), 4.996, 1e-9);
+  EXPECT_EQ(metric_value(s, "output_throughput", "mean", "tok/s"), 50);
+  EXPECT_EQ(metric_value(s, "requests_per_sec_sent", "mean", "req/s"), 1);
+  EXPECT_EQ(metric_value(s, "prefix_cache_hit_rate", "mean", "%"), 25);
+  EXPECT_FALSE(metric_value(s, "ttft", "p101", "").has_value());
+  EXPECT_FALSE(metric_value(s, "ttft", "mean", "furlongs").has_value());
+  EXPECT_FALSE(metric_value(s, "nonsense", "mean", "").has_value());
+  EXPECT_FALSE(metric_value(s, "itl", "mean", "").has_value()) << "no samples, no number";
+}
+
+TEST(Metrics, LadderSummaries) {
+  const sim::StageResult a = stage("1", 3, 1);   // TTFT 1, 10 tok/s, 1 request
+  const sim::StageResult b = stage("2", 10, 3);  // mean TTFT 2, 30 tok/s, 3 requests
+  const std::vector<const sim::StageResult*> stages = {&a, &b};
+  EXPECT_DOUBLE_EQ(*ladder_value(stages, "output_throughput", "simple_mean_of_16_stages", "tok/s"),
+                   20);
+  EXPECT_DOUBLE_EQ(*ladder_value(stages, "ttft", "request_weighted_mean_of_16_stage_means", "s"),
+                   1.75);
+  EXPECT_NEAR(*ladder_value(stages, "ttft", "request_weighted_mean_of_16_stage_p90s", "s"),
+              (1 + 3 * 2.8) / 4, 1e-12);
+  EXPECT_DOUBLE_EQ(*ladder_value(stages, "ttft", "mean_over_ladder (by analogy)", "s"), 1.75);
+  EXPECT_FALSE(ladder_value(stages, "ttft", "mean", "s").has_value());
+}
+
+TEST(MeasuredCsv, ReadsQuotedFieldsAndSelects) {
+  Diagnostics d;
+  const auto table = parse_measured_csv(std::string(kHeader) +
+                                            "e,p,1,3,ttft,mean,s,0.415,\"a, \"\"b\"\"\nc\"\r\n"
+                                            "e,q,1,3,ttft,mean,s,1e-3,x\n",
+                                        "m.csv", d);
+  ASSERT_TRUE(table.has_value()) << all(d);
+  ASSERT_EQ(table->rows.size(), 2U);
+  EXPECT_EQ(table->rows[0].source, "a, \"b\"\nc");
+  EXPECT_EQ(table->rows[0].value, 0.415);
+  EXPECT_EQ(table->rows[1].line, 4);
+  EXPECT_EQ(select_rows(*table, "e", "q").rows.size(), 1U);
+  EXPECT_EQ(select_rows(*table, "other", "q").rows.size(), 0U);
+}
+
+TEST(MeasuredCsv, ReportsEveryBadRow) {
+  Diagnostics d;
+  const std::string row = "e,p,1,3,ttft,mean,s,";
+  EXPECT_FALSE(parse_measured_csv(std::string(kHeader) + row + "nan,x\n" + row + "1\n" + row +
+                                      "2,x\n" + row + "3,x\n" + row + "4,\"open",
+                                  "m.csv", d)
+                   .has_value());
+  EXPECT_EQ(all(d),
+            "m.csv:2:1: error: value: must be a number (got nan)\n"
+            "m.csv:3:1: error: must have 9 fields (got 8)\n"
+            "m.csv:5:1: error: repeats an earlier row of the same stage, metric and statistic\n"
+            "m.csv:6:1: error: a quoted field is never closed\n"
+            "m.csv:6:1: error: repeats an earlier row of the same stage, metric and statistic\n");
+  Diagnostics header;
+  EXPECT_FALSE(parse_measured_csv("a,b\n1,2\n", "m.csv", header).has_value());
+  EXPECT_EQ(header.items().size(), 1U) << all(header);
+}
+
+Report sample_report() {
+  Report report{
+      .scenario = "demo", .question = "Why?", .seed = 4, .version = "9.9", .variants = {}};
+  report.variants.push_back(variant("base", 4));
+  report.variants.push_back(variant("new", 8));
+  Diagnostics d;
+  const auto table =
+      parse_measured_csv(std::string(kHeader) +
+                             "e,p,1,7,ttft,mean,ms,5000,x\n"
+                             "e,p,all,,ttft,request_weighted_mean_of_x_means,s,4,x\n",
+                         "m.csv", d);
+  report.variants[0].measured = select_rows(*table, "", "p");
+  return report;
+}
+
+TEST(RenderJson, IsALifecycleReportPerStage) {
+  const json doc = json::parse(render_json(sample_report()));
+  EXPECT_EQ(doc["scenario"], "demo");
+  EXPECT_EQ(doc["seed"], 4);
+  EXPECT_EQ(doc["version"], "9.9");
+  ASSERT_EQ(doc["variants"].size(), 2U);
+  const json& v = doc["variants"][0];
+  EXPECT_EQ(v["name"], "base");
+  EXPECT_EQ(v["fingerprint"], "fedcba9876543210");
+  const json& s = v["stages"][1];
+  EXPECT_EQ(s["name"], "1");
+  EXPECT_EQ(s["load_summary"]["count"], 8);
+  EXPECT_EQ(s["load_summary"]["requested_rate"], 7);
+  EXPECT_EQ(s["load_summary"]["achieved_rate"], 1.6);
+  EXPECT_EQ(s["successes"]["latency"]["time_to_first_token"]["median"], 4.5);
+  EXPECT_TRUE(s["successes"]["latency"]["inter_token_latency"].is_null());
+  EXPECT_EQ(s["successes"]["throughput"]["output_tokens_per_sec"], 80);
+  EXPECT_EQ(s["successes"]["prompt_tokens"]["cached"], 2000);
+  EXPECT_TRUE(s["successes"].contains("prompt_len"));
+  EXPECT_EQ(s["failures"]["count"], 0);
+  EXPECT_EQ(s["prefix_hit_ratio"], 0.25);
+  EXPECT_FALSE(v["summary"]["load_summary"].contains("requested_rate"));
+  EXPECT_EQ(v["summary"]["load_summary"]["count"], 12);
+}
+
+TEST(RenderText, PutsSimulatedBesideMeasured) {
+  const std::string text = render_text(sample_report());
+  EXPECT_NE(text.find("demo, seed 4, routesim 9.9\nWhy?\n"), std::string::npos) << text;
+  // base: mean of 1..8 = 4.5 s beside 5 s; new: mean of 1..16 = 8.5 s, +88.9 % on base.
+  EXPECT_NE(text.find("1              7      4.500     5.000  -10.0      8.500       +88.9\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("\n0 "), std::string::npos) << "warm-up stages are not shown\n" << text;
+  EXPECT_NE(text.find("4.500     4.000  +12.5"), std::string::npos) << text;
+}
+
+TEST(RenderCsv, IsTidy) {
+  const std::string csv = render_csv(sample_report());
+  EXPECT_EQ(csv.find("scenario,variant,stage,rate,metric,statistic,unit,value,measured,"), 0U);
+  EXPECT_NE(csv.find("\ndemo,base,1,7,ttft,mean,s,4.5,5,-10\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\ndemo,new,all,,successful_requests,count,count,24,,\n"), std::string::npos);
+}
+
+TEST(JsonWriter, EscapesAndNests) {
+  JsonWriter writer(0);
+  writer.begin_object().member("a\"\n", 0.1).key("b").begin_array().value(true).null();
+  writer.begin_object().end_object().value(1.0 / 0.0).end_array().end_object();
+  EXPECT_EQ(writer.str(), "{\"a\\\"\\n\":0.1,\"b\":[true,null,{},null]}");
+}
+
+TEST(TextTable, AlignsByCodePoints) {
+  TextTable table(1);
+  table.add_row({"é", "1"});
+  table.add_row({"ab", "23"});
+  EXPECT_EQ(table.str(), "é    1\nab  23\n");
+}
+
+TEST(Description, EchoReadsBackToTheSameScenario) {
+  sim::Scenario scenario;
+  scenario.name = "x: y";
+  scenario.question = "5";
+  scenario.cluster.pools.resize(2);
+  scenario.cluster.pools[1].name = "null";
+  scenario.cluster.pools[1].labels = {"a=b", "- c", ""};
+  scenario.cluster.pools[1].engine.gpu_memory_utilization = 0.1 + 0.2;
+  scenario.routing.kv_event_delay = Duration::nanoseconds(1'234'567);
+  const auto echo = [](sim::Scenario& s) {
+    return to_node(describe_values([&s](Describer& d) { describe(d, s); }));
+  };
+  const std::string yaml = to_yaml(*echo(scenario));
+  for (const std::string& text : {yaml, to_json(*echo(scenario))}) {
+    Diagnostics d;
+    const ConfigNode::Ptr root = parse_config(text, {.file = "echo"}, d);
+    ASSERT_NE(root, nullptr) << all(d) << text;
+    sim::Scenario back;
+    read_struct(*root, back, d);
+    EXPECT_EQ(all(d), "") << text;
+    EXPECT_EQ(to_yaml(*echo(back)), yaml);
+  }
+}
+
+TEST(Schema, DescribesEveryKeyStrictly) {
+  sim::Scenario scenario;
+  const FieldDescription types =
+      describe_types([&scenario](Describer& d) { describe(d, scenario); });
+  const json schema = json::parse(
+      schema_json(types, {.id = {},
+                          .title = "t",
+                          .description = "d",
+                          .partial = false,
+                          .integer_shorthand = [](std::string_view k) { return k == "prefix_len"; },
+                          .variants_key = "variants"}));
+  EXPECT_EQ(schema["additionalProperties"], false);
+  const json& pool = schema["properties"]["cluster"]["properties"]["pools"]["items"];
+  EXPECT_EQ(pool["additionalProperties"], false);
+  EXPECT_EQ(pool["properties"]["replicas"]["minimum"], 1);
+  EXPECT_EQ(pool["properties"]["replicas"]["default"], 1);
+  EXPECT_EQ(pool["properties"]["role"]["enum"], json::array({"both", "prefill", "decode"}));
+  EXPECT_EQ(pool["required"], json::array({"accelerator", "model"}));
+  EXPECT_EQ(
+      schema["properties"]["workload"]["properties"]["groups"]["properties"]["prefix_len"]["type"],
+      json::array({"object", "integer"}));
+  EXPECT_TRUE(schema["properties"]["variants"]["items"]["properties"].contains("routing"));
+  const std::string page = reference_markdown(types, "Keys");
+  EXPECT_NE(page.find("## `cluster.pools[].engine`"), std::string::npos);
+  EXPECT_NE(page.find("| `replicas` | integer | `1` | 1 to 65536 |"), std::string::npos) << page;
+}
+
+}  // namespace
+}  // namespace routesim::tools
