@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kPromptTokens = 7200;  // The llm-d prefix-caching workload: 6,000 + 1,200.
 constexpr std::uint32_t kBlock = 64;
-constexpr std::size_t kPromptKeys = 118;  // One more conversation turn.
+constexpr std::size_t kPromptKeys = 118;        // One more conversation turn.
 constexpr std::uint32_t kVocabulary = 151'936;  // Qwen3.
 
 void require(bool condition, const char* what) {
@@ -38,7 +38,8 @@ std::vector<std::uint32_t> random_tokens(RandomStream& random, std::size_t n) {
   return tokens;
 }
 
-// ---- Keys -------------------------------------------------------------------------------------------
+// ---- Keys
+// -------------------------------------------------------------------------------------------
 
 void key_prompt(benchmark::State& state, KeyAlgorithm algorithm) {
   RandomStream random(1, Stream::kTest);
@@ -62,7 +63,8 @@ BENCHMARK_CAPTURE(key_prompt, xxh64, KeyAlgorithm::kXxh64)->Unit(benchmark::kMic
 BENCHMARK_CAPTURE(key_prompt, sha256_cbor, KeyAlgorithm::kSha256Cbor)
     ->Unit(benchmark::kMicrosecond);
 
-// ---- The precise index ------------------------------------------------------------------------------
+// ---- The precise index
+// ------------------------------------------------------------------------------
 
 /// Prompts in groups that share a prefix, as keys: `shared` keys of the group, then unique ones.
 struct Prompts {
@@ -107,9 +109,9 @@ void lookup(benchmark::State& state) {
     benchmark::DoNotOptimize(out.data());
     next = next + 7 < prompts.keys.size() ? next + 7 : next + 7 - prompts.keys.size();
   }
-  state.counters["keys/s"] = benchmark::Counter(
-      static_cast<double>(state.iterations()) * static_cast<double>(kPromptKeys),
-      benchmark::Counter::kIsRate);
+  state.counters["keys/s"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(kPromptKeys),
+                         benchmark::Counter::kIsRate);
 }
 BENCHMARK(lookup)->Arg(8)->Arg(1024)->Unit(benchmark::kNanosecond);
 
@@ -133,8 +135,8 @@ void lookup_partial(benchmark::State& state) {
 }
 BENCHMARK(lookup_partial);
 
-/// The events of eight engines under cache pressure: a prompt's blocks are stored unless resident, and a
-/// block is removed, in an event of its own, when the last resident prompt using it goes.
+/// The events of eight engines under cache pressure: a prompt's blocks are stored unless resident,
+/// and a block is removed, in an event of its own, when the last resident prompt using it goes.
 struct EngineTrace {
   struct Event {
     std::uint32_t endpoint = 0;
@@ -231,7 +233,8 @@ void ingest_wire(benchmark::State& state) {
   KvIngestOptions options;
   options.block_size = kBlock;
   KvEventIngestor ingestor(options, index, tiers);
-  for (const auto& m : messages) require(ingestor.apply_message(EndpointId(0), "m", m).empty(), "decode");
+  for (const auto& m : messages)
+    require(ingestor.apply_message(EndpointId(0), "m", m).empty(), "decode");
   require(index.request_key_count() == messages.size() * kBlocks, "all blocks are indexed");
   std::size_t next = 0;
   for (auto _ : state) {
@@ -243,7 +246,8 @@ void ingest_wire(benchmark::State& state) {
 }
 BENCHMARK(ingest_wire);
 
-// Readers of one shared index while a writer may come at any time. Items are lookups of all threads.
+// Readers of one shared index while a writer may come at any time. Items are lookups of all
+// threads.
 void concurrent_lookup(benchmark::State& state) {
   static std::unique_ptr<ConcurrentPrefixIndex> index;
   static std::unique_ptr<Prompts> prompts;
@@ -265,7 +269,8 @@ void concurrent_lookup(benchmark::State& state) {
 }
 BENCHMARK(concurrent_lookup)->Threads(1)->Threads(2)->Threads(4)->Threads(8)->UseRealTime();
 
-// ---- The approximate index --------------------------------------------------------------------------
+// ---- The approximate index
+// --------------------------------------------------------------------------
 
 void approx_match(benchmark::State& state) {
   const auto endpoints = static_cast<std::uint32_t>(state.range(0));
@@ -273,8 +278,7 @@ void approx_match(benchmark::State& state) {
   ApproxPrefixIndex index;
   RandomStream random(4, Stream::kTest);
   for (const auto& keys : prompts.keys)
-    for (int copies = 0; copies < 4; ++copies)
-      index.add(EndpointId(random.below(endpoints)), keys);
+    for (int copies = 0; copies < 4; ++copies) index.add(EndpointId(random.below(endpoints)), keys);
   std::vector<std::uint32_t> counts(endpoints);
   std::size_t next = 0;
   index.add_matches(prompts.keys[5], counts);
@@ -302,7 +306,8 @@ void approx_add(benchmark::State& state) {
 }
 BENCHMARK(approx_add);
 
-// ---- Balancers --------------------------------------------------------------------------------------
+// ---- Balancers
+// --------------------------------------------------------------------------------------
 
 void balance(benchmark::State& state, BalancerKind kind) {
   const auto n = static_cast<std::size_t>(state.range(0));

@@ -16,8 +16,8 @@ std::uint32_t tag_of(std::uint64_t hash) {
   return static_cast<std::uint32_t>((hash * 0x9e3779b97f4a7c15ULL) >> 32);
 }
 
-/// Open addressing from a 64-bit hash to a dense number, with backward-shift removal. `KeyOf` tells the
-/// hash of a number.
+/// Open addressing from a 64-bit hash to a dense number, with backward-shift removal. `KeyOf` tells
+/// the hash of a number.
 class NumberTable {
  public:
   template <class KeyOf>
@@ -142,8 +142,7 @@ class HashLru {
 
 class ApproxPrefixIndex::Impl {
  public:
-  explicit Impl(std::size_t capacity)
-      : default_capacity(capacity), sets(1, RowOrder::kSorted) {
+  explicit Impl(std::size_t capacity) : default_capacity(capacity), sets(1, RowOrder::kSorted) {
     ROUTESIM_CHECK(capacity >= 1, "an endpoint's LRU has room for at least one hash");
   }
 
@@ -195,7 +194,8 @@ class ApproxPrefixIndex::Impl {
     if (from != 0) sets.release(from);
     entries[n].set = to;
   }
-  /// Calls f(set, run length) for runs of hashes with equal holders, up to the first hash without any.
+  /// Calls f(set, run length) for runs of hashes with equal holders, up to the first hash without
+  /// any.
   template <class F>
   void for_each_run(std::span<const std::uint64_t> hashes, F f) const {
     SetId set = 0;
@@ -253,9 +253,9 @@ void ApproxPrefixIndex::match(std::span<const std::uint64_t> hashes,
   impl_->for_each_run(hashes, [&](SetId set, std::uint32_t run) {
     for (const Row row : impl_->sets.rows(set)) {
       const EndpointId e(row);
-      const auto at = std::lower_bound(
-          out.begin(), out.end(), e,
-          [](const ApproxMatch& m, EndpointId id) { return m.endpoint < id; });
+      const auto at =
+          std::lower_bound(out.begin(), out.end(), e,
+                           [](const ApproxMatch& m, EndpointId id) { return m.endpoint < id; });
       if (at != out.end() && at->endpoint == e)
         at->blocks += run;
       else

@@ -1,7 +1,7 @@
 // The approximate prefix index of llm-d's approx-prefix-cache-producer: what each endpoint probably
-// caches, guessed from the router's own decisions. Quirks are kept: each endpoint has an LRU of hashes,
-// but the hash -> endpoints map may remember what a too small LRU has forgotten, and the match loop
-// counts blocks after a gap.
+// caches, guessed from the router's own decisions. Quirks are kept: each endpoint has an LRU of
+// hashes, but the hash -> endpoints map may remember what a too small LRU has forgotten, and the
+// match loop counts blocks after a gap.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class ApproxPrefixIndex {
   ApproxPrefixIndex& operator=(ApproxPrefixIndex&&) noexcept;
 
   /// The prompt with these hashes went to `endpoint`. First all hashes enter its LRU, evicting old
-  /// ones from LRU and map; then all of them are set in the map. The first call fixes the endpoint's
-  /// capacity: `capacity`, or the default when 0.
+  /// ones from LRU and map; then all of them are set in the map. The first call fixes the
+  /// endpoint's capacity: `capacity`, or the default when 0.
   void add(EndpointId endpoint, std::span<const std::uint64_t> hashes, std::size_t capacity = 0);
   /// The endpoint left the pool: drops its LRU and the map entries that LRU still knows.
   void remove_endpoint(EndpointId endpoint);
@@ -39,8 +39,8 @@ class ApproxPrefixIndex {
   /// holds the current hash gets one more. Replaces `out` by the endpoints with a count > 0, in
   /// ascending order.
   void match(std::span<const std::uint64_t> hashes, std::vector<ApproxMatch>& out) const;
-  /// The same added to counts[endpoint] (sized by the caller; ids beyond it are ignored), which allows
-  /// summing several prompts.
+  /// The same added to counts[endpoint] (sized by the caller; ids beyond it are ignored), which
+  /// allows summing several prompts.
   void add_matches(std::span<const std::uint64_t> hashes, std::span<std::uint32_t> counts) const;
 
   /// Endpoints under one hash, ascending.

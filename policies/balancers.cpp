@@ -47,9 +47,9 @@ class Random final : public Balancer {
   std::vector<std::uint32_t> able_;
 };
 
-/// A Kubernetes Service: kube-proxy chooses a backend when a connection opens, and every request on that
-/// connection follows. A client takes its most recently idle connection first, as HTTP pools do.
-/// The Service knows nothing of adapters.
+/// A Kubernetes Service: kube-proxy chooses a backend when a connection opens, and every request on
+/// that connection follows. A client takes its most recently idle connection first, as HTTP pools
+/// do. The Service knows nothing of adapters.
 class K8sService final : public Balancer {
  public:
   K8sService(KubeProxyMode mode, std::uint32_t reuse, RandomStream random)
@@ -88,8 +88,8 @@ class K8sService final : public Balancer {
   };
 
   BalancerPick open() {
-    const std::uint64_t backend = mode_ == KubeProxyMode::kIptables ? random_.below(size())
-                                                                    : rotation_++ % size();
+    const std::uint64_t backend =
+        mode_ == KubeProxyMode::kIptables ? random_.below(size()) : rotation_++ % size();
     BalancerPick pick = pick_of(static_cast<std::uint32_t>(backend));
     if (free_.empty()) {
       pick.connection = static_cast<std::uint32_t>(connections_.size());
@@ -111,8 +111,8 @@ class K8sService final : public Balancer {
   std::vector<std::uint32_t> free_;  // Closed: numbers to reuse.
 };
 
-/// KubeAI's LeastLoad: fewest requests in flight. Upstream breaks ties by iterating a hash map, which is
-/// arbitrary; here ties are uniform.
+/// KubeAI's LeastLoad: fewest requests in flight. Upstream breaks ties by iterating a hash map,
+/// which is arbitrary; here ties are uniform.
 class LeastLoad final : public Balancer {
  public:
   explicit LeastLoad(RandomStream random) : random_(random) {}
@@ -178,8 +178,8 @@ class PrefixHash final : public Balancer {
   bool accepts(std::uint32_t i) const {
     return chwbl_load_ok(in_flight()[i], total_in_flight(), size(), factor_);
   }
-  // Whether going on can change the result: someone would accept, or (while there is no fallback yet)
-  // someone is at least suitable.
+  // Whether going on can change the result: someone would accept, or (while there is no fallback
+  // yet) someone is at least suitable.
   bool anyone_accepts(std::string_view adapter, bool have_fallback) const {
     for (std::uint32_t i = 0; i < size(); ++i)
       if (serves(i, adapter) && (!have_fallback || accepts(i))) return true;
@@ -198,7 +198,8 @@ constexpr std::array<std::string_view, 5> kKindNames = {"round-robin", "random",
 
 }  // namespace
 
-// ---- The interface --------------------------------------------------------------------------------
+// ---- The interface
+// --------------------------------------------------------------------------------
 
 void Balancer::set_endpoints(std::span<const BalancerEndpoint> endpoints) {
   std::vector<std::uint32_t> load(servers_.size(), 0);  // By server, wherever it is kept now.
@@ -279,14 +280,19 @@ std::unique_ptr<Balancer> make_balancer(const BalancerOptions& options, std::uin
   return nullptr;
 }
 
-// ---- KubeAI's request side ------------------------------------------------------------------------
+// ---- KubeAI's request side
+// ------------------------------------------------------------------------
 
 std::string_view first_code_points(std::string_view text, std::size_t code_points) {
   std::size_t at = 0;
   for (; code_points > 0 && at < text.size(); --code_points) {
     const auto lead = static_cast<unsigned char>(text[at]);
-    std::size_t length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3
-                                                           : lead < 0xf5 ? 4 : 0;
+    std::size_t length = lead < 0x80   ? 1
+                         : lead < 0xc2 ? 0
+                         : lead < 0xe0 ? 2
+                         : lead < 0xf0 ? 3
+                         : lead < 0xf5 ? 4
+                                       : 0;
     for (std::size_t k = 1; k < length; ++k)
       if (at + k >= text.size() || (static_cast<unsigned char>(text[at + k]) & 0xc0) != 0x80)
         length = 0;

@@ -1,5 +1,5 @@
-// Load balancers that are not llm-d's endpoint picker: the baselines people compare it with. Each keeps
-// its own in-flight counts, so several router replicas are several objects.
+// Load balancers that are not llm-d's endpoint picker: the baselines people compare it with. Each
+// keeps its own in-flight counts, so several router replicas are several objects.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct BalancerEndpoint {
 
 /// What a balancer may look at. Views are only read during the call.
 struct BalancerRequest {
-  std::string_view prefix;   ///< Text whose first characters prefix-hash uses (see prefix_source()).
+  std::string_view prefix;  ///< Text whose first characters prefix-hash uses (see prefix_source()).
   std::string_view adapter;  ///< Requested LoRA adapter, "" for the base model.
 };
 
@@ -38,8 +38,9 @@ struct BalancerPick {
 class Balancer {
  public:
   virtual ~Balancer() = default;
-  /// Replaces the endpoint set. In-flight counts of endpoints that stay (by name) are kept; requests
-  /// in flight at endpoints that left still count in total_in_flight() until they complete.
+  /// Replaces the endpoint set. In-flight counts of endpoints that stay (by name) are kept;
+  /// requests in flight at endpoints that left still count in total_in_flight() until they
+  /// complete.
   virtual void set_endpoints(std::span<const BalancerEndpoint> endpoints);
   /// Chooses an endpoint; nothing when none can serve the request (none at all, or none with the
   /// adapter): the caller waits for the set to change.
@@ -72,7 +73,13 @@ class Balancer {
   std::uint64_t total_ = 0;
 };
 
-enum class BalancerKind : std::uint8_t { kRoundRobin, kRandom, kK8sService, kLeastLoad, kPrefixHash };
+enum class BalancerKind : std::uint8_t {
+  kRoundRobin,
+  kRandom,
+  kK8sService,
+  kLeastLoad,
+  kPrefixHash
+};
 
 /// "round-robin", "random", "k8s-service", "least-load", "prefix-hash".
 std::string_view to_string(BalancerKind kind);
@@ -100,7 +107,8 @@ struct BalancerOptions {
 std::unique_ptr<Balancer> make_balancer(const BalancerOptions& options, std::uint64_t seed,
                                         std::uint64_t entity = 0);
 
-// ---- KubeAI's request side -----------------------------------------------------------------------
+// ---- KubeAI's request side
+// -----------------------------------------------------------------------
 
 /// The first `code_points` Unicode code points of `text` (invalid bytes count one each).
 std::string_view first_code_points(std::string_view text, std::size_t code_points);

@@ -14,13 +14,14 @@
 namespace routesim::policies {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "hash inputs are little-endian in memory");
+static_assert(std::endian::native == std::endian::little,
+              "hash inputs are little-endian in memory");
 
 constexpr std::uint64_t kFnvOffset = 0xcbf29ce484222325ULL;
 constexpr std::uint64_t kFnvPrime = 0x100000001b3ULL;
 
-// FNV-1a over canonical CBOR without ever materialising the CBOR: each function consumes the bytes of
-// one item and returns the new hash state.
+// FNV-1a over canonical CBOR without ever materialising the CBOR: each function consumes the bytes
+// of one item and returns the new hash state.
 constexpr std::uint64_t fnv_byte(std::uint64_t h, std::uint64_t byte) {
   return (h ^ (byte & 0xff)) * kFnvPrime;
 }
@@ -38,14 +39,14 @@ std::uint64_t fnv_head(std::uint64_t h, CborMajor major, std::uint64_t value) {
   const std::uint64_t type = static_cast<std::uint64_t>(major) << 5;
   if (value < 24) return fnv_byte(h, type | value);
   const int bytes = value <= 0xff ? 1 : value <= 0xffff ? 2 : value <= 0xffffffff ? 4 : 8;
-  h = fnv_byte(h, type | (24 + static_cast<std::uint64_t>(std::countr_zero(
-                                   static_cast<unsigned>(bytes)))));
+  h = fnv_byte(
+      h, type | (24 + static_cast<std::uint64_t>(std::countr_zero(static_cast<unsigned>(bytes)))));
   for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) h = fnv_byte(h, value >> shift);
   return h;
 }
 
-// A token id. The multiply chain is the whole cost, so the two common shapes are written out: 3 bytes,
-// and 5 bytes whose second is zero, where xor with zero lets two multiplications become one.
+// A token id. The multiply chain is the whole cost, so the two common shapes are written out: 3
+// bytes, and 5 bytes whose second is zero, where xor with zero lets two multiplications become one.
 inline std::uint64_t fnv_token(std::uint64_t h, std::uint32_t token) {
   if (token < 256 || token >= (1u << 24)) [[unlikely]]
     return fnv_head(h, kUint, token);
@@ -196,8 +197,8 @@ BlockKeyChain::BlockKeyChain(KeyAlgorithm algorithm, std::uint32_t block_size,
     root_ = sha_root(seed);
     model_scope_ = sha_model_scope(model);
   } else {
-    root_.key = algorithm == KeyAlgorithm::kCborFnv ? cbor_fnv_root(seed, model)
-                                                    : xxh_root(seed, model);
+    root_.key =
+        algorithm == KeyAlgorithm::kCborFnv ? cbor_fnv_root(seed, model) : xxh_root(seed, model);
   }
 }
 
@@ -327,8 +328,7 @@ std::uint64_t approx_seed(std::string_view model, std::string_view cache_salt) {
 }  // namespace
 
 std::vector<std::uint64_t> approx_hashes_tokens(std::span<const std::uint32_t> tokens,
-                                                std::string_view model,
-                                                std::string_view cache_salt,
+                                                std::string_view model, std::string_view cache_salt,
                                                 std::uint32_t block_size, std::size_t max_blocks) {
   ROUTESIM_CHECK(block_size >= 1, "a block holds at least one token");
   std::size_t count = (tokens.size() + block_size - 1) / block_size;
@@ -337,8 +337,10 @@ std::vector<std::uint64_t> approx_hashes_tokens(std::span<const std::uint32_t> t
   std::uint64_t previous = approx_seed(model, cache_salt);
   for (std::size_t i = 0; i < count; ++i) {
     const std::size_t from = i * block_size;
-    const auto block = tokens.subspan(from, std::min<std::size_t>(block_size, tokens.size() - from));
-    const std::array<std::uint64_t, 2> pair = {XXH64(block.data(), block.size_bytes(), 0), previous};
+    const auto block =
+        tokens.subspan(from, std::min<std::size_t>(block_size, tokens.size() - from));
+    const std::array<std::uint64_t, 2> pair = {XXH64(block.data(), block.size_bytes(), 0),
+                                               previous};
     hashes[i] = previous = XXH64(pair.data(), sizeof pair, 0);
   }
   return hashes;

@@ -1,6 +1,6 @@
-// KV block keys, bit for bit as production routers compute them. A prompt is cut into full blocks of
-// `block_size` tokens; the key of a block depends on all tokens before it, so equal keys mean equal
-// prefixes. Algorithms and their origin:
+// KV block keys, bit for bit as production routers compute them. A prompt is cut into full blocks
+// of `block_size` tokens; the key of a block depends on all tokens before it, so equal keys mean
+// equal prefixes. Algorithms and their origin:
 //   cbor-fnv          FNV-1a 64 over canonical CBOR; llm-d-kv-cache 0.5.0 and later (default)
 //   xxh64             llm-d-router August 2026
 //   sha256-cbor       32-byte parents; kv-cache-manager 0.3.2 - 0.4.x = vLLM `sha256_cbor`
@@ -31,8 +31,8 @@ std::string_view to_string(KeyAlgorithm algorithm);
 /// The inverse of to_string; nothing for any other name.
 std::optional<KeyAlgorithm> parse_key_algorithm(std::string_view name);
 
-/// The identifiers mixed into one block: multimodal item hashes in order of their start, then (block
-/// 0 only) the cache salt. Empty means a plain text block.
+/// The identifiers mixed into one block: multimodal item hashes in order of their start, then
+/// (block 0 only) the cache salt. Empty means a plain text block.
 using BlockExtra = std::vector<std::string>;
 
 /// Where a chain stands: enough to compute the key of the next block.
@@ -45,9 +45,9 @@ struct ChainState {
 /// construction only the root is kept, so one object may serve many threads.
 class BlockKeyChain {
  public:
-  /// `block_size` in tokens, at least 1. `model` is the request's target model, or the LoRA adapter's
-  /// name when one is used: it goes into the root, so models never share keys. The SHA-256 eras do
-  /// not hash the model; see index_key().
+  /// `block_size` in tokens, at least 1. `model` is the request's target model, or the LoRA
+  /// adapter's name when one is used: it goes into the root, so models never share keys. The
+  /// SHA-256 eras do not hash the model; see index_key().
   BlockKeyChain(KeyAlgorithm algorithm, std::uint32_t block_size, std::string_view seed,
                 std::string_view model);
 
@@ -134,8 +134,7 @@ std::uint32_t effective_approx_block(std::int64_t chosen);
 /// effective_approx_block first); the short tail block is hashed too; stops after `max_blocks`
 /// (0 = no limit).
 std::vector<std::uint64_t> approx_hashes_tokens(std::span<const std::uint32_t> tokens,
-                                                std::string_view model,
-                                                std::string_view cache_salt,
+                                                std::string_view model, std::string_view cache_salt,
                                                 std::uint32_t block_size,
                                                 std::size_t max_blocks = 0);
 

@@ -11,14 +11,16 @@ namespace {
 constexpr std::size_t kStripes = 16;
 }  // namespace
 
-// A reader locks its own stripe, a writer all of them, always in the same order. Unlike a shared mutex,
-// readers do not write to a common cache line, and a stream of readers cannot starve a writer.
+// A reader locks its own stripe, a writer all of them, always in the same order. Unlike a shared
+// mutex, readers do not write to a common cache line, and a stream of readers cannot starve a
+// writer.
 struct ConcurrentPrefixIndex::Stripes {
   struct alignas(64) Stripe {
     std::mutex mutex;
   };
   std::array<Stripe, kStripes> stripes;
-  std::atomic<std::uint32_t> readers{0};  // Scratches get stripes in turn, so few readers share one.
+  std::atomic<std::uint32_t> readers{
+      0};  // Scratches get stripes in turn, so few readers share one.
 };
 
 ConcurrentPrefixIndex::ExclusiveLock::ExclusiveLock(const ConcurrentPrefixIndex& owner)

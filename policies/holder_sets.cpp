@@ -39,8 +39,8 @@ HolderSets::Transition& HolderSets::transition(SetId from, Row row, bool removal
 }
 
 HolderSets::Added HolderSets::with(SetId from, Row row) {
-  // Adding to the empty set has from_and_op 0, which also marks unused entries: row 0 (endpoint 0, no
-  // tier) is then told apart by its result, which is never the empty set.
+  // Adding to the empty set has from_and_op 0, which also marks unused entries: row 0 (endpoint 0,
+  // no tier) is then told apart by its result, which is never the empty set.
   Transition& t = transition(from, row, false);
   if (t.row == row && t.from_and_op == from * 2 && t.to_and_flag != 0)
     return {t.to_and_flag / 2, (t.to_and_flag & 1) != 0};

@@ -1,6 +1,7 @@
-// Interned sets of holders. Consecutive blocks of a prompt are nearly always held by the same endpoints,
-// so a key stores the number of its set instead of the set: equal numbers mean equal sets, adding a
-// holder to a whole run of blocks is one remembered transition, and memory is per distinct set.
+// Interned sets of holders. Consecutive blocks of a prompt are nearly always held by the same
+// endpoints, so a key stores the number of its set instead of the set: equal numbers mean equal
+// sets, adding a holder to a whole run of blocks is one remembered transition, and memory is per
+// distinct set.
 #pragma once
 
 #include <array>
@@ -43,8 +44,8 @@ enum class RowOrder : std::uint8_t {
   kSorted,   ///< Ascending; for callers without a capacity.
 };
 
-/// The pool of sets. A set lives as long as someone holds a reference; sets nobody refers to are kept
-/// for a while, because transitions tend to come back to them.
+/// The pool of sets. A set lives as long as someone holds a reference; sets nobody refers to are
+/// kept for a while, because transitions tend to come back to them.
 class HolderSets {
  public:
   /// `capacity`: largest number of rows in a kRecency set, at least 1.

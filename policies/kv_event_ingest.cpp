@@ -113,7 +113,7 @@ void KvEventIngestor::stored(EndpointId endpoint, std::string_view topic_model,
   chain.append_keys(parent, event.tokens, keys_, extras);
   index_.stored(endpoint, *tier, event.parent, event.hashes, keys_, !event.tokens.empty(),
                 event.group_idx);
-  ++(!keys_.empty()          ? stats_.stored
+  ++(!keys_.empty()         ? stats_.stored
      : event.tokens.empty() ? stats_.tier_updates
                             : stats_.skipped_partial);
 }

@@ -1,6 +1,6 @@
 // From decoded KV events to the index: what llm-d's event pool does between the wire and the block
-// index. It recomputes request keys from an event's tokens at the router's own block size, skips what
-// cannot be indexed, and calls the same PrefixIndex functions the simulator's short cut calls.
+// index. It recomputes request keys from an event's tokens at the router's own block size, skips
+// what cannot be indexed, and calls the same PrefixIndex functions the simulator's short cut calls.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,9 @@
 namespace routesim::policies {
 
 struct KvIngestOptions {
-  KeyAlgorithm algorithm = KeyAlgorithm::kCborFnv;  ///< A SHA-256 one indexes engine hashes directly.
-  std::uint32_t block_size = 16;                    ///< Canonical block size in tokens, >= 1.
+  KeyAlgorithm algorithm =
+      KeyAlgorithm::kCborFnv;     ///< A SHA-256 one indexes engine hashes directly.
+  std::uint32_t block_size = 16;  ///< Canonical block size in tokens, >= 1.
   std::string hash_seed;
   bool tiers = true;  ///< False reproduces v0.3.2, which files everything under one tier.
 };
@@ -31,11 +32,11 @@ struct KvIngestStats {
   std::uint64_t removed = 0;
   std::uint64_t cleared = 0;
   std::uint64_t tier_updates = 0;
-  std::uint64_t skipped_group = 0;     ///< Cache group that cannot be indexed.
-  std::uint64_t skipped_parent = 0;    ///< Parent block unknown.
-  std::uint64_t skipped_partial = 0;   ///< Fewer tokens than one canonical block.
-  std::uint64_t skipped_limit = 0;     ///< Too many tiers or groups.
-  std::uint64_t undecodable = 0;       ///< Whole messages.
+  std::uint64_t skipped_group = 0;    ///< Cache group that cannot be indexed.
+  std::uint64_t skipped_parent = 0;   ///< Parent block unknown.
+  std::uint64_t skipped_partial = 0;  ///< Fewer tokens than one canonical block.
+  std::uint64_t skipped_limit = 0;    ///< Too many tiers or groups.
+  std::uint64_t undecodable = 0;      ///< Whole messages.
 };
 
 /// Applies events to one index. Single-threaded; shard by kv_worker() to use several.

@@ -326,14 +326,16 @@ std::string decode_kv_hash(std::span<const std::uint8_t> payload, std::uint64_t&
   return finish(in, in.next(v) && EventDecoder(in).hash(v, out));
 }
 
-// ---- Encoding -------------------------------------------------------------------------------------
+// ---- Encoding
+// -------------------------------------------------------------------------------------
 
 namespace {
 
 /// Writes the fields of one event, positional or named.
 class EventEncoder {
  public:
-  EventEncoder(MsgWriter& out, KvEncoding encoding) : out_(out), map_(encoding == KvEncoding::kMap) {}
+  EventEncoder(MsgWriter& out, KvEncoding encoding)
+      : out_(out), map_(encoding == KvEncoding::kMap) {}
 
   void operator()(const BlockStored& e) {
     begin("BlockStored", 12);

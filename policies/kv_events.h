@@ -19,12 +19,12 @@ namespace routesim::policies {
 
 /// Blocks became available on an endpoint.
 struct BlockStored {
-  std::vector<std::uint64_t> hashes;       ///< The engine's own block hashes.
-  std::uint64_t parent = 0;                ///< Engine hash of the preceding block, 0 = none.
-  std::vector<std::uint32_t> tokens;       ///< Token ids of all the blocks; may be empty.
-  std::int64_t block_size = 0;             ///< The engine's block size in tokens.
+  std::vector<std::uint64_t> hashes;  ///< The engine's own block hashes.
+  std::uint64_t parent = 0;           ///< Engine hash of the preceding block, 0 = none.
+  std::vector<std::uint32_t> tokens;  ///< Token ids of all the blocks; may be empty.
+  std::int64_t block_size = 0;        ///< The engine's block size in tokens.
   std::optional<std::int64_t> lora_id;
-  std::string medium;                      ///< "", "GPU", "CPU", ...
+  std::string medium;  ///< "", "GPU", "CPU", ...
   std::optional<std::string> lora_name;
   /// Per engine block the identifiers of its extra keys (empty = none); absent when nil.
   std::optional<std::vector<BlockExtra>> extra_keys;
@@ -51,7 +51,7 @@ using KvEvent = std::variant<BlockStored, BlockRemoved, AllBlocksCleared>;
 
 /// The payload of one message.
 struct KvEventBatch {
-  double timestamp = 0;                         ///< Seconds, the engine's clock; not used.
+  double timestamp = 0;  ///< Seconds, the engine's clock; not used.
   std::vector<KvEvent> events;
   std::optional<std::int64_t> data_parallel_rank;  ///< Decoded and ignored, as upstream does.
   bool operator==(const KvEventBatch&) const = default;
@@ -66,8 +66,8 @@ struct KvDecodeLimits {
 /// How events are written: the positional form, or the maps of newer vLLM.
 enum class KvEncoding : std::uint8_t { kArray, kMap };
 
-/// Decodes one batch. One bad event discards the whole message, as the vLLM adapter does. Returns the
-/// error text, empty on success; `out` is unspecified on failure.
+/// Decodes one batch. One bad event discards the whole message, as the vLLM adapter does. Returns
+/// the error text, empty on success; `out` is unspecified on failure.
 std::string decode_kv_batch(std::span<const std::uint8_t> payload, KvEventBatch& out,
                             const KvDecodeLimits& limits = {});
 /// Decodes a single event (one element of a batch) that fills `payload` exactly.
@@ -83,8 +83,8 @@ std::vector<std::uint8_t> encode_kv_batch(const KvEventBatch& batch,
 
 // ---- Transport ---------------------------------------------------------------------------------
 
-/// A topic's parts: "kv@<pod>@<model>" split at "@"; any other number of parts is a pod of that whole
-/// text and no model.
+/// A topic's parts: "kv@<pod>@<model>" split at "@"; any other number of parts is a pod of that
+/// whole text and no model.
 struct KvTopic {
   std::string_view pod;
   std::string_view model;

@@ -42,7 +42,8 @@ bool MsgReader::next(MsgValue& out) {
   if (head < 0x80 || head >= 0xe0) {
     out.type = MsgType::kInt;
     out.negative = head >= 0xe0;
-    out.integer = static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int8_t>(head)));
+    out.integer =
+        static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int8_t>(head)));
     return true;
   }
   if (head < 0x90) return take_count(head & 0x0f, MsgType::kMap, out);
@@ -58,13 +59,18 @@ bool MsgReader::read_long(std::uint8_t head, MsgValue& out) {
   switch (head) {
     case 0xc0:
       return true;
-    case 0xc2: case 0xc3:
+    case 0xc2:
+    case 0xc3:
       out.type = MsgType::kBool;
       out.boolean = head == 0xc3;
       return true;
-    case 0xc4: case 0xc5: case 0xc6:
+    case 0xc4:
+    case 0xc5:
+    case 0xc6:
       return sized(head - 0xc4) && take_text(n, MsgType::kBytes, out);
-    case 0xc7: case 0xc8: case 0xc9:
+    case 0xc7:
+    case 0xc8:
+    case 0xc9:
       return sized(head - 0xc7) && take_text(n + 1, MsgType::kExt, out);
     case 0xca:
       if (!sized(2)) return false;
@@ -76,13 +82,19 @@ bool MsgReader::read_long(std::uint8_t head, MsgValue& out) {
       out.type = MsgType::kFloat;
       out.real = std::bit_cast<double>(n);
       return true;
-    case 0xcc: case 0xcd: case 0xce: case 0xcf:
+    case 0xcc:
+    case 0xcd:
+    case 0xce:
+    case 0xcf:
       if (!sized(head - 0xcc)) return false;
       out.type = MsgType::kInt;
       out.wide = head == 0xcf;
       out.integer = n;
       return true;
-    case 0xd0: case 0xd1: case 0xd2: case 0xd3: {
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3: {
       if (!sized(head - 0xd0)) return false;
       const int unused = 64 - (8 << (head - 0xd0));
       const std::int64_t value = static_cast<std::int64_t>(n << unused) >> unused;
@@ -92,13 +104,21 @@ bool MsgReader::read_long(std::uint8_t head, MsgValue& out) {
       out.integer = static_cast<std::uint64_t>(value);
       return true;
     }
-    case 0xd4: case 0xd5: case 0xd6: case 0xd7: case 0xd8:
+    case 0xd4:
+    case 0xd5:
+    case 0xd6:
+    case 0xd7:
+    case 0xd8:
       return take_text((std::size_t{1} << (head - 0xd4)) + 1, MsgType::kExt, out);
-    case 0xd9: case 0xda: case 0xdb:
+    case 0xd9:
+    case 0xda:
+    case 0xdb:
       return sized(head - 0xd9) && take_text(n, MsgType::kString, out);
-    case 0xdc: case 0xdd:
+    case 0xdc:
+    case 0xdd:
       return sized(head - 0xdc + 1) && take_count(n, MsgType::kArray, out);
-    case 0xde: case 0xdf:
+    case 0xde:
+    case 0xdf:
       return sized(head - 0xde + 1) && take_count(n, MsgType::kMap, out);
     default:
       return fail("illegal msgpack byte");

@@ -14,12 +14,12 @@ namespace routesim::policies {
 enum class MsgType : std::uint8_t {
   kNil,
   kBool,
-  kInt,     ///< Any integer format.
+  kInt,  ///< Any integer format.
   kFloat,
   kString,
   kBytes,
-  kArray,   ///< Followed by `count` values.
-  kMap,     ///< Followed by `count` pairs.
+  kArray,  ///< Followed by `count` values.
+  kMap,    ///< Followed by `count` pairs.
   kExt,
 };
 
@@ -27,12 +27,12 @@ enum class MsgType : std::uint8_t {
 struct MsgValue {
   MsgType type = MsgType::kNil;
   bool boolean = false;
-  bool negative = false;     ///< kInt: `integer` is the two's complement of a negative number.
-  bool wide = false;         ///< kInt: written in one of the two 64-bit formats.
+  bool negative = false;  ///< kInt: `integer` is the two's complement of a negative number.
+  bool wide = false;      ///< kInt: written in one of the two 64-bit formats.
   std::uint64_t integer = 0;
   double real = 0;
-  std::string_view text;     ///< kString, kBytes: points into the input.
-  std::size_t count = 0;     ///< kArray, kMap.
+  std::string_view text;  ///< kString, kBytes: points into the input.
+  std::size_t count = 0;  ///< kArray, kMap.
 };
 
 /// Reads values one after the other. The first error sticks: everything after it fails too.

@@ -8,10 +8,9 @@ namespace routesim::policies {
 
 KvTopic parse_kv_topic(std::string_view topic) {
   const std::size_t first = topic.find('@');
-  const std::size_t second =
-      first == std::string_view::npos ? first : topic.find('@', first + 1);
-  const bool three = second != std::string_view::npos &&
-                     topic.find('@', second + 1) == std::string_view::npos;
+  const std::size_t second = first == std::string_view::npos ? first : topic.find('@', first + 1);
+  const bool three =
+      second != std::string_view::npos && topic.find('@', second + 1) == std::string_view::npos;
   if (!three) return {.pod = topic, .model = {}};
   return {.pod = topic.substr(first + 1, second - first - 1), .model = topic.substr(second + 1)};
 }
@@ -25,7 +24,8 @@ std::optional<std::uint64_t> parse_kv_sequence(std::span<const std::uint8_t> fra
 
 std::array<std::uint8_t, 8> encode_kv_sequence(std::uint64_t sequence) {
   std::array<std::uint8_t, 8> frame;
-  for (std::size_t i = 0; i < 8; ++i) frame[i] = static_cast<std::uint8_t>(sequence >> (56 - 8 * i));
+  for (std::size_t i = 0; i < 8; ++i)
+    frame[i] = static_cast<std::uint8_t>(sequence >> (56 - 8 * i));
   return frame;
 }
 

@@ -19,8 +19,8 @@ constexpr std::size_t kSearchLimit = 512;
 template <bool Shared>
 std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key) {
   if (previous != kNone) {
-    // Keys that arrived together sit in consecutive slots. Unlike the hint, this guess does not wait
-    // for the previous slot to be read, so the processor can run ahead.
+    // Keys that arrived together sit in consecutive slots. Unlike the hint, this guess does not
+    // wait for the previous slot to be read, so the processor can run ahead.
     if (previous + 1 < slots.size()) {
       const IndexSlot& next = slots[previous + 1];
       if (next.key == key && next.set != 0) return previous + 1;
@@ -81,8 +81,8 @@ void Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
   if (!Shared && !linked) requests.clock() = stamp - 1;
 }
 
-// Adds `length` blocks to every endpoint still alive. The raw score is a sum of doubles in key order;
-// a product gives the same bits only while everything is a small integer.
+// Adds `length` blocks to every endpoint still alive. The raw score is a sum of doubles in key
+// order; a product gives the same bits only while everything is a small integer.
 void Impl::credit_run(std::uint32_t length, MatchScratch& scratch) {
   if (length == 0) return;
   for (const MatchScratch::Alive& a : scratch.alive_) {
@@ -116,9 +116,8 @@ void Impl::begin_alive(SetId set, MatchScratch& scratch) const {
         continue;
       best_weight(rows, e, w);
     }
-    scratch.alive_.push_back({.match = static_cast<std::uint32_t>(scratch.matches_.size()),
-                              .endpoint = e,
-                              .weight = w});
+    scratch.alive_.push_back(
+        {.match = static_cast<std::uint32_t>(scratch.matches_.size()), .endpoint = e, .weight = w});
     scratch.matches_.push_back({.weighted = 0, .endpoint = EndpointId(e), .blocks = 0});
   }
 }
@@ -206,7 +205,8 @@ std::optional<BlockKey> Impl::resolve_engine_key(std::uint64_t engine_key) {
   return mapped_keys(s).back();
 }
 
-// ---- Public face ----------------------------------------------------------------------------------
+// ---- Public face
+// ----------------------------------------------------------------------------------
 
 namespace {
 Row row_of(EndpointId endpoint, TierId tier, std::optional<std::uint32_t> group) {
@@ -246,13 +246,25 @@ void PrefixIndex::add(std::span<const std::uint64_t> engine_keys,
   impl_->add(engine_keys, request_keys, entries);
 }
 
-void PrefixIndex::evict_engine_key(std::uint64_t engine_key,
-                                   std::span<const HolderEntry> entries) {
+void PrefixIndex::evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries) {
   impl_->evict_engine_key(engine_key, entries);
 }
 
 void PrefixIndex::evict_request_key(BlockKey request_key, std::span<const HolderEntry> entries) {
   impl_->evict_request_key(request_key, entries);
+}
+
+void PrefixIndex::evict_request_keys(std::span<const BlockKey> request_keys,
+                                     std::span<const HolderEntry> entries) {
+  // The keys were last touched a TTL ago and are cold by now: fetch buckets, then slots, a few
+  // keys ahead of the one at work.
+  constexpr std::size_t kBuckets = 16, kSlots = 8;
+  for (std::size_t i = 0; i < request_keys.size(); ++i) {
+    if (i + kBuckets < request_keys.size()) impl_->table.prefetch(request_keys[i + kBuckets]);
+    if (i + kSlots < request_keys.size())
+      impl_->table.prefetch_slot(impl_->slots, request_keys[i + kSlots]);
+    impl_->evict_request_key(request_keys[i], entries);
+  }
 }
 
 void PrefixIndex::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
@@ -330,7 +342,8 @@ void PrefixIndex::match_shared(std::span<const BlockKey> keys, MatchScratch& scr
   impl_->match<true>(keys, scratch);
 }
 
-// ---- Speculative entries --------------------------------------------------------------------------
+// ---- Speculative entries
+// --------------------------------------------------------------------------
 
 void SpeculativeEntries::add(PrefixIndex& index, EndpointId endpoint,
                              std::span<const BlockKey> keys, SimTime now) {
@@ -348,9 +361,13 @@ void SpeculativeEntries::expire(PrefixIndex& index, SimTime now) {
     queue_.pop_front();
     const HolderEntry entry{
         .endpoint = item.endpoint, .tier = kNoTier, .speculative = true, .group = std::nullopt};
-    for (std::size_t i = 0; i < item.count; ++i)
-      index.evict_request_key(keys_[i], std::span(&entry, 1));
-    keys_.erase(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(item.count));
+    index.evict_request_keys(std::span(keys_).subspan(read_, item.count), std::span(&entry, 1));
+    read_ += item.count;
+  }
+  // Reclaim the read half at once, so that the keys of an item stay contiguous.
+  if (read_ * 2 > keys_.size()) {
+    keys_.erase(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(read_));
+    read_ = 0;
   }
 }
 

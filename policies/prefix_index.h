@@ -1,6 +1,7 @@
-// The precise prefix index: which endpoint holds which KV block, learned from KV events. Two levels,
-// as in llm-d's kv-cache library: request key -> small LRU set of holders, and engine key -> request
-// keys, both bounded LRUs. The core is single-threaded; ConcurrentPrefixIndex wraps it with locks.
+// The precise prefix index: which endpoint holds which KV block, learned from KV events. Two
+// levels, as in llm-d's kv-cache library: request key -> small LRU set of holders, and engine key
+// -> request keys, both bounded LRUs. The core is single-threaded; ConcurrentPrefixIndex wraps it
+// with locks.
 #pragma once
 
 #include <array>
@@ -29,7 +30,7 @@ struct HolderEntry {
 };
 
 struct PrefixIndexOptions {
-  std::size_t size = 100'000'000;  ///< Cap of request keys, and separately of engine keys; >= 1.
+  std::size_t size = 100'000'000;   ///< Cap of request keys, and separately of engine keys; >= 1.
   std::size_t pod_cache_size = 10;  ///< Cap of rows per key, 1..65535; the oldest is dropped.
   /// Router August 2026: a block stored n times by one (endpoint, tier, group) needs n removals.
   bool count_duplicates = true;
@@ -79,7 +80,8 @@ class MatchScratch {
   std::vector<std::uint64_t> seen_;
   std::vector<double> best_;
   std::uint64_t epoch_ = 0;
-  std::uint32_t stripe_ = 0;  // Which lock of a ConcurrentPrefixIndex this reader uses; 0 = none yet.
+  std::uint32_t stripe_ =
+      0;  // Which lock of a ConcurrentPrefixIndex this reader uses; 0 = none yet.
 };
 
 /// The single-threaded index. Keys are hashes already; rows are 64-bit integers; no allocation per
@@ -95,13 +97,13 @@ class PrefixIndex {
 
   /// BlockStored of `endpoint`: its blocks `engine_keys` hold what `request_keys` describe. The
   /// mapping is proportional (1:1, many:1 or 1:many). With equal engine and request keys (pass the
-  /// same span) the index needs half the work. `parent` is the engine key of the preceding block or 0;
-  /// an unknown parent makes the call a no-op returning false. `tokens_present` false and no request
-  /// keys is a tier update: every engine key that resolves gets the row on its last request key.
+  /// same span) the index needs half the work. `parent` is the engine key of the preceding block or
+  /// 0; an unknown parent makes the call a no-op returning false. `tokens_present` false and no
+  /// request keys is a tier update: every engine key that resolves gets the row on its last request
+  /// key.
   bool stored(EndpointId endpoint, TierId tier, std::uint64_t parent,
-              std::span<const std::uint64_t> engine_keys,
-              std::span<const BlockKey> request_keys, bool tokens_present = true,
-              std::optional<std::uint32_t> group = std::nullopt);
+              std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
+              bool tokens_present = true, std::optional<std::uint32_t> group = std::nullopt);
 
   /// BlockRemoved: the rows of every request key the engine keys map to.
   void removed(EndpointId endpoint, TierId tier, std::span<const std::uint64_t> engine_keys,
@@ -122,15 +124,18 @@ class PrefixIndex {
            std::span<const HolderEntry> entries);
   void evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries);
   void evict_request_key(BlockKey request_key, std::span<const HolderEntry> entries);
+  /// The same for each of many keys, in order; faster than one by one.
+  void evict_request_keys(std::span<const BlockKey> request_keys,
+                          std::span<const HolderEntry> entries);
 
   // ---- Reading ---------------------------------------------------------------------------------
 
   /// Longest-prefix lookup over the keys of one prompt; the result is in `scratch.matches()`, in
-  /// holder order of the first key. It is not restricted to candidates: an endpoint's numbers do not
-  /// depend on the others, so drop those you do not want. Refreshes the recency of the keys.
+  /// holder order of the first key. It is not restricted to candidates: an endpoint's numbers do
+  /// not depend on the others, so drop those you do not want. Refreshes the recency of the keys.
   void match(std::span<const BlockKey> keys, MatchScratch& scratch);
-  /// The same for `candidates`: out[i] describes candidates[i] (zero where it holds nothing). Fastest
-  /// when candidates[i] is endpoint i.
+  /// The same for `candidates`: out[i] describes candidates[i] (zero where it holds nothing).
+  /// Fastest when candidates[i] is endpoint i.
   void match(std::span<const BlockKey> keys, std::span<const EndpointId> candidates,
              std::span<PrefixMatch> out, MatchScratch& scratch);
   /// Per-tier contiguous counts of one endpoint, ascending by (speculative, tier).
@@ -160,9 +165,9 @@ class PrefixIndex {
   std::unique_ptr<PrefixIndexImpl> impl_;
 };
 
-/// Speculative rows: at routing time the picked endpoint is assumed to hold the prompt's blocks, until
-/// a fixed time to live is over. There is no reference count: the expiry of one request removes the
-/// row another request has just refreshed, as upstream does.
+/// Speculative rows: at routing time the picked endpoint is assumed to hold the prompt's blocks,
+/// until a fixed time to live is over. There is no reference count: the expiry of one request
+/// removes the row another request has just refreshed, as upstream does.
 class SpeculativeEntries {
  public:
   explicit SpeculativeEntries(Duration ttl) : ttl_(ttl) {}
@@ -180,21 +185,21 @@ class SpeculativeEntries {
   };
   Duration ttl_;
   std::deque<Item> queue_;
-  std::deque<BlockKey> keys_;
+  std::vector<BlockKey> keys_;  ///< Of the items in queue_, from read_ on.
+  std::size_t read_ = 0;
 };
 
 /// PrefixIndex for a live router: any number of threads may call anything. Readers share the index,
-/// each through its own lock stripe, so that their throughput grows with their number; a writer takes
-/// all stripes once per event.
+/// each through its own lock stripe, so that their throughput grows with their number; a writer
+/// takes all stripes once per event.
 class ConcurrentPrefixIndex {
  public:
   explicit ConcurrentPrefixIndex(PrefixIndexOptions options = {});
   ~ConcurrentPrefixIndex();
 
   bool stored(EndpointId endpoint, TierId tier, std::uint64_t parent,
-              std::span<const std::uint64_t> engine_keys,
-              std::span<const BlockKey> request_keys, bool tokens_present = true,
-              std::optional<std::uint32_t> group = std::nullopt);
+              std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
+              bool tokens_present = true, std::optional<std::uint32_t> group = std::nullopt);
   void removed(EndpointId endpoint, TierId tier, std::span<const std::uint64_t> engine_keys,
                std::optional<std::uint32_t> group = std::nullopt);
   void cleared(EndpointId endpoint);

@@ -50,7 +50,8 @@ void Impl::free_if_unused(std::uint32_t s) {
   free_slots.push_back(s);
 }
 
-// ---- Rows -----------------------------------------------------------------------------------------
+// ---- Rows
+// -----------------------------------------------------------------------------------------
 
 // Makes `row` the newest holder of the slot's key; true when it was one already.
 bool Impl::place_row(std::uint32_t s, Row row) {
@@ -69,7 +70,8 @@ bool Impl::place_row(std::uint32_t s, Row row) {
     return contained;
   }
   requests.insert(slots, s);
-  if (requests.over()) [[unlikely]] evict_oldest_request();
+  if (requests.over()) [[unlikely]]
+    evict_oldest_request();
   return contained;
 }
 
@@ -99,7 +101,8 @@ void Impl::evict_oldest_request() {
   free_if_unused(s);
 }
 
-// ---- Mappings -------------------------------------------------------------------------------------
+// ---- Mappings
+// -------------------------------------------------------------------------------------
 
 void Impl::forget_list(std::uint32_t s) {
   const std::uint32_t mapping = slots[s].mapping;
@@ -119,7 +122,8 @@ void Impl::map_to_self(std::uint32_t s) {
     return;
   }
   engines.insert(slots, s);
-  if (engines.over()) [[unlikely]] evict_oldest_engine();
+  if (engines.over()) [[unlikely]]
+    evict_oldest_engine();
 }
 
 void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
@@ -195,7 +199,8 @@ void Impl::drop_mapping_if_empty(std::uint32_t s) {
   drop_mapping(s);
 }
 
-// ---- Events ---------------------------------------------------------------------------------------
+// ---- Events
+// ---------------------------------------------------------------------------------------
 
 bool Impl::stored(Row row, std::uint64_t parent, std::span<const std::uint64_t> engine_keys,
                   std::span<const BlockKey> request_keys, bool tokens_present) {
@@ -292,7 +297,8 @@ void Impl::clear(std::uint32_t endpoint) {
   counts.erase_endpoint(endpoint);
 }
 
-// ---- Duplicate counts -----------------------------------------------------------------------------
+// ---- Duplicate counts
+// -----------------------------------------------------------------------------
 
 // Every change of an explicit count goes through here, so that a slot knows whether it has any.
 void Impl::set_count(std::uint64_t engine_key, std::uint32_t s, Row row, std::uint32_t n) {
@@ -333,8 +339,8 @@ void Impl::count_self_store(std::uint32_t s, Row row, bool contained) {
   set_count(slot.key, s, row, n);
 }
 
-// The same where rows and engine keys live in different slots: always explicit, because the caller has
-// made every slot it put rows into foreign.
+// The same where rows and engine keys live in different slots: always explicit, because the caller
+// has made every slot it put rows into foreign.
 void Impl::count_mapped_store(std::uint64_t engine_key, Row row) {
   // A tiny cap may already have evicted the engine key: then there is no slot.
   set_count(engine_key, find(engine_key), row, counts.find(engine_key, row) + 1);
@@ -359,7 +365,8 @@ bool Impl::forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row) {
   return false;
 }
 
-// ---- Rows directly --------------------------------------------------------------------------------
+// ---- Rows directly
+// --------------------------------------------------------------------------------
 
 void Impl::add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
                std::span<const HolderEntry> entries) {

@@ -1,9 +1,11 @@
-// The layout of PrefixIndex. One slot per 64-bit key serves both levels: as a request key it has a set of
-// holders, as an engine key it has a mapping to request keys. Most engines publish hashes that the
-// caller can use as request keys directly ("self mapping"), and then an event touches one slot only.
+// The layout of PrefixIndex. One slot per 64-bit key serves both levels: as a request key it has a
+// set of holders, as an engine key it has a mapping to request keys. Most engines publish hashes
+// that the caller can use as request keys directly ("self mapping"), and then an event touches one
+// slot only.
 //
-// Recency: while a cap has never been reached, using a key only stores a stamp in its slot. The first
-// time a cap binds, the stamps are sorted once into a linked list, which is kept from then on.
+// Recency: while a cap has never been reached, using a key only stores a stamp in its slot. The
+// first time a cap binds, the stamps are sorted once into a linked list, which is kept from then
+// on.
 //
 // Duplicate counts (how often an engine stored a block): a row in a self-mapped slot stands for the
 // count 1; everything else is in an explicit table. `kForeign` marks slots whose rows may come
@@ -31,9 +33,9 @@ struct IndexSlot {
   std::uint64_t key = 0;
   std::uint64_t request_recency = 0;  ///< A stamp, or (older, newer) links once the cap has bound.
   std::uint64_t engine_recency = 0;
-  SetId set = 0;                 ///< Holders; 0 = not a request key.
-  std::uint32_t hint = 0;        ///< The slot that followed this one in a prompt, probably.
-  std::uint32_t mapping = 0;     ///< 0 = not an engine key, 1 = itself, else a list of `mappings`.
+  SetId set = 0;              ///< Holders; 0 = not a request key.
+  std::uint32_t hint = 0;     ///< The slot that followed this one in a prompt, probably.
+  std::uint32_t mapping = 0;  ///< 0 = not an engine key, 1 = itself, else a list of `mappings`.
   std::uint32_t flags = 0;
 };
 
@@ -85,9 +87,8 @@ class Recency {
     }
     for (std::uint32_t s = 0; s < slots.size(); ++s)
       if (is_member(slots[s])) members.push_back(s);
-    std::sort(members.begin(), members.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return slots[a].*Word < slots[b].*Word;
-    });
+    std::sort(members.begin(), members.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return slots[a].*Word < slots[b].*Word; });
     return members;
   }
 
@@ -131,8 +132,8 @@ class Recency {
   std::uint32_t newest_ = kNone;
 };
 
-/// Open-addressing map from a 64-bit key to its slot number: 8-byte buckets, linear probing, backward
-/// shift on removal.
+/// Open-addressing map from a 64-bit key to its slot number: 8-byte buckets, linear probing,
+/// backward shift on removal.
 class SlotTable {
  public:
   SlotTable() : buckets_(64) {}
@@ -149,6 +150,11 @@ class SlotTable {
   }
   void prefetch(std::uint64_t key) const {
     __builtin_prefetch(&buckets_[tag(key) & (buckets_.size() - 1)]);
+  }
+  /// Fetches the slot in the key's home bucket, which is nearly always the one find() will visit.
+  void prefetch_slot(const std::vector<IndexSlot>& slots, std::uint64_t key) const {
+    const std::uint32_t slot = buckets_[tag(key) & (buckets_.size() - 1)].slot_plus_1;
+    if (slot != 0) __builtin_prefetch(&slots[slot - 1]);
   }
   /// The key must not be present.
   void insert(std::uint64_t key, std::uint32_t slot) {

@@ -1,5 +1,3 @@
-#include "policies/approx_prefix_index.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "policies/approx_prefix_index.h"
 #include "policies/block_keys.h"
 #include "policies/endpoint_registry.h"
 #include "sim/base/rng.h"
@@ -108,7 +107,8 @@ std::uint32_t block_size_of(const Json& c, std::uint32_t floor) {
   const Json& p = c["params"];
   const Json& reported = member(c, "reported_block_size");
   const bool use_reported = p.value("autoTune", true) && !reported.is_null();
-  const auto chosen = use_reported ? reported.get<std::uint32_t>() : p.value("blockSizeTokens", 16u);
+  const auto chosen =
+      use_reported ? reported.get<std::uint32_t>() : p.value("blockSizeTokens", 16u);
   return floor == kApproxMinBlockTokens ? effective_approx_block(chosen) : std::max(floor, chosen);
 }
 
@@ -199,7 +199,9 @@ TEST(ApproxPrefixIndex, EqualsTheModelUnderRandomPrompts) {
             model.remove(e);
           }
           break;
-        case 1: case 2: case 3: {
+        case 1:
+        case 2:
+        case 3: {
           const std::size_t capacity = random.below(2) == 0 ? 0 : 2 + seed * 3;
           index.add(EndpointId(e), hashes, capacity);
           model.add(e, hashes, capacity == 0 ? 4 : capacity);

@@ -29,7 +29,8 @@ std::vector<BalancerEndpoint> endpoints_of(const Json& j) {
   if (j.is_array())
     for (const Json& name : j) out.push_back({.name = name, .adapters = {}});
   else
-    for (const auto& [name, adapters] : j.items()) out.push_back({.name = name, .adapters = adapters});
+    for (const auto& [name, adapters] : j.items())
+      out.push_back({.name = name, .adapters = adapters});
   return out;
 }
 
@@ -40,7 +41,8 @@ BalancerPick send(Balancer& b, const BalancerRequest& request = {}) {
   return *pick;
 }
 
-// ---- KubeAI's vectors -------------------------------------------------------------------------------
+// ---- KubeAI's vectors
+// -------------------------------------------------------------------------------
 
 void run_steps(const Json& c, BalancerKind kind) {
   const auto endpoints = endpoints_of(c.at("endpoints"));
@@ -98,8 +100,7 @@ void run_owner_or_sequence(const Json& c) {
 void run_prefix(const Json& c) {
   const Json body = Json::parse(c["body"].get<std::string>());
   std::vector<std::pair<std::string, std::string>> texts;
-  for (const Json& m : test::member(body, "messages"))
-    texts.emplace_back(m["role"], m["content"]);
+  for (const Json& m : test::member(body, "messages")) texts.emplace_back(m["role"], m["content"]);
   std::vector<ChatMessage> messages;
   for (const auto& [role, content] : texts) messages.push_back({role, content});
   const std::string prompt = body.value("prompt", "");
@@ -145,10 +146,8 @@ TEST(Balancers, PrefixHashEqualsTheFullWalk) {
       if (random.below(10) == 0) e.adapters = {"rare"};
     endpoints[0].adapters = {"rare"};
     const HashRing ring(endpoints, 8);
-    auto b = make_balancer({.kind = BalancerKind::kPrefixHash,
-                            .mean_load_percentage = 100,
-                            .replication = 8},
-                           seed);
+    auto b = make_balancer(
+        {.kind = BalancerKind::kPrefixHash, .mean_load_percentage = 100, .replication = 8}, seed);
     b->set_endpoints(endpoints);
     std::deque<BalancerPick> open;
     for (int i = 0; i < 3000; ++i) {
@@ -173,11 +172,13 @@ TEST(Balancers, PrefixHashEqualsTheFullWalk) {
   }
 }
 
-// ---- The others -------------------------------------------------------------------------------------
+// ---- The others
+// -------------------------------------------------------------------------------------
 
 TEST(Balancers, NamesRoundTrip) {
-  for (const auto kind : {BalancerKind::kRoundRobin, BalancerKind::kRandom, BalancerKind::kK8sService,
-                          BalancerKind::kLeastLoad, BalancerKind::kPrefixHash}) {
+  for (const auto kind :
+       {BalancerKind::kRoundRobin, BalancerKind::kRandom, BalancerKind::kK8sService,
+        BalancerKind::kLeastLoad, BalancerKind::kPrefixHash}) {
     EXPECT_EQ(parse_balancer_kind(to_string(kind)), kind);
     auto b = make_balancer({.kind = kind}, 1);
     EXPECT_FALSE(b->pick({})) << "nobody to pick";
@@ -253,10 +254,9 @@ TEST(Balancers, LeastLoadPicksAMinimum) {
 }
 
 TEST(Balancers, ServiceKeepsConnectionsWithTheirEndpoint) {
-  auto b = make_balancer({.kind = BalancerKind::kK8sService,
-                          .mode = KubeProxyMode::kIpvsRr,
-                          .connection_reuse = 3},
-                         1);
+  auto b = make_balancer(
+      {.kind = BalancerKind::kK8sService, .mode = KubeProxyMode::kIpvsRr, .connection_reuse = 3},
+      1);
   b->set_endpoints(pods(4));
   // One client at a time: three requests per connection, connections in rotation.
   std::vector<std::uint32_t> seen;
@@ -296,7 +296,11 @@ TEST(Balancers, EndpointsMayLeaveWithRequestsInFlight) {
 }
 
 TEST(Balancers, CodePointsOfBrokenTextCountOneEach) {
-  EXPECT_EQ(first_code_points("\xff\xfe" "abc", 3), "\xff\xfe" "a");
+  EXPECT_EQ(first_code_points("\xff\xfe"
+                              "abc",
+                              3),
+            "\xff\xfe"
+            "a");
   EXPECT_EQ(first_code_points("\xe4\xb8", 1), "\xe4");  // A cut-off sequence.
   EXPECT_EQ(first_code_points("\xf0\x9f\x98\x80z", 1), "\xf0\x9f\x98\x80");
   EXPECT_EQ(first_code_points("abc", 100), "abc");

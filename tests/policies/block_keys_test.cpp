@@ -25,9 +25,7 @@ std::string hex(std::span<const std::uint8_t> bytes) {
   return out;
 }
 
-BlockExtra extra_of(const Json& j) {
-  return j.is_null() ? BlockExtra{} : j.get<BlockExtra>();
-}
+BlockExtra extra_of(const Json& j) { return j.is_null() ? BlockExtra{} : j.get<BlockExtra>(); }
 
 std::vector<BlockExtra> extras_of(const Json& j) {
   std::vector<BlockExtra> out;
@@ -87,7 +85,8 @@ void check_key_case(const Json& c) {
   }
   if (c.contains("init_hash")) {
     const std::string seed = c["hash_seed"];
-    EXPECT_EQ(*algorithm == KeyAlgorithm::kXxh64 ? xxh64(seed) : fnv1a64(seed), u64(c["init_hash"]));
+    EXPECT_EQ(*algorithm == KeyAlgorithm::kXxh64 ? xxh64(seed) : fnv1a64(seed),
+              u64(c["init_hash"]));
   }
   if (c.contains("root_hex")) {
     const std::string root = hex(chain.start().digest);
@@ -143,8 +142,11 @@ TEST(BlockKeys, FnvEqualsHashingTheCborBytes) {
       out += static_cast<char>(major << 5 | info);
       for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(v >> (8 * i));
     };
-    v < 24 ? put(static_cast<int>(v), 0) : v < 256 ? put(24, 1) : v < 65536 ? put(25, 2)
-    : v <= 0xffffffff ? put(26, 4) : put(27, 8);
+    v < 24            ? put(static_cast<int>(v), 0)
+    : v < 256         ? put(24, 1)
+    : v < 65536       ? put(25, 2)
+    : v <= 0xffffffff ? put(26, 4)
+                      : put(27, 8);
   };
   RandomStream random(11, Stream::kTest);
   for (int trial = 0; trial < 2000; ++trial) {
@@ -177,9 +179,8 @@ std::vector<MultimodalItem> items_of(const Json& c) {
   std::vector<MultimodalItem> items;
   for (const auto& [kind, ranges] : c.at("ranges").items())
     for (std::size_t i = 0; i < ranges.size(); ++i)
-      items.push_back({.identifier = c["hashes"][kind][i],
-                       .offset = ranges[i][0],
-                       .length = ranges[i][1]});
+      items.push_back(
+          {.identifier = c["hashes"][kind][i], .offset = ranges[i][0], .length = ranges[i][1]});
   return items;
 }
 
@@ -199,9 +200,9 @@ TEST(BlockKeys, ExtraFeatureVectors) {
       EXPECT_EQ(multimodal_blocks(items, c["block_size"]),
                 c["expected"].get<std::vector<std::int64_t>>());
     } else if (fn == "count_mm_matched") {
-      EXPECT_EQ(count_matched_blocks(c["mm_blocks"].get<std::vector<std::int64_t>>(),
-                                     c["match_len"]),
-                c["expected"].get<std::int64_t>());
+      EXPECT_EQ(
+          count_matched_blocks(c["mm_blocks"].get<std::vector<std::int64_t>>(), c["match_len"]),
+          c["expected"].get<std::int64_t>());
     } else {
       // parse_raw happens while decoding: kv_events_test.cpp runs it.
       EXPECT_EQ(fn, "parse_raw");
@@ -231,20 +232,20 @@ TEST(BlockKeys, ApproximateHashVectors) {
       EXPECT_EQ(tokens, c["expected_tokens"].get<std::vector<std::uint32_t>>());
       EXPECT_EQ(tokens.size(), c["expected_count"].get<std::size_t>());
     } else if (variant == "bytes" || variant == "bytes_partial") {
-      EXPECT_EQ(approx_hashes_bytes(c["text"].get<std::string>(), c["model"].get<std::string>(),
-                                    c["cache_salt"].get<std::string>(), size,
-                                    variant == "bytes_partial"),
-                u64_list(c["expected_hashes"]));
+      EXPECT_EQ(
+          approx_hashes_bytes(c["text"].get<std::string>(), c["model"].get<std::string>(),
+                              c["cache_salt"].get<std::string>(), size, variant == "bytes_partial"),
+          u64_list(c["expected_hashes"]));
     } else if (variant == "count") {
-      EXPECT_EQ(approx_hashes_tokens(c["tokens"].get<std::vector<std::uint32_t>>(), "", "", size)
-                    .size(),
-                c["expected_blocks"].get<std::size_t>());
+      EXPECT_EQ(
+          approx_hashes_tokens(c["tokens"].get<std::vector<std::uint32_t>>(), "", "", size).size(),
+          c["expected_blocks"].get<std::size_t>());
     } else if (variant == "count_multi") {
       for (std::size_t i = 0; i < c["prompts"].size(); ++i)
-        EXPECT_EQ(approx_hashes_tokens(c["prompts"][i].get<std::vector<std::uint32_t>>(), "", "",
-                                       size)
-                      .size(),
-                  c["expected_blocks_per_prompt"][i].get<std::size_t>());
+        EXPECT_EQ(
+            approx_hashes_tokens(c["prompts"][i].get<std::vector<std::uint32_t>>(), "", "", size)
+                .size(),
+            c["expected_blocks_per_prompt"][i].get<std::size_t>());
     } else {
       ADD_FAILURE() << "unknown variant " << variant;
     }

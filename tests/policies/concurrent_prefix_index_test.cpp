@@ -19,8 +19,8 @@ std::vector<BlockKey> prompt(std::uint64_t n) {
   return keys;
 }
 
-// Each writer owns one endpoint and only ever stores whole prompts and removes them from the end, so
-// every state a reader can see has contiguous prefixes.
+// Each writer owns one endpoint and only ever stores whole prompts and removes them from the end,
+// so every state a reader can see has contiguous prefixes.
 void run(std::size_t size, int rounds) {
   ConcurrentPrefixIndex index({.size = size, .pod_cache_size = 16});
   std::atomic<bool> stop{false};
@@ -55,8 +55,8 @@ void run(std::size_t size, int rounds) {
   stop = true;
   for (std::size_t r = 8; r < 16; ++r) threads[r].join();
 
-  // What is left equals what one thread alone leaves, as far as order cannot matter: each endpoint's
-  // rows depend on its own writer only.
+  // What is left equals what one thread alone leaves, as far as order cannot matter: each
+  // endpoint's rows depend on its own writer only.
   if (size < 10'000) {
     EXPECT_LE(index.request_key_count(), size);
     return;
@@ -81,9 +81,9 @@ void run(std::size_t size, int rounds) {
   }
 }
 
-TEST(ConcurrentPrefixIndex, EightWritersEightReaders) { run(100'000'000, 400); }
+TEST(ConcurrentPrefixIndex, EightWritersEightReaders) { run(100'000'000, 200); }
 
-TEST(ConcurrentPrefixIndex, EightWritersEightReadersAtTheCap) { run(500, 200); }
+TEST(ConcurrentPrefixIndex, EightWritersEightReadersAtTheCap) { run(500, 100); }
 
 }  // namespace
 }  // namespace routesim::policies

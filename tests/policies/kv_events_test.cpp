@@ -17,7 +17,8 @@ using test::Json;
 using test::member;
 using test::vector_cases;
 
-// ---- Vectors as bytes -------------------------------------------------------------------------------
+// ---- Vectors as bytes
+// -------------------------------------------------------------------------------
 
 // Writes a JSON value as an engine would: block hashes and parents in the 64-bit format.
 void write_value(MsgWriter& out, const Json& v, bool wide) {
@@ -46,7 +47,8 @@ std::vector<std::uint8_t> event_bytes(const Json& event) {
   }
   out.array(event.size());
   const bool stored = !event.empty() && event[0] == "BlockStored";
-  for (std::size_t i = 0; i < event.size(); ++i) write_value(out, event[i], i == 1 || (stored && i == 2));
+  for (std::size_t i = 0; i < event.size(); ++i)
+    write_value(out, event[i], i == 1 || (stored && i == 2));
   return out.take();
 }
 
@@ -92,8 +94,7 @@ void run_decode(const Json& c) {
   }
   ASSERT_EQ(error, "");
   const Json got = describe_event(event);
-  for (const auto& [field, value] : c["expected"].items())
-    EXPECT_EQ(got.at(field), value) << field;
+  for (const auto& [field, value] : c["expected"].items()) EXPECT_EQ(got.at(field), value) << field;
   if (c["expected"].empty()) {
     EXPECT_TRUE(std::holds_alternative<AllBlocksCleared>(event));
   }
@@ -147,7 +148,8 @@ TEST(KvEvents, WireVectors) {
                                        c["rank_index"]),
                 c["expected"].get<std::string>());
     } else {
-      --run;  // Processing, not wire format: kv_ingest_test.cpp runs these and refuses unknown ones.
+      --run;  // Processing, not wire format: kv_ingest_test.cpp runs these and refuses unknown
+              // ones.
     }
   }
   EXPECT_EQ(run, 34);
@@ -167,7 +169,8 @@ TEST(KvEvents, RawExtraKeyVectors) {
   }
 }
 
-// ---- Round trips ------------------------------------------------------------------------------------
+// ---- Round trips
+// ------------------------------------------------------------------------------------
 
 KvEventBatch random_batch(RandomStream& random) {
   const auto maybe = [&random] { return random.below(2) == 0; };
@@ -186,7 +189,8 @@ KvEventBatch random_batch(RandomStream& random) {
       if (maybe()) e.lora_id = -static_cast<std::int64_t>(random.next() >> random.below(64) >> 1);
       if (maybe()) e.medium = "GPU";
       if (maybe()) e.lora_name = std::string(random.below(300), 'l');
-      if (maybe()) e.extra_keys = std::vector<BlockExtra>{{}, {"a", "b"}, {std::string(70000, 'x')}};
+      if (maybe())
+        e.extra_keys = std::vector<BlockExtra>{{}, {"a", "b"}, {std::string(70000, 'x')}};
       if (maybe()) e.group_idx = static_cast<std::uint32_t>(random.below(1 << 20));
       if (maybe()) e.kv_cache_spec_kind = "full_attention";
       if (maybe()) e.sliding_window = 128;
@@ -216,7 +220,8 @@ TEST(KvEvents, EncodedBatchesDecodeToThemselves) {
   }
 }
 
-// ---- Hostile bytes ----------------------------------------------------------------------------------
+// ---- Hostile bytes
+// ----------------------------------------------------------------------------------
 
 TEST(KvEvents, EveryTruncationIsRefused) {
   RandomStream random(22, Stream::kTest);
@@ -241,7 +246,8 @@ TEST(KvEvents, DamagedBytesNeverDoHarm) {
     auto batch = random_batch(random);
     if (batch.events.size() > 2) batch.events.resize(2);
     for (auto& e : batch.events)
-      if (auto* s = std::get_if<BlockStored>(&e)) s->extra_keys = std::vector<BlockExtra>{{"a"}, {}};
+      if (auto* s = std::get_if<BlockStored>(&e))
+        s->extra_keys = std::vector<BlockExtra>{{"a"}, {}};
     auto bytes = encode_kv_batch(batch);
     for (std::uint64_t n = 1 + random.below(4); n > 0; --n)
       bytes[random.below(bytes.size())] = static_cast<std::uint8_t>(random.next());
@@ -321,7 +327,8 @@ TEST(KvEvents, OneBadEventDiscardsTheMessage) {
   EXPECT_NE(decode_kv_batch(w.take(), out).find("unknown vLLM event tag"), std::string::npos);
 }
 
-// ---- Transport --------------------------------------------------------------------------------------
+// ---- Transport
+// --------------------------------------------------------------------------------------
 
 TEST(KvEvents, SequenceFrames) {
   const auto frame = encode_kv_sequence(0x0102030405060708);

@@ -1,13 +1,12 @@
-// From events to the index: the processing rules, and that the simulator's short cut and the wire path
-// end in the same index.
-#include "policies/kv_event_ingest.h"
-
+// From events to the index: the processing rules, and that the simulator's short cut and the wire
+// path end in the same index.
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "policies/kv_event_ingest.h"
 #include "sim/base/rng.h"
 #include "tests/policies/vector_file.h"
 
@@ -23,7 +22,7 @@ constexpr EndpointId kPod(0);
 
 struct Ingest {
   explicit Ingest(std::uint32_t block_size = 16, std::string seed = "",
-                 KeyAlgorithm algorithm = KeyAlgorithm::kCborFnv)
+                  KeyAlgorithm algorithm = KeyAlgorithm::kCborFnv)
       : options(make(block_size, std::move(seed), algorithm)), ingestor(options, index, tiers) {}
   static KvIngestOptions make(std::uint32_t block_size, std::string seed, KeyAlgorithm algorithm) {
     KvIngestOptions o;
@@ -131,7 +130,8 @@ void run_dedup(const Json& c) {
 void run_group_kind(const Json& c) {
   Ingest s;
   std::vector<std::uint64_t> hashes;
-  for (std::uint64_t i = 0; i < c["num_hashes"].get<std::uint64_t>(); ++i) hashes.push_back(100 + i);
+  for (std::uint64_t i = 0; i < c["num_hashes"].get<std::uint64_t>(); ++i)
+    hashes.push_back(100 + i);
   BlockStored e = stored_event(hashes, c["num_tokens"].get<std::size_t>());
   e.block_size = c["block_size"];
   e.group_idx = c["group_idx"].get<std::uint32_t>();
@@ -186,7 +186,8 @@ TEST(KvIngest, ProcessingVectors) {
   EXPECT_EQ(run, 19);
 }
 
-// ---- Rules the vectors do not show ------------------------------------------------------------------
+// ---- Rules the vectors do not show
+// ------------------------------------------------------------------
 
 TEST(KvIngest, TierUpdateAddsARowOnTheLastRequestKey) {
   Ingest s(16);
@@ -272,7 +273,8 @@ TEST(KvIngest, ShaErasIndexTheEnginesHashes) {
   EXPECT_EQ(s.index.request_key_count(), 0u);
 }
 
-// ---- The short cut ----------------------------------------------------------------------------------
+// ---- The short cut
+// ----------------------------------------------------------------------------------
 
 void expect_same_index(const PrefixIndex& a, const PrefixIndex& b) {
   const auto order = a.keys_by_recency();
@@ -284,9 +286,9 @@ void expect_same_index(const PrefixIndex& a, const PrefixIndex& b) {
   }
 }
 
-// Four engines store and drop blocks of conversations. One index hears of it through msgpack messages
-// with token ids, the other through stored() and removed() with precomputed keys, where the engine's
-// hashes are the request keys themselves.
+// Four engines store and drop blocks of conversations. One index hears of it through msgpack
+// messages with token ids, the other through stored() and removed() with precomputed keys, where
+// the engine's hashes are the request keys themselves.
 TEST(KvIngest, ShortCutAndWirePathGiveTheSameIndex) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5, 6}) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -303,9 +305,10 @@ TEST(KvIngest, ShortCutAndWirePathGiveTheSameIndex) {
     std::vector<std::vector<BlockKey>> keys;
     for (int p = 0; p < 12; ++p) {
       std::vector<std::uint32_t> tokens =
-          p % 4 == 0 ? std::vector<std::uint32_t>{} : std::vector(prompts[p - 1].begin(),
-                                                                  prompts[p - 1].begin() + 40);
-      while (tokens.size() < 100) tokens.push_back(static_cast<std::uint32_t>(random.below(150000)));
+          p % 4 == 0 ? std::vector<std::uint32_t>{}
+                     : std::vector(prompts[p - 1].begin(), prompts[p - 1].begin() + 40);
+      while (tokens.size() < 100)
+        tokens.push_back(static_cast<std::uint32_t>(random.below(150000)));
       prompts.push_back(tokens);
       chain.append_keys(BlockKey{0}, tokens, keys.emplace_back());
     }

@@ -1,5 +1,5 @@
-// The prefix index as one would write it first: lists, maps and no cleverness. The property tests compare
-// the real one with it after every operation.
+// The prefix index as one would write it first: lists, maps and no cleverness. The property tests
+// compare the real one with it after every operation.
 #pragma once
 
 #include <algorithm>

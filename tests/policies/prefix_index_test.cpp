@@ -19,7 +19,8 @@ using test::Json;
 using test::u64_list;
 using test::vector_cases;
 
-// ---- Vectors ----------------------------------------------------------------------------------------
+// ---- Vectors
+// ----------------------------------------------------------------------------------------
 
 /// Names to ids, and back, for one vector case.
 struct Names {
@@ -46,7 +47,8 @@ std::set<HolderEntry> as_set(const std::vector<HolderEntry>& v) { return {v.begi
 void apply_op(const Json& op, PrefixIndex& index, Names& names) {
   if (op.contains("add")) {
     const Json& a = op["add"];
-    const auto engine = a["engine"].is_null() ? std::vector<std::uint64_t>{} : u64_list(a["engine"]);
+    const auto engine =
+        a["engine"].is_null() ? std::vector<std::uint64_t>{} : u64_list(a["engine"]);
     index.add(engine, u64_list(a["request"]), names.entries(a["entries"]));
   } else if (op.contains("evict_engine")) {
     index.evict_engine_key(op["evict_engine"].get<std::uint64_t>(), names.entries(op["entries"]));
@@ -137,7 +139,8 @@ void run_scoring_case(const Json& c) {
       if (m.endpoint == pod) blocks = m.blocks;
     EXPECT_EQ(blocks, c["expected_count"].get<std::uint32_t>());
     std::map<std::string, std::uint32_t> by_tier;
-    for (const TierCount& t : index.tier_counts(keys, pod)) by_tier[names.tiers.name(t.tier)] = t.blocks;
+    for (const TierCount& t : index.tier_counts(keys, pod))
+      by_tier[names.tiers.name(t.tier)] = t.blocks;
     if (c.contains("expected_by_tier")) {
       EXPECT_EQ(by_tier, (c["expected_by_tier"].get<std::map<std::string, std::uint32_t>>()));
     }
@@ -164,7 +167,8 @@ TEST(PrefixIndex, ScoringVectors) {
   EXPECT_EQ(run, 11);
 }
 
-// ---- Properties -------------------------------------------------------------------------------------
+// ---- Properties
+// -------------------------------------------------------------------------------------
 
 /// Drives the index and the model with the same random operations.
 class Duel {
@@ -174,14 +178,26 @@ class Duel {
 
   void step() {
     switch (random_.below(12)) {
-      case 0: case 1: case 2: case 3: return store();
-      case 4: case 5: return remove();
-      case 6: return match();
-      case 7: return add();
-      case 8: return evict();
-      case 9: return tier_update();
-      case 10: return resolve();
-      default: return random_.below(10) == 0 ? clear() : match();
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        return store();
+      case 4:
+      case 5:
+        return remove();
+      case 6:
+        return match();
+      case 7:
+        return add();
+      case 8:
+        return evict();
+      case 9:
+        return tier_update();
+      case 10:
+        return resolve();
+      default:
+        return random_.below(10) == 0 ? clear() : match();
     }
   }
 
@@ -207,7 +223,8 @@ class Duel {
                   .speculative = false,
                   .group = std::nullopt};
     if (random_.below(4) == 0) e.group = static_cast<std::uint32_t>(random_.below(2));
-    if (speculative) e = {.endpoint = e.endpoint, .tier = kNoTier, .speculative = true, .group = {}};
+    if (speculative)
+      e = {.endpoint = e.endpoint, .tier = kNoTier, .speculative = true, .group = {}};
     return e;
   }
   std::vector<std::uint64_t> run(std::uint64_t offset, std::size_t count) {
@@ -223,7 +240,8 @@ class Duel {
   void store() {
     const HolderEntry e = entry();
     const auto keys = run(0, 1 + random_.below(5));
-    const auto engine = self_only_ || random_.below(2) == 0 ? keys : engine_run(1 + random_.below(5));
+    const auto engine =
+        self_only_ || random_.below(2) == 0 ? keys : engine_run(1 + random_.below(5));
     const std::uint64_t parent = random_.below(3) == 0 ? engine_run(1)[0] : 0;
     ASSERT_EQ(index_.stored(e.endpoint, e.tier, parent, engine, keys, true, e.group),
               model_.stored(e, parent, engine, keys, true));
@@ -298,8 +316,8 @@ TEST(PrefixIndex, EqualsTheModelUnderRandomEvents) {
         for (const bool self_only : {true, false}) {
           ++seed;
           SCOPED_TRACE("seed " + std::to_string(seed) + " size " + std::to_string(size) +
-                       " podCacheSize " + std::to_string(pods) + " count " +
-                       std::to_string(count) + " self " + std::to_string(self_only));
+                       " podCacheSize " + std::to_string(pods) + " count " + std::to_string(count) +
+                       " self " + std::to_string(self_only));
           Duel duel(seed, {.size = size, .pod_cache_size = pods, .count_duplicates = count},
                     self_only);
           for (int i = 0; i < 1500 && !testing::Test::HasFatalFailure(); ++i) {
@@ -352,7 +370,8 @@ TEST(PrefixIndex, LargeHolderSetsEqualTheModel) {
   }
 }
 
-// ---- Details ----------------------------------------------------------------------------------------
+// ---- Details
+// ----------------------------------------------------------------------------------------
 
 std::vector<std::uint64_t> chain(std::uint64_t seed, std::size_t n) {
   std::vector<std::uint64_t> keys(n);
