@@ -92,18 +92,27 @@ std::uint64_t xxh_root(std::string_view seed, std::string_view model) {
   return xxh64(bytes);
 }
 
+void append_bytes(std::string& out, const void* data, std::size_t size) {
+  out.append(static_cast<const char*>(data), size);
+}
+
 std::uint64_t xxh_key(std::uint64_t parent, std::span<const std::uint32_t> tokens,
                       const BlockExtra& extra) {
-  XXH64_state_t state;
-  XXH64_reset(&state, 0);
-  XXH64_update(&state, &parent, sizeof parent);
-  XXH64_update(&state, tokens.data(), tokens.size_bytes());
+  std::array<std::uint32_t, 2 + 256> small;  // Room for all usual block sizes.
+  if (extra.empty() && tokens.size() + 2 <= small.size()) {
+    std::memcpy(small.data(), &parent, sizeof parent);
+    std::copy(tokens.begin(), tokens.end(), small.begin() + 2);
+    return XXH64(small.data(), sizeof parent + tokens.size_bytes(), 0);
+  }
+  std::string bytes;
+  append_bytes(bytes, &parent, sizeof parent);
+  append_bytes(bytes, tokens.data(), tokens.size_bytes());
   for (const std::string& identifier : extra) {
     const std::uint64_t length = identifier.size();
-    XXH64_update(&state, &length, sizeof length);
-    XXH64_update(&state, identifier.data(), identifier.size());
+    append_bytes(bytes, &length, sizeof length);
+    bytes += identifier;
   }
-  return XXH64_digest(&state);
+  return xxh64(bytes);
 }
 
 // SHA-256 needs bytes, but one small head at a time is enough.
@@ -356,13 +365,11 @@ std::vector<std::uint64_t> approx_hashes_bytes(std::string_view text, std::strin
   if (hash_tail && text.size() % chunk_bytes != 0) ++count;
   if (max_blocks != 0) count = std::min(count, max_blocks);
   std::uint64_t previous = approx_seed(model, cache_salt);
+  std::string bytes;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::string_view chunk = text.substr(i * chunk_bytes, chunk_bytes);
-    XXH64_state_t state;
-    XXH64_reset(&state, 0);
-    XXH64_update(&state, chunk.data(), chunk.size());
-    XXH64_update(&state, &previous, sizeof previous);
-    hashes.push_back(previous = XXH64_digest(&state));
+    bytes.assign(text.substr(i * chunk_bytes, chunk_bytes));
+    append_bytes(bytes, &previous, sizeof previous);
+    hashes.push_back(previous = xxh64(bytes));
   }
   return hashes;
 }
