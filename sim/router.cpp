@@ -15,8 +15,14 @@ void write_prefix_text(const workloads::Prompt& prompt, std::int64_t characters,
                        std::string& out) {
   out.clear();
   std::int64_t left = (characters + 3) / 4;
+  std::int64_t preamble = prompt.preamble_tokens;  // the chat template's own, not the user's text
   for (const workloads::Segment& s : prompt.segments) {
     if (left <= 0) break;
+    if (preamble >= s.length) {
+      preamble -= s.length;
+      continue;
+    }
+    preamble = 0;
     char digits[17];
     const auto end = std::to_chars(digits, digits + 16,
                                    mix64(s.content, static_cast<std::uint64_t>(s.offset)), 16);
