@@ -80,8 +80,8 @@ class MatchScratch {
   std::vector<std::uint64_t> seen_;
   std::vector<double> best_;
   std::uint64_t epoch_ = 0;
-  std::uint32_t stripe_ =
-      0;  // Which lock of a ConcurrentPrefixIndex this reader uses; 0 = none yet.
+  // Which lock of a ConcurrentPrefixIndex this reader uses; 0 = none yet.
+  std::uint32_t stripe_ = 0;
 };
 
 /// The single-threaded index. Keys are hashes already; rows are 64-bit integers; no allocation per
