@@ -9,7 +9,8 @@ if [[ -n $sanitize ]]; then
 fi
 rm -rf "$scratch/prefix" "$scratch/consumer"
 cmake -S "$source_dir" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" \
-  -DCMAKE_BUILD_TYPE=Debug -DROUTESIM_BUILD_SIM=OFF >/dev/null
+  -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
+  -DROUTESIM_BUILD_SIM=OFF >/dev/null
 cmake --build "$scratch/build"
 cmake --install "$scratch/build" --prefix "$scratch/prefix" >/dev/null
 if find "$scratch/prefix" -path '*models*' -o -name '*routesim_sim*' | grep .; then
