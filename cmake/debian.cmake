@@ -1,5 +1,6 @@
 # `cpack -G DEB` in the build directory makes routesim (the command) and routesim-dev (libraries,
-# headers, CMake package). dpkg-shlibdeps finds the shared libraries the command needs.
+# headers, CMake package). dpkg-shlibdeps (package dpkg-dev), with the help of file (package file),
+# finds the shared libraries the command needs.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME routesim)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})

@@ -66,7 +66,7 @@ in_root "$builder" "cd / && '$clone/tools/test'" >"$scratch/test.out" ||
 grep '^100% tests passed, 0 tests failed out of ' "$scratch/test.out"
 
 echo "== the Debian package"
-in_root "$builder" "apt-get -qq install -y --no-install-recommends dpkg-dev >/dev/null 2>&1 &&
+in_root "$builder" "apt-get -qq install -y --no-install-recommends dpkg-dev file >/dev/null 2>&1 &&
   cd '$clone/build/release' && cpack -G DEB >/dev/null"
 cp "$builder$clone"/build/release/routesim_*.deb "$runner/tmp/"
 in_root "$runner" "apt-get -qq update && apt-get -qq install -y --no-install-recommends \

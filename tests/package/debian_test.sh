@@ -3,7 +3,7 @@
 # are as promised. Installing them on a bare system is part of bare_system_test.sh.
 set -euo pipefail
 readonly build="$1" scratch="$2" sanitize="${3:-}"
-for tool in dpkg-deb dpkg-shlibdeps; do
+for tool in dpkg-deb dpkg-shlibdeps file; do
   if ! command -v "$tool" >/dev/null 2>&1; then
     echo "skipped: $tool is not installed"
     exit 77
