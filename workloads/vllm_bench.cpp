@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <utility>
 
 #include "workloads/assemble.h"
@@ -54,6 +55,46 @@ class BenchSource final : public RequestSource {
   std::size_t main_stage_;
   Item first_;
 };
+
+/// The sources of several runs as one: hands each stage to the run it belongs to.
+class RunsSource final : public RequestSource {
+ public:
+  /// The next `stages` stages are those of `source`.
+  void add(std::unique_ptr<RequestSource> source, std::size_t stages) {
+    for (std::size_t i = 0; i < stages; ++i) homes_.push_back({sources_.size(), i});
+    sources_.push_back(std::move(source));
+  }
+  void fill(std::size_t stage, std::int64_t index, Request& request) override {
+    const Home& home = homes_[stage];
+    sources_[home.source]->fill(home.stage, index, request);
+  }
+
+ private:
+  struct Home {
+    std::size_t source = 0;
+    std::size_t stage = 0;
+  };
+  std::vector<std::unique_ptr<RequestSource>> sources_;
+  std::vector<Home> homes_;
+};
+
+/// The flags of one run.
+Config with(const Config& flags, const Run& run) {
+  Config c = flags;
+  c.runs.clear();
+  if (run.request_rate) c.request_rate = *run.request_rate;
+  if (run.num_prompts) c.num_prompts = *run.num_prompts;
+  if (run.max_concurrency) c.max_concurrency = run.max_concurrency;
+  if (run.seed) c.seed = *run.seed;
+  return c;
+}
+
+std::string run_name(const Config& c) {
+  if (std::isinf(c.request_rate)) return "main";
+  char text[40];
+  std::snprintf(text, sizeof text, "rate%g", c.request_rate);
+  return text;
+}
 
 void check_arrivals(const Config& c, Diagnostics& out) {
   const bool ramp = c.ramp_up_strategy != RampUp::kNone;
@@ -131,17 +172,27 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
   check_arrivals(config, found);
   if (options.natural_answer)
     check_distribution(*options.natural_answer, SamplerKind::kGeneral, "natural_answer", found);
-  std::unique_ptr<SampleSource> samples = make_samples(config, options, inputs, found);
+  if (config.ramp_up_strategy != RampUp::kNone && !config.runs.empty())
+    found.error({}, "runs", "excludes ramp_up_strategy");
+  std::vector<Config> runs;
+  for (const Run& run : config.runs) runs.push_back(with(config, run));
+  if (runs.empty()) runs.push_back(config);
+  std::vector<StagePlan> plans;
+  auto source = std::make_unique<RunsSource>();
+  for (const Config& run : runs) {
+    std::unique_ptr<SampleSource> samples = make_samples(run, options, inputs, found);
+    if (found.has_errors()) break;
+    const std::size_t first = plans.size();
+    if (run.initial_test_request) plans.push_back(stage("test", 1, run));
+    if (run.num_warmups > 0) plans.push_back(stage("warmup", run.num_warmups, run));
+    const std::size_t main = plans.size() - first;
+    plans.push_back(main_stage(run, options, inputs, samples->size()));
+    if (!config.runs.empty()) plans.back().info.name = run_name(run);
+    source->add(std::make_unique<BenchSource>(run, options, std::move(samples), main), main + 1);
+  }
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return nullptr;
-  std::vector<StagePlan> plans;
-  if (config.initial_test_request) plans.push_back(stage("test", 1, config));
-  if (config.num_warmups > 0) plans.push_back(stage("warmup", config.num_warmups, config));
-  const std::size_t main = plans.size();
-  plans.push_back(main_stage(config, options, inputs, samples->size()));
-  return std::make_unique<StagedClient>(
-      std::move(plans), std::make_unique<BenchSource>(config, options, std::move(samples), main),
-      StageTiming{});
+  return std::make_unique<StagedClient>(std::move(plans), std::move(source), StageTiming{});
 }
 
 void describe(Describer& d, PrefixRepetition& t) {
@@ -190,6 +241,15 @@ void describe(Describer& d, TimedTrace& t) {
   field(d, {"self_timed", "Arrive at the trace's own times."}, t.self_timed);
 }
 
+void describe(Describer& d, Run& t) {
+  const IntRange count{1, 1'000'000'000};
+  field(d, {"request_rate", "Requests per second of this run."}, t.request_rate,
+        RealRange{.min = 0, .min_open = true, .allow_infinity = true});
+  field(d, {"num_prompts", "Requests of this run."}, t.num_prompts, count);
+  field(d, {"max_concurrency", "Requests in flight at most."}, t.max_concurrency, count);
+  field(d, {"seed", "Seed of data and arrivals; equal seeds repeat the prompts."}, t.seed);
+}
+
 void describe(Describer& d, Config& t) {
   const RealRange rate{.min = 0, .min_open = true, .allow_infinity = true};
   const RealRange finite{.min = 0, .max = 1e9, .min_open = true};
@@ -220,6 +280,7 @@ void describe(Describer& d, Config& t) {
   field(d, {"sonnet", "Settings of sonnet."}, t.sonnet);
   field(d, {"custom", "Settings of custom."}, t.custom);
   field(d, {"timed_trace", "Settings of timed_trace."}, t.timed_trace);
+  field(d, {"runs", "Invocations of the tool one after the other, each with its own rate."}, t.runs);
 }
 
 }  // namespace routesim::workloads::vllm_bench

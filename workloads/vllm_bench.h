@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "sim/base/describe.h"
 #include "sim/base/diagnostic.h"
@@ -64,6 +65,17 @@ struct TimedTrace {
   bool self_timed = true;             ///< Arrive at the trace's times instead of request_rate.
 };
 
+/// One of several invocations of the tool, one after the other, as scripts that step through rates
+/// make them. What is absent is taken from the flags above it.
+struct Run {
+  std::optional<double> request_rate{};
+  std::optional<std::int64_t> num_prompts{}, max_concurrency{};
+  /// Equal seeds repeat the prompts of the run before, which then find warm caches.
+  std::optional<std::int64_t> seed{};
+};
+
+void describe(Describer& d, Run& t);
+
 /// The flags, with the tool's defaults.
 struct Config {
   Dataset dataset_name = Dataset::kRandom;
@@ -89,6 +101,7 @@ struct Config {
   Sonnet sonnet{};
   Custom custom{};
   TimedTrace timed_trace{};
+  std::vector<Run> runs{};  ///< Empty: one run with the flags as they are.
 };
 
 void describe(Describer& d, Config& t);
@@ -103,7 +116,8 @@ struct Inputs {
 /// The client's timeout (6 h).
 Duration client_timeout();
 
-/// Builds the load. Stages: "test" and "warmup" (unreported, where configured), then "main".
+/// Builds the load. Stages of a run: "test" and "warmup" (unreported, where configured), then
+/// "main"; with `runs` the last is "rate<r>", or "main" again for a rate of inf.
 /// Null when `diagnostics` received an error.
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,

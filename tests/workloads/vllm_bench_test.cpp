@@ -76,6 +76,30 @@ TEST(VllmBench, PrefixRepetitionHasSixtySuffixesPerPrefixShuffled) {
   EXPECT_NEAR(same_prefix_in_a_row, 60, 35) << "shuffled: one in 150";
 }
 
+TEST(VllmBench, RunsFollowOneAnotherAndEqualSeedsRepeatPrompts) {
+  Config c = a10g();
+  c.max_concurrency.reset();
+  c.runs = {{.request_rate = 20, .num_prompts = 300, .seed = 7},
+            {.request_rate = 40, .num_prompts = 600, .seed = 7},
+            {.request_rate = 60, .num_prompts = 150, .seed = 8}};
+  auto load = make(c);
+  ASSERT_EQ(load->stages().size(), 6U);
+  EXPECT_EQ(load->stages()[1].name, "rate20");
+  EXPECT_EQ(load->stages()[3].name, "rate40");
+  EXPECT_EQ(load->stages()[5].requests, 150);
+  EXPECT_EQ(load->stages()[5].requested_rate, 60);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(20)));
+  ASSERT_EQ(sent.size(), 1053U);
+  std::map<std::size_t, std::set<std::uint64_t>> prefixes;
+  for (const Sent& s : sent)
+    prefixes[s.request.stage.value()].insert(s.request.prompt->segments[0].content);
+  EXPECT_EQ(prefixes[1], prefixes[3]) << "the same seed draws the same prefixes";
+  for (const std::uint64_t content : prefixes[5]) EXPECT_EQ(prefixes[1].count(content), 0U);
+  // Run 2 starts when run 1 has ended: its test request, then arrivals over 15 s.
+  EXPECT_EQ(sent[301].sent, sent[300].done);
+  EXPECT_NEAR((sent[901].sent - sent[301].done).to_seconds(), 15, 0.001);
+}
+
 TEST(VllmBench, FewerPromptsThanAskedWhenTheyDoNotDivide) {
   Config c = a10g();
   c.num_prompts = 1000;  // 1000 div 150 = 6 per prefix.
