@@ -1,0 +1,304 @@
+// The command as a user runs it: what goes to which stream, exit codes, files, signals.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string slurp(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+struct Result {
+  int code = -1;  ///< Exit code, or 128 + signal as a shell reports it.
+  std::string out;
+  std::string err;
+};
+
+/// A folder for one test, the command, and scenarios small enough to run in milliseconds.
+class Cli : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() /
+              ("routesim-cli-" + std::string(info->name()) + "-" + std::to_string(::getpid()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override {
+    fs::permissions(folder_, fs::perms::owner_all);
+    fs::remove_all(folder_);
+  }
+
+  pid_t start(const std::vector<std::string>& arguments, const std::string& out_path,
+              const std::string& err_path) const {
+    const pid_t child = ::fork();
+    if (child != 0) return child;
+    const int out = ::open(out_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int err = ::open(err_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(err, STDERR_FILENO);
+    std::vector<char*> argv;
+    std::string program = ROUTESIM_BINARY;
+    argv.push_back(program.data());
+    std::vector<std::string> copy = arguments;
+    for (std::string& argument : copy) argv.push_back(argument.data());
+    argv.push_back(nullptr);
+    ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+
+  static int wait_for(pid_t child) {
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+
+  Result run(const std::vector<std::string>& arguments) const {
+    const std::string out = (folder_ / "stdout").string();
+    const std::string err = (folder_ / "stderr").string();
+    Result result;
+    result.code = wait_for(start(arguments, out, err));
+    result.out = slurp(out);
+    result.err = slurp(err);
+    return result;
+  }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    const fs::path path = folder_ / name;
+    std::ofstream(path, std::ios::binary) << text;
+    return path.string();
+  }
+
+  /// Forty requests over two servers, behind two balancers.
+  std::string tiny(std::int64_t requests = 40) const {
+    return write("tiny.yaml",
+                 "name: tiny\n"
+                 "question: Does it run?\n"
+                 "workload:\n"
+                 "  groups: {requests: " +
+                     std::to_string(requests) +
+                     ", rate: 20, groups: 4, prefix_len: 512, suffix_len: 64, output_len: 16}\n"
+                     "cluster:\n"
+                     "  pools:\n"
+                     "  - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B,\n"
+                     "     tensor_parallel: 2}\n"
+                     "variants:\n"
+                     "- {name: rotation, routing: {balancer: round-robin}}\n"
+                     "- {name: chance, routing: {balancer: random}}\n");
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Cli, VersionAndHelpGoToStandardOutput) {
+  const Result version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.rfind("routesim ", 0), 0U);
+  const Result help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("Exit codes"), std::string::npos);
+  const Result command = run({"run", "--help"});
+  EXPECT_EQ(command.code, 0);
+  EXPECT_NE(command.out.find("--set KEY=VALUE"), std::string::npos);
+  EXPECT_EQ(version.err + help.err + command.err, "");
+}
+
+TEST_F(Cli, UsageErrorsExitWithTwoAndPrintNothing) {
+  const std::string s = tiny();
+  const std::vector<std::vector<std::string>> wrong = {
+      {},
+      {"rnu"},
+      {"run"},
+      {"run", s, "extra"},
+      {"run", s, "--sed", "1"},
+      {"run", s, "--seed", "-1"},
+      {"run", s, "--seed", "1.5"},
+      {"run", s, "--seed", "1", "--seed", "2"},
+      {"run", s, "--seed"},
+      {"run", s, "--output", "jsn"},
+      {"run", s, "-o", "json", "-o", "csv"},
+      {"run", s, "--progress", "maybe"},
+      {"run", s, "--variant", "nobody"},
+      {"run", s, "--set", "cluster"},
+      {"run", s, "--set", "cluster.pools[zz].replicas=2"},
+      {"run", s, "--set", "cluster.pools[a].replicas=0"},
+      {"list", "sandwiches"},
+      {"check"},
+      {"check", s, "--output", "xml"},
+      {"run", (folder_ / "nowhere.yaml").string()},
+      {"run", folder_.string()},
+  };
+  for (const auto& arguments : wrong) {
+    const Result result = run(arguments);
+    const std::string shown = arguments.empty() ? "" : arguments.back();
+    EXPECT_EQ(result.code, 2) << shown << result.err;
+    EXPECT_EQ(result.out, "") << shown;
+    EXPECT_NE(result.err, "") << shown;
+  }
+  EXPECT_NE(run({"rnu"}).err.find("did you mean run?"), std::string::npos);
+  EXPECT_NE(run({"run", s, "--sedd", "1"}).err.find("did you mean --seed?"), std::string::npos);
+}
+
+TEST_F(Cli, RunPrintsTheSameBytesForTheSameSeed) {
+  const std::string s = tiny();
+  const Result first = run({"run", s, "--output", "json"});
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(run({"run", s, "--output", "json"}).out, first.out);
+  EXPECT_NE(run({"run", s, "--output", "json", "--seed", "2"}).out, first.out);
+  const auto doc = nlohmann::json::parse(first.out);
+  EXPECT_EQ(doc["scenario"], "tiny");
+  ASSERT_EQ(doc["variants"].size(), 2U);
+  EXPECT_EQ(doc["variants"][0]["name"], "rotation");
+  EXPECT_EQ(doc["variants"][0]["summary"]["successes"]["count"], 40);
+  EXPECT_EQ(doc["variants"][1]["replicas"].size(), 2U);
+}
+
+TEST_F(Cli, RunOneVariantWithOverrides) {
+  const Result result = run({"run", tiny(), "--variant", "chance", "--set",
+                             "cluster.pools[a].replicas=3", "-o", "json", "--quiet", "--check"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.err, "");
+  const auto doc = nlohmann::json::parse(result.out);
+  ASSERT_EQ(doc["variants"].size(), 1U);
+  EXPECT_EQ(doc["variants"][0]["replicas"].size(), 3U);
+}
+
+TEST_F(Cli, EveryErrorAtOnceOnStandardErrorOnly) {
+  const std::string s = write("bad.yaml",
+                              "name: bad\n"
+                              "workload: {groups: {requests: 1, rate: .nan}}\n"
+                              "cluster:\n"
+                              "  pools:\n"
+                              "  - {name: a, accelerator: H100-SXM, model: 5, replicas: 0}\n"
+                              "  - {accelerater: H100}\n"
+                              "routing: {endpoint_picker: missing.yaml}\n");
+  for (const std::string& command : std::vector<std::string>{"run", "check"}) {
+    const Result result = run({command, s});
+    EXPECT_EQ(result.code, 2);
+    EXPECT_EQ(result.out, "");
+    for (const std::string& part : std::vector<std::string>{
+             "bad.yaml:2:40: error: workload.groups.rate: must be a number (got .nan)",
+             "bad.yaml:5:45: error: cluster.pools[0].model: must be text (got 5)",
+             "bad.yaml:5:58: error: cluster.pools[0].replicas: must be at least 1 (got 0)",
+             "bad.yaml:6:5: error: cluster.pools[1].model: is missing",
+             "bad.yaml:6:6: error: cluster.pools[1].accelerater: unknown key",
+             "did you mean accelerator?", "bad.yaml:7:28: error: routing.endpoint_picker: cannot"})
+      EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
+  }
+  const Result data = run({"check", s, "--output", "json"});
+  EXPECT_EQ(data.code, 2);
+  const auto doc = nlohmann::json::parse(data.out);
+  EXPECT_EQ(doc[0]["ok"], false);
+  EXPECT_GE(doc[0]["diagnostics"].size(), 6U);
+  EXPECT_EQ(doc[0]["diagnostics"][0]["line"], 2);
+}
+
+TEST_F(Cli, CrossFieldErrorsHavePlacesToo) {
+  const std::string s = write("cross.yaml",
+                              "name: cross\n"
+                              "workload: {groups: {requests: 1}}\n"
+                              "cluster:\n"
+                              "  pools:\n"
+                              "  - name: a\n"
+                              "    accelerator: H100-SXN\n"
+                              "    model: Qwen3-32B\n");
+  const Result result = run({"check", s});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_NE(result.err.find("cross.yaml:6:18: error: cluster.pools[0].accelerator"),
+            std::string::npos)
+      << result.err;
+}
+
+TEST_F(Cli, FilesAppearCompleteOrNotAtAll) {
+  const std::string json = (folder_ / "out.json").string();
+  const std::string csv = (folder_ / "out.csv").string();
+  const Result result =
+      run({"run", tiny(), "-o", "json=" + json, "-o", "csv=" + csv, "-o", "table", "--quiet"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(slurp(json))["scenario"], "tiny");
+  EXPECT_EQ(slurp(csv).rfind("scenario,variant,", 0), 0U);
+  EXPECT_NE(result.out.find("tiny, seed 1"), std::string::npos);
+  for (const auto& entry : fs::directory_iterator(folder_))
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
+
+  const Result nowhere = run({"run", tiny(), "-o", "json=" + json + "/x", "--quiet"});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_EQ(nowhere.out, "");
+  EXPECT_NE(nowhere.err.find("cannot write"), std::string::npos);
+}
+
+TEST_F(Cli, AFullDiskIsAnErrorAClosedPipeIsNot) {
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+  const std::string err = (folder_ / "stderr").string();
+  EXPECT_EQ(wait_for(start({"run", tiny(), "--quiet"}, "/dev/full", err)), 2);
+  EXPECT_NE(slurp(err).find("cannot write to standard output"), std::string::npos);
+  EXPECT_EQ(run({"run", tiny(), "--quiet", "-o", "json=/dev/full"}).code, 2);
+
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ::close(ends[0]);
+  const std::string pipe = "/proc/self/fd/" + std::to_string(ends[1]);
+  EXPECT_EQ(wait_for(start({"run", tiny(), "--quiet"}, pipe, err)), 0);
+  EXPECT_EQ(slurp(err), "");
+  ::close(ends[1]);
+}
+
+TEST_F(Cli, AnInterruptedRunIsPartialAndSaysSo) {
+  const std::string out = (folder_ / "stdout").string();
+  const std::string err = (folder_ / "stderr").string();
+  const pid_t child =
+      start({"run", tiny(50'000'000), "--progress", "never", "-o", "json"}, out, err);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  ::kill(child, SIGINT);
+  EXPECT_EQ(wait_for(child), 130);
+  EXPECT_NE(slurp(err).find("interrupted"), std::string::npos) << slurp(err);
+  const std::string text = slurp(out);
+  if (!text.empty()) {
+    EXPECT_LT(nlohmann::json::parse(text)["variants"][0]["summary"]["load_summary"]["count"],
+              50'000'000);
+  }
+}
+
+TEST_F(Cli, ListsAndSchema) {
+  for (const std::string& what : std::vector<std::string>{"models", "accelerators", "plugins"}) {
+    const Result result = run({"list", what});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_GT(std::count(result.out.begin(), result.out.end(), '\n'), 3) << what;
+  }
+  const Result scenarios = run({"list", "scenarios", "--folder", folder_.string()});
+  EXPECT_EQ(scenarios.code, 0);
+  tiny();
+  EXPECT_NE(run({"list", "scenarios", "--folder", folder_.string()}).out.find("Does it run?"),
+            std::string::npos);
+  const Result schema = run({"schema"});
+  EXPECT_EQ(schema.code, 0);
+  EXPECT_EQ(nlohmann::json::parse(schema.out)["type"], "object");
+}
+
+TEST_F(Cli, ExplainNamesOrigins) {
+  const std::string s = tiny();
+  const Result result =
+      run({"explain", s, "--variant", "chance", "--set", "cluster.pools[a].replicas=3"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(result.out.find("--set"), std::string::npos);
+  EXPECT_NE(result.out.find("tiny.yaml:11:"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("default"), std::string::npos);
+  EXPECT_NE(result.out.find("KV blocks"), std::string::npos);
+}
+
+}  // namespace
