@@ -51,7 +51,8 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
   q.request = request;
   q.state = State::kWaiting;
   q.target = request.prompt_tokens;
-  q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens;
+  q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens &&
+                  longest < rules_.max_model_len;
   if (rules_.scheduling_policy == SchedulingPolicy::kPriority) {
     const auto before = [this](Slot a, Slot b) {
       const EngineRequest& x = seq(a).request;
@@ -91,11 +92,15 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
     case State::kHeld:
       held_.erase(std::find(held_.begin(), held_.end(), s));
       break;
-    default:
-      discard_in_flight_token(q, in_flight);
+    default: {
+      // The running step must not count a token nobody will get; full blocks stay findable.
+      const bool awaits = awaits_token(q, in_flight);
+      if (awaits && q.streak_pass < in_flight->pass) --in_flight->steady;
       if (q.state == State::kDecode) leave_decode(s);
+      register_up_to(s, q.computed - (awaits ? 1 : 0));
       if (q.state == State::kPrefill) erase_prefilling(s);
       erase_running(s);
+    }
   }
   free_blocks(s);
   recycle(s);
@@ -151,8 +156,13 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
                  .value = q.preemptions,
                  .cached_tokens = std::max<std::int64_t>(q.cached, 0),
                  .at = now});
-  register_up_to(s, q.request.prompt_tokens + q.request.output_tokens - 1);
-  erase_running(s);
+  if (q.state == State::kWaiting) {
+    // Preempted while this token was being computed.
+    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), s));
+  } else {
+    register_up_to(s, q.request.prompt_tokens + q.request.output_tokens - 1);
+    erase_running(s);
+  }
   if (q.request.hold_blocks) {
     q.state = State::kHeld;
     ++q.stamp;

@@ -218,7 +218,8 @@ class BatchScheduler {
   void settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime now);
   std::size_t choose_victim() const;
   void preempt(Slot s, StepPlan* in_flight, SimTime now);
-  void discard_in_flight_token(const Sequence& q, StepPlan* in_flight) const;
+  /// The sequence samples a token in the step that is still running.
+  bool awaits_token(const Sequence& q, const StepPlan* in_flight) const;
   void dissolve_decode_set();
 
   // Phase B: admission.

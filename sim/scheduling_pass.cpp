@@ -162,32 +162,31 @@ std::size_t BatchScheduler::choose_victim() const {
   return worst;
 }
 
-// A token scheduled but not yet processed is lost with its KV; the plan must not count it.
-void BatchScheduler::discard_in_flight_token(const Sequence& q, StepPlan* in_flight) const {
-  if (in_flight == nullptr) return;
-  const bool member = q.state == State::kDecode || q.state == State::kDraining;
-  const bool sampled_there =
-      q.state == State::kDecode ? q.finish_pass >= in_flight->pass : q.sample_pass == in_flight->pass;
-  if (member && sampled_there && q.streak_pass < in_flight->pass) --in_flight->steady;
+bool BatchScheduler::awaits_token(const Sequence& q, const StepPlan* in_flight) const {
+  if (in_flight == nullptr || q.state == State::kPrefill) return false;
+  return q.state == State::kDecode ? q.finish_pass >= in_flight->pass
+                                   : q.sample_pass == in_flight->pass;
 }
 
 void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
   Sequence& q = seq(s);
-  discard_in_flight_token(q, in_flight);
-  const bool in_flight_token = q.state != State::kPrefill && q.sample_pass > processed_pass_;
-  const bool was_steady = q.state == State::kDecode || q.state == State::kDraining;
-  if (was_steady && q.streak_pass <= processed_pass_) q.last_token = now;
-  if (in_flight_token) --q.sampled;
+  // A token still being computed is not lost: vLLM delivers it to the preempted request, which may
+  // even finish with it.
+  const bool awaits = awaits_token(q, in_flight);
+  if (awaits)
+    in_flight->pausing.push_back(ref(s));
+  else if (q.state == State::kDecode)
+    q.last_token = now;
+  // What was computed stays findable until its blocks are recycled.
+  register_up_to(s, q.computed + q.scheduled - (awaits ? 1 : 0));
   if (q.state == State::kPrefill) erase_prefilling(s);
   free_blocks(s);
-  ++q.stamp;
   ++q.preemptions;
   ++counters_.preemptions;
   q.state = State::kWaiting;
   q.target = q.request.prompt_tokens + q.sampled;
   q.computed = 0;
   q.scheduled = 0;
-  q.sample_pass = processed_pass_;
   q.remote_done = true;
   preempted_ = true;
   retry_admission_ = true;

@@ -1,0 +1,217 @@
+// What the tests of sim/ share: step-time models with round numbers, prompts by hand, and a driver
+// that feeds one server and collects what it says.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/latency_model.h"
+#include "sim/prompt_keys.h"
+#include "sim/replica.h"
+#include "workloads/prompts.h"
+
+namespace routesim::sim::testing {
+
+inline SimTime at_ms(std::int64_t ms) { return SimTime::zero() + Duration::milliseconds(ms); }
+
+/// Every step takes the same time.
+class FixedLatency final : public models::LatencyModel {
+ public:
+  explicit FixedLatency(std::int64_t ms) : ticks_(ms * models::kTicksPerMillisecond) {}
+  std::int64_t step_ticks(const models::BatchShape&) const override { return ticks_; }
+  models::DecodeRun decode_run(const models::BatchShape&) const override {
+    return {ticks_, 0, 1 << 20};
+  }
+  models::Trust trust(const models::BatchShape&) const override { return models::Trust::kFitted; }
+  std::string provenance() const override { return "fixed"; }
+
+ private:
+  std::int64_t ticks_;
+};
+
+/// max(floor, base + slopes): odd coefficients, so that no two histories give the same time by
+/// chance, and a knee in the decode context.
+class KneeLatency final : public models::LatencyModel {
+ public:
+  struct Coefficients {
+    std::int64_t floor = 0;
+    std::int64_t base = 1'000'003;
+    std::int64_t sequence = 70'001;
+    std::int64_t context = 1'009;
+    std::int64_t shared = 313;
+    std::int64_t prefill_token = 20'011;
+    std::int64_t prefill_pair = 7;
+    std::int64_t chunk = 50'021;
+    std::int64_t group_token = 9'001;
+  };
+  explicit KneeLatency(const Coefficients& c) : c_(c) {}
+
+  std::int64_t step_ticks(const models::BatchShape& s) const override {
+    return std::max(c_.floor, slope(s));
+  }
+  models::DecodeRun decode_run(const models::BatchShape& s) const override {
+    const std::int64_t first = slope(s);
+    const std::int64_t increment = c_.context * s.decode_requests;
+    if (first >= c_.floor) return {first, increment, 1 << 20};
+    return {c_.floor, 0, (c_.floor - first) / std::max<std::int64_t>(1, increment) + 1};
+  }
+  models::Trust trust(const models::BatchShape&) const override { return models::Trust::kFitted; }
+  std::string provenance() const override { return "knee"; }
+
+ private:
+  std::int64_t slope(const models::BatchShape& s) const {
+    return c_.base + c_.sequence * s.decode_requests +
+           c_.context * (s.decode_context - s.shared_context) + c_.shared * s.shared_context +
+           c_.prefill_token * s.prefill_tokens + c_.prefill_pair * s.prefill_pairs +
+           c_.chunk * s.prefill_requests + c_.group_token * (s.group_tokens + s.group_total_tokens);
+  }
+  Coefficients c_;
+};
+
+/// Nobody listens to KV events.
+class NoKeys final : public KvEventLog::RequestKeySource {
+ public:
+  void request_keys(std::uint32_t, std::int64_t, std::span<const BlockKey>,
+                    std::vector<std::uint64_t>&) override {}
+};
+
+inline std::shared_ptr<const workloads::Prompt> make_prompt(
+    std::uint64_t id, const std::vector<std::pair<std::uint64_t, std::int64_t>>& parts) {
+  workloads::PromptBuilder builder;
+  for (const auto& [content, length] : parts) builder.append(content, length);
+  return std::move(builder).build(id);
+}
+
+/// Rules with everything off that a test does not ask for.
+inline EngineRules plain_rules(std::int64_t num_gpu_blocks = 1001) {
+  EngineRules r;
+  r.num_gpu_blocks = num_gpu_blocks;
+  r.reserve_full_isl = false;
+  r.async_scheduling = false;
+  return r;
+}
+
+/// One request as a test writes it.
+struct TestRequest {
+  std::vector<std::pair<std::uint64_t, std::int64_t>> parts;  ///< Content and length.
+  std::int64_t output = 1;
+  std::int64_t max_tokens = 0;  ///< 0 = output.
+  std::int32_t priority = 0;
+};
+
+/// Turns test requests into engine requests and keeps their keys alive. The handle is the index.
+class RequestShelf {
+ public:
+  explicit RequestShelf(std::int64_t block_size) : block_size_(block_size) {}
+
+  EngineRequest add(const TestRequest& t) {
+    const auto handle = static_cast<std::uint32_t>(entries_.size());
+    Entry& e = *entries_.emplace_back(std::make_unique<Entry>());
+    e.prompt = make_prompt(handle, t.parts);
+    append_engine_keys(*e.prompt, block_size_, e.keys);
+    return {.handle = handle,
+            .keys = &e.keys,
+            .prompt_tokens = e.prompt->tokens,
+            .output_tokens = t.output,
+            .max_tokens = std::max(t.output, t.max_tokens),
+            .output_content = 1'000'000 + handle,
+            .private_answer = true,
+            .arrival_order = handle,
+            .priority = t.priority};
+  }
+
+ private:
+  struct Entry {
+    std::shared_ptr<const workloads::Prompt> prompt;
+    PromptKeys keys;
+  };
+  std::int64_t block_size_;
+  std::vector<std::unique_ptr<Entry>> entries_;
+};
+
+/// What became of one request.
+struct Fate {
+  SimTime first, finish;
+  std::int64_t preemptions = 0;
+  std::int64_t cached = 0;
+  bool finished = false;
+  bool unservable = false;
+  bool operator==(const Fate&) const = default;
+};
+
+/// One server on its own.
+class Server {
+ public:
+  Server(const EngineRules& rules, std::shared_ptr<const models::LatencyModel> latency,
+         bool reference = false, int ranks = 1)
+      : shelf_(rules.block_size),
+        replica_(options(rules, std::move(latency), reference, ranks), keys_) {
+    replica_.count_gaps_in(&gaps);
+  }
+
+  std::uint32_t send(const TestRequest& t, SimTime now, int rank = 0) {
+    const EngineRequest r = shelf_.add(t);
+    fates.emplace_back();
+    replica_.advance_to(now);
+    replica_.deliver(rank, r, now);
+    read();
+    return r.handle;
+  }
+  void abort(std::uint32_t handle, SimTime now, int rank = 0) {
+    replica_.advance_to(now);
+    replica_.abort(rank, handle, now);
+    read();
+  }
+  void run_until(SimTime now) {
+    replica_.advance_to(now);
+    read();
+  }
+  void run() { run_until(SimTime::from_ns(std::int64_t{1} << 60)); }
+  Replica& replica() { return replica_; }
+  const BatchScheduler& scheduler(int rank = 0) const { return replica_.scheduler(rank); }
+
+  std::vector<Fate> fates;
+  std::vector<EngineOutput> log;  ///< Everything the server said.
+  Samples gaps;
+
+ private:
+  static ReplicaOptions options(const EngineRules& rules,
+                                std::shared_ptr<const models::LatencyModel> latency, bool reference,
+                                int ranks) {
+    ReplicaOptions o;
+    o.rules = rules;
+    o.latency = std::move(latency);
+    o.ranks = ranks;
+    o.reference = reference;
+    return o;
+  }
+
+  void read() {
+    for (const EngineOutput& o : replica_.outputs()) {
+      log.push_back(o);
+      Fate& f = fates[o.handle];
+      if (o.kind == EngineOutputKind::kFirstToken) f.first = o.at;
+      if (o.kind == EngineOutputKind::kResumedToken) gaps.add_nano(o.value, 1);
+      if (o.kind == EngineOutputKind::kUnservable) f.unservable = true;
+      if (o.kind != EngineOutputKind::kFinished) continue;
+      f.finish = o.at;
+      f.preemptions = o.value;
+      f.cached = o.cached_tokens;
+      f.finished = true;
+    }
+    replica_.outputs().clear();
+  }
+
+  NoKeys keys_;
+  RequestShelf shelf_;
+  Replica replica_;
+};
+
+}  // namespace routesim::sim::testing
