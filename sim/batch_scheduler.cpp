@@ -37,7 +37,10 @@ void BatchScheduler::recycle(Slot s) {
 void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
                              std::vector<EngineOutput>& out) {
   const std::int64_t longest = request.prompt_tokens + request.output_tokens;
-  const bool too_long = longest > rules_.max_model_len;
+  // Unchunked, a prompt (or all but the last token, after a preemption) must fit one step.
+  const bool too_long =
+      longest > rules_.max_model_len ||
+      (!rules_.enable_chunked_prefill && longest - 1 > rules_.max_num_batched_tokens);
   // The last token's KV is never computed, hence the - 1.
   if (too_long || blocks_for(longest - 1) > kv_.usable_blocks()) {
     out.push_back({.kind = EngineOutputKind::kUnservable,
@@ -167,6 +170,7 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
     q.state = State::kHeld;
     ++q.stamp;
     held_.push_back(s);
+    retry_admission_ = true;  // its place among the running is free, if not its blocks
     return;
   }
   free_blocks(s);
