@@ -256,15 +256,9 @@ void PrefixIndex::evict_request_key(BlockKey request_key, std::span<const Holder
 
 void PrefixIndex::evict_request_keys(std::span<const BlockKey> request_keys,
                                      std::span<const HolderEntry> entries) {
-  // The keys were last touched a TTL ago and are cold by now: fetch buckets, then slots, a few
-  // keys ahead of the one at work.
-  constexpr std::size_t kBuckets = 16, kSlots = 8;
-  for (std::size_t i = 0; i < request_keys.size(); ++i) {
-    if (i + kBuckets < request_keys.size()) impl_->table.prefetch(request_keys[i + kBuckets]);
-    if (i + kSlots < request_keys.size())
-      impl_->table.prefetch_slot(impl_->slots, request_keys[i + kSlots]);
-    impl_->evict_request_key(request_keys[i], entries);
-  }
+  // Keys of one prompt follow each other, so the slot before knows where the next one is.
+  std::uint32_t previous = kNone;
+  for (const BlockKey key : request_keys) previous = impl_->evict_request_key(key, entries, previous);
 }
 
 void PrefixIndex::match(std::span<const BlockKey> keys, MatchScratch& scratch) {

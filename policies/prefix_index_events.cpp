@@ -393,15 +393,22 @@ void Impl::evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntr
   drop_mapping_if_empty(s);
 }
 
-void Impl::evict_request_key(BlockKey key, std::span<const HolderEntry> entries) {
-  const std::uint32_t s = find(key);
-  if (s == kNone) return;
+std::uint32_t Impl::evict_request_key(BlockKey key, std::span<const HolderEntry> entries,
+                                      std::uint32_t previous) {
+  std::uint32_t s = kNone;
+  if (previous != kNone) {
+    const std::uint32_t hint = slots[previous].hint;
+    if (slots[hint].key == key && (slots[hint].set | slots[hint].mapping) != 0) s = hint;
+  }
+  if (s == kNone) s = find(key);
+  if (s == kNone) return kNone;
   for (const HolderEntry& entry : entries) {
     const Row row = pack_row(entry);
     if (stands_for_count(slots[s], row) && sets.contains(slots[s].set, row)) make_explicit(s, row);
     evict_row(s, row);
   }
   free_if_unused(s);
+  return s;
 }
 
 }  // namespace routesim::policies

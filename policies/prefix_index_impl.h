@@ -151,11 +151,6 @@ class SlotTable {
   void prefetch(std::uint64_t key) const {
     __builtin_prefetch(&buckets_[tag(key) & (buckets_.size() - 1)]);
   }
-  /// Fetches the slot in the key's home bucket, which is nearly always the one find() will visit.
-  void prefetch_slot(const std::vector<IndexSlot>& slots, std::uint64_t key) const {
-    const std::uint32_t slot = buckets_[tag(key) & (buckets_.size() - 1)].slot_plus_1;
-    if (slot != 0) __builtin_prefetch(&slots[slot - 1]);
-  }
   /// The key must not be present.
   void insert(std::uint64_t key, std::uint32_t slot) {
     if ((count_ + 1) * 2 > buckets_.size()) grow();
@@ -218,7 +213,9 @@ class PrefixIndexImpl {
   void add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
            std::span<const HolderEntry> entries);
   void evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries);
-  void evict_request_key(BlockKey key, std::span<const HolderEntry> entries);
+  /// Returns the key's slot, kNone if it has none. `previous`: the slot whose hint may know it.
+  std::uint32_t evict_request_key(BlockKey key, std::span<const HolderEntry> entries,
+                                  std::uint32_t previous = kNone);
 
   /// Shared: may run in parallel with itself. See PrefixIndex::match.
   template <bool Shared>

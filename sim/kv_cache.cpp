@@ -46,30 +46,30 @@ void KvCache::prepend(BlockIndex b) {
 
 std::size_t KvCache::find_slot(BlockKey key) const {
   std::size_t slot = home(key);
-  while (table_[slot].block != 0 && table_[slot].key != key) slot = (slot + 1) & mask_;
+  while (table_[slot] != 0 && at(table_[slot]).key != key) slot = (slot + 1) & mask_;
   return slot;
 }
 
 void KvCache::erase_slot(std::size_t slot) {
   // Backward-shift deletion keeps probe sequences unbroken without tombstones.
   std::size_t hole = slot;
-  for (std::size_t i = (hole + 1) & mask_; table_[i].block != 0; i = (i + 1) & mask_) {
-    const std::size_t wanted = home(table_[i].key);
+  for (std::size_t i = (hole + 1) & mask_; table_[i] != 0; i = (i + 1) & mask_) {
+    const std::size_t wanted = home(at(table_[i]).key);
     if (((i - wanted) & mask_) >= ((i - hole) & mask_)) {
       table_[hole] = table_[i];
       hole = i;
     }
   }
-  table_[hole] = Slot{};
+  table_[hole] = 0;
   --table_used_;
 }
 
 std::int64_t KvCache::lookup(std::span<const BlockKey> keys, std::vector<BlockIndex>& hits) const {
   hits.clear();
   for (const BlockKey key : keys) {
-    const Slot& slot = table_[find_slot(key)];
-    if (slot.block == 0) break;
-    hits.push_back(slot.block);
+    const BlockIndex block = table_[find_slot(key)];
+    if (block == 0) break;
+    hits.push_back(block);
   }
   return static_cast<std::int64_t>(hits.size());
 }
@@ -97,15 +97,15 @@ void KvCache::take_hits(std::span<const BlockIndex> hits, std::vector<BlockIndex
 void KvCache::evict(BlockIndex b) {
   Block& block = at(b);
   const std::size_t slot = find_slot(block.key);
-  ROUTESIM_DCHECK(table_[slot].block != 0, "evicted block is not in the table");
-  if (table_[slot].block == b) {
+  ROUTESIM_DCHECK(table_[slot] != 0, "evicted block is not in the table");
+  if (table_[slot] == b) {
     if (block.same_key != 0) {
-      table_[slot].block = block.same_key;
+      table_[slot] = block.same_key;
     } else {
       erase_slot(slot);
     }
   } else {
-    BlockIndex before = table_[slot].block;
+    BlockIndex before = table_[slot];
     while (at(before).same_key != b) before = at(before).same_key;
     at(before).same_key = block.same_key;
   }
@@ -133,14 +133,14 @@ void KvCache::allocate(std::int64_t n, std::vector<BlockIndex>& owned) {
 void KvCache::register_key(BlockIndex b, BlockKey key) {
   Block& block = at(b);
   if (block.key != 0) return;
-  block.key = key;
   const std::size_t slot = find_slot(key);
-  if (table_[slot].block == 0) {
-    table_[slot] = Slot{.key = key, .block = b};
+  block.key = key;
+  if (table_[slot] == 0) {
+    table_[slot] = b;
     ++table_used_;
     return;
   }
-  BlockIndex last = table_[slot].block;
+  BlockIndex last = table_[slot];
   while (at(last).same_key != 0) last = at(last).same_key;
   at(last).same_key = b;
 }
@@ -169,7 +169,7 @@ bool KvCache::reset() {
     block.key = 0;
     block.same_key = 0;
   }
-  for (Slot& slot : table_) slot = Slot{};
+  for (BlockIndex& slot : table_) slot = 0;
   table_used_ = 0;
   return true;
 }
@@ -198,7 +198,7 @@ void KvCache::verify() const {
     if (block.key != 0) {
       ++keyed;
       bool found = false;
-      for (BlockIndex b = table_[find_slot(block.key)].block; b != 0; b = at(b).same_key)
+      for (BlockIndex b = table_[find_slot(block.key)]; b != 0; b = at(b).same_key)
         found = found || b == static_cast<BlockIndex>(i);
       ROUTESIM_CHECK(found, "a keyed block cannot be found under its key");
     }

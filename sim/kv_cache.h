@@ -76,11 +76,6 @@ class KvCache {
     BlockIndex next = 0;
     BlockIndex same_key = 0;   ///< Next block with the same key, 0 = none.
   };
-  struct Slot {
-    BlockKey key = 0;
-    BlockIndex block = 0;
-  };
-
   Block& at(BlockIndex b) { return blocks_[static_cast<std::size_t>(b)]; }
   const Block& at(BlockIndex b) const { return blocks_[static_cast<std::size_t>(b)]; }
   void unlink(BlockIndex b);
@@ -100,7 +95,9 @@ class KvCache {
   std::int64_t extra_references_ = 0;
   std::int64_t evictions_ = 0;
   std::vector<Block> blocks_;
-  std::vector<Slot> table_;  ///< Open addressing, linear probing, at most half full.
+  /// Open addressing, linear probing, at most half full; 0 = empty. Keys stand in the blocks, which
+  /// a hit touches anyway, so the table stays small enough for the cache.
+  std::vector<BlockIndex> table_;
   std::size_t table_used_ = 0;
   std::size_t mask_ = 0;
   int shift_ = 0;
