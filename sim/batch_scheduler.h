@@ -25,33 +25,33 @@ namespace routesim::sim {
 
 /// A request as the engine's front end hands it over.
 struct EngineRequest {
-  std::uint32_t handle = 0;           ///< The simulation's live-request slot.
-  const PromptKeys* keys = nullptr;   ///< Outlives the request; nullptr without prefix caching.
+  std::uint32_t handle = 0;          ///< The simulation's live-request slot.
+  const PromptKeys* keys = nullptr;  ///< Outlives the request; nullptr without prefix caching.
   std::int64_t prompt_tokens = 0;
-  std::int64_t output_tokens = 1;     ///< What it will generate (>= 1).
-  std::int64_t max_tokens = 1;        ///< What it may generate.
-  std::uint64_t output_content = 0;   ///< Content id of the answer.
-  bool private_answer = false;        ///< No later prompt can contain the answer.
-  std::uint64_t arrival_order = 0;    ///< Total order of arrivals at all engines.
-  std::int32_t priority = 0;          ///< Smaller first, policy `priority` only.
-  bool hold_blocks = false;           ///< PD prefill leg: keep the blocks until released.
-  std::int64_t remote_tokens = 0;     ///< PD decode leg: prompt tokens whose KV can be pulled.
+  std::int64_t output_tokens = 1;    ///< What it will generate (>= 1).
+  std::int64_t max_tokens = 1;       ///< What it may generate.
+  std::uint64_t output_content = 0;  ///< Content id of the answer.
+  bool private_answer = false;       ///< No later prompt can contain the answer.
+  std::uint64_t arrival_order = 0;   ///< Total order of arrivals at all engines.
+  std::int32_t priority = 0;         ///< Smaller first, policy `priority` only.
+  bool hold_blocks = false;          ///< PD prefill leg: keep the blocks until released.
+  std::int64_t remote_tokens = 0;    ///< PD decode leg: prompt tokens whose KV can be pulled.
 };
 
 /// What a step, or the drain before it, tells the outside.
 enum class EngineOutputKind {
-  kFirstToken,       ///< The first token of the request.
-  kResumedToken,     ///< A token after a gap longer than one step: preemption or an empty budget.
-  kFinished,         ///< The last token.
-  kTransferNeeded,   ///< PD decode leg: blocks are allocated, pull `value` blocks.
-  kNothingToPull,    ///< PD decode leg: every block was found locally.
-  kAborted,          ///< The abort was carried out; the engine holds nothing of it any more.
-  kUnservable        ///< Can never fit; removed. `value` is 1 when longer than max_model_len.
+  kFirstToken,      ///< The first token of the request.
+  kResumedToken,    ///< A token after a gap longer than one step: preemption or an empty budget.
+  kFinished,        ///< The last token.
+  kTransferNeeded,  ///< PD decode leg: blocks are allocated, pull `value` blocks.
+  kNothingToPull,   ///< PD decode leg: every block was found locally.
+  kAborted,         ///< The abort was carried out; the engine holds nothing of it any more.
+  kUnservable       ///< Can never fit; removed. `value` is 1 when longer than max_model_len.
 };
 struct EngineOutput {
   EngineOutputKind kind;
   std::uint32_t handle;
-  std::int64_t value = 0;  ///< kResumedToken: the gap in ns; kFinished: preemptions.
+  std::int64_t value = 0;          ///< kResumedToken: the gap in ns; kFinished: preemptions.
   std::int64_t cached_tokens = 0;  ///< kFinished: prompt tokens hit at first admission.
   SimTime at;
 };
@@ -91,7 +91,7 @@ struct StepPlan {
 /// Counters of one engine core.
 struct EngineCounters {
   std::int64_t passes = 0;
-  std::int64_t walks = 0;               ///< Passes that visited every running sequence.
+  std::int64_t walks = 0;  ///< Passes that visited every running sequence.
   std::int64_t preemptions = 0;
   std::int64_t prefix_query_tokens = 0;
   std::int64_t prefix_hit_tokens = 0;
@@ -150,38 +150,38 @@ class BatchScheduler {
 
  private:
   enum class State : std::uint8_t {
-    kFree,       ///< Slot unused.
-    kWaiting,    ///< In waiting_, new or preempted.
-    kRemote,     ///< In skipped_, waiting for remote KV.
-    kPrefill,    ///< Running, prompt (or recomputation) not yet complete.
-    kDecode,     ///< Running, in the decode set.
-    kPaused,     ///< Running, decodes, but not in the set (no budget last time).
-    kDraining,   ///< Running, last token scheduled but not processed.
-    kHeld        ///< PD prefill leg, finished, blocks held.
+    kFree,      ///< Slot unused.
+    kWaiting,   ///< In waiting_, new or preempted.
+    kRemote,    ///< In skipped_, waiting for remote KV.
+    kPrefill,   ///< Running, prompt (or recomputation) not yet complete.
+    kDecode,    ///< Running, in the decode set.
+    kPaused,    ///< Running, decodes, but not in the set (no budget last time).
+    kDraining,  ///< Running, last token scheduled but not processed.
+    kHeld       ///< PD prefill leg, finished, blocks held.
   };
   struct Sequence {
     EngineRequest request;
     State state = State::kFree;
-    bool remote_ready = false;      ///< PD decode leg: the pull has completed.
-    bool remote_done = false;       ///< The remote KV was used or is gone; prefill locally.
-    bool started = false;           ///< The client has its first token.
-    bool wastes_slot = false;       ///< Ends by EOS under async scheduling: one slot in vain.
+    bool remote_ready = false;  ///< PD decode leg: the pull has completed.
+    bool remote_done = false;   ///< The remote KV was used or is gone; prefill locally.
+    bool started = false;       ///< The client has its first token.
+    bool wastes_slot = false;   ///< Ends by EOS under async scheduling: one slot in vain.
     std::uint32_t stamp = 0;
     std::int32_t preemptions = 0;
-    std::int64_t target = 0;        ///< Prompt plus known output: what prefill must compute.
-    std::int64_t computed = 0;      ///< As of entry_pass for members of the decode set.
-    std::int64_t sampled = 0;       ///< Output tokens sampled, likewise.
-    std::int64_t sample_pass = 0;   ///< Pass that sampled the last of them.
-    std::int64_t entry_pass = 0;    ///< Pass in which it (re-)entered the decode set.
-    std::int64_t streak_pass = 0;   ///< Pass since which it has sampled in every pass.
-    std::int64_t finish_pass = 0;   ///< Pass that samples the last token.
-    std::int64_t registered = 0;    ///< Leading blocks findable under their key.
-    std::int64_t cached = -1;       ///< Prompt tokens hit at first admission.
-    BlockKey last_key = 0;          ///< Key of block registered - 1.
-    std::uint64_t order = 0;        ///< Position in running_: larger is later.
+    std::int64_t target = 0;       ///< Prompt plus known output: what prefill must compute.
+    std::int64_t computed = 0;     ///< As of entry_pass for members of the decode set.
+    std::int64_t sampled = 0;      ///< Output tokens sampled, likewise.
+    std::int64_t sample_pass = 0;  ///< Pass that sampled the last of them.
+    std::int64_t entry_pass = 0;   ///< Pass in which it (re-)entered the decode set.
+    std::int64_t streak_pass = 0;  ///< Pass since which it has sampled in every pass.
+    std::int64_t finish_pass = 0;  ///< Pass that samples the last token.
+    std::int64_t registered = 0;   ///< Leading blocks findable under their key.
+    std::int64_t cached = -1;      ///< Prompt tokens hit at first admission.
+    BlockKey last_key = 0;         ///< Key of block registered - 1.
+    std::uint64_t order = 0;       ///< Position in running_: larger is later.
     std::uint32_t bucket_position = 0;
-    std::int64_t scheduled = 0;     ///< Tokens given in the current walk.
-    SimTime last_token;             ///< Of a sequence that paused or was preempted.
+    std::int64_t scheduled = 0;  ///< Tokens given in the current walk.
+    SimTime last_token;          ///< Of a sequence that paused or was preempted.
     std::vector<BlockIndex> blocks;
   };
   using Slot = std::uint32_t;
@@ -247,14 +247,14 @@ class BatchScheduler {
   std::vector<Sequence> sequences_;
   std::vector<Slot> free_slots_;
   std::deque<Slot> waiting_;
-  std::vector<Slot> skipped_;     ///< Waiting for remote KV, oldest first.
+  std::vector<Slot> skipped_;  ///< Waiting for remote KV, oldest first.
   std::vector<Slot> held_;
   std::vector<Slot> running_;     ///< In admission order.
   std::vector<Slot> prefilling_;  ///< The kPrefill ones, in running order.
   std::uint64_t next_order_ = 0;
 
-  std::int64_t decodes_ = 0;         ///< Size of the decode set.
-  std::int64_t decode_context_ = 0;  ///< Sum of contexts as of the last pass.
+  std::int64_t decodes_ = 0;                ///< Size of the decode set.
+  std::int64_t decode_context_ = 0;         ///< Sum of contexts as of the last pass.
   std::vector<std::vector<Slot>> buckets_;  ///< By pass modulo block size of the next crossing.
   std::vector<std::pair<std::int64_t, SequenceRef>> finish_heap_;  ///< Min-heap on finish pass.
   std::vector<SequenceRef> leavers_;  ///< Sampled their last token in the last pass.
@@ -265,11 +265,11 @@ class BatchScheduler {
   std::int64_t processed_pass_ = 0;
   std::int64_t budget_ = 0;
   bool preempted_ = false;
-  bool retry_admission_ = true;   ///< Something changed since the head last failed to fit.
-  bool deferred_ = false;         ///< This pass must not run prefill work (prefill interval).
-  bool saturated_ = false;        ///< The last release pass left requests waiting.
+  bool retry_admission_ = true;  ///< Something changed since the head last failed to fit.
+  bool deferred_ = false;        ///< This pass must not run prefill work (prefill interval).
+  bool saturated_ = false;       ///< The last release pass left requests waiting.
   std::vector<BlockIndex> hits_;
-  std::vector<BlockKey> keys_;    ///< Scratch for lookups and registrations.
+  std::vector<BlockKey> keys_;  ///< Scratch for lookups and registrations.
   EngineCounters counters_;
 };
 

@@ -25,8 +25,7 @@ std::int64_t BatchScheduler::computed_after(const Sequence& q, std::int64_t pass
 std::size_t BatchScheduler::bucket_of(const Sequence& q) const {
   // The pass in which the sequence needs slot number held * block_size, one past what it owns.
   const auto held = static_cast<std::int64_t>(q.blocks.size());
-  const std::int64_t crossing =
-      q.entry_pass + held * rules_.block_size + 1 - q.computed;
+  const std::int64_t crossing = q.entry_pass + held * rules_.block_size + 1 - q.computed;
   return static_cast<std::size_t>(crossing % rules_.block_size);
 }
 
@@ -132,6 +131,7 @@ std::int64_t BatchScheduler::calm_passes(std::int64_t limit) const {
     return 0;
   if (static_cast<std::int64_t>(running_.size()) != decodes_) return 0;  // paused or draining
   if (any_promotable() || (!waiting_.empty() && retry_admission_)) return 0;
+  if (rules_.prefill_schedule_interval > 1 && saturated_ == waiting_.empty()) return 0;
   std::int64_t n = limit;
   if (!finish_heap_.empty()) n = std::min(n, finish_heap_.front().first - pass_ - 1);
   if (n <= 0) return 0;

@@ -20,8 +20,8 @@ void Simulation::start_transfer(std::uint32_t handle, std::int64_t blocks, SimTi
   const EndpointHome& to = home(live.route.endpoint);
   const ResolvedPool& pool = plan_.pools[to.pool];
   const TransferConfig& transfer = plan_.scenario.cluster.transfer;
-  const double payload = static_cast<double>(blocks * pool.rules.block_size) *
-                         pool.kv_bytes_per_token;
+  const double payload =
+      static_cast<double>(blocks * pool.rules.block_size) * pool.kv_bytes_per_token;
   // The set-up occupies the pull for its time; expressed in bytes so that one flow covers both.
   const double setup = transfer.setup.to_seconds() * transfer.bandwidth_gbps / 8 * 1e9;
   fabric_.start(handle, from.replica, to.replica, payload + setup, now);

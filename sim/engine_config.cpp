@@ -5,23 +5,33 @@
 namespace routesim::sim {
 
 void describe(Describer& d, EngineConfig& c) {
-  field(d, {"preset", "vLLM release family whose scheduler rules apply: 2025-H2 is v0.9-v0.12, "
-                      "2026-H1 is v0.14-v0.20, 2026-H2 is the newest."}, c.preset);
+  field(d,
+        {"preset",
+         "vLLM release family whose scheduler rules apply: 2025-H2 is v0.9-v0.12, "
+         "2026-H1 is v0.14-v0.20, 2026-H2 is the newest."},
+        c.preset);
   field(d, {"block_size", "Tokens per KV block (--block-size)."}, c.block_size, IntRange{1, 4096});
-  field(d, {"num_gpu_blocks", "KV blocks of one engine core, as its log reports them; replaces the "
-                              "estimate from memory."}, c.num_gpu_blocks, IntRange{2, 100'000'000});
-  field(d, {"gpu_memory_utilization", "Share of GPU memory vLLM may use; the preset's default when "
-                                      "absent."}, c.gpu_memory_utilization,
-        RealRange{.min = 0, .max = 1, .min_open = true});
+  field(d,
+        {"num_gpu_blocks",
+         "KV blocks of one engine core, as its log reports them; replaces the "
+         "estimate from memory."},
+        c.num_gpu_blocks, IntRange{2, 100'000'000});
+  field(d,
+        {"gpu_memory_utilization",
+         "Share of GPU memory vLLM may use; the preset's default when "
+         "absent."},
+        c.gpu_memory_utilization, RealRange{.min = 0, .max = 1, .min_open = true});
   field(d, {"max_num_batched_tokens", "Token budget of one step; by device when absent."},
         c.max_num_batched_tokens, IntRange{1, 1'048'576});
   field(d, {"max_num_seqs", "Largest number of running requests; by device when absent."},
         c.max_num_seqs, IntRange{1, 65'536});
   field(d, {"max_model_len", "Longest prompt plus answer in tokens; the model's own when absent."},
         c.max_model_len, IntRange{1, 16'777'216});
-  field(d, {"long_prefill_token_threshold", "Most prompt tokens one request may compute in a step; "
-                                            "0 = no limit."}, c.long_prefill_token_threshold,
-        IntRange{0, 1'048'576});
+  field(d,
+        {"long_prefill_token_threshold",
+         "Most prompt tokens one request may compute in a step; "
+         "0 = no limit."},
+        c.long_prefill_token_threshold, IntRange{0, 1'048'576});
   field(d, {"prefill_schedule_interval", "Only every n-th step may run prefill work."},
         c.prefill_schedule_interval, IntRange{1, 1024});
   field(d, {"enable_chunked_prefill", "Split long prompts over steps."}, c.enable_chunked_prefill);
@@ -29,15 +39,23 @@ void describe(Describer& d, EngineConfig& c) {
         c.enable_prefix_caching);
   field(d, {"enforce_eager", "No CUDA graphs."}, c.enforce_eager);
   field(d, {"scheduling_policy", "Order of the waiting queue."}, c.scheduling_policy);
-  field(d, {"reserve_full_isl", "Admit a request only when its whole prompt fits; the preset's "
-                                "value when absent."}, c.reserve_full_isl);
+  field(d,
+        {"reserve_full_isl",
+         "Admit a request only when its whole prompt fits; the preset's "
+         "value when absent."},
+        c.reserve_full_isl);
   field(d, {"watermark", "Share of blocks kept free at admission."}, c.watermark,
         RealRange{.min = 0, .max = 0.9});
   field(d, {"free_queue", "Where freed blocks go; the preset's value when absent."}, c.free_queue);
-  field(d, {"async_scheduling", "Schedule a step while the one before runs; the preset's value when "
-                                "absent."}, c.async_scheduling);
-  field(d, {"skip_unallocatable_head", "With nothing running, look past a head of queue that does "
-                                       "not fit; the preset's value when absent."},
+  field(d,
+        {"async_scheduling",
+         "Schedule a step while the one before runs; the preset's value when "
+         "absent."},
+        c.async_scheduling);
+  field(d,
+        {"skip_unallocatable_head",
+         "With nothing running, look past a head of queue that does "
+         "not fit; the preset's value when absent."},
         c.skip_unallocatable_head);
 }
 

@@ -42,20 +42,21 @@ void describe(Describer& d, EngineConfig& c);
 
 /// The same with every value decided: what the scheduler really runs with.
 struct EngineRules {
-  std::int64_t block_size = 16;        ///< Tokens per KV block.
-  std::int64_t num_gpu_blocks = 0;     ///< N, the null block included: N - 1 are usable.
+  std::int64_t block_size = 16;     ///< Tokens per KV block.
+  std::int64_t num_gpu_blocks = 0;  ///< N, the null block included: N - 1 are usable.
   std::int64_t max_num_batched_tokens = 8192;
   std::int64_t max_num_seqs = 1024;
   std::int64_t max_model_len = 131072;
   std::int64_t long_prefill_token_threshold = 0;  ///< 0 = off.
   std::int64_t prefill_schedule_interval = 1;
-  std::int64_t watermark_blocks = 0;   ///< Kept free at admission while others run.
+  std::int64_t watermark_blocks = 0;  ///< Kept free at admission while others run.
   bool enable_chunked_prefill = true;
   bool enable_prefix_caching = true;
-  bool reserve_full_isl = true;        ///< Admission needs room for the whole prompt.
-  bool async_scheduling = true;        ///< Step k+1 is scheduled when step k starts.
-  bool skip_unallocatable_head = false;  ///< With nothing running, look past a head that cannot fit.
-  bool remote_partial_block = true;    ///< PD: the partial last prompt block is transferred too.
+  bool reserve_full_isl = true;  ///< Admission needs room for the whole prompt.
+  bool async_scheduling = true;  ///< Step k+1 is scheduled when step k starts.
+  bool skip_unallocatable_head =
+      false;                         ///< With nothing running, look past a head that cannot fit.
+  bool remote_partial_block = true;  ///< PD: the partial last prompt block is transferred too.
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   FreeQueue free_queue = FreeQueue::kAppendAll;
 };

@@ -19,37 +19,42 @@ enum class EventPriority : std::uint8_t {
 };
 
 enum class EventKind : std::uint8_t {
-  kReplicaWake,    ///< subject: replica.
-  kTransferTick,   ///< A KV transfer may have ended.
-  kCompletion,     ///< subject: live request; its last token reaches the client.
-  kClientAction,   ///< The load generator wants to be called.
-  kDelivery,       ///< subject: live request; reaches an engine's queue.
-  kRoute,          ///< subject: live request; the router decides.
-  kTimeout,        ///< subject: live request; the client gives up.
+  kReplicaWake,   ///< subject: replica.
+  kTransferTick,  ///< A KV transfer may have ended.
+  kCompletion,    ///< subject: live request; its last token reaches the client.
+  kClientAction,  ///< The load generator wants to be called.
+  kDelivery,      ///< subject: live request; reaches an engine's queue.
+  kRoute,         ///< subject: live request; the router decides.
+  kTimeout,       ///< subject: live request; the client gives up.
 };
 
 /// A small value; `stamp` tells a reused subject from the one meant.
 struct Event {
   SimTime time;
-  std::uint64_t order = 0;  ///< Priority in the top byte, then a sequence number.
+  std::uint64_t order = 0;  ///< Priority in the top byte, then a sequence number; see EventQueue.
   EventKind kind = EventKind::kReplicaWake;
   std::uint32_t subject = 0;
   std::uint32_t stamp = 0;
 
-  bool operator<(const Event& o) const {
-    return time != o.time ? time < o.time : order < o.order;
-  }
+  bool operator<(const Event& o) const { return time != o.time ? time < o.time : order < o.order; }
 };
 
 constexpr EventPriority priority_of(EventKind kind) {
   switch (kind) {
-    case EventKind::kReplicaWake: return EventPriority::kEngineStep;
-    case EventKind::kTransferTick: return EventPriority::kTransfer;
-    case EventKind::kCompletion: return EventPriority::kCompletion;
-    case EventKind::kClientAction: return EventPriority::kClient;
-    case EventKind::kDelivery: return EventPriority::kDelivery;
-    case EventKind::kRoute: return EventPriority::kRouting;
-    case EventKind::kTimeout: return EventPriority::kTimeout;
+    case EventKind::kReplicaWake:
+      return EventPriority::kEngineStep;
+    case EventKind::kTransferTick:
+      return EventPriority::kTransfer;
+    case EventKind::kCompletion:
+      return EventPriority::kCompletion;
+    case EventKind::kClientAction:
+      return EventPriority::kClient;
+    case EventKind::kDelivery:
+      return EventPriority::kDelivery;
+    case EventKind::kRoute:
+      return EventPriority::kRouting;
+    case EventKind::kTimeout:
+      return EventPriority::kTimeout;
   }
   return EventPriority::kTimeout;
 }

@@ -16,8 +16,11 @@ class EventQueue {
   void push(SimTime time, EventKind kind, std::uint32_t subject = 0, std::uint32_t stamp = 0) {
     ROUTESIM_DCHECK(time >= now_, "an event in the past");
     const auto priority = static_cast<std::uint64_t>(priority_of(kind));
+    // Servers that wake at the same instant do so in the order of their numbers: when a wake was
+    // booked depends on how far its server could look ahead, and must not show in the results.
+    const std::uint64_t sequence = kind == EventKind::kReplicaWake ? subject : sequence_++;
     Event e{.time = time,
-            .order = (priority << 56) | sequence_++,
+            .order = (priority << 56) | sequence,
             .kind = kind,
             .subject = subject,
             .stamp = stamp};

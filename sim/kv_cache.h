@@ -63,7 +63,9 @@ class KvCache {
   /// Full consistency check for the invariant checker: throws InternalError.
   void verify() const;
 
-  std::int32_t references(BlockIndex b) const { return blocks_[static_cast<std::size_t>(b)].references; }
+  std::int32_t references(BlockIndex b) const {
+    return blocks_[static_cast<std::size_t>(b)].references;
+  }
   BlockKey key(BlockIndex b) const { return blocks_[static_cast<std::size_t>(b)].key; }
   /// The free queue from head to tail; for tests.
   std::vector<BlockIndex> free_queue() const;
@@ -72,9 +74,9 @@ class KvCache {
   struct Block {
     BlockKey key = 0;
     std::int32_t references = 0;
-    BlockIndex previous = 0;   ///< Free-queue links; the sentinel is block 0.
+    BlockIndex previous = 0;  ///< Free-queue links; the sentinel is block 0.
     BlockIndex next = 0;
-    BlockIndex same_key = 0;   ///< Next block with the same key, 0 = none.
+    BlockIndex same_key = 0;  ///< Next block with the same key, 0 = none.
   };
   Block& at(BlockIndex b) { return blocks_[static_cast<std::size_t>(b)]; }
   const Block& at(BlockIndex b) const { return blocks_[static_cast<std::size_t>(b)]; }

@@ -33,8 +33,8 @@ class KvEventLog final : public BlockEventSink {
     virtual void on_removed(std::span<const BlockKey> engine_keys) = 0;
   };
 
-  /// Without `publish_private`, blocks that no prompt can ask for (is_private) are not announced. An
-  /// index that is not full decides the same without them, and they are most of the traffic.
+  /// Without `publish_private`, blocks that no prompt can ask for (is_private) are not announced.
+  /// An index that is not full decides the same without them, and they are most of the traffic.
   KvEventLog(RequestKeySource& keys, bool publish_private)
       : keys_(keys), publish_private_(publish_private) {}
 
@@ -63,8 +63,8 @@ class KvEventLog final : public BlockEventSink {
   bool publish_private_;
   // Events as words: header (stored bit, counts), engine keys, request keys.
   std::vector<std::uint64_t> words_;
-  std::size_t read_ = 0;        ///< First unread word.
-  std::size_t open_begin_ = 0;  ///< First word not yet flushed.
+  std::size_t read_ = 0;          ///< First unread word.
+  std::size_t open_begin_ = 0;    ///< First word not yet flushed.
   std::size_t last_removed_ = 0;  ///< Header of an open removal that can still grow, + 1.
   std::deque<Batch> batches_;
   std::vector<std::uint64_t> request_keys_;

@@ -12,8 +12,8 @@ MetricsCollector::MetricsCollector(const std::vector<workloads::StageInfo>& stag
 }
 
 std::int64_t MetricsCollector::counted(std::int64_t generated) const {
-  return std::max<std::int64_t>(
-      1, std::llround(static_cast<double>(generated) * output_token_scale_));
+  return std::max<std::int64_t>(1,
+                                std::llround(static_cast<double>(generated) * output_token_scale_));
 }
 
 void MetricsCollector::on_sent(const workloads::Request& request, SimTime now) {
@@ -43,8 +43,7 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
   const double ttft = (r.first_token - r.sent).to_seconds();
   s.request_latency.add(latency);
   s.time_to_first_token.add(ttft);
-  if (tokens > 1)
-    s.time_per_output_token.add((latency - ttft) / static_cast<double>(tokens - 1));
+  if (tokens > 1) s.time_per_output_token.add((latency - ttft) / static_cast<double>(tokens - 1));
   s.normalized_time_per_output_token.add(latency / static_cast<double>(tokens));
   s.prompt_tokens.add(static_cast<double>(r.prompt_tokens));
   s.output_tokens.add(static_cast<double>(tokens));

@@ -117,9 +117,8 @@ void Replica::drain(Rank& r, SimTime now) {
         break;
       case InputKind::kAbort:
         r.scheduler.abort(in.request.handle, in_flight);
-        outputs_.push_back({.kind = EngineOutputKind::kAborted,
-                            .handle = in.request.handle,
-                            .at = now});
+        outputs_.push_back(
+            {.kind = EngineOutputKind::kAborted, .handle = in.request.handle, .at = now});
         break;
       case InputKind::kTransferDone:
         r.scheduler.transfer_done(in.request.handle);
@@ -231,9 +230,9 @@ void Replica::look_ahead() {
   calm_left_ = calm;
   // The end of the step after the last calm boundary, in closed form.
   const std::int64_t launches = options_.rules.async_scheduling ? calm - 1 : calm;
-  const std::int64_t ticks =
-      end_ticks_ + (options_.rules.async_scheduling ? ahead_ticks_ : 0) + launches * run_.first +
-      run_.increment * (launches * (launches - 1) / 2);
+  const std::int64_t ticks = end_ticks_ + (options_.rules.async_scheduling ? ahead_ticks_ : 0) +
+                             launches * run_.first +
+                             run_.increment * (launches * (launches - 1) / 2);
   wake_ = SimTime::from_ns(ticks / kTicks);
 }
 

@@ -24,9 +24,9 @@ struct Gauges {
 struct ReplicaOptions {
   EngineRules rules;
   std::shared_ptr<const models::LatencyModel> latency;
-  int ranks = 1;                ///< Lock-step DP ranks; 1 = a single engine core.
-  bool reference = false;       ///< Visit every step and every sequence.
-  bool publish_events = false;  ///< Somebody reads the KV events.
+  int ranks = 1;                 ///< Lock-step DP ranks; 1 = a single engine core.
+  bool reference = false;        ///< Visit every step and every sequence.
+  bool publish_events = false;   ///< Somebody reads the KV events.
   bool publish_private = false;  ///< Also events of blocks nobody can ask for.
   Duration kv_event_delay;
   double kv_event_loss = 0;
@@ -133,7 +133,7 @@ class Replica {
   Samples* gaps_ = nullptr;
   bool stepping_ = false;
   std::int64_t end_ticks_ = 0;
-  SimTime end_;             ///< end_ticks_ in whole nanoseconds.
+  SimTime end_;  ///< end_ticks_ in whole nanoseconds.
   SimTime last_boundary_;
   SimTime wake_ = SimTime::max();
   std::int64_t steps_ = 0;
@@ -141,8 +141,8 @@ class Replica {
   std::int64_t extrapolated_ = 0;
 
   // A calm stretch: single rank, pure decode, nothing waiting that could be admitted.
-  std::int64_t calm_left_ = 0;        ///< Boundaries still certain to be calm.
-  std::int64_t ahead_ticks_ = 0;      ///< Async: length of the step scheduled ahead.
+  std::int64_t calm_left_ = 0;    ///< Boundaries still certain to be calm.
+  std::int64_t ahead_ticks_ = 0;  ///< Async: length of the step scheduled ahead.
   models::DecodeRun run_;
   std::int64_t run_index_ = 0;
 };

@@ -67,33 +67,31 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   ResolvedPool out;
   out.config = c;
   out.rules = resolve_engine_rules(c.engine, 2, model->max_context, large);
-  const std::optional<models::KvCachePlan> kv = models::plan_kv_cache(
-      {.accelerator = *gpu,
-       .model = *model,
-       .parallelism = parallelism,
-       .kv_dtype = *dtype,
-       .block_size = c.engine.block_size,
-       .gpu_memory_utilization =
-           c.engine.gpu_memory_utilization.value_or(default_gpu_memory_utilization(c.engine.preset)),
-       .max_num_batched_tokens = out.rules.max_num_batched_tokens,
-       .max_num_seqs = out.rules.max_num_seqs,
-       .num_gpu_blocks = c.engine.num_gpu_blocks},
-      diagnostics_);
+  const std::optional<models::KvCachePlan> kv =
+      models::plan_kv_cache({.accelerator = *gpu,
+                             .model = *model,
+                             .parallelism = parallelism,
+                             .kv_dtype = *dtype,
+                             .block_size = c.engine.block_size,
+                             .gpu_memory_utilization = c.engine.gpu_memory_utilization.value_or(
+                                 default_gpu_memory_utilization(c.engine.preset)),
+                             .max_num_batched_tokens = out.rules.max_num_batched_tokens,
+                             .max_num_seqs = out.rules.max_num_seqs,
+                             .num_gpu_blocks = c.engine.num_gpu_blocks},
+                            diagnostics_);
   if (!kv) {
     ++errors_;
     return std::nullopt;
   }
   out.kv_plan = *kv;
-  out.rules = resolve_engine_rules(c.engine, kv->num_gpu_blocks, model->max_context,
-                                   large);
+  out.rules = resolve_engine_rules(c.engine, kv->num_gpu_blocks, model->max_context, large);
   const models::RooflineOptions roofline{.kv_dtype = *dtype,
                                          .cuda_graphs = !c.engine.enforce_eager,
                                          .async_scheduling = out.rules.async_scheduling};
-  out.latency =
-      c.latency_model == "roofline"
-          ? std::make_shared<models::Roofline>(*gpu, *model, parallelism, roofline)
-          : models::make_latency_model(inputs_.catalogue, *gpu, *model, parallelism,
-                                       enum_name(c.engine.preset), roofline);
+  out.latency = c.latency_model == "roofline"
+                    ? std::make_shared<models::Roofline>(*gpu, *model, parallelism, roofline)
+                    : models::make_latency_model(inputs_.catalogue, *gpu, *model, parallelism,
+                                                 enum_name(c.engine.preset), roofline);
   out.kv_bytes_per_token =
       static_cast<double>(models::kv_bytes_per_token_per_gpu(*model, *dtype, parallelism)) *
       static_cast<double>(model->is_mla() ? 1 : c.tensor_parallel);
@@ -117,8 +115,8 @@ void Resolver::cross_rules(const Scenario& s, const std::vector<ResolvedPool>& p
                       (s.workload.conversations ? 1 : 0) + (s.workload.trace ? 1 : 0) +
                       (s.workload.groups ? 1 : 0);
   if (sources != 1)
-    error("workload", "exactly one source of load must be given (got " + std::to_string(sources) +
-                          ")",
+    error("workload",
+          "exactly one source of load must be given (got " + std::to_string(sources) + ")",
           "one of inference_perf, vllm_bench, conversations, trace, groups");
 }
 
@@ -130,28 +128,28 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   RunPlan plan;
   plan.scenario = scenario;
   plan.endpoint_picker = inputs.endpoint_picker;
-  if (scenario.cluster.pools.empty()) resolver.error("cluster.pools", "at least one pool is needed");
+  if (scenario.cluster.pools.empty())
+    resolver.error("cluster.pools", "at least one pool is needed");
   for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
-    std::optional<ResolvedPool> pool = resolver.pool(
-        scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
+    std::optional<ResolvedPool> pool =
+        resolver.pool(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
     if (pool) plan.pools.push_back(std::move(*pool));
   }
   resolver.cross_rules(scenario, plan.pools);
   if (resolver.errors() > 0) return std::nullopt;
-  plan.make_load = [w = scenario.workload, conversations = inputs.conversations,
-                    trace = inputs.trace](std::uint64_t seed, Diagnostics& d)
-      -> std::unique_ptr<workloads::LoadGenerator> {
+  plan.make_load =
+      [w = scenario.workload, conversations = inputs.conversations, trace = inputs.trace](
+          std::uint64_t seed, Diagnostics& d) -> std::unique_ptr<workloads::LoadGenerator> {
     workloads::WorkloadOptions options = w.options;
     options.seed = seed;
     namespace ip = workloads::inference_perf;
     namespace vb = workloads::vllm_bench;
     if (w.inference_perf_config)
-      return ip::make_load_generator(
-          *w.inference_perf_config, options,
-          ip::Inputs{.trace = trace, .conversations = conversations}, d);
+      return ip::make_load_generator(*w.inference_perf_config, options,
+                                     ip::Inputs{.trace = trace, .conversations = conversations}, d);
     if (w.vllm_bench)
-      return vb::make_load_generator(
-          *w.vllm_bench, options, vb::Inputs{.conversations = conversations, .trace = trace}, d);
+      return vb::make_load_generator(*w.vllm_bench, options,
+                                     vb::Inputs{.conversations = conversations, .trace = trace}, d);
     if (w.conversations)
       return workloads::make_load_generator(*w.conversations, options, conversations, d);
     if (w.trace) return workloads::make_load_generator(w.trace->replay, options, trace, d);

@@ -10,12 +10,13 @@ namespace routesim::sim {
 namespace {
 
 /// The text a prefix-hash balancer would see: two prompts agree in their first characters exactly
-/// when they agree in their first tokens (about four characters each).
-void write_prefix_text(const workloads::Prompt& prompt, std::int64_t characters,
-                       std::string& out) {
+/// when they agree in their first tokens (about four characters each). Of a chat it sees the first
+/// user message only, so that all turns of a thread look alike.
+void write_prefix_text(const workloads::Prompt& prompt, std::int64_t characters, std::string& out) {
   out.clear();
   std::int64_t left = (characters + 3) / 4;
   std::int64_t preamble = prompt.preamble_tokens;  // the chat template's own, not the user's text
+  const bool chat = preamble > 0;
   for (const workloads::Segment& s : prompt.segments) {
     if (left <= 0) break;
     if (preamble >= s.length) {
@@ -28,14 +29,14 @@ void write_prefix_text(const workloads::Prompt& prompt, std::int64_t characters,
                                    mix64(s.content, static_cast<std::uint64_t>(s.offset)), 16);
     out.append(digits, static_cast<std::size_t>(end.ptr - digits));
     left -= s.length;
+    if (chat) return;
   }
 }
 
 policies::EndpointInfo endpoint_info(const EndpointHome& home, const ResolvedPool& pool) {
   policies::EndpointInfo info;
   info.address = "10." + std::to_string(home.replica >> 16 & 255) + "." +
-                 std::to_string(home.replica >> 8 & 255) + "." +
-                 std::to_string(home.replica & 255);
+                 std::to_string(home.replica >> 8 & 255) + "." + std::to_string(home.replica & 255);
   info.port = 8000 + home.rank;
   info.pod_name = home.name;
   info.rank = home.rank;
@@ -122,7 +123,8 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
     const policies::ApproxScheme scheme = probe.approx_scheme(table);
     // Byte-hashing eras cut text; a token is about four bytes.
     const bool tokens = scheme.hashing == policies::ApproxHashing::kTokens;
-    out.approx_block = std::max<std::int64_t>(1, tokens ? scheme.block_size : scheme.block_size / 4);
+    out.approx_block =
+        std::max<std::int64_t>(1, tokens ? scheme.block_size : scheme.block_size / 4);
     out.approx_max_blocks = scheme.max_blocks;
   }
   return out;
@@ -142,7 +144,8 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
     } else {
       in.balancer = policies::make_balancer(balancer_options(routing), seed, i);
       std::vector<policies::BalancerEndpoint> named;
-      for (const EndpointHome& home : endpoints_) named.push_back({.name = home.name, .adapters = {}});
+      for (const EndpointHome& home : endpoints_)
+        named.push_back({.name = home.name, .adapters = {}});
       in.balancer->set_endpoints(named);
     }
   }
@@ -201,7 +204,8 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request)
   if (routing.balancer == BalancerKind::kPrefixHash)
     write_prefix_text(*request.prompt, routing.prefix_char_length, prefix_text_);
   Route route;
-  const std::optional<policies::BalancerPick> pick = in.balancer->pick({.prefix = prefix_text_, .adapter = {}});
+  const std::optional<policies::BalancerPick> pick =
+      in.balancer->pick({.prefix = prefix_text_, .adapter = {}});
   if (!pick) return route;
   in.balancer->on_sent(*pick);
   route.routed = true;

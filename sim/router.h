@@ -31,10 +31,10 @@ struct EndpointHome {
 /// The outcome of routing one request.
 struct Route {
   bool routed = false;
-  EndpointId endpoint;                  ///< Serves the request (decodes it).
-  std::optional<EndpointId> prefill;    ///< Computes the prompt first, when disaggregated.
-  std::uint32_t instance = 0;           ///< Which router process decided.
-  policies::BalancerPick pick;          ///< For the balancers.
+  EndpointId endpoint;                ///< Serves the request (decodes it).
+  std::optional<EndpointId> prefill;  ///< Computes the prompt first, when disaggregated.
+  std::uint32_t instance = 0;         ///< Which router process decided.
+  policies::BalancerPick pick;        ///< For the balancers.
   std::int64_t predicted_hit_tokens = 0;
 };
 
@@ -65,8 +65,8 @@ class Router {
 
   void refresh(SimTime now);
   Route route_by_balancer(Instance& in, const workloads::Request& request);
-  Route route_by_scheduler(Instance& in, const workloads::Request& request,
-                           const PromptKeys& keys, SimTime now);
+  Route route_by_scheduler(Instance& in, const workloads::Request& request, const PromptKeys& keys,
+                           SimTime now);
   policies::RequestView view(const workloads::Request& request, const PromptKeys& keys) const;
 
   const RunPlan& plan_;

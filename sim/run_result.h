@@ -16,7 +16,7 @@ namespace routesim::sim {
 /// successful requests, in seconds, as the client sees them.
 struct StageResult {
   workloads::StageInfo info;
-  std::int64_t requests = 0;   ///< Sent.
+  std::int64_t requests = 0;  ///< Sent.
   std::int64_t successes = 0;
   std::int64_t failures = 0;
   std::map<std::string, std::int64_t> failures_by_label;
@@ -28,14 +28,14 @@ struct StageResult {
   Samples time_to_first_token;
   Samples time_per_output_token;
   Samples normalized_time_per_output_token;
-  Samples inter_token_latency;   ///< Pooled over all gaps of all requests.
+  Samples inter_token_latency;  ///< Pooled over all gaps of all requests.
   Samples prompt_tokens;
-  Samples output_tokens;         ///< As the client counts them.
-  std::int64_t prompt_tokens_total = 0;   ///< Of successes.
-  std::int64_t cached_tokens_total = 0;   ///< Prompt tokens served from a prefix cache, successes.
-  std::int64_t output_tokens_total = 0;   ///< As the client counts them, successes.
+  Samples output_tokens;                 ///< As the client counts them.
+  std::int64_t prompt_tokens_total = 0;  ///< Of successes.
+  std::int64_t cached_tokens_total = 0;  ///< Prompt tokens served from a prefix cache, successes.
+  std::int64_t output_tokens_total = 0;  ///< As the client counts them, successes.
   std::int64_t preemptions = 0;
-  double kv_cache_usage_mean = 0;     ///< Time-weighted over endpoints, first send to last end, 0..1.
+  double kv_cache_usage_mean = 0;  ///< Time-weighted over endpoints, first send to last end, 0..1.
   double kv_cache_usage_max = 0;
 
   double send_duration_s() const {
@@ -56,17 +56,17 @@ struct StageResult {
 
 /// One endpoint (replica and DP rank) over the whole run.
 struct ReplicaResult {
-  std::string name;       ///< `pool-replica` or `pool-replica-rank-n`.
+  std::string name;  ///< `pool-replica` or `pool-replica-rank-n`.
   std::string pool;
-  std::int64_t requests = 0;          ///< Requests routed to it.
-  std::int64_t steps = 0;             ///< Engine steps executed.
-  double busy_s = 0;                  ///< Time in steps.
+  std::int64_t requests = 0;  ///< Requests routed to it.
+  std::int64_t steps = 0;     ///< Engine steps executed.
+  double busy_s = 0;          ///< Time in steps.
   std::int64_t prefix_query_tokens = 0;
   std::int64_t prefix_hit_tokens = 0;
   std::int64_t preemptions = 0;
   std::int64_t num_gpu_blocks = 0;
-  std::int64_t evicted_blocks = 0;    ///< Cached blocks recycled for new content.
-  double kv_cache_usage_mean = 0;     ///< Time-weighted over the run, 0..1.
+  std::int64_t evicted_blocks = 0;  ///< Cached blocks recycled for new content.
+  double kv_cache_usage_mean = 0;   ///< Time-weighted over the run, 0..1.
   double kv_cache_usage_max = 0;
   std::int64_t max_running = 0;
   std::int64_t max_waiting = 0;
@@ -75,11 +75,11 @@ struct ReplicaResult {
 /// What the router did.
 struct RoutingResult {
   std::int64_t decisions = 0;
-  std::int64_t rejected = 0;               ///< Refused by the router.
-  std::int64_t predicted_hit_tokens = 0;   ///< Tokens the router's index expected to hit.
-  std::int64_t disaggregated = 0;          ///< Decisions with a prefill endpoint.
+  std::int64_t rejected = 0;              ///< Refused by the router.
+  std::int64_t predicted_hit_tokens = 0;  ///< Tokens the router's index expected to hit.
+  std::int64_t disaggregated = 0;         ///< Decisions with a prefill endpoint.
   std::int64_t prompt_tokens = 0;
-  std::int64_t hit_tokens = 0;             ///< Tokens the engines really hit.
+  std::int64_t hit_tokens = 0;  ///< Tokens the engines really hit.
   double prefix_hit_ratio() const {
     return prompt_tokens > 0 ? static_cast<double>(hit_tokens) / static_cast<double>(prompt_tokens)
                              : 0;

@@ -12,16 +12,27 @@ void describe(Describer& d, PoolConfig& c) {
   field(d, {"tensor_parallel", "GPUs one engine core is sliced over."}, c.tensor_parallel,
         IntRange{1, 64});
   field(d, {"pipeline_parallel", "Pipeline stages."}, c.pipeline_parallel, IntRange{1, 64});
-  field(d, {"data_parallel", "Engine cores (DP ranks) per server, each with its own scheduler and "
-                             "KV cache."}, c.data_parallel, IntRange{1, 256});
-  field(d, {"expert_parallel", "Spread the experts of a MoE model over all ranks; they then step in "
-                               "lock step."}, c.expert_parallel);
-  field(d, {"data_parallel_balancing", "external: each rank is an endpoint of the router; internal: "
-                                       "the server's front end chooses the rank."},
+  field(d,
+        {"data_parallel",
+         "Engine cores (DP ranks) per server, each with its own scheduler and "
+         "KV cache."},
+        c.data_parallel, IntRange{1, 256});
+  field(d,
+        {"expert_parallel",
+         "Spread the experts of a MoE model over all ranks; they then step in "
+         "lock step."},
+        c.expert_parallel);
+  field(d,
+        {"data_parallel_balancing",
+         "external: each rank is an endpoint of the router; internal: "
+         "the server's front end chooses the rank."},
         c.data_parallel_balancing);
   field(d, {"kv_cache_dtype", "auto, bf16 or fp8."}, c.kv_cache_dtype);
-  field(d, {"latency_model", "auto: the fitted curve if the catalogue has one, else the roofline; "
-                             "or `roofline`."}, c.latency_model);
+  field(d,
+        {"latency_model",
+         "auto: the fitted curve if the catalogue has one, else the roofline; "
+         "or `roofline`."},
+        c.latency_model);
   field(d, {"engine", "How each engine core schedules."}, c.engine);
   field(d, {"labels", "Labels as key=value, seen by the router's filters."}, c.labels);
 }
@@ -42,15 +53,22 @@ void describe(Describer& d, ClusterConfig& c) {
 
 void describe(Describer& d, RoutingConfig& c) {
   field(d, {"balancer", "How a request finds its endpoint."}, c.balancer);
-  field(d, {"endpoint_picker", "An EndpointPickerConfig (bare, or inside Helm values) for balancer "
-                               "endpoint-picker: a path, or the document in place."},
+  field(d,
+        {"endpoint_picker",
+         "An EndpointPickerConfig (bare, or inside Helm values) for balancer "
+         "endpoint-picker: a path, or the document in place."},
         c.endpoint_picker);
-  field(d, {"era", "Router release whose behaviour applies, such as v0.7.0; told from the document "
-                   "when absent."}, c.era);
+  field(d,
+        {"era",
+         "Router release whose behaviour applies, such as v0.7.0; told from the document "
+         "when absent."},
+        c.era);
   field(d, {"service_mode", "k8s-service: kube-proxy's mode."}, c.service_mode);
-  field(d, {"requests_per_connection", "k8s-service: requests a client sends over one connection "
-                                       "before it opens another."}, c.requests_per_connection,
-        IntRange{1, 1'000'000'000});
+  field(d,
+        {"requests_per_connection",
+         "k8s-service: requests a client sends over one connection "
+         "before it opens another."},
+        c.requests_per_connection, IntRange{1, 1'000'000'000});
   field(d, {"prefix_char_length", "prefix-hash: characters of the prompt that are hashed."},
         c.prefix_char_length, IntRange{0, 1'000'000});
   field(d, {"mean_load_factor", "prefix-hash: percent of the mean load an endpoint may reach."},
@@ -63,31 +81,41 @@ void describe(Describer& d, RoutingConfig& c) {
         c.decision_latency, DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d, {"scrape_interval", "How often endpoint metrics are scraped."}, c.scrape_interval,
         DurationRange{Duration::milliseconds(1), Duration::seconds(3600)});
-  field(d, {"kv_event_delay", "From the end of the step that publishes a KV event to the router's "
-                              "index."}, c.kv_event_delay,
-        DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d,
+        {"kv_event_delay",
+         "From the end of the step that publishes a KV event to the router's "
+         "index."},
+        c.kv_event_delay, DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d, {"kv_event_loss", "Share of KV-event batches that never arrive."}, c.kv_event_loss,
         RealRange{.min = 0, .max = 1});
 }
 
 void describe(Describer& d, TraceWorkload& c) {
   field(d, {"file", "Trace file, relative to the scenario.", true}, c.file);
-  field(d, {"format", "mooncake, azure, burstgpt, timed_trace or csv; told from the file when "
-                      "absent."}, c.format);
+  field(d,
+        {"format",
+         "mooncake, azure, burstgpt, timed_trace or csv; told from the file when "
+         "absent."},
+        c.format);
   describe(d, c.replay);
 }
 
 void describe(Describer& d, WorkloadConfig& c) {
-  field(d, {"inference_perf", "An inference-perf config, verbatim: a path, or the document in "
-                              "place."}, c.inference_perf);
+  field(d,
+        {"inference_perf",
+         "An inference-perf config, verbatim: a path, or the document in "
+         "place."},
+        c.inference_perf);
   field(d, {"vllm_bench", "Flags of `vllm bench serve`."}, c.vllm_bench);
   field(d, {"conversations", "Closed-loop chats with growing context."}, c.conversations);
   field(d, {"trace", "Replay of a recorded trace."}, c.trace);
   field(d, {"groups", "Streamed Poisson load over groups that share a prefix."}, c.groups);
   field(d, {"options", "What the load tool's own file does not say."}, c.options);
-  field(d, {"output_token_scale", "Tokens the client counts per token generated (it tokenises the "
-                                  "text again)."}, c.output_token_scale,
-        RealRange{.min = 0, .max = 10, .min_open = true});
+  field(d,
+        {"output_token_scale",
+         "Tokens the client counts per token generated (it tokenises the "
+         "text again)."},
+        c.output_token_scale, RealRange{.min = 0, .max = 10, .min_open = true});
   field(d, {"client_overhead", "Client and network time before the router has the request."},
         c.client_overhead, DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d, {"response_overhead", "Detokenise, HTTP and network time after a token."},

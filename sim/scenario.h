@@ -30,8 +30,8 @@ struct PoolConfig {
   std::string name = "default";
   PoolRole role = PoolRole::kBoth;
   std::int64_t replicas = 1;
-  std::string accelerator;   ///< Catalogue name, e.g. `H100-SXM`.
-  std::string model;         ///< Catalogue name, e.g. `Qwen3-32B`.
+  std::string accelerator;  ///< Catalogue name, e.g. `H100-SXM`.
+  std::string model;        ///< Catalogue name, e.g. `Qwen3-32B`.
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
   std::int64_t data_parallel = 1;
@@ -40,7 +40,7 @@ struct PoolConfig {
   std::string kv_cache_dtype = "auto";  ///< auto, bf16 or fp8.
   std::string latency_model = "auto";   ///< auto, roofline, or the name of a fitted curve.
   EngineConfig engine;
-  std::vector<std::string> labels;      ///< `key=value`, as the router's filters see them.
+  std::vector<std::string> labels;  ///< `key=value`, as the router's filters see them.
 };
 void describe(Describer& d, PoolConfig& c);
 
@@ -74,18 +74,18 @@ enum class ServiceMode { kIptables, kIpvsRoundRobin };
 /// The router: which decision code, and how old what it knows is.
 struct RoutingConfig {
   BalancerKind balancer = BalancerKind::kK8sService;
-  Document endpoint_picker;      ///< An EndpointPickerConfig, bare or inside Helm values.
-  std::string era;               ///< Router release, e.g. `v0.7.0`; empty = from the document.
+  Document endpoint_picker;  ///< An EndpointPickerConfig, bare or inside Helm values.
+  std::string era;           ///< Router release, e.g. `v0.7.0`; empty = from the document.
   ServiceMode service_mode = ServiceMode::kIptables;
   std::int64_t requests_per_connection = 1;
   std::int64_t prefix_char_length = 100;
   std::int64_t mean_load_factor = 125;
   std::int64_t hash_replication = 256;
   std::int64_t router_replicas = 1;
-  Duration decision_latency;     ///< Tokeniser, ext-proc and scheduling, per request.
+  Duration decision_latency;  ///< Tokeniser, ext-proc and scheduling, per request.
   Duration scrape_interval = Duration::milliseconds(50);
   Duration kv_event_delay = Duration::milliseconds(1);
-  double kv_event_loss = 0;      ///< Fraction of event batches that never arrive.
+  double kv_event_loss = 0;  ///< Fraction of event batches that never arrive.
 };
 void describe(Describer& d, RoutingConfig& c);
 
@@ -106,9 +106,9 @@ struct WorkloadConfig {
   std::optional<TraceWorkload> trace;
   std::optional<workloads::GroupLoadConfig> groups;
   workloads::WorkloadOptions options;
-  double output_token_scale = 1.0;   ///< Tokens the client counts per token generated.
-  Duration client_overhead;          ///< Client and network time before the router has a request.
-  Duration response_overhead;        ///< Detokenise, HTTP and network time after a token.
+  double output_token_scale = 1.0;  ///< Tokens the client counts per token generated.
+  Duration client_overhead;         ///< Client and network time before the router has a request.
+  Duration response_overhead;       ///< Detokenise, HTTP and network time after a token.
 };
 void describe(Describer& d, WorkloadConfig& c);
 

@@ -1,5 +1,5 @@
-// One scheduling pass of vLLM v1: phase A gives tokens to running sequences in order, preempting the
-// last one when blocks run out; phase B admits waiting ones, first come first served.
+// One scheduling pass of vLLM v1: phase A gives tokens to running sequences in order, preempting
+// the last one when blocks run out; phase B admits waiting ones, first come first served.
 #include <algorithm>
 
 #include "sim/base/check.h"
@@ -94,8 +94,8 @@ void BatchScheduler::dissolve_decode_set() {
     q.scheduled = 0;
     if (q.state != State::kDecode) continue;
     q.computed = computed_after(q, pass_ - 1);
-    q.sampled = std::min(q.request.output_tokens,
-                         q.request.output_tokens - (q.finish_pass - (pass_ - 1)));
+    q.sampled =
+        std::min(q.request.output_tokens, q.request.output_tokens - (q.finish_pass - (pass_ - 1)));
     q.sample_pass = std::min(q.finish_pass, pass_ - 1);
     q.entry_pass = std::min(q.entry_pass, pass_ - 1);
   }

@@ -8,111 +8,6 @@
 
 namespace routesim::sim {
 
-/// Computes the router's keys of stored blocks while their request is alive.
-class Simulation::Keys final : public KvEventLog::RequestKeySource {
- public:
-  Keys(std::vector<Live>& live, PromptKeyTable& table, std::int64_t engine_block)
-      : live_(live), table_(table), engine_block_(engine_block) {}
-
-  void request_keys(std::uint32_t handle, std::int64_t first_block,
-                    std::span<const BlockKey> engine_keys,
-                    std::vector<std::uint64_t>& out) override {
-    if (!table_.router().precise) return;
-    Live& live = live_[handle];
-    const auto block = static_cast<std::int64_t>(table_.router().precise->block_size());
-    const std::int64_t begin = first_block * engine_block_;
-    const std::int64_t end = begin + static_cast<std::int64_t>(engine_keys.size()) * engine_block_;
-    // Only whole canonical blocks inside the event, on the canonical grid, become visible.
-    if (begin % block != 0) return;
-    const std::vector<std::uint64_t>& prompt = live.keys->request;
-    for (std::int64_t b = begin / block; (b + 1) * block <= end; ++b) {
-      if (b < static_cast<std::int64_t>(prompt.size()))
-        out.push_back(prompt[static_cast<std::size_t>(b)]);
-      else
-        out.push_back(answer_key(live, b, engine_keys[static_cast<std::size_t>(
-                                              std::min<std::int64_t>(
-                                                  (b * block - begin) / engine_block_,
-                                                  std::ssize(engine_keys) - 1))]));
-    }
-  }
-
- private:
-  // Blocks of the answer. Only a follow-up turn can ask for them, so for requests without a session
-  // a unique stand-in derived from the engine's key serves as well as hashing the tokens.
-  std::uint64_t answer_key(Live& live, std::int64_t block, BlockKey engine_key) {
-    if (live.request.session == 0) return mix64(engine_key, 0xa11);
-    const auto first = static_cast<std::int64_t>(live.keys->request.size());
-    if (live.answer_keys.empty()) live.answer_state = live.keys->request_end;
-    while (first + std::ssize(live.answer_keys) <= block) {
-      const std::int64_t begin = (first + std::ssize(live.answer_keys)) *
-                                 static_cast<std::int64_t>(table_.router().precise->block_size());
-      live.answer_keys.push_back(table_.next_request_key(
-          live.answer_state, *live.request.prompt, live.request.output_content, begin));
-    }
-    return live.answer_keys[static_cast<std::size_t>(block - first)];
-  }
-
-  std::vector<Live>& live_;
-  PromptKeyTable& table_;
-  std::int64_t engine_block_;
-};
-
-Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnostics& diagnostics)
-    : plan_(plan), options_(options) {
-  load_ = plan.make_load(options.seed, diagnostics);
-  const RouterKeyOptions key_options = Router::key_options(plan, diagnostics);
-  if (load_ == nullptr || diagnostics.has_errors()) return;
-  const std::int64_t block = plan.pools.front().rules.block_size;
-  prompt_keys_ = std::make_unique<PromptKeyTable>(block, key_options);
-  key_source_ = std::make_unique<Keys>(live_, *prompt_keys_, block);
-
-  const RoutingConfig& routing = plan.scenario.routing;
-  std::vector<EndpointHome> endpoints;
-  for (std::uint32_t p = 0; p < plan.pools.size(); ++p) {
-    const ResolvedPool& pool = plan.pools[p];
-    for (std::int64_t i = 0; i < pool.config.replicas; ++i) {
-      // Ranks that exchange experts share one step loop; independent ranks are servers of their own.
-      const auto ranks = static_cast<int>(pool.config.data_parallel);
-      const int loops = pool.lock_step ? 1 : ranks;
-      for (int loop = 0; loop < loops; ++loop) {
-        const auto replica = static_cast<std::uint32_t>(replicas_.size());
-        replica_endpoints_.emplace_back();
-        const auto first_endpoint = endpoints.size();
-        for (int rank = 0; rank < (pool.lock_step ? ranks : 1); ++rank) {
-          const int number = pool.lock_step ? rank : loop;
-          std::string name = pool.config.name + "-" + std::to_string(i);
-          if (ranks > 1) name += "-rank-" + std::to_string(number);
-          replica_endpoints_.back().push_back(static_cast<std::uint32_t>(endpoints.size()));
-          endpoints.push_back({.replica = replica, .rank = rank, .pool = p, .name = name});
-        }
-        ReplicaOptions r;
-        r.rules = pool.rules;
-        r.latency = pool.latency;
-        r.ranks = pool.lock_step ? ranks : 1;
-        r.reference = options.reference;
-        r.publish_events = key_options.precise.has_value();
-        r.publish_private = options.reference;
-        r.kv_event_delay = routing.kv_event_delay;
-        r.kv_event_loss = routing.kv_event_loss;
-        r.scrape_interval = routing.scrape_interval;
-        r.seed = options.seed;
-        r.first_endpoint = first_endpoint;
-        replicas_.push_back(std::make_unique<Replica>(r, *key_source_));
-        replicas_.back()->count_gaps_in(&unattributed_gaps_);
-      }
-    }
-  }
-  pending_wake_.assign(replicas_.size(), SimTime::max());
-  endpoint_requests_.assign(endpoints.size(), 0);
-  router_ = std::make_unique<Router>(plan, options.seed, std::move(endpoints), replicas_,
-                                     diagnostics);
-  metrics_ = std::make_unique<MetricsCollector>(load_->stages(),
-                                                plan.scenario.workload.output_token_scale);
-  fabric_ = TransferFabric(replicas_.size(), plan.scenario.cluster.transfer.bandwidth_gbps / 8 * 1e9);
-}
-
-Simulation::~Simulation() = default;
-
 RunResult Simulation::run() {
   if (options_.progress != nullptr) {
     std::int64_t total = 0;
@@ -122,7 +17,8 @@ RunResult Simulation::run() {
   }
   schedule_client(SimTime::zero());
   std::int64_t events = 0;
-  while (!queue_.empty()) {
+  // Timeouts of requests long answered are still queued when the load ends; they are no part of it.
+  while (!queue_.empty() && !(outstanding_ == 0 && load_->finished())) {
     handle(queue_.pop());
     if (options_.check && (++events & 0xff) == 0) verify();
     if (options_.progress != nullptr && options_.progress->stop.load(std::memory_order_relaxed)) {
@@ -201,9 +97,9 @@ void Simulation::send(const workloads::Request& request, SimTime now) {
   ++stage_outstanding_;
   metrics_->on_sent(request, now);
   for (Observer* o : options_.observers) o->on_sent(request, now);
-  queue_.push(now + plan_.scenario.workload.client_overhead +
-                  plan_.scenario.routing.decision_latency,
-              EventKind::kRoute, handle, live.stamp);
+  queue_.push(
+      now + plan_.scenario.workload.client_overhead + plan_.scenario.routing.decision_latency,
+      EventKind::kRoute, handle, live.stamp);
   if (request.timeout < Duration::max())
     queue_.push(now + request.timeout, EventKind::kTimeout, handle, live.stamp);
 }
@@ -405,11 +301,10 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   result_.routing.prompt_tokens += record.prompt_tokens;
   result_.routing.hit_tokens += record.cached_tokens;
   result_.fingerprint =
-      mix64(result_.fingerprint,
-            mix64(mix64(static_cast<std::uint64_t>(record.id),
-                        static_cast<std::uint64_t>(record.first_token.ns())),
-                  mix64(static_cast<std::uint64_t>(now.ns()),
-                        static_cast<std::uint64_t>(record.endpoint))));
+      mix64(result_.fingerprint, mix64(mix64(static_cast<std::uint64_t>(record.id),
+                                             static_cast<std::uint64_t>(record.first_token.ns())),
+                                       mix64(static_cast<std::uint64_t>(now.ns()),
+                                             static_cast<std::uint64_t>(record.endpoint))));
 
   --outstanding_;
   if (--stage_outstanding_ == 0) close_stage(request.stage, now);
@@ -468,47 +363,6 @@ void Simulation::verify() const {
   std::int64_t in_use = 0;
   for (const Live& live : live_) in_use += live.in_use && !live.settled ? 1 : 0;
   ROUTESIM_CHECK(in_use == outstanding_, "requests are not conserved");
-}
-
-RunResult Simulation::result() {
-  const SimTime end = queue_.now();
-  result_.scenario = plan_.scenario.name;
-  result_.variant = plan_.scenario.variant;
-  result_.seed = options_.seed;
-  result_.end = end;
-  if (stopped_) result_.notes.push_back("stopped early: the results are partial");
-  for (std::uint32_t e = 0; e < router_->endpoints().size(); ++e) {
-    const EndpointHome& at = router_->endpoints()[e];
-    const ResolvedPool& pool = plan_.pools[at.pool];
-    const Replica& replica = *replicas_[at.replica];
-    const BatchScheduler& s = replica.scheduler(at.rank);
-    const auto usable = static_cast<double>(pool.rules.num_gpu_blocks - 1);
-    ReplicaResult r;
-    r.name = at.name;
-    r.pool = pool.config.name;
-    r.requests = endpoint_requests_[e];
-    r.steps = replica.steps();
-    r.busy_s = replica.busy().to_seconds();
-    r.prefix_query_tokens = s.counters().prefix_query_tokens;
-    r.prefix_hit_tokens = s.counters().prefix_hit_tokens;
-    r.preemptions = s.counters().preemptions;
-    r.num_gpu_blocks = pool.rules.num_gpu_blocks;
-    r.evicted_blocks = s.kv().evictions();
-    r.kv_cache_usage_mean =
-        end.ns() > 0 ? replica.used_block_seconds(at.rank) / usable / end.to_seconds() : 0;
-    r.kv_cache_usage_max = static_cast<double>(replica.peak_used_blocks(at.rank)) / usable;
-    r.max_running = s.counters().max_running;
-    r.max_waiting = s.counters().max_waiting;
-    result_.replicas.push_back(std::move(r));
-  }
-  for (std::size_t p = 0; p < plan_.pools.size(); ++p) {
-    result_.notes.push_back(plan_.pools[p].config.name + ": " +
-                            plan_.pools[p].latency->provenance());
-  }
-  result_.stages = std::move(metrics_->stages());
-  metrics_->stages() = result_.stages;
-  result_.summary = metrics_->summary();
-  return std::move(result_);
 }
 
 }  // namespace routesim::sim

@@ -29,9 +29,9 @@ struct Progress {
 
 struct RunOptions {
   std::uint64_t seed = 1;
-  bool reference = false;        ///< One visit per step and sequence: slow, the same results.
-  bool keep_requests = false;    ///< Fill RunResult::requests.
-  bool check = false;            ///< Verify the numbered invariants during the run.
+  bool reference = false;      ///< One visit per step and sequence: slow, the same results.
+  bool keep_requests = false;  ///< Fill RunResult::requests.
+  bool check = false;          ///< Verify the numbered invariants during the run.
   Progress* progress = nullptr;
   std::vector<Observer*> observers;
 };
@@ -56,11 +56,11 @@ class Simulation {
   /// Where a request is on its way.
   enum class Leg : std::uint8_t {
     kToRouter,
-    kToPrefill,   ///< PD: on its way to, or in, the prefill server.
+    kToPrefill,  ///< PD: on its way to, or in, the prefill server.
     kPrefill,
     kToEngine,
-    kEngine,      ///< In the (decode) engine.
-    kToClient     ///< Finished; the last token is on its way.
+    kEngine,   ///< In the (decode) engine.
+    kToClient  ///< Finished; the last token is on its way.
   };
   struct Live {
     workloads::Request request;
@@ -80,6 +80,8 @@ class Simulation {
   };
   class Keys;
 
+  void add_pool(std::uint32_t index, std::vector<EndpointHome>& endpoints);
+  void add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint);
   void handle(const Event& e);
   void client_action(SimTime now);
   void schedule_client(SimTime now);
@@ -119,7 +121,6 @@ class Simulation {
   std::unique_ptr<Keys> key_source_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<SimTime> pending_wake_;  ///< Per replica: the wake event that counts.
-  std::vector<std::vector<std::uint32_t>> replica_endpoints_;
   std::unique_ptr<Router> router_;
   std::unique_ptr<MetricsCollector> metrics_;
   TransferFabric fabric_;

@@ -33,7 +33,7 @@ class TransferFabric {
     std::uint64_t id;
     std::uint32_t from, to;
     double bytes_left;  ///< May fall a little below 0 before the flow is noticed to have ended.
-    double rate = 0;  ///< Bytes per nanosecond.
+    double rate = 0;    ///< Bytes per nanosecond.
   };
   void progress(SimTime now);
   void share();

@@ -1,0 +1,160 @@
+// Building a simulation from its plan, and reading its result off.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "sim/simulation.h"
+
+namespace routesim::sim {
+
+/// Computes the router's keys of stored blocks while their request is alive.
+class Simulation::Keys final : public KvEventLog::RequestKeySource {
+ public:
+  Keys(std::vector<Live>& live, PromptKeyTable& table, std::int64_t engine_block)
+      : live_(live), table_(table), engine_block_(engine_block) {}
+
+  void request_keys(std::uint32_t handle, std::int64_t first_block,
+                    std::span<const BlockKey> engine_keys,
+                    std::vector<std::uint64_t>& out) override {
+    if (!table_.router().precise) return;
+    Live& live = live_[handle];
+    const auto block = static_cast<std::int64_t>(table_.router().precise->block_size());
+    const std::int64_t begin = first_block * engine_block_;
+    const std::int64_t end = begin + static_cast<std::int64_t>(engine_keys.size()) * engine_block_;
+    // Only whole canonical blocks inside the event, on the canonical grid, become visible.
+    if (begin % block != 0) return;
+    const std::vector<std::uint64_t>& prompt = live.keys->request;
+    for (std::int64_t b = begin / block; (b + 1) * block <= end; ++b) {
+      if (b < static_cast<std::int64_t>(prompt.size()))
+        out.push_back(prompt[static_cast<std::size_t>(b)]);
+      else
+        out.push_back(
+            answer_key(live, b,
+                       engine_keys[static_cast<std::size_t>(std::min<std::int64_t>(
+                           (b * block - begin) / engine_block_, std::ssize(engine_keys) - 1))]));
+    }
+  }
+
+ private:
+  // Blocks of the answer. Only a follow-up turn can ask for them, so for requests without a session
+  // a unique stand-in derived from the engine's key serves as well as hashing the tokens.
+  std::uint64_t answer_key(Live& live, std::int64_t block, BlockKey engine_key) {
+    if (live.request.session == 0) return mix64(engine_key, 0xa11);
+    const auto first = static_cast<std::int64_t>(live.keys->request.size());
+    if (live.answer_keys.empty()) live.answer_state = live.keys->request_end;
+    while (first + std::ssize(live.answer_keys) <= block) {
+      const std::int64_t begin = (first + std::ssize(live.answer_keys)) *
+                                 static_cast<std::int64_t>(table_.router().precise->block_size());
+      live.answer_keys.push_back(table_.next_request_key(live.answer_state, *live.request.prompt,
+                                                         live.request.output_content, begin));
+    }
+    return live.answer_keys[static_cast<std::size_t>(block - first)];
+  }
+
+  std::vector<Live>& live_;
+  PromptKeyTable& table_;
+  std::int64_t engine_block_;
+};
+
+Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnostics& diagnostics)
+    : plan_(plan), options_(options) {
+  load_ = plan.make_load(options.seed, diagnostics);
+  const RouterKeyOptions key_options = Router::key_options(plan, diagnostics);
+  if (load_ == nullptr || diagnostics.has_errors()) return;
+  const std::int64_t block = plan.pools.front().rules.block_size;
+  prompt_keys_ = std::make_unique<PromptKeyTable>(block, key_options);
+  key_source_ = std::make_unique<Keys>(live_, *prompt_keys_, block);
+
+  std::vector<EndpointHome> endpoints;
+  for (std::uint32_t p = 0; p < plan.pools.size(); ++p) add_pool(p, endpoints);
+  pending_wake_.assign(replicas_.size(), SimTime::max());
+  endpoint_requests_.assign(endpoints.size(), 0);
+  router_ =
+      std::make_unique<Router>(plan, options.seed, std::move(endpoints), replicas_, diagnostics);
+  metrics_ = std::make_unique<MetricsCollector>(load_->stages(),
+                                                plan.scenario.workload.output_token_scale);
+  fabric_ =
+      TransferFabric(replicas_.size(), plan.scenario.cluster.transfer.bandwidth_gbps / 8 * 1e9);
+}
+
+// Ranks that exchange experts share one step loop; independent ranks are servers of their own.
+void Simulation::add_pool(std::uint32_t index, std::vector<EndpointHome>& endpoints) {
+  const ResolvedPool& pool = plan_.pools[index];
+  const auto ranks = static_cast<int>(pool.config.data_parallel);
+  const int loops = pool.lock_step ? 1 : ranks;
+  const int ranks_per_loop = pool.lock_step ? ranks : 1;
+  for (std::int64_t server = 0; server < pool.config.replicas; ++server) {
+    for (int loop = 0; loop < loops; ++loop) {
+      const auto replica = static_cast<std::uint32_t>(replicas_.size());
+      add_replica(pool, ranks_per_loop, endpoints.size());
+      for (int rank = 0; rank < ranks_per_loop; ++rank) {
+        std::string name = pool.config.name + "-" + std::to_string(server);
+        if (ranks > 1) name += "-rank-" + std::to_string(pool.lock_step ? rank : loop);
+        endpoints.push_back({.replica = replica, .rank = rank, .pool = index, .name = name});
+      }
+    }
+  }
+}
+
+void Simulation::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint) {
+  const RoutingConfig& routing = plan_.scenario.routing;
+  ReplicaOptions r;
+  r.rules = pool.rules;
+  r.latency = pool.latency;
+  r.ranks = ranks;
+  r.reference = options_.reference;
+  r.publish_events = prompt_keys_->router().precise.has_value();
+  r.publish_private = options_.reference;
+  r.kv_event_delay = routing.kv_event_delay;
+  r.kv_event_loss = routing.kv_event_loss;
+  r.scrape_interval = routing.scrape_interval;
+  r.seed = options_.seed;
+  r.first_endpoint = first_endpoint;
+  replicas_.push_back(std::make_unique<Replica>(r, *key_source_));
+  replicas_.back()->count_gaps_in(&unattributed_gaps_);
+}
+
+Simulation::~Simulation() = default;
+
+RunResult Simulation::result() {
+  const SimTime end = queue_.now();
+  result_.scenario = plan_.scenario.name;
+  result_.variant = plan_.scenario.variant;
+  result_.seed = options_.seed;
+  result_.end = end;
+  if (stopped_) result_.notes.push_back("stopped early: the results are partial");
+  for (std::uint32_t e = 0; e < router_->endpoints().size(); ++e) {
+    const EndpointHome& at = router_->endpoints()[e];
+    const ResolvedPool& pool = plan_.pools[at.pool];
+    const Replica& replica = *replicas_[at.replica];
+    const BatchScheduler& s = replica.scheduler(at.rank);
+    const auto usable = static_cast<double>(pool.rules.num_gpu_blocks - 1);
+    ReplicaResult r;
+    r.name = at.name;
+    r.pool = pool.config.name;
+    r.requests = endpoint_requests_[e];
+    r.steps = replica.steps();
+    r.busy_s = replica.busy().to_seconds();
+    r.prefix_query_tokens = s.counters().prefix_query_tokens;
+    r.prefix_hit_tokens = s.counters().prefix_hit_tokens;
+    r.preemptions = s.counters().preemptions;
+    r.num_gpu_blocks = pool.rules.num_gpu_blocks;
+    r.evicted_blocks = s.kv().evictions();
+    r.kv_cache_usage_mean =
+        end.ns() > 0 ? replica.used_block_seconds(at.rank) / usable / end.to_seconds() : 0;
+    r.kv_cache_usage_max = static_cast<double>(replica.peak_used_blocks(at.rank)) / usable;
+    r.max_running = s.counters().max_running;
+    r.max_waiting = s.counters().max_waiting;
+    result_.replicas.push_back(std::move(r));
+  }
+  for (std::size_t p = 0; p < plan_.pools.size(); ++p) {
+    result_.notes.push_back(plan_.pools[p].config.name + ": " +
+                            plan_.pools[p].latency->provenance());
+  }
+  result_.stages = std::move(metrics_->stages());
+  metrics_->stages() = result_.stages;
+  result_.summary = metrics_->summary();
+  return std::move(result_);
+}
+
+}  // namespace routesim::sim
