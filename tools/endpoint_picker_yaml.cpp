@@ -102,13 +102,14 @@ ParameterValue to_parameter_value(const ConfigNode& node, const std::string& pat
 }
 
 std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
-    const ConfigNode& root, const policies::LoadOptions& options, Diagnostics& diagnostics) {
+    const ConfigNode& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
+    const std::string& path) {
   // Helm values hold much that is none of our business, so only the document itself is judged.
   Diagnostics ignored;
   const ParameterValue outer = convert(root, {}, ignored);
   const LocatedDocument located = policies::find_endpoint_picker_config(outer);
   if (located.kind == LocatedDocument::Kind::kNotFound) {
-    diagnostics.error(root.where(), "", "holds no EndpointPickerConfig",
+    diagnostics.error(root.where(), path, "holds no EndpointPickerConfig",
                       "expected kind: EndpointPickerConfig, or Helm values with config: or "
                       "pluginsCustomConfig:");
     return std::nullopt;
@@ -129,7 +130,10 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     if (!loader.distribution) loader.distribution = located.distribution;
     config = policies::load_endpoint_picker_config(document, loader, found);
   }
-  append(diagnostics, found);
+  for (Diagnostic d : found.items()) {
+    if (!path.empty() && !d.path.empty()) d.path = path + "." + d.path;
+    diagnostics.add(std::move(d));
+  }
   return found.has_errors() ? std::nullopt : std::move(config);
 }
 

@@ -16,8 +16,9 @@ policies::ParameterValue to_parameter_value(const ConfigNode& node, const std::s
                                             Diagnostics& diagnostics);
 
 /// Finds the document inside `root`, reads and validates it. Everything wrong is in `diagnostics`;
-/// nothing is returned then.
+/// nothing is returned then. `path` is the document's own key path and goes before those inside it.
 std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
-    const ConfigNode& root, const policies::LoadOptions& options, Diagnostics& diagnostics);
+    const ConfigNode& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
+    const std::string& path = {});
 
 }  // namespace routesim::tools

@@ -21,18 +21,31 @@ std::string path_at(const LoadedVariant& variant, const std::string& key,
   return resolve_path(written, variant.provenance.nearest(key));
 }
 
+/// The trace written at `key` (a map with `file` and `format`).
+workloads::TraceOpener open_trace_at(const LoadedVariant& variant, const std::string& key,
+                                     const std::string& file, const std::string& format,
+                                     Diagnostics& diagnostics) {
+  const std::string file_key = key + ".file";
+  const std::string format_key = key + ".format";
+  return open_trace({.path = path_at(variant, file_key, file),
+                     .path_where = variant.provenance.nearest(file_key),
+                     .path_key = file_key,
+                     .format = format,
+                     .format_where = variant.provenance.nearest(format_key),
+                     .format_key = format_key},
+                    diagnostics);
+}
+
 void open_inference_perf_data(const LoadedVariant& variant, sim::ScenarioInputs& inputs,
                               Diagnostics& diagnostics) {
   const auto& config = variant.scenario.workload.inference_perf_config;
   if (!config) return;
   const std::string root = "workload.inference_perf.";
   const auto open = [&](const auto& trace, const std::string& key) {
-    if (trace)
-      inputs.trace = open_trace(path_at(variant, key, trace->file), trace->format,
-                                variant.provenance.nearest(key), key, diagnostics);
+    if (trace) inputs.trace = open_trace_at(variant, key, trace->file, trace->format, diagnostics);
   };
-  open(config->load.trace, root + "load.trace.file");
-  open(config->data.trace, root + "data.trace.file");
+  open(config->load.trace, root + "load.trace");
+  open(config->data.trace, root + "data.trace");
   if (config->data.type == workloads::inference_perf::DataType::kShareGpt && config->data.path) {
     const std::string key = root + "data.path";
     inputs.conversations = open_conversations(path_at(variant, key, *config->data.path),
@@ -47,11 +60,8 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   sim::ScenarioInputs inputs;
   inputs.endpoint_picker = variant.endpoint_picker;
   open_inference_perf_data(variant, inputs, found);
-  if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty()) {
-    const std::string key = "workload.trace.file";
-    inputs.trace = open_trace(path_at(variant, key, trace->file), trace->format,
-                              variant.provenance.nearest(key), key, found);
-  }
+  if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty())
+    inputs.trace = open_trace_at(variant, "workload.trace", trace->file, trace->format, found);
   std::optional<sim::RunPlan> plan;
   if (!found.has_errors()) plan = sim::resolve(variant.scenario, inputs, found);
   append(diagnostics, variant.provenance.located(found, prefixes()));

@@ -121,9 +121,9 @@ std::string got(const ConfigNode& node) {
     case ConfigNode::Kind::kNull:
       return "got nothing";
     case ConfigNode::Kind::kSequence:
-      return "got a list";
+      return node.items().empty() ? "got an empty list" : "got a list";
     case ConfigNode::Kind::kMap:
-      return "got a map";
+      return node.members().empty() ? "got an empty map" : "got a map";
     case ConfigNode::Kind::kScalar:
       break;
   }

@@ -155,7 +155,8 @@ void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
                         "is not a router release (got " + printable(routing.era) + ")",
                         "for example v0.7.0 or 2026-08");
     if (root != nullptr)
-      variant.endpoint_picker = load_endpoint_picker(*root, options, diagnostics);
+      variant.endpoint_picker =
+          load_endpoint_picker(*root, options, diagnostics, "routing.endpoint_picker");
   }
   sim::WorkloadConfig& workload = variant.scenario.workload;
   if (!workload.inference_perf.empty()) {

@@ -63,24 +63,23 @@ TraceReadOptions sniff_trace_format(const std::string& first_line) {
   return with_format(TraceFormat::kCsv);
 }
 
-workloads::TraceOpener open_trace(const std::string& path, const std::string& format,
-                                  const SourceLocation& where, const std::string& key_path,
-                                  Diagnostics& diagnostics) {
-  const auto file = open(path, where, key_path, diagnostics);
-  if (file == nullptr) return {};
-  TraceReadOptions options;
-  if (format.empty()) {
+workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& diagnostics) {
+  std::optional<TraceReadOptions> options;
+  if (!reference.format.empty()) {
+    options = trace_format(reference.format);
+    if (!options)
+      diagnostics.error(reference.format_where, reference.format_key,
+                        "is not a trace format (got " + printable(reference.format) + ")",
+                        "one of mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl");
+  }
+  const auto file = open(reference.path, reference.path_where, reference.path_key, diagnostics);
+  if (file == nullptr || (!reference.format.empty() && !options)) return {};
+  if (!options) {
     std::string line;
     std::getline(*file, line);
     options = sniff_trace_format(line);
-  } else if (const std::optional<TraceReadOptions> known = trace_format(format)) {
-    options = *known;
-  } else {
-    diagnostics.error(where, key_path, "unknown trace format (got " + printable(format) + ")",
-                      "one of mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl");
-    return {};
   }
-  return [path, options]() {
+  return [path = reference.path, options = *options]() {
     return workloads::make_trace_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
                                         path, options);
   };

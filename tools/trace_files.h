@@ -17,11 +17,19 @@ std::optional<workloads::TraceReadOptions> trace_format(const std::string& name)
 /// The format told from a file's first line: column names for CSV, keys for JSON lines.
 workloads::TraceReadOptions sniff_trace_format(const std::string& first_line);
 
-/// Opens the trace at `path`. `format` may be empty (told from the file). A file that cannot be
-/// opened and an unknown format are errors at `where`; the opener is empty then.
-workloads::TraceOpener open_trace(const std::string& path, const std::string& format,
-                                  const SourceLocation& where, const std::string& key_path,
-                                  Diagnostics& diagnostics);
+/// A trace as a config names it: the path and the format, each with the key it was written at.
+struct TraceReference {
+  std::string path;
+  SourceLocation path_where;
+  std::string path_key;
+  std::string format;  ///< Empty: told from the file.
+  SourceLocation format_where;
+  std::string format_key;
+};
+
+/// Opens the trace. A file that cannot be opened and an unknown format are errors at their keys;
+/// the opener is empty then.
+workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& diagnostics);
 
 /// Opens a ShareGPT file.
 workloads::ConversationOpener open_conversations(const std::string& path,
