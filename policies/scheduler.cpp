@@ -28,7 +28,7 @@ Scheduler::Scheduler(const EndpointPickerConfig& config, const SchedulerOptions&
       options.registry != nullptr ? *options.registry : PluginRegistry::standard();
   BuildContext context(config_, registry, *plugins_, needs_, options.thread_safe, diagnostics);
   context.build_all();
-  by_address_ = traits(config_.era).pod_key_is_address;
+  by_address_ = indexes_by_address(config_.era, config_.distribution);
   for (const ProfileSpec& spec : config_.profiles) {
     SchedulingProfile profile;
     profile.name = spec.name;
@@ -275,6 +275,8 @@ ApproxScheme Scheduler::approx_scheme(const EndpointTable& endpoints) const {
   return plugins_->approx->scheme(
       candidates.empty() ? 0 : endpoints.info(candidates.front()).block_size);
 }
+
+Plugin* Scheduler::plugin(const std::string& name) const { return plugins_->find(name); }
 
 const InFlightLoad* Scheduler::in_flight() const { return plugins_->in_flight; }
 

@@ -145,6 +145,8 @@ class Scheduler {
   /// The hashes the approximate producer wants for the next request: with autoTune the block size
   /// follows what the first candidate reports. Meaningful when needs().approx_hashes.
   ApproxScheme approx_scheme(const EndpointTable& endpoints) const;
+  /// A plugin instance by name, or nullptr: for parts driven beside the scheduler (FlowControl).
+  Plugin* plugin(const std::string& name) const;
   /// The router's own in-flight counts, or nullptr when nothing uses them.
   const InFlightLoad* in_flight() const;
 

@@ -1,0 +1,378 @@
+// The document loader: every case of config_loader.json, every error of llm-d's loader with its
+// place, defaults, eras, and that nothing is silently ignored.
+#include "policies/document.h"
+
+#include <gtest/gtest.h>
+
+#include "plugin_bench.h"
+#include "policies/factory.h"
+#include "scheduler_fixture.h"
+
+namespace routesim::policies {
+namespace {
+
+using test::member;
+using test::vector_cases;
+
+/// Loads and builds; the diagnostics of both.
+struct Loaded {
+  explicit Loaded(const std::string& yaml, LoadOptions options = {}) {
+    config = load_text(yaml, diagnostics, options);
+    if (!config) return;
+    SchedulerOptions scheduler_options;
+    scheduler_options.registry = options.registry;
+    scheduler = std::make_unique<Scheduler>(*config, scheduler_options, diagnostics);
+  }
+  bool ok() const { return scheduler && scheduler->valid(); }
+  std::string text() const { return describe_all(diagnostics); }
+  bool mentions(const std::string& words) const { return text().find(words) != std::string::npos; }
+  Diagnostics diagnostics;
+  std::optional<EndpointPickerConfig> config;
+  std::unique_ptr<Scheduler> scheduler;
+};
+
+void check_expected(const Loaded& loaded, const Json& expected) {
+  const EndpointPickerConfig& config = *loaded.config;
+  for (const auto& [key, value] : expected.items()) {
+    if (key == "profiles") {
+      ASSERT_EQ(config.profiles.size(), value.size());
+      for (const ProfileSpec& profile : config.profiles) {
+        const Json& plugins = value.at(profile.name);
+        ASSERT_EQ(profile.plugins.size(), plugins.size());
+        for (std::size_t i = 0; i < plugins.size(); ++i) {
+          EXPECT_EQ(profile.plugins[i].name, plugins[i][0].get<std::string>());
+          // The vectors show the scorer default of 1.0 as resolved and null for other kinds.
+          if (plugins[i][1].is_null()) {
+            EXPECT_FALSE(profile.plugins[i].weight);
+          } else {
+            EXPECT_EQ(profile.plugins[i].weight.value_or(1.0), plugins[i][1].get<double>());
+          }
+        }
+      }
+    } else if (key == "profile_handler") {
+      EXPECT_EQ(config.profile_handler, value.get<std::string>());
+    } else if (key == "profile_names") {
+      std::vector<std::string> names;
+      for (const ProfileSpec& p : config.profiles) names.push_back(p.name);
+      EXPECT_EQ(names, value.get<std::vector<std::string>>());
+    } else if (key == "features") {
+      for (const auto& [gate, on] : value.items()) EXPECT_EQ(config.gate(gate), on.get<bool>());
+    } else if (key == "defaultRequestTTL_s") {
+      EXPECT_EQ(config.flow_control.default_request_ttl, Duration::seconds(value));
+    } else if (key == "noEndpointRequestTTL_s") {
+      EXPECT_EQ(config.flow_control.no_endpoint_request_ttl, Duration::seconds(value));
+    } else {
+      FAIL() << "unknown expectation " << key;
+    }
+  }
+}
+
+/// A decider that asks for another plugin by name: upstream's tagged plugin references.
+class LinkedDecider final : public Decider {
+ public:
+  LinkedDecider(const PluginSpec& spec, BuildContext& context,
+                std::vector<std::string>* built_order) {
+    if (const ParameterValue* other = spec.parameters.find("pluginRef"))
+      context.plugin(other->string(), spec, "pluginRef");
+    built_order->push_back(spec.name);
+  }
+  bool disaggregate(const Cycle&, std::optional<EndpointRow>) const override { return true; }
+};
+
+std::vector<std::string> build_linked(const std::string& plugins, std::string& errors) {
+  std::vector<std::string> order;
+  PluginRegistry registry = PluginRegistry::standard();
+  PluginType linked = *registry.find("always-disagg-pd-decider");
+  linked.type = "linked";
+  linked.create = [&order](const PluginSpec& spec, BuildContext& context) {
+    return std::make_unique<LinkedDecider>(spec, context, &order);
+  };
+  registry.add(linked);
+  LoadOptions options;
+  options.registry = &registry;
+  const Loaded loaded(document(plugins + "- type: queue-scorer\n", "  - pluginRef: queue-scorer\n"),
+                      options);
+  errors = loaded.text();
+  return order;
+}
+
+void check_dependency_order() {
+  std::string errors;
+  // a needs b, which is declared later.
+  const auto order = build_linked(
+      "- name: a\n  type: linked\n  parameters:\n    pluginRef: b\n- name: b\n  type: linked\n",
+      errors);
+  EXPECT_EQ(order, (std::vector<std::string>{"b", "a"})) << errors;
+  build_linked("- name: a\n  type: linked\n  parameters:\n    pluginRef: b\n"
+               "- name: b\n  type: linked\n  parameters:\n    pluginRef: a\n",
+               errors);
+  EXPECT_NE(errors.find("dependency cycle"), std::string::npos) << errors;
+  build_linked("- name: a\n  type: linked\n  parameters:\n    pluginRef: nobody\n", errors);
+  EXPECT_NE(errors.find("references undefined plugin 'nobody'"), std::string::npos) << errors;
+}
+
+TEST(DocumentVectors, AllCases) {
+  for (const Json& c : vector_cases("config_loader")) {
+    SCOPED_TRACE(c.at("name").get<std::string>());
+    if (c["yaml"].is_null()) {
+      ASSERT_EQ(c["expected"].get<std::string>(), "topological order by pluginRef parameters");
+      check_dependency_order();
+      continue;
+    }
+    const Loaded loaded(c["yaml"].get<std::string>());
+    const Json& error = member(c, "expected_error");
+    if (error.is_null() || error == false) {
+      ASSERT_TRUE(loaded.ok()) << loaded.text();
+      if (c.contains("expected")) check_expected(loaded, c["expected"]);
+      continue;
+    }
+    EXPECT_FALSE(loaded.ok());
+    if (error.is_string()) {
+      EXPECT_TRUE(loaded.mentions(error.get<std::string>())) << loaded.text();
+    }
+  }
+}
+
+TEST(Document, EveryErrorComesWithItsPlaceAndAllAtOnce) {
+  const Loaded loaded(R"(apiVersion: llm-d.ai/v1alpha1
+kind: EndpointPickerConfig
+pluginz: 3
+plugins:
+- type: queue-scorer
+  parameters:
+    threshold: 5
+- type: queue-scorr
+- type: load-aware-scorer
+  parameters:
+    treshold: 5
+- type: max-score-picker
+  colour: blue
+schedulingProfiles:
+- name: default
+  plugins:
+  - pluginRef: max-score-picker
+    weight: heavy
+)");
+  EXPECT_FALSE(loaded.ok());
+  for (const char* line : {
+           "test.yaml:3:10: error: pluginz: unknown field",
+           "hint: did you mean 'plugins'?",
+           "plugins[3].colour: unknown field",
+           "plugin type 'queue-scorr' is not registered",
+           "did you mean 'queue-scorer'?",
+           "schedulingProfiles[0].plugins[0].weight: must be a number (got 'heavy')",
+       })
+    EXPECT_TRUE(loaded.mentions(line)) << line << "\nnot in\n" << loaded.text();
+}
+
+TEST(Document, UnknownParametersAreErrorsOnlyWhereUpstreamRefusesThem) {
+  const std::string yaml = document(
+      "- type: load-aware-scorer\n  parameters:\n    treshold: 5\n",
+      "  - pluginRef: load-aware-scorer\n", "inference.networking.x-k8s.io/v1alpha1");
+  const Loaded strict(yaml, {.era = Era::kAug2026, .distribution = {}, .registry = nullptr});
+  EXPECT_FALSE(strict.ok());
+  EXPECT_TRUE(strict.mentions("test.yaml:6:15: error: plugins[0].parameters.treshold"))
+      << strict.text();
+  const Loaded lenient(yaml);
+  EXPECT_TRUE(lenient.ok()) << lenient.text();
+  EXPECT_TRUE(lenient.mentions("warning: plugins[0].parameters.treshold: unknown field, ignored"))
+      << lenient.text();
+}
+
+TEST(Document, EveryTypeOfTheCatalogueIsRunInertOrRefusedByName) {
+  for (const PluginType& type : PluginRegistry::standard().types()) {
+    SCOPED_TRACE(std::string(type.type));
+    EXPECT_FALSE(type.note.empty());
+    EXPECT_NE(type.roles, 0U);
+    const Loaded loaded(document("- type: queue-scorer\n- name: x\n  type: " +
+                                     std::string(type.type) + "\n",
+                                 "  - pluginRef: queue-scorer\n"));
+    const bool refused = type.support == PluginType::Support::kRefused;
+    if (refused) {
+      EXPECT_TRUE(loaded.mentions("test.yaml:5:")) << loaded.text();
+      EXPECT_TRUE(loaded.mentions("is not available: " + std::string(type.note)));
+    } else {
+      EXPECT_TRUE(type.support == PluginType::Support::kInert || type.create);
+      EXPECT_FALSE(loaded.mentions("not registered")) << loaded.text();
+    }
+    EXPECT_EQ(type.support == PluginType::Support::kImplemented, bool(type.create));
+  }
+}
+
+// Types of the published catalogues: a new one upstream must be put into the registry by name.
+TEST(Document, TheCataloguesAreComplete) {
+  for (const char* type :
+       {"decode-filter", "prefill-filter", "encode-filter", "label-selector-filter",
+        "by-label-selector", "by-label", "session-affinity-filter",
+        "multicluster-session-affinity-filter", "endpoint-attribute-filter",
+        "topology-affinity-filter", "utilization-filter", "prefix-cache-affinity-filter",
+        "slo-headroom-tier-filter", "utilization-detector", "concurrency-detector",
+        "context-length-aware", "header-based-testing-filter", "queue-scorer",
+        "running-requests-size-scorer", "kv-cache-utilization-scorer", "load-aware-scorer",
+        "active-request-scorer", "token-load-scorer", "prefix-cache-scorer",
+        "precise-prefix-cache-scorer", "no-hit-lru-scorer", "lora-affinity-scorer",
+        "session-affinity-scorer", "latency-scorer", "mm-embeddings-cache-scorer",
+        "header-label-affinity-scorer", "endpoint-attribute-scorer", "topology-affinity-scorer",
+        "multicluster-queue-scorer", "multicluster-kv-cache-utilization-scorer",
+        "multicluster-prefix-cache-scorer", "lmetric-scorer", "max-score-picker", "random-picker",
+        "weighted-random-picker", "single-profile-handler", "disagg-profile-handler",
+        "pd-profile-handler", "data-parallel-profile-handler", "header-profile-handler",
+        "always-disagg-pd-decider", "prefix-based-pd-decider", "always-disagg-multimodal-decider",
+        "disagg-headers-handler", "prefill-header-handler", "approx-prefix-cache-producer",
+        "multicluster-approx-prefix-cache-producer", "precise-prefix-cache-producer",
+        "burst-prefix-cache-producer", "p2p-source-producer", "inflight-load-producer",
+        "predicted-latency-producer", "token-producer", "tokenizer",
+        "mm-embeddings-cache-producer", "session-id-producer", "latency-slo-admitter",
+        "probabilistic-admitter", "disaggregatedset-rollout-screener",
+        "global-strict-fairness-policy", "round-robin-fairness-policy", "program-aware-fairness",
+        "fcfs-ordering-policy", "edf-ordering-policy", "slo-deadline-ordering-policy",
+        "static-usage-limit-policy", "priority-holdback-policy", "soft-reflective-ceiling-policy",
+        "sheddable-eviction-filter", "priority-then-time-eviction-order-policy",
+        "metrics-data-source", "core-metrics-extractor", "models-data-source",
+        "models-data-extractor", "dcgm-data-source", "dcgm-extractor", "topology-extractor",
+        "k8s-notification-source", "endpoint-notification-source", "file-discovery",
+        "multicluster-file-discovery", "agent-identity", "request-attribute-reporter",
+        "openai-parser", "anthropic-parser", "vllmhttp-parser", "vllmgrpc-parser",
+        "sglanghttp-parser", "vertexai-parser", "passthrough-parser",
+        "destination-endpoint-served-verifier", "response-header-handler"})
+    EXPECT_NE(PluginRegistry::standard().find(type), nullptr) << type;
+}
+
+TEST(Document, DefaultsAreFilledIn) {
+  const Loaded loaded(
+      "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n"
+      "- type: random-picker\n- type: queue-scorer\n- type: decode-filter\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.text();
+  const EndpointPickerConfig& c = *loaded.config;
+  EXPECT_EQ(c.profile_handler, "single-profile-handler");
+  EXPECT_EQ(c.saturation_detector, "utilization-detector");
+  EXPECT_EQ(c.parsers, (std::vector<std::string>{"openai-parser", "anthropic-parser",
+                                                 "vllmhttp-parser", "passthrough-parser"}));
+  ASSERT_EQ(c.profiles.size(), 1U);
+  EXPECT_EQ(c.profiles[0].plugins.size(), 3U) << "the detector must not become a filter";
+  ASSERT_EQ(c.data_layer.sources.size(), 1U);
+  EXPECT_EQ(c.data_layer.sources[0].source.name, "metrics-data-source");
+  EXPECT_EQ(c.flow_control.default_request_ttl, Duration::seconds(60));
+  EXPECT_TRUE(c.gate("haPopulateNonLeaderDatastore"));
+}
+
+TEST(Document, AProfileWithoutPickerTakesOneOfTheDocument) {
+  const Loaded own(document("- type: queue-scorer\n- type: random-picker\n",
+                            "  - pluginRef: queue-scorer\n"));
+  ASSERT_TRUE(own.ok()) << own.text();
+  EXPECT_EQ(own.config->profiles[0].plugins.back().name, "random-picker");
+  const Loaded none(document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n"));
+  EXPECT_EQ(none.config->profiles[0].plugins.back().name, "max-score-picker");
+}
+
+TEST(Document, DeprecatedFieldsAreFolded) {
+  const Loaded loaded(document("- type: queue-scorer\n- name: sat\n  type: concurrency-detector\n"
+                               "- name: p\n  type: openai-parser\n",
+                               "  - pluginRef: queue-scorer\n") +
+                      "saturationDetector:\n  pluginRef: sat\nparser:\n  pluginRef: p\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.text();
+  EXPECT_EQ(loaded.config->saturation_detector, "sat");
+  EXPECT_EQ(loaded.config->parsers, std::vector<std::string>{"p"});
+  const Loaded inline_thresholds(
+      document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n",
+               "inference.networking.x-k8s.io/v1alpha1") +
+      "saturationDetector:\n  queueDepthThreshold: 10\n  kvCacheUtilThreshold: 0.5\n");
+  ASSERT_TRUE(inline_thresholds.ok()) << inline_thresholds.text();
+  EndpointTable table = make_endpoints(1);
+  table.set_metrics(EndpointId(0), 5, 0, 0.1, SimTime::zero());
+  EXPECT_DOUBLE_EQ(inline_thresholds.scheduler->saturation(table, SimTime::zero()), 0.5);
+}
+
+TEST(Document, FlowControlWithoutItsGateIsSaidToHaveNoEffect) {
+  const std::string base = document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n");
+  const std::string flow = "flowControl:\n  maxRequests: 5k\n  defaultRequestTTL: 5s\n";
+  const Loaded off(base + flow);
+  ASSERT_TRUE(off.ok()) << off.text();
+  EXPECT_TRUE(off.mentions("warning: flowControl: has no effect")) << off.text();
+  const Loaded on(base + "featureGates: [flowControl]\n" + flow);
+  ASSERT_TRUE(on.ok()) << on.text();
+  EXPECT_EQ(on.text(), "");
+  EXPECT_EQ(on.config->flow_control.max_requests, 5000);
+  EXPECT_EQ(on.config->flow_control.no_endpoint_request_ttl, Duration::seconds(5));
+}
+
+TEST(Document, ReferencesOfTheWrongKindAreErrors) {
+  const auto error_of = [](const std::string& tail, const std::string& plugins = "") {
+    return Loaded(document("- type: queue-scorer\n" + plugins, "  - pluginRef: queue-scorer\n") +
+                  tail)
+        .text();
+  };
+  EXPECT_NE(error_of("saturationDetector:\n  pluginRef: queue-scorer\n")
+                .find("plugin 'queue-scorer' is no saturation detector (it is a scorer)"),
+            std::string::npos);
+  EXPECT_NE(error_of("requestHandler:\n  parsers:\n  - pluginRef: queue-scorer\n")
+                .find("is no parser"),
+            std::string::npos);
+  EXPECT_NE(error_of("dataLayer:\n  sources:\n  - pluginRef: queue-scorer\n")
+                .find("is no data source"),
+            std::string::npos);
+  EXPECT_NE(error_of("flowControl:\n  usageLimitPolicyPluginRef: queue-scorer\n")
+                .find("is no usage limit policy"),
+            std::string::npos);
+  EXPECT_NE(error_of("flowControl:\n  priorityBands:\n  - priority: 1\n"
+                     "    orderingPolicyRef: nope\n")
+                .find("references undefined plugin 'nope'"),
+            std::string::npos);
+  EXPECT_NE(error_of("- name: b\n  plugins:\n  - pluginRef: queue-scorer\n")
+                .find("more than one profile needs a profile handler"),
+            std::string::npos);
+}
+
+TEST(Document, ErasAreInferredFromTheShape) {
+  const auto era = [](const std::string& plugin, const std::string& api) {
+    const Loaded loaded(document("- type: queue-scorer\n" + plugin,
+                                 "  - pluginRef: queue-scorer\n", api));
+    EXPECT_TRUE(loaded.ok()) << loaded.text();
+    return loaded.config ? std::string(name(loaded.config->era)) : std::string();
+  };
+  const std::string old_api = "inference.networking.x-k8s.io/v1alpha1";
+  const std::string new_api = "llm-d.ai/v1alpha1";
+  const std::string precise = "- type: precise-prefix-cache-scorer\n  parameters:\n";
+  EXPECT_EQ(era("", new_api), "2026-08");
+  EXPECT_EQ(era("", old_api), "v0.7.0");
+  EXPECT_EQ(era(precise + "    indexerConfig:\n      tokenProcessorConfig:\n"
+                          "        blockSize: 16\n",
+                old_api),
+            "v0.4.0");
+  EXPECT_EQ(era(precise + "    indexerConfig:\n      tokenizersPoolConfig:\n"
+                          "        huggingFaceToken: x\n",
+                old_api),
+            "v0.3.2");
+  EXPECT_EQ(era(precise + "    speculativeIndexing: true\n", old_api), "v0.7.0");
+  EXPECT_EQ(era("- type: always-disagg-pd-decider\n", old_api), "v0.7.0");
+  EXPECT_EQ(era("- type: token-producer\n", old_api), "2026-08");
+  EXPECT_EQ(era("- type: tokenizer\n", new_api), "2026-05");
+}
+
+TEST(Document, AnEraThatContradictsTheDocumentIsAnError) {
+  const std::string nested =
+      document("- type: precise-prefix-cache-scorer\n  parameters:\n    indexerConfig:\n"
+               "      tokenProcessorConfig:\n        blockSize: 16\n",
+               "  - pluginRef: precise-prefix-cache-scorer\n");
+  const Loaded loaded(nested, {.era = Era::kAug2026, .distribution = {}, .registry = nullptr});
+  EXPECT_FALSE(loaded.ok());
+  EXPECT_TRUE(loaded.mentions("test.yaml:8:9: error: "
+                              "plugins[0].parameters.indexerConfig.tokenProcessorConfig"))
+      << loaded.text();
+  const Loaded fractional(document("- type: queue-scorer\n",
+                                   "  - pluginRef: queue-scorer\n    weight: 2.5\n"),
+                          {.era = Era::kV0_5_0, .distribution = {}, .registry = nullptr});
+  EXPECT_TRUE(fractional.mentions("weight must be a whole number in era v0.5.0"));
+}
+
+TEST(Document, NotAnEndpointPickerConfig) {
+  EXPECT_EQ(find_endpoint_picker_config(parse_mini_yaml("a: 1\n")).kind,
+            LocatedDocument::Kind::kNotFound);
+  const Loaded wrong_kind("apiVersion: llm-d.ai/v1alpha1\nkind: Service\nplugins:\n");
+  EXPECT_TRUE(wrong_kind.mentions("kind: must be 'EndpointPickerConfig' (got 'Service')"));
+  const Loaded new_version("apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\n");
+  EXPECT_TRUE(new_version.mentions("is not a known version (got 'llm-d.ai/v1')"));
+}
+
+}  // namespace
+}  // namespace routesim::policies
