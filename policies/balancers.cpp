@@ -120,11 +120,16 @@ class LeastLoad final : public Balancer {
     const auto load = in_flight();
     const bool all = request.adapter.empty();
     std::uint32_t least = kGone;
-    std::uint64_t ties = 0;
-    for (std::uint32_t i = 0; i < load.size(); ++i) {
-      if (!all && !serves(i, request.adapter)) continue;
-      ties = load[i] < least ? 1 : ties + (load[i] == least ? 1 : 0);
-      least = std::min(least, load[i]);
+    std::uint32_t ties = 0;
+    if (all) {  // Two plain passes, which compilers turn into vector code.
+      for (const std::uint32_t l : load) least = std::min(least, l);
+      for (const std::uint32_t l : load) ties += l == least ? 1 : 0;
+    } else {
+      for (std::uint32_t i = 0; i < load.size(); ++i) {
+        if (!serves(i, request.adapter)) continue;
+        ties = load[i] < least ? 1 : ties + (load[i] == least ? 1 : 0);
+        least = std::min(least, load[i]);
+      }
     }
     if (ties == 0) return std::nullopt;
     std::uint64_t chosen = ties == 1 ? 0 : random_.below(ties);
