@@ -34,5 +34,6 @@ Command check_command();
 Command explain_command();
 Command list_command();
 Command schema_command();
+Command score_command();
 
 }  // namespace routesim::tools
