@@ -92,9 +92,9 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
 }  // namespace
 
 const std::vector<Command>& commands() {
-  static const std::vector<Command> kCommands = {run_command(),     check_command(),
-                                                 explain_command(), list_command(),
-                                                 schema_command(),  score_command()};
+  static const std::vector<Command> kCommands = {
+      run_command(),  check_command(),  explain_command(), validate_command(),
+      list_command(), schema_command(), score_command()};
   return kCommands;
 }
 

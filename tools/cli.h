@@ -35,5 +35,6 @@ Command explain_command();
 Command list_command();
 Command schema_command();
 Command score_command();
+Command validate_command();
 
 }  // namespace routesim::tools
