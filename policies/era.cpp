@@ -65,6 +65,10 @@ constexpr std::array<EraTraits, 7> kTraits = make_traits();
 
 const EraTraits& traits(Era era) { return kTraits[static_cast<std::size_t>(era)]; }
 
+bool indexes_by_address(Era era, Distribution distribution) {
+  return traits(era).pod_key_is_address && distribution != Distribution::kHeimdall;
+}
+
 std::string_view name(Era era) { return kEraNames[static_cast<std::size_t>(era)]; }
 
 std::string_view name(Distribution distribution) {

@@ -75,6 +75,10 @@ struct EraTraits {
 };
 
 const EraTraits& traits(Era era);
+/// Whether all ranks behind one address share their entries in the precise index. Heimdall, whose
+/// schema is that of an early era, nevertheless tells ranks apart: its published gain from routing
+/// between the eight ranks of one decode node would be impossible otherwise.
+bool indexes_by_address(Era era, Distribution distribution);
 std::string_view name(Era era);
 std::string_view name(Distribution distribution);
 /// Accepts the names above, and "v0.8.0" for the column it shares with v0.7.0.
