@@ -99,6 +99,8 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
       // The running step must not count a token nobody will get; full blocks stay findable.
       const bool awaits = awaits_token(q, in_flight);
       if (awaits && q.streak_pass < in_flight->pass) --in_flight->steady;
+      if (q.state == State::kDecode && q.wastes_slot && q.sampled == q.request.output_tokens)
+        --wasted_slots_;
       if (q.state == State::kDecode) leave_decode(s);
       register_up_to(s, q.computed - (awaits ? 1 : 0));
       if (q.state == State::kPrefill) erase_prefilling(s);

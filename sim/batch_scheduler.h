@@ -211,6 +211,8 @@ class BatchScheduler {
   void cross_block(Slot s);
   std::int64_t crossings_until(std::int64_t passes) const;
 
+  void run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now, std::vector<EngineOutput>& out);
+
   // Phase A of a pass: running sequences (scheduling_pass.cpp).
   bool schedule_running_fast(StepPlan& plan);
   void walk_running(StepPlan& plan, StepPlan* in_flight, SimTime now);

@@ -9,6 +9,14 @@ namespace routesim::sim {
 
 void BatchScheduler::schedule(StepPlan& plan, StepPlan* in_flight, SimTime now,
                               std::vector<EngineOutput>& out) {
+  // A pass in which a sequence preempted itself may schedule nothing. vLLM's loop then goes round
+  // again at once; with a step still running there is time for that when it ends.
+  do run_pass(plan, in_flight, now, out);
+  while (in_flight == nullptr && preempted_ && plan.empty());
+}
+
+void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
+                              std::vector<EngineOutput>& out) {
   plan.clear();
   retire_leavers();
   ++pass_;
@@ -137,8 +145,12 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
   while (need > kv_.free_blocks()) {
     const std::size_t victim_index = choose_victim();
     const Slot victim = running_[victim_index];
-    budget_ += seq(victim).scheduled;
-    if (victim_index < i) --i;
+    // As in vLLM, the place in the list moves only with a victim that was given tokens: after one
+    // that merely waits for its last token, the next sequence is passed over.
+    if (seq(victim).scheduled > 0) {
+      budget_ += seq(victim).scheduled;
+      --i;
+    }
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(victim_index));
     preempt(victim, in_flight, now);
     if (victim == s) return false;

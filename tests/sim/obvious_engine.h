@@ -114,7 +114,8 @@ class ObviousEngine {
     if (ahead_)
       gpu_ = std::exchange(ahead_, std::nullopt).value();
     else
-      gpu_ = schedule();
+      do gpu_ = schedule();  // vLLM's loop goes round at once when a pass only preempted
+      while (gpu_.work.empty() && preempted_);
     stepping_ = !gpu_.work.empty();
     if (!stepping_) return;
     ticks_ += latency_->step_ticks(gpu_.shape);
@@ -152,7 +153,7 @@ class ObviousEngine {
   Step schedule() {
     Step step;
     std::int64_t budget = rules_.max_num_batched_tokens;
-    bool preempted = false;
+    preempted_ = false;
     for (std::size_t i = 0; i < running_.size() && budget > 0;) {
       Request* r = running_[i];
       if (rules_.async_scheduling && r->placeholders > 0 &&
@@ -182,7 +183,7 @@ class ObviousEngine {
           --i;
         }
         preempt(v);
-        preempted = true;
+        preempted_ = true;
         if (v == r) break;
         fits = allocate(r, n, {}, false);
       }
@@ -191,7 +192,7 @@ class ObviousEngine {
       budget -= n;
       ++i;
     }
-    if (!preempted) admit(step, budget);
+    if (!preempted_) admit(step, budget);
     finish_pass(step);
     return step;
   }
@@ -371,6 +372,7 @@ class ObviousEngine {
   Step gpu_;
   std::optional<Step> ahead_;
   bool stepping_ = false;
+  bool preempted_ = false;
   std::int64_t ticks_ = 0;
 };
 

@@ -51,7 +51,7 @@ Case random_case(std::uint64_t seed) {
   Case c;
   c.rules = random_rules(random);
   KneeLatency::Coefficients k;
-  if (random.below(2) == 0) k.floor = pick(random, 0, 4'000'000);
+  if (random.below(2) == 0) k.floor = pick(random, 0, 4'000'000'000);
   if (random.below(3) == 0) k.context = 0;
   c.latency = std::make_shared<KneeLatency>(k);
   const std::int64_t n = pick(random, 2, 40);
@@ -119,7 +119,7 @@ void expect_same(const Case& c, std::uint64_t seed, bool reference, std::int64_t
   play(obvious, c);
   Server server(c.rules, c.latency, reference);
   play(server, c);
-  server.replica().verify();
+  ASSERT_NO_THROW(server.replica().verify()) << "seed " << seed << "\n  " << text_of(c);
   ASSERT_EQ(obvious.fates.size(), server.fates.size());
   for (std::size_t i = 0; i < obvious.fates.size(); ++i) {
     const Fate& a = obvious.fates[i];
@@ -132,7 +132,7 @@ void expect_same(const Case& c, std::uint64_t seed, bool reference, std::int64_t
                         << " finish " << b.finish.ns() << " preemptions " << b.preemptions
                         << " cached " << b.cached;
   }
-  ASSERT_EQ(obvious.gaps.count(), server.gaps.count()) << "seed " << seed;
+  ASSERT_EQ(obvious.gaps.count(), server.gaps.count()) << "seed " << seed << "\n  " << text_of(c);
   ASSERT_EQ(obvious.gaps.sum(), server.gaps.sum()) << "seed " << seed;
   ASSERT_EQ(obvious.gaps.percentile(50), server.gaps.percentile(50)) << "seed " << seed;
   ASSERT_EQ(obvious.gaps.max(), server.gaps.max()) << "seed " << seed;

@@ -41,15 +41,16 @@ class FixedLatency final : public models::LatencyModel {
 class KneeLatency final : public models::LatencyModel {
  public:
   struct Coefficients {
+    // Ticks: about 1 ms a step, 0.07 ms a sequence, 0.02 ms a prompt token.
     std::int64_t floor = 0;
-    std::int64_t base = 1'000'003;
-    std::int64_t sequence = 70'001;
-    std::int64_t context = 1'009;
-    std::int64_t shared = 313;
-    std::int64_t prefill_token = 20'011;
-    std::int64_t prefill_pair = 7;
-    std::int64_t chunk = 50'021;
-    std::int64_t group_token = 9'001;
+    std::int64_t base = 1'024'000'003;
+    std::int64_t sequence = 71'680'001;
+    std::int64_t context = 1'024'009;
+    std::int64_t shared = 307'213;
+    std::int64_t prefill_token = 20'480'011;
+    std::int64_t prefill_pair = 7'169;
+    std::int64_t chunk = 51'200'021;
+    std::int64_t group_token = 9'216'001;
   };
   explicit KneeLatency(const Coefficients& c) : c_(c) {}
 
