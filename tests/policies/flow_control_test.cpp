@@ -1,0 +1,180 @@
+// Flow control: limits, bands, fairness, ordering, ceilings, expiry.
+#include "policies/flow_control.h"
+
+#include <gtest/gtest.h>
+
+#include "policies/flow_policies.h"
+#include "scheduler_fixture.h"
+
+namespace routesim::policies {
+namespace {
+
+class Flow {
+ public:
+  explicit Flow(const std::string& flow_control = "", const std::string& plugins = "") {
+    scheduler = make_scheduler(
+        document("- type: queue-scorer\n" + plugins, "  - pluginRef: queue-scorer\n") +
+        "featureGates: [flowControl]\n" + flow_control);
+    control.emplace(*scheduler);
+    table = make_endpoints(1);
+    set_queue(0);
+  }
+  void set_queue(double waiting, SimTime now = SimTime::zero()) {
+    table.set_metrics(EndpointId(0), waiting, 0, 0, now);
+  }
+  int put(std::uint64_t id, std::int32_t priority = 0, const std::string& flow = "f",
+          std::int64_t bytes = 1, SimTime now = SimTime::zero(), double slo_ms = 0) {
+    QueuedRequest r;
+    r.id = id;
+    r.priority = priority;
+    r.flow = flow;
+    r.bytes = bytes;
+    r.received = now;
+    r.slo_ttft_ms = slo_ms;
+    return control->enqueue(r, table, now);
+  }
+  std::vector<std::uint64_t> drain(SimTime now = SimTime::zero()) {
+    std::vector<std::uint64_t> order;
+    while (const auto id = control->dispatch(table, now)) order.push_back(*id);
+    return order;
+  }
+  std::unique_ptr<Scheduler> scheduler;
+  std::optional<FlowControl> control;
+  EndpointTable table;
+};
+
+SimTime at(std::int64_t seconds) { return SimTime::zero() + Duration::seconds(seconds); }
+
+TEST(FlowControl, ServesHigherBandsFirstThenInOrder) {
+  Flow f;
+  for (std::uint64_t id = 1; id <= 6; ++id) EXPECT_EQ(f.put(id, id % 2 == 0 ? 10 : 0), 0);
+  EXPECT_EQ(f.drain(), (std::vector<std::uint64_t>{2, 4, 6, 1, 3, 5}));
+  EXPECT_EQ(f.control->queued(), 0U);
+  EXPECT_EQ(f.control->queued_bytes(), 0);
+}
+
+TEST(FlowControl, StopsWhileThePoolIsSaturated) {
+  Flow f;
+  f.put(1);
+  f.set_queue(5);  // The utilization detector's threshold: saturation 1.
+  EXPECT_FALSE(f.control->dispatch(f.table, SimTime::zero()));
+  f.set_queue(4);
+  EXPECT_EQ(f.control->dispatch(f.table, SimTime::zero()), 1U);
+}
+
+TEST(FlowControl, SaturationIsTheWorseOfPrefillAndDecode) {
+  Flow f;
+  EndpointInfo info;
+  info.labels["llm-d.ai/role"] = "prefill";
+  const EndpointId prefill = f.table.add(std::move(info));
+  f.table.set_metrics(prefill, 10, 0, 0, SimTime::zero());
+  f.set_queue(1);
+  EXPECT_DOUBLE_EQ(f.control->saturation(f.table, SimTime::zero()), 2.0);
+  f.table.set_metrics(prefill, 0, 0, 0, SimTime::zero());
+  EXPECT_DOUBLE_EQ(f.control->saturation(f.table, SimTime::zero()), 0.2);
+  f.table.mutable_info(prefill).labels["llm-d.ai/role"] = "encode";
+  f.table.set_metrics(prefill, 10, 0, 0, SimTime::zero());
+  EXPECT_DOUBLE_EQ(f.control->saturation(f.table, SimTime::zero()), 0.2) << "encoders are left out";
+}
+
+TEST(FlowControl, RefusesBeyondItsLimits) {
+  Flow f("flowControl:\n  maxBytes: 100\n  priorityBands:\n  - priority: 1\n    maxRequests: 2\n");
+  EXPECT_EQ(f.put(1, 1), 0);
+  EXPECT_EQ(f.put(2, 1), 0);
+  EXPECT_EQ(f.put(3, 1), 429);
+  EXPECT_EQ(f.put(4, 0, "f", 98), 0);
+  EXPECT_EQ(f.put(5, 0, "f", 1), 429) << "100 bytes are queued";
+  f.table.set_ready(EndpointId(0), false);
+  EXPECT_EQ(f.put(6, 1), 503);
+  EXPECT_TRUE(f.control->cancel(2, SimTime::zero()));
+  EXPECT_FALSE(f.control->cancel(2, SimTime::zero()));
+  EXPECT_EQ(f.put(7, 1), 0);
+}
+
+TEST(FlowControl, RoundRobinAlternatesBetweenFlows) {
+  Flow f("flowControl:\n  defaultPriorityBand:\n    fairnessPolicyRef: rr\n",
+         "- name: rr\n  type: round-robin-fairness-policy\n");
+  for (std::uint64_t id = 1; id <= 4; ++id) f.put(id, 0, "a");
+  f.put(5, 0, "b");
+  f.put(6, 0, "c");
+  EXPECT_EQ(f.drain(), (std::vector<std::uint64_t>{1, 5, 6, 2, 3, 4}));
+}
+
+TEST(FlowControl, LeastAttainedServiceGoesFirst) {
+  Flow f("flowControl:\n  defaultPriorityBand:\n    fairnessPolicyRef: las\n",
+         "- name: las\n  type: program-aware-fairness\n");
+  f.control->on_completed("greedy", 1000, 4000, SimTime::zero());
+  f.control->on_completed("modest", 10, 10, SimTime::zero());
+  f.put(1, 0, "greedy");
+  f.put(2, 0, "modest");
+  EXPECT_EQ(f.control->dispatch(f.table, SimTime::zero()), 2U);
+}
+
+TEST(FlowControl, DeadlinesOrderWithinAFlow) {
+  Flow f("flowControl:\n  defaultPriorityBand:\n    orderingPolicyRef: slo\n",
+         "- name: slo\n  type: slo-deadline-ordering-policy\n");
+  f.put(1, 0, "f", 1, SimTime::zero(), 0);  // Without an objective: last.
+  f.put(2, 0, "f", 1, SimTime::zero(), 900);
+  f.put(3, 0, "f", 1, SimTime::zero(), 100);
+  f.put(4, 0, "f", 1, SimTime::zero(), 100);
+  EXPECT_EQ(f.drain(), (std::vector<std::uint64_t>{3, 4, 2, 1}));
+}
+
+TEST(FlowControl, RequestsExpire) {
+  Flow f("flowControl:\n  defaultRequestTTL: 10s\n  noEndpointRequestTTL: 3s\n");
+  f.put(1);
+  EXPECT_TRUE(f.control->expire(f.table, at(9)).empty());
+  auto expired = f.control->expire(f.table, at(10));
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(expired[0].request, 1U);
+  EXPECT_EQ(expired[0].http_status, 429);
+  f.put(2, 0, "f", 1, at(10));
+  f.table.set_ready(EndpointId(0), false);
+  EXPECT_TRUE(f.control->expire(f.table, at(15)).empty()) << "counted since the pool became empty";
+  expired = f.control->expire(f.table, at(18));
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(expired[0].http_status, 503);
+}
+
+TEST(FlowControl, HoldsBackLowBandsEarlier) {
+  Flow f("flowControl:\n  usageLimitPolicyPluginRef: hold\n",
+         "- name: hold\n  type: priority-holdback-policy\n  parameters:\n    minCeiling: 0.4\n");
+  f.put(1, 0);
+  f.put(2, 5);
+  f.set_queue(3);  // Saturation 0.6: between the ceilings 0.4 and 1.
+  EXPECT_EQ(f.drain(), std::vector<std::uint64_t>{2});
+  f.set_queue(1);
+  EXPECT_EQ(f.drain(), std::vector<std::uint64_t>{1});
+}
+
+TEST(FlowControl, SoftCeilingLetsLowBandsThroughNowAndThen) {
+  Flow f("flowControl:\n  usageLimitPolicyPluginRef: soft\n",
+         "- name: soft\n  type: soft-reflective-ceiling-policy\n");
+  auto* policy = dynamic_cast<UsageLimitPolicy*>(f.scheduler->plugin("soft"));
+  ASSERT_NE(policy, nullptr);
+  const std::vector<std::int32_t> priorities = {10, 0};
+  std::vector<double> ceilings(2);
+  policy->ceilings(priorities, 0.4, ceilings);
+  EXPECT_EQ(ceilings, (std::vector<double>{1, 1})) << "saturation below 1 - 0.4";
+  int open = 0;
+  for (int i = 0; i < 300; ++i) {
+    policy->ceilings(priorities, 0.75, ceilings);
+    EXPECT_EQ(ceilings[0], 1);
+    open += ceilings[1] == 1 ? 1 : 0;
+  }
+  EXPECT_EQ(open, 100) << "0.75/0.25 = every third call";
+  policy->ceilings(priorities, 1.0, ceilings);
+  EXPECT_EQ(ceilings[1], 0);
+}
+
+TEST(FlowControl, NamesTheFlowOfARequest) {
+  RequestView request;
+  EXPECT_EQ(FlowControl::flow_of(request), "default-flow");
+  EXPECT_EQ(FlowControl::flow_of(request, "agent-7"), "agent-7");
+  const Header header{"X-Gateway-Inference-Fairness-Id", "tenant"};
+  request.headers = std::span(&header, 1);
+  EXPECT_EQ(FlowControl::flow_of(request, "agent-7"), "tenant");
+}
+
+}  // namespace
+}  // namespace routesim::policies

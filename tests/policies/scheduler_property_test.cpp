@@ -1,0 +1,328 @@
+// What vectors cannot show: distributions of random choices, ranges, purity, memory bounds, eras.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <thread>
+
+#include "plugin_bench.h"
+#include "policies/inflight_load.h"
+#include "policies/scorers/latency.h"
+#include "sim/base/rng.h"
+
+namespace routesim::policies {
+namespace {
+
+constexpr std::uint64_t kSeed = 20260822;
+
+/// Upper 1e-6 point of chi-square by the Wilson-Hilferty approximation.
+double chi_square_limit(double degrees) {
+  const double z = 4.753;
+  const double a = 2 / (9 * degrees);
+  return degrees * std::pow(1 - a + z * std::sqrt(a), 3);
+}
+
+double chi_square(const std::vector<int>& counts, const std::vector<double>& probabilities) {
+  const double n = std::accumulate(counts.begin(), counts.end(), 0.0);
+  double sum = 0;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double expected = n * probabilities[i];
+    sum += (counts[i] - expected) * (counts[i] - expected) / expected;
+  }
+  return sum;
+}
+
+std::vector<int> picks(Scheduler& scheduler, const EndpointTable& table, int n) {
+  std::vector<int> counts(table.rows(), 0);
+  Scratch scratch;
+  Decision decision;
+  RequestView request;
+  for (int i = 0; i < n; ++i) {
+    request.id = static_cast<std::uint64_t>(i);
+    scheduler.schedule(request, table, SimTime::zero(), scratch, decision);
+    ++counts[decision.primary.value()];
+  }
+  return counts;
+}
+
+TEST(Ties, AreBrokenUniformlyWhateverTheSeed) {
+  for (const std::uint64_t seed : {kSeed, kSeed + 1, kSeed + 2}) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SchedulerOptions options;
+    options.seed = seed;
+    const auto scheduler = make_scheduler(
+        document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n"), {}, options);
+    EndpointTable table = make_endpoints(10);
+    table.set_metrics(EndpointId(3), 9, 0, 0, SimTime::zero());  // Nine of ten tie.
+    std::vector<int> counts = picks(*scheduler, table, 18000);
+    EXPECT_EQ(counts[3], 0);
+    counts.erase(counts.begin() + 3);
+    EXPECT_LT(chi_square(counts, std::vector<double>(9, 1.0 / 9)), chi_square_limit(8));
+  }
+}
+
+TEST(Ties, OneUlpIsNoTie) {
+  PluginBench bench("max-score-picker", {}, 2);
+  const std::vector<double> totals = {1.0, std::nextafter(1.0, 2.0)};
+  for (std::uint64_t id = 0; id < 100; ++id) {
+    Cycle cycle;
+    Decision decision;
+    RequestView request;
+    request.id = id;
+    bench.begin(cycle, request, decision);
+    std::vector<EndpointRow> picked;
+    bench.subject<Picker>().pick(cycle, bench.table().candidates(), totals, picked);
+    ASSERT_EQ(picked, std::vector<EndpointRow>{1});
+  }
+}
+
+TEST(Ties, OfTheTopTwoAreUniformTooAndHeimdallTakesOneOfThem) {
+  for (const bool heimdall : {false, true}) {
+    LoadOptions load;
+    if (heimdall) load.distribution = Distribution::kHeimdall;
+    PluginBench bench("max-score-picker", {{"maxNumOfEndpoints", 2}}, 4, load);
+    ASSERT_TRUE(bench.built()) << bench.errors();
+    const std::vector<double> totals = {5, 7, 5, 5};
+    std::vector<int> first(4, 0), second(4, 0);
+    for (std::uint64_t id = 0; id < 9000; ++id) {
+      Cycle cycle;
+      Decision decision;
+      RequestView request;
+      request.id = id;
+      bench.begin(cycle, request, decision);
+      std::vector<EndpointRow> picked;
+      bench.subject<Picker>().pick(cycle, bench.table().candidates(), totals, picked);
+      ASSERT_EQ(picked.size(), heimdall ? 1U : 2U);
+      ++first[picked[0]];
+      if (!heimdall) ++second[picked[1]];
+    }
+    if (heimdall) {
+      EXPECT_LT(chi_square(first, {1.0 / 6, 0.5, 1.0 / 6, 1.0 / 6}), chi_square_limit(3));
+    } else {
+      EXPECT_EQ(first[1], 9000);
+      second.erase(second.begin() + 1);
+      EXPECT_LT(chi_square(second, std::vector<double>(3, 1.0 / 3)), chi_square_limit(2));
+    }
+  }
+}
+
+TEST(WeightedRandom, WinsInProportionToTheScore) {
+  RandomStream random(kSeed, Stream::kTest);
+  for (int trial = 0; trial < 5; ++trial) {
+    SCOPED_TRACE("seed " + std::to_string(kSeed) + " trial " + std::to_string(trial));
+    std::vector<double> totals(6);
+    for (double& t : totals) t = 0.05 + random.uniform();
+    const double sum = std::accumulate(totals.begin(), totals.end(), 0.0);
+    std::vector<double> probabilities = totals;
+    for (double& p : probabilities) p /= sum;
+    PluginBench bench("weighted-random-picker", {}, totals.size());
+    std::vector<int> counts(totals.size(), 0);
+    for (std::uint64_t id = 0; id < 20000; ++id) {
+      Cycle cycle;
+      Decision decision;
+      RequestView request;
+      request.id = mix64(id, static_cast<std::uint64_t>(trial));
+      bench.begin(cycle, request, decision);
+      std::vector<EndpointRow> picked;
+      bench.subject<Picker>().pick(cycle, bench.table().candidates(), totals, picked);
+      ++counts[picked[0]];
+    }
+    EXPECT_LT(chi_square(counts, probabilities), chi_square_limit(5));
+  }
+}
+
+TEST(Draws, DependOnSeedAndRequestOnly) {
+  const std::string yaml = document("- type: random-picker\n", "  - pluginRef: random-picker\n");
+  const auto a = make_scheduler(yaml);
+  const auto b = make_scheduler(yaml);
+  SchedulerOptions other;
+  other.seed = 1;
+  const auto c = make_scheduler(yaml, {}, other);
+  const EndpointTable table = make_endpoints(64);
+  int same_as_other_seed = 0;
+  for (std::uint64_t id = 0; id < 200; ++id) {
+    RequestView request;
+    request.id = id;
+    const auto first = a->schedule(request, table, SimTime::zero()).primary;
+    RequestView unrelated;
+    unrelated.id = 1000 + id;
+    b->schedule(unrelated, table, SimTime::zero());  // Draws for others change nothing.
+    EXPECT_EQ(b->schedule(request, table, SimTime::from_ns(7)).primary, first);
+    same_as_other_seed += c->schedule(request, table, SimTime::zero()).primary == first ? 1 : 0;
+  }
+  EXPECT_LT(same_as_other_seed, 20);
+}
+
+/// A random pool state: metrics, labels, LoRA, attributes, prefix matches, predictions, load.
+void randomise(PluginBench& bench, RandomStream& random) {
+  EndpointTable& table = bench.table();
+  bench.stub().matches.clear();
+  bench.stub().latency.clear();
+  const auto total = static_cast<std::int64_t>(random.below(50));
+  for (EndpointRow r = 0; r < table.rows(); ++r) {
+    const EndpointId id(r);
+    table.set_metrics(id, static_cast<double>(random.below(20)),
+                      static_cast<double>(random.below(300)), random.uniform(), SimTime::zero());
+    table.mutable_info(id).labels["llm-d.ai/context-length-range"] =
+        std::to_string(random.below(100)) + "-" + std::to_string(100 + random.below(9000));
+    table.set_lora(id, {{"a"}, {"b"}, static_cast<std::int64_t>(random.below(4))});
+    table.set_attribute("core-metrics-extractor/x", id, random.normal());
+    const auto match = static_cast<std::int64_t>(
+        random.below(static_cast<std::uint64_t>(total) + 1));
+    bench.stub().matches.push_back(StubData::Match{match, total, 16, {}});
+    LatencyEstimate e;
+    e.present = random.below(4) != 0;
+    e.ttft_headroom_ms = 100 * random.normal();
+    e.tpot_headroom_ms = 10 * random.normal();
+    e.dispatched = static_cast<std::int64_t>(random.below(3));
+    bench.stub().latency.push_back(e);
+    bench.load(r, static_cast<std::int64_t>(random.below(4)),
+               static_cast<std::int64_t>(random.below(5000)));
+  }
+}
+
+TEST(Scores, StayInRangeInRandomStates) {
+  const std::vector<std::pair<std::string, Json>> scorers = {
+      {"queue-scorer", {}},
+      {"running-requests-size-scorer", {}},
+      {"kv-cache-utilization-scorer", {}},
+      {"load-aware-scorer", {{"threshold", 7}}},
+      {"active-request-scorer", {{"idleThreshold", 1}, {"maxBusyScore", 0.5}}},
+      {"token-load-scorer", {{"queueThresholdTokens", 3000}}},
+      {"prefix-cache-scorer", {{"matchLengthWeight", 0.5}, {"matchLengthScaleTokens", 100}}},
+      {"no-hit-lru-scorer", {}},
+      {"lora-affinity-scorer", {}},
+      {"context-length-aware", {}},
+      {"session-affinity-scorer", {}},
+      {"latency-scorer", {}},
+      {"lmetric-scorer", {}},
+      {"endpoint-attribute-scorer",
+       {{"attributeKey", "x"}, {"algorithm", {{"type", "linear_lower_is_better"}}}}},
+      {"multicluster-queue-scorer", {}},
+      {"topology-affinity-scorer", {}},
+      {"mm-embeddings-cache-scorer", {}}};
+  RandomStream random(kSeed, Stream::kTest);
+  for (const auto& [type, parameters] : scorers) {
+    SCOPED_TRACE(type + " seed " + std::to_string(kSeed));
+    PluginBench bench(type, parameters, 12);
+    ASSERT_TRUE(bench.built()) << bench.errors();
+    for (int trial = 0; trial < 20; ++trial) {
+      randomise(bench, random);
+      RequestView request;
+      request.id = static_cast<std::uint64_t>(trial);
+      request.model = "b";
+      request.prompt_tokens = static_cast<std::int64_t>(random.below(3000));
+      const auto scores = bench.scores(request);
+      ASSERT_EQ(scores.size(), 12U);
+      for (const double s : scores) {
+        if (s == kUnscored) continue;
+        // latency-scorer's w/100 may reach 1.01, which the profile clamps.
+        EXPECT_GE(s, 0.0);
+        EXPECT_LE(s, type == "latency-scorer" ? 1.01 : 1.0);
+      }
+    }
+  }
+}
+
+TEST(InFlight, IsConservedUnderRandomLifecycles) {
+  const auto scheduler = make_scheduler(
+      document("- type: active-request-scorer\n- type: random-picker\n",
+               "  - pluginRef: active-request-scorer\n  - pluginRef: random-picker\n"));
+  EndpointTable table = make_endpoints(5);
+  RandomStream random(kSeed, Stream::kTest);
+  struct Live {
+    std::uint64_t id;
+    EndpointRow row;
+    std::int64_t tokens;
+  };
+  std::vector<Live> live;
+  Scratch scratch;
+  Decision decision;
+  for (std::uint64_t step = 0; step < 5000; ++step) {
+    const auto now = SimTime::from_ns(static_cast<std::int64_t>(step));
+    const std::uint64_t action = random.below(10);
+    if (action < 5) {
+      RequestView request;
+      request.id = step;
+      request.prompt_tokens = static_cast<std::int64_t>(random.below(100));
+      scheduler->schedule(request, table, now, scratch, decision);
+      scheduler->on_routed(request, decision, table, now);
+      live.push_back({step, decision.primary.value(), request.prompt_tokens});
+    } else if (!live.empty()) {
+      Live& r = live[random.below(live.size())];
+      scheduler->on_first_token(r.id, now);
+      r.tokens = 0;
+      if (action < 9) {
+        scheduler->on_completed(r.id, now);
+        r = live.back();
+        live.pop_back();
+      }
+    }
+    if (random.below(500) == 0) {
+      // An endpoint is replaced: its requests still finish, and must not count against the new one.
+      const auto row = static_cast<EndpointRow>(random.below(5));
+      scheduler->on_endpoint_removed(row, table, now);
+      EndpointInfo info = table.info(row);
+      table.remove(EndpointId(row));
+      ASSERT_EQ(table.add(std::move(info)).value(), row);
+      for (Live& r : live)
+        if (r.row == row) r.row = Id<int>::kInvalid;
+    }
+    std::vector<std::int64_t> requests(5, 0), tokens(5, 0);
+    for (const Live& r : live) {
+      if (r.row == Id<int>::kInvalid) continue;
+      ++requests[r.row];
+      tokens[r.row] += r.tokens;
+    }
+    for (EndpointRow r = 0; r < 5; ++r) {
+      ASSERT_EQ(scheduler->in_flight()->requests(r), requests[r]) << "seed " << kSeed;
+      ASSERT_EQ(scheduler->in_flight()->tokens(r), tokens[r]) << "seed " << kSeed;
+    }
+    ASSERT_EQ(scheduler->in_flight()->tracked_requests(), live.size());
+  }
+}
+
+TEST(Threads, MayDecideAndRunHooksAtOnce) {
+  SchedulerOptions options;
+  options.thread_safe = true;
+  const auto scheduler = make_scheduler(
+      document("- type: queue-scorer\n- type: active-request-scorer\n- type: no-hit-lru-scorer\n"
+               "- type: precise-prefix-cache-producer\n  parameters:\n"
+               "    speculativeIndexing: true\n"
+               "- type: prefix-cache-scorer\n  parameters:\n"
+               "    prefixMatchInfoProducerName: precise-prefix-cache-producer\n",
+               "  - pluginRef: queue-scorer\n  - pluginRef: active-request-scorer\n"
+               "  - pluginRef: no-hit-lru-scorer\n  - pluginRef: prefix-cache-scorer\n"),
+      {}, options);
+  ASSERT_EQ(scheduler->precise_index(), nullptr);
+  ASSERT_NE(scheduler->concurrent_index(), nullptr);
+  const EndpointTable table = make_endpoints(8);
+  const auto work = [&](std::uint64_t thread) {
+    Scratch scratch;
+    Decision decision;
+    std::vector<std::uint64_t> keys(20);
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      std::iota(keys.begin(), keys.end(), 1000 * (i % 7));
+      RequestView request;
+      request.id = thread * 1'000'000 + i;
+      request.block_keys = keys;
+      request.approx_hashes = keys;
+      const auto now = SimTime::from_ns(static_cast<std::int64_t>(i));
+      scheduler->schedule(request, table, now, scratch, decision);
+      scheduler->on_routed(request, decision, table, now);
+      scheduler->on_first_token(request.id, now);
+      scheduler->concurrent_index()->stored(decision.primary, kGpuTier, 0, keys, keys);
+      scheduler->on_completed(request.id, now);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::uint64_t t = 0; t < 4; ++t) threads.emplace_back(work, t);
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(scheduler->in_flight()->tracked_requests(), 0U);
+  for (EndpointRow r = 0; r < 8; ++r) EXPECT_EQ(scheduler->in_flight()->requests(r), 0);
+  EXPECT_EQ(scheduler->concurrent_index()->request_key_count(), 7U * 20U);
+}
+
+}  // namespace
+}  // namespace routesim::policies
