@@ -101,7 +101,10 @@ void Replica::flush_events(Rank& r, SimTime now) {
   if (r.log == nullptr || !r.log->pending()) return;
   bool lost = false;
   if (options_.kv_event_loss > 0) {
-    const std::uint64_t key = mix64(options_.first_endpoint, ++r.batches);
+    // Keyed by the instant: which other batches exist depends on what is worth announcing.
+    const std::uint64_t endpoint =
+        options_.first_endpoint + static_cast<std::uint64_t>(&r - ranks_.data());
+    const std::uint64_t key = mix64(endpoint, static_cast<std::uint64_t>(now.ns()));
     lost = RandomStream(options_.seed, Stream::kNetwork, key).uniform() < options_.kv_event_loss;
   }
   r.log->flush(now + options_.kv_event_delay, lost);

@@ -106,7 +106,6 @@ class Replica {
     Duration scrape_phase;
     Wide used_integral = 0;
     std::int64_t peak_used = 0;
-    std::uint64_t batches = 0;
     StepPlan& on_gpu() { return plans[running]; }
     StepPlan& ahead() { return plans[1 - running]; }
     const StepPlan& on_gpu() const { return plans[running]; }

@@ -372,8 +372,9 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
 
 std::int64_t BatchScheduler::blocks_owed_to_prefills() const {
   std::int64_t owed = 0;
-  for (const Slot s : prefilling_)
-    owed += blocks_for(seq(s).target) - static_cast<std::int64_t>(seq(s).blocks.size());
+  for (const std::vector<Slot>* list : {&prefilling_, &skipped_})
+    for (const Slot s : *list)
+      owed += blocks_for(seq(s).target) - static_cast<std::int64_t>(seq(s).blocks.size());
   return owed;
 }
 
@@ -419,6 +420,7 @@ void BatchScheduler::accept_loaded(Slot s) {
   std::int64_t covered = std::min(q.request.remote_tokens, q.request.prompt_tokens);
   if (!rules_.remote_partial_block) covered -= covered % rules_.block_size;
   register_up_to(s, covered);
+  retry_admission_ = true;  // a waiting prompt may hit what has just arrived
   q.computed = covered == q.target ? covered - 1 : covered;
   q.remote_done = true;
 }

@@ -1,0 +1,129 @@
+// The engine that leaps equals the engine that walks: the same bytes for every random scenario.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "tests/sim/swarm.h"
+
+namespace routesim::sim::testing {
+namespace {
+
+RunResult run(const RunPlan& plan, std::uint64_t seed, bool reference) {
+  Diagnostics found;
+  RunOptions options;
+  options.seed = seed;
+  options.reference = reference;
+  options.keep_requests = true;
+  options.check = true;
+  Simulation simulation(plan, options, found);
+  for (const Diagnostic& d : found.items()) ADD_FAILURE() << to_string(d);
+  return simulation.run();
+}
+
+void expect_same_record(const RequestRecord& a, const RequestRecord& b) {
+  ASSERT_EQ(a.id, b.id);
+  ASSERT_EQ(a.stage, b.stage);
+  ASSERT_EQ(a.endpoint, b.endpoint) << "request " << a.id;
+  ASSERT_EQ(a.prefill_endpoint, b.prefill_endpoint) << "request " << a.id;
+  ASSERT_EQ(a.sent.ns(), b.sent.ns()) << "request " << a.id;
+  ASSERT_EQ(a.first_token.ns(), b.first_token.ns()) << "request " << a.id;
+  ASSERT_EQ(a.end.ns(), b.end.ns()) << "request " << a.id;
+  ASSERT_EQ(a.cached_tokens, b.cached_tokens) << "request " << a.id;
+  ASSERT_EQ(a.preemptions, b.preemptions) << "request " << a.id;
+  ASSERT_EQ(a.outcome, b.outcome) << "request " << a.id;
+}
+
+void expect_same_samples(const Samples& a, const Samples& b) {
+  ASSERT_EQ(a.count(), b.count());
+  ASSERT_EQ(a.sum(), b.sum());
+  ASSERT_EQ(a.min(), b.min());
+  ASSERT_EQ(a.max(), b.max());
+  for (const double q : {10.0, 50.0, 90.0, 99.0}) ASSERT_EQ(a.percentile(q), b.percentile(q));
+}
+
+void expect_same_replica(const ReplicaResult& a, const ReplicaResult& b) {
+  ASSERT_EQ(a.name, b.name);
+  ASSERT_EQ(a.requests, b.requests);
+  ASSERT_EQ(a.steps, b.steps);
+  ASSERT_EQ(a.busy_s, b.busy_s);
+  ASSERT_EQ(a.prefix_query_tokens, b.prefix_query_tokens);
+  ASSERT_EQ(a.prefix_hit_tokens, b.prefix_hit_tokens);
+  ASSERT_EQ(a.preemptions, b.preemptions);
+  ASSERT_EQ(a.evicted_blocks, b.evicted_blocks);
+  ASSERT_EQ(a.kv_cache_usage_mean, b.kv_cache_usage_mean);
+  ASSERT_EQ(a.kv_cache_usage_max, b.kv_cache_usage_max);
+  ASSERT_EQ(a.max_running, b.max_running);
+  ASSERT_EQ(a.max_waiting, b.max_waiting);
+}
+
+void expect_same(const RunResult& a, const RunResult& b) {
+  ASSERT_EQ(a.requests.size(), b.requests.size());
+  for (std::size_t i = 0; i < a.requests.size(); ++i) {
+    expect_same_record(a.requests[i], b.requests[i]);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  ASSERT_EQ(a.fingerprint, b.fingerprint);
+  ASSERT_EQ(a.end, b.end);
+  ASSERT_EQ(a.stages.size(), b.stages.size());
+  for (std::size_t s = 0; s < a.stages.size(); ++s) {
+    expect_same_samples(a.stages[s].inter_token_latency, b.stages[s].inter_token_latency);
+    ASSERT_EQ(a.stages[s].kv_cache_usage_mean, b.stages[s].kv_cache_usage_mean);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  for (std::size_t r = 0; r < a.replicas.size(); ++r) {
+    expect_same_replica(a.replicas[r], b.replicas[r]);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+struct Totals {
+  std::int64_t requests = 0, preemptions = 0, timeouts = 0, disaggregated = 0, hits = 0;
+};
+
+void count(const RunResult& r, Totals& t) {
+  for (const RequestRecord& q : r.requests) {
+    ++t.requests;
+    t.timeouts += q.outcome == workloads::Outcome::kTimeout ? 1 : 0;
+    t.disaggregated += q.prefill_endpoint >= 0 ? 1 : 0;
+  }
+  for (const ReplicaResult& q : r.replicas) {
+    t.preemptions += q.preemptions;
+    t.hits += q.prefix_hit_tokens > 0 ? 1 : 0;
+  }
+}
+
+/// Which scenarios run can be changed from outside to look at one: ROUTESIM_SWARM_FIRST and _COUNT.
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? std::strtoull(value, nullptr, 10) : otherwise;
+}
+
+TEST(FastEqualsSlow, ForAThousandRandomScenarios) {
+  const std::uint64_t first = from_environment("ROUTESIM_SWARM_FIRST", 1);
+  const std::uint64_t scenarios = from_environment("ROUTESIM_SWARM_COUNT", 1200);
+  Totals totals;
+  for (std::uint64_t seed = first; seed < first + scenarios; ++seed) {
+    const RunPlan plan = swarm_plan(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + describe_plan(plan));
+    try {
+      const RunResult fast = run(plan, seed, false);
+      const RunResult slow = run(plan, seed, true);
+      expect_same(fast, slow);
+      count(fast, totals);
+    } catch (const InternalError& e) {
+      FAIL() << e.what();
+    }
+    if (HasFailure()) return;
+  }
+  if (scenarios < 1000) return;
+  // The swarm must reach what it is meant to compare.
+  EXPECT_GT(totals.requests, 20'000);
+  EXPECT_GT(totals.preemptions, 5'000);
+  EXPECT_GT(totals.timeouts, 500);
+  EXPECT_GT(totals.disaggregated, 2'000);
+  EXPECT_GT(totals.hits, 500);
+}
+
+}  // namespace
+}  // namespace routesim::sim::testing

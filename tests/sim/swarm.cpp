@@ -1,0 +1,159 @@
+#include "tests/sim/swarm.h"
+
+#include <sstream>
+#include <utility>
+
+#include "tests/sim/endpoint_picker_fixture.h"
+#include "tests/sim/sim_fixture.h"
+#include "tests/sim/swarm_load.h"
+
+namespace routesim::sim::testing {
+
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed, Stream::kTest, 3) {}
+  std::int64_t between(std::int64_t low, std::int64_t high) {
+    return low +
+           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
+  }
+  bool one_in(std::uint64_t n) { return random_.below(n) == 0; }
+  double uniform() { return random_.uniform(); }
+
+ private:
+  RandomStream random_;
+};
+
+EngineRules swarm_rules(Dice& dice, std::int64_t block_size) {
+  EngineConfig c;
+  c.preset = static_cast<EnginePreset>(dice.between(0, 2));
+  c.block_size = block_size;
+  c.max_num_batched_tokens = dice.between(4, dice.one_in(2) ? 60 : 600);
+  c.max_num_seqs = dice.between(1, dice.one_in(2) ? 6 : 64);
+  c.max_model_len = dice.one_in(6) ? 150 : 4000;
+  if (dice.one_in(8)) {
+    c.enable_chunked_prefill = false;
+    c.max_num_batched_tokens = c.max_model_len;
+  } else if (dice.one_in(4)) {
+    c.long_prefill_token_threshold = dice.between(2, 30);
+  }
+  if (dice.one_in(5)) c.prefill_schedule_interval = dice.between(2, 5);
+  if (dice.one_in(8)) c.enable_prefix_caching = false;
+  if (dice.one_in(4)) c.scheduling_policy = SchedulingPolicy::kPriority;
+  if (dice.one_in(4)) c.reserve_full_isl = dice.one_in(2);
+  if (dice.one_in(4)) c.watermark = 0.1;
+  if (dice.one_in(4)) c.async_scheduling = dice.one_in(2);
+  if (dice.one_in(4)) c.skip_unallocatable_head = dice.one_in(2);
+  if (dice.one_in(4))
+    c.free_queue = dice.one_in(2) ? FreeQueue::kAppendAll : FreeQueue::kUnhashedFirst;
+  // From preemption storms to comfort.
+  const std::int64_t tokens = dice.one_in(2) ? dice.between(150, 400) : dice.between(400, 6000);
+  return resolve_engine_rules(c, 2 + tokens / block_size, 4000, true);
+}
+
+ResolvedPool swarm_pool(Dice& dice, std::int64_t block_size, PoolRole role) {
+  ResolvedPool p;
+  p.config.name = role == PoolRole::kPrefill ? "prefill" : "pool";
+  p.config.role = role;
+  p.config.model = "test-model";
+  p.config.replicas = dice.between(1, role == PoolRole::kBoth ? 4 : 2);
+  if (dice.one_in(3)) {
+    p.config.data_parallel = dice.between(2, 3);
+    p.lock_step = !dice.one_in(3);
+  }
+  p.rules = swarm_rules(dice, block_size);
+  KneeLatency::Coefficients k;
+  if (dice.one_in(2)) k.floor = dice.between(1'000'000'000, 6'000'000'000);
+  if (dice.one_in(4)) k.context = 0;
+  p.latency = std::make_shared<KneeLatency>(k);
+  p.kv_bytes_per_token = 40'000;
+  return p;
+}
+
+SwarmLoadOptions swarm_load(Dice& dice) {
+  SwarmLoadOptions o;
+  o.users = dice.between(2, 30);
+  o.turns = dice.between(1, 6);
+  o.stages = dice.one_in(4) ? 2 : 1;
+  o.conversation = dice.one_in(3);
+  o.spread_ms = dice.one_in(2) ? 0 : dice.uniform() * 200;
+  o.think_ms = dice.one_in(2) ? 0 : dice.uniform() * 40;
+  if (!o.conversation && dice.one_in(3)) o.pool_prompts = dice.between(1, 10);
+  o.head = dice.between(4, 80);
+  o.tail = dice.between(1, 60);
+  o.output = dice.between(1, dice.one_in(4) ? 150 : 40);
+  o.early_end = dice.one_in(3) ? 0.3 : 0;
+  o.timeouts = dice.one_in(3) ? 0.3 : 0;
+  o.timeout_ms = 1 + dice.uniform() * 100;
+  return o;
+}
+
+void choose_routing(Dice& dice, RunPlan& plan, std::int64_t block_size) {
+  RoutingConfig& r = plan.scenario.routing;
+  r.router_replicas = dice.between(1, 2);
+  r.scrape_interval = Duration::microseconds(dice.between(500, 50'000));
+  r.kv_event_delay = Duration::microseconds(dice.between(0, 3'000));
+  r.kv_event_loss = dice.one_in(5) ? 0.1 : 0;
+  r.decision_latency = Duration::microseconds(dice.between(0, 2'000));
+  const std::int64_t kind = dice.between(0, 9);
+  r.balancer = BalancerKind::kEndpointPicker;
+  if (kind < 3) {
+    // The router's blocks may be larger than the engine's.
+    plan.endpoint_picker = precise_config(block_size * (dice.one_in(3) ? 2 : 1), dice.one_in(2));
+  } else if (kind == 3) {
+    plan.endpoint_picker = load_aware_config();
+  } else if (kind < 6) {
+    plan.endpoint_picker = disaggregated_config(block_size);
+  } else {
+    static constexpr BalancerKind kinds[] = {BalancerKind::kRoundRobin, BalancerKind::kRandom,
+                                             BalancerKind::kLeastLoad, BalancerKind::kPrefixHash,
+                                             BalancerKind::kK8sService};
+    r.balancer = kinds[dice.between(0, 4)];
+  }
+  const bool disaggregated = kind == 4 || kind == 5;
+  plan.pools.push_back(
+      swarm_pool(dice, block_size, disaggregated ? PoolRole::kDecode : PoolRole::kBoth));
+  if (disaggregated) plan.pools.push_back(swarm_pool(dice, block_size, PoolRole::kPrefill));
+}
+
+}  // namespace
+
+RunPlan swarm_plan(std::uint64_t seed) {
+  Dice dice(seed);
+  RunPlan plan;
+  plan.scenario.name = "swarm-" + std::to_string(seed);
+  const std::int64_t block_size = std::int64_t{1} << dice.between(1, 5);
+  choose_routing(dice, plan, block_size);
+  plan.scenario.workload.client_overhead = Duration::microseconds(dice.between(0, 1'000));
+  plan.scenario.workload.response_overhead = Duration::microseconds(dice.between(0, 1'000));
+  plan.scenario.cluster.frontend_latency = Duration::microseconds(dice.between(0, 5'000));
+  plan.scenario.cluster.transfer.bandwidth_gbps = static_cast<double>(dice.between(1, 100));
+  plan.scenario.cluster.transfer.setup = Duration::microseconds(dice.between(0, 1'000));
+  const SwarmLoadOptions load = swarm_load(dice);
+  plan.make_load = [load](std::uint64_t s, Diagnostics&) {
+    return std::make_unique<SwarmLoad>(load, s);
+  };
+  return plan;
+}
+
+std::string describe_plan(const RunPlan& plan) {
+  std::ostringstream out;
+  out << plan.scenario.name << ": balancer " << static_cast<int>(plan.scenario.routing.balancer)
+      << " routers " << plan.scenario.routing.router_replicas << " loss "
+      << plan.scenario.routing.kv_event_loss;
+  for (const ResolvedPool& p : plan.pools) {
+    const EngineRules& r = p.rules;
+    out << "\n  " << p.config.name << " x" << p.config.replicas << " dp " << p.config.data_parallel
+        << (p.lock_step ? " lock-step" : "") << " block " << r.block_size << " blocks "
+        << r.num_gpu_blocks << " budget " << r.max_num_batched_tokens << " seqs " << r.max_num_seqs
+        << " len " << r.max_model_len << " long " << r.long_prefill_token_threshold << " interval "
+        << r.prefill_schedule_interval << " chunked " << r.enable_chunked_prefill << " caching "
+        << r.enable_prefix_caching << " isl " << r.reserve_full_isl << " wm " << r.watermark_blocks
+        << " async " << r.async_scheduling << " skip " << r.skip_unallocatable_head << " policy "
+        << static_cast<int>(r.scheduling_policy) << " free " << static_cast<int>(r.free_queue);
+  }
+  return out.str();
+}
+
+}  // namespace routesim::sim::testing
