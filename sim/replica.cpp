@@ -225,6 +225,7 @@ void Replica::look_ahead() {
   std::int64_t calm = r.scheduler.calm_passes(std::int64_t{1} << 30);
   if (calm == 0) return;
   next.decode_context = r.scheduler.decode_context() + members;
+  if (r.scheduler.kv().shared_tokens() > next.decode_context) return;
   next.shared_context = r.scheduler.kv().shared_tokens();
   run_ = options_.latency->decode_run(next);
   run_index_ = 0;

@@ -28,6 +28,8 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   preempted_ = false;
   if (reference_ || !schedule_running_fast(plan)) walk_running(plan, in_flight, now);
   if (!preempted_) admit(plan, now, out);
+  // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
+  plan.shape.shared_context = std::min(kv_.shared_tokens(), plan.shape.decode_context);
   if (!deferred_) saturated_ = !waiting_.empty();
   counters_.max_running = std::max(counters_.max_running, running());
   // vLLM processes results in the order of its running list.
@@ -92,7 +94,6 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan) {
       if (seq(s).state == State::kPrefill) ++i;
     }
   }
-  plan.shape.shared_context = kv_.shared_tokens();
   return true;
 }
 
@@ -245,7 +246,6 @@ void BatchScheduler::settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime no
   }
   for (const Slot s : std::vector<Slot>(prefilling_))
     if (seq(s).scheduled > 0) give_prefill(s, seq(s).scheduled, plan);
-  plan.shape.shared_context = kv_.shared_tokens();
 }
 
 void BatchScheduler::give_prefill(Slot s, std::int64_t n, StepPlan& plan) {
@@ -366,7 +366,6 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
   prefilling_.push_back(s);
   budget_ -= n;
   give_prefill(s, n, plan);
-  plan.shape.shared_context = kv_.shared_tokens();
   return Admission::kAdmitted;
 }
 

@@ -210,6 +210,8 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
       release_prefill(o.handle, now);
       break;
     case EngineOutputKind::kUnservable:
+      // Nobody will pull what a prefill server holds for it.
+      if (live.leg == Leg::kEngine) release_prefill(o.handle, now);
       fail(o.handle, o.value == 1 ? "prompt_too_long" : "kv_cache_too_small",
            workloads::Outcome::kError, now);
       break;

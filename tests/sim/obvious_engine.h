@@ -246,6 +246,7 @@ class ObviousEngine {
     }
     for (const Block& b : blocks_)
       if (b.references > 1) step.shape.shared_context += (b.references - 1) * rules_.block_size;
+    step.shape.shared_context = std::min(step.shape.shared_context, step.shape.decode_context);
   }
 
   Request* victim() {
