@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine_steps.h"
+#include "tests/models/engine_steps.h"
 #include "models/catalogue.h"
 #include "models/roofline.h"
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "engine_steps.h"
+#include "tests/models/engine_steps.h"
 #include "models/calibration.h"
 #include "models/catalogue.h"
 

@@ -1,8 +1,8 @@
 // Follows "Adding a scorer" of policies/README.md with a scorer of its own.
 #include <gtest/gtest.h>
 
-#include "dummy_scorer.h"
-#include "scheduler_fixture.h"
+#include "tests/policies/dummy_scorer.h"
+#include "tests/policies/scheduler_fixture.h"
 
 namespace routesim::policies {
 namespace {

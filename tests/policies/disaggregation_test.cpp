@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "policies/inflight_load.h"
-#include "scheduler_fixture.h"
+#include "tests/policies/scheduler_fixture.h"
 
 namespace routesim::policies {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "plugin_bench.h"
+#include "tests/policies/plugin_bench.h"
 #include "policies/factory.h"
-#include "scheduler_fixture.h"
+#include "tests/policies/scheduler_fixture.h"
 
 namespace routesim::policies {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "plugin_bench.h"
+#include "tests/policies/plugin_bench.h"
 #include "policies/detectors.h"
 #include "policies/inflight_load.h"
 #include "policies/pickers.h"

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "policies/flow_policies.h"
-#include "scheduler_fixture.h"
+#include "tests/policies/scheduler_fixture.h"
 
 namespace routesim::policies {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "plugin_bench.h"
+#include "tests/policies/plugin_bench.h"
 #include "policies/profile_handlers.h"
 
 namespace routesim::policies {

@@ -1,4 +1,4 @@
-#include "mini_yaml.h"
+#include "tests/policies/mini_yaml.h"
 
 #include <charconv>
 #include <fstream>

@@ -1,4 +1,4 @@
-#include "plugin_bench.h"
+#include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "policies/factory.h"
-#include "scheduler_fixture.h"
-#include "vector_file.h"
+#include "tests/policies/scheduler_fixture.h"
+#include "tests/policies/vector_file.h"
 
 namespace routesim::policies {
 

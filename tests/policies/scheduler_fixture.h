@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "mini_yaml.h"
+#include "tests/policies/mini_yaml.h"
 #include "policies/document.h"
 #include "policies/scheduler.h"
 

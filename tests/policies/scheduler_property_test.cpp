@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "plugin_bench.h"
+#include "tests/policies/plugin_bench.h"
 #include "policies/inflight_load.h"
 #include "policies/scorers/latency.h"
 #include "sim/base/rng.h"

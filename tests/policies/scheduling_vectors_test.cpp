@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-#include "plugin_bench.h"
+#include "tests/policies/plugin_bench.h"
 #include "policies/scheduling_profile.h"
 #include "policies/scorers/no_hit_lru.h"
 #include "policies/scorers/session_affinity.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "plugin_bench.h"
+#include "tests/policies/plugin_bench.h"
 #include "policies/scorers/active_request.h"
 #include "policies/scorers/context_length.h"
 #include "policies/scorers/endpoint_attribute.h"
