@@ -36,5 +36,6 @@ Command list_command();
 Command schema_command();
 Command score_command();
 Command validate_command();
+Command calibrate_command();
 
 }  // namespace routesim::tools

@@ -1,0 +1,62 @@
+// Benchmark results as the samples of a cost-curve fit, and the catalogue file a fit is written to.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/calibration.h"
+#include "models/catalogue.h"
+#include "sim/base/diagnostic.h"
+
+namespace routesim::tools {
+
+/// The deployment whose curve is fitted.
+struct CalibrationTarget {
+  models::AcceleratorSpec accelerator;
+  models::ModelSpec model;
+  models::Parallelism parallelism;
+  /// Tokens the engine's KV cache holds. Benchmark rows that fill more than 95 % of it are left
+  /// out: some of their requests waited, and the row does not say how long.
+  double kv_tokens = 0;
+};
+
+/// What the files say.
+struct CalibrationData {
+  std::vector<models::CurveSample> samples;
+  models::FittedRange range;       ///< The largest batch in the samples.
+  std::vector<std::string> notes;  ///< What was left out, and why. One sentence each.
+};
+
+/// Adds a CSV file's samples. The header decides what it is:
+/// - step times: columns named as BatchShape's members (`decode_requests`, `decode_context`,
+///   `shared_context`, `prefill_requests`, `prefill_tokens`, `prefill_context`, `prefill_pairs`,
+///   `group_tokens`, `group_total_tokens`; absent ones are 0), `ms`, and maybe `weight` and
+///   `label`;
+/// - static batches: `isl`, `osl`, `concurrency` (or `concurrency_batch`) and `tpot_ms` (or
+///   `tpot_ms_measured`), and maybe `model`, `system`, `precision`, `tp`, `id`, by which rows of
+///   other deployments are left out. Other columns are ignored, with a note.
+/// Malformed headers, rows and numbers are errors at their line.
+void read_calibration_csv(const std::string& text, const std::string& file,
+                          const CalibrationTarget& target, CalibrationData& data,
+                          Diagnostics& diagnostics);
+
+/// A catalogue file: entries that add to the built-in ones, or replace those of the same name.
+struct CatalogueFile {
+  std::vector<models::AcceleratorSpec> accelerators;
+  std::vector<models::ModelSpec> models;
+  std::vector<models::FittedCurve> curves;
+};
+void describe(Describer& d, CatalogueFile& c);
+
+/// A curve as the text of a catalogue file, with its numbers rounded to six digits.
+std::string catalogue_yaml(const models::FittedCurve& curve);
+
+/// Reads a catalogue file and adds its entries. False after any error.
+bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
+                        Diagnostics& diagnostics);
+
+/// The fit for people: parameters with 95 % intervals, residuals, what the data cannot tell.
+std::string calibration_text(const models::CurveFit& fit, const CalibrationData& data);
+
+}  // namespace routesim::tools
