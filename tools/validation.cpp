@@ -90,9 +90,10 @@ std::optional<double> summary_row(const RunResult& result, const MeasuredRow& ro
   return value;
 }
 
-/// Whether a difference between policies makes sense: not of counts and lengths.
+/// Whether a difference between policies makes sense: not of counts, lengths and what was sent.
 bool is_comparable(const MeasuredRow& row) {
-  return row.unit != "count" && row.unit != "tokens" && !row.metric.starts_with("stage_") &&
+  return plain_metric(row.metric) != "requests_per_sec_sent" && row.unit != "count" &&
+         row.unit != "tokens" && !row.metric.starts_with("stage_") &&
          plain_metric(row.metric) != "send_duration";
 }
 

@@ -55,10 +55,14 @@ class Table {
 /// Four significant digits or so: large numbers whole, small ones with decimals.
 std::string value_text(double v) {
   const double size = std::abs(v);
+  if (size == 0) return "0";
   return fixed_text(v, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 0.1 ? 3 : 6);
 }
 
 std::string text(const std::string& s) { return printable(s, 80); }
+
+/// Without the remark that some publications add in brackets.
+std::string brief(const std::string& s) { return text(s.substr(0, s.find(" ("))); }
 
 Table cell_table(const ScenarioValidation& v) {
   Table table(5, {"policy", "stage", "metric", "statistic", "unit", "measured", "simulated",
@@ -70,8 +74,8 @@ Table cell_table(const ScenarioValidation& v) {
       remark = cell_status_name(cell.status);
       if (!cell.reason.empty()) remark += ": " + printable(cell.reason, 120);
     }
-    table.add({text(cell.row.policy), text(cell.row.stage), text(cell.row.metric),
-               text(cell.row.statistic), text(cell.row.unit), value_text(cell.row.value),
+    table.add({text(cell.row.policy), brief(cell.row.stage), text(cell.row.metric),
+               brief(cell.row.statistic), text(cell.row.unit), value_text(cell.row.value),
                cell.simulated() ? value_text(cell.mean()) : "-",
                cell.simulated() ? value_text(cell.seed_deviation()) : "-",
                error ? signed_percent(*error) : "-", remark});
