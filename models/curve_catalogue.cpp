@@ -50,19 +50,19 @@ FittedCurve a10g_qwen25_7b() {
           .model = "Qwen2.5-7B",
           .parallelism = {},
           .preset = "2026-H1",
-          .parameters = {.step_ms = 31,
-                         .sequence_ms = 0.45,
-                         .context_us_per_ktok = 118,
-                         .shared_context_weight = 1,
-                         .prefill_us_per_token = 242,
-                         .prefill_pair_ns = 2},
+          .parameters = {.step_ms = 27.5,
+                         .sequence_ms = 0.4,
+                         .context_us_per_ktok = 100,
+                         .shared_context_weight = 0.8,
+                         .prefill_us_per_token = 212,
+                         .prefill_pair_ns = 1},
           .range = {.max_decode_requests = 128,
                     .max_decode_context = 180'000,
                     .max_prefill_tokens = 2'048,
                     .max_prefill_context = 2'304},
           .provenance =
-              "joint fit of eight published cells of the A10G llm-d article (June 2026), "
-              "g5.xlarge"};
+              "fit of the simulation to the closed loop and the rate ladder of the A10G llm-d "
+              "article (June 2026, g5.xlarge); weights at 92 % and KV at 96 % of bandwidth"};
 }
 
 FittedCurve l4_llama_8b_fp8() {
@@ -70,19 +70,19 @@ FittedCurve l4_llama_8b_fp8() {
           .model = "Llama-3.1-8B-FP8",
           .parallelism = {},
           .preset = "",
-          .parameters = {.step_ms = 40,
-                         .sequence_ms = 0.1,
+          .parameters = {.step_ms = 57.8,
+                         .sequence_ms = 0.39,
                          .context_us_per_ktok = 514,
                          .shared_context_weight = 0.7,
-                         .prefill_us_per_token = 133,
-                         .prefill_pair_ns = 4.3},
-          .range = {.max_decode_requests = 40,
+                         .prefill_us_per_token = 201,
+                         .prefill_pair_ns = 4.9},
+          .range = {.max_decode_requests = 50,
                     .max_decode_context = 25'000,
                     .max_prefill_tokens = 16'384,
                     .max_prefill_context = 4'096},
           .provenance =
-              "initial estimate: bandwidth and 50 % of fp8 peak, consistent with the "
-              "KubeAI 2xL4 token rates"};
+              "fit of the simulation to both variants of KubeAI's 2xL4 run (December 2024, vLLM "
+              "0.6); prefill at a third of the fp8 peak"};
 }
 
 FittedCurve h100_llama_70b_fp8() {
@@ -90,39 +90,43 @@ FittedCurve h100_llama_70b_fp8() {
           .model = "Llama-3.1-70B-FP8",
           .parallelism = {},
           .preset = "",
-          .parameters = {.step_ms = 31.5,
-                         .sequence_ms = 0.07,
+          .parameters = {.step_ms = 26,
+                         .sequence_ms = 0.3,
                          .context_us_per_ktok = 57.5,
                          .shared_context_weight = 0.5,
-                         .prefill_us_per_token = 138,
+                         .prefill_us_per_token = 162,
                          .prefill_pair_ns = 2.4},
-          .range = {.max_decode_requests = 40,
+          .range = {.max_decode_requests = 50,
                     .max_decode_context = 30'000,
                     .max_prefill_tokens = 16'384,
                     .max_prefill_context = 4'096},
           .provenance =
-              "initial estimate: bandwidth and 50 % of fp8 peak, consistent with the "
-              "KubeAI 8xH100 token rates"};
+              "fit of the simulation to both variants of KubeAI's 8xH100 run (December 2024, vLLM "
+              "0.6); prefill at 44 % of the fp8 peak"};
 }
 
+/// Step and sequence cost are seen from the decode node at 100 and 250 sequences per rank, the
+/// prompt's cost from the idle TTFT of the random variant and from the plateau its recomputed
+/// prompts cause. The cost per token of context is the bandwidth bound: data of one prompt length
+/// do not show it.
 FittedCurve mi300x_deepseek_r1() {
   return {.accelerator = "MI300X",
           .model = "DeepSeek-R1",
           .parallelism = {.tp = 1, .pp = 1, .dp = 8, .ep = 8},
           .preset = "",
-          .parameters = {.step_ms = 47,
-                         .sequence_ms = 0.56,
-                         .context_us_per_ktok = 20,
+          .parameters = {.step_ms = 70,
+                         .sequence_ms = 0.4,
+                         .context_us_per_ktok = 6.6,
                          .shared_context_weight = 0.5,
-                         .prefill_us_per_token = 100,
-                         .prefill_pair_ns = 4.8},
-          .range = {.max_decode_requests = 250,
+                         .prefill_us_per_token = 180,
+                         .prefill_pair_ns = 6},
+          .range = {.max_decode_requests = 450,
                     .max_decode_context = 1'300'000,
                     .max_prefill_tokens = 65'536,
                     .max_prefill_context = 5'300},
           .provenance =
-              "initial estimate: two decode operating points of the Moreh prefix-routing "
-              "report (113 ms at 100, 205-220 ms at 250 sequences per rank), eager mode"};
+              "fit of the simulation to Moreh's prefix-routing report (early 2026, vLLM 0.11 fork, "
+              "eager mode): throughput of both variants and TTFT of the random one"};
 }
 
 }  // namespace
