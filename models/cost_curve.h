@@ -20,7 +20,7 @@ struct CostCurveParameters {
   double step_ms = 0;                ///< a: weights streamed once, launches.
   double sequence_ms = 0;            ///< c: per decoding sequence.
   double context_us_per_ktok = 0;    ///< d: per 1000 effective KV tokens read by decode.
-  double shared_context_weight = 1;  ///< θ in [0, 1]: cost of context in blocks read by others too.
+  double shared_context_weight = 1;  ///< θ in [0, 1]: cost of context others read too.
   double prefill_us_per_token = 0;   ///< p1.
   double prefill_pair_ns = 0;        ///< p2: per unit of S = Σ (computed+new)² − computed².
   double prefill_chunk_ms = 0;       ///< k: per prompt chunk.

@@ -15,15 +15,15 @@ inline constexpr std::int64_t kTicksPerMillisecond = kTicksPerNanosecond * 1'000
 /// What one forward pass of one engine core (one DP rank) has to do. Token counts.
 struct BatchShape {
   std::int64_t decode_requests = 0;  ///< B: sequences that decode one token.
-  std::int64_t decode_context = 0;   ///< T: sum of their contexts, shared blocks counted every time.
+  std::int64_t decode_context = 0;   ///< T: sum of their contexts, shared blocks every time.
   std::int64_t shared_context = 0;   ///< T - U: the part of T that stands in blocks another running
                                      ///< sequence also holds (all but one holder of each block).
-  std::int64_t prefill_requests = 0;  ///< Prompt chunks in the step.
-  std::int64_t prefill_tokens = 0;    ///< P: new prompt tokens computed.
-  std::int64_t prefill_context = 0;   ///< K_p: sum over chunks of (computed + new) tokens read.
-  std::int64_t prefill_pairs = 0;     ///< S: sum over chunks of (computed + new)^2 - computed^2.
-  std::int64_t group_tokens = 0;      ///< Lock-step DP: the largest token count of any rank (padding
-                                      ///< target); 0 when the rank stands alone.
+  std::int64_t prefill_requests = 0;    ///< Prompt chunks in the step.
+  std::int64_t prefill_tokens = 0;      ///< P: new prompt tokens computed.
+  std::int64_t prefill_context = 0;     ///< K_p: sum over chunks of (computed + new) tokens read.
+  std::int64_t prefill_pairs = 0;       ///< S: sum over chunks of (computed + new)^2 - computed^2.
+  std::int64_t group_tokens = 0;        ///< Lock-step DP: largest token count of any rank (padding
+                                        ///< target); 0 when the rank stands alone.
   std::int64_t group_total_tokens = 0;  ///< Lock-step DP: tokens of all ranks (all-to-all volume).
 
   std::int64_t tokens() const { return decode_requests + prefill_tokens; }
@@ -52,9 +52,7 @@ class LatencyModel {
   /// The longest run from `shape` (prefill fields 0, decode_requests >= 1) that is affine in the
   /// step index. Law, tested: for all i < run.steps, with decode_context advanced by
   /// i * decode_requests, step_ticks == first + i * increment. The default is one step.
-  virtual DecodeRun decode_run(const BatchShape& shape) const {
-    return {step_ticks(shape), 0, 1};
-  }
+  virtual DecodeRun decode_run(const BatchShape& shape) const { return {step_ticks(shape), 0, 1}; }
 
   /// Whether `shape` lies inside the range the model was fitted on.
   virtual Trust trust(const BatchShape& shape) const = 0;

@@ -102,8 +102,7 @@ Plugin* BuildContext::plugin(const std::string& name, const PluginSpec& user,
                              std::string_view parameter) {
   for (std::size_t i = 0; i < config_.plugins.size(); ++i)
     if (config_.plugins[i].name == name) return build(i);
-  error(user, parameter, "references undefined plugin '" + name + "'",
-        "declare it in 'plugins'");
+  error(user, parameter, "references undefined plugin '" + name + "'", "declare it in 'plugins'");
   return nullptr;
 }
 
@@ -130,8 +129,7 @@ std::size_t BuildContext::prefix_slot(const std::string& name) {
   return slots.size() - 1;
 }
 
-std::size_t BuildContext::prefix_slot_of(const std::string& producer_name,
-                                         const PluginSpec& user) {
+std::size_t BuildContext::prefix_slot_of(const std::string& producer_name, const PluginSpec& user) {
   constexpr std::string_view kDefault = "approx-prefix-cache-producer";
   const Plugin* p = producer(producer_name, kDefault, user, "prefixMatchInfoProducerName");
   if (p != nullptr && dynamic_cast<const Producer*>(p) == nullptr)

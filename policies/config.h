@@ -80,8 +80,7 @@ struct ApproxPrefixParameters {
   std::int64_t lru_capacity = 31'250;
 };
 inline void describe(Describer& d, ApproxPrefixParameters& p) {
-  field(d, {"autoTune", "Take block size and capacity from what the engines report."},
-        p.auto_tune);
+  field(d, {"autoTune", "Take block size and capacity from what the engines report."}, p.auto_tune);
   field(d, {"blockSizeTokens", "Tokens per block when not auto-tuned (raised to 64)."},
         p.block_size_tokens);
   field(d, {"blockSize", "Older name; characters per block in byte-hashing eras (default 64)."},
@@ -101,8 +100,8 @@ struct TokenProcessorParameters {
   std::string hash_algorithm = "cbor-fnv";
 };
 inline void describe(Describer& d, TokenProcessorParameters& p) {
-  field(d, {"blockSizeTokens", "Canonical block size in tokens (default 16)."},
-        p.block_size_tokens, IntRange{1});
+  field(d, {"blockSizeTokens", "Canonical block size in tokens (default 16)."}, p.block_size_tokens,
+        IntRange{1});
   field(d, {"blockSize", "Older name of blockSizeTokens."}, p.block_size, IntRange{1});
   field(d, {"hashSeed", "Seed of the key chain; PYTHONHASHSEED in SHA-256 eras."}, p.hash_seed);
   field(d, {"hashAlgorithm", "cbor-fnv or xxh64."}, p.hash_algorithm);
@@ -244,8 +243,7 @@ inline void describe(Describer& d, PodDiscoveryParameters& p) {
   field(d, {"podNamespace", "Empty = all."}, p.pod_namespace);
   field(d, {"socketPort", "Event port of rank 0; rank i uses socketPort + i."}, p.socket_port,
         IntRange{1, 65535});
-  field(d, {"replaySocketPort", "Replay port; 0 = off."}, p.replay_socket_port,
-        IntRange{0, 65535});
+  field(d, {"replaySocketPort", "Replay port; 0 = off."}, p.replay_socket_port, IntRange{0, 65535});
 }
 
 struct KvEventsParameters {

@@ -47,8 +47,8 @@ struct ConcurrencyDetectorParameters {
   std::string in_flight_producer;
 };
 inline void describe(Describer& d, ConcurrencyDetectorParameters& p) {
-  field(d, {"maxConcurrency", "Requests in flight that make an endpoint full."},
-        p.max_concurrency, IntRange{1});
+  field(d, {"maxConcurrency", "Requests in flight that make an endpoint full."}, p.max_concurrency,
+        IntRange{1});
   field(d, {"maxTokenConcurrency", "Tokens in flight that make an endpoint full."},
         p.max_token_concurrency, IntRange{1});
   field(d, {"headroom", "Filter only: share beyond the limit that still passes."}, p.headroom,

@@ -41,8 +41,8 @@ inline void describe(Describer& d, PdProfileParameters& p) {
   field(d, {"prefixPluginName", "Prefix plugin of the threshold (up to v0.5.0)."},
         p.prefix_plugin_name);
   field(d, {"prefixPluginType", "Its type (default prefix-cache-scorer)."}, p.prefix_plugin_type);
-  field(d, {"threshold", "Uncached bytes from which prefill is separate; 0 = always."},
-        p.threshold, RealRange{0});
+  field(d, {"threshold", "Uncached bytes from which prefill is separate; 0 = always."}, p.threshold,
+        RealRange{0});
   field(d, {"hashBlockSize", "Bytes per matched block for the threshold."}, p.hash_block_size,
         IntRange{1});
 }
@@ -59,11 +59,13 @@ struct PrefixDeciderParameters {
   std::int64_t non_cached_tokens = 0, prompt_tokens = 0;
 };
 inline void describe(Describer& d, PrefixDeciderParameters& p) {
-  field(d, {"nonCachedTokens", "Uncached tokens from which a prefill endpoint is used; 0 = never "
-                               "(v0.6.0: always)."},
+  field(d,
+        {"nonCachedTokens",
+         "Uncached tokens from which a prefill endpoint is used; 0 = never "
+         "(v0.6.0: always)."},
         p.non_cached_tokens, IntRange{0});
-  field(d, {"promptTokens", "Prompts shorter than this are never disaggregated."},
-        p.prompt_tokens, IntRange{0});
+  field(d, {"promptTokens", "Prompts shorter than this are never disaggregated."}, p.prompt_tokens,
+        IntRange{0});
 }
 
 struct DisaggProfiles {
@@ -114,9 +116,10 @@ struct UtilizationCondition {
   std::optional<double> max_value;
 };
 inline void describe(Describer& d, UtilizationCondition& p) {
-  field(d, {"metric",
-            "active-requests, running-requests, waiting-queue or kv-cache-utilization.", true},
-        p.metric);
+  field(
+      d,
+      {"metric", "active-requests, running-requests, waiting-queue or kv-cache-utilization.", true},
+      p.metric);
   field(d, {"maxValue", "Largest value that passes.", true}, p.max_value, RealRange{0});
 }
 
@@ -144,15 +147,14 @@ inline void describe(Describer& d, PrefixAffinityParameters& p) {
         p.affinity_threshold);
   field(d, {"explorationProbability", "Chance to keep everything."}, p.exploration_probability,
         RealRange{0, 1});
-  field(d, {"maxTTFTPenaltyMs", "Extra TTFT stickiness may cost; 0 = any."},
-        p.max_ttft_penalty_ms, RealRange{0});
+  field(d, {"maxTTFTPenaltyMs", "Extra TTFT stickiness may cost; 0 = any."}, p.max_ttft_penalty_ms,
+        RealRange{0});
   field(d, {"ttftSource", "prefillThroughput or latencyPredictor."}, p.ttft_source);
   field(d, {"peakPrefillThroughput", "Prefill tokens per second of one endpoint."},
         p.peak_prefill_throughput, RealRange{0});
   field(d, {"prefixMatchInfoProducerName", "Producer of the matched share."}, p.prefix_producer);
   field(d, {"inFlightLoadProducerName", "Instance that counts tokens."}, p.in_flight_producer);
-  field(d, {"latencyPredictionInfoProducerName", "Instance that predicts."},
-        p.prediction_producer);
+  field(d, {"latencyPredictionInfoProducerName", "Instance that predicts."}, p.prediction_producer);
 }
 
 struct SloTierParameters {
@@ -168,8 +170,9 @@ struct AttributeThreshold {
   std::optional<double> value;
 };
 inline void describe(Describer& d, AttributeThreshold& p) {
-  field(d, {"operator",
-            "LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, Equal or NotEqual.", true},
+  field(d,
+        {"operator",
+         "LessThan, LessThanOrEqual, GreaterThan, GreaterThanOrEqual, Equal or NotEqual.", true},
         p.comparison);
   field(d, {"value", "What to compare with.", true}, p.value);
 }

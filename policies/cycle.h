@@ -23,12 +23,12 @@ inline constexpr double kUnscored = -std::numeric_limits<double>::infinity();
 /// How much of the request's prefix each endpoint holds, as one producer sees it. Arrays are by
 /// endpoint row and valid only for rows below their size.
 struct PrefixMatches {
-  bool computed = false;        ///< The producer has run in this cycle.
-  bool written = false;         ///< Match info exists; not when the prompt has no full block.
-  std::int64_t keys = 0;        ///< Keys looked up, over all prompts.
+  bool computed = false;  ///< The producer has run in this cycle.
+  bool written = false;   ///< Match info exists; not when the prompt has no full block.
+  std::int64_t keys = 0;  ///< Keys looked up, over all prompts.
   std::int64_t total_blocks = 0;
-  std::int64_t block_size = 0;  ///< Tokens per block (bytes in the byte-hashing eras).
-  std::vector<double> raw;      ///< Tier-weighted blocks, before truncation.
+  std::int64_t block_size = 0;       ///< Tokens per block (bytes in the byte-hashing eras).
+  std::vector<double> raw;           ///< Tier-weighted blocks, before truncation.
   std::vector<std::int32_t> match;   ///< MatchBlocks: what scorers and uncached-token sums read.
   std::vector<std::int32_t> cached;  ///< Unweighted contiguous blocks: what deciders read.
   std::vector<EndpointRow> touched;  ///< Rows that may be nonzero, so that clearing is cheap.

@@ -58,7 +58,7 @@ struct Decision {
   /// Port to put in the destination instead of the target's own (data parallel side-car);
   /// negative = unchanged.
   std::int32_t destination_port = -1;
-  std::vector<ProfileResult> profiles;      ///< By profile index, in document order.
+  std::vector<ProfileResult> profiles;  ///< By profile index, in document order.
   /// Headers to add to the forwarded request, such as x-prefiller-host-port.
   std::vector<std::pair<std::string, std::string>> headers;
   std::vector<Note> notes;
@@ -86,9 +86,9 @@ struct ProfileExplanation {
   ProfileState state = ProfileState::kNotRun;
   std::vector<EndpointRow> candidates;  ///< What the filters received.
   std::vector<FilterStep> filters;
-  std::vector<EndpointRow> scored;      ///< Survivors of all filters.
+  std::vector<EndpointRow> scored;  ///< Survivors of all filters.
   std::vector<ScorerStep> scorers;
-  std::vector<double> totals;           ///< Clamped, weighted sums, parallel to `scored`.
+  std::vector<double> totals;  ///< Clamped, weighted sums, parallel to `scored`.
   std::string picker;
   std::vector<EndpointRow> picked;
 };

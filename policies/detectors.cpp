@@ -19,15 +19,13 @@ bool UtilizationDetector::fresh(const EndpointTable& endpoints, EndpointRow row,
 }
 
 double UtilizationDetector::saturation(const EndpointTable& endpoints,
-                                       std::span<const EndpointRow> candidates,
-                                       SimTime now) const {
+                                       std::span<const EndpointRow> candidates, SimTime now) const {
   if (candidates.empty()) return 1.0;
   double sum = 0;
   for (const EndpointRow r : candidates)
-    sum += fresh(endpoints, r, now)
-               ? utilization(endpoints, r, parameters_.queue_depth_threshold,
-                             parameters_.kv_cache_util_threshold)
-               : 1.0;
+    sum += fresh(endpoints, r, now) ? utilization(endpoints, r, parameters_.queue_depth_threshold,
+                                                  parameters_.kv_cache_util_threshold)
+                                    : 1.0;
   return sum / static_cast<double>(candidates.size());
 }
 

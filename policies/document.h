@@ -23,8 +23,8 @@ struct PluginSpec {
   std::string type;
   ParameterValue parameters;  ///< A map or null.
   SourceLocation where;
-  std::string path;           ///< "plugins[3]"; empty for a plugin the defaults added.
-  bool implicit = false;      ///< True when the loader's defaults added it.
+  std::string path;       ///< "plugins[3]"; empty for a plugin the defaults added.
+  bool implicit = false;  ///< True when the loader's defaults added it.
 };
 
 /// One entry of a scheduling profile.
@@ -63,8 +63,8 @@ struct PriorityBandSpec {
 };
 
 struct FlowControlSpec {
-  std::optional<std::int64_t> max_bytes, max_requests;  ///< Absent = unlimited.
-  Duration default_request_ttl = Duration::seconds(60);     ///< Zero = never expires.
+  std::optional<std::int64_t> max_bytes, max_requests;   ///< Absent = unlimited.
+  Duration default_request_ttl = Duration::seconds(60);  ///< Zero = never expires.
   Duration no_endpoint_request_ttl = Duration::seconds(60);
   PriorityBandSpec default_band, default_negative_band;
   std::vector<PriorityBandSpec> bands;
@@ -76,13 +76,13 @@ struct FlowControlSpec {
 struct EndpointPickerConfig {
   std::string api_version;
   Era era = Era::kAug2026;
-  std::string era_origin;   ///< Why this era: "set", "inferred: …" or "default: …".
+  std::string era_origin;  ///< Why this era: "set", "inferred: …" or "default: …".
   Distribution distribution = Distribution::kLlmD;
   std::map<std::string, bool> feature_gates;  ///< Every registered gate with its value.
   std::vector<PluginSpec> plugins;
   std::vector<ProfileSpec> profiles;
-  std::string profile_handler;       ///< Name of the handler's instance.
-  std::string saturation_detector;   ///< Name of the detector's instance.
+  std::string profile_handler;      ///< Name of the handler's instance.
+  std::string saturation_detector;  ///< Name of the detector's instance.
   std::vector<std::string> parsers;
   DataLayerSpec data_layer;
   FlowControlSpec flow_control;

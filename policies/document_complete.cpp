@@ -40,8 +40,9 @@ class Completer {
       std::vector<std::string> names;
       for (const PluginSpec& s : config_.plugins) names.push_back(s.name);
       const std::string close = nearest(r.name, names);
-      diagnostics_.error(r.where, r.path, "references undefined plugin '" + r.name + "'",
-                         close.empty() ? "declare it in 'plugins'" : "did you mean '" + close + "'?");
+      diagnostics_.error(
+          r.where, r.path, "references undefined plugin '" + r.name + "'",
+          close.empty() ? "declare it in 'plugins'" : "did you mean '" + close + "'?");
       return false;
     }
     if (!known(r.name)) return false;  // Already reported.
@@ -79,8 +80,7 @@ void Completer::check_plugins() {
   std::set<std::string> names;
   for (const PluginSpec& spec : config_.plugins) {
     if (spec.type.empty()) {
-      diagnostics_.error(spec.where, spec.path,
-                         "plugin '" + spec.name + "' is missing a type");
+      diagnostics_.error(spec.where, spec.path, "plugin '" + spec.name + "' is missing a type");
       continue;
     }
     if (!names.insert(spec.name).second)
@@ -89,13 +89,12 @@ void Completer::check_plugins() {
     const PluginType* type = registry_.find(spec.type);
     if (type == nullptr) {
       const std::string close = nearest(spec.type, registry_.type_names());
-      diagnostics_.error(spec.where, spec.path,
-                         "plugin type '" + spec.type + "' is not registered",
+      diagnostics_.error(spec.where, spec.path, "plugin type '" + spec.type + "' is not registered",
                          close.empty() ? std::string() : "did you mean '" + close + "'?");
     } else if (type->support == PluginType::Support::kRefused) {
-      diagnostics_.error(spec.where, spec.path,
-                         "plugin type '" + spec.type + "' is not available: " +
-                             std::string(type->note));
+      diagnostics_.error(
+          spec.where, spec.path,
+          "plugin type '" + spec.type + "' is not available: " + std::string(type->note));
     }
   }
 }
@@ -146,19 +145,17 @@ void Completer::check_profile(ProfileSpec& profile) {
     }
     const std::uint32_t role = roles(r.name);
     if (known(r.name) && (role & (kFilterRole | kScorerRole | kPickerRole)) == 0)
-      diagnostics_.warning(r.where, r.path,
-                           "plugin '" + r.name + "' has no part in a profile (it is a " +
-                               role_names(role) + ")");
+      diagnostics_.warning(
+          r.where, r.path,
+          "plugin '" + r.name + "' has no part in a profile (it is a " + role_names(role) + ")");
     if (r.weight && known(r.name) && (role & kScorerRole) == 0)
       diagnostics_.warning(r.where, r.path, "a weight has no effect on a plugin that is no scorer");
     if (r.weight && traits(config_.era).integer_weights && std::floor(*r.weight) != *r.weight)
       diagnostics_.error(r.where, r.path,
-                         "weight must be a whole number in era " +
-                             std::string(name(config_.era)));
+                         "weight must be a whole number in era " + std::string(name(config_.era)));
     if ((role & kPickerRole) == 0) continue;
     if (has_picker)
-      diagnostics_.error(r.where, r.path,
-                         "profile '" + profile.name + "' already has a picker");
+      diagnostics_.error(r.where, r.path, "profile '" + profile.name + "' already has a picker");
     has_picker = true;
   }
   if (has_picker) return;
@@ -175,9 +172,9 @@ void Completer::choose_handler() {
   for (const PluginSpec& spec : config_.plugins) {
     if ((roles(spec.name) & kProfileHandlerRole) == 0) continue;
     if (handler != nullptr) {
-      diagnostics_.error(spec.where, spec.path,
-                         "multiple profile handlers: '" + handler->name + "' and '" + spec.name +
-                             "'");
+      diagnostics_.error(
+          spec.where, spec.path,
+          "multiple profile handlers: '" + handler->name + "' and '" + spec.name + "'");
       return;
     }
     handler = &spec;
@@ -220,8 +217,8 @@ void Completer::check_flow_control() {
   for (const PluginReference& r : references_.ordering_policies) check(r, kOrderingPolicyRole);
   if (references_.usage_limit_policy) check(*references_.usage_limit_policy, kUsageLimitPolicyRole);
   if (!config_.gate("flowControl")) return;
-  for (const char* type : {"fcfs-ordering-policy", "global-strict-fairness-policy",
-                           "static-usage-limit-policy"})
+  for (const char* type :
+       {"fcfs-ordering-policy", "global-strict-fairness-policy", "static-usage-limit-policy"})
     if (config_.find(type) == nullptr && registry_.find(type) != nullptr) add_implicit(type);
 }
 

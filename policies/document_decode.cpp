@@ -83,10 +83,10 @@ void decode_feature_gates(Section& top, EndpointPickerConfig& config, Diagnostic
                         "feature gate '" + gate + "' is unknown or unregistered",
                         "registered: flowControl, haPopulateNonLeaderDatastore");
     else if (!value)
-      diagnostics.error(list[i].where, path,
-                        "'" + text.substr(equals + 1) + "' is not a valid value of feature gate '" +
-                            gate + "'",
-                        "use true or false");
+      diagnostics.error(
+          list[i].where, path,
+          "'" + text.substr(equals + 1) + "' is not a valid value of feature gate '" + gate + "'",
+          "use true or false");
     else
       config.feature_gates[gate] = *value;
   }
@@ -178,8 +178,7 @@ void decode_flow_control(const ParameterValue& node, EndpointPickerConfig& confi
     references.usage_limit_policy = policy(s, *v, "usageLimitPolicyPluginRef");
   }
   if (const ParameterValue* v = s.take("saturationDetector"))
-    references.saturation_detector =
-        reference(*v, s.child("saturationDetector"), diagnostics);
+    references.saturation_detector = reference(*v, s.child("saturationDetector"), diagnostics);
   flow.enable_eviction = s.boolean("enableEviction").value_or(false);
   s.finish();
 }

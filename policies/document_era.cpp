@@ -30,8 +30,7 @@ void read_precise(const PluginSpec& spec, Evidence& e) {
   const ParameterValue& p = spec.parameters;
   if (given(p, "tokenProcessorConfig"))
     e.not_before(Era::kV0_5_0, "tokenProcessorConfig beside indexerConfig");
-  if (given(p, "speculativeIndexing"))
-    e.not_before(Era::kV0_7_0, "speculativeIndexing");
+  if (given(p, "speculativeIndexing")) e.not_before(Era::kV0_7_0, "speculativeIndexing");
   if (const ParameterValue* tp = p.find("tokenProcessorConfig")) {
     if (given(*tp, "hashAlgorithm")) e.not_before(Era::kAug2026, "hashAlgorithm");
     if (given(*tp, "blockSizeTokens")) e.not_before(Era::kMay2026, "blockSizeTokens");

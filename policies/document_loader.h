@@ -15,9 +15,9 @@ struct DocumentReferences {
   std::optional<PluginReference> saturation_detector;
   std::optional<PluginReference> usage_limit_policy;
   std::vector<PluginReference> fairness_policies, ordering_policies, parsers;
-  bool has_flow_control = false;      ///< flowControl holds more than saturationDetector.
+  bool has_flow_control = false;  ///< flowControl holds more than saturationDetector.
   SourceLocation flow_control_where;
-  bool inline_detector = false;       ///< saturationDetector carries thresholds, not a reference.
+  bool inline_detector = false;  ///< saturationDetector carries thresholds, not a reference.
 };
 
 /// Step 1: strict decode, deprecated fields folded, names defaulted.

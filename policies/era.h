@@ -52,12 +52,12 @@ enum class ActiveRequestCounts {
 
 /// The switches that differ between eras.
 struct EraTraits {
-  bool index_by_engine_hash;        ///< Index keyed by the engine's SHA-256 hashes, not request keys.
-  bool tier_weights;                ///< gpu 1.0, cpu 0.8 by default; otherwise every block is 1.
+  bool index_by_engine_hash;  ///< Index keyed by the engine's SHA-256 hashes, not request keys.
+  bool tier_weights;          ///< gpu 1.0, cpu 0.8 by default; otherwise every block is 1.
   PreciseNormalization precise_normalization;
-  bool pod_key_is_address;          ///< All ranks of one pod address share their index entries.
-  bool lookup_candidates_only;      ///< Min-max sees only candidates, not every indexed pod.
-  bool speculative_indexing;        ///< The parameter exists.
+  bool pod_key_is_address;      ///< All ranks of one pod address share their index entries.
+  bool lookup_candidates_only;  ///< Min-max sees only candidates, not every indexed pod.
+  bool speculative_indexing;    ///< The parameter exists.
   bool clears_on_all_blocks_cleared;
   bool counts_duplicate_stores;     ///< BlockRemoved is suppressed until the last copy is gone.
   bool token_processor_in_indexer;  ///< tokenProcessorConfig belongs inside indexerConfig.
@@ -65,13 +65,13 @@ struct EraTraits {
   bool decider_zero_disaggregates;  ///< prefix-based-pd-decider with nonCachedTokens 0 says yes.
   bool default_decider_is_always;   ///< pd-profile-handler's default decider.
   ActiveRequestCounts active_requests;
-  bool max_busy_score_zero_bug;     ///< A parameter object without maxBusyScore makes it 0.
+  bool max_busy_score_zero_bug;  ///< A parameter object without maxBusyScore makes it 0.
   ApproxHashing approx_hashing;
-  bool legacy_role_sets;            ///< decode-filter {decode, both, absent}; prefill {prefill}.
+  bool legacy_role_sets;  ///< decode-filter {decode, both, absent}; prefill {prefill}.
   bool integer_weights;
-  bool strict_parameters;           ///< Unknown parameter fields are errors, not ignored.
-  bool filtered_out_is_429;         ///< "no endpoints available" answers 429 instead of 500.
-  bool match_info_producers;        ///< Prefix state comes from named producers (2026-05 on).
+  bool strict_parameters;     ///< Unknown parameter fields are errors, not ignored.
+  bool filtered_out_is_429;   ///< "no endpoints available" answers 429 instead of 500.
+  bool match_info_producers;  ///< Prefix state comes from named producers (2026-05 on).
 };
 
 const EraTraits& traits(Era era);

@@ -35,13 +35,23 @@ namespace routesim::policies {
 namespace {
 
 PluginType inert(std::string_view type, std::uint32_t roles, std::string_view note) {
-  return {.type = type, .roles = roles, .support = PluginType::Support::kInert, .note = note,
-          .since = Era::kV0_3_2, .create = {}, .describe_parameters = {}};
+  return {.type = type,
+          .roles = roles,
+          .support = PluginType::Support::kInert,
+          .note = note,
+          .since = Era::kV0_3_2,
+          .create = {},
+          .describe_parameters = {}};
 }
 
 PluginType refused(std::string_view type, std::uint32_t roles, std::string_view note) {
-  return {.type = type, .roles = roles, .support = PluginType::Support::kRefused, .note = note,
-          .since = Era::kV0_3_2, .create = {}, .describe_parameters = {}};
+  return {.type = type,
+          .roles = roles,
+          .support = PluginType::Support::kRefused,
+          .note = note,
+          .since = Era::kV0_3_2,
+          .create = {},
+          .describe_parameters = {}};
 }
 
 // prefix-cache-scorer changed its parameters when producers were split off.
@@ -95,15 +105,15 @@ PluginType label_selector(std::string_view name) {
 }
 
 void add_scorers(PluginRegistry& r) {
-  r.add(implemented<QueueScorer, NoParameters>(
-      "queue-scorer", kScorerRole, "Fewer waiting requests score higher (min-max)."));
+  r.add(implemented<QueueScorer, NoParameters>("queue-scorer", kScorerRole,
+                                               "Fewer waiting requests score higher (min-max)."));
   r.add(implemented<RunningRequestsScorer, NoParameters>(
       "running-requests-size-scorer", kScorerRole,
       "Fewer running requests score higher (min-max)."));
-  r.add(implemented<KvCacheUtilizationScorer, NoParameters>(
-      "kv-cache-utilization-scorer", kScorerRole, "1 - KV cache usage."));
-  r.add(implemented<LoadAwareScorer, LoadAwareParameters>(
-      "load-aware-scorer", kScorerRole, "0.5 falling to 0 as the queue grows."));
+  r.add(implemented<KvCacheUtilizationScorer, NoParameters>("kv-cache-utilization-scorer",
+                                                            kScorerRole, "1 - KV cache usage."));
+  r.add(implemented<LoadAwareScorer, LoadAwareParameters>("load-aware-scorer", kScorerRole,
+                                                          "0.5 falling to 0 as the queue grows."));
   r.add(prefix_cache_scorer());
   r.add(implemented<PrecisePrefixScorer, PrecisePrefixParameters>(
       "precise-prefix-cache-scorer", kScorerRole | kProducerRole | kExtractorRole,
@@ -111,8 +121,8 @@ void add_scorers(PluginRegistry& r) {
   r.add(implemented<NoHitLruScorer, NoHitLruParameters>(
       "no-hit-lru-scorer", kScorerRole, "Spreads cold requests over the least recently used."));
   r.add(active_request_scorer());
-  r.add(implemented<TokenLoadScorer, TokenLoadParameters>(
-      "token-load-scorer", kScorerRole, "Fewer tokens in flight score higher."));
+  r.add(implemented<TokenLoadScorer, TokenLoadParameters>("token-load-scorer", kScorerRole,
+                                                          "Fewer tokens in flight score higher."));
   r.add(implemented<LoraAffinityScorer, NoParameters>(
       "lora-affinity-scorer", kScorerRole, "Endpoints with the adapter, then with a free slot."));
   r.add(implemented<SessionAffinityScorer, SessionAffinityParameters>(
@@ -135,10 +145,10 @@ void add_alpha_scorers(PluginRegistry& r) {
       "endpoint-attribute-scorer", kScorerRole, "A numeric attribute, linearly."));
   r.add(implemented<TopologyAffinityScorer, TopologyParameters>(
       "topology-affinity-scorer", kScorerRole, "Nearness to the other stage's pick."));
-  r.add(implemented<MulticlusterQueueScorer, NoParameters>(
-      "multicluster-queue-scorer", kScorerRole, "Shorter pool queues score higher."));
-  r.add(implemented<MulticlusterKvScorer, NoParameters>(
-      "multicluster-kv-cache-utilization-scorer", kScorerRole, "1 - KV usage of the pool."));
+  r.add(implemented<MulticlusterQueueScorer, NoParameters>("multicluster-queue-scorer", kScorerRole,
+                                                           "Shorter pool queues score higher."));
+  r.add(implemented<MulticlusterKvScorer, NoParameters>("multicluster-kv-cache-utilization-scorer",
+                                                        kScorerRole, "1 - KV usage of the pool."));
 }
 
 void add_filters(PluginRegistry& r) {
@@ -150,8 +160,7 @@ void add_filters(PluginRegistry& r) {
       "encode-filter", kFilterRole, "Keeps endpoints whose role label serves encode."));
   r.add(implemented<ByLabelFilter, ByLabelParameters>("by-label", kFilterRole,
                                                       "Keeps endpoints by one label's value."));
-  for (const std::string_view type :
-       {"label-selector-filter", "by-label-selector"})
+  for (const std::string_view type : {"label-selector-filter", "by-label-selector"})
     r.add(label_selector(type));
   for (const std::string_view type :
        {"session-affinity-filter", "multicluster-session-affinity-filter"})
@@ -167,8 +176,8 @@ void add_filters(PluginRegistry& r) {
       "prefix-cache-affinity-filter", kFilterRole, "Endpoints that hold most of the prompt."));
   r.add(implemented<SloHeadroomTierFilter, SloTierParameters>(
       "slo-headroom-tier-filter", kFilterRole, "Endpoints predicted to meet the SLOs."));
-  r.add(implemented<HeaderTestingFilter, NoParameters>(
-      "header-based-testing-filter", kFilterRole, "Addresses listed in a header (tests)."));
+  r.add(implemented<HeaderTestingFilter, NoParameters>("header-based-testing-filter", kFilterRole,
+                                                       "Addresses listed in a header (tests)."));
 }
 
 void add_admission(PluginRegistry& r) {
@@ -182,8 +191,8 @@ void add_admission(PluginRegistry& r) {
       "latency-slo-admitter", kAdmitterRole, "Sheds sheddable requests that would be late."));
   r.add(implemented<GlobalStrictFairness, NoParameters>(
       "global-strict-fairness-policy", kFairnessPolicyRole, "The best head over all flows."));
-  r.add(implemented<RoundRobinFairness, NoParameters>(
-      "round-robin-fairness-policy", kFairnessPolicyRole, "Flows take turns."));
+  r.add(implemented<RoundRobinFairness, NoParameters>("round-robin-fairness-policy",
+                                                      kFairnessPolicyRole, "Flows take turns."));
   r.add(implemented<ProgramAwareFairness, NoParameters>(
       "program-aware-fairness", kFairnessPolicyRole, "Least attained service first."));
   r.add(implemented<FcfsOrdering, NoParameters>("fcfs-ordering-policy", kOrderingPolicyRole,

@@ -53,7 +53,7 @@ struct PluginType {
   std::string_view type;
   std::uint32_t roles = 0;
   Support support = Support::kImplemented;
-  std::string_view note;   ///< One sentence: what it does, or why it is inert or refused.
+  std::string_view note;     ///< One sentence: what it does, or why it is inert or refused.
   Era since = Era::kV0_3_2;  ///< First era whose documents may name it.
   /// Builds one; adds errors to context.diagnostics() and may return nothing then.
   std::function<std::unique_ptr<Plugin>(const PluginSpec&, BuildContext&)> create;

@@ -34,10 +34,8 @@ FlowControl::FlowControl(Scheduler& scheduler)
 
 FlowControl::Band FlowControl::make_band(PriorityBandSpec spec, bool configured) const {
   Band band;
-  band.ordering =
-      dynamic_cast<const OrderingPolicy*>(scheduler_.plugin(spec.ordering_policy));
-  band.fairness =
-      dynamic_cast<const FairnessPolicy*>(scheduler_.plugin(spec.fairness_policy));
+  band.ordering = dynamic_cast<const OrderingPolicy*>(scheduler_.plugin(spec.ordering_policy));
+  band.fairness = dynamic_cast<const FairnessPolicy*>(scheduler_.plugin(spec.fairness_policy));
   ROUTESIM_CHECK(band.ordering != nullptr && band.fairness != nullptr,
                  "the loader checked the roles");
   band.spec = std::move(spec);
@@ -137,8 +135,7 @@ std::optional<std::uint64_t> FlowControl::dispatch(const EndpointTable& endpoint
   return std::nullopt;
 }
 
-std::vector<FlowControl::Expired> FlowControl::expire(const EndpointTable& endpoints,
-                                                      SimTime now) {
+std::vector<FlowControl::Expired> FlowControl::expire(const EndpointTable& endpoints, SimTime now) {
   const bool empty = endpoints.candidates().empty();
   note_pool(empty, now);
   std::vector<Expired> expired;
@@ -150,8 +147,7 @@ std::vector<FlowControl::Expired> FlowControl::expire(const EndpointTable& endpo
         const SimTime start = std::max(request.enqueued, pool_changed_);
         if (ttl > Duration::zero() && now - start >= ttl) due.push_back(slot);
       }
-      for (const Slot& slot : due)
-        expired.push_back({take(b, flow, slot, now).id, refusal(empty)});
+      for (const Slot& slot : due) expired.push_back({take(b, flow, slot, now).id, refusal(empty)});
     }
   }
   collect_idle(now);

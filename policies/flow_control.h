@@ -1,6 +1,6 @@
-// Flow control (feature gate flowControl): requests wait in queues per (priority, fairness id) until
-// the pool has room. llm-d-router pkg/epp/flowcontrol. Driven by its owner: enqueue on arrival,
-// dispatch on arrival and every kDispatchPeriod, expire every kExpiryPeriod.
+// Flow control (feature gate flowControl): requests wait in queues per (priority, fairness id)
+// until the pool has room. llm-d-router pkg/epp/flowcontrol. Driven by its owner: enqueue on
+// arrival, dispatch on arrival and every kDispatchPeriod, expire every kExpiryPeriod.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ class FlowControl {
   explicit FlowControl(Scheduler& scheduler);
 
   /// HTTP status of a refusal: 429, or 503 while the pool is empty; 0 when queued. Limits are the
-  /// global and the band's requests and bytes. A zero `ttl` in the request means the configured one.
+  /// global and the band's requests and bytes. A zero `ttl` in the request means the configured
+  /// one.
   int enqueue(QueuedRequest request, const EndpointTable& endpoints, SimTime now);
   /// One dispatch attempt: the request to send now, if any.
   std::optional<std::uint64_t> dispatch(const EndpointTable& endpoints, SimTime now);

@@ -23,8 +23,7 @@ std::size_t GlobalStrictFairness::choose(std::span<const FlowQueue> queues, cons
   for (std::size_t i = 1; i < queues.size(); ++i) {
     const FlowQueue& a = queues[i];
     const FlowQueue& b = queues[best];
-    if (a.head_key < b.head_key ||
-        (a.head_key == b.head_key && a.head_sequence < b.head_sequence))
+    if (a.head_key < b.head_key || (a.head_key == b.head_key && a.head_sequence < b.head_sequence))
       best = i;
   }
   return best;
@@ -78,7 +77,8 @@ void PriorityHoldback::ceilings(std::span<const std::int32_t> priorities, double
     if (n == 1) {
       out[i] = parameters_.max_ceiling;
     } else if (parameters_.domain == HoldbackDomain::kRank) {
-      out[i] = parameters_.max_ceiling - static_cast<double>(i) * range / static_cast<double>(n - 1);
+      out[i] =
+          parameters_.max_ceiling - static_cast<double>(i) * range / static_cast<double>(n - 1);
     } else {
       const double lowest = priorities.back(), highest = priorities.front();
       out[i] = parameters_.min_ceiling + (priorities[i] - lowest) / (highest - lowest) * range;
@@ -93,8 +93,7 @@ void SoftReflectiveCeiling::ceilings(std::span<const std::int32_t> priorities, d
   for (std::size_t i = 0; i < n; ++i) {
     out[i] = 1;
     if (i == 0) continue;
-    const double share =
-        1 - static_cast<double>(i) * saturation / static_cast<double>(n - 1);
+    const double share = 1 - static_cast<double>(i) * saturation / static_cast<double>(n - 1);
     if (saturation < share) continue;
     if (saturation >= 1) {
       out[i] = 0;

@@ -96,10 +96,19 @@ std::optional<std::int64_t> parse_quantity(std::string_view text) {
     value *= std::pow(10.0, exponent);
     text = {};
   }
-  constexpr std::array<std::pair<std::string_view, double>, 13> kUnits = {
-      {{"", 1}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18},
-       {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"Pi", 0x1p50},
-       {"Ei", 0x1p60}}};
+  constexpr std::array<std::pair<std::string_view, double>, 13> kUnits = {{{"", 1},
+                                                                           {"k", 1e3},
+                                                                           {"M", 1e6},
+                                                                           {"G", 1e9},
+                                                                           {"T", 1e12},
+                                                                           {"P", 1e15},
+                                                                           {"E", 1e18},
+                                                                           {"Ki", 0x1p10},
+                                                                           {"Mi", 0x1p20},
+                                                                           {"Gi", 0x1p30},
+                                                                           {"Ti", 0x1p40},
+                                                                           {"Pi", 0x1p50},
+                                                                           {"Ei", 0x1p60}}};
   for (const auto& [suffix, unit] : kUnits) {
     if (text != suffix) continue;
     const double total = std::ceil(value * unit);  // Quantities round up to whole numbers.

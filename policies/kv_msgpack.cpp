@@ -52,8 +52,33 @@ bool MsgReader::next(MsgValue& out) {
   return read_long(head, out);
 }
 
+// The formats 0xca to 0xd3: floats, unsigned and signed integers.
+bool MsgReader::read_number(std::uint8_t head, MsgValue& out) {
+  std::uint64_t n = 0;
+  if (head <= 0xcb) {
+    if (!take(head == 0xca ? 4 : 8, n)) return false;
+    out.type = MsgType::kFloat;
+    out.real = head == 0xca ? std::bit_cast<float>(static_cast<std::uint32_t>(n))
+                            : std::bit_cast<double>(n);
+    return true;
+  }
+  const bool is_signed = head >= 0xd0;
+  const int log2 = head - (is_signed ? 0xd0 : 0xcc);
+  if (!take(std::size_t{1} << log2, n)) return false;
+  out.type = MsgType::kInt;
+  out.wide = log2 == 3;
+  out.integer = n;
+  if (!is_signed) return true;
+  const int unused = 64 - (8 << log2);
+  const std::int64_t value = static_cast<std::int64_t>(n << unused) >> unused;
+  out.negative = value < 0;
+  out.integer = static_cast<std::uint64_t>(value);
+  return true;
+}
+
 // The formats 0xc0 to 0xdf: a head byte, then a big-endian number of 1, 2, 4 or 8 bytes.
 bool MsgReader::read_long(std::uint8_t head, MsgValue& out) {
+  if (head >= 0xca && head <= 0xd3) return read_number(head, out);
   std::uint64_t n = 0;
   const auto sized = [&](int log2) { return take(std::size_t{1} << log2, n); };
   switch (head) {
@@ -72,38 +97,6 @@ bool MsgReader::read_long(std::uint8_t head, MsgValue& out) {
     case 0xc8:
     case 0xc9:
       return sized(head - 0xc7) && take_text(n + 1, MsgType::kExt, out);
-    case 0xca:
-      if (!sized(2)) return false;
-      out.type = MsgType::kFloat;
-      out.real = std::bit_cast<float>(static_cast<std::uint32_t>(n));
-      return true;
-    case 0xcb:
-      if (!sized(3)) return false;
-      out.type = MsgType::kFloat;
-      out.real = std::bit_cast<double>(n);
-      return true;
-    case 0xcc:
-    case 0xcd:
-    case 0xce:
-    case 0xcf:
-      if (!sized(head - 0xcc)) return false;
-      out.type = MsgType::kInt;
-      out.wide = head == 0xcf;
-      out.integer = n;
-      return true;
-    case 0xd0:
-    case 0xd1:
-    case 0xd2:
-    case 0xd3: {
-      if (!sized(head - 0xd0)) return false;
-      const int unused = 64 - (8 << (head - 0xd0));
-      const std::int64_t value = static_cast<std::int64_t>(n << unused) >> unused;
-      out.type = MsgType::kInt;
-      out.wide = head == 0xd3;
-      out.negative = value < 0;
-      out.integer = static_cast<std::uint64_t>(value);
-      return true;
-    }
     case 0xd4:
     case 0xd5:
     case 0xd6:

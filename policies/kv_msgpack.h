@@ -63,6 +63,7 @@ class MsgReader {
   bool take_text(std::size_t n, MsgType type, MsgValue& out);
   bool take_count(std::size_t n, MsgType type, MsgValue& out);
   bool read_long(std::uint8_t head, MsgValue& out);
+  bool read_number(std::uint8_t head, MsgValue& out);
 
   std::span<const std::uint8_t> bytes_;
   std::size_t max_depth_;

@@ -24,8 +24,7 @@ class LabelSelector {
     Operator op;
     std::vector<std::string> values;
   };
-  bool parse_expressions(const ParameterValue& list, const PluginSpec& spec,
-                         BuildContext& context);
+  bool parse_expressions(const ParameterValue& list, const PluginSpec& spec, BuildContext& context);
   std::vector<Requirement> requirements_;
 };
 

@@ -65,8 +65,7 @@ PrefixCacheAffinityFilter::PrefixCacheAffinityFilter(const PrefixAffinityParamet
     : parameters_(p),
       from_throughput_(p.ttft_source == "prefillThroughput"),
       prefix_slot_(context.prefix_slot_of(p.prefix_producer, spec)) {
-  if (p.affinity_threshold > 1)
-    context.error(spec, "affinityThreshold", "must be at most 1");
+  if (p.affinity_threshold > 1) context.error(spec, "affinityThreshold", "must be at most 1");
   if (from_throughput_) {
     if (p.peak_prefill_throughput == 0)
       context.error(spec, "peakPrefillThroughput", "must be greater than 0 to be used");
@@ -189,8 +188,8 @@ void EndpointAttributeFilter::filter(Cycle& cycle, std::vector<EndpointRow>& can
 
 TopologyAffinityFilter::TopologyAffinityFilter(const TopologyParameters& p, const PluginSpec& spec,
                                                BuildContext& context) {
-  const auto it = std::find(kTopologyLevelNames.begin(), kTopologyLevelNames.end() - 1,
-                            p.min_affinity);
+  const auto it =
+      std::find(kTopologyLevelNames.begin(), kTopologyLevelNames.end() - 1, p.min_affinity);
   if (it == kTopologyLevelNames.end() - 1)
     context.error(spec, "minAffinity",
                   "must be host, rack, zone or region (got '" + p.min_affinity + "')");

@@ -44,8 +44,7 @@ const ParameterValue* ParameterReader::find(const Field& f) {
   known_.emplace_back(f.name);
   const ParameterValue* v = node_.find(f.name);
   if (v == nullptr || v->is_null()) {
-    if (f.required)
-      diagnostics_.error(node_.where, path_of(f), "is required but missing");
+    if (f.required) diagnostics_.error(node_.where, path_of(f), "is required but missing");
     return nullptr;
   }
   return v;
@@ -77,10 +76,10 @@ void ParameterReader::integer(const Field& f, std::int64_t& v, const IntRange& r
   }
   if (value < range.min || value > range.max) {
     const bool open = range.max == std::numeric_limits<std::int64_t>::max();
-    return mismatch(f, *n,
-                    open ? "at least " + std::to_string(range.min)
-                         : "in [" + std::to_string(range.min) + ", " + std::to_string(range.max) +
-                               "]");
+    return mismatch(
+        f, *n,
+        open ? "at least " + std::to_string(range.min)
+             : "in [" + std::to_string(range.min) + ", " + std::to_string(range.max) + "]");
   }
   v = value;
 }

@@ -6,8 +6,8 @@
 
 namespace routesim::policies {
 
-/// The key of A-Res weighted sampling (Efraimidis and Spirakis 2006): u^(1/score), 0 for scores that
-/// are not positive; u = 0 counts as 1e-10.
+/// The key of A-Res weighted sampling (Efraimidis and Spirakis 2006): u^(1/score), 0 for scores
+/// that are not positive; u = 0 counts as 1e-10.
 double weighted_random_key(double u, double score);
 
 /// Shared by the pickers: how many to return, and Heimdall's extra step, which makes one of several

@@ -24,7 +24,7 @@ class Plugin {
   virtual ~Plugin() = default;
   const std::string& name() const { return name_; }  ///< Unique in the document.
   const std::string& type() const { return type_; }
-  std::uint32_t index() const { return index_; }     ///< Key of its notes.
+  std::uint32_t index() const { return index_; }  ///< Key of its notes.
 
   /// PreRequest: the request is about to be forwarded as decided.
   virtual void on_routed(const RequestView&, const Decision&, const EndpointTable&, SimTime) {}
@@ -112,12 +112,12 @@ class Admitter : public virtual Plugin {
 struct QueuedRequest {
   std::uint64_t id = 0;
   std::int32_t priority = 0;
-  std::string flow;             ///< Fairness id.
-  std::int64_t bytes = 0;       ///< Size that counts against the byte limits.
+  std::string flow;        ///< Fairness id.
+  std::int64_t bytes = 0;  ///< Size that counts against the byte limits.
   SimTime received;
   SimTime enqueued;
-  Duration ttl;                 ///< Zero = never expires.
-  double slo_ttft_ms = 0;       ///< Zero or less = none.
+  Duration ttl;            ///< Zero = never expires.
+  double slo_ttft_ms = 0;  ///< Zero or less = none.
 };
 
 /// Orders the requests of one flow: the smallest key goes first, ties by arrival.

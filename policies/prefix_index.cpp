@@ -258,7 +258,8 @@ void PrefixIndex::evict_request_keys(std::span<const BlockKey> request_keys,
                                      std::span<const HolderEntry> entries) {
   // Keys of one prompt follow each other, so the slot before knows where the next one is.
   std::uint32_t previous = kNone;
-  for (const BlockKey key : request_keys) previous = impl_->evict_request_key(key, entries, previous);
+  for (const BlockKey key : request_keys)
+    previous = impl_->evict_request_key(key, entries, previous);
 }
 
 void PrefixIndex::match(std::span<const BlockKey> keys, MatchScratch& scratch) {

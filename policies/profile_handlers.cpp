@@ -78,8 +78,8 @@ const char* DataParallelProfileHandler::process(Cycle& cycle, ProfileNames,
   return nullptr;
 }
 
-HeaderProfileHandler::HeaderProfileHandler(const HeaderProfileParameters& p,
-                                           const PluginSpec& spec, BuildContext& context)
+HeaderProfileHandler::HeaderProfileHandler(const HeaderProfileParameters& p, const PluginSpec& spec,
+                                           BuildContext& context)
     : parameters_(p) {
   context.needs().headers = true;
   const auto& profiles = context.config().profiles;
@@ -214,8 +214,7 @@ const char* PdProfileHandler::process(Cycle& cycle, ProfileNames profiles,
                                       Decision& decision) const {
   const std::int32_t index = profile_index(profiles, parameters_.decode_profile);
   const ProfileResult* decode = result_at(decision, index);
-  if (decode == nullptr || !decode->has_target())
-    return "failed to find available decode workers";
+  if (decode == nullptr || !decode->has_target()) return "failed to find available decode workers";
   decision.primary_profile = index;
   use_prefill(cycle, decision,
               result_at(decision, profile_index(profiles, parameters_.prefill_profile)));
@@ -236,8 +235,8 @@ std::optional<StageOrder> parse_stage_order(std::string_view text) {
   return std::nullopt;
 }
 
-DisaggProfileHandler::DisaggProfileHandler(const DisaggProfileParameters& p,
-                                           const PluginSpec& spec, BuildContext& context) {
+DisaggProfileHandler::DisaggProfileHandler(const DisaggProfileParameters& p, const PluginSpec& spec,
+                                           BuildContext& context) {
   if (const auto order = parse_stage_order(p.stage_order))
     order_ = *order;
   else
@@ -247,8 +246,8 @@ DisaggProfileHandler::DisaggProfileHandler(const DisaggProfileParameters& p,
                     p.prefill_decider || p.encode_decider;
   if (flat && (p.profiles || p.deciders))
     context.error(spec, "", "mixes the older flat field names with 'profiles' or 'deciders'");
-  const DisaggProfiles names = p.profiles.value_or(
-      DisaggProfiles{p.decode_profile, p.prefill_profile, p.encode_profile});
+  const DisaggProfiles names =
+      p.profiles.value_or(DisaggProfiles{p.decode_profile, p.prefill_profile, p.encode_profile});
   decode_ = names.decode.value_or("decode");
   prefill_ = names.prefill.value_or("prefill");
   encode_ = names.encode.value_or("encode");
@@ -308,8 +307,7 @@ const char* DisaggProfileHandler::process(Cycle& cycle, ProfileNames profiles,
                                           Decision& decision) const {
   const Stages s = stages(profiles);
   const ProfileResult* decode = result_at(decision, s.decode);
-  if (decode == nullptr || !decode->has_target())
-    return "failed to find available decode workers";
+  if (decode == nullptr || !decode->has_target()) return "failed to find available decode workers";
   decision.primary_profile = s.decode;
   use_prefill(cycle, decision, result_at(decision, s.prefill));
   const ProfileResult* encode = result_at(decision, s.encode);

@@ -86,8 +86,7 @@ class PrefixDecider final : public Decider {
 /// The threshold of pd-profile-handler up to v0.5.0, all in bytes: prefill runs unless
 /// (1 - hit) * n < threshold, where one matched block is discounted.
 bool prefill_above_threshold(double threshold, std::int64_t hash_block_size,
-                             std::int64_t prompt_bytes,
-                             std::optional<std::int64_t> matched_blocks);
+                             std::int64_t prompt_bytes, std::optional<std::int64_t> matched_blocks);
 
 /// pd-profile-handler.
 class PdProfileHandler final : public ProfileHandler {

@@ -43,8 +43,7 @@ Scheduler::Scheduler(const EndpointPickerConfig& config, const SchedulerOptions&
     profiles_.push_back(std::move(profile));
   }
   handler_ = dynamic_cast<const ProfileHandler*>(plugins_->find(config_.profile_handler));
-  detector_ =
-      dynamic_cast<const SaturationDetector*>(plugins_->find(config_.saturation_detector));
+  detector_ = dynamic_cast<const SaturationDetector*>(plugins_->find(config_.saturation_detector));
   for (const auto& plugin : plugins_->all())
     if (const auto* a = dynamic_cast<const Admitter*>(plugin.get())) admitters_.push_back(a);
   valid_ = handler_ != nullptr;
@@ -74,8 +73,8 @@ void Scheduler::run_profile(Flow& flow, std::uint32_t index) const {
   ProfileExplanation* explanation = nullptr;
   if (flow.explanation != nullptr) explanation = &flow.explanation->profiles.emplace_back();
   result.targets.clear();
-  result.state = profiles_[index].run(flow.scratch.cycle_, flow.scratch.buffers_, result.targets,
-                                      explanation);
+  result.state =
+      profiles_[index].run(flow.scratch.cycle_, flow.scratch.buffers_, result.targets, explanation);
   if (explanation != nullptr) explanation->state = result.state;
 }
 
@@ -142,10 +141,9 @@ void Scheduler::conclude(Flow& flow, const char* error) const {
   if (prefer && *prefer == "if-available") {
     const auto& slots = plugins_->prefix_slots;
     const auto slot = std::find(slots.begin(), slots.end(), "approx-prefix-cache-producer");
-    const bool cached =
-        slot != slots.end() &&
-        flow.scratch.cycle_.prefix(static_cast<std::size_t>(slot - slots.begin()))
-                .match[d.primary.value()] > 0;
+    const bool cached = slot != slots.end() &&
+                        flow.scratch.cycle_.prefix(static_cast<std::size_t>(slot - slots.begin()))
+                                .match[d.primary.value()] > 0;
     if (!cached) {
       d.outcome = Outcome::kPreconditionFailed;
       d.http_status = 412;
@@ -172,8 +170,8 @@ Decision Scheduler::schedule(const RequestView& request, const EndpointTable& en
   return decision;
 }
 
-Decision Scheduler::explain(const RequestView& request, const EndpointTable& endpoints,
-                            SimTime now, Explanation& explanation) const {
+Decision Scheduler::explain(const RequestView& request, const EndpointTable& endpoints, SimTime now,
+                            Explanation& explanation) const {
   Scratch scratch;
   Decision decision;
   explanation.profiles.clear();

@@ -25,7 +25,7 @@ class InFlightLoad;
 class PluginSet;
 
 struct SchedulerOptions {
-  std::uint64_t seed = 0;          ///< Of every random draw the scheduler makes.
+  std::uint64_t seed = 0;  ///< Of every random draw the scheduler makes.
   /// Leave candidates in table order where upstream's order is arbitrary (tests, `score`).
   bool ordered_candidates = false;
   const PluginRegistry* registry = nullptr;  ///< Absent = PluginRegistry::standard().

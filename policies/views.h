@@ -37,9 +37,9 @@ struct EndpointInfo {
   std::string pod_name = {};
   std::string name_space = "default";
   std::map<std::string, std::string> labels = {};
-  std::int32_t rank = 0;              ///< Data-parallel rank, the index in the pool's target ports.
-  std::int64_t block_size = 0;        ///< Engine KV block size in tokens as reported; 0 = unknown.
-  std::int64_t num_gpu_blocks = 0;    ///< Engine KV blocks as reported; 0 = unknown.
+  std::int32_t rank = 0;            ///< Data-parallel rank, the index in the pool's target ports.
+  std::int64_t block_size = 0;      ///< Engine KV block size in tokens as reported; 0 = unknown.
+  std::int64_t num_gpu_blocks = 0;  ///< Engine KV blocks as reported; 0 = unknown.
   std::string model = {};
   Topology topology = {};
 
@@ -139,8 +139,8 @@ struct EncoderItem {
 /// One request as the router may see it. Views and spans must outlive the call only. There is
 /// deliberately no output length.
 struct RequestView {
-  std::uint64_t id = 0;    ///< Unique among live requests; also keys the router's random draws.
-  std::string_view model = {};  ///< Target model after rewriting (the adapter's name for LoRA).
+  std::uint64_t id = 0;  ///< Unique among live requests; also keys the router's random draws.
+  std::string_view model = {};     ///< Target model after rewriting (the adapter's name for LoRA).
   std::int64_t prompt_tokens = 0;  ///< 0 when the prompt was not tokenised.
   std::int64_t prompt_bytes = 0;   ///< Bytes of prompt text, or of the JSON of the messages.
   /// Keys of the full blocks of the prompt for the precise index (Scheduler::block_key_scheme; in
@@ -164,8 +164,8 @@ struct RequestView {
   std::string_view session = {};  ///< Session id from a producer; headers are looked at first.
   std::string_view cache_salt = {};
   std::optional<std::int64_t> max_tokens = {};  ///< The client's own cap on the answer, if sent.
-  double slo_ttft_ms = 0;  ///< x-llm-d-slo-ttft-ms; 0 = none.
-  double slo_tpot_ms = 0;  ///< x-llm-d-slo-tpot-ms; 0 = none.
+  double slo_ttft_ms = 0;                       ///< x-llm-d-slo-ttft-ms; 0 = none.
+  double slo_tpot_ms = 0;                       ///< x-llm-d-slo-tpot-ms; 0 = none.
 
   /// The value of a header, or nothing.
   std::optional<std::string_view> header(std::string_view name) const;

@@ -15,7 +15,8 @@ class Resolver {
       : inputs_(inputs), diagnostics_(diagnostics) {}
 
   std::optional<ResolvedPool> pool(const PoolConfig& config, const std::string& path);
-  void cross_rules(const Scenario& scenario, const std::vector<ResolvedPool>& pools);
+  void cross_rules(const Scenario& scenario);
+  void relocate(const Diagnostics& found, const std::string& path);
   void error(const std::string& path, const std::string& message, const std::string& hint = {}) {
     diagnostics_.error(inputs_.where, path, message, hint);
     ++errors_;
@@ -67,6 +68,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   ResolvedPool out;
   out.config = c;
   out.rules = resolve_engine_rules(c.engine, 2, model->max_context, large);
+  Diagnostics found;
   const std::optional<models::KvCachePlan> kv =
       models::plan_kv_cache({.accelerator = *gpu,
                              .model = *model,
@@ -78,11 +80,9 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
                              .max_num_batched_tokens = out.rules.max_num_batched_tokens,
                              .max_num_seqs = out.rules.max_num_seqs,
                              .num_gpu_blocks = c.engine.num_gpu_blocks},
-                            diagnostics_);
-  if (!kv) {
-    ++errors_;
-    return std::nullopt;
-  }
+                            found);
+  relocate(found, path);
+  if (!kv) return std::nullopt;
   out.kv_plan = *kv;
   out.rules = resolve_engine_rules(c.engine, kv->num_gpu_blocks, model->max_context, large);
   const models::RooflineOptions roofline{.kv_dtype = *dtype,
@@ -99,13 +99,32 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   return out;
 }
 
-void Resolver::cross_rules(const Scenario& s, const std::vector<ResolvedPool>& pools) {
-  bool prefill = false, decode = false;
-  for (const ResolvedPool& p : pools) {
-    prefill = prefill || p.config.role == PoolRole::kPrefill;
-    decode = decode || p.config.role != PoolRole::kPrefill;
+// What models/ found is about its own structs; say which keys of the scenario they came from.
+void Resolver::relocate(const Diagnostics& found, const std::string& path) {
+  for (const Diagnostic& d : found.items()) {
+    std::string key = d.path;
+    if (key == "tp") key = "tensor_parallel";
+    if (key == "pp") key = "pipeline_parallel";
+    if (key == "dp") key = "data_parallel";
+    if (key == "ep") key = "expert_parallel";
+    if (key == "gpu_memory_utilization" || key == "num_gpu_blocks" || key == "block_size" ||
+        key == "max_model_len")
+      key = "engine." + key;
+    Diagnostic moved = d;
+    moved.where = inputs_.where;
+    moved.path = key.empty() ? path : path + "." + key;
+    diagnostics_.add(std::move(moved));
+    if (d.severity == Severity::kError) ++errors_;
   }
-  if (!decode)
+}
+
+void Resolver::cross_rules(const Scenario& s) {
+  bool prefill = false, decode = false;
+  for (const PoolConfig& p : s.cluster.pools) {
+    prefill = prefill || p.role == PoolRole::kPrefill;
+    decode = decode || p.role != PoolRole::kPrefill;
+  }
+  if (!decode && !s.cluster.pools.empty())
     error("cluster.pools", "no pool can decode", "give one pool role `both` or `decode`");
   if (prefill && s.routing.balancer != BalancerKind::kEndpointPicker)
     error("routing.balancer", "a prefill pool is only reachable through an endpoint picker");
@@ -135,7 +154,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
         resolver.pool(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
     if (pool) plan.pools.push_back(std::move(*pool));
   }
-  resolver.cross_rules(scenario, plan.pools);
+  resolver.cross_rules(scenario);
   if (resolver.errors() > 0) return std::nullopt;
   plan.make_load =
       [w = scenario.workload, conversations = inputs.conversations, trace = inputs.trace](

@@ -280,7 +280,8 @@ void describe(Describer& d, Config& t) {
   field(d, {"sonnet", "Settings of sonnet."}, t.sonnet);
   field(d, {"custom", "Settings of custom."}, t.custom);
   field(d, {"timed_trace", "Settings of timed_trace."}, t.timed_trace);
-  field(d, {"runs", "Invocations of the tool one after the other, each with its own rate."}, t.runs);
+  field(d, {"runs", "Invocations of the tool one after the other, each with its own rate."},
+        t.runs);
 }
 
 }  // namespace routesim::workloads::vllm_bench

@@ -1,6 +1,7 @@
 // active-request-scorer: fewer requests in flight from this router score higher.
-// llm-d-router pkg/epp/framework/plugins/scheduling/scorer/activerequest; up to v0.8 and in Heimdall
-// generation 1 llm-d-inference-scheduler pkg/plugins/scorer/active_request.go with own counters.
+// llm-d-router pkg/epp/framework/plugins/scheduling/scorer/activerequest; up to v0.8 and in
+// Heimdall generation 1 llm-d-inference-scheduler pkg/plugins/scorer/active_request.go with own
+// counters.
 #pragma once
 
 #include <deque>

@@ -97,8 +97,7 @@ void ContextLengthAware::score(Cycle& cycle, std::span<const EndpointRow> candid
     scores[i] = 0;
     if (const auto ranges = parse(it->second))
       for (const ContextRange& range : *ranges)
-        scores[i] =
-            std::max(scores[i], context_range_score(range, cycle.request().prompt_tokens));
+        scores[i] = std::max(scores[i], context_range_score(range, cycle.request().prompt_tokens));
   }
 }
 

@@ -28,8 +28,7 @@ class LoraAffinityScorer final : public Scorer {
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      scores[i] =
-          lora_affinity_score(cycle.endpoints().lora(candidates[i]), cycle.request().model);
+      scores[i] = lora_affinity_score(cycle.endpoints().lora(candidates[i]), cycle.request().model);
   }
 };
 

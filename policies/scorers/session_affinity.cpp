@@ -21,7 +21,8 @@ SessionAffinity::SessionAffinity(const SessionAffinityParameters& p, const Plugi
     if (sources_[i].header.empty() == sources_[i].attribute.empty())
       context.error(spec, "sessionIdConfig.sources",
                     "source " + std::to_string(i) + " needs either a header or an attribute");
-  if (sources_.empty()) sources_.push_back({.header = "x-session-id", .attribute = {}, .producer = {}});
+  if (sources_.empty())
+    sources_.push_back({.header = "x-session-id", .attribute = {}, .producer = {}});
   const SessionIdParameters& ids = p.session_id;
   ttl_ = Duration::seconds(ids.eviction_ttl_seconds > 0 ? ids.eviction_ttl_seconds : 300);
   sweep_ = Duration::seconds(ids.eviction_sweep_seconds > 0 ? ids.eviction_sweep_seconds : 10);

@@ -24,8 +24,7 @@ class TokenLoadScorer final : public Scorer {
              std::span<double> scores) const override {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const EndpointRow r = candidates[i];
-      scores[i] =
-          token_load_score(load_->tokens(r) + load_->request_tokens(cycle, r), threshold_);
+      scores[i] = token_load_score(load_->tokens(r) + load_->request_tokens(cycle, r), threshold_);
     }
   }
 

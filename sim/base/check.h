@@ -19,10 +19,10 @@ class InternalError : public std::logic_error {
 }  // namespace routesim
 
 /// Always on. For conditions that cost little next to the work they guard.
-#define ROUTESIM_CHECK(condition, detail)                                        \
-  do {                                                                           \
-    if (!(condition)) [[unlikely]]                                               \
-      ::routesim::check_failed(__FILE__, __LINE__, #condition, (detail));        \
+#define ROUTESIM_CHECK(condition, detail)                                 \
+  do {                                                                    \
+    if (!(condition)) [[unlikely]]                                        \
+      ::routesim::check_failed(__FILE__, __LINE__, #condition, (detail)); \
   } while (false)
 
 /// On in debug and sanitizer builds only: for hot paths.

@@ -5,8 +5,8 @@
 //
 //     void describe(Describer& d, T& t) {
 //       field(d, {"replicas", "Model servers in the pool."}, t.replicas, IntRange{1, 65536});
-//       field(d, {"engine", "How each server schedules."}, t.engine);      // another described struct
-//       field(d, {"stages", "Load stages, in order."}, t.stages);          // std::vector of described
+//       field(d, {"engine", "How each server schedules."}, t.engine);  // a described struct
+//       field(d, {"stages", "Load stages, in order."}, t.stages);      // a std::vector of them
 //       field(d, {"timeout", "Absent means none."}, t.timeout);            // std::optional
 //     }
 //
@@ -85,7 +85,7 @@ class OptionalAccess {
  public:
   virtual ~OptionalAccess() = default;
   virtual bool engaged() const = 0;
-  virtual void engage(bool on) = 0;       ///< Engaging gives the type's default value.
+  virtual void engage(bool on) = 0;            ///< Engaging gives the type's default value.
   virtual void visit(class Describer& d) = 0;  ///< Only when engaged.
 };
 
@@ -111,13 +111,17 @@ class Describer {
 };
 
 /// Names of an enumeration for `choice`. Specialise next to the enum:
-///   template <> struct EnumNames<Colour> { static constexpr std::array<std::string_view, 2> value = {"red", "blue"}; };
+///   template <> struct EnumNames<Colour> {
+///     static constexpr std::array<std::string_view, 2> value = {"red", "blue"};
+///   };
 /// in the order of the enumerators, which must count from 0.
 template <class E>
 struct EnumNames;
 
 template <class E>
-concept DescribedEnum = std::is_enum_v<E> && requires { EnumNames<E>::value.size(); };
+concept DescribedEnum = std::is_enum_v<E> && requires {
+  EnumNames<E>::value.size();
+};
 
 /// The name of an enumerator.
 template <DescribedEnum E>
@@ -131,8 +135,9 @@ inline void field(Describer& d, const Field& f, std::int64_t& v, const IntRange&
 }
 /// Any narrower integer: the range is clipped to the type.
 template <class I>
-  requires(std::is_integral_v<I> && !std::is_same_v<I, bool> && !std::is_same_v<I, std::int64_t>)
-void field(Describer& d, const Field& f, I& v, IntRange r = {}) {
+requires(std::is_integral_v<I> && !std::is_same_v<I, bool> &&
+         !std::is_same_v<I, std::int64_t>) void field(Describer& d, const Field& f, I& v,
+                                                      IntRange r = {}) {
   if constexpr (sizeof(I) < sizeof(std::int64_t)) {
     r.min = std::max<std::int64_t>(r.min, std::numeric_limits<I>::min());
     r.max = std::min<std::int64_t>(r.max, std::numeric_limits<I>::max());
@@ -165,7 +170,7 @@ void field(Describer& d, const Field& f, E& v) {
 }
 /// A described struct.
 template <class T>
-  requires requires(Describer& d, T& t) { describe(d, t); }
+requires requires(Describer& d, T& t) { describe(d, t); }
 void field(Describer& d, const Field& f, T& v) {
   d.object(f, [&v](Describer& inner) { describe(inner, v); });
 }

@@ -32,8 +32,7 @@ class Diagnostics {
   void error(SourceLocation where, std::string path, std::string message, std::string hint = {}) {
     add({Severity::kError, std::move(where), std::move(path), std::move(message), std::move(hint)});
   }
-  void warning(SourceLocation where, std::string path, std::string message,
-               std::string hint = {}) {
+  void warning(SourceLocation where, std::string path, std::string message, std::string hint = {}) {
     add({Severity::kWarning, std::move(where), std::move(path), std::move(message),
          std::move(hint)});
   }

@@ -24,7 +24,7 @@ class Id {
 };
 
 using RequestId = Id<struct RequestTag>;    ///< A client request, in order of due time.
-using EndpointId = Id<struct EndpointTag>;  ///< What a router can pick: a (replica, DP rank) address.
+using EndpointId = Id<struct EndpointTag>;  ///< What a router picks: a (replica, DP rank) address.
 using StageId = Id<struct StageTag>;        ///< A load stage.
 using PoolId = Id<struct PoolTag>;          ///< A pool of identical replicas.
 

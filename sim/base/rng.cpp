@@ -16,8 +16,7 @@ RandomStream::RandomStream(std::uint64_t seed, Stream stream, std::uint64_t enti
 std::uint64_t RandomStream::next() {
   if (used_ > 2) {
     const r123::Philox4x32 philox;
-    const r123::Philox4x32::ctr_type in = {
-        {counter_[0], counter_[1], counter_[2], counter_[3]}};
+    const r123::Philox4x32::ctr_type in = {{counter_[0], counter_[1], counter_[2], counter_[3]}};
     const r123::Philox4x32::key_type key = {{key_[0], key_[1]}};
     const r123::Philox4x32::ctr_type out = philox(in, key);
     for (std::size_t i = 0; i < 4; ++i) block_[i] = out.v[i];

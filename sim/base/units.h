@@ -37,8 +37,14 @@ class Duration {
   constexpr Duration operator*(std::int64_t k) const { return Duration(ns_ * k); }
   constexpr Duration operator/(std::int64_t k) const { return Duration(ns_ / k); }
   constexpr std::int64_t operator/(Duration o) const { return ns_ / o.ns_; }
-  constexpr Duration& operator+=(Duration o) { ns_ += o.ns_; return *this; }
-  constexpr Duration& operator-=(Duration o) { ns_ -= o.ns_; return *this; }
+  constexpr Duration& operator+=(Duration o) {
+    ns_ += o.ns_;
+    return *this;
+  }
+  constexpr Duration& operator-=(Duration o) {
+    ns_ -= o.ns_;
+    return *this;
+  }
 
  private:
   constexpr explicit Duration(std::int64_t n) : ns_(n) {}
@@ -61,7 +67,10 @@ class SimTime {
   constexpr SimTime operator+(Duration d) const { return SimTime(ns_ + d.ns()); }
   constexpr SimTime operator-(Duration d) const { return SimTime(ns_ - d.ns()); }
   constexpr Duration operator-(SimTime o) const { return Duration::nanoseconds(ns_ - o.ns_); }
-  constexpr SimTime& operator+=(Duration d) { ns_ += d.ns(); return *this; }
+  constexpr SimTime& operator+=(Duration d) {
+    ns_ += d.ns();
+    return *this;
+  }
 
  private:
   constexpr explicit SimTime(std::int64_t n) : ns_(n) {}
@@ -80,8 +89,14 @@ class Quantity {
   constexpr Quantity operator-(Quantity o) const { return Quantity(n_ - o.n_); }
   constexpr Quantity operator*(std::int64_t k) const { return Quantity(n_ * k); }
   constexpr std::int64_t operator/(Quantity o) const { return n_ / o.n_; }
-  constexpr Quantity& operator+=(Quantity o) { n_ += o.n_; return *this; }
-  constexpr Quantity& operator-=(Quantity o) { n_ -= o.n_; return *this; }
+  constexpr Quantity& operator+=(Quantity o) {
+    n_ += o.n_;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity o) {
+    n_ -= o.n_;
+    return *this;
+  }
 
  private:
   std::int64_t n_ = 0;

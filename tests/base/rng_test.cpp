@@ -16,7 +16,7 @@ TEST(RandomStream, IsAFunctionOfSeedStreamAndEntity) {
 }
 
 TEST(RandomStream, MatchesThePublishedPhiloxVector) {
-  // Known-answer test of Random123: philox4x32-10 with counter 0 and key 0 starts 6627e8d5 e169c58d.
+  // Known answer of Random123: philox4x32-10, counter 0, key 0, starts 6627e8d5 e169c58d.
   EXPECT_EQ(RandomStream(0, static_cast<Stream>(0), 0).next(), 0xe169c58d6627e8d5ULL);
 }
 

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "tests/models/engine_steps.h"
 #include "models/catalogue.h"
 #include "models/roofline.h"
+#include "tests/models/engine_steps.h"
 
 namespace routesim::models {
 namespace {

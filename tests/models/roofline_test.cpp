@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "tests/models/engine_steps.h"
 #include "models/calibration.h"
 #include "models/catalogue.h"
+#include "tests/models/engine_steps.h"
 
 namespace routesim::models {
 namespace {

@@ -19,10 +19,10 @@ TEST(AddingAScorer, TheNewTypeDecides) {
   const PluginRegistry registry = with_dummy();
   LoadOptions load;
   load.registry = &registry;
-  const auto scheduler = make_scheduler(
-      document("- type: longest-queue-scorer\n  parameters:\n    scale: 4\n",
-               "  - pluginRef: longest-queue-scorer\n    weight: 3\n"),
-      load);
+  const auto scheduler =
+      make_scheduler(document("- type: longest-queue-scorer\n  parameters:\n    scale: 4\n",
+                              "  - pluginRef: longest-queue-scorer\n    weight: 3\n"),
+                     load);
   ASSERT_NE(scheduler, nullptr);
   EndpointTable table = make_endpoints(3);
   table.set_metrics(EndpointId(1), 2, 0, 0, SimTime::zero());

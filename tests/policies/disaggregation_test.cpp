@@ -49,8 +49,7 @@ TEST(Heimdall, RandomConfigurationSplitsEveryRequest) {
     ASSERT_TRUE(d.prefill.valid()) << "threshold 0 disaggregates every request";
     ++prefill[d.prefill.value()];
     ++decode[d.primary.value()];
-    EXPECT_EQ(headers_of(d).at("x-prefiller-host-port"),
-              table.info(d.prefill.value()).host_port());
+    EXPECT_EQ(headers_of(d).at("x-prefiller-host-port"), table.info(d.prefill.value()).host_port());
   }
   for (std::size_t r = 0; r < 24; ++r) {
     if (r < 16) {
@@ -169,13 +168,14 @@ TEST(Outcomes, HaveUpstreamsStatus) {
   EXPECT_EQ(s->schedule({}, EndpointTable(), SimTime::zero()).http_status, 503);
   table.mutable_info(EndpointId(0)).labels["llm-d.ai/role"] = "encode";
   EXPECT_EQ(s->schedule({}, table, SimTime::zero()).http_status, 429);
-  const auto old = make_scheduler(
-      yaml, {.era = Era::kV0_7_0, .distribution = {}, .registry = nullptr});
+  const auto old =
+      make_scheduler(yaml, {.era = Era::kV0_7_0, .distribution = {}, .registry = nullptr});
   EXPECT_EQ(old->schedule({}, table, SimTime::zero()).http_status, 500);
 }
 
 TEST(Outcomes, OnlySheddableRequestsAreRefusedWithoutFlowControl) {
-  const auto s = make_scheduler(document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n"));
+  const auto s =
+      make_scheduler(document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n"));
   EndpointTable table = make_endpoints(1);
   table.set_metrics(EndpointId(0), 100, 0, 0.9, SimTime::zero());
   RequestView request;
@@ -208,7 +208,8 @@ TEST(Outcomes, ConditionalDecodeNeedsSomethingCached) {
 }
 
 TEST(Subset, RestrictsTheCandidates) {
-  const auto s = make_scheduler(document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n"));
+  const auto s =
+      make_scheduler(document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n"));
   EndpointTable table = make_endpoints(6);
   table.set_ready(EndpointId(4), false);
   const std::vector<EndpointRow> subset = {4, 5, 99};
@@ -285,9 +286,9 @@ TEST(Eras, NoHitLruCannotSeeThePreciseScorerBeforeMay2026) {
   const std::string profile =
       "  - pluginRef: precise-prefix-cache-scorer\n  - pluginRef: no-hit-lru-scorer\n";
   const auto lru_scores = [&](Era era) {
-    const auto s = make_scheduler(
-        document(plugins, profile, "inference.networking.x-k8s.io/v1alpha1"),
-        {.era = era, .distribution = {}, .registry = nullptr});
+    const auto s =
+        make_scheduler(document(plugins, profile, "inference.networking.x-k8s.io/v1alpha1"),
+                       {.era = era, .distribution = {}, .registry = nullptr});
     const EndpointTable table = make_endpoints(2);
     const std::vector<std::uint64_t> keys = {1, 2, 3};
     RequestView request;

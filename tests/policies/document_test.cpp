@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/policies/plugin_bench.h"
 #include "policies/factory.h"
+#include "tests/policies/plugin_bench.h"
 #include "tests/policies/scheduler_fixture.h"
 
 namespace routesim::policies {
@@ -103,9 +103,10 @@ void check_dependency_order() {
       "- name: a\n  type: linked\n  parameters:\n    pluginRef: b\n- name: b\n  type: linked\n",
       errors);
   EXPECT_EQ(order, (std::vector<std::string>{"b", "a"})) << errors;
-  build_linked("- name: a\n  type: linked\n  parameters:\n    pluginRef: b\n"
-               "- name: b\n  type: linked\n  parameters:\n    pluginRef: a\n",
-               errors);
+  build_linked(
+      "- name: a\n  type: linked\n  parameters:\n    pluginRef: b\n"
+      "- name: b\n  type: linked\n  parameters:\n    pluginRef: a\n",
+      errors);
   EXPECT_NE(errors.find("dependency cycle"), std::string::npos) << errors;
   build_linked("- name: a\n  type: linked\n  parameters:\n    pluginRef: nobody\n", errors);
   EXPECT_NE(errors.find("references undefined plugin 'nobody'"), std::string::npos) << errors;
@@ -166,9 +167,9 @@ schedulingProfiles:
 }
 
 TEST(Document, UnknownParametersAreErrorsOnlyWhereUpstreamRefusesThem) {
-  const std::string yaml = document(
-      "- type: load-aware-scorer\n  parameters:\n    treshold: 5\n",
-      "  - pluginRef: load-aware-scorer\n", "inference.networking.x-k8s.io/v1alpha1");
+  const std::string yaml =
+      document("- type: load-aware-scorer\n  parameters:\n    treshold: 5\n",
+               "  - pluginRef: load-aware-scorer\n", "inference.networking.x-k8s.io/v1alpha1");
   const Loaded strict(yaml, {.era = Era::kAug2026, .distribution = {}, .registry = nullptr});
   EXPECT_FALSE(strict.ok());
   EXPECT_TRUE(strict.mentions("test.yaml:6:15: error: plugins[0].parameters.treshold"))
@@ -184,9 +185,9 @@ TEST(Document, EveryTypeOfTheCatalogueIsRunInertOrRefusedByName) {
     SCOPED_TRACE(std::string(type.type));
     EXPECT_FALSE(type.note.empty());
     EXPECT_NE(type.roles, 0U);
-    const Loaded loaded(document("- type: queue-scorer\n- name: x\n  type: " +
-                                     std::string(type.type) + "\n",
-                                 "  - pluginRef: queue-scorer\n"));
+    const Loaded loaded(
+        document("- type: queue-scorer\n- name: x\n  type: " + std::string(type.type) + "\n",
+                 "  - pluginRef: queue-scorer\n"));
     const bool refused = type.support == PluginType::Support::kRefused;
     if (refused) {
       EXPECT_TRUE(loaded.mentions("test.yaml:5:")) << loaded.text();
@@ -201,40 +202,103 @@ TEST(Document, EveryTypeOfTheCatalogueIsRunInertOrRefusedByName) {
 
 // Types of the published catalogues: a new one upstream must be put into the registry by name.
 TEST(Document, TheCataloguesAreComplete) {
-  for (const char* type :
-       {"decode-filter", "prefill-filter", "encode-filter", "label-selector-filter",
-        "by-label-selector", "by-label", "session-affinity-filter",
-        "multicluster-session-affinity-filter", "endpoint-attribute-filter",
-        "topology-affinity-filter", "utilization-filter", "prefix-cache-affinity-filter",
-        "slo-headroom-tier-filter", "utilization-detector", "concurrency-detector",
-        "context-length-aware", "header-based-testing-filter", "queue-scorer",
-        "running-requests-size-scorer", "kv-cache-utilization-scorer", "load-aware-scorer",
-        "active-request-scorer", "token-load-scorer", "prefix-cache-scorer",
-        "precise-prefix-cache-scorer", "no-hit-lru-scorer", "lora-affinity-scorer",
-        "session-affinity-scorer", "latency-scorer", "mm-embeddings-cache-scorer",
-        "header-label-affinity-scorer", "endpoint-attribute-scorer", "topology-affinity-scorer",
-        "multicluster-queue-scorer", "multicluster-kv-cache-utilization-scorer",
-        "multicluster-prefix-cache-scorer", "lmetric-scorer", "max-score-picker", "random-picker",
-        "weighted-random-picker", "single-profile-handler", "disagg-profile-handler",
-        "pd-profile-handler", "data-parallel-profile-handler", "header-profile-handler",
-        "always-disagg-pd-decider", "prefix-based-pd-decider", "always-disagg-multimodal-decider",
-        "disagg-headers-handler", "prefill-header-handler", "approx-prefix-cache-producer",
-        "multicluster-approx-prefix-cache-producer", "precise-prefix-cache-producer",
-        "burst-prefix-cache-producer", "p2p-source-producer", "inflight-load-producer",
-        "predicted-latency-producer", "token-producer", "tokenizer",
-        "mm-embeddings-cache-producer", "session-id-producer", "latency-slo-admitter",
-        "probabilistic-admitter", "disaggregatedset-rollout-screener",
-        "global-strict-fairness-policy", "round-robin-fairness-policy", "program-aware-fairness",
-        "fcfs-ordering-policy", "edf-ordering-policy", "slo-deadline-ordering-policy",
-        "static-usage-limit-policy", "priority-holdback-policy", "soft-reflective-ceiling-policy",
-        "sheddable-eviction-filter", "priority-then-time-eviction-order-policy",
-        "metrics-data-source", "core-metrics-extractor", "models-data-source",
-        "models-data-extractor", "dcgm-data-source", "dcgm-extractor", "topology-extractor",
-        "k8s-notification-source", "endpoint-notification-source", "file-discovery",
-        "multicluster-file-discovery", "agent-identity", "request-attribute-reporter",
-        "openai-parser", "anthropic-parser", "vllmhttp-parser", "vllmgrpc-parser",
-        "sglanghttp-parser", "vertexai-parser", "passthrough-parser",
-        "destination-endpoint-served-verifier", "response-header-handler"})
+  for (const char* type : {"decode-filter",
+                           "prefill-filter",
+                           "encode-filter",
+                           "label-selector-filter",
+                           "by-label-selector",
+                           "by-label",
+                           "session-affinity-filter",
+                           "multicluster-session-affinity-filter",
+                           "endpoint-attribute-filter",
+                           "topology-affinity-filter",
+                           "utilization-filter",
+                           "prefix-cache-affinity-filter",
+                           "slo-headroom-tier-filter",
+                           "utilization-detector",
+                           "concurrency-detector",
+                           "context-length-aware",
+                           "header-based-testing-filter",
+                           "queue-scorer",
+                           "running-requests-size-scorer",
+                           "kv-cache-utilization-scorer",
+                           "load-aware-scorer",
+                           "active-request-scorer",
+                           "token-load-scorer",
+                           "prefix-cache-scorer",
+                           "precise-prefix-cache-scorer",
+                           "no-hit-lru-scorer",
+                           "lora-affinity-scorer",
+                           "session-affinity-scorer",
+                           "latency-scorer",
+                           "mm-embeddings-cache-scorer",
+                           "header-label-affinity-scorer",
+                           "endpoint-attribute-scorer",
+                           "topology-affinity-scorer",
+                           "multicluster-queue-scorer",
+                           "multicluster-kv-cache-utilization-scorer",
+                           "multicluster-prefix-cache-scorer",
+                           "lmetric-scorer",
+                           "max-score-picker",
+                           "random-picker",
+                           "weighted-random-picker",
+                           "single-profile-handler",
+                           "disagg-profile-handler",
+                           "pd-profile-handler",
+                           "data-parallel-profile-handler",
+                           "header-profile-handler",
+                           "always-disagg-pd-decider",
+                           "prefix-based-pd-decider",
+                           "always-disagg-multimodal-decider",
+                           "disagg-headers-handler",
+                           "prefill-header-handler",
+                           "approx-prefix-cache-producer",
+                           "multicluster-approx-prefix-cache-producer",
+                           "precise-prefix-cache-producer",
+                           "burst-prefix-cache-producer",
+                           "p2p-source-producer",
+                           "inflight-load-producer",
+                           "predicted-latency-producer",
+                           "token-producer",
+                           "tokenizer",
+                           "mm-embeddings-cache-producer",
+                           "session-id-producer",
+                           "latency-slo-admitter",
+                           "probabilistic-admitter",
+                           "disaggregatedset-rollout-screener",
+                           "global-strict-fairness-policy",
+                           "round-robin-fairness-policy",
+                           "program-aware-fairness",
+                           "fcfs-ordering-policy",
+                           "edf-ordering-policy",
+                           "slo-deadline-ordering-policy",
+                           "static-usage-limit-policy",
+                           "priority-holdback-policy",
+                           "soft-reflective-ceiling-policy",
+                           "sheddable-eviction-filter",
+                           "priority-then-time-eviction-order-policy",
+                           "metrics-data-source",
+                           "core-metrics-extractor",
+                           "models-data-source",
+                           "models-data-extractor",
+                           "dcgm-data-source",
+                           "dcgm-extractor",
+                           "topology-extractor",
+                           "k8s-notification-source",
+                           "endpoint-notification-source",
+                           "file-discovery",
+                           "multicluster-file-discovery",
+                           "agent-identity",
+                           "request-attribute-reporter",
+                           "openai-parser",
+                           "anthropic-parser",
+                           "vllmhttp-parser",
+                           "vllmgrpc-parser",
+                           "sglanghttp-parser",
+                           "vertexai-parser",
+                           "passthrough-parser",
+                           "destination-endpoint-served-verifier",
+                           "response-header-handler"})
     EXPECT_NE(PluginRegistry::standard().find(type), nullptr) << type;
 }
 
@@ -257,8 +321,8 @@ TEST(Document, DefaultsAreFilledIn) {
 }
 
 TEST(Document, AProfileWithoutPickerTakesOneOfTheDocument) {
-  const Loaded own(document("- type: queue-scorer\n- type: random-picker\n",
-                            "  - pluginRef: queue-scorer\n"));
+  const Loaded own(
+      document("- type: queue-scorer\n- type: random-picker\n", "  - pluginRef: queue-scorer\n"));
   ASSERT_TRUE(own.ok()) << own.text();
   EXPECT_EQ(own.config->profiles[0].plugins.back().name, "random-picker");
   const Loaded none(document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n"));
@@ -305,12 +369,12 @@ TEST(Document, ReferencesOfTheWrongKindAreErrors) {
   EXPECT_NE(error_of("saturationDetector:\n  pluginRef: queue-scorer\n")
                 .find("plugin 'queue-scorer' is no saturation detector (it is a scorer)"),
             std::string::npos);
-  EXPECT_NE(error_of("requestHandler:\n  parsers:\n  - pluginRef: queue-scorer\n")
-                .find("is no parser"),
-            std::string::npos);
-  EXPECT_NE(error_of("dataLayer:\n  sources:\n  - pluginRef: queue-scorer\n")
-                .find("is no data source"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of("requestHandler:\n  parsers:\n  - pluginRef: queue-scorer\n").find("is no parser"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of("dataLayer:\n  sources:\n  - pluginRef: queue-scorer\n").find("is no data source"),
+      std::string::npos);
   EXPECT_NE(error_of("flowControl:\n  usageLimitPolicyPluginRef: queue-scorer\n")
                 .find("is no usage limit policy"),
             std::string::npos);
@@ -325,8 +389,8 @@ TEST(Document, ReferencesOfTheWrongKindAreErrors) {
 
 TEST(Document, ErasAreInferredFromTheShape) {
   const auto era = [](const std::string& plugin, const std::string& api) {
-    const Loaded loaded(document("- type: queue-scorer\n" + plugin,
-                                 "  - pluginRef: queue-scorer\n", api));
+    const Loaded loaded(
+        document("- type: queue-scorer\n" + plugin, "  - pluginRef: queue-scorer\n", api));
     EXPECT_TRUE(loaded.ok()) << loaded.text();
     return loaded.config ? std::string(name(loaded.config->era)) : std::string();
   };
@@ -350,18 +414,19 @@ TEST(Document, ErasAreInferredFromTheShape) {
 }
 
 TEST(Document, AnEraThatContradictsTheDocumentIsAnError) {
-  const std::string nested =
-      document("- type: precise-prefix-cache-scorer\n  parameters:\n    indexerConfig:\n"
-               "      tokenProcessorConfig:\n        blockSize: 16\n",
-               "  - pluginRef: precise-prefix-cache-scorer\n");
+  const std::string nested = document(
+      "- type: precise-prefix-cache-scorer\n  parameters:\n    indexerConfig:\n"
+      "      tokenProcessorConfig:\n        blockSize: 16\n",
+      "  - pluginRef: precise-prefix-cache-scorer\n");
   const Loaded loaded(nested, {.era = Era::kAug2026, .distribution = {}, .registry = nullptr});
   EXPECT_FALSE(loaded.ok());
-  EXPECT_TRUE(loaded.mentions("test.yaml:8:9: error: "
-                              "plugins[0].parameters.indexerConfig.tokenProcessorConfig"))
+  EXPECT_TRUE(
+      loaded.mentions("test.yaml:8:9: error: "
+                      "plugins[0].parameters.indexerConfig.tokenProcessorConfig"))
       << loaded.text();
-  const Loaded fractional(document("- type: queue-scorer\n",
-                                   "  - pluginRef: queue-scorer\n    weight: 2.5\n"),
-                          {.era = Era::kV0_5_0, .distribution = {}, .registry = nullptr});
+  const Loaded fractional(
+      document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n    weight: 2.5\n"),
+      {.era = Era::kV0_5_0, .distribution = {}, .registry = nullptr});
   EXPECT_TRUE(fractional.mentions("weight must be a whole number in era v0.5.0"));
 }
 

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 
-#include "tests/policies/plugin_bench.h"
 #include "policies/detectors.h"
 #include "policies/inflight_load.h"
 #include "policies/pickers.h"
+#include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {
 namespace {
@@ -83,11 +83,9 @@ TEST(FilterVectors, LoadAndPrefix) {
     const std::string type = c["filter"];
     Json parameters = member(c, "params");
     if (type == "utilization-filter") {
-      parameters = {{"conditions", Json::array()},
-                    {"fallbackOnEmpty", c["fallback_on_empty"]}};
+      parameters = {{"conditions", Json::array()}, {"fallbackOnEmpty", c["fallback_on_empty"]}};
       for (const Json& condition : c["conditions"])
-        parameters["conditions"].push_back(
-            {{"metric", condition[0]}, {"maxValue", condition[1]}});
+        parameters["conditions"].push_back({{"metric", condition[0]}, {"maxValue", condition[1]}});
     }
     const Json& headrooms = member(c, "headroom_ttft_tpot");
     const std::size_t n = headrooms.is_null() ? c["endpoints"].size() : headrooms.size();
@@ -173,8 +171,8 @@ TEST(DetectorVectors, AllCases) {
       auto& admitter = bench.subject<ProbabilisticAdmitter>();
       const double sat = admitter.saturation(bench.table(), bench.table().candidates());
       EXPECT_NEAR(sat, c["expected_saturation"].get<double>(), 1e-12);
-      EXPECT_NEAR(refusal_probability(sat, 5, 300),
-                  c["expected_reject_probability"].get<double>(), 1e-12);
+      EXPECT_NEAR(refusal_probability(sat, 5, 300), c["expected_reject_probability"].get<double>(),
+                  1e-12);
     } else if (c.contains("expected_saturation")) {
       EXPECT_NEAR(bench.scheduler().saturation(bench.table(), now),
                   c["expected_saturation"].get<double>(), 1e-12);
@@ -205,9 +203,9 @@ TEST(InFlightVectors, AllCases) {
       continue;
     }
     if (fn == "uncached_input") {
-      EXPECT_EQ(uncached_tokens(c["input_tokens"], c["match_blocks"], c["total_blocks"],
-                                c["block_size"]),
-                c["expected"].get<std::int64_t>());
+      EXPECT_EQ(
+          uncached_tokens(c["input_tokens"], c["match_blocks"], c["total_blocks"], c["block_size"]),
+          c["expected"].get<std::int64_t>());
       continue;
     }
     Json parameters = {{"addEstimatedOutputTokens", c["add_output"]}};

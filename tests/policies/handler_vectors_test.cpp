@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "tests/policies/plugin_bench.h"
 #include "policies/profile_handlers.h"
+#include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {
 namespace {
@@ -32,8 +32,8 @@ std::vector<ProfileResult> results_from(const Json& json, const std::vector<std:
 /// The endpoints every case names: pods, and host:port pairs.
 const std::vector<std::string>& endpoint_names() {
   static const std::vector<std::string> kNames = {
-      "pod1", "pod2", "pod3", "a", "10.0.0.1:8000", "10.0.0.2:8000", "10.0.0.1:8080",
-      "10.0.0.7:8000"};
+      "pod1",          "pod2",          "pod3",          "a",
+      "10.0.0.1:8000", "10.0.0.2:8000", "10.0.0.1:8080", "10.0.0.7:8000"};
   return kNames;
 }
 
@@ -133,7 +133,7 @@ TEST(HandlerVectors, SingleAndDataParallel) {
   for (const Json& c : vector_cases("data_parallel_profile_handler")) {
     SCOPED_TRACE(name_of(c));
     const std::string type = name_of(c).rfind("single", 0) == 0 ? "single-profile-handler"
-                                                               : "data-parallel-profile-handler";
+                                                                : "data-parallel-profile-handler";
     EXPECT_EQ(type, c.value("handler", type));
     const std::string fn = c["fn"];
     if (fn == "config") {
@@ -277,8 +277,7 @@ TEST(HandlerVectors, PrefillDecode) {
       Json decider = {{"type", "prefix-based-pd-decider"}};
       if (c.contains("decider"))
         decider["parameters"] = {{"nonCachedTokens", c["decider"]["nonCachedTokens"]}};
-      PluginBench bench("pd-profile-handler", parameters, 0, {}, profiles,
-                        Json::array({decider}));
+      PluginBench bench("pd-profile-handler", parameters, 0, {}, profiles, Json::array({decider}));
       if (fn == "pd_config") {
         EXPECT_EQ(bench.built(), !c["expected_error"].get<bool>()) << bench.errors();
         continue;
@@ -313,12 +312,11 @@ TEST(PdHandler, RefusesWhatUpstreamRefuses) {
   PluginBench mixed("disagg-profile-handler",
                     {{"decodeProfile", "d"}, {"profiles", {{"decode", "d"}}}}, 0);
   EXPECT_NE(mixed.errors().find("mixes the older flat field names"), std::string::npos);
-  PluginBench order("disagg-profile-handler",
-                    {{"stageOrder", "prefill-first"},
-                     {"deciders", {{"prefill", "always-disagg-pd-decider"}}}},
-                    0, {}, {"decode"}, Json::array({{{"type", "always-disagg-pd-decider"}}}));
-  EXPECT_NE(order.errors().find("cannot be used with stageOrder prefill-first"),
-            std::string::npos);
+  PluginBench order(
+      "disagg-profile-handler",
+      {{"stageOrder", "prefill-first"}, {"deciders", {{"prefill", "always-disagg-pd-decider"}}}}, 0,
+      {}, {"decode"}, Json::array({{{"type", "always-disagg-pd-decider"}}}));
+  EXPECT_NE(order.errors().find("cannot be used with stageOrder prefill-first"), std::string::npos);
 }
 
 }  // namespace

@@ -139,8 +139,7 @@ void PluginBench::load(EndpointRow row, std::int64_t requests, std::int64_t toke
   }
 }
 
-void PluginBench::begin(Cycle& cycle, const RequestView& request, Decision& decision,
-                        SimTime now) {
+void PluginBench::begin(Cycle& cycle, const RequestView& request, Decision& decision, SimTime now) {
   constexpr std::size_t kSlots = 4;  // More than any of these documents hands out.
   decision.clear();
   decision.profiles.resize(scheduler_->profile_names().size());

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tests/policies/mini_yaml.h"
 #include "policies/document.h"
 #include "policies/scheduler.h"
+#include "tests/policies/mini_yaml.h"
 
 namespace routesim::policies {
 

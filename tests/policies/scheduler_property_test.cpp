@@ -6,10 +6,10 @@
 #include <set>
 #include <thread>
 
-#include "tests/policies/plugin_bench.h"
 #include "policies/inflight_load.h"
 #include "policies/scorers/latency.h"
 #include "sim/base/rng.h"
+#include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {
 namespace {
@@ -168,8 +168,8 @@ void randomise(PluginBench& bench, RandomStream& random) {
         std::to_string(random.below(100)) + "-" + std::to_string(100 + random.below(9000));
     table.set_lora(id, {{"a"}, {"b"}, static_cast<std::int64_t>(random.below(4))});
     table.set_attribute("core-metrics-extractor/x", id, random.normal());
-    const auto match = static_cast<std::int64_t>(
-        random.below(static_cast<std::uint64_t>(total) + 1));
+    const auto match =
+        static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(total) + 1));
     bench.stub().matches.push_back(StubData::Match{match, total, 16, {}});
     LatencyEstimate e;
     e.present = random.below(4) != 0;

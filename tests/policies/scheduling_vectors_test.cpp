@@ -5,10 +5,10 @@
 #include <map>
 #include <numeric>
 
-#include "tests/policies/plugin_bench.h"
 #include "policies/scheduling_profile.h"
 #include "policies/scorers/no_hit_lru.h"
 #include "policies/scorers/session_affinity.h"
+#include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {
 namespace {
@@ -98,10 +98,8 @@ TEST(ProfileVectors, FilterClampWeightSum) {
     Cycle cycle;
     Decision decision;
     const RequestView request;
-    cycle.begin({.request = request,
-                 .endpoints = table,
-                 .now = SimTime::zero(),
-                 .decision = decision});
+    cycle.begin(
+        {.request = request, .endpoints = table, .now = SimTime::zero(), .decision = decision});
     SchedulingProfile::Buffers buffers;
     std::vector<EndpointRow> picked;
     const ProfileState state = profile.run(cycle, buffers, picked, nullptr);
@@ -287,8 +285,7 @@ std::vector<double> precise_scores(Era era, const std::vector<double>& raw, std:
     backends.push_back({{"name", "tier" + std::to_string(i)}, {"weight", raw[i]}});
   const bool nested = traits(era).token_processor_in_indexer;
   Json parameters = {{"indexerConfig", {{"kvCacheBackendConfigs", backends}}}};
-  (nested ? parameters["indexerConfig"] : parameters)["tokenProcessorConfig"] = {
-      {"blockSize", 16}};
+  (nested ? parameters["indexerConfig"] : parameters)["tokenProcessorConfig"] = {{"blockSize", 16}};
   PluginBench bench("precise-prefix-cache-scorer", parameters, raw.size(),
                     {.era = era, .distribution = {}, .registry = nullptr});
   EXPECT_TRUE(bench.built()) << bench.errors();
@@ -361,8 +358,8 @@ void check_produce(const Json& c) {
     const BlockKey k = std::stoull(key);
     for (const Json& holder : holders) {
       const auto& all = c["endpoints"];
-      const auto row = static_cast<std::size_t>(std::find(all.begin(), all.end(), holder) -
-                                                all.begin());
+      const auto row =
+          static_cast<std::size_t>(std::find(all.begin(), all.end(), holder) - all.begin());
       HolderEntry entry;
       entry.endpoint = EndpointId(row);
       producer.scheduler->precise_index()->add({}, std::span(&k, 1), std::span(&entry, 1));
@@ -422,7 +419,8 @@ void check_speculative(const Json& c) {
   std::vector<HolderEntry> expected;
   for (std::size_t i = 0; i < c["expected_added"].size(); ++i) {
     EXPECT_EQ(u64_list(c["expected_added"][i][1]), keys);
-    expected.push_back({.endpoint = EndpointId(i), .tier = kNoTier, .speculative = true, .group = {}});
+    expected.push_back(
+        {.endpoint = EndpointId(i), .tier = kNoTier, .speculative = true, .group = {}});
   }
   for (const std::uint64_t key : keys)
     EXPECT_EQ(producer.scheduler->precise_index()->holders(key), expected);

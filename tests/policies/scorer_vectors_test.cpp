@@ -4,13 +4,13 @@
 #include <cmath>
 #include <map>
 
-#include "tests/policies/plugin_bench.h"
 #include "policies/scorers/active_request.h"
 #include "policies/scorers/context_length.h"
 #include "policies/scorers/endpoint_attribute.h"
 #include "policies/scorers/latency.h"
 #include "policies/scorers/lmetric.h"
 #include "policies/scorers/topology_affinity.h"
+#include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {
 namespace {
@@ -62,8 +62,7 @@ TEST(ScorerVectors, QueueRunningAndKvUsage) {
 TEST(ScorerVectors, LoadAware) {
   for (const Json& c : vector_cases("load_aware_scorer")) {
     SCOPED_TRACE(name_of(c));
-    const Json parameters =
-        c["threshold"].is_null() ? Json() : Json{{"threshold", c["threshold"]}};
+    const Json parameters = c["threshold"].is_null() ? Json() : Json{{"threshold", c["threshold"]}};
     const Json& queue = c["waiting_queue_size"];
     PluginBench bench("load-aware-scorer", parameters, queue.size());
     ASSERT_TRUE(bench.built()) << bench.errors();
@@ -201,10 +200,11 @@ TEST(ScorerVectors, PrefixCache) {
     PluginBench bench("prefix-cache-scorer", c["params"], info.size());
     ASSERT_TRUE(bench.built()) << bench.errors();
     for (const Json& m : info)
-      bench.stub().matches.push_back(
-          m.is_null() ? std::optional<StubData::Match>()
-                      : StubData::Match{m[0].get<std::int64_t>(), m[1].get<std::int64_t>(),
-                                        m[2].get<std::int64_t>(), {}});
+      bench.stub().matches.push_back(m.is_null() ? std::optional<StubData::Match>()
+                                                 : StubData::Match{m[0].get<std::int64_t>(),
+                                                                   m[1].get<std::int64_t>(),
+                                                                   m[2].get<std::int64_t>(),
+                                                                   {}});
     expect_scores(bench.scores(), c["expected_scores"], 1e-12);
   }
 }
@@ -271,8 +271,7 @@ TEST(ScorerVectors, ContextLength) {
       continue;
     }
     const Json& labels = c["labels"];
-    PluginBench bench("context-length-aware", {{"enableFiltering", fn == "filter"}},
-                      labels.size());
+    PluginBench bench("context-length-aware", {{"enableFiltering", fn == "filter"}}, labels.size());
     ASSERT_TRUE(bench.built()) << bench.errors();
     for (std::size_t i = 0; i < labels.size(); ++i)
       if (!labels[i].is_null())
