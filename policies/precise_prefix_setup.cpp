@@ -85,7 +85,9 @@ void check_backend(const PrecisePrefixParameters& p, const PluginSpec& spec,
 
 PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec& spec,
                              BuildContext& context, bool is_wrapper)
-    : traits_(context.traits()), slot_(context.prefix_slot(spec.name)) {
+    : traits_(context.traits()),
+      slot_(context.prefix_slot(spec.name)),
+      by_address_(indexes_by_address(context.era(), context.distribution())) {
   context.needs().block_keys = true;
   check_backend(p, spec, context);
   if (!is_wrapper && p.indexer.tokenizers_pool)
@@ -122,6 +124,13 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
                                             context.thread_safe());
   }
   store_ = shared.get();
+  if (p.indexer.prefix_store)
+    known_text_ = std::make_unique<KnownText>(KnownText::Options{
+        .chunk_bytes = p.indexer.prefix_store->block_size,
+        .cache_chunks = p.indexer.prefix_store->cache_size,
+        .overlap_ratio = p.indexer.tokenizers_pool.value_or(TokenizersPoolParameters{})
+                             .min_prefix_overlap_ratio,
+        .block_tokens = store_->options().scheme.block_size});
 }
 
 }  // namespace routesim::policies

@@ -128,9 +128,18 @@ void PrecisePrefix::produce(Cycle& cycle) const {
   m.computed = true;
   const RequestView& request = cycle.request();
   if (store_ == nullptr) return;
-  for_each_prompt(request.block_keys, request.block_key_ends,
-                  [&](std::span<const BlockKey> keys) { add_matches(cycle, keys); });
-  m.keys = static_cast<std::int64_t>(request.block_keys.size());
+  std::size_t looked_up = 0;
+  for_each_prompt(request.block_keys, request.block_key_ends, [&](std::span<const BlockKey> keys) {
+    if (known_text_) {
+      const std::int64_t tokens = std::ssize(keys) * store_->options().scheme.block_size;
+      const bool only = keys.size() == request.block_keys.size();
+      keys = keys.first(known_text_->tokenized(
+          keys, only ? std::max(tokens, request.prompt_tokens) : tokens, cycle.dry_run()));
+    }
+    looked_up += keys.size();
+    add_matches(cycle, keys);
+  });
+  m.keys = static_cast<std::int64_t>(looked_up);
   // Newer eras write nothing for a prompt without a full block; the scorer of older ones writes
   // its state whatever the lookup gave.
   m.written = m.keys > 0 || !traits_.match_info_producers;
@@ -160,7 +169,7 @@ void PrecisePrefix::add_matches(Cycle& cycle, std::span<const BlockKey> keys) co
     m.cached[r] += static_cast<std::int32_t>(match.blocks);
     return m.raw[r];
   };
-  if (!traits_.pod_key_is_address) {
+  if (!by_address_) {
     for (const PrefixMatch& match : matches) {
       const EndpointRow holder = match.endpoint.value();
       if (holder < m.raw.size() && cycle.is_candidate(holder))
@@ -189,7 +198,7 @@ void PrecisePrefix::on_routed(const RequestView& request, const Decision& decisi
   for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
     if (!row) continue;
     const std::uint32_t holder =
-        traits_.pod_key_is_address ? endpoints.address_group(*row) : *row;
+        by_address_ ? endpoints.address_group(*row) : *row;
     store_->add_speculative(holder, request.block_keys, now);
   }
 }

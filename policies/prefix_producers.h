@@ -9,6 +9,7 @@
 
 #include "policies/approx_prefix_index.h"
 #include "policies/factory.h"
+#include "policies/known_text.h"
 #include "policies/plugins.h"
 #include "policies/prefix_index.h"
 
@@ -63,7 +64,9 @@ class PrecisePrefix {
 
   const EraTraits& traits_;
   std::size_t slot_;
+  bool by_address_;  ///< Ranks of one pod share their index entries.
   PreciseStore* store_ = nullptr;
+  std::unique_ptr<KnownText> known_text_;  ///< Only where prefixStoreConfig is given.
 };
 
 /// Type precise-prefix-cache-producer.

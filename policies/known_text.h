@@ -1,0 +1,44 @@
+// The text-to-token cache of older precise indexers (prefixStoreConfig): meant to save tokenizer
+// work, but it decides what is looked up. A prompt whose text is known up to a share of
+// `minPrefixOverlapRatio` is not tokenised again, and only the known part is asked for.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+
+#include "policies/block_keys.h"
+
+namespace routesim::policies {
+
+/// Which chunks of text a router has tokenised before, on the grid of KV blocks: the key of a block
+/// stands for the text up to its end, at four bytes per token.
+class KnownText {
+ public:
+  struct Options {
+    std::int64_t chunk_bytes = 256;       ///< prefixStoreConfig.blockSize.
+    std::int64_t cache_chunks = 500'000;  ///< prefixStoreConfig.cacheSize; the oldest go first.
+    double overlap_ratio = 0.8;           ///< tokenizersPoolConfig.minPrefixOverlapRatio.
+    std::int64_t block_tokens = 16;       ///< Tokens per key.
+  };
+  explicit KnownText(const Options& options);
+
+  /// How many of a prompt's keys are looked up: the known ones when they cover the ratio of
+  /// `prompt_tokens`, otherwise all, and its whole chunks are remembered (unless `dry_run`).
+  /// Thread-safe.
+  std::size_t tokenized(std::span<const BlockKey> keys, std::int64_t prompt_tokens, bool dry_run);
+
+ private:
+  void remember(std::span<const BlockKey> keys);
+
+  Options options_;
+  std::size_t stride_ = 1;    ///< Keys per chunk.
+  std::size_t capacity_ = 1;  ///< Chunks.
+  std::mutex mutex_;
+  std::list<BlockKey> recent_;  ///< Ends of known chunks, most recently used first.
+  std::unordered_map<BlockKey, std::list<BlockKey>::iterator> known_;
+};
+
+}  // namespace routesim::policies
