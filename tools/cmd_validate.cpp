@@ -1,20 +1,15 @@
 // routesim validate: every published number beside the simulated one.
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <exception>
 #include <filesystem>
-#include <mutex>
 #include <thread>
 
-#include "sim/simulation.h"
 #include "tools/cli.h"
 #include "tools/config_node.h"
-#include "tools/prepare.h"
 #include "tools/printable.h"
 #include "tools/scalar_parse.h"
-#include "tools/text_table.h"
+#include "tools/scenario_yaml.h"
 #include "tools/validation.h"
+#include "tools/validation_run.h"
 #include "tools/version.h"
 
 namespace routesim::tools {
@@ -29,6 +24,7 @@ struct ValidateSettings {
   std::size_t jobs = 1;
   std::string format = "table";
   std::string path;  ///< Of the output; empty = standard output.
+  bool summary = false;
   bool quiet = false;
 };
 
@@ -60,6 +56,7 @@ bool parse_settings(const OptionValues& options, ValidateSettings& settings, std
   settings.paths = options.positionals;
   settings.sets = options.all("set");
   settings.variants = options.all("variant");
+  settings.summary = options.has("summary");
   settings.quiet = options.has("quiet");
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const auto seeds = whole_number(options, "seeds", settings.seeds, 1000, error);
@@ -88,152 +85,10 @@ std::vector<std::string> measured_scenarios(const std::string& folder, std::stri
   return paths;
 }
 
-/// All rows of the variant's experiment, of every policy.
-MeasuredTable experiment_table(const LoadedVariant& variant, Diagnostics& diagnostics) {
-  const sim::MeasuredConfig& measured = variant.scenario.measured;
-  const SourceLocation where = variant.provenance.nearest("measured.csv");
-  const std::string path = resolve_path(measured.csv, where);
-  std::string text;
-  if (!read_text_file(path, where, "measured.csv", ConfigLimits{}.max_bytes, text, diagnostics))
-    return {};
-  std::optional<MeasuredTable> table = parse_measured_csv(text, path, diagnostics);
-  if (!table) return {};
-  std::erase_if(table->rows, [&](const MeasuredRow& row) {
-    return !measured.experiment.empty() && row.experiment != measured.experiment;
-  });
-  return *table;
-}
-
-/// The rules of the `unscored.csv` beside a measured CSV, when there is one.
-void add_unscored(const std::string& csv, ValidationInput& input, Diagnostics& diagnostics) {
-  const std::filesystem::path path = std::filesystem::path(csv).parent_path() / "unscored.csv";
-  if (!std::filesystem::exists(path)) return;
-  std::string text;
-  if (!read_text_file(path.string(), {.file = path.string()}, "", ConfigLimits{}.max_bytes, text,
-                      diagnostics))
-    return;
-  for (UnscoredRule& rule : parse_unscored_csv(text, path.string(), diagnostics))
-    input.unscored.push_back(std::move(rule));
-}
-
-ValidationInput load_input(const std::string& path, const ValidateSettings& settings,
-                           Diagnostics& diagnostics) {
-  ValidationInput input;
-  Diagnostics found;
-  const LoadedScenario scenario = load_scenario(
-      {.path = path, .sets = settings.sets, .variants = settings.variants, .seed = {}}, found);
-  std::vector<std::string> files;
-  if (!found.has_errors())
-    for (const LoadedVariant& variant : scenario.variants) {
-      input.scenario = variant.scenario.name;
-      if (variant.scenario.measured.csv.empty() || variant.scenario.measured.policy.empty())
-        continue;
-      (void)load_measured(variant, found);  // Its complaints: an unknown policy or experiment.
-      std::optional<sim::RunPlan> plan = prepare(variant, found);
-      MeasuredTable table = experiment_table(variant, found);
-      if (!plan) continue;
-      if (std::find(files.begin(), files.end(), table.file) == files.end()) {
-        files.push_back(table.file);
-        add_unscored(table.file, input, found);
-      }
-      input.variants.push_back({std::move(*plan), std::move(table)});
-    }
-  if (!found.has_errors() && input.variants.empty())
-    found.error({.file = path}, "measured",
-                "no variant names published numbers, there is nothing to compare with",
-                "give measured.csv, and measured.policy in each variant");
-  append(diagnostics, found);
-  return input;
-}
-
-/// Runs every variant of every scenario with every seed, in any number of threads.
-class ValidationRunner {
- public:
-  ValidationRunner(const std::vector<ValidationInput>& inputs, const ValidateSettings& settings,
-                   Console& console)
-      : inputs_(inputs), settings_(settings), console_(console) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      books_.emplace_back(inputs[i], settings.seeds);
-      for (std::size_t v = 0; v < inputs[i].variants.size(); ++v)
-        for (std::size_t s = 0; s < settings.seeds; ++s) jobs_.push_back({i, v, s, {}, {}});
-    }
-  }
-
-  /// False when interrupted. Diagnostics and internal errors are those of the first run, in the
-  /// order of the files, that had any.
-  bool run(Diagnostics& diagnostics) {
-    const InterruptGuard guard(progress_.stop);
-    std::vector<std::thread> threads;
-    const std::size_t count = std::min(settings_.jobs, jobs_.size());
-    for (std::size_t t = 1; t < count; ++t) threads.emplace_back([this] { work(); });
-    work();
-    for (std::thread& thread : threads) thread.join();
-    for (const Job& job : jobs_) {
-      append(diagnostics, job.diagnostics);
-      if (job.failure) std::rethrow_exception(job.failure);
-    }
-    return !progress_.stop;
-  }
-
-  std::vector<ScenarioValidation> finish() const {
-    std::vector<ScenarioValidation> all;
-    for (const ValidationBook& book : books_) all.push_back(book.finish());
-    return all;
-  }
-
- private:
-  struct Job {
-    std::size_t input;
-    std::size_t variant;
-    std::size_t seed;  ///< Added to the scenario's seed.
-    Diagnostics diagnostics;
-    std::exception_ptr failure;
-  };
-
-  void work() {
-    for (std::size_t i = next_++; i < jobs_.size() && !progress_.stop && !failed_; i = next_++) {
-      try {
-        run(jobs_[i]);
-      } catch (...) {
-        jobs_[i].failure = std::current_exception();
-        failed_ = true;
-      }
-    }
-  }
-
-  void run(Job& job) {
-    const sim::RunPlan& plan = inputs_[job.input].variants[job.variant].plan;
-    const std::uint64_t seed = plan.scenario.seed + job.seed;
-    const auto start = std::chrono::steady_clock::now();
-    sim::Simulation simulation(plan, {.seed = seed, .progress = &progress_, .observers = {}},
-                               job.diagnostics);
-    if (job.diagnostics.has_errors()) return;
-    const sim::RunResult result = simulation.run();
-    if (progress_.stop) return;
-    books_[job.input].add(job.variant, job.seed, result);
-    if (settings_.quiet) return;
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    const std::lock_guard lock(console_mutex_);
-    console_.complain(printable(plan.scenario.name) + ", " + printable(plan.scenario.variant) +
-                      ", seed " + std::to_string(seed) + ": " + fixed_text(elapsed.count(), 2) +
-                      " s\n");
-  }
-
-  const std::vector<ValidationInput>& inputs_;
-  const ValidateSettings& settings_;
-  Console& console_;
-  std::vector<ValidationBook> books_;
-  std::vector<Job> jobs_;
-  sim::Progress progress_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex console_mutex_;
-};
-
-std::string render(const std::vector<ScenarioValidation>& all, const std::string& format) {
-  if (format == "json") return render_validation_json(all, version());
-  if (format == "csv") return render_validation_csv(all);
-  return render_validation_text(all, format == "markdown");
+std::string render(const std::vector<ScenarioValidation>& all, const ValidateSettings& settings) {
+  if (settings.format == "json") return render_validation_json(all, version());
+  if (settings.format == "csv") return render_validation_csv(all);
+  return render_validation_text(all, settings.format == "markdown", !settings.summary);
 }
 
 ExitCode run_validate(const OptionValues& options, Console& console) {
@@ -247,14 +102,23 @@ ExitCode run_validate(const OptionValues& options, Console& console) {
   Diagnostics diagnostics;
   std::vector<ValidationInput> inputs;
   for (const std::string& path : settings.paths)
-    inputs.push_back(load_input(path, settings, diagnostics));
+    inputs.push_back(load_validation_input(path, settings.sets, settings.variants, diagnostics));
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(tidy(diagnostics));
   if (!valid) return ExitCode::kInvalid;
 
-  ValidationRunner runner(inputs, settings, console);
+  sim::Progress progress;
   Diagnostics late;
-  if (!runner.run(late)) {
+  const auto report = [&](const std::string& line) {
+    if (!settings.quiet) console.complain(line);
+  };
+  std::vector<ScenarioValidation> results;
+  {
+    const InterruptGuard guard(progress.stop);
+    results = run_validation(inputs, {.seeds = settings.seeds, .jobs = settings.jobs}, report,
+                             progress, late);
+  }
+  if (progress.stop) {
     console.complain("routesim: interrupted, nothing is reported\n");
     return ExitCode::kInterrupted;
   }
@@ -262,7 +126,7 @@ ExitCode run_validate(const OptionValues& options, Console& console) {
     console.complain(tidy(late));
     return ExitCode::kInvalid;
   }
-  const std::string text = render(runner.finish(), settings.format);
+  const std::string text = render(results, settings);
   if (settings.path.empty()) {
     console.print(text);
     return ExitCode::kSuccess;
@@ -283,6 +147,7 @@ Command validate_command() {
       .options = {{"seeds", "N", "Seeds per variant, from the scenario's on (default 5).", false},
                   {"jobs,j", "N", "Threads (default: one per core); no effect on results.", false},
                   {"output,o", "FORMAT[=PATH]", "table (default), json, csv or markdown.", false},
+                  {"summary", "", "Only the error tables (table and markdown).", false},
                   {"variant", "NAME", "Only this variant.", true},
                   {"set", "KEY=VALUE", "Override a value, as in `run`.", true},
                   {"folder", "PATH",

@@ -185,8 +185,10 @@ class ValidationBook {
   std::vector<std::vector<std::string>> notes_;  ///< Per variant.
 };
 
-/// For people: every cell, then the error summaries. `markdown` writes pipe tables.
-std::string render_validation_text(const std::vector<ScenarioValidation>& all, bool markdown);
+/// For people: every cell unless `cells` is false, then the error summaries. `markdown` writes pipe
+/// tables.
+std::string render_validation_text(const std::vector<ScenarioValidation>& all, bool markdown,
+                                   bool cells = true);
 
 /// One JSON object with the same content.
 std::string render_validation_json(const std::vector<ScenarioValidation>& all,

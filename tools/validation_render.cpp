@@ -200,15 +200,16 @@ void write_differences(JsonWriter& json, const ScenarioValidation& v) {
 
 }  // namespace
 
-std::string render_validation_text(const std::vector<ScenarioValidation>& all, bool markdown) {
+std::string render_validation_text(const std::vector<ScenarioValidation>& all, bool markdown,
+                                   bool cells) {
   std::string out;
   for (const ScenarioValidation& v : all) {
     if (!out.empty()) out += "\n";
     out += std::string(markdown ? "## " : "") + printable(v.scenario, 200) + ", " +
            std::to_string(v.seeds) + (v.seeds == 1 ? " seed\n" : " seeds\n");
-    add_section(out, "Every published number", cell_table(v), markdown);
+    if (cells) add_section(out, "Every published number", cell_table(v), markdown);
     add_section(out, "Errors", error_table(v), markdown);
-    add_section(out, "What the policy changes", difference_table(v), markdown);
+    if (cells) add_section(out, "What the policy changes", difference_table(v), markdown);
     add_section(out, "Errors of what the policy changes", difference_error_table(v), markdown);
     if (!v.notes.empty()) out += "\n";
     for (const std::string& note : v.notes)
