@@ -1,10 +1,13 @@
 // routesim calibrate: a cost curve from benchmark results.
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <thread>
 
 #include "models/kv_cache_spec.h"
 #include "models/roofline.h"
 #include "tools/calibrate_data.h"
+#include "tools/calibrate_scenario.h"
 #include "tools/cli.h"
 #include "tools/config_node.h"
 #include "tools/config_reader.h"
@@ -135,7 +138,74 @@ CalibrationData read_files(const CalibrateSettings& settings, Diagnostics& diagn
   return data;
 }
 
+/// `NAME` or `NAME=LOW..HIGH`; on error sets `error`.
+FreeCoefficient parse_free(const std::string& text, std::string& error) {
+  const std::size_t equals = text.find('=');
+  FreeCoefficient free{.name = text.substr(0, equals)};
+  if (equals == std::string::npos) return free;
+  const std::string range = text.substr(equals + 1);
+  const std::size_t dots = range.find("..");
+  const auto number = [](const std::string& part, double& value) {
+    const char* const end = part.data() + part.size();
+    const auto result = std::from_chars(part.data(), end, value);
+    return result.ec == std::errc{} && result.ptr == end;
+  };
+  if (dots == std::string::npos || !number(range.substr(0, dots), free.low) ||
+      !number(range.substr(dots + 2), free.high) || !(free.low < free.high))
+    error = "--free must be NAME or NAME=LOW..HIGH (got " + printable(text) + ")";
+  return free;
+}
+
+/// Writes a catalogue entry where the user wants it.
+ExitCode deliver(const std::string& text, const std::string& entry, const std::string& out,
+                 Console& console) {
+  console.print(text);
+  if (out.empty()) {
+    console.print("\n" + entry);
+    return ExitCode::kSuccess;
+  }
+  const std::string error = write_file(out, entry);
+  if (error.empty()) return ExitCode::kSuccess;
+  console.complain("routesim: cannot write " + printable(out, 200) + ": " + error + "\n");
+  return ExitCode::kInvalid;
+}
+
+ExitCode calibrate_scenario(const OptionValues& options, Console& console) {
+  std::string error;
+  OptionReader reader(options, error);
+  const ValidationEffort effort{.seeds = static_cast<std::size_t>(reader.whole("seeds", 3)),
+                                .jobs = static_cast<std::size_t>(reader.whole(
+                                    "jobs", std::max(1U, std::thread::hardware_concurrency())))};
+  const auto evaluations = static_cast<int>(reader.whole("evaluations", 60));
+  std::vector<FreeCoefficient> free;
+  for (const std::string& text : options.all("free")) free.push_back(parse_free(text, error));
+  if (free.empty()) error = "--scenario needs at least one --free coefficient";
+  if (!options.positionals.empty()) error = "give either data files or --scenario";
+  if (!error.empty()) return usage_error(console, "calibrate", error);
+  Diagnostics diagnostics;
+  const std::string path = options.get("scenario");
+  const ValidationInput input =
+      load_validation_input(path, options.all("set"), options.all("variant"), diagnostics);
+  ScenarioFit fit;
+  if (!diagnostics.has_errors())
+    fit = fit_scenario(
+        input, free, effort, evaluations,
+        [&console](const std::string& line) { console.complain(line); }, diagnostics);
+  console.complain(tidy(diagnostics));
+  if (diagnostics.has_errors()) return ExitCode::kInvalid;
+  std::string command = "routesim calibrate --scenario " +
+                        std::filesystem::path(path).filename().string() + " --seeds " +
+                        std::to_string(effort.seeds);
+  for (const std::string& text : options.all("free")) command += " --free " + text;
+  fit.curve.provenance = "fit of the simulation to " + std::to_string(fit.cells) +
+                         " published numbers, by: " + command;
+  return deliver(scenario_fit_text(fit), catalogue_yaml(fit.curve), options.get("out"), console);
+}
+
 ExitCode run_calibrate(const OptionValues& options, Console& console) {
+  if (options.has("scenario")) return calibrate_scenario(options, console);
+  if (options.positionals.empty())
+    return usage_error(console, "calibrate", "DATA.csv or --scenario is required");
   CalibrateSettings settings;
   Diagnostics diagnostics;
   std::string error;
@@ -159,16 +229,7 @@ ExitCode run_calibrate(const OptionValues& options, Console& console) {
                                   .parameters = fit->parameters,
                                   .range = data.range,
                                   .provenance = provenance(settings, *fit)};
-  const std::string entry = catalogue_yaml(curve);
-  console.print(calibration_text(*fit, data));
-  if (settings.out.empty()) {
-    console.print("\n" + entry);
-    return ExitCode::kSuccess;
-  }
-  error = write_file(settings.out, entry);
-  if (error.empty()) return ExitCode::kSuccess;
-  console.complain("routesim: cannot write " + printable(settings.out, 200) + ": " + error + "\n");
-  return ExitCode::kInvalid;
+  return deliver(calibration_text(*fit, data), catalogue_yaml(curve), settings.out, console);
 }
 
 }  // namespace
@@ -176,8 +237,8 @@ ExitCode run_calibrate(const OptionValues& options, Console& console) {
 Command calibrate_command() {
   return {
       .name = "calibrate",
-      .summary = "Fit a cost curve to benchmark results or step times.",
-      .positional = {.name = "DATA.csv", .min = 1, .max = 1'000},
+      .summary = "Fit a cost curve to benchmark results, step times or a published experiment.",
+      .positional = {.name = "DATA.csv", .min = 0, .max = 1'000},
       .options =
           {{"model,m", "NAME", "The model; see `routesim list models`.", false},
            {"accelerator,a", "NAME", "The accelerator; see `routesim list accelerators`.", false},
@@ -191,6 +252,15 @@ Command calibrate_command() {
             "Relative deviation allowed around the roofline (default 3; 0: no prior).", false},
            {"fit-chunks", "", "Also fit the cost of a prompt chunk.", false},
            {"fit-group", "", "Also fit the cost of lock-step ranks' tokens.", false},
+           {"scenario", "FILE", "Fit to the numbers published for this scenario, by simulating it.",
+            false},
+           {"free", "NAME[=LOW..HIGH]",
+            "With --scenario: a coefficient to fit (default range: half to twice).", true},
+           {"seeds", "N", "With --scenario: seeds per variant (default 3).", false},
+           {"jobs,j", "N", "With --scenario: threads (default: one per core).", false},
+           {"evaluations", "N", "With --scenario: most evaluations (default 60).", false},
+           {"set", "KEY=VALUE", "With --scenario: override a value, as in `run`.", true},
+           {"variant", "NAME", "With --scenario: only this variant.", true},
            {"catalogue", "FILE", "More accelerators and models.", true},
            {"out", "FILE", "Write the catalogue entry here, not to standard output.", false}},
       .run = &run_calibrate};

@@ -7,6 +7,7 @@
 
 #include "models/roofline.h"
 #include "tools/calibrate_data.h"
+#include "tools/calibrate_scenario.h"
 #include "tools/cli.h"
 
 namespace routesim::tools {
@@ -143,6 +144,53 @@ TEST_F(Calibrate, StepTimesGiveBackTheCurveTheyWereMadeWith) {
   EXPECT_NEAR(p.shared_context_weight, 0.4, 1e-4);
   EXPECT_NEAR(p.prefill_us_per_token, 40, 4e-3);
   EXPECT_NEAR(p.prefill_pair_ns, 1, 1e-3);
+}
+
+/// The simulation's own numbers, taken as measured: the fit must find the curve they came from.
+TEST_F(Calibrate, AScenarioFitFindsTheCurveBehindTheNumbers) {
+  write("s.csv",
+        "experiment,policy,stage,rate,metric,statistic,unit,value,source\n"
+        "e,p,main,20,tpot,mean,ms,1,made\n"
+        "e,p,main,20,ttft,mean,ms,1,made\n"
+        "e,p,main,20,ttft,max,ms,1,made\n");
+  const std::string path = write(
+      "s.yaml",
+      "name: s\n"
+      "workload:\n"
+      "  groups: {requests: 40, rate: 20, groups: 4, prefix_len: 512, suffix_len: 64,\n"
+      "           output_len: 16}\n"
+      "cluster:\n"
+      "  pools:\n"
+      "  - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n"
+      "routing: {balancer: round-robin}\n"
+      "measured: {csv: s.csv, experiment: e, policy: p}\n");
+  Diagnostics d;
+  ValidationInput input = load_validation_input(path, {}, {}, d);
+  ASSERT_EQ(all(d), "");
+  const ValidationEffort effort{.seeds = 1, .jobs = 1};
+  const auto silent = [](const std::string&) {};
+  const auto use = [&](double step_ms) {
+    input.variants[0].plan.pools[0].latency = std::make_shared<models::CostCurve>(
+        models::CostCurveParameters{.step_ms = step_ms, .prefill_us_per_token = 40},
+        models::FittedRange{}, "made");
+  };
+  use(13);
+  sim::Progress progress;
+  const auto truth = run_validation({input}, effort, silent, progress, d);
+  ASSERT_EQ(truth.size(), 1U);
+  for (std::size_t i = 0; i < 3; ++i)
+    input.variants[0].table.rows[i].value = truth[0].cells[i].mean();
+  use(20);
+  const ScenarioFit fit = fit_scenario(input, {{.name = "step_ms"}}, effort, 40, silent, d);
+  EXPECT_EQ(all(d), "");
+  EXPECT_EQ(fit.cells, 2U) << "an extreme is not fitted to";
+  EXPECT_NEAR(fit.curve.parameters.step_ms, 13, 0.13);
+  EXPECT_EQ(fit.curve.parameters.prefill_us_per_token, 40);
+  EXPECT_GT(std::abs(fit.before.errors.at(0).mape), 20);
+  EXPECT_LT(std::abs(fit.after.errors.at(0).mape), 1);
+  (void)fit_scenario(input, {{.name = "steps_ms"}}, effort, 40, silent, d);
+  (void)fit_scenario(input, {{.name = "step_ms", .low = 30, .high = 40}}, effort, 40, silent, d);
+  EXPECT_EQ(d.items().size(), 2U) << all(d);
 }
 
 TEST_F(Calibrate, RefusesBadInput) {
