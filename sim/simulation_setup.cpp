@@ -104,7 +104,9 @@ void Simulation::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t 
   r.ranks = ranks;
   r.reference = options_.reference;
   r.publish_events = prompt_keys_->router().precise.has_value();
-  r.publish_private = options_.reference;
+  // With unequal block sizes one event maps several blocks to one key, private ones included.
+  r.publish_private = options_.reference || !prompt_keys_->router().precise ||
+                      prompt_keys_->router().precise->block_size() != pool.rules.block_size;
   r.kv_event_delay = routing.kv_event_delay;
   r.kv_event_loss = routing.kv_event_loss;
   r.scrape_interval = routing.scrape_interval;
