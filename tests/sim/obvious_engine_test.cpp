@@ -163,5 +163,28 @@ TEST(ObviousEngine, AgreesUnderAborts) {
   }
 }
 
+TEST(AsyncPreemption, TheTokenInFlightIsDelivered) {
+  // The pass that preempts is scheduled while the
+  // victim's token is still being computed. vLLM delivers that token.
+  EngineRules rules = plain_rules(7);
+  rules.block_size = 4;
+  rules.async_scheduling = true;
+  Server server(rules, std::make_shared<FixedLatency>(10));
+  server.send({.parts = {{1, 8}}, .output = 16}, at_ms(0));
+  server.send({.parts = {{2, 8}}, .output = 6}, at_ms(0));
+  server.run();
+  // Pass p runs from 10(p - 1) to 10p ms. The second request is admitted with pass 3 and samples at
+  // 30, 40 and 50. Pass 6, scheduled at 40, gives the first its fourth block and takes the
+  // second's; the token of 50 still comes. The first ends at 160 and has used up all 6 blocks by
+  // then, so the second computes its 11 tokens again: 170, 180, 190.
+  EXPECT_EQ(server.fates[0].finish, at_ms(160));
+  EXPECT_EQ(server.fates[1].preemptions, 1);
+  EXPECT_EQ(server.fates[1].first, at_ms(30));
+  EXPECT_EQ(server.fates[1].finish, at_ms(190));
+  EXPECT_EQ(server.gaps.count(), 15 + 5);
+  EXPECT_DOUBLE_EQ(server.gaps.max(), 0.120);
+  server.replica().verify();
+}
+
 }  // namespace
 }  // namespace routesim::sim::testing

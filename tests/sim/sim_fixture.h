@@ -105,6 +105,7 @@ struct TestRequest {
   std::int64_t output = 1;
   std::int64_t max_tokens = 0;  ///< 0 = output.
   std::int32_t priority = 0;
+  bool private_answer = true;  ///< No later prompt contains the answer.
 };
 
 /// Turns test requests into engine requests and keeps their keys alive. The handle is the index.
@@ -123,7 +124,7 @@ class RequestShelf {
             .output_tokens = t.output,
             .max_tokens = std::max(t.output, t.max_tokens),
             .output_content = 1'000'000 + handle,
-            .private_answer = true,
+            .private_answer = t.private_answer,
             .arrival_order = handle,
             .priority = t.priority};
   }

@@ -1,0 +1,107 @@
+// Keys of prompts: what the router computes equals hashing the tokens, and what is equal in one key
+// space is equal in the other.
+#include "sim/prompt_keys.h"
+
+#include <algorithm>
+
+#include "tests/sim/sim_fixture.h"
+
+namespace routesim::sim::testing {
+namespace {
+
+using policies::BlockKeyChain;
+using policies::KeyAlgorithm;
+
+std::vector<std::uint32_t> tokens_of(const workloads::Prompt& p) {
+  std::vector<std::uint32_t> out;
+  for (const workloads::Segment& s : p.segments)
+    for (std::int64_t i = 0; i < s.length; ++i)
+      out.push_back(workloads::token_at(s.content, s.offset + i));
+  return out;
+}
+
+std::vector<std::uint64_t> hashed(const BlockKeyChain& chain, const std::vector<std::uint32_t>& t) {
+  policies::ChainState state = chain.start();
+  std::vector<std::uint64_t> keys;
+  chain.append_keys(state, t, keys);
+  for (std::uint64_t& k : keys) k = chain.index_key(k);
+  return keys;
+}
+
+PromptKeyTable table(KeyAlgorithm algorithm, std::uint32_t block, std::int64_t engine_block = 16) {
+  RouterKeyOptions o;
+  o.model = "m";
+  o.precise.emplace(algorithm, block, "", "m");
+  return {engine_block, std::move(o)};
+}
+
+TEST(PromptKeys, RouterKeysEqualTheHashesOfTheTokens) {
+  for (const KeyAlgorithm algorithm : {KeyAlgorithm::kCborFnv, KeyAlgorithm::kXxh64,
+                                       KeyAlgorithm::kSha256Cbor, KeyAlgorithm::kSha256Cbor64}) {
+    PromptKeyTable keys = table(algorithm, 16);
+    RandomStream random(3, Stream::kTest);
+    for (std::uint64_t id = 0; id < 60; ++id) {
+      // Heads in common, so that most prompts continue a remembered prefix.
+      std::vector<std::pair<std::uint64_t, std::int64_t>> parts;
+      parts.emplace_back(1 + random.below(2), 40 + 7 * static_cast<std::int64_t>(random.below(2)));
+      if (random.below(2) == 0)
+        parts.emplace_back(5, 1 + static_cast<std::int64_t>(random.below(40)));
+      parts.emplace_back(100 + id, 1 + static_cast<std::int64_t>(random.below(50)));
+      const auto prompt = make_prompt(id, parts);
+      const PromptKeys& k = keys.acquire(*prompt);
+      ASSERT_EQ(k.request, hashed(*keys.router().precise, tokens_of(*prompt))) << "prompt " << id;
+      keys.release(*prompt);
+    }
+    EXPECT_EQ(keys.size(), 0U) << "keys of prompts that do not come back are dropped";
+  }
+}
+
+TEST(PromptKeys, EngineKeysAgreeExactlyWhereTheTokensDo) {
+  PromptKeys a, b, c;
+  append_engine_keys(*make_prompt(1, {{1, 40}, {2, 40}}), 16, a);
+  append_engine_keys(*make_prompt(2, {{1, 40}, {3, 40}}), 16, b);
+  append_engine_keys(*make_prompt(3, {{1, 80}}), 16, c);
+  ASSERT_EQ(a.engine.size(), 5U);
+  EXPECT_EQ(a.tail_tokens, 0);
+  // Blocks 0 and 1 hold tokens 0-31 of content 1; block 2 holds the border at token 40.
+  EXPECT_EQ(std::vector(a.engine.begin(), a.engine.begin() + 2),
+            std::vector(b.engine.begin(), b.engine.begin() + 2));
+  EXPECT_EQ(a.engine[1], c.engine[1]);
+  for (std::size_t i = 2; i < 5; ++i) {
+    EXPECT_NE(a.engine[i], b.engine[i]);
+    EXPECT_NE(a.engine[i], c.engine[i]);
+  }
+}
+
+TEST(PromptKeys, AFollowUpFindsTheAnswerInBothKeySpaces) {
+  const auto first = make_prompt(1, {{1, 50}});
+  const auto follow = make_prompt(2, {{1, 50}, {9, 30}, {2, 20}});  // 9: the answer
+  PromptKeyTable keys = table(KeyAlgorithm::kCborFnv, 16);
+  const PromptKeys& a = keys.acquire(*first);
+  const PromptKeys& b = keys.acquire(*follow);
+  // Router: blocks 3 and 4 are made of the prompt's tail and the answer (80 tokens).
+  policies::ChainState state = a.request_end;
+  EXPECT_EQ(keys.next_request_key(state, *first, 9, 48), b.request[3]);
+  EXPECT_EQ(keys.next_request_key(state, *first, 9, 64), b.request[4]);
+  // Engine: the same two blocks are hits once the first request has run.
+  Server server(plain_rules(), std::make_shared<FixedLatency>(10));
+  server.send({.parts = {{1, 50}}, .output = 31, .private_answer = false}, at_ms(0));
+  server.run_until(at_ms(1000));
+  const auto turn = server.send({.parts = {{1, 50}, {1'000'000, 30}, {2, 20}}}, at_ms(1000));
+  server.run();
+  EXPECT_EQ(server.fates[turn].cached, 80) << "5 blocks: 50 prompt and 30 answer tokens";
+}
+
+TEST(PromptKeys, ReusablePromptsAreHashedOnce) {
+  PromptKeyTable keys = table(KeyAlgorithm::kCborFnv, 16);
+  workloads::PromptBuilder builder;
+  builder.append(1, 64);
+  const auto prompt = std::move(builder).build(7, /*reusable=*/true);
+  const PromptKeys* first = &keys.acquire(*prompt);
+  keys.release(*prompt);
+  EXPECT_EQ(keys.size(), 1U);
+  EXPECT_EQ(first, &keys.acquire(*prompt));
+}
+
+}  // namespace
+}  // namespace routesim::sim::testing
