@@ -71,7 +71,9 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan) {
     }
     const bool prompts_last =
         prefilling_.empty() || decodes_ == 0 || seq(prefilling_.front()).order > last_decode_order_;
-    if (wanted > budget_ - decodes_ && !prompts_last) return false;
+    // With listeners the order also shows in their events.
+    const bool ordered = wanted > budget_ - decodes_ || (sink_ != nullptr && !crossing.empty());
+    if (ordered && !prompts_last) return false;
   }
   if (need > kv_.free_blocks()) return false;
 
@@ -156,8 +158,12 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
     preempt(victim, in_flight, now);
     if (victim == s) return false;
   }
+  // Registered at once, as vLLM does, so that events come in the order of the running list.
+  const std::int64_t registered = seq(s).registered;
   if (seq(s).state != State::kPrefill) register_up_to(s, seq(s).computed);
   kv_.allocate(need, seq(s).blocks);
+  if (seq(s).state == State::kPrefill) register_up_to(s, seq(s).computed + n);
+  if (seq(s).registered != registered) retry_admission_ = true;
   seq(s).scheduled = n;
   budget_ -= n;
   ++i;
