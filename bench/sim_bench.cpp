@@ -1,0 +1,196 @@
+// The parts of the simulator and the size it must reach: 1,024 endpoints behind precise scoring.
+// ROUTESIM_BENCH_SMOKE=1 shrinks the loads; ROUTESIM_BENCH_LONG=1 adds ten million streamed
+// requests.
+#include <benchmark/benchmark.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/cost_curve.h"
+#include "policies/document.h"
+#include "sim/base/rng.h"
+#include "sim/simulation.h"
+#include "workloads/group_load.h"
+
+namespace routesim::sim {
+namespace {
+
+bool is_set(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && std::string(value) != "0";
+}
+
+void event_queue(benchmark::State& state) {
+  const auto pending = static_cast<std::size_t>(state.range(0));
+  EventQueue queue;
+  RandomStream random(1, Stream::kTest);
+  for (std::size_t i = 0; i < pending; ++i)
+    queue.push(SimTime::from_ns(static_cast<std::int64_t>(random.below(1 << 20))),
+               EventKind::kDelivery, static_cast<std::uint32_t>(i));
+  SimTime last;
+  for (auto _ : state) {
+    const Event e = queue.pop();
+    if (e.time < last) state.SkipWithError("time went back");
+    last = e.time;
+    queue.push(e.time + Duration::nanoseconds(static_cast<std::int64_t>(random.below(1 << 20))),
+               EventKind::kDelivery, e.subject);
+  }
+}
+BENCHMARK(event_queue)->Arg(64)->Arg(4096);
+
+/// A prompt of 128 blocks, half of it cached, comes and goes.
+void kv_cache(benchmark::State& state) {
+  KvCache kv(10'001, 16, FreeQueue::kAppendAll);
+  std::vector<BlockKey> keys(128);
+  std::vector<BlockIndex> hits, owned;
+  std::uint64_t round = 0;
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = mix64(i < 64 ? 7 : ++round, i) | 1;
+    kv.lookup(keys, hits);
+    kv.take_hits(hits, owned);
+    kv.allocate(static_cast<std::int64_t>(keys.size() - hits.size()), owned);
+    for (std::size_t i = hits.size(); i < keys.size(); ++i) kv.register_key(owned[i], keys[i]);
+    kv.release(owned);
+  }
+  if (kv.used_blocks() != 0) state.SkipWithError("blocks leaked");
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(keys.size()));
+}
+BENCHMARK(kv_cache);
+
+/// One pass and its processing with a full batch of decodes.
+void scheduler_step(benchmark::State& state) {
+  const bool reference = state.range(1) != 0;
+  EngineRules rules;
+  rules.num_gpu_blocks = 2'000'001;
+  rules.async_scheduling = false;
+  rules.enable_prefix_caching = false;
+  rules.max_model_len = 1 << 30;
+  BatchScheduler scheduler(rules, reference);
+  std::vector<EngineOutput> out;
+  for (std::int64_t i = 0; i < state.range(0); ++i)
+    scheduler.enqueue({.handle = static_cast<std::uint32_t>(i),
+                       .prompt_tokens = 100 + i,
+                       .output_tokens = 100'000,
+                       .max_tokens = 100'000,
+                       .arrival_order = static_cast<std::uint64_t>(i)},
+                      SimTime::zero(), out);
+  StepPlan plan;
+  for (auto _ : state) {
+    scheduler.schedule(plan, nullptr, SimTime::zero(), out);
+    scheduler.process(plan, SimTime::zero(), out);
+    out.clear();
+  }
+  if (scheduler.decoding() != state.range(0)) state.SkipWithError("every sequence must decode");
+}
+BENCHMARK(scheduler_step)
+    ->ArgsProduct({{64, 256}, {0, 1}})
+    ->ArgNames({"batch", "reference"})
+    ->Iterations(20'000);
+
+policies::ParameterValue entry(const char* key, const std::string& value) {
+  return policies::ParameterValue(
+      policies::ParameterValue::Map{{key, policies::ParameterValue(value)}});
+}
+
+/// Precise prefix scoring beside queue and cache use, as in llm-d's guide.
+std::optional<policies::EndpointPickerConfig> precise_config(Diagnostics& diagnostics) {
+  using policies::ParameterValue;
+  ParameterValue::List plugins, references;
+  for (const char* type : {"single-profile-handler", "precise-prefix-cache-scorer",
+                           "kv-cache-utilization-scorer", "queue-scorer", "max-score-picker"}) {
+    plugins.push_back(entry("type", type));
+    if (plugins.size() > 1) references.push_back(entry("pluginRef", type));
+  }
+  const ParameterValue size(ParameterValue::Map{{"blockSize", ParameterValue(std::int64_t{64})}});
+  plugins[1].map().emplace_back(
+      "parameters", ParameterValue(ParameterValue::Map{{"tokenProcessorConfig", size}}));
+  ParameterValue profile = entry("name", "default");
+  profile.map().emplace_back("plugins", ParameterValue(references));
+  const ParameterValue root(
+      ParameterValue::Map{{"apiVersion", ParameterValue(std::string("llm-d.ai/v1alpha1"))},
+                          {"kind", ParameterValue(std::string("EndpointPickerConfig"))},
+                          {"plugins", ParameterValue(plugins)},
+                          {"schedulingProfiles", ParameterValue(ParameterValue::List{profile})}});
+  return policies::load_endpoint_picker_config(root, {}, diagnostics);
+}
+
+/// A fleet at 3 requests/s per endpoint, prefixes of 2,048 tokens, five groups per endpoint.
+RunPlan fleet(std::int64_t endpoints, std::int64_t requests, Diagnostics& diagnostics) {
+  RunPlan plan;
+  plan.endpoint_picker = precise_config(diagnostics);
+  plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+  ResolvedPool pool;
+  pool.config.name = "pool";
+  pool.config.model = "model";
+  pool.config.replicas = endpoints;
+  EngineConfig engine;
+  engine.block_size = 64;
+  pool.rules = resolve_engine_rules(engine, 5000, 131'072, true);
+  pool.latency =
+      std::make_shared<models::CostCurve>(models::CostCurveParameters{.step_ms = 12,
+                                                                      .sequence_ms = 0.02,
+                                                                      .context_us_per_ktok = 20,
+                                                                      .prefill_us_per_token = 80},
+                                          models::FittedRange{}, "bench");
+  plan.pools.push_back(pool);
+  plan.make_load = [=](std::uint64_t seed, Diagnostics& d) {
+    workloads::GroupLoadConfig c;
+    c.requests = requests;
+    c.rate = 3.0 * static_cast<double>(endpoints);
+    c.groups = 5 * endpoints;
+    workloads::WorkloadOptions options;
+    options.seed = seed;
+    return workloads::make_load_generator(c, options, d);
+  };
+  return plan;
+}
+
+void run_fleet(benchmark::State& state, std::int64_t endpoints, std::int64_t requests) {
+  for (auto _ : state) {
+    Diagnostics diagnostics;
+    const RunPlan plan = fleet(endpoints, requests, diagnostics);
+    RunOptions options;
+    Simulation simulation(plan, options, diagnostics);
+    const RunResult result = simulation.run();
+    if (diagnostics.has_errors() || result.summary.successes != requests)
+      state.SkipWithError("every request must succeed");
+    state.counters["hit"] = result.summary.prefix_hit_ratio();
+  }
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  state.counters["peak_MB"] = static_cast<double>(usage.ru_maxrss) / 1024;
+  state.counters["requests/s"] = benchmark::Counter(
+      static_cast<double>(requests * static_cast<std::int64_t>(state.iterations())),
+      benchmark::Counter::kIsRate);
+}
+
+/// Cost per request by fleet size.
+void requests_by_endpoints(benchmark::State& state) {
+  run_fleet(state, state.range(0), is_set("ROUTESIM_BENCH_SMOKE") ? 2'000 : 50'000);
+}
+BENCHMARK(requests_by_endpoints)
+    ->Arg(8)
+    ->Arg(128)
+    ->Arg(1024)
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+
+void million_requests(benchmark::State& state) {
+  run_fleet(state, 1024, is_set("ROUTESIM_BENCH_SMOKE") ? 5'000 : 1'000'000);
+}
+BENCHMARK(million_requests)->Iterations(1)->Unit(benchmark::kSecond);
+
+/// Memory must not grow with the number of requests: compare peak_MB with the runs above.
+void streamed(benchmark::State& state) {
+  const std::int64_t short_run = is_set("ROUTESIM_BENCH_SMOKE") ? 2'000 : 100'000;
+  run_fleet(state, 64, is_set("ROUTESIM_BENCH_LONG") ? 10'000'000 : short_run);
+}
+BENCHMARK(streamed)->Iterations(1)->Unit(benchmark::kSecond);
+
+}  // namespace
+}  // namespace routesim::sim
