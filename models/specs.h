@@ -58,11 +58,11 @@ struct AcceleratorSpec {
   double attention_mfu = 0.6;    ///< Share of bf16 peak of causal prefill attention.
   double weight_mbu = 0.8;       ///< Share of memory bandwidth when weights are streamed.
   double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
-  double shared_context_weight = 1;  ///< Cost of re-reading a block others read too (θ).
-  double kernel_us = 3.0;            ///< Fixed time of one matrix product, besides the above.
-  double host_step_ms = 2.0;         ///< Per step: launch, sampling, scheduling.
-  double host_sequence_ms = 0.06;    ///< Per sequence and step; 5 to 8 times more on 4 vCPUs.
-  double collective_us = 5.0;        ///< Latency of one all-reduce or all-to-all.
+  double shared_context_weight = 1;     ///< Cost of re-reading a block others read too (θ).
+  double kernel_us = 3.0;               ///< Fixed time of one matrix product, besides the above.
+  double host_step_ms = 2.0;            ///< Per step: launch, sampling, scheduling.
+  double host_sequence_ms = 0.06;       ///< Per sequence and step; 5 to 8 times more on 4 vCPUs.
+  double collective_us = 5.0;           ///< Latency of one all-reduce or all-to-all.
   double collective_efficiency = 0.65;  ///< Share of link_gb_per_s that collectives reach.
 };
 
