@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -102,6 +103,35 @@ class Cycle {
     }
   }
 
+  /// One byte per row that depends on the endpoints' cold facts only, kept from decision to
+  /// decision while the table's facts stay the same: `of(row)` is called when they changed.
+  /// `plugin` is Plugin::index().
+  template <class F>
+  std::span<const std::uint8_t> row_flags(std::uint32_t plugin, F of) {
+    if (flags_.size() <= plugin) flags_.resize(std::size_t{plugin} + 1);
+    RowFlags& flags = flags_[plugin];
+    if (flags.identity != endpoints_->identity()) {
+      flags.identity = endpoints_->identity();
+      flags.values.resize(endpoints_->rows());
+      for (EndpointRow r = 0; r < flags.values.size(); ++r) flags.values[r] = of(r);
+    }
+    return flags.values;
+  }
+
+  /// The column's values of the candidates, in their order: a view where the candidates are
+  /// consecutive rows, which they mostly are, otherwise a copy valid until the next call. Dense
+  /// values let the compiler use vector instructions.
+  std::span<const double> dense(std::span<const double> column,
+                                std::span<const EndpointRow> candidates) {
+    if (candidates.empty()) return {};
+    const std::size_t first = candidates.front();
+    if (candidates.back() - first + 1 == candidates.size())
+      return column.subspan(first, candidates.size());
+    dense_.resize(candidates.size());
+    for (std::size_t i = 0; i < candidates.size(); ++i) dense_[i] = column[candidates[i]];
+    return dense_;
+  }
+
   /// A buffer for a plugin's own use during one call.
   std::vector<EndpointRow>& row_buffer() { return row_buffer_; }
   std::vector<double>& value_buffer() { return value_buffer_; }
@@ -123,11 +153,16 @@ class Cycle {
   bool ordered_ = false;
   std::uint64_t seed_ = 0;
   std::optional<EndpointRow> peer_;
+  struct RowFlags {
+    std::shared_ptr<const char> identity;
+    std::vector<std::uint8_t> values;
+  };
   std::vector<PrefixMatches> prefix_;
+  std::vector<RowFlags> flags_;
   std::vector<LatencyEstimate> latency_;
   std::optional<RandomStream> picker_stream_, exploration_stream_, order_stream_;
   std::vector<EndpointRow> row_buffer_, subset_;
-  std::vector<double> value_buffer_;
+  std::vector<double> value_buffer_, dense_;
   std::vector<std::uint32_t> count_buffer_;
   MatchScratch match_scratch_;
 };

@@ -29,11 +29,13 @@ class RoleFilter final : public Filter {
         legacy_(context.traits().legacy_role_sets ||
                 context.distribution() == Distribution::kHeimdall) {}
   void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override {
-    std::erase_if(candidates, [&](EndpointRow r) {
-      const auto& labels = cycle.endpoints().info(r).labels;
+    const EndpointTable& table = cycle.endpoints();
+    const auto serves = cycle.row_flags(index(), [&](EndpointRow r) -> std::uint8_t {
+      const auto& labels = table.info(r).labels;
       const auto it = labels.find(label_);
-      return !serves_role(R, it == labels.end() ? nullptr : &it->second, legacy_);
+      return serves_role(R, it == labels.end() ? nullptr : &it->second, legacy_) ? 1 : 0;
     });
+    std::erase_if(candidates, [&](EndpointRow r) { return serves[r] == 0; });
   }
 
  private:

@@ -54,7 +54,7 @@ class Producer : public virtual Plugin {
   virtual void produce(Cycle& cycle) const = 0;
 };
 
-/// Narrows the candidates, keeping their order.
+/// Narrows the candidates, keeping their order, which is ascending.
 class Filter : public virtual Plugin {
  public:
   virtual void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const = 0;

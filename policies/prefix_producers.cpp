@@ -41,9 +41,8 @@ void match_by_holders(const PrefixIndex& index, std::span<const BlockKey> keys,
     };
     if (i == 0) {
       for (const HolderEntry& h : holders) {
-        const bool known = std::any_of(out.begin(), out.end(), [&](const PrefixMatch& m) {
-          return m.endpoint == h.endpoint;
-        });
+        const bool known = std::any_of(
+            out.begin(), out.end(), [&](const PrefixMatch& m) { return m.endpoint == h.endpoint; });
         if (!known) out.emplace_back().endpoint = h.endpoint;
       }
       for (std::uint32_t m = 0; m < out.size(); ++m) alive.push_back(m);
@@ -66,8 +65,8 @@ CachedTargets cached_targets(const Decision& decision) {
   if (decision.primary.valid()) t.primary = decision.primary.value();
   if (decision.primary.valid()) t.primary = decision.primary.value();
   if (decision.prefill_profile >= 0)
-    t.prefill = decision.profiles[static_cast<std::size_t>(decision.prefill_profile)]
-                    .targets.front();
+    t.prefill =
+        decision.profiles[static_cast<std::size_t>(decision.prefill_profile)].targets.front();
   return t;
 }
 
@@ -197,8 +196,7 @@ void PrecisePrefix::on_routed(const RequestView& request, const Decision& decisi
   const CachedTargets targets = cached_targets(decision);
   for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
     if (!row) continue;
-    const std::uint32_t holder =
-        by_address_ ? endpoints.address_group(*row) : *row;
+    const std::uint32_t holder = by_address_ ? endpoints.address_group(*row) : *row;
     store_->add_speculative(holder, request.block_keys, now);
   }
 }
@@ -213,9 +211,9 @@ ApproxPrefix::ApproxPrefix(const ApproxPrefixParameters& parameters, const Plugi
     if (parameters_.block_size && parameters_.block_size_tokens == 16)
       parameters_.block_size_tokens = *parameters_.block_size;
     if (!parameters_.auto_tune && parameters_.block_size_tokens <= 0)
-      context.error(spec, "blockSizeTokens", "must be greater than 0 when autoTune is off (got " +
-                                                 std::to_string(parameters_.block_size_tokens) +
-                                                 ")");
+      context.error(spec, "blockSizeTokens",
+                    "must be greater than 0 when autoTune is off (got " +
+                        std::to_string(parameters_.block_size_tokens) + ")");
   } else if (parameters_.block_size && *parameters_.block_size <= 0) {
     context.error(spec, "blockSize",
                   "must be greater than 0 (got " + std::to_string(*parameters_.block_size) + ")");
@@ -224,8 +222,9 @@ ApproxPrefix::ApproxPrefix(const ApproxPrefixParameters& parameters, const Plugi
   if (context.plugins().approx == nullptr) {
     context.plugins().approx = this;
   } else if (context.plugins().approx->scheme(0) != scheme(0)) {
-    context.error(spec, "", "two approximate prefix producers with different block settings are "
-                            "not supported");
+    context.error(spec, "",
+                  "two approximate prefix producers with different block settings are "
+                  "not supported");
   }
 }
 
@@ -239,8 +238,7 @@ ApproxScheme ApproxPrefix::scheme(std::int64_t reported_block_size) const {
     s.max_blocks = parameters_.max_prefix_blocks.value_or(256);
     return s;
   }
-  s.block_size =
-      effective_approx_block(tune ? reported_block_size : parameters_.block_size_tokens);
+  s.block_size = effective_approx_block(tune ? reported_block_size : parameters_.block_size_tokens);
   s.max_blocks = parameters_.max_prefix_tokens > 0 ? parameters_.max_prefix_tokens / s.block_size
                                                    : parameters_.max_prefix_blocks.value_or(2048);
   return s;

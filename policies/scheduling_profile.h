@@ -11,9 +11,8 @@ namespace routesim::policies {
 
 /// Below 0 gives 0, above 1 gives 1; NaN passes both comparisons and stays NaN.
 constexpr double clamp_score(double score) {
-  if (score < 0) return 0;
-  if (score > 1) return 1;
-  return score;
+  const double floored = score < 0 ? 0 : score;
+  return floored > 1 ? 1 : floored;
 }
 
 /// The plugins of a profile in execution order. Does not own them.

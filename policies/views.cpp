@@ -88,7 +88,7 @@ void EndpointTable::rebuild_ready() {
   ready_rows_.clear();
   for (EndpointRow r = 0; r < live_.size(); ++r)
     if (live_[r] != 0 && is_ready_[r] != 0) ready_rows_.push_back(r);
-  ++version_;
+  identity_.renew();
 }
 
 void EndpointTable::set_attribute(const std::string& key, EndpointId id, double value) {

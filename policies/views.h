@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,8 +74,12 @@ class EndpointTable {
   void set_lora(EndpointId id, LoraState state) { lora_[id.value()] = std::move(state); }
   /// A numeric attribute such as one scraped by an extra extractor, under "producer/attribute".
   void set_attribute(const std::string& key, EndpointId id, double value);
-  /// Mutable access to the cold facts, for example when the engine reports its cache config.
-  EndpointInfo& mutable_info(EndpointId id) { return info_[id.value()]; }
+  /// Mutable access to the cold facts, for example when the engine reports its cache config. Ask
+  /// again for every change: what was derived from them is recomputed after the call.
+  EndpointInfo& mutable_info(EndpointId id) {
+    identity_.renew();
+    return info_[id.value()];
+  }
 
   /// Rows ever allocated; every per-row array has this length.
   std::size_t rows() const { return info_.size(); }
@@ -95,8 +100,9 @@ class EndpointTable {
   /// A small number shared by all rows with the same address: the pod behind several ranks.
   /// Always below rows().
   std::uint32_t address_group(EndpointRow r) const { return group_[r]; }
-  /// Changes whenever an endpoint is added, removed or changes readiness.
-  std::uint64_t version() const { return version_; }
+  /// Differs from that of any other table, and changes with the cold facts and the set of rows:
+  /// what was derived from them under an equal token still holds. Hold the pointer while comparing.
+  const std::shared_ptr<const char>& identity() const { return identity_.token; }
 
  private:
   void rebuild_ready();
@@ -115,7 +121,17 @@ class EndpointTable {
   std::map<std::string, Group, std::less<>> groups_;
   std::vector<std::uint32_t> free_groups_;
   std::map<std::string, std::vector<double>, std::less<>> attributes_;
-  std::uint64_t version_ = 0;
+  struct Identity {
+    Identity() { renew(); }
+    Identity(const Identity&) { renew(); }
+    Identity& operator=(const Identity&) {
+      renew();
+      return *this;
+    }
+    ~Identity() = default;  // Moving copies: both tables get on with tokens of their own.
+    void renew() { token = std::make_shared<const char>('\0'); }
+    std::shared_ptr<const char> token;
+  } identity_;
 };
 
 struct Header {

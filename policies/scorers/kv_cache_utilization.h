@@ -14,8 +14,8 @@ class KvCacheUtilizationScorer final : public Scorer {
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    const std::span<const double> usage = cycle.endpoints().kv_usage();
-    for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = 1 - usage[candidates[i]];
+    const std::span<const double> usage = cycle.dense(cycle.endpoints().kv_usage(), candidates);
+    for (std::size_t i = 0; i < usage.size(); ++i) scores[i] = 1 - usage[i];
   }
 };
 

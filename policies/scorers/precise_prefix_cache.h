@@ -32,16 +32,17 @@ class PrecisePrefixScorer final : public Scorer, public Producer {
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     if (core_) core_->produce(cycle);
-    score_matches(cycle.prefix(slot_), candidates, scores);
+    score_matches(cycle, candidates, scores);
   }
-  void score_matches(const PrefixMatches& m, std::span<const EndpointRow> candidates,
-                     std::span<double> scores) const;
   void on_routed(const RequestView& request, const Decision& decision,
                  const EndpointTable& endpoints, SimTime now) override {
     if (core_) core_->on_routed(request, decision, endpoints, now);
   }
 
  private:
+  void score_matches(Cycle& cycle, std::span<const EndpointRow> candidates,
+                     std::span<double> scores) const;
+
   PreciseNormalization normalization_;
   bool prepares_;
   std::optional<PrecisePrefix> core_;
@@ -67,25 +68,31 @@ inline PrecisePrefixScorer::PrecisePrefixScorer(const PrecisePrefixParameters& p
   slot_ = context.prefix_slot_of(producers.front(), spec);
 }
 
-inline void PrecisePrefixScorer::score_matches(const PrefixMatches& m,
+inline void PrecisePrefixScorer::score_matches(Cycle& cycle,
                                                std::span<const EndpointRow> candidates,
                                                std::span<double> scores) const {
-  std::fill(scores.begin(), scores.end(), 0.0);
-  if (m.keys == 0) return;
+  const PrefixMatches& m = cycle.prefix(slot_);
+  if (m.keys == 0 || m.touched.empty()) {
+    std::fill(scores.begin(), scores.end(), 0.0);
+    return;
+  }
   const auto keys = static_cast<double>(m.keys);
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const EndpointRow r = candidates[i];
-    switch (normalization_) {
-      case PreciseNormalization::kMinMax:
+  switch (normalization_) {
+    case PreciseNormalization::kMinMax:
+      for (std::size_t i = 0; i < candidates.size(); ++i) {
+        const EndpointRow r = candidates[i];
         scores[i] = precise_min_max(m.raw[r], m.cached[r] > 0, m.lowest, m.highest);
-        break;
-      case PreciseNormalization::kAbsolute:
-        scores[i] = std::min(1.0, m.raw[r] / keys);
-        break;
-      case PreciseNormalization::kTruncated:
-        scores[i] = static_cast<double>(m.match[r]) / keys;
-        break;
+      }
+      break;
+    case PreciseNormalization::kAbsolute: {
+      const std::span<const double> raw = cycle.dense(m.raw, candidates);
+      for (std::size_t i = 0; i < raw.size(); ++i) scores[i] = std::min(1.0, raw[i] / keys);
+      break;
     }
+    case PreciseNormalization::kTruncated:
+      for (std::size_t i = 0; i < candidates.size(); ++i)
+        scores[i] = static_cast<double>(m.match[candidates[i]]) / keys;
+      break;
   }
 }
 
