@@ -29,7 +29,7 @@ TEST(Includes, FollowTheArrows) {
   EXPECT_EQ(includes("policies/a.h", "#include \"sim/basement.h\"\n"), 1U);
   EXPECT_EQ(includes("models/a.cpp", "#include \"workloads/request.h\"\n"), 1U);
   EXPECT_EQ(includes("workloads/a.cpp", "#include \"policies/views.h\"\n"), 1U);
-  EXPECT_EQ(includes("sim/a.cpp", "#include \"tools/report.h\"\n"), 1U);
+  EXPECT_EQ(includes("sim/a.cpp", "#include \"tools/output/report.h\"\n"), 1U);
   EXPECT_EQ(includes("sim/a.cpp", "#include \"policies/views.h\"\n"), 0U);
   EXPECT_EQ(includes("tools/a.cpp", "#include \"tests/x.h\"\n"), 1U);
   EXPECT_EQ(includes("tools/a.cpp", "#include \"report.h\"\n"), 1U);

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/prepare.h"
-#include "tools/scenario_yaml.h"
+#include "tools/input/prepare.h"
+#include "tools/input/scenario_yaml.h"
 
 namespace routesim::tools {
 namespace {

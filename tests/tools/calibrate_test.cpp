@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "models/roofline.h"
-#include "tools/calibrate_data.h"
-#include "tools/calibrate_scenario.h"
-#include "tools/cli.h"
+#include "tools/calibrate/calibrate_data.h"
+#include "tools/calibrate/calibrate_scenario.h"
+#include "tools/cli/cli.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,8 +1,8 @@
-#include "tools/config_node.h"
+#include "tools/input/config_node.h"
 
 #include <gtest/gtest.h>
 
-#include "tools/config_merge.h"
+#include "tools/input/config_merge.h"
 
 namespace routesim {
 namespace {

@@ -1,6 +1,6 @@
 // Every file bad_inputs/NAME.yaml is read into a struct that has one field of each kind; the
 // diagnostics must be exactly those in NAME.expected.
-#include "tools/config_reader.h"
+#include "tools/input/config_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "tools/config_merge.h"
-#include "tools/scalar_parse.h"
+#include "tools/input/config_merge.h"
+#include "tools/input/scalar_parse.h"
 
 namespace routesim::tools {
 namespace {

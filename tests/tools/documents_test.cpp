@@ -5,9 +5,9 @@
 #include <fstream>
 
 #include "policies/factory.h"
-#include "tools/endpoint_picker_yaml.h"
-#include "tools/inference_perf_yaml.h"
-#include "tools/scenario_yaml.h"
+#include "tools/input/endpoint_picker_yaml.h"
+#include "tools/input/inference_perf_yaml.h"
+#include "tools/input/scenario_yaml.h"
 
 namespace routesim::tools {
 namespace {

@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/scenario.h"
-#include "tools/description.h"
-#include "tools/json_writer.h"
-#include "tools/measured_csv.h"
-#include "tools/metrics.h"
-#include "tools/report.h"
-#include "tools/schema_json.h"
-#include "tools/text_table.h"
+#include "tools/input/description.h"
+#include "tools/input/measured_csv.h"
+#include "tools/input/schema_json.h"
+#include "tools/output/json_writer.h"
+#include "tools/output/metrics.h"
+#include "tools/output/report.h"
+#include "tools/output/text_table.h"
 
 namespace routesim::tools {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "policies/kv_events.h"
-#include "tools/cli.h"
+#include "tools/cli/cli.h"
 
 namespace routesim::tools {
 namespace {
@@ -104,7 +104,7 @@ TEST_F(Score, ExampleFilesGiveWhatTheFormulasGive) {
 }
 
 TEST_F(Score, TheDocumentedExamplesRun) {
-  std::ifstream in(std::string(ROUTESIM_SOURCE_DIR) + "/tools/score.md");
+  std::ifstream in(std::string(ROUTESIM_SOURCE_DIR) + "/tools/score/README.md");
   std::vector<std::string> blocks;
   bool inside = false;
   for (std::string line; std::getline(in, line);) {

@@ -1,5 +1,5 @@
 // Published numbers beside simulated ones: every error here can be redone by hand.
-#include "tools/validation.h"
+#include "tools/validate/validation.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <sstream>
 
 #include "sim/simulation.h"
-#include "tools/cli.h"
-#include "tools/prepare.h"
+#include "tools/cli/cli.h"
+#include "tools/input/prepare.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,0 +1,125 @@
+#include "tools/cli/cli.h"
+
+#include <exception>
+#include <new>
+
+#include "sim/base/check.h"
+#include "tools/cli/version.h"
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+namespace {
+
+std::string synopsis(const Command& command) {
+  std::string text = "routesim " + command.name;
+  if (command.positional.max > 0) text += " " + command.positional.name;
+  if (command.positional.max > 1) text += "...";
+  return text + " [options]";
+}
+
+std::string command_help(const Command& command) {
+  return "Usage: " + synopsis(command) + "\n\n" + command.summary + "\n\nOptions:\n" +
+         options_help(command.options);
+}
+
+std::string general_help() {
+  std::string text =
+      "Usage: routesim COMMAND [arguments]\n\n"
+      "Which routing policy and how many servers, for this traffic and these goals?\n\n"
+      "Commands:\n";
+  for (const Command& command : commands()) {
+    std::string line = "  " + command.name;
+    line.resize(14, ' ');
+    text += line + command.summary + "\n";
+  }
+  text +=
+      "\n`routesim COMMAND --help` lists a command's options; `routesim --version` identifies the "
+      "build.\n\n"
+      "Exit codes: 0 success; 1 an expectation or comparison failed; 2 usage error, invalid\n"
+      "input or an output that cannot be written; 3 internal error; 4 inconclusive;\n"
+      "130 interrupted.\n";
+  return text;
+}
+
+const Command* find_command(const std::string& name) {
+  for (const Command& command : commands())
+    if (command.name == name) return &command;
+  return nullptr;
+}
+
+ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
+  if (arguments.empty()) {
+    console.complain(general_help());
+    return ExitCode::kInvalid;
+  }
+  const std::string& name = arguments.front();
+  if (name == "--version" || name == "version") {
+    console.print(version_text());
+    return ExitCode::kSuccess;
+  }
+  if (name == "--help" || name == "-h" || name == "help") {
+    console.print(general_help());
+    return ExitCode::kSuccess;
+  }
+  const Command* command = find_command(name);
+  if (command == nullptr) {
+    std::vector<std::string> names;
+    for (const Command& c : commands()) names.push_back(c.name);
+    const std::string close = nearest(name, names);
+    return usage_error(console, "",
+                       "unknown command " + printable(name) +
+                           (close.empty() ? std::string() : ", did you mean " + close + "?"));
+  }
+  std::vector<OptionSpec> options = command->options;
+  options.push_back(
+      {.name = "help,h", .value_name = {}, .help = "Print this help.", .repeatable = true});
+  std::string error;
+  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  const auto values = parse_options(options, command->positional, rest, error);
+  if (!values) return usage_error(console, command->name, error);
+  if (values->has("help")) {
+    console.print(command_help({.name = command->name,
+                                .summary = command->summary,
+                                .positional = command->positional,
+                                .options = options,
+                                .run = command->run}));
+    return ExitCode::kSuccess;
+  }
+  return command->run(*values, console);
+}
+
+}  // namespace
+
+const std::vector<Command>& commands() {
+  static const std::vector<Command> kCommands = {
+      run_command(),       check_command(), explain_command(), validate_command(),
+      calibrate_command(), list_command(),  schema_command(),  score_command()};
+  return kCommands;
+}
+
+ExitCode usage_error(Console& console, const std::string& command, const std::string& what) {
+  console.complain("routesim: error: " + what + "\n  hint: see `routesim " +
+                   (command.empty() ? std::string() : command + " ") + "--help`\n");
+  return ExitCode::kInvalid;
+}
+
+ExitCode run_command_line(const std::vector<std::string>& arguments, Console& console) {
+  try {
+    const ExitCode code = dispatch(arguments, console);
+    if (code == ExitCode::kInvalid) console.discard_output();
+    return code;
+  } catch (const InternalError& e) {
+    console.complain("routesim: internal error: " + std::string(e.what()) + "\n");
+  } catch (const std::bad_alloc&) {
+    console.complain("routesim: internal error: out of memory\n");
+  } catch (const std::exception& e) {
+    console.complain("routesim: internal error: " + std::string(e.what()) + "\n");
+  }
+  console.complain("  this is a bug in " + version_text() +
+                   "  please report it with the command line and the scenario\n");
+  console.discard_output();
+  return ExitCode::kInternalError;
+}
+
+}  // namespace routesim::tools

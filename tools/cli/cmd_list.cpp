@@ -1,0 +1,121 @@
+// routesim list: what can be named in a scenario.
+#include <algorithm>
+#include <filesystem>
+
+#include "models/catalogue.h"
+#include "policies/factory.h"
+#include "tools/cli/cli.h"
+#include "tools/input/config_node.h"
+#include "tools/output/printable.h"
+#include "tools/output/text_table.h"
+
+namespace routesim::tools {
+
+namespace {
+
+std::string list_accelerators() {
+  TextTable table(1);
+  table.add_row({"accelerator", "memory GB", "TB/s", "bf16 TFLOP/s", "fp8 TFLOP/s", "link GB/s"});
+  const models::Catalogue catalogue = models::Catalogue::builtin();
+  for (const models::AcceleratorSpec& a : catalogue.accelerators())
+    table.add_row({a.name, fixed_text(a.memory_bytes / 1e9, 1), fixed_text(a.memory_tb_per_s, 2),
+                   fixed_text(a.bf16_tflops, 0),
+                   a.fp8_tflops > 0 ? fixed_text(a.fp8_tflops, 0) : "-",
+                   fixed_text(a.link_gb_per_s, 0)});
+  return table.str();
+}
+
+std::string list_models() {
+  TextTable table(2);
+  table.add_row({"model", "weights", "params, B", "active, B", "layers", "max context"});
+  const models::Catalogue catalogue = models::Catalogue::builtin();
+  for (const models::ModelSpec& m : catalogue.models())
+    table.add_row({m.name, std::string(enum_name(m.weights)),
+                   fixed_text(models::total_parameters(m) / 1e9, 1),
+                   fixed_text(models::active_parameters(m) / 1e9, 1), std::to_string(m.layers),
+                   std::to_string(m.max_context)});
+  return table.str();
+}
+
+std::string_view support_name(policies::PluginType::Support support) {
+  switch (support) {
+    case policies::PluginType::Support::kImplemented:
+      return "yes";
+    case policies::PluginType::Support::kInert:
+      return "inert";
+    case policies::PluginType::Support::kRefused:
+      break;
+  }
+  return "refused";
+}
+
+std::string list_plugins() {
+  TextTable table(4);
+  table.add_row({"plugin", "roles", "here", "note"});
+  for (const policies::PluginType& type : policies::PluginRegistry::standard().types())
+    table.add_row({std::string(type.type), policies::role_names(type.roles),
+                   std::string(support_name(type.support)), std::string(type.note)});
+  return table.str();
+}
+
+/// The text of a top-level key, or "".
+std::string text_of(const ConfigNode& root, std::string_view key) {
+  const ConfigNode::Member* member = root.is_map() ? root.find(key) : nullptr;
+  return member != nullptr && member->value->is_scalar() ? member->value->text() : std::string();
+}
+
+/// Scenario files of a folder, by name, with the question each answers.
+std::string list_scenarios(const std::string& folder, Console& console) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+    if (entry.path().extension() == ".yaml") paths.push_back(entry.path().string());
+  if (error) {
+    console.complain("routesim: cannot list " + printable(folder, 200) + ": " + error.message() +
+                     "\n");
+    return {};
+  }
+  std::sort(paths.begin(), paths.end());
+  TextTable table(2);
+  table.add_row({"scenario", "question"});
+  for (const std::string& path : paths) {
+    Diagnostics ignored;
+    const ConfigNode::Ptr root = read_config_file(path, ignored);
+    // A scenario has a workload; other files of the folder (values, catalogues) do not.
+    if (root == nullptr || !root->is_map() || root->find("workload") == nullptr) continue;
+    table.add_row({path, printable(text_of(*root, "question"), 200)});
+  }
+  return table.str();
+}
+
+ExitCode run_list(const OptionValues& options, Console& console) {
+  const std::string& what = options.positionals.front();
+  std::string text;
+  if (what == "accelerators") text = list_accelerators();
+  if (what == "models") text = list_models();
+  if (what == "plugins") text = list_plugins();
+  if (what == "scenarios") text = list_scenarios(options.get("folder", "scenarios"), console);
+  if (!text.empty()) {
+    console.print(text);
+    return ExitCode::kSuccess;
+  }
+  if (what == "scenarios") return ExitCode::kInvalid;
+  const std::string close = nearest(what, {"accelerators", "models", "plugins", "scenarios"});
+  return usage_error(console, "list",
+                     "cannot list " + printable(what) +
+                         (close.empty() ? ", one of models, accelerators, plugins, scenarios"
+                                        : ", did you mean " + close + "?"));
+}
+
+}  // namespace
+
+Command list_command() {
+  return {
+      .name = "list",
+      .summary = "List models, accelerators, plugins or scenarios.",
+      .positional = {.name = "models|accelerators|plugins|scenarios", .min = 1, .max = 1},
+      .options = {{"folder", "PATH", "Where scenarios are looked for (default scenarios).", false}},
+      .run = &run_list};
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,236 @@
+// routesim run: simulate a scenario's variants and report.
+#include <chrono>
+
+#include "sim/simulation.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/version.h"
+#include "tools/input/prepare.h"
+#include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
+#include "tools/output/report.h"
+#include "tools/output/text_table.h"
+
+namespace routesim::tools {
+
+namespace {
+
+enum class Format { kTable, kJson, kCsv };
+struct FormatName {
+  std::string_view name;
+  Format format;
+};
+constexpr std::array<FormatName, 3> kFormats = {
+    {{"table", Format::kTable}, {"json", Format::kJson}, {"csv", Format::kCsv}}};
+
+struct OutputTarget {
+  Format format = Format::kTable;
+  std::string path;  ///< Empty = standard output.
+};
+
+struct RunSettings {
+  ScenarioRequest request;
+  std::vector<OutputTarget> outputs;
+  ProgressMode progress = ProgressMode::kAuto;
+  bool check = false;
+  bool quiet = false;
+};
+
+/// `FORMAT` or `FORMAT=PATH`; on error sets `error`.
+std::optional<OutputTarget> parse_output(const std::string& text, std::string& error) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  std::vector<std::string> names;
+  std::string list;
+  for (const FormatName& f : kFormats) {
+    if (name == f.name) {
+      OutputTarget target{.format = f.format, .path = {}};
+      if (equals != std::string::npos) target.path = text.substr(equals + 1);
+      if (target.path == "-") target.path.clear();
+      return target;
+    }
+    names.emplace_back(f.name);
+    list.append(list.empty() ? "" : ", ").append(f.name);
+  }
+  const std::string close = nearest(name, names);
+  error = "--output: unknown format " + printable(name) +
+          (close.empty() ? ", one of " + list : ", did you mean " + close + "?");
+  return std::nullopt;
+}
+
+bool parse_outputs(const std::vector<std::string>& texts, RunSettings& settings,
+                   std::string& error) {
+  int on_stdout = 0;
+  for (const std::string& text : texts) {
+    const std::optional<OutputTarget> target = parse_output(text, error);
+    if (!target) return false;
+    if (target->path.empty()) ++on_stdout;
+    settings.outputs.push_back(*target);
+  }
+  if (texts.empty()) settings.outputs.push_back({});
+  if (on_stdout > 1) error = "--output: only one format can go to standard output, add =PATH";
+  return on_stdout <= 1;
+}
+
+bool parse_settings(const OptionValues& options, RunSettings& settings, std::string& error) {
+  settings.request = {.path = options.positionals.front(),
+                      .sets = options.all("set"),
+                      .variants = options.all("variant"),
+                      .seed = {}};
+  settings.check = options.has("check");
+  settings.quiet = options.has("quiet");
+  if (options.has("seed")) {
+    const auto node = ConfigNode::make_scalar(options.get("seed"), ConfigNode::Style::kUntyped, {});
+    const Parsed<std::int64_t> seed = parse_integer(*node, IntRange{0});
+    if (!seed.value) {
+      error = "--seed " + seed.message;
+      return false;
+    }
+    settings.request.seed = static_cast<std::uint64_t>(*seed.value);
+  }
+  const std::string progress = options.get("progress", "auto");
+  if (progress != "auto" && progress != "always" && progress != "never") {
+    error = "--progress must be auto, always or never (got " + printable(progress) + ")";
+    return false;
+  }
+  if (progress == "always") settings.progress = ProgressMode::kAlways;
+  if (progress == "never" || settings.quiet) settings.progress = ProgressMode::kNever;
+  return parse_outputs(options.all("output"), settings, error);
+}
+
+std::string render(const Report& report, Format format) {
+  switch (format) {
+    case Format::kJson:
+      return render_json(report);
+    case Format::kCsv:
+      return render_csv(report);
+    case Format::kTable:
+      break;
+  }
+  return render_text(report);
+}
+
+struct PlannedVariant {
+  const LoadedVariant* loaded = nullptr;
+  sim::RunPlan plan;
+  MeasuredTable measured;
+};
+
+/// Everything that can be wrong is found before the first variant runs.
+std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
+                                          Diagnostics& diagnostics) {
+  std::vector<PlannedVariant> planned;
+  for (const LoadedVariant& variant : scenario.variants) {
+    std::optional<sim::RunPlan> plan = prepare(variant, diagnostics);
+    MeasuredTable measured = load_measured(variant, diagnostics);
+    if (plan) planned.push_back({&variant, std::move(*plan), std::move(measured)});
+  }
+  return planned;
+}
+
+/// The outcome of running all variants.
+struct Outcome {
+  Report report;
+  bool interrupted = false;
+};
+
+Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
+                     Diagnostics& diagnostics, Console& console) {
+  Outcome outcome;
+  sim::Progress progress;
+  const InterruptGuard guard(progress.stop);
+  for (const PlannedVariant& variant : planned) {
+    const sim::Scenario& scenario = variant.plan.scenario;
+    progress.completed = 0;
+    progress.total = 0;
+    const auto start = std::chrono::steady_clock::now();
+    sim::RunResult result;
+    {
+      const ProgressDisplay display(progress, printable(scenario.variant), settings.progress,
+                                    console);
+      sim::Simulation simulation(
+          variant.plan,
+          {.seed = scenario.seed, .check = settings.check, .progress = &progress, .observers = {}},
+          diagnostics);
+      if (diagnostics.has_errors()) break;
+      result = simulation.run();
+    }
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (!settings.quiet)
+      console.complain(printable(scenario.variant) + ": " +
+                       std::to_string(result.summary.requests) + " requests in " +
+                       fixed_text(elapsed.count(), 2) + " s\n");
+    outcome.report.variants.push_back(
+        {.name = scenario.variant, .result = std::move(result), .measured = variant.measured});
+    if (progress.stop) {
+      outcome.interrupted = true;
+      break;
+    }
+  }
+  return outcome;
+}
+
+/// Writes every output; false after a file could not be written.
+bool write_outputs(const Report& report, const RunSettings& settings, Console& console) {
+  bool ok = true;
+  for (const OutputTarget& target : settings.outputs) {
+    const std::string text = render(report, target.format);
+    if (target.path.empty()) {
+      console.print(text);
+      continue;
+    }
+    const std::string error = write_file(target.path, text);
+    if (error.empty()) continue;
+    console.complain("routesim: cannot write " + printable(target.path, 200) + ": " + error + "\n");
+    ok = false;
+  }
+  return ok;
+}
+
+ExitCode run(const OptionValues& options, Console& console) {
+  RunSettings settings;
+  std::string error;
+  if (!parse_settings(options, settings, error)) return usage_error(console, "run", error);
+  Diagnostics diagnostics;
+  const LoadedScenario scenario = load_scenario(settings.request, diagnostics);
+  std::vector<PlannedVariant> planned;
+  if (!diagnostics.has_errors()) planned = plan_variants(scenario, diagnostics);
+  const bool valid = !diagnostics.has_errors();
+  if (!valid || !settings.quiet) console.complain(tidy(diagnostics));
+  if (!valid) return ExitCode::kInvalid;
+
+  Diagnostics late;
+  Outcome outcome = run_variants(planned, settings, late, console);
+  if (late.has_errors()) {
+    console.complain(tidy(late));
+    return ExitCode::kInvalid;
+  }
+  const sim::Scenario& first = planned.front().plan.scenario;
+  outcome.report.scenario = first.name;
+  outcome.report.question = first.question;
+  outcome.report.seed = first.seed;
+  outcome.report.version = version();
+  if (!write_outputs(outcome.report, settings, console)) return ExitCode::kInvalid;
+  if (!outcome.interrupted) return ExitCode::kSuccess;
+  console.complain("routesim: interrupted, the results are partial\n");
+  return ExitCode::kInterrupted;
+}
+
+}  // namespace
+
+Command run_command() {
+  return {.name = "run",
+          .summary = "Simulate a scenario's variants and print what they achieve.",
+          .positional = {.name = "SCENARIO", .min = 1, .max = 1},
+          .options = {{"variant", "NAME", "Run only this variant.", true},
+                      {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
+                      {"seed", "N", "Seed of the workload and of every random draw.", false},
+                      {"output,o", "FORMAT[=PATH]",
+                       "table (default), json or csv; to standard output or PATH.", true},
+                      {"check", "", "Verify the simulator's invariants during the run.", false},
+                      {"progress", "WHEN", "auto (default), always or never.", false},
+                      {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
+          .run = &run};
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,150 @@
+// routesim score: one decision of a router, with its reasons and without a simulation.
+#include <cmath>
+
+#include "tools/cli/cli.h"
+#include "tools/input/config_reader.h"
+#include "tools/input/endpoint_picker_yaml.h"
+#include "tools/input/scalar_parse.h"
+#include "tools/input/scenario_yaml.h"
+#include "tools/output/printable.h"
+#include "tools/score/score_decision.h"
+
+namespace routesim::tools {
+
+namespace {
+
+struct ScoreSettings {
+  std::string config, endpoints, request, events;
+  std::uint64_t seed = 0;
+  SimTime now;
+  std::optional<policies::Era> era;
+};
+
+/// One option's value typed like a value of a file.
+template <class T, class Parse>
+bool parse_option(const OptionValues& options, const std::string& name, const Parse& parse, T& out,
+                  std::string& error) {
+  if (!options.has(name)) return true;
+  const auto node = ConfigNode::make_scalar(options.get(name), ConfigNode::Style::kUntyped, {});
+  const auto parsed = parse(*node);
+  if (!parsed.value) {
+    error = "--" + name + " " + parsed.message;
+    return false;
+  }
+  out = static_cast<T>(*parsed.value);
+  return true;
+}
+
+bool parse_settings(const OptionValues& options, ScoreSettings& settings, std::string& error) {
+  for (const char* required : {"config", "endpoints", "request"}) {
+    if (options.has(required)) continue;
+    error = "--" + std::string(required) + " is missing";
+    return false;
+  }
+  settings.config = options.get("config");
+  settings.endpoints = options.get("endpoints");
+  settings.request = options.get("request");
+  settings.events = options.get("events");
+  const std::string era = options.get("era");
+  settings.era = policies::parse_era(era);
+  if (options.has("era") && !settings.era) {
+    error = "--era is not a router release (got " + printable(era) + "), for example v0.7.0";
+    return false;
+  }
+  double now = 0;
+  const auto parse_seed = [](const ConfigNode& n) { return parse_integer(n, IntRange{0}); };
+  const auto parse_now = [](const ConfigNode& n) { return parse_real(n, RealRange{0, 1e9}); };
+  if (!parse_option(options, "seed", parse_seed, settings.seed, error)) return false;
+  if (!parse_option(options, "now", parse_now, now, error)) return false;
+  settings.now = SimTime::zero() + Duration::from_seconds(now);
+  return true;
+}
+
+struct ScoreInputs {
+  std::unique_ptr<policies::Scheduler> scheduler;
+  std::optional<ScorePool> pool;
+  std::optional<ScoreRequest> request;
+  std::optional<std::vector<KvMessage>> events;
+};
+
+std::unique_ptr<policies::Scheduler> load_scheduler(const ScoreSettings& settings,
+                                                    Diagnostics& diagnostics) {
+  Diagnostics found;
+  const ConfigNode::Ptr root = read_config_file(settings.config, found);
+  policies::LoadOptions options;
+  options.era = settings.era;
+  std::optional<policies::EndpointPickerConfig> config;
+  if (root != nullptr) config = load_endpoint_picker(*root, options, found);
+  std::unique_ptr<policies::Scheduler> scheduler;
+  if (config)
+    scheduler = std::make_unique<policies::Scheduler>(
+        *config, policies::SchedulerOptions{.seed = settings.seed, .ordered_candidates = true},
+        found);
+  append(diagnostics, found);
+  return found.has_errors() ? nullptr : std::move(scheduler);
+}
+
+/// Reads all files, so that every error of all of them is known.
+ScoreInputs load_inputs(const ScoreSettings& settings, Diagnostics& diagnostics) {
+  ScoreInputs inputs;
+  inputs.scheduler = load_scheduler(settings, diagnostics);
+  inputs.pool = read_score_pool(settings.endpoints, settings.now, diagnostics);
+  const ScorePool* pool = inputs.pool ? &*inputs.pool : nullptr;
+  inputs.request = read_score_request(settings.request, pool, diagnostics);
+  if (settings.events.empty()) return inputs;
+  inputs.events = read_kv_messages(settings.events, pool, diagnostics);
+  if (inputs.scheduler != nullptr && inputs.scheduler->precise_index() == nullptr)
+    diagnostics.warning({.file = settings.events}, "", "is not used",
+                        "no plugin of this configuration reads KV events");
+  return inputs;
+}
+
+ExitCode run_score(const OptionValues& options, Console& console) {
+  ScoreSettings settings;
+  std::string error;
+  if (!parse_settings(options, settings, error)) return usage_error(console, "score", error);
+  Diagnostics diagnostics;
+  ScoreInputs inputs = load_inputs(settings, diagnostics);
+  if (diagnostics.has_errors()) {
+    console.complain(tidy(diagnostics));
+    return ExitCode::kInvalid;
+  }
+  policies::Scheduler& scheduler = *inputs.scheduler;
+  std::optional<policies::KvIngestStats> stats;
+  if (inputs.events && scheduler.precise_index() != nullptr)
+    stats = ingest(*inputs.events, *inputs.pool, inputs.request->model, scheduler);
+  const KeyedRequest request(*inputs.request, *inputs.pool, scheduler, diagnostics);
+  console.complain(tidy(diagnostics));
+  scheduler.advance(settings.now);
+  policies::Explanation explanation;
+  const policies::Decision decision =
+      scheduler.explain(request.view(), inputs.pool->table, settings.now, explanation);
+  console.print(render_score({.scheduler = scheduler,
+                              .pool = *inputs.pool,
+                              .request = request.view(),
+                              .decision = decision,
+                              .explanation = explanation,
+                              .kv_events = stats,
+                              .seed = settings.seed,
+                              .now = settings.now}));
+  return ExitCode::kSuccess;
+}
+
+}  // namespace
+
+Command score_command() {
+  return {
+      .name = "score",
+      .summary = "Make one routing decision and show how each plugin came to it.",
+      .positional = {},
+      .options = {{"config", "EPP.yaml", "EndpointPickerConfig, or Helm values with one.", false},
+                  {"endpoints", "E.json", "The endpoints as the router sees them.", false},
+                  {"request", "R.json", "The request.", false},
+                  {"events", "F.jsonl", "KV events to feed the prefix index first.", false},
+                  {"era", "RELEASE", "Behave as this router release, such as v0.7.0.", false},
+                  {"seed", "N", "Seed of random picks (default 0).", false},
+                  {"now", "SECONDS", "The instant of the decision (default 0).", false}},
+      .run = &run_score};
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,55 @@
+#include "tools/cli/progress.h"
+
+#include <chrono>
+
+#include "tools/output/text_table.h"
+
+namespace routesim::tools {
+
+ProgressDisplay::ProgressDisplay(const sim::Progress& progress, std::string label,
+                                 ProgressMode mode, Console& console)
+    : progress_(progress),
+      label_(std::move(label)),
+      console_(console),
+      overwrite_(console.error_is_terminal()) {
+  const bool show = mode == ProgressMode::kAlways || (mode == ProgressMode::kAuto && overwrite_);
+  if (show) thread_ = std::thread([this] { loop(); });
+}
+
+ProgressDisplay::~ProgressDisplay() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+  if (overwrite_) console_.complain("\r\x1b[K");
+}
+
+std::string ProgressDisplay::line(double elapsed_s) const {
+  const auto completed = progress_.completed.load(std::memory_order_relaxed);
+  const auto total = progress_.total.load(std::memory_order_relaxed);
+  std::string text = label_ + ": " + std::to_string(completed);
+  if (total > 0) {
+    const double share = 100.0 * static_cast<double>(completed) / static_cast<double>(total);
+    text += " of " + std::to_string(total) + " requests, " + fixed_text(share, 0) + " %";
+  } else {
+    text += " requests";
+  }
+  return text + ", " + fixed_text(elapsed_s, 1) + " s";
+}
+
+void ProgressDisplay::loop() {
+  using Clock = std::chrono::steady_clock;
+  const auto interval = overwrite_ ? std::chrono::milliseconds(250) : std::chrono::seconds(5);
+  const auto start = Clock::now();
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, interval, [this] { return done_; })) {
+    const std::chrono::duration<double> elapsed = Clock::now() - start;
+    const std::string text = line(elapsed.count());
+    console_.complain(overwrite_ ? "\r\x1b[K" + text : text + "\n");
+  }
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,43 @@
+// A one-line progress display on standard error, for people who wait.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "sim/simulation.h"
+#include "tools/cli/console.h"
+
+namespace routesim::tools {
+
+/// When to show progress.
+enum class ProgressMode { kAuto, kAlways, kNever };
+
+/// Shows how far a run has come, four times a second, until it is destroyed. It only reads the
+/// counters, so results do not depend on it.
+class ProgressDisplay {
+ public:
+  /// kAuto shows it only when standard error is a terminal with cursor control; kAlways without
+  /// such a terminal writes a plain line every few seconds.
+  ProgressDisplay(const sim::Progress& progress, std::string label, ProgressMode mode,
+                  Console& console);
+  ~ProgressDisplay();
+  ProgressDisplay(const ProgressDisplay&) = delete;
+  ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+
+ private:
+  void loop();
+  std::string line(double elapsed_s) const;
+
+  const sim::Progress& progress_;
+  std::string label_;
+  Console& console_;
+  bool overwrite_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool done_ = false;
+  std::thread thread_;
+};
+
+}  // namespace routesim::tools

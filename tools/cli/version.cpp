@@ -1,0 +1,21 @@
+#include "tools/cli/version.h"
+
+namespace routesim::tools {
+
+std::string version() { return ROUTESIM_VERSION; }
+
+std::string version_text() {
+  std::string text = "routesim " + version();
+  const std::string commit = ROUTESIM_COMMIT;
+  if (!commit.empty()) text += " (" + commit + ")";
+  text += "\nbuild: ";
+  text += ROUTESIM_BUILD_TYPE;
+#if defined(__clang__)
+  text += ", clang " __clang_version__;
+#elif defined(__GNUC__)
+  text += ", gcc " __VERSION__;
+#endif
+  return text + "\n";
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,46 @@
+// Trees made from other trees: a variant's overrides laid over the base, and `--set` assignments.
+// Both happen before typing, so everything goes through the same strict reader afterwards.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/input/config_node.h"
+
+namespace routesim::tools {
+
+/// `over` laid on `base`. Maps merge key by key. Lists whose elements all carry a `name` (or all a
+/// `pluginRef`) merge element by element, new names are appended; any other value replaces.
+ConfigNode::Ptr merge_configs(const ConfigNode::Ptr& base, const ConfigNode::Ptr& over);
+
+/// One step of a key path.
+struct PathStep {
+  std::string key;                   ///< A key, or the name of a list element.
+  bool in_brackets = false;          ///< `[prefill]` or `[0]`: selects from a list.
+  std::optional<std::size_t> index;  ///< Set when the brackets hold a number.
+};
+
+/// `cluster.pools[0].replicas=4`, taken apart.
+struct Assignment {
+  std::string path;  ///< As written, for messages.
+  std::vector<PathStep> steps;
+  ConfigNode::Ptr value;
+};
+
+/// Parses one `--set` argument. A value that opens with `[`, `{` or a quote is YAML, any other is a
+/// bare word. Returns nothing, with a diagnostic placed at `--set`, when it is malformed.
+std::optional<Assignment> parse_assignment(const std::string& argument, Diagnostics& diagnostics);
+
+/// Loads a file that a scalar refers to, so that an assignment can reach into it; null when the
+/// scalar is not such a reference.
+using ReferenceLoader = std::function<ConfigNode::Ptr(const ConfigNode&)>;
+
+/// The tree with the assignment made; missing maps on the way are created. On error adds a
+/// diagnostic and returns `root` unchanged.
+ConfigNode::Ptr apply_assignment(const ConfigNode::Ptr& root, const Assignment& assignment,
+                                 Diagnostics& diagnostics, const ReferenceLoader& load = {});
+
+}  // namespace routesim::tools

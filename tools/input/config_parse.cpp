@@ -1,0 +1,379 @@
+// Builds ConfigNode trees from yaml-cpp's event stream. yaml-cpp's own Node type is not used: it
+// drops duplicate keys, ignores merge keys and has no place for a missing value.
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <map>
+#include <sstream>
+#include <string_view>
+#include <unordered_map>
+
+#include "tools/input/config_node.h"
+#include "tools/output/printable.h"
+
+namespace routesim {
+
+namespace {
+
+/// Ends the parse after a limit was exceeded; its diagnostic is already recorded.
+struct Abandoned {};
+
+class TreeBuilder final : public YAML::EventHandler {
+ public:
+  TreeBuilder(std::string_view text, const TextPlacement& placement, Diagnostics& diagnostics,
+              const ConfigLimits& limits)
+      : text_(text), placement_(placement), diagnostics_(diagnostics), limits_(limits) {}
+
+  ConfigNode::Ptr root() const { return root_; }
+  SourceLocation place(const YAML::Mark& mark) const {
+    if (mark.is_null()) return {.file = placement_.file};
+    return {.file = placement_.file,
+            .line = mark.line + 1 + placement_.line_offset,
+            .column = mark.column + 1 + placement_.column_offset};
+  }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ != 2) return;
+    diagnostics_.error(place(mark), "", "a second document starts here, one file holds only one",
+                       "split the file, or check for content after a closing bracket");
+    throw Abandoned{};
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const char first = char_at(scalar_start(mark));
+    const bool written = first == '~' || first == 'n' || first == 'N';
+    SourceLocation where = place(mark);
+    // A missing value is reported by yaml-cpp at the next token; its key is the better place.
+    if (!written && !stack_.empty() && stack_.back().has_key) where = stack_.back().key_where;
+    finish(ConfigNode::make_null(where), anchor, false);
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    const SourceLocation where = place(mark);
+    const bool refused = tag != "?" && tag != "!" && tag != "tag:yaml.org,2002:str";
+    if (refused) refuse_tag(mark, tag);
+    const bool plain = tag == "?" || refused;
+    const char opening = char_at(scalar_start(mark));
+    if (!plain && (opening == '|' || opening == '>')) {
+      finish(block_scalar(mark, value), anchor, false);
+      return;
+    }
+    if (!plain && !is_closed(scalar_start(mark))) {
+      // yaml-cpp takes the end of the file for the missing quote.
+      diagnostics_.error(where, "", "syntax error: this quote is never closed");
+      throw Abandoned{};
+    }
+    const auto style = plain ? ConfigNode::Style::kPlain : ConfigNode::Style::kQuoted;
+    finish(ConfigNode::make_scalar(value, style, where), anchor, plain && value == "<<");
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto it = anchors_.find(anchor);
+    if (it == anchors_.end()) {
+      diagnostics_.error(place(mark), "", "an alias may not stand inside the value it names");
+      throw Abandoned{};
+    }
+    const ConfigNode& target = *it->second;
+    count_nodes(mark, target.expanded_size());
+    check_depth(mark, static_cast<int>(stack_.size()) + target.height());
+    finish(it->second, 0, false);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    open(mark, tag, anchor, false);
+  }
+  void OnSequenceEnd() override {
+    Frame frame = std::move(stack_.back());
+    stack_.pop_back();
+    finish(ConfigNode::make_sequence(std::move(frame.items), frame.where), frame.anchor, false);
+  }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    open(mark, tag, anchor, true);
+  }
+  void OnMapEnd() override {
+    Frame frame = std::move(stack_.back());
+    stack_.pop_back();
+    for (const ConfigNode::Ptr& source : frame.merges) merge_into(frame, *source);
+    finish(ConfigNode::make_map(std::move(frame.members), frame.where), frame.anchor, false);
+  }
+
+ private:
+  struct Frame {
+    bool is_map = false;
+    SourceLocation where;
+    YAML::anchor_t anchor = 0;
+    std::vector<ConfigNode::Ptr> items;
+    std::vector<ConfigNode::Member> members;
+    std::unordered_map<std::string, int> seen;  ///< Key to the line that set it first.
+    std::vector<ConfigNode::Ptr> merges;
+    bool has_key = false;
+    bool key_is_merge = false;
+    bool key_is_bad = false;
+    std::string key;
+    SourceLocation key_where;
+  };
+
+  char char_at(std::size_t pos) const { return pos < text_.size() ? text_[pos] : '\0'; }
+
+  /// Offset of a scalar's own text: behind its anchor and tag, where yaml-cpp's mark stands.
+  std::size_t scalar_start(const YAML::Mark& mark) const {
+    std::size_t pos = mark.pos < 0 ? text_.size() : static_cast<std::size_t>(mark.pos);
+    while (char_at(pos) == '&' || char_at(pos) == '!') {
+      while (pos < text_.size() && text_[pos] != ' ' && text_[pos] != '\n') ++pos;
+      while (char_at(pos) == ' ' || char_at(pos) == '\n') ++pos;
+    }
+    return pos;
+  }
+
+  /// Whether the quoted scalar that starts here has its closing quote.
+  bool is_closed(std::size_t pos) const {
+    const char quote = char_at(pos);
+    if (quote != '"' && quote != '\'') return true;
+    for (++pos; pos < text_.size(); ++pos) {
+      if (quote == '"' && text_[pos] == '\\') {
+        ++pos;
+      } else if (text_[pos] == quote) {
+        if (quote == '"' || char_at(pos + 1) != quote) return true;
+        ++pos;
+      }
+    }
+    return false;
+  }
+
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) {
+    diagnostics_.error(place(mark), "", "type tags are not supported (got " + printable(tag) + ")",
+                       "remove the tag");
+  }
+
+  ConfigNode::Ptr block_scalar(const YAML::Mark& mark, const std::string& value) const {
+    const SourceLocation where = place(mark);
+    // Folded text has lost its line structure, so only a literal block maps back line by line.
+    if (char_at(scalar_start(mark)) != '|')
+      return ConfigNode::make_scalar(value, ConfigNode::Style::kBlock, where);
+    std::size_t source = text_.find('\n', scalar_start(mark));
+    std::size_t content = 0;
+    int indent = 0;
+    while (source != std::string_view::npos && content < value.size()) {
+      const std::size_t source_end = std::min(text_.find('\n', source + 1), text_.size());
+      const std::size_t content_end = std::min(value.find('\n', content), value.size());
+      if (content_end > content) {
+        std::size_t length = source_end - source - 1;
+        if (length > 0 && text_[source_end - 1] == '\r') --length;
+        if (length > content_end - content)
+          indent = static_cast<int>(length - (content_end - content));
+        break;
+      }
+      source = source_end < text_.size() ? source_end : std::string_view::npos;
+      content = content_end + 1;
+    }
+    const auto lines_before =
+        std::count(text_.begin() + mark.pos,
+                   text_.begin() + static_cast<std::ptrdiff_t>(scalar_start(mark)), '\n');
+    const int first_line = where.line + static_cast<int>(lines_before) + 1;
+    return ConfigNode::make_block(value, where, first_line, indent + placement_.column_offset);
+  }
+
+  void count_nodes(const YAML::Mark& mark, std::size_t n) {
+    nodes_ += n;
+    if (nodes_ <= limits_.max_nodes) return;
+    diagnostics_.error(place(mark), "",
+                       "more than " + std::to_string(limits_.max_nodes) +
+                           " values (aliases count as often as they are used)");
+    throw Abandoned{};
+  }
+
+  void check_depth(const YAML::Mark& mark, int depth) {
+    if (depth <= limits_.max_depth) return;
+    diagnostics_.error(place(mark), "",
+                       "nested deeper than " + std::to_string(limits_.max_depth) + " levels");
+    throw Abandoned{};
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, bool is_map) {
+    if (tag != "?" && tag != "!" && !tag.empty()) refuse_tag(mark, tag);
+    check_depth(mark, static_cast<int>(stack_.size()) + 1);
+    Frame frame;
+    frame.is_map = is_map;
+    frame.where = place(mark);
+    frame.anchor = anchor;
+    stack_.push_back(std::move(frame));
+  }
+
+  /// A value is complete: it becomes the root, an element, a key or a member.
+  void finish(const ConfigNode::Ptr& node, YAML::anchor_t anchor, bool is_merge_key) {
+    if (++nodes_ > limits_.max_nodes) count_nodes(YAML::Mark::null_mark(), 0);
+    if (anchor != 0) anchors_[anchor] = node;
+    if (stack_.empty()) {
+      root_ = node;
+      return;
+    }
+    Frame& frame = stack_.back();
+    if (!frame.is_map) {
+      frame.items.push_back(node);
+    } else if (!frame.has_key) {
+      take_key(frame, *node, is_merge_key);
+    } else {
+      frame.has_key = false;
+      if (frame.key_is_merge) {
+        add_merge(frame, node);
+      } else if (!frame.key_is_bad) {
+        frame.members.push_back({frame.key, frame.key_where, node});
+      }
+    }
+  }
+
+  void take_key(Frame& frame, const ConfigNode& node, bool is_merge_key) {
+    frame.has_key = true;
+    frame.key_is_merge = is_merge_key;
+    frame.key_is_bad = false;
+    frame.key_where = node.where();
+    if (is_merge_key) return;
+    if (!node.is_scalar()) {
+      frame.key_is_bad = true;
+      diagnostics_.error(node.where(), "", "a key must be text",
+                         "put quotes around it, or check the indentation");
+      return;
+    }
+    frame.key = node.text();
+    const auto [first, is_new] = frame.seen.emplace(frame.key, node.where().line);
+    if (is_new) return;
+    frame.key_is_bad = true;
+    diagnostics_.error(node.where(), "",
+                       "duplicate key " + in_quotes(frame.key) + ", first set on line " +
+                           std::to_string(first->second),
+                       "keep one of the two");
+  }
+
+  void add_merge(Frame& frame, const ConfigNode::Ptr& node) {
+    if (node->is_map()) {
+      frame.merges.push_back(node);
+      return;
+    }
+    bool all_maps = node->is_sequence();
+    for (const ConfigNode::Ptr& item : node->items()) all_maps = all_maps && item->is_map();
+    if (all_maps) {
+      frame.merges.insert(frame.merges.end(), node->items().begin(), node->items().end());
+    } else {
+      diagnostics_.error(frame.key_where, "", "a merge key '<<' takes a map or a list of maps");
+    }
+  }
+
+  /// Keys written in the map itself win over merged ones, earlier sources over later ones.
+  static void merge_into(Frame& frame, const ConfigNode& source) {
+    for (const ConfigNode::Member& member : source.members())
+      if (frame.seen.emplace(member.key, member.key_where.line).second)
+        frame.members.push_back(member);
+  }
+
+  std::string_view text_;
+  const TextPlacement& placement_;
+  Diagnostics& diagnostics_;
+  ConfigLimits limits_;
+  std::vector<Frame> stack_;
+  std::map<YAML::anchor_t, ConfigNode::Ptr> anchors_;
+  ConfigNode::Ptr root_;
+  std::size_t nodes_ = 0;
+  int documents_ = 0;
+};
+
+/// Byte offset of the first byte that is not valid UTF-8 (or a NUL), or npos.
+std::size_t first_invalid_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    if (lead == 0) return i;
+    std::size_t extra = 0;
+    std::uint32_t code = lead;
+    if (lead >= 0xF0 && lead <= 0xF4) {
+      extra = 3;
+      code = lead & 0x07U;
+    } else if (lead >= 0xE0) {
+      extra = 2;
+      code = lead & 0x0FU;
+    } else if (lead >= 0xC2) {
+      extra = 1;
+      code = lead & 0x1FU;
+    }
+    if (lead > 0xF4 || (lead >= 0x80 && extra == 0)) return i;
+    if (i + extra >= text.size()) return i;
+    for (std::size_t k = 1; k <= extra; ++k) {
+      const auto byte = static_cast<unsigned char>(text[i + k]);
+      if ((byte & 0xC0U) != 0x80U) return i;
+      code = (code << 6U) | (byte & 0x3FU);
+    }
+    const bool overlong = (extra == 2 && code < 0x800) || (extra == 3 && code < 0x10000);
+    if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return i;
+    i += extra + 1;
+  }
+  return std::string_view::npos;
+}
+
+bool check_text(std::string_view text, const TextPlacement& placement, Diagnostics& diagnostics,
+                const ConfigLimits& limits) {
+  if (text.size() > limits.max_bytes) {
+    diagnostics.error(
+        {.file = placement.file}, "",
+        "larger than the limit of " + std::to_string(limits.max_bytes >> 20) + " MiB");
+    return false;
+  }
+  const std::size_t bad = first_invalid_utf8(text);
+  if (bad == std::string_view::npos) return true;
+  int line = 1;
+  std::size_t start = 0;
+  for (std::size_t i = 0; i < bad; ++i)
+    if (text[i] == '\n') {
+      ++line;
+      start = i + 1;
+    }
+  diagnostics.error({.file = placement.file,
+                     .line = line + placement.line_offset,
+                     .column = static_cast<int>(bad - start) + 1 + placement.column_offset},
+                    "", "not valid UTF-8 text", "is this a text file?");
+  return false;
+}
+
+/// What most often lies behind a syntax error.
+std::string syntax_hint(std::string_view text, const YAML::Mark& mark, std::string_view message) {
+  if (mark.is_null()) return {};
+  std::size_t start = 0;
+  for (int line = 0; line < mark.line && start != std::string_view::npos; ++line)
+    start = text.find('\n', start) + 1;
+  const std::string_view line = text.substr(std::min(start, text.size()));
+  const std::size_t first = line.find_first_not_of(' ');
+  if (first != std::string_view::npos && line[first] == '\t') return "indent with spaces, not tabs";
+  if (message == "illegal map value") return "text that holds a colon and a space needs quotes";
+  if (message.find("end of") != std::string_view::npos)
+    return "check the brackets and the indentation above";
+  return {};
+}
+
+}  // namespace
+
+ConfigNode::Ptr parse_config(const std::string& text, const TextPlacement& placement,
+                             Diagnostics& diagnostics, const ConfigLimits& limits) {
+  std::string_view body = text;
+  if (body.substr(0, 3) == "\xEF\xBB\xBF") body.remove_prefix(3);
+  if (!check_text(body, placement, diagnostics, limits)) return nullptr;
+  TreeBuilder builder(body, placement, diagnostics, limits);
+  try {
+    std::istringstream stream{std::string(body)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const Abandoned&) {
+    return nullptr;
+  } catch (const YAML::Exception& e) {
+    diagnostics.error(builder.place(e.mark), "", "syntax error: " + printable(e.msg, 120),
+                      syntax_hint(body, e.mark, e.msg));
+    return nullptr;
+  }
+  if (builder.root() != nullptr) return builder.root();
+  return ConfigNode::make_null({.file = placement.file});
+}
+
+}  // namespace routesim

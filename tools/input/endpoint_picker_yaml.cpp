@@ -1,0 +1,140 @@
+#include "tools/input/endpoint_picker_yaml.h"
+
+#include <array>
+#include <charconv>
+
+#include "sim/base/check.h"
+#include "tools/input/config_reader.h"
+#include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using policies::LocatedDocument;
+using policies::ParameterValue;
+
+/// Words that YAML 1.1 readers, Go's among them, take for booleans.
+bool is_yaml_1_1_bool(const std::string& text) {
+  constexpr std::array<std::string_view, 12> kWords = {"yes", "Yes", "YES", "no",  "No",  "NO",
+                                                       "on",  "On",  "ON",  "off", "Off", "OFF"};
+  return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
+}
+
+ParameterValue scalar_value(const ConfigNode& node, const std::string& path,
+                            Diagnostics& diagnostics) {
+  const auto add = [&](const std::string& message, const std::string& hint) {
+    diagnostics.error(node.where(), path, message, hint);
+    return ParameterValue();
+  };
+  const bool bare =
+      node.style() == ConfigNode::Style::kPlain || node.style() == ConfigNode::Style::kUntyped;
+  if (!bare) return ParameterValue(node.text());
+  switch (plain_type(node.text())) {
+    case PlainType::kBool:
+      return ParameterValue(node.text()[0] == 't' || node.text()[0] == 'T');
+    case PlainType::kInteger: {
+      Parsed<std::int64_t> parsed = parse_integer(node, {});
+      return parsed.value ? ParameterValue(*parsed.value) : add(parsed.message, parsed.hint);
+    }
+    case PlainType::kReal:
+    case PlainType::kNotFinite: {
+      Parsed<double> parsed = parse_real(node, {});
+      return parsed.value ? ParameterValue(*parsed.value) : add(parsed.message, parsed.hint);
+    }
+    case PlainType::kText:
+      break;
+  }
+  if (node.style() == ConfigNode::Style::kPlain && is_yaml_1_1_bool(node.text()))
+    return add("is a boolean to the router's YAML reader (" + got(node) + ")",
+               "write true or false, or put quotes around it");
+  return ParameterValue(node.text());
+}
+
+ParameterValue convert(const ConfigNode& node, const std::string& path, Diagnostics& diagnostics) {
+  ParameterValue value;
+  switch (node.kind()) {
+    case ConfigNode::Kind::kNull:
+      break;
+    case ConfigNode::Kind::kScalar:
+      value = scalar_value(node, path, diagnostics);
+      break;
+    case ConfigNode::Kind::kSequence: {
+      ParameterValue::List list;
+      for (std::size_t i = 0; i < node.items().size(); ++i)
+        list.push_back(convert(*node.items()[i], element_path(path, i), diagnostics));
+      value = ParameterValue(std::move(list));
+      break;
+    }
+    case ConfigNode::Kind::kMap: {
+      ParameterValue::Map map;
+      for (const ConfigNode::Member& member : node.members())
+        map.emplace_back(member.key,
+                         convert(*member.value, child_path(path, member.key), diagnostics));
+      value = ParameterValue(std::move(map));
+      break;
+    }
+  }
+  value.where = node.where();
+  return value;
+}
+
+bool same_place(const SourceLocation& a, const SourceLocation& b) {
+  return a.line == b.line && a.column == b.column && a.file == b.file;
+}
+
+/// The node at this place: of the wanted kind, since a map and its first key share theirs.
+const ConfigNode* find_at(const ConfigNode& node, const SourceLocation& where, bool want_scalar) {
+  if (same_place(node.where(), where) && node.is_scalar() == want_scalar) return &node;
+  for (const ConfigNode::Ptr& item : node.items())
+    if (const ConfigNode* found = find_at(*item, where, want_scalar)) return found;
+  for (const ConfigNode::Member& member : node.members())
+    if (const ConfigNode* found = find_at(*member.value, where, want_scalar)) return found;
+  return nullptr;
+}
+
+}  // namespace
+
+ParameterValue to_parameter_value(const ConfigNode& node, const std::string& path,
+                                  Diagnostics& diagnostics) {
+  return convert(node, path, diagnostics);
+}
+
+std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
+    const ConfigNode& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
+    const std::string& path) {
+  // Helm values hold much that is none of our business, so only the document itself is judged.
+  Diagnostics ignored;
+  const ParameterValue outer = convert(root, {}, ignored);
+  const LocatedDocument located = policies::find_endpoint_picker_config(outer);
+  if (located.kind == LocatedDocument::Kind::kNotFound) {
+    diagnostics.error(root.where(), path, "holds no EndpointPickerConfig",
+                      "expected kind: EndpointPickerConfig, or Helm values with config: or "
+                      "pluginsCustomConfig:");
+    return std::nullopt;
+  }
+  const bool is_text = located.kind == LocatedDocument::Kind::kText;
+  const ConfigNode* node = find_at(root, located.node->where, is_text);
+  ROUTESIM_CHECK(node != nullptr, "the located document has no node");
+  Diagnostics found;
+  ConfigNode::Ptr embedded;
+  if (is_text) {
+    embedded = parse_embedded(*node, found);
+    node = embedded.get();
+  }
+  std::optional<policies::EndpointPickerConfig> config;
+  if (node != nullptr) {
+    const ParameterValue document = convert(*node, {}, found);
+    policies::LoadOptions loader = options;
+    if (!loader.distribution) loader.distribution = located.distribution;
+    config = policies::load_endpoint_picker_config(document, loader, found);
+  }
+  for (Diagnostic d : found.items()) {
+    if (!path.empty() && !d.path.empty()) d.path = path + "." + d.path;
+    diagnostics.add(std::move(d));
+  }
+  return found.has_errors() ? std::nullopt : std::move(config);
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,160 @@
+#include "tools/input/inference_perf_yaml.h"
+
+#include "tools/input/config_merge.h"
+#include "tools/input/scalar_parse.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using Ptr = ConfigNode::Ptr;
+using Keys = std::vector<std::string>;
+namespace perf = workloads::inference_perf;
+
+Keys split(std::string_view path) {
+  Keys keys;
+  while (!path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    keys.emplace_back(path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return keys;
+}
+
+std::string join(const Keys& keys) {
+  std::string path;
+  for (const std::string& key : keys) path = child_path(path, key);
+  return path;
+}
+
+/// Every concrete path in the tree that a pattern with `*` matches.
+void find_matches(const ConfigNode& node, const Keys& pattern, Keys& prefix,
+                  std::vector<Keys>& matches) {
+  if (prefix.size() == pattern.size()) {
+    matches.push_back(prefix);
+    return;
+  }
+  const std::string& wanted = pattern[prefix.size()];
+  for (const ConfigNode::Member& member : node.members()) {
+    if (wanted != "*" && wanted != member.key) continue;
+    prefix.push_back(member.key);
+    find_matches(*member.value, pattern, prefix, matches);
+    prefix.pop_back();
+  }
+}
+
+const ConfigNode* node_at(const ConfigNode& root, const Keys& keys) {
+  const ConfigNode* node = &root;
+  for (const std::string& key : keys) {
+    const ConfigNode::Member* member = node->find(key);
+    if (member == nullptr) return nullptr;
+    node = member->value.get();
+  }
+  return node;
+}
+
+/// The tree without the member at `keys`; `removed` receives it.
+Ptr without(const Ptr& node, const Keys& keys, std::size_t depth, Ptr& removed) {
+  std::vector<ConfigNode::Member> members;
+  for (const ConfigNode::Member& member : node->members()) {
+    if (member.key != keys[depth]) {
+      members.push_back(member);
+    } else if (depth + 1 == keys.size()) {
+      removed = member.value;
+    } else {
+      members.push_back(
+          {member.key, member.key_where, without(member.value, keys, depth + 1, removed)});
+    }
+  }
+  return ConfigNode::make_map(std::move(members), node->where());
+}
+
+/// `to` with each `*` replaced by the key that `from` matched there.
+Keys target_of(const perf::KeyDrift& drift, const Keys& match) {
+  Keys target = split(drift.to);
+  for (std::size_t i = 0; i < target.size() && i < match.size(); ++i)
+    if (target[i] == "*") target[i] = match[i];
+  return target;
+}
+
+Ptr move_key(const Ptr& root, const Keys& from, const Keys& to, Diagnostics& diagnostics) {
+  const ConfigNode& node = *node_at(*root, from);
+  const bool into_itself =
+      to.size() > from.size() && std::equal(from.begin(), from.end(), to.begin());
+  if (into_itself && !node.is_scalar()) return root;
+  if (!into_itself && !to.empty() && node_at(*root, to) != nullptr) {
+    diagnostics.error(node.where(), join(from),
+                      "is an older name of " + join(to) + ", which is set too",
+                      "keep one of the two");
+    return root;
+  }
+  Ptr value;
+  Ptr changed = without(root, from, 0, value);
+  if (to.empty()) {
+    diagnostics.warning(value->where(), join(from), "has no effect here");
+    return changed;
+  }
+  diagnostics.warning(value->where(), join(from), "is read as " + join(to));
+  Assignment assignment{.path = join(to), .steps = {}, .value = value};
+  for (const std::string& key : to)
+    assignment.steps.push_back({.key = key, .in_brackets = false, .index = std::nullopt});
+  return apply_assignment(changed, assignment, diagnostics);
+}
+
+Ptr plain(const std::string& text, const SourceLocation& where) {
+  return ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, where);
+}
+
+/// inference-perf's defaults of a distribution object, under what the user wrote.
+Ptr complete_distribution(const Ptr& written) {
+  const workloads::Distribution defaults;
+  const SourceLocation& where = written->where();
+  const Ptr base =
+      ConfigNode::make_map({{"type", where, plain(std::string(enum_name(defaults.type)), where)},
+                            {"min", where, plain(std::to_string(defaults.min), where)},
+                            {"max", where, plain(std::to_string(defaults.max), where)},
+                            {"mean", where, plain(number_text(defaults.mean), where)},
+                            {"std_dev", where, plain(number_text(defaults.std_dev), where)}},
+                           where);
+  return merge_configs(base, written);
+}
+
+Ptr complete_lengths(const Ptr& node, std::string_view key) {
+  if (node->is_scalar() && workloads::is_length_key(key) &&
+      plain_type(node->text()) == PlainType::kInteger) {
+    const SourceLocation& where = node->where();
+    return ConfigNode::make_map({{"type", where, plain("fixed", where)}, {"mean", where, node}},
+                                where);
+  }
+  if (!node->is_map()) return node;
+  if (workloads::is_length_key(key)) return complete_distribution(node);
+  std::vector<ConfigNode::Member> members;
+  for (const ConfigNode::Member& member : node->members())
+    members.push_back({member.key, member.key_where, complete_lengths(member.value, member.key)});
+  return ConfigNode::make_map(std::move(members), node->where());
+}
+
+}  // namespace
+
+Ptr normalize_inference_perf(const Ptr& root, Diagnostics& diagnostics) {
+  Ptr current = root;
+  for (const perf::KeyDrift& drift : perf::key_drifts()) {
+    std::vector<Keys> matches;
+    Keys prefix;
+    find_matches(*current, split(drift.from), prefix, matches);
+    for (const Keys& match : matches)
+      current = move_key(current, match, target_of(drift, match), diagnostics);
+  }
+  return complete_lengths(current);
+}
+
+Ptr complete_lengths(const Ptr& node) { return complete_lengths(node, {}); }
+
+perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
+                                 Diagnostics& diagnostics) {
+  perf::Config config;
+  read_struct(*normalize_inference_perf(root, diagnostics), config, diagnostics, options);
+  return config;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,25 @@
+// inference-perf's own config file, verbatim.
+#pragma once
+
+#include <string>
+
+#include "tools/input/config_node.h"
+#include "tools/input/config_reader.h"
+#include "workloads/inference_perf.h"
+
+namespace routesim::tools {
+
+/// The document in the form `describe` knows: keys of older files moved to their present place
+/// (each with a warning), a bare length written as a `fixed` distribution, and a distribution's
+/// missing keys filled with inference-perf's defaults.
+ConfigNode::Ptr normalize_inference_perf(const ConfigNode::Ptr& root, Diagnostics& diagnostics);
+
+/// The second half of that, for other parts of a scenario that hold the same distributions.
+ConfigNode::Ptr complete_lengths(const ConfigNode::Ptr& node);
+
+/// Reads the document. Errors are in `diagnostics`; the value is usable only without new ones.
+workloads::inference_perf::Config load_inference_perf(const ConfigNode::Ptr& root,
+                                                      const ReadOptions& options,
+                                                      Diagnostics& diagnostics);
+
+}  // namespace routesim::tools

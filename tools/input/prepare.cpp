@@ -1,0 +1,95 @@
+#include "tools/input/prepare.h"
+
+#include "tools/input/trace_files.h"
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// Where the parts stand whose own checks name keys without their place in the scenario.
+const std::vector<std::string>& prefixes() {
+  static const std::vector<std::string> kPrefixes = {
+      "workload.inference_perf", "workload.vllm_bench", "workload.conversations",
+      "workload.trace",          "workload.groups",     "workload.options"};
+  return kPrefixes;
+}
+
+/// A path written at `key`, resolved against the file it was written in.
+std::string path_at(const LoadedVariant& variant, const std::string& key,
+                    const std::string& written) {
+  return resolve_path(written, variant.provenance.nearest(key));
+}
+
+/// The trace written at `key` (a map with `file` and `format`).
+workloads::TraceOpener open_trace_at(const LoadedVariant& variant, const std::string& key,
+                                     const std::string& file, const std::string& format,
+                                     Diagnostics& diagnostics) {
+  const std::string file_key = key + ".file";
+  const std::string format_key = key + ".format";
+  return open_trace({.path = path_at(variant, file_key, file),
+                     .path_where = variant.provenance.nearest(file_key),
+                     .path_key = file_key,
+                     .format = format,
+                     .format_where = variant.provenance.nearest(format_key),
+                     .format_key = format_key},
+                    diagnostics);
+}
+
+void open_inference_perf_data(const LoadedVariant& variant, sim::ScenarioInputs& inputs,
+                              Diagnostics& diagnostics) {
+  const auto& config = variant.scenario.workload.inference_perf_config;
+  if (!config) return;
+  const std::string root = "workload.inference_perf.";
+  const auto open = [&](const auto& trace, const std::string& key) {
+    if (trace) inputs.trace = open_trace_at(variant, key, trace->file, trace->format, diagnostics);
+  };
+  open(config->load.trace, root + "load.trace");
+  open(config->data.trace, root + "data.trace");
+  if (config->data.type == workloads::inference_perf::DataType::kShareGpt && config->data.path) {
+    const std::string key = root + "data.path";
+    inputs.conversations = open_conversations(path_at(variant, key, *config->data.path),
+                                              variant.provenance.nearest(key), key, diagnostics);
+  }
+}
+
+}  // namespace
+
+std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  Diagnostics found;
+  sim::ScenarioInputs inputs;
+  inputs.endpoint_picker = variant.endpoint_picker;
+  open_inference_perf_data(variant, inputs, found);
+  if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty())
+    inputs.trace = open_trace_at(variant, "workload.trace", trace->file, trace->format, found);
+  std::optional<sim::RunPlan> plan;
+  if (!found.has_errors()) plan = sim::resolve(variant.scenario, inputs, found);
+  append(diagnostics, variant.provenance.located(found, prefixes()));
+  if (found.has_errors()) return std::nullopt;
+  return plan;
+}
+
+MeasuredTable load_measured(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  const sim::MeasuredConfig& measured = variant.scenario.measured;
+  if (measured.csv.empty()) return {};
+  const SourceLocation where = variant.provenance.nearest("measured.csv");
+  const std::string path = resolve_path(measured.csv, where);
+  std::string text;
+  if (!read_text_file(path, where, "measured.csv", ConfigLimits{}.max_bytes, text, diagnostics))
+    return {};
+  const std::optional<MeasuredTable> table = parse_measured_csv(text, path, diagnostics);
+  if (!table || measured.policy.empty()) return {};
+  MeasuredTable selected = select_rows(*table, measured.experiment, measured.policy);
+  if (selected.rows.empty()) {
+    std::vector<std::string> policies;
+    for (const MeasuredRow& row : table->rows) policies.push_back(row.policy);
+    const std::string close = nearest(measured.policy, policies);
+    diagnostics.error(
+        variant.provenance.nearest("measured.policy"), "measured.policy",
+        "no row of " + printable(path, 200) + " has it (got " + printable(measured.policy) + ")",
+        close.empty() ? "" : "did you mean " + close + "?");
+  }
+  return selected;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,20 @@
+// From a scenario file to something that can run: the one place where `run`, `check` and the
+// commands after them turn what was read into a plan.
+#pragma once
+
+#include <optional>
+
+#include "sim/resolve.h"
+#include "tools/input/measured_csv.h"
+#include "tools/input/scenario_yaml.h"
+
+namespace routesim::tools {
+
+/// The variant resolved against the catalogues, its data files opened. Errors carry the place of
+/// the key they are about; nothing is returned then.
+std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics);
+
+/// The published numbers this variant is compared with; an empty table when it names none.
+MeasuredTable load_measured(const LoadedVariant& variant, Diagnostics& diagnostics);
+
+}  // namespace routesim::tools

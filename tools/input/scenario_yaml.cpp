@@ -1,0 +1,241 @@
+#include "tools/input/scenario_yaml.h"
+
+#include <filesystem>
+#include <set>
+#include <tuple>
+
+#include "tools/input/config_merge.h"
+#include "tools/input/endpoint_picker_yaml.h"
+#include "tools/input/inference_perf_yaml.h"
+#include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using Ptr = ConfigNode::Ptr;
+
+constexpr std::string_view kVariantsKey = "variants";
+
+Ptr without_key(const Ptr& map, std::string_view key) {
+  std::vector<ConfigNode::Member> members;
+  for (const ConfigNode::Member& member : map->members())
+    if (member.key != key) members.push_back(member);
+  return ConfigNode::make_map(std::move(members), map->where());
+}
+
+/// The file behind a scalar that names one, so that `--set` can reach into it.
+Ptr load_reference(const ConfigNode& scalar, Diagnostics& diagnostics) {
+  const std::string& text = scalar.text();
+  const bool named = text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
+  if (!named || scalar.style() == ConfigNode::Style::kBlock) return nullptr;
+  return read_config_file(resolve_path(text, scalar.where()), diagnostics);
+}
+
+struct NamedNode {
+  std::string name;
+  Ptr node;
+};
+
+/// Splits the file into its variants, each still untyped.
+class VariantSplitter {
+ public:
+  VariantSplitter(const Ptr& root, Diagnostics& diagnostics)
+      : root_(root), diagnostics_(diagnostics) {}
+
+  std::vector<NamedNode> split() {
+    const ConfigNode::Member* member = root_->find(kVariantsKey);
+    if (member == nullptr) return {{.name = "default", .node = root_}};
+    const Ptr base = without_key(root_, kVariantsKey);
+    if (!member->value->is_sequence() || member->value->items().empty()) {
+      diagnostics_.error(member->value->where(), "variants",
+                         "must be a list of at least one variant (" + got(*member->value) + ")",
+                         "write - name: ... and below it the keys that differ");
+      return {{.name = "default", .node = base}};
+    }
+    std::vector<NamedNode> variants;
+    for (std::size_t i = 0; i < member->value->items().size(); ++i)
+      add(base, member->value->items()[i], element_path("variants", i), variants);
+    return variants;
+  }
+
+ private:
+  void add(const Ptr& base, const Ptr& item, const std::string& path,
+           std::vector<NamedNode>& variants) {
+    if (!item->is_map()) {
+      diagnostics_.error(item->where(), path, "must be a map (" + got(*item) + ")");
+      return;
+    }
+    const ConfigNode::Member* name = item->find("name");
+    if (name == nullptr) {
+      diagnostics_.error(item->where(), child_path(path, "name"), "is missing",
+                         "every variant has a name");
+      return;
+    }
+    Parsed<std::string> text = parse_text(*name->value);
+    if (text.value && text.value->empty()) text = {{}, "must not be empty", {}};
+    for (const NamedNode& other : variants)
+      if (text.value && other.name == *text.value)
+        text = {{}, "is the name of another variant too (" + got(*name->value) + ")", {}};
+    if (!text.value) {
+      diagnostics_.error(name->value->where(), child_path(path, "name"), text.message, text.hint);
+      return;
+    }
+    variants.push_back(
+        {.name = *text.value, .node = merge_configs(base, without_key(item, "name"))});
+  }
+
+  const Ptr& root_;
+  Diagnostics& diagnostics_;
+};
+
+/// Assignments to `variants[...]` change the file as it was written, all others each variant.
+bool targets_variants(const Assignment& assignment) {
+  return assignment.steps.front().key == kVariantsKey;
+}
+
+std::vector<NamedNode> select(std::vector<NamedNode> all, const std::vector<std::string>& wanted,
+                              Diagnostics& diagnostics) {
+  if (wanted.empty()) return all;
+  std::vector<std::string> names;
+  std::string list;
+  for (const NamedNode& variant : all) {
+    names.push_back(variant.name);
+    list += (list.empty() ? "" : ", ") + printable(variant.name);
+  }
+  for (const std::string& name : wanted)
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      const std::string close = nearest(name, names);
+      diagnostics.error({.file = "--variant"}, "", "there is no variant " + in_quotes(name),
+                        close.empty() ? "variants: " + list : "did you mean " + close + "?");
+    }
+  std::erase_if(all, [&](const NamedNode& variant) {
+    return std::find(wanted.begin(), wanted.end(), variant.name) == wanted.end();
+  });
+  return all;
+}
+
+/// The tree of a document: the inline one, or the file it names.
+Ptr document_root(const Document& document, const std::string& key_path, Diagnostics& diagnostics) {
+  if (document.path.empty()) return document.root;
+  const std::string path = resolve_path(document.path, document.root->where());
+  std::string text;
+  if (!read_text_file(path, document.root->where(), key_path, ConfigLimits{}.max_bytes, text,
+                      diagnostics))
+    return nullptr;
+  return parse_config(text, {.file = path}, diagnostics);
+}
+
+/// Lengths of these parts may be written as bare integers, as inference-perf allows.
+Ptr with_complete_lengths(const Ptr& root) {
+  const ConfigNode::Member* workload = root->is_map() ? root->find("workload") : nullptr;
+  if (workload == nullptr || !workload->value->is_map()) return root;
+  const auto rewrite = [](const Ptr& map, const auto& change) {
+    std::vector<ConfigNode::Member> members = map->members();
+    for (ConfigNode::Member& member : members) member.value = change(member.key, member.value);
+    return ConfigNode::make_map(std::move(members), map->where());
+  };
+  const Ptr changed = rewrite(workload->value, [](const std::string& key, const Ptr& value) {
+    return key == "groups" || key == "options" ? complete_lengths(value) : value;
+  });
+  return rewrite(root, [&](const std::string& key, const Ptr& value) {
+    return key == "workload" ? changed : value;
+  });
+}
+
+void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
+  const sim::RoutingConfig& routing = variant.scenario.routing;
+  if (!routing.endpoint_picker.empty()) {
+    const Ptr root = document_root(routing.endpoint_picker, "routing.endpoint_picker", diagnostics);
+    policies::LoadOptions options;
+    if (!routing.era.empty()) options.era = policies::parse_era(routing.era);
+    if (!routing.era.empty() && !options.era)
+      diagnostics.error(variant.provenance.nearest("routing.era"), "routing.era",
+                        "is not a router release (got " + printable(routing.era) + ")",
+                        "for example v0.7.0 or 2026-08");
+    if (root != nullptr)
+      variant.endpoint_picker =
+          load_endpoint_picker(*root, options, diagnostics, "routing.endpoint_picker");
+  }
+  sim::WorkloadConfig& workload = variant.scenario.workload;
+  if (!workload.inference_perf.empty()) {
+    const Ptr root = document_root(workload.inference_perf, "workload.inference_perf", diagnostics);
+    const ReadOptions options{
+        .path = "workload.inference_perf", .provenance = &variant.provenance, .ignored_keys = {}};
+    if (root != nullptr)
+      workload.inference_perf_config = load_inference_perf(root, options, diagnostics);
+  }
+}
+
+LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& request,
+                           const std::vector<Assignment>& assignments, Diagnostics& diagnostics) {
+  LoadedVariant variant;
+  variant.node = named.node;
+  for (const Assignment& assignment : assignments)
+    if (!targets_variants(assignment))
+      variant.node = apply_assignment(
+          variant.node, assignment, diagnostics,
+          [&](const ConfigNode& scalar) { return load_reference(scalar, diagnostics); });
+  const ReadOptions options{
+      .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
+  read_struct(*with_complete_lengths(variant.node), variant.scenario, diagnostics, options);
+  variant.scenario.variant = named.name;
+  if (request.seed) variant.scenario.seed = *request.seed;
+  read_documents(variant, diagnostics);
+  return variant;
+}
+
+}  // namespace
+
+std::string resolve_path(const std::string& path, const SourceLocation& written_at) {
+  const std::filesystem::path given(path);
+  if (given.is_absolute() || written_at.file.starts_with("--")) return path;
+  return (std::filesystem::path(written_at.file).parent_path() / given).lexically_normal().string();
+}
+
+LoadedScenario load_scenario(const ScenarioRequest& request, Diagnostics& diagnostics) {
+  LoadedScenario loaded{.path = request.path, .variants = {}};
+  Diagnostics found;
+  std::vector<Assignment> assignments;
+  for (const std::string& text : request.sets)
+    if (std::optional<Assignment> assignment = parse_assignment(text, found))
+      assignments.push_back(std::move(*assignment));
+  Ptr root = read_config_file(request.path, found);
+  if (root != nullptr && !root->is_map()) {
+    found.error(root->where(), "", "must be a map (" + got(*root) + ")",
+                "a scenario has the keys workload, cluster and routing");
+    root = nullptr;
+  }
+  if (root != nullptr) {
+    for (const Assignment& assignment : assignments)
+      if (targets_variants(assignment)) root = apply_assignment(root, assignment, found);
+    for (const NamedNode& named :
+         select(VariantSplitter(root, found).split(), request.variants, found))
+      loaded.variants.push_back(read_variant(named, request, assignments, found));
+  }
+  append(diagnostics, tidy(found));
+  return loaded;
+}
+
+Diagnostics tidy(const Diagnostics& diagnostics) {
+  std::vector<std::string> files;  // In order of first mention.
+  std::set<std::string> seen;
+  std::vector<std::tuple<std::size_t, int, int, const Diagnostic*>> order;
+  for (const Diagnostic& d : diagnostics.items()) {
+    if (!seen.insert(to_string(d)).second) continue;
+    const auto file = std::find(files.begin(), files.end(), d.where.file);
+    const auto index = static_cast<std::size_t>(file - files.begin());
+    if (file == files.end()) files.push_back(d.where.file);
+    order.emplace_back(index, d.where.line, d.where.column, &d);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a), std::get<2>(a)) <
+           std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
+  });
+  Diagnostics out;
+  for (const auto& entry : order) out.add(*std::get<3>(entry));
+  return out;
+}
+
+}  // namespace routesim::tools

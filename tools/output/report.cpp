@@ -1,0 +1,50 @@
+#include "tools/output/report.h"
+
+#include <charconv>
+
+#include "tools/output/metrics.h"
+
+namespace routesim::tools {
+
+namespace {
+
+bool has_rate(const MeasuredRow& row, double rate) {
+  double value = 0;
+  const char* const end = row.rate.data() + row.rate.size();
+  const auto result = std::from_chars(row.rate.data(), end, value);
+  return result.ec == std::errc{} && result.ptr == end && value == rate;
+}
+
+/// Whether some reported stage carries this row's stage as its name.
+bool names_a_stage(const VariantReport& variant, const MeasuredRow& row) {
+  for (const sim::StageResult& stage : variant.result.stages)
+    if (stage.info.name == row.stage) return true;
+  return false;
+}
+
+bool belongs_to(const VariantReport& variant, const MeasuredRow& row,
+                const sim::StageResult& stage) {
+  if (row.stage == stage.info.name) return true;
+  if (row.stage == "all" || names_a_stage(variant, row)) return false;
+  int same_rate = 0;
+  for (const sim::StageResult* other : reported_stages(variant.result))
+    if (has_rate(row, other->info.requested_rate)) ++same_rate;
+  return same_rate == 1 && stage.info.reported && has_rate(row, stage.info.requested_rate);
+}
+
+}  // namespace
+
+std::optional<double> measured_value(const VariantReport& variant, const sim::StageResult& stage,
+                                     std::string_view metric, std::string_view statistic) {
+  for (const MeasuredRow& row : variant.measured.rows)
+    if (row.statistic == statistic && canonical_metric(row.metric) == canonical_metric(metric) &&
+        belongs_to(variant, row, stage))
+      return to_base_unit(row.value, row.unit);
+  return std::nullopt;
+}
+
+double error_percent(double simulated, double measured) {
+  return 100 * (simulated - measured) / measured;
+}
+
+}  // namespace routesim::tools
