@@ -10,6 +10,7 @@ namespace routesim::sim {
 void Simulation::prefill_finished(std::uint32_t handle, SimTime now) {
   Live& live = live_[handle];
   live.leg = Leg::kToEngine;
+  for (Observer* o : options_.observers) o->on_prefilled(live.request, now);
   queue_.push(now + plan_.scenario.cluster.frontend_latency, EventKind::kDelivery, handle,
               live.stamp);
 }

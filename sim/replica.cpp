@@ -134,9 +134,17 @@ void Replica::drain(Rank& r, SimTime now) {
   r.inbox.clear();
 }
 
+// Tells who listens about the step that ends now, before its plan is consumed.
+void Replica::report_step() {
+  if (listener_ == nullptr) return;
+  for (std::size_t i = 0; i < ranks_.size(); ++i)
+    listener_->on_step(*this, static_cast<int>(i), ranks_[i].on_gpu().shape, last_boundary_, end_);
+}
+
 void Replica::boundary() {
   const SimTime now = end_;
   const Duration gap = now - last_boundary_;
+  report_step();
   for (Rank& r : ranks_) {
     observe(r, now);
     process(r, now, gap);
@@ -247,6 +255,7 @@ void Replica::calm_boundary() {
   Rank& r = ranks_.front();
   const SimTime now = end_;
   const Duration gap = now - last_boundary_;
+  report_step();
   observe(r, now);
   StepPlan& gpu = r.on_gpu();
   r.scheduler.calm_process(1);

@@ -13,6 +13,8 @@
 
 namespace routesim::sim {
 
+class Replica;
+
 /// The gauges an engine exports, as of the end of a step.
 struct Gauges {
   std::int64_t running = 0;
@@ -33,6 +35,14 @@ struct ReplicaOptions {
   Duration scrape_interval = Duration::milliseconds(50);
   std::uint64_t seed = 0;
   std::uint64_t first_endpoint = 0;  ///< Keys this replica's random draws.
+};
+
+/// Hears of every step of a server as it ends, rank by rank.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  virtual void on_step(const Replica& replica, int rank, const models::BatchShape& shape,
+                       SimTime begin, SimTime end) = 0;
 };
 
 /// A server whose steps are computed when somebody looks. Simulated time moves only in advance_to()
@@ -60,6 +70,9 @@ class Replica {
   /// Where gaps between tokens of steadily decoding sequences are counted; may be null.
   void count_gaps_in(Samples* gaps) { gaps_ = gaps; }
 
+  /// Who hears of the steps; null (the default) costs nothing.
+  void report_steps_to(StepListener* listener) { listener_ = listener; }
+
   /// The gauges as a scrape at the last scrape instant <= now saw them; `at` is that instant.
   Gauges scraped(int rank, SimTime now, SimTime& at) const;
   /// The gauges now, without staleness.
@@ -72,7 +85,10 @@ class Replica {
     return ranks_[static_cast<std::size_t>(rank)].scheduler;
   }
   int ranks() const { return static_cast<int>(ranks_.size()); }
+  /// Steps begun.
   std::int64_t steps() const { return steps_; }
+  /// A step is under way.
+  bool stepping() const { return stepping_; }
   Duration busy() const { return busy_; }
   /// Integral of used blocks over time up to the last boundary, block-nanoseconds, and the peak.
   double used_block_seconds(int rank) const;
@@ -115,6 +131,7 @@ class Replica {
   void input(int rank, InputKind kind, const EngineRequest& request, SimTime now);
   void start_if_idle(SimTime now);
   void boundary();
+  void report_step();
   void observe(Rank& r, SimTime now);
   void process(Rank& r, SimTime now, Duration gap);
   void drain(Rank& r, SimTime now);
@@ -130,6 +147,7 @@ class Replica {
   std::vector<Rank> ranks_;
   std::vector<EngineOutput> outputs_;
   Samples* gaps_ = nullptr;
+  StepListener* listener_ = nullptr;
   bool stepping_ = false;
   std::int64_t end_ticks_ = 0;
   SimTime end_;  ///< end_ticks_ in whole nanoseconds.

@@ -15,11 +15,15 @@ RunResult Simulation::run() {
       total = s.requests < 0 || total < 0 ? -1 : total + s.requests;
     options_.progress->total = std::max<std::int64_t>(total, 0);
   }
+  const RunView view{plan_, router_->endpoints(), replicas_, *router_};
+  start_observers(view);
   schedule_client(SimTime::zero());
   std::int64_t events = 0;
   // Timeouts of requests long answered are still queued when the load ends; they are no part of it.
   while (!queue_.empty() && !(outstanding_ == 0 && load_->finished())) {
-    handle(queue_.pop());
+    const Event event = queue_.pop();
+    if (next_tick_ <= event.time) tick(event.time);
+    handle(event);
     if (options_.check && (++events & 0xff) == 0) verify();
     if (options_.progress != nullptr && options_.progress->stop.load(std::memory_order_relaxed)) {
       stopped_ = true;
@@ -28,6 +32,7 @@ RunResult Simulation::run() {
   }
   if (!stopped_ && (outstanding_ > 0 || !load_->finished())) report_stuck(queue_.now());
   if (options_.check && !stopped_) verify();
+  for (Observer* o : options_.observers) o->on_end(queue_.now());
   return result();
 }
 
@@ -113,7 +118,7 @@ void Simulation::route(std::uint32_t handle, SimTime now) {
     fail(handle, "no_endpoint", workloads::Outcome::kError, now);
     return;
   }
-  for (Observer* o : options_.observers) o->on_routed(live.request, live.route.endpoint, now);
+  for (Observer* o : options_.observers) o->on_routed(live.request, live.route, now);
   if (live.route.prefill) {
     ++result_.routing.disaggregated;
     live.leg = Leg::kToPrefill;
@@ -156,6 +161,7 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
   const EndpointHome& at = home(target);
   Replica& replica = *replicas_[at.replica];
   replica.advance_to(now);
+  for (Observer* o : options_.observers) o->on_delivered(live.request, target, now);
   replica.deliver(at.rank, r, now);
   after_touch(at.replica, now);
 }

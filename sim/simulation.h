@@ -79,7 +79,11 @@ class Simulation {
     policies::ChainState answer_state;
   };
   class Keys;
+  class StepRelay;
 
+  void start_observers(const RunView& view);
+  void tick(SimTime until);
+  void book_tick();
   void add_pool(std::uint32_t index, std::vector<EndpointHome>& endpoints);
   void add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint);
   void handle(const Event& e);
@@ -133,6 +137,8 @@ class Simulation {
   StageId current_stage_;
   std::int64_t stage_outstanding_ = 0;
   double stage_start_usage_ = 0;
+  std::unique_ptr<StepRelay> step_relay_;
+  SimTime next_tick_ = SimTime::max();  ///< The observers' earliest.
   std::vector<workloads::Request> to_send_;
   Samples unattributed_gaps_;
   RunResult result_;

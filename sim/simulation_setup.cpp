@@ -1,8 +1,10 @@
 // Building a simulation from its plan, and reading its result off.
 #include <algorithm>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
+#include "sim/base/check.h"
 #include "sim/simulation.h"
 
 namespace routesim::sim {
@@ -55,6 +57,58 @@ class Simulation::Keys final : public KvEventLog::RequestKeySource {
   PromptKeyTable& table_;
   std::int64_t engine_block_;
 };
+
+/// Passes the servers' steps on to the observers that want them.
+class Simulation::StepRelay final : public StepListener {
+ public:
+  StepRelay(const std::vector<std::unique_ptr<Replica>>& replicas,
+            const std::vector<Observer*>& observers) {
+    for (std::uint32_t i = 0; i < replicas.size(); ++i) number_.emplace(replicas[i].get(), i);
+    for (Observer* o : observers)
+      if (o->wants_steps()) observers_.push_back(o);
+  }
+  bool needed() const { return !observers_.empty(); }
+  void on_step(const Replica& replica, int rank, const models::BatchShape& shape, SimTime begin,
+               SimTime end) override {
+    const StepSpan span{.replica = number_.at(&replica),
+                        .rank = rank,
+                        .begin = begin,
+                        .end = end,
+                        .steps = 1,
+                        .shape = shape};
+    for (Observer* o : observers_) o->on_step(span);
+  }
+
+ private:
+  std::unordered_map<const Replica*, std::uint32_t> number_;
+  std::vector<Observer*> observers_;
+};
+
+void Simulation::start_observers(const RunView& view) {
+  for (Observer* o : options_.observers) o->on_start(view);
+  step_relay_ = std::make_unique<StepRelay>(replicas_, options_.observers);
+  if (step_relay_->needed())
+    for (const std::unique_ptr<Replica>& replica : replicas_)
+      replica->report_steps_to(step_relay_.get());
+  book_tick();
+}
+
+void Simulation::book_tick() {
+  next_tick_ = SimTime::max();
+  for (const Observer* o : options_.observers) next_tick_ = std::min(next_tick_, o->next_tick());
+}
+
+// Ticks are no events: they must neither keep a run alive nor change the order of anything.
+void Simulation::tick(SimTime until) {
+  while (next_tick_ <= until) {
+    const SimTime now = next_tick_;
+    for (const std::unique_ptr<Replica>& replica : replicas_) replica->advance_to(now);
+    for (Observer* o : options_.observers)
+      if (o->next_tick() == now) o->on_tick(now);
+    book_tick();
+    ROUTESIM_CHECK(next_tick_ > now, "an observer's ticks must grow");
+  }
+}
 
 Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnostics& diagnostics)
     : plan_(plan), options_(options) {
@@ -124,7 +178,7 @@ RunResult Simulation::result() {
   result_.variant = plan_.scenario.variant;
   result_.seed = options_.seed;
   result_.end = end;
-  if (stopped_) result_.notes.push_back("stopped early: the results are partial");
+  if (stopped_) result_.notes.emplace_back("stopped early: the results are partial");
   for (std::uint32_t e = 0; e < router_->endpoints().size(); ++e) {
     const EndpointHome& at = router_->endpoints()[e];
     const ResolvedPool& pool = plan_.pools[at.pool];

@@ -242,6 +242,33 @@ TEST_F(Cli, FilesAppearCompleteOrNotAtAll) {
   EXPECT_NE(nowhere.err.find("cannot write"), std::string::npos);
 }
 
+TEST_F(Cli, TimeSeriesOnRequest) {
+  const auto plain = nlohmann::json::parse(run({"run", tiny(), "-q", "-o", "json"}).out);
+  EXPECT_FALSE(plain["variants"][0].contains("series"));
+  const std::string csv = (folder_ / "series.csv").string();
+  const Result result =
+      run({"run", "--series=250ms", tiny(), "-q", "-o", "json", "-o", "series=" + csv});
+  ASSERT_EQ(result.code, 0) << result.err;
+  auto doc = nlohmann::json::parse(result.out);
+  const auto series = doc["variants"][0]["series"];
+  EXPECT_EQ(series["interval_s"], 0.25);
+  EXPECT_EQ(series["time_s"][2], 0.5);
+  const std::size_t points = series["time_s"].size();
+  ASSERT_EQ(series["endpoints"].size(), 2U);
+  for (const char* column : {"waiting", "running", "in_flight", "kv_cache_usage", "step_time_s"})
+    EXPECT_EQ(series["endpoints"][1][column].size(), points) << column;
+  EXPECT_TRUE(series["endpoints"][0]["prefix_hit_rate"][0].is_null());
+  EXPECT_EQ(series["cluster"]["sent"][0], 0);
+  const std::string text = slurp(csv);
+  EXPECT_EQ(text.rfind("variant,endpoint,pool,time_s,waiting", 0), 0U);
+  EXPECT_NE(text.find("\nchance,a-1,a,0.25,"), std::string::npos) << text.substr(0, 300);
+  // Watching changes nothing.
+  for (auto& variant : doc["variants"]) variant.erase("series");
+  EXPECT_EQ(doc, plain);
+  EXPECT_EQ(run({"run", tiny(), "--series=0"}).code, 2);
+  EXPECT_EQ(run({"run", tiny(), "--series=often"}).code, 2);
+}
+
 TEST_F(Cli, AFullDiskIsAnErrorAClosedPipeIsNot) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
   const std::string err = (folder_ / "stderr").string();

@@ -15,13 +15,18 @@ namespace routesim::tools {
 
 namespace {
 
-enum class Format { kTable, kJson, kCsv };
+enum class Format { kTable, kJson, kCsv, kSeries };
 struct FormatName {
   std::string_view name;
   Format format;
 };
-constexpr std::array<FormatName, 3> kFormats = {
-    {{"table", Format::kTable}, {"json", Format::kJson}, {"csv", Format::kCsv}}};
+constexpr std::array<FormatName, 4> kFormats = {{{"table", Format::kTable},
+                                                 {"json", Format::kJson},
+                                                 {"csv", Format::kCsv},
+                                                 {"series", Format::kSeries}}};
+
+/// The first grid of a time series; it is coarsened while a run lasts.
+constexpr Duration kSeriesInterval = Duration::milliseconds(100);
 
 struct OutputTarget {
   Format format = Format::kTable;
@@ -32,6 +37,7 @@ struct RunSettings {
   ScenarioRequest request;
   std::vector<OutputTarget> outputs;
   ProgressMode progress = ProgressMode::kAuto;
+  std::optional<Duration> series;  ///< The grid of the time series, when one is wanted.
   bool check = false;
   bool quiet = false;
 };
@@ -72,6 +78,18 @@ bool parse_outputs(const std::vector<std::string>& texts, RunSettings& settings,
   return on_stdout <= 1;
 }
 
+bool parse_series(const OptionValues& options, RunSettings& settings, std::string& error) {
+  for (const OutputTarget& target : settings.outputs)
+    if (target.format == Format::kSeries) settings.series = kSeriesInterval;
+  if (!options.has("series")) return true;
+  const auto node = ConfigNode::make_scalar(options.get("series"), ConfigNode::Style::kUntyped, {});
+  const Parsed<Duration> interval =
+      parse_duration(*node, {.min = Duration::microseconds(1), .max = Duration::max()});
+  if (!interval.value) error = "--series " + interval.message;
+  settings.series = interval.value;
+  return interval.value.has_value();
+}
+
 bool parse_settings(const OptionValues& options, RunSettings& settings, std::string& error) {
   settings.request = {.path = options.positionals.front(),
                       .sets = options.all("set"),
@@ -95,7 +113,8 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
   }
   if (progress == "always") settings.progress = ProgressMode::kAlways;
   if (progress == "never" || settings.quiet) settings.progress = ProgressMode::kNever;
-  return parse_outputs(options.all("output"), settings, error);
+  return parse_outputs(options.all("output"), settings, error) &&
+         parse_series(options, settings, error);
 }
 
 std::string render(const Report& report, Format format) {
@@ -104,6 +123,8 @@ std::string render(const Report& report, Format format) {
       return render_json(report);
     case Format::kCsv:
       return render_csv(report);
+    case Format::kSeries:
+      return render_series_csv(report);
     case Format::kTable:
       break;
   }
@@ -144,14 +165,19 @@ Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettin
     progress.completed = 0;
     progress.total = 0;
     const auto start = std::chrono::steady_clock::now();
+    sim::TimeSeriesRecorder recorder(settings.series.value_or(kSeriesInterval));
+    std::vector<sim::Observer*> observers;
+    if (settings.series) observers.push_back(&recorder);
     sim::RunResult result;
     {
       const ProgressDisplay display(progress, printable(scenario.variant), settings.progress,
                                     console);
-      sim::Simulation simulation(
-          variant.plan,
-          {.seed = scenario.seed, .check = settings.check, .progress = &progress, .observers = {}},
-          diagnostics);
+      sim::Simulation simulation(variant.plan,
+                                 {.seed = scenario.seed,
+                                  .check = settings.check,
+                                  .progress = &progress,
+                                  .observers = observers},
+                                 diagnostics);
       if (diagnostics.has_errors()) break;
       result = simulation.run();
     }
@@ -162,6 +188,7 @@ Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettin
                        fixed_text(elapsed.count(), 2) + " s\n");
     outcome.report.variants.push_back(
         {.name = scenario.variant, .result = std::move(result), .measured = variant.measured});
+    if (settings.series) outcome.report.variants.back().series = recorder.take();
     if (progress.stop) {
       outcome.interrupted = true;
       break;
@@ -219,18 +246,25 @@ ExitCode run(const OptionValues& options, Console& console) {
 }  // namespace
 
 Command run_command() {
-  return {.name = "run",
-          .summary = "Simulate a scenario's variants and print what they achieve.",
-          .positional = {.name = "SCENARIO", .min = 1, .max = 1},
-          .options = {{"variant", "NAME", "Run only this variant.", true},
-                      {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
-                      {"seed", "N", "Seed of the workload and of every random draw.", false},
-                      {"output,o", "FORMAT[=PATH]",
-                       "table (default), json or csv; to standard output or PATH.", true},
-                      {"check", "", "Verify the simulator's invariants during the run.", false},
-                      {"progress", "WHEN", "auto (default), always or never.", false},
-                      {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
-          .run = &run};
+  return {
+      .name = "run",
+      .summary = "Simulate a scenario's variants and print what they achieve.",
+      .positional = {.name = "SCENARIO", .min = 1, .max = 1},
+      .options = {{"variant", "NAME", "Run only this variant.", true},
+                  {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
+                  {"seed", "N", "Seed of the workload and of every random draw.", false},
+                  {"output,o", "FORMAT[=PATH]",
+                   "table (default), json, csv or series (CSV over time); to standard output "
+                   "or PATH.",
+                   true},
+                  {"series", "INTERVAL",
+                   "Sample every server over time for json, from every INTERVAL (100ms) on; the "
+                   "grid is coarsened to stay below 600 points.",
+                   false, "100ms"},
+                  {"check", "", "Verify the simulator's invariants during the run.", false},
+                  {"progress", "WHEN", "auto (default), always or never.", false},
+                  {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
+      .run = &run};
 }
 
 }  // namespace routesim::tools

@@ -27,6 +27,10 @@ po::options_description describe_options(const std::vector<OptionSpec>& options)
   for (const OptionSpec& option : options) {
     if (option.value_name.empty()) {
       description.add_options()(option.name.c_str(), option.help.c_str());
+    } else if (!option.implicit_value.empty()) {
+      description.add_options()(option.name.c_str(),
+                                po::value<std::string>()->implicit_value(option.implicit_value),
+                                option.help.c_str());
     } else {
       description.add_options()(option.name.c_str(), po::value<std::string>(), option.help.c_str());
     }
@@ -105,7 +109,7 @@ std::optional<OptionValues> parse_options(const std::vector<OptionSpec>& options
       error = "--" + long_name(*spec) + " is given more than once";
       return std::nullopt;
     }
-    values.push_back(option.value.empty() ? std::string() : option.value.front());
+    values.push_back(option.value.empty() ? spec->implicit_value : option.value.front());
   }
   const std::size_t n = out.positionals.size();
   if (out.has("help")) return out;
@@ -128,7 +132,11 @@ std::string options_help(const std::vector<OptionSpec>& options) {
     const std::size_t comma = option.name.find(',');
     if (comma != std::string::npos) line.append("-").append(option.name, comma + 1).append(", ");
     line.append("--").append(long_name(option));
-    if (!option.value_name.empty()) line.append(" ").append(option.value_name);
+    if (!option.implicit_value.empty()) {
+      line.append("[=").append(option.value_name).append("]");
+    } else if (!option.value_name.empty()) {
+      line.append(" ").append(option.value_name);
+    }
     if (line.size() + 2 > kColumn) {
       out += line + "\n";
       line.clear();

@@ -14,6 +14,8 @@ struct OptionSpec {
   std::string value_name;  ///< Shown in help; empty for a switch.
   std::string help;
   bool repeatable = false;
+  /// Not empty: the value may be left out and is this; when given it follows `=`.
+  std::string implicit_value = {};
 };
 
 /// The positional arguments of a command.

@@ -33,17 +33,6 @@ constexpr std::array<CsvMetric, 14> kMetrics = {{
 constexpr std::array<std::string_view, 6> kStatistics = {"mean", "median", "p75",
                                                          "p90",  "p95",    "p99"};
 
-/// Quoted when it holds a comma, a quote or a line break (RFC 4180).
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
-}
-
 class CsvWriter {
  public:
   explicit CsvWriter(const Report& report) : report_(report) {}
@@ -94,6 +83,16 @@ class CsvWriter {
 };
 
 }  // namespace
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
 
 std::string render_csv(const Report& report) { return CsvWriter(report).str(); }
 

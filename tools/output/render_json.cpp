@@ -176,6 +176,10 @@ std::string render_json(const Report& report) {
     json.key("replicas").begin_array();
     for (const sim::ReplicaResult& replica : result.replicas) write_replica(json, replica);
     json.end_array();
+    if (variant.series) {
+      json.key("series");
+      write_series(json, *variant.series);
+    }
     json.member("simulated_s", result.end.to_seconds());
     // As text: 64 bits do not survive a reader that keeps every number as a double.
     json.member("fingerprint", hexadecimal(result.fingerprint));

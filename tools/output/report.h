@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "sim/run_result.h"
+#include "sim/time_series.h"
 #include "tools/input/measured_csv.h"
+#include "tools/output/json_writer.h"
 
 namespace routesim::tools {
 
@@ -16,6 +18,7 @@ struct VariantReport {
   std::string name;
   sim::RunResult result;
   MeasuredTable measured;  ///< Rows of this variant's policy; empty when there are none.
+  std::optional<sim::TimeSeries> series{};  ///< Every server over time, when asked for.
 };
 
 struct Report {
@@ -43,5 +46,15 @@ std::string render_json(const Report& report);
 
 /// Tidy CSV: one number per row, beside the published one where there is one.
 std::string render_csv(const Report& report);
+
+/// CSV of every server over time: one row per variant, endpoint and grid point. Rates of a stretch
+/// in which nothing happened are empty. Only the header when no variant has a series.
+std::string render_series_csv(const Report& report);
+
+/// The same as one JSON object per variant: columns, with null for such rates.
+void write_series(JsonWriter& json, const sim::TimeSeries& series);
+
+/// `text` as a CSV field: quoted when it holds a comma, a quote or a line break (RFC 4180).
+std::string csv_field(const std::string& text);
 
 }  // namespace routesim::tools
