@@ -31,7 +31,8 @@ std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key) {
     const IndexSlot& slot = slots[hint];
     if (slot.key == key && slot.set != 0) return hint;
   }
-  const std::uint32_t s = find(key);
+  // After a key that nobody holds the next one is probably not held either.
+  const std::uint32_t s = previous == kNone ? table.find_unlikely(slots, key) : find(key);
   if (s == kNone || slots[s].set == 0) return kNone;
   if (previous != kNone) {
     std::uint32_t& word = slots[previous].hint;
