@@ -85,7 +85,11 @@ std::optional<double> single(const StageResult& stage, std::string_view metric) 
   if (metric == "benchmark_duration") return stage.total_time_s();
   if (metric == "successful_requests") return static_cast<double>(stage.successes);
   if (metric == "failed_requests") return static_cast<double>(stage.failures);
+  if (metric == "failure_rate")
+    return static_cast<double>(stage.failures) / static_cast<double>(stage.requests);
+  if (metric == "preemptions") return static_cast<double>(stage.preemptions);
   if (metric == "prefix_cache_hit_rate") return stage.prefix_hit_ratio();
+  if (metric == "kv_cache_usage") return stage.kv_cache_usage_mean;
   return std::nullopt;
 }
 
@@ -117,6 +121,8 @@ std::optional<double> metric_value(const StageResult& stage, std::string_view me
   std::optional<double> value;
   if (const Samples* samples = sampled(stage, metric)) {
     value = statistic_of(*samples, plain);
+  } else if (metric == "kv_cache_usage" && plain == "max") {
+    if (stage.requests > 0) value = stage.kv_cache_usage_max;
   } else if (plain == "mean" || plain == "total" || plain == "count" || plain.empty()) {
     value = single(stage, metric);
   }
