@@ -38,6 +38,7 @@ struct RunSettings {
   std::vector<OutputTarget> outputs;
   ProgressMode progress = ProgressMode::kAuto;
   std::optional<Duration> series;  ///< The grid of the time series, when one is wanted.
+  GoodputGoals goals;  ///< `--goodput`; empty = the ones of the workload's own file, if any.
   bool check = false;
   bool quiet = false;
 };
@@ -106,6 +107,12 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
     }
     settings.request.seed = static_cast<std::uint64_t>(*seed.value);
   }
+  for (const std::string& goal : options.all("goodput")) {
+    error = read_goal(goal, settings.goals);
+    if (error.empty()) continue;
+    error = "--goodput " + error;
+    return false;
+  }
   const std::string progress = options.get("progress", "auto");
   if (progress != "auto" && progress != "always" && progress != "never") {
     error = "--progress must be auto, always or never (got " + printable(progress) + ")";
@@ -129,6 +136,18 @@ std::string render(const Report& report, Format format) {
       break;
   }
   return render_text(report);
+}
+
+/// The goals of a variant: the command line's, or the load tool's own `report.goodput`.
+GoodputGoals goals_of(const sim::Scenario& scenario, const RunSettings& settings) {
+  const auto& config = scenario.workload.inference_perf_config;
+  if (!settings.goals.empty() || !config) return settings.goals;
+  const auto& c = config->report.goodput.constraints;
+  return {.ttft = c.ttft,
+          .tpot = c.tpot,
+          .itl = c.itl,
+          .ntpot = c.ntpot,
+          .request_latency = c.request_latency};
 }
 
 struct PlannedVariant {
@@ -168,6 +187,9 @@ Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettin
     sim::TimeSeriesRecorder recorder(settings.series.value_or(kSeriesInterval));
     std::vector<sim::Observer*> observers;
     if (settings.series) observers.push_back(&recorder);
+    const GoodputGoals goals = goals_of(scenario, settings);
+    GoodputObserver goodput(goals, scenario.workload.output_token_scale);
+    if (!goals.empty()) observers.push_back(&goodput);
     sim::RunResult result;
     {
       const ProgressDisplay display(progress, printable(scenario.variant), settings.progress,
@@ -186,9 +208,13 @@ Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettin
       console.complain(printable(scenario.variant) + ": " +
                        std::to_string(result.summary.requests) + " requests in " +
                        fixed_text(elapsed.count(), 2) + " s\n");
-    outcome.report.variants.push_back(
-        {.name = scenario.variant, .result = std::move(result), .measured = variant.measured});
-    if (settings.series) outcome.report.variants.back().series = recorder.take();
+    outcome.report.variants.push_back({.name = scenario.variant,
+                                       .result = std::move(result),
+                                       .measured = variant.measured,
+                                       .resolved = resolved_json(*variant.loaded)});
+    VariantReport& made = outcome.report.variants.back();
+    if (settings.series) made.series = recorder.take();
+    if (!goals.empty()) made.goodput = goodput.result(made.result);
     if (progress.stop) {
       outcome.interrupted = true;
       break;
@@ -237,6 +263,8 @@ ExitCode run(const OptionValues& options, Console& console) {
   outcome.report.question = first.question;
   outcome.report.seed = first.seed;
   outcome.report.version = version();
+  outcome.report.commit = commit();
+  outcome.report.scenario_hash = scenario_hash(scenario);
   if (!write_outputs(outcome.report, settings, console)) return ExitCode::kInvalid;
   if (!outcome.interrupted) return ExitCode::kSuccess;
   console.complain("routesim: interrupted, the results are partial\n");
@@ -261,6 +289,8 @@ Command run_command() {
                    "Sample every server over time for json, from every INTERVAL (100ms) on; the "
                    "grid is coarsened to stay below 600 points.",
                    false, "100ms"},
+                  {"goodput", "NAME:BOUND",
+                   "Count requests that meet this goal and the others: ttft:500ms.", true},
                   {"check", "", "Verify the simulator's invariants during the run.", false},
                   {"progress", "WHEN", "auto (default), always or never.", false},
                   {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},

@@ -4,10 +4,11 @@ namespace routesim::tools {
 
 std::string version() { return ROUTESIM_VERSION; }
 
+std::string commit() { return ROUTESIM_COMMIT; }
+
 std::string version_text() {
   std::string text = "routesim " + version();
-  const std::string commit = ROUTESIM_COMMIT;
-  if (!commit.empty()) text += " (" + commit + ")";
+  if (!commit().empty()) text += " (" + commit() + ")";
   text += "\nbuild: ";
   text += ROUTESIM_BUILD_TYPE;
 #if defined(__clang__)

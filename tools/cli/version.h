@@ -8,6 +8,9 @@ namespace routesim::tools {
 /// The release, such as "0.1.0": the same for every compiler, so it may stand in results.
 std::string version();
 
+/// The commit the build was configured at, or empty.
+std::string commit();
+
 /// Release, commit, build type and compiler, for `--version`.
 std::string version_text();
 

@@ -1,5 +1,7 @@
 #include "tools/input/prepare.h"
 
+#include "policies/sha256.h"
+#include "tools/input/description.h"
 #include "tools/input/trace_files.h"
 #include "tools/output/printable.h"
 
@@ -67,6 +69,44 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   append(diagnostics, variant.provenance.located(found, prefixes()));
   if (found.has_errors()) return std::nullopt;
   return plan;
+}
+
+std::string resolved_json(const LoadedVariant& variant) {
+  sim::Scenario scenario = variant.scenario;
+  const FieldDescription values =
+      describe_values([&scenario](Describer& d) { describe(d, scenario); });
+  std::string text = to_json(*to_node(values));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+std::string scenario_hash(const LoadedScenario& scenario) {
+  policies::Sha256 sha;
+  const auto add = [&sha](std::string_view text) {
+    const std::uint64_t size = text.size();
+    sha.update(&size, sizeof size);
+    sha.update(text.data(), text.size());
+  };
+  for (const LoadedVariant& variant : scenario.variants) {
+    add(variant.scenario.variant);
+    add(resolved_json(variant));
+    const auto add_file = [&](const std::string& key, const std::string& path) {
+      std::string text;
+      Diagnostics unread;  // A file that cannot be read was reported when it was needed.
+      if (!path.empty() &&
+          read_text_file(path_at(variant, key, path), variant.provenance.nearest(key), key,
+                         ConfigLimits{}.max_bytes, text, unread))
+        add(text);
+    };
+    add_file("routing.endpoint_picker", variant.scenario.routing.endpoint_picker.path);
+    add_file("workload.inference_perf", variant.scenario.workload.inference_perf.path);
+  }
+  std::string text;
+  for (const std::uint8_t byte : sha.finish()) {
+    text += "0123456789abcdef"[byte >> 4U];
+    text += "0123456789abcdef"[byte & 0xFU];
+  }
+  return text;
 }
 
 MeasuredTable load_measured(const LoadedVariant& variant, Diagnostics& diagnostics) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "sim/resolve.h"
 #include "tools/input/measured_csv.h"
@@ -13,6 +14,13 @@ namespace routesim::tools {
 /// The variant resolved against the catalogues, its data files opened. Errors carry the place of
 /// the key they are about; nothing is returned then.
 std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics);
+
+/// Every value of the variant, defaults included, as JSON text.
+std::string resolved_json(const LoadedVariant& variant);
+
+/// SHA-256, in hexadecimal, of the resolved values of all variants and the text of the documents
+/// they refer to: equal hashes mean the same question.
+std::string scenario_hash(const LoadedScenario& scenario);
 
 /// The published numbers this variant is compared with; an empty table when it names none.
 MeasuredTable load_measured(const LoadedVariant& variant, Diagnostics& diagnostics);

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "tools/output/json_writer.h"
+#include "tools/output/metrics.h"
 #include "tools/output/report.h"
 
 namespace routesim::tools {
@@ -106,8 +107,63 @@ void write_failures(JsonWriter& json, const StageResult& stage) {
   json.end_object().end_object();
 }
 
+void write_quantiles(JsonWriter& json, const StageResult& stage) {
+  struct Metric {
+    std::string_view key;
+    const Samples& samples;
+  };
+  const std::array<Metric, 4> metrics = {{{"time_to_first_token", stage.time_to_first_token},
+                                          {"inter_token_latency", stage.inter_token_latency},
+                                          {"time_per_output_token", stage.time_per_output_token},
+                                          {"request_latency", stage.request_latency}}};
+  json.key("quantiles").begin_object();
+  for (const Metric& metric : metrics) {
+    json.key(metric.key);
+    if (metric.samples.count() == 0) {
+      json.null();
+      continue;
+    }
+    json.begin_array();
+    for (const double level : quantile_levels()) json.value(metric.samples.percentile(level));
+    json.end_array();
+  }
+  json.end_object();
+}
+
+/// inference-perf's goodput block, beside `successes` like its other additions.
+void write_goodput(JsonWriter& json, const StageResult& stage, const GoodputCount& count) {
+  const auto total = static_cast<double>(stage.requests);
+  json.key("goodput_metrics").begin_object();
+  json.member("good_requests", count.good).member("total_requests", stage.requests);
+  json.key("goodput_percentage");
+  if (total > 0) {
+    json.value(100 * static_cast<double>(count.good) / total);
+  } else {
+    json.null();
+  }
+  json.member("request_goodput", stage.per_second(static_cast<double>(count.good)));
+  json.member("token_goodput", stage.per_second(static_cast<double>(count.good_tokens)));
+  json.end_object();
+}
+
+/// Published numbers that belong to this stage, in base units.
+void write_stage_measured(JsonWriter& json, const VariantReport& variant,
+                          const StageResult& stage) {
+  json.key("measured").begin_array();
+  for (const MeasuredRow& row : variant.measured.rows) {
+    const std::optional<double> value = measured_row_value(variant, row, stage);
+    if (!value) continue;
+    json.begin_object().member("metric", canonical_metric(row.metric));
+    json.member("statistic", row.statistic).member("value", *value);
+    json.member("source", row.source).end_object();
+  }
+  json.end_array();
+}
+
 /// An inference-perf lifecycle report, with what only a simulator knows added at its end.
-void write_stage(JsonWriter& json, const StageResult& stage, bool is_summary) {
+void write_stage(JsonWriter& json, const VariantReport& variant, const StageResult& stage,
+                 const GoodputCount* goodput) {
+  const bool is_summary = &stage == &variant.result.summary;
   json.begin_object();
   if (!is_summary) json.member("name", stage.info.name).member("reported", stage.info.reported);
   json.member("benchmark_time_seconds", stage.total_time_s());
@@ -119,6 +175,9 @@ void write_stage(JsonWriter& json, const StageResult& stage, bool is_summary) {
   json.member("mean", stage.kv_cache_usage_mean).member("max", stage.kv_cache_usage_max);
   json.end_object();
   json.member("preemptions", stage.preemptions);
+  write_quantiles(json, stage);
+  if (goodput != nullptr) write_goodput(json, stage, *goodput);
+  if (!is_summary && !variant.measured.rows.empty()) write_stage_measured(json, variant, stage);
   json.end_object();
 }
 
@@ -156,37 +215,72 @@ void write_replica(JsonWriter& json, const sim::ReplicaResult& replica) {
   json.end_object();
 }
 
+/// The rows in which the publication sums up its ladder, beside what the simulation gives.
+void write_published(JsonWriter& json, const VariantReport& variant) {
+  const auto stages = reported_stages(variant.result);
+  json.key("published").begin_array();
+  for (const MeasuredRow& row : variant.measured.rows) {
+    if (row.stage != "all") continue;
+    const auto simulated = ladder_value(stages, row.metric, row.statistic, row.unit);
+    if (!simulated) continue;
+    json.begin_object().member("metric", row.metric).member("statistic", row.statistic);
+    json.member("unit", row.unit).member("simulated", *simulated).member("measured", row.value);
+    json.member("source", row.source).end_object();
+  }
+  json.end_array();
+}
+
+void write_goals(JsonWriter& json, const GoodputGoals& goals) {
+  json.key("goodput_goals").begin_object();
+  for (const auto& [name, bound] : goal_list(goals)) json.member(name, bound);
+  json.end_object();
+}
+
+void write_variant(JsonWriter& json, const VariantReport& variant) {
+  const sim::RunResult& result = variant.result;
+  const GoodputResult* goodput = variant.goodput ? &*variant.goodput : nullptr;
+  json.begin_object().member("name", variant.name);
+  if (goodput != nullptr) write_goals(json, goodput->goals);
+  json.key("stages").begin_array();
+  for (std::size_t i = 0; i < result.stages.size(); ++i)
+    write_stage(json, variant, result.stages[i],
+                goodput != nullptr ? &goodput->stages[i] : nullptr);
+  json.end_array();
+  json.key("summary");
+  write_stage(json, variant, result.summary, goodput != nullptr ? &goodput->summary : nullptr);
+  write_routing(json, result.routing);
+  json.key("replicas").begin_array();
+  for (const sim::ReplicaResult& replica : result.replicas) write_replica(json, replica);
+  json.end_array();
+  if (variant.series) {
+    json.key("series");
+    write_series(json, *variant.series);
+  }
+  if (!variant.measured.rows.empty()) write_published(json, variant);
+  json.member("simulated_s", result.end.to_seconds());
+  // As text: 64 bits do not survive a reader that keeps every number as a double.
+  json.member("fingerprint", hexadecimal(result.fingerprint));
+  json.key("notes").begin_array();
+  for (const std::string& note : result.notes) json.value(note);
+  json.end_array();
+  if (!variant.resolved.empty()) json.key("resolved").raw(variant.resolved);
+  json.end_object();
+}
+
 }  // namespace
 
 std::string render_json(const Report& report) {
   JsonWriter json;
   json.begin_object();
-  json.member("scenario", report.scenario).member("seed", report.seed);
-  json.member("version", report.version);
+  json.member("scenario", report.scenario).member("question", report.question);
+  json.member("seed", report.seed).member("version", report.version);
+  if (!report.commit.empty()) json.member("commit", report.commit);
+  if (!report.scenario_hash.empty()) json.member("scenario_hash", report.scenario_hash);
+  json.key("quantile_levels").begin_array();
+  for (const double level : quantile_levels()) json.value(level);
+  json.end_array();
   json.key("variants").begin_array();
-  for (const VariantReport& variant : report.variants) {
-    const sim::RunResult& result = variant.result;
-    json.begin_object().member("name", variant.name);
-    json.key("stages").begin_array();
-    for (const StageResult& stage : result.stages) write_stage(json, stage, false);
-    json.end_array();
-    json.key("summary");
-    write_stage(json, result.summary, true);
-    write_routing(json, result.routing);
-    json.key("replicas").begin_array();
-    for (const sim::ReplicaResult& replica : result.replicas) write_replica(json, replica);
-    json.end_array();
-    if (variant.series) {
-      json.key("series");
-      write_series(json, *variant.series);
-    }
-    json.member("simulated_s", result.end.to_seconds());
-    // As text: 64 bits do not survive a reader that keeps every number as a double.
-    json.member("fingerprint", hexadecimal(result.fingerprint));
-    json.key("notes").begin_array();
-    for (const std::string& note : result.notes) json.value(note);
-    json.end_array().end_object();
-  }
+  for (const VariantReport& variant : report.variants) write_variant(json, variant);
   json.end_array().end_object();
   return json.str() + "\n";
 }

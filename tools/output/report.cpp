@@ -1,5 +1,6 @@
 #include "tools/output/report.h"
 
+#include <array>
 #include <charconv>
 
 #include "tools/output/metrics.h"
@@ -41,6 +42,18 @@ std::optional<double> measured_value(const VariantReport& variant, const sim::St
         belongs_to(variant, row, stage))
       return to_base_unit(row.value, row.unit);
   return std::nullopt;
+}
+
+std::optional<double> measured_row_value(const VariantReport& variant, const MeasuredRow& row,
+                                         const sim::StageResult& stage) {
+  return belongs_to(variant, row, stage) ? to_base_unit(row.value, row.unit) : std::nullopt;
+}
+
+std::span<const double> quantile_levels() {
+  static constexpr std::array<double, 33> kLevels = {
+      0,  0.5, 1,  2,  3,  5,  7.5, 10,   15, 20, 25, 30, 35,   40,   45,   50, 55,
+      60, 65,  70, 75, 80, 85, 90,  92.5, 95, 97, 98, 99, 99.5, 99.8, 99.9, 100};
+  return kLevels;
 }
 
 double error_percent(double simulated, double measured) {

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "sim/run_result.h"
 #include "sim/time_series.h"
 #include "tools/input/measured_csv.h"
+#include "tools/output/goodput.h"
 #include "tools/output/json_writer.h"
 
 namespace routesim::tools {
@@ -19,6 +21,8 @@ struct VariantReport {
   sim::RunResult result;
   MeasuredTable measured;  ///< Rows of this variant's policy; empty when there are none.
   std::optional<sim::TimeSeries> series{};  ///< Every server over time, when asked for.
+  std::string resolved{};  ///< The resolved scenario as JSON text; empty = left out.
+  std::optional<GoodputResult> goodput{};  ///< Against the goals, when there are any.
 };
 
 struct Report {
@@ -26,6 +30,8 @@ struct Report {
   std::string question;
   std::uint64_t seed = 0;
   std::string version;
+  std::string commit;         ///< Of the build; empty = left out.
+  std::string scenario_hash;  ///< Of everything resolved; empty = left out.
   std::vector<VariantReport> variants;
 };
 
@@ -34,8 +40,16 @@ struct Report {
 std::optional<double> measured_value(const VariantReport& variant, const sim::StageResult& stage,
                                      std::string_view metric, std::string_view statistic);
 
+/// The value of one published row in its metric's base unit, if the row belongs to this stage.
+std::optional<double> measured_row_value(const VariantReport& variant, const MeasuredRow& row,
+                                         const sim::StageResult& stage);
+
 /// 100 (simulated - measured) / measured.
 double error_percent(double simulated, double measured);
+
+/// Percentages at which every result lists quantiles of its latencies, enough to draw a
+/// distribution: JSON `quantile_levels`, and per stage `quantiles`.
+std::span<const double> quantile_levels();
 
 /// A table for people: per metric, simulated beside measured for every variant, and the difference
 /// between the variants; then the summary rows.

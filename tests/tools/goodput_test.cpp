@@ -1,0 +1,98 @@
+// Goodput: which requests count, and how goals are written.
+#include "tools/output/goodput.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tools/output/report.h"
+
+namespace routesim::tools {
+namespace {
+
+sim::RequestRecord record(std::int32_t stage, double ttft, double tpot, std::int64_t tokens) {
+  sim::RequestRecord r;
+  r.stage = stage;
+  r.sent = SimTime::zero() + Duration::seconds(3);
+  r.first_token = r.sent + Duration::from_seconds(ttft);
+  r.end = r.first_token + Duration::from_seconds(tpot * static_cast<double>(tokens - 1));
+  r.output_tokens = tokens;
+  return r;
+}
+
+TEST(Goodput, CountsRequestsThatMeetEveryGoal) {
+  GoodputGoals goals;
+  EXPECT_EQ(read_goal("ttft:500ms", goals), "");
+  EXPECT_EQ(read_goal("tpot:0.05s", goals), "");
+  GoodputObserver observer(goals, 1.0);
+  observer.on_done(record(0, 0.4, 0.04, 11));  // good
+  observer.on_done(record(0, 0.6, 0.04, 11));  // late
+  observer.on_done(record(1, 0.4, 0.06, 11));  // slow
+  observer.on_done(record(1, 0.5, 0.05, 21));  // good, exactly at both bounds
+  sim::RequestRecord failed = record(1, 0.1, 0.01, 11);
+  failed.outcome = workloads::Outcome::kError;
+  observer.on_done(failed);
+  sim::RunResult run;
+  run.stages.resize(3);
+  run.stages[0].info.reported = false;
+  const GoodputResult result = observer.result(run);
+  ASSERT_EQ(result.stages.size(), 3U);
+  EXPECT_EQ(result.stages[0].good, 1);
+  EXPECT_EQ(result.stages[1].good, 1);
+  EXPECT_EQ(result.stages[1].good_tokens, 21);
+  EXPECT_EQ(result.stages[2].good, 0) << "a stage nobody asked";
+  EXPECT_EQ(result.summary.good, 1) << "the warm-up stage is not reported";
+}
+
+TEST(Goodput, RefusesWhatItCannotMean) {
+  for (const char* bad : {"ttft", "ttft:", "ttft:500", "latency:1s", "ttft:-5ms", "ttft:0s", ":"}) {
+    GoodputGoals goals;
+    EXPECT_NE(read_goal(bad, goals), "") << bad;
+    EXPECT_TRUE(goals.empty()) << bad;
+  }
+}
+
+TEST(Goodput, JsonCarriesQuantilesGoalsAndMeasuredValues) {
+  VariantReport variant;
+  variant.name = "a";
+  sim::StageResult stage;
+  stage.info.name = "0";
+  stage.info.requested_rate = 2;
+  stage.requests = stage.successes = 101;
+  stage.first_send = SimTime::zero();
+  stage.last_end = SimTime::zero() + Duration::seconds(10);
+  for (int i = 0; i <= 100; ++i) stage.time_to_first_token.add(i);
+  variant.result.stages = {stage};
+  variant.result.summary = stage;
+  variant.measured.rows = {{"e", "a", "0", "2", "ttft", "mean", "ms", 40'000, "s", 2},
+                           {"e", "a", "9", "9", "ttft", "mean", "ms", 1, "s", 3}};
+  variant.goodput = GoodputResult{
+      .goals = {.ttft = 0.5, .tpot = {}, .itl = {}, .ntpot = {}, .request_latency = {}},
+      .stages = {{.good = 20, .good_tokens = 500}},
+      .summary = {}};
+  Report report{.scenario = "s",
+                .question = "q",
+                .seed = 1,
+                .version = "v",
+                .commit = {},
+                .scenario_hash = "h",
+                .variants = {}};
+  report.variants.push_back(variant);
+  const auto json = nlohmann::json::parse(render_json(report));
+  EXPECT_EQ(json["question"], "q");
+  EXPECT_FALSE(json.contains("commit")) << "unknown facts are left out";
+  const auto& made = json["variants"][0]["stages"][0];
+  const auto levels = json["quantile_levels"];
+  ASSERT_EQ(made["quantiles"]["time_to_first_token"].size(), levels.size());
+  for (std::size_t i = 0; i < levels.size(); ++i)
+    EXPECT_DOUBLE_EQ(made["quantiles"]["time_to_first_token"][i].get<double>(), levels[i]);
+  EXPECT_TRUE(made["quantiles"]["request_latency"].is_null());
+  EXPECT_EQ(made["goodput_metrics"]["request_goodput"], 2);
+  EXPECT_EQ(made["goodput_metrics"]["token_goodput"], 50);
+  ASSERT_EQ(made["measured"].size(), 1U) << "only this stage's rows";
+  EXPECT_EQ(made["measured"][0]["value"], 40);
+  EXPECT_EQ(json["variants"][0]["goodput_goals"]["ttft"], 0.5);
+}
+
+}  // namespace
+}  // namespace routesim::tools

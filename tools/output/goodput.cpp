@@ -1,0 +1,83 @@
+#include "tools/output/goodput.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+namespace {
+
+struct GoalName {
+  std::string_view name;
+  std::optional<double> GoodputGoals::*goal;
+};
+constexpr std::array<GoalName, 6> kGoals = {{{"ttft", &GoodputGoals::ttft},
+                                             {"tpot", &GoodputGoals::tpot},
+                                             {"itl", &GoodputGoals::itl},
+                                             {"ntpot", &GoodputGoals::ntpot},
+                                             {"request_latency", &GoodputGoals::request_latency},
+                                             {"e2el", &GoodputGoals::request_latency}}};
+
+bool within(const std::optional<double>& bound, double value) { return !bound || value <= *bound; }
+
+}  // namespace
+
+std::vector<std::pair<std::string_view, double>> goal_list(const GoodputGoals& goals) {
+  std::vector<std::pair<std::string_view, double>> list;
+  for (const GoalName& g : kGoals)
+    if (goals.*g.goal && g.name != "e2el") list.emplace_back(g.name, *(goals.*g.goal));
+  return list;
+}
+
+std::string read_goal(const std::string& text, GoodputGoals& goals) {
+  const std::size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  const auto* const found =
+      std::find_if(kGoals.begin(), kGoals.end(), [&](const GoalName& g) { return g.name == name; });
+  if (colon == std::string::npos || found == kGoals.end())
+    return "must be NAME:BOUND, such as ttft:500ms, with ttft, tpot, itl, ntpot or request_latency "
+           "(got " +
+           printable(text) + ")";
+  const std::string bound = text.substr(colon + 1);
+  const auto node = ConfigNode::make_scalar(bound, ConfigNode::Style::kUntyped, {});
+  const bool has_unit = !bound.empty() && bound.back() == 's';
+  const Parsed<Duration> value = parse_duration(*node, {});
+  if (!value.value || !has_unit || *value.value <= Duration())
+    return "needs a bound with its unit, such as ttft:500ms (got " + printable(text) + ")";
+  goals.*found->goal = value.value->to_seconds();
+  return {};
+}
+
+void GoodputObserver::on_done(const sim::RequestRecord& record) {
+  const auto stage = static_cast<std::size_t>(record.stage);
+  if (stage >= stages_.size()) stages_.resize(stage + 1);
+  if (record.outcome != workloads::Outcome::kSuccess) return;
+  const std::int64_t tokens = std::max<std::int64_t>(
+      1, std::llround(static_cast<double>(record.output_tokens) * output_token_scale_));
+  const double latency = (record.end - record.sent).to_seconds();
+  const double ttft = (record.first_token - record.sent).to_seconds();
+  const double tpot = tokens > 1 ? (latency - ttft) / static_cast<double>(tokens - 1) : 0;
+  const bool good = within(goals_.ttft, ttft) && within(goals_.tpot, tpot) &&
+                    within(goals_.itl, tpot) && within(goals_.request_latency, latency) &&
+                    within(goals_.ntpot, latency / static_cast<double>(tokens));
+  if (!good) return;
+  ++stages_[stage].good;
+  stages_[stage].good_tokens += tokens;
+}
+
+GoodputResult GoodputObserver::result(const sim::RunResult& run) const {
+  GoodputResult result{.goals = goals_, .stages = stages_, .summary = {}};
+  result.stages.resize(run.stages.size());
+  for (std::size_t i = 0; i < run.stages.size(); ++i) {
+    if (!run.stages[i].info.reported) continue;
+    result.summary.good += result.stages[i].good;
+    result.summary.good_tokens += result.stages[i].good_tokens;
+  }
+  return result;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,60 @@
+// Goodput: how many requests met every latency goal at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/observer.h"
+
+namespace routesim::tools {
+
+/// Bounds in seconds (per token for tpot, ntpot and itl), as inference-perf's `report.goodput`
+/// names them. A request is good when it succeeds and meets all of them. The mean gap between a
+/// request's tokens is its time per output token, so `itl` bounds the same number as `tpot`.
+struct GoodputGoals {
+  std::optional<double> ttft, tpot, itl, ntpot, request_latency;
+
+  bool empty() const { return !ttft && !tpot && !itl && !ntpot && !request_latency; }
+};
+
+/// The goals that are set, by name, in a fixed order.
+std::vector<std::pair<std::string_view, double>> goal_list(const GoodputGoals& goals);
+
+/// Reads one `name:bound` as `vllm bench serve --goodput` takes it, such as `ttft:500ms`; a bound
+/// without a unit is in milliseconds there, so here the unit is asked for. On failure returns what
+/// is wrong.
+std::string read_goal(const std::string& text, GoodputGoals& goals);
+
+struct GoodputCount {
+  std::int64_t good = 0;         ///< Requests that met every goal.
+  std::int64_t good_tokens = 0;  ///< Their output tokens, as the client counts them.
+};
+
+struct GoodputResult {
+  GoodputGoals goals;
+  std::vector<GoodputCount> stages;  ///< By stage.
+  GoodputCount summary;              ///< Of the reported stages.
+};
+
+/// Counts while a run goes on.
+class GoodputObserver final : public sim::Observer {
+ public:
+  /// `output_token_scale`: tokens the client counts per token generated.
+  GoodputObserver(const GoodputGoals& goals, double output_token_scale)
+      : goals_(goals), output_token_scale_(output_token_scale) {}
+
+  void on_done(const sim::RequestRecord& record) override;
+  /// The counts, with the summary over the reported stages of `run`.
+  GoodputResult result(const sim::RunResult& run) const;
+
+ private:
+  GoodputGoals goals_;
+  double output_token_scale_;
+  std::vector<GoodputCount> stages_;
+};
+
+}  // namespace routesim::tools
