@@ -38,7 +38,7 @@ HolderSets::Transition& HolderSets::transition(SetId from, Row row, bool removal
   return memo_[h >> 53];
 }
 
-HolderSets::Added HolderSets::with(SetId from, Row row) {
+HolderSets::Added HolderSets::find_with(SetId from, Row row) {
   // Adding to the empty set has from_and_op 0, which also marks unused entries: row 0 (endpoint 0,
   // no tier) is then told apart by its result, which is never the empty set.
   Transition& t = transition(from, row, false);
@@ -69,7 +69,7 @@ HolderSets::Added HolderSets::with(SetId from, Row row) {
   return {to, contained};
 }
 
-SetId HolderSets::without(SetId from, Row row) {
+SetId HolderSets::find_without(SetId from, Row row) {
   if (from == 0) return 0;
   Transition& t = transition(from, row, true);
   if (t.row == row && t.from_and_op == from * 2 + 1) return t.to_and_flag / 2;
@@ -160,6 +160,7 @@ void HolderSets::collect_garbage() {
     }
   garbage_ = 0;
   std::fill(memo_.begin(), memo_.end(), Transition{});
+  last_with_ = last_without_ = {};
   rebuild_table(table_.size());
 }
 

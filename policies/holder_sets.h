@@ -62,9 +62,20 @@ class HolderSets {
     bool contained;  ///< The row was there already (and became the newest).
   };
   /// The set after adding `row`. The result is not referenced yet: acquire it before the next call.
-  Added with(SetId from, Row row);
+  Added with(SetId from, Row row) {
+    if (from == last_with_.from && row == last_with_.row && last_with_.to != 0)
+      return {last_with_.to, last_with_.contained};
+    const Added added = find_with(from, row);
+    last_with_ = {.row = row, .from = from, .to = added.set, .contained = added.contained};
+    return added;
+  }
   /// The set after removing `row`; `from` itself when it is not there.
-  SetId without(SetId from, Row row);
+  SetId without(SetId from, Row row) {
+    if (from == last_without_.from && row == last_without_.row) return last_without_.to;
+    const SetId to = find_without(from, row);
+    last_without_ = {.row = row, .from = from, .to = to, .contained = false};
+    return to;
+  }
   /// The set after removing every row of an endpoint.
   SetId without_endpoint(SetId from, std::uint32_t endpoint);
 
@@ -93,8 +104,18 @@ class HolderSets {
     std::uint32_t to_and_flag = 0;  // minus a row is never remembered). to * 2 + contained.
   };
   static constexpr std::size_t kTransitions = 2048;
+  /// The transition before: runs of consecutive keys nearly always repeat it. Initially that of the
+  /// empty set, which is the same whatever the row.
+  struct Last {
+    Row row = 0;
+    SetId from = 0;
+    SetId to = 0;
+    bool contained = false;
+  };
 
   Transition& transition(SetId from, Row row, bool removal);
+  Added find_with(SetId from, Row row);
+  SetId find_without(SetId from, Row row);
   SetId intern(std::span<const Row> rows);
   std::size_t allocate(std::uint32_t size_class);
   void collect_garbage();
@@ -108,6 +129,7 @@ class HolderSets {
   std::array<std::vector<std::size_t>, 32> free_blocks_;  // By size class: room for 2^class rows.
   std::vector<SetId> table_;  // Open addressing by content hash; 0 = empty bucket.
   std::vector<Transition> memo_;
+  Last last_with_, last_without_;
   std::vector<Row> scratch_;
   std::size_t garbage_ = 0;
 };

@@ -21,12 +21,9 @@ Impl::PrefixIndexImpl(PrefixIndexOptions opts)
 // ---- Slots --------------------------------------------------------------------------------------
 
 std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
-  if (previous != kNone) {
-    const std::uint32_t hint = slots[previous].hint;
-    // A freed slot keeps its key, but it has neither level any more.
-    if (slots[hint].key == key && (slots[hint].set | slots[hint].mapping) != 0) return hint;
-  }
-  std::uint32_t s = find(key);
+  std::uint32_t s = guess(previous, key);
+  if (s != kNone) return s;
+  s = find(key);
   if (s == kNone) {
     if (!free_slots.empty()) {
       s = free_slots.back();
@@ -265,8 +262,11 @@ void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
 }
 
 void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
+  std::uint32_t s = kNone;
   for (const std::uint64_t key : engine_keys) {
-    const std::uint32_t s = find(key);
+    // Engines evict the tail of a prompt first, so keys often come in reverse.
+    s = s != kNone && s > 0 && slots[s - 1].key == key && is_engine(slots[s - 1]) ? s - 1
+                                                                                 : find(key);
     if (options.count_duplicates && !forward_removal(key, s, row)) continue;
     if (s == kNone || !is_engine(slots[s])) continue;
     evict_mapped(s, row);
@@ -395,11 +395,7 @@ void Impl::evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntr
 
 std::uint32_t Impl::evict_request_key(BlockKey key, std::span<const HolderEntry> entries,
                                       std::uint32_t previous) {
-  std::uint32_t s = kNone;
-  if (previous != kNone) {
-    const std::uint32_t hint = slots[previous].hint;
-    if (slots[hint].key == key && (slots[hint].set | slots[hint].mapping) != 0) s = hint;
-  }
+  std::uint32_t s = guess(previous, key);
   if (s == kNone) s = find(key);
   if (s == kNone) return kNone;
   for (const HolderEntry& entry : entries) {

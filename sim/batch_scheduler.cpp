@@ -202,26 +202,38 @@ BlockKey BatchScheduler::block_key(const Sequence& q, std::int64_t block, BlockK
   const PromptKeys& keys = *q.request.keys;
   const auto prompt_blocks = static_cast<std::int64_t>(keys.engine.size());
   if (block < prompt_blocks) return keys.engine[static_cast<std::size_t>(block)];
-  const BlockKey key =
-      block == prompt_blocks
+  if (answer_keys_ != nullptr) return answer_keys_->answer_key(q.request.handle, block);
+  return block == prompt_blocks
           ? fold_piece(keys.tail_state, q.request.output_content, 0,
                        rules_.block_size - keys.tail_tokens)
           : fold_piece(previous, q.request.output_content,
                        block * rules_.block_size - q.request.prompt_tokens, rules_.block_size);
-  return q.request.private_answer ? mark_private(key) : key;
+}
+
+BlockKey BatchScheduler::private_key(const Sequence& q, std::int64_t block) {
+  return mix64(q.request.output_content, static_cast<std::uint64_t>(block)) | 1;
 }
 
 void BatchScheduler::register_up_to(Slot s, std::int64_t tokens) {
   Sequence& q = seq(s);
   const std::int64_t full = tokens / rules_.block_size;
   if (!rules_.enable_prefix_caching || full <= q.registered) return;
-  keys_.clear();
-  for (std::int64_t b = q.registered; b < full; ++b) {
-    q.last_key = block_key(q, b, q.last_key);
-    kv_.register_key(q.blocks[static_cast<std::size_t>(b)], q.last_key);
-    keys_.push_back(q.last_key);
+  const std::int64_t known =
+      q.request.private_answer
+          ? std::min(full, static_cast<std::int64_t>(q.request.keys->engine.size()))
+          : full;
+  std::int64_t b = q.registered;
+  if (b < known) {
+    keys_.clear();
+    for (; b < known; ++b) {
+      q.last_key = block_key(q, b, q.last_key);
+      kv_.register_key(q.blocks[static_cast<std::size_t>(b)], q.last_key);
+      keys_.push_back(q.last_key);
+    }
+    if (sink_ != nullptr) sink_->stored(q.request.handle, q.registered, keys_);
   }
-  if (sink_ != nullptr) sink_->stored(q.request.handle, q.registered, keys_);
+  for (; b < full; ++b)
+    kv_.register_private(q.blocks[static_cast<std::size_t>(b)], private_key(q, b));
   q.registered = full;
 }
 

@@ -31,7 +31,7 @@ struct EngineRequest {
   std::int64_t output_tokens = 1;    ///< What it will generate (>= 1).
   std::int64_t max_tokens = 1;       ///< What it may generate.
   std::uint64_t output_content = 0;  ///< Content id of the answer.
-  bool private_answer = false;       ///< No later prompt can contain the answer.
+  bool private_answer = false;       ///< No later prompt can contain the answer: nobody is told.
   std::uint64_t arrival_order = 0;   ///< Total order of arrivals at all engines.
   std::int32_t priority = 0;         ///< Smaller first, policy `priority` only.
   bool hold_blocks = false;          ///< PD prefill leg: keep the blocks until released.
@@ -143,6 +143,8 @@ class BatchScheduler {
     sink_ = sink;
     kv_.set_sink(sink);
   }
+  /// Who knows the keys of answers where one key serves engine and router; null elsewhere.
+  void set_answer_keys(SequenceKeySource* keys) { answer_keys_ = keys; }
   /// Token and block conservation over every sequence; throws InternalError.
   void verify() const;
   /// One line per waiting or running sequence, for the watchdog.
@@ -158,6 +160,11 @@ class BatchScheduler {
     kPaused,    ///< Running, decodes, but not in the set (no budget last time).
     kDraining,  ///< Running, last token scheduled but not processed.
     kHeld       ///< PD prefill leg, finished, blocks held.
+  };
+  /// A block of a private answer, in the order of registration. Its key tells if it still is one.
+  struct FormerBlock {
+    std::int64_t position;
+    BlockIndex block;
   };
   struct Sequence {
     EngineRequest request;
@@ -182,7 +189,9 @@ class BatchScheduler {
     std::uint32_t bucket_position = 0;
     std::int64_t scheduled = 0;  ///< Tokens given in the current walk.
     SimTime last_token;          ///< Of a sequence that paused or was preempted.
+    std::int64_t reused = 0;     ///< Leading blocks that were hits at the last admission.
     std::vector<BlockIndex> blocks;
+    std::vector<FormerBlock> former;  ///< Private blocks it held before preemptions.
   };
   using Slot = std::uint32_t;
 
@@ -231,12 +240,15 @@ class BatchScheduler {
   Admission start_remote_load(Slot s, std::int64_t hit, SimTime now,
                               std::vector<EngineOutput>& out);
   std::int64_t lookup_prefix(Slot s);
+  void append_former_blocks(const Sequence& q, std::int64_t limit);
+  void remember_private_blocks(Slot s);
   void accept_loaded(Slot s);
   std::int64_t blocks_owed_to_prefills() const;
 
   void give_prefill(Slot s, std::int64_t n, StepPlan& plan);
   void register_up_to(Slot s, std::int64_t tokens);
   BlockKey block_key(const Sequence& q, std::int64_t block, BlockKey previous) const;
+  static BlockKey private_key(const Sequence& q, std::int64_t block);
   void free_blocks(Slot s);
   void erase_running(Slot s);
   void erase_prefilling(Slot s);
@@ -246,6 +258,7 @@ class BatchScheduler {
   bool reference_;
   KvCache kv_;
   BlockEventSink* sink_ = nullptr;
+  SequenceKeySource* answer_keys_ = nullptr;
   std::vector<Sequence> sequences_;
   std::vector<Slot> free_slots_;
   std::deque<Slot> waiting_;
@@ -271,6 +284,8 @@ class BatchScheduler {
   bool deferred_ = false;        ///< This pass must not run prefill work (prefill interval).
   bool saturated_ = false;       ///< The last release pass left requests waiting.
   std::vector<BlockIndex> hits_;
+  SequenceRef hits_of_;             ///< Whose prefix `hits_` is, while hits_version_ is the cache's.
+  std::uint64_t hits_version_ = 0;  ///< 0 = nobody's.
   std::vector<BlockKey> keys_;  ///< Scratch for lookups and registrations.
   EngineCounters counters_;
 };

@@ -96,6 +96,12 @@ void KvCache::take_hits(std::span<const BlockIndex> hits, std::vector<BlockIndex
 
 void KvCache::evict(BlockIndex b) {
   Block& block = at(b);
+  ++evictions_;
+  if (!block.findable) {
+    block.key = 0;
+    return;
+  }
+  ++version_;
   const std::size_t slot = find_slot(block.key);
   ROUTESIM_DCHECK(table_[slot] != 0, "evicted block is not in the table");
   if (table_[slot] == b) {
@@ -110,7 +116,7 @@ void KvCache::evict(BlockIndex b) {
     at(before).same_key = block.same_key;
   }
   block.same_key = 0;
-  ++evictions_;
+  block.findable = false;
   // vLLM announces every removed block. Routers without duplicate counting forget the key although
   // a twin may survive; the sink decides what to make of it, so it hears every removal.
   if (sink_ != nullptr) sink_->removed(block.key);
@@ -135,6 +141,8 @@ void KvCache::register_key(BlockIndex b, BlockKey key) {
   if (block.key != 0) return;
   const std::size_t slot = find_slot(key);
   block.key = key;
+  block.findable = true;
+  ++version_;
   if (table_[slot] == 0) {
     table_[slot] = b;
     ++table_used_;
@@ -143,6 +151,11 @@ void KvCache::register_key(BlockIndex b, BlockKey key) {
   BlockIndex last = table_[slot];
   while (at(last).same_key != 0) last = at(last).same_key;
   at(last).same_key = b;
+}
+
+void KvCache::register_private(BlockIndex b, BlockKey key) {
+  Block& block = at(b);
+  if (block.key == 0) block.key = key;
 }
 
 void KvCache::release(std::vector<BlockIndex>& owned) {
@@ -168,7 +181,9 @@ bool KvCache::reset() {
   for (Block& block : blocks_) {
     block.key = 0;
     block.same_key = 0;
+    block.findable = false;
   }
+  ++version_;
   for (BlockIndex& slot : table_) slot = 0;
   table_used_ = 0;
   return true;
@@ -195,7 +210,8 @@ void KvCache::verify() const {
     ROUTESIM_CHECK(block.references >= 0, "negative reference count");
     if (block.references == 0) ++unreferenced;
     if (block.references > 1) extra += block.references - 1;
-    if (block.key != 0) {
+    ROUTESIM_CHECK(block.key != 0 || !block.findable, "a block without a key is findable");
+    if (block.findable) {
       ++keyed;
       bool found = false;
       for (BlockIndex b = table_[find_slot(block.key)]; b != 0; b = at(b).same_key)

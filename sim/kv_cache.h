@@ -35,6 +35,8 @@ class KvCache {
   std::int64_t shared_tokens() const { return extra_references_ * block_size_; }
   std::int64_t evictions() const { return evictions_; }
   std::int64_t cached_keys() const { return static_cast<std::int64_t>(table_used_); }
+  /// Changes whenever the answer of a lookup() might.
+  std::uint64_t version() const { return version_; }
   void set_sink(KvEventSink* sink) { sink_ = sink; }
 
   /// Length of the longest cached prefix of `keys`, in blocks; the blocks are written to `hits`
@@ -53,6 +55,10 @@ class KvCache {
 
   /// Makes `block` findable under `key` (non-zero); no effect if it already has a key.
   void register_key(BlockIndex block, BlockKey key);
+
+  /// Gives `block` a key that nobody but its owner will ever ask for, and not through lookup(): the
+  /// owner remembers the block and asks key(). No effect if the block already has a key.
+  void register_private(BlockIndex block, BlockKey key);
 
   /// Drops one reference of each block, last block first, and clears `owned`.
   void release(std::vector<BlockIndex>& owned);
@@ -74,6 +80,7 @@ class KvCache {
   struct Block {
     BlockKey key = 0;
     std::int32_t references = 0;
+    bool findable = false;    ///< The key is in the table, or in a chain that starts there.
     BlockIndex previous = 0;  ///< Free-queue links; the sentinel is block 0.
     BlockIndex next = 0;
     BlockIndex same_key = 0;  ///< Next block with the same key, 0 = none.
@@ -96,6 +103,7 @@ class KvCache {
   std::int64_t free_count_ = 0;
   std::int64_t extra_references_ = 0;
   std::int64_t evictions_ = 0;
+  std::uint64_t version_ = 1;
   std::vector<Block> blocks_;
   /// Open addressing, linear probing, at most half full; 0 = empty. Keys stand in the blocks, which
   /// a hit touches anyway, so the table stays small enough for the cache.

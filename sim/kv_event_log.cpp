@@ -5,6 +5,7 @@ namespace routesim::sim {
 namespace {
 
 constexpr std::uint64_t kStoredBit = std::uint64_t{1} << 63;
+constexpr std::uint64_t kOneKeyBit = std::uint64_t{1} << 62;
 constexpr std::uint64_t kCountMask = 0x7fffffff;
 
 }  // namespace
@@ -13,14 +14,14 @@ constexpr std::uint64_t kCountMask = 0x7fffffff;
 // order, so the router's chain is already known to the key source.
 void KvEventLog::stored(std::uint32_t handle, std::int64_t first_block,
                         std::span<const BlockKey> keys) {
-  if (!publish_private_) {
-    // Private blocks follow all others of their sequence.
-    while (!keys.empty() && is_private(keys.back())) keys = keys.first(keys.size() - 1);
-    if (keys.empty()) return;
-  }
   last_removed_ = 0;
+  if (keys_ == nullptr) {
+    words_.push_back(kStoredBit | kOneKeyBit | keys.size());
+    words_.insert(words_.end(), keys.begin(), keys.end());
+    return;
+  }
   request_keys_.clear();
-  keys_.request_keys(handle, first_block, keys, request_keys_);
+  keys_->request_keys(handle, first_block, keys, request_keys_);
   words_.push_back(kStoredBit | (static_cast<std::uint64_t>(request_keys_.size()) << 31) |
                    keys.size());
   words_.insert(words_.end(), keys.begin(), keys.end());
@@ -28,7 +29,6 @@ void KvEventLog::stored(std::uint32_t handle, std::int64_t first_block,
 }
 
 void KvEventLog::removed(BlockKey key) {
-  if (!publish_private_ && is_private(key)) return;
   if (last_removed_ == 0) {
     words_.push_back(0);
     last_removed_ = words_.size();
@@ -57,6 +57,10 @@ void KvEventLog::read_until(SimTime now, Reader& reader) {
       read_ += count;
       if ((header & kStoredBit) == 0) {
         reader.on_removed(engine);
+        continue;
+      }
+      if ((header & kOneKeyBit) != 0) {
+        reader.on_stored(engine, engine);
         continue;
       }
       const auto requests = static_cast<std::size_t>((header & ~kStoredBit) >> 31);

@@ -16,14 +16,6 @@ namespace routesim::sim {
 /// may be gone when it is read.
 class KvEventLog final : public BlockEventSink {
  public:
-  /// Computes the router's keys of blocks [first, first + n) of a live request's sequence.
-  class RequestKeySource {
-   public:
-    virtual ~RequestKeySource() = default;
-    virtual void request_keys(std::uint32_t handle, std::int64_t first_block,
-                              std::span<const BlockKey> engine_keys,
-                              std::vector<std::uint64_t>& out) = 0;
-  };
   /// Receives events in order.
   class Reader {
    public:
@@ -33,10 +25,8 @@ class KvEventLog final : public BlockEventSink {
     virtual void on_removed(std::span<const BlockKey> engine_keys) = 0;
   };
 
-  /// Without `publish_private`, blocks that no prompt can ask for (is_private) are not announced.
-  /// An index that is not full decides the same without them, and they are most of the traffic.
-  KvEventLog(RequestKeySource& keys, bool publish_private)
-      : keys_(keys), publish_private_(publish_private) {}
+  /// `keys` is null where the engine's keys are the router's: readers then get the same span twice.
+  explicit KvEventLog(SequenceKeySource* keys) : keys_(keys) {}
 
   void stored(std::uint32_t handle, std::int64_t first_block,
               std::span<const BlockKey> keys) override;
@@ -59,8 +49,7 @@ class KvEventLog final : public BlockEventSink {
     SimTime visible;
     std::size_t end = 0;  ///< One past its last word.
   };
-  RequestKeySource& keys_;
-  bool publish_private_;
+  SequenceKeySource* keys_;
   // Events as words: header (stored bit, counts), engine keys, request keys.
   std::vector<std::uint64_t> words_;
   std::size_t read_ = 0;          ///< First unread word.

@@ -8,7 +8,7 @@ namespace routesim::sim {
 void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, PromptKeys& out) {
   BlockKey state = 0x5ca1ab1e;
   std::int64_t filled = 0;
-  out.engine.reserve(static_cast<std::size_t>(prompt.tokens / block_size));
+  out.engine_own.reserve(static_cast<std::size_t>(prompt.tokens / block_size));
   for (const workloads::Segment& segment : prompt.segments) {
     std::int64_t offset = segment.offset;
     std::int64_t left = segment.length;
@@ -19,11 +19,12 @@ void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size
       left -= piece;
       filled += piece;
       if (filled == block_size) {
-        out.engine.push_back(state);
+        out.engine_own.push_back(state);
         filled = 0;
       }
     }
   }
+  out.engine = out.engine_own;
   out.tail_state = state;
   out.tail_tokens = filled;
 }
@@ -42,8 +43,11 @@ const PromptKeys& PromptKeyTable::acquire(const workloads::Prompt& prompt) {
   std::unique_ptr<Entry>& entry = entries_[prompt.id];
   if (entry == nullptr) {
     entry = std::make_unique<Entry>();
-    append_engine_keys(prompt, engine_block_size_, entry->keys);
     if (router_.precise) append_request_keys(prompt, entry->keys);
+    if (one_key())
+      entry->keys.engine = entry->keys.request;
+    else
+      append_engine_keys(prompt, engine_block_size_, entry->keys);
     if (router_.approx_block > 0) append_approx_hashes(prompt, entry->keys);
   }
   ++entry->users;

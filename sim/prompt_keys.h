@@ -24,17 +24,18 @@ constexpr BlockKey fold_piece(BlockKey state, std::uint64_t content, std::int64_
   const std::uint64_t piece =
       mix64(content + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(offset),
             static_cast<std::uint64_t>(length));
-  return (mix64(state, piece) & ~std::uint64_t{2}) | 1;  // never 0, which means "not hashed"
+  return mix64(state, piece) | 1;  // never 0, which means "not hashed"
 }
 
-/// Marks the key of a block that holds part of an answer no later prompt can contain. Such keys
-/// matter to their own request only (after a preemption), never to a router.
-constexpr BlockKey mark_private(BlockKey key) { return key | 2; }
-constexpr bool is_private(BlockKey key) { return (key & 2) != 0; }
-
-/// The keys of one prompt at one engine block size, and at the router's canonical one.
+/// The keys of one prompt at one engine block size, and at the router's canonical one. Neither
+/// copied nor moved: `engine` may view `request`.
 struct PromptKeys {
-  std::vector<BlockKey> engine;        ///< One per full block of the prompt.
+  PromptKeys() = default;
+  PromptKeys(const PromptKeys&) = delete;
+  PromptKeys& operator=(const PromptKeys&) = delete;
+
+  std::span<const BlockKey> engine;    ///< One per full block of the prompt.
+  std::vector<BlockKey> engine_own;    ///< Backs `engine` unless `request` does.
   BlockKey tail_state = 0;             ///< Key state after the tokens behind the last full block.
   std::int64_t tail_tokens = 0;        ///< How many those are, 0 … block_size - 1.
   std::vector<std::uint64_t> request;  ///< The router's keys; empty when nobody asks for them.
@@ -43,7 +44,20 @@ struct PromptKeys {
 };
 
 /// Engine-side keys of a prompt: the same chain vLLM's hashing yields, up to the hash function.
+/// Fills `engine` and the tail.
 void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, PromptKeys& out);
+
+/// Keys that depend on a live request, named by its slot.
+class SequenceKeySource {
+ public:
+  virtual ~SequenceKeySource() = default;
+  /// Appends the router's keys of the blocks [first, first + engine_keys.size()) of the sequence.
+  virtual void request_keys(std::uint32_t handle, std::int64_t first_block,
+                            std::span<const BlockKey> engine_keys,
+                            std::vector<std::uint64_t>& out) = 0;
+  /// The key of a block that holds part of the answer, where one key serves engine and router.
+  virtual BlockKey answer_key(std::uint32_t handle, std::int64_t block) = 0;
+};
 
 /// What the router hashes, if anything.
 struct RouterKeyOptions {
@@ -69,6 +83,12 @@ class PromptKeyTable {
   std::uint64_t next_request_key(policies::ChainState& state, const workloads::Prompt& prompt,
                                  std::uint64_t answer, std::int64_t begin);
   const RouterKeyOptions& router() const { return router_; }
+  /// True where engines and router cut prompts into the same blocks: then one key serves both, and
+  /// an index needs no map between them. (That a key is 0, "not hashed", has a chance of 2^-64.)
+  bool one_key() const {
+    return router_.precise &&
+           static_cast<std::int64_t>(router_.precise->block_size()) == engine_block_size_;
+  }
 
  private:
   struct Entry {

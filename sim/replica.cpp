@@ -15,7 +15,7 @@ constexpr std::int64_t kFinishCheckPeriod = 32;
 
 }  // namespace
 
-Replica::Replica(const ReplicaOptions& options, KvEventLog::RequestKeySource& keys)
+Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
     : options_(options) {
   ranks_.reserve(static_cast<std::size_t>(options.ranks));
   for (int i = 0; i < options.ranks; ++i) {
@@ -27,8 +27,9 @@ Replica::Replica(const ReplicaOptions& options, KvEventLog::RequestKeySource& ke
     r.scrape_phase = Duration::nanoseconds(
         static_cast<std::int64_t>(mix64(options.seed, mix64(endpoint)) % interval));
     r.next_scrape = SimTime::zero() + r.scrape_phase;
+    if (options.one_key) r.scheduler.set_answer_keys(&keys);
     if (options.publish_events) {
-      r.log = std::make_unique<KvEventLog>(keys, options.publish_private);
+      r.log = std::make_unique<KvEventLog>(options.one_key ? nullptr : &keys);
       r.scheduler.set_sink(r.log.get());
     }
   }

@@ -29,7 +29,7 @@ struct ReplicaOptions {
   int ranks = 1;                 ///< Lock-step DP ranks; 1 = a single engine core.
   bool reference = false;        ///< Visit every step and every sequence.
   bool publish_events = false;   ///< Somebody reads the KV events.
-  bool publish_private = false;  ///< Also events of blocks nobody can ask for.
+  bool one_key = false;          ///< One key serves engine and router (PromptKeyTable::one_key).
   Duration kv_event_delay;
   double kv_event_loss = 0;
   Duration scrape_interval = Duration::milliseconds(50);
@@ -50,7 +50,7 @@ class StepListener {
 /// nanoseconds each.
 class Replica {
  public:
-  Replica(const ReplicaOptions& options, KvEventLog::RequestKeySource& keys);
+  Replica(const ReplicaOptions& options, SequenceKeySource& keys);
 
   /// Processes every step that ends at or before `now`.
   void advance_to(SimTime now);

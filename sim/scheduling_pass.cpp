@@ -199,11 +199,13 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
   // What was computed stays findable until its blocks are recycled.
   register_up_to(s, q.computed + q.scheduled - (awaits ? 1 : 0));
   if (q.state == State::kPrefill) erase_prefilling(s);
+  remember_private_blocks(s);
   free_blocks(s);
   ++q.preemptions;
   ++counters_.preemptions;
   q.state = State::kWaiting;
   q.target = q.request.prompt_tokens + q.sampled;
+  hits_version_ = 0;
   q.computed = 0;
   q.scheduled = 0;
   q.remote_done = true;
@@ -309,19 +311,63 @@ void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput
   retry_admission_ = true;
 }
 
+// Fills hits_ with the longest cached prefix of a waiting sequence and returns its length. The head
+// of the queue asks again and again while it does not fit, mostly with the same result.
 std::int64_t BatchScheduler::lookup_prefix(Slot s) {
   const Sequence& q = seq(s);
-  hits_.clear();
-  if (!rules_.enable_prefix_caching || q.request.keys == nullptr) return 0;
+  if (!rules_.enable_prefix_caching || q.request.keys == nullptr) {
+    hits_.clear();
+    return 0;
+  }
+  if (hits_version_ == kv_.version() && hits_of_.slot == s && hits_of_.stamp == q.stamp)
+    return std::ssize(hits_);
+  hits_version_ = 0;
   // At least one token must be computed to sample from, so never the whole prompt.
   const std::int64_t limit = (q.target - 1) / rules_.block_size;
-  const std::vector<BlockKey>& prompt = q.request.keys->engine;
-  if (limit <= static_cast<std::int64_t>(prompt.size()))
-    return kv_.lookup(std::span(prompt.data(), static_cast<std::size_t>(limit)), hits_);
+  const std::span<const BlockKey> prompt = q.request.keys->engine;
+  const std::int64_t prompt_blocks = std::ssize(prompt);
+  if (limit <= prompt_blocks || q.request.private_answer) {
+    const std::int64_t known = std::min(limit, prompt_blocks);
+    const std::int64_t hit = kv_.lookup(prompt.first(static_cast<std::size_t>(known)), hits_);
+    if (limit <= prompt_blocks) {
+      hits_of_ = ref(s);
+      hits_version_ = kv_.version();
+    } else if (hit == prompt_blocks) {
+      append_former_blocks(q, limit);
+    }
+    return std::ssize(hits_);
+  }
   keys_.assign(prompt.begin(), prompt.end());
   for (auto b = static_cast<std::int64_t>(prompt.size()); b < limit; ++b)
     keys_.push_back(block_key(q, b, keys_.empty() ? 0 : keys_.back()));
   return kv_.lookup(keys_, hits_);
+}
+
+// A private block is in no table: the sequence remembers which blocks were its own, and the first
+// registered of those that still hold a position is the one vLLM would find.
+void BatchScheduler::append_former_blocks(const Sequence& q, std::int64_t limit) {
+  for (std::int64_t b = std::ssize(hits_); b < limit; ++b) {
+    const BlockKey key = private_key(q, b);
+    const auto found =
+        std::find_if(q.former.begin(), q.former.end(), [&](const FormerBlock& f) {
+          return f.position == b && kv_.key(f.block) == key;
+        });
+    if (found == q.former.end()) return;
+    hits_.push_back(found->block);
+  }
+}
+
+// Before a preempted sequence gives up its blocks.
+void BatchScheduler::remember_private_blocks(Slot s) {
+  Sequence& q = seq(s);
+  if (!q.request.private_answer || !rules_.enable_prefix_caching) return;
+  const std::int64_t prompt_blocks = std::ssize(q.request.keys->engine);
+  // Hits are remembered already, at their place in the order.
+  for (std::int64_t b = std::max(prompt_blocks, q.reused); b < q.registered; ++b) {
+    const BlockIndex block = q.blocks[static_cast<std::size_t>(b)];
+    std::erase_if(q.former, [block](const FormerBlock& f) { return f.block == block; });
+    q.former.push_back({.position = b, .block = block});
+  }
 }
 
 BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimTime now,
@@ -336,6 +382,7 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
     }
   } else {
     hits_.clear();
+    hits_version_ = 0;
   }
   const std::int64_t computed = q.computed + hit * rules_.block_size;
   if (deferred_ && computed < q.target - 1) return Admission::kNoBudget;
@@ -345,13 +392,12 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
   n = std::min(n, budget_);
 
   const auto held = static_cast<std::int64_t>(q.blocks.size());
-  const std::int64_t unreferenced = kv_.count_unreferenced(hits_);
   const std::int64_t need = blocks_for(computed + n) - held - hit;
+  const std::int64_t wanted =
+      rules_.reserve_full_isl ? std::max(need, blocks_for(q.target) - held - hit) : need;
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
-  const std::int64_t free = kv_.free_blocks();
-  if (rules_.reserve_full_isl && blocks_for(q.target) - held - hit + unreferenced + reserve > free)
-    return Admission::kBlocked;
-  if (need + unreferenced + reserve > free) return Admission::kBlocked;
+  const std::int64_t free = kv_.free_blocks() - reserve - wanted;
+  if (free < 0 || kv_.count_unreferenced(hits_) > free) return Admission::kBlocked;
 
   if (q.cached < 0) {
     q.cached = std::min(hit * rules_.block_size, q.request.prompt_tokens);
@@ -363,6 +409,7 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
     q.registered = hit;
     kv_.take_hits(hits_, q.blocks);
   }
+  if (q.computed == 0) q.reused = hit;
   kv_.allocate(need, q.blocks);
   q.computed = computed;
   q.state = State::kPrefill;

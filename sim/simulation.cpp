@@ -138,7 +138,7 @@ EngineRequest Simulation::engine_request(std::uint32_t handle) const {
   r.output_tokens = live.request.output_tokens;
   r.max_tokens = live.request.max_tokens;
   r.output_content = live.request.output_content;
-  r.private_answer = live.request.session == 0;
+  r.private_answer = private_answers_ && live.request.session == 0;
   r.priority = live.request.priority;
   return r;
 }

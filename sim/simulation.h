@@ -144,6 +144,7 @@ class Simulation {
   RunResult result_;
   std::vector<std::int64_t> endpoint_requests_;
   bool stopped_ = false;
+  bool private_answers_ = false;  ///< Blocks of answers that no prompt can contain go unannounced.
 };
 
 }  // namespace routesim::sim

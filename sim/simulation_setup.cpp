@@ -10,7 +10,7 @@
 namespace routesim::sim {
 
 /// Computes the router's keys of stored blocks while their request is alive.
-class Simulation::Keys final : public KvEventLog::RequestKeySource {
+class Simulation::Keys final : public SequenceKeySource {
  public:
   Keys(std::vector<Live>& live, PromptKeyTable& table, std::int64_t engine_block)
       : live_(live), table_(table), engine_block_(engine_block) {}
@@ -30,18 +30,20 @@ class Simulation::Keys final : public KvEventLog::RequestKeySource {
       if (b < static_cast<std::int64_t>(prompt.size()))
         out.push_back(prompt[static_cast<std::size_t>(b)]);
       else
-        out.push_back(
-            answer_key(live, b,
-                       engine_keys[static_cast<std::size_t>(std::min<std::int64_t>(
-                           (b * block - begin) / engine_block_, std::ssize(engine_keys) - 1))]));
+        out.push_back(answer_key(live, b));
     }
+  }
+
+  BlockKey answer_key(std::uint32_t handle, std::int64_t block) override {
+    return answer_key(live_[handle], block);
   }
 
  private:
   // Blocks of the answer. Only a follow-up turn can ask for them, so for requests without a session
-  // a unique stand-in derived from the engine's key serves as well as hashing the tokens.
-  std::uint64_t answer_key(Live& live, std::int64_t block, BlockKey engine_key) {
-    if (live.request.session == 0) return mix64(engine_key, 0xa11);
+  // a unique stand-in serves as well as hashing the tokens.
+  std::uint64_t answer_key(Live& live, std::int64_t block) {
+    if (live.request.session == 0)
+      return mix64(live.request.output_content, static_cast<std::uint64_t>(block)) | 1;
     const auto first = static_cast<std::int64_t>(live.keys->request.size());
     if (live.answer_keys.empty()) live.answer_state = live.keys->request_end;
     while (first + std::ssize(live.answer_keys) <= block) {
@@ -118,6 +120,8 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   const std::int64_t block = plan.pools.front().rules.block_size;
   prompt_keys_ = std::make_unique<PromptKeyTable>(block, key_options);
   key_source_ = std::make_unique<Keys>(live_, *prompt_keys_, block);
+  // With unequal block sizes one event maps several blocks to one key, private ones included.
+  private_answers_ = !options.reference && (!key_options.precise || prompt_keys_->one_key());
 
   std::vector<EndpointHome> endpoints;
   for (std::uint32_t p = 0; p < plan.pools.size(); ++p) add_pool(p, endpoints);
@@ -158,9 +162,7 @@ void Simulation::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t 
   r.ranks = ranks;
   r.reference = options_.reference;
   r.publish_events = prompt_keys_->router().precise.has_value();
-  // With unequal block sizes one event maps several blocks to one key, private ones included.
-  r.publish_private = options_.reference || !prompt_keys_->router().precise ||
-                      prompt_keys_->router().precise->block_size() != pool.rules.block_size;
+  r.one_key = prompt_keys_->one_key();
   r.kv_event_delay = routing.kv_event_delay;
   r.kv_event_loss = routing.kv_event_loss;
   r.scrape_interval = routing.scrape_interval;

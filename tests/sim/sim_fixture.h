@@ -77,10 +77,11 @@ class KneeLatency final : public models::LatencyModel {
 };
 
 /// Nobody listens to KV events.
-class NoKeys final : public KvEventLog::RequestKeySource {
+class NoKeys final : public SequenceKeySource {
  public:
   void request_keys(std::uint32_t, std::int64_t, std::span<const BlockKey>,
                     std::vector<std::uint64_t>&) override {}
+  BlockKey answer_key(std::uint32_t, std::int64_t) override { return 0; }
 };
 
 inline std::shared_ptr<const workloads::Prompt> make_prompt(
@@ -153,13 +154,15 @@ class Server {
  public:
   Server(const EngineRules& rules, std::shared_ptr<const models::LatencyModel> latency,
          bool reference = false, int ranks = 1)
-      : shelf_(rules.block_size),
+      : reference_(reference),
+        shelf_(rules.block_size),
         replica_(options(rules, std::move(latency), reference, ranks), keys_) {
     replica_.count_gaps_in(&gaps);
   }
 
   std::uint32_t send(const TestRequest& t, SimTime now, int rank = 0) {
-    const EngineRequest r = shelf_.add(t);
+    EngineRequest r = shelf_.add(t);
+    if (reference_) r.private_answer = false;  // it looks everything up by key
     fates.emplace_back();
     replica_.advance_to(now);
     replica_.deliver(rank, r, now);
@@ -211,6 +214,7 @@ class Server {
     replica_.outputs().clear();
   }
 
+  bool reference_;
   NoKeys keys_;
   RequestShelf shelf_;
   Replica replica_;

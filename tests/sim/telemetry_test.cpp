@@ -1,17 +1,20 @@
 // What a router can know and when: KV events after their delay, gauges as of the last scrape.
+#include <algorithm>
+
 #include "sim/kv_event_log.h"
 #include "tests/sim/sim_fixture.h"
 
 namespace routesim::sim::testing {
 namespace {
 
-class TestKeys final : public KvEventLog::RequestKeySource {
+class TestKeys final : public SequenceKeySource {
  public:
   void request_keys(std::uint32_t handle, std::int64_t first, std::span<const BlockKey> keys,
                     std::vector<std::uint64_t>& out) override {
     for (std::size_t i = 0; i < keys.size(); ++i)
       out.push_back(1000 * handle + static_cast<std::uint64_t>(first) + i);
   }
+  BlockKey answer_key(std::uint32_t, std::int64_t) override { return 0; }
 };
 
 /// Writes down what it reads.
@@ -34,7 +37,7 @@ class Scribe final : public KvEventLog::Reader {
 
 TEST(KvEventLog, BatchesBecomeVisibleInOrderAndNotBeforeTheirTime) {
   TestKeys source;
-  KvEventLog log(source, true);
+  KvEventLog log(&source);
   const BlockKey keys[] = {11, 13};
   log.stored(4, 2, keys);
   log.removed(21);
@@ -56,7 +59,7 @@ TEST(KvEventLog, BatchesBecomeVisibleInOrderAndNotBeforeTheirTime) {
 
 TEST(KvEventLog, LostBatchesAndEmptyOnesNeverArrive) {
   TestKeys source;
-  KvEventLog log(source, true);
+  KvEventLog log(&source);
   log.flush(at_ms(1), false);
   EXPECT_EQ(log.next_visible(), SimTime::max());
   const BlockKey key[] = {11};
@@ -70,24 +73,44 @@ TEST(KvEventLog, LostBatchesAndEmptyOnesNeverArrive) {
   EXPECT_EQ(scribe.text, "+11=2000 ");
 }
 
-TEST(KvEventLog, PrivateBlocksAreNotAnnouncedUnlessAskedFor) {
-  TestKeys source;
-  KvEventLog quiet(source, false), chatty(source, true);
-  const BlockKey keys[] = {5, mark_private(9)};
-  Scribe heard_quiet, heard_chatty;
-  for (KvEventLog* log : {&quiet, &chatty}) {
-    log->stored(1, 0, keys);
-    log->removed(mark_private(9));
-    log->flush(at_ms(0), false);
-    log->read_until(at_ms(0), log == &quiet ? heard_quiet : heard_chatty);
+TEST(KvEventLog, OneKeyServesEngineAndRouter) {
+  KvEventLog log(nullptr);
+  const BlockKey keys[] = {5, 9};
+  log.stored(1, 0, keys);
+  log.removed(9);
+  log.flush(at_ms(0), false);
+  Scribe scribe;
+  log.read_until(at_ms(0), scribe);
+  EXPECT_EQ(scribe.text, "+5,9=5,9 -9 ");
+}
+
+TEST(KvEvents, PrivateBlocksAreNotAnnounced) {
+  for (const bool private_answer : {true, false}) {
+    TestKeys source;
+    KvEventLog log(&source);
+    BatchScheduler scheduler(plain_rules(), false);
+    scheduler.set_sink(&log);
+    RequestShelf shelf(16);
+    std::vector<EngineOutput> out;
+    // 32 tokens of prompt, 40 of answer: two public blocks, and two that are part of the answer.
+    scheduler.enqueue(
+        shelf.add({.parts = {{1, 32}}, .output = 40, .private_answer = private_answer}), at_ms(0),
+        out);
+    StepPlan plan;
+    while (!scheduler.idle()) {
+      scheduler.schedule(plan, nullptr, at_ms(0), out);
+      scheduler.process(plan, at_ms(0), out);
+    }
+    log.flush(at_ms(0), false);
+    Scribe scribe;
+    log.read_until(at_ms(0), scribe);
+    EXPECT_EQ(std::count(scribe.text.begin(), scribe.text.end(), '+'), private_answer ? 1 : 3);
   }
-  EXPECT_EQ(heard_quiet.text, "+5=1000 ");
-  EXPECT_EQ(heard_chatty.text, "+5,11=1000,1001 -11 ");
 }
 
 TEST(KvEventLog, SurvivesItsOwnCompaction) {
   TestKeys source;
-  KvEventLog log(source, true);
+  KvEventLog log(&source);
   Scribe scribe;
   for (int round = 0; round < 40'000; ++round) {
     const BlockKey key[] = {static_cast<BlockKey>(round)};
