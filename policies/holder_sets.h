@@ -79,11 +79,13 @@ class HolderSets {
   /// The set after removing every row of an endpoint.
   SetId without_endpoint(SetId from, std::uint32_t endpoint);
 
-  void acquire(SetId id) {
-    if (sets_[id].refs++ == 0) --garbage_;
+  void acquire(SetId id, std::uint32_t n = 1) {
+    if (n > 0 && sets_[id].refs == 0) --garbage_;
+    sets_[id].refs += n;
   }
-  void release(SetId id) {
-    if (--sets_[id].refs == 0) ++garbage_;
+  void release(SetId id, std::uint32_t n = 1) {
+    sets_[id].refs -= n;
+    if (n > 0 && sets_[id].refs == 0) ++garbage_;
   }
   std::size_t live() const { return sets_.size() - free_.size() - garbage_ - 1; }
   /// One more than the largest number in use.

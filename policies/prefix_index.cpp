@@ -41,6 +41,24 @@ std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key) {
   return s;
 }
 
+// Stamps the slots behind `s` that hold `keys` and `set`, as far as they go: the blocks of a prompt
+// mostly have the same holders. Returns how many and leaves `s` at the last.
+template <bool Shared>
+std::size_t Impl::stamp_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId set,
+                            std::uint64_t& stamp) {
+  const std::size_t limit = std::min<std::size_t>(keys.size(), slots.size() - 1 - s);
+  IndexSlot* next = slots.data() + s + 1;
+  std::size_t n = 0;
+  for (; n < limit && next->key == keys[n] && next->set == set; ++n, ++next) {
+    if constexpr (Shared)
+      std::atomic_ref(next->request_recency).store(stamp++, std::memory_order_relaxed);
+    else
+      next->request_recency = stamp++;
+  }
+  s += static_cast<std::uint32_t>(n);
+  return n;
+}
+
 template <bool Shared>
 void Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
   scratch.matches_.clear();
@@ -52,7 +70,7 @@ void Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
   std::uint32_t previous = kNone;
   bool scoring = true;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::uint32_t s = locate<Shared>(previous, keys[i]);
+    std::uint32_t s = locate<Shared>(previous, keys[i]);
     previous = s;
     if (s == kNone) {
       // The rest cannot score any more, but keys further on are still used, which refreshes them.
@@ -67,16 +85,20 @@ void Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
       std::atomic_ref(slots[s].request_recency).store(stamp++, std::memory_order_relaxed);
     else
       slots[s].request_recency = stamp++;
-    if (!scoring) continue;
-    if (slots[s].set == run_set) {
+    if (scoring && slots[s].set == run_set) {
       ++run;
-      continue;
+    } else if (scoring) {
+      credit_run(run, scratch);
+      run_set = slots[s].set;
+      run = 1;
+      i == 0 ? begin_alive(run_set, scratch) : narrow_alive(run_set, scratch);
+      if (scratch.alive_.empty()) scoring = false;
     }
-    credit_run(run, scratch);
-    run_set = slots[s].set;
-    run = 1;
-    i == 0 ? begin_alive(run_set, scratch) : narrow_alive(run_set, scratch);
-    if (scratch.alive_.empty()) scoring = false;
+    if (linked) continue;
+    const std::size_t more = stamp_run<Shared>(s, keys.subspan(i + 1), slots[s].set, stamp);
+    previous = s;
+    i += more;
+    run += static_cast<std::uint32_t>(more);
   }
   if (scoring) credit_run(run, scratch);
   if (!Shared && !linked) requests.clock() = stamp - 1;
@@ -252,15 +274,12 @@ void PrefixIndex::evict_engine_key(std::uint64_t engine_key, std::span<const Hol
 }
 
 void PrefixIndex::evict_request_key(BlockKey request_key, std::span<const HolderEntry> entries) {
-  impl_->evict_request_key(request_key, entries);
+  impl_->evict_request_keys({&request_key, 1}, entries);
 }
 
 void PrefixIndex::evict_request_keys(std::span<const BlockKey> request_keys,
                                      std::span<const HolderEntry> entries) {
-  // Keys of one prompt follow each other, so the slot before knows where the next one is.
-  std::uint32_t previous = kNone;
-  for (const BlockKey key : request_keys)
-    previous = impl_->evict_request_key(key, entries, previous);
+  impl_->evict_request_keys(request_keys, entries);
 }
 
 void PrefixIndex::match(std::span<const BlockKey> keys, MatchScratch& scratch) {

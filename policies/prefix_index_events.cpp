@@ -72,6 +72,26 @@ bool Impl::place_row(std::uint32_t s, Row row) {
   return contained;
 }
 
+// Moves the slots behind `s` that hold `keys` and the set `from` to the set `to`, as far as they go:
+// what a row did to one block of a prompt it mostly does to the blocks after it. Returns how many
+// and leaves `s` at the last. Sets are not empty; not for linked recency, nor where rows that stand
+// for counts come or go.
+std::size_t Impl::move_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId from, SetId to) {
+  const std::size_t limit = std::min<std::size_t>(keys.size(), slots.size() - 1 - s);
+  IndexSlot* next = slots.data() + s + 1;
+  std::uint64_t stamp = requests.clock();
+  std::size_t n = 0;
+  for (; n < limit && next->key == keys[n] && next->set == from; ++n, ++next) {
+    next->set = to;
+    next->request_recency = ++stamp;
+  }
+  requests.clock() = stamp;
+  sets.acquire(to, static_cast<std::uint32_t>(n));
+  sets.release(from, static_cast<std::uint32_t>(n));
+  s += static_cast<std::uint32_t>(n);
+  return n;
+}
+
 void Impl::set_rows(std::uint32_t s, SetId to) {
   IndexSlot& slot = slots[s];
   if (slot.set == to) return;
@@ -375,10 +395,15 @@ void Impl::add(std::span<const std::uint64_t> engine_keys, std::span<const Block
   const bool counted = std::any_of(entries.begin(), entries.end(),
                                    [](const HolderEntry& e) { return !e.speculative; });
   std::uint32_t s = kNone;
-  for (const BlockKey key : request_keys) {
-    s = find_or_insert(key, s);
+  for (std::size_t i = 0; i < request_keys.size();) {
+    s = find_or_insert(request_keys[i++], s);
+    const SetId from = slots[s].set;
     if (counted) make_foreign(s);
-    for (const HolderEntry& entry : entries) place_row(s, pack_row(entry));
+    bool contained = false;
+    for (const HolderEntry& entry : entries) contained = place_row(s, pack_row(entry));
+    if (counted || entries.size() > 1 || from == 0 || requests.linked()) continue;
+    if (contained || sets.count(from) < options.pod_cache_size)
+      i += move_run(s, request_keys.subspan(i), from, slots[s].set);
   }
 }
 
@@ -393,18 +418,28 @@ void Impl::evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntr
   drop_mapping_if_empty(s);
 }
 
-std::uint32_t Impl::evict_request_key(BlockKey key, std::span<const HolderEntry> entries,
-                                      std::uint32_t previous) {
-  std::uint32_t s = guess(previous, key);
-  if (s == kNone) s = find(key);
-  if (s == kNone) return kNone;
-  for (const HolderEntry& entry : entries) {
-    const Row row = pack_row(entry);
-    if (stands_for_count(slots[s], row) && sets.contains(slots[s].set, row)) make_explicit(s, row);
-    evict_row(s, row);
+void Impl::evict_request_keys(std::span<const BlockKey> keys,
+                              std::span<const HolderEntry> entries) {
+  const bool counted = std::any_of(entries.begin(), entries.end(),
+                                   [](const HolderEntry& e) { return !e.speculative; });
+  std::uint32_t s = kNone;
+  for (std::size_t i = 0; i < keys.size();) {
+    const BlockKey key = keys[i++];
+    s = guess(s, key);
+    if (s == kNone) s = find(key);
+    if (s == kNone) continue;
+    const SetId from = slots[s].set;
+    for (const HolderEntry& entry : entries) {
+      const Row row = pack_row(entry);
+      if (stands_for_count(slots[s], row) && sets.contains(slots[s].set, row))
+        make_explicit(s, row);
+      evict_row(s, row);
+    }
+    const SetId to = slots[s].set;
+    free_if_unused(s);
+    if (!counted && entries.size() == 1 && from != 0 && to != 0 && !requests.linked())
+      i += move_run(s, keys.subspan(i), from, to);
   }
-  free_if_unused(s);
-  return s;
 }
 
 }  // namespace routesim::policies

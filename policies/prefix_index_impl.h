@@ -230,9 +230,7 @@ class PrefixIndexImpl {
   void add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
            std::span<const HolderEntry> entries);
   void evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries);
-  /// Returns the key's slot, kNone if it has none. `previous`: the slot whose hint may know it.
-  std::uint32_t evict_request_key(BlockKey key, std::span<const HolderEntry> entries,
-                                  std::uint32_t previous = kNone);
+  void evict_request_keys(std::span<const BlockKey> keys, std::span<const HolderEntry> entries);
 
   /// Shared: may run in parallel with itself. See PrefixIndex::match.
   template <bool Shared>
@@ -292,6 +290,7 @@ class PrefixIndexImpl {
 
   // Rows of a slot.
   bool place_row(std::uint32_t s, Row row);
+  std::size_t move_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId from, SetId to);
   void set_rows(std::uint32_t s, SetId to);
   void evict_row(std::uint32_t s, Row row);
   void evict_oldest_request();
@@ -332,6 +331,9 @@ class PrefixIndexImpl {
   // Lookup.
   template <bool Shared>
   std::uint32_t locate(std::uint32_t previous, std::uint64_t key);
+  template <bool Shared>
+  std::size_t stamp_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId set,
+                        std::uint64_t& stamp);
   void begin_alive(SetId set, MatchScratch& scratch) const;
   void narrow_alive(SetId set, MatchScratch& scratch) const;
   bool best_weight(std::span<const Row> rows, std::uint32_t endpoint, double& best) const;

@@ -246,6 +246,8 @@ class BatchScheduler {
   std::int64_t blocks_owed_to_prefills() const;
 
   void give_prefill(Slot s, std::int64_t n, StepPlan& plan);
+  /// Makes the full blocks among the first `tokens` findable. Those of a private answer can wait
+  /// until the sequence gives them up: nobody looks for them before.
   void register_up_to(Slot s, std::int64_t tokens);
   BlockKey block_key(const Sequence& q, std::int64_t block, BlockKey previous) const;
   static BlockKey private_key(const Sequence& q, std::int64_t block);

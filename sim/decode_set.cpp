@@ -111,7 +111,7 @@ void BatchScheduler::note_finishing(StepPlan& plan) {
 void BatchScheduler::cross_block(Slot s) {
   Sequence& q = seq(s);
   const auto held = static_cast<std::int64_t>(q.blocks.size());
-  register_up_to(s, held * rules_.block_size);
+  if (!q.request.private_answer) register_up_to(s, held * rules_.block_size);
   kv_.allocate(1, q.blocks);
 }
 

@@ -65,13 +65,14 @@ void KvCache::erase_slot(std::size_t slot) {
 }
 
 std::int64_t KvCache::lookup(std::span<const BlockKey> keys, std::vector<BlockIndex>& hits) const {
-  hits.clear();
-  for (const BlockKey key : keys) {
-    const BlockIndex block = table_[find_slot(key)];
-    if (block == 0) break;
-    hits.push_back(block);
+  hits.resize(keys.size());
+  std::size_t n = 0;
+  for (; n < keys.size(); ++n) {
+    hits[n] = table_[find_slot(keys[n])];
+    if (hits[n] == 0) break;
   }
-  return static_cast<std::int64_t>(hits.size());
+  hits.resize(n);
+  return static_cast<std::int64_t>(n);
 }
 
 std::int64_t KvCache::count_unreferenced(std::span<const BlockIndex> hits) const {

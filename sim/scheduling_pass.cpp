@@ -160,7 +160,8 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
   }
   // Registered at once, as vLLM does, so that events come in the order of the running list.
   const std::int64_t registered = seq(s).registered;
-  if (seq(s).state != State::kPrefill) register_up_to(s, seq(s).computed);
+  if (seq(s).state != State::kPrefill && !seq(s).request.private_answer)
+    register_up_to(s, seq(s).computed);
   kv_.allocate(need, seq(s).blocks);
   if (seq(s).state == State::kPrefill) register_up_to(s, seq(s).computed + n);
   if (seq(s).registered != registered) retry_admission_ = true;
