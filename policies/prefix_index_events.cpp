@@ -72,10 +72,10 @@ bool Impl::place_row(std::uint32_t s, Row row) {
   return contained;
 }
 
-// Moves the slots behind `s` that hold `keys` and the set `from` to the set `to`, as far as they go:
-// what a row did to one block of a prompt it mostly does to the blocks after it. Returns how many
-// and leaves `s` at the last. Sets are not empty; not for linked recency, nor where rows that stand
-// for counts come or go.
+// Moves the slots behind `s` that hold `keys` and the set `from` to the set `to`, as far as they
+// go: what a row did to one block of a prompt it mostly does to the blocks after it. Returns how
+// many and leaves `s` at the last. Sets are not empty; not for linked recency, nor where rows that
+// stand for counts come or go.
 std::size_t Impl::move_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId from, SetId to) {
   const std::size_t limit = std::min<std::size_t>(keys.size(), slots.size() - 1 - s);
   IndexSlot* next = slots.data() + s + 1;
@@ -286,7 +286,7 @@ void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
   for (const std::uint64_t key : engine_keys) {
     // Engines evict the tail of a prompt first, so keys often come in reverse.
     s = s != kNone && s > 0 && slots[s - 1].key == key && is_engine(slots[s - 1]) ? s - 1
-                                                                                 : find(key);
+                                                                                  : find(key);
     if (options.count_duplicates && !forward_removal(key, s, row)) continue;
     if (s == kNone || !is_engine(slots[s])) continue;
     evict_mapped(s, row);

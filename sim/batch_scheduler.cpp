@@ -204,10 +204,10 @@ BlockKey BatchScheduler::block_key(const Sequence& q, std::int64_t block, BlockK
   if (block < prompt_blocks) return keys.engine[static_cast<std::size_t>(block)];
   if (answer_keys_ != nullptr) return answer_keys_->answer_key(q.request.handle, block);
   return block == prompt_blocks
-          ? fold_piece(keys.tail_state, q.request.output_content, 0,
-                       rules_.block_size - keys.tail_tokens)
-          : fold_piece(previous, q.request.output_content,
-                       block * rules_.block_size - q.request.prompt_tokens, rules_.block_size);
+             ? fold_piece(keys.tail_state, q.request.output_content, 0,
+                          rules_.block_size - keys.tail_tokens)
+             : fold_piece(previous, q.request.output_content,
+                          block * rules_.block_size - q.request.prompt_tokens, rules_.block_size);
 }
 
 BlockKey BatchScheduler::private_key(const Sequence& q, std::int64_t block) {

@@ -215,6 +215,8 @@ class BatchScheduler {
   void remove_from_bucket(Slot s);
   std::size_t bucket_of(const Sequence& q) const;
   std::int64_t computed_after(const Sequence& q, std::int64_t pass) const;
+  void settle_counts(Sequence& q);
+  void leave_for_preemption(Slot s);
   void retire_leavers();
   void note_finishing(StepPlan& plan);
   void cross_block(Slot s);
@@ -223,7 +225,11 @@ class BatchScheduler {
   void run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now, std::vector<EngineOutput>& out);
 
   // Phase A of a pass: running sequences (scheduling_pass.cpp).
-  bool schedule_running_fast(StepPlan& plan);
+  bool schedule_running_fast(StepPlan& plan, StepPlan* in_flight, SimTime now);
+  bool any_paused() const;
+  void schedule_decodes(StepPlan& plan);
+  void schedule_prefills(StepPlan& plan);
+  void allocate_in_order(StepPlan* in_flight, SimTime now);
   void walk_running(StepPlan& plan, StepPlan* in_flight, SimTime now);
   bool walk_one(std::size_t& i, StepPlan* in_flight, SimTime now);
   void settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime now);
@@ -286,9 +292,10 @@ class BatchScheduler {
   bool deferred_ = false;        ///< This pass must not run prefill work (prefill interval).
   bool saturated_ = false;       ///< The last release pass left requests waiting.
   std::vector<BlockIndex> hits_;
-  SequenceRef hits_of_;             ///< Whose prefix `hits_` is, while hits_version_ is the cache's.
+  SequenceRef hits_of_;  ///< Whose prefix `hits_` is, while hits_version_ is the cache's.
   std::uint64_t hits_version_ = 0;  ///< 0 = nobody's.
-  std::vector<BlockKey> keys_;  ///< Scratch for lookups and registrations.
+  std::vector<BlockKey> keys_;      ///< Scratch for lookups and registrations.
+  std::vector<Slot> needy_;         ///< Scratch: who needs blocks in this pass.
   EngineCounters counters_;
 };
 

@@ -85,6 +85,25 @@ void BatchScheduler::leave_decode(Slot s) {
   q.computed = computed;
 }
 
+// Writes down what membership implied: counts as of the pass before this one.
+void BatchScheduler::settle_counts(Sequence& q) {
+  q.computed = computed_after(q, pass_ - 1);
+  q.sampled =
+      std::min(q.request.output_tokens, q.request.output_tokens - (q.finish_pass - (pass_ - 1)));
+  q.sample_pass = std::min(q.finish_pass, pass_ - 1);
+  q.entry_pass = std::min(q.entry_pass, pass_ - 1);
+}
+
+// Takes a member out before this pass counts it. It stays kDecode for preempt() to see.
+void BatchScheduler::leave_for_preemption(Slot s) {
+  Sequence& q = seq(s);
+  remove_from_bucket(s);
+  settle_counts(q);
+  --decodes_;
+  decode_context_ -= q.computed;
+  if (q.wastes_slot && q.sampled == q.request.output_tokens) --wasted_slots_;
+}
+
 void BatchScheduler::retire_leavers() {
   for (const SequenceRef r : leavers_)
     if (current(r) && seq(r.slot).state == State::kDecode) leave_decode(r.slot);

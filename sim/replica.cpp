@@ -15,8 +15,7 @@ constexpr std::int64_t kFinishCheckPeriod = 32;
 
 }  // namespace
 
-Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
-    : options_(options) {
+Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys) : options_(options) {
   ranks_.reserve(static_cast<std::size_t>(options.ranks));
   for (int i = 0; i < options.ranks; ++i) {
     Rank& r = ranks_.emplace_back(options.rules, options.reference);

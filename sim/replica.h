@@ -26,10 +26,10 @@ struct Gauges {
 struct ReplicaOptions {
   EngineRules rules;
   std::shared_ptr<const models::LatencyModel> latency;
-  int ranks = 1;                 ///< Lock-step DP ranks; 1 = a single engine core.
-  bool reference = false;        ///< Visit every step and every sequence.
-  bool publish_events = false;   ///< Somebody reads the KV events.
-  bool one_key = false;          ///< One key serves engine and router (PromptKeyTable::one_key).
+  int ranks = 1;                ///< Lock-step DP ranks; 1 = a single engine core.
+  bool reference = false;       ///< Visit every step and every sequence.
+  bool publish_events = false;  ///< Somebody reads the KV events.
+  bool one_key = false;         ///< One key serves engine and router (PromptKeyTable::one_key).
   Duration kv_event_delay;
   double kv_event_loss = 0;
   Duration scrape_interval = Duration::milliseconds(50);

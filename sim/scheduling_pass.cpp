@@ -26,7 +26,8 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   plan.pass = pass_;
   budget_ = rules_.max_num_batched_tokens;
   preempted_ = false;
-  if (reference_ || !schedule_running_fast(plan)) walk_running(plan, in_flight, now);
+  if (reference_ || !schedule_running_fast(plan, in_flight, now))
+    walk_running(plan, in_flight, now);
   if (!preempted_) admit(plan, now, out);
   // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
   plan.shape.shared_context = std::min(kv_.shared_tokens(), plan.shape.decode_context);
@@ -41,24 +42,16 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
 }
 
 // The common pass: every decode gets its token, then the prompts being prefilled share the rest of
-// the budget. Changes nothing and returns false where the order of running_ matters: blocks are
-// short, a sequence was left out last time, or a prompt stands before a decode and eats its budget.
-bool BatchScheduler::schedule_running_fast(StepPlan& plan) {
-  const auto settled = decodes_ + static_cast<std::int64_t>(prefilling_.size());
-  std::int64_t draining = 0;
-  if (static_cast<std::int64_t>(running_.size()) != settled) {
-    for (const Slot s : running_) {
-      if (seq(s).state == State::kPaused) return false;
-      draining += seq(s).state == State::kDraining ? 1 : 0;
-    }
-    ROUTESIM_DCHECK(settled + draining == running(), "a running sequence has no state");
-  }
-  if (decodes_ > budget_) return false;
+// the budget. Changes nothing and returns false where every sequence must be looked at: one was
+// left out last time, or a prompt stands before a decode and eats its budget.
+bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, SimTime now) {
+  if (decodes_ > budget_ || any_paused()) return false;
   const std::vector<Slot>& crossing = buckets_[static_cast<std::size_t>(pass_ % rules_.block_size)];
   auto need = static_cast<std::int64_t>(crossing.size());
   std::int64_t left = budget_ - decodes_;
-  std::int64_t wanted = 0;
-  if (!deferred_) {
+  bool prompts_last = true;
+  if (!deferred_ && !prefilling_.empty()) {
+    std::int64_t wanted = 0;
     for (const Slot s : prefilling_) {
       Sequence& q = seq(s);
       std::int64_t n = q.target - q.computed;
@@ -69,46 +62,85 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan) {
       left -= q.scheduled;
       need += blocks_for(q.computed + q.scheduled) - static_cast<std::int64_t>(q.blocks.size());
     }
-    const bool prompts_last =
-        prefilling_.empty() || decodes_ == 0 || seq(prefilling_.front()).order > last_decode_order_;
-    // With listeners the order also shows in their events.
-    const bool ordered = wanted > budget_ - decodes_ || (sink_ != nullptr && !crossing.empty());
-    if (ordered && !prompts_last) return false;
+    prompts_last = decodes_ == 0 || seq(prefilling_.front()).order > last_decode_order_;
+    if (wanted > budget_ - decodes_ && (!prompts_last || need > kv_.free_blocks())) return false;
   }
-  if (need > kv_.free_blocks()) return false;
+  // Order shows where blocks are short and, with listeners, in their events.
+  if (need > kv_.free_blocks() || (sink_ != nullptr && !crossing.empty() && !prompts_last)) {
+    if (rules_.scheduling_policy != SchedulingPolicy::kFcfs) return false;
+    allocate_in_order(in_flight, now);
+  } else {
+    for (const Slot s : crossing) cross_block(s);
+  }
+  schedule_decodes(plan);
+  if (!deferred_) schedule_prefills(plan);
+  return true;
+}
 
-  for (const Slot s : crossing) cross_block(s);
+bool BatchScheduler::any_paused() const {
+  if (running() == decodes_ + std::ssize(prefilling_)) return false;
+  return std::any_of(running_.begin(), running_.end(),
+                     [this](Slot s) { return seq(s).state == State::kPaused; });
+}
+
+void BatchScheduler::schedule_decodes(StepPlan& plan) {
   plan.steady = decodes_ - wasted_slots_;
   plan.shape.decode_requests = decodes_;
   decode_context_ += decodes_;
   plan.shape.decode_context = decode_context_;
   budget_ -= decodes_;
   note_finishing(plan);
-  if (!deferred_) {
-    for (std::size_t i = 0; i < prefilling_.size();) {
-      const Slot s = prefilling_[i];
-      const std::int64_t n = seq(s).scheduled;
-      if (n == 0) break;
-      const auto held = static_cast<std::int64_t>(seq(s).blocks.size());
-      kv_.allocate(blocks_for(seq(s).computed + n) - held, seq(s).blocks);
-      budget_ -= n;
-      give_prefill(s, n, plan);
-      if (seq(s).state == State::kPrefill) ++i;
-    }
+}
+
+void BatchScheduler::schedule_prefills(StepPlan& plan) {
+  for (std::size_t i = 0; i < prefilling_.size();) {
+    const Slot s = prefilling_[i];
+    const std::int64_t n = seq(s).scheduled;
+    if (n == 0) break;
+    kv_.allocate(blocks_for(seq(s).computed + n) - std::ssize(seq(s).blocks), seq(s).blocks);
+    budget_ -= n;
+    give_prefill(s, n, plan);
+    if (seq(s).state == State::kPrefill) ++i;
   }
-  return true;
+}
+
+// Gives blocks to those that need some in this pass, in the order of the running list, preempting
+// from its end: what a walk does, without looking at sequences that need nothing. First come, first
+// served only, where victims always stand behind those already served.
+void BatchScheduler::allocate_in_order(StepPlan* in_flight, SimTime now) {
+  needy_ = buckets_[static_cast<std::size_t>(pass_ % rules_.block_size)];
+  if (!deferred_) needy_.insert(needy_.end(), prefilling_.begin(), prefilling_.end());
+  std::sort(needy_.begin(), needy_.end(),
+            [this](Slot a, Slot b) { return seq(a).order < seq(b).order; });
+  for (const Slot s : needy_) {
+    Sequence& q = seq(s);
+    if (q.state != State::kDecode && q.state != State::kPrefill)
+      return;  // preempted, as all behind
+    const bool prefill = q.state == State::kPrefill;
+    const std::int64_t tokens =
+        prefill ? q.computed + q.scheduled : computed_after(q, pass_ - 1) + 1;
+    const std::int64_t need = blocks_for(tokens) - std::ssize(q.blocks);
+    while (need > kv_.free_blocks()) {
+      const Slot victim = running_.back();
+      running_.pop_back();
+      if (seq(victim).state == State::kDecode) leave_for_preemption(victim);
+      seq(victim).scheduled = 0;
+      preempt(victim, in_flight, now);
+      if (victim == s) return;
+    }
+    const std::int64_t registered = q.registered;
+    if (!prefill && !q.request.private_answer) register_up_to(s, tokens - 1);
+    kv_.allocate(need, q.blocks);
+    if (prefill) register_up_to(s, tokens);
+    if (q.registered != registered) retry_admission_ = true;
+  }
 }
 
 void BatchScheduler::dissolve_decode_set() {
   for (const Slot s : running_) {
     Sequence& q = seq(s);
     q.scheduled = 0;
-    if (q.state != State::kDecode) continue;
-    q.computed = computed_after(q, pass_ - 1);
-    q.sampled =
-        std::min(q.request.output_tokens, q.request.output_tokens - (q.finish_pass - (pass_ - 1)));
-    q.sample_pass = std::min(q.finish_pass, pass_ - 1);
-    q.entry_pass = std::min(q.entry_pass, pass_ - 1);
+    if (q.state == State::kDecode) settle_counts(q);
   }
   for (std::vector<Slot>& bucket : buckets_) bucket.clear();
   finish_heap_.clear();
@@ -207,6 +239,7 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
   q.state = State::kWaiting;
   q.target = q.request.prompt_tokens + q.sampled;
   hits_version_ = 0;
+  q.finish_pass = -1;  // a place it may have among those to finish is void
   q.computed = 0;
   q.scheduled = 0;
   q.remote_done = true;
@@ -349,10 +382,9 @@ std::int64_t BatchScheduler::lookup_prefix(Slot s) {
 void BatchScheduler::append_former_blocks(const Sequence& q, std::int64_t limit) {
   for (std::int64_t b = std::ssize(hits_); b < limit; ++b) {
     const BlockKey key = private_key(q, b);
-    const auto found =
-        std::find_if(q.former.begin(), q.former.end(), [&](const FormerBlock& f) {
-          return f.position == b && kv_.key(f.block) == key;
-        });
+    const auto found = std::find_if(q.former.begin(), q.former.end(), [&](const FormerBlock& f) {
+      return f.position == b && kv_.key(f.block) == key;
+    });
     if (found == q.former.end()) return;
     hits_.push_back(found->block);
   }
