@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,9 @@
 
 namespace routesim::sim {
 
-/// A 4-ary implicit heap: flatter than a binary one, so a pop touches fewer cache lines.
+/// A 4-ary implicit heap: flatter than a binary one, so a pop touches fewer cache lines. Timeouts,
+/// of which every request has one and hardly any is ever reached, stand beside it in a list: they
+/// are nearly always booked in the order they are due.
 class EventQueue {
  public:
   void push(SimTime time, EventKind kind, std::uint32_t subject = 0, std::uint32_t stamp = 0) {
@@ -24,6 +27,10 @@ class EventQueue {
             .kind = kind,
             .subject = subject,
             .stamp = stamp};
+    if (kind == EventKind::kTimeout && (timeouts_.empty() || timeouts_.back() < e)) {
+      timeouts_.push_back(e);
+      return;
+    }
     std::size_t i = heap_.size();
     heap_.push_back(e);
     while (i > 0) {
@@ -35,12 +42,24 @@ class EventQueue {
     heap_[i] = e;
   }
 
-  bool empty() const { return heap_.empty(); }
-  std::size_t size() const { return heap_.size(); }
+  bool empty() const { return heap_.empty() && timeouts_.empty(); }
+  std::size_t size() const { return heap_.size() + timeouts_.size(); }
   /// Time of the event popped last.
   SimTime now() const { return now_; }
 
+  /// Drops the timeouts that are due next, as long as `is_void(event)`: their requests are over.
+  template <class F>
+  void drop_timeouts(F is_void) {
+    while (!timeouts_.empty() && is_void(timeouts_.front())) timeouts_.pop_front();
+  }
+
   Event pop() {
+    if (heap_.empty() || (!timeouts_.empty() && timeouts_.front() < heap_.front())) {
+      const Event timeout = timeouts_.front();
+      timeouts_.pop_front();
+      now_ = timeout.time;
+      return timeout;
+    }
     const Event top = heap_.front();
     const Event last = heap_.back();
     heap_.pop_back();
@@ -64,6 +83,7 @@ class EventQueue {
 
  private:
   std::vector<Event> heap_;
+  std::deque<Event> timeouts_;
   std::uint64_t sequence_ = 0;
   SimTime now_;
 };

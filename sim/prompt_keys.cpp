@@ -85,8 +85,7 @@ void PromptKeyTable::append_request_keys(const workloads::Prompt& prompt, Prompt
   tokens_.clear();
   for (std::size_t i = 0; i < prompt.segments.size(); ++i) {
     const workloads::Segment& s = prompt.segments[i];
-    for (std::int64_t t = std::max<std::int64_t>(0, start - position); t < s.length; ++t)
-      tokens_.push_back(workloads::token_at(s.content, s.offset + t));
+    append_tokens(s, std::max<std::int64_t>(0, start - position), s.length);
     position += s.length;
     if (i < known) continue;
     const std::size_t keyed = chain.append_keys(state, tokens_, out.request);
@@ -98,6 +97,16 @@ void PromptKeyTable::append_request_keys(const workloads::Prompt& prompt, Prompt
   }
   out.request_end = state;
   for (std::uint64_t& key : out.request) key = chain.index_key(key);
+}
+
+// Tokens [first, last) of a segment.
+void PromptKeyTable::append_tokens(const workloads::Segment& s, std::int64_t first,
+                                   std::int64_t last) {
+  if (first >= last) return;
+  const std::size_t old = tokens_.size();
+  tokens_.resize(old + static_cast<std::size_t>(last - first));
+  std::uint32_t* out = tokens_.data() + old;
+  for (std::int64_t t = first; t < last; ++t) *out++ = workloads::token_at(s.content, s.offset + t);
 }
 
 void PromptKeyTable::append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out) {
@@ -125,8 +134,7 @@ std::uint64_t PromptKeyTable::next_request_key(policies::ChainState& state,
   for (const workloads::Segment& s : prompt.segments) {
     const std::int64_t first = std::max<std::int64_t>(0, begin - position);
     const std::int64_t last = std::min(s.length, begin + block - position);
-    for (std::int64_t t = first; t < last; ++t)
-      tokens_.push_back(workloads::token_at(s.content, s.offset + t));
+    append_tokens(s, first, last);
     position += s.length;
   }
   for (auto t = static_cast<std::int64_t>(tokens_.size()); t < block; ++t)

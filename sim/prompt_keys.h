@@ -101,6 +101,7 @@ class PromptKeyTable {
     policies::ChainState state;
   };
 
+  void append_tokens(const workloads::Segment& s, std::int64_t first, std::int64_t last);
   void append_request_keys(const workloads::Prompt& prompt, PromptKeys& out);
   void append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out);
 

@@ -278,6 +278,7 @@ void Simulation::recycle(std::uint32_t handle) {
   live = Live{};
   live.stamp = stamp;
   free_live_.push_back(handle);
+  queue_.drop_timeouts([this](const Event& e) { return live_[e.subject].stamp != e.stamp; });
 }
 
 // Closes the client's books on a request and lets the load tool go on.

@@ -7,12 +7,6 @@
 
 namespace routesim::workloads {
 
-std::uint32_t token_at(std::uint64_t content, std::int64_t i, std::uint32_t vocabulary) {
-  // A counter hash: one mixer per token, then a multiply instead of a modulo.
-  const std::uint64_t x = mix64(content + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(i));
-  return static_cast<std::uint32_t>(((x >> 32) * vocabulary) >> 32);
-}
-
 void describe(Describer& d, ChatTemplate& t) {
   const IntRange tokens{0, 1'000'000};
   field(d, {"preamble_tokens", "Tokens once at the start of every prompt (begin-of-text …)."},
