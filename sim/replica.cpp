@@ -64,6 +64,7 @@ void Replica::start_if_idle(SimTime now) {
   for (Rank& r : ranks_) drain(r, now);
   for (Rank& r : ranks_) flush_events(r, now);
   launch(now);
+  if (step_end_ != nullptr) *step_end_ = stepping_ ? end_ : SimTime::max();
 }
 
 void Replica::advance_to(SimTime now) {
@@ -73,6 +74,7 @@ void Replica::advance_to(SimTime now) {
     else
       boundary();
   }
+  if (step_end_ != nullptr) *step_end_ = stepping_ ? end_ : SimTime::max();
 }
 
 // Takes the scrape snapshot a reader may still want, and integrates KV usage up to `now`.

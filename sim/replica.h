@@ -58,6 +58,11 @@ class Replica {
   /// later than the next finish. SimTime::max() when it sleeps.
   SimTime next_wake() const { return wake_; }
 
+  /// Keeps `*end` at the end of the step that runs, SimTime::max() while none does, so that
+  /// somebody who watches many replicas can tell at a glance which have moved on. Outlives the
+  /// replica.
+  void mirror_step_end(SimTime* end) { step_end_ = end; }
+
   /// The calls below need advance_to(now) first; they take effect when the engine next drains its
   /// input queue, that is at the end of the running step.
   void deliver(int rank, const EngineRequest& request, SimTime now);
@@ -151,6 +156,7 @@ class Replica {
   bool stepping_ = false;
   std::int64_t end_ticks_ = 0;
   SimTime end_;  ///< end_ticks_ in whole nanoseconds.
+  SimTime* step_end_ = nullptr;
   SimTime last_boundary_;
   SimTime wake_ = SimTime::max();
   std::int64_t steps_ = 0;

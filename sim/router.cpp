@@ -1,5 +1,6 @@
 #include "sim/router.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -151,7 +152,6 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
   }
   for (const EndpointHome& home : endpoints_)
     table_.add(endpoint_info(home, plan.pools[home.pool]));
-  next_refresh_.assign(endpoints_.size(), SimTime::zero());
   if (!plan.endpoint_picker) return;
   const policies::SignalNeeds& needs = instances_.front().scheduler->needs();
   reads_metrics_ = needs.metrics;
@@ -159,29 +159,67 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
   counts_first_tokens_ = needs.in_flight;
   for (std::uint32_t e = 0; e < endpoints_.size(); ++e)
     holders_.push_back(instances_.front().scheduler->index_holder(table_, e));
+  watch_replicas();
+}
+
+// Between two decisions few of many servers say anything new. All are scraped at the same interval,
+// so their scrapes are due in a fixed cyclic order, and times stand side by side where a glance at
+// all of them costs less than a visit to one.
+void Router::watch_replicas() {
+  next_refresh_.assign(endpoints_.size(), SimTime::zero());
+  next_visible_.assign(endpoints_.size(), SimTime::max());
+  step_ends_.assign(replicas_.size(), SimTime::max());
+  for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
+    Replica& replica = *replicas_[endpoints_[e].replica];
+    next_refresh_[e] = replica.next_scrape(endpoints_[e].rank, SimTime::from_ns(-1));
+    scrape_order_.push_back(e);
+    if (reads_events_) replica.events(endpoints_[e].rank).mirror_next_visible(&next_visible_[e]);
+  }
+  std::stable_sort(
+      scrape_order_.begin(), scrape_order_.end(),
+      [this](std::uint32_t a, std::uint32_t b) { return next_refresh_[a] < next_refresh_[b]; });
+  for (std::size_t r = 0; r < replicas_.size(); ++r) replicas_[r]->mirror_step_end(&step_ends_[r]);
 }
 
 // Brings the router's knowledge up to `now`: what was scraped and published by then, not more.
 void Router::refresh(SimTime now) {
-  for (const std::unique_ptr<Replica>& replica : replicas_) replica->advance_to(now);
-  IndexFeeder feeder(instances_);
-  for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
+  if (reads_metrics_) read_scrapes(now);
+  if (reads_events_) read_events(now);
+}
+
+void Router::read_scrapes(SimTime now) {
+  std::size_t read = 0;
+  for (; read < scrape_order_.size(); ++read) {
+    const std::uint32_t e = scrape_order_[scrape_head_];
+    if (next_refresh_[e] > now) break;
     const EndpointHome& home = endpoints_[e];
     Replica& replica = *replicas_[home.replica];
-    if (reads_metrics_ && next_refresh_[e] <= now) {
-      SimTime at;
-      const Gauges g = replica.scraped(home.rank, now, at);
-      const auto usable = static_cast<double>(plan_.pools[home.pool].rules.num_gpu_blocks - 1);
-      if (at >= SimTime::zero())
-        table_.set_metrics(EndpointId(e), static_cast<double>(g.waiting),
-                           static_cast<double>(g.running),
-                           1.0 - static_cast<double>(g.free_blocks) / usable, at);
-      next_refresh_[e] = replica.next_scrape(home.rank, now);
-    }
-    if (reads_events_ && replica.events(home.rank).next_visible() <= now) {
-      feeder.set_endpoint(EndpointId(holders_[e]));
-      replica.events(home.rank).read_until(now, feeder);
-    }
+    replica.advance_to(now);
+    SimTime at;
+    const Gauges g = replica.scraped(home.rank, now, at);
+    const auto usable = static_cast<double>(plan_.pools[home.pool].rules.num_gpu_blocks - 1);
+    table_.set_metrics(EndpointId(e), static_cast<double>(g.waiting),
+                       static_cast<double>(g.running),
+                       1.0 - static_cast<double>(g.free_blocks) / usable, at);
+    next_refresh_[e] = replica.next_scrape(home.rank, now);
+    scrape_head_ = scrape_head_ + 1 == scrape_order_.size() ? 0 : scrape_head_ + 1;
+  }
+  if (read < scrape_order_.size()) return;
+  // After a pause of more than an interval the cycle goes on at another place.
+  const auto first = std::min_element(
+      scrape_order_.begin(), scrape_order_.end(),
+      [this](std::uint32_t a, std::uint32_t b) { return next_refresh_[a] < next_refresh_[b]; });
+  scrape_head_ = static_cast<std::size_t>(first - scrape_order_.begin());
+}
+
+void Router::read_events(SimTime now) {
+  for (std::size_t r = 0; r < step_ends_.size(); ++r)
+    if (step_ends_[r] <= now) replicas_[r]->advance_to(now);
+  IndexFeeder feeder(instances_);
+  for (std::uint32_t e = 0; e < next_visible_.size(); ++e) {
+    if (next_visible_[e] > now) continue;
+    feeder.set_endpoint(EndpointId(holders_[e]));
+    replicas_[endpoints_[e].replica]->events(endpoints_[e].rank).read_until(now, feeder);
   }
 }
 

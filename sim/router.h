@@ -63,7 +63,10 @@ class Router {
   };
   class IndexFeeder;
 
+  void watch_replicas();
   void refresh(SimTime now);
+  void read_scrapes(SimTime now);
+  void read_events(SimTime now);
   Route route_by_balancer(Instance& in, const workloads::Request& request);
   Route route_by_scheduler(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                            SimTime now);
@@ -74,8 +77,12 @@ class Router {
   std::vector<std::unique_ptr<Replica>>& replicas_;
   std::vector<Instance> instances_;
   policies::EndpointTable table_;
-  std::vector<SimTime> next_refresh_;   ///< Per endpoint: the next scrape instant.
-  std::vector<std::uint32_t> holders_;  ///< Per endpoint: its id in the precise index.
+  std::vector<SimTime> next_refresh_;        ///< Per endpoint: the next scrape instant.
+  std::vector<std::uint32_t> scrape_order_;  ///< Endpoints in the order of their scrapes, a cycle.
+  std::size_t scrape_head_ = 0;              ///< Whose scrape in scrape_order_ is next.
+  std::vector<SimTime> step_ends_;           ///< Per replica: Replica::mirror_step_end.
+  std::vector<SimTime> next_visible_;        ///< Per endpoint: KvEventLog::mirror_next_visible.
+  std::vector<std::uint32_t> holders_;       ///< Per endpoint: its id in the precise index.
   bool reads_metrics_ = false;
   bool reads_events_ = false;
   bool counts_first_tokens_ = false;
