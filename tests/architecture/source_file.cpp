@@ -107,7 +107,8 @@ std::vector<SourceFile> read_repository(const std::string& root) {
   std::vector<SourceFile> files;
   const fs::path base(root);
   for (const fs::directory_entry& entry : fs::directory_iterator(base)) {
-    if (entry.is_regular_file() && is_text(entry.path()))
+    // In a git worktree `.git` is a file that names the place of the clone.
+    if (entry.is_regular_file() && is_text(entry.path()) && entry.path().filename() != ".git")
       files.push_back(read_file(base, entry.path()));
   }
   for (const char* folder : kFolders) {

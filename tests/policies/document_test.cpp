@@ -4,6 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+#include <string>
+#include <string_view>
+
 #include "policies/factory.h"
 #include "tests/policies/plugin_bench.h"
 #include "tests/policies/scheduler_fixture.h"
@@ -201,105 +205,43 @@ TEST(Document, EveryTypeOfTheCatalogueIsRunInertOrRefusedByName) {
 }
 
 // Types of the published catalogues: a new one upstream must be put into the registry by name.
+constexpr std::string_view kCatalogues =
+    "decode-filter prefill-filter encode-filter label-selector-filter by-label-selector "
+    "by-label session-affinity-filter multicluster-session-affinity-filter "
+    "endpoint-attribute-filter topology-affinity-filter utilization-filter "
+    "prefix-cache-affinity-filter slo-headroom-tier-filter utilization-detector "
+    "concurrency-detector context-length-aware header-based-testing-filter queue-scorer "
+    "running-requests-size-scorer kv-cache-utilization-scorer load-aware-scorer "
+    "active-request-scorer token-load-scorer prefix-cache-scorer precise-prefix-cache-scorer "
+    "no-hit-lru-scorer lora-affinity-scorer session-affinity-scorer latency-scorer "
+    "mm-embeddings-cache-scorer header-label-affinity-scorer endpoint-attribute-scorer "
+    "topology-affinity-scorer multicluster-queue-scorer "
+    "multicluster-kv-cache-utilization-scorer multicluster-prefix-cache-scorer lmetric-scorer "
+    "max-score-picker random-picker weighted-random-picker single-profile-handler "
+    "disagg-profile-handler pd-profile-handler data-parallel-profile-handler "
+    "header-profile-handler always-disagg-pd-decider prefix-based-pd-decider "
+    "always-disagg-multimodal-decider disagg-headers-handler prefill-header-handler "
+    "approx-prefix-cache-producer multicluster-approx-prefix-cache-producer "
+    "precise-prefix-cache-producer burst-prefix-cache-producer p2p-source-producer "
+    "inflight-load-producer predicted-latency-producer token-producer tokenizer "
+    "mm-embeddings-cache-producer session-id-producer latency-slo-admitter "
+    "probabilistic-admitter disaggregatedset-rollout-screener global-strict-fairness-policy "
+    "round-robin-fairness-policy program-aware-fairness fcfs-ordering-policy "
+    "edf-ordering-policy slo-deadline-ordering-policy static-usage-limit-policy "
+    "priority-holdback-policy soft-reflective-ceiling-policy sheddable-eviction-filter "
+    "priority-then-time-eviction-order-policy metrics-data-source core-metrics-extractor "
+    "models-data-source models-data-extractor dcgm-data-source dcgm-extractor "
+    "topology-extractor k8s-notification-source endpoint-notification-source file-discovery "
+    "multicluster-file-discovery agent-identity request-attribute-reporter openai-parser "
+    "anthropic-parser vllmhttp-parser vllmgrpc-parser sglanghttp-parser vertexai-parser "
+    "passthrough-parser destination-endpoint-served-verifier response-header-handler";
+
 TEST(Document, TheCataloguesAreComplete) {
-  for (const char* type : {"decode-filter",
-                           "prefill-filter",
-                           "encode-filter",
-                           "label-selector-filter",
-                           "by-label-selector",
-                           "by-label",
-                           "session-affinity-filter",
-                           "multicluster-session-affinity-filter",
-                           "endpoint-attribute-filter",
-                           "topology-affinity-filter",
-                           "utilization-filter",
-                           "prefix-cache-affinity-filter",
-                           "slo-headroom-tier-filter",
-                           "utilization-detector",
-                           "concurrency-detector",
-                           "context-length-aware",
-                           "header-based-testing-filter",
-                           "queue-scorer",
-                           "running-requests-size-scorer",
-                           "kv-cache-utilization-scorer",
-                           "load-aware-scorer",
-                           "active-request-scorer",
-                           "token-load-scorer",
-                           "prefix-cache-scorer",
-                           "precise-prefix-cache-scorer",
-                           "no-hit-lru-scorer",
-                           "lora-affinity-scorer",
-                           "session-affinity-scorer",
-                           "latency-scorer",
-                           "mm-embeddings-cache-scorer",
-                           "header-label-affinity-scorer",
-                           "endpoint-attribute-scorer",
-                           "topology-affinity-scorer",
-                           "multicluster-queue-scorer",
-                           "multicluster-kv-cache-utilization-scorer",
-                           "multicluster-prefix-cache-scorer",
-                           "lmetric-scorer",
-                           "max-score-picker",
-                           "random-picker",
-                           "weighted-random-picker",
-                           "single-profile-handler",
-                           "disagg-profile-handler",
-                           "pd-profile-handler",
-                           "data-parallel-profile-handler",
-                           "header-profile-handler",
-                           "always-disagg-pd-decider",
-                           "prefix-based-pd-decider",
-                           "always-disagg-multimodal-decider",
-                           "disagg-headers-handler",
-                           "prefill-header-handler",
-                           "approx-prefix-cache-producer",
-                           "multicluster-approx-prefix-cache-producer",
-                           "precise-prefix-cache-producer",
-                           "burst-prefix-cache-producer",
-                           "p2p-source-producer",
-                           "inflight-load-producer",
-                           "predicted-latency-producer",
-                           "token-producer",
-                           "tokenizer",
-                           "mm-embeddings-cache-producer",
-                           "session-id-producer",
-                           "latency-slo-admitter",
-                           "probabilistic-admitter",
-                           "disaggregatedset-rollout-screener",
-                           "global-strict-fairness-policy",
-                           "round-robin-fairness-policy",
-                           "program-aware-fairness",
-                           "fcfs-ordering-policy",
-                           "edf-ordering-policy",
-                           "slo-deadline-ordering-policy",
-                           "static-usage-limit-policy",
-                           "priority-holdback-policy",
-                           "soft-reflective-ceiling-policy",
-                           "sheddable-eviction-filter",
-                           "priority-then-time-eviction-order-policy",
-                           "metrics-data-source",
-                           "core-metrics-extractor",
-                           "models-data-source",
-                           "models-data-extractor",
-                           "dcgm-data-source",
-                           "dcgm-extractor",
-                           "topology-extractor",
-                           "k8s-notification-source",
-                           "endpoint-notification-source",
-                           "file-discovery",
-                           "multicluster-file-discovery",
-                           "agent-identity",
-                           "request-attribute-reporter",
-                           "openai-parser",
-                           "anthropic-parser",
-                           "vllmhttp-parser",
-                           "vllmgrpc-parser",
-                           "sglanghttp-parser",
-                           "vertexai-parser",
-                           "passthrough-parser",
-                           "destination-endpoint-served-verifier",
-                           "response-header-handler"})
+  std::istringstream types{std::string(kCatalogues)};
+  int known = 0;
+  for (std::string type; types >> type; ++known)
     EXPECT_NE(PluginRegistry::standard().find(type), nullptr) << type;
+  EXPECT_EQ(known, 97);
 }
 
 TEST(Document, DefaultsAreFilledIn) {

@@ -188,6 +188,62 @@ TEST(DetectorVectors, AllCases) {
   }
 }
 
+void check_tracked_tokens(const Json& c, Json parameters) {
+  parameters["prefixMatchInfoProducerName"] = "approx-prefix-cache-producer";
+  PluginBench bench("inflight-load-producer", parameters, 1, {}, {"default"},
+                    Json::array({{{"type", "approx-prefix-cache-producer"}}}));
+  ASSERT_TRUE(bench.built()) << bench.errors();
+  bench.stub().matches = {
+      StubData::Match{c["match_blocks"], c["total_blocks"], c["block_size"], {}}};
+  RequestView request;
+  request.id = 1;
+  request.prompt_tokens = c["input_tokens"];
+  const Decision d = bench.scheduler().schedule(request, bench.table(), SimTime::zero());
+  bench.scheduler().on_routed(request, d, bench.table(), SimTime::zero());
+  EXPECT_EQ(bench.scheduler().in_flight()->tokens(0), c["expected"].get<std::int64_t>());
+}
+
+/// One request, decided by `profiles` for the endpoints of `rows`, through the case's steps.
+void check_lifecycle(const Json& c, const Json& parameters) {
+  std::vector<std::string> profiles;
+  std::map<std::string, EndpointRow> rows;
+  for (const auto& [profile, endpoint] : c["profiles"].items()) {
+    profiles.push_back(profile);
+    rows.try_emplace(endpoint.get<std::string>(), static_cast<EndpointRow>(rows.size()));
+  }
+  PluginBench bench("inflight-load-producer", parameters, rows.size(), {}, profiles);
+  ASSERT_TRUE(bench.built()) << bench.errors();
+  RequestView request;
+  request.id = 9;
+  request.prompt_tokens = c["input_tokens"];
+  Decision decision;
+  Cycle cycle;
+  bench.begin(cycle, request, decision);
+  decision.outcome = Outcome::kRouted;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    decision.profiles[i].state = ProfileState::kOk;
+    decision.profiles[i].targets = {rows.at(c["profiles"][profiles[i]].get<std::string>())};
+  }
+  bench.subject<InFlightLoad>().on_decided(cycle, decision);
+  for (const Json& step : c["steps"]) {
+    const std::string op = step["op"];
+    if (op == "pre_request")
+      bench.scheduler().on_routed(request, decision, bench.table(), SimTime::zero());
+    else if (op == "first_chunk")
+      bench.scheduler().on_first_token(9, SimTime::zero());
+    else if (op == "end_of_stream")
+      bench.scheduler().on_completed(9, SimTime::zero());
+    else
+      FAIL() << "unknown step " << op;
+    for (const auto& [endpoint, expected] : step["expected"].items()) {
+      const InFlightLoad& load = *bench.scheduler().in_flight();
+      EXPECT_EQ(load.requests(rows.at(endpoint)), expected["requests"].get<std::int64_t>()) << op;
+      EXPECT_EQ(load.tokens(rows.at(endpoint)), expected["tokens"].get<std::int64_t>()) << op;
+    }
+  }
+  EXPECT_EQ(bench.scheduler().in_flight()->tracked_requests(), 0U);
+}
+
 TEST(InFlightVectors, AllCases) {
   for (const Json& c : vector_cases("inflight_load_producer")) {
     SCOPED_TRACE(name_of(c));
@@ -211,58 +267,11 @@ TEST(InFlightVectors, AllCases) {
     Json parameters = {{"addEstimatedOutputTokens", c["add_output"]}};
     if (c.contains("ratio")) parameters["outputRatio"] = c["ratio"];
     if (fn == "tracked_tokens") {
-      parameters["prefixMatchInfoProducerName"] = "approx-prefix-cache-producer";
-      PluginBench bench("inflight-load-producer", parameters, 1, {}, {"default"},
-                        Json::array({{{"type", "approx-prefix-cache-producer"}}}));
-      ASSERT_TRUE(bench.built()) << bench.errors();
-      bench.stub().matches = {
-          StubData::Match{c["match_blocks"], c["total_blocks"], c["block_size"], {}}};
-      RequestView request;
-      request.id = 1;
-      request.prompt_tokens = c["input_tokens"];
-      const Decision d = bench.scheduler().schedule(request, bench.table(), SimTime::zero());
-      bench.scheduler().on_routed(request, d, bench.table(), SimTime::zero());
-      EXPECT_EQ(bench.scheduler().in_flight()->tokens(0), c["expected"].get<std::int64_t>());
-      continue;
+      check_tracked_tokens(c, parameters);
+    } else {
+      ASSERT_EQ(fn, "lifecycle");
+      check_lifecycle(c, parameters);
     }
-    ASSERT_EQ(fn, "lifecycle");
-    std::vector<std::string> profiles;
-    std::map<std::string, EndpointRow> rows;
-    for (const auto& [profile, endpoint] : c["profiles"].items()) {
-      profiles.push_back(profile);
-      rows.try_emplace(endpoint.get<std::string>(), static_cast<EndpointRow>(rows.size()));
-    }
-    PluginBench bench("inflight-load-producer", parameters, rows.size(), {}, profiles);
-    ASSERT_TRUE(bench.built()) << bench.errors();
-    RequestView request;
-    request.id = 9;
-    request.prompt_tokens = c["input_tokens"];
-    Decision decision;
-    Cycle cycle;
-    bench.begin(cycle, request, decision);
-    decision.outcome = Outcome::kRouted;
-    for (std::size_t i = 0; i < profiles.size(); ++i) {
-      decision.profiles[i].state = ProfileState::kOk;
-      decision.profiles[i].targets = {rows.at(c["profiles"][profiles[i]].get<std::string>())};
-    }
-    bench.subject<InFlightLoad>().on_decided(cycle, decision);
-    for (const Json& step : c["steps"]) {
-      const std::string op = step["op"];
-      if (op == "pre_request")
-        bench.scheduler().on_routed(request, decision, bench.table(), SimTime::zero());
-      else if (op == "first_chunk")
-        bench.scheduler().on_first_token(9, SimTime::zero());
-      else if (op == "end_of_stream")
-        bench.scheduler().on_completed(9, SimTime::zero());
-      else
-        FAIL() << "unknown step " << op;
-      for (const auto& [endpoint, expected] : step["expected"].items()) {
-        const InFlightLoad& load = *bench.scheduler().in_flight();
-        EXPECT_EQ(load.requests(rows.at(endpoint)), expected["requests"].get<std::int64_t>()) << op;
-        EXPECT_EQ(load.tokens(rows.at(endpoint)), expected["tokens"].get<std::int64_t>()) << op;
-      }
-    }
-    EXPECT_EQ(bench.scheduler().in_flight()->tracked_requests(), 0U);
   }
 }
 

@@ -10,8 +10,10 @@ BUILD="$ROOT/build/release"
 readonly RUN_COMMANDS=(cmake=cmake ninja=ninja-build c++=g++ ccache=ccache)
 readonly RUN_PACKAGES=(libboost-dev libboost-program-options-dev libyaml-cpp-dev nlohmann-json3-dev
   libeigen3-dev libtbb-dev libfmt-dev librandom123-dev libxxhash-dev)
-readonly TEST_COMMANDS=(git=git)
+readonly TEST_COMMANDS=(git=git dpkg-shlibdeps=dpkg-dev file=file)
 readonly TEST_PACKAGES=(libgtest-dev librapidcheck-dev libbenchmark-dev)
+# Tests that need one of these are skipped without it, for releases that do not carry it.
+readonly OPTIONAL_TEST_COMMANDS=(clang-format-14=clang-format-14)
 
 # sysexits.h EX_UNAVAILABLE: outside routesim's own exit codes (0 to 4, 130).
 readonly EXIT_UNAVAILABLE=69
@@ -66,6 +68,11 @@ ensure_packages() {
   "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >>"$log" 2>&1 || status=$?
   [[ $status -eq 0 ]] || cat "$log" >&2
   return "$status"
+}
+
+# try_packages ENTRY...: like ensure_packages, but goes on without what cannot be installed.
+try_packages() {
+  ensure_packages "$@" 2>/dev/null || say "going on without $(missing_packages "$@" | xargs)"
 }
 
 # use_compiler_cache: picks a cache directory that can be written to, or switches ccache off.
