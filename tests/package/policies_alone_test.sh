@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# policies_alone_test.sh SOURCE SCRATCH CXX SANITIZE: the policies library is built without the
-# simulator, installed, and used by a project of its own, as a router would.
+# policies_alone_test.sh SOURCE SCRATCH CXX BUILD_TYPE SANITIZE: the policies library, built without the
+# simulator and installed, is used by a project of its own, as a router would.
 set -euo pipefail
-readonly source_dir="$1" scratch="$2" cxx="$3" sanitize="${4:-}"
+readonly source_dir="$1" scratch="$2" cxx="$3" build_type="$4" sanitize="${5:-}"
 if [[ -n $sanitize ]]; then
   echo "skipped: the package is tested without sanitizers"
   exit 77
 fi
 rm -rf "$scratch/prefix" "$scratch/consumer"
-cmake -S "$source_dir" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" \
-  -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
-  -DROUTESIM_BUILD_SIM=OFF >/dev/null
-cmake --build "$scratch/build"
-cmake --install "$scratch/build" --prefix "$scratch/prefix" >/dev/null
+# Compiled exactly like the library of the main build, in a folder just as deep, so that the
+# compiler cache has all of it.
+build="$source_dir/build/policies-alone-$(basename "$cxx")-$build_type"
+cmake -S "$source_dir" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$cxx" \
+  -DCMAKE_BUILD_TYPE="$build_type" -DROUTESIM_BUILD_SIM=OFF >/dev/null
+cmake --build "$build"
+cmake --install "$build" --prefix "$scratch/prefix" >/dev/null
 if find "$scratch/prefix" -path '*models*' -o -name '*routesim_sim*' | grep .; then
   echo "the simulator was installed with the policies" >&2
   exit 1

@@ -87,6 +87,10 @@ use_compiler_cache() {
   fi
   if mkdir -p "$CCACHE_DIR" 2>/dev/null && [[ -w $CCACHE_DIR ]]; then
     export CCACHE_DIR
+    # Paths relative to the clone: another clone, or another build folder in it, finds the same.
+    if [[ -z ${CCACHE_BASEDIR:-} && -z $(ccache --get-config base_dir 2>/dev/null) ]]; then
+      export CCACHE_BASEDIR="$ROOT"
+    fi
   else
     say "the compiler cache $CCACHE_DIR cannot be written to; building without it"
     export CCACHE_DISABLE=1
