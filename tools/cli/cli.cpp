@@ -93,8 +93,8 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
-      run_command(),       check_command(), explain_command(), validate_command(),
-      calibrate_command(), list_command(),  schema_command(),  score_command()};
+      run_command(),       sweep_command(), check_command(),  explain_command(), validate_command(),
+      calibrate_command(), list_command(),  schema_command(), score_command()};
   return kCommands;
 }
 

@@ -37,5 +37,6 @@ Command schema_command();
 Command score_command();
 Command validate_command();
 Command calibrate_command();
+Command sweep_command();
 
 }  // namespace routesim::tools

@@ -1,8 +1,12 @@
 // routesim schema: what a scenario file may contain, for editors and for people.
+#include <array>
+#include <string_view>
+
 #include "sim/scenario.h"
 #include "tools/cli/cli.h"
 #include "tools/input/schema_json.h"
 #include "tools/output/printable.h"
+#include "tools/sweep/sweep_config.h"
 #include "workloads/distributions.h"
 #include "workloads/inference_perf.h"
 
@@ -10,43 +14,72 @@ namespace routesim::tools {
 
 namespace {
 
-FieldDescription scenario_types() {
-  sim::Scenario scenario;
-  return describe_types([&scenario](Describer& d) { describe(d, scenario); });
+/// One kind of file and what its schema says.
+struct SchemaKind {
+  std::string_view name;
+  std::string_view title;
+  std::string_view description;
+  FieldDescription (*types)();
+  /// A scenario's required keys may stand in the base or in each variant.
+  bool has_variants = false;
+};
+
+template <class T>
+FieldDescription types_of() {
+  T value;
+  return describe_types([&value](Describer& d) { describe(d, value); });
 }
 
-FieldDescription inference_perf_types() {
-  workloads::inference_perf::Config config;
-  return describe_types([&config](Describer& d) { describe(d, config); });
+constexpr std::array<SchemaKind, 3> kKinds = {{
+    {"scenario", "routesim scenario",
+     "A workload, the clusters and the routing policies it is compared on.",
+     &types_of<sim::Scenario>, true},
+    {"inference-perf", "inference-perf configuration",
+     "A load for kubernetes-sigs/inference-perf, as routesim reads it.",
+     &types_of<workloads::inference_perf::Config>},
+    {"sweep", "routesim sweep", "A scenario and the values that some of its keys take in turn.",
+     &types_of<SweepConfig>},
+}};
+
+const SchemaKind* find_kind(const std::string& name) {
+  for (const SchemaKind& kind : kKinds)
+    if (kind.name == name) return &kind;
+  return nullptr;
+}
+
+/// `scenario, inference-perf, sweep`.
+std::string kind_names(std::string_view separator) {
+  std::string names;
+  for (const SchemaKind& kind : kKinds)
+    names.append(names.empty() ? "" : separator).append(kind.name);
+  return names;
 }
 
 ExitCode run_schema(const OptionValues& options, Console& console) {
   const std::string what = options.positionals.empty() ? "scenario" : options.positionals.front();
   const std::string format = options.get("output", "json");
-  if (what != "scenario" && what != "inference-perf")
+  const SchemaKind* const kind = find_kind(what);
+  if (kind == nullptr)
     return usage_error(console, "schema",
-                       "no schema of " + printable(what) + ", one of scenario, inference-perf");
+                       "no schema of " + printable(what) + ", one of " + kind_names(", "));
   if (format != "json" && format != "markdown")
     return usage_error(console, "schema",
                        "--output must be json or markdown (got " + printable(format) + ")");
-  const bool is_scenario = what == "scenario";
-  const FieldDescription types = is_scenario ? scenario_types() : inference_perf_types();
   if (format == "markdown") {
-    console.print(reference_markdown(
-        types, is_scenario ? "Keys of a scenario" : "Keys of an inference-perf file"));
+    const bool article_is_an = what.front() == 'i';
+    console.print(reference_markdown(kind->types(), std::string("Keys of ") +
+                                                        (article_is_an ? "an " : "a ") + what +
+                                                        (what == "scenario" ? "" : " file")));
     return ExitCode::kSuccess;
   }
-  SchemaOptions schema{
-      .id = {},
-      .title = is_scenario ? "routesim scenario" : "inference-perf configuration",
-      .description = is_scenario
-                         ? "A workload, the clusters and the routing policies it is compared on."
-                         : "A load for kubernetes-sigs/inference-perf, as routesim reads it.",
-      // A scenario's required keys may stand in the base or in each variant.
-      .partial = is_scenario,
-      .integer_shorthand = [](std::string_view key) { return workloads::is_length_key(key); },
-      .variants_key = is_scenario ? "variants" : ""};
-  console.print(schema_json(types, schema));
+  console.print(schema_json(
+      kind->types(),
+      {.id = {},
+       .title = std::string(kind->title),
+       .description = std::string(kind->description),
+       .partial = kind->has_variants,
+       .integer_shorthand = [](std::string_view key) { return workloads::is_length_key(key); },
+       .variants_key = kind->has_variants ? "variants" : ""}));
   return ExitCode::kSuccess;
 }
 
@@ -54,8 +87,8 @@ ExitCode run_schema(const OptionValues& options, Console& console) {
 
 Command schema_command() {
   return {.name = "schema",
-          .summary = "Print the JSON Schema or the reference page of a scenario file.",
-          .positional = {.name = "scenario|inference-perf", .min = 0, .max = 1},
+          .summary = "Print the JSON Schema or the reference page of a scenario or another file.",
+          .positional = {.name = kind_names("|"), .min = 0, .max = 1},
           .options = {{"output,o", "FORMAT", "json (default) or markdown.", false}},
           .run = &run_schema};
 }

@@ -6,12 +6,33 @@
 
 namespace routesim::tools {
 
+namespace {
+
+/// `label: 120 of 400 requests, 30 %, 1.2 s`.
+std::string run_line(const sim::Progress& progress, const std::string& label, double elapsed_s) {
+  const auto completed = progress.completed.load(std::memory_order_relaxed);
+  const auto total = progress.total.load(std::memory_order_relaxed);
+  std::string text = label + ": " + std::to_string(completed);
+  if (total > 0) {
+    const double share = 100.0 * static_cast<double>(completed) / static_cast<double>(total);
+    text += " of " + std::to_string(total) + " requests, " + fixed_text(share, 0) + " %";
+  } else {
+    text += " requests";
+  }
+  return text + ", " + fixed_text(elapsed_s, 1) + " s";
+}
+
+}  // namespace
+
 ProgressDisplay::ProgressDisplay(const sim::Progress& progress, std::string label,
                                  ProgressMode mode, Console& console)
-    : progress_(progress),
-      label_(std::move(label)),
-      console_(console),
-      overwrite_(console.error_is_terminal()) {
+    : ProgressDisplay([&progress, label = std::move(label)](
+                          double elapsed_s) { return run_line(progress, label, elapsed_s); },
+                      mode, console) {}
+
+ProgressDisplay::ProgressDisplay(std::function<std::string(double)> line, ProgressMode mode,
+                                 Console& console)
+    : line_(std::move(line)), console_(console), overwrite_(console.error_is_terminal()) {
   const bool show = mode == ProgressMode::kAlways || (mode == ProgressMode::kAuto && overwrite_);
   if (show) thread_ = std::thread([this] { loop(); });
 }
@@ -27,19 +48,6 @@ ProgressDisplay::~ProgressDisplay() {
   if (overwrite_) console_.complain("\r\x1b[K");
 }
 
-std::string ProgressDisplay::line(double elapsed_s) const {
-  const auto completed = progress_.completed.load(std::memory_order_relaxed);
-  const auto total = progress_.total.load(std::memory_order_relaxed);
-  std::string text = label_ + ": " + std::to_string(completed);
-  if (total > 0) {
-    const double share = 100.0 * static_cast<double>(completed) / static_cast<double>(total);
-    text += " of " + std::to_string(total) + " requests, " + fixed_text(share, 0) + " %";
-  } else {
-    text += " requests";
-  }
-  return text + ", " + fixed_text(elapsed_s, 1) + " s";
-}
-
 void ProgressDisplay::loop() {
   using Clock = std::chrono::steady_clock;
   const auto interval = overwrite_ ? std::chrono::milliseconds(250) : std::chrono::seconds(5);
@@ -47,7 +55,7 @@ void ProgressDisplay::loop() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, interval, [this] { return done_; })) {
     const std::chrono::duration<double> elapsed = Clock::now() - start;
-    const std::string text = line(elapsed.count());
+    const std::string text = line_(elapsed.count());
     console_.complain(overwrite_ ? "\r\x1b[K" + text : text + "\n");
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -22,16 +23,17 @@ class ProgressDisplay {
   /// such a terminal writes a plain line every few seconds.
   ProgressDisplay(const sim::Progress& progress, std::string label, ProgressMode mode,
                   Console& console);
+  /// The same with any line of text, made from the seconds that have passed.
+  ProgressDisplay(std::function<std::string(double elapsed_s)> line, ProgressMode mode,
+                  Console& console);
   ~ProgressDisplay();
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
 
  private:
   void loop();
-  std::string line(double elapsed_s) const;
 
-  const sim::Progress& progress_;
-  std::string label_;
+  std::function<std::string(double)> line_;
   Console& console_;
   bool overwrite_;
   std::mutex mutex_;

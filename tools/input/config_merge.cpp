@@ -86,7 +86,7 @@ class Assigner {
 
  private:
   Ptr fail(const std::string& what, const std::string& hint = {}) {
-    diagnostics_.error({.file = "--set"}, assignment_.path, what, hint);
+    diagnostics_.error(assignment_.where, assignment_.path, what, hint);
     return nullptr;
   }
 
@@ -104,13 +104,12 @@ class Assigner {
     const Ptr value = assign(same == members.end() ? nullptr : same->value, depth + 1);
     if (value == nullptr) return nullptr;
     if (same == members.end()) {
-      members.push_back({key, {.file = "--set"}, value});
+      members.push_back({key, assignment_.where, value});
     } else {
       same->value = value;
     }
     const bool is_new = parent == nullptr || parent->is_null();
-    return Node::make_map(std::move(members),
-                          is_new ? SourceLocation{.file = "--set"} : parent->where());
+    return Node::make_map(std::move(members), is_new ? assignment_.where : parent->where());
   }
 
   Ptr assign_element(const Ptr& parent, std::size_t depth) {
@@ -201,6 +200,12 @@ Ptr merge_configs(const Ptr& base, const Ptr& over) {
     if (!key.empty()) return merge_named_lists(*base, *over, key);
   }
   return over;
+}
+
+std::optional<std::vector<PathStep>> parse_key_path(std::string_view path) {
+  std::vector<PathStep> steps;
+  if (!split_path(path, steps)) return std::nullopt;
+  return steps;
 }
 
 std::optional<Assignment> parse_assignment(const std::string& argument, Diagnostics& diagnostics) {

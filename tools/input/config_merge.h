@@ -28,7 +28,11 @@ struct Assignment {
   std::string path;  ///< As written, for messages.
   std::vector<PathStep> steps;
   ConfigNode::Ptr value;
+  SourceLocation where = {.file = "--set"};  ///< Place of the assignment, for messages.
 };
+
+/// Takes a key path apart; nothing when it is malformed.
+std::optional<std::vector<PathStep>> parse_key_path(std::string_view path);
 
 /// Parses one `--set` argument. A value that opens with `[`, `{` or a quote is YAML, any other is a
 /// bare word. Returns nothing, with a diagnostic placed at `--set`, when it is malformed.

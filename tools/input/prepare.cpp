@@ -109,6 +109,28 @@ std::string scenario_hash(const LoadedScenario& scenario) {
   return text;
 }
 
+std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
+  std::vector<ReferencedFile> files;
+  const auto add = [&](const std::string& key, const std::string& written) {
+    if (!written.empty()) files.push_back({key, path_at(variant, key, written)});
+  };
+  const auto add_document = [&](const std::string& key, const Document& document) {
+    if (!document.path.empty())
+      files.push_back({key, resolve_path(document.path, document.root->where())});
+  };
+  const sim::WorkloadConfig& workload = variant.scenario.workload;
+  add_document("workload.inference_perf", workload.inference_perf);
+  if (const auto& config = workload.inference_perf_config) {
+    const std::string root = "workload.inference_perf.";
+    if (config->load.trace) add(root + "load.trace.file", config->load.trace->file);
+    if (config->data.trace) add(root + "data.trace.file", config->data.trace->file);
+    if (config->data.path) add(root + "data.path", *config->data.path);
+  }
+  if (workload.trace) add("workload.trace.file", workload.trace->file);
+  add_document("routing.endpoint_picker", variant.scenario.routing.endpoint_picker);
+  return files;
+}
+
 MeasuredTable load_measured(const LoadedVariant& variant, Diagnostics& diagnostics) {
   const sim::MeasuredConfig& measured = variant.scenario.measured;
   if (measured.csv.empty()) return {};

@@ -5,6 +5,9 @@
 #include <optional>
 #include <string>
 
+
+#include <vector>
+
 #include "sim/resolve.h"
 #include "tools/input/measured_csv.h"
 #include "tools/input/scenario_yaml.h"
@@ -21,6 +24,16 @@ std::string resolved_json(const LoadedVariant& variant);
 /// SHA-256, in hexadecimal, of the resolved values of all variants and the text of the documents
 /// they refer to: equal hashes mean the same question.
 std::string scenario_hash(const LoadedScenario& scenario);
+
+/// A file that a variant names, and the key that names it.
+struct ReferencedFile {
+  std::string key;   ///< `routing.endpoint_picker`.
+  std::string path;  ///< Resolved against the file it was written in.
+};
+
+/// Every file whose contents decide what the variant does, in the order of their keys. Published
+/// numbers do not, and are left out.
+std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant);
 
 /// The published numbers this variant is compared with; an empty table when it names none.
 MeasuredTable load_measured(const LoadedVariant& variant, Diagnostics& diagnostics);

@@ -201,6 +201,7 @@ LoadedScenario load_scenario(const ScenarioRequest& request, Diagnostics& diagno
   for (const std::string& text : request.sets)
     if (std::optional<Assignment> assignment = parse_assignment(text, found))
       assignments.push_back(std::move(*assignment));
+  assignments.insert(assignments.end(), request.assignments.begin(), request.assignments.end());
   Ptr root = read_config_file(request.path, found);
   if (root != nullptr && !root->is_map()) {
     found.error(root->where(), "", "must be a map (" + got(*root) + ")",

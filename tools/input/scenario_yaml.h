@@ -7,6 +7,7 @@
 
 #include "policies/document.h"
 #include "sim/scenario.h"
+#include "tools/input/config_merge.h"
 #include "tools/input/config_node.h"
 #include "tools/input/config_reader.h"
 
@@ -18,6 +19,8 @@ struct ScenarioRequest {
   std::vector<std::string> sets;      ///< `--set` arguments, applied in order after the overrides.
   std::vector<std::string> variants;  ///< `--variant` arguments; empty = all.
   std::optional<std::uint64_t> seed;  ///< `--seed`.
+  /// Made after `sets`: what another file (a sweep, a plan) asks of this one.
+  std::vector<Assignment> assignments = {};
 };
 
 /// One variant with everything decided, and the documents it refers to already read

@@ -1,0 +1,140 @@
+// Which shard a process is, from the option and from the variables of Slurm and Kubernetes; and
+// joining what shards wrote.
+#include "tools/sweep/sweep_shard.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tools/sweep/sweep_merge.h"
+
+namespace routesim::tools {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+/// `I/N` counted from 0, or the error.
+std::string shard(const std::optional<std::string>& option, const Variables& variables) {
+  std::string error;
+  const auto chosen = choose_shard(
+      option,
+      [&](const std::string& name) -> std::optional<std::string> {
+        const auto it = variables.find(name);
+        return it == variables.end() ? std::nullopt : std::optional(it->second);
+      },
+      error);
+  return chosen ? std::to_string(chosen->index) + "/" + std::to_string(chosen->count) : error;
+}
+
+TEST(SweepShard, TheOptionCountsFromOne) {
+  EXPECT_EQ(shard({}, {}), "0/1");
+  EXPECT_EQ(shard("1/8", {}), "0/8");
+  EXPECT_EQ(shard("8/8", {}), "7/8");
+  EXPECT_EQ(shard("none", {{"SLURM_ARRAY_TASK_ID", "3"}, {"SLURM_ARRAY_TASK_COUNT", "4"}}), "0/1");
+  EXPECT_EQ(shard("0/8", {}), "--shard names shard 0 of 8");
+  EXPECT_EQ(shard("9/8", {}), "--shard names shard 9 of 8");
+  for (const char* wrong : {"", "8", "1/", "/8", "a/8", "1/8x", "-1/8", "1.5/8"})
+    EXPECT_EQ(shard(wrong, {}),
+              "--shard must be I/N such as 1/8, or none (got " + std::string(wrong) + ")");
+}
+
+TEST(SweepShard, SlurmArraysMayStartAnywhereAndStep) {
+  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "3"},
+                       {"SLURM_ARRAY_TASK_COUNT", "4"},
+                       {"SLURM_ARRAY_TASK_MIN", "1"}}),
+            "2/4");
+  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "14"},
+                       {"SLURM_ARRAY_TASK_COUNT", "3"},
+                       {"SLURM_ARRAY_TASK_MIN", "10"},
+                       {"SLURM_ARRAY_TASK_STEP", "2"}}),
+            "2/3");
+  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "13"},
+                       {"SLURM_ARRAY_TASK_COUNT", "3"},
+                       {"SLURM_ARRAY_TASK_MIN", "10"},
+                       {"SLURM_ARRAY_TASK_STEP", "2"}}),
+            "the Slurm array has gaps: SLURM_ARRAY_TASK_ID 13 is not on the steps from "
+            "SLURM_ARRAY_TASK_MIN");
+  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "3"}}), "SLURM_ARRAY_TASK_COUNT is not set");
+  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "x"}, {"SLURM_ARRAY_TASK_COUNT", "4"}}),
+            "SLURM_ARRAY_TASK_ID is not a whole number (got x)");
+}
+
+TEST(SweepShard, KubernetesCountsFromZeroAndMustBeToldHowMany) {
+  EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "0"}, {"JOB_COMPLETIONS", "8"}}), "0/8");
+  EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "7"}, {"JOB_COMPLETIONS", "8"}}), "7/8");
+  EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "8"}, {"JOB_COMPLETIONS", "8"}}),
+            "JOB_COMPLETION_INDEX names shard 9 of 8");
+  EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "0"}}).substr(0, 26), "JOB_COMPLETIONS is not set");
+}
+
+std::string row(int index, int of, char key, const std::string& value) {
+  return "{\"key\":\"" + std::string(32, key) + "\",\"index\":" + std::to_string(index) +
+         ",\"of\":" + std::to_string(of) +
+         ",\"sweep\":\"t\",\"cell\":{\"variant\":\"x\"},\"variant\":\"v\",\"value\":" + value +
+         "}\n";
+}
+
+struct Merged {
+  std::string text;
+  std::vector<std::string> messages;
+};
+
+Merged merge(const std::vector<std::string>& files) {
+  std::vector<RowFile> inputs;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    inputs.push_back({.path = std::string(1, static_cast<char>('a' + i)), .text = files[i]});
+  Diagnostics diagnostics;
+  Merged merged{.text = merge_rows(inputs, diagnostics), .messages = {}};
+  for (const Diagnostic& d : diagnostics.items())
+    merged.messages.push_back(d.where.file + ":" + std::to_string(d.where.line) + ": " + d.message);
+  return merged;
+}
+
+using Strings = std::vector<std::string>;
+
+TEST(SweepMerge, RowsComeInGridOrder) {
+  const std::string r0 = row(0, 4, 'a', "1"), r1 = row(1, 4, 'b', "1"), r2 = row(2, 4, 'c', "1"),
+                    r3 = row(3, 4, 'd', "1");
+  const Merged merged = merge({r1 + r3, r0 + r2});
+  EXPECT_EQ(merged.messages, Strings{});
+  EXPECT_EQ(merged.text, r0 + r1 + r2 + r3);
+}
+
+TEST(SweepMerge, GapsAreNamed) {
+  const Merged merged = merge({row(1, 8, 'b', "1") + row(4, 8, 'e', "1")});
+  EXPECT_EQ(merged.messages, (Strings{"--merge:0: 6 of 8 rows are missing: 0, 2-3, 5-7"}));
+  EXPECT_EQ(merged.text, "");
+  EXPECT_EQ(merge({""}).messages, (Strings{"--merge:0: there are no rows"}));
+}
+
+TEST(SweepMerge, DuplicatesAreKeptOnceAndClashesRefused) {
+  const std::string r0 = row(0, 2, 'a', "1"), r1 = row(1, 2, 'b', "1");
+  const Merged twice = merge({r0 + r1, r1});
+  EXPECT_EQ(twice.text, r0 + r1);
+  EXPECT_EQ(twice.messages, (Strings{"b:1: the same row stands at a:2: kept once"}));
+
+  const Merged other_result = merge({r0 + r1, row(1, 2, 'b', "2")});
+  EXPECT_EQ(other_result.text, "");
+  EXPECT_EQ(other_result.messages, (Strings{"b:1: row 1 of the grid has another row at a:2"}));
+
+  const Merged other_key = merge({r0 + r1, row(1, 2, 'c', "1")});
+  EXPECT_EQ(other_key.messages, (Strings{"b:1: row 1 of the grid has another row at a:2"}));
+
+  const Merged same_key = merge({r0, row(1, 2, 'a', "1")});
+  EXPECT_EQ(same_key.messages,
+            (Strings{"b:1: key " + std::string(32, 'a') + " has another row at a:1"}));
+}
+
+TEST(SweepMerge, ForeignAndDamagedRowsAreRefused) {
+  const std::string r0 = row(0, 2, 'a', "1"), r1 = row(1, 2, 'b', "1");
+  EXPECT_EQ(merge({r0, row(1, 3, 'b', "1")}).messages.front(),
+            "b:1: row 1 of 3 among rows of a grid of 2");
+  EXPECT_EQ(merge({r0, "{}\n"}).messages.front(), "b:1: is not a row of a sweep");
+  EXPECT_EQ(merge({r0, r1.substr(0, r1.size() - 5)}).messages.front(), "b:1: the last row is torn");
+  EXPECT_EQ(merge({r0, r1.substr(0, 50) + "\n"}).messages.front(), "b:1: is not a row of a sweep");
+}
+
+}  // namespace
+}  // namespace routesim::tools

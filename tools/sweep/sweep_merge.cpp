@@ -1,0 +1,132 @@
+#include "tools/sweep/sweep_merge.h"
+
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "tools/sweep/sweep_row.h"
+
+namespace routesim::tools {
+
+namespace {
+
+std::string place_text(const SourceLocation& where) {
+  return where.file + ":" + std::to_string(where.line);
+}
+
+/// Collects rows by their place in the grid.
+class Merger {
+ public:
+  explicit Merger(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  void add(const RowFile& file) {
+    std::string_view rest = file.text;
+    for (int line = 1; !rest.empty(); ++line) {
+      const std::size_t end = rest.find('\n');
+      const SourceLocation where{.file = file.path, .line = line, .column = 1};
+      if (end == std::string_view::npos) {
+        diagnostics_.error(where, "", "the last row is torn",
+                           "finish this shard with --resume first");
+        return;
+      }
+      add_row(rest.substr(0, end), where);
+      rest.remove_prefix(end + 1);
+    }
+  }
+
+  std::string finish() {
+    report_gaps();
+    if (diagnostics_.has_errors()) return {};
+    std::string text;
+    for (const auto& [index, row] : rows_) text.append(row.line).append("\n");
+    return text;
+  }
+
+ private:
+  struct Row {
+    std::string_view line;
+    SourceLocation where;
+  };
+
+  void add_row(std::string_view line, const SourceLocation& where) {
+    const std::optional<StoredRow> row = parse_row(line);
+    const std::optional<RowPlace> place = row ? place_of(row->head) : std::nullopt;
+    if (!row || !place) {
+      diagnostics_.error(where, "", "is not a row of a sweep");
+      return;
+    }
+    if (!of_) of_ = place->of;
+    if (place->of != *of_ || place->index >= place->of) {
+      diagnostics_.error(where, "",
+                         "row " + std::to_string(place->index) + " of " +
+                             std::to_string(place->of) + " among rows of a grid of " +
+                             std::to_string(*of_),
+                         "the files come from different sweeps");
+      return;
+    }
+    note(line, row->key, place->index, where);
+  }
+
+  void note(std::string_view line, const std::string& key, std::size_t index,
+            const SourceLocation& where) {
+    const auto [at, is_new] = rows_.try_emplace(index, Row{.line = line, .where = where});
+    const auto [same_key, new_key] = keys_.try_emplace(key, at->second);
+    const Row& other = is_new ? same_key->second : at->second;
+    if (is_new && new_key) return;
+    if (other.line == line) {
+      diagnostics_.warning(where, "",
+                           "the same row stands at " + place_text(other.where) + ": kept once");
+      return;
+    }
+    const std::string what =
+        is_new ? "key " + key : "row " + std::to_string(index) + " of the grid";
+    diagnostics_.error(where, "", what + " has another row at " + place_text(other.where),
+                       "the files come from different builds or different sweeps");
+  }
+
+  void report_gaps() {
+    if (!of_) {
+      diagnostics_.error({.file = "--merge"}, "", "there are no rows");
+      return;
+    }
+    constexpr std::size_t kShown = 20;
+    std::string missing;
+    std::size_t count = 0;
+    std::size_t ranges = 0;
+    for (std::size_t i = 0; i < *of_; ++i) {
+      if (rows_.contains(i)) continue;
+      std::size_t last = i;
+      while (last + 1 < *of_ && !rows_.contains(last + 1)) ++last;
+      if (++ranges <= kShown) {
+        missing.append(missing.empty() ? "" : ", ").append(std::to_string(i));
+        if (last > i) missing.append("-").append(std::to_string(last));
+      }
+      count += last - i + 1;
+      i = last;
+    }
+    if (ranges > kShown) missing += ", ...";
+    if (count > 0)
+      diagnostics_.error(
+          {.file = "--merge"}, "",
+          std::to_string(count) + " of " + std::to_string(*of_) + " rows are missing: " + missing,
+          "is a shard's file not named, or a shard not finished?");
+  }
+
+  Diagnostics& diagnostics_;
+  std::optional<std::size_t> of_;
+  std::map<std::size_t, Row> rows_;
+  std::map<std::string, Row> keys_;
+};
+
+}  // namespace
+
+std::string merge_rows(const std::vector<RowFile>& files, Diagnostics& diagnostics) {
+  Diagnostics found;
+  Merger merger(found);
+  for (const RowFile& file : files) merger.add(file);
+  std::string text = merger.finish();
+  for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  return text;
+}
+
+}  // namespace routesim::tools

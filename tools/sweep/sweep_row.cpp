@@ -1,0 +1,151 @@
+#include "tools/sweep/sweep_row.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "sim/experiment/statistics.h"
+#include "tools/cli/version.h"
+#include "tools/output/json_writer.h"
+
+namespace routesim::tools {
+
+namespace {
+
+constexpr std::string_view kStart = "{\"key\":\"";
+constexpr std::string_view kIndex = "\",\"index\":";
+constexpr std::string_view kTailStart = ",\"variant\":\"";
+constexpr std::size_t kKeyLength = 32;
+
+StageNumbers stage_numbers(const sim::StageResult& stage, const std::vector<MetricName>& metrics) {
+  StageNumbers numbers{.name = stage.info.name,
+                       .requested_rate = stage.info.requested_rate,
+                       .reported = stage.info.reported,
+                       .requests = stage.requests,
+                       .values = {}};
+  for (const MetricName& metric : metrics) numbers.values.push_back(metric_value(stage, metric));
+  return numbers;
+}
+
+/// Mean, half width and the values themselves; a value that a run does not have is null, and the
+/// mean is over the runs that have one.
+void write_metric(JsonWriter& json, const std::vector<std::optional<double>>& values) {
+  std::vector<double> known;
+  for (const std::optional<double>& v : values)
+    if (v) known.push_back(*v);
+  const sim::Estimate estimate = sim::estimate(known);
+  json.begin_object().key("mean");
+  if (known.empty()) {
+    json.null();
+  } else {
+    json.value(estimate.mean);
+  }
+  json.key("half_width").value(estimate.half_width);  // Infinity is written as null.
+  json.key("values").begin_array();
+  for (const std::optional<double>& v : values) {
+    if (v) {
+      json.value(*v);
+    } else {
+      json.null();
+    }
+  }
+  json.end_array().end_object();
+}
+
+/// One stage over all replications; `stage` finds it in each.
+template <class Stage>
+void write_metrics(JsonWriter& json, const std::vector<MetricName>& metrics,
+                   const std::vector<RunNumbers>& runs, const Stage& stage) {
+  json.key("metrics").begin_object();
+  for (std::size_t m = 0; m < metrics.size(); ++m) {
+    std::vector<std::optional<double>> values;
+    for (const RunNumbers& run : runs) values.push_back(stage(run).values[m]);
+    json.key(metrics[m].text);
+    write_metric(json, values);
+  }
+  json.end_object();
+}
+
+template <class Stage>
+void write_requests(JsonWriter& json, const std::vector<RunNumbers>& runs, const Stage& stage) {
+  json.key("requests").begin_array();
+  for (const RunNumbers& run : runs) json.value(stage(run).requests);
+  json.end_array();
+}
+
+}  // namespace
+
+RunNumbers numbers_of(const sim::RunResult& result, const std::vector<MetricName>& metrics) {
+  RunNumbers numbers{.summary = stage_numbers(result.summary, metrics), .stages = {}};
+  for (const sim::StageResult& stage : result.stages)
+    numbers.stages.push_back(stage_numbers(stage, metrics));
+  return numbers;
+}
+
+std::string row_head(const SweepPlan& plan, std::size_t row) {
+  JsonWriter json(0);
+  json.begin_object().member("key", plan.rows[row].key);
+  json.member("index", static_cast<std::uint64_t>(row));
+  json.member("of", static_cast<std::uint64_t>(plan.rows.size()));
+  json.member("sweep", plan.config.name).key("cell").begin_object();
+  const GridCell& cell = plan.grid.cells[plan.rows[row].cell];
+  for (const auto& [name, value] : plan.grid.coordinates(cell)) json.key(name).raw(value);
+  json.end_object();
+  return json.str();
+}
+
+std::string row_tail(const SweepPlan& plan, const SweepRow& row,
+                     const std::vector<RunNumbers>& runs) {
+  const std::vector<MetricName>& metrics = plan.metrics;
+  JsonWriter json(0);
+  json.begin_object().member("variant", row.variant).member("seed", row.seed);
+  json.member("replications", static_cast<std::uint64_t>(runs.size()));
+  json.member("version", version());
+  const auto summary = [](const RunNumbers& run) -> const StageNumbers& { return run.summary; };
+  json.key("summary").begin_object();
+  write_requests(json, runs, summary);
+  write_metrics(json, metrics, runs, summary);
+  json.end_object().key("stages").begin_array();
+  for (std::size_t s = 0; s < runs.front().stages.size(); ++s) {
+    const auto stage = [s](const RunNumbers& run) -> const StageNumbers& { return run.stages[s]; };
+    const StageNumbers& first = stage(runs.front());
+    json.begin_object().member("name", first.name);
+    json.member("requested_rate", first.requested_rate).member("reported", first.reported);
+    write_requests(json, runs, stage);
+    if (first.reported) write_metrics(json, metrics, runs, stage);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  // The head has opened the object already.
+  std::string tail = json.str() + "\n";
+  tail.front() = ',';
+  return tail;
+}
+
+std::optional<StoredRow> parse_row(std::string_view line) {
+  // Names of axes and of values are escaped in the head, and the tail has no second variant, so the
+  // last match is the tail's start.
+  const std::size_t tail = line.rfind(kTailStart);
+  if (!line.starts_with(kStart) || !line.ends_with('}') || tail == std::string_view::npos)
+    return std::nullopt;
+  StoredRow row{.key = std::string(line.substr(kStart.size(), kKeyLength)),
+                .head = line.substr(0, tail),
+                .tail = line.substr(tail)};
+  const bool is_hex = std::all_of(row.key.begin(), row.key.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+  if (row.key.size() != kKeyLength || !is_hex || !nlohmann::json::accept(line)) return std::nullopt;
+  return row;
+}
+
+std::optional<RowPlace> place_of(std::string_view head) {
+  if (head.substr(std::min(head.size(), kStart.size() + kKeyLength), kIndex.size()) != kIndex)
+    return std::nullopt;
+  const nlohmann::json row = nlohmann::json::parse(std::string(head) + "}", nullptr, false);
+  if (row.is_discarded() || !row.contains("index") || !row.contains("of") ||
+      !row["index"].is_number_unsigned() || !row["of"].is_number_unsigned())
+    return std::nullopt;
+  return RowPlace{.index = row["index"].get<std::size_t>(), .of = row["of"].get<std::size_t>()};
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,67 @@
+// A row of a sweep's output: one line of JSON.
+//
+//   {"key":"…","index":3,"of":32,"sweep":"…","cell":{"rate":10},"variant":"…","seed":1,
+//    "replications":5,"version":"0.1.0","summary":{"requests":…,"metrics":{"ttft_ms.mean":
+//    {"mean":…,"half_width":…,"values":[…]},…}},"stages":[{"name":"1","requested_rate":10,…}]}
+//
+// The head, up to the cell, depends on where the row stands in its grid; the tail, from the
+// variant on, only on the experiment that the key names. So a row computed for one grid can be
+// given the head of a larger one.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/run_result.h"
+#include "tools/sweep/sweep_plan.h"
+
+namespace routesim::tools {
+
+/// The numbers of one stage in one replication, one per metric of the sweep.
+struct StageNumbers {
+  std::string name;
+  double requested_rate = 0;
+  bool reported = true;
+  std::int64_t requests = 0;
+  std::vector<std::optional<double>> values;
+};
+
+/// The numbers of one replication.
+struct RunNumbers {
+  StageNumbers summary;  ///< Over the reported stages.
+  std::vector<StageNumbers> stages;
+};
+
+RunNumbers numbers_of(const sim::RunResult& result, const std::vector<MetricName>& metrics);
+
+/// The row's head, without its place in any file.
+std::string row_head(const SweepPlan& plan, std::size_t row);
+
+/// The row's tail, which ends with a line break. `runs` are its replications in the order of their
+/// seeds, at least one.
+std::string row_tail(const SweepPlan& plan, const SweepRow& row,
+                     const std::vector<RunNumbers>& runs);
+
+/// A stored row, taken apart without being interpreted.
+struct StoredRow {
+  std::string key;
+  std::string_view head;  ///< Into the line.
+  std::string_view tail;  ///< Into the line; without the line break.
+};
+
+/// Nothing when `line` (without its line break) is not a row of a sweep.
+std::optional<StoredRow> parse_row(std::string_view line);
+
+/// A row's place in its grid.
+struct RowPlace {
+  std::size_t index = 0;
+  std::size_t of = 0;
+};
+
+/// Nothing when the head does not say it.
+std::optional<RowPlace> place_of(std::string_view head);
+
+}  // namespace routesim::tools
