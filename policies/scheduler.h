@@ -141,6 +141,9 @@ class Scheduler {
   std::uint32_t index_holder(const EndpointTable& endpoints, EndpointRow row) const {
     return by_address_ ? endpoints.address_group(row) : row;
   }
+  /// Prompt tokens that the decision just made with `scratch` expected to be cached at an endpoint,
+  /// by the most hopeful of its prefix producers; -1 when none ran.
+  std::int64_t predicted_hit_tokens(const Scratch& scratch, EndpointId endpoint) const;
   ApproxPrefixIndex* approx_index() const;
   /// The hashes the approximate producer wants for the next request: with autoTune the block size
   /// follows what the first candidate reports. Meaningful when needs().approx_hashes.

@@ -240,7 +240,9 @@ void BatchScheduler::register_up_to(Slot s, std::int64_t tokens) {
 void BatchScheduler::verify() const {
   kv_.verify();
   std::int64_t held = 0, members = 0, context = 0;
+  std::vector<std::int32_t> holders(static_cast<std::size_t>(rules_.num_gpu_blocks));
   for (const Sequence& q : sequences_) {
+    for (const BlockIndex b : q.blocks) ++holders[static_cast<std::size_t>(b)];
     held += static_cast<std::int64_t>(q.blocks.size());
     if (q.state != State::kDecode) continue;
     ++members;
@@ -251,6 +253,9 @@ void BatchScheduler::verify() const {
   }
   ROUTESIM_CHECK(members == decodes_, "decode set size drifted");
   ROUTESIM_CHECK(context == decode_context_, "sum of decode contexts drifted");
+  for (BlockIndex b = 1; b < rules_.num_gpu_blocks; ++b)
+    ROUTESIM_CHECK(kv_.references(b) == holders[static_cast<std::size_t>(b)],
+                   "a block's reference count is not the number of its holders");
   const std::int64_t distinct = held - kv_.shared_tokens() / rules_.block_size;
   ROUTESIM_CHECK(distinct == kv_.used_blocks(), "blocks are not conserved");
   ROUTESIM_CHECK(static_cast<std::int64_t>(running_.size()) <= rules_.max_num_seqs,

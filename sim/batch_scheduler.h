@@ -134,6 +134,10 @@ class BatchScheduler {
   std::int64_t waiting() const {
     return static_cast<std::int64_t>(waiting_.size() + skipped_.size());
   }
+  /// Waiting for remote KV.
+  std::int64_t loading() const { return static_cast<std::int64_t>(skipped_.size()); }
+  /// Finished prefills whose blocks are kept for their decode leg.
+  std::int64_t held() const { return static_cast<std::int64_t>(held_.size()); }
   std::int64_t decoding() const { return decodes_; }
   const KvCache& kv() const { return kv_; }
   KvCache& kv() { return kv_; }

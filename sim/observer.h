@@ -9,6 +9,7 @@
 #include "models/latency_model.h"
 #include "sim/base/units.h"
 #include "sim/run_result.h"
+#include "workloads/load_generator.h"
 #include "workloads/request.h"
 
 namespace routesim::sim {
@@ -25,6 +26,7 @@ struct RunView {
   const std::vector<EndpointHome>& endpoints;
   const std::vector<std::unique_ptr<Replica>>& replicas;
   const Router& router;
+  const std::vector<workloads::StageInfo>& stages;
 };
 
 /// One engine step of one rank, or `steps` of them in a row that differ in nothing but their
@@ -64,6 +66,8 @@ class Observer {
   virtual void on_tick(SimTime) {}
   /// After the last event; not called when the run ends in an exception.
   virtual void on_end(SimTime) {}
+  /// The result the caller will get; `complete` is false for a run that was stopped early.
+  virtual void on_result(const RunResult&, bool /*complete*/) {}
 };
 
 }  // namespace routesim::sim

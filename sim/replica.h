@@ -89,6 +89,10 @@ class Replica {
   const BatchScheduler& scheduler(int rank) const {
     return ranks_[static_cast<std::size_t>(rank)].scheduler;
   }
+  /// Inputs that wait for the end of the running step.
+  std::int64_t inbox(int rank) const {
+    return std::ssize(ranks_[static_cast<std::size_t>(rank)].inbox);
+  }
   int ranks() const { return static_cast<int>(ranks_.size()); }
   /// Steps begun.
   std::int64_t steps() const { return steps_; }

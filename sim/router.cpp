@@ -276,6 +276,7 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   in.scheduler->on_routed(v, in.decision, table_, now);
   route.routed = true;
   route.endpoint = in.decision.primary;
+  route.predicted_hit_tokens = in.scheduler->predicted_hit_tokens(in.scratch, route.endpoint);
   if (in.decision.prefill.valid() && in.decision.prefill != in.decision.primary)
     route.prefill = in.decision.prefill;
   return route;

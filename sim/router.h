@@ -31,11 +31,11 @@ struct EndpointHome {
 /// The outcome of routing one request.
 struct Route {
   bool routed = false;
-  EndpointId endpoint;                ///< Serves the request (decodes it).
-  std::optional<EndpointId> prefill;  ///< Computes the prompt first, when disaggregated.
-  std::uint32_t instance = 0;         ///< Which router process decided.
-  policies::BalancerPick pick;        ///< For the balancers.
-  std::int64_t predicted_hit_tokens = 0;
+  EndpointId endpoint;                     ///< Serves the request (decodes it).
+  std::optional<EndpointId> prefill;       ///< Computes the prompt first, when disaggregated.
+  std::uint32_t instance = 0;              ///< Which router process decided.
+  policies::BalancerPick pick;             ///< For the balancers.
+  std::int64_t predicted_hit_tokens = -1;  ///< At `endpoint`; -1 without a prefix index.
 };
 
 class Router {
@@ -50,6 +50,9 @@ class Router {
 
   /// What the engines must publish and the prompts must be keyed with for this configuration.
   static RouterKeyOptions key_options(const RunPlan& plan, Diagnostics& diagnostics);
+  /// What the router knows of the endpoints, as of its last decision.
+  const policies::EndpointTable& table() const { return table_; }
+  bool reads_metrics() const { return reads_metrics_; }
   bool reads_kv_events() const { return reads_events_; }
   bool counts_first_tokens() const { return counts_first_tokens_; }
   const std::vector<EndpointHome>& endpoints() const { return endpoints_; }

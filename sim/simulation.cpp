@@ -15,16 +15,14 @@ RunResult Simulation::run() {
       total = s.requests < 0 || total < 0 ? -1 : total + s.requests;
     options_.progress->total = std::max<std::int64_t>(total, 0);
   }
-  const RunView view{plan_, router_->endpoints(), replicas_, *router_};
+  const RunView view{plan_, router_->endpoints(), replicas_, *router_, load_->stages()};
   start_observers(view);
   schedule_client(SimTime::zero());
-  std::int64_t events = 0;
   // Timeouts of requests long answered are still queued when the load ends; they are no part of it.
   while (!queue_.empty() && !(outstanding_ == 0 && load_->finished())) {
     const Event event = queue_.pop();
     if (next_tick_ <= event.time) tick(event.time);
     handle(event);
-    if (options_.check && (++events & 0xff) == 0) verify();
     if (options_.progress != nullptr && options_.progress->stop.load(std::memory_order_relaxed)) {
       stopped_ = true;
       break;
@@ -33,7 +31,9 @@ RunResult Simulation::run() {
   if (!stopped_ && (outstanding_ > 0 || !load_->finished())) report_stuck(queue_.now());
   if (options_.check && !stopped_) verify();
   for (Observer* o : options_.observers) o->on_end(queue_.now());
-  return result();
+  RunResult found = result();
+  for (Observer* o : options_.observers) o->on_result(found, !stopped_);
+  return found;
 }
 
 void Simulation::handle(const Event& e) {
@@ -303,12 +303,15 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   record.cached_tokens = live.cached_tokens;
   record.output_tokens = request.output_tokens;
   record.preemptions = live.preemptions;
+  record.predicted_hit_tokens = live.route.predicted_hit_tokens;
   record.outcome = outcome;
-  metrics_->on_done(record, live.failure);
+  record.failure = live.failure;
+  metrics_->on_done(record, record.failure);
   for (Observer* o : options_.observers) o->on_done(record);
   if (options_.keep_requests) result_.requests.push_back(record);
   result_.routing.prompt_tokens += record.prompt_tokens;
   result_.routing.hit_tokens += record.cached_tokens;
+  result_.routing.predicted_hit_tokens += std::max<std::int64_t>(0, record.predicted_hit_tokens);
   result_.fingerprint =
       mix64(result_.fingerprint, mix64(mix64(static_cast<std::uint64_t>(record.id),
                                              static_cast<std::uint64_t>(record.first_token.ns())),

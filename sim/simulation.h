@@ -20,6 +20,8 @@
 
 namespace routesim::sim {
 
+class InvariantChecker;
+
 /// How far a run has come, for a progress bar in another thread.
 struct Progress {
   std::atomic<std::int64_t> completed{0};
@@ -31,7 +33,7 @@ struct RunOptions {
   std::uint64_t seed = 1;
   bool reference = false;      ///< One visit per step and sequence: slow, the same results.
   bool keep_requests = false;  ///< Fill RunResult::requests.
-  bool check = false;          ///< Verify the numbered invariants during the run.
+  bool check = false;          ///< Hold the run to the numbered invariants (InvariantChecker).
   Progress* progress = nullptr;
   std::vector<Observer*> observers;
 };
@@ -137,6 +139,7 @@ class Simulation {
   StageId current_stage_;
   std::int64_t stage_outstanding_ = 0;
   double stage_start_usage_ = 0;
+  std::unique_ptr<InvariantChecker> checker_;
   std::unique_ptr<StepRelay> step_relay_;
   SimTime next_tick_ = SimTime::max();  ///< The observers' earliest.
   std::vector<workloads::Request> to_send_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sim/base/check.h"
+#include "sim/invariant_checker.h"
 #include "sim/simulation.h"
 
 namespace routesim::sim {
@@ -123,6 +124,10 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   // With unequal block sizes one event maps several blocks to one key, private ones included.
   private_answers_ = !options.reference && (!key_options.precise || prompt_keys_->one_key());
 
+  if (options.check) {
+    checker_ = std::make_unique<InvariantChecker>();
+    options_.observers.push_back(checker_.get());
+  }
   std::vector<EndpointHome> endpoints;
   for (std::uint32_t p = 0; p < plan.pools.size(); ++p) add_pool(p, endpoints);
   pending_wake_.assign(replicas_.size(), SimTime::max());

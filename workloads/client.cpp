@@ -21,6 +21,7 @@ StagedClient::StagedClient(std::vector<StagePlan> stages, std::unique_ptr<Reques
   for (const StagePlan& plan : plans_) {
     ROUTESIM_CHECK(plan.permits >= 1, "a stage without permits would never end");
     infos_.push_back(plan.info);
+    if (plan.permits != kUnlimitedPermits) infos_.back().in_flight_cap = plan.permits;
   }
   if (!plans_.empty()) start_stage(SimTime::zero());
 }

@@ -271,7 +271,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const ConversationsConfig& co
   StageInfo info;
   info.name = "main";
   info.requests = config.max_duration_s > 0 ? -1 : total_requests(threads);
-  info.concurrency = config.virtual_users;
+  info.concurrency = info.in_flight_cap = config.virtual_users;
   std::vector<StageInfo> infos = {info};
   if (config.preloaded) {
     StageInfo preload = info;

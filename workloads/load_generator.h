@@ -12,12 +12,13 @@ namespace routesim::workloads {
 
 /// What a report needs to know about a stage.
 struct StageInfo {
-  std::string name{};            ///< "0", "1", … or the tool's own word.
-  double requested_rate = 0;     ///< Requests/s; 0 for closed loops, infinity for "all at once".
-  double duration_s = 0;         ///< Requested length; 0 when the tool has none.
-  std::int64_t requests = 0;     ///< Requests the stage will send; -1 when only the end tells.
-  std::int64_t concurrency = 0;  ///< Closed-loop level; 0 for open loops.
-  bool reported = true;          ///< False for warm-up stages the published tables leave out.
+  std::string name{};              ///< "0", "1", … or the tool's own word.
+  double requested_rate = 0;       ///< Requests/s; 0 for closed loops, infinity for "all at once".
+  double duration_s = 0;           ///< Requested length; 0 when the tool has none.
+  std::int64_t requests = 0;       ///< Requests the stage will send; -1 when only the end tells.
+  std::int64_t concurrency = 0;    ///< Closed-loop level; 0 for open loops.
+  std::int64_t in_flight_cap = 0;  ///< Requests the client keeps in flight at most; 0 = no limit.
+  bool reported = true;            ///< False for warm-up stages the published tables leave out.
 };
 
 /// How a request ended, as the client saw it.

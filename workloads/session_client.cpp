@@ -1,6 +1,7 @@
 #include "workloads/session_client.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "sim/base/check.h"
@@ -15,6 +16,8 @@ SessionClient::SessionClient(std::vector<Stage> stages, std::unique_ptr<SessionS
     for (const std::int64_t permits : plan.permits)
       ROUTESIM_CHECK(permits >= 1, "an active worker needs a permit");
     infos_.push_back(plan.info);
+    infos_.back().in_flight_cap =
+        std::accumulate(plan.permits.begin(), plan.permits.end(), std::int64_t{0});
   }
   if (!plans_.empty()) start_stage(SimTime::zero());
 }

@@ -28,6 +28,7 @@ class TraceReplay final : public LoadGenerator {
                                             : std::numeric_limits<std::int64_t>::max()),
         timeout_(config.timeout_s > 0 ? Duration::from_seconds(config.timeout_s) : Duration::max()),
         has_delays_(has_delays) {
+    infos_.front().in_flight_cap = config.max_concurrency;
     read_ahead();
   }
 

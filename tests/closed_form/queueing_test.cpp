@@ -14,6 +14,7 @@ RunResult run(const RunPlan& plan, std::uint64_t seed = 1) {
   Diagnostics found;
   RunOptions options;
   options.seed = seed;
+  options.check = true;
   Simulation simulation(plan, options, found);
   for (const Diagnostic& d : found.items()) ADD_FAILURE() << to_string(d);
   return simulation.run();

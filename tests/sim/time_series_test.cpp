@@ -16,6 +16,7 @@ RunResult run(const RunPlan& plan, std::uint64_t seed, std::vector<Observer*> ob
                         {.seed = seed,
                          .reference = reference,
                          .keep_requests = true,
+                         .check = true,
                          .observers = std::move(observers)},
                         found);
   EXPECT_FALSE(found.has_errors());

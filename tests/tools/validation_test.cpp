@@ -302,7 +302,7 @@ class ValidateCommand : public testing::Test {
         load_scenario({.path = path("tiny.yaml"), .sets = {}, .variants = {}, .seed = {}}, d);
     const auto plan = prepare(scenario.variants.at(0), d);
     EXPECT_TRUE(plan) << all(d);
-    sim::Simulation simulation(*plan, {.seed = seed, .observers = {}}, d);
+    sim::Simulation simulation(*plan, {.seed = seed, .check = true, .observers = {}}, d);
     return 1e3 * simulation.run().summary.time_to_first_token.mean();
   }
 
