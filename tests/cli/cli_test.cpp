@@ -9,7 +9,9 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -267,6 +269,75 @@ TEST_F(Cli, TimeSeriesOnRequest) {
   EXPECT_EQ(doc, plain);
   EXPECT_EQ(run({"run", tiny(), "--series=0"}).code, 2);
   EXPECT_EQ(run({"run", tiny(), "--series=often"}).code, 2);
+}
+
+TEST_F(Cli, OneRecordPerRequest) {
+  const std::string csv = (folder_ / "r.csv").string();
+  const std::string lines = (folder_ / "r.jsonl").string();
+  ASSERT_EQ(run({"run", tiny(), "-q", "--records", csv}).code, 0);
+  ASSERT_EQ(run({"run", tiny(), "-q", "--records", lines, "--variant", "chance"}).code, 0);
+  const std::string text = slurp(csv);
+  EXPECT_EQ(
+      text.rfind("variant,id,stage,endpoint,prefill_endpoint,due_s,sent_s,first_token_s,end_s,"
+                 "prompt_tokens,cached_tokens,predicted_hit_tokens,output_tokens,preemptions,"
+                 "outcome,failure\n",
+                 0),
+      0U);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 2 * 40);
+  EXPECT_NE(text.find("\nrotation,0,0,a-0,,0.107170006,0.107170006,"), std::string::npos) << text.substr(0, 400);
+  std::istringstream in(slurp(lines));
+  std::string line;
+  std::set<std::int64_t> ids;
+  double last_end = 0;
+  while (std::getline(in, line)) {
+    const auto r = nlohmann::json::parse(line);
+    ids.insert(r["id"].get<std::int64_t>());
+    EXPECT_LE(r["sent_s"].get<double>(), r["first_token_s"].get<double>());
+    EXPECT_LE(last_end, r["end_s"].get<double>());
+    last_end = r["end_s"].get<double>();
+    EXPECT_EQ(r["prompt_tokens"], 576);
+    EXPECT_EQ(r["output_tokens"], 16);
+    EXPECT_EQ(r["outcome"], "success");
+    EXPECT_FALSE(r.contains("failure"));
+    EXPECT_FALSE(r.contains("predicted_hit_tokens")) << "a balancer has no index";
+  }
+  EXPECT_EQ(ids.size(), 40U);
+  EXPECT_EQ(*ids.rbegin(), 39);
+  EXPECT_EQ(run({"run", tiny(), "--records", "r.txt"}).code, 2);
+  EXPECT_EQ(run({"run", tiny(), "--records", csv + "/x.csv"}).code, 2);
+  for (const auto& entry : fs::directory_iterator(folder_))
+    EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
+}
+
+TEST_F(Cli, ATraceShowsStepsRequestsAndCounters) {
+  const std::string path = (folder_ / "t.json").string();
+  ASSERT_EQ(run({"run", tiny(), "-q", "-o", "trace=" + path, "--check"}).code, 0);
+  const auto trace = nlohmann::json::parse(slurp(path));
+  EXPECT_EQ(trace["otherData"]["dropped_events"], 0);
+  std::map<std::string, int> kinds;
+  std::map<std::pair<int, int>, double> last;  // By thread: the end of its last slice.
+  std::map<std::string, int> open;
+  std::set<std::string> processes;
+  int steps = 0;
+  for (const auto& e : trace["traceEvents"]) {
+    const std::string kind = e["ph"];
+    ++kinds[kind];
+    if (kind == "M" && e["name"] == "process_name") processes.insert(e["args"]["name"]);
+    if (kind == "b") ++open[e["id"]];
+    if (kind == "e") --open[e["id"]];
+    if (kind != "X") continue;
+    double& end = last[{e["pid"], e["tid"]}];
+    EXPECT_GE(e["ts"].get<double>(), end - 1e-4) << "steps overlap";
+    end = e["ts"].get<double>() + e["dur"].get<double>();
+    steps += e["args"]["steps"].get<int>();
+  }
+  EXPECT_EQ(processes, (std::set<std::string>{"rotation: a-0", "rotation: a-1", "chance: a-0",
+                                              "chance: a-1"}));
+  EXPECT_EQ(open.size(), 40U);
+  for (const auto& [id, n] : open) EXPECT_EQ(n, 0) << id;
+  EXPECT_EQ(kinds["b"], 2 * 40 * 4) << "the request, to the router, to the first token, the answer";
+  EXPECT_GT(kinds["C"], 20);
+  EXPECT_GT(steps, kinds["X"]) << "decode steps are merged";
 }
 
 TEST_F(Cli, AFullDiskIsAnErrorAClosedPipeIsNot) {

@@ -1,6 +1,8 @@
 // routesim run: simulate a scenario's variants and report.
+#include <algorithm>
 #include <chrono>
 
+#include "sim/base/check.h"
 #include "sim/simulation.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
@@ -8,22 +10,25 @@
 #include "tools/input/prepare.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
+#include "tools/output/records.h"
 #include "tools/output/report.h"
 #include "tools/output/text_table.h"
+#include "tools/output/trace.h"
 
 namespace routesim::tools {
 
 namespace {
 
-enum class Format { kTable, kJson, kCsv, kSeries };
+enum class Format { kTable, kJson, kCsv, kSeries, kTrace };
 struct FormatName {
   std::string_view name;
   Format format;
 };
-constexpr std::array<FormatName, 4> kFormats = {{{"table", Format::kTable},
+constexpr std::array<FormatName, 5> kFormats = {{{"table", Format::kTable},
                                                  {"json", Format::kJson},
                                                  {"csv", Format::kCsv},
-                                                 {"series", Format::kSeries}}};
+                                                 {"series", Format::kSeries},
+                                                 {"trace", Format::kTrace}}};
 
 /// The first grid of a time series; it is coarsened while a run lasts.
 constexpr Duration kSeriesInterval = Duration::milliseconds(100);
@@ -38,9 +43,15 @@ struct RunSettings {
   std::vector<OutputTarget> outputs;
   ProgressMode progress = ProgressMode::kAuto;
   std::optional<Duration> series;  ///< The grid of the time series, when one is wanted.
-  GoodputGoals goals;  ///< `--goodput`; empty = the ones of the workload's own file, if any.
+  GoodputGoals goals;   ///< `--goodput`; empty = the ones of the workload's own file, if any.
+  std::string records;  ///< Where one line per request goes; empty = nowhere.
   bool check = false;
   bool quiet = false;
+
+  bool wants(Format format) const {
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [format](const OutputTarget& o) { return o.format == format; });
+  }
 };
 
 /// `FORMAT` or `FORMAT=PATH`; on error sets `error`.
@@ -80,8 +91,7 @@ bool parse_outputs(const std::vector<std::string>& texts, RunSettings& settings,
 }
 
 bool parse_series(const OptionValues& options, RunSettings& settings, std::string& error) {
-  for (const OutputTarget& target : settings.outputs)
-    if (target.format == Format::kSeries) settings.series = kSeriesInterval;
+  if (settings.wants(Format::kSeries)) settings.series = kSeriesInterval;
   if (!options.has("series")) return true;
   const auto node = ConfigNode::make_scalar(options.get("series"), ConfigNode::Style::kUntyped, {});
   const Parsed<Duration> interval =
@@ -113,6 +123,12 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
     error = "--goodput " + error;
     return false;
   }
+  settings.records = options.get("records");
+  if (options.has("records") && !record_format(settings.records)) {
+    error =
+        "--records: the file must end in .csv or .jsonl (got " + printable(settings.records) + ")";
+    return false;
+  }
   const std::string progress = options.get("progress", "auto");
   if (progress != "auto" && progress != "always" && progress != "never") {
     error = "--progress must be auto, always or never (got " + printable(progress) + ")";
@@ -124,7 +140,7 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
          parse_series(options, settings, error);
 }
 
-std::string render(const Report& report, Format format) {
+std::string render(const Report& report, const TraceRecorder& trace, Format format) {
   switch (format) {
     case Format::kJson:
       return render_json(report);
@@ -132,6 +148,8 @@ std::string render(const Report& report, Format format) {
       return render_csv(report);
     case Format::kSeries:
       return render_series_csv(report);
+    case Format::kTrace:
+      return trace.json();
     case Format::kTable:
       break;
   }
@@ -171,12 +189,23 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
 /// The outcome of running all variants.
 struct Outcome {
   Report report;
+  TraceRecorder trace;
   bool interrupted = false;
 };
 
-Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
-                     Diagnostics& diagnostics, Console& console) {
-  Outcome outcome;
+/// Runs; what goes wrong inside tells which variant and seed to repeat.
+sim::RunResult run_named(sim::Simulation& simulation, const sim::Scenario& scenario) {
+  try {
+    return simulation.run();
+  } catch (const InternalError& e) {
+    throw InternalError(std::string(e.what()) + "\n  in variant " + printable(scenario.variant) +
+                        " with seed " + std::to_string(scenario.seed));
+  }
+}
+
+void run_variants(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
+                  RecordWriter* records, Diagnostics& diagnostics, Console& console,
+                  Outcome& outcome) {
   sim::Progress progress;
   const InterruptGuard guard(progress.stop);
   for (const PlannedVariant& variant : planned) {
@@ -190,6 +219,10 @@ Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettin
     const GoodputGoals goals = goals_of(scenario, settings);
     GoodputObserver goodput(goals, scenario.workload.output_token_scale);
     if (!goals.empty()) observers.push_back(&goodput);
+    if (settings.wants(Format::kTrace)) observers.push_back(&outcome.trace);
+    if (records != nullptr) observers.push_back(records);
+    outcome.trace.begin_variant(scenario.variant);
+    if (records != nullptr) records->begin_variant(scenario.variant);
     sim::RunResult result;
     {
       const ProgressDisplay display(progress, printable(scenario.variant), settings.progress,
@@ -201,7 +234,7 @@ Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettin
                                   .observers = observers},
                                  diagnostics);
       if (diagnostics.has_errors()) break;
-      result = simulation.run();
+      result = run_named(simulation, scenario);
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (!settings.quiet)
@@ -220,23 +253,28 @@ Outcome run_variants(const std::vector<PlannedVariant>& planned, const RunSettin
       break;
     }
   }
-  return outcome;
+}
+
+bool finish_file(const std::string& path, const std::string& error, Console& console) {
+  if (error.empty()) return true;
+  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
+  return false;
 }
 
 /// Writes every output; false after a file could not be written.
-bool write_outputs(const Report& report, const RunSettings& settings, Console& console) {
+bool write_outputs(const Outcome& outcome, const RunSettings& settings, Console& console) {
   bool ok = true;
   for (const OutputTarget& target : settings.outputs) {
-    const std::string text = render(report, target.format);
+    const std::string text = render(outcome.report, outcome.trace, target.format);
     if (target.path.empty()) {
       console.print(text);
       continue;
     }
-    const std::string error = write_file(target.path, text);
-    if (error.empty()) continue;
-    console.complain("routesim: cannot write " + printable(target.path, 200) + ": " + error + "\n");
-    ok = false;
+    ok = finish_file(target.path, write_file(target.path, text), console) && ok;
   }
+  if (outcome.trace.dropped() > 0)
+    console.complain("routesim: the trace is capped: " + std::to_string(outcome.trace.dropped()) +
+                     " events are left out\n");
   return ok;
 }
 
@@ -253,7 +291,15 @@ ExitCode run(const OptionValues& options, Console& console) {
   if (!valid) return ExitCode::kInvalid;
 
   Diagnostics late;
-  Outcome outcome = run_variants(planned, settings, late, console);
+  Outcome outcome;
+  std::optional<OutputFile> file;
+  std::optional<RecordWriter> records;
+  if (!settings.records.empty()) {
+    file.emplace(settings.records);
+    if (!finish_file(settings.records, file->error(), console)) return ExitCode::kInvalid;
+    records.emplace(*file, *record_format(settings.records));
+  }
+  run_variants(planned, settings, records ? &*records : nullptr, late, console, outcome);
   if (late.has_errors()) {
     console.complain(tidy(late));
     return ExitCode::kInvalid;
@@ -265,7 +311,8 @@ ExitCode run(const OptionValues& options, Console& console) {
   outcome.report.version = version();
   outcome.report.commit = commit();
   outcome.report.scenario_hash = scenario_hash(scenario);
-  if (!write_outputs(outcome.report, settings, console)) return ExitCode::kInvalid;
+  if (file && !finish_file(settings.records, file->finish(), console)) return ExitCode::kInvalid;
+  if (!write_outputs(outcome, settings, console)) return ExitCode::kInvalid;
   if (!outcome.interrupted) return ExitCode::kSuccess;
   console.complain("routesim: interrupted, the results are partial\n");
   return ExitCode::kInterrupted;
@@ -282,8 +329,8 @@ Command run_command() {
                   {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
                   {"seed", "N", "Seed of the workload and of every random draw.", false},
                   {"output,o", "FORMAT[=PATH]",
-                   "table (default), json, csv or series (CSV over time); to standard output "
-                   "or PATH.",
+                   "table (default), json, csv, series (CSV over time) or trace (for Perfetto); to "
+                   "standard output or PATH.",
                    true},
                   {"series", "INTERVAL",
                    "Sample every server over time for json, from every INTERVAL (100ms) on; the "
@@ -291,6 +338,9 @@ Command run_command() {
                    false, "100ms"},
                   {"goodput", "NAME:BOUND",
                    "Count requests that meet this goal and the others: ttft:500ms.", true},
+                  {"records", "PATH",
+                   "One line per request, in the order they end: PATH ends in .csv or .jsonl.",
+                   false},
                   {"check", "", "Verify the simulator's invariants during the run.", false},
                   {"progress", "WHEN", "auto (default), always or never.", false},
                   {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},

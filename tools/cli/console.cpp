@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "tools/cli/exit_code.h"
 
@@ -17,9 +18,9 @@ namespace routesim::tools {
 
 namespace {
 
-/// Path of the temporary file that a signal must remove; empty when there is none. A plain array,
+/// Paths of the temporary files that a signal must remove; empty where there is none. Plain arrays,
 /// because a signal handler may not touch a std::string.
-std::array<char, 4096> g_temporary{};
+std::array<std::array<char, 4096>, 4> g_temporaries{};
 
 /// What the first signal sets while an InterruptGuard lives. Lock-free, so a handler may use it.
 std::atomic<std::atomic<bool>*> g_stop{nullptr};
@@ -29,7 +30,8 @@ void end_interrupted(int /*signal*/) {
   std::atomic<bool>* const stop = g_stop.load();
   if (stop != nullptr && !stop->exchange(true)) return;
   constexpr char kMessage[] = "\nroutesim: interrupted, no results were written\n";
-  if (g_temporary[0] != '\0') ::unlink(g_temporary.data());
+  for (const auto& path : g_temporaries)
+    if (path[0] != '\0') ::unlink(path.data());
   const ssize_t ignored = ::write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
   (void)ignored;
   ::_exit(static_cast<int>(ExitCode::kInterrupted));
@@ -49,14 +51,6 @@ int write_all(int descriptor, std::string_view text) {
 bool is_ordinary_target(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
-}
-
-std::string write_in_place(const std::string& path, std::string_view content) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor < 0) return std::strerror(errno);
-  const int error = write_all(descriptor, content);
-  ::close(descriptor);
-  return error == 0 || error == EPIPE ? std::string() : std::strerror(error);
 }
 
 }  // namespace
@@ -88,20 +82,69 @@ bool SystemConsole::flush() {
   return false;
 }
 
-std::string write_file(const std::string& path, std::string_view content) {
-  if (!is_ordinary_target(path)) return write_in_place(path, content);
-  const std::string temporary = path + ".tmp-" + std::to_string(::getpid());
-  if (temporary.size() >= g_temporary.size()) return "the path is too long";
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor < 0) return std::strerror(errno);
-  std::memcpy(g_temporary.data(), temporary.c_str(), temporary.size() + 1);
-  int error = write_all(descriptor, content);
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  if (!is_ordinary_target(path_)) {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor_ < 0) fail(errno);
+    return;
+  }
+  temporary_ = path_ + ".tmp-" + std::to_string(::getpid());
+  while (slot_ < g_temporaries.size() && g_temporaries[slot_][0] != '\0') ++slot_;
+  if (slot_ == g_temporaries.size() || temporary_.size() >= g_temporaries[slot_].size()) {
+    temporary_.clear();
+    error_ = slot_ == g_temporaries.size() ? "too many files are open" : "the path is too long";
+    return;
+  }
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) {
+    fail(errno);
+    temporary_.clear();
+    return;
+  }
+  std::memcpy(g_temporaries[slot_].data(), temporary_.c_str(), temporary_.size() + 1);
+}
+
+OutputFile::~OutputFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (temporary_.empty()) return;
+  ::unlink(temporary_.c_str());
+  g_temporaries[slot_][0] = '\0';
+}
+
+void OutputFile::fail(int error) {
+  // A reader that has gone away is content with what it got.
+  if (temporary_.empty() && error == EPIPE) {
+    closed_reader_ = true;
+  } else {
+    error_ = std::strerror(error);
+  }
+}
+
+void OutputFile::write(std::string_view text) {
+  if (descriptor_ < 0 || closed_reader_ || !error_.empty()) return;
+  const int error = write_all(descriptor_, text);
+  if (error != 0) fail(error);
+}
+
+std::string OutputFile::finish() {
+  if (descriptor_ < 0) return error_;
   // A full disk may only show when the file is closed.
-  if (::close(descriptor) != 0 && error == 0) error = errno;
-  if (error == 0 && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
-  if (error != 0) ::unlink(temporary.c_str());
-  g_temporary[0] = '\0';
-  return error == 0 ? std::string() : std::strerror(error);
+  if (::close(descriptor_) != 0 && error_.empty()) fail(errno);
+  descriptor_ = -1;
+  if (temporary_.empty() || !error_.empty()) return error_;
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    fail(errno);
+    return error_;
+  }
+  g_temporaries[slot_][0] = '\0';
+  temporary_.clear();
+  return error_;
+}
+
+std::string write_file(const std::string& path, std::string_view content) {
+  OutputFile file(path);
+  file.write(content);
+  return file.finish();
 }
 
 InterruptGuard::InterruptGuard(std::atomic<bool>& stop) { g_stop.store(&stop); }

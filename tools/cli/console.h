@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -53,6 +54,33 @@ class SystemConsole final : public Console {
 /// Writes a file so that it appears complete or not at all: a temporary file beside it, then a
 /// rename. Pipes and devices are written in place. On failure returns what went wrong.
 std::string write_file(const std::string& path, std::string_view content);
+
+/// A file written piece by piece, with the same promise: it appears when finish() is called, or not
+/// at all. The first error is kept and ends the writing.
+class OutputFile {
+ public:
+  explicit OutputFile(std::string path);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void write(std::string_view text);
+  /// What went wrong, or nothing.
+  std::string finish();
+  /// What went wrong so far, or nothing.
+  const std::string& error() const { return error_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  void fail(int error);
+
+  std::string path_;
+  std::string temporary_;  ///< Empty when written in place.
+  std::string error_;
+  int descriptor_ = -1;
+  std::size_t slot_ = 0;  ///< Where a signal handler finds the temporary file.
+  bool closed_reader_ = false;
+};
 
 /// Makes SIGINT and SIGTERM end the process with code 130 after removing a half-written temporary
 /// file, and a closed pipe an ordinary write error.
