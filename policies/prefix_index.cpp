@@ -346,8 +346,8 @@ std::size_t PrefixIndex::memory_bytes() const {
   for (const auto& m : impl_->mappings) lists += m.several.capacity() * sizeof(BlockKey);
   return sizeof(Impl) + impl_->slots.capacity() * sizeof(IndexSlot) +
          (impl_->free_slots.capacity() + impl_->free_mappings.capacity()) * sizeof(std::uint32_t) +
-         impl_->table.memory_bytes() + impl_->sets.memory_bytes() + impl_->counts.memory_bytes() +
-         lists;
+         impl_->table.memory_bytes() + impl_->sets.memory_bytes() + impl_->once.memory_bytes() +
+         impl_->counts.memory_bytes() + lists;
 }
 
 bool PrefixIndex::supports_shared_match() const { return !impl_->requests.linked(); }

@@ -121,11 +121,23 @@ void Impl::evict_oldest_request() {
 // ---- Mappings
 // -------------------------------------------------------------------------------------
 
+std::uint32_t Impl::new_mapping() {
+  if (free_mappings.empty()) {
+    mappings.emplace_back();
+    return static_cast<std::uint32_t>(mappings.size() - 1);
+  }
+  const std::uint32_t list = free_mappings.back();
+  free_mappings.pop_back();
+  return list;
+}
+
 void Impl::forget_list(std::uint32_t s) {
-  const std::uint32_t mapping = slots[s].mapping;
-  if (mapping < kFirstList) return;
-  mappings[mapping - kFirstList].several = {};
-  free_mappings.push_back(mapping - kFirstList);
+  if (slots[s].mapping < kFirstList) return;
+  const std::uint32_t list = slots[s].mapping - kFirstList;
+  for (const Row row : once.rows(mappings[list].once)) make_explicit(s, row);
+  set_once(mappings[list], 0);
+  mappings[list].several = {};
+  free_mappings.push_back(list);
 }
 
 void Impl::map_to_self(std::uint32_t s) {
@@ -147,18 +159,13 @@ void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
   if (keys.size() == 1 && keys[0] == slots[s].key) return map_to_self(s);
   const bool known = is_engine(slots[s]);
   make_foreign(s);
-  forget_list(s);
-  std::uint32_t list;
-  if (!free_mappings.empty()) {
-    list = free_mappings.back();
-    free_mappings.pop_back();
-  } else {
-    list = static_cast<std::uint32_t>(mappings.size());
-    mappings.emplace_back();
-  }
-  mappings[list].only = keys[0];
-  if (keys.size() > 1) mappings[list].several.assign(keys.begin(), keys.end());
-  slots[s].mapping = list + kFirstList;
+  if (slots[s].mapping < kFirstList) slots[s].mapping = new_mapping() + kFirstList;
+  Mapping& mapping = mappings[slots[s].mapping - kFirstList];
+  mapping.only = keys[0];
+  if (keys.size() > 1)
+    mapping.several.assign(keys.begin(), keys.end());
+  else
+    mapping.several.clear();
   if (known) {
     engines.touch(slots, s);
     return;
@@ -195,12 +202,24 @@ void Impl::map_proportionally(std::span<const std::uint64_t> engine_keys,
   }
 }
 
+std::uint32_t Impl::mapped_slot(std::uint32_t s, std::size_t i) {
+  if (slots[s].mapping == kSelf) return s;
+  Mapping& m = mappings[slots[s].mapping - kFirstList];
+  if (!m.several.empty()) return find(m.several[i]);
+  if (slots[m.slot].key != m.only || slots[m.slot].set == 0) {
+    const std::uint32_t t = find(m.only);
+    if (t == kNone) return kNone;
+    m.slot = t;
+  }
+  return m.slot;
+}
+
 // Evicts the row from all request keys of an engine slot.
 void Impl::evict_mapped(std::uint32_t s, Row row) {
   engines.touch(slots, s);
   if (slots[s].mapping == kSelf) return evict_row(s, row);
-  for (const BlockKey key : mapped_keys(s)) {
-    const std::uint32_t t = find(key);
+  for (std::size_t i = 0; i < mapped_keys(s).size(); ++i) {
+    const std::uint32_t t = mapped_slot(s, i);
     if (t == kNone) continue;
     if (stands_for_count(slots[t], row) && sets.contains(slots[t].set, row)) make_explicit(t, row);
     evict_row(t, row);
@@ -209,8 +228,8 @@ void Impl::evict_mapped(std::uint32_t s, Row row) {
 }
 
 void Impl::drop_mapping_if_empty(std::uint32_t s) {
-  for (const BlockKey key : mapped_keys(s)) {
-    const std::uint32_t t = slots[s].mapping == kSelf ? s : find(key);
+  for (std::size_t i = 0; i < mapped_keys(s).size(); ++i) {
+    const std::uint32_t t = mapped_slot(s, i);
     if (t != kNone && slots[t].set != 0) return;
   }
   drop_mapping(s);
@@ -255,15 +274,24 @@ void Impl::stored_self(Row row, std::span<const std::uint64_t> keys) {
 
 void Impl::stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
                          std::span<const BlockKey> request_keys) {
-  if (!engine_keys.empty()) map_proportionally(engine_keys, request_keys);
+  const bool pairs = engine_keys.size() == request_keys.size();
+  if (!pairs && !engine_keys.empty()) map_proportionally(engine_keys, request_keys);
   std::uint32_t s = kNone;
-  for (const BlockKey key : request_keys) {
-    s = find_or_insert(key, s);
+  std::uint32_t e = kNone;
+  for (std::size_t i = 0; i < request_keys.size(); ++i) {
+    if (pairs) {
+      e = find_or_insert(engine_keys[i], e);
+      map_to(e, request_keys.subspan(i, 1));
+    }
+    s = find_or_insert(request_keys[i], s);
     make_foreign(s);
     place_row(s, row);
+    if (!pairs) continue;
+    if (slots[e].mapping >= kFirstList) mappings[slots[e].mapping - kFirstList].slot = s;
+    if (options.count_duplicates) count_mapped_store(engine_keys[i], e, row);
   }
-  if (!options.count_duplicates) return;
-  for (const std::uint64_t key : engine_keys) count_mapped_store(key, row);
+  if (pairs || !options.count_duplicates) return;
+  for (const std::uint64_t key : engine_keys) count_mapped_store(key, find(key), row);
 }
 
 // Blocks moved or were copied to another tier; the event names engine hashes only.
@@ -277,7 +305,7 @@ void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
     if (!self) make_foreign(t);
     const bool contained = place_row(t, row);
     if (!options.count_duplicates) continue;
-    self ? count_self_store(t, row, contained) : count_mapped_store(key, row);
+    self ? count_self_store(t, row, contained) : count_mapped_store(key, s, row);
   }
 }
 
@@ -315,6 +343,8 @@ void Impl::clear(std::uint32_t endpoint) {
   }
   for (const SetId id : held) sets.release(id);
   counts.erase_endpoint(endpoint);
+  for (Mapping& m : mappings)
+    if (m.once != 0) set_once(m, once.without_endpoint(m.once, endpoint));
 }
 
 // ---- Duplicate counts
@@ -359,11 +389,24 @@ void Impl::count_self_store(std::uint32_t s, Row row, bool contained) {
   set_count(slot.key, s, row, n);
 }
 
-// The same where rows and engine keys live in different slots: always explicit, because the caller
-// has made every slot it put rows into foreign.
-void Impl::count_mapped_store(std::uint64_t engine_key, Row row) {
-  // A tiny cap may already have evicted the engine key: then there is no slot.
-  set_count(engine_key, find(engine_key), row, counts.find(engine_key, row) + 1);
+void Impl::set_once(Mapping& mapping, SetId to) {
+  if (mapping.once == to) return;
+  if (to != 0) once.acquire(to);
+  if (mapping.once != 0) once.release(mapping.once);
+  mapping.once = to;
+}
+
+// The same where rows and engine keys live in different slots, or the engine key has lost its slot
+// (kNone: a tiny cap may already have evicted it).
+void Impl::count_mapped_store(std::uint64_t engine_key, std::uint32_t s, Row row) {
+  const std::uint32_t n =
+      s == kNone || may_have_counts(slots[s]) ? counts.find(engine_key, row) : 0;
+  if (n != 0 || s == kNone || slots[s].mapping < kFirstList)
+    return set_count(engine_key, s, row, n + 1);
+  Mapping& mapping = mappings[slots[s].mapping - kFirstList];
+  if (once.contains(mapping.once, row)) return set_count(engine_key, s, row, 2);
+  if (once.count(mapping.once) >= kOnceLimit) return set_count(engine_key, s, row, 1);
+  set_once(mapping, once.with(mapping.once, row).set);
 }
 
 bool Impl::has_counted_rows(SetId set) const {
@@ -373,14 +416,19 @@ bool Impl::has_counted_rows(SetId set) const {
 
 // Whether a removal reaches the index: only the last of the counted stores does.
 bool Impl::forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row) {
-  if (s != kNone && !may_have_counts(slots[s])) return true;
-  const std::uint32_t n = counts.find(engine_key, row);
+  const std::uint32_t n =
+      s == kNone || may_have_counts(slots[s]) ? counts.find(engine_key, row) : 0;
+  Mapping* mapping = nullptr;
+  if (s != kNone && slots[s].mapping >= kFirstList)
+    mapping = &mappings[slots[s].mapping - kFirstList];
   if (n <= 1) {
     if (n == 1) set_count(engine_key, s, row, 0);
+    if (mapping != nullptr) set_once(*mapping, once.without(mapping->once, row));
     return true;
   }
-  const bool implicit =
-      s != kNone && stands_for_count(slots[s], row) && sets.contains(slots[s].set, row);
+  const bool implicit = mapping != nullptr ? once.contains(mapping->once, row)
+                                           : s != kNone && stands_for_count(slots[s], row) &&
+                                                 sets.contains(slots[s].set, row);
   set_count(engine_key, s, row, n == 2 && implicit ? 0 : n - 1);
   return false;
 }

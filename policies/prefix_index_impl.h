@@ -8,8 +8,9 @@
 // on.
 //
 // Duplicate counts (how often an engine stored a block): a row in a self-mapped slot stands for the
-// count 1; everything else is in an explicit table. `kForeign` marks slots whose rows may come
-// from elsewhere, so that they stand for nothing.
+// count 1, and so does a row in the `once` set of a mapping; everything else is in an explicit
+// table, which goes before them. `kForeign` marks slots whose rows may come from elsewhere, so that
+// they stand for nothing.
 #pragma once
 
 #include <algorithm>
@@ -243,6 +244,8 @@ class PrefixIndexImpl {
   struct Mapping {
     BlockKey only = 0;
     std::vector<BlockKey> several;  ///< All of them when there is more than one.
+    std::uint32_t slot = 0;         ///< Of `only`, probably.
+    SetId once = 0;                 ///< In `once`: who stored the engine key once.
   };
   /// The request keys of an engine slot, in order.
   std::span<const BlockKey> mapped_keys(std::uint32_t s) const {
@@ -274,6 +277,7 @@ class PrefixIndexImpl {
   Recency<&IndexSlot::request_recency> requests;
   Recency<&IndexSlot::engine_recency> engines;
   CountTable counts;
+  HolderSets once{1, RowOrder::kSorted};  // Sets of Mapping::once.
   std::vector<std::uint32_t> free_slots;
   std::vector<Mapping> mappings;  // Of engine keys that are not their own request key.
   std::vector<std::uint32_t> free_mappings;
@@ -284,6 +288,7 @@ class PrefixIndexImpl {
   static constexpr std::uint32_t kForeign = 1;        // Rows do not stand for duplicate counts.
   static constexpr std::uint32_t kMayHaveCounts = 2;  // The explicit table knew it before the slot.
   static constexpr std::uint32_t kOneCount = 256;     // The upper bits count explicit entries.
+  static constexpr std::size_t kOnceLimit = 16;       // Rows of a `once` set; more are explicit.
 
   std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous);
   void free_if_unused(std::uint32_t s);
@@ -296,6 +301,7 @@ class PrefixIndexImpl {
   void evict_oldest_request();
 
   // Mappings of a slot.
+  std::uint32_t new_mapping();
   void map_to(std::uint32_t s, std::span<const BlockKey> keys);
   void map_to_self(std::uint32_t s);
   void forget_list(std::uint32_t s);
@@ -303,6 +309,8 @@ class PrefixIndexImpl {
   void evict_oldest_engine();
   void map_proportionally(std::span<const std::uint64_t> engine_keys,
                           std::span<const BlockKey> request_keys);
+  /// The slot of the i-th request key of an engine slot, or kNone.
+  std::uint32_t mapped_slot(std::uint32_t s, std::size_t i);
   void evict_mapped(std::uint32_t s, Row row);
   void drop_mapping_if_empty(std::uint32_t s);
 
@@ -322,7 +330,8 @@ class PrefixIndexImpl {
   }
   void set_count(std::uint64_t engine_key, std::uint32_t s, Row row, std::uint32_t n);
   void count_self_store(std::uint32_t s, Row row, bool contained);
-  void count_mapped_store(std::uint64_t engine_key, Row row);
+  void count_mapped_store(std::uint64_t engine_key, std::uint32_t s, Row row);
+  void set_once(Mapping& mapping, SetId to);
   bool forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row);
   void make_explicit(std::uint32_t s, Row row);
   void make_foreign(std::uint32_t s);

@@ -170,11 +170,14 @@ TEST(PrefixIndex, ScoringVectors) {
 // ---- Properties
 // -------------------------------------------------------------------------------------
 
+/// How engine keys relate to request keys: equal; different, one to one; anything.
+enum class EngineKeys { kEqual, kPaired, kMixed };
+
 /// Drives the index and the model with the same random operations.
 class Duel {
  public:
-  Duel(std::uint64_t seed, PrefixIndexOptions options, bool self_only)
-      : random_(seed, Stream::kTest), self_only_(self_only), index_(options), model_(options) {}
+  Duel(std::uint64_t seed, PrefixIndexOptions options, EngineKeys engine_keys)
+      : random_(seed, Stream::kTest), engine_keys_(engine_keys), index_(options), model_(options) {}
 
   void step() {
     switch (random_.below(12)) {
@@ -217,8 +220,10 @@ class Duel {
  private:
   static constexpr std::uint64_t kChain = 12;  // Keys of one chain follow each other.
 
+  // Enough, where engine keys are paired, for more holders of a key than are counted in a set.
+  std::uint64_t endpoints() const { return engine_keys_ == EngineKeys::kPaired ? 12 : 4; }
   HolderEntry entry(bool speculative = false) {
-    HolderEntry e{.endpoint = EndpointId(random_.below(4)),
+    HolderEntry e{.endpoint = EndpointId(random_.below(endpoints())),
                   .tier = static_cast<TierId>(1 + random_.below(2)),
                   .speculative = false,
                   .group = std::nullopt};
@@ -234,14 +239,18 @@ class Duel {
     return keys;
   }
   std::vector<std::uint64_t> engine_run(std::size_t count) {
-    return run(self_only_ || random_.below(2) == 0 ? 0 : 1000, count);
+    if (engine_keys_ == EngineKeys::kPaired) return run(1000, count);
+    return run(engine_keys_ == EngineKeys::kEqual || random_.below(2) == 0 ? 0 : 1000, count);
   }
 
   void store() {
     const HolderEntry e = entry();
     const auto keys = run(0, 1 + random_.below(5));
-    const auto engine =
-        self_only_ || random_.below(2) == 0 ? keys : engine_run(1 + random_.below(5));
+    auto engine = keys;
+    if (engine_keys_ == EngineKeys::kPaired)
+      for (auto& key : engine) key += 1000;
+    else if (engine_keys_ == EngineKeys::kMixed && random_.below(2) == 0)
+      engine = engine_run(1 + random_.below(5));
     const std::uint64_t parent = random_.below(3) == 0 ? engine_run(1)[0] : 0;
     ASSERT_EQ(index_.stored(e.endpoint, e.tier, parent, engine, keys, true, e.group),
               model_.stored(e, parent, engine, keys, true));
@@ -296,13 +305,13 @@ class Duel {
     ASSERT_EQ(index_.resolve_engine_key(key), model_.resolve(key));
   }
   void clear() {
-    const EndpointId e(random_.below(4));
+    const EndpointId e(random_.below(endpoints()));
     index_.cleared(e);
     model_.clear(e);
   }
 
   RandomStream random_;
-  bool self_only_;
+  EngineKeys engine_keys_;
   PrefixIndex index_;
   test::ModelIndex model_;
   MatchScratch scratch_;
@@ -313,13 +322,13 @@ TEST(PrefixIndex, EqualsTheModelUnderRandomEvents) {
   for (const std::size_t size : {1, 2, 5, 20, 1000}) {
     for (const std::size_t pods : {1, 2, 3, 10}) {
       for (const bool count : {true, false}) {
-        for (const bool self_only : {true, false}) {
+        for (const EngineKeys keys :
+             {EngineKeys::kEqual, EngineKeys::kPaired, EngineKeys::kMixed}) {
           ++seed;
           SCOPED_TRACE("seed " + std::to_string(seed) + " size " + std::to_string(size) +
                        " podCacheSize " + std::to_string(pods) + " count " + std::to_string(count) +
-                       " self " + std::to_string(self_only));
-          Duel duel(seed, {.size = size, .pod_cache_size = pods, .count_duplicates = count},
-                    self_only);
+                       " keys " + std::to_string(static_cast<int>(keys)));
+          Duel duel(seed, {.size = size, .pod_cache_size = pods, .count_duplicates = count}, keys);
           for (int i = 0; i < 1500 && !testing::Test::HasFatalFailure(); ++i) {
             SCOPED_TRACE("step " + std::to_string(i));
             duel.step();
