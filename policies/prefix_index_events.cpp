@@ -11,7 +11,8 @@ Impl::PrefixIndexImpl(PrefixIndexOptions opts)
     : options(std::move(opts)),
       sets(options.pod_cache_size, RowOrder::kRecency),
       requests(options.size),
-      engines(options.size) {
+      engines(options.size),
+      counts(std::max(options.size, kCountFloor)) {
   ROUTESIM_CHECK(options.size >= 1, "an index has room for at least one key");
   ROUTESIM_CHECK(options.pod_cache_size <= 65535, "podCacheSize is at most 65535");
   for (std::size_t tier = 0; tier < weights_.size(); ++tier)

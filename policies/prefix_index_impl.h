@@ -195,9 +195,12 @@ class SlotTable {
   std::size_t count_ = 0;
 };
 
-/// Explicit duplicate counts by (engine key, row): open addressing, 0 = empty bucket.
+/// Explicit duplicate counts by (engine key, row): open addressing, 0 = empty bucket. Engines that
+/// never take back what they store would let it grow for ever, so a full table takes no new
+/// entries; what it does not know counts as stored once.
 class CountTable {
  public:
+  explicit CountTable(std::size_t limit) : limit_(limit) {}
   bool empty() const { return count_ == 0; }
   std::uint32_t find(std::uint64_t key, Row row) const;
   /// Sets the count; 0 erases. Returns the change of the number of entries: -1, 0 or 1.
@@ -215,6 +218,7 @@ class CountTable {
   std::size_t probe(std::uint64_t key, Row row) const;
   void rehash(std::size_t buckets);
 
+  std::size_t limit_;
   std::vector<Bucket> buckets_;
   std::size_t count_ = 0;
 };
@@ -288,7 +292,9 @@ class PrefixIndexImpl {
   static constexpr std::uint32_t kForeign = 1;        // Rows do not stand for duplicate counts.
   static constexpr std::uint32_t kMayHaveCounts = 2;  // The explicit table knew it before the slot.
   static constexpr std::uint32_t kOneCount = 256;     // The upper bits count explicit entries.
-  static constexpr std::size_t kOnceLimit = 16;       // Rows of a `once` set; more are explicit.
+  // The least room for explicit counts, however small the index is.
+  static constexpr std::size_t kCountFloor = std::size_t{1} << 20;
+  static constexpr std::size_t kOnceLimit = 16;  // Rows of a `once` set; more are explicit.
 
   std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous);
   void free_if_unused(std::uint32_t s);

@@ -44,12 +44,13 @@ std::uint32_t CountTable::find(std::uint64_t key, Row row) const {
 }
 
 int CountTable::set(std::uint64_t key, Row row, std::uint32_t n) {
-  if (n != 0 && (count_ + 1) * 2 > buckets_.size())
+  if (n != 0 && count_ < limit_ && (count_ + 1) * 2 > buckets_.size())
     rehash(buckets_.empty() ? 64 : buckets_.size() * 2);
   if (buckets_.empty()) return 0;
   std::size_t i = probe(key, row);
   const bool is_new = buckets_[i].n == 0;
   if (n != 0) {
+    if (is_new && count_ >= limit_) return 0;
     buckets_[i] = {.key = key, .row = row, .n = n};
     count_ += is_new ? 1 : 0;
     return is_new ? 1 : 0;
