@@ -9,6 +9,21 @@
 namespace routesim::policies {
 namespace {
 
+// Hybrid models have a handful of cache groups; what is learned about them must stay bounded.
+constexpr std::uint32_t kMaxGroups = 1024;
+
+// An image's identifier is a digest of some dozens of bytes. Without a limit one long identifier
+// could be repeated for, and hashed with, every small block of a long event.
+constexpr std::size_t kMaxExtraBytes = std::size_t{16} << 20;
+
+// At least the bytes of all identifiers after realign_extras().
+std::size_t realigned_bytes(std::span<const BlockExtra> engine, std::size_t count) {
+  std::size_t bytes = 0;
+  for (const BlockExtra& identifiers : engine)
+    for (const std::string& identifier : identifiers) bytes += identifier.size();
+  return bytes > 0 && engine.size() < count ? bytes * (count / engine.size() + 1) : bytes;
+}
+
 bool is_sha(KeyAlgorithm a) {
   return a == KeyAlgorithm::kSha256Cbor || a == KeyAlgorithm::kSha256Cbor64;
 }
@@ -73,7 +88,7 @@ bool KvEventIngestor::indexable_group(EndpointId endpoint, const BlockStored& ev
 
 void KvEventIngestor::stored(EndpointId endpoint, std::string_view topic_model,
                              const BlockStored& event) {
-  if (!endpoint.valid()) {
+  if (!endpoint.valid() || (event.group_idx && *event.group_idx >= kMaxGroups)) {
     ++stats_.skipped_limit;
     return;
   }
@@ -108,8 +123,14 @@ void KvEventIngestor::stored(EndpointId endpoint, std::string_view topic_model,
   const BlockKeyChain chain(options_.algorithm, options_.block_size, options_.hash_seed,
                             lora ? std::string_view(*event.lora_name) : topic_model);
   std::vector<BlockExtra> extras;
-  if (event.extra_keys)
-    extras = realign_extras(*event.extra_keys, event.tokens.size() / options_.block_size);
+  if (event.extra_keys) {
+    const std::size_t count = event.tokens.size() / options_.block_size;
+    if (realigned_bytes(*event.extra_keys, count) > kMaxExtraBytes) {
+      ++stats_.skipped_limit;
+      return;
+    }
+    extras = realign_extras(*event.extra_keys, count);
+  }
   chain.append_keys(parent, event.tokens, keys_, extras);
   index_.stored(endpoint, *tier, event.parent, event.hashes, keys_, !event.tokens.empty(),
                 event.group_idx);

@@ -35,7 +35,7 @@ struct KvIngestStats {
   std::uint64_t skipped_group = 0;    ///< Cache group that cannot be indexed.
   std::uint64_t skipped_parent = 0;   ///< Parent block unknown.
   std::uint64_t skipped_partial = 0;  ///< Fewer tokens than one canonical block.
-  std::uint64_t skipped_limit = 0;    ///< Too many tiers or groups.
+  std::uint64_t skipped_limit = 0;    ///< Too many tiers or groups, or too long extra keys.
   std::uint64_t undecodable = 0;      ///< Whole messages.
 };
 

@@ -1,6 +1,6 @@
 // vLLM's KV event stream as it travels over ZMQ: three frames (topic, 8-byte big-endian sequence
-// number, msgpack batch). Decoding is strict: hostile bytes give an error, never more memory than a
-// small multiple of their size.
+// number, msgpack batch). Decoding is strict: hostile bytes give an error, and never more memory
+// than some fifty times their size (a list of nothing but nils).
 #pragma once
 
 #include <array>
@@ -59,7 +59,7 @@ struct KvEventBatch {
 
 /// Limits that keep hostile input cheap.
 struct KvDecodeLimits {
-  std::size_t max_bytes = std::size_t{64} << 20;  ///< Largest payload accepted.
+  std::size_t max_bytes = std::size_t{16} << 20;  ///< Largest payload accepted: 3 million tokens.
   std::size_t max_depth = 8;                      ///< Deepest nesting accepted.
 };
 

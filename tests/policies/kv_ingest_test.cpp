@@ -250,6 +250,32 @@ TEST(KvIngest, GroupKindsAreLearned) {
   EXPECT_EQ(s.ingestor.stats().skipped_group, 2u) << "kinds are per endpoint";
 }
 
+// A hostile engine cannot make the router remember groups without end.
+TEST(KvIngest, GroupsAreBounded) {
+  Ingest s(16);
+  BlockStored e = stored_event({1}, 16);
+  e.kv_cache_spec_kind = "full_attention";
+  for (std::uint32_t group = 0; group < 2000; ++group) {
+    e.group_idx = group;
+    s.ingestor.apply(kPod, "m", e);
+  }
+  EXPECT_EQ(s.ingestor.stats().stored, 1024u);
+  EXPECT_EQ(s.ingestor.stats().skipped_limit, 2000u - 1024u);
+}
+
+// One long identifier is not copied to, and hashed with, a hundred thousand blocks.
+TEST(KvIngest, RepeatedExtraKeysAreBounded) {
+  Ingest s(1);
+  BlockStored e = stored_event({1}, 100'000);
+  e.extra_keys = std::vector<BlockExtra>{{std::string(1'000'000, 'x')}};
+  s.ingestor.apply(kPod, "m", e);
+  EXPECT_EQ(s.ingestor.stats().skipped_limit, 1u);
+  EXPECT_EQ(s.index.request_key_count(), 0u);
+  e.extra_keys = std::vector<BlockExtra>{{std::string(64, 'x')}};
+  s.ingestor.apply(kPod, "m", e);
+  EXPECT_EQ(s.index.request_key_count(), 100'000u);
+}
+
 TEST(KvIngest, ShaErasIndexTheEnginesHashes) {
   Ingest s(16, "12345", KeyAlgorithm::kSha256Cbor);
   const auto tokens = counting_tokens(48);
