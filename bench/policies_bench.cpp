@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -246,11 +249,42 @@ void ingest_wire(benchmark::State& state) {
 }
 BENCHMARK(ingest_wire);
 
-// Readers of one shared index while a writer may come at any time. Items are lookups of all
-// threads.
+/// Engines that keep writing, each from a thread of its own: the events of a prompt's 24 new
+/// blocks a thousand times a second, stored and removed in turn.
+class Writers {
+ public:
+  Writers(ConcurrentPrefixIndex& index, const Prompts& prompts, std::uint32_t count) {
+    for (std::uint32_t w = 0; w < count; ++w)
+      threads_.emplace_back([this, &index, &prompts, w] {
+        for (std::size_t i = w; !stop_.load(std::memory_order_relaxed); i += 7) {
+          const auto& keys = prompts.keys[i / 2 % prompts.keys.size()];
+          const auto fresh = std::span<const BlockKey>(keys).last(24);
+          if (i % 2 == 0)
+            index.stored(EndpointId(w), kGpuTier, 0, fresh, fresh);
+          else
+            index.removed(EndpointId(w), kGpuTier, fresh);
+          events_.fetch_add(1, std::memory_order_relaxed);
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+      });
+  }
+  ~Writers() {
+    stop_ = true;
+    for (std::thread& t : threads_) t.join();
+  }
+  std::uint64_t events() const { return events_.load(); }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::atomic<std::uint64_t> events_{0};
+  std::vector<std::thread> threads_;
+};
+
+// Readers of one shared index, alone (0) or beside eight writers. Items are lookups of all threads.
 void concurrent_lookup(benchmark::State& state) {
   static std::unique_ptr<ConcurrentPrefixIndex> index;
   static std::unique_ptr<Prompts> prompts;
+  static std::unique_ptr<Writers> writers;
   if (state.thread_index() == 0) {
     prompts = std::make_unique<Prompts>(150, 5, 94, kPromptKeys);
     index = std::make_unique<ConcurrentPrefixIndex>();
@@ -258,6 +292,8 @@ void concurrent_lookup(benchmark::State& state) {
     MatchScratch scratch;
     index->match(prompts->keys[0], scratch);
     require(!scratch.matches().empty() && scratch.matches()[0].blocks >= 94, "shared prefix");
+    writers =
+        std::make_unique<Writers>(*index, *prompts, static_cast<std::uint32_t>(state.range(0)));
   }
   MatchScratch scratch;
   std::size_t next = static_cast<std::size_t>(state.thread_index()) * 13;
@@ -266,8 +302,11 @@ void concurrent_lookup(benchmark::State& state) {
     benchmark::DoNotOptimize(scratch.matches().data());
   }
   state.SetItemsProcessed(state.iterations());
+  if (state.thread_index() != 0) return;
+  state.counters["written"] = static_cast<double>(writers->events()) * 24;
+  writers.reset();
 }
-BENCHMARK(concurrent_lookup)->Threads(1)->Threads(2)->Threads(4)->Threads(8)->UseRealTime();
+BENCHMARK(concurrent_lookup)->Arg(0)->Arg(8)->ThreadRange(1, 8)->UseRealTime();
 
 // ---- The approximate index
 // --------------------------------------------------------------------------
