@@ -6,6 +6,13 @@
 #include "policies/prefix_producers.h"
 
 namespace routesim::policies {
+namespace {
+
+// By Facts.
+constexpr std::array<std::string_view, 3> kDefaultProducers = {
+    "approx-prefix-cache-producer", "predicted-latency-producer", "inflight-load-producer"};
+
+}  // namespace
 
 PluginSet::PluginSet() = default;
 PluginSet::~PluginSet() = default;
@@ -106,10 +113,19 @@ Plugin* BuildContext::plugin(const std::string& name, const PluginSpec& user,
   return nullptr;
 }
 
-Plugin* BuildContext::producer(const std::string& name, std::string_view default_type,
-                               const PluginSpec& user, std::string_view parameter) {
-  if (!name.empty()) return plugin(name, user, parameter);
-  const std::string wanted(default_type);
+Plugin* BuildContext::producer(const std::string& name, Facts facts, const PluginSpec& user,
+                               std::string_view parameter) {
+  if (!name.empty()) {
+    Plugin* p = plugin(name, user, parameter);
+    const auto* found = dynamic_cast<const Producer*>(p);
+    if (found != nullptr && found->facts() == facts) return p;
+    if (config_.find(name) != nullptr)
+      error(user, parameter,
+            "plugin '" + name + "' produces no " +
+                std::string(kFactsNames[static_cast<std::size_t>(facts)]));
+    return nullptr;
+  }
+  const std::string wanted(kDefaultProducers[static_cast<std::size_t>(facts)]);
   for (std::size_t i = 0; i < config_.plugins.size(); ++i)
     if (config_.plugins[i].name == wanted) return build(i);
   // Upstream creates a missing required producer with the name of its type and no parameters.
@@ -121,6 +137,14 @@ Plugin* BuildContext::producer(const std::string& name, std::string_view default
   return build(config_.plugins.size() - 1);
 }
 
+const Decider* BuildContext::decider(const std::string& name, const PluginSpec& user,
+                                     std::string_view parameter) {
+  const auto* found = dynamic_cast<const Decider*>(plugin(name, user, parameter));
+  if (found == nullptr && config_.find(name) != nullptr)
+    error(user, parameter, "plugin '" + name + "' is no decider");
+  return found;
+}
+
 std::size_t BuildContext::prefix_slot(const std::string& name) {
   auto& slots = plugins_.prefix_slots;
   const auto it = std::find(slots.begin(), slots.end(), name);
@@ -130,19 +154,13 @@ std::size_t BuildContext::prefix_slot(const std::string& name) {
 }
 
 std::size_t BuildContext::prefix_slot_of(const std::string& producer_name, const PluginSpec& user) {
-  constexpr std::string_view kDefault = "approx-prefix-cache-producer";
-  const Plugin* p = producer(producer_name, kDefault, user, "prefixMatchInfoProducerName");
-  if (p != nullptr && dynamic_cast<const Producer*>(p) == nullptr)
-    error(user, "prefixMatchInfoProducerName", "names a plugin that produces no match info");
-  return prefix_slot(producer_name.empty() ? std::string(kDefault) : producer_name);
+  producer(producer_name, Facts::kPrefixMatches, user, "prefixMatchInfoProducerName");
+  return prefix_slot(producer_name.empty() ? std::string(kDefaultProducers[0]) : producer_name);
 }
 
 InFlightLoad* BuildContext::in_flight(const std::string& name, const PluginSpec& user) {
-  Plugin* p = producer(name, "inflight-load-producer", user, "inFlightLoadProducerName");
-  auto* load = dynamic_cast<InFlightLoad*>(p);
-  if (p != nullptr && load == nullptr)
-    error(user, "inFlightLoadProducerName", "names a plugin that counts no requests");
-  return load;
+  return dynamic_cast<InFlightLoad*>(
+      producer(name, Facts::kLoad, user, "inFlightLoadProducerName"));
 }
 
 void BuildContext::build_all() {

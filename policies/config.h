@@ -100,9 +100,9 @@ struct TokenProcessorParameters {
   std::string hash_algorithm = "cbor-fnv";
 };
 inline void describe(Describer& d, TokenProcessorParameters& p) {
-  field(d, {"blockSizeTokens", "Canonical block size in tokens (default 16)."}, p.block_size_tokens,
-        IntRange{1});
-  field(d, {"blockSize", "Older name of blockSizeTokens."}, p.block_size, IntRange{1});
+  field(d, {"blockSizeTokens", "Canonical block size in tokens; 0 = blockSize, or 16."},
+        p.block_size_tokens);
+  field(d, {"blockSize", "Older name of blockSizeTokens; 0 = 16."}, p.block_size);
   field(d, {"hashSeed", "Seed of the key chain; PYTHONHASHSEED in SHA-256 eras."}, p.hash_seed);
   field(d, {"hashAlgorithm", "cbor-fnv or xxh64."}, p.hash_algorithm);
 }

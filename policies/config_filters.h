@@ -22,6 +22,17 @@ inline void describe(Describer& d, ByLabelParameters& p) {
   field(d, {"allowsNoLabel", "Endpoints without the label pass too."}, p.allows_no_label);
 }
 
+/// One entry of matchExpressions, as in Kubernetes.
+struct LabelExpression {
+  std::string key, comparison;
+  std::vector<std::string> values;
+};
+inline void describe(Describer& d, LabelExpression& p) {
+  field(d, {"key", "Label to look at.", true}, p.key);
+  field(d, {"operator", "In, NotIn, Exists or DoesNotExist.", true}, p.comparison);
+  field(d, {"values", "Values of In and NotIn."}, p.values);
+}
+
 struct PdProfileParameters {
   std::string decode_profile = "decode", prefill_profile = "prefill";
   std::int64_t primary_port = 0;

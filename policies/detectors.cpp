@@ -101,7 +101,7 @@ const char* ProbabilisticAdmitter::refuse(Cycle& cycle) const {
 LatencySloAdmitter::LatencySloAdmitter(const NoParameters&, const PluginSpec& spec,
                                        BuildContext& context) {
   context.needs().metrics = context.needs().predictions = true;
-  context.producer("", "predicted-latency-producer", spec, "");
+  context.producer("", Facts::kLatencyEstimates, spec, "");
 }
 
 const char* LatencySloAdmitter::refuse(Cycle& cycle) const {

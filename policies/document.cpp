@@ -28,6 +28,12 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
   const PluginRegistry& registry =
       options.registry != nullptr ? *options.registry : PluginRegistry::standard();
   if (root.is_map()) complete_document(config, references, registry, found);
+  // The scheduler will read the parameters, but there will be none, so this is the time to say
+  // what is wrong with them.
+  if (found.has_errors())
+    for (const PluginSpec& spec : config.plugins)
+      if (const PluginType* type = registry.find(spec.type); type && type->check_parameters)
+        type->check_parameters(spec, traits(config.era), found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return std::nullopt;
   return config;

@@ -30,7 +30,13 @@ void decode_plugins(Section& top, EndpointPickerConfig& config, Diagnostics& dia
     spec.type = s.text("type").value_or("");
     spec.name = s.text("name").value_or("");
     if (spec.name.empty()) spec.name = spec.type;
-    if (const ParameterValue* p = s.take("parameters")) spec.parameters = *p;
+    if (const ParameterValue* p = s.take("parameters")) {
+      if (p->is_map() || p->is_null())
+        spec.parameters = *p;
+      else
+        diagnostics.error(p->where, s.path() + ".parameters",
+                          "must be a map (got " + p->to_text() + ")");
+    }
     s.finish();
     config.plugins.push_back(std::move(spec));
   }

@@ -68,6 +68,12 @@ PluginType prefix_cache_scorer() {
                                                            context.diagnostics());
     return std::make_unique<OwningPrefixCacheScorer>(p, spec, context);
   };
+  type.check_parameters = [](const PluginSpec& spec, const EraTraits& traits, Diagnostics& found) {
+    if (traits.match_info_producers)
+      read_parameters<PrefixCacheParameters>(spec, unknown_keys(traits), found);
+    else
+      read_parameters<ApproxPrefixParameters>(spec, unknown_keys(traits), found);
+  };
   return type;
 }
 
@@ -98,9 +104,10 @@ PluginType label_selector(std::string_view name) {
           },
           .describe_parameters =
               [](Describer& d) {
-                FreeForm any;
-                field(d, {"matchLabels", "Labels that must have these values."}, any);
-                field(d, {"matchExpressions", "List of {key, operator, values}."}, any);
+                FreeForm labels;
+                std::vector<LabelExpression> expressions;
+                field(d, {"matchLabels", "Labels that must have these values."}, labels);
+                field(d, {"matchExpressions", "What else labels must satisfy."}, expressions);
               }};
 }
 

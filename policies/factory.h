@@ -43,6 +43,11 @@ std::string role_names(std::uint32_t roles);
 
 class BuildContext;
 
+/// What an era does with parameters it does not know.
+inline UnknownKeys unknown_keys(const EraTraits& traits) {
+  return traits.strict_parameters ? UnknownKeys::kError : UnknownKeys::kWarning;
+}
+
 /// One plugin type.
 struct PluginType {
   enum class Support {
@@ -59,6 +64,9 @@ struct PluginType {
   std::function<std::unique_ptr<Plugin>(const PluginSpec&, BuildContext&)> create;
   /// Describes the parameters with their defaults (for `routesim list plugins`).
   std::function<void(Describer&)> describe_parameters;
+  /// Reads the parameters of a document that is refused for another reason, only to report what is
+  /// wrong with them too. May be absent.
+  std::function<void(const PluginSpec&, const EraTraits&, Diagnostics&)> check_parameters = {};
 };
 
 /// The set of plugin types a document may use. Immutable once handed to a loader.
@@ -110,9 +118,7 @@ class BuildContext {
   const EraTraits& traits() const { return policies::traits(config_.era); }
   Distribution distribution() const { return config_.distribution; }
   const EndpointPickerConfig& config() const { return config_; }
-  UnknownKeys unknown_keys() const {
-    return traits().strict_parameters ? UnknownKeys::kError : UnknownKeys::kWarning;
-  }
+  UnknownKeys unknown_keys() const { return policies::unknown_keys(traits()); }
   SignalNeeds& needs() { return needs_; }
   PluginSet& plugins() { return plugins_; }
   Diagnostics& diagnostics() { return diagnostics_; }
@@ -125,10 +131,13 @@ class BuildContext {
   /// The instance with this name, built now if its turn has not come; nullptr with an error when
   /// it is not declared.
   Plugin* plugin(const std::string& name, const PluginSpec& user, std::string_view parameter);
-  /// The producer instance `name`, or when empty the default instance of `default_type`, which is
-  /// created if the document has none.
-  Plugin* producer(const std::string& name, std::string_view default_type, const PluginSpec& user,
+  /// The producer of `facts` called `name`, or when empty the default instance of its type, which
+  /// is created if the document has none. An error when `name` is no such producer.
+  Plugin* producer(const std::string& name, Facts facts, const PluginSpec& user,
                    std::string_view parameter);
+  /// The decider called `name`; nullptr with an error when there is none.
+  const Decider* decider(const std::string& name, const PluginSpec& user,
+                         std::string_view parameter);
   /// The slot in which the producer instance `name` writes its prefix matches.
   std::size_t prefix_slot(const std::string& name);
   /// The slot a scorer reads: of the named producer, or of the default approximate one.
@@ -168,6 +177,10 @@ PluginType implemented(std::string_view type, std::uint32_t roles, std::string_v
               [](Describer& d) {
                 P parameters{};
                 describe(d, parameters);
+              },
+          .check_parameters =
+              [](const PluginSpec& spec, const EraTraits& traits, Diagnostics& diagnostics) {
+                read_parameters<P>(spec, unknown_keys(traits), diagnostics);
               }};
 }
 

@@ -34,7 +34,8 @@ class InFlightLoad final : public Producer {
   /// Requests that have been routed and not completed.
   std::size_t tracked_requests() const { return live_.size(); }
 
-  void produce(Cycle&) const override {}
+  void produce(Cycle&) const override {}  // Its counts are read live.
+  Facts facts() const override { return Facts::kLoad; }
   void on_decided(Cycle& cycle, Decision& decision) const override;
   void on_routed(const RequestView& request, const Decision& decision,
                  const EndpointTable& endpoints, SimTime now) override;

@@ -12,32 +12,32 @@ bool LabelSelector::parse_expressions(const ParameterValue& list, const PluginSp
     context.error(spec, "matchExpressions", "must be a list (got " + list.to_text() + ")");
     return false;
   }
-  for (const ParameterValue& item : list.list()) {
-    const ParameterValue* key = item.find("key");
-    const ParameterValue* op = item.find("operator");
-    const ParameterValue* values = item.find("values");
-    const auto it = op != nullptr && op->is_string()
-                        ? std::find(kOperators.begin(), kOperators.end(), op->string())
-                        : kOperators.end();
-    if (key == nullptr || !key->is_string() || key->string().empty() || it == kOperators.end()) {
-      context.error(spec, "matchExpressions",
-                    "every entry needs a key and an operator In, NotIn, Exists or DoesNotExist");
-      return false;
+  bool ok = true;
+  for (std::size_t i = 0; i < list.list().size(); ++i) {
+    const ParameterValue& item = list.list()[i];
+    const std::string path = "matchExpressions[" + std::to_string(i) + "]";
+    const auto refuse = [&](const std::string& message) {
+      context.diagnostics().error(item.where, spec.path + ".parameters." + path, message);
+      ok = false;
+    };
+    LabelExpression e;
+    ParameterReader reader(item, spec.path + ".parameters." + path, context.unknown_keys(),
+                           context.diagnostics());
+    describe(reader, e);
+    reader.finish();
+    const auto it = std::find(kOperators.begin(), kOperators.end(), e.comparison);
+    if (e.key.empty() || it == kOperators.end()) {
+      refuse("needs a key and an operator In, NotIn, Exists or DoesNotExist");
+      continue;
     }
-    Requirement r{key->string(), static_cast<Operator>(it - kOperators.begin()), {}};
-    if (values != nullptr && values->is_list())
-      for (const ParameterValue& v : values->list())
-        if (v.is_string()) r.values.push_back(v.string());
+    Requirement r{e.key, static_cast<Operator>(it - kOperators.begin()), e.values};
     const bool wants_values = r.op == Operator::kIn || r.op == Operator::kNotIn;
-    if (wants_values == r.values.empty()) {
-      context.error(spec, "matchExpressions",
-                    "operator " + op->string() +
-                        (wants_values ? " needs string values" : " takes no values"));
-      return false;
-    }
+    if (wants_values == r.values.empty())
+      refuse("operator " + e.comparison +
+             (wants_values ? " needs string values" : " takes no values"));
     requirements_.push_back(std::move(r));
   }
-  return true;
+  return ok;
 }
 
 std::optional<LabelSelector> LabelSelector::parse(const PluginSpec& spec, BuildContext& context) {

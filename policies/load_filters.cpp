@@ -71,7 +71,7 @@ PrefixCacheAffinityFilter::PrefixCacheAffinityFilter(const PrefixAffinityParamet
       context.error(spec, "peakPrefillThroughput", "must be greater than 0 to be used");
     load_ = context.in_flight(p.in_flight_producer, spec);
   } else if (p.ttft_source == "latencyPredictor") {
-    context.producer(p.prediction_producer, "predicted-latency-producer", spec,
+    context.producer(p.prediction_producer, Facts::kLatencyEstimates, spec,
                      "latencyPredictionInfoProducerName");
   } else {
     context.error(spec, "ttftSource",
@@ -116,7 +116,7 @@ void PrefixCacheAffinityFilter::filter(Cycle& cycle, std::vector<EndpointRow>& c
 SloHeadroomTierFilter::SloHeadroomTierFilter(const SloTierParameters& p, const PluginSpec& spec,
                                              BuildContext& context)
     : epsilon_(p.epsilon_explore_neg) {
-  context.producer("", "predicted-latency-producer", spec, "");
+  context.producer("", Facts::kLatencyEstimates, spec, "");
 }
 
 void SloHeadroomTierFilter::filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const {

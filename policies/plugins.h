@@ -5,10 +5,12 @@
 // change state guards that state itself.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/cycle.h"
@@ -48,10 +50,16 @@ class Plugin {
   std::uint32_t index_ = 0;
 };
 
+/// What a producer provides, so that a parameter cannot name one of another kind.
+enum class Facts { kPrefixMatches, kLatencyEstimates, kLoad };
+inline constexpr std::array<std::string_view, 3> kFactsNames = {"prefix match info",
+                                                                "latency predictions", "load"};
+
 /// Writes facts about the request and the candidates into the Cycle before any profile runs.
 class Producer : public virtual Plugin {
  public:
   virtual void produce(Cycle& cycle) const = 0;
+  virtual Facts facts() const = 0;
 };
 
 /// Narrows the candidates, keeping their order, which is ascending.

@@ -1,4 +1,5 @@
 // How the parameters of the precise prefix plugins become an index.
+#include <limits>
 #include <utility>
 
 #include "policies/go_values.h"
@@ -37,11 +38,29 @@ const TokenProcessorParameters& token_processor(const PrecisePrefixParameters& p
   return wanted ? *wanted : kDefault;
 }
 
+// An absent field is 0 upstream, so 0 means the older name, and that failing the default.
+std::int64_t block_size_tokens(const TokenProcessorParameters& tp, const PluginSpec& spec,
+                               BuildContext& context) {
+  constexpr std::int64_t kDefault = 16;
+  const bool old_name = tp.block_size_tokens.value_or(0) == 0 && tp.block_size.value_or(0) != 0;
+  const std::int64_t size = old_name ? *tp.block_size : tp.block_size_tokens.value_or(0);
+  if (size == 0) return kDefault;
+  const std::string base = context.traits().token_processor_in_indexer
+                               ? "indexerConfig.tokenProcessorConfig."
+                               : "tokenProcessorConfig.";
+  const std::string path = base + (old_name ? "blockSize" : "blockSizeTokens");
+  if (size > 0 && size <= std::numeric_limits<std::int32_t>::max()) return size;
+  context.error(
+      spec, path,
+      "must be in [1, 2147483647], or 0 for the default (got " + std::to_string(size) + ")");
+  return kDefault;
+}
+
 BlockKeyScheme key_scheme(const PrecisePrefixParameters& p, const PluginSpec& spec,
                           BuildContext& context) {
   const TokenProcessorParameters& tp = token_processor(p, spec, context);
   BlockKeyScheme scheme;
-  scheme.block_size = tp.block_size_tokens.value_or(tp.block_size.value_or(16));
+  scheme.block_size = block_size_tokens(tp, spec, context);
   scheme.hash_seed = tp.hash_seed;
   const std::optional<KeyAlgorithm> algorithm = parse_key_algorithm(tp.hash_algorithm);
   if (!algorithm || (*algorithm != KeyAlgorithm::kCborFnv && *algorithm != KeyAlgorithm::kXxh64))
@@ -94,6 +113,9 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
     context.error(spec, "indexerConfig.tokenizersPoolConfig",
                   "is not accepted by precise-prefix-cache-producer",
                   "declare a token-producer instead");
+  if (p.kv_events.engine_type != "vllm" && p.kv_events.engine_type != "sglang")
+    context.error(spec, "kvEventsConfig.engineType",
+                  "must be vllm or sglang (got '" + p.kv_events.engine_type + "')");
   if (p.speculative_indexing && !traits_.speculative_indexing)
     context.error(spec, "speculativeIndexing",
                   "does not exist in era " + std::string(name(context.era())));

@@ -16,6 +16,7 @@ class PredictedLatencyProducer final : public Producer {
   PredictedLatencyProducer(const PredictedLatencyParameters& p, const PluginSpec& spec,
                            BuildContext& context);
   void produce(Cycle& cycle) const override;
+  Facts facts() const override { return Facts::kLatencyEstimates; }
   void on_routed(const RequestView& request, const Decision& decision,
                  const EndpointTable& endpoints, SimTime now) override;
   void on_completed(std::uint64_t request, SimTime now) override;

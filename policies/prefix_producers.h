@@ -61,6 +61,7 @@ class PrecisePrefix {
 
  private:
   void add_matches(Cycle& cycle, std::span<const BlockKey> keys) const;
+  static void find_extremes(PrefixMatches& m);
 
   const EraTraits& traits_;
   std::size_t slot_;
@@ -76,6 +77,7 @@ class PrecisePrefixProducer final : public Producer {
                         BuildContext& context)
       : core_(p, spec, context, false) {}
   void produce(Cycle& cycle) const override { core_.produce(cycle); }
+  Facts facts() const override { return Facts::kPrefixMatches; }
   void on_routed(const RequestView& request, const Decision& decision,
                  const EndpointTable& endpoints, SimTime now) override {
     core_.on_routed(request, decision, endpoints, now);
@@ -114,6 +116,7 @@ class ApproxPrefixProducer final : public Producer {
                        BuildContext& context)
       : core_(p, spec, context) {}
   void produce(Cycle& cycle) const override { core_.produce(cycle); }
+  Facts facts() const override { return Facts::kPrefixMatches; }
   void on_routed(const RequestView& request, const Decision& decision,
                  const EndpointTable& endpoints, SimTime) override {
     core_.on_routed(request, decision, endpoints);

@@ -181,8 +181,7 @@ PdProfileHandler::PdProfileHandler(const PdProfileParameters& p, const PluginSpe
   const std::string fallback = context.traits().default_decider_is_always
                                    ? "always-disagg-pd-decider"
                                    : "prefix-based-pd-decider";
-  decider_ = dynamic_cast<const Decider*>(
-      context.plugin(p.decider.value_or(fallback), spec, "deciderPluginName"));
+  decider_ = context.decider(p.decider.value_or(fallback), spec, "deciderPluginName");
 }
 
 bool PdProfileHandler::wants_prefill(Cycle& cycle, const ProfileResult& decode) const {
@@ -256,7 +255,7 @@ DisaggProfileHandler::DisaggProfileHandler(const DisaggProfileParameters& p, con
   if (order_ == StageOrder::kPrefillFirst && deciders.prefill)
     context.error(spec, "deciders.prefill", "cannot be used with stageOrder prefill-first");
   const auto resolve = [&](const std::optional<std::string>& wanted, const char* key) {
-    return wanted ? dynamic_cast<const Decider*>(context.plugin(*wanted, spec, key)) : nullptr;
+    return wanted ? context.decider(*wanted, spec, key) : nullptr;
   };
   prefill_decider_ = resolve(deciders.prefill, "deciders.prefill");
   encode_decider_ = resolve(deciders.encode, "deciders.encode");

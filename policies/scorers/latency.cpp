@@ -101,7 +101,7 @@ LatencyScorer::LatencyScorer(const LatencyParameters& p, const PluginSpec& spec,
   if (p.strategy != "least" && p.strategy != "most")
     context.error(spec, "headroomSelectionStrategy",
                   "must be least or most (got '" + p.strategy + "')");
-  context.producer(p.prediction_producer, "predicted-latency-producer", spec,
+  context.producer(p.prediction_producer, Facts::kLatencyEstimates, spec,
                    "latencyPredictionInfoProducerName");
 }
 

@@ -29,6 +29,7 @@ class PrecisePrefixScorer final : public Scorer, public Producer {
   void produce(Cycle& cycle) const override {
     if (core_ && prepares_) core_->produce(cycle);
   }
+  Facts facts() const override { return Facts::kPrefixMatches; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     if (core_) core_->produce(cycle);
@@ -66,6 +67,11 @@ inline PrecisePrefixScorer::PrecisePrefixScorer(const PrecisePrefixParameters& p
                   "cannot tell which of several precise-prefix-cache-producer instances to score",
                   "use prefix-cache-scorer with prefixMatchInfoProducerName");
   slot_ = context.prefix_slot_of(producers.front(), spec);
+  if (spec.parameters.is_map())
+    context.diagnostics().warning(spec.parameters.where, spec.path + ".parameters",
+                                  "have no effect: '" + producers.front() +
+                                      "' is a precise-prefix-cache-producer and does the work",
+                                  "move them there");
 }
 
 inline void PrecisePrefixScorer::score_matches(Cycle& cycle,

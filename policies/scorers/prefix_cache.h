@@ -52,6 +52,7 @@ class OwningPrefixCacheScorer final : public Scorer, public Producer {
   void produce(Cycle& cycle) const override {
     if (prepares_) core_.produce(cycle);
   }
+  Facts facts() const override { return Facts::kPrefixMatches; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     core_.produce(cycle);

@@ -8,6 +8,7 @@ class StubMatchProducer final : public Producer {
  public:
   StubMatchProducer(const StubData* data, std::size_t slot) : data_(data), slot_(slot) {}
   void produce(Cycle& cycle) const override { write(*data_, cycle, slot_); }
+  Facts facts() const override { return Facts::kPrefixMatches; }
   static void write(const StubData& data, Cycle& cycle, std::size_t slot) {
     PrefixMatches& m = cycle.prefix(slot);
     for (const EndpointRow r : cycle.candidates()) {
@@ -37,6 +38,7 @@ class StubLatencyProducer final : public Producer {
     for (std::size_t r = 0; r < data_->latency.size(); ++r)
       if (data_->latency[r]) cycle.latency()[r] = *data_->latency[r];
   }
+  Facts facts() const override { return Facts::kLatencyEstimates; }
 
  private:
   const StubData* data_;
