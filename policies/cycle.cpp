@@ -30,13 +30,17 @@ void Cycle::begin(const Start& start) {
     subset_.erase(std::unique(subset_.begin(), subset_.end()), subset_.end());
     candidates_ = subset_;
   }
+  if (start.plugins == nullptr || *start.plugins != plugins_) {
+    flags_.clear();
+    plugins_ = start.plugins == nullptr ? nullptr : *start.plugins;
+  }
   latency_.clear();
   prefix_.resize(start.prefix_slots);
   for (PrefixMatches& m : prefix_) m.reset(endpoints_->rows());
 }
 
 void PrefixMatches::reset(std::size_t rows) {
-  computed = written = any = false;
+  computed = written = false;
   keys = total_blocks = block_size = 0;
   lowest = highest = 0;
   for (const EndpointRow r : touched) {
@@ -44,6 +48,7 @@ void PrefixMatches::reset(std::size_t rows) {
     match[r] = cached[r] = 0;
   }
   touched.clear();
+  others.clear();
   raw.resize(rows, 0.0);
   match.resize(rows, 0);
   cached.resize(rows, 0);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "policies/approx_prefix_index.h"
@@ -33,9 +34,10 @@ struct PrefixMatches {
   std::vector<std::int32_t> match;   ///< MatchBlocks: what scorers and uncached-token sums read.
   std::vector<std::int32_t> cached;  ///< Unweighted contiguous blocks: what deciders read.
   std::vector<EndpointRow> touched;  ///< Rows that may be nonzero, so that clearing is cheap.
-  /// Extremes of `raw` over every pod in the raw score map; meaningful when `any` is set.
+  /// Raw scores of holders that are no candidates, where the era's score map has them, by holder.
+  std::vector<std::pair<std::uint32_t, double>> others;
+  /// Extremes of `raw` and `others`; zero when both are empty.
   double lowest = 0, highest = 0;
-  bool any = false;
 
   /// Forgets everything and covers `rows` rows with zeros.
   void reset(std::size_t rows);
@@ -64,6 +66,8 @@ class Cycle {
     bool ordered_candidates = false;
     bool dry_run = false;
     std::size_t prefix_slots = 0;
+    /// Whose plugins decide; null = unknown, then nothing is kept from the decision before.
+    const std::shared_ptr<const char>* plugins = nullptr;
   };
   /// Begins a decision, reusing the buffers of the one before. The references must outlive it.
   void begin(const Start& start);
@@ -104,7 +108,7 @@ class Cycle {
   }
 
   /// One byte per row that depends on the endpoints' cold facts only, kept from decision to
-  /// decision while the table's facts stay the same: `of(row)` is called when they changed.
+  /// decision while scheduler and table stay the same: `of(row)` is called when they changed.
   /// `plugin` is Plugin::index().
   template <class F>
   std::span<const std::uint8_t> row_flags(std::uint32_t plugin, F of) {
@@ -159,6 +163,7 @@ class Cycle {
   };
   std::vector<PrefixMatches> prefix_;
   std::vector<RowFlags> flags_;
+  std::shared_ptr<const char> plugins_;  // Whose flags those are.
   std::vector<LatencyEstimate> latency_;
   std::optional<RandomStream> picker_stream_, exploration_stream_, order_stream_;
   std::vector<EndpointRow> row_buffer_, subset_;

@@ -63,7 +63,6 @@ void match_by_holders(const PrefixIndex& index, std::span<const BlockKey> keys,
 CachedTargets cached_targets(const Decision& decision) {
   CachedTargets t;
   if (decision.primary.valid()) t.primary = decision.primary.value();
-  if (decision.primary.valid()) t.primary = decision.primary.value();
   if (decision.prefill_profile >= 0)
     t.prefill =
         decision.profiles[static_cast<std::size_t>(decision.prefill_profile)].targets.front();
@@ -148,6 +147,18 @@ void PrecisePrefix::produce(Cycle& cycle) const {
   for (const EndpointRow r : m.touched)
     m.match[r] = presence_only ? (m.raw[r] > 0 ? 1 : 0) : static_cast<std::int32_t>(m.raw[r]);
   if (presence_only) m.total_blocks = m.block_size = 1;
+  if (traits_.precise_normalization == PreciseNormalization::kMinMax) find_extremes(m);
+}
+
+void PrecisePrefix::find_extremes(PrefixMatches& m) {
+  bool first = true;
+  const auto widen = [&](double raw) {
+    m.lowest = first ? raw : std::min(m.lowest, raw);
+    m.highest = first ? raw : std::max(m.highest, raw);
+    first = false;
+  };
+  for (const EndpointRow r : m.touched) widen(m.raw[r]);
+  for (const auto& [holder, raw] : m.others) widen(raw);
 }
 
 void PrecisePrefix::add_matches(Cycle& cycle, std::span<const BlockKey> keys) const {
@@ -157,24 +168,24 @@ void PrecisePrefix::add_matches(Cycle& cycle, std::span<const BlockKey> keys) co
   const std::span<const PrefixMatch> matches =
       store_->match(keys, cycle.match_scratch(), cycle.dry_run(), dry_result);
   const EndpointTable& table = cycle.endpoints();
-  const auto widen = [&m](double raw) {
-    m.lowest = m.any ? std::min(m.lowest, raw) : raw;
-    m.highest = m.any ? std::max(m.highest, raw) : raw;
-    m.any = true;
-  };
   const auto give = [&m](EndpointRow r, const PrefixMatch& match) {
     if (m.cached[r] == 0) m.touched.push_back(r);
     m.raw[r] += match.weighted;
     m.cached[r] += static_cast<std::int32_t>(match.blocks);
-    return m.raw[r];
+  };
+  const auto give_other = [&m](const PrefixMatch& match) {
+    const std::uint32_t holder = match.endpoint.value();
+    for (auto& [other, raw] : m.others)
+      if (other == holder) return void(raw += match.weighted);
+    m.others.emplace_back(holder, match.weighted);
   };
   if (!by_address_) {
     for (const PrefixMatch& match : matches) {
       const EndpointRow holder = match.endpoint.value();
       if (holder < m.raw.size() && cycle.is_candidate(holder))
-        widen(give(holder, match));
+        give(holder, match);
       else if (!traits_.lookup_candidates_only)
-        widen(match.weighted);
+        give_other(match);
     }
     return;
   }
@@ -182,9 +193,9 @@ void PrecisePrefix::add_matches(Cycle& cycle, std::span<const BlockKey> keys) co
   std::vector<std::uint32_t>& match_of = cycle.count_buffer();
   match_of.assign(m.raw.size(), 0);  // 1 + position in `matches`, by address group.
   for (std::uint32_t i = 0; i < matches.size(); ++i) {
-    widen(matches[i].weighted);
     const std::uint32_t group = matches[i].endpoint.value();
     if (group < match_of.size()) match_of[group] = i + 1;
+    give_other(matches[i]);  // One entry per address; its candidates repeat it, which is harmless.
   }
   for (const EndpointRow r : cycle.candidates())
     if (const std::uint32_t i = match_of[table.address_group(r)]; i > 0) give(r, matches[i - 1]);

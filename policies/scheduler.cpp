@@ -63,7 +63,8 @@ void Scheduler::begin(Flow& flow) const {
                              .seed = options_.seed,
                              .ordered_candidates = options_.ordered_candidates,
                              .dry_run = flow.explanation != nullptr,
-                             .prefix_slots = plugins_->prefix_slots.size()});
+                             .prefix_slots = plugins_->prefix_slots.size(),
+                             .plugins = &identity_});
   flow.decision.clear();
   flow.decision.profiles.resize(profiles_.size());
 }

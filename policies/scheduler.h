@@ -166,6 +166,7 @@ class Scheduler {
   bool by_address_ = false;
   SignalNeeds needs_;
   std::unique_ptr<PluginSet> plugins_;
+  std::shared_ptr<const char> identity_ = std::make_shared<const char>('\0');  // For Scratch.
   std::vector<SchedulingProfile> profiles_;
   std::vector<std::string> profile_names_;
   const ProfileHandler* handler_ = nullptr;

@@ -225,6 +225,68 @@ TEST(Scores, StayInRangeInRandomStates) {
   }
 }
 
+// Prompts of one request are looked up one by one and their scores added; the extremes of the
+// min-max eras are those of the sums, and in v0.6.0 of endpoints that are no candidates too.
+TEST(PreciseScores, AreNormalisedAfterAddingUpAllPrompts) {
+  for (const Era era : {Era::kV0_6_0, Era::kV0_7_0}) {
+    SCOPED_TRACE(std::string(name(era)));
+    PluginBench bench("precise-prefix-cache-scorer", {}, 4,
+                      {.era = era, .distribution = {}, .registry = nullptr});
+    ASSERT_TRUE(bench.built()) << bench.errors();
+    std::vector<std::uint64_t> keys(8);
+    std::iota(keys.begin(), keys.end(), 1);
+    const auto hold = [&](EndpointRow row, std::size_t first, std::size_t count) {
+      const HolderEntry entry{
+          .endpoint = EndpointId(bench.scheduler().index_holder(bench.table(), row)),
+          .tier = kGpuTier,
+          .speculative = false,
+          .group = {}};
+      bench.scheduler().precise_index()->add({}, std::span(keys).subspan(first, count),
+                                             std::span(&entry, 1));
+    };
+    hold(0, 0, 2);  // 2 + 3 of the two prompts of four blocks.
+    hold(0, 4, 3);
+    hold(1, 0, 4);  // 4 + 0.
+    hold(3, 0, 1);  // 1 + 1, but no candidate.
+    hold(3, 4, 1);
+    bench.table().set_ready(EndpointId(3), false);
+    const std::vector<std::uint32_t> ends = {4, 8};
+    RequestView request;
+    request.block_keys = keys;
+    request.block_key_ends = ends;
+    const auto scores = bench.scores(request);
+    ASSERT_EQ(scores.size(), 3u);
+    EXPECT_EQ(scores[0], 1.0);
+    EXPECT_EQ(scores[1], era == Era::kV0_6_0 ? 2.0 / 3 : 0.0);
+    EXPECT_EQ(scores[2], 0.0);
+  }
+}
+
+// One thread may serve several schedulers with one scratch.
+TEST(Scratch, KeepsNothingOfAnotherScheduler) {
+  const auto only = [](const std::string& filter) {
+    return make_scheduler(
+        document("- type: " + filter + "\n- type: random-picker\n",
+                 "  - pluginRef: " + filter + "\n  - pluginRef: random-picker\n"));
+  };
+  const auto decode = only("decode-filter");
+  const auto prefill = only("prefill-filter");
+  EndpointTable table = make_endpoints(2);
+  table.mutable_info(EndpointId(0)).labels["llm-d.ai/role"] = "decode";
+  table.mutable_info(EndpointId(1)).labels["llm-d.ai/role"] = "prefill";
+  Scratch scratch;
+  Decision decision;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const Scheduler& scheduler = i % 2 == 0 ? *decode : *prefill;
+    scheduler.schedule({}, table, SimTime::zero(), scratch, decision);
+    EXPECT_EQ(decision.primary, EndpointId(i % 2));
+  }
+  table.mutable_info(EndpointId(0)).labels["llm-d.ai/role"] = "both";
+  table.mutable_info(EndpointId(1)).labels.clear();
+  prefill->schedule({}, table, SimTime::zero(), scratch, decision);
+  EXPECT_EQ(decision.primary, EndpointId(0)) << "labels have changed";
+}
+
 TEST(InFlight, IsConservedUnderRandomLifecycles) {
   const auto scheduler = make_scheduler(
       document("- type: active-request-scorer\n- type: random-picker\n",
