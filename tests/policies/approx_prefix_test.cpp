@@ -11,6 +11,7 @@
 #include "policies/block_keys.h"
 #include "policies/endpoint_registry.h"
 #include "sim/base/rng.h"
+#include "tests/policies/plugin_bench.h"
 #include "tests/policies/vector_file.h"
 
 namespace routesim::policies {
@@ -102,21 +103,30 @@ void run_holders(const Json& c) {
   EXPECT_EQ(got, (c["expected_match"].get<std::map<std::string, std::uint32_t>>()));
 }
 
-// The block size the producer's parameters lead to, as approx-prefix-cache-producer computes it.
-std::uint32_t block_size_of(const Json& c, std::uint32_t floor) {
-  const Json& p = c["params"];
+// What approx-prefix-cache-producer makes of the parameters; nothing when it refuses them.
+std::optional<ApproxScheme> scheme_of(const Json& c) {
+  Json document = {{"apiVersion", "llm-d.ai/v1alpha1"}, {"kind", "EndpointPickerConfig"}};
+  document["plugins"].push_back(
+      {{"type", "approx-prefix-cache-producer"}, {"parameters", c["params"]}});
+  document["plugins"].push_back({{"type", "prefix-cache-scorer"}});
+  Json profile = {{"name", "default"}};
+  profile["plugins"].push_back({{"pluginRef", "prefix-cache-scorer"}});
+  document["schedulingProfiles"].push_back(profile);
+  Diagnostics diagnostics;
+  const auto config = load_endpoint_picker_config(to_value(document), {}, diagnostics);
+  if (!config) return std::nullopt;
+  const Scheduler scheduler(*config, {}, diagnostics);
+  if (!scheduler.valid()) return std::nullopt;
+  EndpointTable table = make_endpoints(1);
   const Json& reported = member(c, "reported_block_size");
-  const bool use_reported = p.value("autoTune", true) && !reported.is_null();
-  const auto chosen =
-      use_reported ? reported.get<std::uint32_t>() : p.value("blockSizeTokens", 16u);
-  return floor == kApproxMinBlockTokens ? effective_approx_block(chosen) : std::max(floor, chosen);
+  if (!reported.is_null()) table.mutable_info(EndpointId(0)).block_size = reported;
+  return scheduler.approx_scheme(table);
 }
 
 TEST(ApproxPrefixIndex, ProducerVectors) {
   for (const Json& c : vector_cases("approx_prefix_cache_producer")) {
     SCOPED_TRACE(c.at("name").get<std::string>());
     const std::string kind = c.at("kind");
-    const std::uint32_t floor = c.value("floor", kApproxMinBlockTokens);
     if (kind == "indexer") {
       run_indexer(c);
     } else if (kind == "match") {
@@ -126,16 +136,29 @@ TEST(ApproxPrefixIndex, ProducerVectors) {
     } else if (kind == "holders") {
       run_holders(c);
     } else if (kind == "block_size") {
-      EXPECT_EQ(block_size_of(c, floor), c["expected_block_size"].get<std::uint32_t>());
+      EXPECT_EQ(scheme_of(c)->block_size, c["expected_block_size"].get<std::int64_t>());
     } else if (kind == "block_count") {
-      const std::uint32_t size = block_size_of(c, floor);
-      const auto cap = c["params"].value("maxPrefixTokensToMatch", 131072u) / size;
+      ApproxScheme scheme = *scheme_of(c);
+      if (c.contains("floor")) {
+        // Upstream's test lowers the floor of 64 tokens to 1, which no parameter can.
+        ASSERT_EQ(c["floor"], 1);
+        scheme.block_size = c["params"]["blockSizeTokens"];
+        scheme.max_blocks =
+            c["params"]["maxPrefixTokensToMatch"].get<std::int64_t>() / scheme.block_size;
+      }
       EXPECT_EQ(approx_hashes_tokens(test::counting_tokens(c["num_tokens"].get<std::size_t>()), "m",
-                                     "", size, cap)
+                                     "", static_cast<std::uint32_t>(scheme.block_size),
+                                     static_cast<std::size_t>(scheme.max_blocks))
                     .size(),
                 c["expected_blocks"].get<std::size_t>());
     } else {
-      EXPECT_EQ(kind, "config") << "parameters are the producer's: its own test runs these";
+      ASSERT_EQ(kind, "config");
+      const auto scheme = scheme_of(c);
+      ASSERT_EQ(!scheme, c["expected_error"].get<bool>());
+      if (scheme) {
+        EXPECT_EQ(scheme->block_size,
+                  effective_approx_block(c["expected_block_size_tokens"].get<std::uint32_t>()));
+      }
     }
   }
 }

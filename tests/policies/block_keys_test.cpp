@@ -8,6 +8,7 @@
 
 #include "policies/sha256.h"
 #include "sim/base/rng.h"
+#include "tests/policies/plugin_bench.h"
 #include "tests/policies/vector_file.h"
 
 namespace routesim::policies {
@@ -103,26 +104,19 @@ void check_key_case(const Json& c) {
   }
 }
 
-// What tokenProcessorConfig means for the chain: validation itself belongs to the configuration.
+// tokenProcessorConfig as the precise plugins read it.
 void check_config_case(const Json& c) {
-  const Json& config = c.at("config");
-  if (c.contains("expected_error")) {
-    if (config.contains("hashAlgorithm")) {
-      EXPECT_FALSE(config["hashAlgorithm"] == "cbor-fnv" || config["hashAlgorithm"] == "xxh64");
-    } else {
-      EXPECT_LT(config.value("blockSizeTokens", config.value("blockSize", 0)), 0);
-    }
-    return;
-  }
-  int size = config.value("blockSizeTokens", 0);
-  if (size == 0) size = config.value("blockSize", 0);
-  if (size == 0) size = 16;
+  PluginBench bench("precise-prefix-cache-scorer", {{"tokenProcessorConfig", c.at("config")}}, 0);
+  ASSERT_EQ(bench.built(), !c.contains("expected_error")) << bench.errors();
+  if (!bench.built()) return;
+  const BlockKeyScheme scheme = bench.scheduler().block_key_scheme();
   if (c.contains("expected_block_size")) {
-    EXPECT_EQ(size, c["expected_block_size"].get<int>());
+    EXPECT_EQ(scheme.block_size, c["expected_block_size"].get<std::int64_t>());
   }
+  EXPECT_EQ(scheme.hash_seed, c["config"].value("hashSeed", ""));
   if (!c.contains("num_tokens")) return;
-  const BlockKeyChain chain(KeyAlgorithm::kCborFnv, static_cast<std::uint32_t>(size),
-                            config.value("hashSeed", ""), "m");
+  const BlockKeyChain chain(scheme.algorithm, static_cast<std::uint32_t>(scheme.block_size),
+                            scheme.hash_seed, "m");
   std::vector<BlockKey> keys;
   chain.append_keys(BlockKey{0}, test::counting_tokens(c["num_tokens"].get<std::size_t>()), keys);
   EXPECT_EQ(keys.size(), c.at("expected_key_count").get<std::size_t>());
