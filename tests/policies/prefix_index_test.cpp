@@ -21,7 +21,6 @@ using test::u64_list;
 using test::vector_cases;
 
 // ---- Vectors
-// ----------------------------------------------------------------------------------------
 
 /// Names to ids, and back, for one vector case.
 struct Names {
@@ -169,7 +168,6 @@ TEST(PrefixIndex, ScoringVectors) {
 }
 
 // ---- Properties
-// -------------------------------------------------------------------------------------
 
 /// How engine keys relate to request keys: equal; different, one to one; anything.
 enum class EngineKeys { kEqual, kPaired, kMixed };
@@ -381,7 +379,6 @@ TEST(PrefixIndex, LargeHolderSetsEqualTheModel) {
 }
 
 // ---- Details
-// ----------------------------------------------------------------------------------------
 
 std::vector<std::uint64_t> chain(std::uint64_t seed, std::size_t n) {
   std::vector<std::uint64_t> keys(n);
