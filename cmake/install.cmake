@@ -61,6 +61,14 @@ if(ROUTESIM_BUILD_TOOLS)
   install(TARGETS routesim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
   install(DIRECTORY scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/routesim
           COMPONENT runtime PATTERN "*.part" EXCLUDE)
+  install(FILES ${PROJECT_BINARY_DIR}/shell/routesim.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
+          COMPONENT runtime)
+  install(FILES ${PROJECT_BINARY_DIR}/shell/routesim.bash COMPONENT runtime RENAME routesim
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${PROJECT_BINARY_DIR}/shell/_routesim COMPONENT runtime
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+  install(FILES ${PROJECT_BINARY_DIR}/shell/routesim.fish COMPONENT runtime
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
   install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
   install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT runtime)
 endif()

@@ -31,6 +31,13 @@ dpkg-deb -f "$runtime" Depends >"$scratch/runtime.depends"
 expect "the command is in the package" grep -q ' \./usr/bin/routesim$' "$scratch/runtime.list"
 expect "the scenarios are in the package" \
   grep -q ' \./usr/share/routesim/scenarios/.*\.yaml$' "$scratch/runtime.list"
+for file in man/man1/routesim.1 bash-completion/completions/routesim \
+  zsh/vendor-completions/_routesim fish/vendor_completions.d/routesim.fish \
+  doc/routesim/copyright doc/routesim/CHANGELOG.md; do
+  expect "$file is in the package" grep -q " \./usr/share/$file\$" "$scratch/runtime.list"
+  expect "$file is not empty" \
+    test -n "$(dpkg-deb --fsys-tarfile "$runtime" | tar -xO "./usr/share/$file" | head -c 1)"
+done
 expect "the shared libraries were found" \
   grep -Eq 'libc6 \(.*libyaml-cpp' "$scratch/runtime.depends"
 expect "no header is in the package of the command" \
@@ -39,5 +46,9 @@ expect "the headers are in the development package" \
   grep -q '/usr/include/routesim/policies/views\.h$' "$scratch/development.list"
 expect "the CMake package is in the development package" \
   grep -q '/cmake/routesim/routesim-config\.cmake$' "$scratch/development.list"
+expect "nobody's name or clone is in the package" \
+  test -z "$(dpkg-deb -c "$runtime" | awk '$2 != "root/root"')"
+expect "nothing may be written by others" \
+  test -z "$(dpkg-deb -c "$runtime" | grep -E '^-.{7}w')"
 dpkg-deb -x "$runtime" "$scratch/root"
 "$scratch/root/usr/bin/routesim" --version

@@ -35,10 +35,12 @@ std::string general_help() {
   }
   text +=
       "\n`routesim COMMAND --help` lists a command's options; `routesim --version` identifies the "
-      "build.\n\n"
-      "Exit codes: 0 success; 1 an expectation or comparison failed; 2 usage error, invalid\n"
-      "input or an output that cannot be written; 3 internal error; 4 inconclusive;\n"
-      "130 interrupted.\n";
+      "build.\n\nExit codes:\n";
+  for (const ExitMeaning& exit : kExitMeanings) {
+    std::string line = "  " + std::to_string(static_cast<int>(exit.code));
+    line.resize(14, ' ');
+    text.append(line).append(exit.meaning).append("\n");
+  }
   return text;
 }
 
@@ -72,8 +74,7 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
                            (close.empty() ? std::string() : ", did you mean " + close + "?"));
   }
   std::vector<OptionSpec> options = command->options;
-  options.push_back(
-      {.name = "help,h", .value_name = {}, .help = "Print this help.", .repeatable = true});
+  options.push_back(help_option());
   std::string error;
   const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   const auto values = parse_options(options, command->positional, rest, error);
@@ -93,9 +94,15 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
-      run_command(),       sweep_command(), check_command(),  explain_command(), validate_command(),
-      calibrate_command(), list_command(),  schema_command(), score_command()};
+      run_command(),      sweep_command(),      check_command(),  explain_command(),
+      validate_command(), calibrate_command(),  list_command(),   schema_command(),
+      score_command(),    completion_command(), manual_command(),
+  };
   return kCommands;
+}
+
+OptionSpec help_option() {
+  return {.name = "help,h", .value_name = {}, .help = "Print this help.", .repeatable = true};
 }
 
 ExitCode usage_error(Console& console, const std::string& command, const std::string& what) {

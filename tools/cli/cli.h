@@ -22,6 +22,9 @@ struct Command {
 /// Every command, in the order of the help text.
 const std::vector<Command>& commands();
 
+/// `--help`, which every command has besides its own options.
+OptionSpec help_option();
+
 /// Runs one command line (without the program's name). Never throws: a broken invariant becomes
 /// kInternalError with its message on standard error.
 ExitCode run_command_line(const std::vector<std::string>& arguments, Console& console);
@@ -38,5 +41,7 @@ Command score_command();
 Command validate_command();
 Command calibrate_command();
 Command sweep_command();
+Command completion_command();
+Command manual_command();
 
 }  // namespace routesim::tools

@@ -82,13 +82,14 @@ ExitCode run_check(const OptionValues& options, Console& console) {
 }  // namespace
 
 Command check_command() {
-  return {.name = "check",
-          .summary = "Report everything that is wrong with scenarios, without running them.",
-          .positional = {.name = "SCENARIO", .min = 1, .max = 10'000},
-          .options = {{"variant", "NAME", "Only this variant.", true},
-                      {"set", "KEY=VALUE", "Override a value, as in `run`.", true},
-                      {"output,o", "FORMAT", "text (default) or json.", false}},
-          .run = &run_check};
+  return {
+      .name = "check",
+      .summary = "Report everything that is wrong with scenarios, without running them.",
+      .positional = {.name = "SCENARIO", .min = 1, .max = 10'000},
+      .options = {{"variant", "NAME", "Only this variant.", true},
+                  {"set", "KEY=VALUE", "Override a value, as in `run`.", true},
+                  {"output,o", "FORMAT", "text (default) or json.", false, {}, {"text", "json"}}},
+      .run = &run_check};
 }
 
 }  // namespace routesim::tools

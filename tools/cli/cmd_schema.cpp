@@ -86,11 +86,13 @@ ExitCode run_schema(const OptionValues& options, Console& console) {
 }  // namespace
 
 Command schema_command() {
-  return {.name = "schema",
-          .summary = "Print the JSON Schema or the reference page of a scenario or another file.",
-          .positional = {.name = kind_names("|"), .min = 0, .max = 1},
-          .options = {{"output,o", "FORMAT", "json (default) or markdown.", false}},
-          .run = &run_schema};
+  return {
+      .name = "schema",
+      .summary = "Print the JSON Schema or the reference page of a scenario or another file.",
+      .positional = {.name = kind_names("|"), .min = 0, .max = 1},
+      .options =
+          {{"output,o", "FORMAT", "json (default) or markdown.", false, {}, {"json", "markdown"}}},
+      .run = &run_schema};
 }
 
 }  // namespace routesim::tools

@@ -1,6 +1,9 @@
 // What the process's exit status means.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 namespace routesim::tools {
 
 /// The documented exit codes of every command.
@@ -12,5 +15,19 @@ enum class ExitCode {
   kInconclusive = 4,   ///< Ran, but the interval does not decide.
   kInterrupted = 130,  ///< Stopped by SIGINT or SIGTERM.
 };
+
+/// The same in words, for --help and the manual page.
+struct ExitMeaning {
+  ExitCode code;
+  std::string_view meaning;
+};
+inline constexpr std::array<ExitMeaning, 6> kExitMeanings = {{
+    {ExitCode::kSuccess, "success"},
+    {ExitCode::kFailed, "an expectation or comparison failed"},
+    {ExitCode::kInvalid, "usage error, invalid input or an output that cannot be written"},
+    {ExitCode::kInternalError, "internal error"},
+    {ExitCode::kInconclusive, "inconclusive"},
+    {ExitCode::kInterrupted, "interrupted; what was printed is partial and says so"},
+}};
 
 }  // namespace routesim::tools

@@ -16,6 +16,8 @@ struct OptionSpec {
   bool repeatable = false;
   /// Not empty: the value may be left out and is this; when given it follows `=`.
   std::string implicit_value = {};
+  /// What shell completion offers as values, when they are few.
+  std::vector<std::string> choices = {};
 };
 
 /// The positional arguments of a command.
