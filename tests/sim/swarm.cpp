@@ -13,16 +13,31 @@ namespace {
 
 class Dice {
  public:
-  explicit Dice(std::uint64_t seed) : random_(seed, Stream::kTest, 3) {}
+  explicit Dice(std::uint64_t seed) : random_(seed, Stream::kTest, 3), random_draws_(true) {}
+  explicit Dice(std::span<const std::uint8_t> choices)
+      : random_(1, Stream::kTest, 3), choices_(choices) {}
   std::int64_t between(std::int64_t low, std::int64_t high) {
-    return low +
-           static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(high - low + 1)));
+    return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low + 1)));
   }
-  bool one_in(std::uint64_t n) { return random_.below(n) == 0; }
-  double uniform() { return random_.uniform(); }
+  bool one_in(std::uint64_t n) { return below(n) == 0; }
+  double uniform() {
+    return random_draws_ ? random_.uniform() : static_cast<double>(below(1024)) / 1024;
+  }
 
  private:
+  std::uint64_t below(std::uint64_t n) {
+    if (random_draws_) return random_.below(n);
+    std::uint64_t value = 0;
+    for (std::uint64_t reach = 1; reach < n && !choices_.empty(); reach *= 256) {
+      value = value * 256 + choices_.front();
+      choices_ = choices_.subspan(1);
+    }
+    return value % n;
+  }
+
   RandomStream random_;
+  bool random_draws_ = false;
+  std::span<const std::uint8_t> choices_;
 };
 
 EngineRules swarm_rules(Dice& dice, std::int64_t block_size) {
@@ -119,10 +134,11 @@ void choose_routing(Dice& dice, RunPlan& plan, std::int64_t block_size) {
 
 }  // namespace
 
-RunPlan swarm_plan(std::uint64_t seed) {
-  Dice dice(seed);
+namespace {
+
+RunPlan make_plan(Dice dice, const std::string& name) {
   RunPlan plan;
-  plan.scenario.name = "swarm-" + std::to_string(seed);
+  plan.scenario.name = name;
   const std::int64_t block_size = std::int64_t{1} << dice.between(1, 5);
   choose_routing(dice, plan, block_size);
   plan.scenario.workload.client_overhead = Duration::microseconds(dice.between(0, 1'000));
@@ -135,6 +151,16 @@ RunPlan swarm_plan(std::uint64_t seed) {
     return std::make_unique<SwarmLoad>(load, s);
   };
   return plan;
+}
+
+}  // namespace
+
+RunPlan swarm_plan(std::uint64_t seed) {
+  return make_plan(Dice(seed), "swarm-" + std::to_string(seed));
+}
+
+RunPlan swarm_plan(std::span<const std::uint8_t> choices) {
+  return make_plan(Dice(choices), "chosen");
 }
 
 std::string describe_plan(const RunPlan& plan) {

@@ -11,18 +11,28 @@ bool is_plain(const ConfigNode& node) {
   return node.style() == ConfigNode::Style::kPlain || node.style() == ConfigNode::Style::kUntyped;
 }
 
-/// A scalar for YAML. JSON's quoting is YAML's double quoting, so text needs no rules of its own.
-std::string yaml_scalar(const ConfigNode& node) {
-  return is_plain(node) ? node.text() : json_string(node.text());
+/// Whether text means itself without quotes, wherever it stands.
+bool is_safe_text(const std::string& text) {
+  constexpr std::string_view kFirst =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./";
+  constexpr std::string_view kInside = " ,?()+=%;-";
+  if (text.empty() || kFirst.find(text.front()) == std::string_view::npos || text.back() == ' ')
+    return false;
+  for (const char c : text)
+    if (kFirst.find(c) == std::string_view::npos && kInside.find(c) == std::string_view::npos)
+      return false;
+  return plain_type(text) == PlainType::kText && text != "null";
 }
 
-std::string yaml_key(const std::string& key) {
-  constexpr std::string_view kSafe =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./";
-  const bool plain = !key.empty() && key.find_first_not_of(kSafe) == std::string::npos &&
-                     key.front() != '-' && plain_type(key) == PlainType::kText && key != "null";
-  return plain ? key : json_string(key);
+/// A scalar for YAML. JSON's quoting is YAML's double quoting, so text needs no rules of its own.
+/// What was plain stays plain where it can: a number must, and a folded text of two lines cannot.
+std::string yaml_scalar(const ConfigNode& node) {
+  const bool stays =
+      is_plain(node) && (plain_type(node.text()) != PlainType::kText || is_safe_text(node.text()));
+  return stays ? node.text() : json_string(node.text());
 }
+
+std::string yaml_key(const std::string& key) { return is_safe_text(key) ? key : json_string(key); }
 
 /// Writes `node` below `indent`. `inline_start` is true when the cursor stands behind "- ".
 void write_yaml(const ConfigNode& node, int indent, bool inline_start, std::string& out) {

@@ -1,0 +1,40 @@
+// What is fuzzed. A target takes any bytes and must neither crash, hang nor break a promise; a
+// broken promise is a ROUTESIM_CHECK, which throws.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace routesim::fuzz {
+
+using Bytes = std::span<const std::uint8_t>;
+
+void config(Bytes input);    ///< YAML and JSON text; what was read is written and read again.
+void scenario(Bytes input);  ///< `routesim check` of a scenario file.
+void endpoint_picker(Bytes input);  ///< An EndpointPickerConfig, and one decision under it.
+void inference_perf(Bytes input);   ///< `routesim check` of a scenario with this load.
+void json(Bytes input);             ///< The scanner of big JSON files, ShareGPT and prompts.
+void measured(Bytes input);         ///< Published numbers.
+void trace(Bytes input);            ///< A trace, read as every format.
+void kv_events(Bytes input);        ///< KV event messages: decoded, encoded, decoded, indexed.
+void score(Bytes input);   ///< The endpoints, the request and the events of `routesim score`.
+void engine(Bytes input);  ///< A small random scenario run to its end, invariants checked, twice.
+
+struct Target {
+  std::string_view name;
+  void (*run)(Bytes input);
+};
+inline constexpr std::array<Target, 10> kTargets = {{{"config", &config},
+                                                     {"scenario", &scenario},
+                                                     {"endpoint_picker", &endpoint_picker},
+                                                     {"inference_perf", &inference_perf},
+                                                     {"json", &json},
+                                                     {"measured", &measured},
+                                                     {"trace", &trace},
+                                                     {"kv_events", &kv_events},
+                                                     {"score", &score},
+                                                     {"engine", &engine}}};
+
+}  // namespace routesim::fuzz

@@ -1,0 +1,153 @@
+// Targets that need no file: one reader each.
+#include <cmath>
+#include <memory>
+#include <sstream>
+#include <string>
+
+#include "policies/kv_event_ingest.h"
+#include "policies/kv_events.h"
+#include "policies/scheduler.h"
+#include "sim/base/check.h"
+#include "tests/fuzz/targets.h"
+#include "tools/input/config_node.h"
+#include "tools/input/description.h"
+#include "tools/input/endpoint_picker_yaml.h"
+#include "tools/input/measured_csv.h"
+#include "workloads/conversation_data.h"
+#include "workloads/text_scan.h"
+#include "workloads/trace_readers.h"
+
+namespace routesim::fuzz {
+
+namespace {
+
+std::string text_of(Bytes input) {
+  return std::string(reinterpret_cast<const char*>(input.data()), input.size());
+}
+
+/// Every diagnostic can be printed, and an error says something.
+void print_all(const Diagnostics& diagnostics) {
+  for (const Diagnostic& d : diagnostics.items())
+    ROUTESIM_CHECK(!to_string(d).empty(), "a diagnostic says nothing");
+}
+
+void decide_once(const policies::EndpointPickerConfig& config) {
+  Diagnostics diagnostics;
+  policies::Scheduler scheduler(config, {.seed = 1}, diagnostics);
+  print_all(diagnostics);
+  if (!scheduler.valid()) return;
+  const SimTime now = SimTime::zero() + Duration::seconds(1);
+  policies::EndpointTable pool;
+  for (const char* address : {"10.0.0.1", "10.0.0.2", "10.0.0.3"}) {
+    const auto id = pool.add({.address = address, .pod_name = address, .model = "m"});
+    pool.set_metrics(id, 1, 4, 0.5, now);
+  }
+  const policies::RequestView request{.id = 1, .model = "m", .prompt_tokens = 40};
+  scheduler.advance(now);
+  const policies::Decision decision = scheduler.schedule(request, pool, now);
+  if (!decision.routed()) return;
+  ROUTESIM_CHECK(decision.primary.value() < 3, "the decision names an endpoint that is not there");
+  scheduler.on_routed(request, decision, pool, now);
+  scheduler.on_completed(1, now);
+}
+
+void read_conversations(workloads::ConversationReader& reader) {
+  workloads::Conversation conversation;
+  std::int64_t last = 0;
+  while (reader.next(conversation)) {
+    ROUTESIM_CHECK(conversation.record > last, "records are not in the order of the file");
+    last = conversation.record;
+    for (const workloads::Message& m : conversation.messages)
+      ROUTESIM_CHECK(m.tokens >= 0, "a message has fewer than no tokens");
+  }
+  print_all(reader.diagnostics());
+}
+
+}  // namespace
+
+void config(Bytes input) {
+  Diagnostics diagnostics;
+  const ConfigNode::Ptr node = parse_config(text_of(input), {.file = "input"}, diagnostics);
+  print_all(diagnostics);
+  if (node == nullptr || diagnostics.has_errors()) return;
+  const std::string once = tools::to_yaml(*node);
+  const ConfigNode::Ptr again = parse_config(once, {.file = "echo"}, diagnostics);
+  ROUTESIM_CHECK(again != nullptr && !diagnostics.has_errors(), "what was written cannot be read");
+  ROUTESIM_CHECK(tools::to_yaml(*again) == once, "what was written reads differently");
+}
+
+void endpoint_picker(Bytes input) {
+  Diagnostics diagnostics;
+  const ConfigNode::Ptr node = parse_config(text_of(input), {.file = "input"}, diagnostics);
+  if (node == nullptr || diagnostics.has_errors()) return;
+  const auto loaded = tools::load_endpoint_picker(*node, {}, diagnostics);
+  print_all(diagnostics);
+  ROUTESIM_CHECK(loaded.has_value() || diagnostics.has_errors(),
+                 "nothing was loaded and nothing said");
+  if (loaded && !diagnostics.has_errors()) decide_once(*loaded);
+}
+
+void json(Bytes input) {
+  const std::string text = text_of(input);
+  workloads::JsonScanner whole{std::string_view(text)};
+  const bool skipped = whole.skip() && whole.at_end();
+  std::istringstream stream(text);
+  workloads::JsonScanner streamed(stream);
+  ROUTESIM_CHECK((streamed.skip() && streamed.at_end()) == skipped, "text and stream disagree");
+  ROUTESIM_CHECK(whole.error() == streamed.error(), "text and stream have different errors");
+  read_conversations(
+      *workloads::make_sharegpt_reader(std::make_unique<std::istringstream>(text), "input"));
+  read_conversations(
+      *workloads::make_prompt_reader(std::make_unique<std::istringstream>(text), "input"));
+}
+
+void measured(Bytes input) {
+  Diagnostics diagnostics;
+  const auto table = tools::parse_measured_csv(text_of(input), "input", diagnostics);
+  print_all(diagnostics);
+  ROUTESIM_CHECK(table.has_value() != diagnostics.has_errors(),
+                 "a table with errors, or none without");
+  if (!table) return;
+  for (const tools::MeasuredRow& row : table->rows)
+    ROUTESIM_CHECK(std::isfinite(row.value) && row.line > 1, "a row has no number or no place");
+}
+
+void trace(Bytes input) {
+  const std::string text = text_of(input);
+  for (int format = 0; format < 6; ++format) {
+    workloads::TraceReadOptions options;
+    options.format = static_cast<workloads::TraceFormat>(format);
+    const auto reader =
+        workloads::make_trace_reader(std::make_unique<std::istringstream>(text), "input", options);
+    workloads::TraceRecord record;
+    std::int64_t line = 0;
+    while (reader->next(record)) {
+      ROUTESIM_CHECK(record.input_tokens >= 0 && record.output_tokens >= 0,
+                     "a record has fewer than no tokens");
+      ROUTESIM_CHECK(record.line > line, "records are not in the order of the file");
+      line = record.line;
+    }
+    print_all(reader->diagnostics());
+  }
+}
+
+void kv_events(Bytes input) {
+  policies::KvEvent event;
+  (void)policies::decode_kv_event(input, event);
+  std::uint64_t hash = 0;
+  (void)policies::decode_kv_hash(input, hash);
+  (void)policies::parse_kv_sequence(input);
+  policies::KvEventBatch batch;
+  if (!policies::decode_kv_batch(input, batch).empty()) return;
+  for (const auto encoding : {policies::KvEncoding::kArray, policies::KvEncoding::kMap}) {
+    policies::KvEventBatch again;
+    const std::vector<std::uint8_t> bytes = policies::encode_kv_batch(batch, encoding);
+    ROUTESIM_CHECK(policies::decode_kv_batch(bytes, again).empty(),
+                   "what was encoded cannot be decoded");
+    // Compared as bytes: a time stamp may be NaN.
+    ROUTESIM_CHECK(policies::encode_kv_batch(again, encoding) == bytes,
+                   "what was encoded decodes differently");
+  }
+}
+
+}  // namespace routesim::fuzz
