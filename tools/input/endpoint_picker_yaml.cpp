@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 
+#include "policies/scheduler.h"
 #include "sim/base/check.h"
 #include "tools/input/config_reader.h"
 #include "tools/input/scalar_parse.h"
@@ -94,11 +95,26 @@ const ConfigNode* find_at(const ConfigNode& node, const SourceLocation& where, b
   return nullptr;
 }
 
+/// Adds what was found in a document that stands at `path`.
+void add_below(const std::string& path, const Diagnostics& found, Diagnostics& diagnostics) {
+  for (Diagnostic d : found.items()) {
+    if (!path.empty() && !d.path.empty()) d.path = path + "." + d.path;
+    diagnostics.add(std::move(d));
+  }
+}
+
 }  // namespace
 
 ParameterValue to_parameter_value(const ConfigNode& node, const std::string& path,
                                   Diagnostics& diagnostics) {
   return convert(node, path, diagnostics);
+}
+
+void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
+                   const std::string& path) {
+  Diagnostics found;
+  const policies::Scheduler scheduler(config, {}, found);
+  add_below(path, found, diagnostics);
 }
 
 std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
@@ -130,10 +146,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     if (!loader.distribution) loader.distribution = located.distribution;
     config = policies::load_endpoint_picker_config(document, loader, found);
   }
-  for (Diagnostic d : found.items()) {
-    if (!path.empty() && !d.path.empty()) d.path = path + "." + d.path;
-    diagnostics.add(std::move(d));
-  }
+  add_below(path, found, diagnostics);
   return found.has_errors() ? std::nullopt : std::move(config);
 }
 

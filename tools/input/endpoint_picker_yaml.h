@@ -21,4 +21,8 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     const ConfigNode& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
     const std::string& path = {});
 
+/// Makes every plugin once, for what only their parameters can tell. `path` is as above.
+void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
+                   const std::string& path = {});
+
 }  // namespace routesim::tools

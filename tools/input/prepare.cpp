@@ -1,5 +1,6 @@
 #include "tools/input/prepare.h"
 
+#include "policies/scheduler.h"
 #include "policies/sha256.h"
 #include "tools/input/description.h"
 #include "tools/input/trace_files.h"
@@ -55,6 +56,35 @@ void open_inference_perf_data(const LoadedVariant& variant, sim::ScenarioInputs&
   }
 }
 
+/// What the router's document and the servers say about each other.
+void check_router(const sim::RunPlan& plan, Diagnostics& diagnostics) {
+  if (!plan.endpoint_picker) return;
+  const policies::EndpointPickerConfig& config = *plan.endpoint_picker;
+  Diagnostics known;  // The plugins were checked when the document was read.
+  const policies::Scheduler scheduler(config, {}, known);
+  if (!scheduler.valid()) return;
+  const policies::PluginSpec* handler = config.find(config.profile_handler);
+  const bool disaggregates = handler != nullptr && (handler->type.starts_with("pd-") ||
+                                                    handler->type.starts_with("disagg-"));
+  for (const sim::ResolvedPool& pool : plan.pools) {
+    if (pool.config.role == sim::PoolRole::kPrefill && !disaggregates)
+      diagnostics.warning({}, "routing.endpoint_picker",
+                          "prefill pool " + printable(pool.config.name) +
+                              " is never sent a prefill: the document's profile handler is " +
+                              (handler == nullptr ? "absent" : printable(handler->type)),
+                          "use disagg-profile-handler (older releases: pd-profile-handler)");
+    const std::int64_t router = scheduler.block_key_scheme().block_size;
+    const std::int64_t engine = pool.rules.block_size;
+    if (scheduler.precise_index() != nullptr && router != engine)
+      diagnostics.warning({}, "routing.endpoint_picker",
+                          "the precise prefix index counts in blocks of " + std::to_string(router) +
+                              " tokens, the engines of pool " + printable(pool.config.name) +
+                              " in blocks of " + std::to_string(engine) +
+                              ": what it expects and what they hold can differ",
+                          "set tokenProcessorConfig.blockSize to the engine's block_size");
+  }
+}
+
 }  // namespace
 
 std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics) {
@@ -66,6 +96,7 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
     inputs.trace = open_trace_at(variant, "workload.trace", trace->file, trace->format, found);
   std::optional<sim::RunPlan> plan;
   if (!found.has_errors()) plan = sim::resolve(variant.scenario, inputs, found);
+  if (plan) check_router(*plan, found);
   append(diagnostics, variant.provenance.located(found, prefixes()));
   if (found.has_errors()) return std::nullopt;
   return plan;

@@ -157,6 +157,8 @@ void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
     if (root != nullptr)
       variant.endpoint_picker =
           load_endpoint_picker(*root, options, diagnostics, "routing.endpoint_picker");
+    if (variant.endpoint_picker)
+      check_plugins(*variant.endpoint_picker, diagnostics, "routing.endpoint_picker");
   }
   sim::WorkloadConfig& workload = variant.scenario.workload;
   if (!workload.inference_perf.empty()) {
