@@ -7,6 +7,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/version.h"
+#include "tools/input/memory.h"
 #include "tools/input/prepare.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
@@ -180,6 +181,11 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
   std::vector<PlannedVariant> planned;
   for (const LoadedVariant& variant : scenario.variants) {
     std::optional<sim::RunPlan> plan = prepare(variant, diagnostics);
+    if (plan) {
+      Diagnostics found;
+      check_memory(*plan, available_memory(), found);
+      append(diagnostics, variant.provenance.located(found, {}));
+    }
     MeasuredTable measured = load_measured(variant, diagnostics);
     if (plan) planned.push_back({&variant, std::move(*plan), std::move(measured)});
   }
@@ -311,6 +317,7 @@ ExitCode run(const OptionValues& options, Console& console) {
   outcome.report.version = version();
   outcome.report.commit = commit();
   outcome.report.scenario_hash = scenario_hash(scenario);
+  outcome.report.interrupted = outcome.interrupted;
   if (file && !finish_file(settings.records, file->finish(), console)) return ExitCode::kInvalid;
   if (!write_outputs(outcome, settings, console)) return ExitCode::kInvalid;
   if (!outcome.interrupted) return ExitCode::kSuccess;
@@ -328,10 +335,13 @@ Command run_command() {
       .options = {{"variant", "NAME", "Run only this variant.", true},
                   {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
                   {"seed", "N", "Seed of the workload and of every random draw.", false},
-                  {"output,o", "FORMAT[=PATH]",
+                  {"output,o",
+                   "FORMAT[=PATH]",
                    "table (default), json, csv, series (CSV over time) or trace (for Perfetto); to "
                    "standard output or PATH.",
-                   true},
+                   true,
+                   {},
+                   {"table", "json", "csv", "series", "trace"}},
                   {"series", "INTERVAL",
                    "Sample every server over time for json, from every INTERVAL (100ms) on; the "
                    "grid is coarsened to stay below 600 points.",
@@ -342,7 +352,12 @@ Command run_command() {
                    "One line per request, in the order they end: PATH ends in .csv or .jsonl.",
                    false},
                   {"check", "", "Verify the simulator's invariants during the run.", false},
-                  {"progress", "WHEN", "auto (default), always or never.", false},
+                  {"progress",
+                   "WHEN",
+                   "auto (default), always or never.",
+                   false,
+                   {},
+                   {"auto", "always", "never"}},
                   {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
       .run = &run};
 }

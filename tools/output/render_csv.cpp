@@ -44,6 +44,9 @@ class CsvWriter {
         add_stage(variant, stage, stage.info.name);
       add_stage(variant, variant.result.summary, "all");
     }
+    if (report_.interrupted && !report_.variants.empty())
+      out_ += csv_field(report_.scenario) + "," + csv_field(report_.variants.back().name) +
+              ",all,,interrupted,count,count,1,,\n";
     return out_;
   }
 

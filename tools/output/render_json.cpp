@@ -276,6 +276,7 @@ std::string render_json(const Report& report) {
   json.member("seed", report.seed).member("version", report.version);
   if (!report.commit.empty()) json.member("commit", report.commit);
   if (!report.scenario_hash.empty()) json.member("scenario_hash", report.scenario_hash);
+  if (report.interrupted) json.member("interrupted", true);
   json.key("quantile_levels").begin_array();
   for (const double level : quantile_levels()) json.value(level);
   json.end_array();

@@ -265,11 +265,31 @@ std::string summary_table(const Report& report) {
   return table.str();
 }
 
+/// What the labels of failed requests mean.
+std::string_view failure_meaning(std::string_view label) {
+  if (label == "prompt_too_long") return "prompt and answer are longer than engine.max_model_len";
+  if (label == "kv_cache_too_small") return "the prompt does not fit into one server's KV cache";
+  if (label == "no_endpoint") return "the router found no server for them";
+  if (label == "TimeoutError") return "the client gave up";
+  return label;
+}
+
 std::string notes(const Report& report) {
   std::string out;
-  for (const VariantReport& variant : report.variants)
+  for (const VariantReport& variant : report.variants) {
+    const std::string head = "note: " + printable(variant.name) + ": ";
+    const sim::StageResult& all = variant.result.summary;
+    for (const auto& [label, count] : all.failures_by_label)
+      out.append(head)
+          .append(std::to_string(count))
+          .append(" of ")
+          .append(std::to_string(all.requests))
+          .append(" requests failed: ")
+          .append(failure_meaning(label))
+          .append("\n");
     for (const std::string& note : variant.result.notes)
-      out += "note: " + printable(variant.name) + ": " + printable(note, 500) + "\n";
+      out.append(head).append(printable(note, 500)).append("\n");
+  }
   return out;
 }
 

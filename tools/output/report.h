@@ -32,6 +32,7 @@ struct Report {
   std::string version;
   std::string commit;         ///< Of the build; empty = left out.
   std::string scenario_hash;  ///< Of everything resolved; empty = left out.
+  bool interrupted = false;   ///< The last variant is partial, and others may be missing.
   std::vector<VariantReport> variants;
 };
 

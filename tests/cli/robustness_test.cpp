@@ -1,0 +1,152 @@
+// What the world outside can do to a run: signals, limits, places that cannot be written to.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "tests/cli/cli_fixture.h"
+#include "tools/input/memory.h"
+
+namespace routesim::tools::testing {
+namespace {
+
+using Robustness = Cli;
+
+std::vector<std::string> leftovers(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().string().find(".tmp-") != std::string::npos)
+      names.push_back(entry.path().string());
+  return names;
+}
+
+TEST_F(Robustness, BothSignalsEndARunWithMarkedPartialResultsInEveryFormat) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const std::string json = (folder_ / "out.json").string();
+    const std::string csv = (folder_ / "out.csv").string();
+    const std::string out = (folder_ / "stdout").string();
+    const std::string err = (folder_ / "stderr").string();
+    const pid_t child = start({"run", tiny(50'000'000), "--progress", "never", "-o", "json=" + json,
+                               "-o", "csv=" + csv, "-o", "table"},
+                              out, err);
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    ::kill(child, signal);
+    EXPECT_EQ(wait_for(child), 130);
+    EXPECT_NE(slurp(err).find("interrupted, the results are partial"), std::string::npos);
+    const auto parsed = nlohmann::json::parse(slurp(json));
+    EXPECT_EQ(parsed["interrupted"], true);
+    EXPECT_EQ(parsed["variants"].size(), 1U) << "the second variant never began";
+    EXPECT_NE(slurp(csv).find("tiny,rotation,all,,interrupted,count,count,1,,"), std::string::npos);
+    EXPECT_NE(slurp(out).find("note: rotation: stopped early: the results are partial"),
+              std::string::npos);
+    EXPECT_TRUE(leftovers(folder_).empty());
+  }
+}
+
+TEST_F(Robustness, ACompleteRunIsNotMarked) {
+  const Result result = run({"run", tiny(), "-q", "-o", "json"});
+  ASSERT_EQ(result.code, 0);
+  EXPECT_FALSE(nlohmann::json::parse(result.out).contains("interrupted"));
+  EXPECT_EQ(run({"run", tiny(), "-q", "-o", "csv"}).out.find("interrupted"), std::string::npos);
+}
+
+TEST_F(Robustness, ARunThatCannotFitIsRefusedBeforeItStarts) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers reserve more address space than the limit leaves";
+#endif
+  const std::string scenario = tiny();
+  const std::string out = (folder_ / "stdout").string();
+  const std::string err = (folder_ / "stderr").string();
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const struct rlimit small = {.rlim_cur = rlim_t{600} << 20U, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
+  const pid_t child =
+      start({"run", scenario, "-q", "--set", "cluster.pools[a].replicas=5000"}, out, err);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(wait_for(child), 2);
+  EXPECT_EQ(slurp(out), "");
+  EXPECT_NE(slurp(err).find("the run takes at least"), std::string::npos) << slurp(err);
+  EXPECT_NE(slurp(err).find("0.5 GiB are available"), std::string::npos) << slurp(err);
+  // `check` is about the scenario, not about this machine.
+  EXPECT_EQ(run({"check", scenario, "--set", "cluster.pools[a].replicas=5000"}).code, 0);
+}
+
+TEST_F(Robustness, TheEstimateOfMemoryCountsBlocksOfAllServers) {
+  sim::RunPlan plan;
+  plan.pools.resize(2);
+  for (sim::ResolvedPool& pool : plan.pools) {
+    pool.config.replicas = 3;
+    pool.config.data_parallel = 2;
+    pool.rules.num_gpu_blocks = 1'000'000;
+  }
+  EXPECT_EQ(least_memory(plan), 12'000'000 * std::int64_t{37});
+  Diagnostics fits, does_not, unknown;
+  check_memory(plan, least_memory(plan), fits);
+  check_memory(plan, least_memory(plan) - 1, does_not);
+  check_memory(plan, std::nullopt, unknown);
+  EXPECT_FALSE(fits.has_errors());
+  EXPECT_TRUE(does_not.has_errors());
+  EXPECT_FALSE(unknown.has_errors());
+  const auto available = available_memory();
+  if (fs::exists("/proc/meminfo")) {
+    ASSERT_TRUE(available.has_value());
+    EXPECT_GT(*available, std::int64_t{1} << 20U);
+  }
+}
+
+TEST_F(Robustness, OutputsThatCannotBeWrittenLeaveNothingBehind) {
+  const std::string folder = folder_.string();
+  const std::vector<std::string> targets = {folder,                                // a folder
+                                            folder + "/nowhere/x.json",            // no such folder
+                                            folder + "/" + std::string(300, 'x'),  // name too long
+                                            "/proc/routesim.json"};
+  for (const std::string& target : targets) {
+    const Result result = run({"run", tiny(), "-q", "-o", "json=" + target});
+    EXPECT_EQ(result.code, 2) << target;
+    EXPECT_NE(result.err.find("cannot write"), std::string::npos) << result.err;
+  }
+  if (::geteuid() != 0) {
+    fs::create_directory(folder_ / "locked");
+    fs::permissions(folder_ / "locked", fs::perms::owner_read | fs::perms::owner_exec);
+    EXPECT_EQ(run({"run", tiny(), "-q", "-o", "json=" + folder + "/locked/x"}).code, 2);
+  }
+  EXPECT_TRUE(leftovers(folder_).empty());
+  if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
+  for (const std::string& format : std::vector<std::string>{"table", "json", "csv", "series"})
+    EXPECT_EQ(run({"run", tiny(), "-q", "-o", format + "=/dev/full"}).code, 2) << format;
+}
+
+TEST_F(Robustness, AnOldFileStaysWhenTheNewOneCannotBeWritten) {
+  const std::string old = write("out.json", "old\n");
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const std::string scenario = tiny();
+  // As on a full disk, the write fails in the middle of the file.
+  const struct rlimit small = {.rlim_cur = 512, .rlim_max = before.rlim_max};
+  ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const pid_t child = start({"run", scenario, "-q", "-o", "json=" + old}, "/dev/null", "/dev/null");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, SIG_DFL);
+  EXPECT_EQ(wait_for(child), 2);
+  EXPECT_EQ(slurp(old), "old\n");
+  EXPECT_TRUE(leftovers(folder_).empty());
+}
+
+TEST_F(Robustness, FailedRequestsAreExplained) {
+  const Result result = run({"run", tiny(), "-q", "--set", "workload.groups.output_len=900000"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_NE(
+      result.out.find("note: rotation: 40 of 40 requests failed: prompt and answer are longer "
+                      "than engine.max_model_len"),
+      std::string::npos)
+      << result.out;
+}
+
+}  // namespace
+}  // namespace routesim::tools::testing
