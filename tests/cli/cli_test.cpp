@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "tests/cli/cli_fixture.h"
@@ -195,7 +194,8 @@ TEST_F(Cli, OneRecordPerRequest) {
                  0),
       0U);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 2 * 40);
-  EXPECT_NE(text.find("\nrotation,0,0,a-0,,0.107170006,0.107170006,"), std::string::npos) << text.substr(0, 400);
+  EXPECT_NE(text.find("\nrotation,0,0,a-0,,0.107170006,0.107170006,"), std::string::npos)
+      << text.substr(0, 400);
   std::istringstream in(slurp(lines));
   std::string line;
   std::set<std::int64_t> ids;

@@ -77,6 +77,8 @@ TEST_F(Documentation, GeneratedPagesAreCurrent) {
   const std::map<std::string, std::string> pages = {
       {"docs/reference/scenario.md", "routesim schema scenario -o markdown"},
       {"docs/reference/inference-perf.md", "routesim schema inference-perf -o markdown"},
+      {"docs/reference/sweep.md", "routesim schema sweep -o markdown"},
+      {"docs/reference/sweep.schema.json", "routesim schema sweep"},
       {"docs/reference/scenario.schema.json", "routesim schema scenario"}};
   for (const auto& [path, command] : pages) {
     const CommandResult result = run(command, kRoot);

@@ -10,6 +10,8 @@
 #include "sim/base/check.h"
 #include "tests/fuzz/targets.h"
 #include "tools/cli/cli.h"
+#include "tools/score/score_events.h"
+#include "tools/score/score_input.h"
 
 namespace routesim::fuzz {
 
@@ -99,11 +101,18 @@ void score(Bytes input) {
   static const std::string config = repository_file("tests/tools/score/precise.yaml");
   static const std::string endpoints = repository_file("tests/tools/score/endpoints.json");
   static const std::string request = repository_file("tests/tools/score/request.json");
+  Diagnostics known;
+  static const auto pool = tools::read_score_pool(endpoints, SimTime::zero(), known);
   const std::string file = folder().write("score.json", input);
-  run_command({"score", "--config", config, "--endpoints", file, "--request", request});
-  run_command({"score", "--config", config, "--endpoints", endpoints, "--request", file});
-  run_command({"score", "--config", config, "--endpoints", endpoints, "--request", request,
-               "--events", file});
+  // The readers alone are fast; the whole command only gets what one of them takes.
+  Diagnostics as_pool, as_request, as_events;
+  if (tools::read_score_pool(file, SimTime::zero(), as_pool) && !as_pool.has_errors())
+    run_command({"score", "--config", config, "--endpoints", file, "--request", request});
+  if (tools::read_score_request(file, &*pool, as_request) && !as_request.has_errors())
+    run_command({"score", "--config", config, "--endpoints", endpoints, "--request", file});
+  if (tools::read_kv_messages(file, &*pool, as_events) && !as_events.has_errors())
+    run_command({"score", "--config", config, "--endpoints", endpoints, "--request", request,
+                 "--events", file});
 }
 
 }  // namespace routesim::fuzz

@@ -4,8 +4,6 @@
 
 #include <optional>
 #include <string>
-
-
 #include <vector>
 
 #include "sim/resolve.h"
