@@ -124,20 +124,24 @@ inline std::string words_of(const std::string& line) {
 inline bool same_words(const std::string& page, const std::string& actual) {
   const std::vector<std::string> expected = lines_of(page);
   const std::vector<std::string> lines = lines_of(actual);
-  std::size_t at = 0;
-  bool skipping = false;
-  for (const std::string& line : expected) {
-    if (line == "…") {
-      skipping = true;
-      continue;
+  constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  std::size_t i = 0, j = 0, elision = kNone, resume = 0;
+  while (j < lines.size()) {
+    if (i < expected.size() && expected[i] == "…") {
+      elision = i++;
+      resume = j;
+    } else if (i < expected.size() && words_of(expected[i]) == words_of(lines[j])) {
+      ++i;
+      ++j;
+    } else if (elision != kNone) {  // Let the last elision swallow one line more.
+      i = elision + 1;
+      j = ++resume;
+    } else {
+      return false;
     }
-    const std::string words = words_of(line);
-    while (skipping && at < lines.size() && words_of(lines[at]) != words) ++at;
-    if (at == lines.size() || words_of(lines[at]) != words) return false;
-    ++at;
-    skipping = false;
   }
-  return skipping || at == lines.size();
+  while (i < expected.size() && expected[i] == "…") ++i;
+  return i == expected.size();
 }
 
 /// The page with the output of one command replaced by `actual`. A page that leaves lines out keeps

@@ -132,6 +132,7 @@ TEST(SameWords, IgnoresNumbersAndElisions) {
   EXPECT_TRUE(same_words("a  1.5\nb\n", "a 22\nb\n"));
   EXPECT_TRUE(same_words("a\n…\nz\n", "a\nb\nc\nz\n"));
   EXPECT_TRUE(same_words("+1,234 ms", "-5 ms\n"));
+  EXPECT_TRUE(same_words("…\n9 x\nend\n…\n", "1 x\n2 x\n9 x\nend\nmore\n"));
   EXPECT_FALSE(same_words("a\nz\n", "a\nb\nz\n"));
   EXPECT_FALSE(same_words("a\n…\nz\n", "a\nb\n"));
   EXPECT_FALSE(same_words("seconds 1", "second 1"));
