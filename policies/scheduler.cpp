@@ -265,18 +265,17 @@ KvIngestOptions Scheduler::kv_ingest_options() const {
 }
 
 std::int64_t Scheduler::predicted_hit_tokens(const Scratch& scratch, EndpointId endpoint) const {
-  std::int64_t best = -1;
+  std::int64_t precise = -1, approximate = -1;
   for (std::size_t slot = 0; slot < plugins_->prefix_slots.size(); ++slot) {
     const PrefixMatches& m = scratch.cycle_.prefix(slot);
     if (!m.computed) continue;
-    std::int64_t tokens = m.cached[endpoint.value()] * m.block_size;
-    // Byte-hashing eras count in bytes; a token is about four.
-    if (plugins_->approx != nullptr && slot == plugins_->approx->slot() &&
-        plugins_->approx->scheme(0).hashing != ApproxHashing::kTokens)
-      tokens /= 4;
-    best = std::max(best, tokens);
+    const std::int64_t size = m.cached[endpoint.value()] * m.block_size;
+    if (plugins_->approx == nullptr || slot != plugins_->approx->slot())
+      precise = std::max(precise, size);
+    else  // Byte-hashing eras count in bytes; a token is about four.
+      approximate = plugins_->approx->scheme(0).hashing == ApproxHashing::kTokens ? size : size / 4;
   }
-  return best;
+  return precise >= 0 ? precise : approximate;
 }
 
 ApproxPrefixIndex* Scheduler::approx_index() const {

@@ -142,7 +142,7 @@ class Scheduler {
     return by_address_ ? endpoints.address_group(row) : row;
   }
   /// Prompt tokens that the decision just made with `scratch` expected to be cached at an endpoint,
-  /// by the most hopeful of its prefix producers; -1 when none ran.
+  /// by the precise index if there is one, else by the approximate one; -1 when neither ran.
   std::int64_t predicted_hit_tokens(const Scratch& scratch, EndpointId endpoint) const;
   ApproxPrefixIndex* approx_index() const;
   /// The hashes the approximate producer wants for the next request: with autoTune the block size

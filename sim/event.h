@@ -25,6 +25,7 @@ enum class EventKind : std::uint8_t {
   kClientAction,  ///< The load generator wants to be called.
   kDelivery,      ///< subject: live request; reaches an engine's queue.
   kRoute,         ///< subject: live request; the router decides.
+  kRouterTick,    ///< Flow control: the routers look for room in the pool.
   kTimeout,       ///< subject: live request; the client gives up.
 };
 
@@ -52,6 +53,7 @@ constexpr EventPriority priority_of(EventKind kind) {
     case EventKind::kDelivery:
       return EventPriority::kDelivery;
     case EventKind::kRoute:
+    case EventKind::kRouterTick:
       return EventPriority::kRouting;
     case EventKind::kTimeout:
       return EventPriority::kTimeout;

@@ -10,6 +10,10 @@ namespace routesim::sim {
 
 namespace {
 
+/// Of English text.
+constexpr std::int64_t kBytesPerToken = 4;
+constexpr std::uint64_t kObjectiveSalt = 0x0b1ec71fe;
+
 /// The text a prefix-hash balancer would see: two prompts agree in their first characters exactly
 /// when they agree in their first tokens (about four characters each). Of a chat it sees the first
 /// user message only, so that all turns of a thread look alike.
@@ -133,7 +137,7 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
 
 Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome> endpoints,
                std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics)
-    : plan_(plan), endpoints_(std::move(endpoints)), replicas_(replicas) {
+    : plan_(plan), seed_(seed), endpoints_(std::move(endpoints)), replicas_(replicas) {
   const RoutingConfig& routing = plan.scenario.routing;
   instances_.resize(static_cast<std::size_t>(routing.router_replicas));
   for (std::size_t i = 0; i < instances_.size(); ++i) {
@@ -142,6 +146,8 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
       in.scheduler = std::make_unique<policies::Scheduler>(
           *plan.endpoint_picker, policies::SchedulerOptions{.seed = mix64(seed, i)}, diagnostics);
       if (!in.scheduler->valid()) return;
+      if (plan.endpoint_picker->gate("flowControl"))
+        in.flow = std::make_unique<policies::FlowControl>(*in.scheduler);
     } else {
       in.balancer = policies::make_balancer(balancer_options(routing), seed, i);
       std::vector<policies::BalancerEndpoint> named;
@@ -154,7 +160,8 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
     table_.add(endpoint_info(home, plan.pools[home.pool]));
   if (!plan.endpoint_picker) return;
   const policies::SignalNeeds& needs = instances_.front().scheduler->needs();
-  reads_metrics_ = needs.metrics;
+  // Saturation detectors read metrics, too, but are asked only here.
+  reads_metrics_ = needs.metrics || holds_back() || plan.scenario.workload.sheddable_fraction > 0;
   reads_events_ = needs.block_keys;
   counts_first_tokens_ = needs.in_flight;
   for (std::uint32_t e = 0; e < endpoints_.size(); ++e)
@@ -224,7 +231,12 @@ void Router::read_events(SimTime now) {
 }
 
 Route Router::route(const workloads::Request& request, const PromptKeys& keys, SimTime now) {
-  const auto which = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
+  return decide(static_cast<std::uint32_t>(next_instance_++ % instances_.size()), request, keys,
+                now);
+}
+
+Route Router::decide(std::uint32_t which, const workloads::Request& request, const PromptKeys& keys,
+                     SimTime now) {
   Instance& in = instances_[which];
   Route route;
   if (in.balancer != nullptr) {
@@ -252,16 +264,24 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request)
   return route;
 }
 
+// The InferenceObjective the client names. The engine's own priority is another matter.
+std::int32_t Router::objective(const workloads::Request& request) const {
+  const double share = plan_.scenario.workload.sheddable_fraction;
+  if (share <= 0) return 0;
+  const std::uint64_t draw = mix64(mix64(seed_, kObjectiveSalt), request.id.value());
+  return static_cast<double>(draw >> 11) * 0x1.0p-53 < share ? -1 : 0;
+}
+
 policies::RequestView Router::view(const workloads::Request& request,
                                    const PromptKeys& keys) const {
   policies::RequestView v;
   v.id = request.id.value();
   v.model = plan_.pools.front().config.model;
   v.prompt_tokens = request.prompt->tokens;
-  v.prompt_bytes = request.prompt->tokens * 4;
+  v.prompt_bytes = request.prompt->tokens * kBytesPerToken;
   v.block_keys = keys.request;
   v.approx_hashes = keys.approx;
-  v.priority = request.priority;
+  v.priority = objective(request);
   v.max_tokens = request.max_tokens;
   return v;
 }
@@ -272,7 +292,10 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   in.scheduler->advance(now);
   in.scheduler->schedule(v, table_, now, in.scratch, in.decision);
   Route route;
-  if (!in.decision.routed()) return route;
+  if (!in.decision.routed()) {
+    route.http_status = in.decision.http_status;
+    return route;
+  }
   in.scheduler->on_routed(v, in.decision, table_, now);
   route.routed = true;
   route.endpoint = in.decision.primary;
@@ -289,10 +312,62 @@ void Router::on_first_token(const workloads::Request& request, const Route& rout
 
 void Router::on_completed(const workloads::Request& request, const Route& route, SimTime now) {
   Instance& in = instances_[route.instance];
-  if (in.balancer != nullptr)
+  if (in.balancer != nullptr) {
     in.balancer->on_completed(route.pick);
-  else
-    in.scheduler->on_completed(request.id.value(), now);
+    return;
+  }
+  in.scheduler->on_completed(request.id.value(), now);
+  if (in.flow != nullptr)
+    in.flow->on_completed(policies::FlowControl::flow_of({}), request.prompt->tokens,
+                          request.output_tokens, now);
+}
+
+Router::Arrival Router::enqueue(std::uint32_t handle, const workloads::Request& request,
+                                SimTime now) {
+  Arrival arrival;
+  arrival.instance = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
+  refresh(now);
+  policies::QueuedRequest queued;
+  queued.id = handle;
+  queued.priority = objective(request);
+  queued.flow = policies::FlowControl::flow_of({});
+  queued.bytes = request.prompt->tokens * kBytesPerToken;
+  queued.received = now;
+  arrival.http_status = instances_[arrival.instance].flow->enqueue(std::move(queued), table_, now);
+  return arrival;
+}
+
+std::optional<std::uint32_t> Router::dispatch(std::uint32_t instance, SimTime now) {
+  Instance& in = instances_[instance];
+  if (in.flow->queued() == 0) return std::nullopt;
+  refresh(now);
+  in.scheduler->advance(now);
+  const std::optional<std::uint64_t> request = in.flow->dispatch(table_, now);
+  if (!request) return std::nullopt;
+  return static_cast<std::uint32_t>(*request);
+}
+
+std::vector<policies::FlowControl::Expired> Router::expire(std::uint32_t instance, SimTime now) {
+  return instances_[instance].flow->expire(table_, now);
+}
+
+void Router::cancel(std::uint32_t instance, std::uint32_t handle, SimTime now) {
+  const bool found = instances_[instance].flow->cancel(handle, now);
+  ROUTESIM_CHECK(found, "a request that waits at a router is in its queue");
+}
+
+std::size_t Router::queued() const {
+  std::size_t all = 0;
+  for (const Instance& in : instances_) all += in.flow != nullptr ? in.flow->queued() : 0;
+  return all;
+}
+
+bool Router::queue_expires() const {
+  return plan_.endpoint_picker->flow_control.default_request_ttl > Duration::zero();
+}
+
+double Router::saturation(SimTime now) const {
+  return holds_back() ? instances_.front().flow->saturation(table_, now) : 0;
 }
 
 }  // namespace routesim::sim

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/balancers.h"
+#include "policies/flow_control.h"
 #include "policies/scheduler.h"
 #include "policies/views.h"
 #include "sim/base/rng.h"
@@ -35,6 +36,7 @@ struct Route {
   std::optional<EndpointId> prefill;       ///< Computes the prompt first, when disaggregated.
   std::uint32_t instance = 0;              ///< Which router process decided.
   policies::BalancerPick pick;             ///< For the balancers.
+  int http_status = 200;                   ///< Of a refusal, otherwise 200.
   std::int64_t predicted_hit_tokens = -1;  ///< At `endpoint`; -1 without a prefix index.
 };
 
@@ -45,6 +47,31 @@ class Router {
 
   /// Decides at `now` with what is visible then, and counts the request as in flight.
   Route route(const workloads::Request& request, const PromptKeys& keys, SimTime now);
+  /// Flow control is on: requests wait at a router process until the pool has room. Then route()
+  /// is not for use, but enqueue(), and decide() for what dispatch() hands out.
+  bool holds_back() const { return !instances_.empty() && instances_.front().flow != nullptr; }
+  std::uint32_t instances() const { return static_cast<std::uint32_t>(instances_.size()); }
+  /// The process that got a request, and the HTTP status if it refused it (0 = queued).
+  struct Arrival {
+    std::uint32_t instance = 0;
+    int http_status = 0;
+  };
+  Arrival enqueue(std::uint32_t handle, const workloads::Request& request, SimTime now);
+  /// One dispatch attempt of one process: the request it lets go.
+  std::optional<std::uint32_t> dispatch(std::uint32_t instance, SimTime now);
+  /// Requests of one process whose time in the queue is over.
+  std::vector<policies::FlowControl::Expired> expire(std::uint32_t instance, SimTime now);
+  /// The client gave up while its request was queued.
+  void cancel(std::uint32_t instance, std::uint32_t handle, SimTime now);
+  Route decide(std::uint32_t instance, const workloads::Request& request, const PromptKeys& keys,
+               SimTime now);
+  /// Requests queued at all processes.
+  std::size_t queued() const;
+  /// No request waits for ever: the configured time to live ends it.
+  bool queue_expires() const;
+  /// How full the pool looks to the first process: it dispatches below 1, or the policy's ceiling.
+  double saturation(SimTime now) const;
+
   void on_first_token(const workloads::Request& request, const Route& route, SimTime now);
   void on_completed(const workloads::Request& request, const Route& route, SimTime now);
 
@@ -61,6 +88,7 @@ class Router {
   struct Instance {
     std::unique_ptr<policies::Scheduler> scheduler;
     std::unique_ptr<policies::Balancer> balancer;
+    std::unique_ptr<policies::FlowControl> flow;
     policies::Scratch scratch;
     policies::Decision decision;
   };
@@ -73,9 +101,11 @@ class Router {
   Route route_by_balancer(Instance& in, const workloads::Request& request);
   Route route_by_scheduler(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                            SimTime now);
+  std::int32_t objective(const workloads::Request& request) const;
   policies::RequestView view(const workloads::Request& request, const PromptKeys& keys) const;
 
   const RunPlan& plan_;
+  std::uint64_t seed_;
   std::vector<EndpointHome> endpoints_;
   std::vector<std::unique_ptr<Replica>>& replicas_;
   std::vector<Instance> instances_;

@@ -112,6 +112,10 @@ void describe(Describer& d, WorkloadConfig& c) {
   field(d, {"groups", "Streamed Poisson load over groups that share a prefix."}, c.groups);
   field(d, {"options", "What the load tool's own file does not say."}, c.options);
   field(d,
+        {"sheddable_fraction",
+         "Share of requests sent with a negative priority: a saturated router may refuse them."},
+        c.sheddable_fraction, RealRange{.min = 0, .max = 1});
+  field(d,
         {"output_token_scale",
          "Tokens the client counts per token generated (it tokenises the "
          "text again)."},

@@ -106,6 +106,7 @@ struct WorkloadConfig {
   std::optional<TraceWorkload> trace;
   std::optional<workloads::GroupLoadConfig> groups;
   workloads::WorkloadOptions options;
+  double sheddable_fraction = 0;    ///< Share of requests the router may refuse (priority -1).
   double output_token_scale = 1.0;  ///< Tokens the client counts per token generated.
   Duration client_overhead;         ///< Client and network time before the router has a request.
   Duration response_overhead;       ///< Detokenise, HTTP and network time after a token.

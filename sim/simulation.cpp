@@ -59,6 +59,9 @@ void Simulation::handle(const Event& e) {
     case EventKind::kRoute:
       route(e.subject, e.time);
       break;
+    case EventKind::kRouterTick:
+      router_tick(e.time);
+      break;
     case EventKind::kTimeout:
       time_out(e.subject, e.time);
       break;
@@ -107,26 +110,6 @@ void Simulation::send(const workloads::Request& request, SimTime now) {
       EventKind::kRoute, handle, live.stamp);
   if (request.timeout < Duration::max())
     queue_.push(now + request.timeout, EventKind::kTimeout, handle, live.stamp);
-}
-
-void Simulation::route(std::uint32_t handle, SimTime now) {
-  Live& live = live_[handle];
-  live.route = router_->route(live.request, *live.keys, now);
-  ++result_.routing.decisions;
-  if (!live.route.routed) {
-    ++result_.routing.rejected;
-    fail(handle, "no_endpoint", workloads::Outcome::kError, now);
-    return;
-  }
-  for (Observer* o : options_.observers) o->on_routed(live.request, live.route, now);
-  if (live.route.prefill) {
-    ++result_.routing.disaggregated;
-    live.leg = Leg::kToPrefill;
-  } else {
-    live.leg = Leg::kToEngine;
-  }
-  queue_.push(now + plan_.scenario.cluster.frontend_latency, EventKind::kDelivery, handle,
-              live.stamp);
 }
 
 EngineRequest Simulation::engine_request(std::uint32_t handle) const {
@@ -247,6 +230,7 @@ void Simulation::time_out(std::uint32_t handle, SimTime now) {
   Live& live = live_[handle];
   const Leg leg = live.leg;
   std::optional<EndpointId> engine;
+  if (leg == Leg::kQueued) router_->cancel(live.route.instance, handle, now);
   if (leg == Leg::kPrefill) engine = live.route.prefill;
   if (leg == Leg::kEngine) engine = live.route.endpoint;
   if (leg == Leg::kEngine || leg == Leg::kToEngine) {
@@ -357,17 +341,6 @@ void Simulation::close_stage(StageId stage, SimTime now) {
         std::max(s.kv_cache_usage_max,
                  static_cast<double>(replicas_[at.replica]->peak_used_blocks(at.rank)) /
                      static_cast<double>(plan_.pools[at.pool].rules.num_gpu_blocks - 1));
-}
-
-void Simulation::report_stuck(SimTime now) const {
-  std::string text = "nothing can happen any more at " + std::to_string(now.to_seconds()) +
-                     " s, but " + std::to_string(outstanding_) + " requests are outstanding";
-  if (!load_->finished()) text += " and the load generator has not finished";
-  for (const EndpointHome& at : router_->endpoints()) {
-    const BatchScheduler& s = replicas_[at.replica]->scheduler(at.rank);
-    if (!s.idle()) text += "\n  " + at.name + ": " + s.describe_queues();
-  }
-  throw StuckError(text);
 }
 
 void Simulation::verify() const {

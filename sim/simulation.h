@@ -58,6 +58,7 @@ class Simulation {
   /// Where a request is on its way.
   enum class Leg : std::uint8_t {
     kToRouter,
+    kQueued,     ///< Held back by the router's flow control.
     kToPrefill,  ///< PD: on its way to, or in, the prefill server.
     kPrefill,
     kToEngine,
@@ -93,6 +94,11 @@ class Simulation {
   void schedule_client(SimTime now);
   void send(const workloads::Request& request, SimTime now);
   void route(std::uint32_t handle, SimTime now);
+  void apply_route(std::uint32_t handle, const Route& route, SimTime now);
+  void hold_back(std::uint32_t handle, SimTime now);
+  bool dispatch(std::uint32_t instance, SimTime now);
+  void router_tick(SimTime now);
+  void book_router_tick(SimTime now);
   void deliver(std::uint32_t handle, SimTime now);
   void wake(std::uint32_t replica, SimTime now);
   void after_touch(std::uint32_t replica, SimTime now);
@@ -115,6 +121,7 @@ class Simulation {
   EngineRequest engine_request(std::uint32_t handle) const;
   const EndpointHome& home(EndpointId e) const { return router_->endpoints()[e.value()]; }
   std::uint32_t acquire_slot();
+  std::string waits_for(const Live& live, SimTime now) const;
   [[noreturn]] void report_stuck(SimTime now) const;
   void verify() const;
   RunResult result();
@@ -131,6 +138,9 @@ class Simulation {
   std::unique_ptr<MetricsCollector> metrics_;
   TransferFabric fabric_;
   SimTime pending_tick_ = SimTime::max();
+  bool router_tick_booked_ = false;
+  std::int64_t lonely_ticks_ =
+      0;  ///< Router ticks in a row before which nothing else could happen.
   std::vector<Live> live_;
   std::vector<std::uint32_t> free_live_;
   std::int64_t outstanding_ = 0;

@@ -44,11 +44,18 @@ class DocumentBuilder {
     profiles_.push_back(map({{"name", text(name)}, {"plugins", ParameterValue(std::move(list))}}));
     return *this;
   }
+  /// Any other top-level key.
+  DocumentBuilder& set(const std::string& key, ParameterValue value) {
+    rest_.emplace_back(key, std::move(value));
+    return *this;
+  }
   policies::EndpointPickerConfig build(const policies::LoadOptions& options = {}) const {
-    const ParameterValue root = map({{"apiVersion", text(api_)},
-                                     {"kind", text("EndpointPickerConfig")},
-                                     {"plugins", ParameterValue(plugins_)},
-                                     {"schedulingProfiles", ParameterValue(profiles_)}});
+    ParameterValue::Map entries = {{"apiVersion", text(api_)},
+                                   {"kind", text("EndpointPickerConfig")},
+                                   {"plugins", ParameterValue(plugins_)},
+                                   {"schedulingProfiles", ParameterValue(profiles_)}};
+    entries.insert(entries.end(), rest_.begin(), rest_.end());
+    const ParameterValue root = map(std::move(entries));
     Diagnostics found;
     std::optional<policies::EndpointPickerConfig> config =
         policies::load_endpoint_picker_config(root, options, found);
@@ -60,6 +67,7 @@ class DocumentBuilder {
  private:
   std::string api_;
   ParameterValue::List plugins_, profiles_;
+  ParameterValue::Map rest_;
 };
 
 inline ParameterValue precise_parameters(std::int64_t block_size, bool speculative) {
@@ -85,10 +93,12 @@ inline policies::EndpointPickerConfig precise_config(std::int64_t block_size,
       .build();
 }
 
-/// Queue and cache use only.
-inline policies::EndpointPickerConfig load_aware_config() {
-  return DocumentBuilder()
-      .plugin("single-profile-handler")
+/// Queue and cache use only; with `held_back` behind flow control.
+inline policies::EndpointPickerConfig load_aware_config(bool held_back = false) {
+  DocumentBuilder document;
+  if (held_back)
+    document.set("featureGates", ParameterValue(ParameterValue::List{text("flowControl")}));
+  return document.plugin("single-profile-handler")
       .plugin("kv-cache-utilization-scorer")
       .plugin("queue-scorer")
       .plugin("max-score-picker")

@@ -117,7 +117,8 @@ void choose_routing(Dice& dice, RunPlan& plan, std::int64_t block_size) {
     // The router's blocks may be larger than the engine's.
     plan.endpoint_picker = precise_config(block_size * (dice.one_in(3) ? 2 : 1), dice.one_in(2));
   } else if (kind == 3) {
-    plan.endpoint_picker = load_aware_config();
+    plan.endpoint_picker = load_aware_config(dice.one_in(2));
+    if (dice.one_in(2)) plan.scenario.workload.sheddable_fraction = 0.5;
   } else if (kind < 6) {
     plan.endpoint_picker = disaggregated_config(block_size);
   } else {

@@ -1,0 +1,109 @@
+// A request at the router: decided at once, or held back by flow control until the pool has room.
+#include <string>
+
+#include "sim/simulation.h"
+
+namespace routesim::sim {
+
+namespace {
+
+/// What the load tools count a refusal under.
+const char* refusal_label(int http_status) {
+  switch (http_status) {
+    case 412:
+      return "412 Precondition Failed";
+    case 429:
+      return "429 Too Many Requests";
+    case 503:
+      return "503 Service Unavailable";
+    default:
+      return "500 Internal Server Error";
+  }
+}
+
+constexpr std::int64_t kTick = policies::FlowControl::kDispatchPeriod.ns();
+constexpr std::int64_t kSweep = policies::FlowControl::kExpiryPeriod.ns();
+/// Two seconds in which every server has been scraped many times and nothing has moved.
+constexpr std::int64_t kHopelessTicks = 2000;
+
+}  // namespace
+
+void Simulation::route(std::uint32_t handle, SimTime now) {
+  if (router_->holds_back()) {
+    hold_back(handle, now);
+  } else {
+    const Live& live = live_[handle];
+    apply_route(handle, router_->route(live.request, *live.keys, now), now);
+  }
+}
+
+void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime now) {
+  Live& live = live_[handle];
+  live.route = route;
+  ++result_.routing.decisions;
+  if (!route.routed) {
+    ++result_.routing.rejected;
+    fail(handle, refusal_label(route.http_status), workloads::Outcome::kError, now);
+    return;
+  }
+  for (Observer* o : options_.observers) o->on_routed(live.request, live.route, now);
+  if (route.prefill) {
+    ++result_.routing.disaggregated;
+    live.leg = Leg::kToPrefill;
+  } else {
+    live.leg = Leg::kToEngine;
+  }
+  queue_.push(now + plan_.scenario.cluster.frontend_latency, EventKind::kDelivery, handle,
+              live.stamp);
+}
+
+// Every arrival is followed by one dispatch attempt, which may let another request go.
+void Simulation::hold_back(std::uint32_t handle, SimTime now) {
+  Live& live = live_[handle];
+  const Router::Arrival arrival = router_->enqueue(handle, live.request, now);
+  live.route.instance = arrival.instance;
+  if (arrival.http_status != 0) {
+    ++result_.routing.rejected;
+    fail(handle, refusal_label(arrival.http_status), workloads::Outcome::kError, now);
+    return;
+  }
+  live.leg = Leg::kQueued;
+  dispatch(arrival.instance, now);
+  book_router_tick(now);
+}
+
+bool Simulation::dispatch(std::uint32_t instance, SimTime now) {
+  const std::optional<std::uint32_t> handle = router_->dispatch(instance, now);
+  if (!handle) return false;
+  const Live& live = live_[*handle];
+  apply_route(*handle, router_->decide(instance, live.request, *live.keys, now), now);
+  return true;
+}
+
+// Ticks fall on whole milliseconds and exist only while somebody waits.
+void Simulation::book_router_tick(SimTime now) {
+  if (router_tick_booked_ || router_->queued() == 0) return;
+  router_tick_booked_ = true;
+  queue_.push(SimTime::from_ns((now.ns() / kTick + 1) * kTick), EventKind::kRouterTick);
+}
+
+void Simulation::router_tick(SimTime now) {
+  router_tick_booked_ = false;
+  bool moved = !queue_.empty();
+  for (std::uint32_t instance = 0; instance < router_->instances(); ++instance) {
+    if (now.ns() % kSweep == 0) {
+      for (const auto& expired : router_->expire(instance, now)) {
+        ++result_.routing.rejected;
+        moved = true;
+        fail(static_cast<std::uint32_t>(expired.request), refusal_label(expired.http_status),
+             workloads::Outcome::kError, now);
+      }
+    }
+    moved = dispatch(instance, now) || moved;
+  }
+  lonely_ticks_ = moved ? 0 : lonely_ticks_ + 1;
+  if (lonely_ticks_ > kHopelessTicks && !router_->queue_expires()) report_stuck(now);
+  book_router_tick(now);
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,177 @@
+// What a run shows of the router's knowledge: several router processes that know only their own,
+// KV events that are late or lost, and prompts that are disaggregated or not.
+#include "tests/sim/plan_fixture.h"
+
+namespace routesim::sim::testing {
+namespace {
+
+/// Long requests with nothing in common, ten milliseconds apart.
+std::vector<Sent> strangers(std::int64_t n) {
+  std::vector<Sent> script;
+  for (std::int64_t i = 0; i < n; ++i)
+    script.push_back(
+        {.at_ms = 10 * i, .parts = {{static_cast<std::uint64_t>(i), 64}}, .output = 500});
+  return script;
+}
+
+policies::EndpointPickerConfig fewest_in_flight() {
+  return DocumentBuilder()
+      .plugin("single-profile-handler")
+      .plugin("active-request-scorer")
+      .plugin("max-score-picker")
+      .profile("default", {{"active-request-scorer", 1}, {"max-score-picker"}})
+      .build();
+}
+
+std::vector<std::int32_t> endpoints(const RunResult& r) {
+  std::vector<std::int32_t> out;
+  for (const RequestRecord& q : r.requests) out.push_back(q.endpoint);
+  return out;
+}
+
+TEST(RouterReplicas, CountOnlyTheirOwnRequestsInFlight) {
+  RunPlan plan = hand_made_plan(strangers(8), 2);
+  plan.endpoint_picker = fewest_in_flight();
+  int together = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    plan.scenario.routing.router_replicas = 1;
+    const std::vector<std::int32_t> one = endpoints(run_by_hand(plan, seed));
+    for (std::size_t i = 0; i < 8; i += 2) EXPECT_NE(one[i], one[i + 1]) << "seed " << seed;
+    plan.scenario.routing.router_replicas = 2;
+    const std::vector<std::int32_t> two = endpoints(run_by_hand(plan, seed));
+    // Requests alternate between the routers, and each of them balances what it sees.
+    for (const std::size_t i : {0, 1, 4, 5}) EXPECT_NE(two[i], two[i + 2]) << "seed " << seed;
+    together += two[0] == two[1] ? 1 : 0;
+  }
+  EXPECT_GT(together, 3) << "the second router does not know of the first one's request";
+  EXPECT_LT(together, 17);
+}
+
+/// The same 640-token prompt again and again, a second apart.
+std::vector<Sent> repeats(std::int64_t n) {
+  std::vector<Sent> script;
+  for (std::int64_t i = 0; i < n; ++i)
+    script.push_back({.at_ms = 1000 * i, .parts = {{7, 640}}, .output = 2});
+  return script;
+}
+
+policies::EndpointPickerConfig by_history() {
+  return DocumentBuilder()
+      .plugin("single-profile-handler")
+      .plugin("approx-prefix-cache-producer")
+      .plugin("prefix-cache-scorer")
+      .plugin("max-score-picker")
+      .profile("default", {{"prefix-cache-scorer", 1}, {"max-score-picker"}})
+      .build();
+}
+
+std::vector<std::int64_t> predicted(const RunResult& r) {
+  std::vector<std::int64_t> out;
+  for (const RequestRecord& q : r.requests) out.push_back(q.predicted_hit_tokens);
+  return out;
+}
+
+TEST(RouterReplicas, HaveTheirOwnIndex) {
+  RunPlan plan = hand_made_plan(repeats(4), 2);
+  plan.endpoint_picker = by_history();
+  // The approximate index has blocks of 64 tokens.
+  EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 640, 640, 640}));
+  plan.scenario.routing.router_replicas = 2;
+  EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 0, 640, 640}));
+}
+
+TEST(KvEvents, LostOnesAreNeverKnown) {
+  RunPlan plan = hand_made_plan(repeats(4), 1);
+  plan.endpoint_picker = precise_config(16);
+  const RunResult heard = run_by_hand(plan);
+  EXPECT_EQ(predicted(heard), (std::vector<std::int64_t>{0, 640, 640, 640}));
+  EXPECT_EQ(heard.routing.predicted_hit_tokens, 3 * 640);
+  plan.scenario.routing.kv_event_loss = 1;
+  const RunResult lost = run_by_hand(plan);
+  EXPECT_EQ(predicted(lost), (std::vector<std::int64_t>{0, 0, 0, 0}));
+  // The servers' caches do not care: all but the block of the last prompt token is hit.
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(lost.requests[i].cached_tokens, 624);
+}
+
+TEST(KvEvents, SomeLostLeaveSomeUnknown) {
+  std::vector<Sent> script;
+  for (std::int64_t i = 0; i < 400; ++i)
+    script.push_back(
+        {.at_ms = 100 * i, .parts = {{static_cast<std::uint64_t>(i) % 200, 64}}, .output = 1});
+  RunPlan plan = hand_made_plan(script, 1);
+  plan.endpoint_picker = precise_config(16);
+  plan.scenario.routing.kv_event_loss = 0.25;
+  const RunResult r = run_by_hand(plan);
+  std::int64_t known = 0, hit = 0;
+  for (std::size_t i = 200; i < 400; ++i) {
+    known += r.requests[i].predicted_hit_tokens == 64 ? 1 : 0;
+    hit += r.requests[i].cached_tokens == 48 ? 1 : 0;
+  }
+  EXPECT_EQ(hit, 200);
+  // One batch announces a prompt, so 200 prompts are lost with probability 1/4 each: sd 6.1.
+  EXPECT_NEAR(static_cast<double>(known), 150, 25);
+}
+
+TEST(KvEvents, LateOnesAreNotYetKnown) {
+  std::vector<Sent> script = repeats(2);
+  script[1].at_ms = 100;
+  RunPlan plan = hand_made_plan(script, 1);
+  plan.endpoint_picker = precise_config(16);
+  // The prompt is computed at 10 ms; its blocks are announced then, or 90 ms later at the latest.
+  plan.scenario.routing.kv_event_delay = Duration::milliseconds(90);
+  EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 640}));
+  plan.scenario.routing.kv_event_delay = Duration::milliseconds(91);
+  EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 0}));
+}
+
+/// A prefill and a decode server; prompts of at least `threshold` uncached tokens are
+/// disaggregated.
+RunPlan decided_by_prefix(std::vector<Sent> script, std::int64_t threshold) {
+  RunPlan plan = hand_made_plan(std::move(script), 1);
+  plan.pools[0].config.name = "decode";
+  plan.pools[0].config.role = PoolRole::kDecode;
+  plan.pools.push_back(plan.pools[0]);
+  plan.pools[1].config.name = "prefill";
+  plan.pools[1].config.role = PoolRole::kPrefill;
+  plan.endpoint_picker =
+      DocumentBuilder()
+          .plugin("prefix-based-pd-decider", map({{"nonCachedTokens", ParameterValue(threshold)}}))
+          .plugin("approx-prefix-cache-producer")
+          .plugin("pd-profile-handler",
+                  map({{"deciderPluginName", text("prefix-based-pd-decider")}}))
+          .plugin("prefill-filter")
+          .plugin("decode-filter")
+          .plugin("prefix-cache-scorer")
+          .plugin("max-score-picker")
+          .profile("prefill",
+                   {{"prefill-filter"}, {"prefix-cache-scorer", 1}, {"max-score-picker"}})
+          .profile("decode", {{"decode-filter"}, {"prefix-cache-scorer", 1}, {"max-score-picker"}})
+          .build();
+  return plan;
+}
+
+TEST(ConditionalDisaggregation, TakesWhatIsLongAndNotCached) {
+  const RunPlan plan = decided_by_prefix({{.at_ms = 0, .parts = {{1, 192}}},
+                                          {.at_ms = 1000, .parts = {{2, 320}}},
+                                          {.at_ms = 2000, .parts = {{2, 320}}},
+                                          {.at_ms = 3000, .parts = {{2, 320}, {3, 256}}}},
+                                         256);
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.requests[0].prefill_endpoint, -1) << "192 uncached tokens are below the threshold";
+  EXPECT_EQ(r.requests[1].prefill_endpoint, 1) << "320 uncached tokens";
+  EXPECT_EQ(r.requests[2].prefill_endpoint, -1) << "all of it stands on the decode server";
+  EXPECT_EQ(r.requests[3].prefill_endpoint, 1) << "256 new tokens";
+  EXPECT_EQ(r.routing.disaggregated, 2);
+  EXPECT_EQ(r.summary.successes, 4);
+}
+
+TEST(ConditionalDisaggregation, WithoutPrefillServersEverythingIsLocal) {
+  RunPlan plan = decided_by_prefix({{.at_ms = 0, .parts = {{2, 320}}}}, 256);
+  plan.pools.pop_back();
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.requests[0].outcome, workloads::Outcome::kSuccess);
+  EXPECT_EQ(r.requests[0].prefill_endpoint, -1);
+}
+
+}  // namespace
+}  // namespace routesim::sim::testing
