@@ -56,6 +56,11 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
   q.target = request.prompt_tokens;
   q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens &&
                   longest < rules_.max_model_len;
+  enqueue_waiting(s);
+  counters_.max_waiting = std::max(counters_.max_waiting, waiting());
+}
+
+void BatchScheduler::enqueue_waiting(Slot s) {
   if (rules_.scheduling_policy == SchedulingPolicy::kPriority) {
     const auto before = [this](Slot a, Slot b) {
       const EngineRequest& x = seq(a).request;
@@ -68,7 +73,6 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
     if (waiting_.empty()) retry_admission_ = true;
     waiting_.push_back(s);
   }
-  counters_.max_waiting = std::max(counters_.max_waiting, waiting());
 }
 
 BatchScheduler::Slot BatchScheduler::find(std::uint32_t handle) const {
@@ -116,6 +120,18 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
 void BatchScheduler::transfer_done(std::uint32_t handle) {
   for (const Slot s : skipped_)
     if (seq(s).request.handle == handle) seq(s).remote_ready = true;
+}
+
+void BatchScheduler::transfer_failed(std::uint32_t handle) {
+  const auto it = std::find_if(skipped_.begin(), skipped_.end(),
+                               [&](Slot s) { return seq(s).request.handle == handle; });
+  if (it == skipped_.end()) return;
+  const Slot s = *it;
+  skipped_.erase(it);
+  free_blocks(s);
+  seq(s).state = State::kWaiting;
+  seq(s).remote_done = true;
+  enqueue_waiting(s);
 }
 
 void BatchScheduler::release_held(std::uint32_t handle) {

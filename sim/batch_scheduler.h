@@ -109,6 +109,8 @@ class BatchScheduler {
   bool abort(std::uint32_t handle, StepPlan* in_flight);
   /// PD decode leg: the pull has completed; the request can be promoted in the next pass.
   void transfer_done(std::uint32_t handle);
+  /// PD decode leg: the KV is gone. Gives the blocks back and computes the prompt itself.
+  void transfer_failed(std::uint32_t handle);
   /// PD prefill leg: the held blocks may be freed now.
   void release_held(std::uint32_t handle);
 
@@ -205,6 +207,7 @@ class BatchScheduler {
   bool current(SequenceRef r) const { return seq(r.slot).stamp == r.stamp; }
   bool any_promotable() const;
 
+  void enqueue_waiting(Slot s);
   Slot acquire();
   void recycle(Slot s);
   Slot find(std::uint32_t handle) const;

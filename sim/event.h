@@ -21,12 +21,14 @@ enum class EventPriority : std::uint8_t {
 enum class EventKind : std::uint8_t {
   kReplicaWake,   ///< subject: replica.
   kTransferTick,  ///< A KV transfer may have ended.
+  kPull,          ///< subject: live request; the servers have shaken hands, its KV can be pulled.
   kCompletion,    ///< subject: live request; its last token reaches the client.
   kClientAction,  ///< The load generator wants to be called.
   kDelivery,      ///< subject: live request; reaches an engine's queue.
   kRoute,         ///< subject: live request; the router decides.
   kRouterTick,    ///< Flow control: the routers look for room in the pool.
   kTimeout,       ///< subject: live request; the client gives up.
+  kLeaseEnd,      ///< The oldest lease on held KV may be over.
 };
 
 /// A small value; `stamp` tells a reused subject from the one meant.
@@ -45,6 +47,7 @@ constexpr EventPriority priority_of(EventKind kind) {
     case EventKind::kReplicaWake:
       return EventPriority::kEngineStep;
     case EventKind::kTransferTick:
+    case EventKind::kPull:
       return EventPriority::kTransfer;
     case EventKind::kCompletion:
       return EventPriority::kCompletion;
@@ -56,6 +59,7 @@ constexpr EventPriority priority_of(EventKind kind) {
     case EventKind::kRouterTick:
       return EventPriority::kRouting;
     case EventKind::kTimeout:
+    case EventKind::kLeaseEnd:
       return EventPriority::kTimeout;
   }
   return EventPriority::kTimeout;

@@ -52,6 +52,9 @@ void Replica::abort(int rank, std::uint32_t handle, SimTime now) {
 void Replica::transfer_done(int rank, std::uint32_t handle, SimTime now) {
   input(rank, InputKind::kTransferDone, EngineRequest{.handle = handle}, now);
 }
+void Replica::transfer_failed(int rank, std::uint32_t handle, SimTime now) {
+  input(rank, InputKind::kTransferFailed, EngineRequest{.handle = handle}, now);
+}
 void Replica::release_held(int rank, std::uint32_t handle, SimTime now) {
   input(rank, InputKind::kRelease, EngineRequest{.handle = handle}, now);
 }
@@ -127,6 +130,9 @@ void Replica::drain(Rank& r, SimTime now) {
         break;
       case InputKind::kTransferDone:
         r.scheduler.transfer_done(in.request.handle);
+        break;
+      case InputKind::kTransferFailed:
+        r.scheduler.transfer_failed(in.request.handle);
         break;
       case InputKind::kRelease:
         r.scheduler.release_held(in.request.handle);

@@ -68,6 +68,7 @@ class Replica {
   void deliver(int rank, const EngineRequest& request, SimTime now);
   void abort(int rank, std::uint32_t handle, SimTime now);
   void transfer_done(int rank, std::uint32_t handle, SimTime now);
+  void transfer_failed(int rank, std::uint32_t handle, SimTime now);
   void release_held(int rank, std::uint32_t handle, SimTime now);
 
   /// What happened since the last call, in time order; the caller clears it.
@@ -112,7 +113,13 @@ class Replica {
 
  private:
   __extension__ using Wide = __int128;
-  enum class InputKind : std::uint8_t { kRequest, kAbort, kTransferDone, kRelease };
+  enum class InputKind : std::uint8_t {
+    kRequest,
+    kAbort,
+    kTransferDone,
+    kTransferFailed,
+    kRelease
+  };
   struct Input {
     InputKind kind;
     EngineRequest request;

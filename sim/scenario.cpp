@@ -41,7 +41,15 @@ void describe(Describer& d, TransferConfig& c) {
   field(d, {"bandwidth_gbps", "KV transfer bandwidth of one server in each direction, Gbit/s."},
         c.bandwidth_gbps, RealRange{.min = 0, .max = 1e6, .min_open = true});
   field(d, {"setup", "Fixed time of one pull."}, c.setup);
-  field(d, {"first_contact", "Handshake the first time two servers talk."}, c.first_contact);
+  field(d, {"first_contact", "Handshake the first time two servers talk."}, c.first_contact,
+        DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d,
+        {"lease",
+         "How long a prefill server keeps blocks nobody reads. By default 480s, and from preset "
+         "2026-H2 on 30s that heartbeats of the decode server renew."},
+        c.lease, DurationRange{Duration::milliseconds(1), Duration::seconds(1'000'000)});
+  field(d, {"load_failure", "What a decode server does when the KV is gone: fail or recompute."},
+        c.load_failure);
 }
 
 void describe(Describer& d, ClusterConfig& c) {

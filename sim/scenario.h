@@ -44,11 +44,18 @@ struct PoolConfig {
 };
 void describe(Describer& d, PoolConfig& c);
 
+/// What a decode server does when the KV it was to pull is gone: vLLM's kv_load_failure_policy.
+enum class KvLoadFailure { kFail, kRecompute };
+
 /// KV transfer between prefill and decode servers.
 struct TransferConfig {
   double bandwidth_gbps = 200;  ///< Per server and direction, Gbit/s.
   Duration setup = Duration::microseconds(500);
   Duration first_contact = Duration::milliseconds(100);
+  /// How long a prefill server keeps blocks nobody has read. Absent: 480 s, or from 2026-H2 on 30 s
+  /// that the decode server's heartbeats renew for as long as it knows of the request.
+  std::optional<Duration> lease;
+  KvLoadFailure load_failure = KvLoadFailure::kFail;
 };
 void describe(Describer& d, TransferConfig& c);
 
@@ -138,6 +145,10 @@ void describe(Describer& d, Scenario& s);
 template <>
 struct routesim::EnumNames<routesim::sim::PoolRole> {
   static constexpr std::array<std::string_view, 3> value = {"both", "prefill", "decode"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::KvLoadFailure> {
+  static constexpr std::array<std::string_view, 2> value = {"fail", "recompute"};
 };
 template <>
 struct routesim::EnumNames<routesim::sim::DataParallelBalancing> {

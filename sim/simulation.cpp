@@ -38,7 +38,8 @@ RunResult Simulation::run() {
 
 void Simulation::handle(const Event& e) {
   const bool about_request = e.kind == EventKind::kCompletion || e.kind == EventKind::kDelivery ||
-                             e.kind == EventKind::kRoute || e.kind == EventKind::kTimeout;
+                             e.kind == EventKind::kRoute || e.kind == EventKind::kTimeout ||
+                             e.kind == EventKind::kPull;
   if (about_request && (live_[e.subject].stamp != e.stamp || live_[e.subject].settled)) return;
   switch (e.kind) {
     case EventKind::kReplicaWake:
@@ -63,7 +64,13 @@ void Simulation::handle(const Event& e) {
       router_tick(e.time);
       break;
     case EventKind::kTimeout:
-      time_out(e.subject, e.time);
+      give_up(e.subject, "TimeoutError", workloads::Outcome::kTimeout, e.time);
+      break;
+    case EventKind::kPull:
+      begin_pull(e.subject, e.time);
+      break;
+    case EventKind::kLeaseEnd:
+      if (pending_lease_ == e.time) end_leases(e.time);
       break;
   }
 }
@@ -166,10 +173,15 @@ void Simulation::after_touch(std::uint32_t replica, SimTime now) {
   for (Observer* o : options_.observers) o->on_replica_advanced(*replicas_[replica], now);
 }
 
+// What one output sets off may make the same server say more: that is collected inside.
 void Simulation::collect(std::uint32_t replica, SimTime now) {
   std::vector<EngineOutput>& outputs = replicas_[replica]->outputs();
-  for (std::size_t i = 0; i < outputs.size(); ++i) on_output(outputs[i], now);
-  outputs.clear();
+  if (outputs.empty()) return;
+  std::vector<EngineOutput> batch = std::move(spare_outputs_);
+  batch.clear();
+  batch.swap(outputs);
+  for (const EngineOutput& o : batch) on_output(o, now);
+  spare_outputs_ = std::move(batch);
 }
 
 void Simulation::on_output(const EngineOutput& o, SimTime now) {
@@ -224,9 +236,10 @@ void Simulation::fail(std::uint32_t handle, const char* label, workloads::Outcom
   complete(handle, outcome, now);
 }
 
-// The client gives up: its books are closed at once, but the slot lives on until the engine has
-// drained the abort, because its steps may still touch the request's blocks.
-void Simulation::time_out(std::uint32_t handle, SimTime now) {
+// The client gives up, or is told to: its books are closed at once, but the slot lives on until the
+// engine has drained the abort, because its steps may still touch the request's blocks.
+void Simulation::give_up(std::uint32_t handle, const char* label, workloads::Outcome outcome,
+                         SimTime now) {
   Live& live = live_[handle];
   const Leg leg = live.leg;
   std::optional<EndpointId> engine;
@@ -235,10 +248,11 @@ void Simulation::time_out(std::uint32_t handle, SimTime now) {
   if (leg == Leg::kEngine) engine = live.route.endpoint;
   if (leg == Leg::kEngine || leg == Leg::kToEngine) {
     fabric_.cancel(handle, now);
+    schedule_transfer_tick();  // the others share what it leaves
     release_prefill(handle, now);
   }
-  live.failure = "TimeoutError";
-  settle(handle, workloads::Outcome::kTimeout, now);
+  live.failure = label;
+  settle(handle, outcome, now);
   if (!engine) {
     recycle(handle);
     return;

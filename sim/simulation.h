@@ -3,9 +3,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/event_queue.h"
@@ -73,6 +76,9 @@ class Simulation {
     bool in_use = false;
     bool settled = false;  ///< The client is done with it; only the engine still has it.
     bool pulled = false;   ///< PD: the prefill side's blocks were notified free.
+    bool pulling = false;  ///< PD: the decode side has blocks and waits for the KV.
+    bool lost = false;     ///< PD: the lease was over before the KV was read.
+    double pull_bytes = 0;
     std::uint32_t stamp = 0;
     std::int32_t preemptions = 0;
     const char* failure = "";
@@ -107,11 +113,16 @@ class Simulation {
   void on_finished(std::uint32_t handle, const EngineOutput& o);
   void prefill_finished(std::uint32_t handle, SimTime now);
   void start_transfer(std::uint32_t handle, std::int64_t blocks, SimTime now);
+  void begin_pull(std::uint32_t handle, SimTime now);
+  void book_lease(std::uint32_t handle, SimTime now);
+  void end_leases(SimTime now);
+  void lose_kv(std::uint32_t handle, SimTime now);
+  void fail_load(std::uint32_t handle, SimTime now);
   void release_prefill(std::uint32_t handle, SimTime now);
   void transfer_tick(SimTime now);
   void schedule_transfer_tick();
   void fail(std::uint32_t handle, const char* label, workloads::Outcome outcome, SimTime now);
-  void time_out(std::uint32_t handle, SimTime now);
+  void give_up(std::uint32_t handle, const char* label, workloads::Outcome outcome, SimTime now);
   void complete(std::uint32_t handle, workloads::Outcome outcome, SimTime now);
   void settle(std::uint32_t handle, workloads::Outcome outcome, SimTime now);
   void recycle(std::uint32_t handle);
@@ -138,6 +149,17 @@ class Simulation {
   std::unique_ptr<MetricsCollector> metrics_;
   TransferFabric fabric_;
   SimTime pending_tick_ = SimTime::max();
+  /// A prefill server's promise to keep the blocks of a request.
+  struct Lease {
+    SimTime end;
+    std::uint32_t handle = 0;
+    std::uint32_t stamp = 0;
+  };
+  std::deque<Lease> leases_;  ///< By end; the event of the first one is booked.
+  SimTime pending_lease_ = SimTime::max();
+  /// When two servers (from, to) have shaken hands.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, SimTime> acquainted_;
+  std::vector<EngineOutput> spare_outputs_;
   bool router_tick_booked_ = false;
   std::int64_t lonely_ticks_ =
       0;  ///< Router ticks in a row before which nothing else could happen.

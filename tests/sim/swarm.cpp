@@ -77,6 +77,7 @@ ResolvedPool swarm_pool(Dice& dice, std::int64_t block_size, PoolRole role) {
     p.config.data_parallel = dice.between(2, 3);
     p.lock_step = !dice.one_in(3);
   }
+  p.config.engine.preset = static_cast<EnginePreset>(dice.between(0, 2));
   p.rules = swarm_rules(dice, block_size);
   KneeLatency::Coefficients k;
   if (dice.one_in(2)) k.floor = dice.between(1'000'000'000, 6'000'000'000);
@@ -147,6 +148,10 @@ RunPlan make_plan(Dice dice, const std::string& name) {
   plan.scenario.cluster.frontend_latency = Duration::microseconds(dice.between(0, 5'000));
   plan.scenario.cluster.transfer.bandwidth_gbps = static_cast<double>(dice.between(1, 100));
   plan.scenario.cluster.transfer.setup = Duration::microseconds(dice.between(0, 1'000));
+  TransferConfig& transfer = plan.scenario.cluster.transfer;
+  transfer.first_contact = Duration::microseconds(dice.between(0, 10'000));
+  if (dice.one_in(3)) transfer.lease = Duration::microseconds(dice.between(1'000, 60'000));
+  if (dice.one_in(2)) transfer.load_failure = KvLoadFailure::kRecompute;
   const SwarmLoadOptions load = swarm_load(dice);
   plan.make_load = [load](std::uint64_t s, Diagnostics&) {
     return std::make_unique<SwarmLoad>(load, s);
