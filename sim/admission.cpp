@@ -46,6 +46,8 @@ void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime n
     fail(handle, refusal_label(route.http_status), workloads::Outcome::kError, now);
     return;
   }
+  live.route.endpoint = choose_rank(live.route.endpoint, now);
+  if (live.route.prefill) live.route.prefill = choose_rank(*live.route.prefill, now);
   for (Observer* o : options_.observers) o->on_routed(live.request, live.route, now);
   if (route.prefill) {
     ++result_.routing.disaggregated;
@@ -104,6 +106,29 @@ void Simulation::router_tick(SimTime now) {
   lonely_ticks_ = moved ? 0 : lonely_ticks_ + 1;
   if (lonely_ticks_ > kHopelessTicks && !router_->queue_expires()) report_stuck(now);
   book_router_tick(now);
+}
+
+// The server's own front end spreads requests over its ranks. It decides when the router does: what
+// it knows is older than the way from one to the other is long.
+EndpointId Simulation::choose_rank(EndpointId server, SimTime now) {
+  const auto it = front_end_of_.find(server.value());
+  if (it == front_end_of_.end()) return server;
+  FrontEnd& front_end = front_ends_[it->second];
+  const auto observe = [&](std::uint32_t endpoint) {
+    const EndpointHome& at = router_->endpoints()[endpoint];
+    replicas_[at.replica]->advance_to(now);
+    const Gauges g = replicas_[at.replica]->gauges(at.rank);
+    const auto usable = static_cast<double>(plan_.pools[at.pool].rules.num_gpu_blocks - 1);
+    return FrontEnd::RankLoad{.waiting = g.waiting,
+                              .running = g.running,
+                              .kv_usage = 1.0 - static_cast<double>(g.free_blocks) / usable};
+  };
+  return EndpointId(front_end.choose(now, observe));
+}
+
+void Simulation::leave_rank(EndpointId endpoint) {
+  const auto it = front_end_of_.find(endpoint.value());
+  if (it != front_end_of_.end()) front_ends_[it->second].on_completed(endpoint.value());
 }
 
 }  // namespace routesim::sim

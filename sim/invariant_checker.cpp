@@ -105,10 +105,11 @@ void InvariantChecker::on_routed(const workloads::Request& request, const Route&
   const Duration interval = view_->plan.scenario.routing.scrape_interval;
   const policies::EndpointTable& table = view_->router.table();
   for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
-    if (!table.has_metrics(e)) continue;
+    const std::uint32_t row = view_->router.row(EndpointId(e));
+    if (!table.has_metrics(row)) continue;
     const EndpointHome& home = view_->endpoints[e];
     const SimTime next = view_->replicas[home.replica]->next_scrape(home.rank, now);
-    check_signal(table.updated()[e], next, interval, now);
+    check_signal(table.updated()[row], next, interval, now);
   }
 }
 

@@ -22,7 +22,8 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys) : optio
     r.gauges.free_blocks = r.scheduler.kv().free_blocks();
     // Scrapers are not synchronised: every endpoint has its own phase.
     const auto interval = static_cast<std::uint64_t>(options.scrape_interval.ns());
-    const std::uint64_t endpoint = options.first_endpoint + static_cast<std::uint64_t>(i);
+    const std::uint64_t endpoint =
+        options.front_end.value_or(options.first_endpoint + static_cast<std::uint64_t>(i));
     r.scrape_phase = Duration::nanoseconds(
         static_cast<std::int64_t>(mix64(options.seed, mix64(endpoint)) % interval));
     r.next_scrape = SimTime::zero() + r.scrape_phase;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/latency_model.h"
@@ -34,7 +35,8 @@ struct ReplicaOptions {
   double kv_event_loss = 0;
   Duration scrape_interval = Duration::milliseconds(50);
   std::uint64_t seed = 0;
-  std::uint64_t first_endpoint = 0;  ///< Keys this replica's random draws.
+  std::uint64_t first_endpoint = 0;        ///< Keys this replica's random draws.
+  std::optional<std::uint64_t> front_end;  ///< Its ranks are scraped together; keys their phase.
 };
 
 /// Hears of every step of a server as it ends, rank by rank.

@@ -38,12 +38,17 @@ void write_prefix_text(const workloads::Prompt& prompt, std::int64_t characters,
   }
 }
 
+/// A rank the router can address has its own name; one behind a front end goes by its server's.
+std::string server_name(const EndpointHome& home) {
+  return home.behind_front_end ? home.name.substr(0, home.name.rfind("-rank-")) : home.name;
+}
+
 policies::EndpointInfo endpoint_info(const EndpointHome& home, const ResolvedPool& pool) {
   policies::EndpointInfo info;
   info.address = "10." + std::to_string(home.replica >> 16 & 255) + "." +
                  std::to_string(home.replica >> 8 & 255) + "." + std::to_string(home.replica & 255);
   info.port = 8000 + home.rank;
-  info.pod_name = home.name;
+  info.pod_name = server_name(home);
   info.rank = home.rank;
   info.block_size = pool.rules.block_size;
   info.num_gpu_blocks = pool.rules.num_gpu_blocks;
@@ -139,6 +144,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
                std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics)
     : plan_(plan), seed_(seed), endpoints_(std::move(endpoints)), replicas_(replicas) {
   const RoutingConfig& routing = plan.scenario.routing;
+  make_rows();
   instances_.resize(static_cast<std::size_t>(routing.router_replicas));
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     Instance& in = instances_[i];
@@ -151,37 +157,50 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
     } else {
       in.balancer = policies::make_balancer(balancer_options(routing), seed, i);
       std::vector<policies::BalancerEndpoint> named;
-      for (const EndpointHome& home : endpoints_)
-        named.push_back({.name = home.name, .adapters = {}});
+      for (const std::uint32_t e : rows_)
+        named.push_back({.name = server_name(endpoints_[e]), .adapters = {}});
       in.balancer->set_endpoints(named);
     }
   }
-  for (const EndpointHome& home : endpoints_)
-    table_.add(endpoint_info(home, plan.pools[home.pool]));
+  for (const std::uint32_t e : rows_)
+    table_.add(endpoint_info(endpoints_[e], plan.pools[endpoints_[e].pool]));
   if (!plan.endpoint_picker) return;
   const policies::SignalNeeds& needs = instances_.front().scheduler->needs();
   // Saturation detectors read metrics, too, but are asked only here.
   reads_metrics_ = needs.metrics || holds_back() || plan.scenario.workload.sheddable_fraction > 0;
   reads_events_ = needs.block_keys;
   counts_first_tokens_ = needs.in_flight;
-  for (std::uint32_t e = 0; e < endpoints_.size(); ++e)
-    holders_.push_back(instances_.front().scheduler->index_holder(table_, e));
+  for (std::uint32_t row = 0; row < rows_.size(); ++row)
+    holders_.push_back(instances_.front().scheduler->index_holder(table_, row));
   watch_replicas();
+}
+
+void Router::make_rows() {
+  for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
+    if (endpoints_[e].server == e) rows_.push_back(e);
+    row_of_.push_back(static_cast<std::uint32_t>(rows_.size() - 1));
+  }
+}
+
+std::size_t Router::rank_count(std::uint32_t row) const {
+  return (row + 1 < rows_.size() ? rows_[row + 1] : endpoints_.size()) - rows_[row];
 }
 
 // Between two decisions few of many servers say anything new. All are scraped at the same interval,
 // so their scrapes are due in a fixed cyclic order, and times stand side by side where a glance at
 // all of them costs less than a visit to one.
 void Router::watch_replicas() {
-  next_refresh_.assign(endpoints_.size(), SimTime::zero());
   next_visible_.assign(endpoints_.size(), SimTime::max());
   step_ends_.assign(replicas_.size(), SimTime::max());
-  for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
-    Replica& replica = *replicas_[endpoints_[e].replica];
-    next_refresh_[e] = replica.next_scrape(endpoints_[e].rank, SimTime::from_ns(-1));
-    scrape_order_.push_back(e);
-    if (reads_events_) replica.events(endpoints_[e].rank).mirror_next_visible(&next_visible_[e]);
+  for (std::uint32_t row = 0; row < rows_.size(); ++row) {
+    const EndpointHome& home = endpoints_[rows_[row]];
+    next_refresh_.push_back(replicas_[home.replica]->next_scrape(home.rank, SimTime::from_ns(-1)));
+    scrape_order_.push_back(row);
   }
+  for (std::uint32_t e = 0; e < endpoints_.size() && reads_events_; ++e)
+    replicas_[endpoints_[e].replica]
+        ->events(endpoints_[e].rank)
+        .mirror_next_visible(&next_visible_[e]);
   std::stable_sort(
       scrape_order_.begin(), scrape_order_.end(),
       [this](std::uint32_t a, std::uint32_t b) { return next_refresh_[a] < next_refresh_[b]; });
@@ -194,21 +213,33 @@ void Router::refresh(SimTime now) {
   if (reads_events_) read_events(now);
 }
 
-void Router::read_scrapes(SimTime now) {
-  std::size_t read = 0;
-  for (; read < scrape_order_.size(); ++read) {
-    const std::uint32_t e = scrape_order_[scrape_head_];
-    if (next_refresh_[e] > now) break;
+// Ranks behind one front end are scraped together: requests are summed, cache use is the mean.
+void Router::read_scrape(std::uint32_t row, SimTime now) {
+  const std::uint32_t first = rows_[row];
+  const std::size_t ranks = rank_count(row);
+  double waiting = 0, running = 0, usage = 0;
+  SimTime at;
+  for (std::size_t e = first; e < first + ranks; ++e) {
     const EndpointHome& home = endpoints_[e];
     Replica& replica = *replicas_[home.replica];
     replica.advance_to(now);
-    SimTime at;
     const Gauges g = replica.scraped(home.rank, now, at);
     const auto usable = static_cast<double>(plan_.pools[home.pool].rules.num_gpu_blocks - 1);
-    table_.set_metrics(EndpointId(e), static_cast<double>(g.waiting),
-                       static_cast<double>(g.running),
-                       1.0 - static_cast<double>(g.free_blocks) / usable, at);
-    next_refresh_[e] = replica.next_scrape(home.rank, now);
+    waiting += static_cast<double>(g.waiting);
+    running += static_cast<double>(g.running);
+    usage += 1.0 - static_cast<double>(g.free_blocks) / usable;
+  }
+  table_.set_metrics(EndpointId(row), waiting, running, usage / static_cast<double>(ranks), at);
+  const EndpointHome& home = endpoints_[first];
+  next_refresh_[row] = replicas_[home.replica]->next_scrape(home.rank, now);
+}
+
+void Router::read_scrapes(SimTime now) {
+  std::size_t read = 0;
+  for (; read < scrape_order_.size(); ++read) {
+    const std::uint32_t row = scrape_order_[scrape_head_];
+    if (next_refresh_[row] > now) break;
+    read_scrape(row, now);
     scrape_head_ = scrape_head_ + 1 == scrape_order_.size() ? 0 : scrape_head_ + 1;
   }
   if (read < scrape_order_.size()) return;
@@ -225,7 +256,7 @@ void Router::read_events(SimTime now) {
   IndexFeeder feeder(instances_);
   for (std::uint32_t e = 0; e < next_visible_.size(); ++e) {
     if (next_visible_[e] > now) continue;
-    feeder.set_endpoint(EndpointId(holders_[e]));
+    feeder.set_endpoint(EndpointId(holders_[row_of_[e]]));
     replicas_[endpoints_[e].replica]->events(endpoints_[e].rank).read_until(now, feeder);
   }
 }
@@ -260,7 +291,7 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request)
   in.balancer->on_sent(*pick);
   route.routed = true;
   route.pick = *pick;
-  route.endpoint = EndpointId(pick->endpoint);
+  route.endpoint = EndpointId(rows_[pick->endpoint]);
   return route;
 }
 
@@ -298,10 +329,10 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   }
   in.scheduler->on_routed(v, in.decision, table_, now);
   route.routed = true;
-  route.endpoint = in.decision.primary;
-  route.predicted_hit_tokens = in.scheduler->predicted_hit_tokens(in.scratch, route.endpoint);
+  route.endpoint = EndpointId(rows_[in.decision.primary.value()]);
+  route.predicted_hit_tokens = in.scheduler->predicted_hit_tokens(in.scratch, in.decision.primary);
   if (in.decision.prefill.valid() && in.decision.prefill != in.decision.primary)
-    route.prefill = in.decision.prefill;
+    route.prefill = EndpointId(rows_[in.decision.prefill.value()]);
   return route;
 }
 

@@ -26,6 +26,10 @@ struct EndpointHome {
   std::uint32_t replica = 0;
   int rank = 0;
   std::uint32_t pool = 0;
+  /// First rank of the server when its own front end chooses among the ranks; otherwise itself. The
+  /// router sees servers.
+  std::uint32_t server = 0;
+  bool behind_front_end = false;
   std::string name;
 };
 
@@ -83,6 +87,8 @@ class Router {
   bool reads_kv_events() const { return reads_events_; }
   bool counts_first_tokens() const { return counts_first_tokens_; }
   const std::vector<EndpointHome>& endpoints() const { return endpoints_; }
+  /// The table's row of an endpoint: ranks behind one front end share it.
+  std::uint32_t row(EndpointId endpoint) const { return row_of_[endpoint.value()]; }
 
  private:
   struct Instance {
@@ -94,7 +100,10 @@ class Router {
   };
   class IndexFeeder;
 
+  void make_rows();
+  std::size_t rank_count(std::uint32_t row) const;
   void watch_replicas();
+  void read_scrape(std::uint32_t row, SimTime now);
   void refresh(SimTime now);
   void read_scrapes(SimTime now);
   void read_events(SimTime now);
@@ -110,12 +119,14 @@ class Router {
   std::vector<std::unique_ptr<Replica>>& replicas_;
   std::vector<Instance> instances_;
   policies::EndpointTable table_;
-  std::vector<SimTime> next_refresh_;        ///< Per endpoint: the next scrape instant.
-  std::vector<std::uint32_t> scrape_order_;  ///< Endpoints in the order of their scrapes, a cycle.
+  std::vector<std::uint32_t> rows_;          ///< Per row of the table: its first endpoint.
+  std::vector<std::uint32_t> row_of_;        ///< Per endpoint.
+  std::vector<SimTime> next_refresh_;        ///< Per row: the next scrape instant.
+  std::vector<std::uint32_t> scrape_order_;  ///< Rows in the order of their scrapes, a cycle.
   std::size_t scrape_head_ = 0;              ///< Whose scrape in scrape_order_ is next.
   std::vector<SimTime> step_ends_;           ///< Per replica: Replica::mirror_step_end.
   std::vector<SimTime> next_visible_;        ///< Per endpoint: KvEventLog::mirror_next_visible.
-  std::vector<std::uint32_t> holders_;       ///< Per endpoint: its id in the precise index.
+  std::vector<std::uint32_t> holders_;       ///< Per row: its id in the precise index.
   bool reads_metrics_ = false;
   bool reads_events_ = false;
   bool counts_first_tokens_ = false;

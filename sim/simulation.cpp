@@ -292,6 +292,8 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
     if (live.route.prefill)
       record.prefill_endpoint = static_cast<std::int32_t>(live.route.prefill->value());
     router_->on_completed(request, live.route, now);
+    leave_rank(live.route.endpoint);
+    if (live.route.prefill) leave_rank(*live.route.prefill);
   }
   record.due = request.due;
   record.sent = live.sent;

@@ -8,10 +8,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "sim/event_queue.h"
+#include "sim/front_end.h"
 #include "sim/metrics_collector.h"
 #include "sim/observer.h"
 #include "sim/prompt_keys.h"
@@ -94,7 +96,10 @@ class Simulation {
   void tick(SimTime until);
   void book_tick();
   void add_pool(std::uint32_t index, std::vector<EndpointHome>& endpoints);
-  void add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint);
+  void add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,
+                   std::optional<std::uint64_t> front_end);
+  EndpointId choose_rank(EndpointId server, SimTime now);
+  void leave_rank(EndpointId endpoint);
   void handle(const Event& e);
   void client_action(SimTime now);
   void schedule_client(SimTime now);
@@ -160,6 +165,8 @@ class Simulation {
   /// When two servers (from, to) have shaken hands.
   std::map<std::pair<std::uint32_t, std::uint32_t>, SimTime> acquainted_;
   std::vector<EngineOutput> spare_outputs_;
+  std::vector<FrontEnd> front_ends_;  ///< Of servers that balance their own ranks.
+  std::unordered_map<std::uint32_t, std::size_t> front_end_of_;  ///< By endpoint.
   bool router_tick_booked_ = false;
   std::int64_t lonely_ticks_ =
       0;  ///< Router ticks in a row before which nothing else could happen.

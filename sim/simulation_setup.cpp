@@ -146,20 +146,38 @@ void Simulation::add_pool(std::uint32_t index, std::vector<EndpointHome>& endpoi
   const auto ranks = static_cast<int>(pool.config.data_parallel);
   const int loops = pool.lock_step ? 1 : ranks;
   const int ranks_per_loop = pool.lock_step ? ranks : 1;
+  const bool internal =
+      ranks > 1 && pool.config.data_parallel_balancing == DataParallelBalancing::kInternal;
   for (std::int64_t server = 0; server < pool.config.replicas; ++server) {
+    std::size_t server_begin = 0;
     for (int loop = 0; loop < loops; ++loop) {
       const auto replica = static_cast<std::uint32_t>(replicas_.size());
-      add_replica(pool, ranks_per_loop, endpoints.size());
+      const std::size_t first = endpoints.size();
+      if (loop == 0) server_begin = first;
+      add_replica(pool, ranks_per_loop, first,
+                  internal ? std::optional<std::uint64_t>(server_begin) : std::nullopt);
       for (int rank = 0; rank < ranks_per_loop; ++rank) {
         std::string name = pool.config.name + "-" + std::to_string(server);
         if (ranks > 1) name += "-rank-" + std::to_string(pool.lock_step ? rank : loop);
-        endpoints.push_back({.replica = replica, .rank = rank, .pool = index, .name = name});
+        const auto self = static_cast<std::uint32_t>(endpoints.size());
+        endpoints.push_back({.replica = replica,
+                             .rank = rank,
+                             .pool = index,
+                             .server = internal ? static_cast<std::uint32_t>(server_begin) : self,
+                             .behind_front_end = internal,
+                             .name = name});
       }
     }
+    if (!internal) continue;
+    for (std::size_t e = server_begin; e < endpoints.size(); ++e)
+      front_end_of_.emplace(static_cast<std::uint32_t>(e), front_ends_.size());
+    front_ends_.emplace_back(static_cast<std::uint32_t>(server_begin), ranks,
+                             pool.config.engine.preset == EnginePreset::k2026H2);
   }
 }
 
-void Simulation::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint) {
+void Simulation::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,
+                             std::optional<std::uint64_t> front_end) {
   const RoutingConfig& routing = plan_.scenario.routing;
   ReplicaOptions r;
   r.rules = pool.rules;
@@ -173,6 +191,7 @@ void Simulation::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t 
   r.scrape_interval = routing.scrape_interval;
   r.seed = options_.seed;
   r.first_endpoint = first_endpoint;
+  r.front_end = front_end;
   replicas_.push_back(std::make_unique<Replica>(r, *key_source_));
   replicas_.back()->count_gaps_in(&unattributed_gaps_);
 }

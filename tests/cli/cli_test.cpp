@@ -251,6 +251,43 @@ TEST_F(Cli, ATraceShowsStepsRequestsAndCounters) {
   EXPECT_GT(steps, kinds["X"]) << "decode steps are merged";
 }
 
+TEST_F(Cli, AStuckRunSaysWhoWaitsForWhatAndHowToRepeatIt) {
+  // Negative priorities are let through below a saturation of 0, and nothing ever expires.
+  const std::string s =
+      write("stuck.yaml",
+            "name: stuck\n"
+            "workload:\n"
+            "  groups: {requests: 1, rate: 20}\n"
+            "  sheddable_fraction: 1\n"
+            "cluster:\n"
+            "  pools:\n"
+            "  - {name: a, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n"
+            "routing:\n"
+            "  balancer: endpoint-picker\n"
+            "  endpoint_picker:\n"
+            "    apiVersion: llm-d.ai/v1alpha1\n"
+            "    kind: EndpointPickerConfig\n"
+            "    featureGates: [flowControl]\n"
+            "    plugins:\n"
+            "    - type: queue-scorer\n"
+            "    - type: max-score-picker\n"
+            "    - type: single-profile-handler\n"
+            "    - {type: priority-holdback-policy, parameters: {minCeiling: 0}}\n"
+            "    flowControl:\n"
+            "      defaultRequestTTL: 0s\n"
+            "      usageLimitPolicyPluginRef: priority-holdback-policy\n"
+            "      priorityBands: [{priority: 0}, {priority: -1}]\n"
+            "    schedulingProfiles:\n"
+            "    - name: default\n"
+            "      plugins: [{pluginRef: queue-scorer}, {pluginRef: max-score-picker}]\n");
+  const Result result = run({"run", s, "--seed", "23", "--quiet", "--check"});
+  EXPECT_EQ(result.code, 3) << result.err;
+  EXPECT_EQ(result.out, "");
+  for (const char* part : {"request 0, sent at", "waits for room in the pool", "with seed 23",
+                           "this is a bug in routesim "})
+    EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;
+}
+
 TEST_F(Cli, AFullDiskIsAnErrorAClosedPipeIsNot) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "this system has no /dev/full";
   const std::string err = (folder_ / "stderr").string();

@@ -76,6 +76,7 @@ ResolvedPool swarm_pool(Dice& dice, std::int64_t block_size, PoolRole role) {
   if (dice.one_in(3)) {
     p.config.data_parallel = dice.between(2, 3);
     p.lock_step = !dice.one_in(3);
+    if (dice.one_in(3)) p.config.data_parallel_balancing = DataParallelBalancing::kInternal;
   }
   p.config.engine.preset = static_cast<EnginePreset>(dice.between(0, 2));
   p.rules = swarm_rules(dice, block_size);
