@@ -1,5 +1,7 @@
 #include "tools/cli/version.h"
 
+#include "tools/cli/commit.h"
+
 namespace routesim::tools {
 
 std::string version() { return ROUTESIM_VERSION; }
