@@ -223,6 +223,10 @@ void KvCache::verify() const {
   ROUTESIM_CHECK(unreferenced == free_count_, "an unreferenced block is not in the free queue");
   ROUTESIM_CHECK(extra == extra_references_, "shared-reference count drifted");
   ROUTESIM_CHECK(keyed >= static_cast<std::int64_t>(table_used_), "the table holds dead keys");
+  for (const BlockIndex head : table_)
+    for (BlockIndex b = head; b != 0; b = at(b).same_key)
+      ROUTESIM_CHECK(at(b).findable && at(b).key == at(head).key,
+                     "a lookup could return a block that was evicted");
 }
 
 }  // namespace routesim::sim

@@ -121,7 +121,8 @@ void describe(Describer& d, WorkloadConfig& c) {
   field(d, {"options", "What the load tool's own file does not say."}, c.options);
   field(d,
         {"sheddable_fraction",
-         "Share of requests sent with a negative priority: a saturated router may refuse them."},
+         "Share of requests sent with a negative priority: an endpoint picker may refuse them "
+         "while the pool is saturated. Other balancers know no priorities."},
         c.sheddable_fraction, RealRange{.min = 0, .max = 1});
   field(d,
         {"output_token_scale",

@@ -52,8 +52,8 @@ TEST(Replicate, GivesTheSameResultsForAnyNumberOfThreads) {
   for (const std::size_t jobs : {1U, 2U, 5U}) {
     Collector collector;
     Diagnostics diagnostics;
-    replicate(plans, {.first = 2, .count = 4}, {.seed = 7, .jobs = jobs}, collector.sink(),
-              diagnostics);
+    replicate(plans, {.first = 2, .count = 4}, {.seed = 7, .jobs = jobs, .check = true},
+              collector.sink(), diagnostics);
     EXPECT_TRUE(diagnostics.items().empty());
     ASSERT_EQ(collector.results().size(), 8U);
     EXPECT_EQ(collector.results().begin()->second.seed, 9U) << "replication 2 of seed 7";
@@ -90,8 +90,8 @@ TEST(Replicate, ReportsTheErrorsOfTheFirstRunThatHasAny) {
   for (const std::size_t jobs : {1U, 4U}) {
     Diagnostics diagnostics;
     Collector collector;
-    replicate(plans, {.first = 0, .count = 6}, {.seed = 1, .jobs = jobs}, collector.sink(),
-              diagnostics);
+    replicate(plans, {.first = 0, .count = 6}, {.seed = 1, .jobs = jobs, .check = true},
+              collector.sink(), diagnostics);
     ASSERT_EQ(diagnostics.items().size(), 1U);
     EXPECT_EQ(diagnostics.items().front().message, "cannot draw seed 3");
   }
@@ -121,8 +121,8 @@ TEST(ReplicateUntil, StopsAtTheFirstLookThatIsPreciseWhateverTheThreads) {
   for (const std::size_t jobs : {1U, 2U, 3U}) {
     Collector collector;
     Diagnostics diagnostics;
-    const StoppedAt end =
-        replicate_until(plans, rule, ttft, {}, {.jobs = jobs}, collector.sink(), diagnostics);
+    const StoppedAt end = replicate_until(plans, rule, ttft, {}, {.jobs = jobs, .check = true},
+                                          collector.sink(), diagnostics);
     EXPECT_EQ(end.reason, StopReason::kPrecise);
     EXPECT_EQ(collector.results().size(), end.replications);
     if (expected == 0) expected = end.replications;
@@ -141,7 +141,8 @@ TEST(ReplicateUntil, KnownResultsAreNotRunAgain) {
   const std::array<const RunPlan*, 1> plans = {&plan};
   const StoppingRule rule{.relative_half_width = 0.03};
   Diagnostics diagnostics;
-  RunResult first = Simulation(plan, {.seed = 1, .observers = {}}, diagnostics).run();
+  RunResult first =
+      Simulation(plan, {.seed = 1, .check = true, .observers = {}}, diagnostics).run();
   const std::array<const RunResult*, 1> known = {&first};
   Collector all;
   Collector others;
