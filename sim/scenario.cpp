@@ -141,6 +141,17 @@ void describe(Describer& d, MeasuredConfig& c) {
   field(d, {"policy", "Value of its policy column for this variant."}, c.policy);
 }
 
+void describe(Describer& d, ExpectConfig& c) {
+  field(d,
+        {"that",
+         "METRIC < NUMBER (or >, <=, >=), such as ttft_ms.p99 < 500; or a comparison with another "
+         "variant, such as ttft_ms.mean < 50% of NAME.",
+         true},
+        c.that);
+  field(d, {"variant", "Only this variant; every variant when absent."}, c.variant);
+  field(d, {"stage", "Name of a load stage; the whole run when absent."}, c.stage);
+}
+
 void describe(Describer& d, Scenario& s) {
   field(d, {"name", "Short name, as printed in results.", true}, s.name);
   field(d, {"question", "The question this scenario answers, in one sentence."}, s.question);
@@ -149,6 +160,10 @@ void describe(Describer& d, Scenario& s) {
   field(d, {"cluster", "The servers.", true}, s.cluster);
   field(d, {"routing", "The router and what it knows."}, s.routing);
   field(d, {"measured", "Published numbers to print beside."}, s.measured);
+  field(d,
+        {"expect",
+         "What must hold in the results: the command fails when it does not. Bare text is `that`."},
+        s.expect);
 }
 
 }  // namespace routesim::sim

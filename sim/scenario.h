@@ -128,6 +128,14 @@ struct MeasuredConfig {
 };
 void describe(Describer& d, MeasuredConfig& c);
 
+/// Something that must hold in the results, checked after the run. The simulator only carries it.
+struct ExpectConfig {
+  std::string that;     ///< `ttft_ms.p99 < 500`, or `ttft_ms.mean < 50% of VARIANT`.
+  std::string variant;  ///< Empty = every variant.
+  std::string stage;    ///< Name of a load stage; empty = the whole run.
+};
+void describe(Describer& d, ExpectConfig& c);
+
 struct Scenario {
   std::string name;
   std::string question;  ///< The question the scenario answers, one sentence.
@@ -137,6 +145,7 @@ struct Scenario {
   ClusterConfig cluster;
   RoutingConfig routing;
   MeasuredConfig measured;
+  std::vector<ExpectConfig> expect;
 };
 void describe(Describer& d, Scenario& s);
 

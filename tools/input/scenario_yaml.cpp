@@ -127,20 +127,34 @@ Ptr document_root(const Document& document, const std::string& key_path, Diagnos
   return parse_config(text, {.file = path}, diagnostics);
 }
 
-/// Lengths of these parts may be written as bare integers, as inference-perf allows.
-Ptr with_complete_lengths(const Ptr& root) {
-  const ConfigNode::Member* workload = root->is_map() ? root->find("workload") : nullptr;
-  if (workload == nullptr || !workload->value->is_map()) return root;
-  const auto rewrite = [](const Ptr& map, const auto& change) {
-    std::vector<ConfigNode::Member> members = map->members();
-    for (ConfigNode::Member& member : members) member.value = change(member.key, member.value);
-    return ConfigNode::make_map(std::move(members), map->where());
-  };
-  const Ptr changed = rewrite(workload->value, [](const std::string& key, const Ptr& value) {
-    return key == "groups" || key == "options" ? complete_lengths(value) : value;
-  });
-  return rewrite(root, [&](const std::string& key, const Ptr& value) {
-    return key == "workload" ? changed : value;
+/// A map with some of its values changed; anything else stays what it is.
+template <class Change>
+Ptr rewrite(const Ptr& map, const Change& change) {
+  if (!map->is_map()) return map;
+  std::vector<ConfigNode::Member> members = map->members();
+  for (ConfigNode::Member& member : members) member.value = change(member.key, member.value);
+  return ConfigNode::make_map(std::move(members), map->where());
+}
+
+/// An expectation written as bare text is a map with the key `that`.
+Ptr complete_expectations(const Ptr& list) {
+  if (!list->is_sequence()) return list;
+  std::vector<Ptr> items = list->items();
+  for (Ptr& item : items)
+    if (item->is_scalar())
+      item = ConfigNode::make_map({{"that", item->where(), item}}, item->where());
+  return ConfigNode::make_sequence(std::move(items), list->where());
+}
+
+/// What may be written shorter: lengths as bare integers, as inference-perf allows, and
+/// expectations as bare text.
+Ptr without_shorthands(const Ptr& root) {
+  return rewrite(root, [](const std::string& root_key, const Ptr& part) {
+    if (root_key == "expect") return complete_expectations(part);
+    if (root_key != "workload") return part;
+    return rewrite(part, [](const std::string& key, const Ptr& value) {
+      return key == "groups" || key == "options" ? complete_lengths(value) : value;
+    });
   });
 }
 
@@ -181,7 +195,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
           [&](const ConfigNode& scalar) { return load_reference(scalar, diagnostics); });
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
-  read_struct(*with_complete_lengths(variant.node), variant.scenario, diagnostics, options);
+  read_struct(*without_shorthands(variant.node), variant.scenario, diagnostics, options);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;
   read_documents(variant, diagnostics);

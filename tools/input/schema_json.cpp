@@ -137,7 +137,11 @@ class SchemaWriter {
       case Kind::kList:
         write_type("array", nullable);
         json_.key("items");
-        write_field(*field.element);
+        if (options_.text_shorthand && options_.text_shorthand(field.name)) {
+          write_object_or_text(*field.element);
+        } else {
+          write_field(*field.element);
+        }
         return;
     }
     write_default(field);
@@ -156,6 +160,13 @@ class SchemaWriter {
     write_members(field);
     json_.end_object();
     write_required(field);
+  }
+
+  void write_object_or_text(const FieldDescription& element) {
+    json_.begin_object().key("anyOf").begin_array();
+    json_.begin_object().member("type", "string").end_object();
+    write_field(element);
+    json_.end_array().end_object();
   }
 
   void write_integer_bounds(const IntRange& range) {

@@ -17,6 +17,8 @@ struct SchemaOptions {
   bool partial = false;
   /// Map-valued keys that may also be written as a bare integer.
   std::function<bool(std::string_view)> integer_shorthand;
+  /// Lists of maps whose elements may also be written as bare text.
+  std::function<bool(std::string_view)> text_shorthand;
   /// Objects that this key may hold a list of: the same object again, plus a required `name`.
   std::string variants_key;
 };

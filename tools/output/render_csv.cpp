@@ -1,6 +1,7 @@
 #include <array>
 #include <cmath>
 
+#include "tools/compare/render_replications.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/metrics.h"
 #include "tools/output/report.h"
@@ -97,6 +98,10 @@ std::string csv_field(const std::string& text) {
   return out + "\"";
 }
 
-std::string render_csv(const Report& report) { return CsvWriter(report).str(); }
+std::string render_csv(const Report& report) {
+  if (!report.replications) return CsvWriter(report).str();
+  const std::string mark = csv_field(report.scenario) + ",,all,,interrupted,1,1,0,,\n";
+  return replications_csv(*report.replications) + (report.interrupted ? mark : "");
+}
 
 }  // namespace routesim::tools

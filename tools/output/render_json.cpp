@@ -1,5 +1,6 @@
 #include <array>
 
+#include "tools/compare/render_replications.h"
 #include "tools/output/json_writer.h"
 #include "tools/output/metrics.h"
 #include "tools/output/report.h"
@@ -282,7 +283,16 @@ std::string render_json(const Report& report) {
   json.end_array();
   json.key("variants").begin_array();
   for (const VariantReport& variant : report.variants) write_variant(json, variant);
-  json.end_array().end_object();
+  json.end_array();
+  if (report.replications) {
+    json.key("replications");
+    write_replications(json, *report.replications);
+  }
+  if (!report.expectations.empty()) {
+    json.key("expectations");
+    write_judgements(json, report.expectations);
+  }
+  json.end_object();
   return json.str() + "\n";
 }
 

@@ -1,6 +1,7 @@
 #include <array>
 #include <cmath>
 
+#include "tools/compare/render_replications.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/metrics.h"
 #include "tools/output/printable.h"
@@ -296,9 +297,19 @@ std::string notes(const Report& report) {
 }  // namespace
 
 std::string render_text(const Report& report) {
-  std::string out = printable(report.scenario, 200) + ", seed " + std::to_string(report.seed) +
-                    ", routesim " + report.version + "\n";
+  const std::string seeds = report.replications ? seeds_text(*report.replications)
+                                                : "seed " + std::to_string(report.seed);
+  std::string out =
+      printable(report.scenario, 200) + ", " + seeds + ", routesim " + report.version + "\n";
   if (!report.question.empty()) out += printable(report.question, 500) + "\n";
+  const std::string expected = judgements_text(report.expectations);
+  if (!expected.empty()) out.append("\n").append(expected);
+  if (report.replications) {
+    if (report.interrupted) out += "\ninterrupted: not all replications were run\n";
+    out.append("\n").append(replications_text(*report.replications));
+    const std::string remarks = notes(report);
+    return remarks.empty() ? out : out.append("\n").append(remarks);
+  }
   bool compares = report.variants.size() > 1;
   for (const VariantReport& variant : report.variants)
     compares = compares || !variant.measured.rows.empty();

@@ -9,6 +9,8 @@
 
 #include "sim/run_result.h"
 #include "sim/time_series.h"
+#include "tools/compare/judgement.h"
+#include "tools/compare/result_set.h"
 #include "tools/input/measured_csv.h"
 #include "tools/output/goodput.h"
 #include "tools/output/json_writer.h"
@@ -30,10 +32,13 @@ struct Report {
   std::string question;
   std::uint64_t seed = 0;
   std::string version;
-  std::string commit;         ///< Of the build; empty = left out.
-  std::string scenario_hash;  ///< Of everything resolved; empty = left out.
-  bool interrupted = false;   ///< The last variant is partial, and others may be missing.
-  std::vector<VariantReport> variants;
+  std::string commit;                   ///< Of the build; empty = left out.
+  std::string scenario_hash;            ///< Of everything resolved; empty = left out.
+  bool interrupted = false;             ///< The last variant is partial, and others may be missing.
+  std::vector<VariantReport> variants;  ///< Of the first seed.
+  /// The numbers of all seeds, when there are several.
+  std::optional<ResultSet> replications{};
+  std::vector<Judgement> expectations{};
 };
 
 /// The published value of a stage in the metric's base unit. A row belongs to the stage whose name
@@ -58,6 +63,9 @@ std::string render_text(const Report& report);
 
 /// One JSON object; its stages are inference-perf lifecycle reports.
 std::string render_json(const Report& report);
+
+/// Markdown for a pull request: expectations, then the numbers of every variant with intervals.
+std::string render_markdown(const Report& report);
 
 /// Tidy CSV: one number per row, beside the published one where there is one.
 std::string render_csv(const Report& report);

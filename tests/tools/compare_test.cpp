@@ -1,0 +1,401 @@
+// Intervals, expectations, gates and the files build servers read, against numbers a reader can
+// redo.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tools/compare/comparison.h"
+#include "tools/compare/expectation.h"
+#include "tools/compare/render_replications.h"
+#include "tools/compare/until.h"
+#include "tools/output/report.h"
+
+namespace routesim::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A run whose every TTFT is `ttft_s`, of ten requests with 100 output tokens each in ten seconds.
+sim::RunResult run_of(std::uint64_t seed, double ttft_s) {
+  sim::RunResult result;
+  result.seed = seed;
+  sim::StageResult s;
+  s.requests = s.successes = 10;
+  s.first_send = SimTime::zero();
+  s.last_send = SimTime::zero() + Duration::seconds(5);
+  s.last_end = SimTime::zero() + Duration::seconds(10);
+  s.output_tokens_total = 1000;
+  for (int i = 0; i < 10; ++i) s.time_to_first_token.add(ttft_s);
+  s.info.name = "4";
+  s.info.requested_rate = 2;
+  result.stages = {s};
+  result.summary = s;
+  return result;
+}
+
+/// Seeds 1, 2, 3; TTFTs in seconds of two variants.
+ResultSet two_variants(const std::vector<double>& a, const std::vector<double>& b) {
+  ResultSetBuilder builder({"old", "new"}, standard_metrics());
+  for (std::size_t r = 0; r < a.size(); ++r) {
+    builder.add(0, r, run_of(r + 1, a[r]));
+    builder.add(1, r, run_of(r + 1, b[r]));
+  }
+  ResultSet set = builder.take(builder.complete());
+  set.scenario = "s";
+  return set;
+}
+
+MetricName metric(std::string_view text) { return *parse_metric_name(text).value; }
+
+Expectation expect(const std::string& that, const std::string& variant) {
+  const Parsed<Condition> condition = parse_condition(that);
+  EXPECT_TRUE(condition.value.has_value()) << that << ": " << condition.message;
+  return {condition.value.value_or(Condition{}),
+          variant,
+          "",
+          {.file = "s.yaml", .line = 7, .column = 3}};
+}
+
+TEST(ResultSet, HasOnlyWholeReplications) {
+  ResultSetBuilder builder({"old", "new"}, standard_metrics());
+  builder.add(0, 0, run_of(5, 0.1));
+  EXPECT_EQ(builder.complete(), 0U);
+  builder.add(1, 1, run_of(6, 0.1));
+  builder.add(1, 0, run_of(5, 0.2));
+  EXPECT_EQ(builder.complete(), 1U);
+  const ResultSet set = builder.take(1);
+  EXPECT_EQ(set.seeds, (std::vector<std::uint64_t>{5}));
+  EXPECT_EQ(set.values(set.variants[1].stages.back(), metric("ttft_ms.mean")),
+            (std::vector<double>{200}));
+  EXPECT_FALSE(set.values(set.variants[1].stages.back(), metric("itl_ms.mean")).has_value());
+  EXPECT_EQ(set.variants[0].stages.front().stage, "4");
+}
+
+TEST(Differences, ArePairedAndAdmitWhatTheyCannotTell) {
+  const MetricName ttft = metric("ttft_ms.mean");
+  const std::vector<double> base = {100, 200, 300};
+  const Difference slower = difference_of(base, std::vector<double>{111, 209, 310}, ttft, true);
+  EXPECT_EQ(verdict_text(slower, ttft), "worse");
+  EXPECT_NEAR(slower.difference.mean, 10, 1e-9);
+  EXPECT_NEAR(*slower.percent, 5, 1e-9);
+  const Difference apart = difference_of(base, std::vector<double>{111, 209, 310}, ttft, false);
+  EXPECT_EQ(verdict_text(apart, ttft), "not distinguishable");
+  const MetricName rate = metric("output_tokens_per_s");
+  EXPECT_EQ(verdict_text(slower, rate), "worse") << "the verdict is the one that was computed";
+  EXPECT_EQ(verdict_text(difference_of(base, std::vector<double>{111, 209, 310}, rate, true), rate),
+            "better");
+  const Difference one = difference_of(std::vector<double>{1}, std::vector<double>{2}, ttft, true);
+  EXPECT_EQ(verdict_text(one, ttft), "no interval");
+  const Difference same = difference_of(std::vector<double>{1}, std::vector<double>{1}, ttft, true);
+  EXPECT_EQ(verdict_text(same, ttft), "equal");
+}
+
+TEST(Differences, NumbersAreShort) {
+  EXPECT_EQ(estimate_text({.n = 3, .mean = 1234.567, .sd = 1, .half_width = 12.3}), "1235 ± 12");
+  EXPECT_EQ(estimate_text({.n = 3, .mean = 0.1234, .sd = 1, .half_width = 0.0056}),
+            "0.1234 ± 0.0056");
+  EXPECT_EQ(estimate_text({.n = 1, .mean = 12.34567, .half_width = INFINITY}), "12.35");
+  EXPECT_EQ(estimate_text({.n = 3, .mean = 5, .half_width = 0}), "5.000 ± 0");
+}
+
+TEST(Until, ReadsEverySpelling) {
+  for (const std::string text : {"ttft_ms.mean±2%", "ttft_ms.mean+-2%", "mean_ttft_ms +/- 2 %"}) {
+    const Parsed<UntilRule> rule = parse_until(text);
+    ASSERT_TRUE(rule.value.has_value()) << text << rule.message;
+    EXPECT_EQ(rule.value->text, "ttft_ms.mean±2%");
+    EXPECT_DOUBLE_EQ(rule.value->rule.relative_half_width, 0.02);
+  }
+  for (const std::string text : {"", "ttft_ms.mean", "ttft_ms.mean±2", "ttft_ms.mean±0%",
+                                 "ttft_ms.mean±x%", "ttft_ms±2%", "tttt.mean±2%"})
+    EXPECT_NE(parse_until(text).message, "") << text;
+}
+
+TEST(Conditions, AreReadStrictly) {
+  const Condition c = *parse_condition(" output_tokens_per_s >= 1000 ").value;
+  EXPECT_EQ(c.text, "output_tokens_per_s >= 1000");
+  EXPECT_FALSE(c.less);
+  EXPECT_TRUE(c.or_equal);
+  EXPECT_EQ(c.bound, 1000);
+  const Condition relative = *parse_condition("ttft_ms.mean < 50% of the old one").value;
+  EXPECT_EQ(relative.reference, "the old one");
+  EXPECT_EQ(relative.bound, 50);
+  for (const std::string text :
+       {"", "ttft_ms.p99", "ttft_ms.p99 = 5", "ttft_ms.p99 <", "ttft_ms.p99 < 5ms",
+        "ttft_ms.p99 < 50%", "ttft_ms.p99 < 50% of ", "tttt_ms.p99 < 5", "ttft_ms < 5"})
+    EXPECT_NE(parse_condition(text).message, "") << text;
+}
+
+TEST(Expectations, OfOneRunAreDecidedByItsNumbers) {
+  const ResultSet set = two_variants({0.1}, {0.2});
+  const std::vector<Judgement> judged =
+      judge({expect("ttft_ms.mean < 150", "old"), expect("ttft_ms.mean < 150", "new"),
+             expect("ttft_ms.mean <= 200", "new"), expect("ttft_ms.mean < 50% of new", "old"),
+             expect("ttft_ms.mean <= 50% of new", "old"), expect("itl_ms.mean < 5", "old")},
+            set);
+  std::string decisions;
+  for (const Judgement& j : judged) decisions += decision_text(j.decision) + " ";
+  EXPECT_EQ(decisions, "holds fails holds fails holds fails ");
+  EXPECT_EQ(judged[5].detail, "no such number in the results");
+}
+
+TEST(Expectations, OfReplicationsAreDecidedByTheInterval) {
+  // Mean 100 ms, half width 4.303 * 10 / sqrt 3 = 24.8 ms.
+  const ResultSet set = two_variants({0.09, 0.1, 0.11}, {0.18, 0.2, 0.22});
+  const std::vector<Judgement> judged =
+      judge({expect("ttft_ms.mean < 130", "old"), expect("ttft_ms.mean < 110", "old"),
+             expect("ttft_ms.mean < 70", "old"), expect("ttft_ms.mean > 70", "old"),
+             expect("ttft_ms.mean <= 50% of new", "old")},
+            set);
+  EXPECT_EQ(judged[0].decision, Decision::kHolds);
+  EXPECT_EQ(judged[1].decision, Decision::kUndecided);
+  EXPECT_EQ(judged[2].decision, Decision::kFails);
+  EXPECT_EQ(judged[3].decision, Decision::kHolds);
+  EXPECT_EQ(judged[4].decision, Decision::kHolds) << "exactly half, seed by seed";
+  EXPECT_EQ(judged[0].detail, "100 ± 25");
+  EXPECT_EQ(overall({judged[0], judged[1]}), Decision::kUndecided);
+  EXPECT_EQ(overall({judged[1], judged[2]}), Decision::kFails);
+  EXPECT_EQ(overall({}), Decision::kHolds);
+}
+
+TEST(Gates, AreReadStrictly) {
+  const Gate relative = *parse_gate("ttft_ms.p99>+5%").value;
+  EXPECT_TRUE(relative.greater);
+  EXPECT_EQ(relative.kind, Gate::Kind::kRelative);
+  EXPECT_EQ(relative.bound, 5);
+  EXPECT_EQ(parse_gate("ttft_ms.p99 > 5%").value->kind, Gate::Kind::kRelative);
+  EXPECT_EQ(parse_gate("output_tokens_per_s<-2%").value->bound, -2);
+  EXPECT_EQ(parse_gate("ttft_ms.p99>+20").value->kind, Gate::Kind::kAbsolute);
+  EXPECT_EQ(parse_gate("ttft_ms.p99>500").value->kind, Gate::Kind::kValue);
+  for (const std::string text : {"", "ttft_ms.p99", "ttft_ms.p99>", "ttft_ms.p99>=5%",
+                                 "ttft_ms.p99>++5%", "ttft_ms.p99>5%%", "x>5%", "ttft_ms>5%"})
+    EXPECT_NE(parse_gate(text).message, "") << text;
+}
+
+TEST(Gates, NeedTheWholeIntervalBeyondTheBound) {
+  const std::vector<double> base = {100, 200, 300};
+  const std::vector<double> ten_up = {110, 220, 330};
+  const auto gate = [](const char* text) { return *parse_gate(text).value; };
+  EXPECT_EQ(judge_gate(gate("ttft_ms.mean>+5%"), base, ten_up, true), Decision::kUndecided)
+      << "5, 10, 15 above: mean 10, half width 12.4";
+  const std::vector<double> flat = {120, 221, 320};  // 15, 11, 5 above 105 %.
+  EXPECT_EQ(judge_gate(gate("ttft_ms.mean>+10"), base, flat, true), Decision::kFails);
+  EXPECT_EQ(judge_gate(gate("ttft_ms.mean>+30"), base, flat, true), Decision::kHolds);
+  EXPECT_EQ(judge_gate(gate("ttft_ms.mean>+10"), base, flat, false), Decision::kUndecided);
+  EXPECT_EQ(judge_gate(gate("ttft_ms.mean<-5%"), base, base, true), Decision::kUndecided)
+      << "5, 10, 15 from the bound: the interval holds zero";
+  EXPECT_EQ(judge_gate(gate("ttft_ms.mean>+0%"), base, base, true), Decision::kHolds);
+  EXPECT_EQ(judge_gate(gate("ttft_ms.mean>10"), base, base, true), Decision::kUndecided);
+  const std::vector<double> one = {100};
+  const std::vector<double> more = {106};
+  EXPECT_EQ(judge_gate(gate("ttft_ms.mean>+5%"), one, more, true), Decision::kFails);
+  EXPECT_EQ(judge_gate(gate("ttft_ms.mean>+7%"), one, more, true), Decision::kHolds);
+}
+
+TEST(Judgements, InTheFormsOfBuildServers) {
+  const std::vector<Judgement> judged =
+      judge({expect("ttft_ms.mean < 150", "old"), expect("ttft_ms.mean < 150", "new"),
+             expect("ttft_ms.mean < 110", "old")},
+            two_variants({0.09, 0.1, 0.11}, {0.2, 0.2, 0.2}));
+  const std::string junit = render_junit("a <b> & \"c\"\n", judged);
+  EXPECT_NE(junit.find("tests=\"3\" failures=\"1\" errors=\"1\""), std::string::npos) << junit;
+  EXPECT_NE(junit.find("name=\"a &lt;b&gt; &amp; &quot;c&quot;&#10;\""), std::string::npos);
+  EXPECT_NE(junit.find("<failure type=\"failed\" message=\"found 200.0 ± 0\">s.yaml:7</failure>"),
+            std::string::npos)
+      << junit;
+  EXPECT_NE(junit.find("<error type=\"inconclusive\""), std::string::npos);
+  EXPECT_NE(render_junit("s", {}).find("tests=\"1\" failures=\"0\""), std::string::npos);
+
+  const std::string github = render_github("50%, s", judged);
+  EXPECT_NE(github.find("::error file=s.yaml,line=7,col=3,title=50%25%2C s::ttft_ms.mean < 150 "
+                        "(new): fails, found 200.0 ± 0\n"),
+            std::string::npos)
+      << github;
+  EXPECT_NE(github.find("::warning file=s.yaml"), std::string::npos);
+  EXPECT_NE(github.find("::1 hold, 1 fail, 1 undecided\n"), std::string::npos);
+
+  const std::string markdown = judgements_markdown(judged);
+  EXPECT_NE(markdown.find("| ❌ **fails** | ttft\\_ms.mean \\< 150 | new | 200.0 ± 0 |"),
+            std::string::npos)
+      << markdown;
+}
+
+/// A result file for compare.
+class Files : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() / ("routesim-compare-" + std::string(info->name()));
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+    return (folder_ / name).string();
+  }
+
+  /// What `run --output json` writes for these TTFTs, one seed each.
+  std::string result(const std::string& name, const std::vector<double>& ttfts,
+                     const std::string& variant = "v", std::uint64_t seed = 1,
+                     const std::string& workload = "{}") const {
+    Report report;
+    report.scenario = "s";
+    report.seed = seed;
+    report.version = "0";
+    report.variants.push_back({.name = variant,
+                               .result = run_of(seed, ttfts.front()),
+                               .measured = {},
+                               .resolved = "{\"workload\": " + workload + "}"});
+    if (ttfts.size() > 1) {
+      ResultSetBuilder builder({variant}, standard_metrics());
+      for (std::size_t r = 0; r < ttfts.size(); ++r) builder.add(0, r, run_of(seed + r, ttfts[r]));
+      report.replications = builder.take(builder.complete());
+    }
+    return write(name, render_json(report));
+  }
+
+  static ResultFile read(const std::string& path) {
+    Diagnostics diagnostics;
+    std::optional<ResultFile> file = read_result_file(path, {}, diagnostics);
+    for (const Diagnostic& d : diagnostics.items()) ADD_FAILURE() << to_string(d);
+    return file.value_or(ResultFile{});
+  }
+
+  static std::string errors(const std::string& path) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(read_result_file(path, {}, diagnostics).has_value());
+    std::string out;
+    for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
+    return out;
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Files, ReadBackWhatWasWritten) {
+  const ResultFile one = read(result("one.json", {0.25}));
+  EXPECT_EQ(one.set.seeds, (std::vector<std::uint64_t>{1}));
+  const StageValues& whole = one.set.variants.front().stages.back();
+  const sim::RunResult truth = run_of(1, 0.25);
+  std::size_t compared = 0;
+  for (const MetricName& m : standard_metrics()) {
+    const auto read_back = one.set.values(whole, m);
+    const std::optional<double> value = metric_value(truth.summary, m);
+    if (m.text == "requests_sent_per_s") continue;  // A summary has no rate of its own.
+    ASSERT_EQ(read_back.has_value(), value.has_value()) << m.text;
+    if (!value) continue;
+    EXPECT_NEAR(read_back->front(), *value, 1e-9 * std::abs(*value)) << m.text;
+    ++compared;
+  }
+  EXPECT_GE(compared, 12U);
+  const ResultFile three = read(result("three.json", {0.1, 0.2, 0.3}, "v", 7));
+  EXPECT_EQ(three.set.seeds, (std::vector<std::uint64_t>{7, 8, 9}));
+  const auto tail =
+      three.set.values(three.set.variants.front().stages.front(), metric("ttft_ms.p99"));
+  ASSERT_TRUE(tail.has_value());
+  ASSERT_EQ(tail->size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR((*tail)[i], 100.0 * static_cast<double>(i + 1), 1e-9);
+}
+
+TEST_F(Files, ErrorsHavePlaces) {
+  EXPECT_NE(errors(write("a.json", "{\"scenario\": \"s\",\n \"seed\": -1,\n \"variants\": 5}"))
+                .find("a.json:2:10: error: seed: must be at least 0 (got -1)"),
+            std::string::npos)
+      << errors((folder_ / "a.json").string());
+  EXPECT_NE(errors((folder_ / "a.json").string()).find("a.json:3:14: error: variants: must be a"),
+            std::string::npos);
+  EXPECT_NE(errors(write("b.json", "[1]")).find("b.json:1:1: error: must be a map"),
+            std::string::npos);
+  EXPECT_NE(errors(write("c.json", "{\"scenario\"")).find("c.json:"), std::string::npos);
+  EXPECT_NE(errors((folder_ / "none.json").string()).find("cannot"), std::string::npos);
+  Report empty;
+  empty.scenario = "s";
+  empty.version = "0";
+  EXPECT_NE(errors(write("d.json", render_json(empty))).find("has no variant"), std::string::npos);
+}
+
+TEST_F(Files, ReplicatedFilesAreComparedSeedBySeed) {
+  const ResultFile base = read(result("base.json", {0.1, 0.2, 0.3}));
+  const ResultFile worse = read(result("worse.json", {0.111, 0.209, 0.310}));
+  Diagnostics diagnostics;
+  const Comparison c = compare_results(
+      base, worse, {.variants = {}, .stage = {}, .gates = {*parse_gate("ttft_ms.mean>+1").value}},
+      diagnostics);
+  ASSERT_EQ(c.pairs.size(), 1U);
+  EXPECT_TRUE(c.pairs.front().paired);
+  EXPECT_EQ(overall(c.gates), Decision::kFails);
+  const std::string text = render_comparison_text(c);
+  EXPECT_NE(text.find("worse"), std::string::npos) << text;
+  EXPECT_NE(text.find("3 pairs of runs"), std::string::npos);
+  const auto json = nlohmann::json::parse(render_comparison_json(c));
+  EXPECT_EQ(json["result"], "fails");
+  EXPECT_EQ(json["pairs"][0]["summary"]["metrics"]["ttft_ms.mean"]["verdict"], "worse");
+  EXPECT_NEAR(json["pairs"][0]["stages"][0]["metrics"]["ttft_ms.mean"]["difference"]["mean"], 10,
+              1e-6);
+  EXPECT_NE(render_comparison_markdown(c).find("| `ttft_ms.mean` |"), std::string::npos);
+}
+
+TEST_F(Files, OtherSeedsOrWorkloadsAreNotPaired) {
+  const ResultFile base = read(result("base.json", {0.1, 0.2, 0.3}));
+  const ResultFile seeds = read(result("seeds.json", {0.111, 0.209, 0.310}, "v", 50));
+  const ResultFile load = read(result("load.json", {0.111, 0.209, 0.310}, "v", 1, "{\"rate\": 2}"));
+  for (const ResultFile* other : {&seeds, &load}) {
+    Diagnostics diagnostics;
+    const Comparison c = compare_results(base, *other, {}, diagnostics);
+    ASSERT_EQ(c.pairs.size(), 1U);
+    EXPECT_FALSE(c.pairs.front().paired);
+    EXPECT_NE(render_comparison_text(c).find("not distinguishable"), std::string::npos);
+    EXPECT_NE(render_comparison_text(c).find("differ, so the difference"), std::string::npos);
+  }
+}
+
+TEST_F(Files, VariantsMustBelongTogether) {
+  const ResultFile base = read(result("base.json", {0.1}, "x"));
+  const ResultFile other = read(result("other.json", {0.1}, "y"));
+  Diagnostics diagnostics;
+  EXPECT_EQ(compare_results(base, other, {}, diagnostics).pairs.size(), 1U) << "the only ones";
+  EXPECT_FALSE(diagnostics.has_errors());
+  (void)compare_results(base, other, {.variants = {"x"}, .stage = {}, .gates = {}}, diagnostics);
+  EXPECT_TRUE(diagnostics.has_errors());
+  Diagnostics stage;
+  (void)compare_results(base, other, {.variants = {}, .stage = "77", .gates = {}}, stage);
+  EXPECT_EQ(stage.items().size(), 2U);
+  Diagnostics gate;
+  const ResultFile replicated = read(result("more.json", {0.1, 0.2}, "x"));
+  (void)compare_results(
+      base, replicated,
+      {.variants = {}, .stage = {}, .gates = {*parse_gate("ttft_ms.p97>+1%").value}}, gate);
+  EXPECT_EQ(gate.items().size(), 2U) << "neither file lists a p97";
+}
+
+TEST(Replications, InTextAndJson) {
+  ResultSet set = two_variants({0.1, 0.2, 0.3}, {0.111, 0.209, 0.310});
+  set.until = UntilOutcome{.rule = "ttft_ms.mean±2%", .reached = false, .reason = "too few"};
+  const std::string text = replications_text(set);
+  EXPECT_NE(text.find("3 replications"), std::string::npos);
+  EXPECT_NE(text.find("ttft_ms.mean±2%: not reached, too few"), std::string::npos) << text;
+  EXPECT_NE(text.find("worse"), std::string::npos);
+  EXPECT_NE(text.find("not distinguishable"), std::string::npos);
+  JsonWriter writer;
+  write_replications(writer, set);
+  const auto json = nlohmann::json::parse(writer.str());
+  EXPECT_EQ(json["count"], 3);
+  EXPECT_EQ(json["seeds"], nlohmann::json({1, 2, 3}));
+  const auto& ttft = json["variants"][0]["summary"]["metrics"]["ttft_ms.mean"];
+  EXPECT_NEAR(ttft["mean"], 200, 1e-9);
+  EXPECT_NEAR(ttft["half_width"], 4.30265 * 100 / std::sqrt(3.0), 1e-3);
+  EXPECT_EQ(ttft["values"].size(), 3U);
+  EXPECT_FALSE(ttft.contains("median")) << "three runs have no rank interval";
+  EXPECT_TRUE(json["variants"][0]["summary"]["metrics"]["itl_ms.mean"].is_null());
+  const auto& d = json["differences"][0]["summary"]["metrics"]["ttft_ms.mean"];
+  EXPECT_EQ(d["verdict"], "worse");
+  EXPECT_NEAR(d["mean"], 10, 1e-9);
+  EXPECT_EQ(replications_csv(set).substr(0, 9), "scenario,");
+}
+
+}  // namespace
+}  // namespace routesim::tools

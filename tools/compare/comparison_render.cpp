@@ -1,0 +1,171 @@
+#include <algorithm>
+
+#include "tools/compare/comparison.h"
+#include "tools/compare/render_replications.h"
+#include "tools/output/printable.h"
+#include "tools/output/text_table.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// Metrics of the table, beside those of the gates.
+constexpr std::array<std::string_view, 15> kShown = {"output_tokens_per_s",
+                                                     "requests_per_s",
+                                                     "ttft_ms.mean",
+                                                     "ttft_ms.median",
+                                                     "ttft_ms.p90",
+                                                     "ttft_ms.p99",
+                                                     "tpot_ms.mean",
+                                                     "tpot_ms.p99",
+                                                     "itl_ms.mean",
+                                                     "itl_ms.p99",
+                                                     "request_latency_ms.mean",
+                                                     "request_latency_ms.p99",
+                                                     "prefix_cache_hit_rate",
+                                                     "failed_requests",
+                                                     "preemptions"};
+
+struct Row {
+  MetricName metric;
+  Difference difference;
+};
+
+/// Metrics that both stages have, in the order of the base.
+std::vector<Row> rows_of(const Comparison& c, const VariantPair& pair, const std::string& stage) {
+  std::vector<Row> rows;
+  const StageValues* const a = find_stage(*pair.base, stage);
+  const StageValues* const b = find_stage(*pair.changed, stage);
+  if (a == nullptr || b == nullptr) return rows;
+  for (const MetricName& m : c.base->set.metrics) {
+    const auto x = c.base->set.values(*a, m);
+    const auto y = c.changed->set.values(*b, m);
+    if (x && y) rows.push_back({m, difference_of(*x, *y, m, pair.paired)});
+  }
+  return rows;
+}
+
+bool is_shown(const MetricName& m) {
+  return std::find(kShown.begin(), kShown.end(), m.text) != kShown.end();
+}
+
+std::string title_of(const Comparison& c, const VariantPair& pair) {
+  std::string title = printable(pair.base->name);
+  if (pair.base->name != pair.changed->name) title += " to " + printable(pair.changed->name);
+  return title + (c.stage.empty() ? ", whole run" : ", stage " + printable(c.stage));
+}
+
+std::string how_many(const Comparison& c, const VariantPair& pair) {
+  const std::size_t n = c.base->set.seeds.size();
+  const std::size_t m = c.changed->set.seeds.size();
+  if (!pair.note.empty()) return pair.note;
+  if (n < 2 || m < 2)
+    return "single runs: no interval; run both with --replications 5 for a verdict";
+  return std::to_string(n) + " pairs of runs with the same requests; 95 % intervals";
+}
+
+void write_estimate(JsonWriter& json, std::string_view key, const sim::Estimate& e) {
+  json.key(key).begin_object().member("mean", e.mean);
+  json.member("low", e.low()).member("high", e.high()).end_object();
+}
+
+void write_rows(JsonWriter& json, const std::vector<Row>& rows) {
+  json.begin_object();
+  for (const Row& row : rows) {
+    const Difference& d = row.difference;
+    json.key(row.metric.text).begin_object();
+    write_estimate(json, "base", d.base);
+    write_estimate(json, "new", d.changed);
+    write_estimate(json, "difference", d.difference);
+    json.key("percent");
+    if (d.percent) {
+      json.begin_object().member("mean", *d.percent);
+      if (d.percent_interval)
+        json.member("low", d.percent_interval->low).member("high", d.percent_interval->high);
+      json.end_object();
+    } else {
+      json.null();
+    }
+    json.member("verdict", verdict_text(d, row.metric)).end_object();
+  }
+  json.end_object();
+}
+
+void write_file_facts(JsonWriter& json, std::string_view key, const ResultFile& file) {
+  json.key(key).begin_object().member("file", file.path).member("scenario", file.set.scenario);
+  json.member("version", file.set.version).key("seeds").begin_array();
+  for (const std::uint64_t seed : file.set.seeds) json.value(seed);
+  json.end_array().end_object();
+}
+
+}  // namespace
+
+std::string render_comparison_text(const Comparison& c) {
+  std::string out = "base: " + printable(c.base->path, 200) + " (" +
+                    printable(c.base->set.scenario) + ", " + seeds_text(c.base->set) +
+                    ")\nnew:  " + printable(c.changed->path, 200) + " (" +
+                    printable(c.changed->set.scenario) + ", " + seeds_text(c.changed->set) + ")\n";
+  const std::string gates = judgements_text(c.gates);
+  if (!gates.empty()) out += "\n" + gates;
+  for (const VariantPair& pair : c.pairs) {
+    TextTable table(1);
+    table.add_row({"metric", "base", "new", "difference", "change %", "verdict"});
+    for (const Row& row : rows_of(c, pair, c.stage)) {
+      if (!is_shown(row.metric)) continue;
+      const Difference& d = row.difference;
+      table.add_row({row.metric.text, estimate_text(d.base), estimate_text(d.changed),
+                     estimate_text(d.difference), percent_text(d), verdict_text(d, row.metric)});
+    }
+    out += "\n" + title_of(c, pair) + ": " + how_many(c, pair) + "\n" + table.str();
+  }
+  return out;
+}
+
+std::string render_comparison_markdown(const Comparison& c) {
+  std::string out = "### " + markdown_cell(c.changed->set.scenario) + ": what changes\n\n";
+  const std::string gates = judgements_markdown(c.gates);
+  if (!gates.empty()) out += gates + "\n";
+  for (const VariantPair& pair : c.pairs) {
+    out += "**" + markdown_cell(title_of(c, pair)) + "**: " + how_many(c, pair) +
+           "\n\n| metric | base | new | change % | verdict |\n|---|--:|--:|--:|---|\n";
+    for (const Row& row : rows_of(c, pair, c.stage)) {
+      if (!is_shown(row.metric)) continue;
+      const Difference& d = row.difference;
+      out += "| `" + row.metric.text + "` | " + estimate_text(d.base) + " | " +
+             estimate_text(d.changed) + " | " + percent_text(d) + " | " +
+             verdict_text(d, row.metric) + " |\n";
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string render_comparison_json(const Comparison& c) {
+  JsonWriter json;
+  json.begin_object();
+  write_file_facts(json, "base", *c.base);
+  write_file_facts(json, "new", *c.changed);
+  json.member("confidence", sim::kConfidence);
+  json.member("result", decision_text(overall(c.gates)));
+  json.key("gates");
+  write_judgements(json, c.gates);
+  json.key("pairs").begin_array();
+  for (const VariantPair& pair : c.pairs) {
+    json.begin_object().member("base", pair.base->name).member("new", pair.changed->name);
+    json.member("paired", pair.paired).member("note", pair.note);
+    json.key("stages").begin_array();
+    for (const StageValues& stage : pair.base->stages) {
+      if (stage.stage.empty()) continue;
+      json.begin_object().member("name", stage.stage).key("metrics");
+      write_rows(json, rows_of(c, pair, stage.stage));
+      json.end_object();
+    }
+    json.end_array().key("summary").begin_object().key("metrics");
+    write_rows(json, rows_of(c, pair, ""));
+    json.end_object().end_object();
+  }
+  json.end_array().end_object();
+  return json.str() + "\n";
+}
+
+}  // namespace routesim::tools

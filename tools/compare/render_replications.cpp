@@ -1,0 +1,261 @@
+#include "tools/compare/render_replications.h"
+
+#include <array>
+#include <cmath>
+
+#include "tools/compare/difference.h"
+#include "tools/output/printable.h"
+#include "tools/output/report.h"
+#include "tools/output/text_table.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// Shown stage by stage.
+constexpr std::array<std::string_view, 5> kLadder = {"output_tokens_per_s", "ttft_ms.mean",
+                                                     "ttft_ms.p90", "ttft_ms.p99", "itl_ms.mean"};
+/// Shown of the whole run.
+constexpr std::array<std::string_view, 15> kWhole = {"output_tokens_per_s",
+                                                     "total_tokens_per_s",
+                                                     "requests_per_s",
+                                                     "ttft_ms.mean",
+                                                     "ttft_ms.median",
+                                                     "ttft_ms.p90",
+                                                     "ttft_ms.p99",
+                                                     "itl_ms.mean",
+                                                     "itl_ms.p99",
+                                                     "tpot_ms.mean",
+                                                     "request_latency_ms.mean",
+                                                     "request_latency_ms.p99",
+                                                     "prefix_cache_hit_rate",
+                                                     "failed_requests",
+                                                     "preemptions"};
+
+const MetricName& metric_called(const ResultSet& set, std::string_view text) {
+  for (const MetricName& m : set.metrics)
+    if (m.text == text) return m;
+  static const MetricName none;
+  return none;
+}
+
+std::string rate_text(const StageValues& stage) {
+  if (stage.concurrency > 0) return "c=" + std::to_string(stage.concurrency);
+  return stage.rate > 0 ? number_text(stage.rate) : "-";
+}
+
+/// Cells of one metric of one stage: every variant, then every later one beside the first.
+class RowMaker {
+ public:
+  explicit RowMaker(const ResultSet& set) : set_(set) {}
+
+  void add_head(TextTable& table, std::vector<std::string> head) const {
+    for (const VariantValues& variant : set_.variants) head.push_back(printable(variant.name));
+    for (std::size_t v = 1; v < set_.variants.size(); ++v) {
+      table.add_heading(
+          head.size(), 3,
+          printable(set_.variants[v].name) + " - " + printable(set_.variants[0].name));
+      head.insert(head.end(), {"difference", "change %", "verdict"});
+    }
+    table.add_row(std::move(head));
+  }
+
+  void add_cells(std::vector<std::string>& row, const MetricName& metric, std::string_view stage) {
+    std::vector<std::optional<std::vector<double>>> values;
+    for (const VariantValues& variant : set_.variants) {
+      const StageValues* const found = find_stage(variant, stage);
+      values.push_back(found != nullptr ? set_.values(*found, metric) : std::nullopt);
+      row.push_back(values.back() ? estimate_text(sim::estimate(*values.back())) : "-");
+    }
+    for (std::size_t v = 1; v < values.size(); ++v) {
+      if (!values[0] || !values[v]) {
+        row.insert(row.end(), {"-", "-", "-"});
+        continue;
+      }
+      const Difference d = difference_of(*values[0], *values[v], metric, true);
+      row.push_back(estimate_text(d.difference));
+      row.push_back(percent_text(d));
+      row.push_back(verdict_text(d, metric));
+    }
+  }
+
+ private:
+  const ResultSet& set_;
+};
+
+std::string ladder_table(const ResultSet& set, std::string_view text) {
+  TextTable table(1);
+  RowMaker maker(set);
+  maker.add_head(table, {"stage", "rate"});
+  const MetricName& metric = metric_called(set, text);
+  for (const StageValues& stage : set.variants.front().stages) {
+    if (stage.stage.empty() || !stage.reported) continue;
+    std::vector<std::string> row = {printable(stage.stage), rate_text(stage)};
+    maker.add_cells(row, metric, stage.stage);
+    table.add_row(std::move(row));
+  }
+  return std::string(text) + "\n" + table.str();
+}
+
+std::size_t reported_stages(const ResultSet& set) {
+  std::size_t n = 0;
+  for (const StageValues& stage : set.variants.front().stages)
+    if (!stage.stage.empty() && stage.reported) ++n;
+  return n;
+}
+
+std::string whole_run_table(const ResultSet& set) {
+  TextTable table(1);
+  RowMaker maker(set);
+  maker.add_head(table, {"whole run"});
+  for (const std::string_view text : kWhole) {
+    std::vector<std::string> row = {std::string(text)};
+    maker.add_cells(row, metric_called(set, text), "");
+    table.add_row(std::move(row));
+  }
+  return table.str();
+}
+
+void write_estimate(JsonWriter& json, const sim::Estimate& e) {
+  json.member("mean", e.mean).member("sd", e.sd);
+  json.member("half_width", e.half_width);
+  json.member("low", e.low());
+  json.member("high", e.high());
+}
+
+/// The median over the runs with its rank interval: no assumption on how runs are distributed.
+void write_median(JsonWriter& json, std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::optional<sim::RankInterval> ranks = sim::quantile_ranks(values.size(), 0.5);
+  if (!ranks) return;
+  const std::size_t n = values.size();
+  json.member("median", (values[(n - 1) / 2] + values[n / 2]) / 2);
+  json.member("median_low", values[ranks->low]).member("median_high", values[ranks->high]);
+}
+
+void write_stage(JsonWriter& json, const ResultSet& set, const StageValues& stage) {
+  json.begin_object();
+  if (!stage.stage.empty()) json.member("name", stage.stage).member("reported", stage.reported);
+  json.key("metrics").begin_object();
+  for (const MetricName& m : set.metrics) {
+    json.key(m.text);
+    const std::optional<std::vector<double>> values = set.values(stage, m);
+    if (!values) {
+      json.null();
+      continue;
+    }
+    json.begin_object();
+    write_estimate(json, sim::estimate(*values));
+    write_median(json, *values);
+    json.key("values").begin_array();
+    for (const double v : *values) json.value(v);
+    json.end_array().end_object();
+  }
+  json.end_object().end_object();
+}
+
+void write_difference(JsonWriter& json, const Difference& d, const MetricName& m) {
+  json.begin_object();
+  write_estimate(json, d.difference);
+  json.key("percent");
+  if (d.percent) {
+    json.begin_object().member("mean", *d.percent);
+    if (d.percent_interval)
+      json.member("low", d.percent_interval->low).member("high", d.percent_interval->high);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.member("verdict", verdict_text(d, m)).end_object();
+}
+
+void write_differences(JsonWriter& json, const ResultSet& set, const VariantValues& changed) {
+  const VariantValues& base = set.variants.front();
+  json.begin_object().member("base", base.name).member("variant", changed.name);
+  const auto write = [&](const StageValues& a, const StageValues& b) {
+    json.key("metrics").begin_object();
+    for (const MetricName& m : set.metrics) {
+      const auto x = set.values(a, m);
+      const auto y = set.values(b, m);
+      if (!x || !y) continue;
+      json.key(m.text);
+      write_difference(json, difference_of(*x, *y, m, true), m);
+    }
+    json.end_object();
+  };
+  json.key("stages").begin_array();
+  for (const StageValues& stage : base.stages) {
+    const StageValues* const other = find_stage(changed, stage.stage);
+    if (stage.stage.empty() || other == nullptr) continue;
+    json.begin_object().member("name", stage.stage);
+    write(stage, *other);
+    json.end_object();
+  }
+  json.end_array().key("summary").begin_object();
+  write(base.stages.back(), changed.stages.back());
+  json.end_object().end_object();
+}
+
+}  // namespace
+
+std::string seeds_text(const ResultSet& set) {
+  if (set.seeds.size() == 1) return "seed " + std::to_string(set.seeds.front());
+  return "seeds " + std::to_string(set.seeds.front()) + " to " + std::to_string(set.seeds.back());
+}
+
+std::string replications_text(const ResultSet& set) {
+  std::string out = std::to_string(set.seeds.size()) +
+                    " replications; mean ± half width of the 95 % interval (Student-t over runs)\n";
+  if (set.variants.size() > 1)
+    out += "differences are paired: every variant faces the same requests\n";
+  if (set.until)
+    out += set.until->rule + ": " +
+           (set.until->reached ? "reached" : "not reached, " + set.until->reason) + "\n";
+  if (reported_stages(set) > 1)
+    for (const std::string_view text : kLadder) out.append("\n").append(ladder_table(set, text));
+  return out + "\n" + whole_run_table(set);
+}
+
+void write_replications(JsonWriter& json, const ResultSet& set) {
+  json.begin_object().member("count", static_cast<std::int64_t>(set.seeds.size()));
+  json.key("seeds").begin_array();
+  for (const std::uint64_t seed : set.seeds) json.value(seed);
+  json.end_array().member("confidence", sim::kConfidence);
+  if (set.until) {
+    json.key("until").begin_object().member("rule", set.until->rule);
+    json.member("reached", set.until->reached).member("reason", set.until->reason).end_object();
+  }
+  json.key("variants").begin_array();
+  for (const VariantValues& variant : set.variants) {
+    json.begin_object().member("name", variant.name).key("stages").begin_array();
+    for (const StageValues& stage : variant.stages)
+      if (!stage.stage.empty()) write_stage(json, set, stage);
+    json.end_array().key("summary");
+    write_stage(json, set, variant.stages.back());
+    json.end_object();
+  }
+  json.end_array().key("differences").begin_array();
+  for (std::size_t v = 1; v < set.variants.size(); ++v)
+    write_differences(json, set, set.variants[v]);
+  json.end_array().end_object();
+}
+
+std::string replications_csv(const ResultSet& set) {
+  std::string out = "scenario,variant,stage,rate,metric,n,mean,sd,low,high\n";
+  for (const VariantValues& variant : set.variants)
+    for (const StageValues& stage : variant.stages)
+      for (const MetricName& m : set.metrics) {
+        const std::optional<std::vector<double>> values = set.values(stage, m);
+        if (!values) continue;
+        const sim::Estimate e = sim::estimate(*values);
+        const bool bounded = std::isfinite(e.half_width);
+        out += csv_field(set.scenario) + "," + csv_field(variant.name) + "," +
+               csv_field(stage.stage.empty() ? "all" : stage.stage) + "," +
+               (stage.rate > 0 ? number_text(stage.rate) : "") + "," + m.text + "," +
+               std::to_string(e.n) + "," + number_text(e.mean) + "," + number_text(e.sd) + "," +
+               (bounded ? number_text(e.low()) + "," + number_text(e.high()) : ",") + "\n";
+      }
+  return out;
+}
+
+}  // namespace routesim::tools

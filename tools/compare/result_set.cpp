@@ -1,0 +1,106 @@
+#include "tools/compare/result_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "sim/base/check.h"
+
+namespace routesim::tools {
+
+const VariantValues* ResultSet::find_variant(std::string_view name) const {
+  for (const VariantValues& variant : variants)
+    if (variant.name == name) return &variant;
+  return nullptr;
+}
+
+std::optional<std::vector<double>> ResultSet::values(const StageValues& stage,
+                                                     const MetricName& m) const {
+  const auto found = std::find(metrics.begin(), metrics.end(), m);
+  if (found == metrics.end()) return std::nullopt;
+  const auto& series = stage.values[static_cast<std::size_t>(found - metrics.begin())];
+  for (const double v : series)
+    if (std::isnan(v)) return std::nullopt;
+  return series;
+}
+
+const StageValues* find_stage(const VariantValues& variant, std::string_view stage) {
+  for (const StageValues& s : variant.stages)
+    if (s.stage == stage) return &s;
+  return nullptr;
+}
+
+std::vector<MetricName> metrics_with(std::span<const MetricName> more) {
+  std::vector<MetricName> all = standard_metrics();
+  for (const MetricName& m : more)
+    if (std::find(all.begin(), all.end(), m) == all.end()) all.push_back(m);
+  return all;
+}
+
+StageValues ResultSetBuilder::read(const sim::StageResult& stage,
+                                   std::span<const MetricName> metrics) {
+  StageValues out{.stage = stage.info.name,
+                  .rate = std::isfinite(stage.info.requested_rate) ? stage.info.requested_rate : 0,
+                  .concurrency = stage.info.concurrency,
+                  .reported = stage.info.reported,
+                  .values = {}};
+  for (const MetricName& m : metrics)
+    out.values.push_back(
+        {metric_value(stage, m).value_or(std::numeric_limits<double>::quiet_NaN())});
+  return out;
+}
+
+void ResultSetBuilder::add(std::size_t variant, std::size_t replication,
+                           const sim::RunResult& result) {
+  OneRun run{.seed = result.seed, .stages = {}};
+  for (const sim::StageResult& stage : result.stages) run.stages.push_back(read(stage, metrics_));
+  run.stages.push_back(read(result.summary, metrics_));
+  StageValues& whole = run.stages.back();
+  whole.stage.clear();
+  whole.rate = 0;
+  whole.concurrency = 0;
+  whole.reported = true;
+  const std::lock_guard lock(mutex_);
+  runs_[{replication, variant}] = std::move(run);
+}
+
+std::size_t ResultSetBuilder::complete() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t n = 0;
+  const auto is_complete = [&] {
+    for (std::size_t v = 0; v < variants_.size(); ++v)
+      if (!runs_.contains({n, v})) return false;
+    return !variants_.empty();
+  };
+  while (is_complete()) ++n;
+  return n;
+}
+
+ResultSet ResultSetBuilder::take(std::size_t replications) const {
+  ROUTESIM_CHECK(replications <= complete(), "only whole replications are compared");
+  const std::lock_guard lock(mutex_);
+  ResultSet set{.scenario = {},
+                .version = {},
+                .seeds = {},
+                .metrics = metrics_,
+                .variants = {},
+                .until = std::nullopt};
+  for (const std::string& name : variants_) set.variants.push_back({.name = name, .stages = {}});
+  for (std::size_t r = 0; r < replications; ++r) {
+    set.seeds.push_back(runs_.at({r, 0}).seed);
+    for (std::size_t v = 0; v < variants_.size(); ++v) {
+      const std::vector<StageValues>& stages = runs_.at({r, v}).stages;
+      if (r == 0) {
+        set.variants[v].stages = stages;
+        continue;
+      }
+      ROUTESIM_CHECK(stages.size() == set.variants[v].stages.size(), "stages depend on the seed");
+      for (std::size_t s = 0; s < stages.size(); ++s)
+        for (std::size_t m = 0; m < metrics_.size(); ++m)
+          set.variants[v].stages[s].values[m].push_back(stages[s].values[m].front());
+    }
+  }
+  return set;
+}
+
+}  // namespace routesim::tools
