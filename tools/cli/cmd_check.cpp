@@ -1,5 +1,6 @@
 // routesim check: every diagnostic of a scenario, not the first.
 #include "tools/cli/cli.h"
+#include "tools/compare/expectation.h"
 #include "tools/input/prepare.h"
 #include "tools/input/scenario_yaml.h"
 #include "tools/output/json_writer.h"
@@ -24,7 +25,8 @@ Checked check_scenario(const ScenarioRequest& request) {
     checked.variants.push_back(variant.scenario.variant);
     // What was not read cannot be judged: its defaults would give misleading messages.
     if (!readable) continue;
-    (void)prepare(variant, found);
+    if (const std::optional<sim::RunPlan> plan = prepare(variant, found))
+      (void)load_expectations(loaded, variant, *plan, !request.variants.empty(), found);
     (void)load_measured(variant, found);
   }
   checked.diagnostics = tidy(found);

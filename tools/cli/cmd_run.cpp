@@ -6,7 +6,9 @@
 #include "sim/simulation.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/replications.h"
 #include "tools/cli/version.h"
+#include "tools/compare/expectation.h"
 #include "tools/input/memory.h"
 #include "tools/input/prepare.h"
 #include "tools/input/scalar_parse.h"
@@ -20,16 +22,19 @@ namespace routesim::tools {
 
 namespace {
 
-enum class Format { kTable, kJson, kCsv, kSeries, kTrace };
+enum class Format { kTable, kJson, kCsv, kSeries, kTrace, kMarkdown, kJunit, kGithub };
 struct FormatName {
   std::string_view name;
   Format format;
 };
-constexpr std::array<FormatName, 5> kFormats = {{{"table", Format::kTable},
+constexpr std::array<FormatName, 8> kFormats = {{{"table", Format::kTable},
                                                  {"json", Format::kJson},
                                                  {"csv", Format::kCsv},
                                                  {"series", Format::kSeries},
-                                                 {"trace", Format::kTrace}}};
+                                                 {"trace", Format::kTrace},
+                                                 {"markdown", Format::kMarkdown},
+                                                 {"junit", Format::kJunit},
+                                                 {"github", Format::kGithub}}};
 
 /// The first grid of a time series; it is coarsened while a run lasts.
 constexpr Duration kSeriesInterval = Duration::milliseconds(100);
@@ -46,6 +51,7 @@ struct RunSettings {
   std::optional<Duration> series;  ///< The grid of the time series, when one is wanted.
   GoodputGoals goals;   ///< `--goodput`; empty = the ones of the workload's own file, if any.
   std::string records;  ///< Where one line per request goes; empty = nowhere.
+  ReplicationRequest replications;
   bool check = false;
   bool quiet = false;
 
@@ -137,7 +143,8 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
   }
   if (progress == "always") settings.progress = ProgressMode::kAlways;
   if (progress == "never" || settings.quiet) settings.progress = ProgressMode::kNever;
-  return parse_outputs(options.all("output"), settings, error) &&
+  return parse_replications(options, settings.replications, error) &&
+         parse_outputs(options.all("output"), settings, error) &&
          parse_series(options, settings, error);
 }
 
@@ -151,6 +158,12 @@ std::string render(const Report& report, const TraceRecorder& trace, Format form
       return render_series_csv(report);
     case Format::kTrace:
       return trace.json();
+    case Format::kMarkdown:
+      return render_markdown(report);
+    case Format::kJunit:
+      return render_junit(report.scenario, report.expectations);
+    case Format::kGithub:
+      return render_github(report.scenario, report.expectations);
     case Format::kTable:
       break;
   }
@@ -173,10 +186,11 @@ struct PlannedVariant {
   const LoadedVariant* loaded = nullptr;
   sim::RunPlan plan;
   MeasuredTable measured;
+  std::vector<Expectation> expectations;
 };
 
 /// Everything that can be wrong is found before the first variant runs.
-std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
+std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario, bool selected,
                                           Diagnostics& diagnostics) {
   std::vector<PlannedVariant> planned;
   for (const LoadedVariant& variant : scenario.variants) {
@@ -187,7 +201,10 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
       append(diagnostics, variant.provenance.located(found, {}));
     }
     MeasuredTable measured = load_measured(variant, diagnostics);
-    if (plan) planned.push_back({&variant, std::move(*plan), std::move(measured)});
+    if (!plan) continue;
+    std::vector<Expectation> expectations =
+        load_expectations(scenario, variant, *plan, selected, diagnostics);
+    planned.push_back({&variant, std::move(*plan), std::move(measured), std::move(expectations)});
   }
   return planned;
 }
@@ -210,10 +227,8 @@ sim::RunResult run_named(sim::Simulation& simulation, const sim::Scenario& scena
 }
 
 void run_variants(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
-                  RecordWriter* records, Diagnostics& diagnostics, Console& console,
-                  Outcome& outcome) {
-  sim::Progress progress;
-  const InterruptGuard guard(progress.stop);
+                  RecordWriter* records, sim::Progress& progress, Diagnostics& diagnostics,
+                  Console& console, Outcome& outcome) {
   for (const PlannedVariant& variant : planned) {
     const sim::Scenario& scenario = variant.plan.scenario;
     progress.completed = 0;
@@ -267,6 +282,52 @@ bool finish_file(const std::string& path, const std::string& error, Console& con
   return false;
 }
 
+/// The other seeds, and what the results of all say about the expectations.
+void replicate_and_judge(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
+                         sim::Progress& progress, Outcome& outcome, Diagnostics& diagnostics,
+                         Console& console) {
+  ReplicationJob job{.plans = {},
+                     .first = {},
+                     .metrics = {},
+                     .check = settings.check,
+                     .progress = settings.progress};
+  std::vector<Expectation> expectations;
+  for (std::size_t v = 0; v < planned.size(); ++v) {
+    job.plans.push_back(&planned[v].plan);
+    job.first.push_back(&outcome.report.variants[v].result);
+    for (const Expectation& e : planned[v].expectations) {
+      expectations.push_back(e);
+      job.metrics.push_back(e.condition.metric);
+    }
+  }
+  ResultSet set = run_replications(job, settings.replications, progress, console, diagnostics);
+  set.version = version();
+  outcome.interrupted = progress.stop;
+  outcome.report.expectations = judge(expectations, set);
+  if (settings.replications.wanted()) outcome.report.replications = std::move(set);
+}
+
+/// Runs everything that was asked for, until it is done, interrupted or wrong.
+void run_all(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
+             RecordWriter* records, Diagnostics& diagnostics, Console& console, Outcome& outcome) {
+  sim::Progress progress;
+  const InterruptGuard guard(progress.stop);
+  run_variants(planned, settings, records, progress, diagnostics, console, outcome);
+  if (!outcome.interrupted && !diagnostics.has_errors())
+    replicate_and_judge(planned, settings, progress, outcome, diagnostics, console);
+}
+
+/// What the results mean for the exit code.
+ExitCode verdict_of(const Outcome& outcome) {
+  if (outcome.interrupted) return ExitCode::kInterrupted;
+  const Decision expected = overall(outcome.report.expectations);
+  if (expected == Decision::kFails) return ExitCode::kFailed;
+  const auto& set = outcome.report.replications;
+  const bool imprecise = set && set->until && !set->until->reached;
+  return expected == Decision::kUndecided || imprecise ? ExitCode::kInconclusive
+                                                       : ExitCode::kSuccess;
+}
+
 /// Writes every output; false after a file could not be written.
 bool write_outputs(const Outcome& outcome, const RunSettings& settings, Console& console) {
   bool ok = true;
@@ -291,7 +352,8 @@ ExitCode run(const OptionValues& options, Console& console) {
   Diagnostics diagnostics;
   const LoadedScenario scenario = load_scenario(settings.request, diagnostics);
   std::vector<PlannedVariant> planned;
-  if (!diagnostics.has_errors()) planned = plan_variants(scenario, diagnostics);
+  if (!diagnostics.has_errors())
+    planned = plan_variants(scenario, !settings.request.variants.empty(), diagnostics);
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(tidy(diagnostics));
   if (!valid) return ExitCode::kInvalid;
@@ -305,7 +367,7 @@ ExitCode run(const OptionValues& options, Console& console) {
     if (!finish_file(settings.records, file->error(), console)) return ExitCode::kInvalid;
     records.emplace(*file, *record_format(settings.records));
   }
-  run_variants(planned, settings, records ? &*records : nullptr, late, console, outcome);
+  run_all(planned, settings, records ? &*records : nullptr, late, console, outcome);
   if (late.has_errors()) {
     console.complain(tidy(late));
     return ExitCode::kInvalid;
@@ -320,9 +382,11 @@ ExitCode run(const OptionValues& options, Console& console) {
   outcome.report.interrupted = outcome.interrupted;
   if (file && !finish_file(settings.records, file->finish(), console)) return ExitCode::kInvalid;
   if (!write_outputs(outcome, settings, console)) return ExitCode::kInvalid;
-  if (!outcome.interrupted) return ExitCode::kSuccess;
-  console.complain("routesim: interrupted, the results are partial\n");
-  return ExitCode::kInterrupted;
+  if (outcome.interrupted) console.complain("routesim: interrupted, the results are partial\n");
+  const auto& set = outcome.report.replications;
+  if (set && set->until && !set->until->reached && !outcome.interrupted)
+    console.complain("routesim: --until " + set->until->rule + ": " + set->until->reason + "\n");
+  return verdict_of(outcome);
 }
 
 }  // namespace
@@ -337,11 +401,11 @@ Command run_command() {
                   {"seed", "N", "Seed of the workload and of every random draw.", false},
                   {"output,o",
                    "FORMAT[=PATH]",
-                   "table (default), json, csv, series (CSV over time) or trace (for Perfetto); to "
-                   "standard output or PATH.",
+                   "table (default), json, csv, series (CSV over time), trace (for Perfetto), "
+                   "markdown, junit or github (annotations); to standard output or PATH.",
                    true,
                    {},
-                   {"table", "json", "csv", "series", "trace"}},
+                   {"table", "json", "csv", "series", "trace", "markdown", "junit", "github"}},
                   {"series", "INTERVAL",
                    "Sample every server over time for json, from every INTERVAL (100ms) on; the "
                    "grid is coarsened to stay below 600 points.",
@@ -350,6 +414,17 @@ Command run_command() {
                    "Count requests that meet this goal and the others: ttft:500ms.", true},
                   {"records", "PATH",
                    "One line per request, in the order they end: PATH ends in .csv or .jsonl.",
+                   false},
+                  {"replications", "N",
+                   "Runs per variant, with seeds from --seed on: means with 95 % intervals and "
+                   "paired differences.",
+                   false},
+                  {"until", "METRIC±X%",
+                   "Go on until the interval of this metric of every variant is as narrow: "
+                   "ttft_ms.mean±2% (or +-2%). --replications is the limit (200).",
+                   false},
+                  {"jobs,j", "N",
+                   "Threads of the replications (default: one per core); no effect on results.",
                    false},
                   {"check", "", "Verify the simulator's invariants during the run.", false},
                   {"progress",

@@ -1,0 +1,55 @@
+#include "tools/cli/output_target.h"
+
+#include <algorithm>
+
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+std::optional<std::vector<NamedOutput>> parse_named_outputs(
+    const std::vector<std::string>& texts, std::span<const std::string_view> formats,
+    std::string& error) {
+  std::vector<NamedOutput> outputs;
+  if (texts.empty()) outputs.push_back({.format = std::string(formats.front()), .path = {}});
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    NamedOutput output{.format = text.substr(0, equals), .path = {}};
+    if (equals != std::string::npos) output.path = text.substr(equals + 1);
+    if (output.path == "-") output.path.clear();
+    if (std::find(formats.begin(), formats.end(), output.format) == formats.end()) {
+      const std::vector<std::string> names(formats.begin(), formats.end());
+      std::string list;
+      for (const std::string& name : names) list.append(list.empty() ? "" : ", ").append(name);
+      const std::string close = nearest(output.format, names);
+      error = "--output: unknown format " + printable(output.format) +
+              (close.empty() ? ", one of " + list : ", did you mean " + close + "?");
+      return std::nullopt;
+    }
+    outputs.push_back(std::move(output));
+  }
+  const auto on_stdout = std::count_if(outputs.begin(), outputs.end(),
+                                       [](const NamedOutput& o) { return o.path.empty(); });
+  if (on_stdout <= 1) return outputs;
+  error = "--output: only one format can go to standard output, add =PATH";
+  return std::nullopt;
+}
+
+bool write_named_outputs(const std::vector<NamedOutput>& outputs,
+                         const std::function<std::string(const std::string& format)>& render,
+                         Console& console) {
+  bool ok = true;
+  for (const NamedOutput& output : outputs) {
+    const std::string text = render(output.format);
+    if (output.path.empty()) {
+      console.print(text);
+      continue;
+    }
+    const std::string error = write_file(output.path, text);
+    if (error.empty()) continue;
+    console.complain("routesim: cannot write " + printable(output.path, 200) + ": " + error + "\n");
+    ok = false;
+  }
+  return ok;
+}
+
+}  // namespace routesim::tools

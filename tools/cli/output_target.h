@@ -1,0 +1,31 @@
+// `--output FORMAT[=PATH]`, repeatable.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/cli/console.h"
+
+namespace routesim::tools {
+
+struct NamedOutput {
+  std::string format;  ///< One of the command's formats.
+  std::string path;    ///< Empty = standard output.
+};
+
+/// The first of `formats` goes to standard output when nothing is asked for; two on standard output
+/// are an error. On error sets `error` and returns nothing.
+std::optional<std::vector<NamedOutput>> parse_named_outputs(
+    const std::vector<std::string>& texts, std::span<const std::string_view> formats,
+    std::string& error);
+
+/// Renders and writes each; false, with a message on standard error, after one could not be.
+bool write_named_outputs(const std::vector<NamedOutput>& outputs,
+                         const std::function<std::string(const std::string& format)>& render,
+                         Console& console);
+
+}  // namespace routesim::tools
