@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "sim/base/check.h"
 #include "sim/experiment/parallel.h"
@@ -13,6 +14,16 @@ namespace {
 
 bool stopped(const ReplicationOptions& options) {
   return options.progress != nullptr && options.progress->stop;
+}
+
+/// Runs; what goes wrong inside tells which variant and seed to repeat.
+RunResult run_named(Simulation& simulation, const RunPlan& plan, std::uint64_t seed) {
+  try {
+    return simulation.run();
+  } catch (const InternalError& e) {
+    throw InternalError(std::string(e.what()) + "\n  in variant " + plan.scenario.variant +
+                        " with seed " + std::to_string(seed));
+  }
 }
 
 /// What the rule looks at, by plan and replication.
@@ -69,7 +80,7 @@ void replicate(std::span<const RunPlan* const> plans, const ReplicationRange& ra
                            .observers = {}},
                           found[i]);
     if (found[i].has_errors()) return;
-    RunResult result = simulation.run();
+    RunResult result = run_named(simulation, *plans[r.plan], options.seed + r.number);
     if (!stopped(options)) sink(r, std::move(result));
   });
   const auto bad =

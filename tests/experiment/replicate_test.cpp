@@ -97,6 +97,44 @@ TEST(Replicate, ReportsTheErrorsOfTheFirstRunThatHasAny) {
   }
 }
 
+/// A load that breaks an invariant of the simulation when its seed is 3.
+TEST(Replicate, NamesTheVariantAndTheSeedThatBreaks) {
+  RunPlan plan = md1_plan(0.5, 10);
+  plan.scenario.variant = "fragile";
+  const auto make = plan.make_load;
+  plan.make_load = [make](std::uint64_t seed, Diagnostics& d) {
+    class Breaking final : public workloads::LoadGenerator {
+     public:
+      explicit Breaking(std::unique_ptr<workloads::LoadGenerator> inner)
+          : inner_(std::move(inner)) {}
+      const std::vector<workloads::StageInfo>& stages() const override { return inner_->stages(); }
+      SimTime next_action() const override { return inner_->next_action(); }
+      void advance(SimTime, std::vector<workloads::Request>&) override {
+        throw InternalError("it breaks");
+      }
+      void on_completed(const workloads::Request&, workloads::Outcome, SimTime) override {}
+      bool finished() const override { return inner_->finished(); }
+
+     private:
+      std::unique_ptr<workloads::LoadGenerator> inner_;
+    };
+    std::unique_ptr<workloads::LoadGenerator> load = make(seed, d);
+    if (seed == 3) load = std::make_unique<Breaking>(std::move(load));
+    return load;
+  };
+  const std::array<const RunPlan*, 1> plans = {&plan};
+  Diagnostics diagnostics;
+  Collector collector;
+  std::string what;
+  try {
+    replicate(plans, {.first = 0, .count = 6}, {.seed = 1, .jobs = 3}, collector.sink(),
+              diagnostics);
+  } catch (const InternalError& e) {
+    what = e.what();
+  }
+  EXPECT_EQ(what, "it breaks\n  in variant fragile with seed 3");
+}
+
 TEST(StoppingRule, LooksAtFixedNumbers) {
   const StoppingRule rule{.first_look = 10, .batch = 5, .limit = 22};
   EXPECT_EQ(next_look(rule, 0), 10U);
