@@ -11,25 +11,38 @@ namespace {
 constexpr std::size_t kStripes = 16;
 }  // namespace
 
-// A reader locks its own stripe, a writer all of them, always in the same order. Unlike a shared
-// mutex, readers do not write to a common cache line, and a stream of readers cannot starve a
-// writer.
+// A reader locks its own stripe, a writer all of them, always in the same order. Unlike with a
+// shared mutex, readers do not write to a common cache line. A mutex alone would let a reader that
+// comes straight back overtake a writer again and again, so a reader that sees a writer waiting
+// lets one go first, but only one.
 struct ConcurrentPrefixIndex::Stripes {
   struct alignas(64) Stripe {
     std::mutex mutex;
   };
   std::array<Stripe, kStripes> stripes;
-  std::atomic<std::uint32_t> readers{
-      0};  // Scratches get stripes in turn, so few readers share one.
+  // Scratches get stripes in turn, so few readers share one.
+  std::atomic<std::uint32_t> readers{0};
+  alignas(64) std::atomic<std::uint32_t> waiting_writers{0};
+  std::atomic<std::uint32_t> writes{0};  // Grows when a writer leaves.
+
+  void let_a_writer_pass() const {
+    const std::uint32_t before = writes.load();
+    if (waiting_writers.load() != 0) writes.wait(before);
+  }
 };
 
 ConcurrentPrefixIndex::ExclusiveLock::ExclusiveLock(const ConcurrentPrefixIndex& owner)
     : owner_(owner) {
+  owner_.stripes_->waiting_writers.fetch_add(1);
   for (auto& stripe : owner_.stripes_->stripes) stripe.mutex.lock();
 }
 
 ConcurrentPrefixIndex::ExclusiveLock::~ExclusiveLock() {
-  for (std::size_t i = kStripes; i-- > 0;) owner_.stripes_->stripes[i].mutex.unlock();
+  Stripes& s = *owner_.stripes_;
+  for (std::size_t i = kStripes; i-- > 0;) s.stripes[i].mutex.unlock();
+  s.waiting_writers.fetch_sub(1);
+  s.writes.fetch_add(1);
+  s.writes.notify_all();
 }
 
 ConcurrentPrefixIndex::ConcurrentPrefixIndex(PrefixIndexOptions options)
@@ -72,6 +85,7 @@ void ConcurrentPrefixIndex::match(std::span<const BlockKey> keys, MatchScratch& 
   if (scratch.stripe_ == 0)
     scratch.stripe_ = 1 + stripes_->readers.fetch_add(1, std::memory_order_relaxed) % kStripes;
   {
+    stripes_->let_a_writer_pass();
     const std::lock_guard lock(stripes_->stripes[scratch.stripe_ - 1].mutex);
     if (index_.supports_shared_match()) {
       index_.match_shared(keys, scratch);

@@ -191,7 +191,7 @@ class SpeculativeEntries {
 
 /// PrefixIndex for a live router: any number of threads may call anything. Readers share the index,
 /// each through its own lock stripe, so that their throughput grows with their number; a writer
-/// takes all stripes once per event.
+/// takes all stripes once per event, and readers that come back let it pass.
 class ConcurrentPrefixIndex {
  public:
   explicit ConcurrentPrefixIndex(PrefixIndexOptions options = {});
