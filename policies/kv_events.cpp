@@ -195,15 +195,16 @@ class EventDecoder {
     have_tokens_ = true;
     stored_.tokens.resize(v.count);
     MsgValue item;
-    for (std::uint32_t& t : stored_.tokens) {
-      if (in_.next_uint32(t)) continue;
+    for (std::span<std::uint32_t> left(stored_.tokens);;) {
+      left = left.subspan(in_.next_uint32s(left));
+      if (left.empty()) return true;
       if (!in_.next(item)) return false;
       if (item.type != MsgType::kInt || item.negative ||
           item.integer > std::numeric_limits<std::uint32_t>::max())
         return in_.fail("token_ids: want unsigned 32-bit integers");
-      t = static_cast<std::uint32_t>(item.integer);
+      left.front() = static_cast<std::uint32_t>(item.integer);
+      left = left.subspan(1);
     }
-    return true;
   }
 
   bool integer(const MsgValue& v, std::int64_t& out, const char* name) {

@@ -118,27 +118,30 @@ bool MsgReader::read_long(std::uint8_t head, MsgValue& out) {
   }
 }
 
-bool MsgReader::next_uint32(std::uint32_t& out) {
-  const std::size_t left = bytes_.size() - at_;
-  if (left == 0 || !error_.empty()) return false;
+std::size_t MsgReader::next_uint32s(std::span<std::uint32_t> out) {
+  if (!error_.empty()) return 0;
   const std::uint8_t* p = bytes_.data() + at_;
-  const auto byte = [p](std::size_t i) { return static_cast<std::uint32_t>(p[i]); };
-  if (p[0] < 0x80) {
-    out = p[0];
-    at_ += 1;
-  } else if (p[0] == 0xce && left >= 5) {
-    out = byte(1) << 24 | byte(2) << 16 | byte(3) << 8 | byte(4);
-    at_ += 5;
-  } else if (p[0] == 0xcd && left >= 3) {
-    out = byte(1) << 8 | byte(2);
-    at_ += 3;
-  } else if (p[0] == 0xcc && left >= 2) {
-    out = byte(1);
-    at_ += 2;
-  } else {
-    return false;
+  const std::uint8_t* const end = bytes_.data() + bytes_.size();
+  std::size_t n = 0;
+  for (; n < out.size() && p < end; ++n) {
+    // Token ids take two or four bytes, at random: no branch may depend on which.
+    const auto is_long = static_cast<unsigned>(p[0]) - 0xcdU;
+    if (is_long <= 1 && end - p >= 5) [[likely]] {
+      const std::uint32_t four = std::uint32_t{p[1]} << 24 | std::uint32_t{p[2]} << 16 |
+                                 std::uint32_t{p[3]} << 8 | std::uint32_t{p[4]};
+      out[n] = four >> (16 - 16 * is_long);
+      p += 3 + 2 * is_long;
+    } else if (p[0] < 0x80) {
+      out[n] = *p++;
+    } else if (p[0] == 0xcc && end - p >= 2) {
+      out[n] = p[1];
+      p += 2;
+    } else {
+      break;
+    }
   }
-  return true;
+  at_ = static_cast<std::size_t>(p - bytes_.data());
+  return n;
 }
 
 bool MsgReader::skip() {

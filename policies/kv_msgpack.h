@@ -44,9 +44,9 @@ class MsgReader {
   /// The next value's head. False on truncation or an illegal byte. A count larger than the rest of
   /// the input could hold is refused, so callers may reserve memory by it.
   bool next(MsgValue& out);
-  /// Reads one unsigned 32-bit integer, whatever its format: the fast path of token lists. False
-  /// without recording an error when the next value is something else (the position is then kept).
-  bool next_uint32(std::uint32_t& out);
+  /// Reads unsigned integers of up to 32 bits into `out`, the fast path of token lists, up to the
+  /// first value of another format, where it stops without an error. Returns how many it read.
+  std::size_t next_uint32s(std::span<std::uint32_t> out);
   /// Skips one whole value, refusing nesting deeper than the limit. Does not recurse.
   bool skip();
   /// Skips the rest of a value whose head has just been read.
