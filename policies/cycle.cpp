@@ -41,7 +41,7 @@ void Cycle::begin(const Start& start) {
 
 void PrefixMatches::reset(std::size_t rows) {
   computed = written = false;
-  keys = total_blocks = block_size = 0;
+  keys = total_blocks = block_size = key_tokens = 0;
   lowest = highest = 0;
   for (const EndpointRow r : touched) {
     raw[r] = 0;

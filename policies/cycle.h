@@ -30,6 +30,7 @@ struct PrefixMatches {
   std::int64_t keys = 0;  ///< Keys looked up, over all prompts.
   std::int64_t total_blocks = 0;
   std::int64_t block_size = 0;       ///< Tokens per block (bytes in the byte-hashing eras).
+  std::int64_t key_tokens = 0;       ///< Tokens per key, whatever the era writes as block size.
   std::vector<double> raw;           ///< Tier-weighted blocks, before truncation.
   std::vector<std::int32_t> match;   ///< MatchBlocks: what scorers and uncached-token sums read.
   std::vector<std::int32_t> cached;  ///< Unweighted contiguous blocks: what deciders read.

@@ -22,6 +22,8 @@ void for_each_prompt(std::span<const std::uint64_t> all, std::span<const std::ui
   }
 }
 
+constexpr std::int64_t kCharactersPerToken = 4;
+
 // Longest prefix by reading holders only: what PrefixIndex::match computes, without its effects.
 void match_by_holders(const PrefixIndex& index, std::span<const BlockKey> keys,
                       std::vector<PrefixMatch>& out) {
@@ -142,7 +144,7 @@ void PrecisePrefix::produce(Cycle& cycle) const {
   // its state whatever the lookup gave.
   m.written = m.keys > 0 || !traits_.match_info_producers;
   m.total_blocks = m.keys;
-  m.block_size = store_->options().scheme.block_size;
+  m.block_size = m.key_tokens = store_->options().scheme.block_size;
   const bool presence_only = traits_.precise_normalization == PreciseNormalization::kAbsolute;
   for (const EndpointRow r : m.touched)
     m.match[r] = presence_only ? (m.raw[r] > 0 ? 1 : 0) : static_cast<std::int32_t>(m.raw[r]);
@@ -243,7 +245,6 @@ ApproxScheme ApproxPrefix::scheme(std::int64_t reported_block_size) const {
   ApproxScheme s{.hashing = hashing_};
   const bool tune = parameters_.auto_tune && reported_block_size > 0;
   if (hashing_ != ApproxHashing::kTokens) {
-    constexpr std::int64_t kCharactersPerToken = 4;
     s.block_size =
         tune ? reported_block_size * kCharactersPerToken : parameters_.block_size.value_or(64);
     s.max_blocks = parameters_.max_prefix_blocks.value_or(256);
@@ -268,7 +269,8 @@ void ApproxPrefix::produce(Cycle& cycle) const {
   const std::span<const EndpointRow> candidates = cycle.candidates();
   const std::int64_t reported =
       candidates.empty() ? 0 : cycle.endpoints().info(candidates.front()).block_size;
-  m.block_size = scheme(reported).block_size;
+  m.block_size = m.key_tokens = scheme(reported).block_size;
+  if (hashing_ != ApproxHashing::kTokens) m.key_tokens /= kCharactersPerToken;
   for (const EndpointRow r : candidates) {
     if (counts[r] == 0) continue;
     m.touched.push_back(r);

@@ -269,11 +269,11 @@ std::int64_t Scheduler::predicted_hit_tokens(const Scratch& scratch, EndpointId 
   for (std::size_t slot = 0; slot < plugins_->prefix_slots.size(); ++slot) {
     const PrefixMatches& m = scratch.cycle_.prefix(slot);
     if (!m.computed) continue;
-    const std::int64_t size = m.cached[endpoint.value()] * m.block_size;
+    const std::int64_t tokens = m.cached[endpoint.value()] * m.key_tokens;
     if (plugins_->approx == nullptr || slot != plugins_->approx->slot())
-      precise = std::max(precise, size);
-    else  // Byte-hashing eras count in bytes; a token is about four.
-      approximate = plugins_->approx->scheme(0).hashing == ApproxHashing::kTokens ? size : size / 4;
+      precise = std::max(precise, tokens);
+    else
+      approximate = tokens;
   }
   return precise >= 0 ? precise : approximate;
 }

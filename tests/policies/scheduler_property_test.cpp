@@ -262,6 +262,28 @@ TEST(PreciseScores, AreNormalisedAfterAddingUpAllPrompts) {
   }
 }
 
+// In May 2026 the precise scorer wrote "one block of one token" as match info; what the decision
+// expected to be cached is the whole prefix nevertheless.
+TEST(PreciseScores, TellTheExpectedHitInTokensInEveryEra) {
+  for (const Era era : {Era::kV0_5_0, Era::kV0_7_0, Era::kMay2026, Era::kAug2026}) {
+    SCOPED_TRACE(std::string(name(era)));
+    PluginBench bench("precise-prefix-cache-scorer", {}, 2,
+                      {.era = era, .distribution = {}, .registry = nullptr});
+    ASSERT_TRUE(bench.built()) << bench.errors();
+    const std::vector<std::uint64_t> keys = {1, 2, 3, 4};
+    bench.scheduler().precise_index()->stored(
+        EndpointId(bench.scheduler().index_holder(bench.table(), 1)), kGpuTier, 0,
+        std::span(keys).first(3), std::span(keys).first(3));
+    RequestView request;
+    request.block_keys = keys;
+    Scratch scratch;
+    Decision decision;
+    bench.scheduler().schedule(request, bench.table(), SimTime::zero(), scratch, decision);
+    EXPECT_EQ(bench.scheduler().predicted_hit_tokens(scratch, EndpointId(1)), 3 * 16);
+    EXPECT_EQ(bench.scheduler().predicted_hit_tokens(scratch, EndpointId(0)), 0);
+  }
+}
+
 // One thread may serve several schedulers with one scratch.
 TEST(Scratch, KeepsNothingOfAnotherScheduler) {
   const auto only = [](const std::string& filter) {
