@@ -34,6 +34,12 @@ void describe(Describer& d, EngineConfig& c) {
         c.long_prefill_token_threshold, IntRange{0, 1'048'576});
   field(d, {"prefill_schedule_interval", "Only every n-th step may run prefill work."},
         c.prefill_schedule_interval, IntRange{1, 1024});
+  field(d,
+        {"moe_dp_chunk_size",
+         "MoE ranks in lock step: tokens of the fixed-size buffers that experts receive "
+         "(VLLM_MOE_DP_CHUNK_SIZE), so that a step costs as much as the next multiple of it; "
+         "0 = no padding."},
+        c.moe_dp_chunk_size, IntRange{0, 1'048'576});
   field(d, {"enable_chunked_prefill", "Split long prompts over steps."}, c.enable_chunked_prefill);
   field(d, {"enable_prefix_caching", "Reuse KV blocks of equal prefixes."},
         c.enable_prefix_caching);
@@ -76,6 +82,7 @@ EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blo
   r.max_num_seqs = std::min(seqs, r.max_num_batched_tokens);
   r.long_prefill_token_threshold = c.long_prefill_token_threshold;
   r.prefill_schedule_interval = c.prefill_schedule_interval;
+  r.moe_dp_chunk_size = c.moe_dp_chunk_size;
   r.enable_chunked_prefill = c.enable_chunked_prefill;
   r.enable_prefix_caching = c.enable_prefix_caching;
   r.watermark_blocks =

@@ -28,6 +28,7 @@ struct EngineConfig {
   std::optional<std::int64_t> max_model_len;
   std::int64_t long_prefill_token_threshold = 0;
   std::int64_t prefill_schedule_interval = 1;
+  std::int64_t moe_dp_chunk_size = 0;
   bool enable_chunked_prefill = true;
   bool enable_prefix_caching = true;
   bool enforce_eager = false;
@@ -49,6 +50,7 @@ struct EngineRules {
   std::int64_t max_model_len = 131072;
   std::int64_t long_prefill_token_threshold = 0;  ///< 0 = off.
   std::int64_t prefill_schedule_interval = 1;
+  std::int64_t moe_dp_chunk_size = 0;  ///< Lock step: experts see multiples of it; 0 = exact.
   std::int64_t watermark_blocks = 0;  ///< Kept free at admission while others run.
   bool enable_chunked_prefill = true;
   bool enable_prefix_caching = true;

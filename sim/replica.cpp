@@ -209,6 +209,8 @@ std::int64_t Replica::step_ticks() {
       largest = std::max(largest, tokens);
       total += tokens;
     }
+    const std::int64_t chunk = options_.rules.moe_dp_chunk_size;
+    if (chunk > 0) largest = (largest + chunk - 1) / chunk * chunk;
   }
   std::int64_t ticks = 0;
   for (Rank& r : ranks_) {

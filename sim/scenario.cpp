@@ -8,7 +8,12 @@ void describe(Describer& d, PoolConfig& c) {
   field(d, {"replicas", "Model servers in the pool."}, c.replicas, IntRange{1, 65'536});
   field(d, {"accelerator", "Accelerator from the catalogue, such as H100-SXM.", true},
         c.accelerator);
-  field(d, {"model", "Model from the catalogue, such as Qwen3-32B.", true}, c.model);
+  field(d,
+        {"model",
+         "Model from the catalogue, such as Qwen3-32B, or the path of a Hugging Face config.json, "
+         "relative to this file.",
+         true},
+        c.model);
   field(d, {"tensor_parallel", "GPUs one engine core is sliced over."}, c.tensor_parallel,
         IntRange{1, 64});
   field(d, {"pipeline_parallel", "Pipeline stages."}, c.pipeline_parallel, IntRange{1, 64});
@@ -156,6 +161,11 @@ void describe(Describer& d, Scenario& s) {
   field(d, {"name", "Short name, as printed in results.", true}, s.name);
   field(d, {"question", "The question this scenario answers, in one sentence."}, s.question);
   field(d, {"seed", "Identifies the workload: the same seed gives the same bytes."}, s.seed);
+  field(d,
+        {"catalogue",
+         "Files with more accelerators, models and fitted curves, relative to this file; their "
+         "entries win over the built-in ones."},
+        s.catalogue);
   field(d, {"workload", "The load.", true}, s.workload);
   field(d, {"cluster", "The servers.", true}, s.cluster);
   field(d, {"routing", "The router and what it knows."}, s.routing);

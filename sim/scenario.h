@@ -31,7 +31,7 @@ struct PoolConfig {
   PoolRole role = PoolRole::kBoth;
   std::int64_t replicas = 1;
   std::string accelerator;  ///< Catalogue name, e.g. `H100-SXM`.
-  std::string model;        ///< Catalogue name, e.g. `Qwen3-32B`.
+  std::string model;        ///< Catalogue name, e.g. `Qwen3-32B`, or the path of a config.json.
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
   std::int64_t data_parallel = 1;
@@ -141,6 +141,7 @@ struct Scenario {
   std::string question;  ///< The question the scenario answers, one sentence.
   std::string variant;   ///< Filled by the reader from `variants[].name`.
   std::uint64_t seed = 1;
+  std::vector<std::string> catalogue;  ///< Files with more accelerators, models and curves.
   WorkloadConfig workload;
   ClusterConfig cluster;
   RoutingConfig routing;

@@ -227,6 +227,28 @@ TEST(LockStep, V8TheSlowestRankSetsThePaceAndIdleRanksRunDummies) {
   EXPECT_EQ(group.replica().steps(), 32);
 }
 
+TEST(LockStep, ExpertsReceiveWholeBuffers) {
+  // 1 ms per token all ranks are padded to.
+  class Padded final : public models::LatencyModel {
+   public:
+    std::int64_t step_ticks(const models::BatchShape& s) const override {
+      return s.group_tokens * models::kTicksPerMillisecond;
+    }
+    models::Trust trust(const models::BatchShape&) const override { return models::Trust::kFitted; }
+    std::string provenance() const override { return "padded"; }
+  };
+  for (const std::int64_t chunk : {0, 16}) {
+    EngineRules rules = plain_rules();
+    rules.moe_dp_chunk_size = chunk;
+    Server group(rules, std::make_shared<Padded>(), false, 2);
+    const auto request = group.send({.parts = {{1, 20}}, .output = 2}, at_ms(0), 1);
+    group.run();
+    // A prompt of 20 tokens fills two buffers of 16, the token after it one.
+    EXPECT_EQ(group.fates[request].first, at_ms(chunk == 0 ? 20 : 32));
+    EXPECT_EQ(group.fates[request].finish, at_ms(chunk == 0 ? 21 : 48));
+  }
+}
+
 TEST_P(EngineVectors, V9AsyncSchedulingAddsAFullStepBeforePrefill) {
   for (const bool async : {false, true}) {
     EngineRules rules = plain_rules();

@@ -7,6 +7,7 @@
 
 #include "models/roofline.h"
 #include "tools/calibrate/calibrate_data.h"
+#include "tools/input/catalogue_file.h"
 #include "tools/calibrate/calibrate_scenario.h"
 #include "tools/cli/cli.h"
 

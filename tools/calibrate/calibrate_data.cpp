@@ -292,12 +292,6 @@ void read_calibration_csv(const std::string& text, const std::string& file,
   }
 }
 
-void describe(Describer& d, CatalogueFile& c) {
-  field(d, {"accelerators", "Accelerators."}, c.accelerators);
-  field(d, {"models", "Models."}, c.models);
-  field(d, {"curves", "Fitted cost curves."}, c.curves);
-}
-
 std::string catalogue_yaml(const models::FittedCurve& curve) {
   models::FittedCurve copy = curve;
   copy.parameters = rounded(copy.parameters);
@@ -305,21 +299,6 @@ std::string catalogue_yaml(const models::FittedCurve& curve) {
       describe_values([&copy](Describer& d) { models::describe(d, copy); });
   const auto list = ConfigNode::make_sequence({to_node(described)}, {});
   return to_yaml(*ConfigNode::make_map({{.key = "curves", .key_where = {}, .value = list}}, {}));
-}
-
-bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
-                        Diagnostics& diagnostics) {
-  Diagnostics found;
-  const ConfigNode::Ptr root = read_config_file(path, found);
-  CatalogueFile file;
-  if (root != nullptr) read_struct(*root, file, found);
-  for (models::AcceleratorSpec& a : file.accelerators)
-    if (models::check_accelerator(a, found)) catalogue.add(std::move(a));
-  for (models::ModelSpec& m : file.models)
-    if (models::check_model(m, found)) catalogue.add(std::move(m));
-  for (models::FittedCurve& c : file.curves) catalogue.add(std::move(c));
-  append(diagnostics, found);
-  return !found.has_errors();
 }
 
 std::string calibration_text(const models::CurveFit& fit, const CalibrationData& data) {

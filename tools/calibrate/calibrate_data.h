@@ -1,4 +1,4 @@
-// Benchmark results as the samples of a cost-curve fit, and the catalogue file a fit is written to.
+// Benchmark results as the samples of a cost-curve fit, and the catalogue entry a fit is written to.
 #pragma once
 
 #include <cstdint>
@@ -41,20 +41,8 @@ void read_calibration_csv(const std::string& text, const std::string& file,
                           const CalibrationTarget& target, CalibrationData& data,
                           Diagnostics& diagnostics);
 
-/// A catalogue file: entries that add to the built-in ones, or replace those of the same name.
-struct CatalogueFile {
-  std::vector<models::AcceleratorSpec> accelerators;
-  std::vector<models::ModelSpec> models;
-  std::vector<models::FittedCurve> curves;
-};
-void describe(Describer& d, CatalogueFile& c);
-
 /// A curve as the text of a catalogue file, with its numbers rounded to six digits.
 std::string catalogue_yaml(const models::FittedCurve& curve);
-
-/// Reads a catalogue file and adds its entries. False after any error.
-bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
-                        Diagnostics& diagnostics);
 
 /// The fit for people: parameters with 95 % intervals, residuals, what the data cannot tell.
 std::string calibration_text(const models::CurveFit& fit, const CalibrationData& data);

@@ -9,6 +9,7 @@
 #include "tools/calibrate/calibrate_data.h"
 #include "tools/calibrate/calibrate_scenario.h"
 #include "tools/cli/cli.h"
+#include "tools/input/catalogue_file.h"
 #include "tools/input/config_node.h"
 #include "tools/input/config_reader.h"
 #include "tools/input/scalar_parse.h"

@@ -2,6 +2,7 @@
 
 #include "policies/scheduler.h"
 #include "policies/sha256.h"
+#include "tools/input/catalogue_file.h"
 #include "tools/input/description.h"
 #include "tools/input/trace_files.h"
 #include "tools/output/printable.h"
@@ -91,11 +92,13 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   Diagnostics found;
   sim::ScenarioInputs inputs;
   inputs.endpoint_picker = variant.endpoint_picker;
+  sim::Scenario scenario = variant.scenario;
+  inputs.catalogue = scenario_catalogue(variant, scenario, found);
   open_inference_perf_data(variant, inputs, found);
   if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty())
     inputs.trace = open_trace_at(variant, "workload.trace", trace->file, trace->format, found);
   std::optional<sim::RunPlan> plan;
-  if (!found.has_errors()) plan = sim::resolve(variant.scenario, inputs, found);
+  if (!found.has_errors()) plan = sim::resolve(scenario, inputs, found);
   if (plan) check_router(*plan, found);
   append(diagnostics, variant.provenance.located(found, prefixes()));
   if (found.has_errors()) return std::nullopt;
