@@ -1,6 +1,7 @@
 // routesim run: simulate a scenario's variants and report.
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "sim/base/check.h"
 #include "sim/simulation.h"
@@ -15,6 +16,7 @@
 #include "tools/output/printable.h"
 #include "tools/output/records.h"
 #include "tools/output/report.h"
+#include "tools/output/report_files.h"
 #include "tools/output/text_table.h"
 #include "tools/output/trace.h"
 
@@ -22,19 +24,53 @@ namespace routesim::tools {
 
 namespace {
 
-enum class Format { kTable, kJson, kCsv, kSeries, kTrace, kMarkdown, kJunit, kGithub };
+enum class Format {
+  kTable,
+  kJson,
+  kCsv,
+  kSeries,
+  kTrace,
+  kMarkdown,
+  kJunit,
+  kGithub,
+  kInferencePerf,
+  kBenchmarkReport,
+  kBenchmarkReportV01,
+  kVllmBench
+};
 struct FormatName {
   std::string_view name;
   Format format;
 };
-constexpr std::array<FormatName, 8> kFormats = {{{"table", Format::kTable},
-                                                 {"json", Format::kJson},
-                                                 {"csv", Format::kCsv},
-                                                 {"series", Format::kSeries},
-                                                 {"trace", Format::kTrace},
-                                                 {"markdown", Format::kMarkdown},
-                                                 {"junit", Format::kJunit},
-                                                 {"github", Format::kGithub}}};
+constexpr std::array<FormatName, 12> kFormats = {
+    {{"table", Format::kTable},
+     {"json", Format::kJson},
+     {"csv", Format::kCsv},
+     {"series", Format::kSeries},
+     {"trace", Format::kTrace},
+     {"markdown", Format::kMarkdown},
+     {"junit", Format::kJunit},
+     {"github", Format::kGithub},
+     {"inference-perf", Format::kInferencePerf},
+     {"benchmark-report", Format::kBenchmarkReport},
+     {"benchmark-report-v0.1", Format::kBenchmarkReportV01},
+     {"vllm-bench", Format::kVllmBench}}};
+
+/// The formats that are files in a folder, one per load stage.
+std::optional<FileFormat> file_format(Format format) {
+  switch (format) {
+    case Format::kInferencePerf:
+      return FileFormat::kInferencePerf;
+    case Format::kBenchmarkReport:
+      return FileFormat::kBenchmarkReport;
+    case Format::kBenchmarkReportV01:
+      return FileFormat::kBenchmarkReportV01;
+    case Format::kVllmBench:
+      return FileFormat::kVllmBench;
+    default:
+      return std::nullopt;
+  }
+}
 
 /// The first grid of a time series; it is coarsened while a run lasts.
 constexpr Duration kSeriesInterval = Duration::milliseconds(100);
@@ -72,6 +108,10 @@ std::optional<OutputTarget> parse_output(const std::string& text, std::string& e
       OutputTarget target{.format = f.format, .path = {}};
       if (equals != std::string::npos) target.path = text.substr(equals + 1);
       if (target.path == "-") target.path.clear();
+      if (file_format(f.format) && target.path.empty()) {
+        error = "--output: " + name + " is several files, write " + name + "=FOLDER";
+        return std::nullopt;
+      }
       return target;
     }
     names.emplace_back(f.name);
@@ -164,7 +204,7 @@ std::string render(const Report& report, const TraceRecorder& trace, Format form
       return render_junit(report.scenario, report.expectations);
     case Format::kGithub:
       return render_github(report.scenario, report.expectations);
-    case Format::kTable:
+    default:
       break;
   }
   return render_text(report);
@@ -265,6 +305,7 @@ void run_variants(const std::vector<PlannedVariant>& planned, const RunSettings&
     outcome.report.variants.push_back({.name = scenario.variant,
                                        .result = std::move(result),
                                        .measured = variant.measured,
+                                       .scenario = scenario,
                                        .resolved = resolved_json(*variant.loaded)});
     VariantReport& made = outcome.report.variants.back();
     if (settings.series) made.series = recorder.take();
@@ -328,10 +369,27 @@ ExitCode verdict_of(const Outcome& outcome) {
                                                        : ExitCode::kSuccess;
 }
 
+/// Writes the files of one folder format; false after one could not be written.
+bool write_folder(const Report& report, FileFormat format, const std::string& folder,
+                  Console& console) {
+  for (const ReportFile& file : report_files(report, format)) {
+    const std::filesystem::path path = std::filesystem::path(folder) / file.name;
+    std::error_code code;
+    std::filesystem::create_directories(path.parent_path(), code);
+    const std::string error = code ? code.message() : write_file(path.string(), file.text);
+    if (!finish_file(path.string(), error, console)) return false;
+  }
+  return true;
+}
+
 /// Writes every output; false after a file could not be written.
 bool write_outputs(const Outcome& outcome, const RunSettings& settings, Console& console) {
   bool ok = true;
   for (const OutputTarget& target : settings.outputs) {
+    if (const auto format = file_format(target.format)) {
+      ok = write_folder(outcome.report, *format, target.path, console) && ok;
+      continue;
+    }
     const std::string text = render(outcome.report, outcome.trace, target.format);
     if (target.path.empty()) {
       console.print(text);
@@ -435,6 +493,42 @@ Command run_command() {
                    {"auto", "always", "never"}},
                   {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
       .run = &run};
+}
+
+return {
+    .name = "run",
+    .summary = "Simulate a scenario's variants and print what they achieve.",
+    .positional = {.name = "SCENARIO", .min = 1, .max = 1},
+    .options = {{"variant", "NAME", "Run only this variant.", true},
+                {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
+                {"seed", "N", "Seed of the workload and of every random draw.", false},
+                {"output,o",
+                 "FORMAT[=PATH]",
+                 "table (default), json, csv, series (CSV over time) or trace (for Perfetto); to "
+                 "standard output or PATH. inference-perf, benchmark-report (v0.2), "
+                 "benchmark-report-v0.1 and vllm-bench write that tool's files into a folder PATH.",
+                 true,
+                 {},
+                 {"table", "json", "csv", "series", "trace", "inference-perf", "benchmark-report",
+                  "benchmark-report-v0.1", "vllm-bench"}},
+                {"series", "INTERVAL",
+                 "Sample every server over time for json, from every INTERVAL (100ms) on; the "
+                 "grid is coarsened to stay below 600 points.",
+                 false, "100ms"},
+                {"goodput", "NAME:BOUND",
+                 "Count requests that meet this goal and the others: ttft:500ms.", true},
+                {"records", "PATH",
+                 "One line per request, in the order they end: PATH ends in .csv or .jsonl.",
+                 false},
+                {"check", "", "Verify the simulator's invariants during the run.", false},
+                {"progress",
+                 "WHEN",
+                 "auto (default), always or never.",
+                 false,
+                 {},
+                 {"auto", "always", "never"}},
+                {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
+    .run = &run};
 }
 
 }  // namespace routesim::tools

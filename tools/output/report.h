@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/run_result.h"
+#include "sim/scenario.h"
 #include "sim/time_series.h"
 #include "tools/compare/judgement.h"
 #include "tools/compare/result_set.h"
@@ -21,7 +22,8 @@ namespace routesim::tools {
 struct VariantReport {
   std::string name;
   sim::RunResult result;
-  MeasuredTable measured;  ///< Rows of this variant's policy; empty when there are none.
+  MeasuredTable measured;    ///< Rows of this variant's policy; empty when there are none.
+  sim::Scenario scenario{};  ///< What was run.
   std::optional<sim::TimeSeries> series{};  ///< Every server over time, when asked for.
   std::string resolved{};  ///< The resolved scenario as JSON text; empty = left out.
   std::optional<GoodputResult> goodput{};  ///< Against the goals, when there are any.

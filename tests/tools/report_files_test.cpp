@@ -1,0 +1,175 @@
+// Results in other tools' file formats: every field name as those tools write it.
+#include "tools/output/report_files.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace routesim::tools {
+namespace {
+
+using nlohmann::json;
+
+/// Three requests with TTFT 1, 2 and 3 s over 10 s; 100 tokens in and 50 out each.
+Report report() {
+  sim::StageResult s;
+  s.info = {.name = "0", .requested_rate = 2, .duration_s = 5, .requests = 3, .concurrency = 4};
+  s.requests = 4;
+  s.successes = 3;
+  s.failures = 1;
+  s.failures_by_label["TimeoutError"] = 1;
+  s.first_send = SimTime::zero();
+  s.last_send = SimTime::zero() + Duration::seconds(4);
+  s.last_end = SimTime::zero() + Duration::seconds(10);
+  for (int i = 1; i <= 3; ++i) {
+    s.time_to_first_token.add(i);
+    s.time_per_output_token.add(0.02);
+    s.normalized_time_per_output_token.add(0.05);
+    s.request_latency.add(i + 1);
+    s.prompt_tokens.add(100);
+    s.output_tokens.add(50);
+  }
+  s.inter_token_latency.add_nano(20'000'000, 147);
+  s.prompt_tokens_total = 300;
+  s.output_tokens_total = 150;
+  s.cached_tokens_total = 75;
+  VariantReport v;
+  v.name = "a b/c";
+  v.result.stages = {s};
+  v.result.summary = s;
+  v.result.seed = 7;
+  v.scenario.name = "mine";
+  v.scenario.question = "why?";
+  v.scenario.cluster.pools = {{.name = "pre",
+                               .role = sim::PoolRole::kPrefill,
+                               .replicas = 2,
+                               .accelerator = "H100-SXM",
+                               .model = "Qwen3-32B",
+                               .tensor_parallel = 2},
+                              {.name = "dec",
+                               .role = sim::PoolRole::kDecode,
+                               .accelerator = "H100-SXM",
+                               .model = "Qwen3-32B",
+                               .tensor_parallel = 4}};
+  v.scenario.workload.vllm_bench.emplace();
+  v.scenario.workload.vllm_bench->burstiness = 0.5;
+  Report r;
+  r.variants.push_back(v);
+  return r;
+}
+
+std::map<std::string, json> files(FileFormat format) {
+  std::map<std::string, json> out;
+  for (const ReportFile& f : report_files(report(), format)) out[f.name] = json::parse(f.text);
+  return out;
+}
+
+TEST(ReportFiles, InferencePerfLifecycleFiles) {
+  const auto all = files(FileFormat::kInferencePerf);
+  ASSERT_EQ(all.size(), 2U);
+  const json& stage = all.at("a_b_c/stage_0_lifecycle_metrics.json");
+  EXPECT_EQ(stage["load_summary"]["count"], 4);
+  EXPECT_EQ(stage["load_summary"]["send_duration"], 4.0);
+  EXPECT_EQ(stage["load_summary"]["requested_rate"], 2.0);
+  EXPECT_EQ(stage["load_summary"]["achieved_rate"], 1.0);
+  EXPECT_EQ(stage["load_summary"]["concurrency"], 4);
+  const json& good = stage["successes"];
+  EXPECT_EQ(good["count"], 3);
+  EXPECT_EQ(good["latency"]["time_to_first_token"]["median"], 2.0);
+  EXPECT_EQ(good["latency"]["time_to_first_token"]["p90"], 2.8);
+  for (const char* metric : {"request_latency", "normalized_time_per_output_token",
+                             "time_per_output_token", "inter_token_latency"})
+    EXPECT_TRUE(good["latency"].contains(metric)) << metric;
+  EXPECT_EQ(good["throughput"]["output_tokens_per_sec"], 15.0);
+  EXPECT_EQ(good["throughput"]["total_tokens_per_sec"], 45.0);
+  EXPECT_EQ(good["prompt_tokens"]["cached"], 75);
+  EXPECT_EQ(good["prompt_len"]["mean"], 100.0) << "what older consumers read";
+  EXPECT_EQ(stage["failures"]["by_label"]["TimeoutError"]["count"], 1);
+  const json& summary = all.at("a_b_c/summary_lifecycle_metrics.json");
+  EXPECT_FALSE(summary["load_summary"].contains("requested_rate"));
+}
+
+TEST(ReportFiles, BenchmarkReportOfVersion01) {
+  const json r = files(FileFormat::kBenchmarkReportV01).at("a_b_c/benchmark_report,_stage_0.yaml");
+  EXPECT_EQ(r["version"], "0.1");
+  const json& host = r["scenario"]["host"];
+  ASSERT_EQ(host["accelerator"].size(), 3U) << "one per server";
+  EXPECT_EQ(host["type"], (json{"prefill", "prefill", "decode"}));
+  EXPECT_EQ(host["accelerator"][2]["count"], 4);
+  EXPECT_EQ(host["accelerator"][2]["parallelism"],
+            (json{{"dp", 1}, {"tp", 4}, {"pp", 1}, {"ep", 1}}));
+  EXPECT_EQ(r["scenario"]["platform"]["engine"].size(), 3U);
+  EXPECT_EQ(r["scenario"]["model"]["name"], "Qwen3-32B");
+  EXPECT_EQ(r["scenario"]["load"]["name"], "vllm-benchmark");
+  EXPECT_EQ(r["scenario"]["load"]["metadata"]["stage"], 0);
+  EXPECT_EQ(r["metrics"]["time"]["duration"], 4.0) << "the send duration";
+  EXPECT_EQ(r["metrics"]["requests"]["total"], 4);
+  EXPECT_EQ(r["metrics"]["requests"]["failures"], 1);
+  EXPECT_EQ(r["metrics"]["requests"]["input_length"]["units"], "count");
+  const json& ttft = r["metrics"]["latency"]["time_to_first_token"];
+  EXPECT_EQ(ttft["units"], "s");
+  EXPECT_EQ(ttft["p50"], 2.0);
+  for (const char* key : {"mean", "stddev", "min", "p0p1", "p1", "p5", "p10", "p25", "p75", "p90",
+                          "p95", "p99", "p99p9", "max"})
+    EXPECT_TRUE(ttft.contains(key)) << key;
+  EXPECT_EQ(r["metrics"]["latency"]["inter_token_latency"]["units"], "s/token");
+  EXPECT_EQ(r["metrics"]["throughput"], (json{{"input_tokens_per_sec", 30.0},
+                                              {"output_tokens_per_sec", 15.0},
+                                              {"total_tokens_per_sec", 45.0},
+                                              {"requests_per_sec", 0.3}}));
+}
+
+TEST(ReportFiles, BenchmarkReportOfVersion02) {
+  const json r =
+      files(FileFormat::kBenchmarkReport).at("a_b_c/benchmark_report_v0.2,_stage_0.yaml");
+  EXPECT_EQ(r["version"], "0.2");
+  EXPECT_EQ(r["run"]["uid"], "mine/a b/c/7/0");
+  const json& stack = r["scenario"]["stack"];
+  ASSERT_EQ(stack.size(), 3U) << "two pools and the router";
+  EXPECT_EQ(stack[0]["standardized"]["kind"], "inference_engine");
+  EXPECT_EQ(stack[0]["standardized"]["role"], "prefill");
+  EXPECT_EQ(stack[0]["standardized"]["replicas"], 2);
+  EXPECT_EQ(stack[1]["standardized"]["accelerator"]["parallelism"]["tp"], 4);
+  EXPECT_EQ(stack[2]["standardized"]["kind"], "generic");
+  const json& load = r["scenario"]["load"]["standardized"];
+  for (const char* key : {"tool", "tool_version", "source", "input_seq_len"})
+    EXPECT_TRUE(load.contains(key)) << key;
+  EXPECT_EQ(load["input_seq_len"]["distribution"], "fixed");
+  EXPECT_EQ(load["input_seq_len"]["value"], 100.0);
+  EXPECT_EQ(load["rate_qps"], 2.0);
+  EXPECT_EQ(load["concurrency"], 4);
+  const json& aggregate = r["results"]["request_performance"]["aggregate"];
+  EXPECT_EQ(aggregate["throughput"]["output_token_rate"],
+            (json{{"units", "tokens/s"}, {"mean", 15.0}}));
+  EXPECT_EQ(aggregate["throughput"]["request_rate"]["units"], "queries/s");
+  EXPECT_EQ(aggregate["latency"]["request_latency"]["max"], 4.0);
+  EXPECT_EQ(aggregate["requests"]["output_length"]["mean"], 50.0);
+  EXPECT_EQ(r["results"]["observability"]["prefix_cache_hit_rate"]["mean"], 25.0);
+}
+
+TEST(ReportFiles, ResultFileOfVllmBench) {
+  const json r = files(FileFormat::kVllmBench).at("a_b_c/stage_0.json");
+  EXPECT_EQ(r["num_prompts"], 4);
+  EXPECT_EQ(r["request_rate"], 2.0);
+  EXPECT_EQ(r["burstiness"], 0.5);
+  EXPECT_EQ(r["max_concurrency"], 4);
+  EXPECT_EQ(r["duration"], 10.0);
+  EXPECT_EQ(r["completed"], 3);
+  EXPECT_EQ(r["failed"], 1);
+  EXPECT_EQ(r["total_input_tokens"], 300);
+  EXPECT_EQ(r["total_output_tokens"], 150);
+  EXPECT_EQ(r["request_throughput"], 0.3);
+  EXPECT_EQ(r["output_throughput"], 15.0);
+  EXPECT_EQ(r["total_token_throughput"], 45.0);
+  EXPECT_EQ(r["mean_ttft_ms"], 2000.0);
+  EXPECT_EQ(r["median_ttft_ms"], 2000.0);
+  EXPECT_NEAR(r["std_ttft_ms"].get<double>(), 816.5, 0.1);
+  EXPECT_EQ(r["p90_ttft_ms"], 2800.0);
+  EXPECT_EQ(r["mean_tpot_ms"], 20.0);
+  EXPECT_NEAR(r["p99_itl_ms"].get<double>(), 20, 0.1);
+  EXPECT_EQ(r["mean_e2el_ms"], 3000.0);
+}
+
+}  // namespace
+}  // namespace routesim::tools

@@ -1,0 +1,18 @@
+// llm-d-benchmark's Benchmark Report, versions 0.1 and 0.2: one report per load stage.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tools/output/report.h"
+
+namespace routesim::tools {
+
+/// Version 0.1 of a stage (its index in the result). Latencies in s and s/token, duration is the
+/// send duration, as the importer of inference-perf results has it.
+std::string benchmark_report_v01(const VariantReport& variant, std::int64_t stage);
+
+/// Version 0.2: one stack component per pool and one for the router. Throughputs have only a mean.
+std::string benchmark_report_v02(const VariantReport& variant, std::int64_t stage);
+
+}  // namespace routesim::tools

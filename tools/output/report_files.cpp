@@ -1,0 +1,122 @@
+#include "tools/output/report_files.h"
+
+#include <cmath>
+
+#include "tools/output/benchmark_report.h"
+#include "tools/output/lifecycle_json.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using sim::Samples;
+using sim::StageResult;
+
+/// A variant's name as one folder: what is not a letter, a digit, `.`, `-` or `_` becomes `_`.
+std::string folder_name(const std::string& name) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '_' || c == '.';
+    out += plain ? c : '_';
+  }
+  return out.empty() || out.front() == '.' ? "_" + out : out;
+}
+
+std::string lifecycle_text(const StageResult& stage, bool is_summary) {
+  JsonWriter json;
+  json.begin_object();
+  write_lifecycle(json, stage, is_summary);
+  json.end_object();
+  return json.str() + "\n";
+}
+
+/// `mean_ttft_ms`, `median_ttft_ms`, `std_ttft_ms` and `p<q>_ttft_ms`; zeros without samples, as
+/// the tool writes them.
+void write_latency(JsonWriter& json, const std::string& name, const Samples& samples) {
+  json.member("mean_" + name + "_ms", 1e3 * samples.mean());
+  json.member("median_" + name + "_ms", 1e3 * samples.percentile(50));
+  json.member("std_" + name + "_ms", 1e3 * samples.stddev());
+  for (const int q : {25, 50, 75, 90, 95, 99})
+    json.member("p" + std::to_string(q) + "_" + name + "_ms", 1e3 * samples.percentile(q));
+}
+
+void write_request_rate(JsonWriter& json, double rate) {
+  json.key("request_rate");
+  if (rate > 0 && std::isfinite(rate))
+    json.value(rate);
+  else
+    json.value("inf");
+}
+
+std::string vllm_bench_text(const VariantReport& variant, const StageResult& stage) {
+  const auto& pools = variant.scenario.cluster.pools;
+  const std::string model = pools.empty() ? std::string() : pools.front().model;
+  const auto input = static_cast<double>(stage.prompt_tokens_total);
+  const auto output = static_cast<double>(stage.output_tokens_total);
+  JsonWriter json;
+  json.begin_object();
+  json.member("endpoint_type", "routesim").member("backend", "routesim");
+  json.member("label", variant.name).member("model_id", model).member("tokenizer_id", model);
+  json.member("num_prompts", stage.requests);
+  write_request_rate(json, stage.info.requested_rate);
+  const auto& bench = variant.scenario.workload.vllm_bench;
+  json.member("burstiness", bench ? bench->burstiness : 1.0);
+  json.key("max_concurrency");
+  if (stage.info.concurrency > 0)
+    json.value(stage.info.concurrency);
+  else
+    json.null();
+  json.member("duration", stage.total_time_s());
+  json.member("completed", stage.successes).member("failed", stage.failures);
+  json.member("total_input_tokens", stage.prompt_tokens_total);
+  json.member("total_output_tokens", stage.output_tokens_total);
+  json.member("request_throughput", stage.per_second(static_cast<double>(stage.successes)));
+  json.key("request_goodput").null();
+  json.member("output_throughput", stage.per_second(output));
+  json.member("total_token_throughput", stage.per_second(input + output));
+  write_latency(json, "ttft", stage.time_to_first_token);
+  write_latency(json, "tpot", stage.time_per_output_token);
+  write_latency(json, "itl", stage.inter_token_latency);
+  write_latency(json, "e2el", stage.request_latency);
+  json.end_object();
+  return json.str() + "\n";
+}
+
+ReportFile stage_file(const VariantReport& variant, std::size_t i, FileFormat format) {
+  const StageResult& stage = variant.result.stages[i];
+  const std::string number = std::to_string(i);
+  switch (format) {
+    case FileFormat::kBenchmarkReportV01:
+      return {"benchmark_report,_stage_" + number + ".yaml",
+              benchmark_report_v01(variant, static_cast<std::int64_t>(i))};
+    case FileFormat::kBenchmarkReport:
+      return {"benchmark_report_v0.2,_stage_" + number + ".yaml",
+              benchmark_report_v02(variant, static_cast<std::int64_t>(i))};
+    case FileFormat::kVllmBench:
+      return {"stage_" + number + ".json", vllm_bench_text(variant, stage)};
+    case FileFormat::kInferencePerf:
+      break;
+  }
+  return {"stage_" + number + "_lifecycle_metrics.json", lifecycle_text(stage, false)};
+}
+
+}  // namespace
+
+std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
+  std::vector<ReportFile> files;
+  for (const VariantReport& variant : report.variants) {
+    const std::string folder = folder_name(variant.name) + "/";
+    for (std::size_t i = 0; i < variant.result.stages.size(); ++i) {
+      ReportFile file = stage_file(variant, i, format);
+      file.name = folder + file.name;
+      files.push_back(std::move(file));
+    }
+    if (format == FileFormat::kInferencePerf)
+      files.push_back({folder + "summary_lifecycle_metrics.json",
+                       lifecycle_text(variant.result.summary, true)});
+  }
+  return files;
+}
+
+}  // namespace routesim::tools
