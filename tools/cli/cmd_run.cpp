@@ -460,10 +460,13 @@ Command run_command() {
                   {"output,o",
                    "FORMAT[=PATH]",
                    "table (default), json, csv, series (CSV over time), trace (for Perfetto), "
-                   "markdown, junit or github (annotations); to standard output or PATH.",
+                   "markdown, junit or github (annotations); to standard output or PATH. "
+                   "inference-perf, benchmark-report (v0.2), benchmark-report-v0.1 and vllm-bench "
+                   "write that tool's files into a folder PATH.",
                    true,
                    {},
-                   {"table", "json", "csv", "series", "trace", "markdown", "junit", "github"}},
+                   {"table", "json", "csv", "series", "trace", "markdown", "junit", "github",
+                    "inference-perf", "benchmark-report", "benchmark-report-v0.1", "vllm-bench"}},
                   {"series", "INTERVAL",
                    "Sample every server over time for json, from every INTERVAL (100ms) on; the "
                    "grid is coarsened to stay below 600 points.",
@@ -493,42 +496,6 @@ Command run_command() {
                    {"auto", "always", "never"}},
                   {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
       .run = &run};
-}
-
-return {
-    .name = "run",
-    .summary = "Simulate a scenario's variants and print what they achieve.",
-    .positional = {.name = "SCENARIO", .min = 1, .max = 1},
-    .options = {{"variant", "NAME", "Run only this variant.", true},
-                {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
-                {"seed", "N", "Seed of the workload and of every random draw.", false},
-                {"output,o",
-                 "FORMAT[=PATH]",
-                 "table (default), json, csv, series (CSV over time) or trace (for Perfetto); to "
-                 "standard output or PATH. inference-perf, benchmark-report (v0.2), "
-                 "benchmark-report-v0.1 and vllm-bench write that tool's files into a folder PATH.",
-                 true,
-                 {},
-                 {"table", "json", "csv", "series", "trace", "inference-perf", "benchmark-report",
-                  "benchmark-report-v0.1", "vllm-bench"}},
-                {"series", "INTERVAL",
-                 "Sample every server over time for json, from every INTERVAL (100ms) on; the "
-                 "grid is coarsened to stay below 600 points.",
-                 false, "100ms"},
-                {"goodput", "NAME:BOUND",
-                 "Count requests that meet this goal and the others: ttft:500ms.", true},
-                {"records", "PATH",
-                 "One line per request, in the order they end: PATH ends in .csv or .jsonl.",
-                 false},
-                {"check", "", "Verify the simulator's invariants during the run.", false},
-                {"progress",
-                 "WHEN",
-                 "auto (default), always or never.",
-                 false,
-                 {},
-                 {"auto", "always", "never"}},
-                {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
-    .run = &run};
 }
 
 }  // namespace routesim::tools
