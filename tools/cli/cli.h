@@ -44,5 +44,6 @@ Command sweep_command();
 Command compare_command();
 Command completion_command();
 Command manual_command();
+Command report_command();
 
 }  // namespace routesim::tools

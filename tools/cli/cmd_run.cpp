@@ -19,6 +19,7 @@
 #include "tools/output/report_files.h"
 #include "tools/output/text_table.h"
 #include "tools/output/trace.h"
+#include "tools/report/html_page.h"
 
 namespace routesim::tools {
 
@@ -33,6 +34,7 @@ enum class Format {
   kMarkdown,
   kJunit,
   kGithub,
+  kHtml,
   kInferencePerf,
   kBenchmarkReport,
   kBenchmarkReportV01,
@@ -42,7 +44,7 @@ struct FormatName {
   std::string_view name;
   Format format;
 };
-constexpr std::array<FormatName, 12> kFormats = {
+constexpr std::array<FormatName, 13> kFormats = {
     {{"table", Format::kTable},
      {"json", Format::kJson},
      {"csv", Format::kCsv},
@@ -51,6 +53,7 @@ constexpr std::array<FormatName, 12> kFormats = {
      {"markdown", Format::kMarkdown},
      {"junit", Format::kJunit},
      {"github", Format::kGithub},
+     {"html", Format::kHtml},
      {"inference-perf", Format::kInferencePerf},
      {"benchmark-report", Format::kBenchmarkReport},
      {"benchmark-report-v0.1", Format::kBenchmarkReportV01},
@@ -138,7 +141,8 @@ bool parse_outputs(const std::vector<std::string>& texts, RunSettings& settings,
 }
 
 bool parse_series(const OptionValues& options, RunSettings& settings, std::string& error) {
-  if (settings.wants(Format::kSeries)) settings.series = kSeriesInterval;
+  if (settings.wants(Format::kSeries) || settings.wants(Format::kHtml))
+    settings.series = kSeriesInterval;
   if (!options.has("series")) return true;
   const auto node = ConfigNode::make_scalar(options.get("series"), ConfigNode::Style::kUntyped, {});
   const Parsed<Duration> interval =
@@ -204,6 +208,8 @@ std::string render(const Report& report, const TraceRecorder& trace, Format form
       return render_junit(report.scenario, report.expectations);
     case Format::kGithub:
       return render_github(report.scenario, report.expectations);
+    case Format::kHtml:
+      return render_html(report);
     default:
       break;
   }
@@ -454,47 +460,46 @@ Command run_command() {
       .name = "run",
       .summary = "Simulate a scenario's variants and print what they achieve.",
       .positional = {.name = "SCENARIO", .min = 1, .max = 1},
-      .options = {{"variant", "NAME", "Run only this variant.", true},
-                  {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
-                  {"seed", "N", "Seed of the workload and of every random draw.", false},
-                  {"output,o",
-                   "FORMAT[=PATH]",
-                   "table (default), json, csv, series (CSV over time), trace (for Perfetto), "
-                   "markdown, junit or github (annotations); to standard output or PATH. "
-                   "inference-perf, benchmark-report (v0.2), benchmark-report-v0.1 and vllm-bench "
-                   "write that tool's files into a folder PATH.",
-                   true,
-                   {},
-                   {"table", "json", "csv", "series", "trace", "markdown", "junit", "github",
-                    "inference-perf", "benchmark-report", "benchmark-report-v0.1", "vllm-bench"}},
-                  {"series", "INTERVAL",
-                   "Sample every server over time for json, from every INTERVAL (100ms) on; the "
-                   "grid is coarsened to stay below 600 points.",
-                   false, "100ms"},
-                  {"goodput", "NAME:BOUND",
-                   "Count requests that meet this goal and the others: ttft:500ms.", true},
-                  {"records", "PATH",
-                   "One line per request, in the order they end: PATH ends in .csv or .jsonl.",
-                   false},
-                  {"replications", "N",
-                   "Runs per variant, with seeds from --seed on: means with 95 % intervals and "
-                   "paired differences.",
-                   false},
-                  {"until", "METRIC±X%",
-                   "Go on until the interval of this metric of every variant is as narrow: "
-                   "ttft_ms.mean±2% (or +-2%). --replications is the limit (200).",
-                   false},
-                  {"jobs,j", "N",
-                   "Threads of the replications (default: one per core); no effect on results.",
-                   false},
-                  {"check", "", "Verify the simulator's invariants during the run.", false},
-                  {"progress",
-                   "WHEN",
-                   "auto (default), always or never.",
-                   false,
-                   {},
-                   {"auto", "always", "never"}},
-                  {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
+      .options =
+          {{"variant", "NAME", "Run only this variant.", true},
+           {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
+           {"seed", "N", "Seed of the workload and of every random draw.", false},
+           {"output,o",
+            "FORMAT[=PATH]",
+            "table (default), json, csv, series (CSV over time), trace (for Perfetto), "
+            "markdown, junit, github (annotations) or html (one page); to standard output or PATH. "
+            "inference-perf, benchmark-report (v0.2), benchmark-report-v0.1 and vllm-bench "
+            "write that tool's files into a folder PATH.",
+            true,
+            {},
+            {"table", "json", "csv", "series", "trace", "markdown", "junit", "github", "html",
+             "inference-perf", "benchmark-report", "benchmark-report-v0.1", "vllm-bench"}},
+           {"series", "INTERVAL",
+            "Sample every server over time for json, from every INTERVAL (100ms) on; the "
+            "grid is coarsened to stay below 600 points.",
+            false, "100ms"},
+           {"goodput", "NAME:BOUND",
+            "Count requests that meet this goal and the others: ttft:500ms.", true},
+           {"records", "PATH",
+            "One line per request, in the order they end: PATH ends in .csv or .jsonl.", false},
+           {"replications", "N",
+            "Runs per variant, with seeds from --seed on: means with 95 % intervals and "
+            "paired differences.",
+            false},
+           {"until", "METRIC±X%",
+            "Go on until the interval of this metric of every variant is as narrow: "
+            "ttft_ms.mean±2% (or +-2%). --replications is the limit (200).",
+            false},
+           {"jobs,j", "N",
+            "Threads of the replications (default: one per core); no effect on results.", false},
+           {"check", "", "Verify the simulator's invariants during the run.", false},
+           {"progress",
+            "WHEN",
+            "auto (default), always or never.",
+            false,
+            {},
+            {"auto", "always", "never"}},
+           {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
       .run = &run};
 }
 

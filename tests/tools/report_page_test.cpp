@@ -1,0 +1,306 @@
+// The report page: what it says, that its tables are its data, and that it asks nobody for
+// anything.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <sstream>
+
+#include "tools/report/html_page.h"
+#include "tools/report/numbers.h"
+#include "tools/report/page_data.h"
+#include "tools/report/page_export.h"
+#include "tools/report/run_verdict.h"
+#include "tools/report/svg_chart.h"
+
+namespace routesim::tools {
+namespace {
+
+using nlohmann::json;
+
+sim::StageResult stage(const std::string& name, double rate, double slowness) {
+  sim::StageResult s;
+  s.info.name = name;
+  s.info.requested_rate = rate;
+  s.requests = s.successes = 200;
+  s.first_send = SimTime::zero();
+  s.last_send = SimTime::zero() + Duration::seconds(20);
+  s.last_end = SimTime::zero() + Duration::seconds(25);
+  for (int i = 1; i <= 200; ++i) {
+    s.time_to_first_token.add(0.001 * slowness * i);
+    s.inter_token_latency.add(0.0001 * slowness * i);
+    s.request_latency.add(0.02 * slowness * i);
+  }
+  s.prompt_tokens_total = 100'000;
+  s.cached_tokens_total = static_cast<std::int64_t>(60'000 / slowness);
+  s.output_tokens_total = 20'000;
+  s.kv_cache_usage_mean = 0.4;
+  s.kv_cache_usage_max = 0.8;
+  return s;
+}
+
+VariantReport variant(const std::string& name, double slowness) {
+  VariantReport v;
+  v.name = name;
+  v.result.stages = {stage("0", 2, slowness), stage("1", 8, 2 * slowness)};
+  v.result.summary = stage("summary", 0, 1.5 * slowness);
+  v.result.replicas.resize(2);
+  v.result.replicas[0].name = "a-0";
+  v.result.replicas[0].requests = 150;
+  v.result.replicas[1].name = "a-1";
+  v.result.replicas[1].requests = 50;
+  v.result.notes = {"a <note> & more"};
+  v.measured.rows = {{"e", name, "1", "8", "ttft", "mean", "ms", 190, "somewhere", 2}};
+  v.resolved = R"({"name": "x", "routing": {"balancer": ")" + name + R"("}})";
+  return v;
+}
+
+Report report() {
+  Report r;
+  r.scenario = "x";
+  r.question = "Is </script> \"fast\" faster?";
+  r.seed = 7;
+  r.version = "9.9.9";
+  r.commit = "abc";
+  r.scenario_hash = "00ff";
+  r.variants.push_back(variant("slow", 3));
+  r.variants.push_back(variant("fast", 1));
+  return r;
+}
+
+json block_of(const std::string& page) {
+  const std::optional<std::string> block = data_block(page);
+  EXPECT_TRUE(block.has_value());
+  return json::parse(block.value_or("null"));
+}
+
+/// The number a reader takes from a cell such as `212 ms` or `12.5 k`.
+double read_number(const std::string& text) {
+  std::size_t used = 0;
+  const double value = std::stod(text, &used);
+  const std::string unit = text.substr(used);
+  const std::vector<std::pair<std::string, double>> units = {
+      {"µs", 1e-6}, {"ms", 1e-3}, {"min", 60}, {"s", 1},   {"h", 3600},
+      {"k", 1e3},   {"M", 1e6},   {"G", 1e9},  {"%", 0.01}};
+  for (const auto& [suffix, factor] : units)
+    if (unit.size() >= suffix.size() && unit.ends_with(suffix)) return value * factor;
+  return value;
+}
+
+TEST(ReportPage, TablesAreItsData) {
+  const std::string page = render_html(report());
+  const json data = block_of(page);
+  const std::regex cell("<td data-path=\"([^\"]*)\" data-value=\"([^\"]*)\">([^<]*)");
+  int cells = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), cell), end; it != end; ++it) {
+    const json& number = data.at(json::json_pointer((*it)[1].str()));
+    ASSERT_TRUE(number.is_number()) << (*it)[1];
+    const double value = std::stod((*it)[2].str());
+    EXPECT_EQ(number.get<double>(), value) << (*it)[1];
+    EXPECT_NEAR(read_number((*it)[3].str()), value, 0.006 * std::abs(value)) << (*it)[0];
+    ++cells;
+  }
+  EXPECT_GT(cells, 60);
+}
+
+TEST(ReportPage, IsAResultItself) {
+  const std::string page = render_html(report());
+  EXPECT_EQ(block_of(page), json::parse(render_json(report()))) << "nothing lost, nothing added";
+  Diagnostics diagnostics;
+  const PageData again = read_results({{.file = "p.html", .text = page}}, diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors());
+  EXPECT_EQ(render_page(again), page);
+  const PageData both =
+      read_results({{"a.html", page}, {"b.json", render_json(report())}}, diagnostics);
+  ASSERT_EQ(both.runs.size(), 2U);
+  const std::string pair = render_page(both);
+  const json data = block_of(pair);
+  EXPECT_EQ(data["results"].size(), 2U);
+  EXPECT_NE(pair.find("data-path=\"/results/1/variants/0/summary"), std::string::npos);
+  EXPECT_EQ(render_page(read_results({{"c.html", pair}}, diagnostics)), pair);
+}
+
+TEST(ReportPage, MakesNoRequestAndEscapesWhatItShows) {
+  const std::string page = render_html(report());
+  for (const char* reference : {"http:", "https:", "src=", "url(", "@import", "fetch(", "XMLHttp",
+                                "<img", "<iframe", "<link rel=\"stylesheet\"", "import("})
+    EXPECT_EQ(page.find(reference), std::string::npos) << reference;
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+  EXPECT_NE(page.find("Is &lt;/script&gt; &quot;fast&quot; faster?"), std::string::npos);
+  EXPECT_NE(page.find("a &lt;note&gt; &amp; more"), std::string::npos);
+  // One data block and one script, each closed once: no text of the result closed them early.
+  std::size_t scripts = 0;
+  for (std::size_t at = page.find("</script>"); at != std::string::npos;
+       at = page.find("</script>", at + 1))
+    ++scripts;
+  EXPECT_EQ(scripts, 2U);
+}
+
+TEST(ReportPage, VerdictFirst) {
+  Diagnostics diagnostics;
+  const PageData data = read_results({{"r.json", render_json(report())}}, diagnostics);
+  ASSERT_EQ(data.runs.size(), 1U);
+  const Verdict verdict = verdict_of(data.runs[0]);
+  EXPECT_EQ(verdict.headline.rfind("fast wins against slow: its requests finish 3 times sooner", 0),
+            0U)
+      << verdict.headline;
+  ASSERT_FALSE(verdict.lines.empty());
+  EXPECT_TRUE(verdict.lines[0].better);
+  const std::string page = render_page(data);
+  EXPECT_LT(page.find("fast wins"), page.find("Key numbers"));
+  EXPECT_LT(page.find("Key numbers"), page.find("<figure>"));
+  EXPECT_LT(page.rfind("</figure>"), page.find("Manifest"));
+}
+
+TEST(ReportPage, EqualVariantsHaveNoWinner) {
+  Report r = report();
+  r.variants[1] = variant("fast", 3);
+  Diagnostics diagnostics;
+  const PageData data = read_results({{"r.json", render_json(r)}}, diagnostics);
+  const Verdict verdict = verdict_of(data.runs[0]);
+  EXPECT_EQ(verdict.headline, "slow and fast differ by less than 1 % in mean request latency.");
+  EXPECT_TRUE(verdict.lines.empty());
+}
+
+TEST(ReportPage, AVariantThatFailsDoesNotWin) {
+  Report r = report();
+  r.variants[1].result.summary.failures = 50;
+  Diagnostics diagnostics;
+  const PageData data = read_results({{"r.json", render_json(r)}}, diagnostics);
+  EXPECT_EQ(verdict_of(data.runs[0]).headline.rfind("slow wins against fast", 0), 0U);
+}
+
+TEST(ReportPage, RefusesWhatIsNoResult) {
+  for (const char* text : {"", "{", "[1, 2]", "{\"a\": 1}", "<html></html>", "3\n4\n"}) {
+    Diagnostics diagnostics;
+    (void)read_results({{"f.json", text}}, diagnostics);
+    EXPECT_TRUE(diagnostics.has_errors()) << text;
+  }
+}
+
+TEST(ReportPage, SurvivesResultsWithMissingOrMistypedParts) {
+  for (const char* text :
+       {R"({"variants": []})", R"({"variants": [3, null, {}]})",
+        R"({"variants": [{"name": 5, "stages": {"a": 1}, "summary": [], "replicas": 7}]})",
+        R"({"variants": [{"name": "a", "stages": [{"load_summary": null}]}], "seed": "x"})",
+        "{\"key\": 1}\n{\"cell\": {\"a\": 1}, \"summary\": {\"metrics\": {\"m\": {\"mean\": "
+        "1}}}}\n"}) {
+    Diagnostics diagnostics;
+    const PageData data = read_results({{"f.json", text}}, diagnostics);
+    EXPECT_FALSE(diagnostics.has_errors()) << text;
+    EXPECT_NE(render_page(data).find("</html>"), std::string::npos) << text;
+  }
+}
+
+std::string sweep_lines() {
+  std::string text;
+  for (const char* variant : {"a", "b"})
+    for (const int rate : {5, 10, 20})
+      for (const int replicas : {2, 4})
+        text += "{\"sweep\":\"grid\",\"cell\":{\"rate\":" + std::to_string(rate) +
+                ",\"replicas\":" + std::to_string(replicas) + "},\"variant\":\"" + variant +
+                "\",\"replications\":3,\"version\":\"1\",\"summary\":{\"metrics\":{\"ttft_ms.p99\":"
+                "{\"mean\":" +
+                std::to_string(rate * 100 / replicas) + ",\"half_width\":10,\"values\":[]}}}}\n";
+  return text;
+}
+
+TEST(ReportPage, DrawsASweepAsMaps) {
+  Diagnostics diagnostics;
+  const PageData data = read_results({{"s.jsonl", sweep_lines()}}, diagnostics);
+  ASSERT_EQ(data.sweeps.size(), 1U);
+  const std::string page = render_page(data);
+  std::size_t cells = 0;
+  for (std::size_t at = page.find("class=\"cell\""); at != std::string::npos;
+       at = page.find("class=\"cell\"", at + 1))
+    ++cells;
+  EXPECT_EQ(cells, 12U) << "one per row of the sweep";
+  EXPECT_NE(page.find("ttft_ms.p99 from 125\u00a0ms to 1\u00a0s"), std::string::npos);
+  EXPECT_EQ(block_of(page)["sweep_rows"].size(), 12U);
+}
+
+TEST(ReportPage, ExportsEveryNumberItShows) {
+  Diagnostics diagnostics;
+  const PageData data =
+      read_results({{"r.json", render_json(report())}, {"s.jsonl", sweep_lines()}}, diagnostics);
+  std::map<std::string, std::string> files;
+  for (const ExportFile& file : export_tables(data)) files[file.name] = file.content;
+  for (const char* name : {"summary.csv", "stages.csv", "quantiles.csv", "servers.csv", "sweep.csv",
+                           "summary.jsonl", "sweep.jsonl"})
+    EXPECT_TRUE(files.contains(name)) << name;
+  EXPECT_FALSE(files.contains("series.csv")) << "nothing was sampled";
+  std::istringstream lines(files["stages.jsonl"]);
+  std::map<std::string, double> exported;
+  double measured = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const json row = json::parse(line);
+    exported[row["variant"].get<std::string>() + row["stage"].get<std::string>() +
+             row["metric"].get<std::string>()] = row["value"].get<double>();
+    if (row["measured"].is_number()) measured = row["measured"].get<double>();
+  }
+  for (const VariantView& v : data.runs[0].variants)
+    for (const StageView& s : v.stages)
+      for (const auto& [key, datum] : s.values)
+        EXPECT_EQ(exported[v.name + s.name + key], datum.value) << key;
+  EXPECT_DOUBLE_EQ(measured, 0.19);
+}
+
+TEST(ReportPage, LooksAsItDid) {
+  const std::string path = std::string(ROUTESIM_SOURCE_DIR) + "/tests/tools/report/run.html";
+  const std::string page = render_html(report());
+  if (std::getenv("ROUTESIM_UPDATE_EXPECTED") != nullptr)
+    std::ofstream(path, std::ios::binary) << page;
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream expected;
+  expected << in.rdbuf();
+  EXPECT_TRUE(expected.str() == page)
+      << "the page has changed: look at it in a browser, then run with ROUTESIM_UPDATE_EXPECTED=1";
+}
+
+TEST(ReportNumbers, ReadAsPeopleWriteThem) {
+  EXPECT_EQ(human(0.2127, Unit::kSeconds), "213\u00a0ms");
+  EXPECT_EQ(human(55.54, Unit::kSeconds), "55.5\u00a0s");
+  EXPECT_EQ(human(0.9997, Unit::kSeconds), "1\u00a0s") << "not 1000 ms";
+  EXPECT_EQ(human(1.5e-5, Unit::kSeconds), "15\u00a0µs");
+  EXPECT_EQ(human(4'000, Unit::kSeconds), "66.7\u00a0min");
+  EXPECT_EQ(human(12'489, Unit::kTokensPerSecond), "12.5\u00a0k\u00a0tok/s");
+  EXPECT_EQ(human(9'746.6, Unit::kTokensPerSecond, false), "9747");
+  EXPECT_EQ(human(0.986, Unit::kRatio), "98.6\u00a0%");
+  EXPECT_EQ(human(0, Unit::kCount), "0");
+  EXPECT_EQ(human(NAN, Unit::kSeconds), "–");
+  EXPECT_EQ(times(100, 4.7), "21 times");
+  EXPECT_EQ(times(21, 10), "2.1 times");
+  EXPECT_EQ(html("a<b>&\"'\x01"), "a&lt;b&gt;&amp;&quot;&#39;");
+}
+
+TEST(SvgChart, TicksAreRoundAndInside) {
+  EXPECT_EQ(linear_ticks(0, 100, 5), (std::vector<double>{0, 20, 40, 60, 80, 100}));
+  EXPECT_EQ(log_ticks(0.1, 200), (std::vector<double>{0.1, 1, 10, 100}));
+  EXPECT_EQ(time_ticks(0, 1500, 6), (std::vector<double>{0, 300, 600, 900, 1200, 1500}));
+  for (double span = 1e-6; span < 1e9; span *= 3.7) {
+    const std::vector<double> ticks = linear_ticks(span, 3 * span, 6);
+    ASSERT_GE(ticks.size(), 3U) << span;
+    EXPECT_LE(ticks.size(), 7U);
+    EXPECT_GE(ticks.front(), span * (1 - 1e-9));
+    EXPECT_LE(ticks.back(), 3 * span * (1 + 1e-9));
+  }
+}
+
+TEST(SvgChart, NothingToDrawIsNothing) {
+  EXPECT_EQ(draw(LineChart{}), "");
+  EXPECT_EQ(draw(BarChart{}), "");
+  EXPECT_EQ(draw(HeatMap{}), "");
+  LineChart one;
+  one.title = "one";
+  one.series.push_back({.name = "s", .points = {{.x = 1, .y = 1, .low = {}, .high = {}}}});
+  const std::string svg = draw(one);
+  EXPECT_NE(svg.find("class=\"mark\""), std::string::npos) << "a single point is still a point";
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_EQ(svg.find("inf"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace routesim::tools

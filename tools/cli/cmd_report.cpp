@@ -1,0 +1,79 @@
+// routesim report: results made a page, or tables.
+#include <filesystem>
+
+#include "tools/cli/cli.h"
+#include "tools/input/config_node.h"
+#include "tools/output/printable.h"
+#include "tools/report/html_page.h"
+#include "tools/report/page_data.h"
+#include "tools/report/page_export.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// Far above any honest result: a page of 1,000 stages with time series has a few megabytes.
+constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
+
+bool write(const std::string& path, const std::string& text, Console& console) {
+  const std::string error = write_file(path, text);
+  if (error.empty()) return true;
+  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
+  return false;
+}
+
+/// Every table of the page as files in `folder`, which is made if need be.
+bool write_export(const PageData& data, const std::string& folder, Console& console) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) {
+    console.complain("routesim: cannot make " + printable(folder, 200) + ": " + error.message() +
+                     "\n");
+    return false;
+  }
+  bool ok = true;
+  for (const ExportFile& file : export_tables(data))
+    ok = write((std::filesystem::path(folder) / file.name).string(), file.content, console) && ok;
+  return ok;
+}
+
+ExitCode run_report(const OptionValues& options, Console& console) {
+  const std::string output = options.get("output");
+  const std::string folder = options.get("export");
+  if (output.empty() && folder.empty())
+    return usage_error(console, "report",
+                       "give --output PATH for a page (- is standard output), or --export FOLDER");
+  Diagnostics diagnostics;
+  std::vector<ResultText> results;
+  for (const std::string& path : options.positionals) {
+    ResultText result{.file = path, .text = {}};
+    const SourceLocation where{.file = path, .line = 1, .column = 1};
+    if (read_text_file(path, where, "", kMostBytes, result.text, diagnostics))
+      results.push_back(std::move(result));
+  }
+  PageData data;
+  if (!diagnostics.has_errors()) data = read_results(results, diagnostics);
+  console.complain(diagnostics);
+  if (diagnostics.has_errors()) return ExitCode::kInvalid;
+  if (!folder.empty() && !write_export(data, folder, console)) return ExitCode::kInvalid;
+  if (output == "-") {
+    console.print(render_page(data));
+  } else if (!output.empty() && !write(output, render_page(data), console)) {
+    return ExitCode::kInvalid;
+  }
+  return ExitCode::kSuccess;
+}
+
+}  // namespace
+
+Command report_command() {
+  return {.name = "report",
+          .summary = "Make one self-contained HTML page of results.",
+          .positional = {.name = "RESULT", .min = 1, .max = 64},
+          .options = {{"output,o", "PATH", "Where the page goes; - is standard output.", false},
+                      {"export", "FOLDER",
+                       "Write what the page shows as CSV and JSON lines into FOLDER.", false}},
+          .run = &run_report};
+}
+
+}  // namespace routesim::tools

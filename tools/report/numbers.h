@@ -1,0 +1,35 @@
+// Numbers as people read them: three significant digits, the fitting unit.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace routesim::tools {
+
+/// What a number counts; decides how it is written and what an axis says.
+enum class Unit {
+  kNone,
+  kSeconds,          ///< Written as µs, ms, s, min or h.
+  kTokensPerSecond,  ///< Thousands as k.
+  kRequestsPerSecond,
+  kRatio,    ///< 0..1, written in percent.
+  kPercent,  ///< Written as it is, with its sign.
+  kCount,
+  kDollars
+};
+
+/// `213 ms`, `12.5 k`, `97.3 %`; `with_unit` false leaves the unit name out where a heading says it
+/// (never the ms of a time nor the %). A number and its unit are joined by a no-break space.
+std::string human(double value, Unit unit, bool with_unit = true);
+
+/// How many times larger `a` is than `b` in words: `2.1 times`, `260 times`.
+std::string times(double a, double b);
+
+/// What an axis with this unit is labelled with after the name, in parentheses; may be empty.
+std::string_view axis_unit(Unit unit);
+
+/// `text` with &, <, >, " and ' as entities, control characters dropped: safe in HTML text and
+/// attributes.
+std::string html(std::string_view text);
+
+}  // namespace routesim::tools

@@ -1,0 +1,22 @@
+// Everything a page shows as plain tables, for spreadsheets and scripts.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/report/page_data.h"
+
+namespace routesim::tools {
+
+/// One file of an export.
+struct ExportFile {
+  std::string name;  ///< `summary.csv`, ...
+  std::string content;
+};
+
+/// Tables in base units (seconds, tokens, ratios), one number per row, as CSV (RFC 4180) and the
+/// same rows as JSON lines: `summary`, `stages`, `quantiles`, `servers`, `series` of runs and
+/// `sweep` of sweeps. Tables without rows are left out.
+std::vector<ExportFile> export_tables(const PageData& data);
+
+}  // namespace routesim::tools

@@ -1,0 +1,259 @@
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tools/input/scalar_parse.h"
+#include "tools/report/page_reader.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// A value with its place in the data block.
+class Node {
+ public:
+  Node(const json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+
+  /// The member or element; a null node when there is none.
+  Node operator[](const std::string& key) const {
+    static const json kNull;
+    const bool found = value_->is_object() && value_->contains(key);
+    std::string escaped;
+    for (const char c : key) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+    return {found ? (*value_)[key] : kNull, path_ + "/" + escaped};
+  }
+  std::vector<Node> items() const {
+    std::vector<Node> out;
+    if (!value_->is_array()) return out;
+    for (std::size_t i = 0; i < value_->size(); ++i)
+      out.emplace_back((*value_)[i], path_ + "/" + std::to_string(i));
+    return out;
+  }
+  const json& value() const { return *value_; }
+  const std::string& path() const { return path_; }
+  std::string text() const {
+    if (value_->is_string()) return value_->get<std::string>();
+    return value_->is_null() ? std::string() : value_->dump();
+  }
+  std::optional<Datum> datum() const {
+    if (!value_->is_number()) return std::nullopt;
+    return Datum{.value = value_->get<double>(), .path = path_, .low = {}, .high = {}};
+  }
+
+ private:
+  const json* value_;
+  std::string path_;
+};
+
+std::vector<double> numbers(const Node& node) {
+  std::vector<double> out;
+  for (const Node& item : node.items())
+    out.push_back(item.value().is_number() ? item.value().get<double>()
+                                           : std::numeric_limits<double>::quiet_NaN());
+  return out;
+}
+
+struct Latency {
+  std::string_view key;
+  const char* member;
+};
+constexpr std::array<Latency, 4> kLatencies = {{{"ttft", "time_to_first_token"},
+                                                {"itl", "inter_token_latency"},
+                                                {"tpot", "time_per_output_token"},
+                                                {"request_latency", "request_latency"}}};
+constexpr std::array<const char*, 6> kStatistics = {"mean", "median", "p90", "p95", "p99", "max"};
+
+using Values = std::map<std::string, Datum, std::less<>>;
+
+void put(Values& values, const std::string& key, const Node& node) {
+  if (std::optional<Datum> datum = node.datum()) values.insert_or_assign(key, std::move(*datum));
+}
+
+StageView read_stage(const Node& node) {
+  StageView stage;
+  stage.name = node["name"].text();
+  stage.reported = !node["reported"].value().is_boolean() || node["reported"].value().get<bool>();
+  const Node load = node["load_summary"];
+  if (const auto rate = load["requested_rate"].datum()) stage.rate = rate->value;
+  if (const auto level = load["concurrency"].datum()) stage.concurrency = level->value;
+  Values& v = stage.values;
+  put(v, "requests", load["count"]);
+  put(v, "achieved_rate", load["achieved_rate"]);
+  put(v, "failures", node["failures"]["count"]);
+  const Node successes = node["successes"];
+  for (const Latency& latency : kLatencies) {
+    const Node samples = successes["latency"][latency.member];
+    for (const char* statistic : kStatistics)
+      put(v, std::string(latency.key) + "." + statistic, samples[statistic]);
+    const std::vector<double> quantiles = numbers(node["quantiles"][latency.member]);
+    if (!quantiles.empty()) stage.quantiles.emplace(latency.key, quantiles);
+  }
+  const Node throughput = successes["throughput"];
+  put(v, "output_throughput", throughput["output_tokens_per_sec"]);
+  put(v, "total_throughput", throughput["total_tokens_per_sec"]);
+  put(v, "request_throughput", throughput["requests_per_sec"]);
+  put(v, "goodput", node["goodput_metrics"]["request_goodput"]);
+  put(v, "goodput_percentage", node["goodput_metrics"]["goodput_percentage"]);
+  put(v, "hit_ratio", node["prefix_hit_ratio"]);
+  put(v, "kv_mean", node["kv_cache_usage"]["mean"]);
+  put(v, "kv_max", node["kv_cache_usage"]["max"]);
+  put(v, "preemptions", node["preemptions"]);
+  for (const Node& row : node["measured"].items()) {
+    const auto value = row["value"].datum();
+    if (!value) continue;
+    const std::string metric = row["metric"].text();
+    const bool plain = metric.find("throughput") != std::string::npos;
+    stage.measured.emplace(plain ? metric : metric + "." + row["statistic"].text(), value->value);
+  }
+  return stage;
+}
+
+ServerView read_server(const Node& node) {
+  ServerView server;
+  server.name = node["name"].text();
+  put(server.values, "requests", node["requests"]);
+  put(server.values, "busy_s", node["busy_s"]);
+  put(server.values, "kv_mean", node["kv_cache_usage"]["mean"]);
+  put(server.values, "kv_max", node["kv_cache_usage"]["max"]);
+  put(server.values, "max_running", node["max_running"]);
+  put(server.values, "max_waiting", node["max_waiting"]);
+  put(server.values, "preemptions", node["preemptions"]);
+  put(server.values, "evicted_blocks", node["evicted_blocks"]);
+  put(server.values, "hit_tokens", node["prefix_hit_tokens"]);
+  put(server.values, "query_tokens", node["prefix_query_tokens"]);
+  return server;
+}
+
+/// Every scalar below `value` with its path as `--set` writes it.
+void flatten(const json& value, const std::string& path,
+             std::vector<std::pair<std::string, std::string>>& out) {
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items())
+      flatten(member, path.empty() ? key : path + "." + key, out);
+  } else if (value.is_array()) {
+    for (std::size_t i = 0; i < value.size(); ++i)
+      flatten(value[i], path + "[" + std::to_string(i) + "]", out);
+  } else {
+    out.emplace_back(path, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+}
+
+void read_series(const Node& node, VariantView& variant) {
+  variant.series_time_s = numbers(node["time_s"]);
+  constexpr std::array<const char*, 6> kColumns = {
+      "waiting", "running", "in_flight", "kv_cache_usage", "prefix_hit_rate", "step_time_s"};
+  for (const Node& endpoint : node["endpoints"].items()) {
+    ServerSeries series;
+    series.name = endpoint["name"].text();
+    for (const char* column : kColumns) {
+      std::vector<double> values = numbers(endpoint[column]);
+      if (values.size() == variant.series_time_s.size()) series.values.emplace(column, values);
+    }
+    variant.series.push_back(std::move(series));
+  }
+}
+
+VariantView read_variant(const Node& node) {
+  VariantView variant;
+  variant.name = node["name"].text();
+  for (const Node& stage : node["stages"].items()) variant.stages.push_back(read_stage(stage));
+  variant.summary = read_stage(node["summary"]);
+  for (const Node& server : node["replicas"].items())
+    variant.servers.push_back(read_server(server));
+  put(variant.summary.values, "decisions", node["routing"]["decisions"]);
+  put(variant.summary.values, "rejected", node["routing"]["rejected"]);
+  put(variant.summary.values, "disaggregated", node["routing"]["disaggregated"]);
+  read_series(node["series"], variant);
+  for (const Node& row : node["published"].items()) {
+    const auto simulated = row["simulated"].datum();
+    const auto measured = row["measured"].datum();
+    if (!simulated || !measured) continue;
+    const std::string statistic = row["statistic"].text();
+    variant.published.push_back(
+        {.name = row["metric"].text() + " " + statistic.substr(0, statistic.find(" (")),
+         .unit = row["unit"].text(),
+         .simulated = *simulated,
+         .measured = *measured});
+  }
+  if (node["goodput_goals"].value().is_object())
+    for (const auto& [name, bound] : node["goodput_goals"].value().items())
+      if (bound.is_number()) variant.goals.emplace_back(name, bound.get<double>());
+  for (const Node& note : node["notes"].items()) variant.notes.push_back(note.text());
+  const json& resolved = node["resolved"].value();
+  if (resolved.is_object()) {
+    flatten(resolved, "", variant.resolved);
+    variant.resolved_text = resolved.dump(2, ' ', false, json::error_handler_t::replace);
+  }
+  return variant;
+}
+
+}  // namespace
+
+PageRun read_run(const std::string& json_text, const std::string& path) {
+  const json value = json::parse(json_text, nullptr, false);
+  const Node root(value, path);
+  PageRun run;
+  run.scenario = root["scenario"].text();
+  run.question = root["question"].text();
+  run.version = root["version"].text();
+  run.commit = root["commit"].text();
+  run.hash = root["scenario_hash"].text();
+  run.seed = root["seed"].text();
+  run.quantile_levels = numbers(root["quantile_levels"]);
+  for (const Node& variant : root["variants"].items())
+    run.variants.push_back(read_variant(variant));
+  return run;
+}
+
+namespace {
+
+std::string cell_text(const Node& value) {
+  const std::string text = value.text();
+  return text.size() > 40 ? text.substr(0, 37) + "..." : text;
+}
+
+PageSweep::Row read_row(const Node& node, PageSweep& sweep) {
+  PageSweep::Row row;
+  row.variant = node["variant"].text();
+  for (const std::string& axis : sweep.axes) row.cell.push_back(cell_text(node["cell"][axis]));
+  const Node metrics = node["summary"]["metrics"];
+  for (const std::string& metric : sweep.metrics) {
+    const Node numbers_of_metric = metrics[metric];
+    std::optional<Datum> mean = numbers_of_metric["mean"].datum();
+    if (!mean) continue;
+    if (const auto half = numbers_of_metric["half_width"].datum()) {
+      mean->low = mean->value - half->value;
+      mean->high = mean->value + half->value;
+    }
+    row.values.emplace(metric, *mean);
+  }
+  return row;
+}
+
+}  // namespace
+
+PageSweep read_sweep(const std::string& json_text, const std::string& path) {
+  const json value = json::parse(json_text, nullptr, false);
+  const Node rows = Node(value, path)["sweep_rows"];
+  PageSweep sweep;
+  for (const Node& node : rows.items()) {
+    if (sweep.rows.empty()) {
+      sweep.name = node["sweep"].text();
+      sweep.version = node["version"].text();
+      if (const auto n = node["replications"].datum())
+        sweep.replications = static_cast<std::int64_t>(n->value);
+      if (node["cell"].value().is_object())
+        for (const auto& [axis, cell] : node["cell"].value().items()) sweep.axes.push_back(axis);
+      const json& metrics = node["summary"]["metrics"].value();
+      if (metrics.is_object())
+        for (const auto& [metric, numbers_of_metric] : metrics.items())
+          sweep.metrics.push_back(metric);
+    }
+    sweep.rows.push_back(read_row(node, sweep));
+  }
+  return sweep;
+}
+
+}  // namespace routesim::tools
