@@ -1,13 +1,13 @@
 // routesim run: simulate a scenario's variants and report.
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 
 #include "sim/base/check.h"
 #include "sim/simulation.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/replications.h"
+#include "tools/cli/run_outputs.h"
 #include "tools/cli/version.h"
 #include "tools/compare/expectation.h"
 #include "tools/input/memory.h"
@@ -16,72 +16,15 @@
 #include "tools/output/printable.h"
 #include "tools/output/records.h"
 #include "tools/output/report.h"
-#include "tools/output/report_files.h"
 #include "tools/output/text_table.h"
 #include "tools/output/trace.h"
-#include "tools/report/html_page.h"
 
 namespace routesim::tools {
 
 namespace {
 
-enum class Format {
-  kTable,
-  kJson,
-  kCsv,
-  kSeries,
-  kTrace,
-  kMarkdown,
-  kJunit,
-  kGithub,
-  kHtml,
-  kInferencePerf,
-  kBenchmarkReport,
-  kBenchmarkReportV01,
-  kVllmBench
-};
-struct FormatName {
-  std::string_view name;
-  Format format;
-};
-constexpr std::array<FormatName, 13> kFormats = {
-    {{"table", Format::kTable},
-     {"json", Format::kJson},
-     {"csv", Format::kCsv},
-     {"series", Format::kSeries},
-     {"trace", Format::kTrace},
-     {"markdown", Format::kMarkdown},
-     {"junit", Format::kJunit},
-     {"github", Format::kGithub},
-     {"html", Format::kHtml},
-     {"inference-perf", Format::kInferencePerf},
-     {"benchmark-report", Format::kBenchmarkReport},
-     {"benchmark-report-v0.1", Format::kBenchmarkReportV01},
-     {"vllm-bench", Format::kVllmBench}}};
-
-/// The formats that are files in a folder, one per load stage.
-std::optional<FileFormat> file_format(Format format) {
-  switch (format) {
-    case Format::kInferencePerf:
-      return FileFormat::kInferencePerf;
-    case Format::kBenchmarkReport:
-      return FileFormat::kBenchmarkReport;
-    case Format::kBenchmarkReportV01:
-      return FileFormat::kBenchmarkReportV01;
-    case Format::kVllmBench:
-      return FileFormat::kVllmBench;
-    default:
-      return std::nullopt;
-  }
-}
-
 /// The first grid of a time series; it is coarsened while a run lasts.
 constexpr Duration kSeriesInterval = Duration::milliseconds(100);
-
-struct OutputTarget {
-  Format format = Format::kTable;
-  std::string path;  ///< Empty = standard output.
-};
 
 struct RunSettings {
   ScenarioRequest request;
@@ -94,54 +37,14 @@ struct RunSettings {
   bool check = false;
   bool quiet = false;
 
-  bool wants(Format format) const {
+  bool wants(OutputFormat format) const {
     return std::any_of(outputs.begin(), outputs.end(),
                        [format](const OutputTarget& o) { return o.format == format; });
   }
 };
 
-/// `FORMAT` or `FORMAT=PATH`; on error sets `error`.
-std::optional<OutputTarget> parse_output(const std::string& text, std::string& error) {
-  const std::size_t equals = text.find('=');
-  const std::string name = text.substr(0, equals);
-  std::vector<std::string> names;
-  std::string list;
-  for (const FormatName& f : kFormats) {
-    if (name == f.name) {
-      OutputTarget target{.format = f.format, .path = {}};
-      if (equals != std::string::npos) target.path = text.substr(equals + 1);
-      if (target.path == "-") target.path.clear();
-      if (file_format(f.format) && target.path.empty()) {
-        error = "--output: " + name + " is several files, write " + name + "=FOLDER";
-        return std::nullopt;
-      }
-      return target;
-    }
-    names.emplace_back(f.name);
-    list.append(list.empty() ? "" : ", ").append(f.name);
-  }
-  const std::string close = nearest(name, names);
-  error = "--output: unknown format " + printable(name) +
-          (close.empty() ? ", one of " + list : ", did you mean " + close + "?");
-  return std::nullopt;
-}
-
-bool parse_outputs(const std::vector<std::string>& texts, RunSettings& settings,
-                   std::string& error) {
-  int on_stdout = 0;
-  for (const std::string& text : texts) {
-    const std::optional<OutputTarget> target = parse_output(text, error);
-    if (!target) return false;
-    if (target->path.empty()) ++on_stdout;
-    settings.outputs.push_back(*target);
-  }
-  if (texts.empty()) settings.outputs.push_back({});
-  if (on_stdout > 1) error = "--output: only one format can go to standard output, add =PATH";
-  return on_stdout <= 1;
-}
-
 bool parse_series(const OptionValues& options, RunSettings& settings, std::string& error) {
-  if (settings.wants(Format::kSeries) || settings.wants(Format::kHtml))
+  if (settings.wants(OutputFormat::kSeries) || settings.wants(OutputFormat::kHtml))
     settings.series = kSeriesInterval;
   if (!options.has("series")) return true;
   const auto node = ConfigNode::make_scalar(options.get("series"), ConfigNode::Style::kUntyped, {});
@@ -188,32 +91,8 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
   if (progress == "always") settings.progress = ProgressMode::kAlways;
   if (progress == "never" || settings.quiet) settings.progress = ProgressMode::kNever;
   return parse_replications(options, settings.replications, error) &&
-         parse_outputs(options.all("output"), settings, error) &&
+         parse_outputs(options.all("output"), settings.outputs, error) &&
          parse_series(options, settings, error);
-}
-
-std::string render(const Report& report, const TraceRecorder& trace, Format format) {
-  switch (format) {
-    case Format::kJson:
-      return render_json(report);
-    case Format::kCsv:
-      return render_csv(report);
-    case Format::kSeries:
-      return render_series_csv(report);
-    case Format::kTrace:
-      return trace.json();
-    case Format::kMarkdown:
-      return render_markdown(report);
-    case Format::kJunit:
-      return render_junit(report.scenario, report.expectations);
-    case Format::kGithub:
-      return render_github(report.scenario, report.expectations);
-    case Format::kHtml:
-      return render_html(report);
-    default:
-      break;
-  }
-  return render_text(report);
 }
 
 /// The goals of a variant: the command line's, or the load tool's own `report.goodput`.
@@ -286,7 +165,7 @@ void run_variants(const std::vector<PlannedVariant>& planned, const RunSettings&
     const GoodputGoals goals = goals_of(scenario, settings);
     GoodputObserver goodput(goals, scenario.workload.output_token_scale);
     if (!goals.empty()) observers.push_back(&goodput);
-    if (settings.wants(Format::kTrace)) observers.push_back(&outcome.trace);
+    if (settings.wants(OutputFormat::kTrace)) observers.push_back(&outcome.trace);
     if (records != nullptr) observers.push_back(records);
     outcome.trace.begin_variant(scenario.variant);
     if (records != nullptr) records->begin_variant(scenario.variant);
@@ -321,12 +200,6 @@ void run_variants(const std::vector<PlannedVariant>& planned, const RunSettings&
       break;
     }
   }
-}
-
-bool finish_file(const std::string& path, const std::string& error, Console& console) {
-  if (error.empty()) return true;
-  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
-  return false;
 }
 
 /// The other seeds, and what the results of all say about the expectations.
@@ -375,40 +248,6 @@ ExitCode verdict_of(const Outcome& outcome) {
                                                        : ExitCode::kSuccess;
 }
 
-/// Writes the files of one folder format; false after one could not be written.
-bool write_folder(const Report& report, FileFormat format, const std::string& folder,
-                  Console& console) {
-  for (const ReportFile& file : report_files(report, format)) {
-    const std::filesystem::path path = std::filesystem::path(folder) / file.name;
-    std::error_code code;
-    std::filesystem::create_directories(path.parent_path(), code);
-    const std::string error = code ? code.message() : write_file(path.string(), file.text);
-    if (!finish_file(path.string(), error, console)) return false;
-  }
-  return true;
-}
-
-/// Writes every output; false after a file could not be written.
-bool write_outputs(const Outcome& outcome, const RunSettings& settings, Console& console) {
-  bool ok = true;
-  for (const OutputTarget& target : settings.outputs) {
-    if (const auto format = file_format(target.format)) {
-      ok = write_folder(outcome.report, *format, target.path, console) && ok;
-      continue;
-    }
-    const std::string text = render(outcome.report, outcome.trace, target.format);
-    if (target.path.empty()) {
-      console.print(text);
-      continue;
-    }
-    ok = finish_file(target.path, write_file(target.path, text), console) && ok;
-  }
-  if (outcome.trace.dropped() > 0)
-    console.complain("routesim: the trace is capped: " + std::to_string(outcome.trace.dropped()) +
-                     " events are left out\n");
-  return ok;
-}
-
 ExitCode run(const OptionValues& options, Console& console) {
   RunSettings settings;
   std::string error;
@@ -445,7 +284,8 @@ ExitCode run(const OptionValues& options, Console& console) {
   outcome.report.scenario_hash = scenario_hash(scenario);
   outcome.report.interrupted = outcome.interrupted;
   if (file && !finish_file(settings.records, file->finish(), console)) return ExitCode::kInvalid;
-  if (!write_outputs(outcome, settings, console)) return ExitCode::kInvalid;
+  if (!write_outputs(outcome.report, outcome.trace, settings.outputs, console))
+    return ExitCode::kInvalid;
   if (outcome.interrupted) console.complain("routesim: interrupted, the results are partial\n");
   const auto& set = outcome.report.replications;
   if (set && set->until && !set->until->reached && !outcome.interrupted)

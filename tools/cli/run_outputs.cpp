@@ -1,0 +1,158 @@
+#include "tools/cli/run_outputs.h"
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
+#include "tools/output/report_files.h"
+#include "tools/report/html_page.h"
+
+namespace routesim::tools {
+
+namespace {
+
+struct FormatName {
+  std::string_view name;
+  OutputFormat format;
+};
+constexpr std::array<FormatName, 13> kFormats = {
+    {{"table", OutputFormat::kTable},
+     {"json", OutputFormat::kJson},
+     {"csv", OutputFormat::kCsv},
+     {"series", OutputFormat::kSeries},
+     {"trace", OutputFormat::kTrace},
+     {"markdown", OutputFormat::kMarkdown},
+     {"junit", OutputFormat::kJunit},
+     {"github", OutputFormat::kGithub},
+     {"html", OutputFormat::kHtml},
+     {"inference-perf", OutputFormat::kInferencePerf},
+     {"benchmark-report", OutputFormat::kBenchmarkReport},
+     {"benchmark-report-v0.1", OutputFormat::kBenchmarkReportV01},
+     {"vllm-bench", OutputFormat::kVllmBench}}};
+
+/// The formats that are files in a folder, one per load stage.
+std::optional<FileFormat> file_format(OutputFormat format) {
+  switch (format) {
+    case OutputFormat::kInferencePerf:
+      return FileFormat::kInferencePerf;
+    case OutputFormat::kBenchmarkReport:
+      return FileFormat::kBenchmarkReport;
+    case OutputFormat::kBenchmarkReportV01:
+      return FileFormat::kBenchmarkReportV01;
+    case OutputFormat::kVllmBench:
+      return FileFormat::kVllmBench;
+    default:
+      return std::nullopt;
+  }
+}
+
+/// `FORMAT` or `FORMAT=PATH`; on error sets `error`.
+std::optional<OutputTarget> parse_output(const std::string& text, std::string& error) {
+  const std::size_t equals = text.find('=');
+  const std::string name = text.substr(0, equals);
+  std::vector<std::string> names;
+  std::string list;
+  for (const FormatName& f : kFormats) {
+    if (name == f.name) {
+      OutputTarget target{.format = f.format, .path = {}};
+      if (equals != std::string::npos) target.path = text.substr(equals + 1);
+      if (target.path == "-") target.path.clear();
+      if (file_format(f.format) && target.path.empty()) {
+        error = "--output: " + name + " is several files, write " + name + "=FOLDER";
+        return std::nullopt;
+      }
+      return target;
+    }
+    names.emplace_back(f.name);
+    list.append(list.empty() ? "" : ", ").append(f.name);
+  }
+  const std::string close = nearest(name, names);
+  error = "--output: unknown format " + printable(name) +
+          (close.empty() ? ", one of " + list : ", did you mean " + close + "?");
+  return std::nullopt;
+}
+
+std::string render(const Report& report, const TraceRecorder& trace, OutputFormat format) {
+  switch (format) {
+    case OutputFormat::kJson:
+      return render_json(report);
+    case OutputFormat::kCsv:
+      return render_csv(report);
+    case OutputFormat::kSeries:
+      return render_series_csv(report);
+    case OutputFormat::kTrace:
+      return trace.json();
+    case OutputFormat::kMarkdown:
+      return render_markdown(report);
+    case OutputFormat::kJunit:
+      return render_junit(report.scenario, report.expectations);
+    case OutputFormat::kGithub:
+      return render_github(report.scenario, report.expectations);
+    case OutputFormat::kHtml:
+      return render_html(report);
+    default:
+      break;
+  }
+  return render_text(report);
+}
+
+/// Writes the files of one folder format; false after one could not be written.
+bool write_folder(const Report& report, FileFormat format, const std::string& folder,
+                  Console& console) {
+  for (const ReportFile& file : report_files(report, format)) {
+    const std::filesystem::path path = std::filesystem::path(folder) / file.name;
+    std::error_code code;
+    std::filesystem::create_directories(path.parent_path(), code);
+    const std::string error = code ? code.message() : write_file(path.string(), file.text);
+    if (!finish_file(path.string(), error, console)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool parse_outputs(const std::vector<std::string>& texts, std::vector<OutputTarget>& outputs,
+                   std::string& error) {
+  int on_stdout = 0;
+  for (const std::string& text : texts) {
+    const std::optional<OutputTarget> target = parse_output(text, error);
+    if (!target) return false;
+    if (target->path.empty()) ++on_stdout;
+    outputs.push_back(*target);
+  }
+  if (texts.empty()) outputs.push_back({});
+  if (on_stdout > 1) error = "--output: only one format can go to standard output, add =PATH";
+  return on_stdout <= 1;
+}
+
+bool finish_file(const std::string& path, const std::string& error, Console& console) {
+  if (error.empty()) return true;
+  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
+  return false;
+}
+
+bool write_outputs(const Report& report, const TraceRecorder& trace,
+                   const std::vector<OutputTarget>& outputs, Console& console) {
+  bool ok = true;
+  for (const OutputTarget& target : outputs) {
+    if (const auto format = file_format(target.format)) {
+      ok = write_folder(report, *format, target.path, console) && ok;
+      continue;
+    }
+    const std::string text = render(report, trace, target.format);
+    if (target.path.empty()) {
+      console.print(text);
+      continue;
+    }
+    ok = finish_file(target.path, write_file(target.path, text), console) && ok;
+  }
+  if (trace.dropped() > 0)
+    console.complain("routesim: the trace is capped: " + std::to_string(trace.dropped()) +
+                     " events are left out\n");
+  return ok;
+}
+
+}  // namespace routesim::tools
