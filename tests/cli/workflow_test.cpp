@@ -16,10 +16,9 @@ class Workflow : public Cli {
     Cli::SetUp();
     const fs::path home = fs::path(ROUTESIM_SOURCE_DIR) / "docs" / "ci";
     workflow_ = YAML::LoadFile((home / "router-config.yml").string());
-    for (const char* side : {"base", "change"}) {
-      fs::create_directories(folder_ / side);
-      fs::copy(home / "router", folder_ / side / "router", fs::copy_options::recursive);
-    }
+    fs::create_directories(folder_ / "base");
+    for (const fs::path& side : {folder_ / "base", folder_})
+      fs::copy(home / "router", side / "router", fs::copy_options::recursive);
     fs::create_directories(folder_ / "bin");
     fs::create_symlink(ROUTESIM_BINARY, folder_ / "bin" / "routesim");
   }
@@ -53,7 +52,7 @@ class Workflow : public Cli {
 };
 
 TEST_F(Workflow, AChangeOfACommentPasses) {
-  edit("change/router/epp.yaml", "# The configuration", "# A configuration");
+  edit("router/epp.yaml", "# The configuration", "# A configuration");
   EXPECT_EQ(step("check"), 0) << output();
   EXPECT_EQ(step("base"), 0) << output();
   EXPECT_EQ(step("change"), 0) << output();
@@ -65,11 +64,11 @@ TEST_F(Workflow, AChangeOfACommentPasses) {
 }
 
 TEST_F(Workflow, AChangeThatSpoilsTheCacheFails) {
-  edit("change/router/epp.yaml", "  - {pluginRef: precise-prefix-cache-scorer, weight: 3}\n", "");
+  edit("router/epp.yaml", "  - {pluginRef: precise-prefix-cache-scorer, weight: 3}\n", "");
   EXPECT_EQ(step("check"), 0) << output();
   EXPECT_EQ(step("base"), 0) << output();
   EXPECT_EQ(step("change"), 1) << output();
-  EXPECT_NE(output().find("::error file=change/router/scenario.yaml,line="), std::string::npos)
+  EXPECT_NE(output().find("::error file=router/scenario.yaml,line="), std::string::npos)
       << output();
   EXPECT_EQ(step("compare"), 1) << output();
   EXPECT_NE(output().find("::error "), std::string::npos) << output();
@@ -78,9 +77,9 @@ TEST_F(Workflow, AChangeThatSpoilsTheCacheFails) {
 }
 
 TEST_F(Workflow, AFileThatIsWrongFailsAtItsLine) {
-  edit("change/router/epp.yaml", "queue-scorer", "queue-scorre");
+  edit("router/epp.yaml", "queue-scorer", "queue-scorre");
   EXPECT_EQ(step("check"), 2) << output();
-  EXPECT_NE(output().find("change/router/epp.yaml:"), std::string::npos) << output();
+  EXPECT_NE(output().find("router/epp.yaml:"), std::string::npos) << output();
 }
 
 }  // namespace
