@@ -233,6 +233,8 @@ void describe(Describer& d, ThreadTotals& t) {
 
 void describe(Describer& d, ConversationsConfig& t) {
   const RealRange seconds{.min = 0, .max = 1e8};
+  field(d, {"sharegpt_path", "A ShareGPT file; synthetic conversations when absent."},
+        t.sharegpt_path);
   field(d, {"virtual_users", "Users who talk at the same time."}, t.virtual_users,
         IntRange{1, 10'000'000});
   field(d, {"threads", "Conversations, each held once."}, t.threads, IntRange{1, 10'000'000});

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "sim/base/describe.h"
@@ -33,6 +34,7 @@ struct ThreadTotals {
 void describe(Describer& d, ThreadTotals& t);
 
 struct ConversationsConfig {
+  std::optional<std::string> sharegpt_path{};  ///< The real conversations; absent: synthetic ones.
   std::int64_t virtual_users = 80;
   std::int64_t threads = 1000;  ///< Iterations shared by the users; each thread runs once.
   std::int64_t max_tokens = 10;

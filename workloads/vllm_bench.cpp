@@ -255,6 +255,8 @@ void describe(Describer& d, Config& t) {
   const RealRange finite{.min = 0, .max = 1e9, .min_open = true};
   const IntRange count{1, 1'000'000'000};
   field(d, {"dataset_name", "Data set."}, t.dataset_name);
+  field(d, {"dataset_path", "File of sharegpt, custom, burstgpt and timed_trace data."},
+        t.dataset_path);
   field(d, {"num_prompts", "Requests of the run."}, t.num_prompts, count);
   field(d, {"request_rate", "Requests per second; inf sends all at once."}, t.request_rate, rate);
   field(d, {"burstiness", "Shape of the gamma gaps: 1 is Poisson, inf is even."}, t.burstiness,

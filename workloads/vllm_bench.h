@@ -79,6 +79,7 @@ void describe(Describer& d, Run& t);
 /// The flags, with the tool's defaults.
 struct Config {
   Dataset dataset_name = Dataset::kRandom;
+  std::optional<std::string> dataset_path{};  ///< sharegpt, custom, burstgpt, timed_trace.
   std::int64_t num_prompts = 1000;
   double request_rate = std::numeric_limits<double>::infinity();
   double burstiness = 1;

@@ -269,7 +269,8 @@ std::unique_ptr<SampleSource> make_samples(const Config& c, const WorkloadOption
       c.dataset_name == Dataset::kBurstGpt || c.dataset_name == Dataset::kTimedTrace;
   if ((needs_conversations && !inputs.conversations) || (needs_trace && !inputs.trace)) {
     out.error({}, "dataset_name",
-              "this data set needs a file (got " + std::string(enum_name(c.dataset_name)) + ")");
+              "this data set needs a file (got " + std::string(enum_name(c.dataset_name)) + ")",
+              "name it in dataset_path");
     return nullptr;
   }
   switch (c.dataset_name) {

@@ -57,6 +57,53 @@ void open_inference_perf_data(const LoadedVariant& variant, sim::ScenarioInputs&
   }
 }
 
+/// The file of a `vllm bench` data set, which decides by its name how the file is read.
+void open_vllm_bench_data(const LoadedVariant& variant, sim::ScenarioInputs& inputs,
+                          Diagnostics& diagnostics) {
+  using workloads::vllm_bench::Dataset;
+  const auto& config = variant.scenario.workload.vllm_bench;
+  if (!config || !config->dataset_path) return;
+  const std::string key = "workload.vllm_bench.dataset_path";
+  const SourceLocation where = variant.provenance.nearest(key);
+  const std::string path = path_at(variant, key, *config->dataset_path);
+  const auto trace = [&](const std::string& format) {
+    inputs.trace = open_trace({.path = path,
+                               .path_where = where,
+                               .path_key = key,
+                               .format = format,
+                               .format_where = where,
+                               .format_key = key},
+                              diagnostics);
+  };
+  switch (config->dataset_name) {
+    case Dataset::kShareGpt:
+      inputs.conversations = open_conversations(path, where, key, diagnostics);
+      return;
+    case Dataset::kCustom:
+      inputs.conversations = open_prompts(path, where, key, diagnostics);
+      return;
+    case Dataset::kBurstGpt:
+      trace("burstgpt");
+      return;
+    case Dataset::kTimedTrace:
+      trace("timed_trace");
+      return;
+    default:
+      diagnostics.error(where, key,
+                        "data set " + std::string(enum_name(config->dataset_name)) +
+                            " has no file (got " + printable(*config->dataset_path) + ")");
+  }
+}
+
+void open_conversations_data(const LoadedVariant& variant, sim::ScenarioInputs& inputs,
+                             Diagnostics& diagnostics) {
+  const auto& config = variant.scenario.workload.conversations;
+  if (!config || !config->sharegpt_path) return;
+  const std::string key = "workload.conversations.sharegpt_path";
+  inputs.conversations = open_conversations(path_at(variant, key, *config->sharegpt_path),
+                                            variant.provenance.nearest(key), key, diagnostics);
+}
+
 /// What the router's document and the servers say about each other.
 void check_router(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   if (!plan.endpoint_picker) return;
@@ -95,6 +142,8 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   sim::Scenario scenario = variant.scenario;
   inputs.catalogue = scenario_catalogue(variant, scenario, found);
   open_inference_perf_data(variant, inputs, found);
+  open_vllm_bench_data(variant, inputs, found);
+  open_conversations_data(variant, inputs, found);
   if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty())
     inputs.trace = open_trace_at(variant, "workload.trace", trace->file, trace->format, found);
   std::optional<sim::RunPlan> plan;

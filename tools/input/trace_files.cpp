@@ -96,4 +96,13 @@ workloads::ConversationOpener open_conversations(const std::string& path,
   };
 }
 
+workloads::ConversationOpener open_prompts(const std::string& path, const SourceLocation& where,
+                                           const std::string& key_path, Diagnostics& diagnostics) {
+  if (open(path, where, key_path, diagnostics) == nullptr) return {};
+  return [path]() {
+    return workloads::make_prompt_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
+                                         path);
+  };
+}
+
 }  // namespace routesim::tools

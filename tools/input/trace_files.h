@@ -37,4 +37,8 @@ workloads::ConversationOpener open_conversations(const std::string& path,
                                                  const std::string& key_path,
                                                  Diagnostics& diagnostics);
 
+/// Opens JSON lines of prompts, vLLM's `custom` data set.
+workloads::ConversationOpener open_prompts(const std::string& path, const SourceLocation& where,
+                                           const std::string& key_path, Diagnostics& diagnostics);
+
 }  // namespace routesim::tools

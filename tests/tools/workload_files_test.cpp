@@ -1,0 +1,150 @@
+// Every kind of load runs from a scenario, data files included, to its last request.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "sim/simulation.h"
+#include "tools/input/prepare.h"
+
+namespace routesim::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Case {
+  const char* name;
+  const char* workload;   ///< The YAML below `workload:`.
+  std::int64_t requests;  ///< Of all reported stages.
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
+};
+
+/// Conversations of six turns and 3,000 characters, which pass every tool's filter.
+std::string sharegpt() {
+  std::string out = "[";
+  for (int c = 0; c < 4; ++c) {
+    out += c == 0 ? "" : ",";
+    out += "{\"id\": \"" + std::to_string(c) + "\", \"conversations\": [";
+    for (int t = 0; t < 12; ++t) {
+      out += t == 0 ? "" : ",";
+      out += std::string("{\"from\": \"") + (t % 2 == 0 ? "human" : "gpt") + "\", \"value\": \"";
+      for (int w = 0; w < 100; ++w) out += "word" + std::to_string(c) + " ";
+      out += "\"}";
+    }
+    out += "]}";
+  }
+  return out + "]";
+}
+
+class WorkloadFiles : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    folder_ = fs::temp_directory_path() / (std::string("routesim-load-") + GetParam().name);
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    write("sharegpt.json", sharegpt());
+    write("custom.jsonl",
+          "{\"prompt\": \"one two three four five\", \"output_tokens\": 5}\n"
+          "{\"prompt\": \"six seven\", \"output_tokens\": 7}\n");
+    write(
+        "mooncake.jsonl",
+        "{\"timestamp\": 0, \"input_length\": 700, \"output_length\": 5, \"hash_ids\": [1, 2]}\n"
+        "{\"timestamp\": 40, \"input_length\": 900, \"output_length\": 6, \"hash_ids\": [1, 3]}\n");
+    write("azure.csv",
+          "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+          "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:46.9805900,300,10\n");
+    write("burstgpt.csv",
+          "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+          "5,GPT-4,472,18,490,Conversation log\n45,ChatGPT,100,20,120,Conversation log\n"
+          "46,GPT-4,100,20,120,API log\n");
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+  }
+  fs::path folder_;
+};
+
+TEST_P(WorkloadFiles, RunToTheLastRequest) {
+  write("s.yaml", std::string("name: s\nworkload: {") + GetParam().workload +
+                      "}\ncluster: {pools: [{accelerator: H100-SXM, model: Qwen3-0.6B}]}\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load_scenario(
+      {.path = (folder_ / "s.yaml").string(), .sets = {}, .variants = {}, .seed = {}}, d);
+  std::string said;
+  std::optional<sim::RunPlan> plan;
+  if (!d.has_errors()) plan = prepare(loaded.variants.front(), d);
+  for (const Diagnostic& item : d.items()) said += to_string(item) + "\n";
+  ASSERT_TRUE(plan) << said;
+  sim::Simulation simulation(*plan, {.seed = 1, .check = true}, d);
+  const sim::RunResult result = simulation.run();
+  std::int64_t reported = 0;
+  for (const sim::StageResult& stage : result.stages)
+    if (stage.info.reported) reported += stage.successes;
+  EXPECT_EQ(reported, GetParam().requests);
+  EXPECT_EQ(result.summary.failures, 0);
+}
+
+constexpr Case kCases[] = {
+    {"prefix_repetition",
+     "vllm_bench: {dataset_name: prefix_repetition, num_prompts: 21, "
+     "prefix_repetition: {num_prefixes: 4, output_len: 5}}",
+     20},
+    {"random",
+     "vllm_bench: {num_prompts: 10, request_rate: 5, burstiness: 0.5, num_warmups: 2, "
+     "random: {input_len: 50, output_len: 5, range_ratio: 0.3}}",
+     10},
+    {"ramp",
+     "vllm_bench: {num_prompts: 10, ramp_up_strategy: linear, ramp_up_start_rps: 1, "
+     "ramp_up_end_rps: 9, output_len: 5, max_concurrency: 2}",
+     10},
+    {"sharegpt",
+     "vllm_bench: {dataset_name: sharegpt, dataset_path: sharegpt.json, num_prompts: 6}", 6},
+    {"custom",
+     "vllm_bench: {dataset_name: custom, dataset_path: custom.jsonl, num_prompts: 2, "
+     "custom: {output_len: -1}}",
+     2},
+    {"bench_burstgpt",
+     "vllm_bench: {dataset_name: burstgpt, dataset_path: burstgpt.csv, num_prompts: 2}", 2},
+    {"timed_trace",
+     "vllm_bench: {dataset_name: timed_trace, dataset_path: mooncake.jsonl, "
+     "num_prompts: 2, timed_trace: {chunk_hash_size: 512}}",
+     2},
+    {"ip_random",
+     "inference_perf: {load: {stages: [{rate: 5, duration: 2}]}, data: {type: random, "
+     "input_distribution: {type: normal, mean: 100, std_dev: 10}, "
+     "output_distribution: {type: fixed, mean: 10}}}",
+     10},
+    {"ip_shared_prefix_multi_turn",
+     "inference_perf: {load: {type: poisson, num_workers: 1, stages: [{rate: 6, duration: 2}]}, "
+     "data: {type: shared_prefix, shared_prefix: {num_groups: 2, num_prompts_per_group: 2, "
+     "output_len: 5, enable_multi_turn_chat: true}}}",
+     12},
+    {"ip_conversation_replay",
+     "inference_perf: {load: {stages: [{rate: 6, duration: 2}]}, data: {type: conversation_replay, "
+     "conversation_replay: {num_conversations: 3, shared_system_prompt_len: 100}}}",
+     12},
+    {"ip_concurrent",
+     "inference_perf: {load: {type: concurrent, stages: [{num_requests: 9, concurrency_level: "
+     "3}]}, "
+     "data: {type: shared_prefix, shared_prefix: {num_groups: 2, output_len: 5}}}",
+     9},
+    {"ip_trace_replay",
+     "inference_perf: {load: {type: trace_replay, trace: {file: azure.csv}, "
+     "stages: [{rate: 1, duration: 1}]}, data: {type: random, trace: {file: azure.csv}}}",
+     2},
+    {"ip_sharegpt",
+     "inference_perf: {load: {stages: [{rate: 3, duration: 1}]}, "
+     "data: {type: shareGPT, path: sharegpt.json}}",
+     3},
+    {"mooncake", "trace: {file: mooncake.jsonl}", 2},
+    {"azure", "trace: {file: azure.csv, format: azure}", 2},
+    {"burstgpt", "trace: {file: burstgpt.csv}", 3},
+    {"kubeai", "conversations: {sharegpt_path: sharegpt.json, virtual_users: 2, threads: 4}", 24},
+    {"kubeai_synthetic", "conversations: {virtual_users: 2, threads: 10}", 73}};
+
+INSTANTIATE_TEST_SUITE_P(All, WorkloadFiles, testing::ValuesIn(kCases),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+}  // namespace
+}  // namespace routesim::tools
