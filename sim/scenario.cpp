@@ -141,7 +141,12 @@ void describe(Describer& d, WorkloadConfig& c) {
 }
 
 void describe(Describer& d, MeasuredConfig& c) {
-  field(d, {"csv", "Published numbers, a tidy CSV relative to the scenario."}, c.csv);
+  field(d,
+        {"csv",
+         "Measured numbers, relative to the scenario: a tidy CSV, a result file of `vllm bench "
+         "serve`, "
+         "or a folder of inference-perf's stage_<i>_lifecycle_metrics.json files."},
+        c.csv);
   field(d, {"experiment", "Value of its experiment column; all rows when absent."}, c.experiment);
   field(d, {"policy", "Value of its policy column for this variant."}, c.policy);
 }

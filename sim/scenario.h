@@ -122,7 +122,7 @@ void describe(Describer& d, WorkloadConfig& c);
 
 /// Published numbers a scenario is compared with.
 struct MeasuredConfig {
-  std::string csv;         ///< Tidy CSV, relative to the scenario.
+  std::string csv;         ///< Tidy CSV, or results of a load tool, relative to the scenario.
   std::string experiment;  ///< Value of its `experiment` column; empty = all.
   std::string policy;      ///< Value of its `policy` column for this variant.
 };

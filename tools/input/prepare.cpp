@@ -4,6 +4,7 @@
 #include "policies/sha256.h"
 #include "tools/input/catalogue_file.h"
 #include "tools/input/description.h"
+#include "tools/input/measured_file.h"
 #include "tools/input/trace_files.h"
 #include "tools/output/printable.h"
 
@@ -219,15 +220,14 @@ MeasuredTable load_measured(const LoadedVariant& variant, Diagnostics& diagnosti
   if (measured.csv.empty()) return {};
   const SourceLocation where = variant.provenance.nearest("measured.csv");
   const std::string path = resolve_path(measured.csv, where);
-  std::string text;
-  if (!read_text_file(path, where, "measured.csv", ConfigLimits{}.max_bytes, text, diagnostics))
-    return {};
-  const std::optional<MeasuredTable> table = parse_measured_csv(text, path, diagnostics);
-  if (!table || measured.policy.empty()) return {};
-  MeasuredTable selected = select_rows(*table, measured.experiment, measured.policy);
+  Diagnostics found;
+  const MeasuredTable table = read_measured(path, measured.policy, where, "measured.csv", found);
+  append(diagnostics, found);
+  if (found.has_errors() || measured.policy.empty()) return {};
+  MeasuredTable selected = select_rows(table, measured.experiment, measured.policy);
   if (selected.rows.empty()) {
     std::vector<std::string> policies;
-    for (const MeasuredRow& row : table->rows) policies.push_back(row.policy);
+    for (const MeasuredRow& row : table.rows) policies.push_back(row.policy);
     const std::string close = nearest(measured.policy, policies);
     diagnostics.error(
         variant.provenance.nearest("measured.policy"), "measured.policy",

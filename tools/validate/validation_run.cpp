@@ -10,6 +10,7 @@
 
 #include "tools/input/config_node.h"
 #include "tools/input/config_reader.h"
+#include "tools/input/measured_file.h"
 #include "tools/input/prepare.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
@@ -23,15 +24,11 @@ MeasuredTable experiment_table(const LoadedVariant& variant, Diagnostics& diagno
   const sim::MeasuredConfig& measured = variant.scenario.measured;
   const SourceLocation where = variant.provenance.nearest("measured.csv");
   const std::string path = resolve_path(measured.csv, where);
-  std::string text;
-  if (!read_text_file(path, where, "measured.csv", ConfigLimits{}.max_bytes, text, diagnostics))
-    return {};
-  std::optional<MeasuredTable> table = parse_measured_csv(text, path, diagnostics);
-  if (!table) return {};
-  std::erase_if(table->rows, [&](const MeasuredRow& row) {
+  MeasuredTable table = read_measured(path, measured.policy, where, "measured.csv", diagnostics);
+  std::erase_if(table.rows, [&](const MeasuredRow& row) {
     return !measured.experiment.empty() && row.experiment != measured.experiment;
   });
-  return *table;
+  return table;
 }
 
 /// The rules of the `unscored.csv` beside a measured CSV, when there is one.

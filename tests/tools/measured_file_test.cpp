@@ -1,0 +1,114 @@
+// What load tools write, read back as measured numbers: a run compared with its own files is exact.
+#include "tools/input/measured_file.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tools/cli/cli.h"
+
+namespace routesim::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+class TestConsole final : public Console {
+ public:
+  void complain(std::string_view text) override { errors += text; }
+  using Console::complain;
+  bool error_is_terminal() const override { return false; }
+  std::string errors;
+};
+
+class MeasuredFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::temp_directory_path() / ("routesim-measured-" + std::string(info->name()));
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ / name) << text;
+    return (folder_ / name).string();
+  }
+  /// The command's standard output; the test fails when it does.
+  std::string run(const std::vector<std::string>& arguments) const {
+    TestConsole console;
+    EXPECT_EQ(run_command_line(arguments, console), ExitCode::kSuccess) << console.errors;
+    return console.output();
+  }
+  MeasuredTable read(const std::string& path, std::string& said,
+                     const std::string& policy = "mine") const {
+    Diagnostics d;
+    MeasuredTable table = read_measured(path, policy, {.file = "s.yaml"}, "measured.csv", d);
+    for (const Diagnostic& item : d.items()) said += to_string(item) + "\n";
+    return table;
+  }
+  fs::path folder_;
+};
+
+constexpr const char* kCluster = "cluster: {pools: [{accelerator: H100-SXM, model: Qwen3-0.6B}]}\n";
+
+TEST_F(MeasuredFile, ARunIsExactlyItsOwnInferencePerfFiles) {
+  const std::string base =
+      std::string("name: s\nworkload: {inference_perf: {load: {interval: 1, ") +
+      "stages: [{rate: 5, duration: 2}, {rate: 9, duration: 2}]}, data: {type: "
+      "shared_prefix, shared_prefix: {num_groups: 3, output_len: 9}}}}\n" +
+      kCluster;
+  run({"run", write("s.yaml", base), "-q", "-o", "inference-perf=" + (folder_ / "out").string()});
+  const std::string again =
+      write("again.yaml", base + "measured: {csv: out/default, policy: mine}\n");
+  const std::string text = run({"validate", again, "-q", "--seeds", "1", "-o", "csv"});
+  std::size_t exact = 0;
+  std::size_t lines = 0;
+  for (std::size_t at = text.find('\n'); at + 1 < text.size(); at = text.find('\n', at + 1)) {
+    const std::string line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+    exact += line.find(",0,scored,") != std::string::npos ? 1 : 0;
+    ++lines;
+  }
+  EXPECT_EQ(lines, 44U) << "two stages of five latencies and two throughputs\n" << text;
+  EXPECT_EQ(exact, lines) << text;
+}
+
+TEST_F(MeasuredFile, AResultOfVllmBenchIsItsMainStage) {
+  std::string said;
+  const MeasuredTable table =
+      read(write("r.json",
+                 "{\"completed\": 3, \"mean_ttft_ms\": 12.5, \"median_ttft_ms\": 12, "
+                 "\"p99_ttft_ms\": 20, \"mean_e2el_ms\": 0, \"output_throughput\": 100.5, "
+                 "\"request_rate\": \"inf\", \"max_concurrency\": null}"),
+           said);
+  EXPECT_EQ(said, "");
+  ASSERT_EQ(table.rows.size(), 4U);
+  EXPECT_EQ(table.rows[1].stage, "main");
+  EXPECT_EQ(table.rows[1].policy, "mine");
+  EXPECT_EQ(table.rows[1].metric, "ttft");
+  EXPECT_EQ(table.rows[1].statistic, "p50");
+  EXPECT_EQ(table.rows[1].unit, "ms");
+  EXPECT_EQ(table.rows[1].value, 12);
+  EXPECT_EQ(table.rows[3].metric, "output_throughput");
+  EXPECT_EQ(table.rows[3].source, "r.json");
+}
+
+TEST_F(MeasuredFile, WhatCannotBeReadIsSaid) {
+  std::string said;
+  read(write("x.json", "{\"a\": 1}"), said);
+  EXPECT_NE(said.find("x.json:1:1: error: is neither inference-perf's"), std::string::npos) << said;
+  said.clear();
+  fs::create_directories(folder_ / "empty");
+  read((folder_ / "empty").string(), said);
+  EXPECT_NE(said.find("measured.csv: no stage_<i>_lifecycle_metrics.json is in"), std::string::npos)
+      << said;
+  said.clear();
+  read((folder_ / "x.json").string(), said, "");
+  EXPECT_NE(said.find("measured.policy: is missing"), std::string::npos) << said;
+  said.clear();
+  read((folder_ / "gone.json").string(), said);
+  EXPECT_NE(said.find("cannot open"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace routesim::tools

@@ -1,0 +1,166 @@
+#include "tools/input/measured_file.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <vector>
+
+#include "tools/input/config_node.h"
+#include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+namespace {
+
+struct Named {
+  std::string_view key;     ///< In the file.
+  std::string_view metric;  ///< In a tidy CSV.
+};
+constexpr std::array<Named, 5> kLatencies = {{{"time_to_first_token", "ttft"},
+                                              {"time_per_output_token", "tpot"},
+                                              {"inter_token_latency", "itl"},
+                                              {"normalized_time_per_output_token", "ntpot"},
+                                              {"request_latency", "request_latency"}}};
+constexpr std::array<Named, 4> kStatistics = {
+    {{"mean", "mean"}, {"median", "p50"}, {"p90", "p90"}, {"p99", "p99"}}};
+constexpr std::array<Named, 4> kBenchLatencies = {
+    {{"ttft", "ttft"}, {"tpot", "tpot"}, {"itl", "itl"}, {"e2el", "request_latency"}}};
+
+/// The value at a path of keys, or null.
+const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_view> path) {
+  const ConfigNode* node = &root;
+  for (const std::string_view key : path) {
+    const ConfigNode::Member* member = node->is_map() ? node->find(key) : nullptr;
+    if (member == nullptr) return nullptr;
+    node = member->value.get();
+  }
+  return node;
+}
+
+/// Collects the numbers of one file.
+class ResultReader {
+ public:
+  ResultReader(const ConfigNode& root, std::string policy, MeasuredTable& table)
+      : root_(root), policy_(std::move(policy)), table_(table) {}
+
+  bool is_lifecycle() const { return at(root_, {"successes", "latency"}) != nullptr; }
+  bool is_vllm_bench() const { return at(root_, {"mean_ttft_ms"}) != nullptr; }
+
+  void lifecycle(const std::string& stage, const std::string& source) {
+    begin(stage, source);
+    for (const Named& latency : kLatencies)
+      for (const Named& statistic : kStatistics)
+        add(at(root_, {"successes", "latency", latency.key, statistic.key}), latency.metric,
+            statistic.metric, "s");
+    add(at(root_, {"successes", "throughput", "output_tokens_per_sec"}), "output_throughput",
+        "mean", "tok/s");
+    add(at(root_, {"successes", "throughput", "requests_per_sec"}), "request_throughput", "mean",
+        "req/s");
+  }
+
+  void vllm_bench(const std::string& source) {
+    begin("main", source);
+    for (const Named& latency : kBenchLatencies)
+      for (const Named& statistic : kStatistics) {
+        const std::string key = std::string(statistic.key) + "_" + std::string(latency.key) + "_ms";
+        add(at(root_, {key}), latency.metric, statistic.metric, "ms");
+      }
+    add(at(root_, {"output_throughput"}), "output_throughput", "mean", "tok/s");
+    add(at(root_, {"request_throughput"}), "request_throughput", "mean", "req/s");
+  }
+
+ private:
+  void begin(const std::string& stage, const std::string& source) {
+    stage_ = stage;
+    source_ = source;
+  }
+
+  /// Metrics without data are null in the file, and 0 where no request had any.
+  void add(const ConfigNode* node, std::string_view metric, std::string_view statistic,
+           std::string_view unit) {
+    if (node == nullptr || !node->is_scalar()) return;
+    const Parsed<double> value = parse_real(*node, {});
+    if (!value.value || *value.value <= 0) return;
+    table_.rows.push_back({.experiment = {},
+                           .policy = policy_,
+                           .stage = stage_,
+                           .rate = {},
+                           .metric = std::string(metric),
+                           .statistic = std::string(statistic),
+                           .unit = std::string(unit),
+                           .value = *value.value,
+                           .source = source_,
+                           .line = static_cast<int>(table_.rows.size()) + 1});
+  }
+
+  const ConfigNode& root_;
+  std::string policy_;
+  MeasuredTable& table_;
+  std::string stage_;
+  std::string source_;
+};
+
+/// The `<i>` of `stage_<i>_lifecycle_metrics.json`, or "".
+std::string stage_of(const std::string& name) {
+  constexpr std::string_view kBefore = "stage_";
+  constexpr std::string_view kAfter = "_lifecycle_metrics.json";
+  if (!name.starts_with(kBefore) || !name.ends_with(kAfter)) return {};
+  if (name.size() <= kBefore.size() + kAfter.size()) return {};
+  const std::string number =
+      name.substr(kBefore.size(), name.size() - kBefore.size() - kAfter.size());
+  const bool digits =
+      std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return digits ? number : std::string();
+}
+
+void read_result(const std::string& path, const std::string& policy, MeasuredTable& table,
+                 Diagnostics& diagnostics) {
+  const ConfigNode::Ptr root = read_config_file(path, diagnostics);
+  if (root == nullptr) return;
+  const std::string name = std::filesystem::path(path).filename().string();
+  ResultReader reader(*root, policy, table);
+  if (reader.is_vllm_bench()) return reader.vllm_bench(name);
+  const std::string stage = stage_of(name);
+  if (reader.is_lifecycle() && !stage.empty()) return reader.lifecycle(stage, name);
+  diagnostics.error(root->where(), "",
+                    "is neither inference-perf's stage_<i>_lifecycle_metrics.json nor a result of "
+                    "`vllm bench serve`");
+}
+
+std::vector<std::string> stage_files(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code code;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, code))
+    if (!stage_of(entry.path().filename().string()).empty()) paths.push_back(entry.path().string());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+}  // namespace
+
+MeasuredTable read_measured(const std::string& path, const std::string& policy,
+                            const SourceLocation& where, const std::string& key,
+                            Diagnostics& diagnostics) {
+  std::error_code code;
+  const bool folder = std::filesystem::is_directory(path, code);
+  MeasuredTable table{.file = path, .rows = {}};
+  std::string text;
+  if (!folder && !read_text_file(path, where, key, ConfigLimits{}.max_bytes, text, diagnostics))
+    return {};
+  if (!folder && !path.ends_with(".json"))
+    return parse_measured_csv(text, path, diagnostics).value_or(MeasuredTable{});
+  if (policy.empty()) {
+    diagnostics.error(where, "measured.policy", "is missing: results of a load tool need a name",
+                      "any name will do, it tells which variant the results are of");
+    return {};
+  }
+  const std::vector<std::string> files = folder ? stage_files(path) : std::vector{path};
+  if (files.empty())
+    diagnostics.error(where, key,
+                      "no stage_<i>_lifecycle_metrics.json is in " + printable(path, 200));
+  for (const std::string& file : files) read_result(file, policy, table, diagnostics);
+  return table;
+}
+
+}  // namespace routesim::tools
