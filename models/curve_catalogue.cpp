@@ -122,7 +122,7 @@ FittedCurve mi300x_deepseek_r1() {
       .model = "DeepSeek-R1",
       .parallelism = {.tp = 1, .pp = 1, .dp = 8, .ep = 8},
       .preset = "",
-      .parameters = {.step_ms = 21,
+      .parameters = {.step_ms = 23,
                      .sequence_ms = 0.525,
                      .context_us_per_ktok = 8.2,
                      .shared_context_weight = 0.45,
