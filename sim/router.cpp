@@ -270,13 +270,14 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
                      SimTime now) {
   Instance& in = instances_[which];
   Route route;
-  if (in.balancer != nullptr) {
-    route = route_by_balancer(in, request);
-  } else {
-    refresh(now);
-    route = route_by_scheduler(in, request, keys, now);
-  }
+  if (in.balancer == nullptr) refresh(now);
+  const bool probed = probe_ != nullptr && probe_->wants(request);
+  DecisionRecord record;
+  if (probed) record_before(in, request, keys, now, record);
+  route = in.balancer != nullptr ? route_by_balancer(in, request)
+                                 : route_by_scheduler(in, request, keys, now);
   route.instance = which;
+  if (probed) report_decision(in, request, keys, now, route, record);
   return route;
 }
 
@@ -285,9 +286,10 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request)
   if (routing.balancer == BalancerKind::kPrefixHash)
     write_prefix_text(*request.prompt, routing.prefix_char_length, prefix_text_);
   Route route;
-  const std::optional<policies::BalancerPick> pick =
+  std::optional<policies::BalancerPick> pick =
       in.balancer->pick({.prefix = prefix_text_, .adapter = {}});
   if (!pick) return route;
+  force(*pick, request);
   in.balancer->on_sent(*pick);
   route.routed = true;
   route.pick = *pick;
@@ -327,6 +329,7 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
     route.http_status = in.decision.http_status;
     return route;
   }
+  force(in.decision, request);
   in.scheduler->on_routed(v, in.decision, table_, now);
   route.routed = true;
   route.endpoint = EndpointId(rows_[in.decision.primary.value()]);

@@ -13,6 +13,7 @@
 #include "policies/scheduler.h"
 #include "policies/views.h"
 #include "sim/base/rng.h"
+#include "sim/decision_probe.h"
 #include "sim/kv_event_log.h"
 #include "sim/prompt_keys.h"
 #include "sim/replica.h"
@@ -79,6 +80,12 @@ class Router {
   void on_first_token(const workloads::Request& request, const Route& route, SimTime now);
   void on_completed(const workloads::Request& request, const Route& route, SimTime now);
 
+  /// Lets `probe` look into decisions, or make them differently; null = nobody looks.
+  void set_probe(DecisionProbe* probe, const RouterKeyOptions& key_options) {
+    probe_ = probe;
+    key_options_ = key_options;
+  }
+
   /// What the engines must publish and the prompts must be keyed with for this configuration.
   static RouterKeyOptions key_options(const RunPlan& plan, Diagnostics& diagnostics);
   /// What the router knows of the endpoints, as of its last decision.
@@ -110,6 +117,19 @@ class Router {
   Route route_by_balancer(Instance& in, const workloads::Request& request);
   Route route_by_scheduler(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                            SimTime now);
+  // decision_probe.cpp
+  void force(policies::Decision& decision, const workloads::Request& request);
+  void force(policies::BalancerPick& pick, const workloads::Request& request);
+  std::int64_t cached_tokens(std::uint32_t row, const workloads::Request& request,
+                             const PromptKeys& keys) const;
+  EndpointFacts facts(std::uint32_t row, const workloads::Request& request, const PromptKeys& keys,
+                      SimTime now);
+  void record_before(Instance& in, const workloads::Request& request, const PromptKeys& keys,
+                     SimTime now, DecisionRecord& record);
+  void explain_omniscient(Instance& in, const workloads::Request& request, const PromptKeys& keys,
+                          SimTime now, DecisionRecord& record);
+  void report_decision(Instance& in, const workloads::Request& request, const PromptKeys& keys,
+                       SimTime now, const Route& route, DecisionRecord& record);
   std::int32_t objective(const workloads::Request& request) const;
   policies::RequestView view(const workloads::Request& request, const PromptKeys& keys) const;
 
@@ -131,6 +151,8 @@ class Router {
   bool reads_events_ = false;
   bool counts_first_tokens_ = false;
   std::uint64_t next_instance_ = 0;
+  DecisionProbe* probe_ = nullptr;
+  RouterKeyOptions key_options_;  ///< Set with the probe.
   std::string prefix_text_;
 };
 

@@ -40,6 +40,7 @@ struct RunOptions {
   bool keep_requests = false;  ///< Fill RunResult::requests.
   bool check = false;          ///< Hold the run to the numbered invariants (InvariantChecker).
   Progress* progress = nullptr;
+  DecisionProbe* probe = nullptr;  ///< Looks into routing decisions.
   std::vector<Observer*> observers;
 };
 

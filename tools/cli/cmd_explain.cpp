@@ -1,7 +1,11 @@
 // routesim explain: every resolved value with its origin, and the numbers derived from them.
+#include "sim/experiment/parallel.h"
 #include "tools/cli/cli.h"
+#include "tools/explain/decision_study.h"
+#include "tools/explain/hit_study.h"
 #include "tools/input/description.h"
 #include "tools/input/prepare.h"
+#include "tools/input/scalar_parse.h"
 #include "tools/input/scenario_yaml.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
@@ -58,13 +62,81 @@ std::string router_text(const LoadedVariant& variant) {
   return text;
 }
 
+/// What to explain besides the values.
+struct ExplainSettings {
+  std::optional<std::int64_t> request;
+  bool hits = false;
+  bool json = false;
+  std::size_t jobs = 1;
+};
+
+bool parse_settings(const OptionValues& options, ExplainSettings& settings, std::string& error) {
+  const auto number = [&](const std::string& name, const IntRange& range) {
+    const auto node = ConfigNode::make_scalar(options.get(name), ConfigNode::Style::kUntyped, {});
+    const Parsed<std::int64_t> value = parse_integer(*node, range);
+    if (!value.value) error = "--" + name + " " + value.message;
+    return value.value;
+  };
+  if (options.has("request")) settings.request = number("request", IntRange{0});
+  settings.jobs = sim::default_jobs();
+  if (options.has("jobs"))
+    settings.jobs = static_cast<std::size_t>(number("jobs", IntRange{1, 1024}).value_or(1));
+  settings.hits = options.has("hits");
+  const std::string format = options.get("output", "text");
+  settings.json = format == "json";
+  if (error.empty() && format != "text" && format != "json")
+    error = "--output must be text or json (got " + printable(format) + ")";
+  if (error.empty() && settings.hits && settings.request)
+    error = "--hits is about all requests: leave out --request";
+  if (error.empty() && settings.json && !settings.hits && !settings.request)
+    error = "--output json needs --request or --hits; for the values there is --yaml";
+  return error.empty();
+}
+
+/// One decision, or all hits, of one variant; empty after an error.
+std::string study_text(const sim::RunPlan& plan, const ExplainSettings& settings,
+                       Diagnostics& diagnostics) {
+  if (settings.hits) {
+    const std::optional<HitStudy> study = study_hits(plan, diagnostics);
+    if (!study) return {};
+    return settings.json ? render_hits_json(*study) : render_hits_text(*study);
+  }
+  const std::optional<DecisionStudy> study =
+      study_decision(plan, *settings.request, settings.jobs, diagnostics);
+  if (!study) return {};
+  return settings.json ? render_decision_json(*study) : render_decision_text(*study);
+}
+
+ExitCode explain_run(const LoadedScenario& loaded, const ExplainSettings& settings,
+                     Diagnostics& diagnostics, Console& console) {
+  std::vector<sim::RunPlan> plans;
+  for (const LoadedVariant& variant : loaded.variants)
+    if (std::optional<sim::RunPlan> plan = prepare(variant, diagnostics))
+      plans.push_back(std::move(*plan));
+  std::string text;
+  for (std::size_t i = 0; i < plans.size() && !diagnostics.has_errors(); ++i) {
+    if (i > 0) text += settings.json ? ",\n" : "\n";
+    std::string one = study_text(plans[i], settings, diagnostics);
+    if (settings.json && !one.empty()) one.pop_back();
+    text += one;
+  }
+  if (!diagnostics.has_errors()) console.print(settings.json ? "[" + text + "]\n" : text);
+  console.complain(tidy(diagnostics));
+  return diagnostics.has_errors() ? ExitCode::kInvalid : ExitCode::kSuccess;
+}
+
 ExitCode run_explain(const OptionValues& options, Console& console) {
+  ExplainSettings settings;
+  std::string error;
+  if (!parse_settings(options, settings, error)) return usage_error(console, "explain", error);
   Diagnostics diagnostics;
   const LoadedScenario loaded = load_scenario({.path = options.positionals.front(),
                                                .sets = options.all("set"),
                                                .variants = options.all("variant"),
                                                .seed = {}},
                                               diagnostics);
+  if (!diagnostics.has_errors() && (settings.hits || settings.request))
+    return explain_run(loaded, settings, diagnostics, console);
   if (!diagnostics.has_errors()) {
     for (const LoadedVariant& variant : loaded.variants) {
       const std::optional<sim::RunPlan> plan = prepare(variant, diagnostics);
@@ -90,7 +162,21 @@ Command explain_command() {
           .positional = {.name = "SCENARIO", .min = 1, .max = 1},
           .options = {{"variant", "NAME", "Only this variant.", true},
                       {"set", "KEY=VALUE", "Override a value, as in `run`.", true},
-                      {"yaml", "", "Print the resolved values as YAML instead.", false}},
+                      {"yaml", "", "Print the resolved values as YAML instead.", false},
+                      {"request", "N",
+                       "Run, and explain how request N was routed and what other choices would "
+                       "have brought.",
+                       false},
+                      {"hits", "",
+                       "Run, and explain where prefix-cache hits were lost: the hit-rate ladder.",
+                       false},
+                      {"output,o",
+                       "FORMAT",
+                       "text (default) or json, for --request and --hits.",
+                       false,
+                       {},
+                       {"text", "json"}},
+                      {"jobs", "N", "Runs at a time for --request; default all cores.", false}},
           .run = &run_explain};
 }
 
