@@ -55,7 +55,8 @@ sim::RunPlan plan_of(const std::string& text) {
 sim::RunResult run(const sim::RunPlan& plan, sim::DecisionProbe* probe, bool keep = false) {
   Diagnostics diagnostics;
   sim::Simulation simulation(
-      plan, {.seed = plan.scenario.seed, .keep_requests = keep, .probe = probe}, diagnostics);
+      plan, {.seed = plan.scenario.seed, .keep_requests = keep, .probe = probe, .observers = {}},
+      diagnostics);
   return simulation.run();
 }
 

@@ -173,6 +173,59 @@ TEST(ReportPage, AVariantThatFailsDoesNotWin) {
   EXPECT_EQ(verdict_of(data.runs[0]).headline.rfind("slow wins against fast", 0), 0U);
 }
 
+/// The report with what replications add: `factor` is fast over slow, with its interval.
+std::string replicated(const char* verdict) {
+  json data = json::parse(render_json(report()));
+  const auto metrics = [](double mean) {
+    return json{{"request_latency_ms.mean",
+                 {{"mean", mean}, {"low", mean - 50}, {"high", mean + 50}, {"values", {mean}}}}};
+  };
+  data["replications"] = {
+      {"count", 5},
+      {"variants",
+       {{{"name", "slow"}, {"summary", {{"metrics", metrics(3000)}}}, {"stages", json::array()}},
+        {{"name", "fast"}, {"summary", {{"metrics", metrics(1000)}}}, {"stages", json::array()}}}},
+      {"differences",
+       {{{"base", "slow"},
+         {"variant", "fast"},
+         {"summary",
+          {{"metrics",
+            {{"request_latency_ms.mean",
+              {{"percent", {{"mean", -66.7}, {"low", -70}, {"high", -60}}},
+               {"verdict", verdict}}}}}}}}}}};
+  data["expectations"] = {{{"expected", "ttft_ms.p99 < 500"},
+                           {"of", "fast"},
+                           {"decision", "holds"},
+                           {"found", "212 <b>"}}};
+  return data.dump();
+}
+
+TEST(ReportPage, ReplicationsGiveMeansIntervalsAndJudgements) {
+  Diagnostics diagnostics;
+  const PageData data = read_results({{"r.json", replicated("better")}}, diagnostics);
+  const PageRun& run = data.runs.at(0);
+  EXPECT_EQ(run.replications, 5);
+  const Datum* mean = run.variants[1].summary.find("request_latency.mean");
+  ASSERT_NE(mean, nullptr);
+  EXPECT_DOUBLE_EQ(mean->value, 1.0);
+  EXPECT_DOUBLE_EQ(*mean->low, 0.95);
+  const std::string page = render_page(data);
+  EXPECT_NE(page.find("data-path=\"/replications/variants/1/summary/metrics/"
+                      "request_latency_ms.mean/mean\" data-value=\"1000\">1\u00a0s <small>"
+                      "950\u00a0ms … 1.05\u00a0s</small>"),
+            std::string::npos);
+  EXPECT_NE(page.find("<b class=\"good\">holds</b> ttft_ms.p99 &lt; 500 (fast): 212 &lt;b&gt;"),
+            std::string::npos);
+  EXPECT_NE(verdict_of(run).headline.find("fast wins"), std::string::npos);
+}
+
+TEST(ReportPage, WhatCannotBeToldApartHasNoWinner) {
+  Diagnostics diagnostics;
+  const PageData data = read_results({{"r.json", replicated("not distinguishable")}}, diagnostics);
+  EXPECT_EQ(verdict_of(data.runs.at(0)).headline,
+            "fast and slow are not distinguishable in mean request latency.");
+}
+
 TEST(ReportPage, RefusesWhatIsNoResult) {
   for (const char* text : {"", "{", "[1, 2]", "{\"a\": 1}", "<html></html>", "3\n4\n"}) {
     Diagnostics diagnostics;
@@ -220,6 +273,38 @@ TEST(ReportPage, DrawsASweepAsMaps) {
   EXPECT_EQ(cells, 12U) << "one per row of the sweep";
   EXPECT_NE(page.find("ttft_ms.p99 from 125\u00a0ms to 1\u00a0s"), std::string::npos);
   EXPECT_EQ(block_of(page)["sweep_rows"].size(), 12U);
+}
+
+constexpr char kPlan[] =
+    R"({"plan": "fleet", "question": "What is cheapest?", "version": "1", "met": true,
+    "planned_rate": 12.5, "confidence": 0.95, "goals": ["ttft_ms.p99 < 500"],
+    "plans": [{"hardware": "H100", "policy": "precise", "replicas": {"vllm": 2}, "gpus": 4,
+               "price_per_hour": 9.2, "price_per_million_output_tokens": 0.41,
+               "output_tokens_per_s": 6200, "knee_requests_per_s": 14.2,
+               "binding": {"resource": "KV blocks"},
+               "goals": [{"goal": "ttft_ms.p99 < 500", "verdict": "holds", "mean": 412,
+                          "half_width": 20}]}],
+    "families": [{"hardware": "H100", "policy": "precise", "method": "bisection", "sizes": 64,
+                  "sizes_tried": 7, "replicas": {"vllm": 2}, "price_per_hour": 9.2},
+                 {"hardware": "A10G", "policy": "random", "method": "scan", "sizes": 64,
+                  "sizes_tried": 64, "near_miss": {"replicas": {"vllm": 64}}}]})";
+
+TEST(ReportPage, AnswersAPlan) {
+  Diagnostics diagnostics;
+  const PageData data = read_results({{"p.json", kPlan}}, diagnostics);
+  ASSERT_EQ(data.plans.size(), 1U);
+  const std::string page = render_page(data);
+  EXPECT_NE(page.find("The cheapest fleet that meets the goals is 2 × vllm on H100 with precise, "
+                      "$9.2 an hour and $0.41 per million output tokens."),
+            std::string::npos);
+  EXPECT_NE(page.find("data-path=\"/plans/0/knee_requests_per_s\" data-value=\"14.2\""),
+            std::string::npos);
+  EXPECT_NE(page.find("none; nearest 64 × vllm"), std::string::npos);
+  EXPECT_EQ(block_of(page), json::parse(kPlan));
+  std::string none = kPlan;
+  none.replace(none.find("\"plans\": ["), 10, "\"plans\": [], \"unused\": [");
+  const PageData unmet = read_results({{"p.json", none}}, diagnostics);
+  EXPECT_NE(render_page(unmet).find("No fleet in this space meets the goals."), std::string::npos);
 }
 
 TEST(ReportPage, ExportsEveryNumberItShows) {

@@ -7,6 +7,7 @@
 #include "tools/input/config_reader.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
+#include "tools/report/page_data.h"
 
 namespace routesim::tools {
 
@@ -234,6 +235,20 @@ class Reader {
   Diagnostics& diagnostics_;
 };
 
+/// A JSON result, or the data block of a report page.
+Ptr read_tree(const std::string& path, const ConfigLimits& limits, Diagnostics& diagnostics) {
+  if (!path.ends_with(".html")) return read_config_file(path, diagnostics, limits);
+  const SourceLocation where{.file = path, .line = 1, .column = 1};
+  std::string text;
+  if (!read_text_file(path, where, "", limits.max_bytes, text, diagnostics)) return nullptr;
+  const std::optional<std::string> block = data_block(text);
+  if (!block) {
+    diagnostics.error(where, "", "is not a page made by `routesim report`", kHint);
+    return nullptr;
+  }
+  return parse_config(*block, {.file = path}, diagnostics, limits);
+}
+
 }  // namespace
 
 std::optional<ResultFile> read_result_file(const std::string& path,
@@ -244,7 +259,7 @@ std::optional<ResultFile> read_result_file(const std::string& path,
   limits.max_bytes = 256U << 20;
   limits.max_nodes = 50'000'000;
   ResultFile file{.path = path, .set = {}, .workloads = {}};
-  const Ptr root = read_config_file(path, found, limits);
+  const Ptr root = read_tree(path, limits, found);
   if (root != nullptr && !root->is_map())
     found.error(root->where(), "", "must be a map (" + got(*root) + ")", kHint);
   if (!found.has_errors() && root != nullptr) {

@@ -11,6 +11,7 @@ std::string title_of(const PageData& data) {
   std::string title;
   for (const PageRun& run : data.runs) title += (title.empty() ? "" : ", ") + run.scenario;
   for (const PageSweep& sweep : data.sweeps) title += (title.empty() ? "" : ", ") + sweep.name;
+  for (const PagePlan& plan : data.plans) title += (title.empty() ? "" : ", ") + plan.name;
   return title.empty() ? "routesim" : title + " · routesim";
 }
 
@@ -30,6 +31,7 @@ std::string render_page(const PageData& data) {
   out += "</style>\n</head>\n<body>\n<main>\n";
   for (const PageRun& run : data.runs) out += run_sections(run);
   for (const PageSweep& sweep : data.sweeps) out += sweep_sections(sweep);
+  for (const PagePlan& plan : data.plans) out += plan_sections(plan);
   out +=
       "<footer>Made by routesim. This page is also a result file: <code>routesim report</code> "
       "reads it, and the exact numbers behind every table and chart stand in it as JSON. Times are "

@@ -17,9 +17,10 @@ std::string render_page(const PageData& data);
 /// The page of one run: that of its JSON result.
 std::string render_html(const Report& report);
 
-/// The sections of one run, one sweep: what render_page() puts between head and foot.
+/// The sections of one run, one sweep, one plan: what render_page() puts between head and foot.
 std::string run_sections(const PageRun& run);
 std::string sweep_sections(const PageSweep& sweep);
+std::string plan_sections(const PagePlan& plan);
 
 /// Style sheet and the script that shows a chart's numbers under the pointer.
 std::string_view page_style();

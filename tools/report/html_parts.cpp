@@ -11,7 +11,8 @@ namespace routesim::tools {
 std::string number_cell(const Datum* datum, Unit unit) {
   if (datum == nullptr) return "<td>–</td>";
   std::string out = "<td data-path=\"" + html(datum->path) + "\" data-value=\"" +
-                    number_text(datum->value) + "\">" + human(datum->value, unit, false);
+                    number_text(datum->raw.value_or(datum->value)) + "\">" +
+                    human(datum->value, unit, false);
   if (datum->low && datum->high)
     out += " <small>" + human(*datum->low, unit, false) + " … " + human(*datum->high, unit, false) +
            "</small>";

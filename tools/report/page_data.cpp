@@ -45,11 +45,12 @@ json parse_result(const std::string& text) {
   return json{{"sweep_rows", std::move(rows)}};
 }
 
-enum class Kind { kUnknown, kRun, kSweep };
+enum class Kind { kUnknown, kRun, kSweep, kPlan };
 
 Kind kind_of(const json& value) {
   if (!value.is_object()) return Kind::kUnknown;
   if (value.contains("sweep_rows")) return Kind::kSweep;
+  if (value.contains("plans") && value.contains("families")) return Kind::kPlan;
   if (value.contains("variants") && value["variants"].is_array()) return Kind::kRun;
   return Kind::kUnknown;
 }
@@ -84,7 +85,7 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
     json value = parse_result(result.text);
     const SourceLocation where{.file = result.file, .line = 1, .column = 1};
     const std::string hint =
-        "give the JSON of `run`, the JSON lines of `sweep`, or a page made by `report`";
+        "give the JSON of `run` or `plan`, the JSON lines of `sweep`, or a page made by `report`";
     if (value.is_discarded()) {
       diagnostics.error(where, "", "is not a result of routesim", hint);
       continue;
@@ -103,6 +104,7 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
     const std::string path = all.size() == 1 ? "" : "/results/" + std::to_string(i);
     const Kind kind = kind_of(all[i]);
     if (kind == Kind::kRun) data.runs.push_back(read_run(all[i].dump(), path));
+    if (kind == Kind::kPlan) data.plans.push_back(read_plan(all[i].dump(), path));
     if (kind == Kind::kSweep) data.sweeps.push_back(read_sweep(all[i].dump(), path));
   }
   const json block = all.size() == 1 ? all[0] : json{{"results", all}};

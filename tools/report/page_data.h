@@ -17,9 +17,10 @@ namespace routesim::tools {
 
 /// One number of the data block.
 struct Datum {
-  double value = 0;
+  double value = 0;                 ///< In base units: seconds, tokens, ratios.
   std::string path;                 ///< JSON pointer into the data block.
   std::optional<double> low, high;  ///< 95 % interval over replications, where there is one.
+  std::optional<double> raw;        ///< As it stands in the block, where that has another unit.
 };
 
 /// One load stage of one variant, or the whole run.
@@ -74,10 +75,10 @@ struct VariantView {
 
 /// The verdict on one expectation of the scenario.
 struct ExpectationView {
-  std::string variant;
-  std::string text;
-  std::string verdict;  ///< `passed`, `failed` or `inconclusive`.
-  std::string detail;
+  std::string scope;     ///< Of which variants and stages.
+  std::string text;      ///< As written.
+  std::string decision;  ///< `holds`, `fails` or `undecided`.
+  std::string detail;    ///< What was found.
 };
 
 /// A paired difference between two variants over replications.
@@ -112,10 +113,36 @@ struct PageSweep {
   std::vector<Row> rows;
 };
 
+/// The answer of `routesim plan`.
+struct PagePlan {
+  struct GoalView {
+    std::string goal, verdict;
+    Datum found;
+  };
+  /// A fleet that meets the goals.
+  struct Choice {
+    std::string hardware, policy, fleet;
+    std::string binds;                                 ///< What would run out first.
+    std::map<std::string, Datum, std::less<>> values;  ///< `price_per_hour`, `gpus`, ...
+    std::vector<GoalView> goals;
+  };
+  /// One kind of hardware with one policy, whatever came of it.
+  struct Family {
+    std::string hardware, policy, method, impossible, fleet, near_miss;
+    std::optional<Datum> tried, price;
+  };
+  std::string name, question, version;
+  std::optional<Datum> rate, confidence;
+  std::vector<std::string> goals;
+  std::vector<Choice> plans;  ///< Cheapest first.
+  std::vector<Family> families;
+};
+
 /// Everything one page shows.
 struct PageData {
   std::vector<PageRun> runs;
   std::vector<PageSweep> sweeps;
+  std::vector<PagePlan> plans;
   std::string block;  ///< The data block: compact JSON, safe inside a <script> element.
 };
 
@@ -125,7 +152,7 @@ struct ResultText {
   std::string text;
 };
 
-/// Reads results: JSON of `run`, JSON lines of `sweep`, or a page made from them. What
+/// Reads results: JSON of `run` or `plan`, JSON lines of `sweep`, or a page made from them. What
 /// is none of these is an error at its file.
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics);
 

@@ -140,12 +140,28 @@ void export_sweeps(const PageData& data, std::vector<ExportFile>& files) {
   }
 }
 
+void export_plans(const PageData& data, std::vector<ExportFile>& files) {
+  Table table("plan", {"plan", "hardware", "policy", "fleet", "metric", "value"});
+  for (const PagePlan& plan : data.plans) {
+    for (const PagePlan::Choice& choice : plan.plans)
+      for (const auto& [metric, datum] : choice.values)
+        table.add({cell(plan.name), cell(choice.hardware), cell(choice.policy), cell(choice.fleet),
+                   cell(metric), cell(datum.value)});
+    for (const PagePlan::Family& family : plan.families)
+      if (family.price)
+        table.add({cell(plan.name), cell(family.hardware), cell(family.policy), cell(family.fleet),
+                   cell("cheapest_price_per_hour"), cell(family.price->value)});
+  }
+  table.put(files);
+}
+
 }  // namespace
 
 std::vector<ExportFile> export_tables(const PageData& data) {
   std::vector<ExportFile> files;
   export_runs(data, files);
   export_sweeps(data, files);
+  export_plans(data, files);
   return files;
 }
 

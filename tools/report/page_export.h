@@ -15,8 +15,8 @@ struct ExportFile {
 };
 
 /// Tables in base units (seconds, tokens, ratios), one number per row, as CSV (RFC 4180) and the
-/// same rows as JSON lines: `summary`, `stages`, `quantiles`, `servers`, `series` of runs and
-/// `sweep` of sweeps. Tables without rows are left out.
+/// same rows as JSON lines: `summary`, `stages`, `quantiles`, `servers`, `series` of runs,
+/// `sweep` of sweeps and `plan` of plans. Tables without rows are left out.
 std::vector<ExportFile> export_tables(const PageData& data);
 
 }  // namespace routesim::tools

@@ -2,16 +2,19 @@
 
 namespace routesim::tools {
 
+namespace {
+
 // Okabe and Ito's palette, darkened for paper white and lightened for the dark theme so that every
 // colour stands out from its background by 3:1 or more.
-std::string_view page_style() {
-  return R"css(
+constexpr std::string_view kStyle = R"css(
 :root{color-scheme:light dark;--bg:#f6f7f8;--card:#fff;--ink:#16191d;--mute:#56616c;--rule:#d7dce1;
 --grid:#e7eaed;--good:#00694a;--bad:#b3261e;--accent:#0072b2;
---s0:#0072b2;--s1:#c94f00;--s2:#00805c;--s3:#a83d8c;--s4:#7a6300;--s5:#3b7fae;--s6:#882255;--s7:#4a4f55}
+--s0:#0072b2;--s1:#c94f00;--s2:#00805c;--s3:#a83d8c;--s4:#7a6300;--s5:#3b7fae;--s6:#882255;
+--s7:#4a4f55}
 @media (prefers-color-scheme:dark){:root{--bg:#111417;--card:#1a1e22;--ink:#e9ecef;--mute:#a3adb7;
 --rule:#343b42;--grid:#282e34;--good:#4fd1a5;--bad:#ff8a80;--accent:#56b4e9;
---s0:#56b4e9;--s1:#ff9248;--s2:#2fc79b;--s3:#e08ac8;--s4:#e5d54a;--s5:#9fd8ff;--s6:#ff9da7;--s7:#c9ced3}}
+--s0:#56b4e9;--s1:#ff9248;--s2:#2fc79b;--s3:#e08ac8;--s4:#e5d54a;--s5:#9fd8ff;--s6:#ff9da7;
+--s7:#c9ced3}}
 *{box-sizing:border-box}
 body{margin:0;background:var(--bg);color:var(--ink);
 font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;
@@ -72,7 +75,8 @@ thead svg.key{display:inline-block;vertical-align:-2px;margin-right:6px}
 details{margin:14px 0}
 summary{cursor:pointer;font-weight:600;padding:4px 0}
 details>.scroll{margin:8px 0}
-pre{margin:8px 0;padding:12px 14px;background:var(--card);border:1px solid var(--rule);border-radius:8px;
+pre{margin:8px 0;padding:12px 14px;background:var(--card);border:1px solid var(--rule);
+border-radius:8px;
 overflow:auto;max-height:28rem;font-size:.8rem;line-height:1.4}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:4px 16px;margin:0;font-size:.9rem}
 dt{color:var(--mute)}dd{margin:0;overflow-wrap:anywhere}
@@ -83,15 +87,14 @@ footer{margin-top:40px;color:var(--mute);font-size:.84rem}
 padding:5px 9px;border-radius:6px;font-size:.82rem;max-width:min(320px,90vw);display:none}
 @media (max-width:560px){main{padding-top:12px}.verdict{padding:12px 14px}
 figure{padding:10px 8px 4px}th,td{padding:5px 8px;white-space:normal}
-th:first-child,td:first-child{max-width:7.5em}thead svg.key{display:block;margin:0 0 2px auto}.charts{gap:12px}svg text{font-size:13px}}
+th:first-child,td:first-child{max-width:7.5em}thead svg.key{display:block;margin:0 0 2px auto}
+.charts{gap:12px}svg text{font-size:13px}}
 @media print{body{background:#fff}.scroll{overflow:visible}pre{max-height:none}}
 )css";
-}
 
 // Shows the number of the nearest mark under a pointer or finger; without script the browser's own
 // tooltips do.
-std::string_view page_script() {
-  return R"js(
+constexpr std::string_view kScript = R"js(
 (function(){
 var tip=document.getElementById('tip');
 document.querySelectorAll('svg title').forEach(function(t){
@@ -117,6 +120,10 @@ document.addEventListener('pointerdown',show);
 document.addEventListener('scroll',hide,{passive:true});
 })();
 )js";
-}
+
+}  // namespace
+
+std::string_view page_style() { return kStyle; }
+std::string_view page_script() { return kScript; }
 
 }  // namespace routesim::tools

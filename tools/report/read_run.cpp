@@ -39,7 +39,7 @@ class Node {
   }
   std::optional<Datum> datum() const {
     if (!value_->is_number()) return std::nullopt;
-    return Datum{.value = value_->get<double>(), .path = path_, .low = {}, .high = {}};
+    return Datum{.value = value_->get<double>(), .path = path_, .low = {}, .high = {}, .raw = {}};
   }
 
  private:
@@ -189,6 +189,92 @@ VariantView read_variant(const Node& node) {
   return variant;
 }
 
+/// A metric with its statistic where replications list it, and as pages call it.
+struct Replicated {
+  std::string_view listed, key;
+  double scale;  ///< From the listed unit to the base unit.
+};
+constexpr std::array<Replicated, 16> kReplicated = {
+    {{"ttft_ms.mean", "ttft.mean", 1e-3},
+     {"ttft_ms.median", "ttft.median", 1e-3},
+     {"ttft_ms.p90", "ttft.p90", 1e-3},
+     {"ttft_ms.p99", "ttft.p99", 1e-3},
+     {"itl_ms.mean", "itl.mean", 1e-3},
+     {"itl_ms.p99", "itl.p99", 1e-3},
+     {"tpot_ms.mean", "tpot.mean", 1e-3},
+     {"tpot_ms.p99", "tpot.p99", 1e-3},
+     {"request_latency_ms.mean", "request_latency.mean", 1e-3},
+     {"request_latency_ms.p90", "request_latency.p90", 1e-3},
+     {"request_latency_ms.p99", "request_latency.p99", 1e-3},
+     {"output_tokens_per_s", "output_throughput", 1},
+     {"total_tokens_per_s", "total_throughput", 1},
+     {"requests_per_s", "request_throughput", 1},
+     {"prefix_cache_hit_rate", "hit_ratio", 1},
+     {"failed_requests", "failures", 1}}};
+
+/// Means over the replications, with their intervals, in place of the first run's numbers.
+void replace_by_means(const Node& metrics, StageView& stage) {
+  for (const Replicated& r : kReplicated) {
+    const Node of = metrics[std::string(r.listed)];
+    std::optional<Datum> mean = of["mean"].datum();
+    if (!mean) continue;
+    mean->raw = mean->value;
+    mean->value *= r.scale;
+    const auto low = of["low"].datum();
+    const auto high = of["high"].datum();
+    if (low && high) {
+      mean->low = low->value * r.scale;
+      mean->high = high->value * r.scale;
+    }
+    stage.values.insert_or_assign(std::string(r.key), *mean);
+  }
+}
+
+void read_differences(const Node& node, PageRun& run) {
+  for (const Node& pair : node.items())
+    for (const Replicated& r : kReplicated) {
+      const Node of = pair["summary"]["metrics"][std::string(r.listed)];
+      const std::optional<Datum> percent = of["percent"]["mean"].datum();
+      if (of["verdict"].text().empty()) continue;
+      DifferenceView d{.base = pair["base"].text(),
+                       .other = pair["variant"].text(),
+                       .metric = std::string(r.key),
+                       .verdict = of["verdict"].text(),
+                       .relative = percent.value_or(Datum{})};
+      const auto low = of["percent"]["low"].datum();
+      const auto high = of["percent"]["high"].datum();
+      if (low && high) {
+        d.relative.low = low->value;
+        d.relative.high = high->value;
+      }
+      run.differences.push_back(std::move(d));
+    }
+}
+
+void read_replications(const Node& node, PageRun& run) {
+  const std::optional<Datum> count = node["count"].datum();
+  if (!count) return;
+  run.replications = static_cast<std::int64_t>(count->value);
+  for (const Node& values : node["variants"].items())
+    for (VariantView& variant : run.variants) {
+      if (variant.name != values["name"].text()) continue;
+      replace_by_means(values["summary"]["metrics"], variant.summary);
+      for (const Node& numbers_of_stage : values["stages"].items())
+        for (StageView& stage : variant.stages)
+          if (stage.name == numbers_of_stage["name"].text())
+            replace_by_means(numbers_of_stage["metrics"], stage);
+    }
+  read_differences(node["differences"], run);
+}
+
+void read_expectations(const Node& node, PageRun& run) {
+  for (const Node& e : node.items())
+    run.expectations.push_back({.scope = e["of"].text(),
+                                .text = e["expected"].text(),
+                                .decision = e["decision"].text(),
+                                .detail = e["found"].text()});
+}
+
 }  // namespace
 
 PageRun read_run(const std::string& json_text, const std::string& path) {
@@ -204,14 +290,17 @@ PageRun read_run(const std::string& json_text, const std::string& path) {
   run.quantile_levels = numbers(root["quantile_levels"]);
   for (const Node& variant : root["variants"].items())
     run.variants.push_back(read_variant(variant));
+  read_replications(root["replications"], run);
+  read_expectations(root["expectations"], run);
   return run;
 }
 
 namespace {
 
 std::string cell_text(const Node& value) {
-  const std::string text = value.text();
-  return text.size() > 40 ? text.substr(0, 37) + "..." : text;
+  std::string text = value.text();
+  if (text.size() > 40) text.replace(37, std::string::npos, "...");
+  return text;
 }
 
 PageSweep::Row read_row(const Node& node, PageSweep& sweep) {
@@ -254,6 +343,74 @@ PageSweep read_sweep(const std::string& json_text, const std::string& path) {
     sweep.rows.push_back(read_row(node, sweep));
   }
   return sweep;
+}
+
+namespace {
+
+/// `vllm 8`, or `prefill 2, decode 6`.
+std::string fleet_text(const Node& replicas) {
+  std::string text;
+  if (!replicas.value().is_object()) return text;
+  for (const auto& [pool, count] : replicas.value().items()) {
+    text += text.empty() ? "" : ", ";
+    text.append(count.dump()).append(" × ").append(pool);
+  }
+  return text;
+}
+
+PagePlan::Choice read_choice(const Node& node) {
+  PagePlan::Choice choice;
+  choice.hardware = node["hardware"].text();
+  choice.policy = node["policy"].text();
+  choice.fleet = fleet_text(node["replicas"]);
+  choice.binds = node["binding"]["resource"].text();
+  const auto put = [&](const char* name) {
+    if (std::optional<Datum> datum = node[name].datum()) choice.values.emplace(name, *datum);
+  };
+  for (const char* name : {"gpus", "price_per_hour", "price_per_million_output_tokens",
+                           "output_tokens_per_s", "knee_requests_per_s", "spare_replicas_today"})
+    put(name);
+  for (const Node& goal : node["goals"].items()) {
+    std::optional<Datum> mean = goal["mean"].datum();
+    if (!mean) continue;
+    if (const auto half = goal["half_width"].datum()) {
+      mean->low = mean->value - half->value;
+      mean->high = mean->value + half->value;
+    }
+    choice.goals.push_back(
+        {.goal = goal["goal"].text(), .verdict = goal["verdict"].text(), .found = *mean});
+  }
+  return choice;
+}
+
+PagePlan::Family read_family(const Node& node) {
+  PagePlan::Family family;
+  family.hardware = node["hardware"].text();
+  family.policy = node["policy"].text();
+  family.method = node["method"].text();
+  family.impossible = node["impossible"].text();
+  family.fleet = fleet_text(node["replicas"]);
+  family.near_miss = fleet_text(node["near_miss"]["replicas"]);
+  family.tried = node["sizes_tried"].datum();
+  family.price = node["price_per_hour"].datum();
+  return family;
+}
+
+}  // namespace
+
+PagePlan read_plan(const std::string& json_text, const std::string& path) {
+  const json value = json::parse(json_text, nullptr, false);
+  const Node root(value, path);
+  PagePlan plan;
+  plan.name = root["plan"].text();
+  plan.question = root["question"].text();
+  plan.version = root["version"].text();
+  plan.rate = root["planned_rate"].datum();
+  plan.confidence = root["confidence"].datum();
+  for (const Node& goal : root["goals"].items()) plan.goals.push_back(goal.text());
+  for (const Node& node : root["plans"].items()) plan.plans.push_back(read_choice(node));
+  for (const Node& node : root["families"].items()) plan.families.push_back(read_family(node));
+  return plan;
 }
 
 }  // namespace routesim::tools

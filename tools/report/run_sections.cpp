@@ -26,9 +26,10 @@ std::string expectations(const PageRun& run) {
   if (run.expectations.empty()) return {};
   std::string out = "<ul class=\"expect\">";
   for (const ExpectationView& e : run.expectations) {
-    const std::string style = e.verdict == "passed" ? "good" : e.verdict == "failed" ? "bad" : "";
-    out += "<li><b class=\"" + style + "\">" + html(e.verdict) + "</b> " + html(e.variant) + ": " +
-           html(e.text) + (e.detail.empty() ? "" : " — " + html(e.detail)) + "</li>";
+    const std::string style = e.decision == "holds" ? "good" : e.decision == "fails" ? "bad" : "";
+    out += "<li><b class=\"" + style + "\">" + html(e.decision) + "</b> " + html(e.text) +
+           (e.scope.empty() ? "" : " (" + html(e.scope) + ")") +
+           (e.detail.empty() ? "" : ": " + html(e.detail)) + "</li>";
   }
   return out + "</ul>";
 }

@@ -45,6 +45,15 @@ std::vector<std::size_t> ranking(const PageRun& run, const Shown& by) {
   return order;
 }
 
+/// What replications say about the pair, when they were run.
+const DifferenceView* paired(const PageRun& run, const std::string& a, const std::string& b,
+                             std::string_view metric) {
+  for (const DifferenceView& d : run.differences)
+    if (d.metric == metric && ((d.base == a && d.other == b) || (d.base == b && d.other == a)))
+      return &d;
+  return nullptr;
+}
+
 /// `first token, mean: 213 ms instead of 55.5 s (-99.6 %)`.
 std::optional<VerdictLine> line(const Shown& shown, const VariantView& winner,
                                 const VariantView& other) {
@@ -117,13 +126,6 @@ Verdict alone(const PageRun& run) {
   return verdict;
 }
 
-/// What replications say about the pair, when they were run.
-const DifferenceView* paired(const PageRun& run, const std::string& a, const std::string& b) {
-  for (const DifferenceView& d : run.differences)
-    if ((d.base == a && d.other == b) || (d.base == b && d.other == a)) return &d;
-  return nullptr;
-}
-
 }  // namespace
 
 const std::vector<Shown>& key_measures() {
@@ -163,7 +165,7 @@ Verdict verdict_of(const PageRun& run) {
   if (goals) verdict.fine_print = "Goals: " + goals_text(winner) + ". " + verdict.fine_print;
   const Datum* a = winner.summary.find(by.key);
   const Datum* b = run.variants[order[1]].summary.find(by.key);
-  const DifferenceView* difference = paired(run, winner.name, run.variants[order[1]].name);
+  const DifferenceView* difference = paired(run, winner.name, run.variants[order[1]].name, by.key);
   if (difference != nullptr && difference->verdict == "not distinguishable") {
     verdict.headline = winner.name + " and " + run.variants[order[1]].name +
                        " are not distinguishable in " + std::string(by.title) + ".";
@@ -179,8 +181,11 @@ Verdict verdict_of(const PageRun& run) {
        {"ttft.mean", "ttft.p99", "output_throughput", "itl.mean", "hit_ratio"})
     for (const Shown& shown : key_measures())
       if (shown.key == key)
-        if (std::optional<VerdictLine> l = line(shown, winner, other))
-          verdict.lines.push_back(std::move(*l));
+        if (std::optional<VerdictLine> l = line(shown, winner, other)) {
+          const DifferenceView* d = paired(run, winner.name, other.name, shown.key);
+          if (d == nullptr || d->verdict != "not distinguishable")
+            verdict.lines.push_back(std::move(*l));
+        }
   return verdict;
 }
 

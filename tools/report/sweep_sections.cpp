@@ -12,14 +12,15 @@ namespace routesim::tools {
 namespace {
 
 Unit unit_of(std::string_view metric) {
-  if (metric.find("throughput") != std::string_view::npos)
-    return metric.find("request") != std::string_view::npos ? Unit::kRequestsPerSecond
-                                                            : Unit::kTokensPerSecond;
-  if (metric.find("goodput") != std::string_view::npos) return Unit::kRequestsPerSecond;
-  if (metric.find("rate") != std::string_view::npos ||
-      metric.find("ratio") != std::string_view::npos)
-    return metric.find("hit") != std::string_view::npos ? Unit::kRatio : Unit::kNone;
-  return metric.find("_ms") != std::string_view::npos ? Unit::kSeconds : Unit::kNone;
+  const auto has = [&](std::string_view part) {
+    return metric.find(part) != std::string_view::npos;
+  };
+  if (has("tokens_per_s") || has("throughput")) return Unit::kTokensPerSecond;
+  if (has("requests_per_s") || has("requests_sent_per_s") || has("goodput"))
+    return Unit::kRequestsPerSecond;
+  if (has("percent")) return Unit::kPercent;
+  if (has("hit_rate") || has("usage") || has("failure_rate")) return Unit::kRatio;
+  return has("_ms") || has("_s.") || has("latency") ? Unit::kSeconds : Unit::kNone;
 }
 
 double in_base_unit(std::string_view metric, double value) {
