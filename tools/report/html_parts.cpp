@@ -13,7 +13,7 @@ std::string number_cell(const Datum* datum, Unit unit) {
   std::string out = "<td data-path=\"" + html(datum->path) + "\" data-value=\"" +
                     number_text(datum->raw.value_or(datum->value)) + "\">" +
                     human(datum->value, unit, false);
-  if (datum->low && datum->high)
+  if (datum->low && datum->high && *datum->low < *datum->high)
     out += " <small>" + human(*datum->low, unit, false) + " … " + human(*datum->high, unit, false) +
            "</small>";
   return out + "</td>";

@@ -51,6 +51,7 @@ svg.key{width:28px;height:14px;margin:0;flex:none}
 svg text{fill:var(--mute);font-size:12px;font-family:inherit}
 svg text.unit{fill:var(--ink)}
 svg text.on-dark{fill:#fff}svg text.on-bright{fill:#111}
+svg text.tight{font-size:10px}
 .grid{stroke:var(--grid)}.axis{stroke:var(--mute)}
 .c0{--c:var(--s0)}.c1{--c:var(--s1)}.c2{--c:var(--s2)}.c3{--c:var(--s3)}
 .c4{--c:var(--s4)}.c5{--c:var(--s5)}.c6{--c:var(--s6)}.c7{--c:var(--s7)}

@@ -345,8 +345,9 @@ std::string draw(const HeatMap& map) {
              "\" fill=\"" + (value ? cividis(share) : "none") + "\"><title>" +
              html(map.rows[r] + ", " + map.columns[c] + ": " + text) + "</title></rect>";
       if (value && numbers)
-        out += svg_text(x + cell / 2, y + line / 2 + 4, "middle", text,
-                        share > 0.55 ? "on-bright" : "on-dark");
+        out += svg_text(
+            x + cell / 2, y + line / 2 + 4, "middle", text,
+            std::string(share > 0.55 ? "on-bright" : "on-dark") + (cell < 50 ? " tight" : ""));
     }
   }
   const double widest = 6.8 * 6;
