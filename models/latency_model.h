@@ -18,12 +18,12 @@ struct BatchShape {
   std::int64_t decode_context = 0;   ///< T: sum of their contexts, shared blocks every time.
   std::int64_t shared_context = 0;   ///< T - U: the part of T that stands in blocks another running
                                      ///< sequence also holds (all but one holder of each block).
-  std::int64_t prefill_requests = 0;    ///< Prompt chunks in the step.
-  std::int64_t prefill_tokens = 0;      ///< P: new prompt tokens computed.
-  std::int64_t prefill_context = 0;     ///< K_p: sum over chunks of (computed + new) tokens read.
-  std::int64_t prefill_pairs = 0;       ///< S: sum over chunks of (computed + new)^2 - computed^2.
-  std::int64_t group_tokens = 0;        ///< Lock-step DP: the token count all ranks are padded to: that of
-                                        ///< the largest, rounded up to whole buffers; 0 when the rank stands alone.
+  std::int64_t prefill_requests = 0;  ///< Prompt chunks in the step.
+  std::int64_t prefill_tokens = 0;    ///< P: new prompt tokens computed.
+  std::int64_t prefill_context = 0;   ///< K_p: sum over chunks of (computed + new) tokens read.
+  std::int64_t prefill_pairs = 0;     ///< S: sum over chunks of (computed + new)^2 - computed^2.
+  std::int64_t group_tokens = 0;  ///< Lock-step DP: what all ranks are padded to: the most of any,
+                                  ///< in whole buffers; 0 when the rank stands alone.
   std::int64_t group_total_tokens = 0;  ///< Lock-step DP: tokens of all ranks (all-to-all volume).
 
   std::int64_t tokens() const { return decode_requests + prefill_tokens; }

@@ -51,7 +51,7 @@ struct EngineRules {
   std::int64_t long_prefill_token_threshold = 0;  ///< 0 = off.
   std::int64_t prefill_schedule_interval = 1;
   std::int64_t moe_dp_chunk_size = 0;  ///< Lock step: experts see multiples of it; 0 = exact.
-  std::int64_t watermark_blocks = 0;  ///< Kept free at admission while others run.
+  std::int64_t watermark_blocks = 0;   ///< Kept free at admission while others run.
   bool enable_chunked_prefill = true;
   bool enable_prefix_caching = true;
   bool reserve_full_isl = true;  ///< Admission needs room for the whole prompt.

@@ -7,9 +7,9 @@
 
 #include "models/roofline.h"
 #include "tools/calibrate/calibrate_data.h"
-#include "tools/input/catalogue_file.h"
 #include "tools/calibrate/calibrate_scenario.h"
 #include "tools/cli/cli.h"
+#include "tools/input/catalogue_file.h"
 
 namespace routesim::tools {
 namespace {

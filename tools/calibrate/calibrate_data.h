@@ -1,4 +1,4 @@
-// Benchmark results as the samples of a cost-curve fit, and the catalogue entry a fit is written to.
+// Benchmark results as samples of a cost-curve fit, and the catalogue entry a fit is written to.
 #pragma once
 
 #include <cstdint>
