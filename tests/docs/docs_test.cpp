@@ -79,6 +79,8 @@ TEST_F(Documentation, GeneratedPagesAreCurrent) {
       {"docs/reference/inference-perf.md", "routesim schema inference-perf -o markdown"},
       {"docs/reference/sweep.md", "routesim schema sweep -o markdown"},
       {"docs/reference/sweep.schema.json", "routesim schema sweep"},
+      {"docs/reference/plan.md", "routesim schema plan -o markdown"},
+      {"docs/reference/plan.schema.json", "routesim schema plan"},
       {"docs/reference/scenario.schema.json", "routesim schema scenario"}};
   for (const auto& [path, command] : pages) {
     const CommandResult result = run(command, kRoot);

@@ -94,10 +94,10 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
-      run_command(),    sweep_command(),   compare_command(),  report_command(),
-      check_command(),  explain_command(), validate_command(), calibrate_command(),
-      list_command(),   schema_command(),  score_command(),    completion_command(),
-      manual_command(),
+      run_command(),        sweep_command(),  plan_command(),    compare_command(),
+      report_command(),     check_command(),  explain_command(), validate_command(),
+      calibrate_command(),  list_command(),   schema_command(),  score_command(),
+      completion_command(), manual_command(),
   };
   return kCommands;
 }

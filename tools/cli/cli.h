@@ -41,6 +41,7 @@ Command score_command();
 Command validate_command();
 Command calibrate_command();
 Command sweep_command();
+Command plan_command();
 Command compare_command();
 Command completion_command();
 Command manual_command();

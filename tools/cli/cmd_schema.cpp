@@ -6,6 +6,7 @@
 #include "tools/cli/cli.h"
 #include "tools/input/schema_json.h"
 #include "tools/output/printable.h"
+#include "tools/plan/plan_config.h"
 #include "tools/sweep/sweep_config.h"
 #include "workloads/distributions.h"
 #include "workloads/inference_perf.h"
@@ -30,7 +31,7 @@ FieldDescription types_of() {
   return describe_types([&value](Describer& d) { describe(d, value); });
 }
 
-constexpr std::array<SchemaKind, 3> kKinds = {{
+constexpr std::array<SchemaKind, 4> kKinds = {{
     {"scenario", "routesim scenario",
      "A workload, the clusters and the routing policies it is compared on.",
      &types_of<sim::Scenario>, true},
@@ -39,6 +40,9 @@ constexpr std::array<SchemaKind, 3> kKinds = {{
      &types_of<workloads::inference_perf::Config>},
     {"sweep", "routesim sweep", "A scenario and the values that some of its keys take in turn.",
      &types_of<SweepConfig>},
+    {"plan", "routesim plan",
+     "A demand, goals, and the fleets that may meet them, with their prices.",
+     &types_of<PlanConfig>},
 }};
 
 const SchemaKind* find_kind(const std::string& name) {

@@ -1,0 +1,59 @@
+// Searches that ask a caller for one probe at a time, so that many of them can share a machine and
+// the answer does not depend on how many probes run at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace routesim::sim {
+
+/// The smallest whole number in [low, high] that holds, where everything above a number that holds
+/// holds too. Asks for `high` first: when that fails, nothing holds. Takes 1 + ceil(log2(high - low
+/// + 1)) probes at most, and ends having probed the answer and, unless it is `low`, the number
+/// below it: that the answer is minimal is seen, not assumed.
+class Bisection {
+ public:
+  /// `low` <= `high`.
+  Bisection(std::int64_t low, std::int64_t high) : low_(low), high_(high) {}
+
+  /// The number to probe next; nothing when the search has ended.
+  std::optional<std::int64_t> next() const;
+  /// The result of the probe next() asked for.
+  void tell(bool holds);
+  /// The smallest number that holds; nothing before the end, or when none does.
+  std::optional<std::int64_t> answer() const;
+
+ private:
+  std::int64_t low_;   ///< Nothing below is left to find.
+  std::int64_t high_;  ///< Holds, once asked.
+  bool asked_high_ = false;
+  bool none_ = false;
+};
+
+/// The highest rate that holds, between one that does and a limit, where everything below a rate
+/// that holds holds too. Grows by `kGrowth` until a rate fails, then halves the ratio until it is
+/// at most 1 + `tolerance`.
+class RateSearch {
+ public:
+  static constexpr double kGrowth = 1.5;
+
+  /// `holds` > 0 is known to hold; rates above `limit` >= `holds` are not probed.
+  RateSearch(double holds, double limit, double tolerance)
+      : holds_(holds), limit_(limit), tolerance_(tolerance) {}
+
+  /// The rate to probe next; nothing when the search has ended.
+  std::optional<double> next() const;
+  void tell(bool holds);
+  /// The highest rate seen to hold.
+  double holds() const { return holds_; }
+  /// The lowest rate seen to fail; nothing when `limit` holds.
+  std::optional<double> fails() const { return fails_; }
+
+ private:
+  double holds_;
+  double limit_;
+  double tolerance_;
+  std::optional<double> fails_;
+};
+
+}  // namespace routesim::sim

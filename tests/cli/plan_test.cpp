@@ -1,0 +1,176 @@
+// Plans as a user runs them.
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/cli_fixture.h"
+
+namespace routesim::tools::testing {
+namespace {
+
+class Plan : public Cli {
+ protected:
+  /// Two policies on two kinds of GPU, up to 12 replicas.
+  std::string plan(const std::string& goals = "[ttft_ms.p90 < 400, tpot_ms.p90 < 30]",
+                   const std::string& more = "") const {
+    write("base.yaml",
+          "name: base\n"
+          "workload:\n"
+          "  groups: {requests: 100, rate: 20, groups: 24, prefix_len: 4096, suffix_len: 256,\n"
+          "    output_len: 64}\n"
+          "cluster:\n"
+          "  pools:\n"
+          "  - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B,\n"
+          "     tensor_parallel: 2}\n"
+          "variants:\n"
+          "- {name: rotation, routing: {balancer: round-robin}}\n"
+          "- {name: hashing, routing: {balancer: prefix-hash}}\n");
+    return write("plan.yaml",
+                 "name: small\n"
+                 "scenario: base.yaml\n"
+                 "demand:\n"
+                 "  rate: 20\n"
+                 "  growth: 0.5\n"
+                 "  duration: 30s\n"
+                 "  set: ['workload.groups.rate={rate}', 'workload.groups.requests={requests}']\n"
+                 "goals: " +
+                     goals +
+                     "\n"
+                     "knee_limit: 2\n"
+                     "prices: [{accelerator: H100-SXM, per_hour: 3}, {accelerator: H200, per_hour: "
+                     "4}]\n"
+                     "hardware:\n"
+                     "- {accelerator: H100-SXM, tensor_parallel: 2}\n"
+                     "- {accelerator: H200, tensor_parallel: 1}\n"
+                     "pools: [{pool: a, min: 1, max: 12}]\n" +
+                     more);
+  }
+
+  /// Whether n replicas hold the goals at the planned rate, by `run` alone.
+  bool holds(const nlohmann::json& found, std::int64_t n) const {
+    const std::string hardware = found["hardware"];
+    const bool h200 = hardware.starts_with("H200");
+    double ttft = 0;
+    double tpot = 0;
+    for (const char* seed : {"1", "2", "3"}) {
+      const Result result =
+          run({"run", (folder_ / "base.yaml").string(), "--variant",
+               found["policy"].get<std::string>(), "--seed", seed, "--output", "json", "--set",
+               "workload.groups.rate=30", "--set", "workload.groups.requests=900", "--set",
+               "cluster.pools[a].replicas=" + std::to_string(n), "--set",
+               std::string("cluster.pools[a].accelerator=") + (h200 ? "H200" : "H100-SXM"), "--set",
+               std::string("cluster.pools[a].tensor_parallel=") + (h200 ? "1" : "2")});
+      EXPECT_EQ(result.code, 0) << result.err;
+      const auto report = nlohmann::json::parse(result.out);
+      const auto& latency = report["variants"][0]["summary"]["successes"]["latency"];
+      ttft += 1e3 * latency["time_to_first_token"]["p90"].get<double>() / 3;
+      tpot += 1e3 * latency["time_per_output_token"]["p90"].get<double>() / 3;
+    }
+    return ttft < 400 && tpot < 30;
+  }
+};
+
+TEST_F(Plan, TheCheapestFleetIsTheSmallestThatHolds) {
+  const Result result = run({"plan", plan(), "--output", "json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto answer = nlohmann::json::parse(result.out);
+  EXPECT_EQ(answer["met"], true);
+  EXPECT_EQ(answer["planned_rate"], 30);
+  ASSERT_GE(answer["plans"].size(), 2U);
+  double price = 0;
+  for (const auto& found : answer["plans"]) {
+    EXPECT_GE(found["price_per_hour"].get<double>(), price) << "the cheapest comes first";
+    price = found["price_per_hour"];
+    const std::int64_t n = found["replicas"]["a"];
+    const bool h200 = found["hardware"].get<std::string>().starts_with("H200");
+    EXPECT_DOUBLE_EQ(price, static_cast<double>(n) * (h200 ? 4 : 6));
+    EXPECT_EQ(found["gpus"], n * (h200 ? 1 : 2));
+    EXPECT_TRUE(holds(found, n));
+    if (n > 1) EXPECT_FALSE(holds(found, n - 1)) << found["hardware"] << found["policy"];
+    EXPECT_GE(found["knee_requests_per_s"].get<double>(), 30);
+    EXPECT_LT(found["spare_replicas_today"].get<std::int64_t>(), n);
+    const double tokens = found["output_tokens_per_s"];
+    EXPECT_NEAR(found["price_per_million_output_tokens"].get<double>(),
+                price / (3600 * tokens) * 1e6, 1e-9);
+  }
+}
+
+TEST_F(Plan, TheAnswerDoesNotDependOnTheThreads) {
+  const std::string file = plan();
+  const Result one = run({"plan", file, "--jobs", "1"});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(run({"plan", file, "--jobs", "3"}).out, one.out);
+}
+
+TEST_F(Plan, NoPlanIsAnAnswer) {
+  const Result result = run({"plan", plan("[ttft_ms.p90 < 20]")});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_NE(result.out.find("No plan in this space meets every goal. Nearest: "), std::string::npos)
+      << result.out;
+  const Result json = run({"plan", plan("[ttft_ms.p90 < 20]"), "--output", "json"});
+  const auto answer = nlohmann::json::parse(json.out);
+  EXPECT_EQ(answer["met"], false);
+  EXPECT_EQ(answer["plans"].size(), 0U);
+  for (const auto& family : answer["families"]) EXPECT_TRUE(family.contains("near_miss"));
+}
+
+TEST_F(Plan, SparesAreBought) {
+  const auto none = nlohmann::json::parse(run({"plan", plan(), "--output", "json"}).out);
+  const Result result = run(
+      {"plan", plan("[ttft_ms.p90 < 400, tpot_ms.p90 < 30]", "spares: 2\n"), "--output", "json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto spare = nlohmann::json::parse(result.out);
+  const auto& first = none["plans"][0];
+  for (const auto& found : spare["plans"])
+    if (found["hardware"] == first["hardware"] && found["policy"] == first["policy"]) {
+      EXPECT_EQ(found["replicas"]["a"], first["replicas"]["a"].get<std::int64_t>() + 2);
+      EXPECT_EQ(found["needed"], first["needed"]);
+      EXPECT_GE(found["spare_replicas_today"].get<std::int64_t>(), 2);
+    }
+}
+
+TEST_F(Plan, WhatIsWrongIsSaidAtOnce) {
+  plan();
+  const std::string file = write("wrong.yaml",
+                                 "name: wrong\n"
+                                 "scenario: base.yaml\n"
+                                 "demand: {rate: 20, set: ['workload.groups.rat={rate}']}\n"
+                                 "goals: [tftt_ms.p99 < 500]\n"
+                                 "prices: [{accelerator: H1000, per_hour: 3}]\n"
+                                 "pools: [{pool: a, min: 4, max: 3}]\n");
+  const Result result = run({"plan", file});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.out, "");
+  for (const char* text : {"wrong.yaml:4:", "goals[0]", "prices[0].accelerator", "pools[0]"})
+    EXPECT_NE(result.err.find(text), std::string::npos) << text << result.err;
+  // The space is read before the fleets in it.
+  const std::string fleet = write("fleet.yaml",
+                                  "name: wrong\n"
+                                  "scenario: base.yaml\n"
+                                  "demand: {rate: 20, set: ['workload.groups.rat={rate}']}\n"
+                                  "goals: [ttft_ms.p99 < 500]\n"
+                                  "prices: [{accelerator: L4, per_hour: 3}]\n"
+                                  "pools: [{pool: b}]\n");
+  const Result unknown = run({"plan", fleet});
+  EXPECT_EQ(unknown.code, 2);
+  for (const char* text : {"there is no element named", "workload.groups.rat"})
+    EXPECT_NE(unknown.err.find(text), std::string::npos) << text << unknown.err;
+}
+
+TEST_F(Plan, TwoPrefixAwareNodesReplaceFiveRandomOnes) {
+  const std::string file = ROUTESIM_SOURCE_DIR "/scenarios/plans/moreh-2-nodes-beat-5.yaml";
+  const Result result = run({"plan", file, "--output", "json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto answer = nlohmann::json::parse(result.out);
+  ASSERT_EQ(answer["plans"].size(), 1U);
+  EXPECT_EQ(answer["plans"][0]["policy"], "prefix-aware");
+  EXPECT_EQ(answer["plans"][0]["replicas"]["prefill"], 1);
+  EXPECT_EQ(answer["plans"][0]["replicas"]["decode"], 1);
+  // Random routing does not get there with five nodes, and every smaller split was tried.
+  const auto& random = answer["families"][0];
+  EXPECT_EQ(random["policy"], "random");
+  EXPECT_EQ(random["method"], "scan");
+  EXPECT_EQ(random["sizes_tried"], 4);
+  EXPECT_FALSE(random.contains("replicas"));
+}
+
+}  // namespace
+}  // namespace routesim::tools::testing

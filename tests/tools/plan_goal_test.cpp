@@ -1,0 +1,114 @@
+// What runs say about a goal, by hand.
+#include "tools/plan/plan_goal.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace routesim::tools {
+namespace {
+
+PlanGoal below(double bound) {
+  return {.kind = PlanGoal::Kind::kMetric,
+          .text = "",
+          .label = "x",
+          .metric = {},
+          .upper = true,
+          .bound = bound};
+}
+PlanGoal above(double bound) {
+  return {.kind = PlanGoal::Kind::kMetric,
+          .text = "",
+          .label = "x",
+          .metric = {},
+          .upper = false,
+          .bound = bound};
+}
+
+TEST(PlanGoal, OneRunDecidesOnlyAClearMiss) {
+  EXPECT_EQ(judge(below(100), {10}, 0.95).verdict, GoalVerdict::kOpen);
+  EXPECT_EQ(judge(below(100), {149}, 0.95).verdict, GoalVerdict::kOpen);
+  EXPECT_EQ(judge(below(100), {151}, 0.95).verdict, GoalVerdict::kMisses);
+  EXPECT_EQ(judge(above(100), {60}, 0.95).verdict, GoalVerdict::kMisses);
+  EXPECT_EQ(judge(above(100), {70}, 0.95).verdict, GoalVerdict::kOpen);
+  EXPECT_EQ(judge(above(100), {900}, 0.95).verdict, GoalVerdict::kOpen);
+}
+
+TEST(PlanGoal, TheOneSidedBoundDecides) {
+  // Mean 90, sd 10, n 4: t(0.95, 3) = 2.3534, half width 2.3534 * 10 / 2 = 11.767.
+  const std::vector<double> values = {90 - 8.660254, 90 - 8.660254, 90 + 8.660254, 90 + 8.660254};
+  const GoalState state = judge(below(100), values, 0.95);
+  EXPECT_NEAR(state.estimate.mean, 90, 1e-6);
+  EXPECT_NEAR(state.estimate.half_width, 11.767, 1e-3);
+  EXPECT_EQ(state.verdict, GoalVerdict::kOpen);
+  EXPECT_NEAR(state.shortfall, 0.9, 1e-6);
+  EXPECT_EQ(judge(below(102), values, 0.95).verdict, GoalVerdict::kMeets);
+  EXPECT_EQ(judge(below(78), values, 0.95).verdict, GoalVerdict::kMisses);
+  EXPECT_EQ(judge(above(78), values, 0.95).verdict, GoalVerdict::kMeets);
+  EXPECT_EQ(judge(above(80), values, 0.95).verdict, GoalVerdict::kOpen);
+  EXPECT_EQ(judge(above(102), values, 0.95).verdict, GoalVerdict::kMisses);
+  // Less confidence, a narrower bound: t(0.8, 3) = 0.9785, half width 4.89.
+  EXPECT_EQ(judge(below(95), values, 0.8).verdict, GoalVerdict::kMeets);
+}
+
+TEST(PlanGoal, AMissingNumberIsAMiss) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(judge(below(100), {10, infinity}, 0.95).verdict, GoalVerdict::kMisses);
+  EXPECT_EQ(judge(above(100), {900, -infinity}, 0.95).verdict, GoalVerdict::kMisses);
+}
+
+TEST(PlanGoal, FailuresAreCountedNotEstimated) {
+  PlanGoal goal = below(0);
+  goal.kind = PlanGoal::Kind::kFailures;
+  EXPECT_EQ(judge(goal, {0, 0}, 0.95).verdict, GoalVerdict::kMeets);
+  EXPECT_EQ(judge(goal, {0, 0.001}, 0.95).verdict, GoalVerdict::kMisses);
+}
+
+sim::RequestRecord record(double sent_s, double ttft_s) {
+  sim::RequestRecord r;
+  r.sent = SimTime::zero() + Duration::from_seconds(sent_s);
+  r.first_token = SimTime::zero() + Duration::from_seconds(sent_s + ttft_s);
+  r.end = r.first_token;
+  r.output_tokens = 1;
+  return r;
+}
+
+double growth(double slope) {
+  PlanObserver observer({}, 1);
+  sim::RunResult run;
+  run.stages.resize(1);
+  run.summary.first_send = SimTime::zero();
+  run.summary.last_send = SimTime::zero() + Duration::seconds(90);
+  run.summary.requests = 901;
+  for (int i = 0; i <= 900; ++i) observer.on_done(record(0.1 * i, 1 + slope * 0.1 * i));
+  return observer.growth(run);
+}
+
+TEST(PlanGoal, AQueueThatGrowsShows) {
+  EXPECT_NEAR(growth(0), 0, 1e-9);
+  // A queue at 110 % load: the time to first token grows by 0.1 s per second. Two standard errors
+  // of uniform thirds (sd 30 s * 0.1 / sqrt 12, 300 requests) are taken off: 0.0047 s/s.
+  EXPECT_NEAR(growth(0.1), 0.1 - 0.0047, 5e-4);
+  EXPECT_LT(growth(-0.1), 0);
+}
+
+TEST(PlanGoal, EveryWrongGoalIsNamed) {
+  PlanConfig config;
+  config.goals = {"ttft_ms.p99 < 500", "ttft_ms.p99 = 500", "tftt_ms.p99 < 500",
+                  "ttft_ms.p99 < five", "output_tokens_per_s >= 8000"};
+  Diagnostics diagnostics;
+  const std::vector<PlanGoal> goals = read_goals(config, {}, diagnostics);
+  ASSERT_EQ(diagnostics.items().size(), 3U);
+  EXPECT_EQ(diagnostics.items()[0].path, "goals[1]");
+  EXPECT_EQ(diagnostics.items()[1].path, "goals[2]");
+  EXPECT_EQ(diagnostics.items()[2].path, "goals[3]");
+  ASSERT_EQ(goals.size(), 4U);  // Failures and growth are always there.
+  EXPECT_EQ(goals[0].text, "ttft_ms.p99 < 500");
+  EXPECT_TRUE(goals[0].upper);
+  EXPECT_FALSE(goals[1].upper);
+  EXPECT_EQ(goals[2].label, "failure_rate");
+  EXPECT_EQ(goals[3].label, "queue_growth");
+}
+
+}  // namespace
+}  // namespace routesim::tools

@@ -1,0 +1,146 @@
+// routesim plan: the cheapest fleet that meets every goal.
+#include "sim/experiment/parallel.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/progress.h"
+#include "tools/input/scalar_parse.h"
+#include "tools/input/scenario_yaml.h"
+#include "tools/output/printable.h"
+#include "tools/output/text_table.h"
+#include "tools/plan/plan_render.h"
+
+namespace routesim::tools {
+
+namespace {
+
+struct PlanSettings {
+  PlanRequest request;
+  std::size_t jobs = 1;
+  std::string table_path;  ///< Files; empty = none.
+  std::string json_path;
+  bool table = false;  ///< To standard output.
+  bool json = false;
+  ProgressMode progress = ProgressMode::kAuto;
+  bool quiet = false;
+};
+
+/// A whole number option, or what is wrong with it in `error`.
+std::optional<std::int64_t> count_option(const OptionValues& options, const std::string& name,
+                                         std::int64_t least, std::string& error) {
+  if (!options.has(name)) return std::nullopt;
+  const auto node = ConfigNode::make_scalar(options.get(name), ConfigNode::Style::kUntyped, {});
+  const Parsed<std::int64_t> parsed = parse_integer(*node, IntRange{least, 1'000'000'000});
+  if (!parsed.value) error = "--" + name + " " + parsed.message;
+  return parsed.value;
+}
+
+bool parse_outputs(const std::vector<std::string>& texts, PlanSettings& settings,
+                   std::string& error) {
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    const std::string path = equals == std::string::npos ? "" : text.substr(equals + 1);
+    if (name != "table" && name != "json") {
+      error = "--output: unknown format " + printable(name) + ", one of table, json";
+      return false;
+    }
+    if (path.empty() || path == "-") {
+      (name == "table" ? settings.table : settings.json) = true;
+    } else {
+      (name == "table" ? settings.table_path : settings.json_path) = path;
+    }
+  }
+  if (texts.empty()) settings.table = true;
+  if (settings.table && settings.json)
+    error = "--output: only one format can go to standard output, add =PATH";
+  return error.empty();
+}
+
+bool parse_settings(const OptionValues& options, PlanSettings& settings, std::string& error) {
+  settings.request.path = options.positionals.front();
+  settings.request.sets = options.all("set");
+  settings.request.seed = count_option(options, "seed", 0, error);
+  const auto jobs = count_option(options, "jobs", 1, error);
+  settings.jobs = jobs ? static_cast<std::size_t>(*jobs) : sim::default_jobs();
+  settings.quiet = options.has("quiet");
+  const std::string progress = options.get("progress", "auto");
+  if (progress != "auto" && progress != "always" && progress != "never")
+    error = "--progress must be auto, always or never (got " + printable(progress) + ")";
+  if (progress == "always") settings.progress = ProgressMode::kAlways;
+  if (progress == "never" || settings.quiet) settings.progress = ProgressMode::kNever;
+  return error.empty() && parse_outputs(options.all("output"), settings, error);
+}
+
+/// Nothing when the search was interrupted or a run had errors.
+std::optional<PlanResult> search(const PlanSpace& space, const PlanSettings& settings,
+                                 Diagnostics& diagnostics, Console& console) {
+  PlanProgress progress;
+  const InterruptGuard guard(progress.run.stop);
+  const ProgressDisplay display(
+      [&progress](double elapsed_s) {
+        return std::to_string(progress.fleets.load()) + " fleets, " +
+               std::to_string(progress.runs.load()) + " runs, " + fixed_text(elapsed_s, 1) + " s";
+      },
+      settings.progress, console);
+  FleetEvaluator evaluator(space, settings.jobs, progress, diagnostics);
+  try {
+    return search_plan(space, evaluator);
+  } catch (const PlanStopped&) {
+    return std::nullopt;
+  }
+}
+
+bool write(const std::string& path, const std::string& text, Console& console) {
+  if (path.empty()) return true;
+  const std::string error = write_file(path, text);
+  if (error.empty()) return true;
+  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
+  return false;
+}
+
+ExitCode run_plan(const OptionValues& options, Console& console) {
+  PlanSettings settings;
+  std::string error;
+  if (!parse_settings(options, settings, error)) return usage_error(console, "plan", error);
+  Diagnostics diagnostics;
+  const PlanSpace space = load_plan(settings.request, diagnostics);
+  const bool valid = !diagnostics.has_errors();
+  if (!valid || !settings.quiet) console.complain(diagnostics);
+  if (!valid) return ExitCode::kInvalid;
+
+  Diagnostics late;
+  const std::optional<PlanResult> result = search(space, settings, late, console);
+  if (late.has_errors()) {
+    console.complain(tidy(late));
+    return ExitCode::kInvalid;
+  }
+  if (!result) {
+    console.complain("routesim: interrupted, no plan was made\n");
+    return ExitCode::kInterrupted;
+  }
+  const std::string text = render_plan_text(space, *result);
+  const std::string json = render_plan_json(space, *result);
+  if (settings.table) console.print(text);
+  if (settings.json) console.print(json);
+  if (!write(settings.table_path, text, console) || !write(settings.json_path, json, console))
+    return ExitCode::kInvalid;
+  return result->plans.empty() ? ExitCode::kFailed : ExitCode::kSuccess;
+}
+
+}  // namespace
+
+Command plan_command() {
+  return {.name = "plan",
+          .summary = "Find the cheapest fleet that meets every goal, and say what binds it.",
+          .positional = {.name = "PLAN", .min = 1, .max = 1},
+          .options = {{"output,o", "FORMAT[=PATH]",
+                       "table (default) or json; to standard output or PATH.", true},
+                      {"jobs,j", "N", "Threads (default: one per core); no effect on the answer.",
+                       false},
+                      {"set", "KEY=VALUE", "Override a value in every fleet, as in `run`.", true},
+                      {"seed", "N", "Seed of the first replication.", false},
+                      {"progress", "WHEN", "auto (default), always or never.", false},
+                      {"quiet,q", "", "No progress or warnings on standard error.", false}},
+          .run = &run_plan};
+}
+
+}  // namespace routesim::tools

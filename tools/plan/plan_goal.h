@@ -1,0 +1,88 @@
+// The goals of a plan, and what a fleet's runs say about them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/experiment/statistics.h"
+#include "sim/observer.h"
+#include "tools/input/config_reader.h"
+#include "tools/output/goodput.h"
+#include "tools/output/metric_name.h"
+#include "tools/plan/plan_config.h"
+
+namespace routesim::tools {
+
+/// One goal: a number of a run, and the bound it must stay on one side of.
+struct PlanGoal {
+  enum class Kind { kMetric, kGoodput, kFailures, kGrowth };
+
+  Kind kind = Kind::kMetric;
+  std::string text;   ///< `ttft_ms.p99 < 500`, `goodput > 0.95`.
+  std::string label;  ///< `ttft_ms.p99`.
+  MetricName metric;  ///< Of kMetric.
+  bool upper = true;  ///< The number must stay below the bound, not above.
+  double bound = 0;
+};
+
+/// The most that the time to first token may grow, in seconds per second of sending: beyond it the
+/// queue never ends, and only the length of the run keeps its percentiles small.
+inline constexpr double kMostGrowth = 0.02;
+
+/// The goals of the file, then those that always hold: failures, and a queue that does not grow.
+/// Reports what it cannot read.
+std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& provenance,
+                                 Diagnostics& diagnostics);
+
+/// The bounds of `goodput`, if any.
+GoodputGoals read_goodput(const PlanConfig& config, const Provenance& provenance,
+                          Diagnostics& diagnostics);
+
+/// Sees the requests of one run.
+class PlanObserver final : public sim::Observer {
+ public:
+  PlanObserver(const GoodputGoals& bounds, double output_token_scale)
+      : goodput_(bounds, output_token_scale) {}
+
+  void on_done(const sim::RequestRecord& record) override;
+
+  /// Share of the reported requests that met every bound.
+  double goodput_share(const sim::RunResult& run) const;
+  /// How fast the time to first token grew between the middle and the last third of the sending
+  /// of the reported stages, in s/s, less two standard errors; 0 with fewer than 30 requests.
+  double growth(const sim::RunResult& run) const;
+
+ private:
+  struct Seen {
+    std::int32_t stage = 0;
+    double sent_s = 0;
+    double ttft_s = 0;
+  };
+  GoodputObserver goodput_;
+  std::vector<Seen> seen_;
+};
+
+/// The goals' numbers in one run. A number that the run does not have is infinitely far on the
+/// wrong side.
+std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
+                                const PlanObserver& observer);
+
+/// What the runs so far say.
+enum class GoalVerdict { kMeets, kMisses, kOpen };
+
+/// One goal after some runs.
+struct GoalState {
+  sim::Estimate estimate;  ///< Its half width is that of the one-sided bound.
+  GoalVerdict verdict = GoalVerdict::kOpen;
+  /// How far off: mean over bound, or bound over mean for a lower bound; at most 1 when the mean
+  /// meets the goal.
+  double shortfall = 0;
+};
+
+/// Meets when the one-sided confidence bound of the mean does, misses when the opposite one does
+/// not, else open. One run decides only a clear miss, by `kClearMiss`.
+GoalState judge(const PlanGoal& goal, const std::vector<double>& values, double confidence);
+inline constexpr double kClearMiss = 1.5;
+
+}  // namespace routesim::tools

@@ -1,0 +1,249 @@
+#include "tools/plan/plan_search.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "sim/experiment/search.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// All sizes of the space, the cheapest first; equal prices in the order of the pools' sizes.
+std::vector<FleetSize> sizes_by_price(const PlanSpace& space, const PlanFamily& family) {
+  std::vector<FleetSize> sizes = {{}};
+  for (const PlanPool& pool : space.config.pools) {
+    std::vector<FleetSize> longer;
+    for (const FleetSize& size : sizes)
+      for (std::int64_t n = pool.min; n <= pool.max - space.config.spares; ++n) {
+        longer.push_back(size);
+        longer.back().push_back(n);
+      }
+    sizes = std::move(longer);
+  }
+  std::stable_sort(sizes.begin(), sizes.end(), [&](const FleetSize& a, const FleetSize& b) {
+    return family.price(a) < family.price(b);
+  });
+  return sizes;
+}
+
+/// Searches the sizes of one family, one probe at a time.
+class SizeSearch {
+ public:
+  SizeSearch(const PlanSpace& space, std::size_t index)
+      : bisection_(space.config.pools.front().min,
+                   space.config.pools.front().max - space.config.spares) {
+    const PlanFamily& family = space.families[index];
+    outcome_.method = space.config.pools.size() == 1 ? SizeMethod::kBisection : SizeMethod::kScan;
+    possible_ = family.impossible.empty();
+    if (!possible_) return;
+    sizes_ = sizes_by_price(space, family);
+    outcome_.sizes = sizes_.size();
+  }
+
+  std::optional<FleetSize> next() const {
+    if (!possible_ || outcome_.size) return std::nullopt;
+    if (outcome_.method == SizeMethod::kBisection) {
+      const std::optional<std::int64_t> n = bisection_.next();
+      return n ? std::optional(FleetSize{*n}) : std::nullopt;
+    }
+    return scanned_ < sizes_.size() ? std::optional(sizes_[scanned_]) : std::nullopt;
+  }
+
+  void tell(const FleetEvaluation& evaluation) {
+    ++outcome_.sizes_tried;
+    if (!evaluation.holds() &&
+        (!outcome_.near_miss || evaluation.shortfall() < outcome_.near_miss->shortfall()))
+      outcome_.near_miss = evaluation;
+    if (outcome_.method == SizeMethod::kBisection) {
+      bisection_.tell(evaluation.holds());
+      if (const auto answer = bisection_.answer()) outcome_.size = FleetSize{*answer};
+    } else if (evaluation.holds()) {
+      outcome_.size = sizes_[scanned_];
+    } else {
+      ++scanned_;
+    }
+  }
+
+  FamilyOutcome outcome() const {
+    FamilyOutcome outcome = outcome_;
+    if (outcome.size) outcome.near_miss.reset();
+    return outcome;
+  }
+
+ private:
+  FamilyOutcome outcome_;
+  sim::Bisection bisection_;
+  std::vector<FleetSize> sizes_;
+  std::size_t scanned_ = 0;
+  bool possible_ = false;
+};
+
+class PlanSearch {
+ public:
+  PlanSearch(const PlanSpace& space, FleetEvaluator& evaluator)
+      : space_(space), evaluator_(evaluator) {}
+
+  PlanResult run() {
+    find_sizes();
+    rank();
+    evaluate_bought();
+    find_knees();
+    find_bindings();
+    for (FoundPlan& plan : result_.plans) find_spares(plan);
+    result_.runs = evaluator_.runs();
+    return std::move(result_);
+  }
+
+ private:
+  /// Every family proposes a size, all are run together, until no family has a question left.
+  void find_sizes() {
+    std::vector<SizeSearch> searches;
+    for (std::size_t f = 0; f < space_.families.size(); ++f) searches.emplace_back(space_, f);
+    while (true) {
+      std::vector<FleetProbe> probes;
+      for (std::size_t f = 0; f < searches.size(); ++f)
+        if (const auto size = searches[f].next())
+          probes.push_back({.family = f, .size = *size, .rate = space_.planned_rate()});
+      if (probes.empty()) break;
+      evaluator_.evaluate(probes);
+      for (const FleetProbe& probe : probes) searches[probe.family].tell(evaluator_.at(probe));
+    }
+    for (const SizeSearch& search : searches) result_.families.push_back(search.outcome());
+  }
+
+  void rank() {
+    for (std::size_t f = 0; f < result_.families.size(); ++f) {
+      const FamilyOutcome& outcome = result_.families[f];
+      if (!outcome.size) continue;
+      FoundPlan plan{.family = f, .size = *outcome.size, .needed = *outcome.size};
+      for (std::int64_t& n : plan.size) n += space_.config.spares;
+      plan.price_per_hour = space_.families[f].price(plan.size);
+      result_.plans.push_back(std::move(plan));
+    }
+    std::stable_sort(
+        result_.plans.begin(), result_.plans.end(),
+        [](const FoundPlan& a, const FoundPlan& b) { return a.price_per_hour < b.price_per_hour; });
+    if (result_.plans.size() > kMostPlans) result_.plans.resize(kMostPlans);
+  }
+
+  void evaluate_bought() {
+    std::vector<FleetProbe> probes;
+    for (const FoundPlan& plan : result_.plans)
+      probes.push_back({.family = plan.family, .size = plan.size, .rate = space_.planned_rate()});
+    evaluator_.evaluate(probes);
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+      FoundPlan& plan = result_.plans[i];
+      plan.evaluation = evaluator_.at(probes[i]);
+      const double tokens_per_hour = 3600 * plan.evaluation.mean_of(&FleetRun::output_tokens_per_s);
+      plan.price_per_million_tokens =
+          tokens_per_hour > 0 ? plan.price_per_hour / tokens_per_hour * 1e6 : 0;
+    }
+  }
+
+  void find_knees() {
+    const double rate = space_.planned_rate();
+    std::vector<sim::RateSearch> searches(
+        result_.plans.size(),
+        sim::RateSearch(rate, space_.config.knee_limit * rate, kKneeTolerance));
+    while (true) {
+      std::vector<FleetProbe> probes;
+      std::vector<std::size_t> asked;
+      for (std::size_t i = 0; i < searches.size(); ++i)
+        if (const auto next = searches[i].next()) {
+          probes.push_back(
+              {.family = result_.plans[i].family, .size = result_.plans[i].size, .rate = *next});
+          asked.push_back(i);
+        }
+      if (probes.empty()) break;
+      evaluator_.evaluate(probes);
+      for (std::size_t p = 0; p < probes.size(); ++p)
+        searches[asked[p]].tell(evaluator_.at(probes[p]).holds());
+    }
+    for (std::size_t i = 0; i < searches.size(); ++i) {
+      result_.plans[i].knee = searches[i].holds();
+      result_.plans[i].knee_fails = searches[i].fails();
+    }
+  }
+
+  void find_bindings() {
+    for (FoundPlan& plan : result_.plans) {
+      if (!plan.knee_fails) continue;
+      plan.binding =
+          bind(evaluator_.at({.family = plan.family, .size = plan.size, .rate = *plan.knee_fails}));
+    }
+  }
+
+  /// Repeats a miss with each resource doubled, and names the one that helps most.
+  Binding bind(const FleetEvaluation& miss) {
+    constexpr double kNoHelp = 0.95;   // Of the shortfall: less of an improvement names nothing.
+    constexpr double kLopsided = 1.5;  // Requests of the busiest endpoint over the mean.
+    const std::size_t goal = miss.worst_goal();
+    std::vector<sim::RunPlan> plans = {*miss.plan};
+    std::vector<sim::Resource> resources;
+    for (const sim::Resource r : sim::kResources)
+      if (sim::has_resource(*miss.plan, r)) {
+        resources.push_back(r);
+        plans.push_back(sim::with_doubled(*miss.plan, r));
+      }
+    const std::vector<FleetRun> runs = evaluator_.run_once(plans);
+    const auto shortfall = [&](const FleetRun& run) {
+      return judge(space_.goals[goal], {run.values[goal]}, space_.config.confidence).shortfall;
+    };
+    Binding binding{.what = {},
+                    .goal = space_.goals[goal].label,
+                    .missed_by = shortfall(runs[0]),
+                    .with_double = shortfall(runs[0])};
+    for (std::size_t i = 0; i < resources.size(); ++i) {
+      const double with_double = shortfall(runs[i + 1]);
+      if (with_double >= binding.with_double) continue;
+      binding.what = sim::resource_name(resources[i]);
+      binding.with_double = with_double;
+    }
+    if (binding.with_double > kNoHelp * binding.missed_by) binding.what.clear();
+    // One endpoint that everybody is sent to runs short long before the fleet does.
+    if (runs[0].imbalance >= kLopsided) {
+      binding.what = binding.what.empty() ? "hot prefix" : "hot prefix, " + binding.what;
+    }
+    return binding;
+  }
+
+  /// How many replicas may be gone at today's rate, whichever pool loses them.
+  void find_spares(FoundPlan& plan) {
+    std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t pool = 0; pool < plan.size.size(); ++pool)
+      fewest = std::min(fewest, spares_of(plan, pool));
+    plan.spares_today = fewest;
+  }
+
+  std::int64_t spares_of(const FoundPlan& plan, std::size_t pool) {
+    sim::Bisection search(1, plan.size[pool]);
+    search.tell(true);  // The whole fleet holds more than today's rate.
+    while (const auto n = search.next()) {
+      FleetProbe probe{.family = plan.family, .size = plan.size, .rate = space_.config.demand.rate};
+      probe.size[pool] = *n;
+      // At the planned rate the smallest fleet is known already, and nothing below it holds.
+      const bool known_to_fail = space_.config.demand.growth == 0 && plan.size.size() == 1 &&
+                                 *n < plan.needed[pool] && *n >= space_.config.pools[pool].min;
+      if (known_to_fail) {
+        search.tell(false);
+        continue;
+      }
+      evaluator_.evaluate(std::span(&probe, 1));
+      search.tell(evaluator_.at(probe).holds());
+    }
+    return plan.size[pool] - search.answer().value_or(plan.size[pool]);
+  }
+
+  const PlanSpace& space_;
+  FleetEvaluator& evaluator_;
+  PlanResult result_;
+};
+
+}  // namespace
+
+PlanResult search_plan(const PlanSpace& space, FleetEvaluator& evaluator) {
+  return PlanSearch(space, evaluator).run();
+}
+
+}  // namespace routesim::tools

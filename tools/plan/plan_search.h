@@ -1,0 +1,64 @@
+// From a space of fleets to the cheapest ones that meet every goal.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/experiment/what_if.h"
+#include "tools/plan/plan_evaluate.h"
+
+namespace routesim::tools {
+
+/// How the sizes of a family were searched.
+enum class SizeMethod {
+  kBisection,  ///< One pool: more replicas never hurt, so halving finds the smallest that holds.
+  kScan        ///< Several pools: one may starve the other, so every split is tried, by price.
+};
+
+/// What a plan runs short of, just above the rate it holds.
+struct Binding {
+  std::string what;        ///< `KV blocks`, ..., `hot prefix`, or empty when nothing stands out.
+  std::string goal;        ///< The goal that is missed first.
+  double missed_by = 0;    ///< Its shortfall there ...
+  double with_double = 0;  ///< ... and with twice the resource.
+};
+
+/// A fleet that meets every goal.
+struct FoundPlan {
+  std::size_t family = 0;
+  FleetSize size;    ///< What is bought, spares included.
+  FleetSize needed;  ///< The least that holds.
+  double price_per_hour = 0;
+  double price_per_million_tokens = 0;    ///< Output tokens, at the planned rate.
+  FleetEvaluation evaluation = {};        ///< Of `size` at the planned rate.
+  double knee = 0;                        ///< The highest rate it holds, requests/s.
+  std::optional<double> knee_fails = {};  ///< The lowest rate seen to fail; absent when none was.
+  std::int64_t spares_today = 0;  ///< Replicas (of any one pool) that may be gone at today's rate.
+  Binding binding = {};
+};
+
+/// What became of a family.
+struct FamilyOutcome {
+  SizeMethod method = SizeMethod::kBisection;
+  std::size_t sizes_tried = 0;
+  std::size_t sizes = 0;                     ///< In the space.
+  std::optional<FleetSize> size;             ///< The least that holds.
+  std::optional<FleetEvaluation> near_miss;  ///< Of a family where nothing holds: the best seen.
+};
+
+struct PlanResult {
+  std::vector<FamilyOutcome> families;  ///< By family.
+  std::vector<FoundPlan> plans;         ///< The cheapest first; at most four.
+  std::size_t runs = 0;
+};
+
+/// Rates are searched to this precision.
+inline constexpr double kKneeTolerance = 0.03;
+/// The best and the next-best three.
+inline constexpr std::size_t kMostPlans = 4;
+
+/// Searches; throws PlanStopped when the evaluator does.
+PlanResult search_plan(const PlanSpace& space, FleetEvaluator& evaluator);
+
+}  // namespace routesim::tools

@@ -1,0 +1,315 @@
+#include "tools/plan/plan_space.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/catalogue.h"
+#include "tools/input/prepare.h"
+#include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// `text` with every `{name}` replaced.
+std::string filled(std::string text, const std::string& name, const std::string& value) {
+  const std::string mark = "{" + name + "}";
+  for (std::size_t at = text.find(mark); at != std::string::npos;
+       at = text.find(mark, at + value.size()))
+    text.replace(at, mark.size(), value);
+  return text;
+}
+
+std::vector<Assignment> parse_all(const std::vector<std::string>& texts, const std::string& path,
+                                  const Provenance* provenance, Diagnostics& diagnostics) {
+  std::vector<Assignment> all;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    Diagnostics found;
+    std::optional<Assignment> assignment = parse_assignment(texts[i], found);
+    const SourceLocation where = provenance == nullptr ? SourceLocation{.file = "--set"}
+                                                       : provenance->nearest(element_path(path, i));
+    for (Diagnostic d : found.items()) {
+      d.where = where;
+      diagnostics.add(std::move(d));
+    }
+    if (!assignment) continue;
+    assignment->where = where;
+    all.push_back(std::move(*assignment));
+  }
+  return all;
+}
+
+/// `cluster.pools[POOL].KEY=VALUE`.
+Assignment pool_assignment(const std::string& pool, const std::string& key,
+                           const std::string& value, const SourceLocation& where) {
+  return {.path = "cluster.pools[" + pool + "]." + key,
+          .steps = {{.key = "cluster", .in_brackets = false, .index = std::nullopt},
+                    {.key = "pools", .in_brackets = false, .index = std::nullopt},
+                    {.key = pool, .in_brackets = true, .index = std::nullopt},
+                    {.key = key, .in_brackets = false, .index = std::nullopt}},
+          .value = ConfigNode::make_scalar(value, ConfigNode::Style::kUntyped, where),
+          .where = where};
+}
+
+/// The workload's assignments at this rate. Their places are the demand's, whatever they hold.
+std::vector<Assignment> demand_assignments(const PlanSpace& space, double rate,
+                                           Diagnostics& diagnostics) {
+  const double seconds = space.config.demand.duration.to_seconds();
+  std::vector<std::string> texts;
+  for (std::string text : space.config.demand.set) {
+    text = filled(std::move(text), "rate", number_text(rate));
+    text = filled(std::move(text), "requests", number_text(std::ceil(rate * seconds)));
+    texts.push_back(filled(std::move(text), "seconds", number_text(std::ceil(seconds))));
+  }
+  std::vector<Assignment> all = parse_all(texts, "", nullptr, diagnostics);
+  for (Assignment& assignment : all) assignment.where = space.demand_where;
+  return all;
+}
+
+ScenarioRequest fleet_request(const PlanSpace& space, const PlanFamily& family,
+                              const FleetSize& size, double rate, Diagnostics& diagnostics) {
+  ScenarioRequest request{.path = space.scenario_path,
+                          .sets = {},
+                          .variants = {},
+                          .seed = {},
+                          .assignments = space.base};
+  if (!family.variant.empty()) request.variants = {family.variant};
+  if (space.config.seed) request.seed = static_cast<std::uint64_t>(*space.config.seed);
+  std::vector<Assignment>& all = request.assignments;
+  all.insert(all.end(), family.assignments.begin(), family.assignments.end());
+  for (std::size_t i = 0; i < size.size(); ++i)
+    all.push_back(pool_assignment(space.config.pools[i].pool, "replicas", std::to_string(size[i]),
+                                  {.file = space.path}));
+  for (Assignment& a : demand_assignments(space, rate, diagnostics)) all.push_back(std::move(a));
+  return request;
+}
+
+/// Fills a plan's space from its file.
+class SpaceReader {
+ public:
+  SpaceReader(const PlanRequest& request, PlanSpace& space, Diagnostics& diagnostics)
+      : request_(request), space_(space), config_(space.config), diagnostics_(diagnostics) {}
+
+  void read() {
+    space_.path = request_.path;
+    const ConfigNode::Ptr root = read_config_file(request_.path, diagnostics_);
+    if (root != nullptr)
+      read_struct(*root, config_, diagnostics_,
+                  {.path = {}, .provenance = &provenance_, .ignored_keys = {}});
+    if (diagnostics_.has_errors()) return;
+    if (request_.seed) config_.seed = request_.seed;
+    space_.scenario_path = resolve_path(config_.scenario, provenance_.nearest("scenario"));
+    space_.demand_where = provenance_.nearest("demand.set");
+    space_.base = parse_all(config_.set, "set", &provenance_, diagnostics_);
+    for (Assignment& a : parse_all(request_.sets, "", nullptr, diagnostics_))
+      space_.base.push_back(std::move(a));
+    space_.goals = read_goals(config_, provenance_, diagnostics_);
+    space_.goodput = read_goodput(config_, provenance_, diagnostics_);
+    check_ranges();
+    check_accelerators();
+    add_policies();
+    if (diagnostics_.has_errors()) return;
+    add_families();
+    if (!diagnostics_.has_errors()) try_families();
+  }
+
+ private:
+  void error(const std::string& path, const std::string& what, const std::string& hint = {}) {
+    diagnostics_.error(provenance_.nearest(path), path, what, hint);
+  }
+
+  void check_ranges() {
+    if (config_.pools.empty())
+      error("pools", "at least one pool must be sized", "for example [{pool: vllm, max: 16}]");
+    for (std::size_t i = 0; i < config_.pools.size(); ++i) {
+      const PlanPool& pool = config_.pools[i];
+      if (pool.min > pool.max - config_.spares)
+        error(element_path("pools", i), "leaves no size between min and max less spares (got " +
+                                            std::to_string(pool.min) + " to " +
+                                            std::to_string(pool.max - config_.spares) + ")");
+    }
+    if (config_.max_replications < config_.replications)
+      error("max_replications", "must be at least replications (got " +
+                                    std::to_string(config_.max_replications) + " and " +
+                                    std::to_string(config_.replications) + ")");
+  }
+
+  void check_accelerator(const std::string& name, const std::string& path) {
+    if (catalogue_.find_accelerator(name) != nullptr) return;
+    const std::string close = catalogue_.suggest_accelerator(name);
+    error(path, "is not a known accelerator (got " + printable(name) + ")",
+          close.empty() ? "see `routesim list accelerators`" : "did you mean " + close + "?");
+  }
+
+  void check_accelerators() {
+    for (std::size_t i = 0; i < config_.prices.size(); ++i)
+      check_accelerator(config_.prices[i].accelerator, element_path("prices", i) + ".accelerator");
+    for (std::size_t i = 0; i < config_.hardware.size(); ++i)
+      if (config_.hardware[i].accelerator)
+        check_accelerator(*config_.hardware[i].accelerator,
+                          element_path("hardware", i) + ".accelerator");
+  }
+
+  /// Every variant is a policy when the file names none.
+  void add_policies() {
+    if (!config_.policies.empty()) return;
+    Diagnostics ignored;  // Whatever is wrong is found again, and placed, by try_families().
+    const LoadedScenario loaded = load_scenario(
+        {.path = space_.scenario_path, .sets = {}, .variants = {}, .seed = {}}, ignored);
+    for (const LoadedVariant& variant : loaded.variants)
+      config_.policies.push_back(
+          {.name = variant.scenario.variant, .variant = variant.scenario.variant, .set = {}});
+    if (config_.policies.empty()) config_.policies.emplace_back();
+    // A scenario without variants has one, and no name to choose it by.
+    if (config_.policies.size() == 1 && config_.policies[0].variant == "default")
+      config_.policies[0].variant.clear();
+  }
+
+  static std::string hardware_name(const PlanHardware& hardware) {
+    if (!hardware.name.empty()) return hardware.name;
+    std::string name = hardware.accelerator.value_or("");
+    if (hardware.tensor_parallel) name += " tp" + std::to_string(*hardware.tensor_parallel);
+    if (hardware.data_parallel) name += " dp" + std::to_string(*hardware.data_parallel);
+    return name.empty() ? "as in the scenario" : name;
+  }
+
+  std::vector<Assignment> hardware_assignments(const PlanHardware& hardware,
+                                               const std::string& path) {
+    std::vector<Assignment> all;
+    const SourceLocation where = provenance_.nearest(path);
+    for (const PlanPool& pool : config_.pools) {
+      const auto add = [&](const std::string& key, const std::string& value) {
+        all.push_back(pool_assignment(pool.pool, key, value, where));
+      };
+      if (hardware.accelerator) add("accelerator", *hardware.accelerator);
+      if (hardware.tensor_parallel)
+        add("tensor_parallel", std::to_string(*hardware.tensor_parallel));
+      if (hardware.data_parallel) add("data_parallel", std::to_string(*hardware.data_parallel));
+    }
+    for (Assignment& a : parse_all(hardware.set, path + ".set", &provenance_, diagnostics_))
+      all.push_back(std::move(a));
+    return all;
+  }
+
+  void add_families() {
+    std::vector<PlanHardware> all_hardware = config_.hardware;
+    if (all_hardware.empty()) all_hardware.emplace_back();
+    for (std::size_t h = 0; h < all_hardware.size(); ++h)
+      for (std::size_t p = 0; p < config_.policies.size(); ++p) {
+        const PlanPolicy& policy = config_.policies[p];
+        PlanFamily family{.hardware = hardware_name(all_hardware[h]),
+                          .policy = policy.name.empty() ? policy.variant : policy.name,
+                          .variant = policy.variant};
+        family.assignments = hardware_assignments(all_hardware[h], element_path("hardware", h));
+        for (Assignment& a : parse_all(policy.set, element_path("policies", p) + ".set",
+                                       &provenance_, diagnostics_))
+          family.assignments.push_back(std::move(a));
+        space_.families.push_back(std::move(family));
+      }
+  }
+
+  void try_families() {
+    std::string reasons;
+    bool any = false;
+    for (PlanFamily& family : space_.families) {
+      try_family(family);
+      any = any || family.impossible.empty();
+      reasons += (reasons.empty() ? "" : "; ") + family.hardware + ": " + family.impossible;
+    }
+    if (!any && !diagnostics_.has_errors())
+      error("hardware", "the model fits none of it: " + printable(reasons, 500));
+  }
+
+  void try_family(PlanFamily& family) {
+    FleetSize least;
+    for (const PlanPool& pool : config_.pools) least.push_back(pool.min);
+    Diagnostics found;
+    const LoadedScenario loaded =
+        load_scenario(fleet_request(space_, family, least, space_.planned_rate(), found), found);
+    append(diagnostics_, found);
+    if (found.has_errors() || loaded.variants.empty()) return;
+    Diagnostics resolving;
+    const std::optional<sim::RunPlan> plan = prepare(loaded.variants.front(), resolving);
+    if (plan) {
+      set_prices(family, *plan);
+      return;
+    }
+    for (const Diagnostic& d : resolving.items())
+      if (d.severity == Severity::kError && family.impossible.empty())
+        family.impossible = d.path + ": " + d.message;
+    // Without hardware to choose from, what does not fit is simply wrong.
+    if (config_.hardware.empty()) append(diagnostics_, resolving);
+  }
+
+  void set_prices(PlanFamily& family, const sim::RunPlan& plan) {
+    family.replica_price.assign(config_.pools.size(), 0);
+    family.replica_gpus.assign(config_.pools.size(), 0);
+    for (const sim::ResolvedPool& pool : plan.pools) {
+      const std::int64_t gpus =
+          pool.config.tensor_parallel * pool.config.pipeline_parallel * pool.config.data_parallel;
+      const double price = static_cast<double>(gpus) * gpu_price(pool.config.accelerator);
+      const auto sized =
+          std::find_if(config_.pools.begin(), config_.pools.end(),
+                       [&](const PlanPool& p) { return p.pool == pool.config.name; });
+      if (sized == config_.pools.end()) {
+        family.fixed_price += price * static_cast<double>(pool.config.replicas);
+        family.fixed_gpus += gpus * pool.config.replicas;
+        continue;
+      }
+      const auto index = static_cast<std::size_t>(sized - config_.pools.begin());
+      family.replica_price[index] = price;
+      family.replica_gpus[index] = gpus;
+    }
+  }
+
+  double gpu_price(const std::string& accelerator) {
+    const models::AcceleratorSpec* const spec = catalogue_.find_accelerator(accelerator);
+    for (const PlanPrice& price : config_.prices)
+      if (catalogue_.find_accelerator(price.accelerator) == spec) return price.per_hour;
+    error("prices", "has no price of " + printable(accelerator),
+          "add {accelerator: " + printable(accelerator) + ", per_hour: ...}");
+    return 0;
+  }
+
+  const PlanRequest& request_;
+  PlanSpace& space_;
+  PlanConfig& config_;
+  Diagnostics& diagnostics_;
+  Provenance provenance_;
+  models::Catalogue catalogue_ = models::Catalogue::builtin();
+};
+
+}  // namespace
+
+double PlanFamily::price(const FleetSize& size) const {
+  double sum = fixed_price;
+  for (std::size_t i = 0; i < size.size(); ++i)
+    sum += replica_price[i] * static_cast<double>(size[i]);
+  return sum;
+}
+
+std::int64_t PlanFamily::gpus(const FleetSize& size) const {
+  std::int64_t sum = fixed_gpus;
+  for (std::size_t i = 0; i < size.size(); ++i) sum += replica_gpus[i] * size[i];
+  return sum;
+}
+
+PlanSpace load_plan(const PlanRequest& request, Diagnostics& diagnostics) {
+  PlanSpace space;
+  Diagnostics found;
+  SpaceReader(request, space, found).read();
+  append(diagnostics, tidy(found));
+  return space;
+}
+
+std::optional<sim::RunPlan> prepare_fleet(const PlanSpace& space, const PlanFamily& family,
+                                          const FleetSize& size, double rate,
+                                          Diagnostics& diagnostics) {
+  const LoadedScenario loaded =
+      load_scenario(fleet_request(space, family, size, rate, diagnostics), diagnostics);
+  if (diagnostics.has_errors() || loaded.variants.empty()) return std::nullopt;
+  return prepare(loaded.variants.front(), diagnostics);
+}
+
+}  // namespace routesim::tools
