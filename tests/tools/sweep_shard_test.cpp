@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/input/config_node.h"
 #include "tools/sweep/sweep_merge.h"
 
 namespace routesim::tools {
@@ -67,6 +68,31 @@ TEST(SweepShard, KubernetesCountsFromZeroAndMustBeToldHowMany) {
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "8"}, {"JOB_COMPLETIONS", "8"}}),
             "JOB_COMPLETION_INDEX names shard 9 of 8");
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "0"}}).substr(0, 26), "JOB_COMPLETIONS is not set");
+}
+
+/// The value at a path of keys and list indices.
+std::string at(ConfigNode::Ptr node, const std::vector<std::string>& path) {
+  for (const std::string& step : path) {
+    const bool is_index = node->is_sequence();
+    const ConfigNode::Member* member = is_index ? nullptr : node->find(step);
+    if (!is_index && member == nullptr) return "no " + step;
+    node = is_index ? node->items().at(std::stoul(step)) : member->value;
+  }
+  return node->text();
+}
+
+TEST(SweepShard, TheKubernetesManifestSaysHowManyTwice) {
+  Diagnostics diagnostics;
+  const ConfigNode::Ptr job = read_config_file(
+      ROUTESIM_SOURCE_DIR "/scenarios/sweeps/kubernetes-indexed-job.yaml", diagnostics);
+  ASSERT_TRUE(job != nullptr && diagnostics.items().empty());
+  EXPECT_EQ(at(job, {"spec", "completionMode"}), "Indexed");
+  const std::vector<std::string> env = {"spec", "template", "spec", "containers", "0", "env", "0"};
+  std::vector<std::string> name = env, value = env;
+  name.emplace_back("name");
+  value.emplace_back("value");
+  EXPECT_EQ(at(job, name), "JOB_COMPLETIONS");
+  EXPECT_EQ(at(job, value), at(job, {"spec", "completions"}));
 }
 
 std::string row(int index, int of, char key, const std::string& value) {

@@ -135,6 +135,9 @@ std::string SweepJournal::append(const std::string& key, const std::string& head
 }
 
 std::string SweepJournal::finish(std::string_view content) {
+  // A process of the same number, killed while it wrote (in containers that number is always 1),
+  // has left its temporary file; we hold the lock, so nobody else is writing it.
+  ::unlink((output_ + ".tmp-" + std::to_string(::getpid())).c_str());
   std::string error = write_file(output_, content);
   if (!error.empty()) return error;
   ::unlink(partial_.c_str());
