@@ -212,6 +212,12 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
   }
   if (workload.trace) add("workload.trace.file", workload.trace->file);
   add_document("routing.endpoint_picker", variant.scenario.routing.endpoint_picker);
+  for (std::size_t i = 0; i < variant.scenario.catalogue.size(); ++i)
+    add(element_path("catalogue", i), variant.scenario.catalogue[i]);
+  for (std::size_t i = 0; i < variant.scenario.cluster.pools.size(); ++i) {
+    const std::string& model = variant.scenario.cluster.pools[i].model;
+    if (model.ends_with(".json")) add(element_path("cluster.pools", i) + ".model", model);
+  }
   return files;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/catalogue.h"
+#include "tools/input/catalogue_file.h"
 #include "tools/input/prepare.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
@@ -107,8 +108,8 @@ class SpaceReader {
     space_.goals = read_goals(config_, provenance_, diagnostics_);
     space_.goodput = read_goodput(config_, provenance_, diagnostics_);
     check_ranges();
+    look_at_scenario();
     check_accelerators();
-    add_policies();
     if (diagnostics_.has_errors()) return;
     add_families();
     if (!diagnostics_.has_errors()) try_families();
@@ -151,12 +152,17 @@ class SpaceReader {
                           element_path("hardware", i) + ".accelerator");
   }
 
-  /// Every variant is a policy when the file names none.
-  void add_policies() {
-    if (!config_.policies.empty()) return;
+  /// What its own catalogue files add to the accelerators; and every variant is a policy when the
+  /// plan names none.
+  void look_at_scenario() {
     Diagnostics ignored;  // Whatever is wrong is found again, and placed, by try_families().
     const LoadedScenario loaded = load_scenario(
         {.path = space_.scenario_path, .sets = {}, .variants = {}, .seed = {}}, ignored);
+    if (!loaded.variants.empty()) {
+      sim::Scenario scenario = loaded.variants.front().scenario;
+      catalogue_ = scenario_catalogue(loaded.variants.front(), scenario, ignored);
+    }
+    if (!config_.policies.empty()) return;
     for (const LoadedVariant& variant : loaded.variants)
       config_.policies.push_back(
           {.name = variant.scenario.variant, .variant = variant.scenario.variant, .set = {}});

@@ -57,9 +57,10 @@ void add_files(const LoadedVariant& variant, KeyHash& hash, Diagnostics& diagnos
 
 std::string row_key(const SweepPlan& plan, const LoadedVariant& variant, Diagnostics& diagnostics) {
   sim::Scenario scenario = variant.scenario;
-  // Neither the words nor the published numbers change what a run does.
+  // Neither the words nor what results are compared with change what a run does.
   scenario.question.clear();
   scenario.measured = {};
+  scenario.expect.clear();
   KeyHash hash;
   hash.add(version());
   hash.add(scenario.variant);
