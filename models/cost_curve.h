@@ -58,6 +58,7 @@ class CostCurve final : public LatencyModel {
   Trust trust(const BatchShape& shape) const override;
   std::string provenance() const override { return provenance_; }
   const CostCurveParameters& parameters() const { return parameters_; }
+  const FittedRange& range() const { return range_; }
 
  private:
   std::int64_t gpu_ticks(const BatchShape& shape) const;

@@ -189,6 +189,8 @@ TEST_F(Calibrate, AScenarioFitFindsTheCurveBehindTheNumbers) {
   EXPECT_EQ(fit.curve.parameters.prefill_us_per_token, 40);
   EXPECT_GT(std::abs(fit.before.errors.at(0).mape), 20);
   EXPECT_LT(std::abs(fit.after.errors.at(0).mape), 1);
+  EXPECT_NE(scenario_fit_text(fit).find("residuals, %: mean absolute 0."), std::string::npos)
+      << scenario_fit_text(fit);
   (void)fit_scenario(input, {{.name = "steps_ms"}}, effort, 40, silent, d);
   (void)fit_scenario(input, {{.name = "step_ms", .low = 30, .high = 40}}, effort, 40, silent, d);
   EXPECT_EQ(d.items().size(), 2U) << all(d);

@@ -224,24 +224,43 @@ ScenarioFit fit_scenario(const ValidationInput& input, const std::vector<FreeCoe
   result.after = trial.run(x);
   const sim::PoolConfig& pool = input.variants.front().plan.pools.front().config;
   const std::int64_t gpus = pool.tensor_parallel * pool.data_parallel;
-  result.curve = {.accelerator = pool.accelerator,
-                  .model = pool.model,
-                  .parallelism = {.tp = pool.tensor_parallel,
-                                  .pp = pool.pipeline_parallel,
-                                  .dp = pool.data_parallel,
-                                  .ep = pool.expert_parallel ? gpus : 1},
-                  .preset = std::string(enum_name(pool.engine.preset)),
-                  .parameters = trial.parameters(x),
-                  .range = {},
-                  .provenance = {}};
-  // The published numbers do not say which batches were met, so the present curve's range stays.
-  const models::Catalogue catalogue = models::Catalogue::builtin();
-  if (const models::FittedCurve* present =
-          catalogue.find_cost_curve(result.curve.accelerator, result.curve.model,
-                                    result.curve.parallelism, result.curve.preset))
-    result.curve.range = present->range;
+  result.curve = {
+      .accelerator = pool.accelerator,
+      .model = pool.model,
+      .parallelism = {.tp = pool.tensor_parallel,
+                      .pp = pool.pipeline_parallel,
+                      .dp = pool.data_parallel,
+                      .ep = pool.expert_parallel ? gpus : 1},
+      .preset = std::string(enum_name(pool.engine.preset)),
+      .parameters = trial.parameters(x),
+      // The published numbers do not say which batches were met: the present range stays.
+      .range = start->range(),
+      .provenance = {}};
   return result;
 }
+
+namespace {
+
+/// `residuals, %: mean absolute 2.1, p50 1.4, p90 5.6, max 9.3` over the numbers fitted to.
+std::string residual_text(const ScenarioValidation& v) {
+  std::vector<double> sizes;
+  double sum = 0;
+  for (const ValidationCell& cell : v.cells) {
+    const std::optional<double> error = cell.error();
+    if (!is_fitted(cell) || !error) continue;
+    sizes.push_back(std::abs(*error));
+    sum += sizes.back();
+  }
+  if (sizes.empty()) return {};
+  std::sort(sizes.begin(), sizes.end());
+  const auto last = static_cast<double>(sizes.size() - 1);
+  const auto at = [&](double q) { return sizes[static_cast<std::size_t>(std::lround(q * last))]; };
+  return "residuals, %: mean absolute " + fixed_text(sum / static_cast<double>(sizes.size()), 1) +
+         ", p50 " + fixed_text(at(0.5), 1) + ", p90 " + fixed_text(at(0.9), 1) + ", max " +
+         fixed_text(sizes.back(), 1) + "\n";
+}
+
+}  // namespace
 
 std::string scenario_fit_text(const ScenarioFit& fit) {
   TextTable table(1);
@@ -255,7 +274,7 @@ std::string scenario_fit_text(const ScenarioFit& fit) {
   out.append("\n").append(std::to_string(fit.cells)) +=
       " published numbers; cost " + fixed_text(fit.fit.start_cost, 4) + " before, " +
       fixed_text(fit.fit.cost, 4) + " after " + std::to_string(fit.fit.evaluations) +
-      " evaluations" + (fit.fit.converged ? "\n" : ", not converged\n");
+      " evaluations" + (fit.fit.converged ? "\n" : ", not converged\n") + residual_text(fit.after);
   TextTable errors(3);
   errors.add_row({"policy", "metric", "statistic", "cells", "MAPE % before", "after"});
   for (const ErrorSummary& after : fit.after.errors)
