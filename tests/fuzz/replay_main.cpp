@@ -1,5 +1,6 @@
-// replay TARGET PATH...: feeds every file at the paths (folders are searched) to one target. Works
-// with any compiler, so that what the fuzzer found stays found.
+// replay [--mutate N] TARGET PATH...: feeds every file at the paths (folders are searched) to one
+// target, and then N random mixtures of them. Works with any compiler, so that what the fuzzer
+// found stays found. A failing mixture is written to ./fuzz-finding.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/rng.h"
 #include "tests/fuzz/targets.h"
 
 namespace {
@@ -38,24 +40,81 @@ std::vector<std::vector<std::uint8_t>> variations(const std::vector<std::uint8_t
   return all;
 }
 
+using Bytes = std::vector<std::uint8_t>;
+
+/// One of `inputs` with a few random changes: bytes set, removed, doubled, and pieces of others.
+Bytes mixture(const std::vector<Bytes>& inputs, routesim::RandomStream& random) {
+  Bytes bytes = inputs[random.below(inputs.size())];
+  for (std::uint64_t change = 1 + random.below(6); change > 0; --change) {
+    const auto at = static_cast<std::ptrdiff_t>(random.below(bytes.size() + 1));
+    const std::ptrdiff_t rest = std::ssize(bytes) - at;
+    const auto length = static_cast<std::ptrdiff_t>(random.below(24));
+    switch (random.below(4)) {
+      case 0:
+        if (rest > 0)
+          bytes[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(random.below(256));
+        break;
+      case 1:
+        bytes.erase(bytes.begin() + at, bytes.begin() + at + std::min(rest, length));
+        break;
+      case 2: {
+        const Bytes piece(bytes.begin() + at, bytes.begin() + at + std::min(rest, length));
+        bytes.insert(bytes.begin() + at, piece.begin(), piece.end());
+        break;
+      }
+      default: {
+        const Bytes& other = inputs[random.below(inputs.size())];
+        const auto from = static_cast<std::ptrdiff_t>(random.below(other.size() + 1));
+        const std::ptrdiff_t taken = std::min(std::ssize(other) - from, length);
+        bytes.insert(bytes.begin() + at, other.begin() + from, other.begin() + from + taken);
+      }
+    }
+  }
+  return bytes;
+}
+
+/// Whether `n` mixtures all went well.
+bool run_mixtures(const routesim::fuzz::Target& target, const std::vector<Bytes>& inputs,
+                  std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    routesim::RandomStream random(static_cast<std::uint64_t>(i), routesim::Stream::kTest, 9);
+    const Bytes bytes = mixture(inputs, random);
+    try {
+      target.run(bytes);
+    } catch (const std::exception& e) {
+      std::ofstream("fuzz-finding", std::ios::binary)
+          .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+      std::fprintf(stderr, "mixture %lld, now in fuzz-finding: %s\n", static_cast<long long>(i),
+                   e.what());
+      return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv, argv + argc);
+  std::vector<std::string> arguments(argv, argv + argc);
+  std::int64_t mixtures = 0;
+  if (arguments.size() > 2 && arguments[1] == "--mutate") {
+    mixtures = std::stoll(arguments[2]);
+    arguments.erase(arguments.begin() + 1, arguments.begin() + 3);
+  }
   const auto* target =
       std::find_if(routesim::fuzz::kTargets.begin(), routesim::fuzz::kTargets.end(),
-                   [&](const auto& t) { return argc > 2 && t.name == arguments[1]; });
+                   [&](const auto& t) { return arguments.size() > 2 && t.name == arguments[1]; });
   if (target == routesim::fuzz::kTargets.end()) {
-    std::fprintf(stderr, "usage: replay TARGET PATH...\n");
+    std::fprintf(stderr, "usage: replay [--mutate N] TARGET PATH...\n");
     return 2;
   }
   std::size_t executions = 0;
-  std::size_t files = 0;
+  std::vector<Bytes> inputs;
   for (std::size_t i = 2; i < arguments.size(); ++i) {
     for (const fs::path& file : files_below(arguments[i])) {
       std::ifstream in(file, std::ios::binary);
-      const std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(in), {}};
-      ++files;
+      const Bytes bytes{std::istreambuf_iterator<char>(in), {}};
+      inputs.push_back(bytes);
       for (const std::vector<std::uint8_t>& variation : variations(bytes)) {
         try {
           target->run(variation);
@@ -68,6 +127,8 @@ int main(int argc, char** argv) {
       }
     }
   }
-  std::printf("%s: %zu executions of %zu files\n", arguments[1].c_str(), executions, files);
-  return files == 0 ? 1 : 0;
+  if (inputs.empty() || !run_mixtures(*target, inputs, mixtures)) return 1;
+  std::printf("%s: %zu executions of %zu files, %lld mixtures\n", arguments[1].c_str(), executions,
+              inputs.size(), static_cast<long long>(mixtures));
+  return 0;
 }
