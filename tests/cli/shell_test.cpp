@@ -48,7 +48,7 @@ TEST_F(Shell, BashOffersCommandsOptionsValuesAndFiles) {
   EXPECT_EQ(bash_offers({"routesim", "val"}), "validate\n");
   EXPECT_EQ(bash_offers({"routesim", "--v"}), "--version\n");
   EXPECT_EQ(bash_offers({"routesim", "run", "--se"}), "--set --seed --series\n");
-  EXPECT_EQ(bash_offers({"routesim", "run", "--output", "j"}), "json\n");
+  EXPECT_EQ(bash_offers({"routesim", "run", "--output", "j"}), "json junit\n");
   EXPECT_EQ(bash_offers({"routesim", "run", "-o", "c"}), "csv\n");
   EXPECT_EQ(bash_offers({"routesim", "run", "--progress", "=", "ne"}), "never\n");
   EXPECT_EQ(bash_offers({"routesim", "run", "--progress", "="}), "auto always never\n");

@@ -326,9 +326,9 @@ Command run_command() {
             "Runs per variant, with seeds from --seed on: means with 95 % intervals and "
             "paired differences.",
             false},
-           {"until", "METRIC±X%",
+           {"until", "METRIC+-X%",
             "Go on until the interval of this metric of every variant is as narrow: "
-            "ttft_ms.mean±2% (or +-2%). --replications is the limit (200).",
+            "ttft_ms.mean+-2%. --replications is the limit (200).",
             false},
            {"jobs,j", "N",
             "Threads of the replications (default: one per core); no effect on results.", false},
