@@ -119,16 +119,6 @@ class SequenceTracker {
   std::uint64_t missed_ = 0;
 };
 
-/// Limits of a replay in upstream's subscriber.
-struct ReplayLimits {
-  static constexpr int kTotalSeconds = 120;
-  static constexpr int kIdleSeconds = 2;
-  static constexpr int kBackoffMs = 100;
-  static constexpr int kCoolDownSeconds = 30;
-  static constexpr int kConcurrent = 8;
-  static constexpr int kAttemptsWithoutProgress = 3;
-};
-
 /// FNV-1a, 32 bit.
 std::uint32_t fnv1a32(std::string_view bytes);
 /// The worker (0..concurrency-1) that handles a publisher: one publisher's events stay ordered.
