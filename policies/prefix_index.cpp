@@ -18,19 +18,8 @@ constexpr std::size_t kSearchLimit = 512;
 // The slot of a request key, or kNone. Concurrent readers only touch `hint` and `request_recency`.
 template <bool Shared>
 std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key) {
-  if (previous != kNone) {
-    // Keys that arrived together sit in consecutive slots. Unlike the hint, this guess does not
-    // wait for the previous slot to be read, so the processor can run ahead.
-    if (previous + 1 < slots.size()) {
-      const IndexSlot& next = slots[previous + 1];
-      if (next.key == key && next.set != 0) return previous + 1;
-    }
-    std::uint32_t& word = slots[previous].hint;
-    const std::uint32_t hint =
-        Shared ? std::atomic_ref(word).load(std::memory_order_relaxed) : word;
-    const IndexSlot& slot = slots[hint];
-    if (slot.key == key && slot.set != 0) return hint;
-  }
+  const std::uint32_t near = guess<Shared>(previous, key);
+  if (near != kNone) return slots[near].set != 0 ? near : kNone;
   // After a key that nobody holds the next one is probably not held either.
   const std::uint32_t s = previous == kNone ? table.find_unlikely(slots, key) : find(key);
   if (s == kNone || slots[s].set == 0) return kNone;

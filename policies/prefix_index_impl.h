@@ -261,14 +261,17 @@ class PrefixIndexImpl {
   std::uint32_t find(std::uint64_t key) const { return table.find(slots, key); }
   /// The slot of a key if it is where the slot of the key before it suggests, else kNone. Keys that
   /// arrived together sit in consecutive slots, which needs no read of the hint.
-  std::uint32_t guess(std::uint32_t previous, std::uint64_t key) const {
+  template <bool Shared = false>
+  std::uint32_t guess(std::uint32_t previous, std::uint64_t key) {
     if (previous == kNone) return kNone;
     // A freed slot keeps its key, but it has neither level any more.
     const auto is = [&](std::uint32_t s) {
       return slots[s].key == key && (slots[s].set | slots[s].mapping) != 0;
     };
     if (previous + 1 < slots.size() && is(previous + 1)) return previous + 1;
-    const std::uint32_t hint = slots[previous].hint;
+    std::uint32_t& word = slots[previous].hint;
+    const std::uint32_t hint =
+        Shared ? std::atomic_ref(word).load(std::memory_order_relaxed) : word;
     return is(hint) ? hint : kNone;
   }
   static bool is_request(const IndexSlot& s) { return s.set != 0; }
