@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/output/markup.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
 
@@ -20,14 +21,8 @@ std::string xml_text(const std::string& text) {
   std::string out;
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
+    if (const auto entity = markup_entity(c); !entity.empty()) {
+      out += entity;
     } else if (c == '\n' || c == '\t' || c == '\r') {
       out += "&#" + std::to_string(code) + ";";
     } else {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "tools/output/markup.h"
 #include "tools/output/text_table.h"
 
 namespace routesim::tools {
@@ -104,14 +105,8 @@ std::string html(std::string_view text) {
   std::string out;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '&') {
-      out += "&amp;";
-    } else if (c == '<') {
-      out += "&lt;";
-    } else if (c == '>') {
-      out += "&gt;";
-    } else if (c == '"') {
-      out += "&quot;";
+    if (const auto entity = markup_entity(c); !entity.empty()) {
+      out += entity;
     } else if (c == '\'') {
       out += "&#39;";
     } else if (byte >= 0x20 || c == '\n' || c == '\t') {
