@@ -1,6 +1,7 @@
 // routesim plan: the cheapest fleet that meets every goal.
 #include "sim/experiment/parallel.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/scenario_yaml.h"
@@ -23,15 +24,7 @@ struct PlanSettings {
   bool quiet = false;
 };
 
-/// A whole number option, or what is wrong with it in `error`.
-std::optional<std::int64_t> count_option(const OptionValues& options, const std::string& name,
-                                         std::int64_t least, std::string& error) {
-  if (!options.has(name)) return std::nullopt;
-  const auto node = ConfigNode::make_scalar(options.get(name), ConfigNode::Style::kUntyped, {});
-  const Parsed<std::int64_t> parsed = parse_integer(*node, IntRange{least, 1'000'000'000});
-  if (!parsed.value) error = "--" + name + " " + parsed.message;
-  return parsed.value;
-}
+constexpr std::int64_t kMost = 1'000'000'000;  ///< Of a seed, or of threads.
 
 bool parse_outputs(const std::vector<std::string>& texts, PlanSettings& settings,
                    std::string& error) {
@@ -58,15 +51,11 @@ bool parse_outputs(const std::vector<std::string>& texts, PlanSettings& settings
 bool parse_settings(const OptionValues& options, PlanSettings& settings, std::string& error) {
   settings.request.path = options.positionals.front();
   settings.request.sets = options.all("set");
-  settings.request.seed = count_option(options, "seed", 0, error);
-  const auto jobs = count_option(options, "jobs", 1, error);
+  settings.request.seed = whole_number(options, "seed", IntRange{0, kMost}, error);
+  const auto jobs = whole_number(options, "jobs", IntRange{1, kMost}, error);
   settings.jobs = jobs ? static_cast<std::size_t>(*jobs) : sim::default_jobs();
   settings.quiet = options.has("quiet");
-  const std::string progress = options.get("progress", "auto");
-  if (progress != "auto" && progress != "always" && progress != "never")
-    error = "--progress must be auto, always or never (got " + printable(progress) + ")";
-  if (progress == "always") settings.progress = ProgressMode::kAlways;
-  if (progress == "never" || settings.quiet) settings.progress = ProgressMode::kNever;
+  parse_progress(options, settings.progress, error);
   return error.empty() && parse_outputs(options.all("output"), settings, error);
 }
 
@@ -90,11 +79,7 @@ std::optional<PlanResult> search(const PlanSpace& space, const PlanSettings& set
 }
 
 bool write(const std::string& path, const std::string& text, Console& console) {
-  if (path.empty()) return true;
-  const std::string error = write_file(path, text);
-  if (error.empty()) return true;
-  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
-  return false;
+  return path.empty() || finish_file(path, write_file(path, text), console);
 }
 
 ExitCode run_plan(const OptionValues& options, Console& console) {

@@ -63,13 +63,9 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
   settings.check = options.has("check");
   settings.quiet = options.has("quiet");
   if (options.has("seed")) {
-    const auto node = ConfigNode::make_scalar(options.get("seed"), ConfigNode::Style::kUntyped, {});
-    const Parsed<std::int64_t> seed = parse_integer(*node, IntRange{0});
-    if (!seed.value) {
-      error = "--seed " + seed.message;
-      return false;
-    }
-    settings.request.seed = static_cast<std::uint64_t>(*seed.value);
+    const auto seed = whole_number(options, "seed", IntRange{0}, error);
+    if (!seed) return false;
+    settings.request.seed = static_cast<std::uint64_t>(*seed);
   }
   for (const std::string& goal : options.all("goodput")) {
     error = read_goal(goal, settings.goals);
@@ -83,14 +79,8 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
         "--records: the file must end in .csv or .jsonl (got " + printable(settings.records) + ")";
     return false;
   }
-  const std::string progress = options.get("progress", "auto");
-  if (progress != "auto" && progress != "always" && progress != "never") {
-    error = "--progress must be auto, always or never (got " + printable(progress) + ")";
-    return false;
-  }
-  if (progress == "always") settings.progress = ProgressMode::kAlways;
-  if (progress == "never" || settings.quiet) settings.progress = ProgressMode::kNever;
-  return parse_replications(options, settings.replications, error) &&
+  return parse_progress(options, settings.progress, error) &&
+         parse_replications(options, settings.replications, error) &&
          parse_outputs(options.all("output"), settings.outputs, error) &&
          parse_series(options, settings, error);
 }

@@ -4,6 +4,7 @@
 
 #include "sim/experiment/parallel.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/version.h"
 #include "tools/input/scalar_parse.h"
@@ -58,35 +59,21 @@ std::optional<std::string> environment_variable(const std::string& name) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-/// A whole number option; false after an error.
-bool parse_count(const OptionValues& options, const std::string& name, std::int64_t least,
-                 std::optional<std::int64_t>& value, std::string& error) {
-  if (!options.has(name)) return true;
-  const auto node = ConfigNode::make_scalar(options.get(name), ConfigNode::Style::kUntyped, {});
-  const Parsed<std::int64_t> parsed = parse_integer(*node, IntRange{least, 1'000'000'000});
-  value = parsed.value;
-  if (!parsed.value) error = "--" + name + " " + parsed.message;
-  return parsed.value.has_value();
-}
-
 bool parse_settings(const OptionValues& options, SweepSettings& settings, std::string& error) {
   settings.request.path = options.positionals.front();
   settings.request.sets = options.all("set");
-  std::optional<std::int64_t> jobs;
-  if (!parse_count(options, "jobs", 1, jobs, error) ||
-      !parse_count(options, "seed", 0, settings.request.seed, error) ||
-      !parse_count(options, "replications", 1, settings.request.replications, error))
-    return false;
+  constexpr std::int64_t kMost = 1'000'000'000;
+  const auto jobs = whole_number(options, "jobs", IntRange{1, kMost}, error);
+  if (error.empty())
+    settings.request.seed = whole_number(options, "seed", IntRange{0, kMost}, error);
+  if (error.empty())
+    settings.request.replications =
+        whole_number(options, "replications", IntRange{1, kMost}, error);
+  if (!error.empty()) return false;
   settings.request.jobs = jobs ? static_cast<std::size_t>(*jobs) : sim::default_jobs();
   settings.resume = options.has("resume");
   settings.quiet = options.has("quiet");
-  const std::string progress = options.get("progress", "auto");
-  if (progress != "auto" && progress != "always" && progress != "never") {
-    error = "--progress must be auto, always or never (got " + printable(progress) + ")";
-    return false;
-  }
-  if (progress == "always") settings.progress = ProgressMode::kAlways;
-  if (progress == "never" || settings.quiet) settings.progress = ProgressMode::kNever;
+  if (!parse_progress(options, settings.progress, error)) return false;
   error = parse_outputs(options.all("output"), settings);
   if (error.empty() && settings.resume && settings.rows_path.empty())
     error = "--resume needs the file to continue: --output jsonl=PATH";
@@ -113,7 +100,7 @@ std::string progress_line(const SweepProgress& progress, double elapsed_s) {
 }
 
 ExitCode write_failure(Console& console, const std::string& path, const std::string& error) {
-  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
+  finish_file(path, error, console);
   return ExitCode::kInvalid;
 }
 

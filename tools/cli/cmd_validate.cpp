@@ -1,12 +1,13 @@
 // routesim validate: every published number beside the simulated one.
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <thread>
 
 #include "tools/cli/cli.h"
+#include "tools/cli/output_target.h"
 #include "tools/cli/version.h"
 #include "tools/input/config_node.h"
-#include "tools/input/scalar_parse.h"
 #include "tools/input/scenario_yaml.h"
 #include "tools/output/printable.h"
 #include "tools/validate/validation.h"
@@ -28,28 +29,13 @@ struct ValidateSettings {
   bool quiet = false;
 };
 
-std::optional<std::size_t> whole_number(const OptionValues& options, const std::string& name,
-                                        std::size_t fallback, std::int64_t most,
-                                        std::string& error) {
-  if (!options.has(name)) return fallback;
-  const auto node = ConfigNode::make_scalar(options.get(name), ConfigNode::Style::kUntyped, {});
-  const Parsed<std::int64_t> value = parse_integer(*node, IntRange{1, most});
-  if (value.value) return static_cast<std::size_t>(*value.value);
-  error = "--" + name + " " + value.message;
-  return std::nullopt;
-}
-
 bool parse_format(const std::string& text, ValidateSettings& settings, std::string& error) {
-  const std::vector<std::string> formats = {"table", "json", "csv", "markdown"};
-  const std::size_t equals = text.find('=');
-  settings.format = text.substr(0, equals);
-  if (equals != std::string::npos) settings.path = text.substr(equals + 1);
-  if (settings.path == "-") settings.path.clear();
-  if (std::find(formats.begin(), formats.end(), settings.format) != formats.end()) return true;
-  const std::string close = nearest(settings.format, formats);
-  error = "--output: unknown format " + printable(settings.format) +
-          (close.empty() ? ", one of table, json, csv, markdown" : ", did you mean " + close + "?");
-  return false;
+  constexpr std::array<std::string_view, 4> kFormats = {"table", "json", "csv", "markdown"};
+  const auto output = parse_named_output(text, kFormats, error);
+  if (!output) return false;
+  settings.format = output->format;
+  settings.path = output->path;
+  return true;
 }
 
 bool parse_settings(const OptionValues& options, ValidateSettings& settings, std::string& error) {
@@ -59,11 +45,11 @@ bool parse_settings(const OptionValues& options, ValidateSettings& settings, std
   settings.summary = options.has("summary");
   settings.quiet = options.has("quiet");
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-  const auto seeds = whole_number(options, "seeds", settings.seeds, 1000, error);
-  const auto jobs = whole_number(options, "jobs", cores, 1024, error);
-  if (!seeds || !jobs) return false;
-  settings.seeds = *seeds;
-  settings.jobs = *jobs;
+  const auto seeds = whole_number(options, "seeds", IntRange{1, 1000}, error);
+  const auto jobs = whole_number(options, "jobs", IntRange{1, 1024}, error);
+  if (!error.empty()) return false;
+  if (seeds) settings.seeds = static_cast<std::size_t>(*seeds);
+  settings.jobs = jobs ? static_cast<std::size_t>(*jobs) : cores;
   return parse_format(options.get("output", "table"), settings, error);
 }
 

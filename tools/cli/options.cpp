@@ -8,6 +8,7 @@
 #include <boost/program_options/value_semantic.hpp>
 
 #include "sim/base/diagnostic.h"
+#include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 
 namespace routesim::tools {
@@ -145,6 +146,15 @@ std::string options_help(const std::vector<OptionSpec>& options) {
     out += line + option.help + "\n";
   }
   return out;
+}
+
+std::optional<std::int64_t> whole_number(const OptionValues& options, const std::string& name,
+                                         IntRange range, std::string& error) {
+  if (!options.has(name)) return std::nullopt;
+  const auto node = ConfigNode::make_scalar(options.get(name), ConfigNode::Style::kUntyped, {});
+  const Parsed<std::int64_t> parsed = parse_integer(*node, range);
+  if (!parsed.value) error = "--" + name + " " + parsed.message;
+  return parsed.value;
 }
 
 }  // namespace routesim::tools

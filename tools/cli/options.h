@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/describe.h"
+
 namespace routesim::tools {
 
 /// One option. All values are text; the command types them, so that messages are ours.
@@ -44,6 +46,11 @@ std::optional<OptionValues> parse_options(const std::vector<OptionSpec>& options
                                           const PositionalSpec& positional,
                                           const std::vector<std::string>& arguments,
                                           std::string& error);
+
+/// The whole number given for an option; nothing when it was not given, or, with `error` set, when
+/// it is none or outside `range`.
+std::optional<std::int64_t> whole_number(const OptionValues& options, const std::string& name,
+                                         IntRange range, std::string& error);
 
 /// The options as an indented list for --help.
 std::string options_help(const std::vector<OptionSpec>& options);

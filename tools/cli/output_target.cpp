@@ -6,32 +6,44 @@
 
 namespace routesim::tools {
 
+std::optional<NamedOutput> parse_named_output(const std::string& text,
+                                              std::span<const std::string_view> formats,
+                                              std::string& error) {
+  const std::size_t equals = text.find('=');
+  NamedOutput output{.format = text.substr(0, equals), .path = {}};
+  if (equals != std::string::npos) output.path = text.substr(equals + 1);
+  if (output.path == "-") output.path.clear();
+  if (std::find(formats.begin(), formats.end(), output.format) != formats.end()) return output;
+  const std::vector<std::string> names(formats.begin(), formats.end());
+  std::string list;
+  for (const std::string& name : names) list.append(list.empty() ? "" : ", ").append(name);
+  const std::string close = nearest(output.format, names);
+  error = "--output: unknown format " + printable(output.format) +
+          (close.empty() ? ", one of " + list : ", did you mean " + close + "?");
+  return std::nullopt;
+}
+
 std::optional<std::vector<NamedOutput>> parse_named_outputs(
     const std::vector<std::string>& texts, std::span<const std::string_view> formats,
     std::string& error) {
   std::vector<NamedOutput> outputs;
   if (texts.empty()) outputs.push_back({.format = std::string(formats.front()), .path = {}});
   for (const std::string& text : texts) {
-    const std::size_t equals = text.find('=');
-    NamedOutput output{.format = text.substr(0, equals), .path = {}};
-    if (equals != std::string::npos) output.path = text.substr(equals + 1);
-    if (output.path == "-") output.path.clear();
-    if (std::find(formats.begin(), formats.end(), output.format) == formats.end()) {
-      const std::vector<std::string> names(formats.begin(), formats.end());
-      std::string list;
-      for (const std::string& name : names) list.append(list.empty() ? "" : ", ").append(name);
-      const std::string close = nearest(output.format, names);
-      error = "--output: unknown format " + printable(output.format) +
-              (close.empty() ? ", one of " + list : ", did you mean " + close + "?");
-      return std::nullopt;
-    }
-    outputs.push_back(std::move(output));
+    std::optional<NamedOutput> output = parse_named_output(text, formats, error);
+    if (!output) return std::nullopt;
+    outputs.push_back(std::move(*output));
   }
   const auto on_stdout = std::count_if(outputs.begin(), outputs.end(),
                                        [](const NamedOutput& o) { return o.path.empty(); });
   if (on_stdout <= 1) return outputs;
   error = "--output: only one format can go to standard output, add =PATH";
   return std::nullopt;
+}
+
+bool finish_file(const std::string& path, const std::string& error, Console& console) {
+  if (error.empty()) return true;
+  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
+  return false;
 }
 
 bool write_named_outputs(const std::vector<NamedOutput>& outputs,
@@ -44,10 +56,7 @@ bool write_named_outputs(const std::vector<NamedOutput>& outputs,
       console.print(text);
       continue;
     }
-    const std::string error = write_file(output.path, text);
-    if (error.empty()) continue;
-    console.complain("routesim: cannot write " + printable(output.path, 200) + ": " + error + "\n");
-    ok = false;
+    ok = finish_file(output.path, write_file(output.path, text), console) && ok;
   }
   return ok;
 }

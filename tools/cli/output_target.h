@@ -17,11 +17,19 @@ struct NamedOutput {
   std::string path;    ///< Empty = standard output.
 };
 
+/// One `FORMAT` or `FORMAT=PATH`; a path of `-` is standard output. On error sets `error`.
+std::optional<NamedOutput> parse_named_output(const std::string& text,
+                                              std::span<const std::string_view> formats,
+                                              std::string& error);
+
 /// The first of `formats` goes to standard output when nothing is asked for; two on standard output
 /// are an error. On error sets `error` and returns nothing.
 std::optional<std::vector<NamedOutput>> parse_named_outputs(
     const std::vector<std::string>& texts, std::span<const std::string_view> formats,
     std::string& error);
+
+/// Complains unless `error`, the answer of a write to `path`, is empty; false when it did.
+bool finish_file(const std::string& path, const std::string& error, Console& console);
 
 /// Renders and writes each; false, with a message on standard error, after one could not be.
 bool write_named_outputs(const std::vector<NamedOutput>& outputs,

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "tools/output/printable.h"
 #include "tools/output/text_table.h"
 
 namespace routesim::tools {
@@ -23,6 +24,17 @@ std::string run_line(const sim::Progress& progress, const std::string& label, do
 }
 
 }  // namespace
+
+bool parse_progress(const OptionValues& options, ProgressMode& mode, std::string& error) {
+  const std::string when = options.get("progress", "auto");
+  if (when != "auto" && when != "always" && when != "never") {
+    error = "--progress must be auto, always or never (got " + printable(when) + ")";
+    return false;
+  }
+  if (when == "always") mode = ProgressMode::kAlways;
+  if (when == "never" || options.has("quiet")) mode = ProgressMode::kNever;
+  return true;
+}
 
 ProgressDisplay::ProgressDisplay(const sim::Progress& progress, std::string label,
                                  ProgressMode mode, Console& console)

@@ -1,12 +1,11 @@
 #include "tools/cli/run_outputs.h"
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <optional>
 #include <string_view>
 
-#include "tools/input/scalar_parse.h"
-#include "tools/output/printable.h"
 #include "tools/output/report_files.h"
 #include "tools/report/html_page.h"
 
@@ -51,27 +50,16 @@ std::optional<FileFormat> file_format(OutputFormat format) {
 
 /// `FORMAT` or `FORMAT=PATH`; on error sets `error`.
 std::optional<OutputTarget> parse_output(const std::string& text, std::string& error) {
-  const std::size_t equals = text.find('=');
-  const std::string name = text.substr(0, equals);
-  std::vector<std::string> names;
-  std::string list;
-  for (const FormatName& f : kFormats) {
-    if (name == f.name) {
-      OutputTarget target{.format = f.format, .path = {}};
-      if (equals != std::string::npos) target.path = text.substr(equals + 1);
-      if (target.path == "-") target.path.clear();
-      if (file_format(f.format) && target.path.empty()) {
-        error = "--output: " + name + " is several files, write " + name + "=FOLDER";
-        return std::nullopt;
-      }
-      return target;
-    }
-    names.emplace_back(f.name);
-    list.append(list.empty() ? "" : ", ").append(f.name);
-  }
-  const std::string close = nearest(name, names);
-  error = "--output: unknown format " + printable(name) +
-          (close.empty() ? ", one of " + list : ", did you mean " + close + "?");
+  std::array<std::string_view, kFormats.size()> names;
+  std::transform(kFormats.begin(), kFormats.end(), names.begin(),
+                 [](const FormatName& f) { return f.name; });
+  const std::optional<NamedOutput> named = parse_named_output(text, names, error);
+  if (!named) return std::nullopt;
+  const auto at = std::find(names.begin(), names.end(), named->format) - names.begin();
+  const OutputTarget target{.format = kFormats[static_cast<std::size_t>(at)].format,
+                            .path = named->path};
+  if (!file_format(target.format) || !target.path.empty()) return target;
+  error = "--output: " + named->format + " is several files, write " + named->format + "=FOLDER";
   return std::nullopt;
 }
 
@@ -126,12 +114,6 @@ bool parse_outputs(const std::vector<std::string>& texts, std::vector<OutputTarg
   if (texts.empty()) outputs.push_back({});
   if (on_stdout > 1) error = "--output: only one format can go to standard output, add =PATH";
   return on_stdout <= 1;
-}
-
-bool finish_file(const std::string& path, const std::string& error, Console& console) {
-  if (error.empty()) return true;
-  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
-  return false;
 }
 
 bool write_outputs(const Report& report, const TraceRecorder& trace,

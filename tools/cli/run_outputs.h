@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/cli/console.h"
+#include "tools/cli/output_target.h"
 #include "tools/output/report.h"
 #include "tools/output/trace.h"
 
@@ -36,9 +36,6 @@ struct OutputTarget {
 /// one may go there. False with `error` set when something is wrong.
 bool parse_outputs(const std::vector<std::string>& texts, std::vector<OutputTarget>& outputs,
                    std::string& error);
-
-/// Complains unless `error`, the answer of a write to `path`, is empty; false when it did.
-bool finish_file(const std::string& path, const std::string& error, Console& console);
 
 /// Writes every output; false after a file could not be written.
 bool write_outputs(const Report& report, const TraceRecorder& trace,
