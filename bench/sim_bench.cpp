@@ -47,15 +47,16 @@ BENCHMARK(event_queue)->Arg(64)->Arg(4096);
 void kv_cache(benchmark::State& state) {
   KvCache kv(10'001, 16, FreeQueue::kAppendAll);
   std::vector<BlockKey> keys(128);
-  std::vector<BlockIndex> hits, owned;
+  CachedPrefix hits;
+  BlockHolding holding;
   std::uint64_t round = 0;
   for (auto _ : state) {
     for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = mix64(i < 64 ? 7 : ++round, i) | 1;
     kv.lookup(keys, hits);
-    kv.take_hits(hits, owned);
-    kv.allocate(static_cast<std::int64_t>(keys.size() - hits.size()), owned);
-    for (std::size_t i = hits.size(); i < keys.size(); ++i) kv.register_key(owned[i], keys[i]);
-    kv.release(owned);
+    kv.take_hits(hits, holding);
+    kv.allocate(std::ssize(keys) - hits.blocks, holding);
+    kv.register_keys(holding, std::span(keys).subspan(static_cast<std::size_t>(hits.blocks)));
+    kv.release(holding);
   }
   if (kv.used_blocks() != 0) state.SkipWithError("blocks leaked");
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(keys.size()));

@@ -48,13 +48,13 @@ void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput
 // Fills hits_ with the longest cached prefix of a waiting sequence and returns its length. The head
 // of the queue asks again and again while it does not fit, mostly with the same result.
 std::int64_t BatchScheduler::lookup_prefix(Slot s) {
-  const Sequence& q = seq(s);
+  Sequence& q = seq(s);
   if (!rules_.enable_prefix_caching || q.request.keys == nullptr) {
     hits_.clear();
     return 0;
   }
   if (hits_version_ == kv_.version() && hits_of_.slot == s && hits_of_.stamp == q.stamp)
-    return std::ssize(hits_);
+    return hits_.blocks;
   hits_version_ = 0;
   // At least one token must be computed to sample from, so never the whole prompt.
   const std::int64_t limit = (q.target - 1) / rules_.block_size;
@@ -69,7 +69,7 @@ std::int64_t BatchScheduler::lookup_prefix(Slot s) {
     } else if (hit == prompt_blocks) {
       append_former_blocks(q, limit);
     }
-    return std::ssize(hits_);
+    return hits_.blocks;
   }
   keys_.assign(prompt.begin(), prompt.end());
   for (auto b = static_cast<std::int64_t>(prompt.size()); b < limit; ++b)
@@ -79,27 +79,29 @@ std::int64_t BatchScheduler::lookup_prefix(Slot s) {
 
 // A private block is in no table: the sequence remembers which blocks were its own, and the first
 // registered of those that still hold a position is the one vLLM would find.
-void BatchScheduler::append_former_blocks(const Sequence& q, std::int64_t limit) {
-  for (std::int64_t b = std::ssize(hits_); b < limit; ++b) {
-    const BlockKey key = private_key(q, b);
-    const auto found = std::find_if(q.former.begin(), q.former.end(), [&](const FormerBlock& f) {
-      return f.position == b && kv_.key(f.block) == key;
+void BatchScheduler::append_former_blocks(Sequence& q, std::int64_t limit) {
+  std::erase_if(q.former, [this](const FormerRun& f) { return kv_.blocks_of(f.run) == 0; });
+  while (hits_.blocks < limit) {
+    const auto found = std::find_if(q.former.begin(), q.former.end(), [&](const FormerRun& f) {
+      return f.position <= hits_.blocks && hits_.blocks < f.position + kv_.blocks_of(f.run);
     });
     if (found == q.former.end()) return;
-    hits_.push_back(found->block);
-  }
-}
-
-// Before a preempted sequence gives up its blocks.
-void BatchScheduler::remember_private_blocks(Slot s) {
-  Sequence& q = seq(s);
-  if (!q.request.private_answer || !rules_.enable_prefix_caching) return;
-  const std::int64_t prompt_blocks = std::ssize(q.request.keys->engine);
-  // Hits are remembered already, at their place in the order.
-  for (std::int64_t b = std::max(prompt_blocks, q.reused); b < q.registered; ++b) {
-    const BlockIndex block = q.blocks[static_cast<std::size_t>(b)];
-    std::erase_if(q.former, [block](const FormerBlock& f) { return f.block == block; });
-    q.former.push_back({.position = b, .block = block});
+    if (found->position < hits_.blocks) {
+      const RunRef rest = kv_.cut(found->run, hits_.blocks - found->position);
+      q.former.insert(found + 1, {.position = hits_.blocks, .run = rest});
+      continue;
+    }
+    std::int64_t n = std::min(kv_.blocks_of(found->run), limit - hits_.blocks);
+    // Not further than to where an older run has a block.
+    for (auto older = q.former.begin(); older != found; ++older)
+      if (older->position > hits_.blocks) n = std::min(n, older->position - hits_.blocks);
+    if (n < kv_.blocks_of(found->run)) {
+      const RunRef rest = kv_.cut(found->run, n);
+      q.former.insert(found + 1, {.position = hits_.blocks + n, .run = rest});
+      continue;
+    }
+    hits_.pieces.push_back({.run = found->run.run, .blocks = static_cast<std::int32_t>(n)});
+    hits_.blocks += n;
   }
 }
 
@@ -124,7 +126,7 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
   if (!rules_.enable_chunked_prefill && n > budget_) return Admission::kNoBudget;
   n = std::min(n, budget_);
 
-  const auto held = static_cast<std::int64_t>(q.blocks.size());
+  const auto held = q.holding.blocks;
   const std::int64_t need = blocks_for(computed + n) - held - hit;
   const std::int64_t wanted =
       rules_.reserve_full_isl ? std::max(need, blocks_for(q.target) - held - hit) : need;
@@ -138,12 +140,11 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
     counters_.prefix_hit_tokens += q.cached;
   }
   if (hit > 0) {
-    q.last_key = kv_.key(hits_.back());
     q.registered = hit;
-    kv_.take_hits(hits_, q.blocks);
+    kv_.take_hits(hits_, q.holding);
   }
   if (q.computed == 0) q.reused = hit;
-  kv_.allocate(need, q.blocks);
+  kv_.allocate(need, q.holding);
   q.computed = computed;
   q.state = State::kPrefill;
   q.order = ++next_order_;
@@ -158,8 +159,7 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
 std::int64_t BatchScheduler::blocks_owed_to_prefills() const {
   std::int64_t owed = 0;
   for (const std::vector<Slot>* list : {&prefilling_, &skipped_})
-    for (const Slot s : *list)
-      owed += blocks_for(seq(s).target) - static_cast<std::int64_t>(seq(s).blocks.size());
+    for (const Slot s : *list) owed += blocks_for(seq(s).target) - seq(s).holding.blocks;
   return owed;
 }
 
@@ -186,11 +186,10 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
   counters_.prefix_query_tokens += q.request.prompt_tokens;
   counters_.prefix_hit_tokens += q.cached;
   if (hit > 0) {
-    q.last_key = kv_.key(hits_.back());
     q.registered = hit;
-    kv_.take_hits(hits_, q.blocks);
+    kv_.take_hits(hits_, q.holding);
   }
-  kv_.allocate(need, q.blocks);
+  kv_.allocate(need, q.holding);
   q.state = State::kRemote;
   skipped_.push_back(s);
   out.push_back({.kind = EngineOutputKind::kTransferNeeded,

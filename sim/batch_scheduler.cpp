@@ -25,12 +25,11 @@ BatchScheduler::Slot BatchScheduler::acquire() {
 
 void BatchScheduler::recycle(Slot s) {
   Sequence& q = seq(s);
-  std::vector<BlockIndex> blocks = std::move(q.blocks);  // keep the capacity for the next user
-  blocks.clear();
+  BlockHolding holding = std::move(q.holding);  // empty; keep the capacity for the next user
   const std::uint32_t stamp = q.stamp + 1;
   q = Sequence{};
   q.stamp = stamp;
-  q.blocks = std::move(blocks);
+  q.holding = std::move(holding);
   free_slots_.push_back(s);
 }
 
@@ -196,7 +195,7 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
 }
 
 void BatchScheduler::free_blocks(Slot s) {
-  kv_.release(seq(s).blocks);
+  kv_.release(seq(s).holding);
   seq(s).registered = 0;
   retry_admission_ = true;
 }
@@ -226,54 +225,50 @@ BlockKey BatchScheduler::block_key(const Sequence& q, std::int64_t block, BlockK
                           block * rules_.block_size - q.request.prompt_tokens, rules_.block_size);
 }
 
-BlockKey BatchScheduler::private_key(const Sequence& q, std::int64_t block) {
-  return mix64(q.request.output_content, static_cast<std::uint64_t>(block)) | 1;
-}
-
 void BatchScheduler::register_up_to(Slot s, std::int64_t tokens) {
   Sequence& q = seq(s);
   const std::int64_t full = tokens / rules_.block_size;
   if (!rules_.enable_prefix_caching || full <= q.registered) return;
-  const std::int64_t known =
-      q.request.private_answer
-          ? std::min(full, static_cast<std::int64_t>(q.request.keys->engine.size()))
-          : full;
-  std::int64_t b = q.registered;
-  if (b < known) {
-    keys_.clear();
-    for (; b < known; ++b) {
-      q.last_key = block_key(q, b, q.last_key);
-      kv_.register_key(q.blocks[static_cast<std::size_t>(b)], q.last_key);
-      keys_.push_back(q.last_key);
+  const std::span<const BlockKey> prompt = q.request.keys->engine;
+  const std::int64_t known = q.request.private_answer ? std::min(full, std::ssize(prompt)) : full;
+  if (q.registered < known) {
+    std::span<const BlockKey> keys = prompt;
+    if (known > std::ssize(prompt)) {
+      keys_.assign(prompt.begin() + std::min(q.registered, std::ssize(prompt)), prompt.end());
+      BlockKey previous = q.registered > 0 ? kv_.last_key(q.holding) : 0;
+      for (std::int64_t b = q.registered + std::ssize(keys_); b < known; ++b)
+        keys_.push_back(previous = block_key(q, b, previous));
+      keys = keys_;
+    } else {
+      keys = prompt.subspan(static_cast<std::size_t>(q.registered),
+                            static_cast<std::size_t>(known - q.registered));
     }
-    if (sink_ != nullptr) sink_->stored(q.request.handle, q.registered, keys_);
+    kv_.register_keys(q.holding, keys);
+    if (sink_ != nullptr) sink_->stored(q.request.handle, q.registered, keys);
+    q.registered = known;
   }
-  for (; b < full; ++b)
-    kv_.register_private(q.blocks[static_cast<std::size_t>(b)], private_key(q, b));
+  if (q.registered == full) return;
+  const RunRef run = kv_.register_private(q.holding, full - q.registered);
+  q.former.push_back({.position = q.registered, .run = run});
   q.registered = full;
 }
 
 void BatchScheduler::verify() const {
   kv_.verify();
-  std::int64_t held = 0, members = 0, context = 0;
-  std::vector<std::int32_t> holders(static_cast<std::size_t>(rules_.num_gpu_blocks));
+  std::int64_t members = 0, context = 0;
+  std::vector<const BlockHolding*> holdings;
   for (const Sequence& q : sequences_) {
-    for (const BlockIndex b : q.blocks) ++holders[static_cast<std::size_t>(b)];
-    held += static_cast<std::int64_t>(q.blocks.size());
+    holdings.push_back(&q.holding);
     if (q.state != State::kDecode) continue;
     ++members;
     const std::int64_t computed = computed_after(q, pass_);
     context += computed;
-    ROUTESIM_CHECK(blocks_for(computed) == static_cast<std::int64_t>(q.blocks.size()),
+    ROUTESIM_CHECK(blocks_for(computed) == q.holding.blocks,
                    "a decoding sequence holds the wrong number of blocks");
   }
   ROUTESIM_CHECK(members == decodes_, "decode set size drifted");
   ROUTESIM_CHECK(context == decode_context_, "sum of decode contexts drifted");
-  for (BlockIndex b = 1; b < rules_.num_gpu_blocks; ++b)
-    ROUTESIM_CHECK(kv_.references(b) == holders[static_cast<std::size_t>(b)],
-                   "a block's reference count is not the number of its holders");
-  const std::int64_t distinct = held - kv_.shared_tokens() / rules_.block_size;
-  ROUTESIM_CHECK(distinct == kv_.used_blocks(), "blocks are not conserved");
+  kv_.verify_holdings(holdings);
   ROUTESIM_CHECK(static_cast<std::int64_t>(running_.size()) <= rules_.max_num_seqs,
                  "more sequences run than max_num_seqs");
 }

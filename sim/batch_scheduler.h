@@ -167,10 +167,10 @@ class BatchScheduler {
     kDraining,  ///< Running, last token scheduled but not processed.
     kHeld       ///< PD prefill leg, finished, blocks held.
   };
-  /// A block of a private answer, in the order of registration. Its key tells if it still is one.
-  struct FormerBlock {
-    std::int64_t position;
-    BlockIndex block;
+  /// Blocks of a private answer that a preempted sequence gave up, while some of them are left.
+  struct FormerRun {
+    std::int64_t position;  ///< Of its first block in the sequence.
+    RunRef run;
   };
   struct Sequence {
     EngineRequest request;
@@ -190,14 +190,13 @@ class BatchScheduler {
     std::int64_t finish_pass = 0;  ///< Pass that samples the last token.
     std::int64_t registered = 0;   ///< Leading blocks findable under their key.
     std::int64_t cached = -1;      ///< Prompt tokens hit at first admission.
-    BlockKey last_key = 0;         ///< Key of block registered - 1.
     std::uint64_t order = 0;       ///< Position in running_: larger is later.
     std::uint32_t bucket_position = 0;
     std::int64_t scheduled = 0;  ///< Tokens given in the current walk.
     SimTime last_token;          ///< Of a sequence that paused or was preempted.
     std::int64_t reused = 0;     ///< Leading blocks that were hits at the last admission.
-    std::vector<BlockIndex> blocks;
-    std::vector<FormerBlock> former;  ///< Private blocks it held before preemptions.
+    BlockHolding holding;
+    std::vector<FormerRun> former;  ///< Private blocks from before preemptions, oldest first.
   };
   using Slot = std::uint32_t;
 
@@ -253,8 +252,7 @@ class BatchScheduler {
   Admission start_remote_load(Slot s, std::int64_t hit, SimTime now,
                               std::vector<EngineOutput>& out);
   std::int64_t lookup_prefix(Slot s);
-  void append_former_blocks(const Sequence& q, std::int64_t limit);
-  void remember_private_blocks(Slot s);
+  void append_former_blocks(Sequence& q, std::int64_t limit);
   void accept_loaded(Slot s);
   std::int64_t blocks_owed_to_prefills() const;
 
@@ -263,7 +261,6 @@ class BatchScheduler {
   /// until the sequence gives them up: nobody looks for them before.
   void register_up_to(Slot s, std::int64_t tokens);
   BlockKey block_key(const Sequence& q, std::int64_t block, BlockKey previous) const;
-  static BlockKey private_key(const Sequence& q, std::int64_t block);
   void free_blocks(Slot s);
   void erase_running(Slot s);
   void erase_prefilling(Slot s);
@@ -298,7 +295,7 @@ class BatchScheduler {
   bool retry_admission_ = true;  ///< Something changed since the head last failed to fit.
   bool deferred_ = false;        ///< This pass must not run prefill work (prefill interval).
   bool saturated_ = false;       ///< The last release pass left requests waiting.
-  std::vector<BlockIndex> hits_;
+  CachedPrefix hits_;
   SequenceRef hits_of_;  ///< Whose prefix `hits_` is, while hits_version_ is the cache's.
   std::uint64_t hits_version_ = 0;  ///< 0 = nobody's.
   std::vector<BlockKey> keys_;      ///< Scratch for lookups and registrations.

@@ -38,7 +38,7 @@ void Router::force(policies::BalancerPick& pick, const workloads::Request& reque
 
 std::int64_t Router::cached_tokens(std::uint32_t row, const workloads::Request& request,
                                    const PromptKeys& keys) const {
-  std::vector<BlockIndex> hits;
+  CachedPrefix hits;
   std::int64_t most = 0;
   for (std::size_t i = 0; i < rank_count(row); ++i) {
     const EndpointHome& home = endpoints_[rows_[row] + i];

@@ -24,7 +24,7 @@ std::int64_t BatchScheduler::computed_after(const Sequence& q, std::int64_t pass
 
 std::size_t BatchScheduler::bucket_of(const Sequence& q) const {
   // The pass in which the sequence needs slot number held * block_size, one past what it owns.
-  const auto held = static_cast<std::int64_t>(q.blocks.size());
+  const auto held = q.holding.blocks;
   const std::int64_t crossing = q.entry_pass + held * rules_.block_size + 1 - q.computed;
   return static_cast<std::size_t>(crossing % rules_.block_size);
 }
@@ -129,9 +129,9 @@ void BatchScheduler::note_finishing(StepPlan& plan) {
 
 void BatchScheduler::cross_block(Slot s) {
   Sequence& q = seq(s);
-  const auto held = static_cast<std::int64_t>(q.blocks.size());
+  const auto held = q.holding.blocks;
   if (!q.request.private_answer) register_up_to(s, held * rules_.block_size);
-  kv_.allocate(1, q.blocks);
+  kv_.allocate(1, q.holding);
 }
 
 std::int64_t BatchScheduler::crossings_until(std::int64_t passes) const {

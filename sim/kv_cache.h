@@ -1,5 +1,18 @@
 // The KV block pool and prefix cache of one engine core, as vLLM v1 keeps them: reference counts,
 // a free queue that doubles as the LRU list, lazy eviction, several blocks per key allowed.
+//
+// Blocks that a prompt brought together are used, freed and evicted together, so they are kept as
+// *runs*: stretches of a key chain whose blocks have the same reference count and stand next to
+// each other in the free queue. A prompt of 450 blocks is two or three of them. Three rules make
+// this exact, block for block:
+//  1. Keys are chained, so two chains that agree in one key agree in all before it. A run is found
+//     by its first key, and how far it serves a prompt by bisection.
+//  2. Blocks are freed last first and evicted first freed first. A free run is thus eaten from its
+//     end, and what is split off its end stands in the free queue just before it.
+//  3. A key that several blocks hold has each of them in a run of its own. They are chained in the
+//     order of registration, and the first one is what vLLM would find.
+// A block of no content ("blank") is like any other, so blanks are only counted.
+// tests/sim/block_cache.h does the same block by block; a property test compares the two.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +23,47 @@
 
 namespace routesim::sim {
 
-using BlockIndex = std::int32_t;  ///< 1 … N-1; block 0 is vLLM's null block.
-using BlockKey = std::uint64_t;   ///< Chained content key of a full block; 0 means "not hashed".
+using BlockKey = std::uint64_t;  ///< Chained content key of a full block; never 0.
+using RunIndex = std::int32_t;   ///< 1 …; 0 is no run.
 
 /// Told about every key that enters or leaves the prefix cache; nullptr when nobody listens.
 class KvEventSink {
  public:
   virtual ~KvEventSink() = default;
-  virtual void removed(BlockKey key) = 0;
+  /// The blocks of `keys` were evicted, the last one first.
+  virtual void removed(std::span<const BlockKey> keys) = 0;
 };
 
-/// Block-level cache. Indices are stable; contents move only through the calls below.
+/// The first `blocks` blocks of a run, or of a run and those split off its end since.
+struct RunPiece {
+  RunIndex run = 0;
+  std::int32_t blocks = 0;
+};
+
+/// A cached prefix, as lookup() found it. Good until KvCache::version() changes.
+struct CachedPrefix {
+  std::vector<RunPiece> pieces;
+  std::int64_t blocks = 0;
+  void clear() {
+    pieces.clear();
+    blocks = 0;
+  }
+};
+
+/// What one sequence holds, in order: blocks with a key, then blank ones.
+struct BlockHolding {
+  std::vector<RunPiece> pieces;
+  std::int64_t blank = 0;
+  std::int64_t blocks = 0;  ///< All of them.
+};
+
+/// Names a run for good: it goes stale when the last block of the run is evicted.
+struct RunRef {
+  RunIndex run = 0;
+  std::uint32_t stamp = 0;
+};
+
+/// Block-level cache. Runs move only through the calls below.
 class KvCache {
  public:
   /// num_blocks counts the null block: num_blocks - 1 are usable.
@@ -34,68 +77,95 @@ class KvCache {
   /// over blocks of (references - 1).
   std::int64_t shared_tokens() const { return extra_references_ * block_size_; }
   std::int64_t evictions() const { return evictions_; }
-  std::int64_t cached_keys() const { return static_cast<std::int64_t>(table_used_); }
-  /// Changes whenever the answer of a lookup() might.
+  /// Changes whenever the answer of a lookup() might, or how it is cut into runs.
   std::uint64_t version() const { return version_; }
   void set_sink(KvEventSink* sink) { sink_ = sink; }
 
-  /// Length of the longest cached prefix of `keys`, in blocks; the blocks are written to `hits`
-  /// (cleared first). Does not touch the LRU order.
-  std::int64_t lookup(std::span<const BlockKey> keys, std::vector<BlockIndex>& hits) const;
+  /// Finds the longest cached prefix of `keys` and returns its length in blocks. Does not touch the
+  /// LRU order.
+  std::int64_t lookup(std::span<const BlockKey> keys, CachedPrefix& hits) const;
 
-  /// How many of `hits` are in the free queue, so that taking them shrinks it.
-  std::int64_t count_unreferenced(std::span<const BlockIndex> hits) const;
+  /// How many blocks of `hits` are in the free queue, so that taking them shrinks it.
+  std::int64_t count_unreferenced(const CachedPrefix& hits) const;
 
-  /// References each hit, unlinking unreferenced ones from the free queue, and appends to `owned`.
-  void take_hits(std::span<const BlockIndex> hits, std::vector<BlockIndex>& owned);
+  /// References the blocks of `hits`, unlinking unreferenced ones from the free queue. The holding
+  /// must be empty.
+  void take_hits(const CachedPrefix& hits, BlockHolding& holding);
 
-  /// Pops `n` blocks from the head of the free queue (n <= free_blocks()), evicting their keys,
-  /// and appends them to `owned` with one reference each.
-  void allocate(std::int64_t n, std::vector<BlockIndex>& owned);
+  /// Pops `n` blocks from the head of the free queue (n <= free_blocks()), evicting their keys, and
+  /// adds them to `holding` as blank.
+  void allocate(std::int64_t n, BlockHolding& holding);
 
-  /// Makes `block` findable under `key` (non-zero); no effect if it already has a key.
-  void register_key(BlockIndex block, BlockKey key);
+  /// Makes the first blank blocks of `holding` findable under `keys`, one each.
+  void register_keys(BlockHolding& holding, std::span<const BlockKey> keys);
 
-  /// Gives `block` a key that nobody but its owner will ever ask for, and not through lookup(): the
-  /// owner remembers the block and asks key(). No effect if the block already has a key.
-  void register_private(BlockIndex block, BlockKey key);
+  /// Gives the first `n` blank blocks keys that nobody but their owner will ever ask for: they are
+  /// in the LRU order as others with a key, but no lookup() finds them. The owner may come back
+  /// with the reference returned, which is to n > 0 blocks.
+  RunRef register_private(BlockHolding& holding, std::int64_t n);
 
-  /// Drops one reference of each block, last block first, and clears `owned`.
-  void release(std::vector<BlockIndex>& owned);
+  /// The key of the last public block of `holding`; it must end in one, blank blocks apart.
+  BlockKey last_key(const BlockHolding& holding) const { return at(last_run(holding)).keys.back(); }
+
+  /// Blocks left of a run, 0 when none is.
+  std::int64_t blocks_of(RunRef r) const {
+    return at(r.run).stamp == r.stamp ? at(r.run).blocks : 0;
+  }
+  /// Cuts a run behind its first `blocks` blocks (0 < blocks < blocks_of(r)). Nothing moves.
+  /// Returns the second part.
+  RunRef cut(RunRef r, std::int64_t blocks);
+
+  /// Drops one reference of each block, last block first, and empties the holding.
+  void release(BlockHolding& holding);
 
   /// Drops every key; only legal when no block is referenced. Returns false otherwise.
   bool reset();
 
   /// Full consistency check for the invariant checker: throws InternalError.
   void verify() const;
+  /// The same for who holds what: `holdings` must be all there are.
+  void verify_holdings(std::span<const BlockHolding* const> holdings) const;
 
-  std::int32_t references(BlockIndex b) const {
-    return blocks_[static_cast<std::size_t>(b)].references;
-  }
-  BlockKey key(BlockIndex b) const { return blocks_[static_cast<std::size_t>(b)].key; }
-  /// The free queue from head to tail; for tests.
-  std::vector<BlockIndex> free_queue() const;
+  /// Keys of the free queue from head to tail, 0 for blank and private blocks; for tests.
+  std::vector<BlockKey> free_queue() const;
+  /// Blocks that lookups could find; for tests.
+  std::int64_t findable_blocks() const;
 
  private:
-  struct Block {
-    BlockKey key = 0;
+  enum class Kind : std::uint8_t { kUnused, kBlank, kPublic, kPrivate };
+  struct Run {
+    std::vector<BlockKey> keys;  ///< One per block of a public run.
+    BlockKey first_key = 0;      ///< Of a public run: what the table knows it by.
+    std::int32_t blocks = 0;
     std::int32_t references = 0;
-    bool findable = false;    ///< The key is in the table, or in a chain that starts there.
-    BlockIndex previous = 0;  ///< Free-queue links; the sentinel is block 0.
-    BlockIndex next = 0;
-    BlockIndex same_key = 0;  ///< Next block with the same key, 0 = none.
+    RunIndex previous = 0;  ///< Free-queue links; the sentinel is run 0.
+    RunIndex next = 0;
+    RunIndex rest = 0;      ///< What was last split off the end; for holders of both.
+    RunIndex same_key = 0;  ///< Next run with the same first key, 0 = none.
+    std::uint32_t stamp = 0;
+    Kind kind = Kind::kUnused;
+    bool twin = false;  ///< Other blocks have the same key: a run of one block.
   };
-  Block& at(BlockIndex b) { return blocks_[static_cast<std::size_t>(b)]; }
-  const Block& at(BlockIndex b) const { return blocks_[static_cast<std::size_t>(b)]; }
-  void unlink(BlockIndex b);
-  void append(BlockIndex b);
-  void prepend(BlockIndex b);
-  void evict(BlockIndex b);
+  Run& at(RunIndex r) { return runs_[static_cast<std::size_t>(r)]; }
+  const Run& at(RunIndex r) const { return runs_[static_cast<std::size_t>(r)]; }
+
+  RunIndex new_run(Kind kind, std::int64_t blocks);
+  void retire(RunIndex r);
+  void unlink(RunIndex r);
+  void link_before(RunIndex r, RunIndex before);
+  void free_blank(std::int64_t n);
+  void eat(RunIndex r, std::int64_t n);
+  RunIndex split(RunIndex r, std::int64_t blocks);
+  RunIndex last_run(const BlockHolding& holding) const;
+  void register_twin(RunIndex other, BlockKey key, BlockHolding& holding);
+
   std::size_t home(BlockKey key) const {
     return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15ULL) >> shift_);
   }
   std::size_t find_slot(BlockKey key) const;
-  void erase_slot(std::size_t slot);
+  void insert_in_table(RunIndex r);
+  void erase_from_table(RunIndex r);
+  void grow_table();
 
   std::int64_t num_blocks_;
   std::int64_t block_size_;
@@ -104,12 +174,12 @@ class KvCache {
   std::int64_t extra_references_ = 0;
   std::int64_t evictions_ = 0;
   std::uint64_t version_ = 1;
-  std::vector<Block> blocks_;
-  /// Open addressing, linear probing, at most half full; 0 = empty. Keys stand in the blocks, which
-  /// a hit touches anyway, so the table stays small enough for the cache.
-  std::vector<BlockIndex> table_;
+  std::vector<Run> runs_;
+  std::vector<RunIndex> unused_runs_;
+  std::vector<RunIndex> parts_;  ///< Scratch of release().
+  /// First keys to runs: open addressing, linear probing, at most half full; 0 = empty.
+  std::vector<RunIndex> table_;
   std::size_t table_used_ = 0;
-  std::size_t mask_ = 0;
   int shift_ = 0;
   KvEventSink* sink_ = nullptr;
 };

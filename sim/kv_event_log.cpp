@@ -28,13 +28,13 @@ void KvEventLog::stored(std::uint32_t handle, std::int64_t first_block,
   words_.insert(words_.end(), request_keys_.begin(), request_keys_.end());
 }
 
-void KvEventLog::removed(BlockKey key) {
+void KvEventLog::removed(std::span<const BlockKey> keys) {
   if (last_removed_ == 0) {
     words_.push_back(0);
     last_removed_ = words_.size();
   }
-  ++words_[last_removed_ - 1];
-  words_.push_back(key);
+  words_[last_removed_ - 1] += keys.size();
+  words_.insert(words_.end(), keys.rbegin(), keys.rend());
 }
 
 void KvEventLog::flush(SimTime visible, bool lost) {

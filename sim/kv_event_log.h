@@ -30,7 +30,7 @@ class KvEventLog final : public BlockEventSink {
 
   void stored(std::uint32_t handle, std::int64_t first_block,
               std::span<const BlockKey> keys) override;
-  void removed(BlockKey key) override;
+  void removed(std::span<const BlockKey> keys) override;
 
   /// Publishes what was collected since the last flush as one batch, visible at `visible`; dropped
   /// instead when `lost`.

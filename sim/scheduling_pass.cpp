@@ -60,7 +60,7 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, 
       wanted += n;
       q.scheduled = std::min(n, left);
       left -= q.scheduled;
-      need += blocks_for(q.computed + q.scheduled) - static_cast<std::int64_t>(q.blocks.size());
+      need += blocks_for(q.computed + q.scheduled) - q.holding.blocks;
     }
     prompts_last = decodes_ == 0 || seq(prefilling_.front()).order > last_decode_order_;
     if (wanted > budget_ - decodes_ && (!prompts_last || need > kv_.free_blocks())) return false;
@@ -97,7 +97,7 @@ void BatchScheduler::schedule_prefills(StepPlan& plan) {
     const Slot s = prefilling_[i];
     const std::int64_t n = seq(s).scheduled;
     if (n == 0) break;
-    kv_.allocate(blocks_for(seq(s).computed + n) - std::ssize(seq(s).blocks), seq(s).blocks);
+    kv_.allocate(blocks_for(seq(s).computed + n) - seq(s).holding.blocks, seq(s).holding);
     budget_ -= n;
     give_prefill(s, n, plan);
     if (seq(s).state == State::kPrefill) ++i;
@@ -119,7 +119,7 @@ void BatchScheduler::allocate_in_order(StepPlan* in_flight, SimTime now) {
     const bool prefill = q.state == State::kPrefill;
     const std::int64_t tokens =
         prefill ? q.computed + q.scheduled : computed_after(q, pass_ - 1) + 1;
-    const std::int64_t need = blocks_for(tokens) - std::ssize(q.blocks);
+    const std::int64_t need = blocks_for(tokens) - q.holding.blocks;
     while (need > kv_.free_blocks()) {
       const Slot victim = running_.back();
       running_.pop_back();
@@ -130,7 +130,7 @@ void BatchScheduler::allocate_in_order(StepPlan* in_flight, SimTime now) {
     }
     const std::int64_t registered = q.registered;
     if (!prefill && !q.request.private_answer) register_up_to(s, tokens - 1);
-    kv_.allocate(need, q.blocks);
+    kv_.allocate(need, q.holding);
     if (prefill) register_up_to(s, tokens);
     if (q.registered != registered) retry_admission_ = true;
   }
@@ -176,7 +176,7 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
     n = std::min(n, budget_);
   }
   const std::int64_t need =
-      blocks_for(seq(s).computed + n) - static_cast<std::int64_t>(seq(s).blocks.size());
+      blocks_for(seq(s).computed + n) - seq(s).holding.blocks;
   while (need > kv_.free_blocks()) {
     const std::size_t victim_index = choose_victim();
     const Slot victim = running_[victim_index];
@@ -194,7 +194,7 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
   const std::int64_t registered = seq(s).registered;
   if (seq(s).state != State::kPrefill && !seq(s).request.private_answer)
     register_up_to(s, seq(s).computed);
-  kv_.allocate(need, seq(s).blocks);
+  kv_.allocate(need, seq(s).holding);
   if (seq(s).state == State::kPrefill) register_up_to(s, seq(s).computed + n);
   if (seq(s).registered != registered) retry_admission_ = true;
   seq(s).scheduled = n;
@@ -232,7 +232,6 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
   // What was computed stays findable until its blocks are recycled.
   register_up_to(s, q.computed + q.scheduled - (awaits ? 1 : 0));
   if (q.state == State::kPrefill) erase_prefilling(s);
-  remember_private_blocks(s);
   free_blocks(s);
   ++q.preemptions;
   ++counters_.preemptions;

@@ -40,11 +40,11 @@ TEST(KvEventLog, BatchesBecomeVisibleInOrderAndNotBeforeTheirTime) {
   KvEventLog log(&source);
   const BlockKey keys[] = {11, 13};
   log.stored(4, 2, keys);
-  log.removed(21);
-  log.removed(25);
+  log.removed(std::vector<BlockKey>{21});
+  log.removed(std::vector<BlockKey>{25});
   EXPECT_TRUE(log.pending());
   log.flush(at_ms(5), false);
-  log.removed(29);
+  log.removed(std::vector<BlockKey>{29});
   log.flush(at_ms(8), false);
   EXPECT_EQ(log.next_visible(), at_ms(5));
   Scribe scribe;
@@ -77,7 +77,7 @@ TEST(KvEventLog, OneKeyServesEngineAndRouter) {
   KvEventLog log(nullptr);
   const BlockKey keys[] = {5, 9};
   log.stored(1, 0, keys);
-  log.removed(9);
+  log.removed(std::vector<BlockKey>{9});
   log.flush(at_ms(0), false);
   Scribe scribe;
   log.read_until(at_ms(0), scribe);
