@@ -1,25 +1,13 @@
 #include "policies/pickers.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
 #include <numeric>
+
+#include "policies/row_math.h"
 
 namespace routesim::policies {
 namespace {
-
-// The largest total; NaN is never above another value, so it never wins. Four independent lanes,
-// because one chain of comparisons would wait for itself.
-double highest(std::span<const double> totals) {
-  constexpr double kLowest = -std::numeric_limits<double>::infinity();
-  std::array<double, 4> lane = {kLowest, kLowest, kLowest, kLowest};
-  std::size_t i = 0;
-  for (; i + 4 <= totals.size(); i += 4)
-    for (std::size_t k = 0; k < 4; ++k) lane[k] = totals[i + k] > lane[k] ? totals[i + k] : lane[k];
-  for (; i < totals.size(); ++i) lane[0] = totals[i] > lane[0] ? totals[i] : lane[0];
-  return std::max(std::max(lane[0], lane[1]), std::max(lane[2], lane[3]));
-}
 
 void pick_uniform(Cycle& cycle, std::span<const EndpointRow> candidates, std::size_t count,
                   std::vector<EndpointRow>& picked) {
@@ -55,8 +43,7 @@ void MaxScorePicker::pick(Cycle& cycle, std::span<const EndpointRow> candidates,
   if (count_ == 1) {
     // Upstream shuffles and sorts stably; for one target that is a uniform draw among the ties.
     const double best = highest(totals);
-    std::uint64_t ties = 0;
-    for (const double t : totals) ties += t == best ? 1 : 0;
+    const std::uint64_t ties = count_equal(totals, best);
     if (ties == 0) return pick_uniform(cycle, candidates, 1, picked);  // Only NaN.
     std::uint64_t skip = ties > 1 ? cycle.picker_random().below(ties) : 0;
     for (std::size_t i = 0; i < totals.size(); ++i) {

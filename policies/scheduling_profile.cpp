@@ -23,10 +23,7 @@ ProfileState SchedulingProfile::run(Cycle& cycle, Buffers& buffers,
   buffers.scores.resize(survivors.size());
   for (const WeightedScorer& s : scorers) {
     s.scorer->score(cycle, survivors, buffers.scores);
-    const std::span<double> totals = buffers.totals;
-    const std::span<const double> scores = buffers.scores;
-    const double weight = s.weight;
-    for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += clamp_score(scores[i]) * weight;
+    add_clamped(buffers.totals, buffers.scores, s.weight);
     if (explanation != nullptr)
       explanation->scorers.push_back({s.scorer->name(), s.weight, buffers.scores});
   }

@@ -6,14 +6,9 @@
 #include <vector>
 
 #include "policies/plugins.h"
+#include "policies/row_math.h"
 
 namespace routesim::policies {
-
-/// Below 0 gives 0, above 1 gives 1; NaN passes both comparisons and stays NaN.
-constexpr double clamp_score(double score) {
-  const double floored = score < 0 ? 0 : score;
-  return floored > 1 ? 1 : floored;
-}
 
 /// The plugins of a profile in execution order. Does not own them.
 struct SchedulingProfile {

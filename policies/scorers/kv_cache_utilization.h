@@ -4,6 +4,7 @@
 #pragma once
 
 #include "policies/factory.h"
+#include "policies/row_math.h"
 
 namespace routesim::policies {
 
@@ -14,8 +15,7 @@ class KvCacheUtilizationScorer final : public Scorer {
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    const std::span<const double> usage = cycle.dense(cycle.endpoints().kv_usage(), candidates);
-    for (std::size_t i = 0; i < usage.size(); ++i) scores[i] = 1 - usage[i];
+    complement(cycle.dense(cycle.endpoints().kv_usage(), candidates), scores);
   }
 };
 

@@ -1,0 +1,41 @@
+// Arithmetic over one value per candidate: all that a decision does some thousand times in a large
+// fleet. Where the compiler can, each loop is built a second time for AVX2 and the processor
+// chooses; both give the same bits, because neither reorders nor fuses an operation.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace routesim::policies {
+
+/// Below 0 gives 0, above 1 gives 1; NaN passes both comparisons and stays NaN.
+constexpr double clamp_score(double score) {
+  const double floored = score < 0 ? 0 : score;
+  return floored > 1 ? 1 : floored;
+}
+
+/// totals[i] += clamp_score(scores[i]) * weight. The spans are equally long.
+void add_clamped(std::span<double> totals, std::span<const double> scores, double weight);
+
+struct Extremes {
+  double lowest;
+  double highest;
+};
+
+/// Smallest and largest of at least one value.
+Extremes extremes(std::span<const double> values);
+
+/// scores[i] = (top - values[i]) / range.
+void scale_down_from(double top, double range, std::span<const double> values,
+                     std::span<double> scores);
+
+/// scores[i] = 1 - values[i].
+void complement(std::span<const double> values, std::span<double> scores);
+
+/// The largest value, or -infinity; NaN is never above another value, so it never wins.
+double highest(std::span<const double> values);
+
+/// How many values equal `x`.
+std::size_t count_equal(std::span<const double> values, double x);
+
+}  // namespace routesim::policies
