@@ -55,6 +55,7 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
   q.target = request.prompt_tokens;
   q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens &&
                   longest < rules_.max_model_len;
+  public_answers_ = public_answers_ || !request.private_answer;
   enqueue_waiting(s);
   counters_.max_waiting = std::max(counters_.max_waiting, waiting());
 }

@@ -123,6 +123,9 @@ class BatchScheduler {
   /// How many further passes are certain to be pure decode of today's decode set with nothing to
   /// admit, finish or preempt, at most `limit`. 0 when the next pass needs a real look.
   std::int64_t calm_passes(std::int64_t limit) const;
+  /// True when the next `passes` calm passes have nothing to announce: no key enters or leaves the
+  /// cache in them.
+  bool silent_for(std::int64_t passes) const;
   /// One such pass: the same effect as schedule(), at the cost of its block crossings.
   void calm_pass();
   std::int64_t decode_context() const { return decode_context_; }
@@ -232,7 +235,7 @@ class BatchScheduler {
 
   // Phase A of a pass: running sequences (scheduling_pass.cpp).
   bool schedule_running_fast(StepPlan& plan, StepPlan* in_flight, SimTime now);
-  bool any_paused() const;
+  bool any_paused();
   void schedule_decodes(StepPlan& plan);
   void schedule_prefills(StepPlan& plan);
   void allocate_in_order(StepPlan* in_flight, SimTime now);
@@ -295,6 +298,8 @@ class BatchScheduler {
   bool retry_admission_ = true;  ///< Something changed since the head last failed to fit.
   bool deferred_ = false;        ///< This pass must not run prefill work (prefill interval).
   bool saturated_ = false;       ///< The last release pass left requests waiting.
+  bool paused_ = false;          ///< Some running sequence may be kPaused.
+  bool public_answers_ = false;  ///< Some request came whose answer is announced.
   CachedPrefix hits_;
   SequenceRef hits_of_;  ///< Whose prefix `hits_` is, while hits_version_ is the cache's.
   std::uint64_t hits_version_ = 0;  ///< 0 = nobody's.

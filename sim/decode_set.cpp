@@ -160,6 +160,12 @@ std::int64_t BatchScheduler::calm_passes(std::int64_t limit) const {
   return n;
 }
 
+bool BatchScheduler::silent_for(std::int64_t passes) const {
+  if (sink_ == nullptr) return true;
+  // At most so many blocks; the exact number costs more than it can tell.
+  return !public_answers_ && kv_.evicts_nothing_known(decodes_ * (passes / rules_.block_size + 1));
+}
+
 void BatchScheduler::calm_pass() {
   ++pass_;
   ++counters_.passes;

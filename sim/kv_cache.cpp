@@ -220,6 +220,14 @@ void KvCache::eat(RunIndex r, std::int64_t n) {
   retire(r);
 }
 
+bool KvCache::evicts_nothing_known(std::int64_t n) const {
+  for (RunIndex r = at(0).next; n > 0 && r != 0; r = at(r).next) {
+    if (at(r).kind == Kind::kPublic) return false;
+    n -= at(r).blocks;
+  }
+  return true;
+}
+
 void KvCache::allocate(std::int64_t n, BlockHolding& holding) {
   ROUTESIM_DCHECK(n <= free_count_, "allocation beyond the free queue");
   if (n <= 0) return;

@@ -96,6 +96,9 @@ class KvCache {
   /// adds them to `holding` as blank.
   void allocate(std::int64_t n, BlockHolding& holding);
 
+  /// True when allocating `n` blocks evicts no key that lookups could find.
+  bool evicts_nothing_known(std::int64_t n) const;
+
   /// Makes the first blank blocks of `holding` findable under `keys`, one each.
   void register_keys(BlockHolding& holding, std::span<const BlockKey> keys);
 

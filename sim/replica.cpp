@@ -38,10 +38,13 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys) : optio
 void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimTime now) {
   ranks_[static_cast<std::size_t>(rank)].inbox.push_back({.kind = kind, .request = request});
   calm_left_ = 0;
-  if (stepping_)
+  if (stepping_) {
     wake_ = end_;
-  else
+    silent_ = false;
+    tell_news();
+  } else {
     start_if_idle(now);
+  }
 }
 
 void Replica::deliver(int rank, const EngineRequest& request, SimTime now) {
@@ -68,7 +71,12 @@ void Replica::start_if_idle(SimTime now) {
   for (Rank& r : ranks_) drain(r, now);
   for (Rank& r : ranks_) flush_events(r, now);
   launch(now);
-  if (step_end_ != nullptr) *step_end_ = stepping_ ? end_ : SimTime::max();
+  tell_news();
+}
+
+// When there may be events next. A stretch of steps that have nothing to say counts as one.
+void Replica::tell_news() {
+  if (news_ != nullptr) *news_ = !stepping_ ? SimTime::max() : silent_ ? wake_ : end_;
 }
 
 void Replica::advance_to(SimTime now) {
@@ -78,7 +86,7 @@ void Replica::advance_to(SimTime now) {
     else
       boundary();
   }
-  if (step_end_ != nullptr) *step_end_ = stepping_ ? end_ : SimTime::max();
+  tell_news();
 }
 
 // Takes the scrape snapshot a reader may still want, and integrates KV usage up to `now`.
@@ -227,6 +235,7 @@ std::int64_t Replica::step_ticks() {
 // After a launch: how many boundaries from here on are certain to be calm, and when to wake.
 void Replica::look_ahead() {
   wake_ = end_;
+  silent_ = false;
   if (options_.reference || ranks_.size() != 1 || gaps_ == nullptr) return;
   Rank& r = ranks_.front();
   const std::int64_t members = r.scheduler.decoding();
@@ -257,6 +266,7 @@ void Replica::look_ahead() {
                              launches * run_.first +
                              run_.increment * (launches * (launches - 1) / 2);
   wake_ = SimTime::from_ns(ticks / kTicks);
+  silent_ = news_ != nullptr && r.scheduler.silent_for(calm);
 }
 
 std::int64_t Replica::next_calm_ticks() { return run_.first + run_index_++ * run_.increment; }

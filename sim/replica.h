@@ -60,10 +60,10 @@ class Replica {
   /// later than the next finish. SimTime::max() when it sleeps.
   SimTime next_wake() const { return wake_; }
 
-  /// Keeps `*end` at the end of the step that runs, SimTime::max() while none does, so that
-  /// somebody who watches many replicas can tell at a glance which have moved on. Outlives the
-  /// replica.
-  void mirror_step_end(SimTime* end) { step_end_ = end; }
+  /// Keeps `*time` at the end of the next step that may have KV events to publish, SimTime::max()
+  /// while there is none, so that somebody who watches many replicas can tell at a glance which to
+  /// advance. Outlives the replica.
+  void mirror_next_news(SimTime* time) { news_ = time; }
 
   /// The calls below need advance_to(now) first; they take effect when the engine next drains its
   /// input queue, that is at the end of the running step.
@@ -158,6 +158,7 @@ class Replica {
   std::int64_t step_ticks();
   void flush_events(Rank& r, SimTime now);
   void look_ahead();
+  void tell_news();
   void calm_boundary();
   std::int64_t next_calm_ticks();
 
@@ -169,7 +170,7 @@ class Replica {
   bool stepping_ = false;
   std::int64_t end_ticks_ = 0;
   SimTime end_;  ///< end_ticks_ in whole nanoseconds.
-  SimTime* step_end_ = nullptr;
+  SimTime* news_ = nullptr;
   SimTime last_boundary_;
   SimTime wake_ = SimTime::max();
   std::int64_t steps_ = 0;
@@ -181,6 +182,7 @@ class Replica {
   std::int64_t ahead_ticks_ = 0;  ///< Async: length of the step scheduled ahead.
   models::DecodeRun run_;
   std::int64_t run_index_ = 0;
+  bool silent_ = false;  ///< Nothing to announce before wake_.
 };
 
 }  // namespace routesim::sim

@@ -191,7 +191,7 @@ std::size_t Router::rank_count(std::uint32_t row) const {
 // all of them costs less than a visit to one.
 void Router::watch_replicas() {
   next_visible_.assign(endpoints_.size(), SimTime::max());
-  step_ends_.assign(replicas_.size(), SimTime::max());
+  news_.assign(replicas_.size(), SimTime::max());
   for (std::uint32_t row = 0; row < rows_.size(); ++row) {
     const EndpointHome& home = endpoints_[rows_[row]];
     next_refresh_.push_back(replicas_[home.replica]->next_scrape(home.rank, SimTime::from_ns(-1)));
@@ -204,7 +204,7 @@ void Router::watch_replicas() {
   std::stable_sort(
       scrape_order_.begin(), scrape_order_.end(),
       [this](std::uint32_t a, std::uint32_t b) { return next_refresh_[a] < next_refresh_[b]; });
-  for (std::size_t r = 0; r < replicas_.size(); ++r) replicas_[r]->mirror_step_end(&step_ends_[r]);
+  for (std::size_t r = 0; r < replicas_.size(); ++r) replicas_[r]->mirror_next_news(&news_[r]);
 }
 
 // Brings the router's knowledge up to `now`: what was scraped and published by then, not more.
@@ -250,15 +250,28 @@ void Router::read_scrapes(SimTime now) {
   scrape_head_ = static_cast<std::size_t>(first - scrape_order_.begin());
 }
 
+// Calls `f` with the position of each time that has come. Few have, so whole groups are passed over
+// at once: the sign of a difference says whether a time is up.
+template <class F>
+static void for_each_due(const std::vector<SimTime>& times, SimTime now, F f) {
+  constexpr std::size_t kGroup = 32;
+  for (std::size_t first = 0; first < times.size(); first += kGroup) {
+    const std::size_t end = std::min(first + kGroup, times.size());
+    std::int64_t due = 0;
+    for (std::size_t i = first; i < end; ++i) due |= times[i].ns() - now.ns() - 1;
+    if (due >= 0) continue;
+    for (std::size_t i = first; i < end; ++i)
+      if (times[i] <= now) f(i);
+  }
+}
+
 void Router::read_events(SimTime now) {
-  for (std::size_t r = 0; r < step_ends_.size(); ++r)
-    if (step_ends_[r] <= now) replicas_[r]->advance_to(now);
+  for_each_due(news_, now, [&](std::size_t r) { replicas_[r]->advance_to(now); });
   IndexFeeder feeder(instances_);
-  for (std::uint32_t e = 0; e < next_visible_.size(); ++e) {
-    if (next_visible_[e] > now) continue;
+  for_each_due(next_visible_, now, [&](std::size_t e) {
     feeder.set_endpoint(EndpointId(holders_[row_of_[e]]));
     replicas_[endpoints_[e].replica]->events(endpoints_[e].rank).read_until(now, feeder);
-  }
+  });
 }
 
 Route Router::route(const workloads::Request& request, const PromptKeys& keys, SimTime now) {

@@ -144,7 +144,7 @@ class Router {
   std::vector<SimTime> next_refresh_;        ///< Per row: the next scrape instant.
   std::vector<std::uint32_t> scrape_order_;  ///< Rows in the order of their scrapes, a cycle.
   std::size_t scrape_head_ = 0;              ///< Whose scrape in scrape_order_ is next.
-  std::vector<SimTime> step_ends_;           ///< Per replica: Replica::mirror_step_end.
+  std::vector<SimTime> news_;                ///< Per replica: Replica::mirror_next_news.
   std::vector<SimTime> next_visible_;        ///< Per endpoint: KvEventLog::mirror_next_visible.
   std::vector<std::uint32_t> holders_;       ///< Per row: its id in the precise index.
   bool reads_metrics_ = false;

@@ -37,8 +37,8 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   const auto earlier = [this](SequenceRef a, SequenceRef b) {
     return seq(a.slot).order < seq(b.slot).order;
   };
-  std::sort(plan.sampled.begin(), plan.sampled.end(), earlier);
-  std::sort(plan.finishing.begin(), plan.finishing.end(), earlier);
+  if (plan.sampled.size() > 1) std::sort(plan.sampled.begin(), plan.sampled.end(), earlier);
+  if (plan.finishing.size() > 1) std::sort(plan.finishing.begin(), plan.finishing.end(), earlier);
 }
 
 // The common pass: every decode gets its token, then the prompts being prefilled share the rest of
@@ -77,10 +77,12 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, 
   return true;
 }
 
-bool BatchScheduler::any_paused() const {
-  if (running() == decodes_ + std::ssize(prefilling_)) return false;
-  return std::any_of(running_.begin(), running_.end(),
-                     [this](Slot s) { return seq(s).state == State::kPaused; });
+bool BatchScheduler::any_paused() {
+  if (paused_) {
+    paused_ = std::any_of(running_.begin(), running_.end(),
+                          [this](Slot s) { return seq(s).state == State::kPaused; });
+  }
+  return paused_;
 }
 
 void BatchScheduler::schedule_decodes(StepPlan& plan) {
@@ -175,8 +177,7 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
       n = std::min(n, rules_.long_prefill_token_threshold);
     n = std::min(n, budget_);
   }
-  const std::int64_t need =
-      blocks_for(seq(s).computed + n) - seq(s).holding.blocks;
+  const std::int64_t need = blocks_for(seq(s).computed + n) - seq(s).holding.blocks;
   while (need > kv_.free_blocks()) {
     const std::size_t victim_index = choose_victim();
     const Slot victim = running_[victim_index];
@@ -270,6 +271,7 @@ void BatchScheduler::settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime no
         continue;
       }
       q.state = State::kPaused;
+      paused_ = true;
       if (in_flight != nullptr && q.sample_pass == in_flight->pass)
         in_flight->pausing.push_back(ref(s));
       else
