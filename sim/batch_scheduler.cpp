@@ -151,7 +151,6 @@ bool BatchScheduler::any_promotable() const {
 }
 
 void BatchScheduler::process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
-  processed_pass_ = plan.pass;
   for (const SequenceRef r : plan.sampled) {
     if (!current(r)) continue;
     Sequence& q = seq(r.slot);

@@ -129,8 +129,6 @@ class BatchScheduler {
   /// One such pass: the same effect as schedule(), at the cost of its block crossings.
   void calm_pass();
   std::int64_t decode_context() const { return decode_context_; }
-  /// Accounts the processing of one calm step.
-  void calm_process(std::int64_t steps) { processed_pass_ += steps; }
 
   /// True when no sequence waits or runs and no step result is outstanding.
   bool idle() const { return running_.empty() && waiting_.empty() && skipped_.empty(); }
@@ -292,7 +290,6 @@ class BatchScheduler {
   std::uint64_t last_decode_order_ = 0;
 
   std::int64_t pass_ = 0;
-  std::int64_t processed_pass_ = 0;
   std::int64_t budget_ = 0;
   bool preempted_ = false;
   bool retry_admission_ = true;  ///< Something changed since the head last failed to fit.

@@ -11,6 +11,8 @@ namespace routesim::sim {
 namespace {
 
 constexpr std::size_t kSmallestTable = 64;
+/// Further down the free queue runs have left the processor's caches.
+constexpr int kRunsToLookAt = 3;
 
 }  // namespace
 
@@ -112,7 +114,7 @@ std::size_t KvCache::find_slot(BlockKey key) const {
 
 // The first key must not be in the table.
 void KvCache::insert_in_table(RunIndex r) {
-  if ((table_used_ + 1) * 2 > table_.size()) grow_table();
+  if ((table_used_ + 1) * 4 > table_.size()) grow_table();
   const std::size_t slot = find_slot(at(r).first_key);
   ROUTESIM_DCHECK(table_[slot] == 0, "a run was to be found already");
   table_[slot] = r;
@@ -221,19 +223,16 @@ void KvCache::eat(RunIndex r, std::int64_t n) {
 }
 
 bool KvCache::evicts_nothing_known(std::int64_t n) const {
-  for (RunIndex r = at(0).next; n > 0 && r != 0; r = at(r).next) {
+  RunIndex r = at(0).next;
+  for (int i = 0; i < kRunsToLookAt && n > 0 && r != 0; ++i, r = at(r).next) {
     if (at(r).kind == Kind::kPublic) return false;
     n -= at(r).blocks;
   }
-  return true;
+  return n <= 0;
 }
 
-void KvCache::allocate(std::int64_t n, BlockHolding& holding) {
-  ROUTESIM_DCHECK(n <= free_count_, "allocation beyond the free queue");
-  if (n <= 0) return;
-  free_count_ -= n;
-  holding.blank += n;
-  holding.blocks += n;
+void KvCache::pop(std::int64_t n) {
+  ROUTESIM_DCHECK(free_count_ >= 0, "allocation beyond the free queue");
   while (n > 0) {
     const RunIndex head = at(0).next;
     const std::int64_t bite = std::min<std::int64_t>(n, at(head).blocks);
@@ -244,32 +243,33 @@ void KvCache::allocate(std::int64_t n, BlockHolding& holding) {
 
 void KvCache::register_keys(BlockHolding& holding, std::span<const BlockKey> keys) {
   ROUTESIM_DCHECK(std::ssize(keys) <= holding.blank, "more keys than blank blocks");
-  if (keys.empty()) return;
   ++version_;
   holding.blank -= std::ssize(keys);
-  RunIndex last = last_run(holding);
-  bool grows = last != 0 && at(last).kind == Kind::kPublic && at(last).references == 1;
-  for (const BlockKey key : keys) {
-    const std::size_t slot = find_slot(key);
-    if (table_[slot] != 0) {
-      register_twin(table_[slot], key, holding);
-      grows = false;
-      continue;
-    }
-    if (grows && !at(last).twin) {
-      ++holding.pieces.back().blocks;
-    } else {
-      last = new_run(Kind::kPublic, 0);
-      at(last).references = 1;
-      at(last).first_key = key;
-      insert_in_table(last);
-      holding.pieces.push_back({.run = last, .blocks = 1});
-      grows = true;
-    }
-    Run& run = at(last);
-    ++run.blocks;
-    run.keys.push_back(key);
+  while (!keys.empty()) {
+    const auto held = std::find_if(keys.begin(), keys.end(),
+                                   [this](BlockKey key) { return table_[find_slot(key)] != 0; });
+    const auto n = static_cast<std::size_t>(held - keys.begin());
+    if (n > 0) append_to_last_run(holding, keys.first(n));
+    if (n == keys.size()) return;
+    register_twin(table_[find_slot(keys[n])], keys[n], holding);
+    keys = keys.subspan(n + 1);
   }
+}
+
+// More blocks under keys nobody has: the last run grows if the holding is the only one to have it.
+void KvCache::append_to_last_run(BlockHolding& holding, std::span<const BlockKey> keys) {
+  const auto n = static_cast<std::int32_t>(keys.size());
+  RunIndex r = last_run(holding);
+  if (r == 0 || at(r).kind != Kind::kPublic || at(r).references != 1 || at(r).twin) {
+    r = new_run(Kind::kPublic, 0);
+    at(r).references = 1;
+    at(r).first_key = keys.front();
+    insert_in_table(r);
+    holding.pieces.push_back({.run = r, .blocks = 0});
+  }
+  holding.pieces.back().blocks += n;
+  at(r).blocks += n;
+  at(r).keys.insert(at(r).keys.end(), keys.begin(), keys.end());
 }
 
 // One more block under a key that `other` begins with. By rule 3 either gets a run of its own.

@@ -94,9 +94,20 @@ class KvCache {
 
   /// Pops `n` blocks from the head of the free queue (n <= free_blocks()), evicting their keys, and
   /// adds them to `holding` as blank.
-  void allocate(std::int64_t n, BlockHolding& holding);
+  void allocate(std::int64_t n, BlockHolding& holding) {
+    if (n <= 0) return;
+    free_count_ -= n;
+    holding.blank += n;
+    holding.blocks += n;
+    Run& head = at(at(0).next);
+    if (head.kind == Kind::kBlank && head.blocks > n)
+      head.blocks -= static_cast<std::int32_t>(n);
+    else
+      pop(n);
+  }
 
-  /// True when allocating `n` blocks evicts no key that lookups could find.
+  /// True when allocating `n` blocks certainly evicts no key that lookups could find. May be false
+  /// where they are many.
   bool evicts_nothing_known(std::int64_t n) const;
 
   /// Makes the first blank blocks of `holding` findable under `keys`, one each.
@@ -157,9 +168,11 @@ class KvCache {
   void unlink(RunIndex r);
   void link_before(RunIndex r, RunIndex before);
   void free_blank(std::int64_t n);
+  void pop(std::int64_t n);
   void eat(RunIndex r, std::int64_t n);
   RunIndex split(RunIndex r, std::int64_t blocks);
   RunIndex last_run(const BlockHolding& holding) const;
+  void append_to_last_run(BlockHolding& holding, std::span<const BlockKey> keys);
   void register_twin(RunIndex other, BlockKey key, BlockHolding& holding);
 
   std::size_t home(BlockKey key) const {
@@ -180,7 +193,8 @@ class KvCache {
   std::vector<Run> runs_;
   std::vector<RunIndex> unused_runs_;
   std::vector<RunIndex> parts_;  ///< Scratch of release().
-  /// First keys to runs: open addressing, linear probing, at most half full; 0 = empty.
+  /// First keys to runs: open addressing, linear probing, at most a quarter full, since most
+  /// of what is looked up is not there; 0 = empty.
   std::vector<RunIndex> table_;
   std::size_t table_used_ = 0;
   int shift_ = 0;

@@ -1,6 +1,7 @@
 #include "sim/replica.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/base/check.h"
 #include "sim/base/rng.h"
@@ -82,7 +83,7 @@ void Replica::tell_news() {
 void Replica::advance_to(SimTime now) {
   while (stepping_ && end_ <= now) {
     if (calm_left_ > 0)
-      calm_boundary();
+      calm_boundaries(now);
     else
       boundary();
   }
@@ -165,9 +166,7 @@ void Replica::boundary() {
   for (Rank& r : ranks_) {
     observe(r, now);
     process(r, now, gap);
-    r.gauges = {.running = r.scheduler.running(),
-                .waiting = r.scheduler.waiting(),
-                .free_blocks = r.scheduler.kv().free_blocks()};
+    r.gauges = gauges_now(r);
     flush_events(r, now);
   }
   busy_ += gap;
@@ -271,42 +270,52 @@ void Replica::look_ahead() {
 
 std::int64_t Replica::next_calm_ticks() { return run_.first + run_index_++ * run_.increment; }
 
-// A boundary at which every sequence got one token and nothing else happened.
-void Replica::calm_boundary() {
+// Boundaries up to `now` at which every sequence gets one token and nothing else happens.
+void Replica::calm_boundaries(SimTime now) {
   Rank& r = ranks_.front();
-  const SimTime now = end_;
-  const Duration gap = now - last_boundary_;
-  report_step();
-  observe(r, now);
-  StepPlan& gpu = r.on_gpu();
-  r.scheduler.calm_process(1);
-  gaps_->add_nano(gap.ns(), gpu.steady);
-  r.gauges.running = r.scheduler.running();
-  r.gauges.waiting = r.scheduler.waiting();
-  r.gauges.free_blocks = r.scheduler.kv().free_blocks();
-  flush_events(r, now);
-  busy_ += gap;
-  last_boundary_ = now;
-  ++steps_;
-  --calm_left_;
-  r.scheduler.calm_pass();
-  const std::int64_t ticks = next_calm_ticks();
-  StepPlan* filled = &gpu;
-  if (options_.rules.async_scheduling) {
-    end_ticks_ += ahead_ticks_;
-    ahead_ticks_ = ticks;
-    r.running = 1 - r.running;
-    filled = &r.ahead();
-    filled->steady = r.on_gpu().steady;
-    filled->shape = r.on_gpu().shape;
-  } else {
-    end_ticks_ += ticks;
+  const bool async = options_.rules.async_scheduling;
+  const std::int64_t steady = r.on_gpu().steady;
+  std::int64_t passes = 0;
+  while (calm_left_ > 0 && end_ <= now) {
+    if (listener_ != nullptr) {
+      advance_plans(r, passes);
+      passes = 0;
+      report_step();
+    }
+    const SimTime at = end_;
+    const Duration gap = at - last_boundary_;
+    observe(r, at);
+    gaps_->add_nano(gap.ns(), steady);
+    r.gauges = gauges_now(r);
+    flush_events(r, at);
+    busy_ += gap;
+    last_boundary_ = at;
+    ++steps_;
+    ++passes;
+    --calm_left_;
+    r.scheduler.calm_pass();
+    const std::int64_t ticks = next_calm_ticks();
+    end_ticks_ += async ? std::exchange(ahead_ticks_, ticks) : ticks;
+    end_ = SimTime::from_ns(end_ticks_ / kTicks);
   }
-  filled->pass = r.on_gpu().pass + 1;
-  filled->shape.decode_context = r.scheduler.decode_context();
-  filled->shape.shared_context = r.scheduler.kv().shared_tokens();
-  end_ = SimTime::from_ns(end_ticks_ / kTicks);
+  advance_plans(r, passes);
   if (calm_left_ == 0) wake_ = end_;
+}
+
+// Calm passes differ in their number and in their contexts, which have grown.
+void Replica::advance_plans(Rank& r, std::int64_t passes) {
+  if (passes == 0) return;
+  const bool async = options_.rules.async_scheduling;
+  StepPlan& last = async ? r.ahead() : r.on_gpu();
+  const models::BatchShape before = last.shape;
+  last.shape.shared_context = r.scheduler.kv().shared_tokens();
+  last.shape.decode_context += passes * before.decode_requests;
+  last.pass += passes;
+  if (!async) return;
+  StepPlan& gpu = r.on_gpu();
+  gpu.shape = passes == 1 ? before : last.shape;
+  gpu.shape.decode_context = last.shape.decode_context - before.decode_requests;
+  gpu.pass += passes;
 }
 
 Gauges Replica::scraped(int rank, SimTime now, SimTime& at) const {

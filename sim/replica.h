@@ -146,6 +146,11 @@ class Replica {
     const StepPlan& ahead() const { return plans[1 - running]; }
   };
 
+  static Gauges gauges_now(const Rank& r) {
+    return {.running = r.scheduler.running(),
+            .waiting = r.scheduler.waiting(),
+            .free_blocks = r.scheduler.kv().free_blocks()};
+  }
   void input(int rank, InputKind kind, const EngineRequest& request, SimTime now);
   void start_if_idle(SimTime now);
   void boundary();
@@ -159,7 +164,8 @@ class Replica {
   void flush_events(Rank& r, SimTime now);
   void look_ahead();
   void tell_news();
-  void calm_boundary();
+  void calm_boundaries(SimTime now);
+  void advance_plans(Rank& r, std::int64_t passes);
   std::int64_t next_calm_ticks();
 
   ReplicaOptions options_;
