@@ -26,7 +26,7 @@ std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
   if (s != kNone) return s;
   s = find(key);
   if (s == kNone) {
-    if (!free_slots.empty()) {
+    if (!free_slots.empty()) [[unlikely]] {
       s = free_slots.back();
       free_slots.pop_back();
     } else {
@@ -45,7 +45,35 @@ void Impl::free_if_unused(std::uint32_t s) {
   if ((slots[s].set | slots[s].mapping) != 0) return;
   if (may_have_counts(slots[s])) orphaned_counts_ = !counts.empty();
   table.erase(slots[s].key, s);
-  free_slots.push_back(s);
+  if (requests.linked() || engines.linked()) [[unlikely]]
+    free_slots.push_back(s);
+  else
+    ++holes_;
+}
+
+// New keys go to the end, so that those of one prompt stand side by side, and the holes that others
+// leave are closed when they are many. Once links have replaced stamps slots cannot move any more,
+// and holes are filled one by one. Slot numbers held by the caller become void.
+void Impl::close_holes() {
+  if (holes_ < kToleratedHoles || holes_ * 3 < slots.size() || requests.linked() ||
+      engines.linked())
+    return;
+  std::vector<std::uint32_t> moved(slots.size(), kNone);
+  std::uint32_t n = 0;
+  for (std::uint32_t s = 0; s < slots.size(); ++s) {
+    if ((slots[s].set | slots[s].mapping) == 0) continue;
+    moved[s] = n;
+    if (n != s) {
+      table.relocate(slots[s].key, s, n);
+      slots[n] = slots[s];
+    }
+    ++n;
+  }
+  slots.resize(n);
+  for (std::uint32_t s = 0; s < n; ++s)
+    slots[s].hint = moved[slots[s].hint] != kNone ? moved[slots[s].hint] : s;
+  for (Mapping& m : mappings) m.slot = moved[m.slot] != kNone ? moved[m.slot] : 0;
+  holes_ = 0;
 }
 
 // ---- Rows
@@ -241,6 +269,7 @@ void Impl::drop_mapping_if_empty(std::uint32_t s) {
 
 bool Impl::stored(Row row, std::uint64_t parent, std::span<const std::uint64_t> engine_keys,
                   std::span<const BlockKey> request_keys, bool tokens_present) {
+  close_holes();
   if (parent != 0) {
     const std::uint32_t s = find(parent);
     if (s == kNone || !is_engine(slots[s])) return false;
@@ -440,6 +469,7 @@ bool Impl::forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row) {
 void Impl::add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
                std::span<const HolderEntry> entries) {
   if (request_keys.empty() || entries.empty()) return;
+  close_holes();
   if (!engine_keys.empty()) map_proportionally(engine_keys, request_keys);
   const bool counted = std::any_of(entries.begin(), entries.end(),
                                    [](const HolderEntry& e) { return !e.speculative; });

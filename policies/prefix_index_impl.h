@@ -176,6 +176,13 @@ class SlotTable {
     ++count_;
   }
   void erase(std::uint64_t key, std::uint32_t slot);
+  /// The key's slot is `to` from now on, no longer `from`.
+  void relocate(std::uint64_t key, std::uint32_t from, std::uint32_t to) {
+    const std::size_t mask = buckets_.size() - 1;
+    std::size_t i = tag(key) & mask;
+    while (buckets_[i].slot_plus_1 != from + 1) i = (i + 1) & mask;
+    buckets_[i].slot_plus_1 = to + 1;
+  }
   std::size_t memory_bytes() const { return buckets_.capacity() * sizeof(Bucket); }
 
  private:
@@ -285,8 +292,8 @@ class PrefixIndexImpl {
   Recency<&IndexSlot::engine_recency> engines;
   CountTable counts;
   HolderSets once{1, RowOrder::kSorted};  // Sets of Mapping::once.
-  std::vector<std::uint32_t> free_slots;
-  std::vector<Mapping> mappings;  // Of engine keys that are not their own request key.
+  std::vector<std::uint32_t> free_slots;  // Once recency is linked; before, close_holes().
+  std::vector<Mapping> mappings;          // Of engine keys that are not their own request key.
   std::vector<std::uint32_t> free_mappings;
 
  private:
@@ -295,12 +302,14 @@ class PrefixIndexImpl {
   static constexpr std::uint32_t kForeign = 1;        // Rows do not stand for duplicate counts.
   static constexpr std::uint32_t kMayHaveCounts = 2;  // The explicit table knew it before the slot.
   static constexpr std::uint32_t kOneCount = 256;     // The upper bits count explicit entries.
+  static constexpr std::size_t kToleratedHoles = 1024;
   // The least room for explicit counts, however small the index is.
   static constexpr std::size_t kCountFloor = std::size_t{1} << 20;
   static constexpr std::size_t kOnceLimit = 16;  // Rows of a `once` set; more are explicit.
 
   std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous);
   void free_if_unused(std::uint32_t s);
+  void close_holes();
 
   // Rows of a slot.
   bool place_row(std::uint32_t s, Row row);
@@ -360,6 +369,8 @@ class PrefixIndexImpl {
   double weight(Row row) const { return weights_[row_tier(row)]; }
 
   std::array<double, 128> weights_;  // By tier.
+  // Slots of keys that are gone, not counting free_slots.
+  std::size_t holes_ = 0;
   // Some key has left the slots while the explicit table still knows it.
   bool orphaned_counts_ = false;
 };
