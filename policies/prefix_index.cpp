@@ -24,7 +24,7 @@ std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key) {
   const std::uint32_t s = previous == kNone ? table.find_unlikely(slots, key) : find(key);
   if (s == kNone || slots[s].set == 0) return kNone;
   if (previous != kNone) {
-    std::uint32_t& word = slots[previous].hint;
+    std::uint32_t& word = slots[previous].rest.hint;
     Shared ? std::atomic_ref(word).store(s, std::memory_order_relaxed) : void(word = s);
   }
   return s;
@@ -35,14 +35,12 @@ std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key) {
 template <bool Shared>
 std::size_t Impl::stamp_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId set,
                             std::uint64_t& stamp) {
-  const std::size_t limit = std::min<std::size_t>(keys.size(), slots.size() - 1 - s);
-  IndexSlot* next = slots.data() + s + 1;
-  std::size_t n = 0;
-  for (; n < limit && next->key == keys[n] && next->set == set; ++n, ++next) {
+  const std::size_t n = slots.run_length(s + 1, keys, set);
+  for (std::uint64_t& word : slots.stamps(s + 1, n)) {
     if constexpr (Shared)
-      std::atomic_ref(next->request_recency).store(stamp++, std::memory_order_relaxed);
+      std::atomic_ref(word).store(stamp++, std::memory_order_relaxed);
     else
-      next->request_recency = stamp++;
+      word = stamp++;
   }
   s += static_cast<std::uint32_t>(n);
   return n;
@@ -333,7 +331,7 @@ const PrefixIndexOptions& PrefixIndex::options() const { return impl_->options; 
 std::size_t PrefixIndex::memory_bytes() const {
   std::size_t lists = impl_->mappings.capacity() * sizeof(Impl::Mapping);
   for (const auto& m : impl_->mappings) lists += m.several.capacity() * sizeof(BlockKey);
-  return sizeof(Impl) + impl_->slots.capacity() * sizeof(IndexSlot) +
+  return sizeof(Impl) + impl_->slots.memory_bytes() +
          (impl_->free_slots.capacity() + impl_->free_mappings.capacity()) * sizeof(std::uint32_t) +
          impl_->table.memory_bytes() + impl_->sets.memory_bytes() + impl_->once.memory_bytes() +
          impl_->counts.memory_bytes() + lists;

@@ -1,5 +1,6 @@
 // PrefixIndex: everything that changes it.
 #include <algorithm>
+#include <numeric>
 
 #include "policies/prefix_index_impl.h"
 
@@ -32,17 +33,17 @@ std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
     } else {
       s = static_cast<std::uint32_t>(slots.size());
       ROUTESIM_CHECK(s < kNone - 1, "too many keys");
-      slots.emplace_back();
+      slots.append();
     }
-    slots[s] = {.key = key, .flags = orphaned_counts_ ? kMayHaveCounts : 0};
+    slots.reset(s, key, orphaned_counts_ ? kMayHaveCounts : 0);
     table.insert(key, s);
   }
-  if (previous != kNone) slots[previous].hint = s;
+  if (previous != kNone) slots[previous].rest.hint = s;
   return s;
 }
 
 void Impl::free_if_unused(std::uint32_t s) {
-  if ((slots[s].set | slots[s].mapping) != 0) return;
+  if ((slots[s].set | slots[s].rest.mapping) != 0) return;
   if (may_have_counts(slots[s])) orphaned_counts_ = !counts.empty();
   table.erase(slots[s].key, s);
   if (requests.linked() || engines.linked()) [[unlikely]]
@@ -61,17 +62,17 @@ void Impl::close_holes() {
   std::vector<std::uint32_t> moved(slots.size(), kNone);
   std::uint32_t n = 0;
   for (std::uint32_t s = 0; s < slots.size(); ++s) {
-    if ((slots[s].set | slots[s].mapping) == 0) continue;
+    if ((slots[s].set | slots[s].rest.mapping) == 0) continue;
     moved[s] = n;
     if (n != s) {
       table.relocate(slots[s].key, s, n);
-      slots[n] = slots[s];
+      slots.move(s, n);
     }
     ++n;
   }
   slots.resize(n);
   for (std::uint32_t s = 0; s < n; ++s)
-    slots[s].hint = moved[slots[s].hint] != kNone ? moved[slots[s].hint] : s;
+    slots[s].rest.hint = moved[slots[s].rest.hint] != kNone ? moved[slots[s].rest.hint] : s;
   for (Mapping& m : mappings) m.slot = moved[m.slot] != kNone ? moved[m.slot] : 0;
   holes_ = 0;
 }
@@ -81,7 +82,7 @@ void Impl::close_holes() {
 
 // Makes `row` the newest holder of the slot's key; true when it was one already.
 bool Impl::place_row(std::uint32_t s, Row row) {
-  IndexSlot& slot = slots[s];
+  const IndexSlots::Slot slot = slots[s];
   const SetId from = slot.set;
   const auto [to, contained] = sets.with(from, row);
   sets.acquire(to);
@@ -106,15 +107,12 @@ bool Impl::place_row(std::uint32_t s, Row row) {
 // many and leaves `s` at the last. Sets are not empty; not for linked recency, nor where rows that
 // stand for counts come or go.
 std::size_t Impl::move_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId from, SetId to) {
-  const std::size_t limit = std::min<std::size_t>(keys.size(), slots.size() - 1 - s);
-  IndexSlot* next = slots.data() + s + 1;
-  std::uint64_t stamp = requests.clock();
-  std::size_t n = 0;
-  for (; n < limit && next->key == keys[n] && next->set == from; ++n, ++next) {
-    next->set = to;
-    next->request_recency = ++stamp;
-  }
-  requests.clock() = stamp;
+  const std::size_t n = slots.run_length(s + 1, keys, from);
+  const std::span<SetId> moved = slots.sets(s + 1, n);
+  std::fill(moved.begin(), moved.end(), to);
+  const std::span<std::uint64_t> stamps = slots.stamps(s + 1, n);
+  std::iota(stamps.begin(), stamps.end(), requests.clock() + 1);
+  requests.clock() += n;
   sets.acquire(to, static_cast<std::uint32_t>(n));
   sets.release(from, static_cast<std::uint32_t>(n));
   s += static_cast<std::uint32_t>(n);
@@ -122,14 +120,14 @@ std::size_t Impl::move_run(std::uint32_t& s, std::span<const BlockKey> keys, Set
 }
 
 void Impl::set_rows(std::uint32_t s, SetId to) {
-  IndexSlot& slot = slots[s];
+  const IndexSlots::Slot slot = slots[s];
   if (slot.set == to) return;
   if (to != 0) sets.acquire(to);
   sets.release(slot.set);
   slot.set = to;
   if (to != 0) return;
   requests.remove(slots, s);
-  slot.flags &= ~kForeign;
+  slot.rest.flags &= ~kForeign;
 }
 
 // One row of one request key, by an access that refreshes the key. A key without rows disappears.
@@ -161,8 +159,8 @@ std::uint32_t Impl::new_mapping() {
 }
 
 void Impl::forget_list(std::uint32_t s) {
-  if (slots[s].mapping < kFirstList) return;
-  const std::uint32_t list = slots[s].mapping - kFirstList;
+  if (slots[s].rest.mapping < kFirstList) return;
+  const std::uint32_t list = slots[s].rest.mapping - kFirstList;
   for (const Row row : once.rows(mappings[list].once)) make_explicit(s, row);
   set_once(mappings[list], 0);
   mappings[list].several = {};
@@ -173,8 +171,8 @@ void Impl::map_to_self(std::uint32_t s) {
   const bool known = is_engine(slots[s]);
   forget_list(s);
   // Rows that came before the mapping stand for nothing.
-  if (slots[s].mapping != kSelf && has_counted_rows(slots[s].set)) make_foreign(s);
-  slots[s].mapping = kSelf;
+  if (slots[s].rest.mapping != kSelf && has_counted_rows(slots[s].set)) make_foreign(s);
+  slots[s].rest.mapping = kSelf;
   if (known) {
     engines.touch(slots, s);
     return;
@@ -188,8 +186,8 @@ void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
   if (keys.size() == 1 && keys[0] == slots[s].key) return map_to_self(s);
   const bool known = is_engine(slots[s]);
   make_foreign(s);
-  if (slots[s].mapping < kFirstList) slots[s].mapping = new_mapping() + kFirstList;
-  Mapping& mapping = mappings[slots[s].mapping - kFirstList];
+  if (slots[s].rest.mapping < kFirstList) slots[s].rest.mapping = new_mapping() + kFirstList;
+  Mapping& mapping = mappings[slots[s].rest.mapping - kFirstList];
   mapping.only = keys[0];
   if (keys.size() > 1)
     mapping.several.assign(keys.begin(), keys.end());
@@ -204,9 +202,9 @@ void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
 }
 
 void Impl::drop_mapping(std::uint32_t s) {
-  if (slots[s].mapping == kSelf && slots[s].set != 0) make_foreign(s);
+  if (slots[s].rest.mapping == kSelf && slots[s].set != 0) make_foreign(s);
   forget_list(s);
-  slots[s].mapping = 0;
+  slots[s].rest.mapping = 0;
   engines.remove(slots, s);
   free_if_unused(s);
 }
@@ -232,8 +230,8 @@ void Impl::map_proportionally(std::span<const std::uint64_t> engine_keys,
 }
 
 std::uint32_t Impl::mapped_slot(std::uint32_t s, std::size_t i) {
-  if (slots[s].mapping == kSelf) return s;
-  Mapping& m = mappings[slots[s].mapping - kFirstList];
+  if (slots[s].rest.mapping == kSelf) return s;
+  Mapping& m = mappings[slots[s].rest.mapping - kFirstList];
   if (!m.several.empty()) return find(m.several[i]);
   if (slots[m.slot].key != m.only || slots[m.slot].set == 0) {
     const std::uint32_t t = find(m.only);
@@ -246,7 +244,7 @@ std::uint32_t Impl::mapped_slot(std::uint32_t s, std::size_t i) {
 // Evicts the row from all request keys of an engine slot.
 void Impl::evict_mapped(std::uint32_t s, Row row) {
   engines.touch(slots, s);
-  if (slots[s].mapping == kSelf) return evict_row(s, row);
+  if (slots[s].rest.mapping == kSelf) return evict_row(s, row);
   for (std::size_t i = 0; i < mapped_keys(s).size(); ++i) {
     const std::uint32_t t = mapped_slot(s, i);
     if (t == kNone) continue;
@@ -293,7 +291,7 @@ void Impl::stored_self(Row row, std::span<const std::uint64_t> keys) {
   std::uint32_t s = kNone;
   for (const std::uint64_t key : keys) {
     s = find_or_insert(key, s);
-    if (slots[s].mapping == kSelf)
+    if (slots[s].rest.mapping == kSelf)
       engines.touch(slots, s);
     else
       map_to_self(s);
@@ -317,7 +315,7 @@ void Impl::stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
     make_foreign(s);
     place_row(s, row);
     if (!pairs) continue;
-    if (slots[e].mapping >= kFirstList) mappings[slots[e].mapping - kFirstList].slot = s;
+    if (slots[e].rest.mapping >= kFirstList) mappings[slots[e].rest.mapping - kFirstList].slot = s;
     if (options.count_duplicates) count_mapped_store(engine_keys[i], e, row);
   }
   if (pairs || !options.count_duplicates) return;
@@ -330,7 +328,7 @@ void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
     const std::uint32_t s = find(key);
     if (s == kNone || !is_engine(slots[s])) continue;
     engines.touch(slots, s);
-    const bool self = slots[s].mapping == kSelf;
+    const bool self = slots[s].rest.mapping == kSelf;
     const std::uint32_t t = self ? s : find_or_insert(mapped_keys(s).back(), kNone);
     if (!self) make_foreign(t);
     const bool contained = place_row(t, row);
@@ -387,9 +385,9 @@ void Impl::set_count(std::uint64_t engine_key, std::uint32_t s, Row row, std::ui
   if (s == kNone) {
     orphaned_counts_ = orphaned_counts_ || change > 0;
   } else if (change > 0) {
-    slots[s].flags += kOneCount;
-  } else if (slots[s].flags >= kOneCount) {
-    slots[s].flags -= kOneCount;
+    slots[s].rest.flags += kOneCount;
+  } else if (slots[s].rest.flags >= kOneCount) {
+    slots[s].rest.flags -= kOneCount;
   }
 }
 
@@ -401,15 +399,15 @@ void Impl::make_explicit(std::uint32_t s, Row row) {
 
 // From here on rows may enter the slot that its own engine key did not store.
 void Impl::make_foreign(std::uint32_t s) {
-  if ((slots[s].flags & kForeign) != 0) return;
+  if ((slots[s].rest.flags & kForeign) != 0) return;
   for (const Row row : sets.rows(slots[s].set))
     if (stands_for_count(slots[s], row)) make_explicit(s, row);
-  slots[s].flags |= kForeign;
+  slots[s].rest.flags |= kForeign;
 }
 
 // One more store of a row in its key's own slot; `contained` says whether it was there before.
 void Impl::count_self_store(std::uint32_t s, Row row, bool contained) {
-  IndexSlot& slot = slots[s];
+  const IndexSlots::Slot slot = slots[s];
   const bool implicit = stands_for_count(slot, row);
   const bool look = may_have_counts(slot);
   if (implicit && !contained && !look) return;  // The usual case: the new row says it.
@@ -431,9 +429,9 @@ void Impl::set_once(Mapping& mapping, SetId to) {
 void Impl::count_mapped_store(std::uint64_t engine_key, std::uint32_t s, Row row) {
   const std::uint32_t n =
       s == kNone || may_have_counts(slots[s]) ? counts.find(engine_key, row) : 0;
-  if (n != 0 || s == kNone || slots[s].mapping < kFirstList)
+  if (n != 0 || s == kNone || slots[s].rest.mapping < kFirstList)
     return set_count(engine_key, s, row, n + 1);
-  Mapping& mapping = mappings[slots[s].mapping - kFirstList];
+  Mapping& mapping = mappings[slots[s].rest.mapping - kFirstList];
   if (once.contains(mapping.once, row)) return set_count(engine_key, s, row, 2);
   if (once.count(mapping.once) >= kOnceLimit) return set_count(engine_key, s, row, 1);
   set_once(mapping, once.with(mapping.once, row).set);
@@ -449,8 +447,8 @@ bool Impl::forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row) {
   const std::uint32_t n =
       s == kNone || may_have_counts(slots[s]) ? counts.find(engine_key, row) : 0;
   Mapping* mapping = nullptr;
-  if (s != kNone && slots[s].mapping >= kFirstList)
-    mapping = &mappings[slots[s].mapping - kFirstList];
+  if (s != kNone && slots[s].rest.mapping >= kFirstList)
+    mapping = &mappings[slots[s].rest.mapping - kFirstList];
   if (n <= 1) {
     if (n == 1) set_count(engine_key, s, row, 0);
     if (mapping != nullptr) set_once(*mapping, once.without(mapping->once, row));

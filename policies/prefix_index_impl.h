@@ -29,19 +29,94 @@ namespace routesim::policies {
 
 inline constexpr std::uint32_t kNone = 0xffffffff;
 
-/// One key.
-struct IndexSlot {
-  std::uint64_t key = 0;
-  std::uint64_t request_recency = 0;  ///< A stamp, or (older, newer) links once the cap has bound.
+/// The two levels of a key, each with its own recency.
+enum class Level { kRequest, kEngine };
+
+/// One key's part of what no run of a lookup looks at.
+struct SlotRest {
   std::uint64_t engine_recency = 0;
-  SetId set = 0;              ///< Holders; 0 = not a request key.
   std::uint32_t hint = 0;     ///< The slot that followed this one in a prompt, probably.
   std::uint32_t mapping = 0;  ///< 0 = not an engine key, 1 = itself, else a list of `mappings`.
   std::uint32_t flags = 0;
 };
 
-/// An LRU order over slots, through one of their two recency words.
-template <std::uint64_t IndexSlot::*Word>
+/// The keys, one slot each. Keys, sets and request recency have arrays of their own: the blocks of
+/// a prompt mostly stand in consecutive slots with the same holders, and are then compared and
+/// changed eight at a time.
+class IndexSlots {
+ public:
+  struct ConstSlot {
+    const std::uint64_t& key;
+    const std::uint64_t& request_recency;
+    const SetId& set;
+    const SlotRest& rest;
+  };
+  struct Slot {
+    std::uint64_t& key;
+    std::uint64_t& request_recency;  ///< A stamp, or (older, newer) links once the cap has bound.
+    SetId& set;                      ///< Holders; 0 = not a request key.
+    SlotRest& rest;
+    operator ConstSlot() const { return {key, request_recency, set, rest}; }
+  };
+
+  std::size_t size() const { return keys_.size(); }
+  Slot operator[](std::size_t s) { return {keys_[s], stamps_[s], sets_[s], rest_[s]}; }
+  ConstSlot operator[](std::size_t s) const { return {keys_[s], stamps_[s], sets_[s], rest_[s]}; }
+  void append() {
+    keys_.emplace_back();
+    stamps_.emplace_back();
+    sets_.emplace_back();
+    rest_.emplace_back();
+  }
+  void move(std::size_t from, std::size_t to) {
+    keys_[to] = keys_[from];
+    stamps_[to] = stamps_[from];
+    sets_[to] = sets_[from];
+    rest_[to] = rest_[from];
+  }
+  void resize(std::size_t n) {
+    keys_.resize(n);
+    stamps_.resize(n);
+    sets_.resize(n);
+    rest_.resize(n);
+  }
+  void reset(std::size_t s, std::uint64_t key, std::uint32_t flags) {
+    keys_[s] = key;
+    stamps_[s] = 0;
+    sets_[s] = 0;
+    rest_[s] = {.flags = flags};
+  }
+  template <Level L>
+  std::uint64_t& recency(std::size_t s) {
+    return L == Level::kRequest ? stamps_[s] : rest_[s].engine_recency;
+  }
+  template <Level L>
+  std::uint64_t recency(std::size_t s) const {
+    return L == Level::kRequest ? stamps_[s] : rest_[s].engine_recency;
+  }
+  /// How many slots from `first` on hold `keys` in order and the holders `set`.
+  std::size_t run_length(std::size_t first, std::span<const BlockKey> keys, SetId set) const;
+  /// The stamps and the sets of `n` slots from `first` on.
+  std::span<std::uint64_t> stamps(std::size_t first, std::size_t n) {
+    return std::span(stamps_).subspan(first, n);
+  }
+  std::span<SetId> sets(std::size_t first, std::size_t n) {
+    return std::span(sets_).subspan(first, n);
+  }
+  std::size_t memory_bytes() const {
+    return (keys_.capacity() + stamps_.capacity()) * sizeof(std::uint64_t) +
+           sets_.capacity() * sizeof(SetId) + rest_.capacity() * sizeof(SlotRest);
+  }
+
+ private:
+  std::vector<std::uint64_t> keys_;
+  std::vector<std::uint64_t> stamps_;
+  std::vector<SetId> sets_;
+  std::vector<SlotRest> rest_;
+};
+
+/// An LRU order over slots, by one of their two levels.
+template <Level L>
 class Recency {
  public:
   explicit Recency(std::size_t cap) : cap_(cap) {}
@@ -50,46 +125,48 @@ class Recency {
   /// True right after an insertion that exceeded the cap.
   bool over() const { return count_ > cap_; }
 
-  void insert(std::vector<IndexSlot>& slots, std::uint32_t s) {
+  void insert(IndexSlots& slots, std::uint32_t s) {
     ++count_;
     if (linked_) [[unlikely]]
       link_newest(slots, s);
     else
-      slots[s].*Word = ++clock_;
+      slots.template recency<L>(s) = ++clock_;
   }
-  void touch(std::vector<IndexSlot>& slots, std::uint32_t s) {
+  void touch(IndexSlots& slots, std::uint32_t s) {
     if (linked_) [[unlikely]] {
       if (newest_ == s) return;
       unlink(slots, s);
       link_newest(slots, s);
     } else {
-      slots[s].*Word = ++clock_;
+      slots.template recency<L>(s) = ++clock_;
     }
   }
-  void remove(std::vector<IndexSlot>& slots, std::uint32_t s) {
+  void remove(IndexSlots& slots, std::uint32_t s) {
     --count_;
     if (linked_) [[unlikely]]
       unlink(slots, s);
   }
   /// The least recently used member; there must be one. `members(slot)` tells members from others.
   template <class IsMember>
-  std::uint32_t oldest(std::vector<IndexSlot>& slots, IsMember is_member) {
+  std::uint32_t oldest(IndexSlots& slots, IsMember is_member) {
     if (!linked_) link_all(slots, is_member);
     return oldest_;
   }
   /// Members, least recently used first.
   template <class IsMember>
-  std::vector<std::uint32_t> order(const std::vector<IndexSlot>& slots, IsMember is_member) const {
+  std::vector<std::uint32_t> order(const IndexSlots& slots, IsMember is_member) const {
     std::vector<std::uint32_t> members;
     members.reserve(count_);
     if (linked_) {
-      for (std::uint32_t s = oldest_; s != kNone; s = newer(slots[s].*Word)) members.push_back(s);
+      for (std::uint32_t s = oldest_; s != kNone; s = newer(slots.template recency<L>(s)))
+        members.push_back(s);
       return members;
     }
     for (std::uint32_t s = 0; s < slots.size(); ++s)
       if (is_member(slots[s])) members.push_back(s);
-    std::sort(members.begin(), members.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return slots[a].*Word < slots[b].*Word; });
+    std::sort(members.begin(), members.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return slots.template recency<L>(a) < slots.template recency<L>(b);
+    });
     return members;
   }
 
@@ -108,18 +185,20 @@ class Recency {
   }
   static void set_newer(std::uint64_t& w, std::uint32_t s) { w = (w >> 32 << 32) | s; }
 
-  void unlink(std::vector<IndexSlot>& slots, std::uint32_t s) {
-    const std::uint64_t w = slots[s].*Word;
-    (older(w) == kNone) ? void(oldest_ = newer(w)) : set_newer(slots[older(w)].*Word, newer(w));
-    (newer(w) == kNone) ? void(newest_ = older(w)) : set_older(slots[newer(w)].*Word, older(w));
+  void unlink(IndexSlots& slots, std::uint32_t s) {
+    const std::uint64_t w = slots.template recency<L>(s);
+    (older(w) == kNone) ? void(oldest_ = newer(w))
+                        : set_newer(slots.template recency<L>(older(w)), newer(w));
+    (newer(w) == kNone) ? void(newest_ = older(w))
+                        : set_older(slots.template recency<L>(newer(w)), older(w));
   }
-  void link_newest(std::vector<IndexSlot>& slots, std::uint32_t s) {
-    slots[s].*Word = std::uint64_t{newest_} << 32 | kNone;
-    (newest_ == kNone) ? void(oldest_ = s) : set_newer(slots[newest_].*Word, s);
+  void link_newest(IndexSlots& slots, std::uint32_t s) {
+    slots.template recency<L>(s) = std::uint64_t{newest_} << 32 | kNone;
+    (newest_ == kNone) ? void(oldest_ = s) : set_newer(slots.template recency<L>(newest_), s);
     newest_ = s;
   }
   template <class IsMember>
-  void link_all(std::vector<IndexSlot>& slots, IsMember is_member) {
+  void link_all(IndexSlots& slots, IsMember is_member) {
     const std::vector<std::uint32_t> members = order(slots, is_member);
     linked_ = true;
     for (const std::uint32_t s : members) link_newest(slots, s);
@@ -141,7 +220,7 @@ class SlotTable {
   static std::uint32_t tag(std::uint64_t key) {
     return static_cast<std::uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> 32);
   }
-  std::uint32_t find(const std::vector<IndexSlot>& slots, std::uint64_t key) const {
+  std::uint32_t find(const IndexSlots& slots, std::uint64_t key) const {
     const std::uint32_t t = tag(key);
     const std::size_t mask = buckets_.size() - 1;
     for (std::size_t i = t & mask; buckets_[i].slot_plus_1 != 0; i = (i + 1) & mask)
@@ -151,7 +230,7 @@ class SlotTable {
   }
   /// find() for a key that is probably not there. Where such a search ends is random, so that a
   /// branch per bucket would be mispredicted every other time: this one looks at four at once.
-  std::uint32_t find_unlikely(const std::vector<IndexSlot>& slots, std::uint64_t key) const {
+  std::uint32_t find_unlikely(const IndexSlots& slots, std::uint64_t key) const {
     const std::uint32_t t = tag(key);
     const std::size_t mask = buckets_.size() - 1;
     for (std::size_t i = t & mask;; i = (i + 4) & mask) {
@@ -260,8 +339,8 @@ class PrefixIndexImpl {
   };
   /// The request keys of an engine slot, in order.
   std::span<const BlockKey> mapped_keys(std::uint32_t s) const {
-    if (slots[s].mapping == kSelf) return {&slots[s].key, 1};
-    const Mapping& m = mappings[slots[s].mapping - kFirstList];
+    if (slots[s].rest.mapping == kSelf) return {&slots[s].key, 1};
+    const Mapping& m = mappings[slots[s].rest.mapping - kFirstList];
     return m.several.empty() ? std::span(&m.only, 1) : std::span(m.several);
   }
 
@@ -273,23 +352,23 @@ class PrefixIndexImpl {
     if (previous == kNone) return kNone;
     // A freed slot keeps its key, but it has neither level any more.
     const auto is = [&](std::uint32_t s) {
-      return slots[s].key == key && (slots[s].set | slots[s].mapping) != 0;
+      return slots[s].key == key && (slots[s].set | slots[s].rest.mapping) != 0;
     };
     if (previous + 1 < slots.size() && is(previous + 1)) return previous + 1;
-    std::uint32_t& word = slots[previous].hint;
+    std::uint32_t& word = slots[previous].rest.hint;
     const std::uint32_t hint =
         Shared ? std::atomic_ref(word).load(std::memory_order_relaxed) : word;
     return is(hint) ? hint : kNone;
   }
-  static bool is_request(const IndexSlot& s) { return s.set != 0; }
-  static bool is_engine(const IndexSlot& s) { return s.mapping != 0; }
+  static bool is_request(const IndexSlots::ConstSlot& s) { return s.set != 0; }
+  static bool is_engine(const IndexSlots::ConstSlot& s) { return s.rest.mapping != 0; }
 
   PrefixIndexOptions options;
-  std::vector<IndexSlot> slots;
+  IndexSlots slots;
   SlotTable table;
   HolderSets sets;
-  Recency<&IndexSlot::request_recency> requests;
-  Recency<&IndexSlot::engine_recency> engines;
+  Recency<Level::kRequest> requests;
+  Recency<Level::kEngine> engines;
   CountTable counts;
   HolderSets once{1, RowOrder::kSorted};  // Sets of Mapping::once.
   std::vector<std::uint32_t> free_slots;  // Once recency is linked; before, close_holes().
@@ -297,8 +376,8 @@ class PrefixIndexImpl {
   std::vector<std::uint32_t> free_mappings;
 
  private:
-  static constexpr std::uint32_t kSelf = 1;           // IndexSlot::mapping.
-  static constexpr std::uint32_t kFirstList = 2;      // IndexSlot::mapping of mappings[0].
+  static constexpr std::uint32_t kSelf = 1;           // SlotRest::mapping.
+  static constexpr std::uint32_t kFirstList = 2;      // SlotRest::mapping of mappings[0].
   static constexpr std::uint32_t kForeign = 1;        // Rows do not stand for duplicate counts.
   static constexpr std::uint32_t kMayHaveCounts = 2;  // The explicit table knew it before the slot.
   static constexpr std::uint32_t kOneCount = 256;     // The upper bits count explicit entries.
@@ -339,12 +418,12 @@ class PrefixIndexImpl {
   void update_tier(Row row, std::span<const std::uint64_t> engine_keys);
 
   // Duplicate counts.
-  bool stands_for_count(const IndexSlot& s, Row row) const {
-    return s.mapping == kSelf && (s.flags & kForeign) == 0 && !row_speculative(row);
+  bool stands_for_count(const IndexSlots::ConstSlot& s, Row row) const {
+    return s.rest.mapping == kSelf && (s.rest.flags & kForeign) == 0 && !row_speculative(row);
   }
   /// False means that the explicit table does not know the slot's key.
-  static bool may_have_counts(const IndexSlot& s) {
-    return s.flags >= kOneCount || (s.flags & kMayHaveCounts) != 0;
+  static bool may_have_counts(const IndexSlots::ConstSlot& s) {
+    return s.rest.flags >= kOneCount || (s.rest.flags & kMayHaveCounts) != 0;
   }
   void set_count(std::uint64_t engine_key, std::uint32_t s, Row row, std::uint32_t n);
   void count_self_store(std::uint32_t s, Row row, bool contained);

@@ -1,10 +1,30 @@
 // The hash tables of PrefixIndex.
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "policies/prefix_index_impl.h"
 #include "sim/base/rng.h"
 
 namespace routesim::policies {
+
+std::size_t IndexSlots::run_length(std::size_t first, std::span<const BlockKey> keys,
+                                   SetId set) const {
+  if (first >= size()) return 0;
+  const std::size_t limit = std::min(keys.size(), size() - first);
+  const std::uint64_t* key = keys_.data() + first;
+  const SetId* held = sets_.data() + first;
+  // memcmp() compares some 32 bytes at a time. Sets are all the same where each equals the next.
+  const auto equal = [&](std::size_t at, std::size_t n) {
+    return held[at] == set && std::memcmp(key + at, keys.data() + at, n * sizeof *key) == 0 &&
+           std::memcmp(held + at, held + at + 1, (n - 1) * sizeof *held) == 0;
+  };
+  std::size_t n = 0;
+  for (const std::size_t group : {64, 8})
+    while (limit - n >= group && equal(n, group)) n += group;
+  while (n < limit && key[n] == keys[n] && held[n] == set) ++n;
+  return n;
+}
 
 void SlotTable::erase(std::uint64_t key, std::uint32_t slot) {
   const std::size_t mask = buckets_.size() - 1;
