@@ -4,13 +4,7 @@
 #include <cstring>
 #include <limits>
 
-// Sanitizers run code before they are ready for the functions that choose among the versions.
-#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#define ROUTESIM_VECTORIZED __attribute__((target_clones("avx2", "default")))
-#else
-#define ROUTESIM_VECTORIZED
-#endif
+#include "sim/base/vectorize.h"
 
 namespace routesim::policies {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/base/vectorize.h"
+
 namespace routesim::sim {
 
 void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, PromptKeys& out) {
@@ -30,6 +32,14 @@ void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size
 }
 
 namespace {
+
+// Tokens of a content from `begin` on.
+ROUTESIM_VECTORIZED
+void write_tokens(std::uint64_t content, std::int64_t begin, std::span<std::uint32_t> out) {
+  std::uint32_t* const token = out.data();
+  const auto n = static_cast<std::int64_t>(out.size());
+  for (std::int64_t i = 0; i < n; ++i) token[i] = workloads::token_at(content, begin + i);
+}
 
 /// Prefixes kept for later prompts. Beyond this many they are forgotten and hashed again.
 constexpr std::size_t kMaxPrefixes = 16'384;
@@ -105,8 +115,7 @@ void PromptKeyTable::append_tokens(const workloads::Segment& s, std::int64_t fir
   if (first >= last) return;
   const std::size_t old = tokens_.size();
   tokens_.resize(old + static_cast<std::size_t>(last - first));
-  std::uint32_t* out = tokens_.data() + old;
-  for (std::int64_t t = first; t < last; ++t) *out++ = workloads::token_at(s.content, s.offset + t);
+  write_tokens(s.content, s.offset + first, std::span(tokens_).subspan(old));
 }
 
 void PromptKeyTable::append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out) {
