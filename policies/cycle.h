@@ -54,6 +54,11 @@ struct LatencyEstimate {
   std::int64_t dispatched = 0;  ///< Requests this router has in flight there.
 };
 
+/// True when ascending `candidates` leave out no row, as they mostly do.
+inline bool consecutive(std::span<const EndpointRow> candidates) {
+  return !candidates.empty() && candidates.back() - candidates.front() + 1 == candidates.size();
+}
+
 /// Everything a plugin may look at for one decision. Owned by a Scratch; see Scheduler.
 class Cycle {
  public:
@@ -129,9 +134,7 @@ class Cycle {
   std::span<const double> dense(std::span<const double> column,
                                 std::span<const EndpointRow> candidates) {
     if (candidates.empty()) return {};
-    const std::size_t first = candidates.front();
-    if (candidates.back() - first + 1 == candidates.size())
-      return column.subspan(first, candidates.size());
+    if (consecutive(candidates)) return column.subspan(candidates.front(), candidates.size());
     dense_.resize(candidates.size());
     for (std::size_t i = 0; i < candidates.size(); ++i) dense_[i] = column[candidates[i]];
     return dense_;

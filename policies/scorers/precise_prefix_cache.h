@@ -83,22 +83,26 @@ inline void PrecisePrefixScorer::score_matches(Cycle& cycle,
     return;
   }
   const auto keys = static_cast<double>(m.keys);
-  switch (normalization_) {
-    case PreciseNormalization::kMinMax:
-      for (std::size_t i = 0; i < candidates.size(); ++i) {
-        const EndpointRow r = candidates[i];
-        scores[i] = precise_min_max(m.raw[r], m.cached[r] > 0, m.lowest, m.highest);
-      }
-      break;
-    case PreciseNormalization::kAbsolute: {
-      const std::span<const double> raw = cycle.dense(m.raw, candidates);
-      for (std::size_t i = 0; i < raw.size(); ++i) scores[i] = std::min(1.0, raw[i] / keys);
-      break;
+  const auto score_of = [&](EndpointRow r) {
+    switch (normalization_) {
+      case PreciseNormalization::kMinMax:
+        return precise_min_max(m.raw[r], m.cached[r] > 0, m.lowest, m.highest);
+      case PreciseNormalization::kAbsolute:
+        return std::min(1.0, m.raw[r] / keys);
+      case PreciseNormalization::kTruncated:
+        break;
     }
-    case PreciseNormalization::kTruncated:
-      for (std::size_t i = 0; i < candidates.size(); ++i)
-        scores[i] = static_cast<double>(m.match[candidates[i]]) / keys;
-      break;
+    return static_cast<double>(m.match[r]) / keys;
+  };
+  if (!consecutive(candidates)) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = score_of(candidates[i]);
+    return;
+  }
+  // Of a large fleet few hold anything of the prompt, and nothing scores 0 by every rule.
+  std::fill(scores.begin(), scores.end(), 0.0);
+  for (const EndpointRow r : m.touched) {
+    const std::size_t i = r - candidates.front();
+    if (r >= candidates.front() && i < candidates.size()) scores[i] = score_of(r);
   }
 }
 
