@@ -3,15 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "tests/tools/command_fixture.h"
 #include "tools/input/prepare.h"
 
 namespace routesim::tools {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* kQwen3 = R"({
   "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "head_dim": 128,
@@ -27,23 +23,8 @@ workload:
   groups: {requests: 10, rate: 5}
 )";
 
-class CatalogueFileTest : public testing::Test {
+class CatalogueFileTest : public testing::FolderTest {
  protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routesim-catalogue-" + std::string(info->name()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string write(const std::string& name, const std::string& text) const {
-    const fs::path path = folder_ / name;
-    fs::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-    return path.string();
-  }
-
   std::optional<sim::RunPlan> plan(const std::string& scenario) {
     said_.clear();
     Diagnostics d;
@@ -59,7 +40,6 @@ class CatalogueFileTest : public testing::Test {
     return out;
   }
 
-  fs::path folder_;
   std::string said_;
 };
 

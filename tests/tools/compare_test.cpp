@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tests/tools/command_fixture.h"
 #include "tools/compare/comparison.h"
 #include "tools/compare/expectation.h"
 #include "tools/compare/render_replications.h"
@@ -15,8 +14,6 @@
 
 namespace routesim::tools {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// A run whose every TTFT is `ttft_s`, of ten requests with 100 output tokens each in ten seconds.
 sim::RunResult run_of(std::uint64_t seed, double ttft_s) {
@@ -223,20 +220,8 @@ TEST(Judgements, InTheFormsOfBuildServers) {
 }
 
 /// A result file for compare.
-class Files : public ::testing::Test {
+class Files : public testing::FolderTest {
  protected:
-  void SetUp() override {
-    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routesim-compare-" + std::string(info->name()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return (folder_ / name).string();
-  }
-
   /// What `run --output json` writes for these TTFTs, one seed each.
   std::string result(const std::string& name, const std::vector<double>& ttfts,
                      const std::string& variant = "v", std::uint64_t seed = 1,
@@ -271,8 +256,6 @@ class Files : public ::testing::Test {
     for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
     return out;
   }
-
-  fs::path folder_;
 };
 
 TEST_F(Files, ReadBackWhatWasWritten) {
@@ -305,13 +288,13 @@ TEST_F(Files, ErrorsHavePlaces) {
   EXPECT_NE(errors(write("a.json", "{\"scenario\": \"s\",\n \"seed\": -1,\n \"variants\": 5}"))
                 .find("a.json:2:10: error: seed: must be at least 0 (got -1)"),
             std::string::npos)
-      << errors((folder_ / "a.json").string());
-  EXPECT_NE(errors((folder_ / "a.json").string()).find("a.json:3:14: error: variants: must be a"),
+      << errors(path("a.json"));
+  EXPECT_NE(errors(path("a.json")).find("a.json:3:14: error: variants: must be a"),
             std::string::npos);
   EXPECT_NE(errors(write("b.json", "[1]")).find("b.json:1:1: error: must be a map"),
             std::string::npos);
   EXPECT_NE(errors(write("c.json", "{\"scenario\"")).find("c.json:"), std::string::npos);
-  EXPECT_NE(errors((folder_ / "none.json").string()).find("cannot"), std::string::npos);
+  EXPECT_NE(errors(path("none.json")).find("cannot"), std::string::npos);
   Report empty;
   empty.scenario = "s";
   empty.version = "0";

@@ -1,10 +1,8 @@
 // The bridges to other formats: EndpointPickerConfig, Helm values, inference-perf, scenarios.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "policies/factory.h"
+#include "tests/tools/command_fixture.h"
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/inference_perf_yaml.h"
 #include "tools/input/scenario_yaml.h"
@@ -134,23 +132,8 @@ TEST(InferencePerfYaml, RefusesBothNamesOfOneKey) {
 }
 
 /// A scenario file in a folder of its own.
-class ScenarioYaml : public testing::Test {
+class ScenarioYaml : public testing::FolderTest {
  protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::temp_directory_path() /
-              ("routesim-" + std::string(info->name()) + "-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  std::string write(const std::string& name, const std::string& text) {
-    const auto path = folder_ / name;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-    return path.string();
-  }
-
   static std::string base() {
     return "name: s\n"
            "workload: {groups: {requests: 10, rate: 5, prefix_len: 100}}\n"
@@ -158,8 +141,6 @@ class ScenarioYaml : public testing::Test {
            "  pools:\n"
            "  - {name: a, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n";
   }
-
-  std::filesystem::path folder_;
 };
 
 TEST_F(ScenarioYaml, VariantsOverrideTheBase) {
@@ -210,7 +191,7 @@ TEST_F(ScenarioYaml, SetWinsOverVariantsAndReachesIntoFiles) {
 
 TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
   write("load.yaml", "load: {stages: [{rate: -1, duration: 2}], worker: 3}\n");
-  const std::string path =
+  const std::string file =
       write("s.yaml",
             "name: s\n"
             "workload: {inference_perf: load.yaml}\n"
@@ -219,13 +200,12 @@ TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
             "sead: 4\n"
             "variants:\n- name: one\n- name: one\n- {}\n- name: two\n");
   Diagnostics d;
-  load_scenario({.path = path, .sets = {"routing.balancr=random"}, .variants = {}, .seed = {}}, d);
-  const std::string s = path + ":";
-  const std::string load = (folder_ / "load.yaml").string() + ":";
+  load_scenario({.path = file, .sets = {"routing.balancr=random"}, .variants = {}, .seed = {}}, d);
+  const std::string s = file + ":";
+  const std::string load = path("load.yaml") + ":";
   EXPECT_EQ(all(d),
             s + "3:80: error: cluster.pools[0].replicas: must be at least 1 (got 0)\n" +  //
-                s + "4:28: error: routing.endpoint_picker: cannot open " +
-                (folder_ / "nowhere.yaml").string() +
+                s + "4:28: error: routing.endpoint_picker: cannot open " + path("nowhere.yaml") +
                 ": No such file or directory\n"
                 "  hint: paths inside a file are relative to that file\n" +
                 s + "5:1: error: sead: unknown key\n  hint: did you mean seed?\n" +  //

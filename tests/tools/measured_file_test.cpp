@@ -3,40 +3,17 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
+#include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 
 namespace routesim::tools {
 namespace {
 
-namespace fs = std::filesystem;
-
-class TestConsole final : public Console {
- public:
-  void complain(std::string_view text) override { errors += text; }
-  using Console::complain;
-  bool error_is_terminal() const override { return false; }
-  std::string errors;
-};
-
-class MeasuredFile : public testing::Test {
+class MeasuredFile : public testing::FolderTest {
  protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routesim-measured-" + std::string(info->name()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return (folder_ / name).string();
-  }
   /// The command's standard output; the test fails when it does.
   std::string run(const std::vector<std::string>& arguments) const {
-    TestConsole console;
+    testing::TestConsole console;
     EXPECT_EQ(run_command_line(arguments, console), ExitCode::kSuccess) << console.errors;
     return console.output();
   }
@@ -47,7 +24,6 @@ class MeasuredFile : public testing::Test {
     for (const Diagnostic& item : d.items()) said += to_string(item) + "\n";
     return table;
   }
-  fs::path folder_;
 };
 
 constexpr const char* kCluster = "cluster: {pools: [{accelerator: H100-SXM, model: Qwen3-0.6B}]}\n";
@@ -58,7 +34,7 @@ TEST_F(MeasuredFile, ARunIsExactlyItsOwnInferencePerfFiles) {
       "stages: [{rate: 5, duration: 2}, {rate: 9, duration: 2}]}, data: {type: "
       "shared_prefix, shared_prefix: {num_groups: 3, output_len: 9}}}}\n" +
       kCluster;
-  run({"run", write("s.yaml", base), "-q", "-o", "inference-perf=" + (folder_ / "out").string()});
+  run({"run", write("s.yaml", base), "-q", "-o", "inference-perf=" + path("out")});
   const std::string again =
       write("again.yaml", base + "measured: {csv: out/default, policy: mine}\n");
   const std::string text = run({"validate", again, "-q", "--seeds", "1", "-o", "csv"});
@@ -98,15 +74,15 @@ TEST_F(MeasuredFile, WhatCannotBeReadIsSaid) {
   read(write("x.json", "{\"a\": 1}"), said);
   EXPECT_NE(said.find("x.json:1:1: error: is neither inference-perf's"), std::string::npos) << said;
   said.clear();
-  fs::create_directories(folder_ / "empty");
-  read((folder_ / "empty").string(), said);
+  std::filesystem::create_directories(folder_ / "empty");
+  read(path("empty"), said);
   EXPECT_NE(said.find("measured.csv: no stage_<i>_lifecycle_metrics.json is in"), std::string::npos)
       << said;
   said.clear();
-  read((folder_ / "x.json").string(), said, "");
+  read(path("x.json"), said, "");
   EXPECT_NE(said.find("measured.policy: is missing"), std::string::npos) << said;
   said.clear();
-  read((folder_ / "gone.json").string(), said);
+  read(path("gone.json"), said);
   EXPECT_NE(said.find("cannot open"), std::string::npos) << said;
 }
 

@@ -1,32 +1,19 @@
 // routesim score: the documented example files give the numbers that the formulas give by hand, the
 // wire format and its spelled-out form are the same, and bad files are refused with their places.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "policies/kv_events.h"
+#include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 
 namespace routesim::tools {
 namespace {
 
-namespace fs = std::filesystem;
 using nlohmann::json;
-
-class Captured final : public Console {
- public:
-  void complain(std::string_view text) override { error_ += text; }
-  using Console::complain;
-  bool error_is_terminal() const override { return false; }
-  const std::string& error() const { return error_; }
-
- private:
-  std::string error_;
-};
 
 struct Result {
   ExitCode code;
@@ -36,22 +23,10 @@ struct Result {
   std::string primary() const { return parsed().at("decision").at("primary").at("name"); }
 };
 
-class Score : public testing::Test {
+class Score : public testing::FolderTest {
  protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() /
-              ("routesim-score-" + std::string(info->name()) + "-" + std::to_string(::getpid()));
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   static std::string example(const std::string& name) {
     return std::string(ROUTESIM_SOURCE_DIR) + "/tests/tools/score/" + name;
-  }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name, std::ios::binary) << text;
-    return (folder_ / name).string();
   }
 
   struct Files {
@@ -66,12 +41,10 @@ class Score : public testing::Test {
                                           files.endpoints, "--request", files.request};
     if (!files.events.empty()) arguments.insert(arguments.end(), {"--events", files.events});
     arguments.insert(arguments.end(), files.more.begin(), files.more.end());
-    Captured console;
+    testing::TestConsole console;
     const ExitCode code = run_command_line(arguments, console);
-    return {.code = code, .out = console.output(), .err = console.error()};
+    return {.code = code, .out = console.output(), .err = console.errors};
   }
-
-  fs::path folder_;
 };
 
 TEST_F(Score, ExampleFilesGiveWhatTheFormulasGive) {
@@ -283,9 +256,9 @@ TEST_F(Score, UsageErrorsNameTheOption) {
             std::string::npos);
   EXPECT_NE(usage({"--seed", "-1"}).find("--seed must be at least 0"), std::string::npos);
   EXPECT_NE(usage({"--now", "soon"}).find("--now must be a number"), std::string::npos);
-  Captured console;
+  testing::TestConsole console;
   EXPECT_EQ(run_command_line({"score", "--config", "x"}, console), ExitCode::kInvalid);
-  EXPECT_NE(console.error().find("--endpoints is missing"), std::string::npos);
+  EXPECT_NE(console.errors.find("--endpoints is missing"), std::string::npos);
 }
 
 TEST_F(Score, TheEraDecidesHowKeysAreMade) {

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "sim/simulation.h"
+#include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 #include "tools/input/prepare.h"
 
@@ -249,22 +250,10 @@ TEST(Validation, NothingPublishedIsDroppedSilently) {
   EXPECT_GT(rows, 300U);
 }
 
-class TestConsole final : public Console {
- public:
-  void complain(std::string_view text) override { errors += text; }
-  using Console::complain;
-  bool error_is_terminal() const override { return false; }
-  std::string errors;
-};
-
 /// A folder with a scenario of two variants and the numbers "published" for it.
-class ValidateCommand : public testing::Test {
+class ValidateCommand : public testing::FolderTest {
  protected:
   void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("routesim-validate-" + std::string(info->name()));
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     write("tiny.yaml",
           "name: tiny\n"
           "workload:\n"
@@ -287,13 +276,6 @@ class ValidateCommand : public testing::Test {
           "experiment,policy,stage,metric,statistic,reason\n"
           "e,random,main,ttft,mean,made up\n");
   }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return (folder_ / name).string();
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
   /// TTFT of the first variant in ms with this seed, straight from the simulation.
   double ttft_ms(std::uint64_t seed) const {
@@ -305,14 +287,12 @@ class ValidateCommand : public testing::Test {
     sim::Simulation simulation(*plan, {.seed = seed, .check = true, .observers = {}}, d);
     return 1e3 * simulation.run().summary.time_to_first_token.mean();
   }
-
-  fs::path folder_;
 };
 
 TEST_F(ValidateCommand, ComparesTheMeanOverSeedsWhateverTheJobs) {
   std::vector<std::string> outputs;
   for (const std::string& jobs : {std::string("1"), std::string("3")}) {
-    TestConsole console;
+    testing::TestConsole console;
     EXPECT_EQ(run_command_line({"validate", path("tiny.yaml"), "--seeds", "3", "--jobs", jobs,
                                 "--output", "json", "-q"},
                                console),
@@ -335,7 +315,7 @@ TEST_F(ValidateCommand, FindsTheScenariosOfAFolderAndWritesEveryFormat) {
   write("plain.yaml", "name: plain\nworkload: {groups: {requests: 1}}\n");  // Compares nothing.
   for (const std::string& format :
        {std::string("table"), std::string("csv"), std::string("markdown")}) {
-    TestConsole console;
+    testing::TestConsole console;
     EXPECT_EQ(run_command_line(
                   {"validate", "--folder", folder_.string(), "--seeds", "1", "--output", format},
                   console),
@@ -360,7 +340,7 @@ TEST_F(ValidateCommand, RefusesBadInput) {
                                              {"validate", path("missing.yaml")},
                                              {"validate", "--folder", path("missing")},
                                              {"validate", s, "--set", "measured.policy=nobody"}}) {
-    TestConsole console;
+    testing::TestConsole console;
     EXPECT_EQ(run_command_line(wrong, console), ExitCode::kInvalid) << wrong.back();
     EXPECT_EQ(console.output(), "");
     EXPECT_NE(console.errors, "");

@@ -1,16 +1,12 @@
 // Every kind of load runs from a scenario, data files included, to its last request.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "sim/simulation.h"
+#include "tests/tools/command_fixture.h"
 #include "tools/input/prepare.h"
 
 namespace routesim::tools {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct Case {
   const char* name;
@@ -36,12 +32,9 @@ std::string sharegpt() {
   return out + "]";
 }
 
-class WorkloadFiles : public testing::TestWithParam<Case> {
+class WorkloadFiles : public testing::FolderTest, public ::testing::WithParamInterface<Case> {
  protected:
   void SetUp() override {
-    folder_ = fs::temp_directory_path() / (std::string("routesim-load-") + GetParam().name);
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
     write("sharegpt.json", sharegpt());
     write("custom.jsonl",
           "{\"prompt\": \"one two three four five\", \"output_tokens\": 5}\n"
@@ -58,19 +51,14 @@ class WorkloadFiles : public testing::TestWithParam<Case> {
           "5,GPT-4,472,18,490,Conversation log\n45,ChatGPT,100,20,120,Conversation log\n"
           "46,GPT-4,100,20,120,API log\n");
   }
-  void TearDown() override { fs::remove_all(folder_); }
-  void write(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-  }
-  fs::path folder_;
 };
 
 TEST_P(WorkloadFiles, RunToTheLastRequest) {
   write("s.yaml", std::string("name: s\nworkload: {") + GetParam().workload +
                       "}\ncluster: {pools: [{accelerator: H100-SXM, model: Qwen3-0.6B}]}\n");
   Diagnostics d;
-  const LoadedScenario loaded = load_scenario(
-      {.path = (folder_ / "s.yaml").string(), .sets = {}, .variants = {}, .seed = {}}, d);
+  const LoadedScenario loaded =
+      load_scenario({.path = path("s.yaml"), .sets = {}, .variants = {}, .seed = {}}, d);
   std::string said;
   std::optional<sim::RunPlan> plan;
   if (!d.has_errors()) plan = prepare(loaded.variants.front(), d);
@@ -143,7 +131,7 @@ constexpr Case kCases[] = {
     {"kubeai", "conversations: {sharegpt_path: sharegpt.json, virtual_users: 2, threads: 4}", 24},
     {"kubeai_synthetic", "conversations: {virtual_users: 2, threads: 10}", 73}};
 
-INSTANTIATE_TEST_SUITE_P(All, WorkloadFiles, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(All, WorkloadFiles, ::testing::ValuesIn(kCases),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
 }  // namespace
