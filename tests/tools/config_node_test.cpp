@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/input/config_merge.h"
+#include "tools/input/description.h"
 
 namespace routesim {
 namespace {
@@ -54,6 +55,19 @@ TEST(ConfigNode, ExpandsAliasesAndMergeKeys) {
   EXPECT_EQ(at(at(root, "use"), "x")->text(), "1");
   EXPECT_EQ(at(at(root, "use"), "y")->text(), "3");
   EXPECT_EQ(at(at(root, "same"), "y")->text(), "2");
+}
+
+TEST(ConfigNode, WritesKeysThatYamlThinksTooLong) {
+  const std::string escaped(200, '\x04');  // 1,200 characters when it is written.
+  Diagnostics d;
+  const auto root = parse("- ? \"" + escaped + "\"\n  : {" + escaped + ": 1}\n  b: 2\n- c\n", d);
+  ASSERT_EQ(all(d), "");
+  const std::string written = tools::to_yaml(*root);
+  const auto again = parse(written, d);
+  ASSERT_EQ(all(d), "") << written;
+  EXPECT_EQ(at(at(again->items().at(0), escaped), escaped)->text(), "1");
+  EXPECT_EQ(at(again->items().at(0), "b")->text(), "2");
+  EXPECT_EQ(tools::to_yaml(*again), written);
 }
 
 TEST(ConfigNode, StopsABillionLaughs) {

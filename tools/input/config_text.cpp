@@ -32,7 +32,12 @@ std::string yaml_scalar(const ConfigNode& node) {
   return stays ? node.text() : json_string(node.text());
 }
 
-std::string yaml_key(const std::string& key) { return is_safe_text(key) ? key : json_string(key); }
+/// A key of a map and its colon. YAML gives up on a key of more than 1,024 characters, as long as
+/// escapes may make it, unless a question mark announces it.
+std::string yaml_key(const std::string& key, const std::string& margin) {
+  const std::string text = is_safe_text(key) ? key : json_string(key);
+  return text.size() <= 1000 ? text + ":" : "? " + text + "\n" + margin + ":";
+}
 
 /// Writes `node` below `indent`. `inline_start` is true when the cursor stands behind "- ".
 void write_yaml(const ConfigNode& node, int indent, bool inline_start, std::string& out) {
@@ -70,7 +75,7 @@ void write_yaml(const ConfigNode& node, int indent, bool inline_start, std::stri
     case ConfigNode::Kind::kMap:
       if (node.members().empty()) out += "{}\n";
       for (const ConfigNode::Member& member : node.members()) {
-        out += (first ? std::string() : margin) + yaml_key(member.key) + ":";
+        out += (first ? std::string() : margin) + yaml_key(member.key, margin);
         first = false;
         write_child(*member.value, false);
       }
