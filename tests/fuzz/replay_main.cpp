@@ -1,6 +1,8 @@
-// replay [--mutate N] TARGET PATH...: feeds every file at the paths (folders are searched) to one
-// target, and then N random mixtures of them. Works with any compiler, so that what the fuzzer
-// found stays found. A failing mixture is written to ./fuzz-finding.
+// replay [--mutate N] [--from M] TARGET PATH...: feeds every file at the paths (folders are
+// searched) to one target, and then N random mixtures of them, starting with mixture number M.
+// Works with any compiler, so that what the fuzzer found stays found. A failing mixture is written
+// to
+// ./fuzz-finding.
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -73,10 +75,10 @@ Bytes mixture(const std::vector<Bytes>& inputs, routesim::RandomStream& random) 
   return bytes;
 }
 
-/// Whether `n` mixtures all went well.
+/// Whether the mixtures `from`, `from + 1`, ... `from + n - 1` all went well.
 bool run_mixtures(const routesim::fuzz::Target& target, const std::vector<Bytes>& inputs,
-                  std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) {
+                  std::int64_t from, std::int64_t n) {
+  for (std::int64_t i = from; i < from + n; ++i) {
     routesim::RandomStream random(static_cast<std::uint64_t>(i), routesim::Stream::kTest, 9);
     const Bytes bytes = mixture(inputs, random);
     try {
@@ -92,20 +94,25 @@ bool run_mixtures(const routesim::fuzz::Target& target, const std::vector<Bytes>
   return true;
 }
 
+/// Takes an option and its number off the command line; 0 when it is not there.
+std::int64_t take_number(std::vector<std::string>& arguments, const std::string& option) {
+  if (arguments.size() < 3 || arguments[1] != option) return 0;
+  const std::int64_t value = std::stoll(arguments[2]);
+  arguments.erase(arguments.begin() + 1, arguments.begin() + 3);
+  return value;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
-  std::int64_t mixtures = 0;
-  if (arguments.size() > 2 && arguments[1] == "--mutate") {
-    mixtures = std::stoll(arguments[2]);
-    arguments.erase(arguments.begin() + 1, arguments.begin() + 3);
-  }
+  const std::int64_t mixtures = take_number(arguments, "--mutate");
+  const std::int64_t from = take_number(arguments, "--from");
   const auto* target =
       std::find_if(routesim::fuzz::kTargets.begin(), routesim::fuzz::kTargets.end(),
                    [&](const auto& t) { return arguments.size() > 2 && t.name == arguments[1]; });
   if (target == routesim::fuzz::kTargets.end()) {
-    std::fprintf(stderr, "usage: replay [--mutate N] TARGET PATH...\n");
+    std::fprintf(stderr, "usage: replay [--mutate N] [--from M] TARGET PATH...\n");
     return 2;
   }
   std::size_t executions = 0;
@@ -127,7 +134,7 @@ int main(int argc, char** argv) {
       }
     }
   }
-  if (inputs.empty() || !run_mixtures(*target, inputs, mixtures)) return 1;
+  if (inputs.empty() || !run_mixtures(*target, inputs, from, mixtures)) return 1;
   std::printf("%s: %zu executions of %zu files, %lld mixtures\n", arguments[1].c_str(), executions,
               inputs.size(), static_cast<long long>(mixtures));
   return 0;
