@@ -75,9 +75,7 @@ void run_command(const std::vector<std::string>& arguments) {
                  "invalid input without an error message");
 }
 
-std::string repository_file(const std::string& path) {
-  return std::string(ROUTESIM_SOURCE_DIR) + "/" + path;
-}
+std::string repository_file(const std::string& path) { return ROUTESIM_SOURCE_DIR "/" + path; }
 
 }  // namespace
 

@@ -115,8 +115,11 @@ TEST(MeasuredCsv, ReportsEveryBadRow) {
 }
 
 Report sample_report() {
-  Report report{
-      .scenario = "demo", .question = "Why?", .seed = 4, .version = "9.9", .variants = {}};
+  Report report;
+  report.scenario = "demo";
+  report.question = "Why?";
+  report.seed = 4;
+  report.version = "9.9";
   report.variants.push_back(variant("base", 4));
   report.variants.push_back(variant("new", 8));
   Diagnostics d;
@@ -220,6 +223,7 @@ TEST(Schema, DescribesEveryKeyStrictly) {
                           .description = "d",
                           .partial = false,
                           .integer_shorthand = [](std::string_view k) { return k == "prefix_len"; },
+                          .text_shorthand = {},
                           .variants_key = "variants"}));
   EXPECT_EQ(schema["additionalProperties"], false);
   const json& pool = schema["properties"]["cluster"]["properties"]["pools"]["items"];

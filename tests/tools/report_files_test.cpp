@@ -46,12 +46,16 @@ Report report() {
                                .replicas = 2,
                                .accelerator = "H100-SXM",
                                .model = "Qwen3-32B",
-                               .tensor_parallel = 2},
+                               .tensor_parallel = 2,
+                               .engine = {},
+                               .labels = {}},
                               {.name = "dec",
                                .role = sim::PoolRole::kDecode,
                                .accelerator = "H100-SXM",
                                .model = "Qwen3-32B",
-                               .tensor_parallel = 4}};
+                               .tensor_parallel = 4,
+                               .engine = {},
+                               .labels = {}}};
   v.scenario.workload.vllm_bench.emplace();
   v.scenario.workload.vllm_bench->burstiness = 0.5;
   Report r;

@@ -64,7 +64,7 @@ TEST_P(WorkloadFiles, RunToTheLastRequest) {
   if (!d.has_errors()) plan = prepare(loaded.variants.front(), d);
   for (const Diagnostic& item : d.items()) said += to_string(item) + "\n";
   ASSERT_TRUE(plan) << said;
-  sim::Simulation simulation(*plan, {.seed = 1, .check = true}, d);
+  sim::Simulation simulation(*plan, {.seed = 1, .check = true, .observers = {}}, d);
   const sim::RunResult result = simulation.run();
   std::int64_t reported = 0;
   for (const sim::StageResult& stage : result.stages)
