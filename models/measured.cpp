@@ -38,6 +38,7 @@ struct Point {
 
 std::vector<std::int64_t> axis(const std::vector<Point>& points, std::int64_t Point::*member) {
   std::vector<std::int64_t> values;
+  values.reserve(points.size());
   for (const Point& p : points) values.push_back(p.*member);
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());

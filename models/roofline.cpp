@@ -78,7 +78,11 @@ void Roofline::set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m,
   expert_token_ns_ = 2.0 * routed * visited / matrix_rate(a, m.weights);
   ranks_ = p.dp;
   // Repeated products instead of pow(): the same bits on every platform.
-  for (double miss = 1.0; miss > 1e-6; miss *= 1.0 - visited) untouched_.push_back(miss);
+  double miss = 1.0;
+  while (miss > 1e-6) {
+    untouched_.push_back(miss);
+    miss *= 1.0 - visited;
+  }
 }
 
 void Roofline::set_attention_costs(const AcceleratorSpec& a, const ModelSpec& m,
