@@ -124,8 +124,8 @@ class EndpointTable {
   struct Identity {
     Identity() { renew(); }
     Identity(const Identity&) { renew(); }
-    Identity& operator=(const Identity&) {
-      renew();
+    Identity& operator=(const Identity& other) {
+      if (this != &other) renew();
       return *this;
     }
     ~Identity() = default;  // Moving copies: both tables get on with tokens of their own.

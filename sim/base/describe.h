@@ -182,7 +182,7 @@ void field(Describer& d, const Field& f, std::optional<T>& v, const Range&... ra
 template <class T, class... Range>
 void field(Describer& d, const Field& f, std::vector<T>& v, const Range&... range) {
   struct Access final : ListAccess {
-    Access(std::vector<T>& items, const Range&... r) : v(items), bounds(r...) {}
+    explicit Access(std::vector<T>& items, const Range&... r) : v(items), bounds(r...) {}
     std::size_t size() const override { return v.size(); }
     void resize(std::size_t n) override { v.resize(n); }
     void visit(std::size_t i, Describer& inner) override {
@@ -196,7 +196,7 @@ void field(Describer& d, const Field& f, std::vector<T>& v, const Range&... rang
 template <class T, class... Range>
 void field(Describer& d, const Field& f, std::optional<T>& v, const Range&... range) {
   struct Access final : OptionalAccess {
-    Access(std::optional<T>& o, const Range&... r) : v(o), bounds(r...) {}
+    explicit Access(std::optional<T>& o, const Range&... r) : v(o), bounds(r...) {}
     bool engaged() const override { return v.has_value(); }
     void engage(bool on) override {
       if (on && !v) v.emplace();
