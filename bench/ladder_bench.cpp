@@ -35,7 +35,9 @@ void run_ladder(benchmark::State& state, const std::string& variant, bool refere
   std::uint64_t fingerprint = 0;
   for (auto _ : state) {
     Diagnostics diagnostics;
-    sim::Simulation simulation(*plan, {.seed = 1, .reference = reference}, diagnostics);
+    sim::RunOptions options;
+    options.reference = reference;
+    sim::Simulation simulation(*plan, options, diagnostics);
     const sim::RunResult result = simulation.run();
     if (result.summary.failures != 0 || result.summary.successes != 16'334)
       state.SkipWithError("the ladder has 16,334 reported requests and none fails");

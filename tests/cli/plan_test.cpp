@@ -111,7 +111,9 @@ TEST_F(Plan, TheCheapestFleetIsTheSmallestThatHolds) {
     EXPECT_DOUBLE_EQ(price, static_cast<double>(n) * (h200 ? 4 : 6));
     EXPECT_EQ(found["gpus"], n * (h200 ? 1 : 2));
     EXPECT_TRUE(holds(found, n));
-    if (n > 1) EXPECT_FALSE(surely_holds(found, n - 1)) << found["hardware"] << found["policy"];
+    if (n > 1) {
+      EXPECT_FALSE(surely_holds(found, n - 1)) << found["hardware"] << found["policy"];
+    }
     EXPECT_GE(found["knee_requests_per_s"].get<double>(), 30);
     EXPECT_LT(found["spare_replicas_today"].get<std::int64_t>(), n);
     const double tokens = found["output_tokens_per_s"];

@@ -30,7 +30,9 @@ TEST(Bisection, FindsEveryThresholdAndSeesThatItIsOne) {
         }
         ASSERT_EQ(search.answer(), threshold);
         EXPECT_TRUE(probed.contains(threshold));
-        if (threshold > low) EXPECT_TRUE(probed.contains(threshold - 1));
+        if (threshold > low) {
+          EXPECT_TRUE(probed.contains(threshold - 1));
+        }
         const auto most = 1 + std::ceil(std::log2(static_cast<double>(high - low + 1)));
         EXPECT_LE(static_cast<double>(probed.size()), most);
       }
