@@ -26,8 +26,11 @@ void describe(Describer& d, CostCurveParameters& p) {
   field(d, {"cpu_sequence_ms", "CPU part per sequence in the step, ms."}, p.cpu_sequence_ms,
         amount);
   field(d, {"async_scheduling", "CPU part hides behind the GPU part."}, p.async_scheduling);
-  field(d, {"group_step_ms", "Lock-step ranks: synchronisation per step, ms."}, p.group_step_ms,
-        amount);
+  field(d,
+        {"group_round_ms",
+         "Lock-step ranks: per round of tokens through the experts (dispatch, their weights, "
+         "combine), ms. A step has one, or one per moe_dp_chunk_size tokens."},
+        p.group_round_ms, amount);
   field(d, {"group_padding_us", "Lock-step ranks: per token below the largest rank, us."},
         p.group_padding_us, amount);
   field(d, {"group_token_us", "Lock-step ranks: per token of all ranks, us."}, p.group_token_us,
@@ -57,7 +60,7 @@ CostCurve::CostCurve(const CostCurveParameters& p, const FittedRange& range, std
       token_(us_to_ticks(p.token_us)),
       cpu_step_(ms_to_ticks(p.cpu_step_ms)),
       cpu_sequence_(ms_to_ticks(p.cpu_sequence_ms)),
-      group_step_(ms_to_ticks(p.group_step_ms)),
+      group_round_(ms_to_ticks(p.group_round_ms)),
       group_padding_(us_to_ticks(p.group_padding_us)),
       group_token_(us_to_ticks(p.group_token_us)),
       async_(p.async_scheduling),
@@ -66,7 +69,7 @@ CostCurve::CostCurve(const CostCurveParameters& p, const FittedRange& range, std
       provenance_(std::move(provenance)) {
   for (double v : {p.step_ms, p.sequence_ms, p.context_us_per_ktok, p.prefill_us_per_token,
                    p.prefill_pair_ns, p.prefill_chunk_ms, p.token_us, p.cpu_step_ms,
-                   p.cpu_sequence_ms, p.group_step_ms, p.group_padding_us, p.group_token_us})
+                   p.cpu_sequence_ms, p.group_round_ms, p.group_padding_us, p.group_token_us})
     ROUTESIM_CHECK(std::isfinite(v) && v >= 0, "cost curve coefficient out of range");
   ROUTESIM_CHECK(p.shared_context_weight >= 0 && p.shared_context_weight <= 1,
                  "shared_context_weight out of range");
@@ -80,7 +83,8 @@ std::int64_t CostCurve::gpu_ticks(const BatchShape& s) const {
     t += prefill_token_ * s.prefill_tokens + ((prefill_pair_q8_ * s.prefill_pairs) >> 8) +
          prefill_chunk_ * s.prefill_requests;
   if (s.group_tokens > 0)
-    t += group_step_ + group_padding_ * std::max<std::int64_t>(0, s.group_tokens - s.tokens()) +
+    t += group_round_ * s.group_rounds +
+         group_padding_ * std::max<std::int64_t>(0, s.group_tokens - s.tokens()) +
          group_token_ * s.group_total_tokens;
   return t;
 }

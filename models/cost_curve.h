@@ -28,7 +28,7 @@ struct CostCurveParameters {
   double cpu_step_ms = 0;            ///< h0.
   double cpu_sequence_ms = 0;        ///< h1: per sequence in the step.
   bool async_scheduling = false;     ///< CPU work hides behind the GPU.
-  double group_step_ms = 0;          ///< Lock-step DP: synchronisation, per step.
+  double group_round_ms = 0;         ///< Lock-step DP: per round of tokens through the experts.
   double group_padding_us = 0;       ///< Lock-step DP: per token below the largest rank's count.
   double group_token_us = 0;  ///< Lock-step DP: per token of all ranks (all-to-all, experts).
 };
@@ -67,7 +67,7 @@ class CostCurve final : public LatencyModel {
   std::int64_t step_ = 0, sequence_ = 0, context_ = 0, shared_context_ = 0;
   std::int64_t prefill_token_ = 0, prefill_pair_q8_ = 0, prefill_chunk_ = 0, token_ = 0;
   std::int64_t cpu_step_ = 0, cpu_sequence_ = 0;
-  std::int64_t group_step_ = 0, group_padding_ = 0, group_token_ = 0;
+  std::int64_t group_round_ = 0, group_padding_ = 0, group_token_ = 0;
   bool async_ = false;
   CostCurveParameters parameters_;
   FittedRange range_;

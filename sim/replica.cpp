@@ -209,7 +209,7 @@ bool Replica::schedule_step(SimTime now) {
 }
 
 std::int64_t Replica::step_ticks() {
-  std::int64_t largest = 0, total = 0;
+  std::int64_t largest = 0, total = 0, rounds = 1;
   if (ranks_.size() > 1) {
     for (const Rank& r : ranks_) {
       const std::int64_t tokens = std::max<std::int64_t>(1, r.on_gpu().shape.tokens());
@@ -217,13 +217,17 @@ std::int64_t Replica::step_ticks() {
       total += tokens;
     }
     const std::int64_t chunk = options_.rules.moe_dp_chunk_size;
-    if (chunk > 0) largest = (largest + chunk - 1) / chunk * chunk;
+    if (chunk > 0) {
+      rounds = (largest + chunk - 1) / chunk;
+      largest = rounds * chunk;
+    }
   }
   std::int64_t ticks = 0;
   for (Rank& r : ranks_) {
     models::BatchShape& shape = r.on_gpu().shape;
     shape.group_tokens = largest;
     shape.group_total_tokens = total;
+    shape.group_rounds = rounds;
     ticks = std::max(ticks, options_.latency->step_ticks(shape));
     if (options_.latency->trust(shape) == models::Trust::kExtrapolated) ++extrapolated_;
   }

@@ -63,12 +63,14 @@ TEST(CostCurve, CpuAddsWhenSynchronousAndHidesWhenAsynchronous) {
 TEST(CostCurve, LockStepRankPaysForTheLargestAndForAll) {
   CostCurveParameters p;
   p.step_ms = 1;
-  p.group_step_ms = 2;
+  p.group_round_ms = 2;
   p.group_padding_us = 10;
   p.group_token_us = 1;
   const CostCurve curve(p, {}, "");
   const BatchShape dummy{.group_tokens = 100, .group_total_tokens = 400};
   EXPECT_NEAR(ms(curve.step_ticks(dummy)), 1 + 2 + 1.0 + 0.4, 1e-6);
+  const BatchShape three{.group_tokens = 100, .group_total_tokens = 400, .group_rounds = 3};
+  EXPECT_NEAR(ms(curve.step_ticks(three)), 1 + 3 * 2 + 1.0 + 0.4, 1e-6);
   const BatchShape alone{.decode_requests = 1, .decode_context = 10};
   EXPECT_NEAR(ms(curve.step_ticks(alone)), 1, 1e-6);
   EXPECT_EQ(curve.step_ticks({}), 0);

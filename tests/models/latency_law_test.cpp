@@ -74,7 +74,7 @@ CostCurveParameters random_curve(Draw& draw) {
   p.cpu_step_ms = draw.real(60);
   p.cpu_sequence_ms = draw.real(1);
   p.async_scheduling = draw.coin();
-  p.group_step_ms = draw.real(5);
+  p.group_round_ms = draw.real(5);
   p.group_padding_us = draw.real(100);
   p.group_token_us = draw.real(100);
   return p;

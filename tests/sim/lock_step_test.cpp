@@ -29,12 +29,12 @@ TEST(LockStep, V8TheSlowestRankSetsThePaceAndIdleRanksRunDummies) {
   EXPECT_EQ(group.replica().steps(), 32);
 }
 
-TEST(LockStep, ExpertsReceiveWholeBuffers) {
-  // 1 ms per token all ranks are padded to.
+TEST(LockStep, ExpertsReceiveWholeBuffersOneByOne) {
+  // 1 ms per token all ranks are padded to, and 100 ms per buffer.
   class Padded final : public models::LatencyModel {
    public:
     std::int64_t step_ticks(const models::BatchShape& s) const override {
-      return s.group_tokens * models::kTicksPerMillisecond;
+      return (s.group_tokens + 100 * s.group_rounds) * models::kTicksPerMillisecond;
     }
     models::Trust trust(const models::BatchShape&) const override { return models::Trust::kFitted; }
     std::string provenance() const override { return "padded"; }
@@ -46,8 +46,8 @@ TEST(LockStep, ExpertsReceiveWholeBuffers) {
     const auto request = group.send({.parts = {{1, 20}}, .output = 2}, at_ms(0), 1);
     group.run();
     // A prompt of 20 tokens fills two buffers of 16, the token after it one.
-    EXPECT_EQ(group.fates[request].first, at_ms(chunk == 0 ? 20 : 32));
-    EXPECT_EQ(group.fates[request].finish, at_ms(chunk == 0 ? 21 : 48));
+    EXPECT_EQ(group.fates[request].first, at_ms(chunk == 0 ? 20 + 100 : 32 + 200));
+    EXPECT_EQ(group.fates[request].finish, at_ms(chunk == 0 ? 21 + 200 : 48 + 300));
   }
 }
 

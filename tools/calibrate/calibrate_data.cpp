@@ -29,7 +29,7 @@ struct ShapeColumn {
   std::string_view name;
   std::int64_t BatchShape::*member;
 };
-constexpr std::array<ShapeColumn, 9> kShapeColumns = {{
+constexpr std::array<ShapeColumn, 10> kShapeColumns = {{
     {"decode_requests", &BatchShape::decode_requests},
     {"decode_context", &BatchShape::decode_context},
     {"shared_context", &BatchShape::shared_context},
@@ -39,6 +39,7 @@ constexpr std::array<ShapeColumn, 9> kShapeColumns = {{
     {"prefill_pairs", &BatchShape::prefill_pairs},
     {"group_tokens", &BatchShape::group_tokens},
     {"group_total_tokens", &BatchShape::group_total_tokens},
+    {"group_rounds", &BatchShape::group_rounds},
 }};
 
 /// One line's fields; a quoted field may hold commas and doubled quotes, but no line break.
@@ -273,7 +274,7 @@ double rounded(double v) {
 models::CostCurveParameters rounded(models::CostCurveParameters p) {
   for (double* v : {&p.step_ms, &p.sequence_ms, &p.context_us_per_ktok, &p.shared_context_weight,
                     &p.prefill_us_per_token, &p.prefill_pair_ns, &p.prefill_chunk_ms, &p.token_us,
-                    &p.cpu_step_ms, &p.cpu_sequence_ms, &p.group_step_ms, &p.group_padding_us,
+                    &p.cpu_step_ms, &p.cpu_sequence_ms, &p.group_round_ms, &p.group_padding_us,
                     &p.group_token_us})
     *v = rounded(*v);
   return p;

@@ -34,7 +34,7 @@ constexpr std::array<NamedCoefficient, 13> kCoefficients = {{
     {"token_us", &CostCurveParameters::token_us},
     {"cpu_step_ms", &CostCurveParameters::cpu_step_ms},
     {"cpu_sequence_ms", &CostCurveParameters::cpu_sequence_ms},
-    {"group_step_ms", &CostCurveParameters::group_step_ms},
+    {"group_round_ms", &CostCurveParameters::group_round_ms},
     {"group_padding_us", &CostCurveParameters::group_padding_us},
     {"group_token_us", &CostCurveParameters::group_token_us},
 }};
