@@ -162,6 +162,17 @@ struct ObjectiveFitOptions {
 /// deterministic (fixed seeds): the fit compares values at nearby points.
 using ResidualFunction = std::function<std::vector<double>(const std::vector<double>&)>;
 
+/// Most parameters that can be explored together.
+inline constexpr std::size_t kMostExplored = 16;
+
+/// The parameters with the best of `points` points of a Halton sequence as their start, whatever
+/// their start was: the first fifth of the points spreads over the bounds, each further fifth over
+/// a box of half the width around the best so far. For objectives with cliffs and many valleys, and
+/// for fits that must not depend on where they begin. At most kMostExplored parameters; with no
+/// point they stay as they are.
+std::vector<BoundedParameter> explore_objective(std::vector<BoundedParameter> parameters,
+                                                const ResidualFunction& residuals, int points);
+
 /// Bounded Levenberg-Marquardt with one-sided finite differences. Deterministic. A start outside
 /// its bounds is moved to the nearest bound.
 ObjectiveFit fit_objective(const std::vector<BoundedParameter>& parameters,

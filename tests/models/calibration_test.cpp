@@ -194,6 +194,35 @@ TEST(ObjectiveFit, FindsTheMinimumInsideAndAtBounds) {
   EXPECT_NEAR(bounded.parameters[1].value, 0.25, 1e-2);
 }
 
+TEST(ObjectiveFit, ExploringFindsTheDeepestOfManyValleysFromAnywhere) {
+  // Valleys a unit apart in x, the deepest at (7, 3); the descent alone stays in the first.
+  const auto valleys = [](const std::vector<double>& x) {
+    return std::vector<double>{0.3 * (x[0] - 7), std::sin(3.14159265358979 * x[0]), x[1] - 3};
+  };
+  const ObjectiveFitOptions options{.max_evaluations = 100};
+  const auto stuck =
+      fit_objective({{"x", 1.9, 0, 10, 1e-4}, {"y", 5, 0, 10, 1e-4}}, valleys, options);
+  EXPECT_GT(stuck.cost, 0.1);
+  std::vector<double> found;
+  for (const double start : {1.9, 9.0}) {
+    int calls = 0;
+    const auto counted = [&](const std::vector<double>& x) {
+      ++calls;
+      EXPECT_TRUE(x[0] >= 0 && x[0] <= 10 && x[1] >= 0 && x[1] <= 10) << x[0] << ", " << x[1];
+      return valleys(x);
+    };
+    const auto spread =
+        explore_objective({{"x", start, 0, 10, 1e-4}, {"y", start, 0, 10, 1e-4}}, counted, 200);
+    EXPECT_EQ(calls, 200);
+    const auto fit = fit_objective(spread, valleys, options);
+    EXPECT_NEAR(fit.parameters[0].value, 7, 1e-3);
+    EXPECT_NEAR(fit.parameters[1].value, 3, 1e-3);
+    found.push_back(spread[0].start);
+  }
+  EXPECT_EQ(found[0], found[1]) << "the start must not matter";
+  EXPECT_EQ(explore_objective({{"x", 4, 0, 10, 0}}, valleys, 0)[0].start, 4);
+}
+
 TEST(ObjectiveFit, FlagsWhatNothingReactsToAndKeepsItsBudget) {
   int calls = 0;
   const auto fit = fit_objective({{"slope", 1, 0, 10, 0}, {"ghost", 3, 0, 10, 0}},

@@ -147,53 +147,190 @@ TEST_F(Calibrate, StepTimesGiveBackTheCurveTheyWereMadeWith) {
   EXPECT_NEAR(p.prefill_pair_ns, 1, 1e-3);
 }
 
-/// The simulation's own numbers, taken as measured: the fit must find the curve they came from.
-TEST_F(Calibrate, AScenarioFitFindsTheCurveBehindTheNumbers) {
-  write("s.csv",
-        "experiment,policy,stage,rate,metric,statistic,unit,value,source\n"
-        "e,p,main,20,tpot,mean,ms,1,made\n"
-        "e,p,main,20,ttft,mean,ms,1,made\n"
-        "e,p,main,20,ttft,max,ms,1,made\n");
-  const std::string path = write(
-      "s.yaml",
-      "name: s\n"
-      "workload:\n"
-      "  groups: {requests: 40, rate: 20, groups: 4, prefix_len: 512, suffix_len: 64,\n"
-      "           output_len: 16}\n"
-      "cluster:\n"
-      "  pools:\n"
-      "  - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n"
-      "routing: {balancer: round-robin}\n"
-      "measured: {csv: s.csv, experiment: e, policy: p}\n");
-  Diagnostics d;
-  ValidationInput input = load_validation_input(path, {}, {}, d);
-  ASSERT_EQ(all(d), "");
-  const ValidationEffort effort{.seeds = 1, .jobs = 1};
-  const auto silent = [](const std::string&) {};
-  const auto use = [&](double step_ms) {
-    input.variants[0].plan.pools[0].latency = std::make_shared<models::CostCurve>(
-        models::CostCurveParameters{.step_ms = step_ms, .prefill_us_per_token = 40},
-        models::FittedRange{}, "made");
-  };
-  use(13);
-  sim::Progress progress;
-  const auto truth = run_validation({input}, effort, silent, progress, d);
-  ASSERT_EQ(truth.size(), 1U);
-  for (std::size_t i = 0; i < 3; ++i)
-    input.variants[0].table.rows[i].value = truth[0].cells[i].mean();
-  use(20);
-  const ScenarioFit fit = fit_scenario(input, {{.name = "step_ms"}}, effort, 40, silent, d);
-  EXPECT_EQ(all(d), "");
+/// Scenarios with published numbers, which are overwritten with the simulation's own.
+class ScenarioFits : public Calibrate {
+ protected:
+  /// A small cluster under `rate` requests/s, measured as experiment `name`.
+  std::string scenario(const std::string& name, int rate, const std::string& model = "Qwen3-32B",
+                       const std::string& engine = "{}") const {
+    write(name + ".csv", "experiment,policy,stage,rate,metric,statistic,unit,value,source\n" +
+                             name + ",p,main,20,tpot,mean,ms,1,made\n" + name +
+                             ",p,main,20,ttft,mean,ms,1,made\n" + name +
+                             ",p,main,20,ttft,max,ms,1,made\n");
+    return write(name + ".yaml",
+                 "name: " + name +
+                     "\nworkload:\n  groups: {requests: 40, rate: " + std::to_string(rate) +
+                     ", groups: 4, prefix_len: 512, suffix_len: 64, output_len: 16}\n"
+                     "cluster:\n  pools:\n"
+                     "  - {name: a, replicas: 2, accelerator: H100-SXM, model: " +
+                     model + ", tensor_parallel: 2, engine: " + engine +
+                     "}\n"
+                     "routing: {balancer: round-robin}\n"
+                     "measured: {csv: " +
+                     name + ".csv, experiment: " + name + ", policy: p}\n");
+  }
+
+  static void use(std::vector<ValidationInput>& inputs, double step_ms) {
+    for (ValidationInput& input : inputs)
+      for (ValidationVariant& variant : input.variants)
+        variant.plan.pools[0].latency = std::make_shared<models::CostCurve>(
+            models::CostCurveParameters{.step_ms = step_ms, .prefill_us_per_token = 40},
+            models::FittedRange{}, "made");
+  }
+
+  /// Takes what the inputs give now as what was published.
+  void publish(std::vector<ValidationInput>& inputs) {
+    sim::Progress progress;
+    const auto truth = run_validation(inputs, effort_, silent_, progress, d_);
+    ASSERT_EQ(truth.size(), inputs.size());
+    for (std::size_t s = 0; s < inputs.size(); ++s)
+      for (std::size_t i = 0; i < 3; ++i)
+        inputs[s].variants[0].table.rows[i].value = truth[s].cells[i].mean();
+  }
+
+  ScenarioFitRequest request(std::vector<FreeNumber> free) const {
+    return {.free = std::move(free), .tolerances = {}, .effort = effort_, .reload = {}};
+  }
+
+  std::vector<ValidationInput> load(const std::vector<std::string>& paths,
+                                    const std::vector<std::string>& sets) {
+    std::vector<ValidationInput> inputs;
+    for (const std::string& path : paths)
+      inputs.push_back(load_validation_input(path, sets, {}, d_));
+    return inputs;
+  }
+
+  ValidationEffort effort_{.seeds = 1, .jobs = 1};
+  std::function<void(const std::string&)> silent_ = [](const std::string&) {};
+  Diagnostics d_;
+};
+
+TEST_F(ScenarioFits, FindTheCurveBehindTheNumbers) {
+  auto inputs = load({scenario("s", 20)}, {});
+  ASSERT_EQ(all(d_), "");
+  use(inputs, 13);
+  publish(inputs);
+  use(inputs, 20);
+  const ScenarioFit fit = fit_scenarios(inputs, request({{.name = "step_ms"}}), silent_, d_);
+  EXPECT_EQ(all(d_), "");
   EXPECT_EQ(fit.cells, 2U) << "an extreme is not fitted to";
   EXPECT_NEAR(fit.curve.parameters.step_ms, 13, 0.13);
   EXPECT_EQ(fit.curve.parameters.prefill_us_per_token, 40);
-  EXPECT_GT(std::abs(fit.before.errors.at(0).mape), 20);
-  EXPECT_LT(std::abs(fit.after.errors.at(0).mape), 1);
+  EXPECT_TRUE(fit.sets.empty());
+  EXPECT_GT(std::abs(fit.before.at(0).errors.at(0).mape), 20);
+  EXPECT_LT(std::abs(fit.after.at(0).errors.at(0).mape), 1);
   EXPECT_NE(scenario_fit_text(fit).find("residuals, %: mean absolute 0."), std::string::npos)
       << scenario_fit_text(fit);
-  (void)fit_scenario(input, {{.name = "steps_ms"}}, effort, 40, silent, d);
-  (void)fit_scenario(input, {{.name = "step_ms", .low = 30, .high = 40}}, effort, 40, silent, d);
-  EXPECT_EQ(d.items().size(), 2U) << all(d);
+  (void)fit_scenarios(inputs, request({{.name = "steps_ms"}}), silent_, d_);
+  (void)fit_scenarios(inputs, request({{.name = "step_ms", .low = 30, .high = 40}}), silent_, d_);
+  (void)fit_scenarios(inputs, request({{.name = "watermark"}}), silent_, d_);
+  EXPECT_EQ(d_.items().size(), 3U) << all(d_);
+}
+
+/// One curve under two loads: the experiment with the wider tolerance gives way.
+TEST_F(ScenarioFits, WeighExperimentsByTheirTolerances) {
+  auto inputs = load({scenario("s", 20), scenario("t", 60)}, {});
+  ASSERT_EQ(all(d_), "");
+  use(inputs, 13);
+  publish(inputs);
+  auto other = load({scenario("t", 60)}, {});
+  use(other, 20);
+  publish(other);
+  inputs[1] = other[0];
+  use(inputs, 15);
+  const auto fitted = [&](const std::string& experiment, double percent) {
+    ScenarioFitRequest r = request({{.name = "step_ms", .low = 10, .high = 25}});
+    r.tolerances.push_back({.scope = experiment, .metric = "ttft", .percent = percent});
+    r.tolerances.push_back({.scope = experiment, .metric = "tpot", .percent = percent});
+    r.explore = 8;
+    return fit_scenarios(inputs, r, silent_, d_).curve.parameters.step_ms;
+  };
+  EXPECT_NEAR(fitted("t", 1000), 13, 0.3);
+  EXPECT_NEAR(fitted("s", 1000), 20, 0.3);
+  const double between = fitted("s", 10);
+  EXPECT_GT(between, 14);
+  EXPECT_LT(between, 19);
+  EXPECT_EQ(all(d_), "");
+  (void)fitted("nobody", 10);
+  EXPECT_NE(all(d_).find("names no number that is fitted to (nobody:ttft.)"), std::string::npos)
+      << all(d_);
+}
+
+/// The number of KV blocks is no coefficient, and comes back as what to set.
+TEST_F(ScenarioFits, FindTheBlocksBehindTheNumbers) {
+  const std::string path = scenario("s", 400, "Qwen3-32B", "{num_gpu_blocks: 150, block_size: 16}");
+  auto truth = load({path}, {});
+  ASSERT_EQ(all(d_), "");
+  publish(truth);
+  auto inputs = load({path}, {"cluster.pools[a].engine.num_gpu_blocks=400"});
+  inputs[0].variants[0].table = truth[0].variants[0].table;
+  ScenarioFitRequest r = request({{.name = "num_gpu_blocks", .low = 60, .high = 500}});
+  r.explore = 20;
+  r.reload = [&](const std::vector<std::string>& sets, Diagnostics&) {
+    auto again = load({path}, sets);
+    again[0].variants[0].table = truth[0].variants[0].table;
+    return again;
+  };
+  const ScenarioFit fit = fit_scenarios(inputs, r, silent_, d_);
+  EXPECT_EQ(all(d_), "");
+  ASSERT_EQ(fit.sets.size(), 1U);
+  const std::string key = "cluster.pools[a].engine.num_gpu_blocks=";
+  ASSERT_EQ(fit.sets[0].substr(0, key.size()), key);
+  EXPECT_NEAR(std::stod(fit.sets[0].substr(key.size())), 150, 12);
+  EXPECT_GT(fit.before.at(0).errors.at(1).mape, 5);
+  EXPECT_LT(fit.after.at(0).errors.at(1).mape, 2);
+  EXPECT_NE(scenario_fit_text(fit).find("  --set " + fit.sets[0]), std::string::npos);
+  // Whole paths work, too; a duration is in seconds.
+  EXPECT_EQ(
+      FreeNumbers({{.name = "cluster.frontend_latency", .low = 0.001, .high = 1}}, {}, inputs, d_)
+          .sets({0.25}),
+      std::vector<std::string>{"cluster.frontend_latency=0.25"});
+  EXPECT_EQ(all(d_), "");
+}
+
+TEST_F(ScenarioFits, WantOneCurveForAllServers) {
+  const auto inputs = load({scenario("s", 20), scenario("t", 20, "Llama-3.3-70B")}, {});
+  ASSERT_EQ(all(d_), "");
+  (void)fit_scenarios(inputs, request({{.name = "step_ms"}}), silent_, d_);
+  ASSERT_EQ(d_.items().size(), 1U);
+  EXPECT_NE(all(d_).find("pool a of t, "), std::string::npos) << all(d_);
+  EXPECT_NE(all(d_).find("uses no cost curve"), std::string::npos) << all(d_);
+  auto different = load({scenario("s", 20), scenario("t", 20)}, {});
+  different[1].variants[0].plan.pools[0].latency = std::make_shared<models::CostCurve>(
+      models::CostCurveParameters{.step_ms = 5}, models::FittedRange{}, "another");
+  Diagnostics two;
+  (void)fit_scenarios(different, request({{.name = "step_ms"}}), silent_, two);
+  EXPECT_NE(all(two).find("uses another cost curve (another) than pool a of s"), std::string::npos)
+      << all(two);
+}
+
+TEST_F(ScenarioFits, AreACommandThatNamesItsTolerancesAndRanges) {
+  const std::string path = scenario("s", 20);
+  const std::string out = (folder_ / "curve.yaml").string();
+  TestConsole console;
+  ASSERT_EQ(run_command_line({"calibrate", "--scenario", path, "--scenario", scenario("t", 40),
+                              "--free", "step_ms=5..30", "--tolerance", "t:ttft.mean=40", "--seeds",
+                              "1", "--explore", "3", "--evaluations", "4", "--out", out},
+                             console),
+            ExitCode::kSuccess)
+      << console.errors;
+  std::ostringstream entry;
+  entry << std::ifstream(out).rdbuf();
+  EXPECT_NE(entry.str().find("routesim calibrate --scenario s.yaml --scenario t.yaml --free "
+                             "step_ms=5..30 --tolerance t:ttft.mean=40 --seeds 1 --explore 3 "
+                             "--evaluations 4"),
+            std::string::npos)
+      << entry.str();
+  for (const std::string wrong :
+       {"ttft", "ttft=", "ttft=0", "ttft=-1", "=5", "t:=5", "ttft=many"}) {
+    TestConsole refused;
+    EXPECT_EQ(
+        run_command_line(
+            {"calibrate", "--scenario", path, "--free", "step_ms", "--tolerance", wrong}, refused),
+        ExitCode::kInvalid)
+        << wrong;
+    EXPECT_NE(refused.errors.find("--tolerance must be"), std::string::npos) << refused.errors;
+  }
 }
 
 TEST_F(Calibrate, RefusesBadInput) {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <set>
 
-#include "tools/input/scalar_parse.h"
 #include "tools/output/metrics.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
@@ -17,44 +16,39 @@ namespace routesim::tools {
 namespace {
 
 using models::CostCurve;
-using models::CostCurveParameters;
 
-struct NamedCoefficient {
-  std::string_view name;
-  double CostCurveParameters::*member;
-};
-constexpr std::array<NamedCoefficient, 13> kCoefficients = {{
-    {"step_ms", &CostCurveParameters::step_ms},
-    {"sequence_ms", &CostCurveParameters::sequence_ms},
-    {"context_us_per_ktok", &CostCurveParameters::context_us_per_ktok},
-    {"shared_context_weight", &CostCurveParameters::shared_context_weight},
-    {"prefill_us_per_token", &CostCurveParameters::prefill_us_per_token},
-    {"prefill_pair_ns", &CostCurveParameters::prefill_pair_ns},
-    {"prefill_chunk_ms", &CostCurveParameters::prefill_chunk_ms},
-    {"token_us", &CostCurveParameters::token_us},
-    {"cpu_step_ms", &CostCurveParameters::cpu_step_ms},
-    {"cpu_sequence_ms", &CostCurveParameters::cpu_sequence_ms},
-    {"group_round_ms", &CostCurveParameters::group_round_ms},
-    {"group_padding_us", &CostCurveParameters::group_padding_us},
-    {"group_token_us", &CostCurveParameters::group_token_us},
-}};
+/// The tolerance of numbers that no rule names, %.
+constexpr double kPlainTolerance = 10;
 
-const NamedCoefficient* find_coefficient(const std::string& name) {
-  for (const NamedCoefficient& c : kCoefficients)
-    if (c.name == name) return &c;
-  return nullptr;
-}
-
-/// The curve every pool of every variant uses; null when there is none, or more than one.
-const CostCurve* common_curve(const ValidationInput& input) {
+/// The curve every pool of every variant uses; null, with an error, when there is none, or more
+/// than one.
+const CostCurve* common_curve(const std::vector<ValidationInput>& inputs,
+                              Diagnostics& diagnostics) {
   const CostCurve* common = nullptr;
-  for (const ValidationVariant& variant : input.variants)
-    for (const sim::ResolvedPool& pool : variant.plan.pools) {
-      const auto* curve = dynamic_cast<const CostCurve*>(pool.latency.get());
-      if (curve == nullptr) return nullptr;
-      if (common != nullptr && common->provenance() != curve->provenance()) return nullptr;
-      common = curve;
-    }
+  std::string first;
+  for (const ValidationInput& input : inputs)
+    for (const ValidationVariant& variant : input.variants)
+      for (const sim::ResolvedPool& pool : variant.plan.pools) {
+        const std::string place = printable("pool " + pool.config.name + " of " + input.scenario +
+                                            ", " + variant.plan.scenario.variant);
+        const auto* curve = dynamic_cast<const CostCurve*>(pool.latency.get());
+        if (curve == nullptr) {
+          diagnostics.error({}, "--scenario",
+                            place + " uses no cost curve (" + pool.latency->provenance() + ")",
+                            "all servers must use one and the same curve");
+          return nullptr;
+        }
+        if (common == nullptr) {
+          common = curve;
+          first = place;
+        }
+        if (common->provenance() == curve->provenance()) continue;
+        diagnostics.error({}, "--scenario",
+                          place + " uses another cost curve (" + curve->provenance() + ") than " +
+                              first + " (" + common->provenance() + ")",
+                          "all servers must use one and the same curve");
+        return nullptr;
+      }
   return common;
 }
 
@@ -68,189 +62,215 @@ bool is_fitted(const ValidationCell& cell) {
          !kExtremes.contains(cell.row.statistic);
 }
 
+bool names(const Tolerance& t, const MeasuredRow& row) {
+  return (t.scope.empty() || t.scope == row.experiment || t.scope == row.policy) &&
+         canonical_metric(t.metric) == canonical_metric(row.metric) &&
+         (t.statistic.empty() || t.statistic == row.statistic);
+}
+
 /// The cells of the objective and the weight of each.
 class Objective {
  public:
-  explicit Objective(const ScenarioValidation& v) {
-    std::set<std::pair<std::string, std::string>> per_stage;
-    for (const ValidationCell& cell : v.cells)
-      if (is_fitted(cell) && cell.row.stage != "all")
-        per_stage.insert({cell.row.policy, canonical_metric(cell.row.metric)});
-    std::map<std::array<std::string, 3>, std::size_t> sizes;
-    for (std::size_t i = 0; i < v.cells.size(); ++i) {
-      const MeasuredRow& row = v.cells[i].row;
-      const std::string metric = canonical_metric(row.metric);
-      if (!is_fitted(v.cells[i])) continue;
-      if (row.stage == "all" && per_stage.contains({row.policy, metric})) continue;
-      cells_.push_back(i);
-      ++sizes[{row.policy, metric, row.statistic}];
-    }
-    for (const std::size_t i : cells_) {
-      const MeasuredRow& row = v.cells[i].row;
-      const auto size = sizes[{row.policy, canonical_metric(row.metric), row.statistic}];
-      weights_.push_back(1 / std::sqrt(static_cast<double>(size)));
-    }
+  Objective(const std::vector<ScenarioValidation>& all, const std::vector<Tolerance>& tolerances)
+      : tolerances_(tolerances) {
+    for (std::size_t s = 0; s < all.size(); ++s) add(s, all[s]);
   }
 
   std::size_t size() const { return cells_.size(); }
 
-  std::vector<double> residuals(const ScenarioValidation& v) const {
+  /// Whether the rule names any cell.
+  bool uses(const Tolerance& rule, const std::vector<ScenarioValidation>& all) const {
+    return std::any_of(cells_.begin(), cells_.end(), [&](const Cell& c) {
+      return names(rule, all[c.scenario].cells[c.index].row);
+    });
+  }
+
+  std::vector<double> residuals(const std::vector<ScenarioValidation>& all) const {
     std::vector<double> out;
-    for (std::size_t k = 0; k < cells_.size(); ++k) {
-      const ValidationCell& cell = v.cells[cells_[k]];
+    for (const Cell& c : cells_) {
+      const ValidationCell& cell = all[c.scenario].cells[c.index];
       const double ratio = cell.simulated() ? cell.mean() / cell.row.value : 0;
       // A number the run lost altogether is as bad as one that is off by a factor of e^3.
-      out.push_back(weights_[k] * (ratio > 0 ? std::log(ratio) : 3.0));
+      out.push_back(c.weight * (ratio > 0 ? std::log(ratio) : 3.0));
     }
     return out;
   }
 
  private:
-  std::vector<std::size_t> cells_;
-  std::vector<double> weights_;
-};
+  struct Cell {
+    std::size_t scenario;
+    std::size_t index;
+    double weight;
+  };
 
-/// Simulates the scenario with other coefficients.
-class CurveTrial {
- public:
-  CurveTrial(const ValidationInput& input, const CostCurve& start,
-             const std::vector<FreeCoefficient>& free, const ValidationEffort& effort,
-             Diagnostics& diagnostics)
-      : inputs_{input},
-        start_(start.parameters()),
-        free_(free),
-        effort_(effort),
-        diagnostics_(diagnostics) {}
-
-  CostCurveParameters parameters(const std::vector<double>& x) const {
-    CostCurveParameters p = start_;
-    for (std::size_t i = 0; i < free_.size(); ++i)
-      p.*find_coefficient(free_[i].name)->member = x[i];
-    return p;
+  /// Cells of one policy, metric and statistic share the weight of one.
+  void add(std::size_t scenario, const ScenarioValidation& v) {
+    std::set<std::array<std::string, 3>> per_stage;
+    for (const ValidationCell& cell : v.cells)
+      if (is_fitted(cell) && cell.row.stage != "all") per_stage.insert(metric_of(cell.row));
+    std::map<std::array<std::string, 4>, std::vector<std::size_t>> groups;
+    for (std::size_t i = 0; i < v.cells.size(); ++i) {
+      const MeasuredRow& row = v.cells[i].row;
+      const auto metric = metric_of(row);
+      if (!is_fitted(v.cells[i]) || (row.stage == "all" && per_stage.contains(metric))) continue;
+      groups[{metric[0], metric[1], metric[2], row.statistic}].push_back(i);
+    }
+    for (const auto& [key, members] : groups)
+      for (const std::size_t i : members)
+        cells_.push_back({scenario, i,
+                          kPlainTolerance / tolerance(v.cells[i].row) /
+                              std::sqrt(static_cast<double>(members.size()))});
   }
 
-  ScenarioValidation run(const std::vector<double>& x) {
+  static std::array<std::string, 3> metric_of(const MeasuredRow& row) {
+    return {row.experiment, row.policy, canonical_metric(row.metric)};
+  }
+
+  double tolerance(const MeasuredRow& row) const {
+    double percent = kPlainTolerance;
+    for (const Tolerance& t : tolerances_)
+      if (names(t, row)) percent = t.percent;
+    return percent;
+  }
+
+  const std::vector<Tolerance>& tolerances_;
+  std::vector<Cell> cells_;
+};
+
+/// Simulates the scenarios with other numbers.
+class Trial {
+ public:
+  Trial(const std::vector<ValidationInput>& inputs, const FreeNumbers& free,
+        const ScenarioFitRequest& request, Diagnostics& diagnostics)
+      : inputs_(inputs), free_(free), request_(request), diagnostics_(diagnostics) {}
+
+  std::vector<ScenarioValidation> run(const std::vector<double>& x) {
+    if (free_.changes_scenarios()) inputs_ = request_.reload(free_.sets(x), diagnostics_);
+    if (diagnostics_.has_errors()) return {};
     const auto curve =
-        std::make_shared<CostCurve>(parameters(x), models::FittedRange{}, "being fitted");
-    for (ValidationVariant& variant : inputs_.front().variants)
-      for (sim::ResolvedPool& pool : variant.plan.pools) pool.latency = curve;
+        std::make_shared<CostCurve>(free_.parameters(x), models::FittedRange{}, "being fitted");
+    for (ValidationInput& input : inputs_)
+      for (ValidationVariant& variant : input.variants)
+        for (sim::ResolvedPool& pool : variant.plan.pools) pool.latency = curve;
+    return simulate(inputs_);
+  }
+
+  std::vector<ScenarioValidation> simulate(const std::vector<ValidationInput>& inputs) {
     sim::Progress progress;
     const auto silent = [](const std::string&) {};
-    std::vector<ScenarioValidation> results =
-        run_validation(inputs_, effort_, silent, progress, diagnostics_);
-    return results.empty() ? ScenarioValidation{} : std::move(results.front());
+    return run_validation(inputs, request_.effort, silent, progress, diagnostics_);
   }
 
  private:
   std::vector<ValidationInput> inputs_;
-  CostCurveParameters start_;
-  const std::vector<FreeCoefficient>& free_;
-  const ValidationEffort& effort_;
+  const FreeNumbers& free_;
+  const ScenarioFitRequest& request_;
   Diagnostics& diagnostics_;
 };
 
-std::vector<models::BoundedParameter> bounds_of(const std::vector<FreeCoefficient>& free,
-                                                const CostCurveParameters& start,
-                                                Diagnostics& diagnostics) {
-  std::vector<models::BoundedParameter> bounds;
-  for (const FreeCoefficient& f : free) {
-    const NamedCoefficient* c = find_coefficient(f.name);
-    if (c == nullptr) {
-      std::vector<std::string> names;
-      for (const NamedCoefficient& known : kCoefficients) names.emplace_back(known.name);
-      const std::string close = nearest(f.name, names);
-      diagnostics.error({}, "--free", "unknown coefficient " + printable(f.name),
-                        close.empty() ? "" : "did you mean " + close + "?");
-      continue;
-    }
-    const double value = start.*c->member;
-    double low = f.low;
-    double high = f.high;
-    if (!(low < high)) {
-      low = value / 2;
-      high = value * 2;
-    }
-    if (c->member == &CostCurveParameters::shared_context_weight) high = std::min(high, 1.0);
-    if (!(low < high && low >= 0 && low <= value && value <= high))
-      diagnostics.error({}, "--free",
-                        f.name + " is " + number_text(value) + " now, which its bounds must hold",
-                        "write --free " + f.name + "=LOW..HIGH");
-    bounds.push_back({.name = f.name, .start = value, .low = low, .high = high});
-  }
-  return bounds;
+/// The curve entry of the deployment that all scenarios share.
+models::FittedCurve entry_of(const sim::PoolConfig& pool,
+                             const models::CostCurveParameters& parameters,
+                             const models::FittedRange& range) {
+  const std::int64_t gpus = pool.tensor_parallel * pool.data_parallel;
+  return {.accelerator = pool.accelerator,
+          .model = pool.model,
+          .parallelism = {.tp = pool.tensor_parallel,
+                          .pp = pool.pipeline_parallel,
+                          .dp = pool.data_parallel,
+                          .ep = pool.expert_parallel ? gpus : 1},
+          .preset = std::string(enum_name(pool.engine.preset)),
+          .parameters = parameters,
+          .range = range,
+          .provenance = {}};
 }
+
+/// The residuals at a point, with a line of report.
+class ReportedResiduals {
+ public:
+  ReportedResiduals(Trial& trial, const Objective& objective,
+                    const std::vector<models::BoundedParameter>& bounds,
+                    const std::function<void(const std::string&)>& report)
+      : trial_(trial), objective_(objective), bounds_(bounds), report_(report) {}
+
+  std::vector<double> operator()(const std::vector<double>& at) const {
+    const std::vector<ScenarioValidation> v = trial_.run(at);
+    // After an error, which ends the fit, the search still wants as many residuals.
+    std::vector<double> r =
+        v.empty() ? std::vector<double>(objective_.size(), 0.0) : objective_.residuals(v);
+    double cost = 0;
+    for (const double e : r) cost += e * e;
+    std::string line = "cost " + fixed_text(cost, 5) + " at";
+    for (std::size_t i = 0; i < at.size(); ++i)
+      line += " " + bounds_[i].name + " " + fixed_text(at[i], 4);
+    report_(line + "\n");
+    return r;
+  }
+
+ private:
+  Trial& trial_;
+  const Objective& objective_;
+  const std::vector<models::BoundedParameter>& bounds_;
+  const std::function<void(const std::string&)>& report_;
+};
 
 }  // namespace
 
-ScenarioFit fit_scenario(const ValidationInput& input, const std::vector<FreeCoefficient>& free,
-                         const ValidationEffort& effort, int max_evaluations,
-                         const std::function<void(const std::string&)>& report,
-                         Diagnostics& diagnostics) {
+ScenarioFit fit_scenarios(const std::vector<ValidationInput>& inputs,
+                          const ScenarioFitRequest& request,
+                          const std::function<void(const std::string&)>& report,
+                          Diagnostics& diagnostics) {
   ScenarioFit result;
-  const CostCurve* start = common_curve(input);
-  if (start == nullptr) {
-    diagnostics.error({}, "--scenario", "its servers do not all use one and the same cost curve");
-    return result;
-  }
-  const auto bounds = bounds_of(free, start->parameters(), diagnostics);
+  const CostCurve* start = common_curve(inputs, diagnostics);
+  if (start == nullptr) return result;
+  const FreeNumbers free(request.free, start->parameters(), inputs, diagnostics);
+  if (request.explore > 0 && request.free.size() > models::kMostExplored)
+    diagnostics.error(
+        {}, "--explore",
+        "explores at most " + std::to_string(models::kMostExplored) + " free numbers together");
   if (diagnostics.has_errors()) return result;
-  CurveTrial trial(input, *start, free, effort, diagnostics);
-  std::vector<double> x;
-  for (const models::BoundedParameter& b : bounds) x.push_back(b.start);
-  result.before = trial.run(x);
+  Trial trial(inputs, free, request, diagnostics);
+  result.before = trial.simulate(inputs);
   if (diagnostics.has_errors()) return result;
-  const Objective objective(result.before);
+  const Objective objective(result.before, request.tolerances);
   result.cells = objective.size();
-  if (result.cells == 0) {
+  if (result.cells == 0)
     diagnostics.error({}, "--scenario", "no published number of it can be fitted to");
-    return result;
-  }
-  result.fit = models::fit_objective(bounds,
-                                     [&](const std::vector<double>& at) {
-                                       const ScenarioValidation v = trial.run(at);
-                                       std::vector<double> r =
-                                           v.cells.empty() ? std::vector<double>(result.cells, 0.0)
-                                                           : objective.residuals(v);
-                                       double cost = 0;
-                                       for (const double e : r) cost += e * e;
-                                       std::string line = "cost " + fixed_text(cost, 5) + " at";
-                                       for (std::size_t i = 0; i < at.size(); ++i)
-                                         line += " " + bounds[i].name + " " + fixed_text(at[i], 4);
-                                       report(line + "\n");
-                                       return r;
-                                     },
-                                     {.max_evaluations = max_evaluations});
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = result.fit.parameters[i].value;
+  for (const Tolerance& t : request.tolerances)
+    if (!objective.uses(t, result.before))
+      diagnostics.error({}, "--tolerance",
+                        "names no number that is fitted to (" +
+                            printable(t.scope + ":" + t.metric + "." + t.statistic) + ")");
+  if (diagnostics.has_errors()) return result;
+  const ReportedResiduals residuals(trial, objective, free.bounds(), report);
+  const auto bounds = models::explore_objective(free.bounds(), residuals, request.explore);
+  result.fit =
+      models::fit_objective(bounds, residuals, {.max_evaluations = request.max_evaluations});
+  std::vector<double> x;
+  for (const models::FittedParameter& p : result.fit.parameters) x.push_back(p.value);
+  x = free.rounded(x);
+  for (std::size_t i = 0; i < x.size(); ++i) result.fit.parameters[i].value = x[i];
   result.after = trial.run(x);
-  const sim::PoolConfig& pool = input.variants.front().plan.pools.front().config;
-  const std::int64_t gpus = pool.tensor_parallel * pool.data_parallel;
-  result.curve = {
-      .accelerator = pool.accelerator,
-      .model = pool.model,
-      .parallelism = {.tp = pool.tensor_parallel,
-                      .pp = pool.pipeline_parallel,
-                      .dp = pool.data_parallel,
-                      .ep = pool.expert_parallel ? gpus : 1},
-      .preset = std::string(enum_name(pool.engine.preset)),
-      .parameters = trial.parameters(x),
-      // The published numbers do not say which batches were met: the present range stays.
-      .range = start->range(),
-      .provenance = {}};
+  result.sets = free.sets(x);
+  // The published numbers do not say which batches were met: the present range stays.
+  result.curve = entry_of(inputs.front().variants.front().plan.pools.front().config,
+                          free.parameters(x), start->range());
   return result;
 }
 
 namespace {
 
 /// `residuals, %: mean absolute 2.1, p50 1.4, p90 5.6, max 9.3` over the numbers fitted to.
-std::string residual_text(const ScenarioValidation& v) {
+std::string residual_text(const std::vector<ScenarioValidation>& all) {
   std::vector<double> sizes;
   double sum = 0;
-  for (const ValidationCell& cell : v.cells) {
-    const std::optional<double> error = cell.error();
-    if (!is_fitted(cell) || !error) continue;
-    sizes.push_back(std::abs(*error));
-    sum += sizes.back();
-  }
+  for (const ScenarioValidation& v : all)
+    for (const ValidationCell& cell : v.cells) {
+      const std::optional<double> error = cell.error();
+      if (!is_fitted(cell) || !error) continue;
+      sizes.push_back(std::abs(*error));
+      sum += sizes.back();
+    }
   if (sizes.empty()) return {};
   std::sort(sizes.begin(), sizes.end());
   const auto last = static_cast<double>(sizes.size() - 1);
@@ -260,31 +280,42 @@ std::string residual_text(const ScenarioValidation& v) {
          fixed_text(sizes.back(), 1) + "\n";
 }
 
+/// One row per policy, metric and statistic of every scenario.
+std::string error_table(const ScenarioFit& fit) {
+  TextTable table(4);
+  table.add_row(
+      {"scenario", "policy", "metric", "statistic", "cells", "MAPE % before", "after", "bias %"});
+  for (std::size_t s = 0; s < fit.after.size(); ++s)
+    for (std::size_t i = 0; i < fit.after[s].errors.size(); ++i) {
+      const ErrorSummary& after = fit.after[s].errors[i];
+      table.add_row({printable(fit.after[s].scenario), printable(after.policy), after.metric,
+                     after.statistic, std::to_string(after.cells),
+                     fixed_text(fit.before[s].errors[i].mape, 1), fixed_text(after.mape, 1),
+                     signed_percent(after.bias)});
+    }
+  return table.str();
+}
+
 }  // namespace
 
 std::string scenario_fit_text(const ScenarioFit& fit) {
   TextTable table(1);
-  table.add_row({"coefficient", "value", "95 % from", "to", "remark"});
+  table.add_row({"number", "value", "95 % from", "to", "remark"});
   for (const models::FittedParameter& p : fit.fit.parameters)
     table.add_row({p.name, fixed_text(p.value, 4), fixed_text(p.low, 4), fixed_text(p.high, 4),
-                   !p.identifiable ? "the numbers do not determine it"
+                   !p.identifiable ? "the published numbers do not determine it"
                    : p.at_bound    ? "at its bound"
                                    : ""});
   std::string out = table.str();
   out.append("\n").append(std::to_string(fit.cells)) +=
-      " published numbers; cost " + fixed_text(fit.fit.start_cost, 4) + " before, " +
-      fixed_text(fit.fit.cost, 4) + " after " + std::to_string(fit.fit.evaluations) +
+      " published numbers; cost " + fixed_text(fit.fit.start_cost, 4) + " before the descent, " +
+      fixed_text(fit.fit.cost, 4) + " after its " + std::to_string(fit.fit.evaluations) +
       " evaluations" + (fit.fit.converged ? "\n" : ", not converged\n") + residual_text(fit.after);
-  TextTable errors(3);
-  errors.add_row({"policy", "metric", "statistic", "cells", "MAPE % before", "after"});
-  for (const ErrorSummary& after : fit.after.errors)
-    for (const ErrorSummary& before : fit.before.errors)
-      if (before.policy == after.policy && before.metric == after.metric &&
-          before.statistic == after.statistic && before.experiment == after.experiment)
-        errors.add_row({printable(after.policy), after.metric, after.statistic,
-                        std::to_string(after.cells), fixed_text(before.mape, 1),
-                        fixed_text(after.mape, 1)});
-  return out + "\n" + errors.str();
+  if (!fit.sets.empty()) {
+    out += "numbers of the scenario, no part of the curve:\n";
+    for (const std::string& set : fit.sets) out += "  --set " + set + "\n";
+  }
+  return out + "\n" + error_table(fit);
 }
 
 }  // namespace routesim::tools

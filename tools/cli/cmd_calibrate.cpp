@@ -139,22 +139,42 @@ CalibrationData read_files(const CalibrateSettings& settings, Diagnostics& diagn
   return data;
 }
 
+bool parse_number(const std::string& text, double& value) {
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  return result.ec == std::errc{} && result.ptr == end;
+}
+
 /// `NAME` or `NAME=LOW..HIGH`; on error sets `error`.
-FreeCoefficient parse_free(const std::string& text, std::string& error) {
+FreeNumber parse_free(const std::string& text, std::string& error) {
   const std::size_t equals = text.find('=');
-  FreeCoefficient free{.name = text.substr(0, equals)};
+  FreeNumber free{.name = text.substr(0, equals)};
   if (equals == std::string::npos) return free;
   const std::string range = text.substr(equals + 1);
   const std::size_t dots = range.find("..");
-  const auto number = [](const std::string& part, double& value) {
-    const char* const end = part.data() + part.size();
-    const auto result = std::from_chars(part.data(), end, value);
-    return result.ec == std::errc{} && result.ptr == end;
-  };
-  if (dots == std::string::npos || !number(range.substr(0, dots), free.low) ||
-      !number(range.substr(dots + 2), free.high) || !(free.low < free.high))
+  if (dots == std::string::npos || !parse_number(range.substr(0, dots), free.low) ||
+      !parse_number(range.substr(dots + 2), free.high) || !(free.low < free.high))
     error = "--free must be NAME or NAME=LOW..HIGH (got " + printable(text) + ")";
   return free;
+}
+
+/// `[SCOPE:]METRIC[.STATISTIC]=PERCENT`; on error sets `error`.
+Tolerance parse_tolerance(const std::string& text, std::string& error) {
+  Tolerance tolerance;
+  const std::size_t equals = std::min(text.rfind('='), text.size());
+  std::string key = text.substr(0, equals);
+  const std::size_t colon = key.find(':');
+  if (colon != std::string::npos) {
+    tolerance.scope = key.substr(0, colon);
+    key.erase(0, colon + 1);
+  }
+  const std::size_t dot = std::min(key.find('.'), key.size());
+  tolerance.metric = key.substr(0, dot);
+  if (dot < key.size()) tolerance.statistic = key.substr(dot + 1);
+  if (equals == text.size() || tolerance.metric.empty() ||
+      !parse_number(text.substr(equals + 1), tolerance.percent) || !(tolerance.percent > 0))
+    error = "--tolerance must be [SCOPE:]METRIC[.STATISTIC]=PERCENT (got " + printable(text) + ")";
+  return tolerance;
 }
 
 /// Writes a catalogue entry where the user wants it.
@@ -171,40 +191,66 @@ ExitCode deliver(const std::string& text, const std::string& entry, const std::s
   return ExitCode::kInvalid;
 }
 
-ExitCode calibrate_scenario(const OptionValues& options, Console& console) {
-  std::string error;
+/// The command that gives the same fit, without the folders of its files.
+std::string scenario_command(const OptionValues& options) {
+  std::string command = "routesim calibrate";
+  for (const std::string& path : options.all("scenario"))
+    command += " --scenario " + std::filesystem::path(path).filename().string();
+  for (const std::string name : {"variant", "set", "free", "tolerance"})
+    for (const std::string& text : options.all(name)) command += " --" + name + " " + text;
+  for (const std::string name : {"seeds", "explore", "evaluations"})
+    if (options.has(name)) command += " --" + name + " " + options.get(name);
+  return command;
+}
+
+/// Everything but how to reload; on error sets `error`.
+ScenarioFitRequest parse_request(const OptionValues& options, std::string& error) {
   OptionReader reader(options, error);
-  const ValidationEffort effort{.seeds = static_cast<std::size_t>(reader.whole("seeds", 3)),
-                                .jobs = static_cast<std::size_t>(reader.whole(
-                                    "jobs", std::max(1U, std::thread::hardware_concurrency())))};
-  const auto evaluations = static_cast<int>(reader.whole("evaluations", 60));
-  std::vector<FreeCoefficient> free;
-  for (const std::string& text : options.all("free")) free.push_back(parse_free(text, error));
-  if (free.empty()) error = "--scenario needs at least one --free coefficient";
+  ScenarioFitRequest request;
+  request.effort = {.seeds = static_cast<std::size_t>(reader.whole("seeds", 3)),
+                    .jobs = static_cast<std::size_t>(
+                        reader.whole("jobs", std::max(1U, std::thread::hardware_concurrency())))};
+  request.max_evaluations = static_cast<int>(reader.whole("evaluations", 60));
+  request.explore = options.has("explore") ? static_cast<int>(reader.whole("explore", 1)) : 0;
+  for (const std::string& text : options.all("free"))
+    request.free.push_back(parse_free(text, error));
+  for (const std::string& text : options.all("tolerance"))
+    request.tolerances.push_back(parse_tolerance(text, error));
+  if (request.free.empty()) error = "--scenario needs at least one --free number";
   if (!options.positionals.empty()) error = "give either data files or --scenario";
+  return request;
+}
+
+ExitCode calibrate_scenarios(const OptionValues& options, Console& console) {
+  std::string error;
+  ScenarioFitRequest request = parse_request(options, error);
   if (!error.empty()) return usage_error(console, "calibrate", error);
+  const auto load = [&options](const std::vector<std::string>& more, Diagnostics& diagnostics) {
+    std::vector<std::string> sets = options.all("set");
+    sets.insert(sets.end(), more.begin(), more.end());
+    std::vector<ValidationInput> inputs;
+    for (const std::string& path : options.all("scenario"))
+      inputs.push_back(load_validation_input(path, sets, options.all("variant"), diagnostics));
+    return inputs;
+  };
+  request.reload = load;
   Diagnostics diagnostics;
-  const std::string path = options.get("scenario");
-  const ValidationInput input =
-      load_validation_input(path, options.all("set"), options.all("variant"), diagnostics);
+  const std::vector<ValidationInput> inputs = load({}, diagnostics);
   ScenarioFit fit;
   if (!diagnostics.has_errors())
-    fit = fit_scenario(
-        input, free, effort, evaluations,
-        [&console](const std::string& line) { console.complain(line); }, diagnostics);
+    fit = fit_scenarios(
+        inputs, request, [&console](const std::string& line) { console.complain(line); },
+        diagnostics);
   console.complain(tidy(diagnostics));
   if (diagnostics.has_errors()) return ExitCode::kInvalid;
-  std::string command = "routesim calibrate --scenario " +
-                        std::filesystem::path(path).filename().string() + " --seeds " +
-                        std::to_string(effort.seeds);
-  for (const std::string& text : options.all("free")) command += " --free " + text;
   fit.curve.provenance = "fit of the simulation to " + std::to_string(fit.cells) +
-                         " published numbers, by: " + command;
+                         " published numbers, by: " + scenario_command(options);
+  for (const std::string& set : fit.sets) fit.curve.provenance += "; with " + set;
   return deliver(scenario_fit_text(fit), catalogue_yaml(fit.curve), options.get("out"), console);
 }
 
 ExitCode run_calibrate(const OptionValues& options, Console& console) {
-  if (options.has("scenario")) return calibrate_scenario(options, console);
+  if (options.has("scenario")) return calibrate_scenarios(options, console);
   if (options.positionals.empty())
     return usage_error(console, "calibrate", "DATA.csv or --scenario is required");
   CalibrateSettings settings;
@@ -253,10 +299,22 @@ Command calibrate_command() {
             "Relative deviation allowed around the roofline (default 3; 0: no prior).", false},
            {"fit-chunks", "", "Also fit the cost of a prompt chunk.", false},
            {"fit-group", "", "Also fit the cost of lock-step ranks' tokens.", false},
-           {"scenario", "FILE", "Fit to the numbers published for this scenario, by simulating it.",
-            false},
+           {"scenario", "FILE",
+            "Fit to the numbers published for this scenario, by simulating it; several: jointly.",
+            true},
            {"free", "NAME[=LOW..HIGH]",
-            "With --scenario: a coefficient to fit (default range: half to twice).", true},
+            "With --scenario: a coefficient of the curve, an engine key such as num_gpu_blocks, or "
+            "the path of a scenario's number to fit (default range: half to twice).",
+            true},
+           {"tolerance", "[SCOPE:]METRIC[.STATISTIC]=PERCENT",
+            "With --scenario: the error to live with there, which weighs it (default 10); SCOPE is "
+            "an experiment or a "
+            "policy.",
+            true},
+           {"explore", "N",
+            "With --scenario: start from the best of N points spread over the ranges, not from the "
+            "present values.",
+            false},
            {"seeds", "N", "With --scenario: seeds per variant (default 3).", false},
            {"jobs,j", "N", "With --scenario: threads (default: one per core).", false},
            {"evaluations", "N", "With --scenario: most evaluations (default 60).", false},
