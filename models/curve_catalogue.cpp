@@ -50,24 +50,25 @@ FittedCurve h100_qwen3_32b_tp2_2026() {
 }
 
 FittedCurve a10g_qwen25_7b() {
-  return {.accelerator = "A10G",
-          .model = "Qwen2.5-7B",
-          .parallelism = {},
-          .preset = "2026-H1",
-          .parameters = {.step_ms = 26,
-                         .sequence_ms = 0.4,
-                         .context_us_per_ktok = 95.6,
-                         .shared_context_weight = 0.78,
-                         .prefill_us_per_token = 203,
-                         .prefill_pair_ns = 0.8,
-                         .prefill_chunk_ms = 10},
-          .range = {.max_decode_requests = 128,
-                    .max_decode_context = 180'000,
-                    .max_prefill_tokens = 2'048,
-                    .max_prefill_context = 2'304},
-          .provenance =
-              "fit of the simulation to the closed loop and the rate ladder of the A10G llm-d "
-              "article (June 2026, g5.xlarge); weights at 98 % and KV at 100 % of bandwidth"};
+  return {
+      .accelerator = "A10G",
+      .model = "Qwen2.5-7B",
+      .parallelism = {},
+      .preset = "2026-H1",
+      .parameters = {.step_ms = 26.91,
+                     .sequence_ms = 0.3919,
+                     .context_us_per_ktok = 110.5,
+                     .shared_context_weight = 0.4452,
+                     .prefill_us_per_token = 191.1,
+                     .prefill_pair_ns = 0.6617,
+                     .prefill_chunk_ms = 18.31},
+      .range = {.max_decode_requests = 128,
+                .max_decode_context = 180'000,
+                .max_prefill_tokens = 2'048,
+                .max_prefill_context = 2'304},
+      .provenance =
+          "joint fit of the simulation to the closed loop and the rate ladder of the A10G llm-d "
+          "article (June 2026, g5.xlarge); weights at 94 % and KV at 87 % of bandwidth"};
 }
 
 FittedCurve l4_llama_8b_fp8() {
@@ -110,33 +111,36 @@ FittedCurve h100_llama_70b_fp8() {
               "0.6); prefill at 44 % of the fp8 peak"};
 }
 
-/// Experts receive buffers of a fixed size (4096 tokens per rank on prefill nodes, 512 on decode
-/// nodes), and a step pays for all of it: what is constant in a decode step at 100 to 250 sequences
-/// per rank is 512 such tokens, and eight times as much is what a prompt found in the cache costs
-/// on a prefill node. The cost of a prompt is seen from the idle TTFT of the random variant and
-/// from the plateau its recomputed prompts cause. The cost per token of context is near the
-/// bandwidth bound: data of one prompt length do not show it.
+/// A step sends its tokens through the experts in rounds of a fixed size (4096 per rank on prefill
+/// nodes, 512 on decode nodes). Each round reads all the experts' weights, and pays for the whole
+/// buffer: a prompt found in the cache costs its rank 4096 tokens on a prefill node, and a prompt
+/// recomputed on a decode node takes ten rounds. Context is dear because decode attention over a
+/// latent of 576 is bound by arithmetic on a GPU that has all 128 heads (17 GFLOP per sequence and
+/// 1000 tokens), so that sharing saves nothing; its cost is the slope between answers of 512 and
+/// 2,000 tokens in Moreh's report of maximum throughput (445 sequences per rank). The cost of a
+/// pair is the arithmetic of prefill attention at 600 TFLOP/s: one prompt length does not show it.
 FittedCurve mi300x_deepseek_r1() {
   return {
       .accelerator = "MI300X",
       .model = "DeepSeek-R1",
       .parallelism = {.tp = 1, .pp = 1, .dp = 8, .ep = 8},
       .preset = "",
-      .parameters = {.step_ms = 23,
-                     .sequence_ms = 0.525,
-                     .context_us_per_ktok = 8.2,
-                     .shared_context_weight = 0.45,
-                     .prefill_us_per_token = 150,
-                     .prefill_pair_ns = 9,
-                     .group_padding_us = 81},
+      .parameters = {.step_ms = 12.94,
+                     .sequence_ms = 0.1788,
+                     .context_us_per_ktok = 46.6,
+                     .shared_context_weight = 1,
+                     .prefill_us_per_token = 106.7,
+                     .prefill_pair_ns = 4,
+                     .group_round_ms = 35.77,
+                     .group_padding_us = 99.96},
       .range = {.max_decode_requests = 450,
                 .max_decode_context = 1'300'000,
                 .max_prefill_tokens = 65'536,
                 .max_prefill_context = 5'300},
       .provenance =
           "fit of the simulation to Moreh's prefix-routing report (early 2026, vLLM 0.11 fork, "
-          "eager mode, expert buffers of 4096 and 512 tokens): throughput and median TTFT of both "
-          "variants"};
+          "eager mode, expert buffers of 4096 and 512 tokens); context_us_per_ktok from Moreh's "
+          "maximum-throughput report (the same fork)"};
 }
 
 }  // namespace
