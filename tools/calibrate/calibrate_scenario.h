@@ -15,10 +15,10 @@ namespace routesim::tools {
 /// An error one can live with. Residuals are taken relative to it, so that a number with a wide
 /// tolerance gives way to one with a narrow one.
 struct Tolerance {
-  std::string scope;      ///< An experiment or a policy; empty: any.
-  std::string metric;     ///< Any spelling of it.
-  std::string statistic;  ///< Empty: any.
-  double percent = 10;    ///< > 0; 10 is what everything else has.
+  std::string scope{};      ///< An experiment or a policy; empty: any.
+  std::string metric{};     ///< Any spelling of it.
+  std::string statistic{};  ///< Empty: any.
+  double percent = 10;      ///< > 0; 10 is what everything else has.
 };
 
 struct ScenarioFitRequest {
