@@ -366,8 +366,9 @@ void SpeculativeEntries::expire(PrefixIndex& index, SimTime now) {
     index.evict_request_keys(std::span(keys_).subspan(read_, item.count), std::span(&entry, 1));
     read_ += item.count;
   }
-  // Reclaim the read half at once, so that the keys of an item stay contiguous.
-  if (read_ * 2 > keys_.size()) {
+  // Reclaim what was read at once, so that the keys of an item stay contiguous, and late, so that
+  // little is moved for it.
+  if (read_ * 4 > keys_.size() * 3) {
     keys_.erase(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(read_));
     read_ = 0;
   }
