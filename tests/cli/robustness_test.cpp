@@ -65,33 +65,46 @@ TEST_F(Robustness, ARunThatCannotFitIsRefusedBeforeItStarts) {
   ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
   const struct rlimit small = {.rlim_cur = rlim_t{600} << 20U, .rlim_max = before.rlim_max};
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
-  const pid_t child =
-      start({"run", scenario, "-q", "--set", "cluster.pools[a].replicas=5000"}, out, err);
+  const pid_t child = start({"run", scenario, "-q", "--set", "cluster.pools[a].replicas=60000",
+                             "--set", "cluster.pools[a].data_parallel=8"},
+                            out, err);
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
   EXPECT_EQ(wait_for(child), 2);
   EXPECT_EQ(slurp(out), "");
   EXPECT_NE(slurp(err).find("the run takes at least"), std::string::npos) << slurp(err);
   EXPECT_NE(slurp(err).find("0.5 GiB are available"), std::string::npos) << slurp(err);
   // `check` is about the scenario, not about this machine.
-  EXPECT_EQ(run({"check", scenario, "--set", "cluster.pools[a].replicas=5000"}).code, 0);
+  EXPECT_EQ(run({"check", scenario, "--set", "cluster.pools[a].replicas=60000"}).code, 0);
 }
 
-TEST_F(Robustness, TheEstimateOfMemoryCountsBlocksOfAllServers) {
+TEST_F(Robustness, TheEstimateOfMemoryCountsServersAndTheirCaches) {
   sim::RunPlan plan;
   plan.pools.resize(2);
   for (sim::ResolvedPool& pool : plan.pools) {
     pool.config.replicas = 3;
     pool.config.data_parallel = 2;
+    pool.rules.block_size = 16;
     pool.rules.num_gpu_blocks = 1'000'000;
   }
-  EXPECT_EQ(least_memory(plan), 12'000'000 * std::int64_t{37});
-  Diagnostics fits, does_not, unknown;
-  check_memory(plan, least_memory(plan), fits);
-  check_memory(plan, least_memory(plan) - 1, does_not);
-  check_memory(plan, std::nullopt, unknown);
-  EXPECT_FALSE(fits.has_errors());
-  EXPECT_TRUE(does_not.has_errors());
-  EXPECT_FALSE(unknown.has_errors());
+  const MemoryNeed need = memory_need(plan);
+  EXPECT_EQ(need.idle, 12 * std::int64_t{3500 + 24 * 16});
+  EXPECT_EQ(need.full, need.idle + 12'000'000 * std::int64_t{10});
+  plan.pools[1].rules.enable_prefix_caching = false;
+  EXPECT_EQ(memory_need(plan).full, need.idle + 6'000'000 * std::int64_t{10});
+  plan.endpoint_picker.emplace();
+  plan.scenario.routing.router_replicas = 2;
+  const MemoryNeed routed = memory_need(plan);
+  EXPECT_EQ(routed.full, need.idle + 6'000'000 * std::int64_t{10 + 2 * 50});
+  const auto found = [&plan](std::optional<std::int64_t> available) {
+    Diagnostics d;
+    check_memory(plan, available, d);
+    return d.has_errors() ? "error" : d.items().empty() ? "nothing" : "warning";
+  };
+  EXPECT_STREQ(found(routed.full), "nothing");
+  EXPECT_STREQ(found(routed.full - 1), "warning");
+  EXPECT_STREQ(found(routed.idle), "warning");
+  EXPECT_STREQ(found(routed.idle - 1), "error");
+  EXPECT_STREQ(found(std::nullopt), "nothing");
   const auto available = available_memory();
   if (fs::exists("/proc/meminfo")) {
     ASSERT_TRUE(available.has_value());
