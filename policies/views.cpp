@@ -58,7 +58,7 @@ EndpointId EndpointTable::add(EndpointInfo info) {
   group_[row] = it->second.id;
   info_[row] = std::move(info);
   live_[row] = is_ready_[row] = 1;
-  rebuild_ready();
+  update_ready(row);
   return EndpointId(row);
 }
 
@@ -75,19 +75,22 @@ void EndpointTable::remove(EndpointId id) {
   for (auto& [key, column] : attributes_)
     if (row < column.size()) column[row] = std::numeric_limits<double>::quiet_NaN();
   free_rows_.push_back(row);
-  rebuild_ready();
+  update_ready(row);
 }
 
 void EndpointTable::set_ready(EndpointId id, bool ready) {
   ROUTESIM_CHECK(live(id.value()), "readiness of an endpoint that is not there");
   is_ready_[id.value()] = ready ? 1 : 0;
-  rebuild_ready();
+  update_ready(id.value());
 }
 
-void EndpointTable::rebuild_ready() {
-  ready_rows_.clear();
-  for (EndpointRow r = 0; r < live_.size(); ++r)
-    if (live_[r] != 0 && is_ready_[r] != 0) ready_rows_.push_back(r);
+// Rows come and go one by one: the ascending list takes or loses one entry.
+void EndpointTable::update_ready(EndpointRow row) {
+  const auto at = std::lower_bound(ready_rows_.begin(), ready_rows_.end(), row);
+  const bool listed = at != ready_rows_.end() && *at == row;
+  const bool belongs = live_[row] != 0 && is_ready_[row] != 0;
+  if (belongs && !listed) ready_rows_.insert(at, row);
+  if (!belongs && listed) ready_rows_.erase(at);
   identity_.renew();
 }
 

@@ -105,7 +105,7 @@ class EndpointTable {
   const std::shared_ptr<const char>& identity() const { return identity_.token; }
 
  private:
-  void rebuild_ready();
+  void update_ready(EndpointRow row);
 
   std::vector<double> waiting_, running_, kv_usage_;
   std::vector<SimTime> updated_;
