@@ -92,6 +92,26 @@ TEST_F(Documentation, GeneratedPagesAreCurrent) {
   }
 }
 
+TEST_F(Documentation, PicturesAreWhatTheReportDraws) {
+  const std::string result = (folder_ / "result.json").string();
+  const std::string charts = (folder_ / "charts").string();
+  for (const std::string& command :
+       {"routesim run scenarios/llm-d-qwen3-32b-16xh100.yaml -q -o json=" + result,
+        "routesim report " + result + " --export " + charts}) {
+    const CommandResult done = run(command, kRoot);
+    ASSERT_EQ(done.code, 0) << done.err;
+  }
+  int pictures = 0;
+  for (const auto& picture : fs::directory_iterator(kRoot / "docs" / "images" / "h100-ladder")) {
+    const std::string drawn = read(fs::path(charts) / picture.path().filename());
+    if (updating()) write(picture.path(), drawn);
+    EXPECT_EQ(read(picture.path()), drawn)
+        << picture.path() << ": ROUTESIM_UPDATE_EXPECTED=1 docs_tests draws it";
+    ++pictures;
+  }
+  EXPECT_EQ(pictures, 2);
+}
+
 // The numbers move with every change of the engine or of a fit, and take five seeds; the rows are
 // held here, the numbers by whoever makes a release.
 TEST_F(Documentation, TheValidationTableHasEveryRow) {

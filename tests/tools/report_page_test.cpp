@@ -333,6 +333,27 @@ TEST(ReportPage, ExportsEveryNumberItShows) {
   EXPECT_DOUBLE_EQ(measured, 0.19);
 }
 
+TEST(ReportPage, ExportsCurvesThatStandOnTheirOwn) {
+  Diagnostics diagnostics;
+  const PageData one = read_results({{"r.json", render_json(report())}}, diagnostics);
+  std::map<std::string, std::string> files;
+  for (const ExportFile& file : export_charts(one)) files[file.name] = file.content;
+  ASSERT_TRUE(files.contains("ttft.mean.svg"));
+  for (const auto& [name, svg] : files) {
+    SCOPED_TRACE(name);
+    EXPECT_TRUE(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+    EXPECT_TRUE(svg.ends_with("</svg>\n"));
+    EXPECT_EQ(svg.find("var("), std::string::npos) << "a colour the page would have to give";
+    EXPECT_EQ(svg.find("<li>"), std::string::npos) << "HTML";
+    for (const VariantView& v : one.runs[0].variants)
+      EXPECT_NE(svg.find(">" + v.name + "<"), std::string::npos) << "not in the legend: " << v.name;
+  }
+  const PageData two = read_results(
+      {{"a.json", render_json(report())}, {"b.json", render_json(report())}}, diagnostics);
+  EXPECT_EQ(export_charts(two).size(), 2 * files.size());
+  EXPECT_EQ(export_charts(two).back().name.substr(0, 2), "2-");
+}
+
 TEST(ReportPage, LooksAsItDid) {
   const std::string path = std::string(ROUTESIM_SOURCE_DIR) + "/tests/tools/report/run.html";
   const std::string page = render_html(report());

@@ -22,7 +22,7 @@ bool write(const std::string& path, const std::string& text, Console& console) {
   return false;
 }
 
-/// Every table of the page as files in `folder`, which is made if need be.
+/// Every table and curve of the page as files in `folder`, which is made if need be.
 bool write_export(const PageData& data, const std::string& folder, Console& console) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -32,7 +32,9 @@ bool write_export(const PageData& data, const std::string& folder, Console& cons
     return false;
   }
   bool ok = true;
-  for (const ExportFile& file : export_tables(data))
+  std::vector<ExportFile> files = export_tables(data);
+  for (ExportFile& chart : export_charts(data)) files.push_back(std::move(chart));
+  for (const ExportFile& file : files)
     ok = write((std::filesystem::path(folder) / file.name).string(), file.content, console) && ok;
   return ok;
 }
@@ -67,13 +69,16 @@ ExitCode run_report(const OptionValues& options, Console& console) {
 }  // namespace
 
 Command report_command() {
-  return {.name = "report",
-          .summary = "Make one self-contained HTML page of results.",
-          .positional = {.name = "RESULT", .min = 1, .max = 64},
-          .options = {{"output,o", "PATH", "Where the page goes; - is standard output.", false},
-                      {"export", "FOLDER",
-                       "Write what the page shows as CSV and JSON lines into FOLDER.", false}},
-          .run = &run_report};
+  return {
+      .name = "report",
+      .summary = "Make one self-contained HTML page of results.",
+      .positional = {.name = "RESULT", .min = 1, .max = 64},
+      .options =
+          {{"output,o", "PATH", "Where the page goes; - is standard output.", false},
+           {"export", "FOLDER",
+            "Write what the page shows as CSV and JSON lines into FOLDER, and its curves as SVG.",
+            false}},
+      .run = &run_report};
 }
 
 }  // namespace routesim::tools

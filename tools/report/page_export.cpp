@@ -4,6 +4,8 @@
 
 #include "tools/input/scalar_parse.h"
 #include "tools/output/json_writer.h"
+#include "tools/report/run_charts.h"
+#include "tools/report/svg_file.h"
 
 namespace routesim::tools {
 
@@ -162,6 +164,16 @@ std::vector<ExportFile> export_tables(const PageData& data) {
   export_runs(data, files);
   export_sweeps(data, files);
   export_plans(data, files);
+  return files;
+}
+
+std::vector<ExportFile> export_charts(const PageData& data) {
+  std::vector<ExportFile> files;
+  for (std::size_t i = 0; i < data.runs.size(); ++i) {
+    const std::string number = data.runs.size() > 1 ? std::to_string(i + 1) + "-" : "";
+    for (const NamedChart& curve : load_curves(data.runs[i]))
+      files.push_back({.name = number + curve.name + ".svg", .content = svg_file(curve.chart)});
+  }
   return files;
 }
 

@@ -19,4 +19,8 @@ struct ExportFile {
 /// `sweep` of sweeps and `plan` of plans. Tables without rows are left out.
 std::vector<ExportFile> export_tables(const PageData& data);
 
+/// The curves over the load of each run as SVG files, `ttft.mean.svg`; of several runs with their
+/// numbers, `2-ttft.mean.svg`.
+std::vector<ExportFile> export_charts(const PageData& data);
+
 }  // namespace routesim::tools

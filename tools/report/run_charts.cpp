@@ -114,7 +114,7 @@ std::string curve_title(const PageRun& run, const LineChart& chart, const Shown&
          list_values(chart, shown.unit, [](const ChartSeries& s) { return s.points.back().y; });
 }
 
-std::string curve(const PageRun& run, const Shown& shown) {
+std::optional<LineChart> curve(const PageRun& run, const Shown& shown) {
   LineChart chart;
   chart.x = stage_axis(run);
   chart.y = {.title = std::string(shown.title),
@@ -128,7 +128,7 @@ std::string curve(const PageRun& run, const Shown& shown) {
     ChartSeries simulated = series_of(run, v, shown.key);
     if (!simulated.points.empty()) chart.series.push_back(std::move(simulated));
   }
-  if (chart.series.empty()) return {};
+  if (chart.series.empty()) return std::nullopt;
   for (std::size_t v = 0; v < run.variants.size(); ++v) {
     ChartSeries points = measured_of(run, v, shown.key);
     measured = measured || !points.points.empty();
@@ -142,7 +142,7 @@ std::string curve(const PageRun& run, const Shown& shown) {
   }
   chart.subtitle = std::string("Simulated") + (measured ? ", and measured as published" : "") +
                    (chart.y.log ? "; logarithmic scale." : ".");
-  return draw(chart);
+  return chart;
 }
 
 struct Distribution {
@@ -252,13 +252,21 @@ const std::vector<Shown>& stage_measures() {
   return kMeasures;
 }
 
-std::string rate_charts(const PageRun& run) {
+std::vector<NamedChart> load_curves(const PageRun& run) {
   if (reported(run).size() < 2) return {};
-  std::string out;
+  std::vector<NamedChart> curves;
   const bool goals = std::any_of(run.variants.begin(), run.variants.end(),
                                  [](const VariantView& v) { return !v.goals.empty(); });
   for (const Shown& shown : stage_measures())
-    if (shown.key != "request_throughput" || !goals) out += curve(run, shown);
+    if (shown.key != "request_throughput" || !goals)
+      if (std::optional<LineChart> chart = curve(run, shown))
+        curves.push_back({.name = std::string(shown.key), .chart = std::move(*chart)});
+  return curves;
+}
+
+std::string rate_charts(const PageRun& run) {
+  std::string out;
+  for (const NamedChart& curve : load_curves(run)) out += draw(curve.chart);
   return out;
 }
 

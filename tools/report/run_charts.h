@@ -19,6 +19,15 @@ std::string stage_label(const PageRun& run, const StageView& stage);
 /// The measures shown stage by stage.
 const std::vector<Shown>& stage_measures();
 
+/// A chart and what it shows, `output_throughput`, `ttft.mean`, ...
+struct NamedChart {
+  std::string name;
+  LineChart chart;
+};
+/// Throughput, latencies and goodput against the load, published points beside them. None for a run
+/// of one stage.
+std::vector<NamedChart> load_curves(const PageRun& run);
+
 /// Throughput, latencies and goodput against the load, published points beside them. Empty for a
 /// run of one stage.
 std::string rate_charts(const PageRun& run);

@@ -240,10 +240,16 @@ std::vector<double> log_ticks(double low, double high) {
   return ticks;
 }
 
-std::string draw(const LineChart& chart) {
+Drawing draw_lines(const LineChart& chart) {
   LineDrawing drawing(chart);
   if (drawing.empty()) return {};
-  return "<figure>" + caption(chart.title, chart.subtitle) + legend(chart) + drawing.str() +
+  return {.svg = drawing.str(), .width = kWidth, .height = kHeight};
+}
+
+std::string draw(const LineChart& chart) {
+  const Drawing drawing = draw_lines(chart);
+  if (drawing.svg.empty()) return {};
+  return "<figure>" + caption(chart.title, chart.subtitle) + legend(chart) + drawing.svg +
          "</figure>";
 }
 

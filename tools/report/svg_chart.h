@@ -69,6 +69,14 @@ struct BarChart {
   std::vector<Bar> bars;
 };
 
+/// The drawing alone, without caption and legend; empty when there is nothing to draw.
+struct Drawing {
+  std::string svg;
+  double width = 0;  ///< Of its view box, like the height.
+  double height = 0;
+};
+Drawing draw_lines(const LineChart& chart);
+
 /// A <figure> with caption, legend and drawing; empty when there is nothing to draw.
 std::string draw(const LineChart& chart);
 std::string draw(const HeatMap& map);
