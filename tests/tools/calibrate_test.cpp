@@ -321,7 +321,7 @@ TEST_F(ScenarioFits, AreACommandThatNamesItsTolerancesAndRanges) {
                              "--evaluations 4"),
             std::string::npos)
       << entry.str();
-  for (const std::string wrong :
+  for (const char* const wrong :
        {"ttft", "ttft=", "ttft=0", "ttft=-1", "=5", "t:=5", "ttft=many"}) {
     TestConsole refused;
     EXPECT_EQ(

@@ -196,10 +196,11 @@ std::string scenario_command(const OptionValues& options) {
   std::string command = "routesim calibrate";
   for (const std::string& path : options.all("scenario"))
     command += " --scenario " + std::filesystem::path(path).filename().string();
-  for (const std::string name : {"variant", "set", "free", "tolerance"})
-    for (const std::string& text : options.all(name)) command += " --" + name + " " + text;
-  for (const std::string name : {"seeds", "explore", "evaluations"})
-    if (options.has(name)) command += " --" + name + " " + options.get(name);
+  for (const char* const name : {"variant", "set", "free", "tolerance"})
+    for (const std::string& text : options.all(name))
+      command += std::string(" --") + name + " " + text;
+  for (const char* const name : {"seeds", "explore", "evaluations"})
+    if (options.has(name)) command += std::string(" --") + name + " " + options.get(name);
   return command;
 }
 
