@@ -1,0 +1,196 @@
+// Plugins that no vector file reaches, each against its rule.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "policies/scheduler.h"
+#include "tests/policies/plugin_bench.h"
+
+namespace routesim::policies {
+namespace {
+
+constexpr double kMissing = -1;  ///< Stands for an endpoint without the attribute.
+
+/// Rows that an endpoint-attribute-filter keeps of endpoints with these values.
+std::vector<EndpointRow> kept_by(const std::string& comparison, const std::vector<double>& values,
+                                 bool fallback = false, const std::string& on_missing = "Pass") {
+  const Json parameters = {
+      {"attribute", "heat"},
+      {"producer", "p"},
+      {"onMissing", on_missing},
+      {"fallbackOnEmpty", fallback},
+      {"algorithm",
+       {{"type", "threshold"}, {"threshold", {{"operator", comparison}, {"value", 2.0}}}}}};
+  PluginBench bench("endpoint-attribute-filter", parameters, values.size());
+  EXPECT_TRUE(bench.built()) << bench.errors();
+  if (!bench.built()) return {};
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != kMissing)
+      bench.table().set_attribute("p/heat", EndpointId(static_cast<std::uint32_t>(i)), values[i]);
+  return bench.kept();
+}
+
+using Rows = std::vector<EndpointRow>;
+
+TEST(PluginRules, AnAttributeIsComparedAsTheOperatorSays) {
+  const std::vector<double> values = {1, 2, 3};
+  EXPECT_EQ(kept_by("LessThan", values), Rows({0}));
+  EXPECT_EQ(kept_by("LessThanOrEqual", values), Rows({0, 1}));
+  EXPECT_EQ(kept_by("GreaterThan", values), Rows({2}));
+  EXPECT_EQ(kept_by("GreaterThanOrEqual", values), Rows({1, 2}));
+  EXPECT_EQ(kept_by("Equal", values), Rows({1}));
+  EXPECT_EQ(kept_by("NotEqual", values), Rows({0, 2}));
+}
+
+TEST(PluginRules, AMissingAttributePassesOrFailsAsAsked) {
+  EXPECT_EQ(kept_by("LessThan", {kMissing, 3, 1}), Rows({0, 2}));
+  EXPECT_EQ(kept_by("LessThan", {kMissing, 3, 1}, false, "Fail"), Rows({2}));
+  EXPECT_EQ(kept_by("LessThan", {4, 3}), Rows());
+  EXPECT_EQ(kept_by("LessThan", {4, 3}, true), Rows({0, 1}));
+}
+
+TEST(PluginRules, LabelExpressionsSelectAsInKubernetes) {
+  const auto kept = [](const Json& expression) {
+    PluginBench bench("label-selector-filter", {{"matchExpressions", Json::array({expression})}},
+                      0);
+    EXPECT_TRUE(bench.built()) << bench.errors();
+    for (const char* tier : {"gold", "iron", ""}) {
+      EndpointInfo info;
+      info.pod_name = tier;
+      if (!info.pod_name.empty()) info.labels["tier"] = tier;
+      bench.table().add(std::move(info));
+    }
+    return bench.kept();
+  };
+  const Json gold = Json::array({"gold"});
+  EXPECT_EQ(kept({{"key", "tier"}, {"operator", "In"}, {"values", gold}}), Rows({0}));
+  EXPECT_EQ(kept({{"key", "tier"}, {"operator", "NotIn"}, {"values", gold}}), Rows({1, 2}));
+  EXPECT_EQ(kept({{"key", "tier"}, {"operator", "Exists"}}), Rows({0, 1}));
+  EXPECT_EQ(kept({{"key", "tier"}, {"operator", "DoesNotExist"}}), Rows({2}));
+}
+
+TEST(PluginRules, LabelExpressionsAreRefusedWithTheirPlace) {
+  const auto errors = [](const Json& parameters) {
+    PluginBench bench("label-selector-filter", parameters, 1);
+    EXPECT_FALSE(bench.built());
+    return bench.errors();
+  };
+  const auto expression = [](const Json& e) -> Json {
+    return {{"matchExpressions", Json::array({e})}};
+  };
+  EXPECT_NE(errors({{"matchExpressions", "tier"}}).find("must be a list"), std::string::npos);
+  EXPECT_NE(errors({{"matchLabels", "tier"}}).find("must be a map"), std::string::npos);
+  EXPECT_NE(errors(expression({{"key", "tier"}, {"operator", "Like"}}))
+                .find("matchExpressions[0]: needs a key and an operator"),
+            std::string::npos);
+  EXPECT_NE(errors(expression({{"key", "tier"}, {"operator", "In"}})).find("needs string values"),
+            std::string::npos);
+  EXPECT_NE(
+      errors(expression({{"key", "tier"}, {"operator", "Exists"}, {"values", Json::array({"x"})}}))
+          .find("takes no values"),
+      std::string::npos);
+}
+
+TEST(PluginRules, ATestHeaderNamesTheEndpoints) {
+  PluginBench bench("header-based-testing-filter", nullptr, 3);
+  ASSERT_TRUE(bench.built()) << bench.errors();
+  const auto kept = [&](std::string_view value) {
+    const std::array<Header, 1> headers = {{{"test-epp-endpoint-selection", value}}};
+    return bench.kept({.id = 1, .headers = headers});
+  };
+  EXPECT_EQ(kept("10.0.0.2"), Rows({1}));
+  EXPECT_EQ(kept("10.0.0.3:8000 , 10.0.0.1"), Rows({0, 2}));
+  EXPECT_EQ(kept("10.0.0.9"), Rows());
+  EXPECT_EQ(kept(""), Rows({0, 1, 2}));
+}
+
+/// One endpoint behind latency-slo-admitter, whose side-car predicts 100 ms and 30 ms per token.
+class LatencyObjectives : public ::testing::Test {
+ protected:
+  LatencyObjectives()
+      : scheduler_(make_scheduler(document("- type: predicted-latency-producer\n"
+                                           "  parameters:\n"
+                                           "    streamingMode: true\n"
+                                           "    endpointRoleLabel: role\n"
+                                           "- type: latency-slo-admitter\n"
+                                           "- type: queue-scorer\n",
+                                           "  - pluginRef: queue-scorer\n"))),
+        table_(make_endpoints(1)) {
+    table_.set_metrics(EndpointId(0), 0, 1, 0.5, SimTime::zero());
+  }
+
+  RequestView request(std::uint64_t id, double slo_ttft_ms, double slo_tpot_ms) const {
+    RequestView r{.id = id, .predictions = predictions_};
+    r.priority = -1;  // Others are never refused.
+    r.slo_ttft_ms = slo_ttft_ms;
+    r.slo_tpot_ms = slo_tpot_ms;
+    return r;
+  }
+  bool admitted(const RequestView& r) const {
+    return scheduler_->schedule(r, table_, SimTime::zero()).routed();
+  }
+
+  std::unique_ptr<Scheduler> scheduler_;
+  EndpointTable table_;
+  std::array<LatencyPrediction, 1> predictions_ = {
+      {{.present = true, .ttft_ms = 100, .tpot_ms = 30}}};
+};
+
+TEST_F(LatencyObjectives, ARequestThatWouldBeLateIsRefused) {
+  EXPECT_TRUE(admitted(request(1, 200, 40)));
+  EXPECT_FALSE(admitted(request(2, 50, 40))) << "the first token would be late";
+  EXPECT_FALSE(admitted(request(3, 200, 20))) << "the other tokens would be late";
+  EXPECT_TRUE(admitted(request(4, 0, 0))) << "it has no objectives";
+  RequestView urgent = request(5, 50, 20);
+  urgent.priority = 0;
+  EXPECT_TRUE(admitted(urgent)) << "it may not be shed";
+}
+
+TEST_F(LatencyObjectives, WithoutEvidenceNothingIsRefused) {
+  table_.set_metrics(EndpointId(0), 0, 1, 0.01, SimTime::zero());
+  EXPECT_TRUE(admitted(request(1, 50, 20))) << "its cache is cold";
+  table_.set_metrics(EndpointId(0), 0, 0, 0.5, SimTime::zero());
+  EXPECT_TRUE(admitted(request(2, 50, 20))) << "it is idle";
+  table_.set_metrics(EndpointId(0), 0, 1, 0.5, SimTime::zero());
+  predictions_[0].present = false;
+  EXPECT_TRUE(admitted(request(3, 50, 20))) << "nobody predicted anything";
+}
+
+TEST_F(LatencyObjectives, TheTightestRunningRequestBindsUntilItIsDone) {
+  const SimTime now = SimTime::zero();
+  const RequestView tight = request(1, 200, 31);
+  predictions_[0].tpot_ms = 30.5;
+  const Decision decision = scheduler_->schedule(tight, table_, now);
+  ASSERT_TRUE(decision.routed());
+  scheduler_->on_routed(tight, decision, table_, now);
+  predictions_[0].tpot_ms = 35;
+  EXPECT_FALSE(admitted(request(2, 200, 40))) << "it would slow the first one beyond 31 ms";
+  scheduler_->on_completed(1, now);
+  EXPECT_TRUE(admitted(request(3, 200, 40)));
+  scheduler_->on_completed(1, now);  // Twice is once.
+  EXPECT_TRUE(admitted(request(4, 200, 40)));
+}
+
+TEST_F(LatencyObjectives, WhatRanOnARemovedEndpointBindsNoMore) {
+  const SimTime now = SimTime::zero();
+  const RequestView tight = request(1, 200, 31);
+  const Decision decision = scheduler_->schedule(tight, table_, now);
+  ASSERT_TRUE(decision.routed());
+  scheduler_->on_routed(tight, decision, table_, now);
+  scheduler_->on_endpoint_removed(0, table_, now);
+  predictions_[0].tpot_ms = 35;
+  EXPECT_TRUE(admitted(request(2, 200, 40)));
+  scheduler_->on_completed(1, now);
+  EXPECT_TRUE(admitted(request(3, 200, 40)));
+}
+
+TEST_F(LatencyObjectives, APrefillServerHasNoTokensToBeLateWith) {
+  table_.mutable_info(EndpointId(0)).labels["role"] = "prefill";
+  EXPECT_TRUE(admitted(request(1, 200, 20)));
+  EXPECT_FALSE(admitted(request(2, 50, 20)));
+}
+
+}  // namespace
+}  // namespace routesim::policies
