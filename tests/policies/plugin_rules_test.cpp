@@ -71,7 +71,31 @@ TEST(PluginRules, LabelExpressionsSelectAsInKubernetes) {
   EXPECT_EQ(kept({{"key", "tier"}, {"operator", "DoesNotExist"}}), Rows({2}));
 }
 
-TEST(PluginRules, LabelExpressionsAreRefusedWithTheirPlace) {
+TEST(PluginRules, EveryMatchLabelMustHold) {
+  PluginBench bench(
+      "by-label-selector",
+      {{"matchLabels", {{"tier", "gold"}, {"zone", "a"}}}, {"matchExpressions", nullptr}}, 3);
+  ASSERT_TRUE(bench.built()) << bench.errors();
+  bench.table().mutable_info(EndpointId(0)).labels = {{"tier", "gold"}};
+  bench.table().mutable_info(EndpointId(1)).labels = {{"tier", "gold"}, {"zone", "a"}, {"x", "y"}};
+  EXPECT_EQ(bench.kept(), Rows({1}));
+}
+
+TEST(PluginRules, ALabelEqualToAHeaderScoresOne) {
+  PluginBench bench("header-label-affinity-scorer",
+                    {{"headerName", "x-tier"}, {"labelKey", "tier"}}, 3);
+  ASSERT_TRUE(bench.built()) << bench.errors();
+  bench.table().mutable_info(EndpointId(0)).labels["tier"] = "iron";
+  bench.table().mutable_info(EndpointId(2)).labels["tier"] = "gold";
+  const std::array<Header, 1> headers = {{{"X-Tier", "gold"}}};
+  EXPECT_EQ(bench.scores({.id = 1, .headers = headers}), std::vector<double>({0, 0, 1}));
+  EXPECT_EQ(bench.scores({.id = 2}), std::vector<double>({0, 0, 0}));
+  PluginBench empty("header-label-affinity-scorer", {{"headerName", ""}, {"labelKey", ""}}, 1);
+  EXPECT_NE(empty.errors().find("headerName: must not be empty"), std::string::npos);
+  EXPECT_NE(empty.errors().find("labelKey: must not be empty"), std::string::npos);
+}
+
+TEST(PluginRules, LabelSelectorsAreRefusedWithTheirPlace) {
   const auto errors = [](const Json& parameters) {
     PluginBench bench("label-selector-filter", parameters, 1);
     EXPECT_FALSE(bench.built());
@@ -82,6 +106,9 @@ TEST(PluginRules, LabelExpressionsAreRefusedWithTheirPlace) {
   };
   EXPECT_NE(errors({{"matchExpressions", "tier"}}).find("must be a list"), std::string::npos);
   EXPECT_NE(errors({{"matchLabels", "tier"}}).find("must be a map"), std::string::npos);
+  EXPECT_NE(errors({{"matchLabels", {{"tier", 1}}}}).find("matchLabels.tier: must be a string"),
+            std::string::npos);
+  EXPECT_NE(errors({{"tier", "gold"}}).find("tier: unknown field"), std::string::npos);
   EXPECT_NE(errors(expression({{"key", "tier"}, {"operator", "Like"}}))
                 .find("matchExpressions[0]: needs a key and an operator"),
             std::string::npos);
