@@ -133,6 +133,23 @@ TEST(PluginRules, ATestHeaderNamesTheEndpoints) {
   EXPECT_EQ(kept(""), Rows({0, 1, 2}));
 }
 
+TEST(PluginRules, AHeaderNamesTheProfileToRun) {
+  PluginBench bench("header-profile-handler",
+                    {{"headerName", "x-profile"}, {"defaultProfile", "a"}}, 2, {}, {"a", "b"});
+  ASSERT_TRUE(bench.built()) << bench.errors();
+  const auto ran = [&](std::string_view value) {
+    const std::array<Header, 1> headers = {{{"x-profile", value}}};
+    Explanation explanation;
+    const Decision decision = bench.scheduler().explain(
+        {.id = 1, .headers = headers}, bench.table(), SimTime::zero(), explanation);
+    EXPECT_TRUE(decision.routed());
+    return decision.primary_profile;
+  };
+  EXPECT_EQ(ran("a"), 0);
+  EXPECT_EQ(ran("b"), 1);
+  EXPECT_EQ(ran("neither"), 0);
+}
+
 /// One endpoint behind latency-slo-admitter, whose side-car predicts 100 ms and 30 ms per token.
 class LatencyObjectives : public ::testing::Test {
  protected:
