@@ -9,6 +9,8 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 namespace routesim::sim {
 
@@ -51,6 +53,28 @@ class IndexQueue {
   std::exception_ptr failure_;
 };
 
+#if defined(__SANITIZE_THREAD__)
+/// Plain threads, because ThreadSanitizer does not see how the installed TBB, which is built
+/// without it, hands work over and back, and would call all that a race.
+void drain_together(IndexQueue& queue, std::size_t threads) {
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < threads; ++i) others.emplace_back([&queue] { queue.drain(); });
+  queue.drain();
+}
+#else
+/// One task per thread, each taking the next index: runs differ in length by orders of magnitude,
+/// so ranges would leave threads idle. More threads than cores are allowed; without the limit
+/// raised, TBB would warn on standard error when there are.
+void drain_together(IndexQueue& queue, std::size_t threads) {
+  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
+  tbb::task_arena arena(static_cast<int>(threads));
+  arena.execute([&] {
+    tbb::parallel_for(
+        std::size_t{0}, threads, [&](std::size_t) { queue.drain(); }, tbb::simple_partitioner());
+  });
+}
+#endif
+
 }  // namespace
 
 void for_each_index(std::size_t count, std::size_t jobs,
@@ -60,15 +84,7 @@ void for_each_index(std::size_t count, std::size_t jobs,
   if (threads <= 1) {
     queue.drain();
   } else {
-    // One task per thread, each taking the next index: runs differ in length by orders of
-    // magnitude, so ranges would leave threads idle. More threads than cores are allowed.
-    // Without the limit raised, TBB would warn on standard error when there are.
-    const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
-    tbb::task_arena arena(static_cast<int>(threads));
-    arena.execute([&] {
-      tbb::parallel_for(
-          std::size_t{0}, threads, [&](std::size_t) { queue.drain(); }, tbb::simple_partitioner());
-    });
+    drain_together(queue, threads);
   }
   queue.rethrow();
 }
