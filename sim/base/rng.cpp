@@ -55,7 +55,11 @@ std::int64_t RandomStream::poisson(double mean) {
   if (mean < 30) {
     const double limit = std::exp(-mean);
     std::int64_t count = 0;
-    for (double product = uniform_open(); product > limit; product *= uniform_open()) ++count;
+    double product = uniform_open();
+    while (product > limit) {
+      ++count;
+      product *= uniform_open();
+    }
     return count;
   }
   // Hoermann's PTRS (1993), transformed rejection with squeeze.
