@@ -15,7 +15,7 @@ namespace {
 /// gaps are added in the same order.
 class ScaledGaps {
  public:
-  ScaledGaps(double span_s, RandomStream random) : span_(span_s), random_(std::move(random)) {}
+  ScaledGaps(double span_s, RandomStream random) : span_(span_s), random_(random) {}
 
   void start(std::int64_t n) {
     left_ = n;
@@ -56,7 +56,7 @@ class ScaledGaps {
 class ConstantArrivals final : public ArrivalStream {
  public:
   ConstantArrivals(std::int64_t n, double duration_s, RandomStream random)
-      : gaps_(duration_s, std::move(random)) {
+      : gaps_(duration_s, random) {
     gaps_.start(n);
   }
   bool next(Duration& due) override {
@@ -72,7 +72,7 @@ class ConstantArrivals final : public ArrivalStream {
 class PoissonArrivals final : public ArrivalStream {
  public:
   PoissonArrivals(double rate, std::int64_t n, RandomStream random)
-      : rate_(rate), left_(n), second_gaps_(1, std::move(random)) {}
+      : rate_(rate), left_(n), second_gaps_(1, random) {}
   bool next(Duration& due) override {
     if (left_ == 0) return false;
     --left_;
@@ -94,7 +94,7 @@ class PoissonArrivals final : public ArrivalStream {
 class ExponentialArrivals final : public ArrivalStream {
  public:
   ExponentialArrivals(double rate, std::int64_t n, RandomStream random)
-      : mean_gap_ns_(1e9 / rate), left_(n), random_(std::move(random)) {}
+      : mean_gap_ns_(1e9 / rate), left_(n), random_(random) {}
   bool next(Duration& due) override {
     if (left_ == 0) return false;
     --left_;
@@ -129,7 +129,7 @@ class ImmediateArrivals final : public ArrivalStream {
 class VllmArrivalStream final : public ArrivalStream {
  public:
   VllmArrivalStream(const VllmArrivals& options, RandomStream random)
-      : options_(options), random_(std::move(random)) {
+      : options_(options), random_(random) {
     if (options_.legacy || options_.ramp_up != RampUp::kNone) return;
     RandomStream rehearsal = random_;
     double total = 0;
@@ -189,21 +189,20 @@ std::int64_t requests_of_stage(double rate, double duration_s) {
 std::unique_ptr<ArrivalStream> constant_arrivals(double rate, double duration_s,
                                                  RandomStream random) {
   return std::make_unique<ConstantArrivals>(requests_of_stage(rate, duration_s), duration_s,
-                                            std::move(random));
+                                            random);
 }
 
 std::unique_ptr<ArrivalStream> poisson_arrivals(double rate, double duration_s,
                                                 RandomStream random) {
   ROUTESIM_CHECK(rate > 0 && rate <= 1e7, "poisson arrivals need a rate in (0, 1e7]");
-  return std::make_unique<PoissonArrivals>(rate, requests_of_stage(rate, duration_s),
-                                           std::move(random));
+  return std::make_unique<PoissonArrivals>(rate, requests_of_stage(rate, duration_s), random);
 }
 
 std::unique_ptr<ArrivalStream> exponential_arrivals(double rate, std::int64_t requests,
                                                     RandomStream random) {
   ROUTESIM_CHECK(rate > 0, "exponential arrivals need a positive rate");
   if (std::isinf(rate)) return immediate_arrivals(requests);
-  return std::make_unique<ExponentialArrivals>(rate, requests, std::move(random));
+  return std::make_unique<ExponentialArrivals>(rate, requests, random);
 }
 
 std::unique_ptr<ArrivalStream> immediate_arrivals(std::int64_t requests) {
@@ -223,7 +222,7 @@ std::unique_ptr<ArrivalStream> vllm_arrivals(const VllmArrivals& options, Random
   ROUTESIM_CHECK(options.ramp_up != RampUp::kNone || options.rate > 0, "rate must be positive");
   if (options.ramp_up == RampUp::kNone && std::isinf(options.rate))
     return immediate_arrivals(options.requests);
-  return std::make_unique<VllmArrivalStream>(options, std::move(random));
+  return std::make_unique<VllmArrivalStream>(options, random);
 }
 
 std::unique_ptr<ArrivalStream> callback_arrivals(std::function<bool(Duration&)> next) {
