@@ -114,10 +114,10 @@ TEST_F(Robustness, TheEstimateOfMemoryCountsServersAndTheirCaches) {
 
 TEST_F(Robustness, OutputsThatCannotBeWrittenLeaveNothingBehind) {
   const std::string folder = folder_.string();
-  const std::vector<std::string> targets = {folder,                                // a folder
-                                            folder + "/nowhere/x.json",            // no such folder
-                                            folder + "/" + std::string(300, 'x'),  // name too long
-                                            "/proc/routesim.json"};
+  std::vector<std::string> targets = {folder,                                 // a folder
+                                      folder + "/nowhere/x.json",             // no such folder
+                                      folder + "/" + std::string(300, 'x')};  // name too long
+  if (fs::exists("/proc/self")) targets.emplace_back("/proc/routesim.json");
   for (const std::string& target : targets) {
     const Result result = run({"run", tiny(), "-q", "-o", "json=" + target});
     EXPECT_EQ(result.code, 2) << target;
