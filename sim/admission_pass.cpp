@@ -143,7 +143,6 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
     q.registered = hit;
     kv_.take_hits(hits_, q.holding);
   }
-  if (q.computed == 0) q.reused = hit;
   kv_.allocate(need, q.holding);
   q.computed = computed;
   q.state = State::kPrefill;

@@ -195,7 +195,6 @@ class BatchScheduler {
     std::uint32_t bucket_position = 0;
     std::int64_t scheduled = 0;  ///< Tokens given in the current walk.
     SimTime last_token;          ///< Of a sequence that paused or was preempted.
-    std::int64_t reused = 0;     ///< Leading blocks that were hits at the last admission.
     BlockHolding holding;
     std::vector<FormerRun> former;  ///< Private blocks from before preemptions, oldest first.
   };
