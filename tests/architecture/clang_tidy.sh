@@ -4,21 +4,11 @@
 # paths it reads every source of the libraries and the command, which takes minutes. Needs no
 # build: the flags below are all that these sources want.
 set -euo pipefail
-readonly WANTED=14  # Debian 12's. Others know other checks.
+# shellcheck source=llvm_tool.sh
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/llvm_tool.sh"
 cd "$1"
 shift
-tool=""
-for candidate in "clang-tidy-$WANTED" clang-tidy; do
-  if command -v "$candidate" >/dev/null 2>&1 &&
-    [[ $("$candidate" --version) =~ version\ $WANTED\. ]]; then
-    tool="$candidate"
-    break
-  fi
-done
-if [[ -z $tool ]]; then
-  echo "skipped: clang-tidy $WANTED is not installed"
-  exit 77
-fi
+llvm_tool clang-tidy
 [[ $# -gt 0 ]] || set -- sim policies models workloads tools
 generated="$(mktemp -d)"
 trap 'rm -rf "$generated"' EXIT
