@@ -3,50 +3,63 @@
 #include <algorithm>
 #include <string_view>
 
+#include "sim/base/check.h"
 #include "tools/output/text_table.h"
+#include "tools/report/html_page.h"
 #include "tools/report/svg_marks.h"
 
 namespace routesim::tools {
 
 namespace {
 
-/// The part of the page's style that charts need, with values instead of variables where viewers of
-/// plain SVG know none.
+/// What charts need of a style. `$name` is a variable of the page's style sheet, which viewers of
+/// plain SVG mostly do not know, so that its value is written instead.
 constexpr std::string_view kStyle = R"css(
-.paper{fill:#fff}
 .title{font-weight:600}text:not(.title){font-size:12px}
-text{fill:#56616c;
-font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
-.unit,text.title{fill:#16191d}
+text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 .plot text:not(.title){font-size:9px}.plot text.tight:not(.title){font-size:8px}
-.grid{stroke:#e7eaed}.axis{stroke:#56616c}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}.thin .line{stroke-width:1.2}
 .d1{stroke-dasharray:7 3}.d2{stroke-dasharray:2 3}.d3{stroke-dasharray:9 3 2 3}
-.mark{stroke:none}.measured .mark{fill:#fff;stroke-width:1.8}.interval{stroke-width:1.6}
+.mark{stroke:none}.measured .mark{stroke-width:1.8}.interval{stroke-width:1.6}
 )css";
-constexpr std::string_view kDarkStyle =
-    "@media (prefers-color-scheme:dark){.paper,.measured "
-    ".mark{fill:#1a1e22}text{fill:#a3adb7}.unit,text.title{fill:#e9ecef}"
-    ".grid{stroke:#282e34}.axis{stroke:#a3adb7}";
-/// The page's colours of series, for light and for dark.
-constexpr std::string_view kLight[] = {"#0072b2", "#c94f00", "#00805c", "#a83d8c",
-                                       "#7a6300", "#3b7fae", "#882255", "#4a4f55"};
-constexpr std::string_view kDark[] = {"#56b4e9", "#ff9248", "#2fc79b", "#e08ac8",
-                                      "#e5d54a", "#9fd8ff", "#ff9da7", "#c9ced3"};
+constexpr std::string_view kColourRules =
+    ".paper,.measured .mark{fill:$card}text{fill:$mute}.unit,text.title{fill:$ink}\n"
+    ".grid{stroke:$grid}.axis{stroke:$mute}\n";
+constexpr std::string_view kSeriesColour =
+    ".c# .line,.c# .interval,.c#.measured .mark{stroke:$s#}.c#:not(.measured) .mark{fill:$s#}\n";
 
-std::string colour_rule(std::size_t i, std::string_view colour) {
-  const std::string c = ".c" + std::to_string(i);
-  return c + " .line," + c + " .interval," + c + ".measured .mark{stroke:" + std::string(colour) +
-         "}" + c + ":not(.measured) .mark{fill:" + std::string(colour) + "}";
+/// The value the page gives a variable, for light or for dark.
+std::string_view page_value(std::string_view name, bool dark) {
+  std::string_view page = page_style();
+  if (dark) page.remove_prefix(page.find("prefers-color-scheme:dark"));
+  const std::string declaration = "--" + std::string(name) + ":";
+  const std::size_t at = page.find(declaration);
+  ROUTESIM_CHECK(at != std::string_view::npos, "the page has no such variable");
+  page.remove_prefix(at + declaration.size());
+  return page.substr(0, page.find_first_of(";}"));
+}
+
+/// `rules` with the values of the variables in them.
+std::string resolved(const std::string& rules, bool dark) {
+  std::string out;
+  for (std::size_t i = 0; i < rules.size();) {
+    if (rules[i] != '$') {
+      out += rules[i++];
+      continue;
+    }
+    const std::size_t end = rules.find('}', i);
+    out += page_value(std::string_view(rules).substr(i + 1, end - i - 1), dark);
+    i = end;
+  }
+  return out;
 }
 
 std::string style() {
-  std::string light(kStyle), dark(kDarkStyle);
-  for (std::size_t i = 0; i < std::size(kLight); ++i) {
-    light += colour_rule(i, kLight[i]);
-    dark += colour_rule(i, kDark[i]);
-  }
-  return "<style>" + light + "\n" + dark + "}\n</style>";
+  std::string rules(kColourRules);
+  for (std::size_t series = 0; series < kColours; ++series)
+    for (const char c : kSeriesColour) c == '#' ? rules += std::to_string(series) : rules += c;
+  return "<style>" + std::string(kStyle) + resolved(rules, false) +
+         "@media (prefers-color-scheme:dark){\n" + resolved(rules, true) + "}\n</style>";
 }
 
 /// A nested drawing at a place and with a size of its own.
