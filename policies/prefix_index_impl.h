@@ -42,7 +42,7 @@ struct SlotRest {
 
 /// The keys, one slot each. Keys, sets and request recency have arrays of their own: the blocks of
 /// a prompt mostly stand in consecutive slots with the same holders, and are then compared and
-/// changed eight at a time.
+/// changed many at a time.
 class IndexSlots {
  public:
   struct ConstSlot {

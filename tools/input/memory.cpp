@@ -14,8 +14,7 @@ namespace {
 // Measured on idle fleets of 20,000 and 60,000 ranks, and with full caches on 1,024; estimates err
 // on the low side.
 constexpr std::int64_t kBytesPerRank = 3500;
-constexpr std::int64_t kBytesPerPassOfABlock =
-    24;  ///< A rank's list of decodes, per token of a block.
+constexpr std::int64_t kBytesPerBucket = 24;  ///< A rank has one per token of a block.
 constexpr std::int64_t kBytesPerCachedBlock = 10;
 constexpr std::int64_t kBytesPerIndexedBlock = 50;
 
@@ -51,7 +50,7 @@ MemoryNeed memory_need(const sim::RunPlan& plan) {
   std::int64_t blocks = 0;
   for (const sim::ResolvedPool& pool : plan.pools) {
     const std::int64_t ranks = pool.config.replicas * pool.config.data_parallel;
-    need.idle += ranks * (kBytesPerRank + kBytesPerPassOfABlock * pool.rules.block_size);
+    need.idle += ranks * (kBytesPerRank + kBytesPerBucket * pool.rules.block_size);
     if (pool.rules.enable_prefix_caching) blocks += ranks * pool.rules.num_gpu_blocks;
   }
   need.full = need.idle + blocks * kBytesPerCachedBlock;
