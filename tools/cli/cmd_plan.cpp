@@ -127,12 +127,7 @@ Command plan_command() {
                        false},
                       {"set", "KEY=VALUE", "Override a value in every fleet, as in `run`.", true},
                       {"seed", "N", "Seed of the first replication.", false},
-                      {"progress",
-                       "WHEN",
-                       "auto (default), always or never.",
-                       false,
-                       {},
-                       {"auto", "always", "never"}},
+                      progress_option(),
                       {"quiet,q", "", "No progress or warnings on standard error.", false}},
           .run = &run_plan};
 }

@@ -323,12 +323,7 @@ Command run_command() {
            {"jobs,j", "N",
             "Threads of the replications (default: one per core); no effect on results.", false},
            {"check", "", "Verify the simulator's invariants during the run.", false},
-           {"progress",
-            "WHEN",
-            "auto (default), always or never.",
-            false,
-            {},
-            {"auto", "always", "never"}},
+           progress_option(),
            {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
       .run = &run};
 }

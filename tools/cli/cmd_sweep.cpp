@@ -292,12 +292,7 @@ Command sweep_command() {
                   {"set", "KEY=VALUE", "Override a value in every cell, as in `run`.", true},
                   {"seed", "N", "Seed of the first replication.", false},
                   {"replications", "N", "Runs per row, with consecutive seeds.", false},
-                  {"progress",
-                   "WHEN",
-                   "auto (default), always or never.",
-                   false,
-                   {},
-                   {"auto", "always", "never"}},
+                  progress_option(),
                   {"quiet,q", "", "No progress or warnings on standard error.", false}},
       .run = &run_sweep};
 }

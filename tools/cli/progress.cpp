@@ -25,6 +25,11 @@ std::string run_line(const sim::Progress& progress, const std::string& label, do
 
 }  // namespace
 
+OptionSpec progress_option() {
+  return {"progress", "WHEN", "auto (default), always or never.",
+          false,      {},     {"auto", "always", "never"}};
+}
+
 bool parse_progress(const OptionValues& options, ProgressMode& mode, std::string& error) {
   const std::string when = options.get("progress", "auto");
   if (when != "auto" && when != "always" && when != "never") {

@@ -46,4 +46,7 @@ class ProgressDisplay {
   std::thread thread_;
 };
 
+/// `--progress` as every command that has it takes it.
+OptionSpec progress_option();
+
 }  // namespace routesim::tools
