@@ -77,15 +77,7 @@ void write_rows(JsonWriter& json, const std::vector<Row>& rows) {
     write_estimate(json, "base", d.base);
     write_estimate(json, "new", d.changed);
     write_estimate(json, "difference", d.difference);
-    json.key("percent");
-    if (d.percent) {
-      json.begin_object().member("mean", *d.percent);
-      if (d.percent_interval)
-        json.member("low", d.percent_interval->low).member("high", d.percent_interval->high);
-      json.end_object();
-    } else {
-      json.null();
-    }
+    write_percent(json, d);
     json.member("verdict", verdict_text(d, row.metric)).end_object();
   }
   json.end_object();

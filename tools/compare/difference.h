@@ -6,6 +6,7 @@
 #include <string>
 
 #include "sim/experiment/statistics.h"
+#include "tools/output/json_writer.h"
 #include "tools/output/metric_name.h"
 
 namespace routesim::tools {
@@ -40,6 +41,8 @@ std::string short_number(double v);
 
 /// `-12.3 [-14.0, -10.6]`, `-12.3`, or `-`.
 std::string percent_text(const Difference& d);
+/// The same as a member `percent` of the present object: mean, and interval where there is one.
+void write_percent(JsonWriter& json, const Difference& d);
 
 /// Whether something holds in the results.
 enum class Decision { kHolds, kFails, kUndecided };

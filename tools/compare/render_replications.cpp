@@ -157,15 +157,7 @@ void write_stage(JsonWriter& json, const ResultSet& set, const StageValues& stag
 void write_difference(JsonWriter& json, const Difference& d, const MetricName& m) {
   json.begin_object();
   write_estimate(json, d.difference);
-  json.key("percent");
-  if (d.percent) {
-    json.begin_object().member("mean", *d.percent);
-    if (d.percent_interval)
-      json.member("low", d.percent_interval->low).member("high", d.percent_interval->high);
-    json.end_object();
-  } else {
-    json.null();
-  }
+  write_percent(json, d);
   json.member("verdict", verdict_text(d, m)).end_object();
 }
 
