@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
 #include "tools/input/config_node.h"
@@ -263,20 +261,12 @@ class StaticBatchReader {
   std::size_t other_model_ = 0, other_system_ = 0, other_tp_ = 0, queued_ = 0;
 };
 
-double rounded(double v) {
-  char text[32];
-  (void)std::snprintf(text, sizeof text, "%.6g", v);
-  double value = 0;
-  (void)std::from_chars(text, text + sizeof text, value);
-  return value;
-}
-
 models::CostCurveParameters rounded(models::CostCurveParameters p) {
   for (double* v : {&p.step_ms, &p.sequence_ms, &p.context_us_per_ktok, &p.shared_context_weight,
                     &p.prefill_us_per_token, &p.prefill_pair_ns, &p.prefill_chunk_ms, &p.token_us,
                     &p.cpu_step_ms, &p.cpu_sequence_ms, &p.group_round_ms, &p.group_padding_us,
                     &p.group_token_us})
-    *v = rounded(*v);
+    *v = with_digits(*v, 6);
   return p;
 }
 
@@ -306,10 +296,10 @@ std::string calibration_text(const models::CurveFit& fit, const CalibrationData&
   TextTable table(1);
   table.add_row({"coefficient", "value", "95 % from", "to", "roofline", "decided", "remark"});
   for (const models::FittedCoefficient& c : fit.coefficients)
-    table.add_row({std::string(coefficient_name(c.coefficient)), number_text(rounded(c.value)),
-                   number_text(rounded(c.low)), number_text(rounded(c.high)),
-                   number_text(rounded(c.prior)), std::string(identified_name(c.identified)),
-                   c.note});
+    table.add_row({std::string(coefficient_name(c.coefficient)),
+                   number_text(with_digits(c.value, 6)), number_text(with_digits(c.low, 6)),
+                   number_text(with_digits(c.high, 6)), number_text(with_digits(c.prior, 6)),
+                   std::string(identified_name(c.identified)), c.note});
   const models::ResidualSummary& r = fit.residuals;
   std::string out = table.str();
   out.append("\n").append(std::to_string(r.samples)) +=

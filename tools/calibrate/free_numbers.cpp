@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <set>
 
 #include "tools/input/config_merge.h"
@@ -97,14 +95,6 @@ std::vector<std::string> names_of_numbers() {
   for (const FieldDescription& f : described(sim::EngineConfig{}).types.members)
     if (is_number(f.kind)) names.push_back(f.name);
   return names;
-}
-
-double four_digits(double v) {
-  char text[32];
-  (void)std::snprintf(text, sizeof text, "%.4g", v);
-  double value = 0;
-  (void)std::from_chars(text, text + sizeof text, value);
-  return value;
 }
 
 }  // namespace
@@ -213,7 +203,7 @@ std::vector<std::string> FreeNumbers::sets(const std::vector<double>& x) const {
 
 std::vector<double> FreeNumbers::rounded(std::vector<double> x) const {
   for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = std::clamp(places_[i].whole ? std::round(x[i]) : four_digits(x[i]), bounds_[i].low,
+    x[i] = std::clamp(places_[i].whole ? std::round(x[i]) : with_digits(x[i], 4), bounds_[i].low,
                       bounds_[i].high);
   return x;
 }

@@ -1,6 +1,5 @@
 // routesim calibrate: a cost curve from benchmark results.
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <thread>
 
@@ -140,9 +139,9 @@ CalibrationData read_files(const CalibrateSettings& settings, Diagnostics& diagn
 }
 
 bool parse_number(const std::string& text, double& value) {
-  const char* const end = text.data() + text.size();
-  const auto result = std::from_chars(text.data(), end, value);
-  return result.ec == std::errc{} && result.ptr == end;
+  const std::optional<double> number = number_from(text);
+  value = number.value_or(0);
+  return number.has_value();
 }
 
 /// `NAME` or `NAME=LOW..HIGH`; on error sets `error`.

@@ -1,11 +1,11 @@
 #include "tools/input/catalogue_file.h"
 
-#include <charconv>
 #include <filesystem>
 
 #include "models/hf_config.h"
 #include "tools/input/config_node.h"
 #include "tools/input/config_reader.h"
+#include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 
 namespace routesim::tools {
@@ -56,11 +56,8 @@ struct FlatConfig {
 void flatten_scalar(const ConfigNode& node, const std::string& path, FlatConfig& out) {
   const std::string& text = node.text();
   if (node.style() == ConfigNode::Style::kPlain) {
-    double value = 0;
-    const auto end = text.data() + text.size();
-    const auto result = std::from_chars(text.data(), end, value);
-    if (result.ec == std::errc{} && result.ptr == end) {
-      out.config.numbers[path] = value;
+    if (const std::optional<double> value = number_from(text)) {
+      out.config.numbers[path] = *value;
       return;
     }
     if (text == "true" || text == "false") {

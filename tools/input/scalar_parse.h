@@ -41,6 +41,10 @@ std::string got(const ConfigNode& node);
 std::string duration_text(Duration d);
 /// Shortest decimal that reads back as the same number; the same bytes from every compiler.
 std::string number_text(double v);
+/// The number that is the whole of `text`, as std::from_chars reads it; nothing for other text.
+std::optional<double> number_from(std::string_view text);
+/// `v` with so many significant digits.
+double with_digits(double v, int digits);
 
 /// Text of the bounds for documentation: `1 to 64`, `at least 0`, `above 0`; empty when unbounded.
 std::string range_text(const IntRange& range);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
 
 #include "tools/input/scalar_parse.h"
@@ -12,6 +13,20 @@ std::string number_text(double v) {
   if (std::isnan(v)) return ".nan";
   if (std::isinf(v)) return v > 0 ? ".inf" : "-.inf";
   return fmt::format("{}", v);
+}
+
+std::optional<double> number_from(std::string_view text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  return result.ec == std::errc{} && result.ptr == end ? std::optional(value) : std::nullopt;
+}
+
+double with_digits(double v, int digits) {
+  std::array<char, 40> text{};
+  const auto written =
+      std::to_chars(text.data(), text.data() + text.size(), v, std::chars_format::general, digits);
+  return number_from({text.data(), written.ptr}).value_or(v);
 }
 
 std::string duration_text(Duration d) {

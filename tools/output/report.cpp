@@ -1,20 +1,15 @@
 #include "tools/output/report.h"
 
 #include <array>
-#include <charconv>
 
+#include "tools/input/scalar_parse.h"
 #include "tools/output/metrics.h"
 
 namespace routesim::tools {
 
 namespace {
 
-bool has_rate(const MeasuredRow& row, double rate) {
-  double value = 0;
-  const char* const end = row.rate.data() + row.rate.size();
-  const auto result = std::from_chars(row.rate.data(), end, value);
-  return result.ec == std::errc{} && result.ptr == end && value == rate;
-}
+bool has_rate(const MeasuredRow& row, double rate) { return number_from(row.rate) == rate; }
 
 /// Whether some reported stage carries this row's stage as its name.
 bool names_a_stage(const VariantReport& variant, const MeasuredRow& row) {

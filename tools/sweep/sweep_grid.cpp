@@ -1,8 +1,6 @@
 #include "tools/sweep/sweep_grid.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -17,14 +15,7 @@ namespace {
 using Ptr = ConfigNode::Ptr;
 
 /// Twelve significant digits: enough for any key, and 0.1 + 2 * 0.1 stays 0.3.
-std::string clean_number(double v) {
-  std::array<char, 32> text{};
-  const auto written =
-      std::to_chars(text.data(), text.data() + text.size(), v, std::chars_format::general, 12);
-  double rounded = 0;
-  std::from_chars(text.data(), written.ptr, rounded);
-  return number_text(rounded);
-}
+std::string clean_number(double v) { return number_text(with_digits(v, 12)); }
 
 void write_node(JsonWriter& json, const ConfigNode& node) {
   switch (node.kind()) {
@@ -206,21 +197,14 @@ struct Condition {
   std::vector<bool> matches;
 };
 
-std::optional<double> number_of(const std::string& json) {
-  double v = 0;
-  const char* const end = json.data() + json.size();
-  const auto read = std::from_chars(json.data(), end, v);
-  return read.ec == std::errc{} && read.ptr == end ? std::optional(v) : std::nullopt;
-}
-
 /// `>= 40`: whether `value` meets the bound; nothing when `text` is not a bound.
 std::optional<bool> meets_bound(const std::string& text, const std::string& value) {
   if (text.empty() || (text[0] != '<' && text[0] != '>')) return std::nullopt;
   const bool or_equal = text.size() > 1 && text[1] == '=';
   const std::size_t start = text.find_first_not_of(' ', or_equal ? 2 : 1);
   if (start == std::string::npos) return std::nullopt;
-  const std::optional<double> bound = number_of(text.substr(start));
-  const std::optional<double> v = number_of(value);
+  const std::optional<double> bound = number_from(text.substr(start));
+  const std::optional<double> v = number_from(value);
   if (!bound) return std::nullopt;
   if (!v) return false;
   if (or_equal && *v == *bound) return true;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 #include <tuple>
 #include <utility>
 
 #include "sim/base/check.h"
+#include "tools/input/scalar_parse.h"
 #include "tools/output/metrics.h"
 #include "tools/output/printable.h"
 #include "tools/output/report.h"
@@ -46,11 +46,7 @@ std::string plain_metric(std::string_view metric) {
   return canonical_metric(metric);
 }
 
-bool is_rate(const std::string& text, double rate) {
-  double value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  return result.ec == std::errc{} && result.ptr == text.data() + text.size() && value == rate;
-}
+bool is_rate(const std::string& text, double rate) { return number_from(text) == rate; }
 
 /// The stage a row is about: the one it names, or the only reported one of its rate; `main` is the
 /// only reported one.
