@@ -87,12 +87,10 @@ void ConcurrentPrefixIndex::match(std::span<const BlockKey> keys, MatchScratch& 
   {
     stripes_->let_a_writer_pass();
     const std::lock_guard lock(stripes_->stripes[scratch.stripe_ - 1].mutex);
-    if (index_.supports_shared_match()) {
-      index_.match_shared(keys, scratch);
-      return;
-    }
+    if (index_.supports_shared_match() && index_.match_shared(keys, scratch)) return;
   }
-  // Once a cap has bound, a lookup relinks keys and is a writer.
+  // A lookup that parts the keys of a prompt from those of another is a writer, and so is every one
+  // that relinks keys, once a cap has bound.
   ExclusiveLock lock(*this);
   index_.match(keys, scratch);
 }

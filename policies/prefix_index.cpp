@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "policies/prefix_index_impl.h"
 
@@ -15,80 +16,65 @@ namespace {
 constexpr std::size_t kSearchLimit = 512;
 }  // namespace
 
-// The slot of a request key, or kNone. Concurrent readers only touch `hint` and `request_recency`.
+// The slot of a request key, or kNone.
 template <bool Shared>
-std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key) {
+std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key, bool likely) {
   const std::uint32_t near = guess<Shared>(previous, key);
   if (near != kNone) return slots[near].set != 0 ? near : kNone;
-  // After a key that nobody holds the next one is probably not held either.
-  const std::uint32_t s = previous == kNone ? table.find_unlikely(slots, key) : find(key);
+  const std::uint32_t s = likely ? find(key) : table.find_unlikely(slots, key);
   if (s == kNone || slots[s].set == 0) return kNone;
-  if (previous != kNone) {
-    std::uint32_t& word = slots[previous].rest.hint;
-    Shared ? std::atomic_ref(word).store(s, std::memory_order_relaxed) : void(word = s);
-  }
+  remember<Shared>(previous, s);
   return s;
 }
 
-// Stamps the slots behind `s` that hold `keys` and `set`, as far as they go: the blocks of a prompt
-// mostly have the same holders. Returns how many and leaves `s` at the last.
+// Concurrent readers only write `hint` and `request_recency`.
 template <bool Shared>
-std::size_t Impl::stamp_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId set,
-                            std::uint64_t& stamp) {
-  const std::size_t n = slots.run_length(s + 1, keys, set);
-  for (std::uint64_t& word : slots.stamps(s + 1, n)) {
-    if constexpr (Shared)
-      std::atomic_ref(word).store(stamp++, std::memory_order_relaxed);
-    else
-      word = stamp++;
-  }
-  s += static_cast<std::uint32_t>(n);
-  return n;
-}
-
-template <bool Shared>
-void Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
+bool Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
   scratch.matches_.clear();
   scratch.alive_.clear();
-  const bool linked = requests.linked();
-  std::uint64_t stamp = Shared ? requests.reserve_stamps(keys.size()) : requests.clock() + 1;
+  std::uint64_t stamp = Shared ? requests.reserve_stamps(keys.size()) : 0;
   SetId run_set = 0;
-  std::uint32_t run = 0;
+  std::uint32_t length = 0;
   std::uint32_t previous = kNone;
   bool scoring = true;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    std::uint32_t s = locate<Shared>(previous, keys[i]);
-    previous = s;
+  for (std::size_t i = 0; i < keys.size();) {
+    const std::uint32_t s = locate<Shared>(previous, keys[i], scoring);
+    const std::uint32_t last = std::exchange(previous, s);
     if (s == kNone) {
       // The rest cannot score any more, but keys further on are still used, which refreshes them.
-      if (scoring) credit_run(run, scratch);
+      if (scoring) credit_run(length, scratch);
+      if (scoring) table.look_at(keys.subspan(i + 1));
       scoring = false;
-      if (i + 6 < keys.size()) table.prefetch(keys[i + 6]);
+      table.look_ahead(keys, ++i);
       continue;
     }
-    if (linked) [[unlikely]]
+    const std::size_t n = slots.common(s, keys.subspan(i));
+    if constexpr (Shared) {
+      KeyRun& run = slots.shared(s);
+      if (run.length != n) return false;
+      std::atomic_ref(run.request_recency).store(stamp, std::memory_order_relaxed);
+      stamp += n;
+    } else if (requests.linked()) [[unlikely]] {
       requests.touch(slots, s);
-    else if constexpr (Shared)
-      std::atomic_ref(slots[s].request_recency).store(stamp++, std::memory_order_relaxed);
-    else
-      slots[s].request_recency = stamp++;
-    if (scoring && slots[s].set == run_set) {
-      ++run;
+    } else {
+      requests.stamp(slots.cut(s, n));
+      slots.join(last, s);
+    }
+    const SetId set = slots[s].set;
+    if (scoring && set == run_set) {
+      length += static_cast<std::uint32_t>(n);
     } else if (scoring) {
-      credit_run(run, scratch);
-      run_set = slots[s].set;
-      run = 1;
+      credit_run(length, scratch);
+      run_set = set;
+      length = static_cast<std::uint32_t>(n);
       i == 0 ? begin_alive(run_set, scratch) : narrow_alive(run_set, scratch);
       if (scratch.alive_.empty()) scoring = false;
     }
-    if (linked) continue;
-    const std::size_t more = stamp_run<Shared>(s, keys.subspan(i + 1), slots[s].set, stamp);
-    previous = s;
-    i += more;
-    run += static_cast<std::uint32_t>(more);
+    previous = s + static_cast<std::uint32_t>(n) - 1;
+    i += n;
   }
-  if (scoring) credit_run(run, scratch);
-  if (!Shared && !linked) requests.clock() = stamp - 1;
+  if (scoring) credit_run(length, scratch);
+  return true;
 }
 
 // Adds `length` blocks to every endpoint still alive. The raw score is a sum of doubles in key
@@ -320,7 +306,7 @@ std::vector<HolderEntry> PrefixIndex::holders(BlockKey key) const {
 std::vector<BlockKey> PrefixIndex::keys_by_recency() const {
   std::vector<BlockKey> keys;
   for (const std::uint32_t s : impl_->requests.order(impl_->slots, Impl::is_request))
-    keys.push_back(impl_->slots[s].key);
+    keys.push_back(impl_->slots.key(s));
   return keys;
 }
 
@@ -339,9 +325,9 @@ std::size_t PrefixIndex::memory_bytes() const {
 
 bool PrefixIndex::supports_shared_match() const { return !impl_->requests.linked(); }
 
-void PrefixIndex::match_shared(std::span<const BlockKey> keys, MatchScratch& scratch) const {
+bool PrefixIndex::match_shared(std::span<const BlockKey> keys, MatchScratch& scratch) const {
   ROUTESIM_DCHECK(supports_shared_match(), "lookups relink keys once the cap has bound");
-  impl_->match<true>(keys, scratch);
+  return impl_->match<true>(keys, scratch);
 }
 
 // ---- Speculative entries

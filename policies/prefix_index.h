@@ -158,8 +158,9 @@ class PrefixIndex {
   /// True while a lookup only stamps keys, so that lookups may run in parallel with each other (but
   /// not with anything else) through match_shared(). False once a cap binds.
   bool supports_shared_match() const;
-  /// match() for concurrent readers; requires supports_shared_match().
-  void match_shared(std::span<const BlockKey> keys, MatchScratch& scratch) const;
+  /// match() for concurrent readers; requires supports_shared_match(). False where the lookup must
+  /// change more than recency: it has to be done again, alone.
+  bool match_shared(std::span<const BlockKey> keys, MatchScratch& scratch) const;
 
  private:
   std::unique_ptr<PrefixIndexImpl> impl_;

@@ -14,36 +14,35 @@ void Impl::set_count(std::uint64_t engine_key, std::uint32_t s, Row row, std::ui
   if (s == kNone) {
     orphaned_counts_ = orphaned_counts_ || change > 0;
   } else if (change > 0) {
-    slots[s].rest.flags += kOneCount;
-  } else if (slots[s].rest.flags >= kOneCount) {
-    slots[s].rest.flags -= kOneCount;
+    slots.isolate(s).flags += kOneCount;
+  } else if (slots[s].flags >= kOneCount) {
+    slots.isolate(s).flags -= kOneCount;
   }
 }
 
 void Impl::make_explicit(std::uint32_t s, Row row) {
   if (!options.count_duplicates) return;
-  if (!may_have_counts(slots[s]) || counts.find(slots[s].key, row) == 0)
-    set_count(slots[s].key, s, row, 1);
+  if (!may_have_counts(slots[s]) || counts.find(slots.key(s), row) == 0)
+    set_count(slots.key(s), s, row, 1);
 }
 
 // From here on rows may enter the slot that its own engine key did not store.
 void Impl::make_foreign(std::uint32_t s) {
-  if ((slots[s].rest.flags & kForeign) != 0) return;
+  if ((slots[s].flags & kForeign) != 0) return;
   for (const Row row : sets.rows(slots[s].set))
     if (stands_for_count(slots[s], row)) make_explicit(s, row);
-  slots[s].rest.flags |= kForeign;
+  slots.isolate(s).flags |= kForeign;
 }
 
 // One more store of a row in its key's own slot; `contained` says whether it was there before.
 void Impl::count_self_store(std::uint32_t s, Row row, bool contained) {
-  const IndexSlots::Slot slot = slots[s];
-  const bool implicit = stands_for_count(slot, row);
-  const bool look = may_have_counts(slot);
+  const bool implicit = stands_for_count(slots[s], row);
+  const bool look = may_have_counts(slots[s]);
   if (implicit && !contained && !look) return;  // The usual case: the new row says it.
-  std::uint32_t n = look ? counts.find(slot.key, row) : 0;
+  std::uint32_t n = look ? counts.find(slots.key(s), row) : 0;
   if (n == 0 && implicit && contained) n = 1;
   if (++n == 1 && implicit) return;
-  set_count(slot.key, s, row, n);
+  set_count(slots.key(s), s, row, n);
 }
 
 void Impl::set_once(Mapping& mapping, SetId to) {
@@ -58,9 +57,9 @@ void Impl::set_once(Mapping& mapping, SetId to) {
 void Impl::count_mapped_store(std::uint64_t engine_key, std::uint32_t s, Row row) {
   const std::uint32_t n =
       s == kNone || may_have_counts(slots[s]) ? counts.find(engine_key, row) : 0;
-  if (n != 0 || s == kNone || slots[s].rest.mapping < kFirstList)
+  if (n != 0 || s == kNone || slots[s].mapping < kFirstList)
     return set_count(engine_key, s, row, n + 1);
-  Mapping& mapping = mappings[slots[s].rest.mapping - kFirstList];
+  Mapping& mapping = mappings[slots[s].mapping - kFirstList];
   if (once.contains(mapping.once, row)) return set_count(engine_key, s, row, 2);
   if (once.count(mapping.once) >= kOnceLimit) return set_count(engine_key, s, row, 1);
   set_once(mapping, once.with(mapping.once, row).set);
@@ -76,8 +75,8 @@ bool Impl::forward_removal(std::uint64_t engine_key, std::uint32_t s, Row row) {
   const std::uint32_t n =
       s == kNone || may_have_counts(slots[s]) ? counts.find(engine_key, row) : 0;
   Mapping* mapping = nullptr;
-  if (s != kNone && slots[s].rest.mapping >= kFirstList)
-    mapping = &mappings[slots[s].rest.mapping - kFirstList];
+  if (s != kNone && slots[s].mapping >= kFirstList)
+    mapping = &mappings[slots[s].mapping - kFirstList];
   if (n <= 1) {
     if (n == 1) set_count(engine_key, s, row, 0);
     if (mapping != nullptr) set_once(*mapping, once.without(mapping->once, row));

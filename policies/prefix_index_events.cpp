@@ -27,25 +27,42 @@ std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
   if (s != kNone) return s;
   s = find(key);
   if (s == kNone) {
+    const std::uint32_t flags = orphaned_counts_ ? kMayHaveCounts : 0;
     if (!free_slots.empty()) [[unlikely]] {
       s = free_slots.back();
       free_slots.pop_back();
+      slots.reuse(s, key, flags);
     } else {
-      s = static_cast<std::uint32_t>(slots.size());
-      ROUTESIM_CHECK(s < kNone - 1, "too many keys");
-      slots.append();
+      s = slots.append(key, flags);
     }
-    slots.reset(s, key, orphaned_counts_ ? kMayHaveCounts : 0);
     table.insert(key, s);
   }
-  if (previous != kNone) slots[previous].rest.hint = s;
+  remember(previous, s);
   return s;
 }
 
+// The longest stretch of a run that holds the first of `keys`. Where nobody knows them, they become
+// a new run without either level, no longer than there is room for.
+Impl::Stretch Impl::find_or_append(std::span<const std::uint64_t> keys, std::uint32_t previous) {
+  const std::size_t before = slots.size();
+  const std::uint32_t s = find_or_insert(keys.front(), previous);
+  if (s != before) return {.first = s, .length = static_cast<std::uint32_t>(slots.common(s, keys))};
+  const std::size_t most = std::min({keys.size(), requests.room(), engines.room()});
+  table.look_at(keys.first(most));
+  std::uint32_t n = 1;
+  for (; n < most && table.find_unlikely(slots, keys[n]) == kNone; ++n) {
+    table.look_ahead(keys, n);
+    slots.extend(keys[n]);
+    table.insert(keys[n], s + n);
+  }
+  return {.first = s, .length = n};
+}
+
 void Impl::free_if_unused(std::uint32_t s) {
-  if ((slots[s].set | slots[s].rest.mapping) != 0) return;
+  if ((slots[s].set | slots[s].mapping) != 0) return;
   if (may_have_counts(slots[s])) orphaned_counts_ = !counts.empty();
-  table.erase(slots[s].key, s);
+  table.erase(slots.key(s), s);
+  slots.free(s);
   if (requests.linked() || engines.linked()) [[unlikely]]
     free_slots.push_back(s);
   else
@@ -54,26 +71,15 @@ void Impl::free_if_unused(std::uint32_t s) {
 
 // New keys go to the end, so that those of one prompt stand side by side, and the holes that others
 // leave are closed when they are many. Once links have replaced stamps slots cannot move any more,
-// and holes are filled one by one. Slot numbers held by the caller become void.
+// and holes are filled one by one. Slot numbers held by the caller become void; those that are
+// only probably right stay so.
 void Impl::close_holes() {
   if (holes_ < kToleratedHoles || holes_ * 3 < slots.size() || requests.linked() ||
       engines.linked())
     return;
-  std::vector<std::uint32_t> moved(slots.size(), kNone);
-  std::uint32_t n = 0;
-  for (std::uint32_t s = 0; s < slots.size(); ++s) {
-    if ((slots[s].set | slots[s].rest.mapping) == 0) continue;
-    moved[s] = n;
-    if (n != s) {
-      table.relocate(slots[s].key, s, n);
-      slots.move(s, n);
-    }
-    ++n;
-  }
-  slots.resize(n);
-  for (std::uint32_t s = 0; s < n; ++s)
-    slots[s].rest.hint = moved[slots[s].rest.hint] != kNone ? moved[slots[s].rest.hint] : s;
-  for (Mapping& m : mappings) m.slot = moved[m.slot] != kNone ? moved[m.slot] : 0;
+  slots.close_holes([this](std::uint64_t key, std::uint32_t from, std::uint32_t to) {
+    table.relocate(key, from, to);
+  });
   holes_ = 0;
 }
 
@@ -82,15 +88,14 @@ void Impl::close_holes() {
 
 // Makes `row` the newest holder of the slot's key; true when it was one already.
 bool Impl::place_row(std::uint32_t s, Row row) {
-  const IndexSlots::Slot slot = slots[s];
-  const SetId from = slot.set;
+  const SetId from = slots[s].set;
   const auto [to, contained] = sets.with(from, row);
   sets.acquire(to);
   if (!contained && sets.count(from) == options.pod_cache_size) [[unlikely]] {
     const Row dropped = sets.rows(from).front();
-    if (stands_for_count(slot, dropped)) make_explicit(s, dropped);
+    if (stands_for_count(slots[s], dropped)) make_explicit(s, dropped);
   }
-  slot.set = to;
+  slots.isolate(s).set = to;
   if (from != 0) {
     sets.release(from);
     requests.touch(slots, s);
@@ -102,32 +107,26 @@ bool Impl::place_row(std::uint32_t s, Row row) {
   return contained;
 }
 
-// Moves the slots behind `s` that hold `keys` and the set `from` to the set `to`, as far as they
-// go: what a row did to one block of a prompt it mostly does to the blocks after it. Returns how
-// many and leaves `s` at the last. Sets are not empty; not for linked recency, nor where rows that
-// stand for counts come or go.
-std::size_t Impl::move_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId from, SetId to) {
-  const std::size_t n = slots.run_length(s + 1, keys, from);
-  const std::span<SetId> moved = slots.sets(s + 1, n);
-  std::fill(moved.begin(), moved.end(), to);
-  const std::span<std::uint64_t> stamps = slots.stamps(s + 1, n);
-  std::iota(stamps.begin(), stamps.end(), requests.clock() + 1);
-  requests.clock() += n;
-  sets.acquire(to, static_cast<std::uint32_t>(n));
-  sets.release(from, static_cast<std::uint32_t>(n));
-  s += static_cast<std::uint32_t>(n);
-  return n;
+// Uses the keys of a run and gives them other holders: what happens to one block of a prompt mostly
+// happens to the blocks after it. Not where rows that stand for counts go, nor for linked recency.
+void Impl::use_run(KeyRun& run, SetId to) {
+  sets.acquire(to);
+  const SetId from = run.set;
+  run.set = to;
+  if (from == 0) return requests.insert(run);
+  sets.release(from);
+  requests.stamp(run);
 }
 
 void Impl::set_rows(std::uint32_t s, SetId to) {
-  const IndexSlots::Slot slot = slots[s];
-  if (slot.set == to) return;
+  if (slots[s].set == to) return;
+  KeyRun& run = slots.isolate(s);
   if (to != 0) sets.acquire(to);
-  sets.release(slot.set);
-  slot.set = to;
+  sets.release(run.set);
+  run.set = to;
   if (to != 0) return;
+  run.flags &= ~kForeign;
   requests.remove(slots, s);
-  slot.rest.flags &= ~kForeign;
 }
 
 // One row of one request key, by an access that refreshes the key. A key without rows disappears.
@@ -159,8 +158,8 @@ std::uint32_t Impl::new_mapping() {
 }
 
 void Impl::forget_list(std::uint32_t s) {
-  if (slots[s].rest.mapping < kFirstList) return;
-  const std::uint32_t list = slots[s].rest.mapping - kFirstList;
+  if (slots[s].mapping < kFirstList) return;
+  const std::uint32_t list = slots[s].mapping - kFirstList;
   for (const Row row : once.rows(mappings[list].once)) make_explicit(s, row);
   set_once(mappings[list], 0);
   mappings[list].several = {};
@@ -171,8 +170,8 @@ void Impl::map_to_self(std::uint32_t s) {
   const bool known = is_engine(slots[s]);
   forget_list(s);
   // Rows that came before the mapping stand for nothing.
-  if (slots[s].rest.mapping != kSelf && has_counted_rows(slots[s].set)) make_foreign(s);
-  slots[s].rest.mapping = kSelf;
+  if (slots[s].mapping != kSelf && has_counted_rows(slots[s].set)) make_foreign(s);
+  slots.isolate(s).mapping = kSelf;
   if (known) {
     engines.touch(slots, s);
     return;
@@ -183,11 +182,11 @@ void Impl::map_to_self(std::uint32_t s) {
 }
 
 void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
-  if (keys.size() == 1 && keys[0] == slots[s].key) return map_to_self(s);
+  if (keys.size() == 1 && keys[0] == slots.key(s)) return map_to_self(s);
   const bool known = is_engine(slots[s]);
   make_foreign(s);
-  if (slots[s].rest.mapping < kFirstList) slots[s].rest.mapping = new_mapping() + kFirstList;
-  Mapping& mapping = mappings[slots[s].rest.mapping - kFirstList];
+  if (slots[s].mapping < kFirstList) slots.isolate(s).mapping = new_mapping() + kFirstList;
+  Mapping& mapping = mappings[slots[s].mapping - kFirstList];
   mapping.only = keys[0];
   if (keys.size() > 1)
     mapping.several.assign(keys.begin(), keys.end());
@@ -202,9 +201,9 @@ void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
 }
 
 void Impl::drop_mapping(std::uint32_t s) {
-  if (slots[s].rest.mapping == kSelf && slots[s].set != 0) make_foreign(s);
+  if (slots[s].mapping == kSelf && slots[s].set != 0) make_foreign(s);
   forget_list(s);
-  slots[s].rest.mapping = 0;
+  slots.isolate(s).mapping = 0;
   engines.remove(slots, s);
   free_if_unused(s);
 }
@@ -230,10 +229,10 @@ void Impl::map_proportionally(std::span<const std::uint64_t> engine_keys,
 }
 
 std::uint32_t Impl::mapped_slot(std::uint32_t s, std::size_t i) {
-  if (slots[s].rest.mapping == kSelf) return s;
-  Mapping& m = mappings[slots[s].rest.mapping - kFirstList];
+  if (slots[s].mapping == kSelf) return s;
+  Mapping& m = mappings[slots[s].mapping - kFirstList];
   if (!m.several.empty()) return find(m.several[i]);
-  if (slots[m.slot].key != m.only || slots[m.slot].set == 0) {
+  if (!slots.holds(m.slot, m.only) || slots[m.slot].set == 0) {
     const std::uint32_t t = find(m.only);
     if (t == kNone) return kNone;
     m.slot = t;
@@ -244,7 +243,7 @@ std::uint32_t Impl::mapped_slot(std::uint32_t s, std::size_t i) {
 // Evicts the row from all request keys of an engine slot.
 void Impl::evict_mapped(std::uint32_t s, Row row) {
   engines.touch(slots, s);
-  if (slots[s].rest.mapping == kSelf) return evict_row(s, row);
+  if (slots[s].mapping == kSelf) return evict_row(s, row);
   for (std::size_t i = 0; i < mapped_keys(s).size(); ++i) {
     const std::uint32_t t = mapped_slot(s, i);
     if (t == kNone) continue;
@@ -288,16 +287,41 @@ bool Impl::stored(Row row, std::uint64_t parent, std::span<const std::uint64_t> 
 }
 
 void Impl::stored_self(Row row, std::span<const std::uint64_t> keys) {
-  std::uint32_t s = kNone;
-  for (const std::uint64_t key : keys) {
-    s = find_or_insert(key, s);
-    if (slots[s].rest.mapping == kSelf)
-      engines.touch(slots, s);
+  Stretch at;
+  for (std::size_t i = 0; i < keys.size(); i += at.length) {
+    const std::uint32_t previous = i == 0 ? kNone : at.last();
+    at = find_or_append(keys.subspan(i), previous);
+    if (store_run(at, row)) {
+      slots.join(previous, at.first);
+      continue;
+    }
+    at.length = 1;  // A cap may take the others away meanwhile.
+    if (slots[at.first].mapping == kSelf)
+      engines.touch(slots, at.first);
     else
-      map_to_self(s);
-    const bool contained = place_row(s, row);
-    if (options.count_duplicates) count_self_store(s, row, contained);
+      map_to_self(at.first);
+    const bool contained = place_row(at.first, row);
+    if (options.count_duplicates) count_self_store(at.first, row, contained);
+    slots.join(previous, at.first);
   }
+}
+
+// One store of each key of a stretch by somebody who did not hold it: the new row stands for the
+// count 1. False where there is more to it.
+bool Impl::store_run(Stretch at, Row row) {
+  const KeyRun& run = slots[at.first];
+  const bool known = run.mapping == kSelf;
+  if (run.flags != 0 || run.mapping > kSelf || requests.room() < at.length ||
+      engines.room() < at.length || sets.count(run.set) == options.pod_cache_size ||
+      (!known && has_counted_rows(run.set)))
+    return false;
+  const auto [to, contained] = sets.with(run.set, row);
+  if (contained) return false;
+  KeyRun& part = slots.cut(at.first, at.length);
+  part.mapping = kSelf;
+  known ? engines.stamp(part) : engines.insert(part);
+  use_run(part, to);
+  return true;
 }
 
 void Impl::stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
@@ -315,7 +339,7 @@ void Impl::stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
     make_foreign(s);
     place_row(s, row);
     if (!pairs) continue;
-    if (slots[e].rest.mapping >= kFirstList) mappings[slots[e].rest.mapping - kFirstList].slot = s;
+    if (slots[e].mapping >= kFirstList) mappings[slots[e].mapping - kFirstList].slot = s;
     if (options.count_duplicates) count_mapped_store(engine_keys[i], e, row);
   }
   if (pairs || !options.count_duplicates) return;
@@ -328,7 +352,7 @@ void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
     const std::uint32_t s = find(key);
     if (s == kNone || !is_engine(slots[s])) continue;
     engines.touch(slots, s);
-    const bool self = slots[s].rest.mapping == kSelf;
+    const bool self = slots[s].mapping == kSelf;
     const std::uint32_t t = self ? s : find_or_insert(mapped_keys(s).back(), kNone);
     if (!self) make_foreign(t);
     const bool contained = place_row(t, row);
@@ -341,7 +365,7 @@ void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
   std::uint32_t s = kNone;
   for (const std::uint64_t key : engine_keys) {
     // Engines evict the tail of a prompt first, so keys often come in reverse.
-    s = s != kNone && s > 0 && slots[s - 1].key == key && is_engine(slots[s - 1]) ? s - 1
+    s = s != kNone && s > 0 && slots.holds(s - 1, key) && is_engine(slots[s - 1]) ? s - 1
                                                                                   : find(key);
     if (options.count_duplicates && !forward_removal(key, s, row)) continue;
     if (s == kNone || !is_engine(slots[s])) continue;
@@ -366,6 +390,7 @@ void Impl::clear(std::uint32_t endpoint) {
         held.push_back(id);
       }
     }
+    if (reduced[from] == from) continue;
     set_rows(s, reduced[from]);
     free_if_unused(s);
   }
@@ -385,17 +410,29 @@ void Impl::add(std::span<const std::uint64_t> engine_keys, std::span<const Block
   if (!engine_keys.empty()) map_proportionally(engine_keys, request_keys);
   const bool counted = std::any_of(entries.begin(), entries.end(),
                                    [](const HolderEntry& e) { return !e.speculative; });
-  std::uint32_t s = kNone;
-  for (std::size_t i = 0; i < request_keys.size();) {
-    s = find_or_insert(request_keys[i++], s);
-    const SetId from = slots[s].set;
-    if (counted) make_foreign(s);
-    bool contained = false;
-    for (const HolderEntry& entry : entries) contained = place_row(s, pack_row(entry));
-    if (counted || entries.size() > 1 || from == 0 || requests.linked()) continue;
-    if (contained || sets.count(from) < options.pod_cache_size)
-      i += move_run(s, request_keys.subspan(i), from, slots[s].set);
+  const bool plain = !counted && entries.size() == 1;
+  Stretch at;
+  for (std::size_t i = 0; i < request_keys.size(); i += at.length) {
+    const std::uint32_t previous = i == 0 ? kNone : at.last();
+    at = find_or_append(request_keys.subspan(i), previous);
+    if (!plain || !add_run(at, pack_row(entries.front()))) {
+      at.length = 1;  // A cap may take the others away meanwhile.
+      if (counted) make_foreign(at.first);
+      for (const HolderEntry& entry : entries) place_row(at.first, pack_row(entry));
+    }
+    slots.join(previous, at.first);
   }
+}
+
+// Makes `row`, which stands for no count, the newest holder of a stretch; false where there is more
+// to it.
+bool Impl::add_run(Stretch at, Row row) {
+  const SetId from = slots[at.first].set;
+  if (requests.room() < at.length) return false;
+  const auto [to, contained] = sets.with(from, row);
+  if (!contained && sets.count(from) == options.pod_cache_size) return false;
+  use_run(slots.cut(at.first, at.length), to);
+  return true;
 }
 
 void Impl::evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries) {
@@ -413,24 +450,44 @@ void Impl::evict_request_keys(std::span<const BlockKey> keys,
                               std::span<const HolderEntry> entries) {
   const bool counted = std::any_of(entries.begin(), entries.end(),
                                    [](const HolderEntry& e) { return !e.speculative; });
+  const bool plain = !counted && entries.size() == 1;
   std::uint32_t s = kNone;
   for (std::size_t i = 0; i < keys.size();) {
-    const BlockKey key = keys[i++];
-    s = guess(s, key);
-    if (s == kNone) s = find(key);
-    if (s == kNone) continue;
-    const SetId from = slots[s].set;
-    for (const HolderEntry& entry : entries) {
-      const Row row = pack_row(entry);
-      if (stands_for_count(slots[s], row) && sets.contains(slots[s].set, row))
-        make_explicit(s, row);
-      evict_row(s, row);
+    const std::uint32_t previous = s;
+    s = guess(previous, keys[i]);
+    if (s == kNone) s = find(keys[i]);
+    if (s == kNone) {
+      ++i;
+      continue;
     }
-    const SetId to = slots[s].set;
-    free_if_unused(s);
-    if (!counted && entries.size() == 1 && from != 0 && to != 0 && !requests.linked())
-      i += move_run(s, keys.subspan(i), from, to);
+    const Stretch at{s, static_cast<std::uint32_t>(slots.common(s, keys.subspan(i)))};
+    s = at.last();
+    i += at.length;
+    if (plain && evict_run(at, pack_row(entries.front()))) {
+      slots.join(previous, at.first);
+      continue;
+    }
+    for (std::uint32_t t = at.first; t <= at.last(); ++t) {
+      for (const HolderEntry& entry : entries) {
+        const Row row = pack_row(entry);
+        if (stands_for_count(slots[t], row) && sets.contains(slots[t].set, row))
+          make_explicit(t, row);
+        evict_row(t, row);
+      }
+      free_if_unused(t);
+    }
   }
+}
+
+// Evicts `row`, which stands for no count, from a stretch that others hold, too; false where there
+// is more to it.
+bool Impl::evict_run(Stretch at, Row row) {
+  const SetId from = slots[at.first].set;
+  if (from == 0 || requests.linked()) return false;
+  const SetId to = sets.without(from, row);
+  if (to == 0) return false;
+  use_run(slots.cut(at.first, at.length), to);
+  return true;
 }
 
 }  // namespace routesim::policies

@@ -1,7 +1,8 @@
 // The layout of PrefixIndex. One slot per 64-bit key serves both levels: as a request key it has a
 // set of holders, as an engine key it has a mapping to request keys. Most engines publish hashes
 // that the caller can use as request keys directly ("self mapping"), and then an event touches one
-// slot only.
+// slot only. Slots that are alike are kept as runs (key_runs.h), and what happens to the blocks of
+// a prompt is done run by run.
 //
 // Recency: while a cap has never been reached, using a key only stores a stamp in its slot. The
 // first time a cap binds, the stamps are sorted once into a linked list, which is kept from then
@@ -22,98 +23,11 @@
 #include <vector>
 
 #include "policies/holder_sets.h"
+#include "policies/key_runs.h"
 #include "policies/prefix_index.h"
 #include "sim/base/check.h"
 
 namespace routesim::policies {
-
-inline constexpr std::uint32_t kNone = 0xffffffff;
-
-/// The two levels of a key, each with its own recency.
-enum class Level { kRequest, kEngine };
-
-/// One key's part of what no run of a lookup looks at.
-struct SlotRest {
-  std::uint64_t engine_recency = 0;
-  std::uint32_t hint = 0;     ///< The slot that followed this one in a prompt, probably.
-  std::uint32_t mapping = 0;  ///< 0 = not an engine key, 1 = itself, else a list of `mappings`.
-  std::uint32_t flags = 0;
-};
-
-/// The keys, one slot each. Keys, sets and request recency have arrays of their own: the blocks of
-/// a prompt mostly stand in consecutive slots with the same holders, and are then compared and
-/// changed many at a time.
-class IndexSlots {
- public:
-  struct ConstSlot {
-    const std::uint64_t& key;
-    const std::uint64_t& request_recency;
-    const SetId& set;
-    const SlotRest& rest;
-  };
-  struct Slot {
-    std::uint64_t& key;
-    std::uint64_t& request_recency;  ///< A stamp, or (older, newer) links once the cap has bound.
-    SetId& set;                      ///< Holders; 0 = not a request key.
-    SlotRest& rest;
-    operator ConstSlot() const { return {key, request_recency, set, rest}; }
-  };
-
-  std::size_t size() const { return keys_.size(); }
-  Slot operator[](std::size_t s) { return {keys_[s], stamps_[s], sets_[s], rest_[s]}; }
-  ConstSlot operator[](std::size_t s) const { return {keys_[s], stamps_[s], sets_[s], rest_[s]}; }
-  void append() {
-    keys_.emplace_back();
-    stamps_.emplace_back();
-    sets_.emplace_back();
-    rest_.emplace_back();
-  }
-  void move(std::size_t from, std::size_t to) {
-    keys_[to] = keys_[from];
-    stamps_[to] = stamps_[from];
-    sets_[to] = sets_[from];
-    rest_[to] = rest_[from];
-  }
-  void resize(std::size_t n) {
-    keys_.resize(n);
-    stamps_.resize(n);
-    sets_.resize(n);
-    rest_.resize(n);
-  }
-  void reset(std::size_t s, std::uint64_t key, std::uint32_t flags) {
-    keys_[s] = key;
-    stamps_[s] = 0;
-    sets_[s] = 0;
-    rest_[s] = {.flags = flags};
-  }
-  template <Level L>
-  std::uint64_t& recency(std::size_t s) {
-    return L == Level::kRequest ? stamps_[s] : rest_[s].engine_recency;
-  }
-  template <Level L>
-  std::uint64_t recency(std::size_t s) const {
-    return L == Level::kRequest ? stamps_[s] : rest_[s].engine_recency;
-  }
-  /// How many slots from `first` on hold `keys` in order and the holders `set`.
-  std::size_t run_length(std::size_t first, std::span<const BlockKey> keys, SetId set) const;
-  /// The stamps and the sets of `n` slots from `first` on.
-  std::span<std::uint64_t> stamps(std::size_t first, std::size_t n) {
-    return std::span(stamps_).subspan(first, n);
-  }
-  std::span<SetId> sets(std::size_t first, std::size_t n) {
-    return std::span(sets_).subspan(first, n);
-  }
-  std::size_t memory_bytes() const {
-    return (keys_.capacity() + stamps_.capacity()) * sizeof(std::uint64_t) +
-           sets_.capacity() * sizeof(SetId) + rest_.capacity() * sizeof(SlotRest);
-  }
-
- private:
-  std::vector<std::uint64_t> keys_;
-  std::vector<std::uint64_t> stamps_;
-  std::vector<SetId> sets_;
-  std::vector<SlotRest> rest_;
-};
 
 /// An LRU order over slots, by one of their two levels.
 template <Level L>
@@ -124,37 +38,49 @@ class Recency {
   bool linked() const { return linked_; }
   /// True right after an insertion that exceeded the cap.
   bool over() const { return count_ > cap_; }
+  /// How many slots can be stamped as new members in one go.
+  std::size_t room() const { return linked_ ? 0 : cap_ - count_; }
 
-  void insert(IndexSlots& slots, std::uint32_t s) {
+  void insert(KeyRuns& slots, std::uint32_t s) {
     ++count_;
     if (linked_) [[unlikely]]
       link_newest(slots, s);
     else
-      slots.template recency<L>(s) = ++clock_;
+      stamp(slots.isolate(s));
   }
-  void touch(IndexSlots& slots, std::uint32_t s) {
+  void touch(KeyRuns& slots, std::uint32_t s) {
     if (linked_) [[unlikely]] {
       if (newest_ == s) return;
       unlink(slots, s);
       link_newest(slots, s);
     } else {
-      slots.template recency<L>(s) = ++clock_;
+      stamp(slots.isolate(s));
     }
   }
-  void remove(IndexSlots& slots, std::uint32_t s) {
+  /// Makes the slots of a run members, in order; there must be room.
+  void insert(KeyRun& run) {
+    count_ += run.length;
+    stamp(run);
+  }
+  /// Touches the slots of a run in order; only while not linked.
+  void stamp(KeyRun& run) {
+    run.template recency<L>() = clock_ + 1;
+    clock_ += run.length;
+  }
+  void remove(KeyRuns& slots, std::uint32_t s) {
     --count_;
     if (linked_) [[unlikely]]
       unlink(slots, s);
   }
   /// The least recently used member; there must be one. `members(slot)` tells members from others.
   template <class IsMember>
-  std::uint32_t oldest(IndexSlots& slots, IsMember is_member) {
+  std::uint32_t oldest(KeyRuns& slots, IsMember is_member) {
     if (!linked_) link_all(slots, is_member);
     return oldest_;
   }
   /// Members, least recently used first.
   template <class IsMember>
-  std::vector<std::uint32_t> order(const IndexSlots& slots, IsMember is_member) const {
+  std::vector<std::uint32_t> order(const KeyRuns& slots, IsMember is_member) const {
     std::vector<std::uint32_t> members;
     members.reserve(count_);
     if (linked_) {
@@ -185,22 +111,25 @@ class Recency {
   }
   static void set_newer(std::uint64_t& w, std::uint32_t s) { w = (w >> 32 << 32) | s; }
 
-  void unlink(IndexSlots& slots, std::uint32_t s) {
-    const std::uint64_t w = slots.template recency<L>(s);
-    (older(w) == kNone) ? void(oldest_ = newer(w))
-                        : set_newer(slots.template recency<L>(older(w)), newer(w));
-    (newer(w) == kNone) ? void(newest_ = older(w))
-                        : set_older(slots.template recency<L>(newer(w)), older(w));
+  // The links of a slot, which is a run by itself then.
+  static std::uint64_t& links(KeyRuns& slots, std::uint32_t s) {
+    return slots.isolate(s).template recency<L>();
   }
-  void link_newest(IndexSlots& slots, std::uint32_t s) {
-    slots.template recency<L>(s) = std::uint64_t{newest_} << 32 | kNone;
-    (newest_ == kNone) ? void(oldest_ = s) : set_newer(slots.template recency<L>(newest_), s);
+  void unlink(KeyRuns& slots, std::uint32_t s) {
+    const std::uint64_t w = links(slots, s);
+    (older(w) == kNone) ? void(oldest_ = newer(w)) : set_newer(links(slots, older(w)), newer(w));
+    (newer(w) == kNone) ? void(newest_ = older(w)) : set_older(links(slots, newer(w)), older(w));
+  }
+  void link_newest(KeyRuns& slots, std::uint32_t s) {
+    links(slots, s) = std::uint64_t{newest_} << 32 | kNone;
+    (newest_ == kNone) ? void(oldest_ = s) : set_newer(links(slots, newest_), s);
     newest_ = s;
   }
   template <class IsMember>
-  void link_all(IndexSlots& slots, IsMember is_member) {
+  void link_all(KeyRuns& slots, IsMember is_member) {
     const std::vector<std::uint32_t> members = order(slots, is_member);
     linked_ = true;
+    slots.isolate_all();
     for (const std::uint32_t s : members) link_newest(slots, s);
   }
 
@@ -220,17 +149,17 @@ class SlotTable {
   static std::uint32_t tag(std::uint64_t key) {
     return static_cast<std::uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> 32);
   }
-  std::uint32_t find(const IndexSlots& slots, std::uint64_t key) const {
+  std::uint32_t find(const KeyRuns& slots, std::uint64_t key) const {
     const std::uint32_t t = tag(key);
     const std::size_t mask = buckets_.size() - 1;
     for (std::size_t i = t & mask; buckets_[i].slot_plus_1 != 0; i = (i + 1) & mask)
-      if (buckets_[i].tag == t && slots[buckets_[i].slot_plus_1 - 1].key == key)
+      if (buckets_[i].tag == t && slots.key(buckets_[i].slot_plus_1 - 1) == key)
         return buckets_[i].slot_plus_1 - 1;
     return kNone;
   }
   /// find() for a key that is probably not there. Where such a search ends is random, so that a
   /// branch per bucket would be mispredicted every other time: this one looks at four at once.
-  std::uint32_t find_unlikely(const IndexSlots& slots, std::uint64_t key) const {
+  std::uint32_t find_unlikely(const KeyRuns& slots, std::uint64_t key) const {
     const std::uint32_t t = tag(key);
     const std::size_t mask = buckets_.size() - 1;
     for (std::size_t i = t & mask;; i = (i + 4) & mask) {
@@ -245,8 +174,13 @@ class SlotTable {
       if (ends) return kNone;
     }
   }
-  void prefetch(std::uint64_t key) const {
-    __builtin_prefetch(&buckets_[tag(key) & (buckets_.size() - 1)]);
+  /// Fetches what a search for a key some places after `i` will need.
+  void look_ahead(std::span<const std::uint64_t> keys, std::size_t i) const {
+    if (i + kLookAhead < keys.size()) prefetch(keys[i + kLookAhead]);
+  }
+  /// The same for the first keys, which nobody has looked ahead to.
+  void look_at(std::span<const std::uint64_t> keys) const {
+    for (const std::uint64_t key : keys.first(std::min(keys.size(), kLookAhead))) prefetch(key);
   }
   /// The key must not be present.
   void insert(std::uint64_t key, std::uint32_t slot) {
@@ -269,6 +203,10 @@ class SlotTable {
     std::uint32_t tag = 0;
     std::uint32_t slot_plus_1 = 0;
   };
+  static constexpr std::size_t kLookAhead = 8;
+  void prefetch(std::uint64_t key) const {
+    __builtin_prefetch(&buckets_[tag(key) & (buckets_.size() - 1)]);
+  }
   void place(Bucket b) {
     const std::size_t mask = buckets_.size() - 1;
     std::size_t i = b.tag & mask;
@@ -324,8 +262,9 @@ class PrefixIndexImpl {
   void evict_request_keys(std::span<const BlockKey> keys, std::span<const HolderEntry> entries);
 
   /// Shared: may run in parallel with itself. See PrefixIndex::match.
+  /// A shared lookup returns false where it cannot: it would have to cut a run.
   template <bool Shared>
-  void match(std::span<const BlockKey> keys, MatchScratch& scratch);
+  bool match(std::span<const BlockKey> keys, MatchScratch& scratch);
   std::vector<TierCount> tier_counts(std::span<const BlockKey> keys, EndpointId endpoint) const;
 
   std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);
@@ -339,8 +278,8 @@ class PrefixIndexImpl {
   };
   /// The request keys of an engine slot, in order.
   std::span<const BlockKey> mapped_keys(std::uint32_t s) const {
-    if (slots[s].rest.mapping == kSelf) return {&slots[s].key, 1};
-    const Mapping& m = mappings[slots[s].rest.mapping - kFirstList];
+    if (slots[s].mapping == kSelf) return slots.keys(s, 1);
+    const Mapping& m = mappings[slots[s].mapping - kFirstList];
     return m.several.empty() ? std::span(&m.only, 1) : std::span(m.several);
   }
 
@@ -350,23 +289,26 @@ class PrefixIndexImpl {
   template <bool Shared = false>
   std::uint32_t guess(std::uint32_t previous, std::uint64_t key) {
     if (previous == kNone) return kNone;
-    // A freed slot keeps its key, but it has neither level any more.
-    const auto is = [&](std::uint32_t s) {
-      return slots[s].key == key && (slots[s].set | slots[s].rest.mapping) != 0;
-    };
-    if (previous + 1 < slots.size() && is(previous + 1)) return previous + 1;
-    std::uint32_t& word = slots[previous].rest.hint;
+    if (slots.holds(previous + 1, key)) return previous + 1;
+    std::uint32_t& word = slots.shared(previous).hint;
     const std::uint32_t hint =
         Shared ? std::atomic_ref(word).load(std::memory_order_relaxed) : word;
-    return is(hint) ? hint : kNone;
+    return slots.holds(hint, key) ? hint : kNone;
   }
-  static bool is_request(const IndexSlots::ConstSlot& s) { return s.set != 0; }
-  static bool is_engine(const IndexSlots::ConstSlot& s) { return s.rest.mapping != 0; }
+  template <bool Shared = false>
+  void remember(std::uint32_t previous, std::uint32_t s) {
+    if (previous == kNone) return;
+    KeyRun& run = slots.shared(previous);
+    if (previous + 1 != run.end()) return;
+    Shared ? std::atomic_ref(run.hint).store(s, std::memory_order_relaxed) : void(run.hint = s);
+  }
+  static bool is_request(const KeyRun& run) { return run.set != 0; }
+  static bool is_engine(const KeyRun& run) { return run.mapping != 0; }
 
   PrefixIndexOptions options;
-  IndexSlots slots;
-  SlotTable table;
   HolderSets sets;
+  KeyRuns slots{sets};
+  SlotTable table;
   Recency<Level::kRequest> requests;
   Recency<Level::kEngine> engines;
   CountTable counts;
@@ -376,8 +318,8 @@ class PrefixIndexImpl {
   std::vector<std::uint32_t> free_mappings;
 
  private:
-  static constexpr std::uint32_t kSelf = 1;           // SlotRest::mapping.
-  static constexpr std::uint32_t kFirstList = 2;      // SlotRest::mapping of mappings[0].
+  static constexpr std::uint32_t kSelf = 1;           // KeyRun::mapping.
+  static constexpr std::uint32_t kFirstList = 2;      // KeyRun::mapping of mappings[0].
   static constexpr std::uint32_t kForeign = 1;        // Rows do not stand for duplicate counts.
   static constexpr std::uint32_t kMayHaveCounts = 2;  // The explicit table knew it before the slot.
   static constexpr std::uint32_t kOneCount = 256;     // The upper bits count explicit entries.
@@ -386,13 +328,23 @@ class PrefixIndexImpl {
   static constexpr std::size_t kCountFloor = std::size_t{1} << 20;
   static constexpr std::size_t kOnceLimit = 16;  // Rows of a `once` set; more are explicit.
 
+  /// Slots of one run.
+  struct Stretch {
+    std::uint32_t first = kNone;
+    std::uint32_t length = 0;
+    std::uint32_t last() const { return first + length - 1; }
+  };
+
   std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous);
   void free_if_unused(std::uint32_t s);
   void close_holes();
 
   // Rows of a slot.
   bool place_row(std::uint32_t s, Row row);
-  std::size_t move_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId from, SetId to);
+  Stretch find_or_append(std::span<const std::uint64_t> keys, std::uint32_t previous);
+  void use_run(KeyRun& run, SetId to);
+  bool add_run(Stretch at, Row row);
+  bool evict_run(Stretch at, Row row);
   void set_rows(std::uint32_t s, SetId to);
   void evict_row(std::uint32_t s, Row row);
   void evict_oldest_request();
@@ -413,17 +365,18 @@ class PrefixIndexImpl {
 
   // Events.
   void stored_self(Row row, std::span<const std::uint64_t> keys);
+  bool store_run(Stretch at, Row row);
   void stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
                      std::span<const BlockKey> request_keys);
   void update_tier(Row row, std::span<const std::uint64_t> engine_keys);
 
   // Duplicate counts.
-  bool stands_for_count(const IndexSlots::ConstSlot& s, Row row) const {
-    return s.rest.mapping == kSelf && (s.rest.flags & kForeign) == 0 && !row_speculative(row);
+  static bool stands_for_count(const KeyRun& run, Row row) {
+    return run.mapping == kSelf && (run.flags & kForeign) == 0 && !row_speculative(row);
   }
   /// False means that the explicit table does not know the slot's key.
-  static bool may_have_counts(const IndexSlots::ConstSlot& s) {
-    return s.rest.flags >= kOneCount || (s.rest.flags & kMayHaveCounts) != 0;
+  static bool may_have_counts(const KeyRun& run) {
+    return run.flags >= kOneCount || (run.flags & kMayHaveCounts) != 0;
   }
   void set_count(std::uint64_t engine_key, std::uint32_t s, Row row, std::uint32_t n);
   void count_self_store(std::uint32_t s, Row row, bool contained);
@@ -436,10 +389,7 @@ class PrefixIndexImpl {
 
   // Lookup.
   template <bool Shared>
-  std::uint32_t locate(std::uint32_t previous, std::uint64_t key);
-  template <bool Shared>
-  std::size_t stamp_run(std::uint32_t& s, std::span<const BlockKey> keys, SetId set,
-                        std::uint64_t& stamp);
+  std::uint32_t locate(std::uint32_t previous, std::uint64_t key, bool likely);
   void begin_alive(SetId set, MatchScratch& scratch) const;
   void narrow_alive(SetId set, MatchScratch& scratch) const;
   bool best_weight(std::span<const Row> rows, std::uint32_t endpoint, double& best) const;

@@ -1,56 +1,11 @@
 // The hash tables of PrefixIndex.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "policies/prefix_index_impl.h"
 #include "sim/base/rng.h"
-#include "sim/base/vectorize.h"
 
 namespace routesim::policies {
-
-namespace {
-
-using KeyLanes = std::uint64_t __attribute__((vector_size(32)));
-using SetLanes = SetId __attribute__((vector_size(32)));
-
-// all_differences |= what differs between `a` and `b`. (Vectors are no parameters by value: their
-// passing depends on the processor.)
-[[gnu::always_inline]] inline void add_differences(const std::uint64_t* a, const std::uint64_t* b,
-                                                   KeyLanes& all_differences) {
-  KeyLanes x, y;
-  std::memcpy(&x, a, sizeof x);
-  std::memcpy(&y, b, sizeof y);
-  all_differences |= x ^ y;
-}
-
-// How many slots hold the wanted keys and the set, from the first on. Groups of 16 are compared
-// without a branch per slot.
-ROUTESIM_VECTORIZED
-std::size_t equal_run(const std::uint64_t* keys, const SetId* sets, const std::uint64_t* wanted,
-                      SetId set, std::size_t n) {
-  std::size_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    SetLanes low, high;
-    std::memcpy(&low, sets + i, sizeof low);
-    std::memcpy(&high, sets + i + 8, sizeof high);
-    const SetLanes other = (low ^ set) | (high ^ set);
-    auto differ = reinterpret_cast<KeyLanes>(other);
-    for (std::size_t k = 0; k < 16; k += 4) add_differences(keys + i + k, wanted + i + k, differ);
-    if ((differ[0] | differ[1] | differ[2] | differ[3]) != 0) break;
-  }
-  while (i < n && keys[i] == wanted[i] && sets[i] == set) ++i;
-  return i;
-}
-
-}  // namespace
-
-std::size_t IndexSlots::run_length(std::size_t first, std::span<const BlockKey> keys,
-                                   SetId set) const {
-  if (first >= size()) return 0;
-  return equal_run(keys_.data() + first, sets_.data() + first, keys.data(), set,
-                   std::min(keys.size(), size() - first));
-}
 
 void SlotTable::erase(std::uint64_t key, std::uint32_t slot) {
   const std::size_t mask = buckets_.size() - 1;

@@ -175,8 +175,14 @@ enum class EngineKeys { kEqual, kPaired, kMixed };
 /// Drives the index and the model with the same random operations.
 class Duel {
  public:
-  Duel(std::uint64_t seed, PrefixIndexOptions options, EngineKeys engine_keys)
-      : random_(seed, Stream::kTest), engine_keys_(engine_keys), index_(options), model_(options) {}
+  /// `stretch`: how many times longer than a few blocks events and lookups are.
+  Duel(std::uint64_t seed, PrefixIndexOptions options, EngineKeys engine_keys,
+       std::size_t stretch = 1)
+      : random_(seed, Stream::kTest),
+        engine_keys_(engine_keys),
+        stretch_(stretch),
+        index_(options),
+        model_(options) {}
 
   void step() {
     switch (random_.below(12)) {
@@ -231,8 +237,9 @@ class Duel {
       e = {.endpoint = e.endpoint, .tier = kNoTier, .speculative = true, .group = {}};
     return e;
   }
+  std::size_t length(std::size_t most) { return 1 + random_.below(most * stretch_); }
   std::vector<std::uint64_t> run(std::uint64_t offset, std::size_t count) {
-    const std::uint64_t first = random_.below(3) * 100 + random_.below(kChain);
+    const std::uint64_t first = random_.below(3) * 100 + random_.below(kChain * stretch_);
     std::vector<std::uint64_t> keys(count);
     for (std::size_t i = 0; i < count; ++i) keys[i] = offset + 1 + first + i;
     return keys;
@@ -244,32 +251,34 @@ class Duel {
 
   void store() {
     const HolderEntry e = entry();
-    const auto keys = run(0, 1 + random_.below(5));
+    const auto keys = run(0, length(5));
     auto engine = keys;
     if (engine_keys_ == EngineKeys::kPaired)
       for (auto& key : engine) key += 1000;
     else if (engine_keys_ == EngineKeys::kMixed && random_.below(2) == 0)
-      engine = engine_run(1 + random_.below(5));
+      engine = engine_run(length(5));
     const std::uint64_t parent = random_.below(3) == 0 ? engine_run(1)[0] : 0;
     ASSERT_EQ(index_.stored(e.endpoint, e.tier, parent, engine, keys, true, e.group),
               model_.stored(e, parent, engine, keys, true));
   }
   void remove() {
     const HolderEntry e = entry();
-    const auto keys = engine_run(1 + random_.below(4));
+    const auto keys = engine_run(length(4));
     index_.removed(e.endpoint, e.tier, keys, e.group);
     model_.removed(e, keys);
   }
   void tier_update() {
     const HolderEntry e = entry();
-    const auto keys = engine_run(1 + random_.below(4));
+    const auto keys = engine_run(length(4));
     const bool tokens = random_.below(5) == 0;
     index_.stored(e.endpoint, e.tier, 0, keys, {}, tokens, e.group);
     model_.stored(e, 0, keys, {}, tokens);
   }
   void match() {
-    const auto keys = run(0, 1 + random_.below(6));
-    index_.match(keys, scratch_);
+    const auto keys = run(0, length(6));
+    const bool shared = random_.below(2) == 0 && index_.supports_shared_match() &&
+                        index_.match_shared(keys, scratch_);
+    if (!shared) index_.match(keys, scratch_);
     const auto expected = model_.match(keys);
     const auto got = scratch_.matches();
     ASSERT_EQ(got.size(), expected.size());
@@ -281,9 +290,9 @@ class Duel {
   }
   void add() {
     const std::vector<HolderEntry> entries(1, entry(random_.below(3) != 0));
-    const auto keys = run(0, 1 + random_.below(4));
+    const auto keys = run(0, length(4));
     const auto engine =
-        random_.below(4) == 0 ? engine_run(1 + random_.below(4)) : std::vector<std::uint64_t>{};
+        random_.below(4) == 0 ? engine_run(length(4)) : std::vector<std::uint64_t>{};
     index_.add(engine, keys, entries);
     model_.add(engine, keys, entries);
   }
@@ -294,9 +303,9 @@ class Duel {
       index_.evict_engine_key(key, entries);
       model_.evict_engine_key(key, entries);
     } else {
-      const BlockKey key = run(0, 1)[0];
-      index_.evict_request_key(key, entries);
-      model_.evict_request_key(key, entries);
+      const auto keys = run(0, length(3));
+      index_.evict_request_keys(keys, entries);
+      for (const BlockKey key : keys) model_.evict_request_key(key, entries);
     }
   }
   void resolve() {
@@ -311,6 +320,7 @@ class Duel {
 
   RandomStream random_;
   EngineKeys engine_keys_;
+  std::size_t stretch_;
   PrefixIndex index_;
   test::ModelIndex model_;
   MatchScratch scratch_;
@@ -335,6 +345,27 @@ TEST(PrefixIndex, EqualsTheModelUnderRandomEvents) {
           }
           if (testing::Test::HasFatalFailure()) return;
         }
+      }
+    }
+  }
+}
+
+// Long prompts are kept as runs, which events cut, join and carry off in pieces.
+TEST(PrefixIndex, RunsEqualTheModel) {
+  std::uint64_t seed = 3000;
+  for (const std::size_t size : {40, 200, 100'000}) {
+    for (const bool count : {true, false}) {
+      for (const EngineKeys keys : {EngineKeys::kEqual, EngineKeys::kPaired, EngineKeys::kMixed}) {
+        ++seed;
+        SCOPED_TRACE("seed " + std::to_string(seed) + " size " + std::to_string(size) + " count " +
+                     std::to_string(count) + " keys " + std::to_string(static_cast<int>(keys)));
+        Duel duel(seed, {.size = size, .pod_cache_size = 6, .count_duplicates = count}, keys, 10);
+        for (int i = 0; i < 1200 && !testing::Test::HasFatalFailure(); ++i) {
+          SCOPED_TRACE("step " + std::to_string(i));
+          duel.step();
+          if (i % 4 == 0 && !testing::Test::HasFatalFailure()) duel.compare();
+        }
+        if (testing::Test::HasFatalFailure()) return;
       }
     }
   }
