@@ -78,6 +78,17 @@ class BlockKeyChain {
                           std::vector<BlockKey>& out,
                           std::span<const BlockExtra> extras = {}) const;
 
+  /// One of several chains that are continued side by side.
+  struct Lane {
+    ChainState* state;
+    std::span<const std::uint32_t> tokens;
+    std::vector<BlockKey>* out;
+  };
+  /// append_keys() of plain blocks for several chains. A chain of multiplications is all latency,
+  /// so kLanes of them take hardly longer than one.
+  static constexpr std::size_t kLanes = 4;
+  void append_keys(std::span<const Lane> lanes) const;
+
   /// The key under which an index shared by several models files a block. The SHA-256 eras index by
   /// (model name, hash), folded here into 64 bits; the other algorithms already contain the model.
   BlockKey index_key(BlockKey key) const { return key ^ model_scope_; }

@@ -2,6 +2,8 @@
 // prefix that several prompts begin with is hashed once for all of them.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -74,6 +76,13 @@ class PromptKeyTable {
 
   /// The keys of `prompt`, computed at first use. Pair with release().
   const PromptKeys& acquire(const workloads::Prompt& prompt);
+  /// True where acquire() has nothing to compute.
+  bool knows(const workloads::Prompt& prompt) const { return entries_.contains(prompt.id); }
+  /// How many prompts prepare() takes.
+  static constexpr std::size_t kTogether = policies::BlockKeyChain::kLanes;
+  /// Computes the keys of several prompts that will be acquired and are not known yet, in less time
+  /// than one after another. Each is named once.
+  void prepare(std::span<const workloads::Prompt* const> prompts);
   /// One user less; keys of prompts that will not come back are dropped with the last one.
   void release(const workloads::Prompt& prompt);
   std::size_t size() const { return entries_.size(); }
@@ -95,20 +104,33 @@ class PromptKeyTable {
     PromptKeys keys;
     std::int64_t users = 0;
   };
+  /// A prompt on its way to its router's keys, segment by segment.
+  struct Job {
+    const workloads::Prompt* prompt = nullptr;
+    PromptKeys* out = nullptr;
+    std::vector<std::uint64_t> signatures;  ///< Of the lists of leading segments.
+    std::size_t segment = 0;                ///< The next one to key.
+    std::vector<std::uint32_t> tokens;      ///< Behind the last full block so far.
+    policies::ChainState state;
+    bool done() const { return segment == prompt->segments.size(); }
+  };
   /// Keys of a list of leading segments, shared by the prompts that begin with it.
   struct Prefix {
     std::vector<std::uint64_t> keys;
     policies::ChainState state;
   };
 
-  void append_tokens(const workloads::Segment& s, std::int64_t first, std::int64_t last);
-  void append_request_keys(const workloads::Prompt& prompt, PromptKeys& out);
+  void append_request_keys(std::span<Job> jobs);
+  void begin(Job& job) const;
+  void take_known_prefix(Job& job) const;
+  void end_segment(Job& job);
   void append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out);
 
   std::int64_t engine_block_size_;
   RouterKeyOptions router_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Entry>> entries_;
   std::unordered_map<std::uint64_t, Prefix> prefixes_;
+  std::array<Job, kTogether> jobs_;
   std::vector<std::uint32_t> tokens_;
 };
 

@@ -1,6 +1,7 @@
 #include "sim/simulation.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -86,8 +87,30 @@ void Simulation::client_action(SimTime now) {
   pending_client_ = SimTime::max();
   to_send_.clear();
   load_->advance(now, to_send_);
-  for (const workloads::Request& request : to_send_) send(request, now);
+  for (std::size_t i = 0; i < to_send_.size(); ++i) {
+    key_prompts(i);
+    send(to_send_[i], now);
+  }
   schedule_client(now);
+}
+
+// Keys the prompt of to_send_[i], and with it others that will soon be sent.
+void Simulation::key_prompts(std::size_t i) {
+  if (prompt_keys_->knows(*to_send_[i].prompt)) return;
+  std::array<const workloads::Prompt*, PromptKeyTable::kTogether> prompts;
+  std::size_t n = 0;
+  const auto take = [&](const workloads::Request* request) {
+    if (request == nullptr) return false;
+    const workloads::Prompt* prompt = request->prompt.get();
+    const bool taken = std::any_of(prompts.begin(), prompts.begin() + n,
+                                   [&](const auto* other) { return other->id == prompt->id; });
+    if (!taken && !prompt_keys_->knows(*prompt)) prompts[n++] = prompt;
+    return n < prompts.size();
+  };
+  bool more = true;
+  for (; more && i < to_send_.size(); ++i) more = take(&to_send_[i]);
+  for (std::size_t next = 0; more; ++next) more = take(load_->upcoming(next));
+  prompt_keys_->prepare({prompts.data(), n});
 }
 
 std::uint32_t Simulation::acquire_slot() {

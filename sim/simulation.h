@@ -137,6 +137,7 @@ class Simulation {
   double used_block_seconds(SimTime now);
   EngineRequest engine_request(std::uint32_t handle) const;
   const EndpointHome& home(EndpointId e) const { return router_->endpoints()[e.value()]; }
+  void key_prompts(std::size_t i);
   std::uint32_t acquire_slot();
   std::string waits_for(const Live& live, SimTime now) const;
   [[noreturn]] void report_stuck(SimTime now) const;

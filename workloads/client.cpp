@@ -29,19 +29,26 @@ StagedClient::StagedClient(std::vector<StagePlan> stages, std::unique_ptr<Reques
 void StagedClient::start_stage(SimTime start) {
   stage_start_ = start;
   index_ = 0;
-  draw_due();
+  draw();
   // A stage without requests is over at once.
-  if (!has_due_) end_stage_if_over(start);
+  if (all_sent()) end_stage_if_over(start);
 }
 
-void StagedClient::draw_due() {
-  Duration due;
-  has_due_ = plans_[stage_].arrivals->next(due);
-  if (has_due_) due_ = stage_start_ + timing_.lead + due;
+void StagedClient::draw() {
+  next_ = drawn_ = 0;
+  for (Duration due; drawn_ < kAhead && plans_[stage_].arrivals->next(due); ++drawn_) {
+    Request& request = ahead_[drawn_];
+    request = {};
+    request.id = RequestId(next_id_++);
+    request.stage = StageId(stage_);
+    request.due = stage_start_ + timing_.lead + due;
+    request.timeout = plans_[stage_].timeout;
+    source_->fill(stage_, index_++, request);
+  }
 }
 
 void StagedClient::end_stage_if_over(SimTime now) {
-  if (has_due_ || in_flight_ > 0) return;
+  if (!all_sent() || in_flight_ > 0) return;
   plans_[stage_].arrivals.reset();
   ++stage_;
   if (stage_ < plans_.size())
@@ -49,23 +56,17 @@ void StagedClient::end_stage_if_over(SimTime now) {
 }
 
 SimTime StagedClient::next_action() const {
-  if (finished() || !has_due_ || in_flight_ >= plans_[stage_].permits) return SimTime::max();
-  return std::max(due_, now_);
+  if (finished() || all_sent() || in_flight_ >= plans_[stage_].permits) return SimTime::max();
+  return std::max(ahead_[next_].due, now_);
 }
 
 void StagedClient::advance(SimTime now, std::vector<Request>& out) {
   ROUTESIM_DCHECK(now >= now_, "time went back");
   now_ = now;
-  while (!finished() && has_due_ && due_ <= now && in_flight_ < plans_[stage_].permits) {
-    Request request;
-    request.id = RequestId(next_id_++);
-    request.stage = StageId(stage_);
-    request.due = due_;
-    request.timeout = plans_[stage_].timeout;
-    source_->fill(stage_, index_++, request);
-    out.push_back(std::move(request));
+  while (!all_sent() && ahead_[next_].due <= now && in_flight_ < plans_[stage_].permits) {
+    out.push_back(std::move(ahead_[next_++]));
     ++in_flight_;
-    draw_due();
+    if (all_sent()) draw();
   }
 }
 

@@ -2,6 +2,8 @@
 // of permits. Every tool that has no turns to keep in order is a set of StagePlans for this client.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -12,7 +14,7 @@
 
 namespace routesim::workloads {
 
-/// What the requests of a workload consist of.
+/// What the requests of a workload consist of; the client draws a few of them ahead.
 class RequestSource {
  public:
   virtual ~RequestSource() = default;
@@ -54,12 +56,19 @@ class StagedClient final : public LoadGenerator {
   SimTime next_action() const override;
   void advance(SimTime now, std::vector<Request>& out) override;
   void on_completed(const Request& request, Outcome outcome, SimTime now) override;
+  const Request* upcoming(std::size_t i) const override {
+    return i < drawn_ - next_ ? &ahead_[next_ + i] : nullptr;
+  }
   bool finished() const override { return stage_ == plans_.size(); }
 
  private:
+  /// Requests are drawn a few at a time, for upcoming().
+  static constexpr std::size_t kAhead = 8;
+
   void start_stage(SimTime start);
-  void draw_due();
+  void draw();
   void end_stage_if_over(SimTime now);
+  bool all_sent() const { return next_ == drawn_; }
 
   std::vector<StagePlan> plans_;
   std::vector<StageInfo> infos_;
@@ -67,10 +76,11 @@ class StagedClient final : public LoadGenerator {
   StageTiming timing_;
   SimTime now_;
   SimTime stage_start_;
-  SimTime due_;  // Of the next request, when has_due_.
-  bool has_due_ = false;
-  std::size_t stage_ = 0;   // plans_.size() when finished.
-  std::int64_t index_ = 0;  // Next request of the stage.
+  std::size_t stage_ = 0;              // plans_.size() when finished.
+  std::int64_t index_ = 0;             // Of the stage's next request to draw.
+  std::array<Request, kAhead> ahead_;  // Those from next_ to drawn_ are still to be sent.
+  std::size_t next_ = 0;
+  std::size_t drawn_ = 0;
   std::int64_t in_flight_ = 0;
   std::uint64_t next_id_ = 0;
 };

@@ -2,6 +2,7 @@
 // times, permits, turns, stage ends) allow, and is told when they complete.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -39,6 +40,14 @@ class LoadGenerator {
 
   /// Appends every request that is sent at `now` (send time = now) to `out`. `now` never goes back.
   virtual void advance(SimTime now, std::vector<Request>& out) = 0;
+
+  /// The request that will be sent `i` requests after the next one (0 = the next one), as far as
+  /// the generator has made it already; else null. A hint: what it holds is final, when it is sent
+  /// is not. Void after the next call that is not const.
+  virtual const Request* upcoming(std::size_t i) const {
+    (void)i;
+    return nullptr;
+  }
 
   /// Tells that a request it sent has ended. May change next_action(), even to `now`.
   virtual void on_completed(const Request& request, Outcome outcome, SimTime now) = 0;

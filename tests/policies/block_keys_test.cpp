@@ -246,6 +246,39 @@ TEST(BlockKeys, ApproximateHashVectors) {
   }
 }
 
+TEST(BlockKeys, ChainsSideBySideEqualChainsOneByOne) {
+  RandomStream random(9, Stream::kTest);
+  const std::vector<std::uint32_t> odd = {0,        23, 24, 255, 256, 65535, 65536, (1u << 24) - 1,
+                                          1u << 24, ~0u};
+  for (const KeyAlgorithm algorithm : {KeyAlgorithm::kCborFnv, KeyAlgorithm::kXxh64,
+                                       KeyAlgorithm::kSha256Cbor, KeyAlgorithm::kSha256Cbor64}) {
+    const BlockKeyChain chain(algorithm, 8, "", "m");
+    for (int round = 0; round < 100; ++round) {
+      const std::size_t lanes = random.below(BlockKeyChain::kLanes + 2);
+      std::vector<std::vector<std::uint32_t>> tokens(lanes);
+      std::vector<ChainState> states(lanes, chain.start());
+      std::vector<std::vector<BlockKey>> keys(lanes, {42});
+      std::vector<BlockKeyChain::Lane> all;
+      for (std::size_t i = 0; i < lanes; ++i) {
+        tokens[i].resize(random.below(60));
+        for (std::uint32_t& t : tokens[i])
+          t = random.below(4) == 0 ? odd[random.below(odd.size())]
+                                   : static_cast<std::uint32_t>(random.below(128'000));
+        all.push_back({.state = &states[i], .tokens = tokens[i], .out = &keys[i]});
+      }
+      chain.append_keys(all);
+      for (std::size_t i = 0; i < lanes; ++i) {
+        ChainState state = chain.start();
+        std::vector<BlockKey> expected = {42};
+        chain.append_keys(state, tokens[i], expected);
+        ASSERT_EQ(keys[i], expected) << to_string(algorithm) << " lane " << i << " of " << lanes;
+        ASSERT_EQ(states[i].key, state.key);
+        ASSERT_EQ(states[i].digest, state.digest);
+      }
+    }
+  }
+}
+
 TEST(BlockKeys, ApproximateHashLimits) {
   EXPECT_EQ(effective_approx_block(16), 64u);
   EXPECT_EQ(effective_approx_block(128), 128u);

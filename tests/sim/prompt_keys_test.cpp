@@ -56,6 +56,45 @@ TEST(PromptKeys, RouterKeysEqualTheHashesOfTheTokens) {
   }
 }
 
+TEST(PromptKeys, PromptsKeyedTogetherHaveTheirOwnKeys) {
+  for (const KeyAlgorithm algorithm : {KeyAlgorithm::kCborFnv, KeyAlgorithm::kSha256Cbor}) {
+    PromptKeyTable keys = table(algorithm, 16);
+    RandomStream random(5, Stream::kTest);
+    std::uint64_t id = 0;
+    for (int round = 0; round < 60; ++round) {
+      // Heads in common, one prompt that is a head of another, and short ones without a block.
+      std::vector<std::shared_ptr<const workloads::Prompt>> prompts;
+      std::vector<const workloads::Prompt*> list;
+      const std::size_t count = 1 + random.below(PromptKeyTable::kTogether);
+      while (prompts.size() < count) {
+        std::vector<std::pair<std::uint64_t, std::int64_t>> parts;
+        parts.emplace_back(1 + random.below(3), 40);
+        if (random.below(3) > 0) parts.emplace_back(10 + random.below(2), 1 + random.below(40));
+        if (random.below(3) > 0) parts.emplace_back(100 + id, 1 + random.below(50));
+        prompts.push_back(make_prompt(id++, parts));
+        list.push_back(prompts.back().get());
+        ASSERT_FALSE(keys.knows(*list.back()));
+      }
+      keys.prepare(list);
+      for (const auto& prompt : prompts) {
+        ASSERT_TRUE(keys.knows(*prompt));
+        const PromptKeys& k = keys.acquire(*prompt);
+        const std::vector<std::uint32_t> tokens = tokens_of(*prompt);
+        ASSERT_EQ(k.request, hashed(*keys.router().precise, tokens)) << "prompt " << prompt->id;
+        // What comes after the prompt is keyed from where it ends.
+        policies::ChainState state = k.request_end;
+        auto with_answer = tokens;
+        const auto whole = static_cast<std::int64_t>(tokens.size() / 16 * 16);
+        for (std::int64_t t = 0; t < 16; ++t) with_answer.push_back(workloads::token_at(77, t));
+        ASSERT_EQ(keys.next_request_key(state, *prompt, 77, whole),
+                  hashed(*keys.router().precise, with_answer)[tokens.size() / 16]);
+      }
+      for (const auto& prompt : prompts) keys.release(*prompt);
+      ASSERT_EQ(keys.size(), 0U);
+    }
+  }
+}
+
 TEST(PromptKeys, EngineKeysAgreeExactlyWhereTheTokensDo) {
   PromptKeys a, b, c;
   append_engine_keys(*make_prompt(1, {{1, 40}, {2, 40}}), 16, a);

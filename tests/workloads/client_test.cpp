@@ -68,6 +68,28 @@ TEST(StagedClient, SendsAtTheDueTimesWhilePermitsLast) {
   EXPECT_TRUE(load->finished());
 }
 
+TEST(StagedClient, WhatIsUpcomingIsWhatItSendsNext) {
+  std::vector<StagePlan> plans;
+  plans.push_back(plan(std::vector<Duration>(21, Duration::zero()), 1));
+  plans.push_back(plan(ms({0, 10, 20}), 2));
+  auto load = client(std::move(plans));
+  std::vector<Request> batch;
+  std::vector<RequestId> sent;
+  SimTime now;
+  while (!load->finished()) {
+    for (std::size_t i = 0; const Request* next = load->upcoming(i); ++i)
+      EXPECT_EQ(next->id, RequestId(sent.size() + i));
+    EXPECT_NE(load->upcoming(0), nullptr) << "of an open loop something is always known";
+    now = load->next_action();
+    batch.clear();
+    load->advance(now, batch);
+    for (const Request& request : batch) sent.push_back(request.id);
+    for (const Request& request : batch) load->on_completed(request, Outcome::kSuccess, now);
+  }
+  EXPECT_EQ(sent.size(), 24U);
+  EXPECT_EQ(load->upcoming(0), nullptr);
+}
+
 TEST(StagedClient, PermitsMakeItAFifoStation) {
   // send_i = max(due_i, the instant when at most K - 1 earlier requests are unfinished).
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
