@@ -1,36 +1,146 @@
 // The pending events, ordered by (time, priority, sequence).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <utility>
 #include <vector>
 
 #include "sim/base/check.h"
+#include "sim/earliest.h"
 #include "sim/event.h"
 
 namespace routesim::sim {
 
-/// A 4-ary implicit heap: flatter than a binary one, so a pop touches fewer cache lines. Timeouts,
-/// of which every request has one and hardly any is ever reached, stand beside it in a list: they
-/// are nearly always booked in the order they are due.
+/// Most events are booked in the order they are due, kind by kind, because what lies between a
+/// cause and its effect is one latency for all: each such kind has a lane of its own, first in,
+/// first out. A server has one wake, which moves. What fits neither stands in a 4-ary heap.
 class EventQueue {
  public:
+  /// Books an event. A kReplicaWake takes the place of the one its server had; SimTime::max() takes
+  /// it away.
   void push(SimTime time, EventKind kind, std::uint32_t subject = 0, std::uint32_t stamp = 0) {
     ROUTESIM_DCHECK(time >= now_, "an event in the past");
-    const auto priority = static_cast<std::uint64_t>(priority_of(kind));
-    // Servers that wake at the same instant do so in the order of their numbers: when a wake was
-    // booked depends on how far its server could look ahead, and must not show in the results.
-    const std::uint64_t sequence = kind == EventKind::kReplicaWake ? subject : sequence_++;
-    Event e{.time = time,
-            .order = (priority << 56) | sequence,
-            .kind = kind,
-            .subject = subject,
-            .stamp = stamp};
-    if (kind == EventKind::kTimeout && (timeouts_.empty() || timeouts_.back() < e)) {
-      timeouts_.push_back(e);
+    if (kind == EventKind::kReplicaWake) {
+      // Servers that wake at the same instant do so in the order of their numbers: when a wake was
+      // booked depends on how far its server could look ahead, and must not show in the results.
+      wakes_.set(subject, time);
       return;
     }
+    const auto priority = static_cast<std::uint64_t>(priority_of(kind));
+    const Event e{.time = time,
+                  .order = (priority << 56) | sequence_++,
+                  .kind = kind,
+                  .subject = subject,
+                  .stamp = stamp};
+    const std::size_t lane = lane_of(kind);
+    if (lane == kHeap || !lanes_[lane].takes(e)) {
+      push_heap(e);
+      return;
+    }
+    if (lanes_[lane].empty()) fronts_[lane] = front(e, lane);
+    lanes_[lane].push(e);
+  }
+
+  bool empty() const { return wakes_.time() == SimTime::max() && first() == kNone; }
+  /// When a server wakes next; SimTime::max() if it has no wake.
+  SimTime wake(std::uint32_t replica) const { return wakes_[replica]; }
+  /// Time of the event popped last.
+  SimTime now() const { return now_; }
+
+  /// Drops the timeouts that are due next, as long as `is_void(event)`: their requests are over.
+  template <class F>
+  void drop_timeouts(F is_void) {
+    constexpr std::size_t kLane = lane_of(EventKind::kTimeout);
+    while (!lanes_[kLane].empty() && is_void(lanes_[kLane].front())) pop_lane(kLane);
+  }
+
+  /// Removes and returns the first event; there must be one.
+  Event pop() {
+    const Front next = first();
+    if (wakes_.time().ns() <= static_cast<std::int64_t>(next >> 64) &&
+        wakes_.time() < SimTime::max()) {
+      const std::size_t replica = wakes_.index();
+      now_ = wakes_.time();
+      wakes_.set(replica, SimTime::max());
+      return {.time = now_, .subject = static_cast<std::uint32_t>(replica)};
+    }
+    const auto lane = static_cast<std::size_t>(next & (kLanes - 1));
+    const Event e = lane == kHeap ? pop_heap() : pop_lane(lane);
+    now_ = e.time;
+    return e;
+  }
+
+ private:
+  __extension__ using Front = unsigned __int128;
+  static constexpr std::size_t kLanes = 8;  ///< A power of two; not all are used.
+  static constexpr std::size_t kHeap = 0;
+  static constexpr Front kNone = static_cast<Front>(SimTime::max().ns()) << 64 | ~std::uint64_t{0};
+
+  static constexpr std::size_t lane_of(EventKind kind) {
+    switch (kind) {
+      case EventKind::kCompletion:
+        return 1;
+      case EventKind::kClientAction:
+        return 2;
+      case EventKind::kDelivery:
+        return 3;
+      case EventKind::kRoute:
+        return 4;
+      case EventKind::kTimeout:
+        return 5;
+      default:
+        return kHeap;
+    }
+  }
+  /// Time, order and lane in one number, so that the first of all fronts is simply the smallest.
+  static constexpr Front front(const Event& e, std::size_t lane) {
+    return static_cast<Front>(e.time.ns()) << 64 | (e.order << 3 | lane);
+  }
+  Front first() const {
+    Front least = fronts_[0];
+    for (std::size_t lane = 1; lane < kUsedLanes; ++lane)
+      least = fronts_[lane] < least ? fronts_[lane] : least;
+    return least;
+  }
+
+  /// A ring buffer.
+  class Lane {
+   public:
+    bool empty() const { return size_ == 0; }
+    bool takes(const Event& e) const {
+      return empty() || !(e.time < ring_[(head_ + size_ - 1) & (ring_.size() - 1)].time);
+    }
+    const Event& front() const { return ring_[head_]; }
+    void push(const Event& e) {
+      if (size_ == ring_.size()) grow();
+      ring_[(head_ + size_++) & (ring_.size() - 1)] = e;
+    }
+    void pop() {
+      head_ = (head_ + 1) & (ring_.size() - 1);
+      --size_;
+    }
+
+   private:
+    void grow() {
+      std::vector<Event> larger(ring_.empty() ? 16 : 2 * ring_.size());
+      for (std::size_t i = 0; i < size_; ++i) larger[i] = ring_[(head_ + i) & (ring_.size() - 1)];
+      ring_ = std::move(larger);
+      head_ = 0;
+    }
+    std::vector<Event> ring_;  ///< A power of two.
+    std::size_t head_ = 0;
+    std::size_t size_ = 0;
+  };
+
+  Event pop_lane(std::size_t lane) {
+    const Event e = lanes_[lane].front();
+    lanes_[lane].pop();
+    fronts_[lane] = lanes_[lane].empty() ? kNone : front(lanes_[lane].front(), lane);
+    return e;
+  }
+
+  void push_heap(const Event& e) {
     std::size_t i = heap_.size();
     heap_.push_back(e);
     while (i > 0) {
@@ -40,31 +150,17 @@ class EventQueue {
       i = parent;
     }
     heap_[i] = e;
+    fronts_[kHeap] = front(heap_.front(), kHeap);
   }
 
-  bool empty() const { return heap_.empty() && timeouts_.empty(); }
-  std::size_t size() const { return heap_.size() + timeouts_.size(); }
-  /// Time of the event popped last.
-  SimTime now() const { return now_; }
-
-  /// Drops the timeouts that are due next, as long as `is_void(event)`: their requests are over.
-  template <class F>
-  void drop_timeouts(F is_void) {
-    while (!timeouts_.empty() && is_void(timeouts_.front())) timeouts_.pop_front();
-  }
-
-  Event pop() {
-    if (heap_.empty() || (!timeouts_.empty() && timeouts_.front() < heap_.front())) {
-      const Event timeout = timeouts_.front();
-      timeouts_.pop_front();
-      now_ = timeout.time;
-      return timeout;
-    }
+  Event pop_heap() {
     const Event top = heap_.front();
     const Event last = heap_.back();
     heap_.pop_back();
-    now_ = top.time;
-    if (heap_.empty()) return top;
+    if (heap_.empty()) {
+      fronts_[kHeap] = kNone;
+      return top;
+    }
     std::size_t i = 0;
     for (;;) {
       const std::size_t first = 4 * i + 1;
@@ -78,12 +174,16 @@ class EventQueue {
       i = best;
     }
     heap_[i] = last;
+    fronts_[kHeap] = front(heap_.front(), kHeap);
     return top;
   }
 
- private:
+  static constexpr std::size_t kUsedLanes = 6;
+
+  std::array<Front, kUsedLanes> fronts_{kNone, kNone, kNone, kNone, kNone, kNone};
+  std::array<Lane, kUsedLanes> lanes_;  ///< The heap's is empty.
   std::vector<Event> heap_;
-  std::deque<Event> timeouts_;
+  Earliest wakes_;  ///< By server.
   std::uint64_t sequence_ = 0;
   SimTime now_;
 };

@@ -44,7 +44,7 @@ void Simulation::handle(const Event& e) {
   if (about_request && (live_[e.subject].stamp != e.stamp || live_[e.subject].settled)) return;
   switch (e.kind) {
     case EventKind::kReplicaWake:
-      if (pending_wake_[e.subject] == e.time) wake(e.subject, e.time);
+      wake(e.subject, e.time);
       break;
     case EventKind::kTransferTick:
       if (pending_tick_ == e.time) transfer_tick(e.time);
@@ -180,7 +180,6 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
 }
 
 void Simulation::wake(std::uint32_t replica, SimTime now) {
-  pending_wake_[replica] = SimTime::max();
   replicas_[replica]->advance_to(now);
   after_touch(replica, now);
 }
@@ -188,11 +187,7 @@ void Simulation::wake(std::uint32_t replica, SimTime now) {
 // Reads what the replica has to say and books its next wake.
 void Simulation::after_touch(std::uint32_t replica, SimTime now) {
   collect(replica, now);
-  const SimTime next = replicas_[replica]->next_wake();
-  if (next != SimTime::max() && next != pending_wake_[replica]) {
-    pending_wake_[replica] = next;
-    queue_.push(next, EventKind::kReplicaWake, replica);
-  }
+  queue_.push(replicas_[replica]->next_wake(), EventKind::kReplicaWake, replica);
   for (Observer* o : options_.observers) o->on_replica_advanced(*replicas_[replica], now);
 }
 

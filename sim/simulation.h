@@ -151,7 +151,6 @@ class Simulation {
   std::unique_ptr<PromptKeyTable> prompt_keys_;
   std::unique_ptr<Keys> key_source_;
   std::vector<std::unique_ptr<Replica>> replicas_;
-  std::vector<SimTime> pending_wake_;  ///< Per replica: the wake event that counts.
   std::unique_ptr<Router> router_;
   std::unique_ptr<MetricsCollector> metrics_;
   TransferFabric fabric_;

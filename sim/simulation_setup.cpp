@@ -130,7 +130,6 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   }
   std::vector<EndpointHome> endpoints;
   for (std::uint32_t p = 0; p < plan.pools.size(); ++p) add_pool(p, endpoints);
-  pending_wake_.assign(replicas_.size(), SimTime::max());
   endpoint_requests_.assign(endpoints.size(), 0);
   router_ =
       std::make_unique<Router>(plan, options.seed, std::move(endpoints), replicas_, diagnostics);

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include "sim/base/rng.h"
 
@@ -65,21 +67,75 @@ TEST(EventQueue, EqualsAMultimap) {
     EventQueue queue;
     std::multimap<std::tuple<std::int64_t, int, std::uint64_t>, std::uint32_t> model;
     std::uint64_t sequence = 0;
-    std::uint32_t subject = 0;
+    std::uint32_t subject = 1000;  // beyond the servers
     for (int i = 0; i < 3000; ++i) {
       if (model.empty() || random.below(5) < 3) {
-        const auto time = queue.now().ns() + static_cast<std::int64_t>(random.below(20));
-        const auto kind = static_cast<EventKind>(random.below(7));
-        queue.push(at(time), kind, ++subject);
-        const std::uint64_t order = kind == EventKind::kReplicaWake ? subject : sequence++;
-        model.emplace(std::tuple(time, static_cast<int>(priority_of(kind)), order), subject);
+        // Half of them in the order they are due, as most events of a run.
+        const std::uint64_t delay = random.below(2) == 0 ? 20 : random.below(20);
+        const auto time = queue.now().ns() + static_cast<std::int64_t>(delay);
+        const auto kind = static_cast<EventKind>(random.below(10));
+        if (kind == EventKind::kReplicaWake) {
+          const auto server = static_cast<std::uint32_t>(random.below(100));
+          std::erase_if(model, [&](const auto& e) { return e.second == server; });
+          queue.push(at(time), kind, server);
+          model.emplace(std::tuple(time, 0, server), server);
+        } else {
+          queue.push(at(time), kind, ++subject);
+          model.emplace(std::tuple(time, static_cast<int>(priority_of(kind)), sequence++), subject);
+        }
       } else {
         const Event e = queue.pop();
         ASSERT_EQ(e.subject, model.begin()->second);
         ASSERT_EQ(e.time.ns(), std::get<0>(model.begin()->first));
+        ASSERT_EQ(queue.now(), e.time);
         model.erase(model.begin());
       }
-      ASSERT_EQ(queue.size(), model.size());
+      ASSERT_EQ(queue.empty(), model.empty());
+    }
+  }
+}
+
+TEST(EventQueue, AServerHasOneWake) {
+  EventQueue queue;
+  queue.push(at(9), EventKind::kReplicaWake, 3);
+  queue.push(at(5), EventKind::kReplicaWake, 3);
+  queue.push(at(7), EventKind::kReplicaWake, 4);
+  EXPECT_EQ(queue.wake(3), at(5));
+  EXPECT_EQ(queue.pop().subject, 3U);
+  EXPECT_EQ(queue.wake(3), SimTime::max());
+  queue.push(SimTime::max(), EventKind::kReplicaWake, 4);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(EventQueue, TimeoutsOfRequestsThatAreOverAreDropped) {
+  EventQueue queue;
+  for (const std::uint32_t request : {1U, 2U, 3U, 4U})
+    queue.push(at(10 * request), EventKind::kTimeout, request);
+  queue.drop_timeouts([](const Event& e) { return e.subject != 3 && e.subject != 4; });
+  EXPECT_EQ(queue.pop().subject, 3U);
+  EXPECT_EQ(queue.pop().subject, 4U);
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(Earliest, IsTheMinimumHoweverTimesChange) {
+  for (const std::size_t n : {1, 8, 9, 64, 65, 600}) {
+    SCOPED_TRACE(n);
+    RandomStream random(n, Stream::kTest);
+    Earliest earliest;
+    std::vector<SimTime> model(n, SimTime::max());
+    EXPECT_EQ(earliest.time(), SimTime::max());
+    for (int i = 0; i < 4000; ++i) {
+      const std::size_t who = random.below(n);
+      const SimTime time =
+          random.below(4) == 0 ? SimTime::max() : at(static_cast<std::int64_t>(random.below(50)));
+      earliest.set(who, time);
+      model[who] = time;
+      const auto first = std::min_element(model.begin(), model.end());
+      ASSERT_EQ(earliest.time(), *first);
+      if (*first < SimTime::max()) {
+        ASSERT_EQ(earliest.index(), static_cast<std::size_t>(first - model.begin()));
+      }
+      ASSERT_EQ(earliest[who], time);
     }
   }
 }
