@@ -33,18 +33,19 @@ void BatchScheduler::recycle(Slot s) {
   free_slots_.push_back(s);
 }
 
+// Unchunked, a prompt (or all but the last token, after a preemption) must fit one step.
+bool BatchScheduler::too_long(const EngineRequest& request) const {
+  const std::int64_t longest = request.prompt_tokens + request.output_tokens;
+  return longest > rules_.max_model_len ||
+         (!rules_.enable_chunked_prefill && longest - 1 > rules_.max_num_batched_tokens);
+}
+
 void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
                              std::vector<EngineOutput>& out) {
-  const std::int64_t longest = request.prompt_tokens + request.output_tokens;
-  // Unchunked, a prompt (or all but the last token, after a preemption) must fit one step.
-  const bool too_long =
-      longest > rules_.max_model_len ||
-      (!rules_.enable_chunked_prefill && longest - 1 > rules_.max_num_batched_tokens);
-  // The last token's KV is never computed, hence the - 1.
-  if (too_long || blocks_for(longest - 1) > kv_.usable_blocks()) {
+  if (!can_serve(request)) {
     out.push_back({.kind = EngineOutputKind::kUnservable,
                    .handle = request.handle,
-                   .value = too_long ? 1 : 0,
+                   .value = too_long(request) ? 1 : 0,
                    .at = now});
     return;
   }
@@ -54,7 +55,8 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
   q.state = State::kWaiting;
   q.target = request.prompt_tokens;
   q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens &&
-                  longest < rules_.max_model_len;
+                  request.prompt_tokens + request.output_tokens < rules_.max_model_len;
+  pulls_ = pulls_ || request.remote_tokens > 0;
   public_answers_ = public_answers_ || !request.private_answer;
   enqueue_waiting(s);
   counters_.max_waiting = std::max(counters_.max_waiting, waiting());

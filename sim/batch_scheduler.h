@@ -103,7 +103,13 @@ class BatchScheduler {
  public:
   BatchScheduler(const EngineRules& rules, bool reference);
 
-  /// Adds a request to the waiting queue. Requests that can never fit come back at once.
+  /// False for requests that can never fit, however empty the server.
+  bool can_serve(const EngineRequest& request) const {
+    // The last token's KV is never computed, hence the - 1.
+    return !too_long(request) &&
+           blocks_for(request.prompt_tokens + request.output_tokens - 1) <= kv_.usable_blocks();
+  }
+  /// Adds a request to the waiting queue. Those it cannot serve come back at once.
   void enqueue(const EngineRequest& request, SimTime now, std::vector<EngineOutput>& out);
   /// Removes a request wherever it is and frees its blocks. False if it is not here.
   bool abort(std::uint32_t handle, StepPlan* in_flight);
@@ -120,9 +126,16 @@ class BatchScheduler {
   /// Processes the result of a step that ended at `now`: tokens, finishes, frees.
   void process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
 
-  /// How many further passes are certain to be pure decode of today's decode set with nothing to
-  /// admit, finish or preempt, at most `limit`. 0 when the next pass needs a real look.
-  std::int64_t calm_passes(std::int64_t limit) const;
+  /// What is certain about the passes to come.
+  struct Foresight {
+    std::int64_t calm = 0;       ///< So many are pure decode of today's decode set, with nothing to
+                                 ///< admit, finish or preempt. 0: the next one needs a real look.
+    bool then_finishes = false;  ///< The one after them is the same, but sequences end with it.
+  };
+  /// Looks at most `limit` passes ahead.
+  Foresight foresee(std::int64_t limit) const;
+  /// Some request came whose KV is pulled from elsewhere: then any pass can have outputs.
+  bool pulls() const { return pulls_; }
   /// True when the next `passes` calm passes have nothing to announce: no key enters or leaves the
   /// cache in them.
   bool silent_for(std::int64_t passes) const;
@@ -227,6 +240,8 @@ class BatchScheduler {
   void note_finishing(StepPlan& plan);
   void cross_block(Slot s);
   std::int64_t crossings_until(std::int64_t passes) const;
+  bool decodes_only() const;
+  bool too_long(const EngineRequest& request) const;
 
   void run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now, std::vector<EngineOutput>& out);
 
@@ -296,6 +311,7 @@ class BatchScheduler {
   bool saturated_ = false;       ///< The last release pass left requests waiting.
   bool paused_ = false;          ///< Some running sequence may be kPaused.
   bool public_answers_ = false;  ///< Some request came whose answer is announced.
+  bool pulls_ = false;
   CachedPrefix hits_;
   SequenceRef hits_of_;  ///< Whose prefix `hits_` is, while hits_version_ is the cache's.
   std::uint64_t hits_version_ = 0;  ///< 0 = nobody's.

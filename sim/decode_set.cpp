@@ -144,20 +144,29 @@ std::int64_t BatchScheduler::crossings_until(std::int64_t passes) const {
   return total;
 }
 
-std::int64_t BatchScheduler::calm_passes(std::int64_t limit) const {
+// No sequence does or waits for anything but to decode.
+bool BatchScheduler::decodes_only() const {
   if (reference_ || decodes_ == 0 || !prefilling_.empty() || !leavers_.empty() ||
       wasted_slots_ != 0 || decodes_ > rules_.max_num_batched_tokens)
-    return 0;
-  if (static_cast<std::int64_t>(running_.size()) != decodes_) return 0;  // paused or draining
-  if (any_promotable() || (!waiting_.empty() && retry_admission_)) return 0;
-  if (rules_.prefill_schedule_interval > 1 && saturated_ == waiting_.empty()) return 0;
+    return false;
+  if (static_cast<std::int64_t>(running_.size()) != decodes_) return false;  // paused or draining
+  if (any_promotable() || (!waiting_.empty() && retry_admission_)) return false;
+  return rules_.prefill_schedule_interval <= 1 || saturated_ != waiting_.empty();
+}
+
+BatchScheduler::Foresight BatchScheduler::foresee(std::int64_t limit) const {
+  if (!decodes_only()) return {};
   std::int64_t n = limit;
-  if (!finish_heap_.empty()) n = std::min(n, finish_heap_.front().first - pass_ - 1);
-  if (n <= 0) return 0;
-  if (kv_.free_blocks() >= decodes_ * (n / rules_.block_size + 1)) return n;
+  bool finishes = false;
+  if (!finish_heap_.empty() && finish_heap_.front().first - pass_ - 1 <= n) {
+    n = finish_heap_.front().first - pass_ - 1;
+    finishes = n >= 0;
+  }
+  if (n < 0) return {};
+  if (kv_.free_blocks() >= decodes_ * ((n + 1) / rules_.block_size + 1)) return {n, finishes};
   // Blocks are scarce: find how far they certainly last. Crossings grow with n, so halve.
   while (n > 0 && crossings_until(n) > kv_.free_blocks()) n /= 2;
-  return n;
+  return {n, false};
 }
 
 bool BatchScheduler::silent_for(std::int64_t passes) const {

@@ -39,13 +39,18 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys) : optio
 void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimTime now) {
   ranks_[static_cast<std::size_t>(rank)].inbox.push_back({.kind = kind, .request = request});
   calm_left_ = 0;
-  if (stepping_) {
-    wake_ = end_;
-    silent_ = false;
-    tell_news();
-  } else {
+  if (!stepping_) {
     start_if_idle(now);
+    return;
   }
+  // What the drain and the pass at end_ set off can be seen after the step scheduled ahead, unless
+  // it is an answer to the input itself.
+  const bool answered = kind != InputKind::kRequest || request.remote_tokens > 0 ||
+                        !ranks_[static_cast<std::size_t>(rank)].scheduler.can_serve(request);
+  wake_ = answered ? end_ : std::min(wake_, end_of_ahead());
+  news_ = next_news();
+  silent_ = false;
+  tell_news();
 }
 
 void Replica::deliver(int rank, const EngineRequest& request, SimTime now) {
@@ -75,9 +80,17 @@ void Replica::start_if_idle(SimTime now) {
   tell_news();
 }
 
-// When there may be events next. A stretch of steps that have nothing to say counts as one.
-void Replica::tell_news() {
-  if (news_ != nullptr) *news_ = !stepping_ ? SimTime::max() : silent_ ? wake_ : end_;
+// The end of the step scheduled ahead if its length is known, otherwise of the one under way.
+SimTime Replica::end_of_ahead() const {
+  return ahead_ticks_ > 0 ? SimTime::from_ns((end_ticks_ + ahead_ticks_) / kTicks) : end_;
+}
+
+// When there may be events to publish next. The pass at end_ may bring some, but they go out with
+// the step after it.
+SimTime Replica::next_news() const {
+  if (ranks_.size() != 1) return end_;
+  const Rank& r = ranks_.front();
+  return publishes(r) || !r.on_gpu().finishing.empty() ? end_ : end_of_ahead();
 }
 
 void Replica::advance_to(SimTime now) {
@@ -113,7 +126,7 @@ void Replica::process(Rank& r, SimTime now, Duration gap) {
 }
 
 void Replica::flush_events(Rank& r, SimTime now) {
-  if (r.log == nullptr || !r.log->pending()) return;
+  if (!publishes(r)) return;
   bool lost = false;
   if (options_.kv_event_loss > 0) {
     // Keyed by the instant: which other batches exist depends on what is worth announcing.
@@ -185,11 +198,18 @@ void Replica::launch(SimTime now) {
   }
   stepping_ = true;
   ++steps_;
-  end_ticks_ += step_ticks();
+  end_ticks_ += ahead_ticks_ > 0 ? ahead_ticks_ : step_ticks();
   end_ = SimTime::from_ns(end_ticks_ / kTicks);
-  if (options_.rules.async_scheduling)
-    for (Rank& r : ranks_) r.scheduler.schedule(r.ahead(), &r.on_gpu(), now, outputs_);
+  ahead_ticks_ = 0;
+  if (options_.rules.async_scheduling) schedule_ahead(now);
   look_ahead();
+}
+
+// How long the step will take is known at once, unless it depends on those of other ranks.
+void Replica::schedule_ahead(SimTime now) {
+  for (Rank& r : ranks_) r.scheduler.schedule(r.ahead(), &r.on_gpu(), now, outputs_);
+  if (ranks_.size() == 1 && !ranks_.front().ahead().empty())
+    ahead_ticks_ = options_.latency->step_ticks(ranks_.front().ahead().shape);
 }
 
 // Decides what runs next on every rank; false when there is nothing to do at all.
@@ -229,47 +249,55 @@ std::int64_t Replica::step_ticks() {
     shape.group_total_tokens = total;
     shape.group_rounds = rounds;
     ticks = std::max(ticks, options_.latency->step_ticks(shape));
-    if (options_.latency->trust(shape) == models::Trust::kExtrapolated) ++extrapolated_;
   }
   ROUTESIM_CHECK(ticks > 0, "a step must take time");
   return ticks;
 }
 
-// After a launch: how many boundaries from here on are certain to be calm, and when to wake.
+// After a launch: when somebody must look next. A step can be seen from outside at its end if
+// sequences sample their first or last tokens in it; what needs remote KV speaks up in any pass.
 void Replica::look_ahead() {
   wake_ = end_;
+  news_ = next_news();
   silent_ = false;
-  if (options_.reference || ranks_.size() != 1 || gaps_ == nullptr) return;
+  if (options_.reference || ranks_.size() != 1) return;
   Rank& r = ranks_.front();
+  if (foresee_calm(r)) return;
+  if (r.on_gpu().sampled.empty() && r.on_gpu().finishing.empty() && !r.scheduler.pulls())
+    wake_ = end_of_ahead();
+}
+
+// How many boundaries from here on are certain to be calm, and when the step after them ends.
+bool Replica::foresee_calm(Rank& r) {
   const std::int64_t members = r.scheduler.decoding();
   const auto pure = [members](const StepPlan& plan) {
     return plan.calm() && plan.steady == members && plan.shape.prefill_requests == 0 &&
            plan.shape.decode_requests == members;
   };
-  if (members == 0 || !r.inbox.empty() || !pure(r.on_gpu())) return;
-  models::BatchShape next = r.on_gpu().shape;
-  if (options_.rules.async_scheduling) {
-    if (!pure(r.ahead())) return;
-    next = r.ahead().shape;
-    ahead_ticks_ = options_.latency->step_ticks(next);
-  }
-  std::int64_t calm = r.scheduler.calm_passes(std::int64_t{1} << 30);
-  if (calm == 0) return;
+  const bool async = options_.rules.async_scheduling;
+  if (members == 0 || gaps_ == nullptr || !r.inbox.empty() || !pure(r.on_gpu())) return false;
+  if (async && !pure(r.ahead())) return false;
+  const BatchScheduler::Foresight foresight = r.scheduler.foresee(std::int64_t{1} << 30);
+  if (foresight.calm == 0 && !foresight.then_finishes) return false;
+  models::BatchShape next = async ? r.ahead().shape : r.on_gpu().shape;
   next.decode_context = r.scheduler.decode_context() + members;
-  if (r.scheduler.kv().shared_tokens() > next.decode_context) return;
+  if (r.scheduler.kv().shared_tokens() > next.decode_context) return false;
   next.shared_context = r.scheduler.kv().shared_tokens();
   run_ = options_.latency->decode_run(next);
   run_index_ = 0;
-  calm = std::min(calm, run_.steps);
-  if (calm <= 0) return;
-  calm_left_ = calm;
-  // The end of the step after the last calm boundary, in closed form.
-  const std::int64_t launches = options_.rules.async_scheduling ? calm - 1 : calm;
-  const std::int64_t ticks = end_ticks_ + (options_.rules.async_scheduling ? ahead_ticks_ : 0) +
-                             launches * run_.first +
-                             run_.increment * (launches * (launches - 1) / 2);
+  calm_left_ = std::min(foresight.calm, run_.steps);
+  // The last token of a sequence can be seen when its step ends; before, nothing can.
+  const bool to_finish = foresight.then_finishes && run_.steps > foresight.calm;
+  const std::int64_t known = to_finish ? calm_left_ + 1 : calm_left_ - (async ? 1 : 0);
+  if (known < 0 || (calm_left_ == 0 && !to_finish)) return false;
+  // The ends of steps in closed form.
+  const std::int64_t ticks =
+      end_ticks_ + ahead_ticks_ + known * run_.first + run_.increment * (known * (known - 1) / 2);
   wake_ = SimTime::from_ns(ticks / kTicks);
-  silent_ = news_ != nullptr && r.scheduler.silent_for(calm);
+  silent_ = news_mirror_ != nullptr && !publishes(r) &&
+            r.scheduler.silent_for(calm_left_ + (to_finish ? 1 : 0));
+  if (silent_) news_ = wake_;
+  return true;
 }
 
 std::int64_t Replica::next_calm_ticks() { return run_.first + run_index_++ * run_.increment; }
@@ -303,7 +331,8 @@ void Replica::calm_boundaries(SimTime now) {
     end_ = SimTime::from_ns(end_ticks_ / kTicks);
   }
   advance_plans(r, passes);
-  if (calm_left_ == 0) wake_ = end_;
+  ROUTESIM_DCHECK(wake_ >= end_, "a stretch of calm steps was longer than foreseen");
+  if (!silent_) news_ = next_news();
 }
 
 // Calm passes differ in their number and in their contexts, which have grown.

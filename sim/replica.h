@@ -63,7 +63,7 @@ class Replica {
   /// Keeps `*time` at the end of the next step that may have KV events to publish, SimTime::max()
   /// while there is none, so that somebody who watches many replicas can tell at a glance which to
   /// advance. Outlives the replica.
-  void mirror_next_news(SimTime* time) { news_ = time; }
+  void mirror_next_news(SimTime* time) { news_mirror_ = time; }
 
   /// The calls below need advance_to(now) first; they take effect when the engine next drains its
   /// input queue, that is at the end of the running step.
@@ -110,8 +110,6 @@ class Replica {
   /// True when no request is anywhere in the server.
   bool idle() const;
   void verify() const;
-  /// Steps whose batch left the range the latency model was fitted on.
-  std::int64_t extrapolated_steps() const { return extrapolated_; }
 
  private:
   __extension__ using Wide = __int128;
@@ -151,6 +149,8 @@ class Replica {
             .waiting = r.scheduler.waiting(),
             .free_blocks = r.scheduler.kv().free_blocks()};
   }
+  /// The step under way has something to publish at its end.
+  static bool publishes(const Rank& r) { return r.log != nullptr && r.log->pending(); }
   void input(int rank, InputKind kind, const EngineRequest& request, SimTime now);
   void start_if_idle(SimTime now);
   void boundary();
@@ -161,9 +161,15 @@ class Replica {
   void launch(SimTime now);
   bool schedule_step(SimTime now);
   std::int64_t step_ticks();
+  void schedule_ahead(SimTime now);
   void flush_events(Rank& r, SimTime now);
   void look_ahead();
-  void tell_news();
+  bool foresee_calm(Rank& r);
+  SimTime next_news() const;
+  SimTime end_of_ahead() const;
+  void tell_news() {
+    if (news_mirror_ != nullptr) *news_mirror_ = stepping_ ? news_ : SimTime::max();
+  }
   void calm_boundaries(SimTime now);
   void advance_plans(Rank& r, std::int64_t passes);
   std::int64_t next_calm_ticks();
@@ -175,20 +181,20 @@ class Replica {
   StepListener* listener_ = nullptr;
   bool stepping_ = false;
   std::int64_t end_ticks_ = 0;
-  SimTime end_;  ///< end_ticks_ in whole nanoseconds.
-  SimTime* news_ = nullptr;
+  SimTime end_;                    ///< end_ticks_ in whole nanoseconds.
+  std::int64_t ahead_ticks_ = 0;   ///< Length of the step scheduled ahead; 0 = none, or not known.
+  SimTime news_ = SimTime::max();  ///< When there may be events to publish next.
+  SimTime* news_mirror_ = nullptr;
   SimTime last_boundary_;
   SimTime wake_ = SimTime::max();
   std::int64_t steps_ = 0;
   Duration busy_;
-  std::int64_t extrapolated_ = 0;
 
   // A calm stretch: single rank, pure decode, nothing waiting that could be admitted.
-  std::int64_t calm_left_ = 0;    ///< Boundaries still certain to be calm.
-  std::int64_t ahead_ticks_ = 0;  ///< Async: length of the step scheduled ahead.
+  std::int64_t calm_left_ = 0;  ///< Boundaries still certain to be calm.
   models::DecodeRun run_;
   std::int64_t run_index_ = 0;
-  bool silent_ = false;  ///< Nothing to announce before wake_.
+  bool silent_ = false;  ///< Nothing to publish before wake_.
 };
 
 }  // namespace routesim::sim

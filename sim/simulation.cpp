@@ -203,6 +203,7 @@ void Simulation::collect(std::uint32_t replica, SimTime now) {
 }
 
 void Simulation::on_output(const EngineOutput& o, SimTime now) {
+  ROUTESIM_DCHECK(o.at == now, "a server woke too late for what it had to say");
   Live& live = live_[o.handle];
   if (o.kind == EngineOutputKind::kAborted) recycle(o.handle);
   if (live.settled || !live.in_use) return;
