@@ -208,7 +208,7 @@ class BatchScheduler {
     std::uint32_t bucket_position = 0;
     std::int64_t scheduled = 0;  ///< Tokens given in the current walk.
     SimTime last_token;          ///< Of a sequence that paused or was preempted.
-    BlockHolding holding;
+    BlockHolding holding;        ///< While a private answer decodes, as of its entry into the set.
     std::vector<FormerRun> former;  ///< Private blocks from before preemptions, oldest first.
   };
   using Slot = std::uint32_t;
@@ -238,7 +238,11 @@ class BatchScheduler {
   void leave_for_preemption(Slot s);
   void retire_leavers();
   void note_finishing(StepPlan& plan);
-  void cross_block(Slot s);
+  const std::vector<Slot>& crossing() const {
+    return buckets_[static_cast<std::size_t>(pass_ % rules_.block_size)];
+  }
+  void cross_blocks();
+  void assign_blocks(Sequence& q, std::int64_t computed);
   std::int64_t crossings_until(std::int64_t passes) const;
   bool decodes_only() const;
   bool too_long(const EngineRequest& request) const;

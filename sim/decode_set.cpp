@@ -80,6 +80,7 @@ void BatchScheduler::leave_decode(Slot s) {
   remove_from_bucket(s);
   --decodes_;
   const std::int64_t computed = computed_after(q, pass_);
+  assign_blocks(q, computed);
   decode_context_ -= computed;
   q.state = State::kDraining;
   q.computed = computed;
@@ -88,6 +89,7 @@ void BatchScheduler::leave_decode(Slot s) {
 // Writes down what membership implied: counts as of the pass before this one.
 void BatchScheduler::settle_counts(Sequence& q) {
   q.computed = computed_after(q, pass_ - 1);
+  assign_blocks(q, q.computed);
   q.sampled =
       std::min(q.request.output_tokens, q.request.output_tokens - (q.finish_pass - (pass_ - 1)));
   q.sample_pass = std::min(q.finish_pass, pass_ - 1);
@@ -127,11 +129,30 @@ void BatchScheduler::note_finishing(StepPlan& plan) {
   }
 }
 
-void BatchScheduler::cross_block(Slot s) {
-  Sequence& q = seq(s);
-  const auto held = q.holding.blocks;
-  if (!q.request.private_answer) register_up_to(s, held * rules_.block_size);
-  kv_.allocate(1, q.holding);
+// Who needs a block in this pass gets one. The key of a public answer's last block is announced
+// now; what a private one holds matters only when it leaves the set, and the sequence is left
+// alone.
+void BatchScheduler::cross_blocks() {
+  const std::vector<Slot>& slots = crossing();
+  if (slots.empty()) return;
+  if (!public_answers_) {
+    kv_.take(std::ssize(slots));
+    return;
+  }
+  for (const Slot s : slots) {
+    Sequence& q = seq(s);
+    if (q.request.private_answer) {
+      kv_.take(1);
+    } else {
+      register_up_to(s, q.holding.blocks * rules_.block_size);
+      kv_.allocate(1, q.holding);
+    }
+  }
+}
+
+// Writes down the blocks that a member of the decode set with so many tokens has come to hold.
+void BatchScheduler::assign_blocks(Sequence& q, std::int64_t computed) {
+  KvCache::assign(blocks_for(computed) - q.holding.blocks, q.holding);
 }
 
 std::int64_t BatchScheduler::crossings_until(std::int64_t passes) const {
@@ -179,7 +200,7 @@ void BatchScheduler::calm_pass() {
   ++pass_;
   ++counters_.passes;
   decode_context_ += decodes_;
-  for (const Slot s : buckets_[static_cast<std::size_t>(pass_ % rules_.block_size)]) cross_block(s);
+  cross_blocks();
 }
 
 }  // namespace routesim::sim

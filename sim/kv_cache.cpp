@@ -400,9 +400,10 @@ void KvCache::verify() const {
   ROUTESIM_CHECK(findable >= static_cast<std::int64_t>(table_used_), "the table holds dead keys");
 }
 
-void KvCache::verify_holdings(std::span<const BlockHolding* const> holdings) const {
+void KvCache::verify_holdings(std::span<const BlockHolding* const> holdings,
+                              std::int64_t unassigned) const {
   std::vector<std::int32_t> holders(runs_.size());
-  std::int64_t held = 0;
+  std::int64_t held = unassigned;
   for (const BlockHolding* h : holdings) {
     std::int64_t blocks = h->blank;
     for (const RunPiece& p : h->pieces) {

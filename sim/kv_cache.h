@@ -96,9 +96,17 @@ class KvCache {
   /// adds them to `holding` as blank.
   void allocate(std::int64_t n, BlockHolding& holding) {
     if (n <= 0) return;
-    free_count_ -= n;
+    take(n);
+    assign(n, holding);
+  }
+  /// The two halves of allocate(), for n > 0: blocks are taken when they are needed, but who has
+  /// them is written down when somebody asks.
+  static void assign(std::int64_t n, BlockHolding& holding) {
     holding.blank += n;
     holding.blocks += n;
+  }
+  void take(std::int64_t n) {
+    free_count_ -= n;
     Run& head = at(at(0).next);
     if (head.kind == Kind::kBlank && head.blocks > n)
       head.blocks -= static_cast<std::int32_t>(n);
@@ -137,8 +145,10 @@ class KvCache {
 
   /// Full consistency check for the invariant checker: throws InternalError.
   void verify() const;
-  /// The same for who holds what: `holdings` must be all there are.
-  void verify_holdings(std::span<const BlockHolding* const> holdings) const;
+  /// The same for who holds what: `holdings` must be all there are, `unassigned` the blocks that
+  /// were taken for them and not assigned yet.
+  void verify_holdings(std::span<const BlockHolding* const> holdings,
+                       std::int64_t unassigned = 0) const;
 
   /// Keys of the free queue from head to tail, 0 for blank and private blocks; for tests.
   std::vector<BlockKey> free_queue() const;

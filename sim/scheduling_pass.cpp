@@ -46,8 +46,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
 // left out last time, or a prompt stands before a decode and eats its budget.
 bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, SimTime now) {
   if (decodes_ > budget_ || any_paused()) return false;
-  const std::vector<Slot>& crossing = buckets_[static_cast<std::size_t>(pass_ % rules_.block_size)];
-  auto need = static_cast<std::int64_t>(crossing.size());
+  std::int64_t need = std::ssize(crossing());
   std::int64_t left = budget_ - decodes_;
   bool prompts_last = true;
   if (!deferred_ && !prefilling_.empty()) {
@@ -66,11 +65,11 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, 
     if (wanted > budget_ - decodes_ && (!prompts_last || need > kv_.free_blocks())) return false;
   }
   // Order shows where blocks are short and, with listeners, in their events.
-  if (need > kv_.free_blocks() || (sink_ != nullptr && !crossing.empty() && !prompts_last)) {
+  if (need > kv_.free_blocks() || (sink_ != nullptr && !crossing().empty() && !prompts_last)) {
     if (rules_.scheduling_policy != SchedulingPolicy::kFcfs) return false;
     allocate_in_order(in_flight, now);
   } else {
-    for (const Slot s : crossing) cross_block(s);
+    cross_blocks();
   }
   schedule_decodes(plan);
   if (!deferred_) schedule_prefills(plan);
@@ -110,7 +109,7 @@ void BatchScheduler::schedule_prefills(StepPlan& plan) {
 // from its end: what a walk does, without looking at sequences that need nothing. First come, first
 // served only, where victims always stand behind those already served.
 void BatchScheduler::allocate_in_order(StepPlan* in_flight, SimTime now) {
-  needy_ = buckets_[static_cast<std::size_t>(pass_ % rules_.block_size)];
+  needy_ = crossing();
   if (!deferred_) needy_.insert(needy_.end(), prefilling_.begin(), prefilling_.end());
   std::sort(needy_.begin(), needy_.end(),
             [this](Slot a, Slot b) { return seq(a).order < seq(b).order; });
@@ -121,6 +120,7 @@ void BatchScheduler::allocate_in_order(StepPlan* in_flight, SimTime now) {
     const bool prefill = q.state == State::kPrefill;
     const std::int64_t tokens =
         prefill ? q.computed + q.scheduled : computed_after(q, pass_ - 1) + 1;
+    if (!prefill) assign_blocks(q, tokens - 1);
     const std::int64_t need = blocks_for(tokens) - q.holding.blocks;
     while (need > kv_.free_blocks()) {
       const Slot victim = running_.back();
