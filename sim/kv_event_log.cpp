@@ -46,7 +46,7 @@ void KvEventLog::flush(SimTime visible, bool lost) {
   }
   open_begin_ = words_.size();
   batches_.push_back({.visible = visible, .end = words_.size()});
-  if (next_visible_ != nullptr) *next_visible_ = next_visible();
+  if (mirror_ != nullptr) mirror_->set(number_, next_visible());
 }
 
 void KvEventLog::read_until(SimTime now, Reader& reader) {
@@ -70,7 +70,7 @@ void KvEventLog::read_until(SimTime now, Reader& reader) {
     }
     batches_.pop_front();
   }
-  if (next_visible_ != nullptr) *next_visible_ = next_visible();
+  if (mirror_ != nullptr) mirror_->set(number_, next_visible());
   // Reclaim the read part once it dominates; batches are short, so this moves little.
   if (batches_.empty() && read_ == open_begin_ && read_ > 0) {
     words_.erase(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(read_));

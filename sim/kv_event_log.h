@@ -8,6 +8,7 @@
 
 #include "sim/base/units.h"
 #include "sim/batch_scheduler.h"
+#include "sim/earliest.h"
 
 namespace routesim::sim {
 
@@ -39,8 +40,11 @@ class KvEventLog final : public BlockEventSink {
   SimTime next_visible() const {
     return batches_.empty() ? SimTime::max() : batches_.front().visible;
   }
-  /// Keeps `*time` at next_visible(), for somebody who watches many logs. Outlives the log.
-  void mirror_next_visible(SimTime* time) { next_visible_ = time; }
+  /// Keeps time number `i` of `visible` at next_visible(), for somebody who watches many logs.
+  void mirror_next_visible(Earliest& visible, std::size_t i) {
+    mirror_ = &visible;
+    number_ = i;
+  }
   /// True when something was collected and not yet flushed.
   bool pending() const { return open_begin_ != words_.size(); }
   /// Hands every batch visible at `now` to `reader`.
@@ -52,7 +56,8 @@ class KvEventLog final : public BlockEventSink {
     std::size_t end = 0;  ///< One past its last word.
   };
   SequenceKeySource* keys_;
-  SimTime* next_visible_ = nullptr;
+  Earliest* mirror_ = nullptr;
+  std::size_t number_ = 0;
   // Events as words: header (stored bit, counts), engine keys, request keys.
   std::vector<std::uint64_t> words_;
   std::size_t read_ = 0;          ///< First unread word.

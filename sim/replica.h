@@ -9,6 +9,7 @@
 
 #include "models/latency_model.h"
 #include "sim/batch_scheduler.h"
+#include "sim/earliest.h"
 #include "sim/kv_event_log.h"
 #include "sim/samples.h"
 
@@ -60,10 +61,13 @@ class Replica {
   /// later than the next finish. SimTime::max() when it sleeps.
   SimTime next_wake() const { return wake_; }
 
-  /// Keeps `*time` at the end of the next step that may have KV events to publish, SimTime::max()
-  /// while there is none, so that somebody who watches many replicas can tell at a glance which to
-  /// advance. Outlives the replica.
-  void mirror_next_news(SimTime* time) { news_mirror_ = time; }
+  /// Keeps time number `i` of `news` at the end of the next step that may have KV events to
+  /// publish, SimTime::max() while there is none: somebody who watches many replicas need not visit
+  /// them.
+  void mirror_next_news(Earliest& news, std::size_t i) {
+    news_mirror_ = &news;
+    news_number_ = i;
+  }
 
   /// The calls below need advance_to(now) first; they take effect when the engine next drains its
   /// input queue, that is at the end of the running step.
@@ -168,7 +172,8 @@ class Replica {
   SimTime next_news() const;
   SimTime end_of_ahead() const;
   void tell_news() {
-    if (news_mirror_ != nullptr) *news_mirror_ = stepping_ ? news_ : SimTime::max();
+    if (news_mirror_ != nullptr)
+      news_mirror_->set(news_number_, stepping_ ? news_ : SimTime::max());
   }
   void calm_boundaries(SimTime now);
   void advance_plans(Rank& r, std::int64_t passes);
@@ -184,7 +189,8 @@ class Replica {
   SimTime end_;                    ///< end_ticks_ in whole nanoseconds.
   std::int64_t ahead_ticks_ = 0;   ///< Length of the step scheduled ahead; 0 = none, or not known.
   SimTime news_ = SimTime::max();  ///< When there may be events to publish next.
-  SimTime* news_mirror_ = nullptr;
+  Earliest* news_mirror_ = nullptr;
+  std::size_t news_number_ = 0;
   SimTime last_boundary_;
   SimTime wake_ = SimTime::max();
   std::int64_t steps_ = 0;

@@ -187,11 +187,8 @@ std::size_t Router::rank_count(std::uint32_t row) const {
 }
 
 // Between two decisions few of many servers say anything new. All are scraped at the same interval,
-// so their scrapes are due in a fixed cyclic order, and times stand side by side where a glance at
-// all of them costs less than a visit to one.
+// so their scrapes are due in a fixed cyclic order, and servers say when it is worth asking them.
 void Router::watch_replicas() {
-  next_visible_.assign(endpoints_.size(), SimTime::max());
-  news_.assign(replicas_.size(), SimTime::max());
   for (std::uint32_t row = 0; row < rows_.size(); ++row) {
     const EndpointHome& home = endpoints_[rows_[row]];
     next_refresh_.push_back(replicas_[home.replica]->next_scrape(home.rank, SimTime::from_ns(-1)));
@@ -200,11 +197,12 @@ void Router::watch_replicas() {
   for (std::uint32_t e = 0; e < endpoints_.size() && reads_events_; ++e)
     replicas_[endpoints_[e].replica]
         ->events(endpoints_[e].rank)
-        .mirror_next_visible(&next_visible_[e]);
+        .mirror_next_visible(next_visible_, e);
   std::stable_sort(
       scrape_order_.begin(), scrape_order_.end(),
       [this](std::uint32_t a, std::uint32_t b) { return next_refresh_[a] < next_refresh_[b]; });
-  for (std::size_t r = 0; r < replicas_.size(); ++r) replicas_[r]->mirror_next_news(&news_[r]);
+  for (std::size_t r = 0; r < replicas_.size() && reads_events_; ++r)
+    replicas_[r]->mirror_next_news(news_, r);
 }
 
 // Brings the router's knowledge up to `now`: what was scraped and published by then, not more.
@@ -250,28 +248,20 @@ void Router::read_scrapes(SimTime now) {
   scrape_head_ = static_cast<std::size_t>(first - scrape_order_.begin());
 }
 
-// Calls `f` with the position of each time that has come. Few have, so whole groups are passed over
-// at once: the sign of a difference says whether a time is up.
-template <class F>
-static void for_each_due(const std::vector<SimTime>& times, SimTime now, F f) {
-  constexpr std::size_t kGroup = 32;
-  for (std::size_t first = 0; first < times.size(); first += kGroup) {
-    const std::size_t end = std::min(first + kGroup, times.size());
-    std::int64_t due = 0;
-    for (std::size_t i = first; i < end; ++i) due |= times[i].ns() - now.ns() - 1;
-    if (due >= 0) continue;
-    for (std::size_t i = first; i < end; ++i)
-      if (times[i] <= now) f(i);
-  }
-}
-
 void Router::read_events(SimTime now) {
-  for_each_due(news_, now, [&](std::size_t r) { replicas_[r]->advance_to(now); });
+  while (news_.time() <= now) replicas_[news_.index()]->advance_to(now);
+  readable_.clear();
+  while (next_visible_.time() <= now) {
+    readable_.push_back(static_cast<std::uint32_t>(next_visible_.index()));
+    next_visible_.set(readable_.back(), SimTime::max());
+  }
+  // In the order of endpoints, whoever spoke first.
+  std::sort(readable_.begin(), readable_.end());
   IndexFeeder feeder(instances_);
-  for_each_due(next_visible_, now, [&](std::size_t e) {
+  for (const std::uint32_t e : readable_) {
     feeder.set_endpoint(EndpointId(holders_[row_of_[e]]));
     replicas_[endpoints_[e].replica]->events(endpoints_[e].rank).read_until(now, feeder);
-  });
+  }
 }
 
 Route Router::route(const workloads::Request& request, const PromptKeys& keys, SimTime now) {

@@ -14,6 +14,7 @@
 #include "policies/views.h"
 #include "sim/base/rng.h"
 #include "sim/decision_probe.h"
+#include "sim/earliest.h"
 #include "sim/kv_event_log.h"
 #include "sim/prompt_keys.h"
 #include "sim/replica.h"
@@ -144,8 +145,9 @@ class Router {
   std::vector<SimTime> next_refresh_;        ///< Per row: the next scrape instant.
   std::vector<std::uint32_t> scrape_order_;  ///< Rows in the order of their scrapes, a cycle.
   std::size_t scrape_head_ = 0;              ///< Whose scrape in scrape_order_ is next.
-  std::vector<SimTime> news_;                ///< Per replica: Replica::mirror_next_news.
-  std::vector<SimTime> next_visible_;        ///< Per endpoint: KvEventLog::mirror_next_visible.
+  Earliest news_;                            ///< Per replica: Replica::mirror_next_news.
+  Earliest next_visible_;                    ///< Per endpoint: KvEventLog::mirror_next_visible.
+  std::vector<std::uint32_t> readable_;      ///< Scratch: endpoints with visible events.
   std::vector<std::uint32_t> holders_;       ///< Per row: its id in the precise index.
   bool reads_metrics_ = false;
   bool reads_events_ = false;
