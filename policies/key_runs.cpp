@@ -138,10 +138,10 @@ void KeyRuns::reuse(std::uint32_t s, std::uint64_t key, std::uint32_t flags) {
   run_of_[s] = new_run({.first = s, .length = 1, .flags = flags});
 }
 
-void KeyRuns::free(std::uint32_t s) {
-  isolate(s);
+void KeyRuns::free(std::uint32_t s, std::size_t n) {
+  cut(s, n);
   drop_run(run_of_[s]);
-  run_of_[s] = 0;
+  label(s, static_cast<std::uint32_t>(n), 0);
 }
 
 }  // namespace routesim::policies

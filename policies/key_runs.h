@@ -99,8 +99,8 @@ class KeyRuns {
   }
   /// The same as append() in place of a freed slot.
   void reuse(std::uint32_t s, std::uint64_t key, std::uint32_t flags);
-  /// Its key has neither level any more.
-  void free(std::uint32_t s);
+  /// The keys of `n` slots from `s` on, which are in one run, have neither level any more.
+  void free(std::uint32_t s, std::size_t n = 1);
   /// Moves the slots together over the freed ones, in order; tells `moved(key, from, to)` of each.
   template <class Moved>
   void close_holes(Moved moved);

@@ -255,6 +255,8 @@ void PrefixIndex::evict_request_keys(std::span<const BlockKey> request_keys,
   impl_->evict_request_keys(request_keys, entries);
 }
 
+void PrefixIndex::expect(BlockKey first) const { impl_->table.prefetch(first); }
+
 void PrefixIndex::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
   impl_->match<false>(keys, scratch);
 }
@@ -339,25 +341,26 @@ void SpeculativeEntries::add(PrefixIndex& index, EndpointId endpoint,
   const HolderEntry entry{
       .endpoint = endpoint, .tier = kNoTier, .speculative = true, .group = std::nullopt};
   index.add({}, keys, std::span(&entry, 1));
-  keys_.insert(keys_.end(), keys.begin(), keys.end());
-  queue_.push_back({.due = now + ttl_, .endpoint = endpoint, .count = keys.size()});
+  Item& item = queue_.emplace_back();
+  item.due = now + ttl_;
+  item.endpoint = endpoint;
+  if (!spare_.empty()) {
+    item.keys = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  item.first = keys.front();
+  item.keys.assign(keys.begin(), keys.end());
 }
 
 void SpeculativeEntries::expire(PrefixIndex& index, SimTime now) {
-  while (!queue_.empty() && queue_.front().due <= now) {
-    const Item item = queue_.front();
-    queue_.pop_front();
+  for (; !queue_.empty() && queue_.front().due <= now; queue_.pop_front()) {
+    Item& item = queue_.front();
     const HolderEntry entry{
         .endpoint = item.endpoint, .tier = kNoTier, .speculative = true, .group = std::nullopt};
-    index.evict_request_keys(std::span(keys_).subspan(read_, item.count), std::span(&entry, 1));
-    read_ += item.count;
+    index.evict_request_keys(item.keys, std::span(&entry, 1));
+    spare_.push_back(std::move(item.keys));
   }
-  // Reclaim what was read at once, so that the keys of an item stay contiguous, and late, so that
-  // little is moved for it.
-  if (read_ * 4 > keys_.size() * 3) {
-    keys_.erase(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(read_));
-    read_ = 0;
-  }
+  if (!queue_.empty()) index.expect(queue_.front().first);
 }
 
 }  // namespace routesim::policies

@@ -130,6 +130,10 @@ class PrefixIndex {
 
   // ---- Reading ---------------------------------------------------------------------------------
 
+  /// Says that `first` will soon be looked up as the first of a list of keys. Large indices are in
+  /// no cache: what the lookup reads is fetched meanwhile.
+  void expect(BlockKey first) const;
+
   /// Longest-prefix lookup over the keys of one prompt; the result is in `scratch.matches()`, in
   /// holder order of the first key. It is not restricted to candidates: an endpoint's numbers do
   /// not depend on the others, so drop those you do not want. Refreshes the recency of the keys.
@@ -182,12 +186,12 @@ class SpeculativeEntries {
   struct Item {
     SimTime due;
     EndpointId endpoint;
-    std::size_t count;
+    BlockKey first = 0;
+    std::vector<BlockKey> keys;
   };
   Duration ttl_;
   std::deque<Item> queue_;
-  std::vector<BlockKey> keys_;  ///< Of the items in queue_, from read_ on.
-  std::size_t read_ = 0;
+  std::vector<std::vector<BlockKey>> spare_;  ///< Room for the keys of items to come.
 };
 
 /// PrefixIndex for a live router: any number of threads may call anything. Readers share the index,

@@ -363,15 +363,40 @@ void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
 
 void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
   std::uint32_t s = kNone;
-  for (const std::uint64_t key : engine_keys) {
+  table.look_at(engine_keys);
+  for (std::size_t i = 0; i < engine_keys.size(); ++i) {
     // Engines evict the tail of a prompt first, so keys often come in reverse.
+    const std::uint64_t key = engine_keys[i];
     s = s != kNone && s > 0 && slots.holds(s - 1, key) && is_engine(slots[s - 1]) ? s - 1
                                                                                   : find(key);
+    if (s != kNone)
+      if (const std::size_t n = free_run(s, engine_keys.subspan(i), row); n > 0) {
+        s -= static_cast<std::uint32_t>(n) - 1;
+        i += n - 1;
+        continue;
+      }
     if (options.count_duplicates && !forward_removal(key, s, row)) continue;
     if (s == kNone || !is_engine(slots[s])) continue;
     evict_mapped(s, row);
     drop_mapping_if_empty(s);
   }
+}
+
+// Forgets `keys`, as far as they are a run from `s` back that only `row` holds, and stored once;
+// returns how many.
+std::size_t Impl::free_run(std::uint32_t s, std::span<const std::uint64_t> keys, Row row) {
+  const KeyRun& run = slots[s];
+  if (run.mapping != kSelf || run.flags != 0 || requests.linked() || engines.linked() ||
+      sets.count(run.set) != 1 || sets.rows(run.set).front() != row)
+    return 0;
+  const std::size_t most = std::min<std::size_t>(keys.size(), s - run.first + 1);
+  std::uint32_t n = 0;
+  for (; n < most && slots.key(s - n) == keys[n]; ++n) table.erase(keys[n], s - n);
+  slots.free(s - n + 1, n);
+  requests.remove(n);
+  engines.remove(n);
+  holes_ += n;
+  return n;
 }
 
 void Impl::clear(std::uint32_t endpoint) {

@@ -72,6 +72,8 @@ class Recency {
     if (linked_) [[unlikely]]
       unlink(slots, s);
   }
+  /// The same for `n` slots at once; only while not linked.
+  void remove(std::size_t n) { count_ -= n; }
   /// The least recently used member; there must be one. `members(slot)` tells members from others.
   template <class IsMember>
   std::uint32_t oldest(KeyRuns& slots, IsMember is_member) {
@@ -174,6 +176,9 @@ class SlotTable {
       if (ends) return kNone;
     }
   }
+  void prefetch(std::uint64_t key) const {
+    __builtin_prefetch(&buckets_[tag(key) & (buckets_.size() - 1)]);
+  }
   /// Fetches what a search for a key some places after `i` will need.
   void look_ahead(std::span<const std::uint64_t> keys, std::size_t i) const {
     if (i + kLookAhead < keys.size()) prefetch(keys[i + kLookAhead]);
@@ -204,9 +209,6 @@ class SlotTable {
     std::uint32_t slot_plus_1 = 0;
   };
   static constexpr std::size_t kLookAhead = 8;
-  void prefetch(std::uint64_t key) const {
-    __builtin_prefetch(&buckets_[tag(key) & (buckets_.size() - 1)]);
-  }
   void place(Bucket b) {
     const std::size_t mask = buckets_.size() - 1;
     std::size_t i = b.tag & mask;
@@ -337,6 +339,7 @@ class PrefixIndexImpl {
 
   std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous);
   void free_if_unused(std::uint32_t s);
+  std::size_t free_run(std::uint32_t s, std::span<const std::uint64_t> keys, Row row);
   void close_holes();
 
   // Rows of a slot.

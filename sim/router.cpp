@@ -103,12 +103,10 @@ class Router::IndexFeeder final : public KvEventLog::Reader {
   void on_stored(std::span<const BlockKey> engine_keys,
                  std::span<const std::uint64_t> request_keys) override {
     for (Instance& in : instances_)
-      in.scheduler->precise_index()->stored(endpoint_, policies::kGpuTier, 0, engine_keys,
-                                            request_keys);
+      in.index->stored(endpoint_, policies::kGpuTier, 0, engine_keys, request_keys);
   }
   void on_removed(std::span<const BlockKey> engine_keys) override {
-    for (Instance& in : instances_)
-      in.scheduler->precise_index()->removed(endpoint_, policies::kGpuTier, engine_keys);
+    for (Instance& in : instances_) in.index->removed(endpoint_, policies::kGpuTier, engine_keys);
   }
 
  private:
@@ -152,6 +150,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
       in.scheduler = std::make_unique<policies::Scheduler>(
           *plan.endpoint_picker, policies::SchedulerOptions{.seed = mix64(seed, i)}, diagnostics);
       if (!in.scheduler->valid()) return;
+      in.index = in.scheduler->precise_index();
       if (plan.endpoint_picker->gate("flowControl"))
         in.flow = std::make_unique<policies::FlowControl>(*in.scheduler);
     } else {
@@ -273,6 +272,7 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
                      SimTime now) {
   Instance& in = instances_[which];
   Route route;
+  if (in.index != nullptr && !keys.request.empty()) in.index->expect(keys.request.front());
   if (in.balancer == nullptr) refresh(now);
   const bool probed = probe_ != nullptr && probe_->wants(request);
   DecisionRecord record;

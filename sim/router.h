@@ -101,6 +101,7 @@ class Router {
  private:
   struct Instance {
     std::unique_ptr<policies::Scheduler> scheduler;
+    policies::PrefixIndex* index = nullptr;  ///< The scheduler's precise index, if it has one.
     std::unique_ptr<policies::Balancer> balancer;
     std::unique_ptr<policies::FlowControl> flow;
     policies::Scratch scratch;
