@@ -57,7 +57,7 @@ std::int64_t BatchScheduler::lookup_prefix(Slot s) {
     return hits_.blocks;
   hits_version_ = 0;
   // At least one token must be computed to sample from, so never the whole prompt.
-  const std::int64_t limit = (q.target - 1) / rules_.block_size;
+  const std::int64_t limit = block_.quotient(q.target - 1);
   const std::span<const BlockKey> prompt = q.request.keys->engine;
   const std::int64_t prompt_blocks = std::ssize(prompt);
   if (limit <= prompt_blocks || q.request.private_answer) {
@@ -168,7 +168,7 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
                                                             std::vector<EngineOutput>& out) {
   Sequence& q = seq(s);
   std::int64_t covered = std::min(q.request.remote_tokens, q.request.prompt_tokens);
-  if (!rules_.remote_partial_block) covered -= covered % rules_.block_size;
+  if (!rules_.remote_partial_block) covered -= block_.remainder(covered);
   const std::int64_t missing = covered - hit * rules_.block_size;
   if (missing <= 0) {
     q.remote_done = true;
@@ -201,7 +201,7 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
 void BatchScheduler::accept_loaded(Slot s) {
   Sequence& q = seq(s);
   std::int64_t covered = std::min(q.request.remote_tokens, q.request.prompt_tokens);
-  if (!rules_.remote_partial_block) covered -= covered % rules_.block_size;
+  if (!rules_.remote_partial_block) covered -= block_.remainder(covered);
   register_up_to(s, covered);
   retry_admission_ = true;  // a waiting prompt may hit what has just arrived
   q.computed = covered == q.target ? covered - 1 : covered;

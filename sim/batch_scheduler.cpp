@@ -9,9 +9,11 @@ namespace routesim::sim {
 
 BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
     : rules_(rules),
+      block_(rules.block_size),
       reference_(reference),
       kv_(rules.num_gpu_blocks, rules.block_size, rules.free_queue),
-      buckets_(static_cast<std::size_t>(rules.block_size)) {}
+      buckets_(static_cast<std::size_t>(rules.block_size)),
+      crossings_(buckets_.size()) {}
 
 BatchScheduler::Slot BatchScheduler::acquire() {
   if (free_slots_.empty()) {
@@ -229,7 +231,7 @@ BlockKey BatchScheduler::block_key(const Sequence& q, std::int64_t block, BlockK
 
 void BatchScheduler::register_up_to(Slot s, std::int64_t tokens) {
   Sequence& q = seq(s);
-  const std::int64_t full = tokens / rules_.block_size;
+  const std::int64_t full = block_.quotient(tokens);
   if (!rules_.enable_prefix_caching || full <= q.registered) return;
   const std::span<const BlockKey> prompt = q.request.keys->engine;
   const std::int64_t known = q.request.private_answer ? std::min(full, std::ssize(prompt)) : full;

@@ -17,6 +17,7 @@
 
 #include "models/latency_model.h"
 #include "sim/base/units.h"
+#include "sim/divisor.h"
 #include "sim/engine_config.h"
 #include "sim/kv_cache.h"
 #include "sim/prompt_keys.h"
@@ -224,7 +225,7 @@ class BatchScheduler {
   void recycle(Slot s);
   Slot find(std::uint32_t handle) const;
   std::int64_t blocks_for(std::int64_t tokens) const {
-    return (tokens + rules_.block_size - 1) / rules_.block_size;
+    return block_.quotient(tokens + rules_.block_size - 1);
   }
 
   // The decode set (decode_set.cpp).
@@ -238,8 +239,9 @@ class BatchScheduler {
   void leave_for_preemption(Slot s);
   void retire_leavers();
   void note_finishing(StepPlan& plan);
-  const std::vector<Slot>& crossing() const {
-    return buckets_[static_cast<std::size_t>(pass_ % rules_.block_size)];
+  void next_pass() {
+    ++pass_;
+    phase_ = phase_ + 1 == buckets_.size() ? 0 : phase_ + 1;
   }
   void cross_blocks();
   void assign_blocks(Sequence& q, std::int64_t computed);
@@ -286,6 +288,7 @@ class BatchScheduler {
   void finish(Slot s, SimTime now, std::vector<EngineOutput>& out);
 
   EngineRules rules_;
+  Divisor block_;  ///< By the block size.
   bool reference_;
   KvCache kv_;
   BlockEventSink* sink_ = nullptr;
@@ -302,12 +305,14 @@ class BatchScheduler {
   std::int64_t decodes_ = 0;                ///< Size of the decode set.
   std::int64_t decode_context_ = 0;         ///< Sum of contexts as of the last pass.
   std::vector<std::vector<Slot>> buckets_;  ///< By pass modulo block size of the next crossing.
+  std::vector<std::uint32_t> crossings_;    ///< Their sizes, side by side.
   std::vector<std::pair<std::int64_t, SequenceRef>> finish_heap_;  ///< Min-heap on finish pass.
   std::vector<SequenceRef> leavers_;  ///< Sampled their last token in the last pass.
   std::int64_t wasted_slots_ = 0;     ///< Members whose next slot is in vain (EOS, async).
   std::uint64_t last_decode_order_ = 0;
 
   std::int64_t pass_ = 0;
+  std::size_t phase_ = 0;  ///< pass_ modulo block size.
   std::int64_t budget_ = 0;
   bool preempted_ = false;
   bool retry_admission_ = true;  ///< Something changed since the head last failed to fit.

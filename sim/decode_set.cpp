@@ -26,17 +26,19 @@ std::size_t BatchScheduler::bucket_of(const Sequence& q) const {
   // The pass in which the sequence needs slot number held * block_size, one past what it owns.
   const auto held = q.holding.blocks;
   const std::int64_t crossing = q.entry_pass + held * rules_.block_size + 1 - q.computed;
-  return static_cast<std::size_t>(crossing % rules_.block_size);
+  return static_cast<std::size_t>(block_.remainder(crossing));
 }
 
 void BatchScheduler::add_to_bucket(Slot s) {
-  std::vector<Slot>& bucket = buckets_[bucket_of(seq(s))];
-  seq(s).bucket_position = static_cast<std::uint32_t>(bucket.size());
-  bucket.push_back(s);
+  const std::size_t b = bucket_of(seq(s));
+  seq(s).bucket_position = crossings_[b]++;
+  buckets_[b].push_back(s);
 }
 
 void BatchScheduler::remove_from_bucket(Slot s) {
-  std::vector<Slot>& bucket = buckets_[bucket_of(seq(s))];
+  const std::size_t b = bucket_of(seq(s));
+  --crossings_[b];
+  std::vector<Slot>& bucket = buckets_[b];
   const std::uint32_t position = seq(s).bucket_position;
   bucket[position] = bucket.back();
   seq(bucket[position]).bucket_position = position;
@@ -133,13 +135,12 @@ void BatchScheduler::note_finishing(StepPlan& plan) {
 // now; what a private one holds matters only when it leaves the set, and the sequence is left
 // alone.
 void BatchScheduler::cross_blocks() {
-  const std::vector<Slot>& slots = crossing();
-  if (slots.empty()) return;
+  if (crossings_[phase_] == 0) return;
   if (!public_answers_) {
-    kv_.take(std::ssize(slots));
+    kv_.take(crossings_[phase_]);
     return;
   }
-  for (const Slot s : slots) {
+  for (const Slot s : buckets_[phase_]) {
     Sequence& q = seq(s);
     if (q.request.private_answer) {
       kv_.take(1);
@@ -156,12 +157,12 @@ void BatchScheduler::assign_blocks(Sequence& q, std::int64_t computed) {
 }
 
 std::int64_t BatchScheduler::crossings_until(std::int64_t passes) const {
-  const std::int64_t rounds = passes / rules_.block_size;
-  const std::int64_t rest = passes % rules_.block_size;
-  std::int64_t total = rounds * decodes_;
-  for (std::int64_t i = 1; i <= rest; ++i)
-    total += static_cast<std::int64_t>(
-        buckets_[static_cast<std::size_t>((pass_ + i) % rules_.block_size)].size());
+  std::int64_t total = block_.quotient(passes) * decodes_;
+  std::size_t phase = phase_;
+  for (std::int64_t i = block_.remainder(passes); i > 0; --i) {
+    phase = phase + 1 == crossings_.size() ? 0 : phase + 1;
+    total += crossings_[phase];
+  }
   return total;
 }
 
@@ -184,7 +185,7 @@ BatchScheduler::Foresight BatchScheduler::foresee(std::int64_t limit) const {
     finishes = n >= 0;
   }
   if (n < 0) return {};
-  if (kv_.free_blocks() >= decodes_ * ((n + 1) / rules_.block_size + 1)) return {n, finishes};
+  if (kv_.free_blocks() >= decodes_ * (block_.quotient(n + 1) + 1)) return {n, finishes};
   // Blocks are scarce: find how far they certainly last. Crossings grow with n, so halve.
   while (n > 0 && crossings_until(n) > kv_.free_blocks()) n /= 2;
   return {n, false};
@@ -193,11 +194,11 @@ BatchScheduler::Foresight BatchScheduler::foresee(std::int64_t limit) const {
 bool BatchScheduler::silent_for(std::int64_t passes) const {
   if (sink_ == nullptr) return true;
   // At most so many blocks; the exact number costs more than it can tell.
-  return !public_answers_ && kv_.evicts_nothing_known(decodes_ * (passes / rules_.block_size + 1));
+  return !public_answers_ && kv_.evicts_nothing_known(decodes_ * (block_.quotient(passes) + 1));
 }
 
 void BatchScheduler::calm_pass() {
-  ++pass_;
+  next_pass();
   ++counters_.passes;
   decode_context_ += decodes_;
   cross_blocks();

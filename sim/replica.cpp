@@ -359,7 +359,11 @@ Gauges Replica::scraped(int rank, SimTime now, SimTime& at) const {
     at = SimTime::from_ns(-1);
     return {.free_blocks = r.scheduler.kv().usable_blocks()};
   }
-  at = SimTime::from_ns(r.scrape_phase.ns() + since / interval * interval);
+  // Mostly one of the two around the last boundary.
+  const std::int64_t beyond = now.ns() - r.next_scrape.ns();
+  at = beyond < 0          ? r.next_scrape - options_.scrape_interval
+       : beyond < interval ? r.next_scrape
+                           : SimTime::from_ns(r.scrape_phase.ns() + since / interval * interval);
   if (at >= last_boundary_) return r.gauges;
   ROUTESIM_DCHECK(r.scraped_at == at, "a scrape instant was passed without a snapshot");
   return r.scraped;

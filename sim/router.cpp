@@ -227,8 +227,7 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
     usage += 1.0 - static_cast<double>(g.free_blocks) / usable;
   }
   table_.set_metrics(EndpointId(row), waiting, running, usage / static_cast<double>(ranks), at);
-  const EndpointHome& home = endpoints_[first];
-  next_refresh_[row] = replicas_[home.replica]->next_scrape(home.rank, now);
+  next_refresh_[row] = at + plan_.scenario.routing.scrape_interval;
 }
 
 void Router::read_scrapes(SimTime now) {

@@ -19,7 +19,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
                               std::vector<EngineOutput>& out) {
   plan.clear();
   retire_leavers();
-  ++pass_;
+  next_pass();
   deferred_ = rules_.prefill_schedule_interval > 1 &&
               pass_ % rules_.prefill_schedule_interval != 0 && !saturated_ && decodes_ > 0;
   ++counters_.passes;
@@ -46,7 +46,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
 // left out last time, or a prompt stands before a decode and eats its budget.
 bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, SimTime now) {
   if (decodes_ > budget_ || any_paused()) return false;
-  std::int64_t need = std::ssize(crossing());
+  std::int64_t need = crossings_[phase_];
   std::int64_t left = budget_ - decodes_;
   bool prompts_last = true;
   if (!deferred_ && !prefilling_.empty()) {
@@ -65,7 +65,7 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, 
     if (wanted > budget_ - decodes_ && (!prompts_last || need > kv_.free_blocks())) return false;
   }
   // Order shows where blocks are short and, with listeners, in their events.
-  if (need > kv_.free_blocks() || (sink_ != nullptr && !crossing().empty() && !prompts_last)) {
+  if (need > kv_.free_blocks() || (sink_ != nullptr && crossings_[phase_] > 0 && !prompts_last)) {
     if (rules_.scheduling_policy != SchedulingPolicy::kFcfs) return false;
     allocate_in_order(in_flight, now);
   } else {
@@ -109,7 +109,7 @@ void BatchScheduler::schedule_prefills(StepPlan& plan) {
 // from its end: what a walk does, without looking at sequences that need nothing. First come, first
 // served only, where victims always stand behind those already served.
 void BatchScheduler::allocate_in_order(StepPlan* in_flight, SimTime now) {
-  needy_ = crossing();
+  needy_ = buckets_[phase_];
   if (!deferred_) needy_.insert(needy_.end(), prefilling_.begin(), prefilling_.end());
   std::sort(needy_.begin(), needy_.end(),
             [this](Slot a, Slot b) { return seq(a).order < seq(b).order; });
@@ -145,6 +145,7 @@ void BatchScheduler::dissolve_decode_set() {
     if (q.state == State::kDecode) settle_counts(q);
   }
   for (std::vector<Slot>& bucket : buckets_) bucket.clear();
+  std::fill(crossings_.begin(), crossings_.end(), 0);
   finish_heap_.clear();
   leavers_.clear();
   decodes_ = 0;

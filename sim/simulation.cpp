@@ -89,7 +89,7 @@ void Simulation::client_action(SimTime now) {
   load_->advance(now, to_send_);
   for (std::size_t i = 0; i < to_send_.size(); ++i) {
     key_prompts(i);
-    send(to_send_[i], now);
+    send(std::move(to_send_[i]), now);
   }
   schedule_client(now);
 }
@@ -123,11 +123,12 @@ std::uint32_t Simulation::acquire_slot() {
   return static_cast<std::uint32_t>(live_.size() - 1);
 }
 
-void Simulation::send(const workloads::Request& request, SimTime now) {
-  if (!current_stage_.valid() || request.stage != current_stage_) enter_stage(request.stage, now);
+void Simulation::send(workloads::Request&& sent, SimTime now) {
+  if (!current_stage_.valid() || sent.stage != current_stage_) enter_stage(sent.stage, now);
   const std::uint32_t handle = acquire_slot();
   Live& live = live_[handle];
-  live.request = request;
+  live.request = std::move(sent);
+  const workloads::Request& request = live.request;
   live.keys = &prompt_keys_->acquire(*request.prompt);
   live.in_use = true;
   live.sent = now;
@@ -301,7 +302,7 @@ void Simulation::recycle(std::uint32_t handle) {
 // Closes the client's books on a request and lets the load tool go on.
 void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTime now) {
   Live& live = live_[handle];
-  const workloads::Request request = live.request;
+  const workloads::Request& request = live.request;
   live.settled = true;
   RequestRecord record;
   record.id = request.id.value();
