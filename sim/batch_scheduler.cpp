@@ -27,11 +27,15 @@ BatchScheduler::Slot BatchScheduler::acquire() {
 
 void BatchScheduler::recycle(Slot s) {
   Sequence& q = seq(s);
-  BlockHolding holding = std::move(q.holding);  // empty; keep the capacity for the next user
+  // Their memory is for the next user.
+  BlockHolding holding = std::move(q.holding);
+  std::vector<FormerRun> former = std::move(q.former);
+  former.clear();
   const std::uint32_t stamp = q.stamp + 1;
   q = Sequence{};
   q.stamp = stamp;
   q.holding = std::move(holding);
+  q.former = std::move(former);
   free_slots_.push_back(s);
 }
 

@@ -44,11 +44,9 @@ void write_tokens(std::uint64_t content, std::int64_t begin, std::span<std::uint
 
 // Appends the tokens [first, last) of a segment.
 void append_tokens(const workloads::Segment& s, std::int64_t first, std::int64_t last,
-                   std::vector<std::uint32_t>& out) {
+                   TokenBuffer& out) {
   if (first >= last) return;
-  const std::size_t old = out.size();
-  out.resize(old + static_cast<std::size_t>(last - first));
-  write_tokens(s.content, s.offset + first, std::span(out).subspan(old));
+  write_tokens(s.content, s.offset + first, out.append(static_cast<std::size_t>(last - first)));
 }
 
 /// Prefixes kept for later prompts. Beyond this many they are forgotten and hashed again.
@@ -56,28 +54,41 @@ constexpr std::size_t kMaxPrefixes = 16'384;
 
 }  // namespace
 
+std::span<std::uint32_t> TokenBuffer::append(std::size_t n) {
+  if (size_ + n > capacity_) {
+    capacity_ = std::max(size_ + n, 2 * capacity_);
+    auto larger = std::make_unique_for_overwrite<std::uint32_t[]>(capacity_);
+    std::copy_n(tokens_.get(), size_, larger.get());
+    tokens_ = std::move(larger);
+  }
+  size_ += n;
+  return {tokens_.get() + size_ - n, n};
+}
+
+void TokenBuffer::drop(std::size_t n) {
+  std::copy(tokens_.get() + n, tokens_.get() + size_, tokens_.get());
+  size_ -= n;
+}
+
 PromptKeyTable::PromptKeyTable(std::int64_t engine_block_size, RouterKeyOptions router)
     : engine_block_size_(engine_block_size), router_(std::move(router)) {}
 
 const PromptKeys& PromptKeyTable::acquire(const workloads::Prompt& prompt) {
-  auto it = entries_.find(prompt.id);
-  if (it == entries_.end()) {
+  auto known = entries_.find(prompt.id);
+  if (known == entries_.end()) {
     const workloads::Prompt* const alone = &prompt;
     prepare({&alone, 1});
-    it = entries_.find(prompt.id);
+    known = entries_.find(prompt.id);
   }
-  ++it->second->users;
-  return it->second->keys;
+  ++known->second.users;
+  return known->second;
 }
 
 void PromptKeyTable::prepare(std::span<const workloads::Prompt* const> prompts) {
   ROUTESIM_CHECK(prompts.size() <= kTogether, "no more prompts than are keyed together");
   for (std::size_t i = 0; i < prompts.size(); ++i) {
-    std::unique_ptr<Entry>& entry = entries_[prompts[i]->id];
-    ROUTESIM_CHECK(entry == nullptr, "a prompt is keyed once");
-    entry = std::make_unique<Entry>();
     jobs_[i].prompt = prompts[i];
-    jobs_[i].out = &entry->keys;
+    jobs_[i].out = &new_entry(*prompts[i]);
   }
   const std::span<Job> jobs(jobs_.data(), prompts.size());
   if (router_.precise) append_request_keys(jobs);
@@ -90,9 +101,27 @@ void PromptKeyTable::prepare(std::span<const workloads::Prompt* const> prompts) 
   }
 }
 
-void PromptKeyTable::release(const workloads::Prompt& prompt) {
-  const auto it = entries_.find(prompt.id);
-  if (--it->second->users == 0 && !prompt.reusable) entries_.erase(it);
+PromptKeyTable::Entry& PromptKeyTable::new_entry(const workloads::Prompt& prompt) {
+  ROUTESIM_CHECK(!knows(prompt), "a prompt is keyed once");
+  Entries::iterator it;
+  if (unused_.empty()) {
+    it = entries_.try_emplace(prompt.id).first;
+  } else {
+    unused_.back().key() = prompt.id;
+    it = entries_.insert(std::move(unused_.back())).position;
+    unused_.pop_back();
+  }
+  Entry& entry = it->second;
+  entry.prompt = prompt.id;
+  entry.reusable = prompt.reusable;
+  entry.engine_own.clear();
+  entry.request.clear();
+  return entry;
+}
+
+void PromptKeyTable::release(const PromptKeys& keys) {
+  const auto& entry = static_cast<const Entry&>(keys);
+  if (--entry.users == 0 && !entry.reusable) unused_.push_back(entries_.extract(entry.prompt));
 }
 
 // Hashes the prompts' real token ids. In each round every prompt goes on by a segment, unless
@@ -115,7 +144,7 @@ void PromptKeyTable::append_request_keys(std::span<Job> jobs) {
         continue;
       const workloads::Segment& s = job.prompt->segments[job.segment];
       append_tokens(s, 0, s.length, job.tokens);
-      lanes.push_back({.state = &job.state, .tokens = job.tokens, .out = &job.out->request});
+      lanes.push_back({.state = &job.state, .tokens = job.tokens.view(), .out = &job.out->request});
       round.push_back(&job);
     }
     if (round.empty()) break;
@@ -138,6 +167,8 @@ void PromptKeyTable::begin(Job& job) const {
   job.segment = 0;
   job.tokens.clear();
   job.state = router_.precise->start();
+  job.out->request.reserve(static_cast<std::size_t>(job.prompt->tokens) /
+                           router_.precise->block_size());
 }
 
 // Continues behind the longest list of leading segments that an earlier prompt began with.
@@ -164,7 +195,7 @@ void PromptKeyTable::take_known_prefix(Job& job) const {
 // has its own entry.
 void PromptKeyTable::end_segment(Job& job) {
   const std::uint32_t block = router_.precise->block_size();
-  job.tokens.erase(job.tokens.begin(), job.tokens.end() - std::ssize(job.tokens) % block);
+  job.tokens.drop(job.tokens.size() / block * block);
   const std::uint64_t signature = job.signatures[job.segment++];
   if (job.done()) return;
   if (prefixes_.size() >= kMaxPrefixes) prefixes_.clear();
@@ -177,11 +208,9 @@ void PromptKeyTable::append_approx_hashes(const workloads::Prompt& prompt, Promp
                                  ? router_.approx_max_blocks * router_.approx_block
                                  : prompt.tokens;
   for (const workloads::Segment& s : prompt.segments)
-    for (std::int64_t t = 0; t < s.length; ++t) {
-      if (static_cast<std::int64_t>(tokens_.size()) >= limit) break;
-      tokens_.push_back(workloads::token_at(s.content, s.offset + t));
-    }
-  out.approx = policies::approx_hashes_tokens(tokens_, router_.model, {},
+    append_tokens(s, 0, std::min(s.length, limit - static_cast<std::int64_t>(tokens_.size())),
+                  tokens_);
+  out.approx = policies::approx_hashes_tokens(tokens_.view(), router_.model, {},
                                               static_cast<std::uint32_t>(router_.approx_block),
                                               static_cast<std::size_t>(router_.approx_max_blocks));
 }
@@ -199,9 +228,11 @@ std::uint64_t PromptKeyTable::next_request_key(policies::ChainState& state,
     append_tokens(s, first, last, tokens_);
     position += s.length;
   }
-  for (auto t = static_cast<std::int64_t>(tokens_.size()); t < block; ++t)
-    tokens_.push_back(workloads::token_at(answer, begin + t - prompt.tokens));
-  chain.extend(state, tokens_);
+  const auto filled = static_cast<std::int64_t>(tokens_.size());
+  if (filled < block)
+    write_tokens(answer, begin + filled - prompt.tokens,
+                 tokens_.append(static_cast<std::size_t>(block - filled)));
+  chain.extend(state, tokens_.view());
   return chain.index_key(state.key);
 }
 

@@ -69,6 +69,23 @@ struct RouterKeyOptions {
   std::string model;
 };
 
+/// Tokens about to be hashed, written once: a vector would set them to zero first.
+class TokenBuffer {
+ public:
+  void clear() { size_ = 0; }
+  /// Room for `n` more at the end, for the caller to fill.
+  std::span<std::uint32_t> append(std::size_t n);
+  /// Drops the first `n`.
+  void drop(std::size_t n);
+  std::size_t size() const { return size_; }
+  std::span<const std::uint32_t> view() const { return {tokens_.get(), size_}; }
+
+ private:
+  std::unique_ptr<std::uint32_t[]> tokens_;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
 /// Owns the keys of every prompt that is in use or will come back. Single-threaded.
 class PromptKeyTable {
  public:
@@ -83,8 +100,9 @@ class PromptKeyTable {
   /// Computes the keys of several prompts that will be acquired and are not known yet, in less time
   /// than one after another. Each is named once.
   void prepare(std::span<const workloads::Prompt* const> prompts);
-  /// One user less; keys of prompts that will not come back are dropped with the last one.
-  void release(const workloads::Prompt& prompt);
+  /// One user less of what acquire() returned; keys of prompts that will not come back are dropped
+  /// with the last one.
+  void release(const PromptKeys& keys);
   std::size_t size() const { return entries_.size(); }
 
   /// The router's key of the block that follows `state` and holds `tokens` of the sequence made of
@@ -100,26 +118,30 @@ class PromptKeyTable {
   }
 
  private:
-  struct Entry {
-    PromptKeys keys;
-    std::int64_t users = 0;
+  struct Entry : PromptKeys {
+    std::uint64_t prompt = 0;
+    bool reusable = false;
+    mutable std::int64_t users = 0;  ///< They know it as const.
   };
-  /// A prompt on its way to its router's keys, segment by segment.
-  struct Job {
-    const workloads::Prompt* prompt = nullptr;
-    PromptKeys* out = nullptr;
-    std::vector<std::uint64_t> signatures;  ///< Of the lists of leading segments.
-    std::size_t segment = 0;                ///< The next one to key.
-    std::vector<std::uint32_t> tokens;      ///< Behind the last full block so far.
-    policies::ChainState state;
-    bool done() const { return segment == prompt->segments.size(); }
-  };
+  using Entries = std::unordered_map<std::uint64_t, Entry>;
   /// Keys of a list of leading segments, shared by the prompts that begin with it.
   struct Prefix {
     std::vector<std::uint64_t> keys;
     policies::ChainState state;
   };
 
+  /// A prompt on its way to its router's keys, segment by segment.
+  struct Job {
+    const workloads::Prompt* prompt = nullptr;
+    PromptKeys* out = nullptr;
+    std::vector<std::uint64_t> signatures;  ///< Of the lists of leading segments.
+    std::size_t segment = 0;                ///< The next one to key.
+    TokenBuffer tokens;                     ///< Behind the last full block so far.
+    policies::ChainState state;
+    bool done() const { return segment == prompt->segments.size(); }
+  };
+
+  Entry& new_entry(const workloads::Prompt& prompt);
   void append_request_keys(std::span<Job> jobs);
   void begin(Job& job) const;
   void take_known_prefix(Job& job) const;
@@ -128,10 +150,11 @@ class PromptKeyTable {
 
   std::int64_t engine_block_size_;
   RouterKeyOptions router_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Entry>> entries_;
+  Entries entries_;                         ///< By prompt.
+  std::vector<Entries::node_type> unused_;  ///< Of prompts that are gone; their memory is reused.
   std::unordered_map<std::uint64_t, Prefix> prefixes_;
   std::array<Job, kTogether> jobs_;
-  std::vector<std::uint32_t> tokens_;
+  TokenBuffer tokens_;
 };
 
 }  // namespace routesim::sim

@@ -291,7 +291,7 @@ void Simulation::complete(std::uint32_t handle, workloads::Outcome outcome, SimT
 
 void Simulation::recycle(std::uint32_t handle) {
   Live& live = live_[handle];
-  prompt_keys_->release(*live.request.prompt);
+  prompt_keys_->release(*live.keys);
   const std::uint32_t stamp = live.stamp + 1;
   live = Live{};
   live.stamp = stamp;

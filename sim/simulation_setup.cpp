@@ -233,9 +233,8 @@ RunResult Simulation::result() {
     result_.notes.push_back(plan_.pools[p].config.name + ": " +
                             plan_.pools[p].latency->provenance());
   }
-  result_.stages = std::move(metrics_->stages());
-  metrics_->stages() = result_.stages;
   result_.summary = metrics_->summary();
+  result_.stages = std::move(metrics_->stages());
   return std::move(result_);
 }
 

@@ -50,7 +50,7 @@ TEST(PromptKeys, RouterKeysEqualTheHashesOfTheTokens) {
       const auto prompt = make_prompt(id, parts);
       const PromptKeys& k = keys.acquire(*prompt);
       ASSERT_EQ(k.request, hashed(*keys.router().precise, tokens_of(*prompt))) << "prompt " << id;
-      keys.release(*prompt);
+      keys.release(k);
     }
     EXPECT_EQ(keys.size(), 0U) << "keys of prompts that do not come back are dropped";
   }
@@ -76,9 +76,11 @@ TEST(PromptKeys, PromptsKeyedTogetherHaveTheirOwnKeys) {
         ASSERT_FALSE(keys.knows(*list.back()));
       }
       keys.prepare(list);
+      std::vector<const PromptKeys*> acquired;
       for (const auto& prompt : prompts) {
         ASSERT_TRUE(keys.knows(*prompt));
         const PromptKeys& k = keys.acquire(*prompt);
+        acquired.push_back(&k);
         const std::vector<std::uint32_t> tokens = tokens_of(*prompt);
         ASSERT_EQ(k.request, hashed(*keys.router().precise, tokens)) << "prompt " << prompt->id;
         // What comes after the prompt is keyed from where it ends.
@@ -89,7 +91,7 @@ TEST(PromptKeys, PromptsKeyedTogetherHaveTheirOwnKeys) {
         ASSERT_EQ(keys.next_request_key(state, *prompt, 77, whole),
                   hashed(*keys.router().precise, with_answer)[tokens.size() / 16]);
       }
-      for (const auto& prompt : prompts) keys.release(*prompt);
+      for (const PromptKeys* used : acquired) keys.release(*used);
       ASSERT_EQ(keys.size(), 0U);
     }
   }
@@ -137,7 +139,7 @@ TEST(PromptKeys, ReusablePromptsAreHashedOnce) {
   builder.append(1, 64);
   const auto prompt = std::move(builder).build(7, /*reusable=*/true);
   const PromptKeys* first = &keys.acquire(*prompt);
-  keys.release(*prompt);
+  keys.release(*first);
   EXPECT_EQ(keys.size(), 1U);
   EXPECT_EQ(first, &keys.acquire(*prompt));
 }
