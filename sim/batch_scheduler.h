@@ -70,6 +70,29 @@ struct SequenceRef {
   std::uint32_t stamp = 0;
 };
 
+/// Sequences by the pass that samples their last token. Answers are mostly of similar length, so
+/// most come in the order in which they go.
+class FinishList {
+ public:
+  bool empty() const { return head_ == entries_.size(); }
+  /// The pass of the first; there must be one.
+  std::int64_t first_pass() const { return entries_[head_].pass; }
+  void add(std::int64_t pass, SequenceRef sequence);
+  SequenceRef pop();
+  void clear() {
+    entries_.clear();
+    head_ = 0;
+  }
+
+ private:
+  struct Entry {
+    std::int64_t pass;
+    SequenceRef sequence;
+  };
+  std::vector<Entry> entries_;  ///< Sorted from head_ on; what is before has gone.
+  std::size_t head_ = 0;
+};
+
 /// The work of one step, fixed when it is scheduled, consumed when it is processed.
 struct StepPlan {
   models::BatchShape shape;
@@ -306,7 +329,7 @@ class BatchScheduler {
   std::int64_t decode_context_ = 0;         ///< Sum of contexts as of the last pass.
   std::vector<std::vector<Slot>> buckets_;  ///< By pass modulo block size of the next crossing.
   std::vector<std::uint32_t> crossings_;    ///< Their sizes, side by side.
-  std::vector<std::pair<std::int64_t, SequenceRef>> finish_heap_;  ///< Min-heap on finish pass.
+  FinishList finishes_;
   std::vector<SequenceRef> leavers_;  ///< Sampled their last token in the last pass.
   std::int64_t wasted_slots_ = 0;     ///< Members whose next slot is in vain (EOS, async).
   std::uint64_t last_decode_order_ = 0;

@@ -6,17 +6,27 @@
 
 namespace routesim::sim {
 
-namespace {
-
-/// Min-heap order on the pass; ties do not matter because all of one pass leave together.
-struct LaterPass {
-  template <class Entry>
-  bool operator()(const Entry& a, const Entry& b) const {
-    return a.first > b.first;
+void FinishList::add(std::int64_t pass, SequenceRef sequence) {
+  const Entry entry{pass, sequence};
+  if (empty() || entries_.back().pass <= pass) {
+    entries_.push_back(entry);
+    return;
   }
-};
+  const auto later = [](std::int64_t p, const Entry& e) { return p < e.pass; };
+  const auto first = entries_.begin() + static_cast<std::ptrdiff_t>(head_);
+  entries_.insert(std::upper_bound(first, entries_.end(), pass, later), entry);
+}
 
-}  // namespace
+SequenceRef FinishList::pop() {
+  const SequenceRef sequence = entries_[head_++].sequence;
+  if (empty()) {
+    clear();
+  } else if (head_ >= 64 && 2 * head_ >= entries_.size()) {
+    entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(head_));
+    head_ = 0;
+  }
+  return sequence;
+}
 
 std::int64_t BatchScheduler::computed_after(const Sequence& q, std::int64_t pass) const {
   return q.state == State::kDecode ? q.computed + (pass - q.entry_pass) : q.computed;
@@ -72,8 +82,7 @@ void BatchScheduler::enter_decode(Slot s, StepPlan& plan, bool steady) {
   last_decode_order_ = std::max(last_decode_order_, q.order);
   add_to_bucket(s);
   if (last) return;
-  finish_heap_.emplace_back(q.finish_pass, ref(s));
-  std::push_heap(finish_heap_.begin(), finish_heap_.end(), LaterPass{});
+  finishes_.add(q.finish_pass, ref(s));
 }
 
 void BatchScheduler::leave_decode(Slot s) {
@@ -116,10 +125,9 @@ void BatchScheduler::retire_leavers() {
 
 void BatchScheduler::note_finishing(StepPlan& plan) {
   wasted_slots_ = 0;
-  while (!finish_heap_.empty() && finish_heap_.front().first <= pass_) {
-    const auto [pass, r] = finish_heap_.front();
-    std::pop_heap(finish_heap_.begin(), finish_heap_.end(), LaterPass{});
-    finish_heap_.pop_back();
+  while (!finishes_.empty() && finishes_.first_pass() <= pass_) {
+    const std::int64_t pass = finishes_.first_pass();
+    const SequenceRef r = finishes_.pop();
     if (!current(r) || pass != pass_ || seq(r.slot).finish_pass != pass) continue;
     plan.finishing.push_back(r);
     seq(r.slot).sampled = seq(r.slot).request.output_tokens;
@@ -180,8 +188,8 @@ BatchScheduler::Foresight BatchScheduler::foresee(std::int64_t limit) const {
   if (!decodes_only()) return {};
   std::int64_t n = limit;
   bool finishes = false;
-  if (!finish_heap_.empty() && finish_heap_.front().first - pass_ - 1 <= n) {
-    n = finish_heap_.front().first - pass_ - 1;
+  if (!finishes_.empty() && finishes_.first_pass() - pass_ - 1 <= n) {
+    n = finishes_.first_pass() - pass_ - 1;
     finishes = n >= 0;
   }
   if (n < 0) return {};

@@ -1,6 +1,8 @@
 #include "sim/replica.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 #include "sim/base/check.h"
@@ -307,31 +309,34 @@ void Replica::calm_boundaries(SimTime now) {
   Rank& r = ranks_.front();
   const bool async = options_.rules.async_scheduling;
   const std::int64_t steady = r.on_gpu().steady;
-  std::int64_t passes = 0;
-  while (calm_left_ > 0 && end_ <= now) {
+  std::array<std::int64_t, 32> gaps;
+  std::size_t passes = 0, reported = 0;
+  while (calm_left_ > 0 && end_ <= now && passes < gaps.size()) {
     if (listener_ != nullptr) {
-      advance_plans(r, passes);
-      passes = 0;
+      advance_plans(r, static_cast<std::int64_t>(passes - reported));
+      reported = passes;
       report_step();
     }
     const SimTime at = end_;
-    const Duration gap = at - last_boundary_;
     observe(r, at);
-    gaps_->add_nano(gap.ns(), steady);
-    r.gauges = gauges_now(r);
-    flush_events(r, at);
-    busy_ += gap;
+    if (passes == 0) r.gauges = gauges_now(r);
+    r.gauges.free_blocks = r.scheduler.kv().free_blocks();  // all that changes here
+    gaps[passes++] = (at - last_boundary_).ns();
+    if (!silent_) flush_events(r, at);
     last_boundary_ = at;
-    ++steps_;
-    ++passes;
     --calm_left_;
     r.scheduler.calm_pass();
     const std::int64_t ticks = next_calm_ticks();
     end_ticks_ += async ? std::exchange(ahead_ticks_, ticks) : ticks;
     end_ = SimTime::from_ns(end_ticks_ / kTicks);
   }
-  advance_plans(r, passes);
+  const std::span<const std::int64_t> seen(gaps.data(), passes);
+  gaps_->add_nanos(seen, steady);
+  for (const std::int64_t gap : seen) busy_ += Duration::nanoseconds(gap);
+  steps_ += static_cast<std::int64_t>(passes);
+  advance_plans(r, static_cast<std::int64_t>(passes - reported));
   ROUTESIM_DCHECK(wake_ >= end_, "a stretch of calm steps was longer than foreseen");
+  ROUTESIM_DCHECK(!silent_ || !publishes(r), "a silent stretch of steps has something to publish");
   if (!silent_) news_ = next_news();
 }
 

@@ -19,6 +19,24 @@ void Samples::add(double value) {
   if (exact_.size() > exact_limit_) spill();
 }
 
+void Samples::add_nanos(std::span<const std::int64_t> nanos, std::int64_t count) {
+  if (count <= 0 || nanos.empty()) return;
+  if (!exact_.empty()) spill();
+  std::int64_t sum = 0, least = nanos.front(), most = nanos.front();
+  for (const std::int64_t nano : nanos) {
+    sum += nano;
+    least = std::min(least, nano);
+    most = std::max(most, nano);
+  }
+  const std::size_t last = bucket_of(most);
+  if (last >= buckets_.size()) buckets_.resize(last + 512);
+  for (const std::int64_t nano : nanos) buckets_[bucket_of(nano)] += count;
+  min_ = count_ == 0 ? least : std::min(min_, least);
+  max_ = count_ == 0 ? most : std::max(max_, most);
+  count_ += count * std::ssize(nanos);
+  sum_ += static_cast<Wide>(sum) * count;
+}
+
 void Samples::spill() {
   std::vector<std::int64_t> values;
   values.swap(exact_);

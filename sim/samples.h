@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace routesim::sim {
@@ -27,6 +28,8 @@ class Samples {
     if (bucket >= buckets_.size()) buckets_.resize(bucket + 512);
     buckets_[bucket] += count;
   }
+  /// `count` samples of each of `nanos`: the gaps of several steps.
+  void add_nanos(std::span<const std::int64_t> nanos, std::int64_t count);
   void merge(const Samples& other);
 
   std::int64_t count() const { return count_; }

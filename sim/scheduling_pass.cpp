@@ -146,7 +146,7 @@ void BatchScheduler::dissolve_decode_set() {
   }
   for (std::vector<Slot>& bucket : buckets_) bucket.clear();
   std::fill(crossings_.begin(), crossings_.end(), 0);
-  finish_heap_.clear();
+  finishes_.clear();
   leavers_.clear();
   decodes_ = 0;
   decode_context_ = 0;

@@ -82,5 +82,23 @@ TEST(Samples, WeightsCountLikeRepetitions) {
   EXPECT_EQ(weighted.percentile(50), single.percentile(50));
 }
 
+TEST(Samples, ManyAtOnceAreTheSameAsOneByOne) {
+  RandomStream random(11, Stream::kTest);
+  Samples one_by_one, at_once;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::int64_t> nanos(random.below(20));
+    for (std::int64_t& nano : nanos) nano = static_cast<std::int64_t>(random.below(1 << 26));
+    const auto count = static_cast<std::int64_t>(random.below(4));
+    for (const std::int64_t nano : nanos) one_by_one.add_nano(nano, count);
+    at_once.add_nanos(nanos, count);
+  }
+  EXPECT_EQ(at_once.count(), one_by_one.count());
+  EXPECT_EQ(at_once.sum(), one_by_one.sum());
+  EXPECT_EQ(at_once.min(), one_by_one.min());
+  EXPECT_EQ(at_once.max(), one_by_one.max());
+  for (const double q : {0.0, 1.0, 50.0, 99.0, 100.0})
+    EXPECT_EQ(at_once.percentile(q), one_by_one.percentile(q)) << q;
+}
+
 }  // namespace
 }  // namespace routesim::sim
