@@ -122,7 +122,7 @@ void Replica::observe(Rank& r, SimTime now) {
 void Replica::process(Rank& r, SimTime now, Duration gap) {
   StepPlan& plan = r.on_gpu();
   if (plan.empty()) return;
-  r.scheduler.process(plan, now, outputs_);
+  if (!plan.calm()) r.scheduler.process(plan, now, outputs_);
   if (gaps_ != nullptr) gaps_->add_nano(gap.ns(), plan.steady);
   plan.clear();
 }
@@ -186,7 +186,8 @@ void Replica::boundary() {
   }
   busy_ += gap;
   last_boundary_ = now;
-  for (Rank& r : ranks_) drain(r, now);
+  for (Rank& r : ranks_)
+    if (!r.inbox.empty()) drain(r, now);
   launch(now);
 }
 

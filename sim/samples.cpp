@@ -13,8 +13,9 @@ void Samples::add(double value) {
     add_nano(nano, 1);
     return;
   }
+  // What is not below the largest so far keeps them sorted.
+  sorted_ = sorted_ && (count_ == 0 || nano >= max_);
   note(nano, 1);
-  if (!exact_.empty() && nano < exact_.back()) sorted_ = false;
   exact_.push_back(nano);
   if (exact_.size() > exact_limit_) spill();
 }

@@ -18,7 +18,7 @@ void BatchScheduler::schedule(StepPlan& plan, StepPlan* in_flight, SimTime now,
 void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
                               std::vector<EngineOutput>& out) {
   plan.clear();
-  retire_leavers();
+  if (!leavers_.empty()) retire_leavers();
   next_pass();
   deferred_ = rules_.prefill_schedule_interval > 1 &&
               pass_ % rules_.prefill_schedule_interval != 0 && !saturated_ && decodes_ > 0;
@@ -28,7 +28,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   preempted_ = false;
   if (reference_ || !schedule_running_fast(plan, in_flight, now))
     walk_running(plan, in_flight, now);
-  if (!preempted_) admit(plan, now, out);
+  if (!preempted_ && !(waiting_.empty() && skipped_.empty())) admit(plan, now, out);
   // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
   plan.shape.shared_context = std::min(kv_.shared_tokens(), plan.shape.decode_context);
   if (!deferred_) saturated_ = !waiting_.empty();
