@@ -77,7 +77,8 @@ void Replica::start_if_idle(SimTime now) {
   last_boundary_ = now;
   end_ticks_ = now.ns() * kTicks;
   for (Rank& r : ranks_) drain(r, now);
-  for (Rank& r : ranks_) flush_events(r, now);
+  for (Rank& r : ranks_)
+    if (publishes(r)) flush_events(r, now);
   launch(now);
   tell_news();
 }
@@ -96,6 +97,7 @@ SimTime Replica::next_news() const {
 }
 
 void Replica::advance_to(SimTime now) {
+  if (!stepping_ || end_ > now) return;
   while (stepping_ && end_ <= now) {
     if (calm_left_ > 0)
       calm_boundaries(now);
@@ -128,7 +130,6 @@ void Replica::process(Rank& r, SimTime now, Duration gap) {
 }
 
 void Replica::flush_events(Rank& r, SimTime now) {
-  if (!publishes(r)) return;
   bool lost = false;
   if (options_.kv_event_loss > 0) {
     // Keyed by the instant: which other batches exist depends on what is worth announcing.
@@ -182,7 +183,7 @@ void Replica::boundary() {
     observe(r, now);
     process(r, now, gap);
     r.gauges = gauges_now(r);
-    flush_events(r, now);
+    if (publishes(r)) flush_events(r, now);
   }
   busy_ += gap;
   last_boundary_ = now;
@@ -323,7 +324,7 @@ void Replica::calm_boundaries(SimTime now) {
     if (passes == 0) r.gauges = gauges_now(r);
     r.gauges.free_blocks = r.scheduler.kv().free_blocks();  // all that changes here
     gaps[passes++] = (at - last_boundary_).ns();
-    if (!silent_) flush_events(r, at);
+    if (!silent_ && publishes(r)) flush_events(r, at);
     last_boundary_ = at;
     --calm_left_;
     r.scheduler.calm_pass();
