@@ -21,6 +21,8 @@ Plugin* PluginSet::add(std::unique_ptr<Plugin> plugin, const PluginSpec& spec) {
   plugin->name_ = spec.name;
   plugin->type_ = spec.type;
   plugin->index_ = static_cast<std::uint32_t>(plugins_.size());
+  for (std::size_t hook = 0; hook < kHookCount; ++hook)
+    if (plugin->hooks_.test(hook)) hooked_[hook].push_back(plugin.get());
   plugins_.push_back(std::move(plugin));
   return plugins_.back().get();
 }

@@ -62,11 +62,11 @@ PluginType prefix_cache_scorer() {
     if (context.traits().match_info_producers) {
       const auto p = read_parameters<PrefixCacheParameters>(spec, context.unknown_keys(),
                                                             context.diagnostics());
-      return std::make_unique<PrefixCacheScorer>(p, spec, context);
+      return make_plugin<PrefixCacheScorer>(p, spec, context);
     }
     const auto p = read_parameters<ApproxPrefixParameters>(spec, context.unknown_keys(),
                                                            context.diagnostics());
-    return std::make_unique<OwningPrefixCacheScorer>(p, spec, context);
+    return make_plugin<OwningPrefixCacheScorer>(p, spec, context);
   };
   type.check_parameters = [](const PluginSpec& spec, const EraTraits& traits, Diagnostics& found) {
     if (traits.match_info_producers)
@@ -85,8 +85,8 @@ PluginType active_request_scorer() {
     const auto p = read_parameters<ActiveRequestParameters>(spec, context.unknown_keys(),
                                                             context.diagnostics());
     if (context.traits().active_requests == ActiveRequestCounts::kInFlightProducer)
-      return std::make_unique<ActiveRequestScorer>(p, spec, context);
-    return std::make_unique<OwnCountsActiveRequestScorer>(p, spec, context);
+      return make_plugin<ActiveRequestScorer>(p, spec, context);
+    return make_plugin<OwnCountsActiveRequestScorer>(p, spec, context);
   };
   return type;
 }
@@ -100,7 +100,7 @@ PluginType label_selector(std::string_view name) {
           .create = [](const PluginSpec& spec, BuildContext& context) -> std::unique_ptr<Plugin> {
             std::optional<LabelSelector> selector = LabelSelector::parse(spec, context);
             if (!selector) return nullptr;
-            return std::make_unique<LabelSelectorFilter>(std::move(*selector));
+            return make_plugin<LabelSelectorFilter>(std::move(*selector));
           },
           .describe_parameters =
               [](Describer& d) {

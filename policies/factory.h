@@ -97,6 +97,8 @@ class PluginSet {
   Plugin* add(std::unique_ptr<Plugin> plugin, const PluginSpec& spec);
   Plugin* find(std::string_view name) const;
   std::span<const std::unique_ptr<Plugin>> all() const { return plugins_; }
+  /// Those with a hook of their own, in document order.
+  std::span<Plugin* const> with(Hook hook) const { return hooked_[static_cast<std::size_t>(hook)]; }
 
   std::unique_ptr<PreciseStore> precise;
   ApproxPrefix* approx = nullptr;          ///< The first approximate index.
@@ -106,6 +108,7 @@ class PluginSet {
 
  private:
   std::vector<std::unique_ptr<Plugin>> plugins_;
+  std::array<std::vector<Plugin*>, kHookCount> hooked_;
 };
 
 /// What a plugin may ask for while it is built.
@@ -171,7 +174,7 @@ PluginType implemented(std::string_view type, std::uint32_t roles, std::string_v
           .since = since,
           .create = [](const PluginSpec& spec, BuildContext& context) -> std::unique_ptr<Plugin> {
             P parameters = read_parameters<P>(spec, context.unknown_keys(), context.diagnostics());
-            return std::make_unique<T>(parameters, spec, context);
+            return make_plugin<T>(parameters, spec, context);
           },
           .describe_parameters =
               [](Describer& d) {

@@ -6,11 +6,15 @@
 #pragma once
 
 #include <array>
+#include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "policies/cycle.h"
@@ -19,6 +23,10 @@
 #include "sim/base/units.h"
 
 namespace routesim::policies {
+
+/// The hooks of Plugin that every request runs through.
+enum class Hook : std::uint8_t { kRouted, kFirstToken, kCompleted, kAdvance, kDecided };
+inline constexpr std::size_t kHookCount = 5;
 
 /// Base of every plugin: its identity and its hooks.
 class Plugin {
@@ -46,9 +54,31 @@ class Plugin {
 
  private:
   friend class PluginSet;
+  template <class T, class... Args>
+  friend std::unique_ptr<Plugin> make_plugin(Args&&... args);
   std::string name_, type_;
   std::uint32_t index_ = 0;
+  std::bitset<kHookCount> hooks_ = ~std::bitset<kHookCount>();  ///< Those to call, by Hook.
 };
+
+/// A plugin of class T, of which only the hooks are called that T, or a base of it, overrides:
+/// requests come by the million, and most plugins have one hook or none.
+template <class T, class... Args>
+std::unique_ptr<Plugin> make_plugin(Args&&... args) {
+  std::unique_ptr<Plugin> plugin = std::make_unique<T>(std::forward<Args>(args)...);
+  // The type of a pointer to a member names the class that declares the member.
+  const auto set = [&](Hook hook, bool inherited) {
+    plugin->hooks_.set(static_cast<std::size_t>(hook), !inherited);
+  };
+  using P = Plugin;
+  set(Hook::kRouted, std::is_same_v<decltype(&T::on_routed), decltype(&P::on_routed)>);
+  set(Hook::kFirstToken,
+      std::is_same_v<decltype(&T::on_first_token), decltype(&P::on_first_token)>);
+  set(Hook::kCompleted, std::is_same_v<decltype(&T::on_completed), decltype(&P::on_completed)>);
+  set(Hook::kAdvance, std::is_same_v<decltype(&T::advance), decltype(&P::advance)>);
+  set(Hook::kDecided, std::is_same_v<decltype(&T::on_decided), decltype(&P::on_decided)>);
+  return plugin;
+}
 
 /// What a producer provides, so that a parameter cannot name one of another kind.
 enum class Facts { kPrefixMatches, kLatencyEstimates, kLoad };

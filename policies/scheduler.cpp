@@ -152,7 +152,7 @@ void Scheduler::conclude(Flow& flow, const char* error) const {
       return;
     }
   }
-  for (const auto& plugin : plugins_->all()) plugin->on_decided(flow.scratch.cycle_, d);
+  for (Plugin* plugin : plugins_->with(Hook::kDecided)) plugin->on_decided(flow.scratch.cycle_, d);
 }
 
 void Scheduler::schedule(const RequestView& request, const EndpointTable& endpoints, SimTime now,
@@ -188,19 +188,20 @@ void Scheduler::on_routed(const RequestView& request, const Decision& decision,
   if (!decision.routed()) return;
   std::unique_lock lock(mutex_, std::defer_lock);
   if (options_.thread_safe) lock.lock();
-  for (const auto& plugin : plugins_->all()) plugin->on_routed(request, decision, endpoints, now);
+  for (Plugin* plugin : plugins_->with(Hook::kRouted))
+    plugin->on_routed(request, decision, endpoints, now);
 }
 
 void Scheduler::on_first_token(std::uint64_t request, SimTime now) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (options_.thread_safe) lock.lock();
-  for (const auto& plugin : plugins_->all()) plugin->on_first_token(request, now);
+  for (Plugin* plugin : plugins_->with(Hook::kFirstToken)) plugin->on_first_token(request, now);
 }
 
 void Scheduler::on_completed(std::uint64_t request, SimTime now) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (options_.thread_safe) lock.lock();
-  for (const auto& plugin : plugins_->all()) plugin->on_completed(request, now);
+  for (Plugin* plugin : plugins_->with(Hook::kCompleted)) plugin->on_completed(request, now);
 }
 
 void Scheduler::on_endpoint_removed(EndpointRow row, const EndpointTable& endpoints, SimTime now) {
@@ -220,7 +221,7 @@ void Scheduler::advance(SimTime now) {
   std::unique_lock lock(mutex_, std::defer_lock);
   if (options_.thread_safe) lock.lock();
   if (plugins_->precise) plugins_->precise->expire(now);
-  for (const auto& plugin : plugins_->all()) plugin->advance(now);
+  for (Plugin* plugin : plugins_->with(Hook::kAdvance)) plugin->advance(now);
 }
 
 std::vector<std::pair<std::string, std::string>> Scheduler::response_headers(
