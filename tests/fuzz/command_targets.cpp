@@ -10,6 +10,8 @@
 #include "sim/base/check.h"
 #include "tests/fuzz/targets.h"
 #include "tools/cli/cli.h"
+#include "tools/input/config_node.h"
+#include "tools/input/inference_perf_yaml.h"
 #include "tools/score/score_events.h"
 #include "tools/score/score_input.h"
 
@@ -75,6 +77,12 @@ void run_command(const std::vector<std::string>& arguments) {
                  "invalid input without an error message");
 }
 
+/// The input as one document, or nothing and an error.
+ConfigNode::Ptr parse_whole(Bytes input, Diagnostics& diagnostics) {
+  const ConfigNode::Ptr node = parse_config(text_of(input), {.file = "input"}, diagnostics);
+  return diagnostics.has_errors() ? nullptr : node;
+}
+
 std::string repository_file(const std::string& path) { return ROUTESIM_SOURCE_DIR "/" + path; }
 
 }  // namespace
@@ -91,6 +99,12 @@ void inference_perf(Bytes input) {
                                                      "H100-SXM, model: Qwen3-32B,\n"
                                                      "     tensor_parallel: 2}\n"
                                                      "routing: {balancer: round-robin}\n");
+  // The reader alone is fast; the whole command only gets what it takes.
+  Diagnostics diagnostics;
+  const ConfigNode::Ptr node = parse_whole(input, diagnostics);
+  if (node != nullptr) (void)tools::load_inference_perf(node, {}, diagnostics);
+  print_all(diagnostics);
+  if (node == nullptr || diagnostics.has_errors()) return;
   folder().write("input.yaml", input);
   run_command({"check", scenario});
 }
@@ -103,14 +117,18 @@ void score(Bytes input) {
   static const auto pool = tools::read_score_pool(endpoints, SimTime::zero(), known);
   const std::string file = folder().write("score.json", input);
   // The readers alone are fast; the whole command only gets what one of them takes.
-  Diagnostics as_pool, as_request, as_events;
-  if (tools::read_score_pool(file, SimTime::zero(), as_pool) && !as_pool.has_errors())
-    run_command({"score", "--config", config, "--endpoints", file, "--request", request});
-  if (tools::read_score_request(file, &*pool, as_request) && !as_request.has_errors())
-    run_command({"score", "--config", config, "--endpoints", endpoints, "--request", file});
+  Diagnostics as_document, as_pool, as_request, as_events;
+  if (parse_whole(input, as_document) != nullptr) {
+    if (tools::read_score_pool(file, SimTime::zero(), as_pool) && !as_pool.has_errors())
+      run_command({"score", "--config", config, "--endpoints", file, "--request", request});
+    if (tools::read_score_request(file, &*pool, as_request) && !as_request.has_errors())
+      run_command({"score", "--config", config, "--endpoints", endpoints, "--request", file});
+  }
+  for (const Diagnostics* said : {&as_document, &as_pool, &as_request}) print_all(*said);
   if (tools::read_kv_messages(file, &*pool, as_events) && !as_events.has_errors())
     run_command({"score", "--config", config, "--endpoints", endpoints, "--request", request,
                  "--events", file});
+  print_all(as_events);
 }
 
 }  // namespace routesim::fuzz

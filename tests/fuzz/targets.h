@@ -5,7 +5,10 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "sim/base/diagnostic.h"
 
 namespace routesim::fuzz {
 
@@ -21,6 +24,11 @@ void trace(Bytes input);            ///< A trace, read as every format.
 void kv_events(Bytes input);        ///< KV event messages: decoded, encoded, decoded, indexed.
 void score(Bytes input);   ///< The endpoints, the request and the events of `routesim score`.
 void engine(Bytes input);  ///< A small random scenario run to its end, invariants checked, twice.
+
+/// What targets share: the input as text; and that every diagnostic can be printed, saying
+/// something.
+std::string text_of(Bytes input);
+void print_all(const Diagnostics& diagnostics);
 
 struct Target {
   std::string_view name;

@@ -19,17 +19,16 @@
 
 namespace routesim::fuzz {
 
-namespace {
-
 std::string text_of(Bytes input) {
   return std::string(reinterpret_cast<const char*>(input.data()), input.size());
 }
 
-/// Every diagnostic can be printed, and an error says something.
 void print_all(const Diagnostics& diagnostics) {
   for (const Diagnostic& d : diagnostics.items())
     ROUTESIM_CHECK(!to_string(d).empty(), "a diagnostic says nothing");
 }
+
+namespace {
 
 void decide_once(const policies::EndpointPickerConfig& config) {
   Diagnostics diagnostics;
