@@ -245,6 +245,16 @@ TEST_F(Score, ReportsTheErrorsOfAllFilesAtOnce) {
     EXPECT_NE(r.err.find(expected), std::string::npos) << expected << "\n" << r.err;
 }
 
+TEST_F(Score, AFileOfAnotherKindIsNotReadToItsEnd) {
+  std::string text;
+  for (int line = 0; line < 100'000; ++line) text += "not an event\n";
+  const Result r = score({.events = write("huge.txt", text)});
+  EXPECT_EQ(r.code, ExitCode::kInvalid);
+  EXPECT_EQ(r.out, "");
+  EXPECT_NE(r.err.find("huge.txt:1:1: error: must be a map"), std::string::npos);
+  EXPECT_NE(r.err.find("... and 801 more"), std::string::npos) << r.err.substr(r.err.size() - 100);
+}
+
 TEST_F(Score, UsageErrorsNameTheOption) {
   const auto usage = [&](const std::vector<std::string>& more) {
     const Result r = score({.more = more});

@@ -184,6 +184,8 @@ std::optional<std::vector<KvMessage>> read_kv_messages(const std::string& path,
   std::string text;
   // Event logs are longer than configurations; each line is limited like one.
   constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+  // A file of another kind would fail at every line, and the complaints would fill the memory.
+  constexpr std::size_t kMostErrors = 1000;
   if (read_text_file(path, {.file = path}, "", kMostBytes, text, found)) {
     std::size_t begin = 0;
     for (int line = 0; begin < text.size(); ++line) {
@@ -193,6 +195,10 @@ std::optional<std::vector<KvMessage>> read_kv_messages(const std::string& path,
       if (one.find_first_not_of(" \t\r") == std::string::npos) continue;
       const ConfigNode::Ptr root = parse_config(one, {.file = path, .line_offset = line}, found);
       if (root != nullptr) messages.push_back(LineReader(pool, found).read(*root));
+      if (found.items().size() < kMostErrors) continue;
+      found.error({path, line + 1, 0}, "",
+                  "too many errors; the lines after this one are not read");
+      break;
     }
   }
   append(diagnostics, found);
