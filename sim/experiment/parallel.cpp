@@ -1,16 +1,17 @@
 #include "sim/experiment/parallel.h"
 
-#include <tbb/global_control.h>
 #include <tbb/info.h>
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
+
+#include "sim/experiment/tbb_threads.h"
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
 
 namespace routesim::sim {
 
@@ -53,27 +54,39 @@ class IndexQueue {
   std::exception_ptr failure_;
 };
 
+/// What crosses from the caller to the threads of TBB and back.
+struct Handover {
+  IndexQueue& queue;
+  char begun = 0;  ///< Only its address is used, and that of `done`.
+  char done = 0;
+};
+
 #if defined(__SANITIZE_THREAD__)
-/// Plain threads, because ThreadSanitizer does not see how the installed TBB, which is built
-/// without it, hands work over and back, and would call all that a race.
-void drain_together(IndexQueue& queue, std::size_t threads) {
-  std::vector<std::jthread> others;
-  for (std::size_t i = 1; i < threads; ++i) others.emplace_back([&queue] { queue.drain(); });
-  queue.drain();
-}
+/// The installed TBB is built without ThreadSanitizer, which therefore does not see that whatever
+/// the caller did comes before the work, and the work before the caller goes on.
+void before_handing_over(char& what) { __tsan_release(&what); }
+void after_taking_over(char& what) { __tsan_acquire(&what); }
 #else
-/// One task per thread, each taking the next index: runs differ in length by orders of magnitude,
-/// so ranges would leave threads idle. More threads than cores are allowed; without the limit
-/// raised, TBB would warn on standard error when there are.
-void drain_together(IndexQueue& queue, std::size_t threads) {
-  const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
-  tbb::task_arena arena(static_cast<int>(threads));
-  arena.execute([&] {
-    tbb::parallel_for(
-        std::size_t{0}, threads, [&](std::size_t) { queue.drain(); }, tbb::simple_partitioner());
-  });
-}
+void before_handing_over(char&) {}
+void after_taking_over(char&) {}
 #endif
+
+/// One call per thread, each taking the next index: runs differ in length by orders of magnitude,
+/// so ranges would leave threads idle.
+void drain_together(IndexQueue& queue, std::size_t threads) {
+  Handover handover{.queue = queue};
+  before_handing_over(handover.begun);
+  run_in_threads(
+      threads,
+      [](void* data) {
+        Handover& taken = *static_cast<Handover*>(data);
+        after_taking_over(taken.begun);
+        taken.queue.drain();
+        before_handing_over(taken.done);
+      },
+      &handover);
+  after_taking_over(handover.done);
+}
 
 }  // namespace
 

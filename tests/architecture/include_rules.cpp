@@ -49,6 +49,7 @@ const std::vector<Home>& homes() {
       {"fmt/", {"tools/", "tests/", "bench/"}, true},
       {"tbb/", {"sim/experiment/"}, true},
       {"oneapi/tbb", {"sim/experiment/"}, true},
+      {"sanitizer/", {"sim/experiment/"}, true},
       {"Eigen/", {"models/calibration"}, true},
       {"Random123/", {"sim/base/rng.cpp"}, true},
       {"xxhash.h", {"policies/", "tests/policies/"}, true},
