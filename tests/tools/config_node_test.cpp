@@ -57,6 +57,17 @@ TEST(ConfigNode, ExpandsAliasesAndMergeKeys) {
   EXPECT_EQ(at(at(root, "same"), "y")->text(), "2");
 }
 
+TEST(ConfigNode, EscapesOfLatin1CharactersAreUtf8) {
+  Diagnostics d;
+  const auto root = parse("\"k\\_\": [\"a\\N\", \"\\x85\\xA0\\L\", \"\xC3\xA9\\_\xC3\xA9\"]\n", d);
+  ASSERT_EQ(all(d), "");
+  const auto list = at(root, "k\xC2\xA0");
+  ASSERT_NE(list, nullptr);
+  EXPECT_EQ(list->items()[0]->text(), "a\xC2\x85");
+  EXPECT_EQ(list->items()[1]->text(), "\xC2\x85\xC2\xA0\xE2\x80\xA8");
+  EXPECT_EQ(list->items()[2]->text(), "\xC3\xA9\xC2\xA0\xC3\xA9");
+}
+
 TEST(ConfigNode, WritesKeysThatYamlThinksTooLong) {
   const std::string escaped(200, '\x04');  // 1,200 characters when it is written.
   Diagnostics d;

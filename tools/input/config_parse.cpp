@@ -4,6 +4,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <string_view>
@@ -18,6 +19,47 @@ namespace {
 
 /// Ends the parse after a limit was exceeded; its diagnostic is already recorded.
 struct Abandoned {};
+
+/// Bytes of the UTF-8 character at `i`; 0 when there is none.
+std::size_t utf8_length(std::string_view text, std::size_t i) {
+  const auto lead = static_cast<unsigned char>(text[i]);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  const std::size_t extra = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
+  if (i + extra >= text.size()) return 0;
+  std::uint32_t code = lead & (0x3FU >> extra);
+  for (std::size_t k = 1; k <= extra; ++k) {
+    const auto byte = static_cast<unsigned char>(text[i + k]);
+    if ((byte & 0xC0U) != 0x80U) return 0;
+    code = (code << 6U) | (byte & 0x3FU);
+  }
+  const bool overlong = (extra == 2 && code < 0x800) || (extra == 3 && code < 0x10000);
+  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
+  return overlong || is_surrogate || code > 0x10FFFF ? 0 : extra + 1;
+}
+
+/// Byte offset of the first byte that is not valid UTF-8 (or a NUL), or npos.
+std::size_t first_invalid_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = text[i] == '\0' ? 0 : utf8_length(text, i);
+    if (length == 0) return i;
+    i += length;
+  }
+  return std::string_view::npos;
+}
+
+/// yaml-cpp 0.7 gives the escapes \N and \_ (next line, unbreakable space) as the single bytes of
+/// Latin-1. Nothing else in a file of valid UTF-8 can put such a byte into a value.
+std::string with_utf8_escapes(const std::string& value) {
+  std::string out;
+  for (std::size_t i = 0; i < value.size();) {
+    const std::size_t length = utf8_length(value, i);
+    if (length == 0) out += '\xC2';
+    out.append(value, i, std::max<std::size_t>(length, 1));
+    i += std::max<std::size_t>(length, 1);
+  }
+  return out;
+}
 
 class TreeBuilder final : public YAML::EventHandler {
  public:
@@ -67,7 +109,8 @@ class TreeBuilder final : public YAML::EventHandler {
       throw Abandoned{};
     }
     const auto style = plain ? ConfigNode::Style::kPlain : ConfigNode::Style::kQuoted;
-    finish(ConfigNode::make_scalar(value, style, where), anchor, plain && value == "<<");
+    const std::string text = opening == '"' ? with_utf8_escapes(value) : value;
+    finish(ConfigNode::make_scalar(text, style, where), anchor, plain && value == "<<");
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -281,37 +324,6 @@ class TreeBuilder final : public YAML::EventHandler {
   std::size_t nodes_ = 0;
   int documents_ = 0;
 };
-
-/// Byte offset of the first byte that is not valid UTF-8 (or a NUL), or npos.
-std::size_t first_invalid_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    if (lead == 0) return i;
-    std::size_t extra = 0;
-    std::uint32_t code = lead;
-    if (lead >= 0xF0 && lead <= 0xF4) {
-      extra = 3;
-      code = lead & 0x07U;
-    } else if (lead >= 0xE0) {
-      extra = 2;
-      code = lead & 0x0FU;
-    } else if (lead >= 0xC2) {
-      extra = 1;
-      code = lead & 0x1FU;
-    }
-    if (lead > 0xF4 || (lead >= 0x80 && extra == 0)) return i;
-    if (i + extra >= text.size()) return i;
-    for (std::size_t k = 1; k <= extra; ++k) {
-      const auto byte = static_cast<unsigned char>(text[i + k]);
-      if ((byte & 0xC0U) != 0x80U) return i;
-      code = (code << 6U) | (byte & 0x3FU);
-    }
-    const bool overlong = (extra == 2 && code < 0x800) || (extra == 3 && code < 0x10000);
-    if (overlong || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return i;
-    i += extra + 1;
-  }
-  return std::string_view::npos;
-}
 
 bool check_text(std::string_view text, const TextPlacement& placement, Diagnostics& diagnostics,
                 const ConfigLimits& limits) {
