@@ -1,6 +1,8 @@
 // The state of one decision while it is being made: what plugins read, and the buffers they share.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -140,6 +142,32 @@ class Cycle {
     return dense_;
   }
 
+  /// Scores that are equal but for a few, position by position.
+  struct Alike {
+    double score = 0;
+    std::vector<std::pair<std::size_t, double>> others;  ///< Each position at most once.
+  };
+  /// A scorer's answer where all candidates get `score`. In a large fleet that is noted instead of
+  /// being written to each of them.
+  void score_alike(double score, std::span<double> scores) {
+    score_alike(score, scores, [](auto) {});
+  }
+  /// The same but for a few: `others(set)` calls `set(position, score)` for each.
+  template <class F>
+  void score_alike(double score, std::span<double> scores, F others) {
+    if (scores.size() < kLargeFleet) {
+      std::fill(scores.begin(), scores.end(), score);
+      others([&](std::size_t i, double other) { scores[i] = other; });
+      return;
+    }
+    scored_alike_ = true;
+    alike_.score = score;
+    alike_.others.clear();
+    others([&](std::size_t i, double other) { alike_.others.emplace_back(i, other); });
+  }
+  /// What the scorer just called noted, or null when it has written `scores`.
+  const Alike* take_alike() { return std::exchange(scored_alike_, false) ? &alike_ : nullptr; }
+
   /// A buffer for a plugin's own use during one call.
   std::vector<EndpointRow>& row_buffer() { return row_buffer_; }
   std::vector<double>& value_buffer() { return value_buffer_; }
@@ -147,6 +175,8 @@ class Cycle {
   std::vector<std::uint32_t>& count_buffer() { return count_buffer_; }
 
  private:
+  static constexpr std::size_t kLargeFleet = 64;
+
   RandomStream& stream(std::optional<RandomStream>& s, Stream kind) {
     if (!s) s.emplace(seed_, kind, request_->id);
     return *s;
@@ -173,6 +203,8 @@ class Cycle {
   std::vector<EndpointRow> row_buffer_, subset_;
   std::vector<double> value_buffer_, dense_;
   std::vector<std::uint32_t> count_buffer_;
+  Alike alike_;
+  bool scored_alike_ = false;
   MatchScratch match_scratch_;
 };
 

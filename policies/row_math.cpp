@@ -15,59 +15,78 @@ void add_clamped(std::span<double> totals, std::span<const double> scores, doubl
   for (std::size_t i = 0; i < totals.size(); ++i) total[i] += clamp_score(score[i]) * weight;
 }
 
+ROUTESIM_VECTORIZED
+void add_constant(std::span<double> totals, double addend) {
+  double* const total = totals.data();
+  for (std::size_t i = 0; i < totals.size(); ++i) total[i] += addend;
+}
+
 namespace {
 
-/// Two values at once, and four chains of comparisons, because one would wait for itself.
-using Pair = double __attribute__((vector_size(16)));
+/// Four values at once, and four chains of comparisons, because one would wait for itself.
+using Lanes = double __attribute__((vector_size(32)));
+constexpr std::size_t kLanes = 4;
 constexpr std::size_t kChains = 4;
-constexpr std::size_t kStride = 2 * kChains;
+constexpr std::size_t kStride = kLanes * kChains;
 
-Pair load(const double* p) {
-  Pair pair;
-  std::memcpy(&pair, p, sizeof pair);
-  return pair;
+// As many whole strides as there are; the extremes start with the first value.
+ROUTESIM_VECTORIZED
+std::size_t widen_by_strides(std::span<const double> values, Extremes& e) {
+  const double* const value = values.data();
+  const Lanes first = {value[0], value[0], value[0], value[0]};
+  Lanes low[kChains], high[kChains];
+  for (std::size_t k = 0; k < kChains; ++k) low[k] = high[k] = first;
+  std::size_t i = 0;
+  for (; i + kStride <= values.size(); i += kStride) {
+    for (std::size_t k = 0; k < kChains; ++k) {
+      Lanes v;
+      std::memcpy(&v, value + i + kLanes * k, sizeof v);
+      low[k] = v < low[k] ? v : low[k];
+      high[k] = v > high[k] ? v : high[k];
+    }
+  }
+  for (std::size_t k = 0; k < kChains; ++k) {
+    for (std::size_t l = 0; l < kLanes; ++l) {
+      e.lowest = std::min(e.lowest, low[k][l]);
+      e.highest = std::max(e.highest, high[k][l]);
+    }
+  }
+  return i;
+}
+
+ROUTESIM_VECTORIZED
+std::size_t highest_of_strides(std::span<const double> values, double& x) {
+  const double* const value = values.data();
+  Lanes best[kChains];
+  for (Lanes& lanes : best) lanes = Lanes{x, x, x, x};
+  std::size_t i = 0;
+  for (; i + kStride <= values.size(); i += kStride)
+    for (std::size_t k = 0; k < kChains; ++k) {
+      Lanes v;
+      std::memcpy(&v, value + i + kLanes * k, sizeof v);
+      best[k] = v > best[k] ? v : best[k];
+    }
+  for (const Lanes& lanes : best)
+    for (std::size_t l = 0; l < kLanes; ++l) x = std::max(x, lanes[l]);
+  return i;
 }
 
 }  // namespace
 
 Extremes extremes(std::span<const double> values) {
-  const double* const value = values.data();
-  Pair low[kChains], high[kChains];
-  for (std::size_t k = 0; k < kChains; ++k) low[k] = high[k] = Pair{value[0], value[0]};
-  std::size_t i = 0;
-  for (; i + kStride <= values.size(); i += kStride) {
-    for (std::size_t k = 0; k < kChains; ++k) {
-      const Pair v = load(value + i + 2 * k);
-      low[k] = v < low[k] ? v : low[k];
-      high[k] = v > high[k] ? v : high[k];
-    }
-  }
-  Extremes e{value[0], value[0]};
-  for (std::size_t k = 0; k < kChains; ++k) {
-    e.lowest = std::min({e.lowest, low[k][0], low[k][1]});
-    e.highest = std::max({e.highest, high[k][0], high[k][1]});
-  }
+  Extremes e{values[0], values[0]};
+  std::size_t i = values.size() < kStride ? 0 : widen_by_strides(values, e);
   for (; i < values.size(); ++i) {
-    e.lowest = std::min(e.lowest, value[i]);
-    e.highest = std::max(e.highest, value[i]);
+    e.lowest = std::min(e.lowest, values[i]);
+    e.highest = std::max(e.highest, values[i]);
   }
   return e;
 }
 
 double highest(std::span<const double> values) {
-  constexpr double kLowest = -std::numeric_limits<double>::infinity();
-  const double* const value = values.data();
-  Pair best[kChains];
-  for (Pair& pair : best) pair = Pair{kLowest, kLowest};
-  std::size_t i = 0;
-  for (; i + kStride <= values.size(); i += kStride)
-    for (std::size_t k = 0; k < kChains; ++k) {
-      const Pair v = load(value + i + 2 * k);
-      best[k] = v > best[k] ? v : best[k];
-    }
-  double x = kLowest;
-  for (const Pair& pair : best) x = std::max({x, pair[0], pair[1]});
-  for (; i < values.size(); ++i) x = value[i] > x ? value[i] : x;
+  double x = -std::numeric_limits<double>::infinity();
+  std::size_t i = values.size() < kStride ? 0 : highest_of_strides(values, x);
+  for (; i < values.size(); ++i) x = values[i] > x ? values[i] : x;
   return x;
 }
 

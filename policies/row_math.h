@@ -17,6 +17,9 @@ constexpr double clamp_score(double score) {
 /// totals[i] += clamp_score(scores[i]) * weight. The spans are equally long.
 void add_clamped(std::span<double> totals, std::span<const double> scores, double weight);
 
+/// totals[i] += addend.
+void add_constant(std::span<double> totals, double addend);
+
 struct Extremes {
   double lowest;
   double highest;

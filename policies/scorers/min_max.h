@@ -2,19 +2,20 @@
 // equal values 1. Used by queue-scorer and running-requests-size-scorer of the llm-d router.
 #pragma once
 
-#include <algorithm>
 #include <span>
 
+#include "policies/cycle.h"
 #include "policies/row_math.h"
 
 namespace routesim::policies {
 
 /// scores[i] = (max - x)/(max - min) for x = values[i].
-inline void inverse_min_max(std::span<const double> values, std::span<double> scores) {
+inline void inverse_min_max(Cycle& cycle, std::span<const double> values,
+                            std::span<double> scores) {
   if (values.empty()) return;
   const auto [lowest, highest] = extremes(values);
   if (highest == lowest) {
-    std::fill(scores.begin(), scores.end(), 1.0);
+    cycle.score_alike(1, scores);
     return;
   }
   scale_down_from(highest, highest - lowest, values, scores);

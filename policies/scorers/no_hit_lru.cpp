@@ -1,5 +1,6 @@
 #include "policies/scorers/no_hit_lru.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace routesim::policies {
@@ -52,8 +53,11 @@ bool NoHitLruScorer::is_cold(const Cycle& cycle, std::span<const EndpointRow> ca
   const PrefixMatches& m = cycle.prefix(*slot_);
   if (!m.written) return true;
   if (written_means_warm_) return false;
-  return std::none_of(candidates.begin(), candidates.end(),
-                      [&m](EndpointRow r) { return m.match[r] > 0; });
+  const bool all = consecutive(candidates);
+  return std::none_of(m.touched.begin(), m.touched.end(), [&](EndpointRow r) {
+    return m.match[r] > 0 && (all ? r >= candidates.front() && r <= candidates.back()
+                                  : std::binary_search(candidates.begin(), candidates.end(), r));
+  });
 }
 
 void NoHitLruScorer::score(Cycle& cycle, std::span<const EndpointRow> candidates,
@@ -62,7 +66,7 @@ void NoHitLruScorer::score(Cycle& cycle, std::span<const EndpointRow> candidates
   // Upstream keeps one flag per request, so the profile scored last decides.
   cycle.decision().set_note(index(), kColdNote, cold ? 1 : 0);
   if (!cold) {
-    std::fill(scores.begin(), scores.end(), 0.5);
+    cycle.score_alike(0.5, scores);
     return;
   }
   constexpr std::uint32_t kNeverUsed = std::numeric_limits<std::uint32_t>::max();

@@ -79,7 +79,7 @@ inline void PrecisePrefixScorer::score_matches(Cycle& cycle,
                                                std::span<double> scores) const {
   const PrefixMatches& m = cycle.prefix(slot_);
   if (m.keys == 0 || m.touched.empty()) {
-    std::fill(scores.begin(), scores.end(), 0.0);
+    cycle.score_alike(0, scores);
     return;
   }
   const auto keys = static_cast<double>(m.keys);
@@ -99,11 +99,12 @@ inline void PrecisePrefixScorer::score_matches(Cycle& cycle,
     return;
   }
   // Of a large fleet few hold anything of the prompt, and nothing scores 0 by every rule.
-  std::fill(scores.begin(), scores.end(), 0.0);
-  for (const EndpointRow r : m.touched) {
-    const std::size_t i = r - candidates.front();
-    if (r >= candidates.front() && i < candidates.size()) scores[i] = score_of(r);
-  }
+  cycle.score_alike(0, scores, [&](auto set) {
+    for (const EndpointRow r : m.touched) {
+      const std::size_t i = r - candidates.front();
+      if (r >= candidates.front() && i < candidates.size()) set(i, score_of(r));
+    }
+  });
 }
 
 }  // namespace routesim::policies

@@ -15,7 +15,7 @@ class QueueScorer final : public Scorer {
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    inverse_min_max(cycle.dense(cycle.endpoints().waiting(), candidates), scores);
+    inverse_min_max(cycle, cycle.dense(cycle.endpoints().waiting(), candidates), scores);
   }
 };
 
@@ -26,7 +26,7 @@ class RunningRequestsScorer final : public Scorer {
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    inverse_min_max(cycle.dense(cycle.endpoints().running(), candidates), scores);
+    inverse_min_max(cycle, cycle.dense(cycle.endpoints().running(), candidates), scores);
   }
 };
 

@@ -1,6 +1,7 @@
 // What vectors cannot show: distributions of random choices, ranges, purity, memory bounds, eras.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <set>
@@ -103,6 +104,65 @@ TEST(Ties, OfTheTopTwoAreUniformTooAndHeimdallTakesOneOfThem) {
       EXPECT_EQ(first[1], 9000);
       second.erase(second.begin() + 1);
       EXPECT_LT(chi_square(second, std::vector<double>(3, 1.0 / 3)), chi_square_limit(2));
+    }
+  }
+}
+
+/// Gives all candidates one score but for a few, in one of the two ways to say so.
+class MostlyOneScorer final : public Scorer {
+ public:
+  MostlyOneScorer(RandomStream& random, std::size_t n, bool alike) : alike_(alike) {
+    const std::vector<double> kinds = {-0.5, 0, 0.25, 0.5, 1, 3, kUnscored};
+    score_ = kinds[random.below(kinds.size())];
+    for (std::size_t i = 0; i < n; ++i)
+      if (random.below(20) == 0) others_.emplace_back(i, random.uniform() * 2 - 0.5);
+  }
+  void score(Cycle& cycle, std::span<const EndpointRow>, std::span<double> scores) const override {
+    if (alike_)
+      return cycle.score_alike(score_, scores, [this](auto set) {
+        for (const auto& [i, other] : others_) set(i, other);
+      });
+    std::fill(scores.begin(), scores.end(), score_);
+    for (const auto& [i, other] : others_) scores[i] = other;
+  }
+
+ private:
+  bool alike_;
+  double score_ = 0;
+  std::vector<std::pair<std::size_t, double>> others_;
+};
+
+TEST(Scores, ThatAreMostlyAlikeAddUpAsIfWrittenOut) {
+  for (const std::size_t n : {3, 63, 64, 200}) {
+    PluginBench bench("max-score-picker", {}, n);
+    for (std::uint64_t trial = 0; trial < 200; ++trial) {
+      SCOPED_TRACE(std::to_string(n) + " endpoints, trial " + std::to_string(trial));
+      std::vector<ProfileExplanation> explained(2);
+      for (const bool alike : {false, true}) {
+        RandomStream random(trial, Stream::kTest);
+        std::vector<std::unique_ptr<MostlyOneScorer>> scorers;
+        SchedulingProfile profile;
+        profile.picker = &bench.subject<Picker>();
+        for (int k = 0; k < 4; ++k) {
+          scorers.push_back(std::make_unique<MostlyOneScorer>(random, n, alike));
+          profile.scorers.push_back({scorers.back().get(), random.uniform() * 4 - 1});
+        }
+        Cycle cycle;
+        Decision decision;
+        RequestView request;
+        request.id = trial;
+        bench.begin(cycle, request, decision);
+        SchedulingProfile::Buffers buffers;
+        std::vector<EndpointRow> picked;
+        profile.run(cycle, buffers, picked, &explained[alike ? 1 : 0]);
+      }
+      ASSERT_EQ(explained[0].totals.size(), n);
+      for (std::size_t i = 0; i < n; ++i)
+        ASSERT_EQ(std::bit_cast<std::uint64_t>(explained[0].totals[i]),
+                  std::bit_cast<std::uint64_t>(explained[1].totals[i]));
+      for (std::size_t k = 0; k < 4; ++k)
+        ASSERT_EQ(explained[0].scorers[k].scores, explained[1].scorers[k].scores);
+      ASSERT_EQ(explained[0].picked, explained[1].picked);
     }
   }
 }
