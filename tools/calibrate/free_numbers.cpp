@@ -91,6 +91,7 @@ Described described(T value) {
 
 std::vector<std::string> names_of_numbers() {
   std::vector<std::string> names;
+  names.reserve(kCoefficients.size());
   for (const NamedCoefficient& c : kCoefficients) names.emplace_back(c.name);
   for (const FieldDescription& f : described(sim::EngineConfig{}).types.members)
     if (is_number(f.kind)) names.push_back(f.name);

@@ -194,6 +194,15 @@ std::string caption(const std::string& title, const std::string& subtitle) {
   return out + "</figcaption>";
 }
 
+/// The multiples of `step` from `low` to `high`; rounding loses neither end.
+std::vector<double> multiples(double step, double low, double high) {
+  std::vector<double> ticks;
+  const auto first = static_cast<std::int64_t>(std::ceil(low / step - 1e-9));
+  const auto last = static_cast<std::int64_t>(std::floor(high / step + 1e-9));
+  for (std::int64_t i = first; i <= last; ++i) ticks.push_back(static_cast<double>(i) * step);
+  return ticks;
+}
+
 }  // namespace
 
 std::vector<double> linear_ticks(double low, double high, int most) {
@@ -205,11 +214,7 @@ std::vector<double> linear_ticks(double low, double high, int most) {
     step = factor * power;
     if (step >= rough * 0.999) break;
   }
-  std::vector<double> ticks;
-  const auto first = static_cast<std::int64_t>(std::ceil(low / step - 1e-9));
-  const auto last = static_cast<std::int64_t>(std::floor(high / step + 1e-9));
-  for (std::int64_t i = first; i <= last; ++i) ticks.push_back(static_cast<double>(i) * step);
-  return ticks;
+  return multiples(step, low, high);
 }
 
 std::vector<double> time_ticks(double low, double high, int most) {
@@ -217,11 +222,7 @@ std::vector<double> time_ticks(double low, double high, int most) {
   for (const double unit : {1.0, 60.0, 3600.0})
     for (const double factor : {1.0, 2.0, 5.0, 10.0, 15.0, 30.0}) {
       const double step = unit * factor;
-      if (high - low > step * most) continue;
-      std::vector<double> ticks;
-      for (double tick = std::ceil(low / step) * step; tick <= high; tick += step)
-        ticks.push_back(tick);
-      return ticks;
+      if (high - low <= step * most) return multiples(step, low, high);
     }
   return linear_ticks(low, high, most);
 }
