@@ -51,8 +51,8 @@ class EventQueue {
   /// Drops the timeouts that are due next, as long as `is_void(event)`: their requests are over.
   template <class F>
   void drop_timeouts(F is_void) {
-    constexpr std::size_t kLane = lane_of(EventKind::kTimeout);
-    while (!lanes_[kLane].empty() && is_void(lanes_[kLane].front())) pop_lane(kLane);
+    const std::size_t lane = lane_of(EventKind::kTimeout);
+    while (!lanes_[lane].empty() && is_void(lanes_[lane].front())) pop_lane(lane);
   }
 
   /// Removes and returns the first event; there must be one.
