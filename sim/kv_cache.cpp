@@ -185,6 +185,12 @@ std::int64_t KvCache::count_unreferenced(const CachedPrefix& hits) const {
   return n;
 }
 
+bool KvCache::has_free_twin(const CachedPrefix& hits) const {
+  return std::any_of(hits.pieces.begin(), hits.pieces.end(), [this](const RunPiece& p) {
+    return at(p.run).references == 0 && at(p.run).twin;
+  });
+}
+
 // ---- Changing -----------------------------------------------------------------------------------
 
 void KvCache::take_hits(const CachedPrefix& hits, BlockHolding& holding) {

@@ -87,6 +87,9 @@ class KvCache {
 
   /// How many blocks of `hits` are in the free queue, so that taking them shrinks it.
   std::int64_t count_unreferenced(const CachedPrefix& hits) const;
+  /// True when some hit may be evicted without being lost: it is free, and another block holds the
+  /// same.
+  bool has_free_twin(const CachedPrefix& hits) const;
 
   /// References the blocks of `hits`, unlinking unreferenced ones from the free queue. The holding
   /// must be empty.

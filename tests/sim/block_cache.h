@@ -46,6 +46,11 @@ class BlockCache {
     return std::count_if(hits.begin(), hits.end(),
                          [this](std::size_t b) { return blocks_[b].references == 0; });
   }
+  bool has_free_twin(std::span<const std::size_t> hits) const {
+    return std::any_of(hits.begin(), hits.end(), [this](std::size_t b) {
+      return blocks_[b].references == 0 && table_.at(blocks_[b].key).size() > 1;
+    });
+  }
   void take(std::span<const std::size_t> hits, std::vector<std::size_t>& owned) {
     for (const std::size_t b : hits) {
       if (blocks_[b].references++ == 0) queue_.remove(b);

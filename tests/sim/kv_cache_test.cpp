@@ -68,7 +68,7 @@ class Pair {
     runs_.verify_holdings(holdings);
   }
 
-  std::int64_t hits = 0, twins = 0;
+  std::int64_t hits = 0, twins = 0, free_twins = 0;
 
  private:
   std::int64_t some(std::int64_t most) {
@@ -93,6 +93,9 @@ class Pair {
     ASSERT_EQ(runs_.lookup(keys, found), std::ssize(expected));
     const std::int64_t free = oracle_.count_unreferenced(expected);
     ASSERT_EQ(runs_.count_unreferenced(found), free);
+    const bool twin = oracle_.has_free_twin(expected);
+    ASSERT_EQ(runs_.has_free_twin(found), twin);
+    free_twins += twin ? 1 : 0;
     hits += found.blocks;
     runs_.take_hits(found, t.holding);
     oracle_.take(expected, t.owned);
@@ -145,7 +148,7 @@ class Pair {
 };
 
 TEST(KvCache, RunsDoWhatBlocksDo) {
-  std::int64_t hits = 0, twins = 0;
+  std::int64_t hits = 0, twins = 0, free_twins = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Pair pair(seed, seed % 2 == 0 ? FreeQueue::kAppendAll : FreeQueue::kUnhashedFirst);
@@ -156,9 +159,11 @@ TEST(KvCache, RunsDoWhatBlocksDo) {
     }
     hits += pair.hits;
     twins += pair.twins;
+    free_twins += pair.free_twins;
   }
   EXPECT_GT(hits, 100'000) << "the chains must have something in common";
   EXPECT_GT(twins, 10'000) << "and be computed side by side";
+  EXPECT_GT(free_twins, 1'000) << "and outlive their sequence";
 }
 
 TEST(KvCache, AGivenUpPrivateRunIsEatenFromItsEnd) {
