@@ -1,11 +1,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/heap.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/console.h"
 
 int main(int argc, char** argv) {
   using namespace routesim::tools;
+  routesim::keep_heap();
   install_signal_handlers();
   SystemConsole console;
   ExitCode code =
