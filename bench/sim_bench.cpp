@@ -34,7 +34,7 @@ void event_queue(benchmark::State& state) {
                EventKind::kDelivery, static_cast<std::uint32_t>(i));
   SimTime last;
   for (auto _ : state) {
-    const Event e = queue.pop();
+    const Event e = *queue.pop();
     if (e.time < last) state.SkipWithError("time went back");
     last = e.time;
     queue.push(e.time + Duration::nanoseconds(static_cast<std::int64_t>(random.below(1 << 20))),

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/base/check.h"
@@ -55,16 +56,17 @@ class EventQueue {
     while (!lanes_[lane].empty() && is_void(lanes_[lane].front())) pop_lane(lane);
   }
 
-  /// Removes and returns the first event; there must be one.
-  Event pop() {
+  /// Removes and returns the first event, if there is one.
+  std::optional<Event> pop() {
     const Front next = first();
     if (wakes_.time().ns() <= static_cast<std::int64_t>(next >> 64) &&
         wakes_.time() < SimTime::max()) {
       const std::size_t replica = wakes_.index();
       now_ = wakes_.time();
       wakes_.set(replica, SimTime::max());
-      return {.time = now_, .subject = static_cast<std::uint32_t>(replica)};
+      return Event{.time = now_, .subject = static_cast<std::uint32_t>(replica)};
     }
+    if (next == kNone) return std::nullopt;
     const auto lane = static_cast<std::size_t>(next & (kLanes - 1));
     const Event e = lane == kHeap ? pop_heap() : pop_lane(lane);
     now_ = e.time;

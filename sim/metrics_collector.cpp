@@ -21,7 +21,7 @@ void MetricsCollector::on_sent(const workloads::Request& request, SimTime now) {
   ++s.requests;
   s.first_send = std::min(s.first_send, now);
   s.last_send = std::max(s.last_send, now);
-  s.schedule_delay.add((now - request.due).to_seconds());
+  s.schedule_delay.add_nano((now - request.due).ns());
 }
 
 void MetricsCollector::on_gap(StageId id, Duration gap) {
@@ -41,8 +41,8 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
   const std::int64_t tokens = counted(r.output_tokens);
   const double latency = (r.end - r.sent).to_seconds();
   const double ttft = (r.first_token - r.sent).to_seconds();
-  s.request_latency.add(latency);
-  s.time_to_first_token.add(ttft);
+  s.request_latency.add_nano((r.end - r.sent).ns());
+  s.time_to_first_token.add_nano((r.first_token - r.sent).ns());
   if (tokens > 1) s.time_per_output_token.add((latency - ttft) / static_cast<double>(tokens - 1));
   s.normalized_time_per_output_token.add(latency / static_cast<double>(tokens));
   s.prompt_tokens.add(static_cast<double>(r.prompt_tokens));

@@ -93,6 +93,8 @@ class PromptKeyTable {
 
   /// The keys of `prompt`, computed at first use. Pair with release().
   const PromptKeys& acquire(const workloads::Prompt& prompt);
+  /// The same where it has nothing to compute; otherwise null.
+  const PromptKeys* acquire_known(const workloads::Prompt& prompt);
   /// True where acquire() has nothing to compute.
   bool knows(const workloads::Prompt& prompt) const { return entries_.contains(prompt.id); }
   /// How many prompts prepare() takes.

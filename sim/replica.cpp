@@ -110,10 +110,11 @@ void Replica::advance_to(SimTime now) {
 // Takes the scrape snapshot a reader may still want, and integrates KV usage up to `now`.
 void Replica::observe(Rank& r, SimTime now) {
   if (r.next_scrape < now) {
-    const std::int64_t interval = options_.scrape_interval.ns();
-    const std::int64_t missed = (now.ns() - 1 - r.next_scrape.ns()) / interval;
-    r.scraped_at = r.next_scrape + options_.scrape_interval * missed;
-    r.next_scrape = r.scraped_at + options_.scrape_interval;
+    const Duration interval = options_.scrape_interval;
+    r.scraped_at = r.next_scrape;
+    if (r.scraped_at + interval < now)
+      r.scraped_at = r.scraped_at + interval * ((now.ns() - 1 - r.scraped_at.ns()) / interval.ns());
+    r.next_scrape = r.scraped_at + interval;
     r.scraped = r.gauges;
   }
   const std::int64_t used = r.scheduler.kv().used_blocks();

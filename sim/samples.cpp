@@ -7,17 +7,7 @@ namespace routesim::sim {
 
 void Samples::add(double value) {
   const double scaled = value * 1e9;
-  const std::int64_t nano =
-      scaled >= 9.2e18 ? INT64_MAX : static_cast<std::int64_t>(scaled < 0 ? 0 : scaled + 0.5);
-  if (!buckets_.empty()) {
-    add_nano(nano, 1);
-    return;
-  }
-  // What is not below the largest so far keeps them sorted.
-  sorted_ = sorted_ && (count_ == 0 || nano >= max_);
-  note(nano, 1);
-  exact_.push_back(nano);
-  if (exact_.size() > exact_limit_) spill();
+  add_nano(scaled >= 9.2e18 ? INT64_MAX : static_cast<std::int64_t>(scaled < 0 ? 0 : scaled + 0.5));
 }
 
 void Samples::add_nanos(std::span<const std::int64_t> nanos, std::int64_t count) {
@@ -32,8 +22,8 @@ void Samples::add_nanos(std::span<const std::int64_t> nanos, std::int64_t count)
   const std::size_t last = bucket_of(most);
   if (last >= buckets_.size()) buckets_.resize(last + 512);
   for (const std::int64_t nano : nanos) buckets_[bucket_of(nano)] += count;
-  min_ = count_ == 0 ? least : std::min(min_, least);
-  max_ = count_ == 0 ? most : std::max(max_, most);
+  min_ = std::min(min_, least);
+  max_ = std::max(max_, most);
   count_ += count * std::ssize(nanos);
   sum_ += static_cast<Wide>(sum) * count;
 }
@@ -65,8 +55,8 @@ void Samples::merge(const Samples& other) {
       ++buckets_[bucket];
     }
   }
-  min_ = count_ == 0 ? other.min_ : std::min(min_, other.min_);
-  max_ = count_ == 0 ? other.max_ : std::max(max_, other.max_);
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
   count_ += other.count_;
   sum_ += other.sum_;
 }

@@ -1,6 +1,7 @@
 // Samples of one metric: exact while they are few, a log-linear histogram when they are many.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <span>
@@ -19,6 +20,15 @@ class Samples {
   explicit Samples(std::size_t exact_limit = 262'144) : exact_limit_(exact_limit) {}
 
   void add(double value);
+  /// One sample of `nano` * 1e-9, kept as it is while samples are.
+  void add_nano(std::int64_t nano) {
+    if (!buckets_.empty()) return add_nano(nano, 1);
+    // What is not below the largest so far keeps them sorted.
+    sorted_ = sorted_ && nano >= max_;
+    note(nano, 1);
+    exact_.push_back(nano);
+    if (exact_.size() > exact_limit_) spill();
+  }
   /// `count` samples of `nano` * 1e-9: a step's token gaps in one call.
   void add_nano(std::int64_t nano, std::int64_t count) {
     if (count <= 0) return;
@@ -53,8 +63,8 @@ class Samples {
   }
   static double bucket_low(std::size_t bucket);
   void note(std::int64_t nano, std::int64_t count) {
-    if (count_ == 0 || nano < min_) min_ = nano;
-    if (count_ == 0 || nano > max_) max_ = nano;
+    min_ = std::min(min_, nano);
+    max_ = std::max(max_, nano);
     count_ += count;
     sum_ += static_cast<Wide>(nano) * count;
   }
@@ -64,7 +74,7 @@ class Samples {
   std::size_t exact_limit_;
   std::int64_t count_ = 0;
   Wide sum_ = 0;
-  std::int64_t min_ = 0;
+  std::int64_t min_ = INT64_MAX;  ///< Of no samples, like the largest.
   std::int64_t max_ = 0;
   mutable bool sorted_ = true;
   mutable std::vector<std::int64_t> exact_;  ///< Nano-units; empty once the histogram is used.

@@ -20,10 +20,11 @@ RunResult Simulation::run() {
   start_observers(view);
   schedule_client(SimTime::zero());
   // Timeouts of requests long answered are still queued when the load ends; they are no part of it.
-  while (!queue_.empty() && !(outstanding_ == 0 && load_->finished())) {
-    const Event event = queue_.pop();
-    if (next_tick_ <= event.time) tick(event.time);
-    handle(event);
+  while (!(outstanding_ == 0 && load_->finished())) {
+    const std::optional<Event> event = queue_.pop();
+    if (!event) break;
+    if (next_tick_ <= event->time) tick(event->time);
+    handle(*event);
     if (options_.progress != nullptr && options_.progress->stop.load(std::memory_order_relaxed)) {
       stopped_ = true;
       break;
@@ -88,15 +89,19 @@ void Simulation::client_action(SimTime now) {
   to_send_.clear();
   load_->advance(now, to_send_);
   for (std::size_t i = 0; i < to_send_.size(); ++i) {
-    key_prompts(i);
-    send(std::move(to_send_[i]), now);
+    const workloads::Prompt& prompt = *to_send_[i].prompt;
+    const PromptKeys* keys = prompt_keys_->acquire_known(prompt);
+    if (keys == nullptr) {
+      key_prompts(i);
+      keys = &prompt_keys_->acquire(prompt);
+    }
+    send(std::move(to_send_[i]), *keys, now);
   }
   schedule_client(now);
 }
 
-// Keys the prompt of to_send_[i], and with it others that will soon be sent.
+// Keys the prompt of to_send_[i], which is not known, and with it others that will soon be sent.
 void Simulation::key_prompts(std::size_t i) {
-  if (prompt_keys_->knows(*to_send_[i].prompt)) return;
   std::array<const workloads::Prompt*, PromptKeyTable::kTogether> prompts;
   std::size_t n = 0;
   const auto take = [&](const workloads::Request* request) {
@@ -123,13 +128,13 @@ std::uint32_t Simulation::acquire_slot() {
   return static_cast<std::uint32_t>(live_.size() - 1);
 }
 
-void Simulation::send(workloads::Request&& sent, SimTime now) {
+void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime now) {
   if (!current_stage_.valid() || sent.stage != current_stage_) enter_stage(sent.stage, now);
   const std::uint32_t handle = acquire_slot();
   Live& live = live_[handle];
   live.request = std::move(sent);
   const workloads::Request& request = live.request;
-  live.keys = &prompt_keys_->acquire(*request.prompt);
+  live.keys = &keys;
   live.in_use = true;
   live.sent = now;
   ++outstanding_;

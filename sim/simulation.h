@@ -104,7 +104,7 @@ class Simulation {
   void handle(const Event& e);
   void client_action(SimTime now);
   void schedule_client(SimTime now);
-  void send(workloads::Request&& sent, SimTime now);
+  void send(workloads::Request&& sent, const PromptKeys& keys, SimTime now);
   void route(std::uint32_t handle, SimTime now);
   void apply_route(std::uint32_t handle, const Route& route, SimTime now);
   void hold_back(std::uint32_t handle, SimTime now);

@@ -33,12 +33,23 @@ struct Prompt {
   std::int64_t preamble_tokens = 0;
 };
 
+/// Token ids are drawn from as many.
+inline constexpr std::uint32_t kVocabulary = 128000;
+
+/// 64 random bits for the tokens 2 i and 2 i + 1 of a content: a counter hash, one mixer for both.
+constexpr std::uint64_t token_pair(std::uint64_t content, std::int64_t i) {
+  return mix64(content + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(i));
+}
+/// 32 random bits as a token id below `vocabulary`: a multiply instead of a modulo.
+constexpr std::uint32_t scale_token(std::uint64_t bits, std::uint32_t vocabulary = kVocabulary) {
+  return static_cast<std::uint32_t>((bits * vocabulary) >> 32);
+}
+
 /// The token id at position i of a content, in [0, vocabulary). Stable across platforms.
 constexpr std::uint32_t token_at(std::uint64_t content, std::int64_t i,
-                                 std::uint32_t vocabulary = 128000) {
-  // A counter hash: one mixer per token, then a multiply instead of a modulo.
-  const std::uint64_t x = mix64(content + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(i));
-  return static_cast<std::uint32_t>(((x >> 32) * vocabulary) >> 32);
+                                 std::uint32_t vocabulary = kVocabulary) {
+  const std::uint64_t pair = token_pair(content, i / 2);
+  return scale_token(i % 2 == 0 ? pair >> 32 : pair & 0xffffffff, vocabulary);
 }
 
 /// One request as the load tool sends it, and the truth of what the server will do with it.
