@@ -160,11 +160,18 @@ class BatchScheduler {
   Foresight foresee(std::int64_t limit) const;
   /// Some request came whose KV is pulled from elsewhere: then any pass can have outputs.
   bool pulls() const { return pulls_; }
-  /// True when the next `passes` calm passes have nothing to announce: no key enters or leaves the
-  /// cache in them.
-  bool silent_for(std::int64_t passes) const;
+  /// So many of the next `limit` calm passes certainly have nothing to announce: no key enters or
+  /// leaves the cache in them.
+  std::int64_t silent_passes(std::int64_t limit) const;
   /// One such pass: the same effect as schedule(), at the cost of its block crossings.
   void calm_pass();
+  /// Blocks have no key while their sequences run: nobody can see who takes which, nor, in silent
+  /// passes, when.
+  bool takes_blank_blocks() const { return !public_answers_; }
+  /// Blocks that sequences take in the `i`-th calm pass from now, 1 = the next.
+  std::int64_t crossings_in(std::int64_t i) const { return crossings_[phase_after(i)]; }
+  /// So many calm passes at once, which take `blocks` in all.
+  void calm_passes(std::int64_t passes, std::int64_t blocks);
   std::int64_t decode_context() const { return decode_context_; }
 
   /// True when no sequence waits or runs and no step result is outstanding.
@@ -265,6 +272,9 @@ class BatchScheduler {
   void next_pass() {
     ++pass_;
     phase_ = phase_ + 1 == buckets_.size() ? 0 : phase_ + 1;
+  }
+  std::size_t phase_after(std::int64_t passes) const {
+    return static_cast<std::size_t>(block_.remainder(static_cast<std::int64_t>(phase_) + passes));
   }
   void cross_blocks();
   void assign_blocks(Sequence& q, std::int64_t computed);

@@ -199,10 +199,17 @@ BatchScheduler::Foresight BatchScheduler::foresee(std::int64_t limit) const {
   return {n, false};
 }
 
-bool BatchScheduler::silent_for(std::int64_t passes) const {
-  if (sink_ == nullptr) return true;
-  // At most so many blocks; the exact number costs more than it can tell.
-  return !public_answers_ && kv_.evicts_nothing_known(decodes_ * (block_.quotient(passes) + 1));
+std::int64_t BatchScheduler::silent_passes(std::int64_t limit) const {
+  if (sink_ == nullptr) return limit;
+  if (public_answers_) return 0;
+  // As many passes as a block has tokens take a block for every sequence.
+  std::int64_t blocks = kv_.blocks_before_known();
+  std::int64_t n = blocks / decodes_ * rules_.block_size;
+  for (blocks %= decodes_; n < limit; ++n) {
+    blocks -= crossings_in(n + 1);
+    if (blocks < 0) break;
+  }
+  return std::min(n, limit);
 }
 
 void BatchScheduler::calm_pass() {
@@ -210,6 +217,14 @@ void BatchScheduler::calm_pass() {
   ++counters_.passes;
   decode_context_ += decodes_;
   cross_blocks();
+}
+
+void BatchScheduler::calm_passes(std::int64_t passes, std::int64_t blocks) {
+  pass_ += passes;
+  phase_ = phase_after(passes);
+  counters_.passes += passes;
+  decode_context_ += passes * decodes_;
+  if (blocks > 0) kv_.take(blocks);
 }
 
 }  // namespace routesim::sim

@@ -228,13 +228,12 @@ void KvCache::eat(RunIndex r, std::int64_t n) {
   retire(r);
 }
 
-bool KvCache::evicts_nothing_known(std::int64_t n) const {
+std::int64_t KvCache::blocks_before_known() const {
+  std::int64_t n = 0;
   RunIndex r = at(0).next;
-  for (int i = 0; i < kRunsToLookAt && n > 0 && r != 0; ++i, r = at(r).next) {
-    if (at(r).kind == Kind::kPublic) return false;
-    n -= at(r).blocks;
-  }
-  return n <= 0;
+  for (int i = 0; i < kRunsToLookAt && r != 0 && at(r).kind != Kind::kPublic; ++i, r = at(r).next)
+    n += at(r).blocks;
+  return n;
 }
 
 void KvCache::pop(std::int64_t n) {

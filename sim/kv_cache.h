@@ -117,9 +117,9 @@ class KvCache {
       pop(n);
   }
 
-  /// True when allocating `n` blocks certainly evicts no key that lookups could find. May be false
-  /// where they are many.
-  bool evicts_nothing_known(std::int64_t n) const;
+  /// So many blocks can certainly be allocated before one is evicted that lookups could find. Looks
+  /// at the head of the free queue only.
+  std::int64_t blocks_before_known() const;
 
   /// Makes the first blank blocks of `holding` findable under `keys`, one each.
   void register_keys(BlockHolding& holding, std::span<const BlockKey> keys);

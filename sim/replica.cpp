@@ -51,7 +51,6 @@ void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimT
                         !ranks_[static_cast<std::size_t>(rank)].scheduler.can_serve(request);
   wake_ = answered ? end_ : std::min(wake_, end_of_ahead());
   news_ = next_news();
-  silent_ = false;
   tell_news();
 }
 
@@ -107,16 +106,19 @@ void Replica::advance_to(SimTime now) {
   tell_news();
 }
 
-// Takes the scrape snapshot a reader may still want, and integrates KV usage up to `now`.
+// Keeps what a reader may still want to know: the gauges at the last scrape before `now`.
+void Replica::take_scrape(Rank& r, SimTime now, const Gauges& gauges) {
+  const Duration interval = options_.scrape_interval;
+  r.scraped_at = r.next_scrape;
+  if (r.scraped_at + interval < now)
+    r.scraped_at = r.scraped_at + interval * ((now.ns() - 1 - r.scraped_at.ns()) / interval.ns());
+  r.next_scrape = r.scraped_at + interval;
+  r.scraped = gauges;
+}
+
+// Takes the scrape snapshot, and integrates KV usage up to `now`.
 void Replica::observe(Rank& r, SimTime now) {
-  if (r.next_scrape < now) {
-    const Duration interval = options_.scrape_interval;
-    r.scraped_at = r.next_scrape;
-    if (r.scraped_at + interval < now)
-      r.scraped_at = r.scraped_at + interval * ((now.ns() - 1 - r.scraped_at.ns()) / interval.ns());
-    r.next_scrape = r.scraped_at + interval;
-    r.scraped = r.gauges;
-  }
+  if (r.next_scrape < now) take_scrape(r, now, r.gauges);
   const std::int64_t used = r.scheduler.kv().used_blocks();
   r.used_integral += static_cast<Wide>(used) * (now - last_boundary_).ns();
   r.peak_used = std::max(r.peak_used, used);
@@ -264,7 +266,6 @@ std::int64_t Replica::step_ticks() {
 void Replica::look_ahead() {
   wake_ = end_;
   news_ = next_news();
-  silent_ = false;
   if (options_.reference || ranks_.size() != 1) return;
   Rank& r = ranks_.front();
   if (foresee_calm(r)) return;
@@ -293,54 +294,101 @@ bool Replica::foresee_calm(Rank& r) {
   calm_left_ = std::min(foresight.calm, run_.steps);
   // The last token of a sequence can be seen when its step ends; before, nothing can.
   const bool to_finish = foresight.then_finishes && run_.steps > foresight.calm;
-  const std::int64_t known = to_finish ? calm_left_ + 1 : calm_left_ - (async ? 1 : 0);
-  if (known < 0 || (calm_left_ == 0 && !to_finish)) return false;
-  // The ends of steps in closed form.
-  const std::int64_t ticks =
-      end_ticks_ + ahead_ticks_ + known * run_.first + run_.increment * (known * (known - 1) / 2);
-  wake_ = SimTime::from_ns(ticks / kTicks);
-  silent_ = news_mirror_ != nullptr && !publishes(r) &&
-            r.scheduler.silent_for(calm_left_ + (to_finish ? 1 : 0));
-  if (silent_) news_ = wake_;
+  if (calm_left_ == 0 && !to_finish) return false;
+  wake_ = calm_end(calm_left_ + (to_finish ? (async ? 2 : 1) : 0));
+  news_ = calm_news(r);
   return true;
 }
 
-std::int64_t Replica::next_calm_ticks() { return run_.first + run_index_++ * run_.increment; }
+// When the `boundary`-th calm boundary from now will be, 0 = the next.
+SimTime Replica::calm_end(std::int64_t boundary) const {
+  if (boundary == 0) return end_;
+  const std::int64_t n = options_.rules.async_scheduling ? boundary - 1 : boundary;
+  const std::int64_t ticks =
+      end_ticks_ + ahead_ticks_ + n * calm_ticks(0) + run_.increment * (n * (n - 1) / 2);
+  return SimTime::from_ns(ticks / kTicks);
+}
+
+// next_news() in a calm stretch, where it can be seen further. What a pass brings goes out at the
+// boundary after it.
+SimTime Replica::calm_news(const Rank& r) const {
+  if (r.log == nullptr) return wake_;
+  if (publishes(r)) return end_;
+  const std::int64_t silent = r.scheduler.silent_passes(calm_left_ + 1);
+  return silent > calm_left_ ? wake_ : std::min(wake_, calm_end(silent + 1));
+}
 
 // Boundaries up to `now` at which every sequence gets one token and nothing else happens.
 void Replica::calm_boundaries(SimTime now) {
   Rank& r = ranks_.front();
-  const bool async = options_.rules.async_scheduling;
+  if (listener_ == nullptr && end_ < news_ && r.scheduler.takes_blank_blocks())
+    return silent_boundaries(r, std::min(now, news_ - Duration::nanoseconds(1)));
   const std::int64_t steady = r.on_gpu().steady;
-  std::array<std::int64_t, 32> gaps;
-  std::size_t passes = 0, reported = 0;
-  while (calm_left_ > 0 && end_ <= now && passes < gaps.size()) {
-    if (listener_ != nullptr) {
-      advance_plans(r, static_cast<std::int64_t>(passes - reported));
-      reported = passes;
-      report_step();
-    }
+  while (calm_left_ > 0 && end_ <= now) {
+    report_step();
     const SimTime at = end_;
     observe(r, at);
-    if (passes == 0) r.gauges = gauges_now(r);
-    r.gauges.free_blocks = r.scheduler.kv().free_blocks();  // all that changes here
-    gaps[passes++] = (at - last_boundary_).ns();
-    if (!silent_ && publishes(r)) flush_events(r, at);
+    r.gauges = gauges_now(r);
+    if (publishes(r)) flush_events(r, at);
+    const Duration gap = at - last_boundary_;
+    gaps_->add_nano(gap.ns(), steady);
+    busy_ += gap;
     last_boundary_ = at;
     --calm_left_;
+    ++steps_;
     r.scheduler.calm_pass();
-    const std::int64_t ticks = next_calm_ticks();
-    end_ticks_ += async ? std::exchange(ahead_ticks_, ticks) : ticks;
+    end_ticks_ += ahead_ticks_ > 0 ? std::exchange(ahead_ticks_, calm_ticks(0)) : calm_ticks(0);
     end_ = SimTime::from_ns(end_ticks_ / kTicks);
+    ++run_index_;
+    advance_plans(r, 1);
   }
-  const std::span<const std::int64_t> seen(gaps.data(), passes);
-  gaps_->add_nanos(seen, steady);
-  for (const std::int64_t gap : seen) busy_ += Duration::nanoseconds(gap);
-  steps_ += static_cast<std::int64_t>(passes);
-  advance_plans(r, static_cast<std::int64_t>(passes - reported));
+  news_ = calm_left_ > 0 ? calm_news(r) : next_news();
   ROUTESIM_DCHECK(wake_ >= end_, "a stretch of calm steps was longer than foreseen");
-  ROUTESIM_DCHECK(!silent_ || !publishes(r), "a silent stretch of steps has something to publish");
-  if (!silent_) news_ = next_news();
+}
+
+// The same before news_: since nobody can see when a block was taken, those of all passes are taken
+// at once. Most steps of a run end here, so everything is in local variables.
+void Replica::silent_boundaries(Rank& r, SimTime now) {
+  const bool async = options_.rules.async_scheduling;
+  const KvCache& kv = r.scheduler.kv();
+  std::array<std::int64_t, 32> gaps;
+  std::int64_t passes = 0, taken = 0, used = kv.used_blocks();
+  std::int64_t last = last_boundary_.ns(), end = end_.ns(), ticks = end_ticks_;
+  std::int64_t ahead = ahead_ticks_, step = calm_ticks(0);
+  Wide used_integral = 0;
+  Gauges gauges = r.gauges;
+  Gauges next = gauges_now(r);
+  const std::int64_t most = std::min(calm_left_, std::ssize(gaps));
+  do {
+    if (r.next_scrape.ns() < end) take_scrape(r, SimTime::from_ns(end), gauges);
+    gauges = next;
+    const std::int64_t gap = end - last;
+    gaps[static_cast<std::size_t>(passes++)] = gap;
+    used_integral += static_cast<Wide>(used) * gap;
+    taken = r.scheduler.crossings_in(passes);
+    used += taken;
+    next.free_blocks -= taken;
+    last = end;
+    ticks += async ? std::exchange(ahead, step) : step;
+    step += run_.increment;
+    end = ticks / kTicks;
+  } while (passes < most && end <= now.ns());
+  r.gauges = gauges;
+  r.used_integral += used_integral;
+  r.peak_used = std::max(r.peak_used, used - taken);
+  r.scheduler.calm_passes(passes, used - kv.used_blocks());
+  gaps_->add_nanos({gaps.data(), static_cast<std::size_t>(passes)}, r.on_gpu().steady);
+  busy_ += Duration::nanoseconds(last - last_boundary_.ns());
+  last_boundary_ = SimTime::from_ns(last);
+  end_ = SimTime::from_ns(end);
+  end_ticks_ = ticks;
+  ahead_ticks_ = ahead;
+  calm_left_ -= passes;
+  run_index_ += passes;
+  steps_ += passes;
+  advance_plans(r, passes);
+  ROUTESIM_DCHECK(wake_ >= end_, "a stretch of calm steps was longer than foreseen");
+  ROUTESIM_DCHECK(!publishes(r) || news_ == end_, "events are published a step too late");
 }
 
 // Calm passes differ in their number and in their contexts, which have grown.
@@ -359,8 +407,8 @@ void Replica::advance_plans(Rank& r, std::int64_t passes) {
   gpu.pass += passes;
 }
 
-Gauges Replica::scraped(int rank, SimTime now, SimTime& at) const {
-  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+Gauges Replica::scrape(int rank, SimTime now, SimTime& at) {
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
   const std::int64_t interval = options_.scrape_interval.ns();
   const std::int64_t since = now.ns() - r.scrape_phase.ns();
   if (since < 0) {
@@ -372,9 +420,29 @@ Gauges Replica::scraped(int rank, SimTime now, SimTime& at) const {
   at = beyond < 0          ? r.next_scrape - options_.scrape_interval
        : beyond < interval ? r.next_scrape
                            : SimTime::from_ns(r.scrape_phase.ns() + since / interval * interval);
+  if (stepping_ && end_ <= at) {
+    if (const std::optional<Gauges> g = calm_gauges(at)) return *g;
+    advance_to(now);
+  }
   if (at >= last_boundary_) return r.gauges;
   ROUTESIM_DCHECK(r.scraped_at == at, "a scrape instant was passed without a snapshot");
   return r.scraped;
+}
+
+// The gauges at `at`, which is not before end_, if all boundaries until then are calm ones.
+std::optional<Gauges> Replica::calm_gauges(SimTime at) const {
+  if (calm_left_ == 0) return std::nullopt;
+  const Rank& r = ranks_.front();
+  const bool async = options_.rules.async_scheduling;
+  const std::int64_t too_late = (at.ns() + 1) * kTicks;
+  Gauges gauges = gauges_now(r);
+  std::int64_t ticks = end_ticks_;
+  for (std::int64_t n = 1;; ++n) {
+    ticks += !async ? calm_ticks(n - 1) : n == 1 ? ahead_ticks_ : calm_ticks(n - 2);
+    if (ticks >= too_late) return gauges;
+    if (n == calm_left_) return std::nullopt;
+    gauges.free_blocks -= r.scheduler.crossings_in(n);
+  }
 }
 
 SimTime Replica::next_scrape(int rank, SimTime now) const {

@@ -85,8 +85,9 @@ class Replica {
   /// Who hears of the steps; null (the default) costs nothing.
   void report_steps_to(StepListener* listener) { listener_ = listener; }
 
-  /// The gauges as a scrape at the last scrape instant <= now saw them; `at` is that instant.
-  Gauges scraped(int rank, SimTime now, SimTime& at) const;
+  /// The gauges as a scrape at the last scrape instant <= now saw them; `at` is that instant. Needs
+  /// no advance_to(), and leaves the steps where it can tell what they come to.
+  Gauges scrape(int rank, SimTime now, SimTime& at);
   /// The gauges now, without staleness.
   Gauges gauges(int rank) const { return ranks_[static_cast<std::size_t>(rank)].gauges; }
   /// The next instant after `now` at which a scrape of this rank happens.
@@ -159,6 +160,7 @@ class Replica {
   void start_if_idle(SimTime now);
   void boundary();
   void report_step();
+  void take_scrape(Rank& r, SimTime now, const Gauges& gauges);
   void observe(Rank& r, SimTime now);
   void process(Rank& r, SimTime now, Duration gap);
   void drain(Rank& r, SimTime now);
@@ -170,14 +172,20 @@ class Replica {
   void look_ahead();
   bool foresee_calm(Rank& r);
   SimTime next_news() const;
+  SimTime calm_news(const Rank& r) const;
+  SimTime calm_end(std::int64_t boundary) const;
+  std::optional<Gauges> calm_gauges(SimTime at) const;
   SimTime end_of_ahead() const;
   void tell_news() {
     if (news_mirror_ != nullptr)
       news_mirror_->set(news_number_, stepping_ ? news_ : SimTime::max());
   }
   void calm_boundaries(SimTime now);
+  void silent_boundaries(Rank& r, SimTime now);
   void advance_plans(Rank& r, std::int64_t passes);
-  std::int64_t next_calm_ticks();
+  std::int64_t calm_ticks(std::int64_t ahead) const {
+    return run_.first + (run_index_ + ahead) * run_.increment;
+  }
 
   ReplicaOptions options_;
   std::vector<Rank> ranks_;
@@ -200,7 +208,6 @@ class Replica {
   std::int64_t calm_left_ = 0;  ///< Boundaries still certain to be calm.
   models::DecodeRun run_;
   std::int64_t run_index_ = 0;
-  bool silent_ = false;  ///< Nothing to publish before wake_.
 };
 
 }  // namespace routesim::sim

@@ -219,8 +219,7 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
   for (std::size_t e = first; e < first + ranks; ++e) {
     const EndpointHome& home = endpoints_[e];
     Replica& replica = *replicas_[home.replica];
-    replica.advance_to(now);
-    const Gauges g = replica.scraped(home.rank, now, at);
+    const Gauges g = replica.scrape(home.rank, now, at);
     const auto usable = static_cast<double>(plan_.pools[home.pool].rules.num_gpu_blocks - 1);
     waiting += static_cast<double>(g.waiting);
     running += static_cast<double>(g.running);

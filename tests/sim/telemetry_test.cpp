@@ -140,7 +140,7 @@ TEST(Scrapes, ShowTheGaugesOfTheScrapeInstantAndNothingNewer) {
       server.run_until(at_ms(ms));
       history[ms] = server.replica().gauges(0);
       SimTime scrape;
-      const Gauges seen = server.replica().scraped(0, at_ms(ms), scrape);
+      const Gauges seen = server.replica().scrape(0, at_ms(ms), scrape);
       if (scrape < SimTime::zero()) continue;
       ASSERT_LE(scrape, at_ms(ms));
       ASSERT_LT(at_ms(ms) - scrape, Duration::milliseconds(50));
