@@ -8,12 +8,12 @@
 namespace routesim::sim {
 
 BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
-    : rules_(rules),
-      block_(rules.block_size),
+    : block_(rules.block_size),
+      crossings_(static_cast<std::size_t>(rules.block_size)),
+      rules_(rules),
       reference_(reference),
       kv_(rules.num_gpu_blocks, rules.block_size, rules.free_queue),
-      buckets_(static_cast<std::size_t>(rules.block_size)),
-      crossings_(buckets_.size()) {}
+      buckets_(crossings_.size()) {}
 
 BatchScheduler::Slot BatchScheduler::acquire() {
   if (free_slots_.empty()) {

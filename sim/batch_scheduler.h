@@ -320,8 +320,15 @@ class BatchScheduler {
   void erase_prefilling(Slot s);
   void finish(Slot s, SimTime now, std::vector<EngineOutput>& out);
 
+  // What calm passes need, side by side.
+  Divisor block_;                         ///< By the block size.
+  std::size_t phase_ = 0;                 ///< pass_ modulo block size.
+  std::vector<std::uint32_t> crossings_;  ///< Sizes of buckets_.
+  std::int64_t pass_ = 0;
+  std::int64_t decodes_ = 0;         ///< Size of the decode set.
+  std::int64_t decode_context_ = 0;  ///< Sum of contexts as of the last pass.
+
   EngineRules rules_;
-  Divisor block_;  ///< By the block size.
   bool reference_;
   KvCache kv_;
   BlockEventSink* sink_ = nullptr;
@@ -335,17 +342,12 @@ class BatchScheduler {
   std::vector<Slot> prefilling_;  ///< The kPrefill ones, in running order.
   std::uint64_t next_order_ = 0;
 
-  std::int64_t decodes_ = 0;                ///< Size of the decode set.
-  std::int64_t decode_context_ = 0;         ///< Sum of contexts as of the last pass.
   std::vector<std::vector<Slot>> buckets_;  ///< By pass modulo block size of the next crossing.
-  std::vector<std::uint32_t> crossings_;    ///< Their sizes, side by side.
   FinishList finishes_;
   std::vector<SequenceRef> leavers_;  ///< Sampled their last token in the last pass.
   std::int64_t wasted_slots_ = 0;     ///< Members whose next slot is in vain (EOS, async).
   std::uint64_t last_decode_order_ = 0;
 
-  std::int64_t pass_ = 0;
-  std::size_t phase_ = 0;  ///< pass_ modulo block size.
   std::int64_t budget_ = 0;
   bool preempted_ = false;
   bool retry_admission_ = true;  ///< Something changed since the head last failed to fit.

@@ -202,14 +202,17 @@ BatchScheduler::Foresight BatchScheduler::foresee(std::int64_t limit) const {
 std::int64_t BatchScheduler::silent_passes(std::int64_t limit) const {
   if (sink_ == nullptr) return limit;
   if (public_answers_) return 0;
-  // As many passes as a block has tokens take a block for every sequence.
-  std::int64_t blocks = kv_.blocks_before_known();
-  std::int64_t n = blocks / decodes_ * rules_.block_size;
-  for (blocks %= decodes_; n < limit; ++n) {
+  // In as many passes as a block has tokens every sequence takes a block.
+  const std::int64_t rounds = block_.quotient(limit);
+  std::int64_t blocks = kv_.blocks_before_known(decodes_ * (rounds + 1));
+  if (blocks >= decodes_ * (rounds + 1)) return limit;
+  std::int64_t n = std::min(rounds, blocks / decodes_) * rules_.block_size;
+  blocks -= n / rules_.block_size * decodes_;
+  for (; n < limit; ++n) {
     blocks -= crossings_in(n + 1);
     if (blocks < 0) break;
   }
-  return std::min(n, limit);
+  return n;
 }
 
 void BatchScheduler::calm_pass() {

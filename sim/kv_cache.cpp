@@ -228,11 +228,13 @@ void KvCache::eat(RunIndex r, std::int64_t n) {
   retire(r);
 }
 
-std::int64_t KvCache::blocks_before_known() const {
+std::int64_t KvCache::blocks_before_known(std::int64_t enough) const {
   std::int64_t n = 0;
   RunIndex r = at(0).next;
-  for (int i = 0; i < kRunsToLookAt && r != 0 && at(r).kind != Kind::kPublic; ++i, r = at(r).next)
+  for (int i = 0; i < kRunsToLookAt && n < enough && r != 0; ++i, r = at(r).next) {
+    if (at(r).kind == Kind::kPublic) break;
     n += at(r).blocks;
+  }
   return n;
 }
 

@@ -118,8 +118,8 @@ class KvCache {
   }
 
   /// So many blocks can certainly be allocated before one is evicted that lookups could find. Looks
-  /// at the head of the free queue only.
-  std::int64_t blocks_before_known() const;
+  /// at the head of the free queue only, and not beyond `enough`.
+  std::int64_t blocks_before_known(std::int64_t enough) const;
 
   /// Makes the first blank blocks of `holding` findable under `keys`, one each.
   void register_keys(BlockHolding& holding, std::span<const BlockKey> keys);

@@ -297,6 +297,7 @@ bool Replica::foresee_calm(Rank& r) {
   if (calm_left_ == 0 && !to_finish) return false;
   wake_ = calm_end(calm_left_ + (to_finish ? (async ? 2 : 1) : 0));
   news_ = calm_news(r);
+  calm_gauges_ = gauges_now(r);
   return true;
 }
 
@@ -328,7 +329,7 @@ void Replica::calm_boundaries(SimTime now) {
     report_step();
     const SimTime at = end_;
     observe(r, at);
-    r.gauges = gauges_now(r);
+    r.gauges = calm_gauges_;
     if (publishes(r)) flush_events(r, at);
     const Duration gap = at - last_boundary_;
     gaps_->add_nano(gap.ns(), steady);
@@ -337,6 +338,7 @@ void Replica::calm_boundaries(SimTime now) {
     --calm_left_;
     ++steps_;
     r.scheduler.calm_pass();
+    calm_gauges_.free_blocks = r.scheduler.kv().free_blocks();
     end_ticks_ += ahead_ticks_ > 0 ? std::exchange(ahead_ticks_, calm_ticks(0)) : calm_ticks(0);
     end_ = SimTime::from_ns(end_ticks_ / kTicks);
     ++run_index_;
@@ -357,7 +359,7 @@ void Replica::silent_boundaries(Rank& r, SimTime now) {
   std::int64_t ahead = ahead_ticks_, step = calm_ticks(0);
   Wide used_integral = 0;
   Gauges gauges = r.gauges;
-  Gauges next = gauges_now(r);
+  Gauges next = calm_gauges_;
   const std::int64_t most = std::min(calm_left_, std::ssize(gaps));
   do {
     if (r.next_scrape.ns() < end) take_scrape(r, SimTime::from_ns(end), gauges);
@@ -374,6 +376,7 @@ void Replica::silent_boundaries(Rank& r, SimTime now) {
     end = ticks / kTicks;
   } while (passes < most && end <= now.ns());
   r.gauges = gauges;
+  calm_gauges_ = next;
   r.used_integral += used_integral;
   r.peak_used = std::max(r.peak_used, used - taken);
   r.scheduler.calm_passes(passes, used - kv.used_blocks());
@@ -407,23 +410,12 @@ void Replica::advance_plans(Rank& r, std::int64_t passes) {
   gpu.pass += passes;
 }
 
-Gauges Replica::scrape(int rank, SimTime now, SimTime& at) {
-  Rank& r = ranks_[static_cast<std::size_t>(rank)];
-  const std::int64_t interval = options_.scrape_interval.ns();
-  const std::int64_t since = now.ns() - r.scrape_phase.ns();
-  if (since < 0) {
-    at = SimTime::from_ns(-1);
-    return {.free_blocks = r.scheduler.kv().usable_blocks()};
-  }
-  // Mostly one of the two around the last boundary.
-  const std::int64_t beyond = now.ns() - r.next_scrape.ns();
-  at = beyond < 0          ? r.next_scrape - options_.scrape_interval
-       : beyond < interval ? r.next_scrape
-                           : SimTime::from_ns(r.scrape_phase.ns() + since / interval * interval);
+Gauges Replica::scrape(int rank, SimTime at, SimTime now) {
   if (stepping_ && end_ <= at) {
-    if (const std::optional<Gauges> g = calm_gauges(at)) return *g;
+    if (const std::optional<Gauges> calm = calm_gauges(at)) return *calm;
     advance_to(now);
   }
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
   if (at >= last_boundary_) return r.gauges;
   ROUTESIM_DCHECK(r.scraped_at == at, "a scrape instant was passed without a snapshot");
   return r.scraped;
@@ -432,16 +424,19 @@ Gauges Replica::scrape(int rank, SimTime now, SimTime& at) {
 // The gauges at `at`, which is not before end_, if all boundaries until then are calm ones.
 std::optional<Gauges> Replica::calm_gauges(SimTime at) const {
   if (calm_left_ == 0) return std::nullopt;
-  const Rank& r = ranks_.front();
-  const bool async = options_.rules.async_scheduling;
+  const BatchScheduler& scheduler = ranks_.front().scheduler;
   const std::int64_t too_late = (at.ns() + 1) * kTicks;
-  Gauges gauges = gauges_now(r);
+  const bool async = ahead_ticks_ > 0;
   std::int64_t ticks = end_ticks_;
+  std::int64_t step = async ? ahead_ticks_ : calm_ticks(0);
+  std::int64_t next_step = calm_ticks(async ? 0 : 1);
+  Gauges gauges = calm_gauges_;
   for (std::int64_t n = 1;; ++n) {
-    ticks += !async ? calm_ticks(n - 1) : n == 1 ? ahead_ticks_ : calm_ticks(n - 2);
+    ticks += step;
     if (ticks >= too_late) return gauges;
     if (n == calm_left_) return std::nullopt;
-    gauges.free_blocks -= r.scheduler.crossings_in(n);
+    gauges.free_blocks -= scheduler.crossings_in(n);
+    step = std::exchange(next_step, next_step + run_.increment);
   }
 }
 

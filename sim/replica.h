@@ -85,9 +85,9 @@ class Replica {
   /// Who hears of the steps; null (the default) costs nothing.
   void report_steps_to(StepListener* listener) { listener_ = listener; }
 
-  /// The gauges as a scrape at the last scrape instant <= now saw them; `at` is that instant. Needs
-  /// no advance_to(), and leaves the steps where it can tell what they come to.
-  Gauges scrape(int rank, SimTime now, SimTime& at);
+  /// The gauges as the scrape at `at` saw them, the last one at or before `now`. Needs no
+  /// advance_to(), and leaves the steps where it can tell what they come to.
+  Gauges scrape(int rank, SimTime at, SimTime now);
   /// The gauges now, without staleness.
   Gauges gauges(int rank) const { return ranks_[static_cast<std::size_t>(rank)].gauges; }
   /// The next instant after `now` at which a scrape of this rank happens.
@@ -131,16 +131,16 @@ class Replica {
   };
   struct Rank {
     explicit Rank(const EngineRules& rules, bool reference) : scheduler(rules, reference) {}
-    BatchScheduler scheduler;
-    std::unique_ptr<KvEventLog> log;
-    StepPlan plans[2];
-    int running = 0;  ///< Which plan is on the GPU; the other one is scheduled ahead (async).
-    std::vector<Input> inbox;
     Gauges gauges;
     Gauges scraped;
     SimTime scraped_at = SimTime::from_ns(-1);
     SimTime next_scrape;
     Duration scrape_phase;
+    BatchScheduler scheduler;
+    std::unique_ptr<KvEventLog> log;
+    StepPlan plans[2];
+    int running = 0;  ///< Which plan is on the GPU; the other one is scheduled ahead (async).
+    std::vector<Input> inbox;
     Wide used_integral = 0;
     std::int64_t peak_used = 0;
     StepPlan& on_gpu() { return plans[running]; }
@@ -187,27 +187,29 @@ class Replica {
     return run_.first + (run_index_ + ahead) * run_.increment;
   }
 
-  ReplicaOptions options_;
-  std::vector<Rank> ranks_;
-  std::vector<EngineOutput> outputs_;
-  Samples* gaps_ = nullptr;
-  StepListener* listener_ = nullptr;
+  // What a visit looks at first: of many servers, none is in the processor's caches.
   bool stepping_ = false;
   std::int64_t end_ticks_ = 0;
-  SimTime end_;                    ///< end_ticks_ in whole nanoseconds.
-  std::int64_t ahead_ticks_ = 0;   ///< Length of the step scheduled ahead; 0 = none, or not known.
-  SimTime news_ = SimTime::max();  ///< When there may be events to publish next.
-  Earliest* news_mirror_ = nullptr;
-  std::size_t news_number_ = 0;
+  SimTime end_;                   ///< end_ticks_ in whole nanoseconds.
+  std::int64_t ahead_ticks_ = 0;  ///< Length of the step scheduled ahead; 0 = none, or not known.
   SimTime last_boundary_;
+  SimTime news_ = SimTime::max();  ///< When there may be events to publish next.
   SimTime wake_ = SimTime::max();
-  std::int64_t steps_ = 0;
-  Duration busy_;
-
   // A calm stretch: single rank, pure decode, nothing waiting that could be admitted.
   std::int64_t calm_left_ = 0;  ///< Boundaries still certain to be calm.
   models::DecodeRun run_;
   std::int64_t run_index_ = 0;
+  Gauges calm_gauges_;  ///< As the next boundary, if calm, will show them.
+  std::vector<Rank> ranks_;
+
+  std::vector<EngineOutput> outputs_;
+  Samples* gaps_ = nullptr;
+  StepListener* listener_ = nullptr;
+  Earliest* news_mirror_ = nullptr;
+  std::size_t news_number_ = 0;
+  std::int64_t steps_ = 0;
+  Duration busy_;
+  ReplicaOptions options_;
 };
 
 }  // namespace routesim::sim

@@ -212,21 +212,22 @@ void Router::refresh(SimTime now) {
 
 // Ranks behind one front end are scraped together: requests are summed, cache use is the mean.
 void Router::read_scrape(std::uint32_t row, SimTime now) {
+  const Duration interval = plan_.scenario.routing.scrape_interval;
+  SimTime at = next_refresh_[row];
+  if (now - at >= interval) at = at + interval * ((now - at).ns() / interval.ns());
+  next_refresh_[row] = at + interval;
   const std::uint32_t first = rows_[row];
   const std::size_t ranks = rank_count(row);
   double waiting = 0, running = 0, usage = 0;
-  SimTime at;
   for (std::size_t e = first; e < first + ranks; ++e) {
     const EndpointHome& home = endpoints_[e];
-    Replica& replica = *replicas_[home.replica];
-    const Gauges g = replica.scrape(home.rank, now, at);
+    const Gauges g = replicas_[home.replica]->scrape(home.rank, at, now);
     const auto usable = static_cast<double>(plan_.pools[home.pool].rules.num_gpu_blocks - 1);
     waiting += static_cast<double>(g.waiting);
     running += static_cast<double>(g.running);
     usage += 1.0 - static_cast<double>(g.free_blocks) / usable;
   }
   table_.set_metrics(EndpointId(row), waiting, running, usage / static_cast<double>(ranks), at);
-  next_refresh_[row] = at + plan_.scenario.routing.scrape_interval;
 }
 
 void Router::read_scrapes(SimTime now) {

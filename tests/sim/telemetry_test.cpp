@@ -139,9 +139,10 @@ TEST(Scrapes, ShowTheGaugesOfTheScrapeInstantAndNothingNewer) {
                     at_ms(ms));
       server.run_until(at_ms(ms));
       history[ms] = server.replica().gauges(0);
-      SimTime scrape;
-      const Gauges seen = server.replica().scrape(0, at_ms(ms), scrape);
+      const SimTime scrape =
+          server.replica().next_scrape(0, at_ms(ms)) - Duration::milliseconds(50);
       if (scrape < SimTime::zero()) continue;
+      const Gauges seen = server.replica().scrape(0, scrape, at_ms(ms));
       ASSERT_LE(scrape, at_ms(ms));
       ASSERT_LT(at_ms(ms) - scrape, Duration::milliseconds(50));
       ASSERT_GT(server.replica().next_scrape(0, at_ms(ms)), at_ms(ms));
