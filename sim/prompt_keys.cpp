@@ -93,8 +93,10 @@ const PromptKeys& PromptKeyTable::acquire(const workloads::Prompt& prompt) {
 const PromptKeys* PromptKeyTable::acquire_known(const workloads::Prompt& prompt) {
   const auto known = entries_.find(prompt.id);
   if (known == entries_.end()) return nullptr;
-  ++known->second.users;
-  return &known->second;
+  Entry* const entry = known->second;
+  ++entry->users;
+  if (!entry->reusable) entries_.erase(known);
+  return entry;
 }
 
 void PromptKeyTable::prepare(std::span<const workloads::Prompt* const> prompts) {
@@ -116,16 +118,14 @@ void PromptKeyTable::prepare(std::span<const workloads::Prompt* const> prompts) 
 
 PromptKeyTable::Entry& PromptKeyTable::new_entry(const workloads::Prompt& prompt) {
   ROUTESIM_CHECK(!knows(prompt), "a prompt is keyed once");
-  Entries::iterator it;
   if (unused_.empty()) {
-    it = entries_.try_emplace(prompt.id).first;
-  } else {
-    unused_.back().key() = prompt.id;
-    it = entries_.insert(std::move(unused_.back())).position;
-    unused_.pop_back();
+    const std::size_t number = pool_.size();
+    pool_.emplace_back().number = number;
+    unused_.push_back(number);
   }
-  Entry& entry = it->second;
-  entry.prompt = prompt.id;
+  Entry& entry = pool_[unused_.back()];
+  unused_.pop_back();
+  entries_.emplace(prompt.id, &entry);
   entry.reusable = prompt.reusable;
   entry.engine_own.clear();
   entry.request.clear();
@@ -133,8 +133,8 @@ PromptKeyTable::Entry& PromptKeyTable::new_entry(const workloads::Prompt& prompt
 }
 
 void PromptKeyTable::release(const PromptKeys& keys) {
-  const auto& entry = static_cast<const Entry&>(keys);
-  if (--entry.users == 0 && !entry.reusable) unused_.push_back(entries_.extract(entry.prompt));
+  Entry& entry = pool_[static_cast<const Entry&>(keys).number];
+  if (--entry.users == 0 && !entry.reusable) unused_.push_back(entry.number);
 }
 
 // Hashes the prompts' real token ids. In each round every prompt goes on by a segment, unless
@@ -186,7 +186,9 @@ void PromptKeyTable::begin(Job& job) const {
 
 // Continues behind the longest list of leading segments that an earlier prompt began with.
 void PromptKeyTable::take_known_prefix(Job& job) const {
-  for (std::size_t i = job.prompt->segments.size(); i-- > job.segment;) {
+  if (job.done()) return;
+  // The last list is the whole prompt, which is nobody's prefix yet.
+  for (std::size_t i = job.prompt->segments.size() - 1; i-- > job.segment;) {
     const auto it = prefixes_.find(job.signatures[i]);
     if (it == prefixes_.end()) continue;
     job.out->request = it->second.keys;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -105,7 +106,8 @@ class PromptKeyTable {
   /// One user less of what acquire() returned; keys of prompts that will not come back are dropped
   /// with the last one.
   void release(const PromptKeys& keys);
-  std::size_t size() const { return entries_.size(); }
+  /// Prompts whose keys are kept.
+  std::size_t size() const { return pool_.size() - unused_.size(); }
 
   /// The router's key of the block that follows `state` and holds `tokens` of the sequence made of
   /// the prompt and then `answer`, starting at token `begin`. Advances `state`.
@@ -121,11 +123,10 @@ class PromptKeyTable {
 
  private:
   struct Entry : PromptKeys {
-    std::uint64_t prompt = 0;
+    std::size_t number = 0;  ///< In pool_.
     bool reusable = false;
-    mutable std::int64_t users = 0;  ///< They know it as const.
+    std::int64_t users = 0;
   };
-  using Entries = std::unordered_map<std::uint64_t, Entry>;
   /// Keys of a list of leading segments, shared by the prompts that begin with it.
   struct Prefix {
     std::vector<std::uint64_t> keys;
@@ -152,8 +153,10 @@ class PromptKeyTable {
 
   std::int64_t engine_block_size_;
   RouterKeyOptions router_;
-  Entries entries_;                         ///< By prompt.
-  std::vector<Entries::node_type> unused_;  ///< Of prompts that are gone; their memory is reused.
+  std::deque<Entry> pool_;
+  std::vector<std::size_t> unused_;  ///< Of prompts that are gone; their memory is reused.
+  /// By prompt, those that will be acquired. Few, where prompts do not come back.
+  std::unordered_map<std::uint64_t, Entry*> entries_;
   std::unordered_map<std::uint64_t, Prefix> prefixes_;
   std::array<Job, kTogether> jobs_;
   TokenBuffer tokens_;
