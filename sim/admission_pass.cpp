@@ -40,7 +40,10 @@ void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput
       retry_admission_ = may_fit_yet_;
       return;
     }
-    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(position));
+    if (position == 0)
+      waiting_.pop_front();
+    else
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(position));
   }
   retry_admission_ = true;
 }

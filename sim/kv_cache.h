@@ -160,7 +160,8 @@ class KvCache {
 
  private:
   enum class Kind : std::uint8_t { kUnused, kBlank, kPublic, kPrivate };
-  struct Run {
+  /// One cache line: runs are looked at one by one, all over the cache.
+  struct alignas(64) Run {
     std::vector<BlockKey> keys;  ///< One per block of a public run.
     BlockKey first_key = 0;      ///< Of a public run: what the table knows it by.
     std::int32_t blocks = 0;
