@@ -5,7 +5,6 @@
 
 #include "models/catalogue.h"
 #include "models/measured.h"
-#include "models/transfer.h"
 
 namespace routesim::models {
 namespace {
@@ -70,7 +69,6 @@ TEST(Describe, EveryConfigStructOfTheModule) {
   EXPECT_EQ(audit(MeasuredTable{}), 4u);
   EXPECT_EQ(audit(DecodePoint{}), 3u);
   EXPECT_EQ(audit(PrefillPoint{}), 3u);
-  EXPECT_EQ(audit(KvTransferLink{}), 4u);
 }
 
 }  // namespace

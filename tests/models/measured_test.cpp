@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "models/catalogue.h"
 #include "models/measured.h"
-#include "models/transfer.h"
 
 namespace routesim::models {
 namespace {
@@ -68,23 +66,6 @@ TEST(Measured, RefusesWhatIsNoGrid) {
   EXPECT_FALSE(MeasuredLatency::make(negative, d));
   EXPECT_FALSE(MeasuredLatency::make({}, d));
   EXPECT_EQ(d.items().size(), 5u);
-}
-
-TEST(Transfer, BytesAndTimeOfAPrompt) {
-  const Catalogue c = Catalogue::builtin();
-  const ModelSpec& r1 = *c.find_model("DeepSeek-R1");
-  // 4,200 tokens * 35,136 bytes, the whole latent on one rank.
-  EXPECT_EQ(kv_transfer_bytes(r1, KvDtype::kFp8, {}, 4'200).value(), 4'200 * 35'136);
-  const ModelSpec& qwen = *c.find_model("Qwen3-32B");
-  EXPECT_EQ(kv_transfer_bytes(qwen, KvDtype::kBf16, {.tp = 2}, 1'000).value(), 131'072'000);
-  // gpt-oss: 18 layers in full, 18 with the last 128 tokens; 2,048 bytes per layer and token.
-  EXPECT_EQ(kv_transfer_bytes(*c.find_model("gpt-oss-120b"), KvDtype::kBf16, {}, 1'000).value(),
-            (18 * 1'000 + 18 * 128) * 2'048);
-  KvTransferLink link;
-  link.gb_per_s = 25;
-  link.efficiency = 0.8;
-  link.setup = Duration::milliseconds(2);
-  EXPECT_EQ(transfer_time(link, Bytes(200'000'000)).ns(), 12'000'000);
 }
 
 }  // namespace
