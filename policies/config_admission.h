@@ -95,6 +95,38 @@ inline void describe(Describer& d, HoldbackParameters& p) {
         RealRange{0});
 }
 
+enum class FairnessStrategy { kLas };
+
+}  // namespace routesim::policies
+
+template <>
+struct routesim::EnumNames<routesim::policies::FairnessStrategy> {
+  static constexpr std::array<std::string_view, 1> value = {"las"};
+};
+
+namespace routesim::policies {
+
+struct ProgramAwareParameters {
+  FairnessStrategy strategy = FairnessStrategy::kLas;
+  double weight_service = 0.8, weight_head_wait = 0.2;
+  double half_life_seconds = 60;
+  double eviction_ttl_seconds = 3600, eviction_sweep_seconds = 300;
+};
+inline void describe(Describer& d, ProgramAwareParameters& p) {
+  field(d, {"strategy", "Least attained service; upstream's turn-priority is not modelled."},
+        p.strategy);
+  field(d, {"lasWeightService", "Weight of the service a program has not had."}, p.weight_service,
+        RealRange{0});
+  field(d, {"lasWeightHeadWait", "Weight of how long its first request waits."}, p.weight_head_wait,
+        RealRange{0});
+  field(d, {"lasHalfLifeSeconds", "Half-life of attained service; only 60 is modelled."},
+        p.half_life_seconds, RealRange{60, 60});
+  field(d, {"evictionTtlSeconds", "When upstream forgets an idle program; no effect here."},
+        p.eviction_ttl_seconds, RealRange{0});
+  field(d, {"evictionSweepSeconds", "How often it looks for them; no effect here."},
+        p.eviction_sweep_seconds, RealRange{0});
+}
+
 struct StaticLimitParameters {
   double threshold = 1.0;
 };

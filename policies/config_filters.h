@@ -101,7 +101,7 @@ struct DisaggProfileParameters {
   std::optional<DisaggProfiles> profiles;
   std::optional<DisaggDeciders> deciders;
   std::optional<std::string> decode_profile, prefill_profile, encode_profile;
-  std::optional<std::string> prefill_decider, encode_decider;
+  std::optional<std::string> prefill_decider, decider, encode_decider;
 };
 inline void describe(Describer& d, DisaggProfileParameters& p) {
   field(d, {"stageOrder", "decode-first or prefill-first."}, p.stage_order);
@@ -110,7 +110,8 @@ inline void describe(Describer& d, DisaggProfileParameters& p) {
   field(d, {"decodeProfile", "Older name of profiles.decode."}, p.decode_profile);
   field(d, {"prefillProfile", "Older name of profiles.prefill."}, p.prefill_profile);
   field(d, {"encodeProfile", "Older name of profiles.encode."}, p.encode_profile);
-  field(d, {"pdDeciderPluginName", "Older name of deciders.prefill."}, p.prefill_decider);
+  field(d, {"prefillDeciderPluginName", "Older name of deciders.prefill."}, p.prefill_decider);
+  field(d, {"deciderPluginName", "The same, as pd-profile-handler called it."}, p.decider);
   field(d, {"encodeDeciderPluginName", "Older name of deciders.encode."}, p.encode_decider);
 }
 
@@ -147,8 +148,8 @@ inline void describe(Describer& d, UtilizationFilterParameters& p) {
 
 struct PrefixAffinityParameters {
   double affinity_threshold = 0.8;
-  double exploration_probability = 0;
-  double max_ttft_penalty_ms = 18000;
+  std::optional<double> exploration_probability, max_ttft_penalty_ms;
+  std::int64_t max_tokens_in_flight_penalty = 0;
   std::string ttft_source = "prefillThroughput";
   double peak_prefill_throughput = 15928;
   std::string prefix_producer, in_flight_producer, prediction_producer;
@@ -156,10 +157,16 @@ struct PrefixAffinityParameters {
 inline void describe(Describer& d, PrefixAffinityParameters& p) {
   field(d, {"affinityThreshold", "Matched share from which an endpoint is sticky; 0 = off."},
         p.affinity_threshold);
-  field(d, {"explorationProbability", "Chance to keep everything."}, p.exploration_probability,
-        RealRange{0, 1});
-  field(d, {"maxTTFTPenaltyMs", "Extra TTFT stickiness may cost; 0 = any."}, p.max_ttft_penalty_ms,
-        RealRange{0});
+  field(d, {"explorationProbability", "Chance to keep everything (default 0; 2026-05: 0.01)."},
+        p.exploration_probability, RealRange{0, 1});
+  field(d,
+        {"maxTTFTPenaltyMs",
+         "Extra TTFT stickiness may cost; 0 = any (default 18000; 2026-05: 5000)."},
+        p.max_ttft_penalty_ms, RealRange{0});
+  field(d,
+        {"maxTokensInFlightPenalty",
+         "Extra tokens in flight stickiness may cost; 0 = any (2026-05 only)."},
+        p.max_tokens_in_flight_penalty, IntRange{0});
   field(d, {"ttftSource", "prefillThroughput or latencyPredictor."}, p.ttft_source);
   field(d, {"peakPrefillThroughput", "Prefill tokens per second of one endpoint."},
         p.peak_prefill_throughput, RealRange{0});

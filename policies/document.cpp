@@ -39,43 +39,102 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
   return config;
 }
 
-LocatedDocument find_endpoint_picker_config(const ParameterValue& root) {
-  const auto is_document = [](const ParameterValue& v) {
-    const ParameterValue* kind = v.find("kind");
-    return kind != nullptr && kind->is_string() && kind->string() == "EndpointPickerConfig";
-  };
-  using Kind = LocatedDocument::Kind;
-  if (is_document(root)) return {Kind::kDocument, &root, "", Distribution::kLlmD};
-  if (const ParameterValue* config = root.find("config"); config && is_document(*config))
-    return {Kind::kDocument, config, "config", Distribution::kHeimdall};
+namespace {
 
-  const ParameterValue* chart = root.find("inferenceExtension");
-  std::string base = "inferenceExtension";
-  if (const ParameterValue* router = root.find("router")) {
-    if (const ParameterValue* epp = router->find("epp")) {
-      chart = epp;
-      base = "router.epp";
-    }
+using Kind = LocatedDocument::Kind;
+
+/// Charts put pluginsCustomConfig below one key (`inferenceExtension`, `inferencePool`) or two
+/// (`router.epp`).
+constexpr int kChartDepth = 2;
+
+bool is_document(const ParameterValue& v) {
+  const ParameterValue* kind = v.find("kind");
+  return kind != nullptr && kind->is_string() && kind->string() == "EndpointPickerConfig";
+}
+
+std::string below(const std::string& base, const std::string& key) {
+  return base.empty() ? key : base + "." + key;
+}
+
+/// The document in `files`, a map of file names to documents or their text.
+LocatedDocument chosen_file(const ParameterValue& files, const ParameterValue* wanted,
+                            const std::string& path) {
+  const auto* chosen = &files.map().front();
+  for (const auto& entry : files.map())
+    if (wanted != nullptr && wanted->is_string() && entry.first == wanted->string())
+      chosen = &entry;
+  if (!chosen->second.is_string() && !chosen->second.is_map()) return {};
+  return {.kind = chosen->second.is_string() ? Kind::kText : Kind::kDocument,
+          .node = &chosen->second,
+          .path = path + "[" + chosen->first + "]"};
+}
+
+LocatedDocument find_in_values(const ParameterValue& chart, const std::string& path, int depth) {
+  const ParameterValue* files = chart.find("pluginsCustomConfig");
+  if (files != nullptr && files->is_map() && !files->map().empty()) {
+    LocatedDocument found =
+        chosen_file(*files, chart.find("pluginsConfigFile"), below(path, "pluginsCustomConfig"));
+    if (found.kind != Kind::kNotFound) return found;
   }
-  if (chart != nullptr) {
-    const ParameterValue* files = chart->find("pluginsCustomConfig");
-    const ParameterValue* wanted = chart->find("pluginsConfigFile");
-    if (files != nullptr && files->is_map() && !files->map().empty()) {
-      const auto* chosen = &files->map().front();
-      for (const auto& entry : files->map())
-        if (wanted != nullptr && wanted->is_string() && entry.first == wanted->string())
-          chosen = &entry;
-      base += ".pluginsCustomConfig[" + chosen->first + "]";
-      if (chosen->second.is_string())
-        return {Kind::kText, &chosen->second, base, Distribution::kLlmD};
-      if (chosen->second.is_map())
-        return {Kind::kDocument, &chosen->second, base, Distribution::kLlmD};
-    }
+  if (depth == 0 || !chart.is_map()) return {};
+  for (const auto& [key, value] : chart.map()) {
+    LocatedDocument found = find_in_values(value, below(path, key), depth - 1);
+    if (found.kind != Kind::kNotFound) return found;
   }
+  return {};
+}
+
+/// The only document of a ConfigMap. Which of several is used, the router's arguments say.
+LocatedDocument find_in_config_map(const ParameterValue& root) {
+  LocatedDocument found;
+  const ParameterValue* data = root.find("data");
+  std::string names;
+  if (data != nullptr && data->is_map())
+    for (const auto& [key, value] : data->map()) {
+      if (!value.is_string() || value.string().find("EndpointPickerConfig") == std::string::npos)
+        continue;
+      names += (names.empty() ? "" : ", ") + key;
+      if (found.kind == Kind::kNotFound)
+        found = {.kind = Kind::kText, .node = &value, .path = "data[" + key + "]"};
+      else
+        found.hint = "the ConfigMap has several (" + names + "): put one into a file of its own";
+    }
+  if (!found.hint.empty()) return {.hint = found.hint};
+  return found;
+}
+
+/// Why there is no document, for files whose kind is plain.
+std::string hint_without_document(const ParameterValue& root) {
+  const ParameterValue* kind = root.find("kind");
+  if (kind != nullptr && kind->is_string())
+    return "it is a Kubernetes " + kind->string() +
+           ": give the EndpointPickerConfig itself, or the ConfigMap or Helm values with it";
+  for (const char* chart : {"inferenceExtension", "inferencePool", "router"})
+    if (root.find(chart) != nullptr)
+      return "these Helm values leave the plugins to the chart's default: write the "
+             "EndpointPickerConfig out";
+  return "expected kind: EndpointPickerConfig, or Helm values with config: or "
+         "pluginsCustomConfig:";
+}
+
+}  // namespace
+
+LocatedDocument find_endpoint_picker_config(const ParameterValue& root) {
+  if (is_document(root)) return {.kind = Kind::kDocument, .node = &root, .path = ""};
+  if (const ParameterValue* config = root.find("config"); config && is_document(*config))
+    return {.kind = Kind::kDocument,
+            .node = config,
+            .path = "config",
+            .distribution = Distribution::kHeimdall};
+  const ParameterValue* kind = root.find("kind");
+  const bool is_config_map = kind != nullptr && kind->is_string() && kind->string() == "ConfigMap";
+  LocatedDocument found =
+      is_config_map ? find_in_config_map(root) : find_in_values(root, "", kChartDepth);
+  if (found.kind != Kind::kNotFound || !found.hint.empty()) return found;
   // A document with a wrong or missing kind is better reported than not found.
   if (root.find("plugins") != nullptr || root.find("schedulingProfiles") != nullptr)
-    return {Kind::kDocument, &root, "", Distribution::kLlmD};
-  return {};
+    return {.kind = Kind::kDocument, .node = &root, .path = ""};
+  return {.hint = hint_without_document(root)};
 }
 
 }  // namespace routesim::policies

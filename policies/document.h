@@ -58,6 +58,7 @@ struct PriorityBandSpec {
   std::int32_t priority = 0;
   std::optional<std::int64_t> max_bytes = 1'000'000'000;
   std::optional<std::int64_t> max_requests = 5'000;
+  std::optional<Duration> default_request_ttl;  ///< Absent = the one of all bands.
   std::string fairness_policy = "global-strict-fairness-policy";
   std::string ordering_policy = "fcfs-ordering-policy";
 };
@@ -117,11 +118,13 @@ struct LocatedDocument {
   const ParameterValue* node = nullptr;
   std::string path;  ///< Dotted path to the node; empty for a bare document.
   Distribution distribution = Distribution::kLlmD;
+  std::string hint{};  ///< When not found: what the file is, and what would help.
 };
 
-/// Finds the document in a file that is one, or in Helm values: Heimdall's `config:`, or the entry
-/// of `router.epp.pluginsCustomConfig` / `inferenceExtension.pluginsCustomConfig` that
-/// `pluginsConfigFile` names (the only one, or the first in document order, when it names none).
+/// Finds the document in a file that is one; in a Kubernetes ConfigMap that holds one; or in Helm
+/// values: Heimdall's `config:`, or the entry of the first `pluginsCustomConfig` (each chart has it
+/// below another key) that `pluginsConfigFile` beside it names (the only one, or the first in
+/// document order, when it names none).
 LocatedDocument find_endpoint_picker_config(const ParameterValue& root);
 
 }  // namespace routesim::policies

@@ -69,6 +69,11 @@ void decode_profiles(Section& top, EndpointPickerConfig& config, Diagnostics& di
   }
 }
 
+/// Gates of earlier releases; what they guarded has become the only way.
+bool is_retired_gate(const std::string& gate) {
+  return gate == "dataLayer" || gate == "prepareDataPlugins" || gate == "experimentalDatalayer";
+}
+
 void decode_feature_gates(Section& top, EndpointPickerConfig& config, Diagnostics& diagnostics) {
   config.feature_gates = {{"flowControl", false}, {"haPopulateNonLeaderDatastore", true}};
   const ParameterValue::List& list = top.list("featureGates");
@@ -84,7 +89,10 @@ void decode_feature_gates(Section& top, EndpointPickerConfig& config, Diagnostic
     const std::optional<bool> value = equals == std::string::npos
                                           ? std::optional<bool>(true)
                                           : parse_go_bool(text.substr(equals + 1));
-    if (config.feature_gates.count(gate) == 0)
+    if (is_retired_gate(gate))
+      diagnostics.warning(list[i].where, path, "feature gate '" + gate + "' has no effect here",
+                          "later releases always do what it switched on");
+    else if (config.feature_gates.count(gate) == 0)
       diagnostics.error(list[i].where, path,
                         "feature gate '" + gate + "' is unknown or unregistered",
                         "registered: flowControl, haPopulateNonLeaderDatastore");
@@ -96,6 +104,25 @@ void decode_feature_gates(Section& top, EndpointPickerConfig& config, Diagnostic
     else
       config.feature_gates[gate] = *value;
   }
+}
+
+PluginReference policy(Section& s, const std::string& name, std::string_view key) {
+  return {.name = name, .weight = {}, .where = s.where(), .path = s.child(key)};
+}
+
+/// `discovery` is one plugin in v1alpha1 and groups two kinds in v1.
+void decode_discovery(const ParameterValue& node, const std::string& path, DataLayerSpec& data,
+                      Diagnostics& diagnostics) {
+  if (node.find("endpoints") == nullptr && node.find("peers") == nullptr) {
+    data.discovery = reference(node, path, diagnostics);
+    return;
+  }
+  Section s(node, path, diagnostics);
+  if (const ParameterValue* v = s.take("endpoints"))
+    data.discovery = reference(*v, s.child("endpoints"), diagnostics);
+  if (const ParameterValue* v = s.take("peers"))
+    data.peer_discovery = reference(*v, s.child("peers"), diagnostics);
+  s.finish();
 }
 
 void decode_data_layer(const ParameterValue& node, const std::string& path,
@@ -121,7 +148,7 @@ void decode_data_layer(const ParameterValue& node, const std::string& path,
     data.sources.push_back(std::move(source));
   }
   if (const ParameterValue* v = s.take("discovery"))
-    data.discovery = reference(*v, s.child("discovery"), diagnostics);
+    decode_discovery(*v, s.child("discovery"), data, diagnostics);
   if (const ParameterValue* v = s.take("peerDiscovery"))
     data.peer_discovery = reference(*v, s.child("peerDiscovery"), diagnostics);
   if (const auto name = s.text("crossReplicaSyncerPluginRef"))
@@ -130,11 +157,15 @@ void decode_data_layer(const ParameterValue& node, const std::string& path,
                                  .where = s.where(),
                                  .path = s.child("crossReplicaSyncerPluginRef")};
   s.duration("crossReplicaSyncInterval");
+  if (const ParameterValue* v = s.take("crossReplica")) {
+    Section c(*v, s.child("crossReplica"), diagnostics);
+    if (const auto name = c.text("syncerPluginRef"))
+      data.cross_replica_syncer = policy(c, *name, "syncerPluginRef");
+    c.duration("syncInterval");
+    c.duration("publishTimeout");
+    c.finish();
+  }
   s.finish();
-}
-
-PluginReference policy(Section& s, const std::string& name, std::string_view key) {
-  return {.name = name, .weight = {}, .where = s.where(), .path = s.child(key)};
 }
 
 PriorityBandSpec decode_band(const ParameterValue& node, const std::string& path,
@@ -144,6 +175,7 @@ PriorityBandSpec decode_band(const ParameterValue& node, const std::string& path
   band.priority = static_cast<std::int32_t>(s.integer("priority").value_or(0));
   if (const auto v = s.quantity("maxBytes")) band.max_bytes = *v;
   if (const auto v = s.quantity("maxRequests")) band.max_requests = *v;
+  band.default_request_ttl = s.duration("defaultRequestTTL");
   if (const auto v = s.text("fairnessPolicyRef")) {
     band.fairness_policy = *v;
     references.fairness_policies.push_back(policy(s, *v, "fairnessPolicyRef"));
@@ -186,6 +218,9 @@ void decode_flow_control(const ParameterValue& node, EndpointPickerConfig& confi
   if (const ParameterValue* v = s.take("saturationDetector"))
     references.saturation_detector = reference(*v, s.child("saturationDetector"), diagnostics);
   flow.enable_eviction = s.boolean("enableEviction").value_or(false);
+  if (flow.enable_eviction)
+    diagnostics.warning(node.where, s.child("enableEviction"),
+                        "evicting running requests is not modelled");
   s.finish();
 }
 
@@ -218,11 +253,11 @@ void check_versions(Section& top, EndpointPickerConfig& config, Diagnostics& dia
   if (config.api_version.empty())
     diagnostics.error(top.where(), "apiVersion", "is required but missing",
                       "write 'apiVersion: llm-d.ai/v1alpha1'");
-  else if (config.api_version != "llm-d.ai/v1alpha1" &&
+  else if (config.api_version != "llm-d.ai/v1" && config.api_version != "llm-d.ai/v1alpha1" &&
            config.api_version != "inference.networking.x-k8s.io/v1alpha1")
-    diagnostics.error(top.where(), "apiVersion",
-                      "is not a known version (got '" + config.api_version + "')",
-                      "known: llm-d.ai/v1alpha1, inference.networking.x-k8s.io/v1alpha1");
+    diagnostics.error(
+        top.where(), "apiVersion", "is not a known version (got '" + config.api_version + "')",
+        "known: llm-d.ai/v1, llm-d.ai/v1alpha1, inference.networking.x-k8s.io/v1alpha1");
   if (kind != "EndpointPickerConfig")
     diagnostics.error(top.where(), "kind", "must be 'EndpointPickerConfig' (got '" + kind + "')");
 }
@@ -253,6 +288,9 @@ void decode_document(const ParameterValue& root, EndpointPickerConfig& config,
     for (std::size_t i = 0; i < parsers.size(); ++i)
       if (auto r = reference(parsers[i], at("requestHandler", "parsers", i), diagnostics))
         references.parsers.push_back(std::move(*r));
+    if (s.boolean("propagatePriority").value_or(false))
+      diagnostics.warning(v->where, s.child("propagatePriority"),
+                          "has no effect here: engines serve first come, first served");
     s.finish();
   }
   if (const ParameterValue* v = top.take("parser")) {

@@ -81,6 +81,13 @@ void read_plugin(const PluginSpec& spec, Evidence& e) {
   if (t == "precise-prefix-cache-producer") e.not_before(Era::kAug2026, "plugin type " + t);
   if (given(p, "prefixMatchInfoProducerName") || given(p, "inFlightLoadProducerName"))
     e.not_before(Era::kMay2026, "a producer named by a parameter");
+  if (t == "prefix-cache-affinity-filter") {
+    if (given(p, "maxTokensInFlightPenalty"))
+      e.not_after(Era::kMay2026, "maxTokensInFlightPenalty");
+    for (const char* key : {"ttftSource", "peakPrefillThroughput"})
+      if (given(p, key))
+        e.not_before(Era::kAug2026, "prefix-cache-affinity-filter " + std::string(key));
+  }
   if (given(p, "prefixPluginType") || given(p, "prefixPluginName"))
     e.not_after(Era::kV0_7_0, "prefixPluginType or prefixPluginName");
 }
@@ -94,6 +101,7 @@ void infer_era(const ParameterValue& root, EndpointPickerConfig& config,
   Evidence e;
   if (config.api_version == "llm-d.ai/v1alpha1")
     e.not_before(Era::kMay2026, "apiVersion llm-d.ai/v1alpha1");
+  if (config.api_version == "llm-d.ai/v1") e.not_before(Era::kAug2026, "apiVersion llm-d.ai/v1");
   if (config.distribution == Distribution::kHeimdall)
     e.not_after(Era::kV0_6_0, "Heimdall generation 1");
   for (const PluginSpec& spec : config.plugins) read_plugin(spec, e);

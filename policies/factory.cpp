@@ -200,7 +200,7 @@ void add_admission(PluginRegistry& r) {
       "global-strict-fairness-policy", kFairnessPolicyRole, "The best head over all flows."));
   r.add(implemented<RoundRobinFairness, NoParameters>("round-robin-fairness-policy",
                                                       kFairnessPolicyRole, "Flows take turns."));
-  r.add(implemented<ProgramAwareFairness, NoParameters>(
+  r.add(implemented<ProgramAwareFairness, ProgramAwareParameters>(
       "program-aware-fairness", kFairnessPolicyRole, "Least attained service first."));
   r.add(implemented<FcfsOrdering, NoParameters>("fcfs-ordering-policy", kOrderingPolicyRole,
                                                 "First come, first served."));
@@ -268,15 +268,41 @@ void add_unavailable(PluginRegistry& r) {
   r.add(refused("multicluster-core-metrics-extractor", kExtractorRole, kFederation));
   r.add(refused("multicluster-file-discovery", kDiscoveryRole, kFederation));
   constexpr std::string_view kUnknown = "its rule is not public";
-  r.add(refused("burst-prefix-cache-producer", kProducerRole, kUnknown));
-  r.add(refused("p2p-source-producer", kProducerRole, kUnknown));
+  r.add(refused("burst-prefix-cache-producer", kProducerRole,
+                "it holds requests back to batch them, which is not modelled"));
+  r.add(refused("p2p-source-producer", kProducerRole,
+                "servers that pull KV blocks from each other are not modelled"));
   r.add(refused("disaggregatedset-rollout-screener", kOtherRole,
                 "it follows Kubernetes rollouts, which are not modelled"));
   r.add(refused("running-requests-detector", kDetectorRole, kUnknown));
   constexpr std::string_view kEviction = "evicting running requests is not modelled";
   r.add(refused("sheddable-eviction-filter", kOtherRole, kEviction));
   r.add(refused("priority-then-time-eviction-order-policy", kOtherRole, kEviction));
+  r.add(refused("thunder-agent", kScorerRole | kDetectorRole | kFairnessPolicyRole,
+                "admission by an agent's projected footprint is not modelled"));
+  r.add(refused("dp-rank-header-handler", kOtherRole,
+                "a rank chosen by a header is not modelled: make every rank an endpoint"));
+  constexpr std::string_view kSlo = "latency-scorer and predicted-latency-producer replaced it";
+  for (const std::string_view type : {"slo-request-tracker", "slo-scorer"})
+    r.add(refused(type, kScorerRole, kSlo));
+  constexpr std::string_view kPairs = "its pairing of prefill with decode is not modelled";
+  r.add(refused("slo-aware-profile-handler", kProfileHandlerRole, kSlo));
+  r.add(refused("pd-slo-pair-optimizer", kScorerRole, kPairs));
+  r.add(refused("pd-slo-profile-handler", kProfileHandlerRole, kPairs));
+  constexpr std::string_view kTree = "filters of mid-2025; scorers replaced the decision tree";
+  for (const std::string_view type :
+       {"decision-tree-filter", "low-queue-filter", "least-queue-filter", "least-kv-cache-filter",
+        "lora-affinity-filter"})
+    r.add(refused(type, kFilterRole, kTree));
 }
+
+/// Types that were renamed before the oldest release known here.
+constexpr std::array<std::array<std::string_view, 2>, 4> kRenamed = {{
+    {"kv-cache-scorer", "kv-cache-utilization-scorer"},
+    {"kvcache-aware-scorer", "precise-prefix-cache-scorer"},
+    {"single-profile", "single-profile-handler"},
+    {"max-score", "max-score-picker"},
+}};
 
 void add_data_layer(PluginRegistry& r) {
   constexpr std::string_view kTable = "The caller fills the EndpointTable.";
@@ -307,6 +333,12 @@ void add_data_layer(PluginRegistry& r) {
 }
 
 }  // namespace
+
+std::string_view renamed_type(std::string_view type) {
+  for (const auto& [older, present] : kRenamed)
+    if (older == type) return present;
+  return {};
+}
 
 const PluginRegistry& PluginRegistry::standard() {
   static const PluginRegistry kStandard = [] {

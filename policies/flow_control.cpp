@@ -66,7 +66,8 @@ int FlowControl::enqueue(QueuedRequest request, const EndpointTable& endpoints, 
       exceeds(b.requests, 1, b.spec.max_requests) ||
       exceeds(b.bytes, request.bytes, b.spec.max_bytes))
     return refusal(empty);
-  if (request.ttl == Duration::zero()) request.ttl = spec_.default_request_ttl;
+  if (request.ttl == Duration::zero())
+    request.ttl = b.spec.default_request_ttl.value_or(spec_.default_request_ttl);
   request.enqueued = now;
   Flow& flow = b.flows[request.flow];
   flow.last_active = b.last_active = now;

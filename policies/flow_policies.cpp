@@ -49,8 +49,9 @@ std::size_t ProgramAwareFairness::choose(std::span<const FlowQueue> queues, cons
   std::size_t best = 0;
   double best_score = -1;
   for (std::size_t i = 0; i < queues.size(); ++i) {
-    const double score = 0.8 * (1 - normalise(queues[i].service, least, most)) +
-                         0.2 * normalise(wait_ms(queues[i], now), shortest, longest);
+    const double score =
+        parameters_.weight_service * (1 - normalise(queues[i].service, least, most)) +
+        parameters_.weight_head_wait * normalise(wait_ms(queues[i], now), shortest, longest);
     if (score <= best_score) continue;
     best_score = score;
     best = i;

@@ -53,9 +53,13 @@ class RoundRobinFairness final : public FairnessPolicy {
 /// program-aware-fairness: least attained service, with some credit for waiting.
 class ProgramAwareFairness final : public FairnessPolicy {
  public:
-  ProgramAwareFairness(const NoParameters&, const PluginSpec&, BuildContext&) {}
+  ProgramAwareFairness(const ProgramAwareParameters& p, const PluginSpec&, BuildContext&)
+      : parameters_(p) {}
   std::size_t choose(std::span<const FlowQueue> queues, const std::string& last,
                      SimTime now) const override;
+
+ private:
+  ProgramAwareParameters parameters_;
 };
 
 /// static-usage-limit-policy.

@@ -62,10 +62,34 @@ void UtilizationFilter::filter(Cycle& cycle, std::vector<EndpointRow>& candidate
 
 PrefixCacheAffinityFilter::PrefixCacheAffinityFilter(const PrefixAffinityParameters& p,
                                                      const PluginSpec& spec, BuildContext& context)
-    : parameters_(p),
-      from_throughput_(p.ttft_source == "prefillThroughput"),
-      prefix_slot_(context.prefix_slot_of(p.prefix_producer, spec)) {
+    : parameters_(p), prefix_slot_(context.prefix_slot_of(p.prefix_producer, spec)) {
   if (p.affinity_threshold > 1) context.error(spec, "affinityThreshold", "must be at most 1");
+  // llm-d-router pull requests 1547 and 1639 (June 2026) changed the defaults and the source.
+  const bool predicted = context.era() <= Era::kMay2026;
+  exploration_probability_ = p.exploration_probability.value_or(predicted ? 0.01 : 0);
+  max_ttft_penalty_ms_ = p.max_ttft_penalty_ms.value_or(predicted ? 5000 : 18000);
+  if (!predicted) {
+    choose_ttft_source(spec, context);
+    return;
+  }
+  if (p.max_tokens_in_flight_penalty > 0) load_ = context.in_flight(p.in_flight_producer, spec);
+  // The predictor is a side-car that only documents with its producer have. Without it TTFT is
+  // unknown everywhere, which costs nothing.
+  std::string predictor;
+  for (const PluginSpec& other : context.config().plugins)
+    if (other.type == "predicted-latency-producer") predictor = other.name;
+  if (!predictor.empty())
+    context.producer(predictor, Facts::kLatencyEstimates, spec,
+                     "latencyPredictionInfoProducerName");
+}
+
+void PrefixCacheAffinityFilter::choose_ttft_source(const PluginSpec& spec, BuildContext& context) {
+  const PrefixAffinityParameters& p = parameters_;
+  if (p.max_tokens_in_flight_penalty > 0)
+    context.error(spec, "maxTokensInFlightPenalty",
+                  "was replaced by maxTTFTPenaltyMs and peakPrefillThroughput in June 2026",
+                  "set the era to 2026-05, or divide by the prefill tokens per millisecond");
+  from_throughput_ = p.ttft_source == "prefillThroughput";
   if (from_throughput_) {
     if (p.peak_prefill_throughput == 0)
       context.error(spec, "peakPrefillThroughput", "must be greater than 0 to be used");
@@ -88,8 +112,9 @@ double PrefixCacheAffinityFilter::ttft_ms(const Cycle& cycle, EndpointRow row) c
 
 void PrefixCacheAffinityFilter::filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const {
   if (candidates.size() <= 1 || parameters_.affinity_threshold <= 0) return;
-  const double p = parameters_.exploration_probability;
-  if (p > 0 && cycle.exploration_random().uniform() < p) return;
+  if (exploration_probability_ > 0 &&
+      cycle.exploration_random().uniform() < exploration_probability_)
+    return;
   const PrefixMatches& m = cycle.prefix(prefix_slot_);
   const auto sticky = [&](EndpointRow r) {
     if (!m.written || m.total_blocks <= 0) return false;
@@ -100,15 +125,21 @@ void PrefixCacheAffinityFilter::filter(Cycle& cycle, std::vector<EndpointRow>& c
   kept.clear();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   double sticky_ttft = kInfinity, other_ttft = kInfinity;
+  double sticky_tokens = kInfinity, other_tokens = kInfinity;
+  const bool counts_tokens = parameters_.max_tokens_in_flight_penalty > 0;
   for (const EndpointRow r : candidates) {
-    double& fastest = sticky(r) ? sticky_ttft : other_ttft;
+    const bool holds = sticky(r);
+    double& fastest = holds ? sticky_ttft : other_ttft;
     fastest = std::min(fastest, ttft_ms(cycle, r));
-    if (sticky(r)) kept.push_back(r);
+    double& idlest = holds ? sticky_tokens : other_tokens;
+    if (counts_tokens) idlest = std::min(idlest, static_cast<double>(load_->tokens(r)));
+    if (holds) kept.push_back(r);
   }
   if (kept.empty()) return;
   const bool others = kept.size() < candidates.size();
-  if (parameters_.max_ttft_penalty_ms > 0 && others &&
-      sticky_ttft - other_ttft > parameters_.max_ttft_penalty_ms)
+  if (max_ttft_penalty_ms_ > 0 && others && sticky_ttft - other_ttft > max_ttft_penalty_ms_) return;
+  if (counts_tokens && others &&
+      sticky_tokens - other_tokens > static_cast<double>(parameters_.max_tokens_in_flight_penalty))
     return;
   candidates.assign(kept.begin(), kept.end());
 }

@@ -31,7 +31,8 @@ class UtilizationFilter final : public Filter {
 };
 
 /// prefix-cache-affinity-filter: keeps the endpoints that hold most of the prompt, unless that
-/// costs too much TTFT.
+/// costs too much TTFT or (2026-05) the best of them has too many more tokens in flight than the
+/// best of the others.
 class PrefixCacheAffinityFilter final : public Filter {
  public:
   PrefixCacheAffinityFilter(const PrefixAffinityParameters& p, const PluginSpec& spec,
@@ -40,9 +41,12 @@ class PrefixCacheAffinityFilter final : public Filter {
 
  private:
   double ttft_ms(const Cycle& cycle, EndpointRow row) const;
+  /// What TTFT costs when nothing is written, and where it is read from.
+  void choose_ttft_source(const PluginSpec& spec, BuildContext& context);
 
   PrefixAffinityParameters parameters_;
-  bool from_throughput_;
+  double exploration_probability_, max_ttft_penalty_ms_;
+  bool from_throughput_ = false;
   std::size_t prefix_slot_;
   const InFlightLoad* load_ = nullptr;
 };

@@ -242,7 +242,7 @@ DisaggProfileHandler::DisaggProfileHandler(const DisaggProfileParameters& p, con
     context.error(spec, "stageOrder",
                   "must be decode-first or prefill-first (got '" + p.stage_order + "')");
   const bool flat = p.decode_profile || p.prefill_profile || p.encode_profile ||
-                    p.prefill_decider || p.encode_decider;
+                    p.prefill_decider || p.decider || p.encode_decider;
   if (flat && (p.profiles || p.deciders))
     context.error(spec, "", "mixes the older flat field names with 'profiles' or 'deciders'");
   const DisaggProfiles names =
@@ -250,8 +250,8 @@ DisaggProfileHandler::DisaggProfileHandler(const DisaggProfileParameters& p, con
   decode_ = names.decode.value_or("decode");
   prefill_ = names.prefill.value_or("prefill");
   encode_ = names.encode.value_or("encode");
-  const DisaggDeciders deciders =
-      p.deciders.value_or(DisaggDeciders{p.prefill_decider, p.encode_decider});
+  const DisaggDeciders deciders = p.deciders.value_or(
+      DisaggDeciders{p.prefill_decider ? p.prefill_decider : p.decider, p.encode_decider});
   if (order_ == StageOrder::kPrefillFirst && deciders.prefill)
     context.error(spec, "deciders.prefill", "cannot be used with stageOrder prefill-first");
   const auto resolve = [&](const std::optional<std::string>& wanted, const char* key) {

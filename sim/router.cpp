@@ -399,7 +399,12 @@ std::size_t Router::queued() const {
 }
 
 bool Router::queue_expires() const {
-  return plan_.endpoint_picker->flow_control.default_request_ttl > Duration::zero();
+  const policies::FlowControlSpec& flow = plan_.endpoint_picker->flow_control;
+  const auto expires = [&flow](const policies::PriorityBandSpec& band) {
+    return band.default_request_ttl.value_or(flow.default_request_ttl) > Duration::zero();
+  };
+  return expires(flow.default_band) || expires(flow.default_negative_band) ||
+         std::any_of(flow.bands.begin(), flow.bands.end(), expires);
 }
 
 double Router::saturation(SimTime now) const {

@@ -353,6 +353,10 @@ TEST(Document, ErasAreInferredFromTheShape) {
   EXPECT_EQ(era("- type: always-disagg-pd-decider\n", old_api), "v0.7.0");
   EXPECT_EQ(era("- type: token-producer\n", old_api), "2026-08");
   EXPECT_EQ(era("- type: tokenizer\n", new_api), "2026-05");
+  const std::string affinity = "- type: prefix-cache-affinity-filter\n  parameters:\n    ";
+  EXPECT_EQ(era(affinity + "maxTokensInFlightPenalty: 1000\n", new_api), "2026-05");
+  EXPECT_EQ(era(affinity + "peakPrefillThroughput: 1000\n", new_api), "2026-08");
+  EXPECT_EQ(era("", "llm-d.ai/v1"), "2026-08");
 }
 
 TEST(Document, AnEraThatContradictsTheDocumentIsAnError) {
@@ -377,8 +381,96 @@ TEST(Document, NotAnEndpointPickerConfig) {
             LocatedDocument::Kind::kNotFound);
   const Loaded wrong_kind("apiVersion: llm-d.ai/v1alpha1\nkind: Service\nplugins:\n");
   EXPECT_TRUE(wrong_kind.mentions("kind: must be 'EndpointPickerConfig' (got 'Service')"));
-  const Loaded new_version("apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\n");
-  EXPECT_TRUE(new_version.mentions("is not a known version (got 'llm-d.ai/v1')"));
+  const Loaded new_version("apiVersion: llm-d.ai/v2\nkind: EndpointPickerConfig\n");
+  EXPECT_TRUE(new_version.mentions("is not a known version (got 'llm-d.ai/v2')"));
+}
+
+TEST(Document, IsFoundWhereverAChartKeepsIt) {
+  const std::string files =
+      "pluginsConfigFile: b.yaml\n@pluginsCustomConfig:\n@  a.yaml: x\n@  b.yaml: y\n";
+  for (const std::string chart : {"inferenceExtension", "inferencePool", "router.epp"}) {
+    std::string indent = "  ", head = chart + ":\n";
+    if (const std::size_t dot = chart.find('.'); dot != std::string::npos) {
+      head = chart.substr(0, dot) + ":\n  " + chart.substr(dot + 1) + ":\n";
+      indent = "    ";
+    }
+    std::string body = "@" + files;
+    for (std::size_t i; (i = body.find('@')) != std::string::npos;) body.replace(i, 1, indent);
+    const ParameterValue root = parse_mini_yaml(head + body);
+    const LocatedDocument found = find_endpoint_picker_config(root);
+    ASSERT_EQ(found.kind, LocatedDocument::Kind::kText) << head + body;
+    EXPECT_EQ(found.path, chart + ".pluginsCustomConfig[b.yaml]");
+    EXPECT_EQ(found.node->string(), "y");
+  }
+}
+
+TEST(Document, IsFoundInAConfigMapThatHoldsOne) {
+  const std::string map = "apiVersion: v1\nkind: ConfigMap\ndata:\n  envoy.yaml: other\n";
+  const std::string one = "  a.yaml: \"kind: EndpointPickerConfig\"\n";
+  const LocatedDocument found = find_endpoint_picker_config(parse_mini_yaml(map + one));
+  EXPECT_EQ(found.kind, LocatedDocument::Kind::kText);
+  EXPECT_EQ(found.path, "data[a.yaml]");
+  const LocatedDocument several = find_endpoint_picker_config(
+      parse_mini_yaml(map + one + "  b.yaml: \"kind: EndpointPickerConfig\"\n"));
+  EXPECT_EQ(several.kind, LocatedDocument::Kind::kNotFound);
+  EXPECT_NE(several.hint.find("has several (a.yaml, b.yaml)"), std::string::npos) << several.hint;
+}
+
+TEST(Document, SaysWhatAFileWithoutOneIs) {
+  const auto hint = [](const std::string& text) {
+    return find_endpoint_picker_config(parse_mini_yaml(text)).hint;
+  };
+  EXPECT_NE(hint("apiVersion: apps/v1\nkind: Deployment\n").find("it is a Kubernetes Deployment"),
+            std::string::npos);
+  EXPECT_NE(hint("router:\n  epp:\n    replicas: 1\n").find("leave the plugins to the chart"),
+            std::string::npos);
+  EXPECT_NE(hint("a: 1\n").find("expected kind: EndpointPickerConfig"), std::string::npos);
+}
+
+TEST(Document, TheStableVersionIsReadLikeTheLastAlphaOne) {
+  const Loaded loaded(document("- type: queue-scorer\n- type: file-discovery\n",
+                               "  - pluginRef: queue-scorer\n", "llm-d.ai/v1") +
+                      "dataLayer:\n  discovery:\n    endpoints:\n      pluginRef: file-discovery\n"
+                      "    peers:\n      pluginRef: file-discovery\n"
+                      "  crossReplica:\n    syncInterval: 1s\n");
+  ASSERT_TRUE(loaded.ok()) << loaded.text();
+  EXPECT_EQ(name(loaded.config->era), "2026-08");
+  ASSERT_TRUE(loaded.config->data_layer.discovery.has_value());
+  EXPECT_EQ(loaded.config->data_layer.discovery->path, "dataLayer.discovery.endpoints");
+  EXPECT_TRUE(loaded.config->data_layer.peer_discovery.has_value());
+}
+
+TEST(Document, RetiredGatesAndRenamedTypesAreNamed) {
+  const Loaded gates(document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n") +
+                     "featureGates: [prepareDataPlugins, dataLayer]\n");
+  EXPECT_TRUE(gates.ok()) << gates.text();
+  EXPECT_TRUE(gates.mentions("feature gate 'prepareDataPlugins' has no effect here"));
+  const Loaded renamed(document("- type: kv-cache-scorer\n", "  - pluginRef: kv-cache-scorer\n"));
+  EXPECT_TRUE(renamed.mentions("it is called 'kv-cache-utilization-scorer' now")) << renamed.text();
+}
+
+TEST(Document, EvictionIsSaidNotToBeModelled) {
+  const Loaded loaded(document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n") +
+                      "featureGates: [flowControl]\nflowControl:\n  enableEviction: true\n");
+  EXPECT_TRUE(loaded.ok()) << loaded.text();
+  EXPECT_TRUE(loaded.mentions("warning: flowControl.enableEviction: evicting running requests"));
+}
+
+TEST(Document, ADisaggregationHandlerTakesTheFlatNamesOfItsForerunner) {
+  const std::string handler =
+      "- type: always-disagg-pd-decider\n- type: disagg-profile-handler\n"
+      "  parameters:\n    ";
+  const auto load = [&](const std::string& parameter) {
+    return Loaded(
+        document("- type: queue-scorer\n" + handler + parameter, "  - pluginRef: queue-scorer\n"));
+  };
+  for (const char* key : {"deciderPluginName", "prefillDeciderPluginName"})
+    EXPECT_TRUE(load(std::string(key) + ": always-disagg-pd-decider\n").ok()) << key;
+  const Loaded mixed = load(
+      "deciderPluginName: always-disagg-pd-decider\n    deciders:\n"
+      "      prefill: always-disagg-pd-decider\n");
+  EXPECT_TRUE(mixed.mentions("mixes the older flat field names")) << mixed.text();
+  EXPECT_TRUE(load("deciderPluginName: nobody\n").mentions("undefined plugin 'nobody'"));
 }
 
 }  // namespace

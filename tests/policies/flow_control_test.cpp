@@ -176,5 +176,22 @@ TEST(FlowControl, NamesTheFlowOfARequest) {
   EXPECT_EQ(FlowControl::flow_of(request, "agent-7"), "tenant");
 }
 
+TEST(FlowControl, ABandMayHaveATimeToLiveOfItsOwn) {
+  Flow f(
+      "flowControl:\n  defaultRequestTTL: 10s\n  priorityBands:\n  - priority: -1\n"
+      "    defaultRequestTTL: 100s\n  - priority: 1\n    defaultRequestTTL: 0s\n");
+  f.set_queue(5);  // Saturated: everybody waits.
+  EXPECT_EQ(f.put(1, 0), 0);
+  EXPECT_EQ(f.put(2, -1), 0);
+  EXPECT_EQ(f.put(3, 1), 0);
+  auto expired = f.control->expire(f.table, at(10));
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(expired[0].request, 1U);
+  expired = f.control->expire(f.table, at(100));
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(expired[0].request, 2U);
+  EXPECT_TRUE(f.control->expire(f.table, at(10'000)).empty()) << "0s never expires";
+}
+
 }  // namespace
 }  // namespace routesim::policies

@@ -71,6 +71,38 @@ TEST(PluginRules, LabelExpressionsSelectAsInKubernetes) {
   EXPECT_EQ(kept({{"key", "tier"}, {"operator", "DoesNotExist"}}), Rows({2}));
 }
 
+/// Rows that prefix-cache-affinity-filter keeps of two endpoints: 0 holds the prompt and has
+/// `tokens` in flight, 1 has neither.
+std::vector<EndpointRow> kept_by_affinity(const Json& parameters, std::int64_t tokens, Era era) {
+  PluginBench bench("prefix-cache-affinity-filter", parameters, 2,
+                    {.era = era, .distribution = {}, .registry = nullptr});
+  EXPECT_TRUE(bench.built()) << bench.errors();
+  bench.stub().matches = {StubData::Match{100, 100, 1, {}}, StubData::Match{0, 100, 1, {}}};
+  bench.load(0, 1, tokens);
+  return bench.kept();
+}
+
+TEST(PluginRules, InMay2026TokensInFlightBreakStickiness) {
+  const Json parameters = {
+      {"maxTokensInFlightPenalty", 1000}, {"explorationProbability", 0}, {"maxTTFTPenaltyMs", 0}};
+  EXPECT_EQ(kept_by_affinity(parameters, 1000, Era::kMay2026), Rows({0}));
+  EXPECT_EQ(kept_by_affinity(parameters, 1001, Era::kMay2026), Rows({0, 1}));
+  // Without a predictor TTFT is unknown on both sides and costs nothing.
+  EXPECT_EQ(kept_by_affinity({{"explorationProbability", 0}}, 1'000'000'000, Era::kMay2026),
+            Rows({0}));
+  // From June on the same tokens count as time: 18 s at 15,928 tokens/s.
+  EXPECT_EQ(kept_by_affinity(Json(), 286'000, Era::kAug2026), Rows({0}));
+  EXPECT_EQ(kept_by_affinity(Json(), 287'000, Era::kAug2026), Rows({0, 1}));
+}
+
+TEST(PluginRules, FromJune2026OnTheTokenGateIsRefused) {
+  PluginBench bench("prefix-cache-affinity-filter", {{"maxTokensInFlightPenalty", 1000}}, 2,
+                    {.era = Era::kAug2026, .distribution = {}, .registry = nullptr});
+  EXPECT_FALSE(bench.built());
+  EXPECT_NE(bench.errors().find("was replaced by maxTTFTPenaltyMs"), std::string::npos)
+      << bench.errors();
+}
+
 TEST(PluginRules, EveryMatchLabelMustHold) {
   PluginBench bench(
       "by-label-selector",

@@ -125,9 +125,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   const ParameterValue outer = convert(root, {}, ignored);
   const LocatedDocument located = policies::find_endpoint_picker_config(outer);
   if (located.kind == LocatedDocument::Kind::kNotFound) {
-    diagnostics.error(root.where(), path, "holds no EndpointPickerConfig",
-                      "expected kind: EndpointPickerConfig, or Helm values with config: or "
-                      "pluginsCustomConfig:");
+    diagnostics.error(root.where(), path, "holds no EndpointPickerConfig", located.hint);
     return std::nullopt;
   }
   const bool is_text = located.kind == LocatedDocument::Kind::kText;
