@@ -99,6 +99,19 @@ void check_shared_prefix(const SharedPrefix& p, Diagnostics& out) {
               "num_groups * num_prompts_per_group must not exceed 10,000,000");
 }
 
+/// What the tool can do with shared prefixes and the simulation cannot.
+void check_prefix_extras(const SharedPrefix& p, Diagnostics& out) {
+  const std::string path = "data.shared_prefix.";
+  if (!p.num_tool_calls_per_turn.empty())
+    out.error({}, path + "num_tool_calls_per_turn", "tool calls are not simulated",
+              "leave it out, or use conversation_replay data with tool_call_latency_sec");
+  if (!p.multimodal.empty())
+    out.error({}, path + "multimodal", "images, video and audio are not simulated",
+              "leave it out: the text alone is simulated then");
+  if (p.max_model_len && p.enable_multi_turn_chat)
+    out.warning({}, path + "max_model_len", "has no effect: contexts grow beyond it here");
+}
+
 void check_conversation_replay(const ConversationReplay& r, Diagnostics& out) {
   const std::string path = "data.conversation_replay.";
   auto check = [&](const std::optional<Distribution>& d, const char* key) {
@@ -126,16 +139,30 @@ void check_random(const Config& c, const Inputs& inputs, Diagnostics& out) {
   check(c.data.output_distribution, "data.output_distribution");
 }
 
+void check_requests(const Config& c, Diagnostics& out) {
+  if (!c.data.multimodal.empty())
+    out.error({}, "data.multimodal", "images, video and audio are not simulated",
+              "leave it out: the text alone is simulated then");
+  if (c.api.type == ApiType::kEmbeddings || c.api.type == ApiType::kRerank)
+    out.error({}, "api.type",
+              std::string(enum_name(c.api.type)) +
+                  " requests are not simulated: they generate "
+                  "nothing",
+              "use completion or chat");
+}
+
 void check_data(const Config& c, const WorkloadOptions& options, const Inputs& inputs,
                 Diagnostics& out) {
   switch (c.data.type) {
     case DataType::kMock:
       return;
     case DataType::kSharedPrefix:
-      if (c.data.shared_prefix)
+      if (c.data.shared_prefix) {
         check_shared_prefix(*c.data.shared_prefix, out);
-      else
+        check_prefix_extras(*c.data.shared_prefix, out);
+      } else {
         out.error({}, "data.shared_prefix", "is missing: data.type asks for it");
+      }
       return;
     case DataType::kConversationReplay:
       if (c.data.conversation_replay)
@@ -298,6 +325,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const Inputs& inputs, Diagnostics& diagnostics) {
   Diagnostics found;
   check_load(config, inputs, found);
+  check_requests(config, found);
   check_data(config, options, inputs, found);
   if (options.natural_answer)
     check_distribution(*options.natural_answer, SamplerKind::kGeneral, "natural_answer", found);

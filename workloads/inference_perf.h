@@ -23,13 +23,14 @@
 
 namespace routesim::workloads::inference_perf {
 
-enum class ApiType { kCompletion, kChat, kAnthropicMessages };
+enum class ApiType { kCompletion, kChat, kAnthropicMessages, kEmbeddings, kRerank };
 
 struct Api {
   ApiType type = ApiType::kCompletion;
   bool streaming = false;
-  Document headers{};          ///< Free-form map.
-  Document response_format{};  ///< Free-form.
+  Document headers{};               ///< Free-form map.
+  Document response_format{};       ///< Free-form.
+  Document embeddings{}, rerank{};  ///< Settings of these endpoints, which are not simulated.
   std::optional<std::string> slo_unit{}, slo_tpot_header{}, slo_ttft_header{};
   std::optional<std::string> session_id_header_key{}, session_token_header_key{};
 };
@@ -47,6 +48,10 @@ enum class DataType {
   kWekaTraceReplay,
   kConversationReplay,
   kVisionArena,
+  kBimodal,
+  kShareGpt4Video,
+  kSyntheticAgentic,
+  kDatasetTrace,
 };
 
 struct SharedPrefix {
@@ -59,6 +64,8 @@ struct SharedPrefix {
   std::optional<Distribution> question_distribution{};  ///< Legacy form of question_len.
   std::optional<Distribution> output_distribution{};    ///< Legacy form of output_len.
   bool enable_multi_turn_chat = false;
+  std::optional<std::int64_t> max_model_len{};  ///< Ceiling of a multi-turn context; not applied.
+  Document num_tool_calls_per_turn{};           ///< Of early 2026; not simulated.
   Document multimodal{};
 };
 
@@ -87,6 +94,7 @@ struct Data {
   std::optional<TraceFile> trace{};
   std::optional<ConversationReplay> conversation_replay{};
   Document multimodal{}, otel_trace_replay{}, weka_trace_replay{}, visionarena{};
+  Document bimodal{}, sharegpt4video{}, synthetic_agentic{};
   bool use_chat_template = false;
 };
 
@@ -145,13 +153,16 @@ struct Server {
 struct Tokenizer {
   std::optional<std::string> pretrained_model_name_or_path{}, token{};
   bool trust_remote_code = false;
+  std::optional<double> load_timeout{};
 };
 
 struct PrometheusMetrics {
   double scrape_interval = 15;
   std::optional<std::string> url{};
   std::vector<std::string> filters{};
-  bool google_managed = false;
+  bool google_managed = false, verify_ssl = true;
+  std::optional<std::string> bearer_token{};
+  Document headers{};
 };
 
 struct Metrics {
@@ -163,7 +174,7 @@ struct RequestLifecycle {
   bool summary = true, per_stage = true, per_request = false;
   bool per_adapter = true, per_adapter_stage = false;
   std::vector<double> percentiles = {0.1, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9};
-  bool use_server_output_tokens = false;
+  bool use_server_output_tokens = false, metrics_only = false;
   std::int64_t max_error_messages = 100;
 };
 
@@ -202,6 +213,7 @@ struct Config {
   std::optional<Metrics> metrics{};
   Document storage{};           ///< Where the real tool writes; no use here.
   Document circuit_breakers{};  ///< Definitions; see make_load_generator.
+  Document observability{};     ///< The real tool's own metrics; no use here.
 };
 
 void describe(Describer& d, Config& t);
@@ -209,8 +221,9 @@ void describe(Describer& d, Config& t);
 /// Where files in circulation differ from the tool's present schema. The reader moves or renames
 /// the left to the right before it reads: paths are dotted, `*` stands for any one key.
 struct KeyDrift {
-  std::string_view from;  ///< As found.
-  std::string_view to;    ///< As described; empty: accepted and dropped.
+  std::string_view from;      ///< As found.
+  std::string_view to;        ///< As described; empty: accepted and dropped.
+  bool both_current = false;  ///< The tool itself takes either spelling: nothing to warn about.
 };
 std::span<const KeyDrift> key_drifts();
 
@@ -240,12 +253,12 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
 
 template <>
 struct routesim::EnumNames<routesim::workloads::inference_perf::ApiType> {
-  static constexpr std::array<std::string_view, 3> value = {"completion", "chat",
-                                                            "anthropic_messages"};
+  static constexpr std::array<std::string_view, 5> value = {
+      "completion", "chat", "anthropic_messages", "embeddings", "rerank"};
 };
 template <>
 struct routesim::EnumNames<routesim::workloads::inference_perf::DataType> {
-  static constexpr std::array<std::string_view, 12> value = {"mock",
+  static constexpr std::array<std::string_view, 16> value = {"mock",
                                                              "shareGPT",
                                                              "synthetic",
                                                              "random",
@@ -256,7 +269,11 @@ struct routesim::EnumNames<routesim::workloads::inference_perf::DataType> {
                                                              "otel_trace_replay",
                                                              "weka_trace_replay",
                                                              "conversation_replay",
-                                                             "visionarena"};
+                                                             "visionarena",
+                                                             "bimodal",
+                                                             "sharegpt4video",
+                                                             "synthetic_agentic",
+                                                             "dataset_trace"};
 };
 template <>
 struct routesim::EnumNames<routesim::workloads::inference_perf::LoadType> {

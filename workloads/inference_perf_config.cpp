@@ -24,6 +24,8 @@ void describe(Describer& d, Api& t) {
         t.session_id_header_key);
   field(d, {"session_token_header_key", "Header with the session token; no effect here."},
         t.session_token_header_key);
+  field(d, {"embeddings", "Settings of the embeddings endpoint; not simulated."}, t.embeddings);
+  field(d, {"rerank", "Settings of the rerank endpoint; not simulated."}, t.rerank);
 }
 
 void describe(Describer& d, SharedPrefix& t) {
@@ -37,6 +39,9 @@ void describe(Describer& d, SharedPrefix& t) {
   field(d, {"output_distribution", "Legacy form of output_len."}, t.output_distribution);
   field(d, {"enable_multi_turn_chat", "Each prompt is a user who keeps talking."},
         t.enable_multi_turn_chat);
+  field(d, {"max_model_len", "Ceiling of a multi-turn context; not applied."}, t.max_model_len,
+        kCount);
+  field(d, {"num_tool_calls_per_turn", "Tool calls; not simulated."}, t.num_tool_calls_per_turn);
   field(d, {"multimodal", "Images and the like; not simulated."}, t.multimodal);
 }
 
@@ -79,6 +84,10 @@ void describe(Describer& d, Data& t) {
         t.weka_trace_replay);
   field(d, {"conversation_replay", "Settings of conversation_replay data."}, t.conversation_replay);
   field(d, {"visionarena", "Settings of VisionArena data; not simulated."}, t.visionarena);
+  field(d, {"bimodal", "Settings of bimodal data; not simulated."}, t.bimodal);
+  field(d, {"sharegpt4video", "Settings of ShareGPT4Video data; not simulated."}, t.sharegpt4video);
+  field(d, {"synthetic_agentic", "Settings of synthetic agents; not simulated."},
+        t.synthetic_agentic);
   field(d, {"use_chat_template", "Input lengths count the chat template."}, t.use_chat_template);
 }
 
@@ -153,6 +162,7 @@ void describe(Describer& d, Tokenizer& t) {
         t.pretrained_model_name_or_path);
   field(d, {"trust_remote_code", "No effect here."}, t.trust_remote_code);
   field(d, {"token", "No effect here."}, t.token);
+  field(d, {"load_timeout", "No effect here."}, t.load_timeout, kSeconds);
 }
 
 void describe(Describer& d, PrometheusMetrics& t) {
@@ -160,6 +170,9 @@ void describe(Describer& d, PrometheusMetrics& t) {
   field(d, {"url", "No effect here."}, t.url);
   field(d, {"filters", "No effect here."}, t.filters);
   field(d, {"google_managed", "No effect here."}, t.google_managed);
+  field(d, {"bearer_token", "No effect here."}, t.bearer_token);
+  field(d, {"verify_ssl", "No effect here."}, t.verify_ssl);
+  field(d, {"headers", "No effect here."}, t.headers);
 }
 
 void describe(Describer& d, Metrics& t) {
@@ -179,6 +192,8 @@ void describe(Describer& d, RequestLifecycle& t) {
         t.use_server_output_tokens);
   field(d, {"max_error_messages", "Error texts kept per label."}, t.max_error_messages,
         IntRange{0, 1'000'000});
+  field(d, {"metrics_only", "Drop the texts from per-request records; no effect here."},
+        t.metrics_only);
 }
 
 void describe(Describer& d, PrometheusReport& t) {
@@ -221,13 +236,16 @@ void describe(Describer& d, Config& t) {
   field(d, {"metrics", "Where it reads server metrics."}, t.metrics);
   field(d, {"storage", "Where it writes; no effect here."}, t.storage);
   field(d, {"circuit_breakers", "Definitions of circuit breakers."}, t.circuit_breakers);
+  field(d, {"observability", "The tool's own metrics; no effect here."}, t.observability);
 }
 
 std::span<const KeyDrift> key_drifts() {
-  static constexpr std::array<KeyDrift, 10> kDrifts = {{
-      {"data.shared_prefix.num_unique_system_prompts", "data.shared_prefix.num_groups"},
-      {"data.shared_prefix.num_users_per_system_prompt",
-       "data.shared_prefix.num_prompts_per_group"},
+  static constexpr std::array<KeyDrift, 12> kDrifts = {{
+      {"data.shared_prefix.num_unique_system_prompts", "data.shared_prefix.num_groups", true},
+      {"data.shared_prefix.num_users_per_system_prompt", "data.shared_prefix.num_prompts_per_group",
+       true},
+      {"load.auto_stage.gen_type", "load.auto_stage.type"},
+      {"load.auto_stage", "load.sweep"},
       {"data.*.std", "data.*.std_dev"},
       {"data.*.*.std", "data.*.*.std_dev"},
       {"tokenizer.type", "data.type"},

@@ -127,8 +127,75 @@ TEST(InferencePerfYaml, RefusesBothNamesOfOneKey) {
                    {.file = "perf.yaml"}, d);
   (void)load_inference_perf(root, {}, d);
   EXPECT_TRUE(d.has_errors());
-  EXPECT_NE(all(d).find("is an older name of data.shared_prefix.num_groups"), std::string::npos)
+  EXPECT_NE(all(d).find("is another name of data.shared_prefix.num_groups"), std::string::npos)
       << all(d);
+}
+
+/// The document read from a file with this text, and what was said about it.
+struct ReadPerf {
+  explicit ReadPerf(const std::string& text) {
+    const ConfigNode::Ptr root = parse_config(text, {.file = "perf.yaml"}, found);
+    config =
+        load_inference_perf(root, {.path = "w", .provenance = nullptr, .ignored_keys = {}}, found);
+    said = all(found);
+  }
+  Diagnostics found;
+  workloads::inference_perf::Config config;
+  std::string said;
+};
+
+TEST(InferencePerfYaml, TakesTheToolsOwnSpellingsWithoutAWord) {
+  const ReadPerf perf(
+      "data:\n  type: shared_prefix\n"
+      "  shared_prefix: {num_unique_system_prompts: 3, num_users_per_system_prompt: 4}\n"
+      "report: {request_lifecycle: {metrics_only: true}}\n"
+      "metrics: {type: prometheus, prometheus: {url: x, bearer_token: t, verify_ssl: false,\n"
+      "          headers: {a: b}}}\n"
+      "tokenizer: {load_timeout: 5.5}\n"
+      "observability: {metrics: {enabled: false}}\n");
+  EXPECT_EQ(perf.said, "");
+  EXPECT_EQ(perf.config.data.shared_prefix->num_groups, 3);
+  EXPECT_EQ(perf.config.data.shared_prefix->num_prompts_per_group, 4);
+}
+
+TEST(InferencePerfYaml, ReadsTheDistributionsOfEarly2026WithTheirDefaults) {
+  const ReadPerf perf(
+      "data: {type: shared_prefix, shared_prefix: {question_len: {distribution: lognormal,\n"
+      "       mean: 200}, output_len: {type: normal, mean: 200}}}\n");
+  EXPECT_EQ(perf.said, "");
+  const workloads::Distribution& early = perf.config.data.shared_prefix->question_len;
+  EXPECT_EQ(early.type, workloads::DistributionType::kLognormal);
+  EXPECT_EQ(early.min, 0);
+  EXPECT_EQ(early.max, 4096);
+  EXPECT_EQ(early.std_dev, 0);
+  EXPECT_EQ(perf.config.data.shared_prefix->output_len.max, 1024);
+}
+
+TEST(InferencePerfYaml, ReadsTheDocumentInTheChartsValues) {
+  const ReadPerf perf(
+      "job: {image: {tag: x}}\nlogLevel: INFO\nmetrics: {interval: 15s}\n"
+      "config:\n  load: {stages: [{rate: 3, duration: 2}]}\n  data: {type: mock}\n");
+  EXPECT_EQ(perf.said, "");
+  ASSERT_EQ(perf.config.load.stages.size(), 1U);
+  EXPECT_EQ(perf.config.load.stages[0].rate, 3);
+  const ReadPerf wrong("config:\n  load: {stagez: []}\n");
+  EXPECT_NE(wrong.said.find("perf.yaml:2:10: error: w.load.stagez: unknown key"), std::string::npos)
+      << wrong.said;
+}
+
+TEST(InferencePerfYaml, SaysThatAKubernetesObjectIsNone) {
+  const ReadPerf perf("apiVersion: batch/v1\nkind: Job\nspec: {a: 1}\n");
+  EXPECT_EQ(perf.found.items().size(), 1U) << perf.said;
+  EXPECT_NE(perf.said.find("w: is a Kubernetes Job, not an inference-perf file"), std::string::npos)
+      << perf.said;
+}
+
+TEST(InferencePerfYaml, AnAutomaticStageIsTheSweepOfToday) {
+  const ReadPerf perf("load: {auto_stage: {gen_type: linear, num_stages: 3}}\ndata: {}\n");
+  EXPECT_FALSE(perf.found.has_errors()) << perf.said;
+  ASSERT_TRUE(perf.config.load.sweep.has_value());
+  EXPECT_EQ(perf.config.load.sweep->type, "linear");
+  EXPECT_EQ(perf.config.load.sweep->num_stages, 3);
 }
 
 /// A scenario file in a folder of its own.

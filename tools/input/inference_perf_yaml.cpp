@@ -2,6 +2,7 @@
 
 #include "tools/input/config_merge.h"
 #include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
 
 namespace routesim::tools {
 
@@ -77,14 +78,16 @@ Keys target_of(const perf::KeyDrift& drift, const Keys& match) {
   return target;
 }
 
-Ptr move_key(const Ptr& root, const Keys& from, const Keys& to, Diagnostics& diagnostics) {
+Ptr move_key(const Ptr& root, const Keys& from, const Keys& to, bool silently,
+             Diagnostics& diagnostics) {
   const ConfigNode& node = *node_at(*root, from);
   const bool into_itself =
       to.size() > from.size() && std::equal(from.begin(), from.end(), to.begin());
   if (into_itself && !node.is_scalar()) return root;
   if (!into_itself && !to.empty() && node_at(*root, to) != nullptr) {
     diagnostics.error(node.where(), join(from),
-                      "is an older name of " + join(to) + ", which is set too",
+                      silently ? "is another name of " + join(to) + ", which is set too"
+                               : "is an older name of " + join(to) + ", which is set too",
                       "keep one of the two");
     return root;
   }
@@ -94,7 +97,7 @@ Ptr move_key(const Ptr& root, const Keys& from, const Keys& to, Diagnostics& dia
     diagnostics.warning(value->where(), join(from), "has no effect here");
     return changed;
   }
-  diagnostics.warning(value->where(), join(from), "is read as " + join(to));
+  if (!silently) diagnostics.warning(value->where(), join(from), "is read as " + join(to));
   Assignment assignment{.path = join(to), .steps = {}, .value = value};
   for (const std::string& key : to)
     assignment.steps.push_back({.key = key, .in_brackets = false, .index = std::nullopt});
@@ -105,8 +108,24 @@ Ptr plain(const std::string& text, const SourceLocation& where) {
   return ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, where);
 }
 
+/// In early 2026 a distribution named its family `distribution`, not `type`, and had defaults of
+/// its own.
+Ptr complete_early_distribution(const Ptr& written) {
+  const SourceLocation& where = written->where();
+  std::vector<ConfigNode::Member> members = written->members();
+  for (ConfigNode::Member& member : members)
+    if (member.key == "distribution") member.key = "type";
+  const Ptr base = ConfigNode::make_map({{"min", where, plain("0", where)},
+                                         {"max", where, plain("4096", where)},
+                                         {"std_dev", where, plain("0", where)}},
+                                        where);
+  return merge_configs(base, ConfigNode::make_map(std::move(members), where));
+}
+
 /// inference-perf's defaults of a distribution object, under what the user wrote.
 Ptr complete_distribution(const Ptr& written) {
+  if (written->find("distribution") != nullptr && written->find("type") == nullptr)
+    return complete_early_distribution(written);
   const workloads::Distribution defaults;
   const SourceLocation& where = written->where();
   const Ptr base =
@@ -136,6 +155,23 @@ Ptr complete_lengths(const Ptr& node, std::string_view key) {
 
 }  // namespace
 
+Ptr inference_perf_document(const Ptr& root, const std::string& path, Diagnostics& diagnostics) {
+  if (!root->is_map() || root->find("data") != nullptr || root->find("load") != nullptr)
+    return root;
+  // The values of the tool's own Helm chart hold the document; the rest is about the job.
+  if (const ConfigNode::Member* config = root->find("config");
+      config != nullptr && config->value->is_map())
+    return config->value;
+  const ConfigNode::Member* kind = root->find("kind");
+  if (kind == nullptr || !kind->value->is_scalar() || root->find("apiVersion") == nullptr)
+    return root;
+  diagnostics.error(
+      root->where(), path,
+      "is a Kubernetes " + printable(kind->value->text()) + ", not an inference-perf file",
+      "give the file that its --config_file names, or the chart's values");
+  return nullptr;
+}
+
 Ptr normalize_inference_perf(const Ptr& root, Diagnostics& diagnostics) {
   Ptr current = root;
   for (const perf::KeyDrift& drift : perf::key_drifts()) {
@@ -143,7 +179,7 @@ Ptr normalize_inference_perf(const Ptr& root, Diagnostics& diagnostics) {
     Keys prefix;
     find_matches(*current, split(drift.from), prefix, matches);
     for (const Keys& match : matches)
-      current = move_key(current, match, target_of(drift, match), diagnostics);
+      current = move_key(current, match, target_of(drift, match), drift.both_current, diagnostics);
   }
   return complete_lengths(current);
 }
@@ -153,7 +189,9 @@ Ptr complete_lengths(const Ptr& node) { return complete_lengths(node, {}); }
 perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
                                  Diagnostics& diagnostics) {
   perf::Config config;
-  read_struct(*normalize_inference_perf(root, diagnostics), config, diagnostics, options);
+  const Ptr document = inference_perf_document(root, options.path, diagnostics);
+  if (document != nullptr)
+    read_struct(*normalize_inference_perf(document, diagnostics), config, diagnostics, options);
   return config;
 }
 

@@ -9,9 +9,14 @@
 
 namespace routesim::tools {
 
+/// The document in a file that is one or holds one: the values of inference-perf's Helm chart have
+/// it at `config`. Null with an error at `path` for a Kubernetes object, which has none.
+ConfigNode::Ptr inference_perf_document(const ConfigNode::Ptr& root, const std::string& path,
+                                        Diagnostics& diagnostics);
+
 /// The document in the form `describe` knows: keys of older files moved to their present place
-/// (each with a warning), a bare length written as a `fixed` distribution, and a distribution's
-/// missing keys filled with inference-perf's defaults.
+/// (with a warning, unless the tool still takes the older key), a bare length written as a `fixed`
+/// distribution, and a distribution's missing keys filled with inference-perf's defaults.
 ConfigNode::Ptr normalize_inference_perf(const ConfigNode::Ptr& root, Diagnostics& diagnostics);
 
 /// The second half of that, for other parts of a scenario that hold the same distributions.
