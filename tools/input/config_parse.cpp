@@ -38,6 +38,15 @@ std::size_t utf8_length(std::string_view text, std::size_t i) {
   return overlong || is_surrogate || code > 0x10FFFF ? 0 : extra + 1;
 }
 
+/// What the file may be instead.
+std::string encoding_hint(std::string_view text, std::size_t bad) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") ||
+      (bad < 2 && text.size() > 3 && (text[0] == '\0') != (text[1] == '\0')))
+    return "it looks like UTF-16 or UTF-32: save it as UTF-8";
+  if (text[bad] == '\0') return "it has a NUL byte";
+  return "is this a text file?";
+}
+
 /// Byte offset of the first byte that is not valid UTF-8 (or a NUL), or npos.
 std::size_t first_invalid_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
@@ -345,7 +354,7 @@ bool check_text(std::string_view text, const TextPlacement& placement, Diagnosti
   diagnostics.error({.file = placement.file,
                      .line = line + placement.line_offset,
                      .column = static_cast<int>(bad - start) + 1 + placement.column_offset},
-                    "", "not valid UTF-8 text", "is this a text file?");
+                    "", "not valid UTF-8 text", encoding_hint(text, bad));
   return false;
 }
 
