@@ -55,6 +55,10 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   const std::optional<models::KvDtype> dtype = kv_dtype(c, path);
   if (c.latency_model != "auto" && c.latency_model != "roofline")
     error(path + ".latency_model", "must be auto or roofline (got " + c.latency_model + ")");
+  if (model != nullptr && model->max_context <= 0 && !c.engine.max_model_len)
+    error(path + ".engine.max_model_len",
+          "is needed: model " + model->name + " states no max_context",
+          "set it here, or max_context in the catalogue");
   if (errors_ != before) return std::nullopt;
 
   const models::Parallelism parallelism{
