@@ -4,6 +4,7 @@
 
 #include "sim/scenario.h"
 #include "tools/cli/cli.h"
+#include "tools/input/catalogue_file.h"
 #include "tools/input/schema_json.h"
 #include "tools/output/printable.h"
 #include "tools/plan/plan_config.h"
@@ -31,7 +32,7 @@ FieldDescription types_of() {
   return describe_types([&value](Describer& d) { describe(d, value); });
 }
 
-constexpr std::array<SchemaKind, 4> kKinds = {{
+constexpr std::array<SchemaKind, 5> kKinds = {{
     {"scenario", "routesim scenario",
      "A workload, the clusters and the routing policies it is compared on.",
      &types_of<sim::Scenario>, true},
@@ -43,6 +44,8 @@ constexpr std::array<SchemaKind, 4> kKinds = {{
     {"plan", "routesim plan",
      "A demand, goals, and the fleets that may meet them, with their prices.",
      &types_of<PlanConfig>},
+    {"catalogue", "routesim catalogue",
+     "Accelerators, models and fitted curves besides the built-in ones.", &types_of<CatalogueFile>},
 }};
 
 const SchemaKind* find_kind(const std::string& name) {
