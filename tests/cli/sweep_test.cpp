@@ -82,10 +82,15 @@ TEST_F(Sweep, RowsComeInGridOrderWhateverTheThreads) {
   const std::string one = slurp(path("one"));
   const std::vector<std::string> lines = whole_lines(one);
   ASSERT_EQ(lines.size(), 24U);
+  // `routesim 0.1.0 (COMMIT), …`: a row says which build made it, since resuming keeps rows.
+  std::string build = run({"--version"}).out;
+  const std::size_t open = build.find('(');
+  build = open == std::string::npos ? "" : build.substr(open + 1, build.find(')') - open - 1);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto row = nlohmann::json::parse(lines[i]);
     EXPECT_EQ(row["index"], i);
     EXPECT_EQ(row["of"], 24);
+    EXPECT_EQ(row.value("commit", ""), build);
     EXPECT_EQ(row["cell"]["rate"], (std::vector{5, 10, 20, 40}[i / 6]));
     EXPECT_EQ(row["cell"]["replicas"], 1 + i / 2 % 3);
     EXPECT_EQ(row["variant"], i % 2 == 0 ? "rotation" : "chance");

@@ -64,6 +64,7 @@ std::string row_key(const SweepPlan& plan, const LoadedVariant& variant, Diagnos
   KeyHash hash;
   hash.add(version());
   hash.add(scenario.variant);
+  hash.add(commit());
   hash.add(std::to_string(plan.config.replications));
   for (const MetricName& metric : plan.metrics) hash.add(metric.text);
   const FieldDescription values =

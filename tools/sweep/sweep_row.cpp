@@ -101,6 +101,7 @@ std::string row_tail(const SweepPlan& plan, const SweepRow& row,
   json.begin_object().member("variant", row.variant).member("seed", row.seed);
   json.member("replications", static_cast<std::uint64_t>(runs.size()));
   json.member("version", version());
+  if (!commit().empty()) json.member("commit", commit());
   const auto summary = [](const RunNumbers& run) -> const StageNumbers& { return run.summary; };
   json.key("summary").begin_object();
   write_requests(json, runs, summary);
