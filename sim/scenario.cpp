@@ -107,9 +107,10 @@ void describe(Describer& d, TraceWorkload& c) {
   field(d, {"file", "Trace file, relative to the scenario.", true}, c.file);
   field(d,
         {"format",
-         "mooncake, azure, burstgpt, timed_trace or csv; told from the file when "
+         "mooncake, timed_trace, azure, burstgpt, vidur, csv or jsonl; told from the file when "
          "absent."},
         c.format);
+  field(d, {"columns", "Names of the columns (or keys) of a csv or jsonl trace."}, c.columns);
   describe(d, c.replay);
 }
 

@@ -100,6 +100,7 @@ void describe(Describer& d, RoutingConfig& c);
 struct TraceWorkload {
   std::string file;    ///< Path, relative to the scenario.
   std::string format;  ///< Empty = told from the file's name and first line.
+  std::optional<workloads::CsvColumns> columns;  ///< Of csv and jsonl traces with other names.
   workloads::TraceReplayConfig replay;
 };
 void describe(Describer& d, TraceWorkload& c);

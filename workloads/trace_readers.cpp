@@ -249,7 +249,10 @@ class CsvReader final : public LineTraceReader {
     model_ = find("Model");
     const auto missing = [&](int column, const std::string& name) {
       if (column < 0 && !name.empty())
-        fail("the header has no column `" + name + "`", "name the columns of this file");
+        fail("the header has no column `" + name + "`",
+             width_ == 1 ? "fields are separated by commas"
+                         : "name the file's own, such as columns: {timestamp: time, input: prompt, "
+                           "output: answer}");
       return column < 0 && !name.empty();
     };
     // Every missing column is named, not the first only.

@@ -50,6 +50,8 @@ class WorkloadFiles : public testing::FolderTest, public ::testing::WithParamInt
           "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
           "5,GPT-4,472,18,490,Conversation log\n45,ChatGPT,100,20,120,Conversation log\n"
           "46,GPT-4,100,20,120,API log\n");
+    write("own.csv", "at,prompt,answer,user\n100,50,5,a\n300,60,5,b\n");
+    write("own.jsonl", "{\"at\": 100, \"prompt\": 50, \"answer\": 5}\n");
   }
 };
 
@@ -128,6 +130,12 @@ constexpr Case kCases[] = {
     {"mooncake", "trace: {file: mooncake.jsonl}", 2},
     {"azure", "trace: {file: azure.csv, format: azure}", 2},
     {"burstgpt", "trace: {file: burstgpt.csv}", 3},
+    {"own_csv",
+     "trace: {file: own.csv, columns: {timestamp: at, input: prompt, output: answer, "
+     "session: user, timestamp_unit_s: 0.001}}",
+     2},
+    {"own_jsonl",
+     "trace: {file: own.jsonl, columns: {timestamp: at, input: prompt, output: answer}}", 1},
     {"kubeai", "conversations: {sharegpt_path: sharegpt.json, virtual_users: 2, threads: 4}", 24},
     {"kubeai_synthetic", "conversations: {virtual_users: 2, threads: 10}", 73}};
 

@@ -26,10 +26,11 @@ std::string path_at(const LoadedVariant& variant, const std::string& key,
   return resolve_path(written, variant.provenance.nearest(key));
 }
 
-/// The trace written at `key` (a map with `file` and `format`).
-workloads::TraceOpener open_trace_at(const LoadedVariant& variant, const std::string& key,
-                                     const std::string& file, const std::string& format,
-                                     Diagnostics& diagnostics) {
+/// The trace written at `key` (a map with `file`, `format` and perhaps `columns`).
+workloads::TraceOpener open_trace_at(
+    const LoadedVariant& variant, const std::string& key, const std::string& file,
+    const std::string& format, Diagnostics& diagnostics,
+    const std::optional<workloads::CsvColumns>& columns = std::nullopt) {
   const std::string file_key = key + ".file";
   const std::string format_key = key + ".format";
   return open_trace({.path = path_at(variant, file_key, file),
@@ -37,7 +38,10 @@ workloads::TraceOpener open_trace_at(const LoadedVariant& variant, const std::st
                      .path_key = file_key,
                      .format = format,
                      .format_where = variant.provenance.nearest(format_key),
-                     .format_key = format_key},
+                     .format_key = format_key,
+                     .columns = columns,
+                     .columns_where = variant.provenance.nearest(key + ".columns"),
+                     .columns_key = key + ".columns"},
                     diagnostics);
 }
 
@@ -146,7 +150,8 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   open_vllm_bench_data(variant, inputs, found);
   open_conversations_data(variant, inputs, found);
   if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty())
-    inputs.trace = open_trace_at(variant, "workload.trace", trace->file, trace->format, found);
+    inputs.trace =
+        open_trace_at(variant, "workload.trace", trace->file, trace->format, found, trace->columns);
   std::optional<sim::RunPlan> plan;
   if (!found.has_errors()) plan = sim::resolve(scenario, inputs, found);
   if (plan) check_router(*plan, found);

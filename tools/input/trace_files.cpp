@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -24,13 +25,46 @@ TraceReadOptions with_format(TraceFormat format) {
 std::unique_ptr<std::ifstream> open(const std::string& path, const SourceLocation& where,
                                     const std::string& key_path, Diagnostics& diagnostics) {
   auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
-  if (file->good() && file->peek() != std::ifstream::traits_type::eof()) return file;
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  if (!folder && file->good() && file->peek() != std::ifstream::traits_type::eof()) return file;
   const bool opened = file->is_open();
-  diagnostics.error(where, key_path,
-                    opened ? printable(path, 200) + " is empty or cannot be read"
-                           : "cannot open " + printable(path, 200) + ": " + std::strerror(errno),
-                    "paths inside a file are relative to that file");
+  std::string what = "cannot open " + printable(path, 200) + ": " + std::strerror(errno);
+  if (folder)
+    what = "cannot read " + printable(path, 200) + ": it is a directory";
+  else if (opened)
+    what = printable(path, 200) + " is empty or cannot be read";
+  diagnostics.error(where, key_path, what, "paths inside a file are relative to that file");
   return nullptr;
+}
+
+/// The start of the first line. A device that never ends a line is not read for ever.
+std::string first_line(std::istream& in) {
+  constexpr std::size_t kEnough = 64U << 10U;
+  std::string line;
+  for (int c = in.get(); c != std::char_traits<char>::eof() && c != '\n' && line.size() < kEnough;
+       c = in.get())
+    line.push_back(static_cast<char>(c));
+  if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+  return line;
+}
+
+/// What a text file of records cannot begin with; empty when it may be one.
+std::string wrong_kind(const std::string& line, std::string& hint) {
+  if (line.starts_with("\x1F\x8B") || line.starts_with("\x28\xB5\x2F\xFD") ||
+      line.starts_with("PK\x03\x04")) {
+    hint = "unpack it first";
+    return "is compressed";
+  }
+  if (line.starts_with('[')) {
+    hint = "write one object per line, for example with jq -c '.[]'";
+    return "is one JSON array, not lines of objects";
+  }
+  if (line.find('\0') != std::string::npos) {
+    hint = "a trace is text: CSV with a header, or one JSON object per line";
+    return "is no text";
+  }
+  return {};
 }
 
 }  // namespace
@@ -74,11 +108,25 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   }
   const auto file = open(reference.path, reference.path_where, reference.path_key, diagnostics);
   if (file == nullptr || (!reference.format.empty() && !options)) return {};
-  if (!options) {
-    std::string line;
-    std::getline(*file, line);
-    options = sniff_trace_format(line);
+  const std::string line = first_line(*file);
+  std::string hint;
+  if (const std::string wrong = wrong_kind(line, hint); !wrong.empty()) {
+    diagnostics.error(reference.path_where, reference.path_key,
+                      printable(reference.path, 200) + " " + wrong, hint);
+    return {};
   }
+  if (reference.columns) {
+    if (!options)
+      options = with_format(line.starts_with('{') ? TraceFormat::kJsonl : TraceFormat::kCsv);
+    if (options->format != TraceFormat::kCsv && options->format != TraceFormat::kJsonl) {
+      diagnostics.error(reference.columns_where, reference.columns_key,
+                        "the format " + printable(reference.format) + " has columns of its own",
+                        "leave out the format, or set it to csv or jsonl");
+      return {};
+    }
+    options->columns = *reference.columns;
+  }
+  if (!options) options = sniff_trace_format(line);
   return [path = reference.path, options = *options]() {
     return workloads::make_trace_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
                                         path, options);

@@ -25,10 +25,14 @@ struct TraceReference {
   std::string format;  ///< Empty: told from the file.
   SourceLocation format_where;
   std::string format_key;
+  /// Names of the columns, where the config gives any; `columns_key` is where.
+  std::optional<workloads::CsvColumns> columns{};
+  SourceLocation columns_where{};
+  std::string columns_key{};
 };
 
-/// Opens the trace. A file that cannot be opened and an unknown format are errors at their keys;
-/// the opener is empty then.
+/// Opens the trace. A file that cannot be opened, an unknown format, and columns for a format that
+/// has its own are errors at their keys; the opener is empty then.
 workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& diagnostics);
 
 /// Opens a ShareGPT file.

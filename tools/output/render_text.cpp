@@ -60,7 +60,11 @@ std::optional<double> simulated(const StageResult& stage, const Shown& shown) {
 
 std::string rate_text(const StageResult& stage) {
   if (stage.info.concurrency > 0) return "c=" + std::to_string(stage.info.concurrency);
-  return std::isfinite(stage.info.requested_rate) ? number_text(stage.info.requested_rate) : "inf";
+  const double rate = stage.info.requested_rate;
+  if (!std::isfinite(rate)) return "inf";
+  // What was asked for is shown as it is; the mean rate of a trace has no round digits.
+  const std::string exact = number_text(rate);
+  return exact.size() <= 7 ? exact : fixed_text(rate, rate < 0.1 ? 5 : rate < 10 ? 3 : 1);
 }
 
 bool measured_anywhere(const VariantReport& variant, const Shown& shown) {
