@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ struct StageResult {
   std::int64_t cached_tokens_total = 0;  ///< Prompt tokens served from a prefix cache, successes.
   std::int64_t output_tokens_total = 0;  ///< As the client counts them, successes.
   std::int64_t preemptions = 0;
+  /// Successes that met the caller's latency goals; absent when there were none. The simulator
+  /// leaves it to an observer.
+  std::optional<std::int64_t> good_requests{};
   double kv_cache_usage_mean = 0;  ///< Time-weighted over endpoints, first send to last end, 0..1.
   double kv_cache_usage_max = 0;
 

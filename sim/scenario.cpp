@@ -177,6 +177,11 @@ void describe(Describer& d, Scenario& s) {
   field(d, {"routing", "The router and what it knows."}, s.routing);
   field(d, {"measured", "Published numbers to print beside."}, s.measured);
   field(d,
+        {"goodput",
+         "What a request must meet to count as good, such as [ttft:500ms, tpot:50ms]: bounds of "
+         "ttft, tpot, itl, ntpot or request_latency."},
+        s.goodput);
+  field(d,
         {"expect",
          "What must hold in the results: the command fails when it does not. Bare text is `that`."},
         s.expect);

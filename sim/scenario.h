@@ -147,6 +147,9 @@ struct Scenario {
   ClusterConfig cluster;
   RoutingConfig routing;
   MeasuredConfig measured;
+  /// Latency goals a request must meet to count as good: `ttft:500ms`. The simulator only carries
+  /// them.
+  std::vector<std::string> goodput;
   std::vector<ExpectConfig> expect;
 };
 void describe(Describer& d, Scenario& s);

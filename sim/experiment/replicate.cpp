@@ -73,14 +73,18 @@ void replicate(std::span<const RunPlan* const> plans, const ReplicationRange& ra
   for_each_index(runs, options.jobs, [&](std::size_t i) {
     if (stopped(options)) return;
     const Replication r{.plan = i % plans.size(), .number = range.first + i / plans.size()};
+    const std::unique_ptr<RunWatcher> watcher = options.watch ? options.watch(r.plan) : nullptr;
+    std::vector<Observer*> observers;
+    if (watcher != nullptr) observers.push_back(watcher.get());
     Simulation simulation(*plans[r.plan],
                           {.seed = options.seed + r.number,
                            .check = options.check,
                            .progress = options.progress,
-                           .observers = {}},
+                           .observers = observers},
                           found[i]);
     if (found[i].has_errors()) return;
     RunResult result = run_named(simulation, *plans[r.plan], options.seed + r.number);
+    if (watcher != nullptr) watcher->complete(result);
     if (!stopped(options)) sink(r, std::move(result));
   });
   const auto bad =

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "sim/observer.h"
 #include "sim/simulation.h"
 
 namespace routesim::sim {
@@ -25,11 +27,20 @@ struct Replication {
   std::size_t number = 0;  ///< The r of seed + r.
 };
 
+/// Sees one run and may add to its result what only the caller knows how to count.
+class RunWatcher : public Observer {
+ public:
+  /// After the run, on the thread that ran it.
+  virtual void complete(RunResult& result) const = 0;
+};
+
 struct ReplicationOptions {
   std::uint64_t seed = 1;        ///< Of replication 0; replication r has seed + r.
   std::size_t jobs = 1;          ///< Threads. No effect on results.
   bool check = false;            ///< Verify the numbered invariants during the runs.
   Progress* progress = nullptr;  ///< Shared by all runs; `total` means nothing.
+  /// Makes the watcher of one run of a plan, or null. May be empty. Called from any thread.
+  std::function<std::unique_ptr<RunWatcher>(std::size_t plan)> watch{};
 };
 
 /// Receives each run that has ended, from any thread, several at a time, in no fixed order. What it

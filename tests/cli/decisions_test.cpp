@@ -67,6 +67,43 @@ TEST_F(Decisions, UntilStopsWhenPreciseAndSaysWhenItCannot) {
   EXPECT_NE(capped.out.find("not reached"), std::string::npos);
 }
 
+TEST_F(Decisions, GoodputGatesRunsAndComparisons) {
+  const auto path = [this](const std::string& name) { return (folder_ / name).string(); };
+  const std::string strict =
+      write("strict.yaml", slurp(tiny()) + "goodput: [ttft:1ns]\nexpect: [goodput > 0.5]\n");
+  const std::string lax =
+      write("lax.yaml", slurp(tiny()) + "goodput: [ttft:1000s]\nexpect: [goodput > 0.5]\n");
+  EXPECT_EQ(run({"run", strict, "-q", "-o", "json=" + path("strict.json")}).code, 1);
+  const Result table = run({"run", lax, "-q"});
+  EXPECT_EQ(table.code, 0) << table.out << table.err;
+  EXPECT_NE(table.out.find("requests within goals, %"), std::string::npos) << table.out;
+  // The other seeds count, too.
+  EXPECT_EQ(run({"run", strict, "-q", "--replications", "3"}).code, 1);
+  const Result many = run({"run", lax, "-q", "--replications", "3", "-o", "json"});
+  EXPECT_EQ(many.code, 0) << many.err;
+  const json metrics = json::parse(many.out)["replications"]["variants"][0]["summary"]["metrics"];
+  EXPECT_EQ(metrics["goodput"]["values"], json({1, 1, 1}));
+
+  EXPECT_EQ(run({"run", lax, "-q", "-o", "json=" + path("lax.json")}).code, 0);
+  const auto compare = [&](const char* base, const char* now) {
+    return run({"compare", path(base), path(now), "--fail-if", "goodput<-5%"}).code;
+  };
+  EXPECT_EQ(compare("lax.json", "strict.json"), 1);
+  EXPECT_EQ(compare("strict.json", "lax.json"), 0);
+  EXPECT_EQ(compare("lax.json", "lax.json"), 0);
+}
+
+TEST_F(Decisions, GoodputNeedsGoals) {
+  const std::string s = expecting("- goodput > 0.5\n");
+  const Result none = run({"run", s, "-q"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_EQ(none.out, "");
+  EXPECT_NE(none.err.find("there are no goals to count good requests by"), std::string::npos)
+      << none.err;
+  EXPECT_EQ(run({"run", s, "-q", "--goodput", "ttft:1000s"}).code, 0);
+  EXPECT_EQ(run({"run", s, "-q", "--goodput", "ttft:1ns"}).code, 1);
+}
+
 TEST_F(Decisions, UsageErrors) {
   const std::string s = tiny();
   const std::vector<std::vector<std::string>> wrong = {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/output/metric_name.h"
 #include "tools/output/report.h"
 
 namespace routesim::tools {
@@ -42,6 +43,40 @@ TEST(Goodput, CountsRequestsThatMeetEveryGoal) {
   EXPECT_EQ(result.stages[1].good_tokens, 21);
   EXPECT_EQ(result.stages[2].good, 0) << "a stage nobody asked";
   EXPECT_EQ(result.summary.good, 1) << "the warm-up stage is not reported";
+}
+
+TEST(Goodput, BecomesAMetricOfTheRun) {
+  GoodputGoals goals;
+  EXPECT_EQ(read_goal("ttft:500ms", goals), "");
+  GoodputObserver observer(goals, 1.0);
+  observer.on_done(record(0, 0.4, 0.04, 11));
+  observer.on_done(record(0, 0.6, 0.04, 11));
+  sim::RunResult run;
+  run.stages.resize(1);
+  run.stages[0].requests = run.summary.requests = 4;
+  run.summary.first_send = SimTime::zero();
+  run.summary.last_end = SimTime::zero() + Duration::seconds(2);
+  const auto share = [&run] { return metric_value(run.summary, goodput_metric()); };
+  EXPECT_EQ(share(), std::nullopt) << "nobody has counted yet";
+  observer.complete(run);
+  EXPECT_EQ(share(), 0.25);
+  EXPECT_EQ(metric_value(run.stages[0], goodput_metric()), 0.25);
+  const MetricName rate = *parse_metric_name("request_goodput").value;
+  EXPECT_EQ(rate.text, "good_requests_per_s");
+  EXPECT_EQ(rate.direction, sim::Direction::kLargerIsBetter);
+  EXPECT_EQ(metric_value(run.summary, rate), 0.5);
+  EXPECT_TRUE(needs_goals(rate));
+  EXPECT_FALSE(needs_goals(*parse_metric_name("failure_rate").value));
+}
+
+TEST(Goodput, ScenariosStateTheirGoals) {
+  sim::Scenario scenario;
+  EXPECT_TRUE(goals_of(scenario).empty());
+  scenario.workload.inference_perf_config.emplace().report.goodput.constraints.ttft = 2;
+  EXPECT_EQ(goals_of(scenario).ttft, 2);
+  scenario.goodput = {"tpot:50ms"};
+  EXPECT_EQ(goals_of(scenario).ttft, std::nullopt) << "the scenario's own goals replace the tool's";
+  EXPECT_EQ(goals_of(scenario).tpot, 0.05);
 }
 
 TEST(Goodput, RefusesWhatItCannotMean) {

@@ -85,16 +85,19 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
          parse_series(options, settings, error);
 }
 
-/// The goals of a variant: the command line's, or the load tool's own `report.goodput`.
+/// The goals of a variant: the command line's, or the scenario's.
 GoodputGoals goals_of(const sim::Scenario& scenario, const RunSettings& settings) {
-  const auto& config = scenario.workload.inference_perf_config;
-  if (!settings.goals.empty() || !config) return settings.goals;
-  const auto& c = config->report.goodput.constraints;
-  return {.ttft = c.ttft,
-          .tpot = c.tpot,
-          .itl = c.itl,
-          .ntpot = c.ntpot,
-          .request_latency = c.request_latency};
+  return settings.goals.empty() ? tools::goals_of(scenario) : settings.goals;
+}
+
+/// An expectation about goodput is a question without an answer when nothing says what is good.
+void check_goals(const std::vector<Expectation>& expectations, const GoodputGoals& goals,
+                 Diagnostics& diagnostics) {
+  if (!goals.empty() || diagnostics.has_errors()) return;
+  for (const Expectation& e : expectations)
+    if (needs_goals(e.condition.metric))
+      diagnostics.error(e.where, "expect", "there are no goals to count good requests by",
+                        "set goodput: [ttft:500ms] in the scenario, or --goodput ttft:500ms");
 }
 
 struct PlannedVariant {
@@ -105,8 +108,9 @@ struct PlannedVariant {
 };
 
 /// Everything that can be wrong is found before the first variant runs.
-std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario, bool selected,
-                                          Diagnostics& diagnostics) {
+std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
+                                          const RunSettings& settings, Diagnostics& diagnostics) {
+  const bool selected = !settings.request.variants.empty();
   std::vector<PlannedVariant> planned;
   for (const LoadedVariant& variant : scenario.variants) {
     std::optional<sim::RunPlan> plan = prepare(variant, diagnostics);
@@ -119,6 +123,7 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario, bool s
     if (!plan) continue;
     std::vector<Expectation> expectations =
         load_expectations(scenario, variant, *plan, selected, diagnostics);
+    check_goals(expectations, goals_of(plan->scenario, settings), diagnostics);
     planned.push_back({&variant, std::move(*plan), std::move(measured), std::move(expectations)});
   }
   return planned;
@@ -172,6 +177,7 @@ void run_variants(const std::vector<PlannedVariant>& planned, const RunSettings&
       if (diagnostics.has_errors()) break;
       result = run_named(simulation, scenario);
     }
+    if (!goals.empty()) goodput.complete(result);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (!settings.quiet)
       console.complain(printable(scenario.variant) + ": " +
@@ -199,12 +205,15 @@ void replicate_and_judge(const std::vector<PlannedVariant>& planned, const RunSe
   ReplicationJob job{.plans = {},
                      .first = {},
                      .metrics = {},
+                     .goals = {},
                      .check = settings.check,
                      .progress = settings.progress};
   std::vector<Expectation> expectations;
   for (std::size_t v = 0; v < planned.size(); ++v) {
     job.plans.push_back(&planned[v].plan);
     job.first.push_back(&outcome.report.variants[v].result);
+    job.goals.push_back(goals_of(planned[v].plan.scenario, settings));
+    if (!job.goals.back().empty()) job.metrics.push_back(goodput_metric());
     for (const Expectation& e : planned[v].expectations) {
       expectations.push_back(e);
       job.metrics.push_back(e.condition.metric);
@@ -245,8 +254,7 @@ ExitCode run(const OptionValues& options, Console& console) {
   Diagnostics diagnostics;
   const LoadedScenario scenario = load_scenario(settings.request, diagnostics);
   std::vector<PlannedVariant> planned;
-  if (!diagnostics.has_errors())
-    planned = plan_variants(scenario, !settings.request.variants.empty(), diagnostics);
+  if (!diagnostics.has_errors()) planned = plan_variants(scenario, settings, diagnostics);
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(tidy(diagnostics));
   if (!valid) return ExitCode::kInvalid;

@@ -21,6 +21,12 @@ std::optional<std::size_t> whole_number(const OptionValues& options, const std::
   return std::nullopt;
 }
 
+std::unique_ptr<sim::RunWatcher> make_watcher(const ReplicationJob& job, std::size_t plan) {
+  if (job.goals[plan].empty()) return nullptr;
+  return std::make_unique<GoodputObserver>(job.goals[plan],
+                                           job.plans[plan]->scenario.workload.output_token_scale);
+}
+
 UntilOutcome outcome_of(const UntilRule& rule, const sim::StoppedAt& end) {
   UntilOutcome outcome{.rule = rule.text, .reached = false, .reason = {}};
   switch (end.reason) {
@@ -85,10 +91,12 @@ ResultSet run_replications(const ReplicationJob& job, const ReplicationRequest& 
                fixed_text(elapsed_s, 1) + " s";
       },
       request.wanted() ? job.progress : ProgressMode::kNever, console);
-  const sim::ReplicationOptions options{.seed = job.plans.front()->scenario.seed,
-                                        .jobs = request.jobs,
-                                        .check = job.check,
-                                        .progress = &progress};
+  const sim::ReplicationOptions options{
+      .seed = job.plans.front()->scenario.seed,
+      .jobs = request.jobs,
+      .check = job.check,
+      .progress = &progress,
+      .watch = [&job](std::size_t plan) { return make_watcher(job, plan); }};
   const sim::ReplicationSink sink = [&](const sim::Replication& r, sim::RunResult&& result) {
     builder.add(r.plan, r.number, result);
     ++done;

@@ -11,6 +11,7 @@
 #include "tools/cli/progress.h"
 #include "tools/compare/result_set.h"
 #include "tools/compare/until.h"
+#include "tools/output/goodput.h"
 
 namespace routesim::tools {
 
@@ -31,6 +32,7 @@ struct ReplicationJob {
   std::vector<const sim::RunPlan*> plans;
   std::vector<const sim::RunResult*> first;  ///< Of replication 0, one per plan.
   std::vector<MetricName> metrics;           ///< Besides the standard ones.
+  std::vector<GoodputGoals> goals;           ///< One per plan.
   bool check = false;
   ProgressMode progress = ProgressMode::kAuto;
 };

@@ -23,7 +23,7 @@ struct Place {
   std::string_view metric;
   std::string_view path;  ///< Dotted; for metrics with statistics, the statistic follows.
 };
-constexpr std::array<Place, 20> kPlaces = {{
+constexpr std::array<Place, 22> kPlaces = {{
     {"ttft", "successes.latency.time_to_first_token"},
     {"tpot", "successes.latency.time_per_output_token"},
     {"ntpot", "successes.latency.normalized_time_per_output_token"},
@@ -44,6 +44,8 @@ constexpr std::array<Place, 20> kPlaces = {{
     {"preemptions", "preemptions"},
     {"prefix_cache_hit_rate", "prefix_hit_ratio"},
     {"failure_rate", "failures.count"},
+    {"goodput", "goodput_metrics.good_requests"},
+    {"good_request_throughput", "goodput_metrics.request_goodput"},
 }};
 
 /// The node at a dotted path, or null.
@@ -215,7 +217,7 @@ class Reader {
       }
       if (node == nullptr || node->is_null()) return kNone;
       const double value = number_at(*node, child_path(path, place.path));
-      if (m.metric == "failure_rate") {
+      if (m.metric == "failure_rate" || m.metric == "goodput") {
         const ConfigNode* const sent = descend(stage, "load_summary.count");
         const double requests = sent != nullptr ? number_at(*sent, path) : 0;
         return requests > 0 ? value / requests * scale(m) : kNone;

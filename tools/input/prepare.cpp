@@ -6,6 +6,7 @@
 #include "tools/input/description.h"
 #include "tools/input/measured_file.h"
 #include "tools/input/trace_files.h"
+#include "tools/output/goodput.h"
 #include "tools/output/printable.h"
 
 namespace routesim::tools {
@@ -156,7 +157,10 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   if (!found.has_errors()) plan = sim::resolve(scenario, inputs, found);
   if (plan) check_router(*plan, found);
   append(diagnostics, variant.provenance.located(found, prefixes()));
-  if (found.has_errors()) return std::nullopt;
+  Diagnostics goals;
+  check_goals(variant, goals);
+  append(diagnostics, goals);
+  if (found.has_errors() || goals.has_errors()) return std::nullopt;
   return plan;
 }
 

@@ -52,6 +52,28 @@ std::string read_goal(const std::string& text, GoodputGoals& goals) {
   return {};
 }
 
+GoodputGoals goals_of(const sim::Scenario& scenario) {
+  GoodputGoals goals;
+  for (const std::string& goal : scenario.goodput) (void)read_goal(goal, goals);
+  const auto& config = scenario.workload.inference_perf_config;
+  if (!goals.empty() || !config) return goals;
+  const auto& c = config->report.goodput.constraints;
+  return {.ttft = c.ttft,
+          .tpot = c.tpot,
+          .itl = c.itl,
+          .ntpot = c.ntpot,
+          .request_latency = c.request_latency};
+}
+
+void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  GoodputGoals goals;
+  for (std::size_t i = 0; i < variant.scenario.goodput.size(); ++i) {
+    const std::string path = element_path("goodput", i);
+    const std::string error = read_goal(variant.scenario.goodput[i], goals);
+    if (!error.empty()) diagnostics.error(variant.provenance.nearest(path), path, error);
+  }
+}
+
 void GoodputObserver::on_done(const sim::RequestRecord& record) {
   const auto stage = static_cast<std::size_t>(record.stage);
   if (stage >= stages_.size()) stages_.resize(stage + 1);
@@ -67,6 +89,13 @@ void GoodputObserver::on_done(const sim::RequestRecord& record) {
   if (!good) return;
   ++stages_[stage].good;
   stages_[stage].good_tokens += tokens;
+}
+
+void GoodputObserver::complete(sim::RunResult& run) const {
+  const GoodputResult counts = result(run);
+  for (std::size_t i = 0; i < run.stages.size(); ++i)
+    run.stages[i].good_requests = counts.stages[i].good;
+  run.summary.good_requests = counts.summary.good;
 }
 
 GoodputResult GoodputObserver::result(const sim::RunResult& run) const {

@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/observer.h"
+#include "sim/experiment/replicate.h"
+#include "tools/input/scenario_yaml.h"
 
 namespace routesim::tools {
 
@@ -40,14 +41,23 @@ struct GoodputResult {
   GoodputCount summary;              ///< Of the reported stages.
 };
 
+/// The goals a scenario states: its own `goodput`, else its load tool's `report.goodput`. What
+/// check_goals() complains about is left out.
+GoodputGoals goals_of(const sim::Scenario& scenario);
+
+/// Reports what cannot be read of the scenario's `goodput`.
+void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics);
+
 /// Counts while a run goes on.
-class GoodputObserver final : public sim::Observer {
+class GoodputObserver final : public sim::RunWatcher {
  public:
   /// `output_token_scale`: tokens the client counts per token generated.
   GoodputObserver(const GoodputGoals& goals, double output_token_scale)
       : goals_(goals), output_token_scale_(output_token_scale) {}
 
   void on_done(const sim::RequestRecord& record) override;
+  /// Fills in `good_requests` of the stages and of the whole run.
+  void complete(sim::RunResult& run) const override;
   /// The counts, with the summary over the reported stages of `run`.
   GoodputResult result(const sim::RunResult& run) const;
 

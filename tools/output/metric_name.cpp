@@ -32,7 +32,7 @@ struct Kind {
   std::array<std::string_view, 4> aliases;
 };
 
-constexpr std::array<Kind, 20> kKinds = {{
+constexpr std::array<Kind, 22> kKinds = {{
     {"ttft", "ttft", Quantity::kTime, Better::kSmaller, {"time_to_first_token"}},
     {"tpot", "tpot", Quantity::kTime, Better::kSmaller, {"time_per_output_token"}},
     {"itl", "itl", Quantity::kTime, Better::kSmaller, {"inter_token_latency"}},
@@ -82,6 +82,12 @@ constexpr std::array<Kind, 20> kKinds = {{
      {"completed"}},
     {"failed_requests", "failed_requests", Quantity::kCount, Better::kSmaller, {"failed"}},
     {"failure_rate", "failure_rate", Quantity::kShare, Better::kSmaller, {}},
+    {"goodput", "goodput", Quantity::kShare, Better::kLarger, {}},
+    {"good_requests_per_s",
+     "good_request_throughput",
+     Quantity::kRate,
+     Better::kLarger,
+     {"request_goodput"}},
     {"preemptions", "preemptions", Quantity::kCount, Better::kSmaller, {}},
     {"prefix_cache_hit_rate",
      "prefix_cache_hit_rate",
@@ -233,6 +239,12 @@ Parsed<MetricName> parse_metric_name(std::string_view text) {
 
 std::optional<double> metric_value(const sim::StageResult& stage, const MetricName& name) {
   return metric_value(stage, name.metric, name.statistic, name.unit);
+}
+
+MetricName goodput_metric() { return *parse_metric_name("goodput").value; }
+
+bool needs_goals(const MetricName& name) {
+  return name.metric == "goodput" || name.metric == "good_request_throughput";
 }
 
 std::string metric_names_help() {

@@ -34,6 +34,12 @@ Parsed<MetricName> parse_metric_name(std::string_view text);
 /// The metric of a stage or of a whole run, in its unit; nothing when the stage has no such data.
 std::optional<double> metric_value(const sim::StageResult& stage, const MetricName& name);
 
+/// The share of requests that met every latency goal: `goodput`.
+MetricName goodput_metric();
+
+/// Whether the metric exists only where latency goals say which requests are good.
+bool needs_goals(const MetricName& name);
+
 /// Every metric with its units and aliases, one line each, for help texts.
 std::string metric_names_help();
 

@@ -87,6 +87,10 @@ std::optional<double> single(const StageResult& stage, std::string_view metric) 
   if (metric == "failed_requests") return static_cast<double>(stage.failures);
   if (metric == "failure_rate")
     return static_cast<double>(stage.failures) / static_cast<double>(stage.requests);
+  if (metric == "goodput" && stage.good_requests)
+    return static_cast<double>(*stage.good_requests) / static_cast<double>(stage.requests);
+  if (metric == "good_request_throughput" && stage.good_requests)
+    return stage.per_second(static_cast<double>(*stage.good_requests));
   if (metric == "preemptions") return static_cast<double>(stage.preemptions);
   if (metric == "prefix_cache_hit_rate") return stage.prefix_hit_ratio();
   if (metric == "kv_cache_usage") return stage.kv_cache_usage_mean;

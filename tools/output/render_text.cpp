@@ -265,6 +265,11 @@ std::string summary_table(const Report& report) {
   for (const Shown& shown : kSummary)
     add(std::string(shown.title),
         [&](const auto& v) { return shown_text(simulated(v.result.summary, shown), shown); });
+  constexpr Shown kGoodput{"requests within goals, %", "goodput", "mean", 100, 1};
+  if (std::any_of(report.variants.begin(), report.variants.end(),
+                  [](const auto& v) { return v.result.summary.good_requests.has_value(); }))
+    add(std::string(kGoodput.title),
+        [&](const auto& v) { return shown_text(simulated(v.result.summary, kGoodput), kGoodput); });
   add("preemptions", [](const auto& v) { return std::to_string(v.result.summary.preemptions); });
   add("router decisions", [](const auto& v) { return std::to_string(v.result.routing.decisions); });
   return table.str();

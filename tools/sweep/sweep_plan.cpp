@@ -12,6 +12,7 @@
 #include "tools/cli/version.h"
 #include "tools/input/description.h"
 #include "tools/input/prepare.h"
+#include "tools/output/goodput.h"
 #include "tools/output/printable.h"
 
 namespace routesim::tools {
@@ -63,8 +64,8 @@ std::string row_key(const SweepPlan& plan, const LoadedVariant& variant, Diagnos
   scenario.expect.clear();
   KeyHash hash;
   hash.add(version());
-  hash.add(scenario.variant);
   hash.add(commit());
+  hash.add(scenario.variant);
   hash.add(std::to_string(plan.config.replications));
   for (const MetricName& metric : plan.metrics) hash.add(metric.text);
   const FieldDescription values =
@@ -109,6 +110,11 @@ CheckedCell check_cell(const SweepPlan& plan, std::size_t index) {
   for (const LoadedVariant& variant : loaded.variants) {
     const std::optional<sim::RunPlan> run = prepare(variant, found);
     if (!run) continue;
+    for (const MetricName& metric : plan.metrics)
+      if (needs_goals(metric) && goals_of(variant.scenario).empty())
+        found.error({.file = plan.scenario_path}, "goodput",
+                    "is missing: the sweep's metric " + metric.text + " counts by it",
+                    "set goodput: [ttft:500ms] in the scenario");
     const std::uint64_t seed = variant.scenario.seed;
     Diagnostics late;  // What only shows when the router and the engines are built.
     { const sim::Simulation probe(*run, {.seed = seed, .observers = {}}, late); }

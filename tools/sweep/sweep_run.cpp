@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "sim/experiment/parallel.h"
+#include "tools/output/goodput.h"
 #include "tools/sweep/sweep_row.h"
 
 namespace routesim::tools {
@@ -60,13 +61,19 @@ class SweepRunner {
     RunNumbers numbers;
     {
       const std::uint64_t seed = plan_.rows[active.row].seed + work.replication;
-      sim::Simulation simulation(*plan, {.seed = seed, .progress = &progress_.run, .observers = {}},
-                                 late);
+      const GoodputGoals goals = goals_of(plan->scenario);
+      GoodputObserver goodput(goals, plan->scenario.workload.output_token_scale);
+      std::vector<sim::Observer*> observers;
+      if (!goals.empty()) observers.push_back(&goodput);
+      sim::Simulation simulation(
+          *plan, {.seed = seed, .progress = &progress_.run, .observers = observers}, late);
       if (late.has_errors()) {
         fail(late);
         return;
       }
-      numbers = numbers_of(simulation.run(), plan_.metrics);
+      sim::RunResult result = simulation.run();
+      if (!goals.empty()) goodput.complete(result);
+      numbers = numbers_of(result, plan_.metrics);
     }
     // A run that was stopped is not a result.
     if (progress_.run.stop) return;
