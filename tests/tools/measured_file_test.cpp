@@ -82,6 +82,14 @@ TEST_F(MeasuredFile, WhatCannotBeReadIsSaid) {
   read(path("x.json"), said, "");
   EXPECT_NE(said.find("measured.policy: is missing"), std::string::npos) << said;
   said.clear();
+  read(write("t.json", "{\"mean_ttft_ms\": \"12\", \"p99_ttft_ms\": [1], \"p90_ttft_ms\": null}"),
+       said);
+  EXPECT_NE(said.find("t.json:1:18: error: ttft must be a number (got text \"12\")"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("t.json:1:39: error: ttft must be a number (got a list)"), std::string::npos)
+      << said;
+  said.clear();
   read(path("gone.json"), said);
   EXPECT_NE(said.find("cannot open"), std::string::npos) << said;
 }

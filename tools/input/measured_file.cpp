@@ -41,8 +41,9 @@ const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_v
 /// Collects the numbers of one file.
 class ResultReader {
  public:
-  ResultReader(const ConfigNode& root, std::string policy, MeasuredTable& table)
-      : root_(root), policy_(std::move(policy)), table_(table) {}
+  ResultReader(const ConfigNode& root, std::string policy, MeasuredTable& table,
+               Diagnostics& diagnostics)
+      : root_(root), policy_(std::move(policy)), table_(table), diagnostics_(diagnostics) {}
 
   bool is_lifecycle() const { return at(root_, {"successes", "latency"}) != nullptr; }
   bool is_vllm_bench() const { return at(root_, {"mean_ttft_ms"}) != nullptr; }
@@ -79,8 +80,11 @@ class ResultReader {
   /// Metrics without data are null in the file, and 0 where no request had any.
   void add(const ConfigNode* node, std::string_view metric, std::string_view statistic,
            std::string_view unit) {
-    if (node == nullptr || !node->is_scalar()) return;
+    if (node == nullptr || node->is_null()) return;
+    if (node->is_scalar() && node->text() == "NaN") return;  // Python's way to say it.
     const Parsed<double> value = parse_real(*node, {});
+    if (!value.value)
+      diagnostics_.error(node->where(), "", std::string(metric) + " " + value.message);
     if (!value.value || *value.value <= 0) return;
     table_.rows.push_back({.experiment = {},
                            .policy = policy_,
@@ -97,6 +101,7 @@ class ResultReader {
   const ConfigNode& root_;
   std::string policy_;
   MeasuredTable& table_;
+  Diagnostics& diagnostics_;
   std::string stage_;
   std::string source_;
 };
@@ -119,7 +124,7 @@ void read_result(const std::string& path, const std::string& policy, MeasuredTab
   const ConfigNode::Ptr root = read_config_file(path, diagnostics);
   if (root == nullptr) return;
   const std::string name = std::filesystem::path(path).filename().string();
-  ResultReader reader(*root, policy, table);
+  ResultReader reader(*root, policy, table, diagnostics);
   if (reader.is_vllm_bench()) return reader.vllm_bench(name);
   const std::string stage = stage_of(name);
   if (reader.is_lifecycle() && !stage.empty()) return reader.lifecycle(stage, name);
