@@ -110,5 +110,15 @@ TEST(PlanGoal, EveryWrongGoalIsNamed) {
   EXPECT_EQ(goals[3].label, "queue_growth");
 }
 
+TEST(PlanGoal, GoodputHasAKeyOfItsOwn) {
+  PlanConfig config;
+  config.goals = {"goodput > 0.9", "good_requests_per_s > 3"};
+  Diagnostics diagnostics;
+  (void)read_goals(config, {}, diagnostics);
+  ASSERT_EQ(diagnostics.items().size(), 2U);
+  EXPECT_EQ(diagnostics.items()[0].message, "goodput has a key of its own in a plan");
+  EXPECT_EQ(diagnostics.items()[1].path, "goals[1]");
+}
+
 }  // namespace
 }  // namespace routesim::tools

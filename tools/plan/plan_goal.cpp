@@ -90,6 +90,10 @@ std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& pro
     std::string error;
     std::string hint;
     if (std::optional<PlanGoal> goal = parse_goal(config.goals[i], error, hint)) {
+      if (needs_goals(goal->metric))
+        diagnostics.error(provenance.nearest(path), path,
+                          goal->metric.text + " has a key of its own in a plan",
+                          "goodput: {share: 0.95, bounds: [ttft:500ms]}");
       goals.push_back(std::move(*goal));
     } else {
       diagnostics.error(provenance.nearest(path), path, error, hint);
