@@ -154,6 +154,22 @@ TEST_F(Cli, FilesAppearCompleteOrNotAtAll) {
   EXPECT_NE(nowhere.err.find("cannot write"), std::string::npos);
 }
 
+TEST_F(Cli, ALinkStaysALinkToWhatIsWritten) {
+  fs::create_directories(folder_ / "store");
+  write("store/real.json", "old");
+  fs::create_symlink("store/real.json", folder_ / "link.json");
+  fs::create_symlink(folder_ / "nowhere" / "x.json", folder_ / "dangling.json");
+  const std::string tiny_path = tiny();
+  const auto into = [&](const char* name) {
+    return run({"run", tiny_path, "-q", "-o", "json=" + (folder_ / name).string()});
+  };
+  EXPECT_EQ(into("link.json").code, 0);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link.json"));
+  EXPECT_EQ(nlohmann::json::parse(slurp(folder_ / "store" / "real.json"))["scenario"], "tiny");
+  EXPECT_EQ(into("dangling.json").code, 2);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "dangling.json"));
+}
+
 TEST_F(Cli, TimeSeriesOnRequest) {
   const auto plain = nlohmann::json::parse(run({"run", tiny(), "-q", "-o", "json"}).out);
   EXPECT_FALSE(plain["variants"][0].contains("series"));

@@ -188,7 +188,7 @@ class SweepCommand {
   ExitCode say_interrupted(const SweepProgress& progress) {
     std::string text = "routesim: interrupted after " + std::to_string(progress.rows_done.load()) +
                        " of " + std::to_string(progress.rows) + " rows";
-    if (journaled())
+    if (journaled() && journal_.size() + progress.rows_done.load() > 0)
       text +=
           "; they are in " + printable(journal_.partial_path(), 200) + ", continue with --resume";
     console_.complain(text + "\n");

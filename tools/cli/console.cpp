@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "tools/cli/exit_code.h"
@@ -53,6 +54,20 @@ bool is_ordinary_target(const std::string& path) {
   return ::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
 }
 
+/// What a path names through symbolic links: a rename would replace the link, not the file behind
+/// it. A circle of links is left as it is.
+std::string link_target(const std::string& path) {
+  constexpr int kMostLinks = 40;
+  std::filesystem::path target = path;
+  std::error_code error;
+  for (int i = 0; std::filesystem::is_symlink(target, error); ++i) {
+    const std::filesystem::path link = std::filesystem::read_symlink(target, error);
+    if (error || i == kMostLinks) return path;
+    target = link.is_absolute() ? link : target.parent_path() / link;
+  }
+  return target.string();
+}
+
 }  // namespace
 
 void Console::complain(const Diagnostics& diagnostics) {
@@ -82,13 +97,13 @@ bool SystemConsole::flush() {
   return false;
 }
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(link_target(path_)) {
   if (!is_ordinary_target(path_)) {
     descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
     if (descriptor_ < 0) fail(errno);
     return;
   }
-  temporary_ = path_ + ".tmp-" + std::to_string(::getpid());
+  temporary_ = target_ + ".tmp-" + std::to_string(::getpid());
   while (slot_ < g_temporaries.size() && g_temporaries[slot_][0] != '\0') ++slot_;
   if (slot_ == g_temporaries.size() || temporary_.size() >= g_temporaries[slot_].size()) {
     temporary_.clear();
@@ -132,7 +147,7 @@ std::string OutputFile::finish() {
   if (::close(descriptor_) != 0 && error_.empty()) fail(errno);
   descriptor_ = -1;
   if (temporary_.empty() || !error_.empty()) return error_;
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
     fail(errno);
     return error_;
   }

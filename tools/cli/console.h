@@ -52,7 +52,8 @@ class SystemConsole final : public Console {
 };
 
 /// Writes a file so that it appears complete or not at all: a temporary file beside it, then a
-/// rename. Pipes and devices are written in place. On failure returns what went wrong.
+/// rename. Pipes and devices are written in place, and links are followed. On failure returns what
+/// went wrong.
 std::string write_file(const std::string& path, std::string_view content);
 
 /// A file written piece by piece, with the same promise: it appears when finish() is called, or not
@@ -75,6 +76,7 @@ class OutputFile {
   void fail(int error);
 
   std::string path_;
+  std::string target_;     ///< What `path_` names, through symbolic links.
   std::string temporary_;  ///< Empty when written in place.
   std::string error_;
   int descriptor_ = -1;
