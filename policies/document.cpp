@@ -18,6 +18,7 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
   DocumentReferences references;
   Diagnostics found;
   decode_document(root, config, references, found);
+  fold_old_names(config, references, found);
   if (options.distribution) config.distribution = *options.distribution;
   if (options.era) {
     config.era = *options.era;

@@ -108,6 +108,7 @@ void infer_era(const ParameterValue& root, EndpointPickerConfig& config,
   for (const ProfileSpec& profile : config.profiles)
     for (const PluginReference& r : profile.plugins)
       if (r.weight && fractional(*r.weight)) e.not_before(Era::kV0_6_0, "a fractional weight");
+  if (!references.old_name.empty()) e.not_after(Era::kV0_3_2, references.old_name);
   if (references.inline_detector) e.not_after(Era::kV0_7_0, "thresholds in saturationDetector");
 
   if (e.lower > e.upper) {

@@ -18,11 +18,18 @@ struct DocumentReferences {
   bool has_flow_control = false;  ///< flowControl holds more than saturationDetector.
   SourceLocation flow_control_where;
   bool inline_detector = false;  ///< saturationDetector carries thresholds, not a reference.
+  std::string old_name;          ///< A name of the summer of 2025 that the document uses.
 };
 
 /// Step 1: strict decode, deprecated fields folded, names defaulted.
 void decode_document(const ParameterValue& root, EndpointPickerConfig& config,
                      DocumentReferences& references, Diagnostics& diagnostics);
+
+/// Gives plugins and parameters with names of the summer of 2025 the names they have now:
+/// kv-cache-scorer, prefix-cache-scorer's `mode` and `hashBlockSize` (llm-d-inference-scheduler up
+/// to 0.3.0, gateway-api-inference-extension up to 1.0).
+void fold_old_names(EndpointPickerConfig& config, DocumentReferences& references,
+                    Diagnostics& diagnostics);
 
 /// Chooses the era by the shape of the decoded document.
 void infer_era(const ParameterValue& root, EndpointPickerConfig& config,

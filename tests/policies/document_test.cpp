@@ -359,6 +359,36 @@ TEST(Document, ErasAreInferredFromTheShape) {
   EXPECT_EQ(era("", "llm-d.ai/v1"), "2026-08");
 }
 
+TEST(Document, NamesOfTheSummerOf2025) {
+  // The three documents of llm-d's "KV-cache wins you can see" (September 2025) in short.
+  const std::string old_api = "inference.networking.x-k8s.io/v1alpha1";
+  const Loaded estimate(
+      document("- type: kv-cache-scorer\n- type: prefix-cache-scorer\n  parameters:\n"
+               "    hashBlockSize: 256\n    lruCapacityPerServer: 2200\n",
+               "  - pluginRef: kv-cache-scorer\n  - pluginRef: prefix-cache-scorer\n", old_api));
+  ASSERT_TRUE(estimate.ok()) << estimate.text();
+  EXPECT_EQ(estimate.text(), "") << "every field has a meaning";
+  EXPECT_EQ(estimate.config->era, Era::kV0_3_2);
+  EXPECT_EQ(estimate.config->era_origin, "inferred: prefix-cache-scorer hashBlockSize");
+  EXPECT_EQ(estimate.config->find("kv-cache-scorer")->type, "kv-cache-utilization-scorer");
+  const ParameterValue& index = estimate.config->find("prefix-cache-scorer")->parameters;
+  EXPECT_EQ(index.find("blockSize")->integer(), 256);
+  EXPECT_FALSE(index.find("autoTune")->boolean()) << "nothing was taken from engines yet";
+
+  const Loaded precise(
+      document("- type: prefix-cache-scorer\n  parameters:\n    mode: cache_tracking\n"
+               "    indexerConfig:\n      tokenProcessorConfig:\n        blockSize: 64\n",
+               "  - pluginRef: prefix-cache-scorer\n", old_api));
+  ASSERT_TRUE(precise.ok()) << precise.text();
+  EXPECT_EQ(precise.config->find("prefix-cache-scorer")->type, "precise-prefix-cache-scorer");
+  const Loaded wrong(document("- type: prefix-cache-scorer\n  parameters:\n    mode: guess\n",
+                              "  - pluginRef: prefix-cache-scorer\n", old_api));
+  EXPECT_FALSE(wrong.ok());
+  EXPECT_TRUE(wrong.mentions(
+      "plugins[0].parameters.mode: must be estimate or cache_tracking (got 'guess')"))
+      << wrong.text();
+}
+
 TEST(Document, AnEraThatContradictsTheDocumentIsAnError) {
   const std::string nested = document(
       "- type: precise-prefix-cache-scorer\n  parameters:\n    indexerConfig:\n"

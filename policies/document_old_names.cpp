@@ -1,0 +1,65 @@
+// The names plugins and parameters had in the summer of 2025, when the best-known measurements of
+// prefix-aware routing were made.
+#include <algorithm>
+#include <string>
+
+#include "policies/document_loader.h"
+
+namespace routesim::policies {
+namespace {
+
+/// The last value of `key`, which leaves the map; null when it has none.
+ParameterValue take(ParameterValue& parameters, std::string_view key) {
+  if (!parameters.is_map()) return {};
+  ParameterValue::Map& map = parameters.map();
+  const auto it =
+      std::find_if(map.begin(), map.end(), [&](const auto& entry) { return entry.first == key; });
+  if (it == map.end()) return {};
+  ParameterValue value = std::move(it->second);
+  map.erase(it);
+  return value;
+}
+
+void set(PluginSpec& spec, std::string key, ParameterValue value) {
+  if (spec.parameters.find(key) != nullptr) return;
+  if (spec.parameters.is_null()) spec.parameters = ParameterValue(ParameterValue::Map{});
+  spec.parameters.map().emplace_back(std::move(key), std::move(value));
+}
+
+/// llm-d-inference-scheduler up to 0.3.0 chose between the two indexes by `mode`; the parameters
+/// beside it are those of the chosen one.
+void fold_mode(PluginSpec& spec, DocumentReferences& references, Diagnostics& diagnostics) {
+  if (spec.parameters.find("mode") == nullptr) return;
+  const ParameterValue mode = take(spec.parameters, "mode");
+  references.old_name = "prefix-cache-scorer mode";
+  if (mode.is_string() && mode.string() == "cache_tracking") {
+    spec.type = "precise-prefix-cache-scorer";
+  } else if (!mode.is_string() || (mode.string() != "estimate" && !mode.string().empty())) {
+    diagnostics.error(mode.where, spec.path + ".parameters.mode",
+                      "must be estimate or cache_tracking (got " + mode.to_text() + ")");
+  }
+}
+
+}  // namespace
+
+void fold_old_names(EndpointPickerConfig& config, DocumentReferences& references,
+                    Diagnostics& diagnostics) {
+  for (PluginSpec& spec : config.plugins) {
+    if (spec.type == "kv-cache-scorer") {  // Renamed in July 2025.
+      spec.type = "kv-cache-utilization-scorer";
+      references.old_name = "plugin type kv-cache-scorer";
+    }
+    if (spec.type != "prefix-cache-scorer") continue;
+    fold_mode(spec, references, diagnostics);
+    if (spec.parameters.find("hashBlockSize") != nullptr) {
+      set(spec, "blockSize", take(spec.parameters, "hashBlockSize"));
+      references.old_name = "prefix-cache-scorer hashBlockSize";
+    }
+  }
+  if (references.old_name.empty()) return;
+  // Block size and capacity are taken from the engines since October 2025 only.
+  for (PluginSpec& spec : config.plugins)
+    if (spec.type == "prefix-cache-scorer") set(spec, "autoTune", ParameterValue(false));
+}
+
+}  // namespace routesim::policies
