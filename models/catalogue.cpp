@@ -11,6 +11,7 @@ void describe(Describer& d, FittedCurve& c) {
   field(d, {"model", "Catalogue name of the model.", true}, c.model);
   field(d, {"parallelism", "How one replica is spread over GPUs."}, c.parallelism);
   field(d, {"preset", "Engine preset it was fitted on; empty fits any."}, c.preset);
+  field(d, {"kv_cache_dtype", "KV format it was fitted on; absent fits any."}, c.kv_cache_dtype);
   field(d, {"parameters", "The coefficients.", true}, c.parameters);
   field(d, {"range", "Batches the fit has seen."}, c.range);
   field(d, {"provenance", "From what data, by what command."}, c.provenance);
@@ -82,7 +83,7 @@ const ModelSpec* Catalogue::find_model(std::string_view name) const { return fin
 
 const FittedCurve* Catalogue::find_cost_curve(std::string_view accelerator, std::string_view model,
                                               const Parallelism& p, std::string_view preset,
-                                              bool any_preset) const {
+                                              bool any_preset, std::optional<KvDtype> kv) const {
   const AcceleratorSpec* a = find_accelerator(accelerator);
   const ModelSpec* m = find_model(model);
   const std::string accelerator_key = normalised(a ? a->name : accelerator);
@@ -95,6 +96,7 @@ const FittedCurve* Catalogue::find_cost_curve(std::string_view accelerator, std:
     if (normalised(its_a ? its_a->name : it->accelerator) != accelerator_key) continue;
     if (normalised(its_m ? its_m->name : it->model) != model_key) continue;
     if (!(it->parallelism == p)) continue;
+    if (kv && it->kv_cache_dtype.value_or(*kv) != *kv) continue;
     const int rank = it->preset == preset ? 3 : it->preset.empty() ? 2 : any_preset ? 1 : 0;
     if (rank > best_rank) {
       best = &*it;
@@ -115,7 +117,8 @@ std::shared_ptr<const LatencyModel> make_latency_model(const Catalogue& catalogu
                                                        const Parallelism& p,
                                                        std::string_view preset,
                                                        const RooflineOptions& options) {
-  const FittedCurve* curve = catalogue.find_cost_curve(a.name, m.name, p, preset);
+  const FittedCurve* curve =
+      catalogue.find_cost_curve(a.name, m.name, p, preset, true, options.kv_dtype);
   if (curve == nullptr) return std::make_shared<Roofline>(a, m, p, options);
   std::string provenance =
       "cost curve " + curve->accelerator + " / " + curve->model + " tp" + std::to_string(p.tp);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@ struct FittedCurve {
   std::string model;
   Parallelism parallelism;
   std::string preset;  ///< Engine preset it was fitted on ("2025-H2"); empty fits any.
+  /// KV format it was fitted on: what a token of context costs depends on it. None fits any.
+  std::optional<KvDtype> kv_cache_dtype = {};
   CostCurveParameters parameters;
   FittedRange range;
   std::string provenance;  ///< From what data, by what command.
@@ -42,10 +45,10 @@ class Catalogue {
 
   /// The curve for this deployment: the exact preset first, then one for any preset, then (when
   /// `any_preset`) the same deployment under another preset; null when there is none. Model names
-  /// with another weight format do not match.
+  /// with another weight format do not match, nor, when `kv` is given, curves of another KV format.
   const FittedCurve* find_cost_curve(std::string_view accelerator, std::string_view model,
                                      const Parallelism& p, std::string_view preset,
-                                     bool any_preset = true) const;
+                                     bool any_preset = true, std::optional<KvDtype> kv = {}) const;
 
   /// The known name closest to a wrong one, or "".
   std::string suggest_accelerator(std::string_view name) const;

@@ -71,6 +71,13 @@ TEST(Catalogue, CurveByPresetThenAnyThenRoofline) {
   EXPECT_NE(c.find_cost_curve("H100", "Qwen3-32B", {.tp = 4}, "2026-H2"), nullptr);
   EXPECT_EQ(c.find_cost_curve("H100", "Qwen3-32B", {.tp = 4}, "2026-H2", false), nullptr);
   EXPECT_EQ(c.find_cost_curve("H100", "Qwen3-32B", {.tp = 1}, "2026-H1"), nullptr);
+  // A curve of bf16 KV says nothing of fp8 KV: the roofline knows that it is half as long.
+  EXPECT_NE(c.find_cost_curve("L4", "Llama-3.1-8B-FP8", {}, "", true, KvDtype::kBf16), nullptr);
+  EXPECT_EQ(c.find_cost_curve("L4", "Llama-3.1-8B-FP8", {}, "", true, KvDtype::kFp8), nullptr);
+  const auto fp8 =
+      make_latency_model(c, *c.find_accelerator("L4"), *c.find_model("Llama-3.1-8B-FP8"), {},
+                         "2026-H1", {.kv_dtype = KvDtype::kFp8});
+  EXPECT_EQ(fp8->provenance().rfind("roofline", 0), 0u) << fp8->provenance();
   EXPECT_EQ(c.find_cost_curve("H100", "Llama-3.1-70B", {}, ""), nullptr)
       << "the fp8 curve must not answer for bf16 weights";
 }

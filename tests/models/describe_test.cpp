@@ -65,7 +65,7 @@ TEST(Describe, EveryConfigStructOfTheModule) {
   EXPECT_EQ(audit(Parallelism{}), 4u);
   EXPECT_EQ(audit(CostCurveParameters{}), 14u);
   EXPECT_EQ(audit(FittedRange{}), 4u);
-  EXPECT_EQ(audit(FittedCurve{}), 7u);
+  EXPECT_EQ(audit(FittedCurve{}), 8u);
   EXPECT_EQ(audit(MeasuredTable{}), 4u);
   EXPECT_EQ(audit(DecodePoint{}), 3u);
   EXPECT_EQ(audit(PrefillPoint{}), 3u);
