@@ -297,8 +297,7 @@ void add_unavailable(PluginRegistry& r) {
 }
 
 /// Types that were renamed before the oldest release known here.
-constexpr std::array<std::array<std::string_view, 2>, 4> kRenamed = {{
-    {"kv-cache-scorer", "kv-cache-utilization-scorer"},
+constexpr std::array<std::array<std::string_view, 2>, 3> kRenamed = {{
     {"kvcache-aware-scorer", "precise-prefix-cache-scorer"},
     {"single-profile", "single-profile-handler"},
     {"max-score", "max-score-picker"},

@@ -475,8 +475,9 @@ TEST(Document, RetiredGatesAndRenamedTypesAreNamed) {
                      "featureGates: [prepareDataPlugins, dataLayer]\n");
   EXPECT_TRUE(gates.ok()) << gates.text();
   EXPECT_TRUE(gates.mentions("feature gate 'prepareDataPlugins' has no effect here"));
-  const Loaded renamed(document("- type: kv-cache-scorer\n", "  - pluginRef: kv-cache-scorer\n"));
-  EXPECT_TRUE(renamed.mentions("it is called 'kv-cache-utilization-scorer' now")) << renamed.text();
+  const Loaded renamed(
+      document("- type: kvcache-aware-scorer\n", "  - pluginRef: kvcache-aware-scorer\n"));
+  EXPECT_TRUE(renamed.mentions("it is called 'precise-prefix-cache-scorer' now")) << renamed.text();
 }
 
 TEST(Document, EvictionIsSaidNotToBeModelled) {
