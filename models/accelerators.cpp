@@ -25,9 +25,10 @@ AcceleratorSpec h100_sxm() {
           .prefill_mfu_fp8 = 0.58,
           .attention_mfu = 0.65,
           .weight_mbu = 0.88,
+          .mxfp4_mbu = 0.6,
           .kv_mbu = 0.85,
           .shared_context_weight = 0.5,
-          .host_step_ms = 2.0,
+          .host_step_ms = 1.04,
           .host_sequence_ms = 0.05,
           .collective_us = 4.5};
 }
@@ -47,6 +48,7 @@ AcceleratorSpec h200() {
           .prefill_mfu_fp8 = 0.64,
           .attention_mfu = 0.65,
           .weight_mbu = 0.89,
+          .mxfp4_mbu = 0.6,
           .shared_context_weight = 0.5,
           .kernel_us = 4.0,
           .host_sequence_ms = 0.05,
@@ -67,7 +69,8 @@ AcceleratorSpec a100_80() {
           .prefill_mfu = 0.82,
           .weight_mbu = 0.68,
           .shared_context_weight = 0.7,
-          .kernel_us = 2.0};
+          .kernel_us = 2.0,
+          .expert_layer_us = 45};
 }
 
 AcceleratorSpec a10g() {
@@ -130,6 +133,7 @@ AcceleratorSpec b200() {
           .prefill_mfu = 0.67,
           .prefill_mfu_fp8 = 0.31,
           .weight_mbu = 0.88,
+          .mxfp4_mbu = 0.88,  // Multiplies fp4 natively.
           .shared_context_weight = 0.5,
           .kernel_us = 4.0,
           .host_sequence_ms = 0.05};
@@ -137,7 +141,9 @@ AcceleratorSpec b200() {
 
 AcceleratorSpec mi300x() {
   return {.name = "MI300X",
-          .source = "AMD MI300X data sheet; link is 7 x 64 GB/s Infinity Fabric in aggregate",
+          .source =
+              "AMD MI300X data sheet; link is 7 x 64 GB/s Infinity Fabric in aggregate; matrix "
+              "products: arXiv 2510.27583 and Azure ND MI300X v5 results",
           .aliases = {"MI300X-192GB", "AMD Instinct MI300X", "AMD Instinct MI300X OAM"},
           .bf16_tflops = 1307,
           .fp8_tflops = 2615,
@@ -146,7 +152,11 @@ AcceleratorSpec mi300x() {
           .link_gb_per_s = 448,
           .nic_gb_per_s = 50,
           .overhead_bytes = 2.0e9,
+          .prefill_mfu = 0.42,
+          .prefill_mfu_fp8 = 0.42,
+          .weight_mbu = 0.7,
           .shared_context_weight = 0.5,
+          .layer_us = 40,
           .collective_us = 10};
 }
 

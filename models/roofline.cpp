@@ -63,7 +63,9 @@ void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m, con
       weight_rate(a);
   dense_token_ns_ = 2.0 * ((trunk + c.shared_mlp) / tp + c.router) / matrix_rate(a, m.weights);
   // Query-key-value, attention output, gate-up and down; two grouped products more with experts.
-  kernels_ns_ = (4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us * 1e3;
+  kernels_ns_ = ((4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us +
+                 real(m.layers) * a.layer_us + real(m.moe_layers()) * a.expert_layer_us) *
+                1e3;
   const double output = real(m.vocab) * real(m.hidden) / tp;
   output_bytes_ns_ = 2.0 * output / weight_rate(a);
   output_token_ns_ = 2.0 * output / matrix_rate(a, WeightDtype::kBf16);
@@ -74,7 +76,8 @@ void Roofline::set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m,
   const double shards = real(p.tp * p.dp);
   const double routed = count_parameters(m).routed_mlp / shards;
   const double visited = real(m.experts_per_token) / real(m.experts);
-  expert_bytes_ns_ = routed * bytes_per_weight(m.weights) / weight_rate(a);
+  const double mbu = m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu : a.weight_mbu;
+  expert_bytes_ns_ = routed * bytes_per_weight(m.weights) / (a.memory_tb_per_s * 1e3 * mbu);
   expert_token_ns_ = 2.0 * routed * visited / matrix_rate(a, m.weights);
   ranks_ = p.dp;
   // Repeated products instead of pow(): the same bits on every platform.

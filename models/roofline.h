@@ -1,6 +1,7 @@
 // Step time from first principles: no fit, any accelerator, model and parallelism.
 //
 //   linear  = kernels·launch + max(FLOP / (peak·MFU), weight bytes / (bandwidth·MBU))   per GPU
+//   layers  = norms, rotary embedding, attention launch; routing and sorting of experts
 //   experts = the same over the expected distinct experts the step touches
 //   attention = causal pairs at the attention rate, KV bytes of decode at the KV rate
 //   comm    = two all-reduces per layer (TP), dispatch and combine per MoE layer (EP)

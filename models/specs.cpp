@@ -212,10 +212,15 @@ void describe(Describer& d, AcceleratorSpec& a) {
         share);
   field(d, {"weight_mbu", "Share of memory bandwidth when weights are streamed."}, a.weight_mbu,
         share);
+  field(d, {"mxfp4_mbu", "Share of memory bandwidth when MXFP4 experts are streamed."}, a.mxfp4_mbu,
+        share);
   field(d, {"kv_mbu", "Share of memory bandwidth when KV blocks are read."}, a.kv_mbu, share);
   field(d, {"shared_context_weight", "Cost of re-reading a shared block, 1 is full price."},
         a.shared_context_weight, RealRange{.min = 0, .max = 1});
   field(d, {"kernel_us", "Fixed time of one matrix product, us."}, a.kernel_us, amount);
+  field(d, {"layer_us", "Fixed time of one layer besides its products, us."}, a.layer_us, amount);
+  field(d, {"expert_layer_us", "Fixed time of a MoE layer's routing and sorting, us."},
+        a.expert_layer_us, amount);
   field(d, {"host_step_ms", "Host cost per step, ms."}, a.host_step_ms, amount);
   field(d, {"host_sequence_ms", "Host cost per sequence and step, ms."}, a.host_sequence_ms,
         amount);

@@ -57,10 +57,13 @@ struct AcceleratorSpec {
   double prefill_mfu_fp8 = 0.5;  ///< The same for fp8.
   double attention_mfu = 0.6;    ///< Share of bf16 peak of causal prefill attention.
   double weight_mbu = 0.8;       ///< Share of memory bandwidth when weights are streamed.
+  double mxfp4_mbu = 0.45;       ///< The same for MXFP4 experts, widened on the way to the product.
   double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
   double shared_context_weight = 1;     ///< Cost of re-reading a block others read too (θ).
   double kernel_us = 3.0;               ///< Fixed time of one matrix product, besides the above.
-  double host_step_ms = 2.0;            ///< Per step: launch, sampling, scheduling.
+  double layer_us = 15;                 ///< Fixed time of a layer: norms, rotary, attention launch.
+  double expert_layer_us = 20;          ///< Fixed time of a layer's routing, sorting, reducing.
+  double host_step_ms = 1.0;            ///< Per step: sampling, scheduling, copies.
   double host_sequence_ms = 0.06;       ///< Per sequence and step; 5 to 8 times more on 4 vCPUs.
   double collective_us = 5.0;           ///< Latency of one all-reduce or all-to-all.
   double collective_efficiency = 0.65;  ///< Share of link_gb_per_s that collectives reach.

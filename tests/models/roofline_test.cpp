@@ -39,8 +39,9 @@ AcceleratorSpec ideal() {
   a.memory_tb_per_s = 1;
   a.link_gb_per_s = 1000;
   a.nic_gb_per_s = 1000;
-  a.prefill_mfu = a.attention_mfu = a.weight_mbu = a.kv_mbu = 1;
-  a.kernel_us = a.host_step_ms = a.host_sequence_ms = a.collective_us = 0;
+  a.prefill_mfu = a.attention_mfu = a.weight_mbu = a.mxfp4_mbu = a.kv_mbu = 1;
+  a.kernel_us = a.layer_us = a.expert_layer_us = 0;
+  a.host_step_ms = a.host_sequence_ms = a.collective_us = 0;
   return a;
 }
 
