@@ -270,7 +270,10 @@ void ApproxPrefix::produce(Cycle& cycle) const {
   const std::int64_t reported =
       candidates.empty() ? 0 : cycle.endpoints().info(candidates.front()).block_size;
   m.block_size = m.key_tokens = scheme(reported).block_size;
-  if (hashing_ != ApproxHashing::kTokens) m.key_tokens /= kCharactersPerToken;
+  if (hashing_ != ApproxHashing::kTokens)
+    m.key_tokens = request.prompt_bytes > 0
+                       ? m.block_size * request.prompt_tokens / request.prompt_bytes
+                       : m.block_size / kCharactersPerToken;
   for (const EndpointRow r : candidates) {
     if (counts[r] == 0) continue;
     m.touched.push_back(r);

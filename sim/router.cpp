@@ -10,9 +10,28 @@ namespace routesim::sim {
 
 namespace {
 
-/// Of English text.
-constexpr std::int64_t kBytesPerToken = 4;
 constexpr std::uint64_t kObjectiveSalt = 0x0b1ec71fe;
+
+/// What a router that sees text finds in a token of this load.
+double bytes_per_token(const WorkloadConfig& w) {
+  if (w.options.bytes_per_token) return *w.options.bytes_per_token;
+  namespace ip = workloads::inference_perf;
+  namespace vb = workloads::vllm_bench;
+  bool random = false;
+  if (w.inference_perf_config) {
+    const ip::DataType type = w.inference_perf_config->data.type;
+    random = type == ip::DataType::kRandom || type == ip::DataType::kSharedPrefix;
+  } else if (w.vllm_bench) {
+    const vb::Dataset set = w.vllm_bench->dataset_name;
+    random = set == vb::Dataset::kRandom || set == vb::Dataset::kPrefixRepetition;
+  }
+  return random ? workloads::kRandomBytesPerToken : workloads::kTextBytesPerToken;
+}
+
+std::int64_t prompt_bytes(const WorkloadConfig& w, const workloads::Request& request) {
+  return static_cast<std::int64_t>(static_cast<double>(request.prompt->tokens) *
+                                   bytes_per_token(w));
+}
 
 /// The text a prefix-hash balancer would see: two prompts agree in their first characters exactly
 /// when they agree in their first tokens (about four characters each). Of a chat it sees the first
@@ -129,10 +148,10 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
     policies::EndpointTable table;
     table.add(endpoint_info(EndpointHome{}, plan.pools.front()));
     const policies::ApproxScheme scheme = probe.approx_scheme(table);
-    // Byte-hashing eras cut text; a token is about four bytes.
     const bool tokens = scheme.hashing == policies::ApproxHashing::kTokens;
-    out.approx_block =
-        std::max<std::int64_t>(1, tokens ? scheme.block_size : scheme.block_size / 4);
+    const double bytes = tokens ? 1 : bytes_per_token(plan.scenario.workload);  // Others cut text.
+    out.approx_block = std::max<std::int64_t>(
+        1, static_cast<std::int64_t>(static_cast<double>(scheme.block_size) / bytes));
     out.approx_max_blocks = scheme.max_blocks;
   }
   return out;
@@ -313,7 +332,7 @@ policies::RequestView Router::view(const workloads::Request& request,
   v.id = request.id.value();
   v.model = plan_.pools.front().config.model;
   v.prompt_tokens = request.prompt->tokens;
-  v.prompt_bytes = request.prompt->tokens * kBytesPerToken;
+  v.prompt_bytes = prompt_bytes(plan_.scenario.workload, request);
   v.block_keys = keys.request;
   v.approx_hashes = keys.approx;
   v.priority = objective(request);
@@ -367,7 +386,7 @@ Router::Arrival Router::enqueue(std::uint32_t handle, const workloads::Request& 
   queued.id = handle;
   queued.priority = objective(request);
   queued.flow = policies::FlowControl::flow_of({});
-  queued.bytes = request.prompt->tokens * kBytesPerToken;
+  queued.bytes = prompt_bytes(plan_.scenario.workload, request);
   queued.received = now;
   arrival.http_status = instances_[arrival.instance].flow->enqueue(std::move(queued), table_, now);
   return arrival;

@@ -22,6 +22,11 @@ void describe(Describer& d, WorkloadOptions& t) {
         {"prompt_token_scale",
          "Server tokens per random prompt token asked for (re-tokenised text is longer)."},
         t.prompt_token_scale, RealRange{.min = 0.01, .max = 100});
+  field(d,
+        {"bytes_per_token",
+         "Bytes of prompt text per server token, for routers that cut text into blocks; 6.1 when "
+         "absent and the tool sends random tokens, else 4."},
+        t.bytes_per_token, RealRange{.min = 0.1, .max = 100});
   field(d, {"warmup_stages", "Leading stages that run but are left out of reports."},
         t.warmup_stages, IntRange{0, 100'000});
   field(d,

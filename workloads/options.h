@@ -21,6 +21,14 @@ enum class PromptIndexing { kRestart, kContinue };
 /// in the newest): the context starts as the prefix and each round appends the question.
 enum class MultiTurnStyle { kRepeatPrompt, kAppendQuestion };
 
+/// Of English text; the estimate that routers themselves make.
+inline constexpr double kTextBytesPerToken = 4;
+/// Of tokens drawn evenly from the vocabulary and decoded: most entries are rare, long words.
+/// 40,000 tokens of cl100k_base, which the vocabularies of Llama 3 and Qwen extend, give 6.445
+/// bytes each, and 1.049 tokens each when tokenised again (inference-perf's log: 1.053).
+/// o200k_base: 6.8.
+inline constexpr double kRandomBytesPerToken = 6.1;
+
 /// Options of every load tool.
 struct WorkloadOptions {
   std::uint64_t seed = 1;  ///< Of the run. Not described: the scenario sets it.
@@ -32,6 +40,9 @@ struct WorkloadOptions {
   /// Server tokens per token asked for, in random-token system prompts and questions. Older tools
   /// send decoded text, and re-tokenising makes it longer: 7,584 for 7,200 asked is 1.0533.
   double prompt_token_scale = 1;
+  /// Bytes of prompt text per server token, for routers that cut text. Absent: kRandomBytesPerToken
+  /// where the tool decodes random tokens, else kTextBytesPerToken.
+  std::optional<double> bytes_per_token{};
   /// The first stages are warm-up: they run, and are left out of reports (inference-perf).
   std::int32_t warmup_stages = 0;
   /// Length of the answer the model would give by itself; used (capped at max_tokens) only where

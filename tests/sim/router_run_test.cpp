@@ -80,6 +80,28 @@ TEST(RouterReplicas, HaveTheirOwnIndex) {
   EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 0, 640, 640}));
 }
 
+TEST(ApproximateIndex, OfTextKnowsAsManyTokensAsItsBytesHold) {
+  // A release that hashes text: ten blocks of 64 bytes.
+  RunPlan plan = hand_made_plan(repeats(2), 1);
+  plan.endpoint_picker =
+      DocumentBuilder("inference.networking.x-k8s.io/v1alpha1")
+          .plugin("single-profile-handler")
+          .plugin("prefix-cache-scorer",
+                  map({{"hashBlockSize", ParameterValue(std::int64_t{64})},
+                       {"maxPrefixBlocksToMatch", ParameterValue(std::int64_t{10})}}))
+          .plugin("max-score-picker")
+          .profile("default", {{"prefix-cache-scorer", 1}, {"max-score-picker"}})
+          .build();
+  EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 160}));
+  plan.scenario.workload.options.bytes_per_token = 6.4;
+  EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 100}));
+  plan.scenario.workload.options.bytes_per_token.reset();
+  plan.scenario.workload.vllm_bench.emplace().dataset_name =
+      workloads::vllm_bench::Dataset::kRandom;
+  EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 100}))
+      << "random tokens: 64 bytes are 10.5 of them";
+}
+
 TEST(KvEvents, LostOnesAreNeverKnown) {
   RunPlan plan = hand_made_plan(repeats(4), 1);
   plan.endpoint_picker = precise_config(16);
