@@ -6,12 +6,12 @@
 #include "tools/cli/console.h"
 
 int main(int argc, char** argv) {
-  using namespace routesim::tools;
+  namespace tools = routesim::tools;
   routesim::keep_heap();
-  install_signal_handlers();
-  SystemConsole console;
-  ExitCode code =
-      run_command_line(std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), console);
-  if (!console.flush()) code = ExitCode::kInvalid;
+  tools::install_signal_handlers();
+  tools::SystemConsole console;
+  tools::ExitCode code = tools::run_command_line(
+      std::vector<std::string>(argv + (argc > 0 ? 1 : 0), argv + argc), console);
+  if (!console.flush()) code = tools::ExitCode::kInvalid;
   return static_cast<int>(code);
 }

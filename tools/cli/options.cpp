@@ -41,6 +41,7 @@ po::options_description describe_options(const std::vector<OptionSpec>& options)
 
 std::string unknown_option(const std::vector<OptionSpec>& options, const std::string& given) {
   std::vector<std::string> names;
+  names.reserve(options.size());
   for (const OptionSpec& option : options) names.push_back("--" + long_name(option));
   const std::string close = nearest(given, names);
   std::string message = "unknown option " + printable(given);

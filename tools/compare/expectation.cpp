@@ -168,6 +168,7 @@ std::vector<Expectation> load_expectations(const LoadedScenario& scenario,
 
 std::vector<Judgement> judge(const std::vector<Expectation>& expectations, const ResultSet& set) {
   std::vector<Judgement> out;
+  out.reserve(expectations.size());
   for (const Expectation& e : expectations) out.push_back(judge_one(e, set));
   return out;
 }

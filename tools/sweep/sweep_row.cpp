@@ -59,6 +59,7 @@ void write_metrics(JsonWriter& json, const std::vector<MetricName>& metrics,
   json.key("metrics").begin_object();
   for (std::size_t m = 0; m < metrics.size(); ++m) {
     std::vector<std::optional<double>> values;
+    values.reserve(runs.size());
     for (const RunNumbers& run : runs) values.push_back(stage(run).values[m]);
     json.key(metrics[m].text);
     write_metric(json, values);
