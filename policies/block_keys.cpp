@@ -89,6 +89,7 @@ std::uint64_t fnv_block_head(std::uint64_t parent, std::size_t count) {
   return fnv_head(fnv_head(fnv_byte(kFnvOffset, 0x83), kUint, parent), kArray, count);
 }
 
+// Rarely wanted, so not inlined: once per lane it would crowd the lanes' loop out of registers.
 [[gnu::noinline]] std::uint64_t fnv_any_token(std::uint64_t h, std::uint32_t token) {
   return fnv_token(h, token);
 }

@@ -4,9 +4,9 @@
 // slot only. Slots that are alike are kept as runs (key_runs.h), and what happens to the blocks of
 // a prompt is done run by run.
 //
-// Recency: while a cap has never been reached, using a key only stores a stamp in its slot. The
-// first time a cap binds, the stamps are sorted once into a linked list, which is kept from then
-// on.
+// Recency: while a cap has never been reached, using keys only stores a stamp in their run. The
+// first time a cap binds, the stamps are sorted once into a linked list of slots, each a run by
+// itself, which is kept from then on.
 //
 // Duplicate counts (how often an engine stored a block): a row in a self-mapped slot stands for the
 // count 1, and so does a row in the `once` set of a mapping; everything else is in an explicit

@@ -71,21 +71,34 @@ void Impl::evict_oldest_request() {
 // ---- Rows directly
 // --------------------------------------------------------------------------------
 
+namespace {
+
+// What a list of holders allows: runs of keys take them together where there is one `plain` holder;
+// rows that are `counted` stand for duplicate counts.
+struct HolderKinds {
+  explicit HolderKinds(std::span<const HolderEntry> entries)
+      : counted(std::any_of(entries.begin(), entries.end(),
+                            [](const HolderEntry& e) { return !e.speculative; })),
+        plain(!counted && entries.size() == 1) {}
+  bool counted;
+  bool plain;
+};
+
+}  // namespace
+
 void Impl::add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
                std::span<const HolderEntry> entries) {
   if (request_keys.empty() || entries.empty()) return;
   close_holes();
   if (!engine_keys.empty()) map_proportionally(engine_keys, request_keys);
-  const bool counted = std::any_of(entries.begin(), entries.end(),
-                                   [](const HolderEntry& e) { return !e.speculative; });
-  const bool plain = !counted && entries.size() == 1;
+  const HolderKinds kinds(entries);
   Stretch at;
   for (std::size_t i = 0; i < request_keys.size(); i += at.length) {
     const std::uint32_t previous = i == 0 ? kNone : at.last();
     at = find_or_append(request_keys.subspan(i), previous);
-    if (!plain || !add_run(at, pack_row(entries.front()))) {
+    if (!kinds.plain || !add_run(at, pack_row(entries.front()))) {
       at.length = 1;  // A cap may take the others away meanwhile.
-      if (counted) make_foreign(at.first);
+      if (kinds.counted) make_foreign(at.first);
       for (const HolderEntry& entry : entries) place_row(at.first, pack_row(entry));
     }
     slots.join(previous, at.first);
@@ -116,9 +129,7 @@ void Impl::evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntr
 
 void Impl::evict_request_keys(std::span<const BlockKey> keys,
                               std::span<const HolderEntry> entries) {
-  const bool counted = std::any_of(entries.begin(), entries.end(),
-                                   [](const HolderEntry& e) { return !e.speculative; });
-  const bool plain = !counted && entries.size() == 1;
+  const bool plain = HolderKinds(entries).plain;
   std::uint32_t s = kNone;
   for (std::size_t i = 0; i < keys.size();) {
     const std::uint32_t previous = s;
