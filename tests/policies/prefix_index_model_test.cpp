@@ -80,6 +80,13 @@ class Duel {
       e = {.endpoint = e.endpoint, .tier = kNoTier, .speculative = true, .group = {}};
     return e;
   }
+  // Mostly one; several take another way through the index.
+  std::vector<HolderEntry> some_entries() {
+    std::vector<HolderEntry> out;
+    const std::size_t count = random_.below(3) == 0 ? 2 + random_.below(2) : 1;
+    while (out.size() < count) out.push_back(entry(random_.below(3) != 0));
+    return out;
+  }
   std::size_t length(std::size_t most) { return 1 + random_.below(most * stretch_); }
   std::vector<std::uint64_t> run(std::uint64_t offset, std::size_t count) {
     const std::uint64_t first = random_.below(3) * 100 + random_.below(kChain * stretch_);
@@ -132,7 +139,7 @@ class Duel {
     }
   }
   void add() {
-    const std::vector<HolderEntry> entries(1, entry(random_.below(3) != 0));
+    const std::vector<HolderEntry> entries = some_entries();
     const auto keys = run(0, length(4));
     const auto engine =
         random_.below(4) == 0 ? engine_run(length(4)) : std::vector<std::uint64_t>{};
@@ -140,7 +147,7 @@ class Duel {
     model_.add(engine, keys, entries);
   }
   void evict() {
-    const std::vector<HolderEntry> entries(1, entry(random_.below(3) != 0));
+    const std::vector<HolderEntry> entries = some_entries();
     if (random_.below(4) == 0) {
       const std::uint64_t key = engine_run(1)[0];
       index_.evict_engine_key(key, entries);
