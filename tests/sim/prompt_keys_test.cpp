@@ -133,6 +133,44 @@ TEST(PromptKeys, AFollowUpFindsTheAnswerInBothKeySpaces) {
   EXPECT_EQ(server.fates[turn].cached, 80) << "5 blocks: 50 prompt and 30 answer tokens";
 }
 
+// Hashed are no more tokens than the limit asks for, wherever segments end.
+TEST(PromptKeys, ApproximateHashesEqualThoseOfTheTokens) {
+  for (const std::int64_t most : {0, 1, 3, 1000}) {
+    RouterKeyOptions o;
+    o.model = "m";
+    o.approx_block = 64;
+    o.approx_max_blocks = most;
+    PromptKeyTable keys(16, o);
+    RandomStream random(9, Stream::kTest);
+    for (std::uint64_t id = 0; id < 40; ++id) {
+      std::vector<std::pair<std::uint64_t, std::int64_t>> parts;
+      for (std::uint64_t part = 0, n = 1 + random.below(4); part < n; ++part)
+        parts.emplace_back(10 * part + random.below(2), 1 + random.below(160));
+      const auto prompt = make_prompt(id, parts);
+      const PromptKeys& k = keys.acquire(*prompt);
+      ASSERT_EQ(k.approx, policies::approx_hashes_tokens(tokens_of(*prompt), "m", {}, 64,
+                                                         static_cast<std::size_t>(most)))
+          << "prompt " << id << ", at most " << most << " blocks";
+      EXPECT_TRUE(k.request.empty());
+      keys.release(k);
+    }
+  }
+}
+
+// More heads than are kept: they are forgotten and hashed again.
+TEST(PromptKeys, HeadsThatWereForgottenAreHashedAgain) {
+  PromptKeyTable keys = table(KeyAlgorithm::kCborFnv, 16);
+  const auto check = [&keys](std::uint64_t id, std::uint64_t head) {
+    const auto prompt = make_prompt(id, {{head, 20}, {1'000'000 + id, 20}});
+    const PromptKeys& k = keys.acquire(*prompt);
+    ASSERT_EQ(k.request, hashed(*keys.router().precise, tokens_of(*prompt))) << "prompt " << id;
+    keys.release(k);
+  };
+  for (std::uint64_t id = 0; id < 17'000 && !HasFatalFailure(); ++id) check(id, 1 + id);
+  for (std::uint64_t id = 17'000; id < 17'100 && !HasFatalFailure(); ++id)
+    check(id, 1 + (id - 17'000) * 170);
+}
+
 TEST(PromptKeys, ReusablePromptsAreHashedOnce) {
   PromptKeyTable keys = table(KeyAlgorithm::kCborFnv, 16);
   workloads::PromptBuilder builder;
