@@ -1,13 +1,13 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/heap.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/console.h"
+#include "tools/cli/heap.h"
 
 int main(int argc, char** argv) {
   namespace tools = routesim::tools;
-  routesim::keep_heap();
+  tools::keep_heap();
   tools::install_signal_handlers();
   tools::SystemConsole console;
   tools::ExitCode code = tools::run_command_line(

@@ -1,7 +1,7 @@
 // How a program that runs many simulations treats its heap.
 #pragma once
 
-namespace routesim {
+namespace routesim::tools {
 
 /// Asks the C library to keep freed memory for the next simulation instead of giving it back, and
 /// the system to back the heap with huge pages where it has them: a run reads tables of many
@@ -10,4 +10,4 @@ namespace routesim {
 /// Saves 6 % of the H100 ladder (bench/ladder_bench).
 void keep_heap();
 
-}  // namespace routesim
+}  // namespace routesim::tools

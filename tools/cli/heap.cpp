@@ -1,4 +1,4 @@
-#include "sim/base/heap.h"
+#include "tools/cli/heap.h"
 
 #include <cstdint>
 #include <new>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 #endif
 
-namespace routesim {
+namespace routesim::tools {
 
 #ifdef __GLIBC__
 
@@ -46,4 +46,4 @@ void keep_heap() {}
 
 #endif
 
-}  // namespace routesim
+}  // namespace routesim::tools
