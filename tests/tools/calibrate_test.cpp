@@ -289,7 +289,7 @@ TEST_F(ScenarioFits, FindTheBlocksBehindTheNumbers) {
 }
 
 TEST_F(ScenarioFits, WantOneCurveForAllServers) {
-  const auto inputs = load({scenario("s", 20), scenario("t", 20, "Llama-3.3-70B")}, {});
+  const auto inputs = load({scenario("s", 20), scenario("t", 20, "Qwen3-8B")}, {});
   ASSERT_EQ(all(d_), "");
   (void)fit_scenarios(inputs, request({{.name = "step_ms"}}), silent_, d_);
   ASSERT_EQ(d_.items().size(), 1U);

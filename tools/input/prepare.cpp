@@ -139,6 +139,21 @@ void check_router(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   }
 }
 
+/// vLLM does not start where one sequence of the longest length does not fit. A simulation can:
+/// whether requests get that long is another matter. Whoever states the blocks knows them.
+void check_lengths(const sim::RunPlan& plan, Diagnostics& diagnostics) {
+  for (std::size_t i = 0; i < plan.pools.size(); ++i) {
+    const sim::ResolvedPool& pool = plan.pools[i];
+    const std::int64_t held = pool.rules.num_gpu_blocks * pool.rules.block_size;
+    if (pool.kv_plan.explicit_blocks || pool.rules.max_model_len <= held) continue;
+    diagnostics.warning({}, "cluster.pools[" + std::to_string(i) + "].engine.max_model_len",
+                        "vLLM would not start: one sequence of " +
+                            std::to_string(pool.rules.max_model_len) +
+                            " tokens does not fit into the KV cache of " + std::to_string(held),
+                        "set engine.max_model_len, as the servers' command line must");
+  }
+}
+
 }  // namespace
 
 std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics) {
@@ -155,7 +170,10 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
         open_trace_at(variant, "workload.trace", trace->file, trace->format, found, trace->columns);
   std::optional<sim::RunPlan> plan;
   if (!found.has_errors()) plan = sim::resolve(scenario, inputs, found);
-  if (plan) check_router(*plan, found);
+  if (plan) {
+    check_router(*plan, found);
+    check_lengths(*plan, found);
+  }
   append(diagnostics, variant.provenance.located(found, prefixes()));
   Diagnostics goals;
   check_goals(variant, goals);
