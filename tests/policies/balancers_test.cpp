@@ -218,6 +218,19 @@ TEST(Balancers, RandomChoicesAreUniform) {
   }
 }
 
+TEST(Balancers, RandomChoosesAmongThoseThatServeTheAdapter) {
+  auto b = make_balancer({.kind = BalancerKind::kRandom}, 5);
+  EXPECT_FALSE(b->pick({})) << "nobody is there";
+  std::vector<BalancerEndpoint> endpoints = pods(9);
+  for (std::size_t i = 2; i < 9; i += 3) endpoints[i].adapters = {"rare"};
+  b->set_endpoints(endpoints);
+  std::vector<int> counts(9);
+  for (int i = 0; i < 9000; ++i) ++counts[send(*b, {.prefix = "", .adapter = "rare"}).endpoint];
+  for (std::size_t i = 0; i < 9; ++i)
+    EXPECT_NEAR(counts[i], i % 3 == 2 ? 3000 : 0, i % 3 == 2 ? 200 : 0) << "endpoint " << i;
+  EXPECT_FALSE(b->pick({.prefix = "", .adapter = "unknown"}));
+}
+
 TEST(Balancers, SameSeedSamePicksAndEntitiesDiffer) {
   const auto picks = [](std::uint64_t seed, std::uint64_t entity) {
     auto b = make_balancer({.kind = BalancerKind::kRandom}, seed, entity);

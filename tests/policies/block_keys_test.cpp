@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "policies/sha256.h"
@@ -167,6 +169,24 @@ TEST(BlockKeys, ShaErasScopeKeysByModel) {
   EXPECT_NE(a.index_key(7), b.index_key(7));
   const BlockKeyChain fnv(KeyAlgorithm::kCborFnv, 16, "", "model-a");
   EXPECT_EQ(fnv.index_key(7), 7u);
+}
+
+// Computed apart from this code: SHA-256 of the CBOR array [parent, token ids, texts or null],
+// where the parent is the root's digest (its last 64 bits in the 64-bit variant).
+TEST(BlockKeys, ShaErasHashExtrasAsTexts) {
+  using Keys = std::pair<BlockKey, BlockKey>;
+  std::vector<std::uint32_t> tokens(16);
+  std::iota(tokens.begin(), tokens.end(), 100U);
+  const auto keys = [&](KeyAlgorithm algorithm) {
+    const BlockKeyChain chain(algorithm, 16, "0", "m");
+    ChainState state = chain.start();
+    chain.extend(state, tokens, {"img-1", "salt"});
+    const BlockKey first = state.key;
+    chain.extend(state, tokens);
+    return Keys(first, state.key);
+  };
+  EXPECT_EQ(keys(KeyAlgorithm::kSha256Cbor), Keys(0xd775a5a1404dcb2f, 0x2338892bc00d61ba));
+  EXPECT_EQ(keys(KeyAlgorithm::kSha256Cbor64), Keys(0x9701b9e309bb1868, 0x29ed77d3bc1f020d));
 }
 
 std::vector<MultimodalItem> items_of(const Json& c) {
