@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "models/measured.h"
+
+#include <gtest/gtest.h>
 
 namespace routesim::models {
 namespace {
