@@ -1,6 +1,7 @@
 // The pending events, ordered by (time, priority, sequence).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,11 +40,11 @@ class EventQueue {
       push_heap(e);
       return;
     }
-    if (lanes_[lane].empty()) fronts_[lane] = front(e, lane);
+    if (lanes_[lane].empty()) set_front(lane, front(e, lane));
     lanes_[lane].push(e);
   }
 
-  bool empty() const { return wakes_.time() == SimTime::max() && first() == kNone; }
+  bool empty() const { return wakes_.time() == SimTime::max() && first_ == kNone; }
   /// When a server wakes next; SimTime::max() if it has no wake.
   SimTime wake(std::uint32_t replica) const { return wakes_[replica]; }
   /// Time of the event popped last.
@@ -58,7 +59,7 @@ class EventQueue {
 
   /// Removes and returns the first event, if there is one.
   std::optional<Event> pop() {
-    const Front next = first();
+    const Front next = first_;
     if (wakes_.time().ns() <= static_cast<std::int64_t>(next >> 64) &&
         wakes_.time() < SimTime::max()) {
       const std::size_t replica = wakes_.index();
@@ -99,11 +100,16 @@ class EventQueue {
   static constexpr Front front(const Event& e, std::size_t lane) {
     return static_cast<Front>(e.time.ns()) << 64 | (e.order << 3 | lane);
   }
-  Front first() const {
-    Front least = fronts_[0];
-    for (std::size_t lane = 1; lane < kUsedLanes; ++lane)
-      least = fronts_[lane] < least ? fronts_[lane] : least;
-    return least;
+  /// A lane begins with another event: earlier than before, or anywhere else.
+  void set_front(std::size_t lane, Front f) {
+    const bool earlier = f < fronts_[lane];
+    fronts_[lane] = f;
+    if (earlier) {
+      first_ = std::min(first_, f);
+      return;
+    }
+    first_ = fronts_[0];
+    for (std::size_t l = 1; l < kUsedLanes; ++l) first_ = fronts_[l] < first_ ? fronts_[l] : first_;
   }
 
   /// A ring buffer.
@@ -138,7 +144,7 @@ class EventQueue {
   Event pop_lane(std::size_t lane) {
     const Event e = lanes_[lane].front();
     lanes_[lane].pop();
-    fronts_[lane] = lanes_[lane].empty() ? kNone : front(lanes_[lane].front(), lane);
+    set_front(lane, lanes_[lane].empty() ? kNone : front(lanes_[lane].front(), lane));
     return e;
   }
 
@@ -152,7 +158,7 @@ class EventQueue {
       i = parent;
     }
     heap_[i] = e;
-    fronts_[kHeap] = front(heap_.front(), kHeap);
+    set_front(kHeap, front(heap_.front(), kHeap));
   }
 
   Event pop_heap() {
@@ -160,7 +166,7 @@ class EventQueue {
     const Event last = heap_.back();
     heap_.pop_back();
     if (heap_.empty()) {
-      fronts_[kHeap] = kNone;
+      set_front(kHeap, kNone);
       return top;
     }
     std::size_t i = 0;
@@ -176,13 +182,14 @@ class EventQueue {
       i = best;
     }
     heap_[i] = last;
-    fronts_[kHeap] = front(heap_.front(), kHeap);
+    set_front(kHeap, front(heap_.front(), kHeap));
     return top;
   }
 
   static constexpr std::size_t kUsedLanes = 6;
 
   std::array<Front, kUsedLanes> fronts_{kNone, kNone, kNone, kNone, kNone, kNone};
+  Front first_ = kNone;                 ///< The smallest of them.
   std::array<Lane, kUsedLanes> lanes_;  ///< The heap's is empty.
   std::vector<Event> heap_;
   Earliest wakes_;  ///< By server.

@@ -211,7 +211,16 @@ void Router::watch_replicas() {
     const EndpointHome& home = endpoints_[rows_[row]];
     next_refresh_.push_back(replicas_[home.replica]->next_scrape(home.rank, SimTime::from_ns(-1)));
     scrape_order_.push_back(row);
+    first_gauge_.push_back(static_cast<std::uint32_t>(scraped_.size()));
+    for (std::size_t e = rows_[row]; e < rows_[row] + rank_count(row); ++e) {
+      const EndpointHome& at = endpoints_[e];
+      const std::int64_t blocks = plan_.pools[at.pool].rules.num_gpu_blocks - 1;
+      scraped_.push_back({.replica = replicas_[at.replica].get(),
+                          .rank = at.rank,
+                          .usable_blocks = static_cast<double>(blocks)});
+    }
   }
+  first_gauge_.push_back(static_cast<std::uint32_t>(scraped_.size()));
   for (std::uint32_t e = 0; e < endpoints_.size() && reads_events_; ++e)
     replicas_[endpoints_[e].replica]
         ->events(endpoints_[e].rank)
@@ -235,18 +244,17 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
   SimTime at = next_refresh_[row];
   if (now - at >= interval) at = at + interval * ((now - at).ns() / interval.ns());
   next_refresh_[row] = at + interval;
-  const std::uint32_t first = rows_[row];
-  const std::size_t ranks = rank_count(row);
   double waiting = 0, running = 0, usage = 0;
-  for (std::size_t e = first; e < first + ranks; ++e) {
-    const EndpointHome& home = endpoints_[e];
-    const Gauges g = replicas_[home.replica]->scrape(home.rank, at, now);
-    const auto usable = static_cast<double>(plan_.pools[home.pool].rules.num_gpu_blocks - 1);
+  const std::uint32_t first = first_gauge_[row], end = first_gauge_[row + 1];
+  for (std::uint32_t i = first; i < end; ++i) {
+    const Scraped& s = scraped_[i];
+    const Gauges g = s.replica->scrape(s.rank, at, now);
     waiting += static_cast<double>(g.waiting);
     running += static_cast<double>(g.running);
-    usage += 1.0 - static_cast<double>(g.free_blocks) / usable;
+    usage += 1.0 - static_cast<double>(g.free_blocks) / s.usable_blocks;
   }
-  table_.set_metrics(EndpointId(row), waiting, running, usage / static_cast<double>(ranks), at);
+  if (end - first > 1) usage /= static_cast<double>(end - first);
+  table_.set_metrics(EndpointId(row), waiting, running, usage, at);
 }
 
 void Router::read_scrapes(SimTime now) {

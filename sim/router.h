@@ -141,8 +141,16 @@ class Router {
   std::vector<std::unique_ptr<Replica>>& replicas_;
   std::vector<Instance> instances_;
   policies::EndpointTable table_;
-  std::vector<std::uint32_t> rows_;          ///< Per row of the table: its first endpoint.
-  std::vector<std::uint32_t> row_of_;        ///< Per endpoint.
+  std::vector<std::uint32_t> rows_;    ///< Per row of the table: its first endpoint.
+  std::vector<std::uint32_t> row_of_;  ///< Per endpoint.
+  /// A rank as the scrapes see it.
+  struct Scraped {
+    Replica* replica;
+    int rank;
+    double usable_blocks;
+  };
+  std::vector<Scraped> scraped_;             ///< By row.
+  std::vector<std::uint32_t> first_gauge_;   ///< Per row: its first in scraped_; and the end.
   std::vector<SimTime> next_refresh_;        ///< Per row: the next scrape instant.
   std::vector<std::uint32_t> scrape_order_;  ///< Rows in the order of their scrapes, a cycle.
   std::size_t scrape_head_ = 0;              ///< Whose scrape in scrape_order_ is next.

@@ -14,14 +14,25 @@ void Samples::add_nanos(std::span<const std::int64_t> nanos, std::int64_t count)
   if (count <= 0 || nanos.empty()) return;
   if (!exact_.empty()) spill();
   std::int64_t sum = 0, least = nanos.front(), most = nanos.front();
+  // Neighbours are mostly in one bucket, that is, equal but for their last `shift` bits.
+  int shift = 0;
+  std::int64_t top = -1, here = 0;
+  std::size_t bucket = 0;
   for (const std::int64_t nano : nanos) {
     sum += nano;
     least = std::min(least, nano);
     most = std::max(most, nano);
+    if (nano >> shift != top) {
+      if (here > 0) buckets_[bucket] += here * count;
+      here = 0;
+      bucket = bucket_of(nano);
+      if (bucket >= buckets_.size()) buckets_.resize(bucket + 512);
+      shift = nano < 512 ? 0 : 54 - std::countl_zero(static_cast<std::uint64_t>(nano));
+      top = nano >> shift;
+    }
+    ++here;
   }
-  const std::size_t last = bucket_of(most);
-  if (last >= buckets_.size()) buckets_.resize(last + 512);
-  for (const std::int64_t nano : nanos) buckets_[bucket_of(nano)] += count;
+  buckets_[bucket] += here * count;
   min_ = std::min(min_, least);
   max_ = std::max(max_, most);
   count_ += count * std::ssize(nanos);
