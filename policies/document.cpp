@@ -100,7 +100,7 @@ LocatedDocument find_in_config_map(const ParameterValue& root) {
       else
         found.hint = "the ConfigMap has several (" + names + "): put one into a file of its own";
     }
-  if (!found.hint.empty()) return {.hint = found.hint};
+  if (!found.hint.empty()) return {.path = {}, .hint = found.hint};
   return found;
 }
 
@@ -135,7 +135,7 @@ LocatedDocument find_endpoint_picker_config(const ParameterValue& root) {
   // A document with a wrong or missing kind is better reported than not found.
   if (root.find("plugins") != nullptr || root.find("schedulingProfiles") != nullptr)
     return {.kind = Kind::kDocument, .node = &root, .path = ""};
-  return {.hint = hint_without_document(root)};
+  return {.path = {}, .hint = hint_without_document(root)};
 }
 
 }  // namespace routesim::policies

@@ -37,7 +37,8 @@ void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput
         ++position;
         continue;
       }
-      retry_admission_ = may_fit_yet_;
+      // It may fit although nobody leaves: once a free block it hits gives way to its twin in use.
+      retry_admission_ = kv_.has_free_twin(hits_);
       return;
     }
     if (position == 0)
@@ -135,10 +136,7 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
       rules_.reserve_full_isl ? std::max(need, blocks_for(q.target) - held - hit) : need;
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
   const std::int64_t free = kv_.free_blocks() - reserve - wanted;
-  if (free < 0 || kv_.count_unreferenced(hits_) > free) {
-    may_fit_yet_ = kv_.has_free_twin(hits_);
-    return Admission::kBlocked;
-  }
+  if (free < 0 || kv_.count_unreferenced(hits_) > free) return Admission::kBlocked;
 
   if (q.cached < 0) {
     q.cached = std::min(hit * rules_.block_size, q.request.prompt_tokens);
@@ -186,10 +184,7 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
   const std::int64_t unreferenced = kv_.count_unreferenced(hits_);
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
   const std::int64_t free = kv_.free_blocks() - blocks_owed_to_prefills();
-  if (need + unreferenced + reserve > free) {
-    may_fit_yet_ = kv_.has_free_twin(hits_);
-    return Admission::kBlocked;
-  }
+  if (need + unreferenced + reserve > free) return Admission::kBlocked;
   q.cached = std::min(hit * rules_.block_size, q.request.prompt_tokens);
   counters_.prefix_query_tokens += q.request.prompt_tokens;
   counters_.prefix_hit_tokens += q.cached;

@@ -351,9 +351,6 @@ class BatchScheduler {
   std::int64_t budget_ = 0;
   bool preempted_ = false;
   bool retry_admission_ = true;  ///< Something changed since the head last failed to fit.
-  /// The blocked head may fit although nobody leaves: once a block it hits gives way to its twin,
-  /// which is in use.
-  bool may_fit_yet_ = false;
   bool deferred_ = false;        ///< This pass must not run prefill work (prefill interval).
   bool saturated_ = false;       ///< The last release pass left requests waiting.
   bool paused_ = false;          ///< Some running sequence may be kPaused.

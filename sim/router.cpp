@@ -28,11 +28,6 @@ double bytes_per_token(const WorkloadConfig& w) {
   return random ? workloads::kRandomBytesPerToken : workloads::kTextBytesPerToken;
 }
 
-std::int64_t prompt_bytes(const WorkloadConfig& w, const workloads::Request& request) {
-  return static_cast<std::int64_t>(static_cast<double>(request.prompt->tokens) *
-                                   bytes_per_token(w));
-}
-
 /// The text a prefix-hash balancer would see: two prompts agree in their first characters exactly
 /// when they agree in their first tokens (about four characters each). Of a chat it sees the first
 /// user message only, so that all turns of a thread look alike.
@@ -159,7 +154,11 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
 
 Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome> endpoints,
                std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics)
-    : plan_(plan), seed_(seed), endpoints_(std::move(endpoints)), replicas_(replicas) {
+    : plan_(plan),
+      seed_(seed),
+      bytes_per_token_(bytes_per_token(plan.scenario.workload)),
+      endpoints_(std::move(endpoints)),
+      replicas_(replicas) {
   const RoutingConfig& routing = plan.scenario.routing;
   make_rows();
   instances_.resize(static_cast<std::size_t>(routing.router_replicas));
@@ -334,13 +333,17 @@ std::int32_t Router::objective(const workloads::Request& request) const {
   return static_cast<double>(draw >> 11) * 0x1.0p-53 < share ? -1 : 0;
 }
 
+std::int64_t Router::prompt_bytes(const workloads::Request& request) const {
+  return static_cast<std::int64_t>(static_cast<double>(request.prompt->tokens) * bytes_per_token_);
+}
+
 policies::RequestView Router::view(const workloads::Request& request,
                                    const PromptKeys& keys) const {
   policies::RequestView v;
   v.id = request.id.value();
   v.model = plan_.pools.front().config.model;
   v.prompt_tokens = request.prompt->tokens;
-  v.prompt_bytes = prompt_bytes(plan_.scenario.workload, request);
+  v.prompt_bytes = prompt_bytes(request);
   v.block_keys = keys.request;
   v.approx_hashes = keys.approx;
   v.priority = objective(request);
@@ -394,7 +397,7 @@ Router::Arrival Router::enqueue(std::uint32_t handle, const workloads::Request& 
   queued.id = handle;
   queued.priority = objective(request);
   queued.flow = policies::FlowControl::flow_of({});
-  queued.bytes = prompt_bytes(plan_.scenario.workload, request);
+  queued.bytes = prompt_bytes(request);
   queued.received = now;
   arrival.http_status = instances_[arrival.instance].flow->enqueue(std::move(queued), table_, now);
   return arrival;

@@ -133,10 +133,12 @@ class Router {
   void report_decision(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                        SimTime now, const Route& route, DecisionRecord& record);
   std::int32_t objective(const workloads::Request& request) const;
+  std::int64_t prompt_bytes(const workloads::Request& request) const;
   policies::RequestView view(const workloads::Request& request, const PromptKeys& keys) const;
 
   const RunPlan& plan_;
   std::uint64_t seed_;
+  double bytes_per_token_;  ///< Of prompt text, for routers that see text.
   std::vector<EndpointHome> endpoints_;
   std::vector<std::unique_ptr<Replica>>& replicas_;
   std::vector<Instance> instances_;
