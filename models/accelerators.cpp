@@ -5,10 +5,11 @@
 // and kernel_us are slope and intercept of the time at one row over the bytes of the matrix.
 // The others carry the general defaults of AcceleratorSpec (MFU 0.6, fp8 0.5; 0.8 of the bandwidth
 // and 3 us per operation, aiconfigurator's own corrections).
+#include "models/accelerators.h"
+
 #include "models/catalogue.h"
 
 namespace routesim::models {
-namespace {
 
 AcceleratorSpec h100_sxm() {
   return {.name = "H100-SXM",
@@ -33,7 +34,7 @@ AcceleratorSpec h100_sxm() {
           .collective_us = 4.5};
 }
 
-AcceleratorSpec h200() {
+static AcceleratorSpec h200() {
   return {.name = "H200",
           .source = "NVIDIA H200 data sheet; aiconfigurator h200_sxm operator tables",
           .aliases = {"H200-SXM", "H200 141GB", "NVIDIA H200"},
@@ -73,7 +74,7 @@ AcceleratorSpec a100_80() {
           .expert_layer_us = 45};
 }
 
-AcceleratorSpec a10g() {
+static AcceleratorSpec a10g() {
   return {.name = "A10G",
           .source = "NVIDIA A10G / AWS g5.xlarge (4 vCPU, hence the host cost per sequence)",
           .aliases = {"A10G-24GB", "NVIDIA A10G"},
@@ -88,7 +89,7 @@ AcceleratorSpec a10g() {
           .collective_us = 25};
 }
 
-AcceleratorSpec l4() {
+static AcceleratorSpec l4() {
   return {.name = "L4",
           .source = "NVIDIA L4 data sheet; PCIe Gen4, small cloud node",
           .aliases = {"L4-24GB", "NVIDIA L4"},
@@ -104,7 +105,7 @@ AcceleratorSpec l4() {
           .collective_us = 25};
 }
 
-AcceleratorSpec l40s() {
+static AcceleratorSpec l40s() {
   return {.name = "L40S",
           .source = "NVIDIA L40S data sheet (dense fp8 733, not the sparse 1466)",
           .aliases = {"L40S-48GB", "NVIDIA L40S"},
@@ -160,10 +161,11 @@ AcceleratorSpec mi300x() {
           .collective_us = 10};
 }
 
-}  // namespace
-
 std::vector<AcceleratorSpec> builtin_accelerators() {
-  return {mi300x(), h100_sxm(), h200(), a100_80(), a10g(), l4(), l40s(), b200()};
+  std::vector<AcceleratorSpec> all = {mi300x(), h100_sxm(), h200(), a100_80(),
+                                      a10g(),   l4(),       l40s(), b200()};
+  for (AcceleratorSpec& a : data_sheet_accelerators()) all.push_back(std::move(a));
+  return all;
 }
 
 }  // namespace routesim::models

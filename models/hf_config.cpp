@@ -100,17 +100,22 @@ void read_weights(Reader& in, ModelSpec& m) {
   const std::string method = in.text("quantization_config.quant_method");
   if (method.empty()) return;
   const std::string path = "quantization_config.config_groups.group_0.weights.";
-  const bool eight_bit_float =
-      in.number(path + "num_bits").value_or(0) == 8 && in.text(path + "type") == "float";
+  const double group_bits = in.number(path + "num_bits").value_or(0);
+  const bool eight_bit_float = group_bits == 8 && in.text(path + "type") == "float";
+  const bool four_bit_integer = (group_bits == 4 && in.text(path + "type") == "int") ||
+                                ((method == "awq" || method == "gptq") &&
+                                 in.number("quantization_config.bits").value_or(4) == 4);
   const std::string algorithm = in.text("quantization_config.quant_algo");
   if (method == "fp8" || method == "fbgemm_fp8" || eight_bit_float || algorithm == "FP8") {
     m.weights = WeightDtype::kFp8;
   } else if (method == "mxfp4") {
     m.weights = WeightDtype::kMxfp4;
+  } else if (four_bit_integer) {
+    m.weights = WeightDtype::kInt4;
   } else {
     in.out().error({}, "quantization_config.quant_method",
                    "is a weight format without a size here (got \"" + method + "\")",
-                   "use bf16, fp8 or mxfp4 weights, or write the model as a catalogue entry");
+                   "use bf16, fp8, mxfp4 or int4 weights, or write the model as a catalogue entry");
   }
 }
 

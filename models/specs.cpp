@@ -12,6 +12,8 @@ double bytes_per_weight(WeightDtype dtype) {
       return 1.0;
     case WeightDtype::kMxfp4:
       return 17.0 / 32.0;
+    case WeightDtype::kInt4:
+      return 0.5 + 2.5 / 128.0;
   }
   return 2.0;
 }

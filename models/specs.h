@@ -14,7 +14,8 @@
 namespace routesim::models {
 
 /// How the weights are stored. Embeddings, norms and routers stay in bf16 in every format.
-enum class WeightDtype { kBf16, kFp8, kMxfp4 };
+/// Int4 is the four-bit integer of AWQ and GPTQ, widened to bf16 on the way to the product.
+enum class WeightDtype { kBf16, kFp8, kMxfp4, kInt4 };
 
 /// How KV-cache entries are stored.
 enum class KvDtype { kBf16, kFp8 };
@@ -24,7 +25,7 @@ enum class KvDtype { kBf16, kFp8 };
 namespace routesim {
 template <>
 struct EnumNames<models::WeightDtype> {
-  static constexpr std::array<std::string_view, 3> value = {"bf16", "fp8", "mxfp4"};
+  static constexpr std::array<std::string_view, 4> value = {"bf16", "fp8", "mxfp4", "int4"};
 };
 template <>
 struct EnumNames<models::KvDtype> {
@@ -34,7 +35,8 @@ struct EnumNames<models::KvDtype> {
 
 namespace routesim::models {
 
-/// Bytes per stored weight: 2, 1, and 17/32 (4-bit values with one shared 8-bit scale per 32).
+/// Bytes per stored weight: 2, 1, 17/32 (4-bit values with one shared 8-bit scale per 32), and
+/// 0.5 + 2.5/128 (4-bit integers with a 16-bit scale and a 4-bit zero per 128).
 double bytes_per_weight(WeightDtype dtype);
 
 /// Bytes per KV element: 2 or 1.
@@ -71,8 +73,8 @@ struct AcceleratorSpec {
 
 /// A decoder-only transformer, by its architecture. Zero in a group of fields means "has none".
 struct ModelSpec {
-  std::string name;
-  std::string source;
+  std::string name = {};
+  std::string source = {};
   std::vector<std::string> aliases = {};
   WeightDtype weights = WeightDtype::kBf16;
   std::int64_t layers = 0;

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
+#include <tuple>
+
 namespace routesim::models {
 namespace {
 
@@ -47,6 +50,85 @@ TEST(Catalogue, EveryEntryIsSoundSourcedAndUnambiguous) {
     EXPECT_TRUE(check_parallelism(*c.find_model(f.model), f.parallelism, d));
     EXPECT_FALSE(f.provenance.empty());
   }
+}
+
+// A wrong dimension shows in the sum: what the makers say their models weigh, in billions of
+// parameters, all and per token (with the output projection, without the input embedding).
+TEST(Catalogue, ParametersAddUpToWhatTheMakersState) {
+  struct Size {
+    const char* name;
+    double total, active;
+  };
+  const Catalogue c = Catalogue::builtin();
+  for (const Size& size : std::initializer_list<Size>{{"Qwen3-32B", 32.8, 0},
+                                                      {"Qwen3-14B", 14.8, 0},
+                                                      {"Qwen3-8B", 8.2, 0},
+                                                      {"Qwen3-4B", 4.0, 0},
+                                                      {"Qwen3-1.7B", 1.7, 0},
+                                                      {"Qwen3-0.6B", 0.6, 0},
+                                                      {"Qwen2.5-72B", 72.7, 0},
+                                                      {"Qwen2.5-32B", 32.5, 0},
+                                                      {"Qwen2.5-14B", 14.7, 0},
+                                                      {"Qwen2.5-7B", 7.61, 0},
+                                                      {"Qwen2.5-3B", 3.09, 0},
+                                                      {"Qwen2.5-1.5B", 1.54, 0},
+                                                      {"Qwen2.5-0.5B", 0.49, 0},
+                                                      {"Llama-3.1-405B", 405.9, 0},
+                                                      {"Llama-3.1-70B", 70.6, 0},
+                                                      {"Llama-3.1-8B", 8.03, 0},
+                                                      {"Llama-3.2-3B", 3.21, 0},
+                                                      {"Llama-3.2-1B", 1.24, 0},
+                                                      {"Llama-2-7B", 6.74, 0},
+                                                      {"Llama-2-70B", 69.0, 0},
+                                                      {"Mistral-7B", 7.25, 0},
+                                                      {"Mistral-Small-24B", 23.6, 0},
+                                                      {"Mistral-Large-123B", 122.6, 0},
+                                                      {"Phi-4", 14.7, 0},
+                                                      {"Gemma-3-27B", 27.0, 0},
+                                                      {"Gemma-3-12B", 11.8, 0},
+                                                      {"DeepSeek-R1", 671, 37},
+                                                      {"DeepSeek-V2-Lite", 15.7, 2.4},
+                                                      {"Kimi-K2", 1026, 32},
+                                                      {"Qwen3-30B-A3B", 30.5, 3.3},
+                                                      {"Qwen3-235B-A22B", 235, 22},
+                                                      {"Qwen3-Coder-480B-A35B", 480, 35},
+                                                      {"gpt-oss-120b", 117, 5.1},
+                                                      {"gpt-oss-20b", 20.9, 3.6},
+                                                      {"GLM-4.5", 355, 32},
+                                                      {"GLM-4.5-Air", 106, 12},
+                                                      {"Mixtral-8x7B", 46.7, 12.9},
+                                                      {"Mixtral-8x22B", 140.6, 39.1},
+                                                      {"Llama-4-Scout", 109, 17},
+                                                      {"MiniMax-M2", 229, 10}}) {
+    ASSERT_NE(c.find_model(size.name), nullptr) << size.name;
+    const ModelSpec& m = *c.find_model(size.name);
+    EXPECT_NEAR(total_parameters(m) / 1e9 / size.total, 1, 0.025) << size.name;
+    if (size.active == 0) {
+      EXPECT_EQ(m.experts, 0) << size.name;
+    } else {
+      EXPECT_NEAR(active_parameters(m) / 1e9 / size.active, 1, 0.1) << size.name;
+    }
+  }
+}
+
+TEST(Catalogue, QuantisedModelsAnswerToThePublishedNames) {
+  const Catalogue c = Catalogue::builtin();
+  for (const auto& [path, name, weights] :
+       std::initializer_list<std::tuple<const char*, const char*, WeightDtype>>{
+           {"Qwen/Qwen3-32B-FP8", "Qwen3-32B-FP8", WeightDtype::kFp8},
+           {"RedHatAI/Qwen3-8B-FP8-dynamic", "Qwen3-8B-FP8", WeightDtype::kFp8},
+           {"RedHatAI/Llama-3.3-70B-Instruct-FP8-dynamic", "Llama-3.3-70B-FP8", WeightDtype::kFp8},
+           {"Qwen/Qwen2.5-7B-Instruct-AWQ", "Qwen2.5-7B-AWQ", WeightDtype::kInt4},
+           {"Qwen/Qwen2.5-14B-Instruct-GPTQ-Int4", "Qwen2.5-14B-AWQ", WeightDtype::kInt4},
+           {"hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4", "Llama-3.1-70B-AWQ",
+            WeightDtype::kInt4},
+           {"Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "Qwen3-235B-A22B-FP8", WeightDtype::kFp8}}) {
+    ASSERT_NE(c.find_model(path), nullptr) << path;
+    EXPECT_EQ(c.find_model(path)->name, name);
+    EXPECT_EQ(c.find_model(path)->weights, weights);
+  }
+  // 32.8 B parameters, 1.6 B of them bf16 vocabulary: Qwen3-32B-AWQ's files hold 19.3 GB.
+  EXPECT_NEAR(weight_bytes(*c.find_model("Qwen/Qwen3-32B-AWQ")) / 1e9, 19.3, 0.2);
 }
 
 TEST(Catalogue, UserEntriesWinAndExtend) {

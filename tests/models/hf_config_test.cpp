@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "models/catalogue.h"
 #include "models/kv_cache_spec.h"
 
@@ -94,12 +96,33 @@ TEST(HfConfig, EveryMissingKeyIsNamed) {
   EXPECT_EQ(paths, "num_hidden_layers vocab_size num_attention_heads ");
 }
 
-TEST(HfConfig, UnknownWeightFormatIsAnError) {
+TEST(HfConfig, FourBitIntegers) {
+  const auto weights = [](const HfConfig& c) {
+    Diagnostics d;
+    const auto m = model_from_hf_config("quantised", c, d);
+    return m ? std::optional(m->weights) : std::nullopt;
+  };
   HfConfig c = qwen3_32b();
   c.strings["quantization_config.quant_method"] = "awq";
+  EXPECT_EQ(weights(c), WeightDtype::kInt4);
+  c.strings["quantization_config.quant_method"] = "gptq";
+  c.numbers["quantization_config.bits"] = 4;
+  EXPECT_EQ(weights(c), WeightDtype::kInt4);
+  c.numbers["quantization_config.bits"] = 8;
+  EXPECT_EQ(weights(c), std::nullopt);
+  c = qwen3_32b();
+  c.strings["quantization_config.quant_method"] = "compressed-tensors";
+  c.numbers["quantization_config.config_groups.group_0.weights.num_bits"] = 4;
+  c.strings["quantization_config.config_groups.group_0.weights.type"] = "int";
+  EXPECT_EQ(weights(c), WeightDtype::kInt4);
+}
+
+TEST(HfConfig, UnknownWeightFormatIsAnError) {
+  HfConfig c = qwen3_32b();
+  c.strings["quantization_config.quant_method"] = "bitsandbytes";
   Diagnostics d;
-  EXPECT_FALSE(model_from_hf_config("awq", c, d));
-  EXPECT_NE(d.items().at(0).message.find("\"awq\""), std::string::npos);
+  EXPECT_FALSE(model_from_hf_config("nf4", c, d));
+  EXPECT_NE(d.items().at(0).message.find("\"bitsandbytes\""), std::string::npos);
 }
 
 }  // namespace
