@@ -177,7 +177,8 @@ Parsed<std::int64_t> parse_integer(const ConfigNode& node, const IntRange& range
     const bool negative = digits.starts_with('-');
     value = negative ? std::numeric_limits<R>::min() : std::numeric_limits<R>::max();
     if (negative ? range.min == value : range.max == value)
-      return wrong<R>("must fit 64 bits (" + got(node) + ")");
+      return wrong<R>((negative ? "must be at least " : "must be at most ") +
+                      std::to_string(value) + " (" + got(node) + ")");
   }
   message = below_or_above(value, range.min, range.max, false, false, printable(text),
                            std::to_string(range.min), std::to_string(range.max));
