@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace routesim::models {
 namespace {
@@ -22,6 +23,21 @@ class Reader {
     for (const std::string& path : {key, "text_config." + key})
       if (const auto it = config_.strings.find(path); it != config_.strings.end())
         return it->second;
+    return {};
+  }
+
+  std::vector<std::string> list(const std::string& key) const {
+    for (const std::string& path : {key, "text_config." + key})
+      if (const auto it = config_.lists.find(path); it != config_.lists.end()) return it->second;
+    return {};
+  }
+
+  /// The first number that is not zero under a key that begins with `prefix`, or "".
+  std::string first_with(const std::string& prefix) const {
+    for (const std::string& start : {prefix, "text_config." + prefix})
+      for (auto it = config_.numbers.lower_bound(start);
+           it != config_.numbers.end() && it->first.rfind(start, 0) == 0; ++it)
+        if (it->second != 0) return it->first;
     return {};
   }
 
@@ -48,7 +64,6 @@ class Reader {
     return integer({key}, 0);
   }
 
-  const HfConfig& config() const { return config_; }
   Diagnostics& out() { return out_; }
 
  private:
@@ -85,14 +100,49 @@ void read_attention(Reader& in, ModelSpec& m) {
   m.head_dim = in.integer({"head_dim"}, m.heads > 0 ? m.hidden / m.heads : 0);
 }
 
+/// Kinds of layers that keep something else than the keys and values of each token, by the keys
+/// they bring along, and routing that differs from layer to layer.
+void refuse_other_layers(Reader& in) {
+  constexpr const char* kHint = "write the model as a catalogue entry of what comes closest";
+  for (const auto& [prefix, what] :
+       {std::pair{"linear_", "linear attention"}, std::pair{"mamba_", "state-space layers"},
+        std::pair{"ssm_", "state-space layers"}, std::pair{"index_topk", "sparse attention"}})
+    if (const std::string key = in.first_with(prefix); !key.empty())
+      in.out().error({}, key, "stands for " + std::string(what) + ", which is not simulated",
+                     kHint);
+  for (const std::string& kind : in.list("layer_types"))
+    if (kind != "full_attention" && kind != "sliding_attention" && kind != "chunked_attention") {
+      in.out().error({}, "layer_types", "has layers that are not simulated (got \"" + kind + "\")",
+                     kHint);
+      break;
+    }
+  if (in.integer({"decoder_sparse_step"}, 1) > 1)
+    in.out().error({}, "decoder_sparse_step", "must be 1: experts in every layer", kHint);
+}
+
+/// Llama 4 states neither its shared expert nor which layers look at chunks only.
+void read_llama_4(Reader& in, ModelSpec& m) {
+  m.shared_experts = 1;
+  const std::int64_t step = std::max<std::int64_t>(1, in.integer({"interleave_moe_layer_step"}, 1));
+  m.dense_layers = m.layers - m.layers / step;
+  m.ffn = m.dense_layers > 0 ? in.integer({"intermediate_size_mlp"}, 0) : 0;
+  m.sliding_window = in.integer({"attention_chunk_size"}, 8192);
+  const std::int64_t interval =
+      std::max<std::int64_t>(1, in.integer({"no_rope_layer_interval"}, 4));
+  m.sliding_layers = m.layers - m.layers / interval;
+}
+
 void read_windows(Reader& in, ModelSpec& m) {
   const std::int64_t window = in.integer({"sliding_window"}, 0);
   if (window == 0 || in.integer({"use_sliding_window"}, 1) == 0) return;
   m.sliding_window = window;
-  m.sliding_layers = m.layers;  // Mistral: every layer, unless the layers are typed one by one.
-  for (const char* key : {"layer_types", "text_config.layer_types"})
-    if (const auto it = in.config().lists.find(key); it != in.config().lists.end())
-      m.sliding_layers = std::count(it->second.begin(), it->second.end(), "sliding_attention");
+  m.sliding_layers = m.layers;  // Mistral: every layer, unless something says otherwise.
+  const std::vector<std::string> types = in.list("layer_types");
+  const std::int64_t pattern = in.integer({"sliding_window_pattern"}, 0);
+  if (!types.empty())
+    m.sliding_layers = std::count(types.begin(), types.end(), "sliding_attention");
+  else if (pattern > 0)
+    m.sliding_layers = m.layers - m.layers / pattern;
   if (m.sliding_layers == 0) m.sliding_window = 0;
 }
 
@@ -137,6 +187,8 @@ std::optional<ModelSpec> model_from_hf_config(const std::string& name, const HfC
   read_attention(in, m);
   read_experts(in, m);
   read_windows(in, m);
+  if (in.text("model_type").rfind("llama4", 0) == 0) read_llama_4(in, m);
+  refuse_other_layers(in);
   read_weights(in, m);
   if (!found.has_errors()) check_model(m, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);

@@ -20,8 +20,9 @@ struct HfConfig {
 };
 
 /// The architecture behind `config`, called `name`. Understands the Llama, Qwen2, Qwen3 (dense and
-/// MoE), Mistral, Mixtral, gpt-oss and DeepSeek V2/V3 families by their keys. Nothing, with errors
-/// naming each missing key, when the keys do not describe a known architecture.
+/// MoE), Llama 4, Mistral, Mixtral, Gemma, GLM, gpt-oss and DeepSeek V2/V3 families by their keys.
+/// Nothing, with errors naming each missing key, when the keys do not describe a known
+/// architecture, or say that layers are not what is simulated (linear attention, state spaces).
 std::optional<ModelSpec> model_from_hf_config(const std::string& name, const HfConfig& config,
                                               Diagnostics& diagnostics);
 

@@ -213,7 +213,18 @@ std::vector<ModelSpec> other_models() {
        .expert_ffn = 8192,
        .sliding_window = 8192,
        .sliding_layers = 36});
-  return {scout, requantised(scout, WeightDtype::kFp8, "-FP8", {"-FP8-dynamic"}),
+  ModelSpec maverick = scout;
+  maverick.name = "Llama-4-Maverick";
+  maverick.source =
+      "huggingface.co/meta-llama/Llama-4-Maverick-17B-128E-Instruct config.json; its "
+      "chunks of 8,192 tokens are simulated as a window";
+  maverick.aliases = {"Llama-4-Maverick-17B-128E-Instruct"};
+  maverick.max_context = 1048576;
+  maverick.experts = 128;
+  maverick.dense_layers = 24;  // Every other one.
+  maverick.ffn = 16384;
+  return {scout, requantised(scout, WeightDtype::kFp8, "-FP8", {"-FP8-dynamic"}), maverick,
+          fp8(maverick),
           published("MiniMaxAI/MiniMax-M2", {.name = "MiniMax-M2",
                                              .weights = WeightDtype::kFp8,
                                              .layers = 62,

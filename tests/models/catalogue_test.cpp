@@ -99,6 +99,7 @@ TEST(Catalogue, ParametersAddUpToWhatTheMakersState) {
                                                       {"Mixtral-8x7B", 46.7, 12.9},
                                                       {"Mixtral-8x22B", 140.6, 39.1},
                                                       {"Llama-4-Scout", 109, 17},
+                                                      {"Llama-4-Maverick", 402, 17},
                                                       {"MiniMax-M2", 229, 10}}) {
     ASSERT_NE(c.find_model(size.name), nullptr) << size.name;
     const ModelSpec& m = *c.find_model(size.name);

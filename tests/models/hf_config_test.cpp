@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "models/catalogue.h"
 #include "models/kv_cache_spec.h"
@@ -74,6 +78,68 @@ TEST(HfConfig, ReadsDenseMlaAndHybridMoeFamilies) {
   expect_same_physics(qwen3_32b(), "Qwen3-32B");
   expect_same_physics(deepseek_r1(), "DeepSeek-R1");
   expect_same_physics(gpt_oss_120b(), "gpt-oss-120b");
+}
+
+HfConfig llama_4(double experts, double step) {
+  HfConfig c;
+  for (const auto& [key, value] :
+       std::initializer_list<std::pair<const char*, double>>{{"hidden_size", 5120},
+                                                             {"num_hidden_layers", 48},
+                                                             {"num_attention_heads", 40},
+                                                             {"num_key_value_heads", 8},
+                                                             {"head_dim", 128},
+                                                             {"intermediate_size", 8192},
+                                                             {"intermediate_size_mlp", 16384},
+                                                             {"vocab_size", 202048},
+                                                             {"num_local_experts", experts},
+                                                             {"num_experts_per_tok", 1},
+                                                             {"interleave_moe_layer_step", step},
+                                                             {"attention_chunk_size", 8192},
+                                                             {"max_position_embeddings", 1048576}})
+    c.numbers["text_config." + std::string(key)] = value;
+  c.strings = {{"model_type", "llama4"}, {"text_config.model_type", "llama4_text"}};
+  return c;
+}
+
+TEST(HfConfig, Llama4SaysLessThanItHas) {
+  expect_same_physics(llama_4(16, 1), "Llama-4-Scout");
+  expect_same_physics(llama_4(128, 2), "Llama-4-Maverick");
+}
+
+TEST(HfConfig, EverySixthLayerOfGemma3SeesAll) {
+  HfConfig c = qwen3_32b();
+  c.numbers["num_hidden_layers"] = 62;
+  c.numbers["use_sliding_window"] = 1;
+  c.numbers["sliding_window"] = 1024;
+  c.numbers["sliding_window_pattern"] = 6;
+  Diagnostics d;
+  const auto m = model_from_hf_config("gemma", c, d);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(m->sliding_layers, 52);
+}
+
+TEST(HfConfig, LayersThatAreNotSimulatedAreRefused) {
+  const auto said = [](const std::function<void(HfConfig&)>& change) {
+    HfConfig c = qwen3_32b();
+    change(c);
+    Diagnostics d;
+    EXPECT_FALSE(model_from_hf_config("other", c, d));
+    return d.items().size() == 1 ? to_string(d.items().front()) : "not one error";
+  };
+  EXPECT_NE(said([](HfConfig& c) {
+              c.numbers["text_config.linear_num_key_heads"] = 16;
+            }).find("linear attention"),
+            std::string::npos);
+  EXPECT_NE(said([](HfConfig& c) { c.numbers["mamba_d_state"] = 128; }).find("state-space"),
+            std::string::npos);
+  EXPECT_NE(said([](HfConfig& c) { c.numbers["index_topk"] = 2048; }).find("sparse attention"),
+            std::string::npos);
+  EXPECT_NE(said([](HfConfig& c) { c.numbers["decoder_sparse_step"] = 2; }).find("every layer"),
+            std::string::npos);
+  EXPECT_NE(said([](HfConfig& c) {
+              c.lists["layer_types"] = {"full_attention", "recurrent"};
+            }).find("(got \"recurrent\")"),
+            std::string::npos);
 }
 
 TEST(HfConfig, HeadDimDefaultsToHiddenOverHeadsAndTextConfigIsFound) {
