@@ -52,11 +52,31 @@ void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime n
   if (route.prefill) {
     ++result_.routing.disaggregated;
     live.leg = Leg::kToPrefill;
+    enter_server(handle, *live.route.prefill, now);
   } else {
     live.leg = Leg::kToEngine;
+    enter_server(handle, live.route.endpoint, now);
   }
-  queue_.push(now + plan_.scenario.cluster.frontend_latency, EventKind::kDelivery, handle,
-              live.stamp);
+}
+
+// When a request reaches its engine is known as soon as its round at the API server begins.
+void Simulation::enter_server(std::uint32_t handle, EndpointId endpoint, SimTime now) {
+  const Live& live = live_[handle];
+  const std::uint32_t server = api_server_of_[endpoint.value()];
+  book_round(server,
+             api_servers_[server].arrive({.handle = handle,
+                                          .stamp = live.stamp,
+                                          .prompt_tokens = live.request.prompt->tokens,
+                                          .arrival = now + plan_.scenario.cluster.frontend_latency},
+                                         booking()));
+}
+
+void Simulation::begin_round(std::uint32_t server, std::uint32_t process, SimTime now) {
+  book_round(server, api_servers_[server].begin(process, now, booking()));
+}
+
+void Simulation::book_round(std::uint32_t server, const std::optional<ApiServer::Round>& round) {
+  if (round) queue_.push(round->at, EventKind::kApiRound, server, round->process);
 }
 
 // Every arrival is followed by one dispatch attempt, which may let another request go.

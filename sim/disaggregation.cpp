@@ -13,8 +13,7 @@ void Simulation::prefill_finished(std::uint32_t handle, SimTime now) {
   live.leg = Leg::kToEngine;
   for (Observer* o : options_.observers) o->on_prefilled(live.request, now);
   book_lease(handle, now);
-  queue_.push(now + plan_.scenario.cluster.frontend_latency, EventKind::kDelivery, handle,
-              live.stamp);
+  enter_server(handle, live.route.endpoint, now);
 }
 
 // The decode engine has blocks for `blocks` blocks of KV.

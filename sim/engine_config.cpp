@@ -96,6 +96,32 @@ EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blo
   return r;
 }
 
+void describe(Describer& d, ApiServerConfig& c) {
+  field(d,
+        {"processes",
+         "API server processes (--api-server-count). By default 1; from preset 2026-H1 on one per "
+         "DP rank that the server balances itself."},
+        c.processes, IntRange{1, 1024});
+  field(
+      d,
+      {"request_time",
+       "What a request costs a process's event loop (HTTP, validation, chat template). By default "
+       "6ms, and from preset 2026-H1 on 2ms."},
+      c.request_time, DurationRange{Duration::zero(), Duration::seconds(60)});
+  field(d,
+        {"prompt_token_time",
+         "What a token of a prompt costs a process's tokeniser. By default 1500 ns."},
+        c.prompt_token_time, DurationRange{Duration::zero(), Duration::milliseconds(10)});
+}
+
+ApiServerTimes resolve_api_server(const ApiServerConfig& c, EnginePreset preset,
+                                  std::int64_t ranks_behind) {
+  const bool from_2026 = preset != EnginePreset::k2025H2;
+  return {.processes = c.processes.value_or(from_2026 ? ranks_behind : 1),
+          .request = c.request_time.value_or(Duration::milliseconds(from_2026 ? 2 : 6)),
+          .prompt_token = c.prompt_token_time.value_or(Duration::nanoseconds(1500))};
+}
+
 double default_gpu_memory_utilization(EnginePreset preset) {
   return preset == EnginePreset::k2026H2 ? 0.92 : 0.90;
 }

@@ -1,4 +1,5 @@
-// How one vLLM engine core schedules: its flags, and the switches that differ between releases.
+// How one vLLM engine core schedules: its flags, and the switches that differ between releases; and
+// the API server in front of it.
 #pragma once
 
 #include <array>
@@ -7,6 +8,7 @@
 #include <string_view>
 
 #include "sim/base/describe.h"
+#include "sim/base/units.h"
 
 namespace routesim::sim {
 
@@ -62,6 +64,26 @@ struct EngineRules {
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   FreeQueue free_queue = FreeQueue::kAppendAll;
 };
+
+/// The API server as the user configures it. Absent values are the engine preset's.
+struct ApiServerConfig {
+  std::optional<std::int64_t> processes;      ///< --api-server-count.
+  std::optional<Duration> request_time;       ///< Event loop: HTTP, validation, chat template.
+  std::optional<Duration> prompt_token_time;  ///< Tokeniser thread.
+};
+void describe(Describer& d, ApiServerConfig& c);
+
+/// The same with every value decided. The default costs nothing.
+struct ApiServerTimes {
+  std::int64_t processes = 1;
+  Duration request;       ///< Of a process's event loop, per request.
+  Duration prompt_token;  ///< Of a process's tokeniser thread, per token of the prompt.
+};
+
+/// Applies the defaults of `preset`; sources in docs/model.md. `ranks_behind`: DP ranks that share
+/// this API server (internal balancing), else 1. From 2026 on vLLM starts a process for each.
+ApiServerTimes resolve_api_server(const ApiServerConfig& config, EnginePreset preset,
+                                  std::int64_t ranks_behind);
 
 /// Applies the preset and the device-dependent defaults of vLLM's OpenAI server entry point
 /// (8192 tokens and 1024 sequences on GPUs of 70 GiB or more that are not an A100, else 2048 and

@@ -25,6 +25,7 @@ enum class EventKind : std::uint8_t {
   kCompletion,    ///< subject: live request; its last token reaches the client.
   kClientAction,  ///< The load generator wants to be called.
   kDelivery,      ///< subject: live request; reaches an engine's queue.
+  kApiRound,      ///< subject: API server, stamp: process; those who wait there have their turn.
   kRoute,         ///< subject: live request; the router decides.
   kRouterTick,    ///< Flow control: the routers look for room in the pool.
   kTimeout,       ///< subject: live request; the client gives up.
@@ -60,6 +61,7 @@ constexpr EventPriority priority_of(EventKind kind) {
       return EventPriority::kRouting;
     case EventKind::kTimeout:
     case EventKind::kLeaseEnd:
+    case EventKind::kApiRound:  // Whoever is routed at t is in the round that begins at t.
       return EventPriority::kTimeout;
   }
   return EventPriority::kTimeout;

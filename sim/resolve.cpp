@@ -103,6 +103,11 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   return out;
 }
 
+ApiServerTimes api_server(const PoolConfig& c) {
+  const bool internal = c.data_parallel_balancing == DataParallelBalancing::kInternal;
+  return resolve_api_server(c.api_server, c.engine.preset, internal ? c.data_parallel : 1);
+}
+
 // What models/ found is about its own structs; say which keys of the scenario they came from.
 void Resolver::relocate(const Diagnostics& found, const std::string& path) {
   for (const Diagnostic& d : found.items()) {
@@ -156,7 +161,9 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
     std::optional<ResolvedPool> pool =
         resolver.pool(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
-    if (pool) plan.pools.push_back(std::move(*pool));
+    if (!pool) continue;
+    pool->api_server = api_server(pool->config);
+    plan.pools.push_back(std::move(*pool));
   }
   resolver.cross_rules(scenario);
   if (resolver.errors() > 0) return std::nullopt;

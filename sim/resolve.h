@@ -31,6 +31,7 @@ struct ScenarioInputs {
 struct ResolvedPool {
   PoolConfig config;
   EngineRules rules;
+  ApiServerTimes api_server;
   models::KvCachePlan kv_plan;
   std::shared_ptr<const models::LatencyModel> latency;
   double kv_bytes_per_token = 0;  ///< Of one engine core, all its GPUs: what a transfer moves.

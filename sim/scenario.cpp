@@ -39,6 +39,8 @@ void describe(Describer& d, PoolConfig& c) {
          "or `roofline`."},
         c.latency_model);
   field(d, {"engine", "How each engine core schedules."}, c.engine);
+  field(d, {"api_server", "What a request goes through before an engine core hears of it."},
+        c.api_server);
   field(d, {"labels", "Labels as key=value, seen by the router's filters."}, c.labels);
 }
 
@@ -60,7 +62,9 @@ void describe(Describer& d, TransferConfig& c) {
 void describe(Describer& d, ClusterConfig& c) {
   field(d, {"pools", "Pools of identical servers.", true}, c.pools);
   field(d, {"transfer", "KV transfer between prefill and decode servers."}, c.transfer);
-  field(d, {"frontend_latency", "The engine's own HTTP server and tokeniser, before its queue."},
+  field(d,
+        {"frontend_latency",
+         "A fixed delay between the router and a server, beside what its API server costs."},
         c.frontend_latency, DurationRange{Duration::zero(), Duration::seconds(3600)});
 }
 

@@ -40,6 +40,7 @@ struct PoolConfig {
   std::string kv_cache_dtype = "auto";  ///< auto, bf16 or fp8.
   std::string latency_model = "auto";   ///< auto, roofline, or the name of a fitted curve.
   EngineConfig engine;
+  ApiServerConfig api_server;
   std::vector<std::string> labels;  ///< `key=value`, as the router's filters see them.
 };
 void describe(Describer& d, PoolConfig& c);
@@ -62,7 +63,7 @@ void describe(Describer& d, TransferConfig& c);
 struct ClusterConfig {
   std::vector<PoolConfig> pools;
   TransferConfig transfer;
-  Duration frontend_latency;  ///< The engine's own HTTP server and tokeniser, before its queue.
+  Duration frontend_latency;  ///< From the router to a server's API server, the same for all.
 };
 void describe(Describer& d, ClusterConfig& c);
 

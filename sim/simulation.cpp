@@ -59,6 +59,9 @@ void Simulation::handle(const Event& e) {
     case EventKind::kDelivery:
       deliver(e.subject, e.time);
       break;
+    case EventKind::kApiRound:
+      begin_round(e.subject, e.stamp, e.time);
+      break;
     case EventKind::kRoute:
       route(e.subject, e.time);
       break;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/api_server.h"
 #include "sim/event_queue.h"
 #include "sim/front_end.h"
 #include "sim/metrics_collector.h"
@@ -111,6 +112,15 @@ class Simulation {
   bool dispatch(std::uint32_t instance, SimTime now);
   void router_tick(SimTime now);
   void book_router_tick(SimTime now);
+  void enter_server(std::uint32_t handle, EndpointId endpoint, SimTime now);
+  void begin_round(std::uint32_t server, std::uint32_t process, SimTime now);
+  void book_round(std::uint32_t server, const std::optional<ApiServer::Round>& round);
+  /// What an API server calls when it knows when a request will be at its engine.
+  auto booking() {
+    return [this](const ApiServer::Visitor& v, SimTime at) {
+      queue_.push(at, EventKind::kDelivery, v.handle, v.stamp);
+    };
+  }
   void deliver(std::uint32_t handle, SimTime now);
   void wake(std::uint32_t replica, SimTime now);
   void after_touch(std::uint32_t replica, SimTime now);
@@ -142,6 +152,7 @@ class Simulation {
   std::string waits_for(const Live& live, SimTime now) const;
   [[noreturn]] void report_stuck(SimTime now) const;
   void verify() const;
+  void note_long_waits();
   RunResult result();
 
   const RunPlan& plan_;
@@ -166,7 +177,9 @@ class Simulation {
   /// When two servers (from, to) have shaken hands.
   std::map<std::pair<std::uint32_t, std::uint32_t>, SimTime> acquainted_;
   std::vector<EngineOutput> spare_outputs_;
-  std::vector<FrontEnd> front_ends_;  ///< Of servers that balance their own ranks.
+  std::vector<ApiServer> api_servers_;
+  std::vector<std::uint32_t> api_server_of_;  ///< By endpoint.
+  std::vector<FrontEnd> front_ends_;          ///< Of servers that balance their own ranks.
   std::unordered_map<std::uint32_t, std::size_t> front_end_of_;  ///< By endpoint.
   bool router_tick_booked_ = false;
   std::int64_t lonely_ticks_ =

@@ -160,6 +160,8 @@ void Simulation::add_pool(std::uint32_t index, std::vector<EndpointHome>& endpoi
         std::string name = pool.config.name + "-" + std::to_string(server);
         if (ranks > 1) name += "-rank-" + std::to_string(pool.lock_step ? rank : loop);
         const auto self = static_cast<std::uint32_t>(endpoints.size());
+        if (!internal || self == server_begin) api_servers_.emplace_back(pool.api_server);
+        api_server_of_.push_back(static_cast<std::uint32_t>(api_servers_.size() - 1));
         endpoints.push_back({.replica = replica,
                              .rank = rank,
                              .pool = index,
@@ -198,6 +200,23 @@ void Simulation::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t 
 
 Simulation::~Simulation() = default;
 
+// The engine's own gauges do not show them, so that nobody would look there.
+void Simulation::note_long_waits() {
+  constexpr Duration kLong = Duration::seconds(1);
+  std::vector<Duration> longest(plan_.pools.size());
+  for (std::size_t e = 0; e < router_->endpoints().size(); ++e) {
+    Duration& pool = longest[router_->endpoints()[e].pool];
+    pool = std::max(pool, api_servers_[api_server_of_[e]].longest());
+  }
+  for (std::size_t p = 0; p < longest.size(); ++p) {
+    if (longest[p] <= kLong) continue;
+    result_.notes.push_back(plan_.pools[p].config.name +
+                            ": before its engine heard of it a request spent up to " +
+                            std::to_string(longest[p].ns() / 1'000'000) +
+                            " ms in the API server (api_server), which no gauge of vLLM shows");
+  }
+}
+
 RunResult Simulation::result() {
   const SimTime end = queue_.now();
   result_.scenario = plan_.scenario.name;
@@ -233,6 +252,7 @@ RunResult Simulation::result() {
     result_.notes.push_back(plan_.pools[p].config.name + ": " +
                             plan_.pools[p].latency->provenance());
   }
+  note_long_waits();
   result_.summary = metrics_->summary();
   result_.stages = std::move(metrics_->stages());
   return std::move(result_);

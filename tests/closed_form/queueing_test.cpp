@@ -28,6 +28,20 @@ TEST(ClosedForm, MD1) {
   }
 }
 
+// The tokeniser of the API server is a queue of the same kind: prompts of 8 tokens at 1 ms each,
+// and an engine that is never busy for long.
+TEST(ClosedForm, MD1AtTheTokeniser) {
+  for (const double rho : {0.3, 0.6, 0.8}) {
+    RunPlan plan = plan_with(64, 100);
+    plan.pools.front().api_server.prompt_token = Duration::milliseconds(1);
+    plan.make_load = [rho](std::uint64_t seed, Diagnostics&) {
+      return std::make_unique<PoissonLoad>(400'000, rho / 0.008, 1, false, seed);
+    };
+    const double wait = run(plan).summary.time_to_first_token.mean() - 100e-6 - 0.008;
+    EXPECT_NEAR(wait / (rho * 0.008 / (2 * (1 - rho))), 1, 0.02) << "rho " << rho;
+  }
+}
+
 double erlang_c(int k, double load) {
   double term = 1, sum = 1;
   for (int i = 1; i < k; ++i) sum += term *= load / i;

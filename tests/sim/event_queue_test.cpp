@@ -73,7 +73,7 @@ TEST(EventQueue, EqualsAMultimap) {
         // Half of them in the order they are due, as most events of a run.
         const std::uint64_t delay = random.below(2) == 0 ? 20 : random.below(20);
         const auto time = queue.now().ns() + static_cast<std::int64_t>(delay);
-        const auto kind = static_cast<EventKind>(random.below(10));
+        const auto kind = static_cast<EventKind>(random.below(11));
         if (kind == EventKind::kReplicaWake) {
           const auto server = static_cast<std::uint32_t>(random.below(100));
           std::erase_if(model, [&](const auto& e) { return e.second == server; });

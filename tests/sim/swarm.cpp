@@ -154,6 +154,14 @@ RunPlan make_plan(Dice dice, const std::string& name) {
   if (dice.one_in(3)) transfer.lease = Duration::microseconds(dice.between(1'000, 60'000));
   if (dice.one_in(2)) transfer.load_failure = KvLoadFailure::kRecompute;
   const SwarmLoadOptions load = swarm_load(dice);
+  // Drawn last: what came before keeps its draws.
+  for (ResolvedPool& pool : plan.pools) {
+    if (dice.one_in(2)) continue;
+    pool.api_server = {
+        .processes = dice.between(1, 3),
+        .request = Duration::microseconds(dice.one_in(4) ? 0 : dice.between(1, 4'000)),
+        .prompt_token = Duration::nanoseconds(dice.between(0, 20'000))};
+  }
   plan.make_load = [load](std::uint64_t s, Diagnostics&) {
     return std::make_unique<SwarmLoad>(load, s);
   };

@@ -166,8 +166,11 @@ void TraceRecorder::on_done(const sim::RequestRecord& r) {
   phase(pid, r.id, "to router", r.sent, way.routed);
   if (r.outcome != workloads::Outcome::kSuccess) return;
   if (r.prefill_endpoint >= 0) {
+    phase(pid, r.id, "API server of the prefill server", way.routed, way.prefill_delivered);
     phase(pid, r.id, "prefill server", way.prefill_delivered, way.prefilled);
   }
+  phase(pid, r.id, "API server", r.prefill_endpoint >= 0 ? way.prefilled : way.routed,
+        way.delivered);
   phase(pid, r.id, "queue and prefill", way.delivered, r.first_token);
   phase(pid, r.id, "answer", r.first_token, r.end);
 }
