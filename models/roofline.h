@@ -2,7 +2,8 @@
 //
 //   linear  = kernels·launch + max(FLOP / (peak·MFU), weight bytes / (bandwidth·MBU))   per GPU
 //   layers  = norms, rotary embedding, attention launch; routing and sorting of experts
-//   experts = the same over the expected distinct experts the step touches
+//   experts = the same over the expected distinct experts the step touches, each computing whole
+//             tiles of rows, at the rate of grouped products
 //   attention = causal pairs at the attention rate, KV bytes of decode at the KV rate
 //   comm    = two all-reduces per layer (TP), dispatch and combine per MoE layer (EP)
 //   host    = per step and per sequence
@@ -30,6 +31,11 @@ struct RooflineOptions {
 
 /// vLLM's default capture size a batch of `tokens` runs with; `tokens` itself above 512.
 std::int64_t padded_to_graph(std::int64_t tokens);
+
+/// Rows of one tile of a grouped product when an expert gets `rows` in the mean: the next power of
+/// two, at least 16 and at most 128 (triton_kernels, opt_flags.py; vLLM's fused_moe and Marlin
+/// choose alike, the latter up to 64).
+std::int64_t expert_tile(double rows);
 
 class Roofline final : public LatencyModel {
  public:
@@ -61,7 +67,8 @@ class Roofline final : public LatencyModel {
   // Nanoseconds on one GPU: to stream all weights of a kind, and per token passing through them.
   // Pipeline stages run one after another, so these are whole-model sums.
   double dense_bytes_ns_ = 0, dense_token_ns_ = 0, output_bytes_ns_ = 0, output_token_ns_ = 0;
-  double expert_bytes_ns_ = 0, expert_token_ns_ = 0, kernels_ns_ = 0;
+  double expert_bytes_ns_ = 0, expert_row_ns_ = 0, kernels_ns_ = 0;
+  double experts_ = 0, experts_per_token_ = 0;
   std::int64_t ranks_ = 1;         ///< DP ranks whose tokens meet in the experts.
   std::vector<double> untouched_;  ///< Probability that n tokens all miss one given expert.
   double pair_ns_ = 0, windowed_pair_ns_ = 0, prefill_context_ns_ = 0;

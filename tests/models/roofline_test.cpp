@@ -98,6 +98,29 @@ TEST(Roofline, ExpertsTouchedGrowWithTheBatch) {
   EXPECT_NEAR(ms(r.step_ticks(decode(2048, 0))) - one, experts * (1 - 4.0 / 128), 1e-3);
 }
 
+TEST(Roofline, ExpertsComputeWholeTilesOfRows) {
+  for (const auto& [rows, tile] :
+       {std::pair{0.1, 16}, {16, 16}, {17, 32}, {64, 64}, {65, 128}, {5000, 128}})
+    EXPECT_EQ(expert_tile(rows), tile) << rows;
+  // Only arithmetic counts, and only that of the experts: 128 of them, of which a token visits 4.
+  AcceleratorSpec wide = ideal();
+  wide.memory_tb_per_s = 1e9;
+  const ModelSpec& m = *catalogue().find_model("gpt-oss-120b");
+  const ParameterCount c = count_parameters(m);
+  const Roofline r(wide, m, {}, {});
+  const double row_ms = 2.0 * c.routed_mlp / 128 * 1e-9 / 0.84;
+  const double others_ms = 2.0 * 1e-9 *
+                           (c.attention + c.dense_mlp + c.shared_mlp + c.router +
+                            static_cast<double>(m.vocab * m.hidden));
+  const auto expert_ms = [&](std::int64_t tokens) {
+    return ms(r.step_ticks(decode(tokens, 0))) - static_cast<double>(tokens) * others_ms;
+  };
+  // 64 rows each and half a tile of 64 that is padding; 8 rows each in one tile of 16.
+  EXPECT_NEAR(expert_ms(2048) / row_ms, 128 * (64 + 31.5), 1);
+  const double touched = 1 - std::pow(124.0 / 128, 256);
+  EXPECT_NEAR(expert_ms(256) / row_ms, 128 * touched * 16, 1);
+}
+
 TEST(Roofline, LockStepRankReadsExpertsForTheWholeGroup) {
   const Roofline r = roofline("MI300X", "DeepSeek-R1", {.tp = 1, .pp = 1, .dp = 8, .ep = 8});
   BatchShape alone = decode(1, 1000);
