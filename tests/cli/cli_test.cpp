@@ -262,7 +262,8 @@ TEST_F(Cli, ATraceShowsStepsRequestsAndCounters) {
                                               "chance: a-1"}));
   EXPECT_EQ(open.size(), 40U);
   for (const auto& [id, n] : open) EXPECT_EQ(n, 0) << id;
-  EXPECT_EQ(kinds["b"], 2 * 40 * 4) << "the request, to the router, to the first token, the answer";
+  EXPECT_EQ(kinds["b"], 2 * 40 * 5)
+      << "the request, to the router, the API server, to the first token, the answer";
   EXPECT_GT(kinds["C"], 20);
   EXPECT_GT(steps, kinds["X"]) << "decode steps are merged";
 }
