@@ -22,8 +22,7 @@ Keys split(std::string_view path) {
   return keys;
 }
 
-std::string join(const Keys& keys) {
-  std::string path;
+std::string join(const Keys& keys, std::string path = {}) {
   for (const std::string& key : keys) path = child_path(path, key);
   return path;
 }
@@ -78,14 +77,14 @@ Keys target_of(const perf::KeyDrift& drift, const Keys& match) {
   return target;
 }
 
-Ptr move_key(const Ptr& root, const Keys& from, const Keys& to, bool silently,
-             Diagnostics& diagnostics) {
+Ptr move_key(const Ptr& root, const std::string& at, const Keys& from, const Keys& to,
+             bool silently, Diagnostics& diagnostics) {
   const ConfigNode& node = *node_at(*root, from);
   const bool into_itself =
       to.size() > from.size() && std::equal(from.begin(), from.end(), to.begin());
   if (into_itself && !node.is_scalar()) return root;
   if (!into_itself && !to.empty() && node_at(*root, to) != nullptr) {
-    diagnostics.error(node.where(), join(from),
+    diagnostics.error(node.where(), join(from, at),
                       silently ? "is another name of " + join(to) + ", which is set too"
                                : "is an older name of " + join(to) + ", which is set too",
                       "keep one of the two");
@@ -94,10 +93,10 @@ Ptr move_key(const Ptr& root, const Keys& from, const Keys& to, bool silently,
   Ptr value;
   Ptr changed = without(root, from, 0, value);
   if (to.empty()) {
-    diagnostics.warning(value->where(), join(from), "has no effect here");
+    diagnostics.warning(value->where(), join(from, at), "has no effect here");
     return changed;
   }
-  if (!silently) diagnostics.warning(value->where(), join(from), "is read as " + join(to));
+  if (!silently) diagnostics.warning(value->where(), join(from, at), "is read as " + join(to, at));
   Assignment assignment{.path = join(to), .steps = {}, .value = value};
   for (const std::string& key : to)
     assignment.steps.push_back({.key = key, .in_brackets = false, .index = std::nullopt});
@@ -138,6 +137,24 @@ Ptr complete_distribution(const Ptr& written) {
   return merge_configs(base, written);
 }
 
+/// Before its first release the tool had the server under the name of its kind: `server.vllm`, and
+/// before that `vllm`. Refused with what to write today; the result is the tree without it.
+Ptr refuse_early_server(const Ptr& root, const std::string& at, Diagnostics& diagnostics) {
+  Ptr current = root;
+  for (const Keys& early : {Keys{"server", "vllm"}, Keys{"vllm"}}) {
+    if (node_at(*current, early) == nullptr) continue;
+    Ptr removed;
+    current = without(current, early, 0, removed);
+    diagnostics.error(removed->where(), join(early, at),
+                      "is how inference-perf named the server before its first release",
+                      "write server: {type: vllm, model_name: ..., base_url: ...} and "
+                      "api: {type: completion or chat, streaming: true or false}");
+    const ConfigNode* api = node_at(*current, {"api"});
+    if (api != nullptr && api->is_scalar()) current = without(current, {"api"}, 0, removed);
+  }
+  return current;
+}
+
 Ptr complete_lengths(const Ptr& node, std::string_view key) {
   if (node->is_scalar() && workloads::is_length_key(key) &&
       plain_type(node->text()) == PlainType::kInteger) {
@@ -151,6 +168,23 @@ Ptr complete_lengths(const Ptr& node, std::string_view key) {
   for (const ConfigNode::Member& member : node->members())
     members.push_back({member.key, member.key_where, complete_lengths(member.value, member.key)});
   return ConfigNode::make_map(std::move(members), node->where());
+}
+
+/// The document, whose path is `at`, in the form `describe` knows: keys of older files moved to
+/// their present place (with a warning, unless the tool still takes the older key), a bare length
+/// written as a `fixed` distribution, and a distribution's missing keys filled with
+/// inference-perf's defaults.
+Ptr normalize(const Ptr& root, const std::string& at, Diagnostics& diagnostics) {
+  Ptr current = refuse_early_server(root, at, diagnostics);
+  for (const perf::KeyDrift& drift : perf::key_drifts()) {
+    std::vector<Keys> matches;
+    Keys prefix;
+    find_matches(*current, split(drift.from), prefix, matches);
+    for (const Keys& match : matches)
+      current =
+          move_key(current, at, match, target_of(drift, match), drift.both_current, diagnostics);
+  }
+  return complete_lengths(current, {});
 }
 
 }  // namespace
@@ -172,18 +206,6 @@ Ptr inference_perf_document(const Ptr& root, const std::string& path, Diagnostic
   return nullptr;
 }
 
-Ptr normalize_inference_perf(const Ptr& root, Diagnostics& diagnostics) {
-  Ptr current = root;
-  for (const perf::KeyDrift& drift : perf::key_drifts()) {
-    std::vector<Keys> matches;
-    Keys prefix;
-    find_matches(*current, split(drift.from), prefix, matches);
-    for (const Keys& match : matches)
-      current = move_key(current, match, target_of(drift, match), drift.both_current, diagnostics);
-  }
-  return complete_lengths(current);
-}
-
 Ptr complete_lengths(const Ptr& node) { return complete_lengths(node, {}); }
 
 perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
@@ -191,7 +213,7 @@ perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
   perf::Config config;
   const Ptr document = inference_perf_document(root, options.path, diagnostics);
   if (document != nullptr)
-    read_struct(*normalize_inference_perf(document, diagnostics), config, diagnostics, options);
+    read_struct(*normalize(document, options.path, diagnostics), config, diagnostics, options);
   return config;
 }
 

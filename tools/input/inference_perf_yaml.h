@@ -14,12 +14,8 @@ namespace routesim::tools {
 ConfigNode::Ptr inference_perf_document(const ConfigNode::Ptr& root, const std::string& path,
                                         Diagnostics& diagnostics);
 
-/// The document in the form `describe` knows: keys of older files moved to their present place
-/// (with a warning, unless the tool still takes the older key), a bare length written as a `fixed`
-/// distribution, and a distribution's missing keys filled with inference-perf's defaults.
-ConfigNode::Ptr normalize_inference_perf(const ConfigNode::Ptr& root, Diagnostics& diagnostics);
-
-/// The second half of that, for other parts of a scenario that hold the same distributions.
+/// A bare length written as a `fixed` distribution, and a distribution's missing keys filled with
+/// inference-perf's defaults: also for other parts of a scenario that hold such distributions.
 ConfigNode::Ptr complete_lengths(const ConfigNode::Ptr& node);
 
 /// Reads the document. Errors are in `diagnostics`; the value is usable only without new ones.
