@@ -14,7 +14,7 @@
 namespace routesim::policies {
 
 /// Which chunks of text a router has tokenised before, on the grid of KV blocks: the key of a block
-/// stands for the text up to its end, at four bytes per token.
+/// stands for the text up to its end, so a chunk is known by the first key that covers it.
 class KnownText {
  public:
   struct Options {
@@ -23,19 +23,25 @@ class KnownText {
     double overlap_ratio = 0.8;           ///< tokenizersPoolConfig.minPrefixOverlapRatio.
     std::int64_t block_tokens = 16;       ///< Tokens per key.
   };
+  /// How long a prompt is. Its tokens are taken to be of equal length.
+  struct Length {
+    std::int64_t tokens = 0;
+    std::int64_t bytes = 0;  ///< Not positive: four per token.
+  };
   explicit KnownText(const Options& options);
 
-  /// How many of a prompt's keys are looked up: the known ones when they cover the ratio of
-  /// `prompt_tokens`, otherwise all, and its whole chunks are remembered (unless `dry_run`).
+  /// How many of a prompt's keys are looked up: those within the known chunks when these cover the
+  /// ratio of the text, otherwise all, and its whole chunks are remembered (unless `dry_run`).
   /// Thread-safe.
-  std::size_t tokenized(std::span<const BlockKey> keys, std::int64_t prompt_tokens, bool dry_run);
+  std::size_t tokenized(std::span<const BlockKey> keys, const Length& length, bool dry_run);
 
  private:
-  void remember(std::span<const BlockKey> keys);
+  void remember(std::span<const BlockKey> keys, const Length& length);
+  std::int64_t tokens_of(std::int64_t chunks, const Length& length) const;
+  std::size_t covering(std::int64_t chunks, const Length& length) const;
 
   Options options_;
-  std::size_t stride_ = 1;    ///< Keys per chunk.
-  std::size_t capacity_ = 1;  ///< Chunks.
+  std::size_t capacity_ = 1;  ///< Keys.
   std::mutex mutex_;
   std::list<BlockKey> recent_;  ///< Ends of known chunks, most recently used first.
   std::unordered_map<BlockKey, std::list<BlockKey>::iterator> known_;

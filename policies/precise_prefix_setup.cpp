@@ -146,13 +146,15 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
         std::make_unique<PreciseStore>(std::move(options), std::move(tiers), context.thread_safe());
   }
   store_ = shared.get();
-  if (p.indexer.prefix_store)
+  if (p.indexer.prefix_store) {
+    context.needs().prompt_bytes = true;
     known_text_ = std::make_unique<KnownText>(KnownText::Options{
         .chunk_bytes = p.indexer.prefix_store->block_size,
         .cache_chunks = p.indexer.prefix_store->cache_size,
         .overlap_ratio =
             p.indexer.tokenizers_pool.value_or(TokenizersPoolParameters{}).min_prefix_overlap_ratio,
         .block_tokens = store_->options().scheme.block_size});
+  }
 }
 
 }  // namespace routesim::policies

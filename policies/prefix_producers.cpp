@@ -122,6 +122,13 @@ void PreciseStore::remove(std::uint32_t holder) {
     concurrent_->remove_endpoint(EndpointId(holder));
 }
 
+// Of the whole request, or of one of its prompts.
+KnownText::Length PrecisePrefix::text_length(const RequestView& request, std::int64_t tokens) {
+  const bool known = request.prompt_tokens > 0 && request.prompt_bytes > 0;
+  return {.tokens = tokens,
+          .bytes = known ? tokens * request.prompt_bytes / request.prompt_tokens : 0};
+}
+
 void PrecisePrefix::produce(Cycle& cycle) const {
   PrefixMatches& m = cycle.prefix(slot_);
   if (m.computed) return;
@@ -134,7 +141,8 @@ void PrecisePrefix::produce(Cycle& cycle) const {
       const std::int64_t tokens = std::ssize(keys) * store_->options().scheme.block_size;
       const bool only = keys.size() == request.block_keys.size();
       keys = keys.first(known_text_->tokenized(
-          keys, only ? std::max(tokens, request.prompt_tokens) : tokens, cycle.dry_run()));
+          keys, text_length(request, only ? std::max(tokens, request.prompt_tokens) : tokens),
+          cycle.dry_run()));
     }
     looked_up += keys.size();
     add_matches(cycle, keys);

@@ -62,6 +62,7 @@ class PrecisePrefix {
  private:
   void add_matches(Cycle& cycle, std::span<const BlockKey> keys) const;
   static void find_extremes(PrefixMatches& m);
+  static KnownText::Length text_length(const RequestView& request, std::int64_t tokens);
 
   const EraTraits& traits_;
   std::size_t slot_;
