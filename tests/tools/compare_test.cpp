@@ -135,6 +135,42 @@ TEST(Expectations, OfOneRunAreDecidedByItsNumbers) {
   std::string decisions;
   for (const Judgement& j : judged) decisions += decision_text(j.decision) + " ";
   EXPECT_EQ(decisions, "holds fails holds fails holds fails ");
+  EXPECT_EQ(judged[5].detail, "no value: no request counts towards it");
+}
+
+/// A run whose stage sent nothing, which counts nothing as good either, and one that failed whole.
+sim::RunResult run_without(std::uint64_t seed, std::int64_t failures) {
+  sim::RunResult result;
+  result.seed = seed;
+  sim::StageResult s;
+  s.requests = s.failures = failures;
+  s.good_requests = 0;
+  s.info.name = "4";
+  result.stages = {s};
+  result.summary = s;
+  return result;
+}
+
+TEST(Expectations, WithoutARequestHaveNoValueAndFail) {
+  const MetricName goodput = metric("goodput");
+  ResultSetBuilder builder({"old", "new"}, metrics_with({&goodput, 1}));
+  builder.add(0, 0, run_without(1, 0));
+  builder.add(1, 0, run_without(1, 10));
+  builder.add(0, 1, run_without(2, 10));
+  builder.add(1, 1, run_without(2, 10));
+  const ResultSet set = builder.take(2);
+  const std::vector<Judgement> judged =
+      judge({expect("goodput > 0.9", "old"), expect("goodput > 0.9", "new"),
+             expect("goodput >= 0", "new"), expect("ttft_ms.mean < 500", "new"),
+             expect("goodput > 90% of old", "new"), expect("kv_cache_usage.mean < 1", "new")},
+            set);
+  std::string decisions;
+  for (const Judgement& j : judged) decisions += decision_text(j.decision) + " ";
+  EXPECT_EQ(decisions, "fails fails holds fails fails fails ");
+  EXPECT_EQ(judged[0].detail, "no value in 1 of 2 runs: no request counts towards it");
+  EXPECT_EQ(judged[1].detail, "0 ± 0");
+  EXPECT_EQ(judged[3].detail, "no value: no request counts towards it");
+  EXPECT_EQ(judged[4].detail, "old: no value in 1 of 2 runs: no request counts towards it");
   EXPECT_EQ(judged[5].detail, "no such number in the results");
 }
 

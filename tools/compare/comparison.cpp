@@ -85,7 +85,11 @@ Judgement judge_pair(const Comparison& c, const VariantPair& pair, const Gate& g
   if (a == nullptr || b == nullptr) return j;
   const auto x = c.base->set.values(*a, gate.metric);
   const auto y = c.changed->set.values(*b, gate.metric);
-  if (!x || !y) return j;
+  if (!x || !y) {
+    j.detail = x ? "NEW has " + c.changed->set.no_values(*b, gate.metric)
+                 : "BASE has " + c.base->set.no_values(*a, gate.metric);
+    return j;
+  }
   const Difference d = difference_of(*x, *y, gate.metric, pair.paired);
   j.decision = judge_gate(gate, *x, *y, pair.paired);
   j.detail = estimate_text(d.base) + " to " + estimate_text(d.changed);

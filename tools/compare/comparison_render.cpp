@@ -10,7 +10,7 @@ namespace routesim::tools {
 namespace {
 
 /// Metrics of the table, beside those of the gates.
-constexpr std::array<std::string_view, 15> kShown = {"output_tokens_per_s",
+constexpr std::array<std::string_view, 16> kShown = {"output_tokens_per_s",
                                                      "requests_per_s",
                                                      "ttft_ms.mean",
                                                      "ttft_ms.median",
@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 15> kShown = {"output_tokens_per_s",
                                                      "request_latency_ms.p99",
                                                      "prefix_cache_hit_rate",
                                                      "failed_requests",
+                                                     "goodput",
                                                      "preemptions"};
 
 struct Row {

@@ -84,7 +84,9 @@ Judgement judge_one(const Expectation& e, const ResultSet& set) {
   const auto values_of = [&](const std::string& name) -> std::optional<std::vector<double>> {
     const VariantValues* const variant = set.find_variant(name);
     const StageValues* const stage = variant != nullptr ? find_stage(*variant, e.stage) : nullptr;
-    return stage != nullptr ? set.values(*stage, c.metric) : std::nullopt;
+    if (stage == nullptr) return std::nullopt;
+    j.detail = set.no_values(*stage, c.metric);
+    return set.values(*stage, c.metric);
   };
   const std::optional<std::vector<double>> values = values_of(e.variant);
   if (!values) return j;
@@ -95,12 +97,12 @@ Judgement judge_one(const Expectation& e, const ResultSet& set) {
   } else {
     const std::optional<std::vector<double>> reference = values_of(c.reference);
     if (!reference) {
-      j.detail = "no such number of " + c.reference;
+      j.detail = c.reference + ": " + j.detail;
       return j;
     }
+    j.detail = estimate_of(*values) + " against " + estimate_of(*reference);
     for (std::size_t i = 0; i < excess.size(); ++i)
       excess[i] = (*values)[i] - c.bound / 100 * (*reference)[i];
-    j.detail += " against " + estimate_of(*reference);
   }
   if (!c.less)
     for (double& v : excess) v = -v;

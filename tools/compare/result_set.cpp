@@ -24,6 +24,17 @@ std::optional<std::vector<double>> ResultSet::values(const StageValues& stage,
   return series;
 }
 
+std::string ResultSet::no_values(const StageValues& stage, const MetricName& m) const {
+  const auto found = std::find(metrics.begin(), metrics.end(), m);
+  if (found == metrics.end()) return "no such number in the results";
+  const auto& series = stage.values[static_cast<std::size_t>(found - metrics.begin())];
+  const auto without =
+      std::count_if(series.begin(), series.end(), [](double v) { return std::isnan(v); });
+  if (without == std::ssize(series)) return "no value: no request counts towards it";
+  return "no value in " + std::to_string(without) + " of " + std::to_string(series.size()) +
+         " runs: no request counts towards it";
+}
+
 const StageValues* find_stage(const VariantValues& variant, std::string_view stage) {
   for (const StageValues& s : variant.stages)
     if (s.stage == stage) return &s;

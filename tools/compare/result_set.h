@@ -51,6 +51,9 @@ struct ResultSet {
   /// The values of a metric, one per seed; nothing when the metric is not in the set, or some run
   /// has no such number.
   std::optional<std::vector<double>> values(const StageValues& stage, const MetricName& m) const;
+  /// Why `values` gave nothing: the metric is not there, or no request counted towards it in so
+  /// many runs, as when all of a stage failed.
+  std::string no_values(const StageValues& stage, const MetricName& m) const;
 };
 
 /// The stage with this name (empty = the whole run), or null.

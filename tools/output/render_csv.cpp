@@ -15,13 +15,19 @@ struct CsvMetric {
   std::string_view unit;
   bool sampled;
 };
-constexpr std::array<CsvMetric, 14> kMetrics = {{
+constexpr std::array<CsvMetric, 21> kMetrics = {{
     {"successful_requests", "count", false},
     {"failed_requests", "count", false},
     {"requests_per_sec_sent", "req/s", false},
     {"request_throughput", "req/s", false},
     {"input_throughput", "tok/s", false},
     {"output_throughput", "tok/s", false},
+    {"total_throughput", "tok/s", false},
+    {"failure_rate", "ratio", false},
+    {"goodput", "ratio", false},
+    {"good_request_throughput", "req/s", false},
+    {"kv_cache_usage", "ratio", false},
+    {"preemptions", "count", false},
     {"prefix_cache_hit_rate", "ratio", false},
     {"ttft", "s", true},
     {"tpot", "s", true},
@@ -29,6 +35,7 @@ constexpr std::array<CsvMetric, 14> kMetrics = {{
     {"itl", "s", true},
     {"request_latency", "s", true},
     {"schedule_delay", "s", true},
+    {"input_length", "tokens", true},
     {"output_length", "tokens", true},
 }};
 constexpr std::array<std::string_view, 6> kStatistics = {"mean", "median", "p75",
