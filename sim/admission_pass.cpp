@@ -66,12 +66,12 @@ std::int64_t BatchScheduler::lookup_prefix(Slot s) {
   const std::int64_t prompt_blocks = std::ssize(prompt);
   if (limit <= prompt_blocks || q.request.private_answer) {
     const std::int64_t known = std::min(limit, prompt_blocks);
-    const std::int64_t hit = kv_.lookup(prompt.first(static_cast<std::size_t>(known)), hits_);
+    kv_.lookup(prompt.first(static_cast<std::size_t>(known)), hits_);
     if (limit <= prompt_blocks) {
       hits_of_ = ref(s);
       hits_version_ = kv_.version();
-    } else if (hit == prompt_blocks) {
-      append_former_blocks(q, limit);
+    } else {
+      append_former_blocks(q, prompt_blocks, limit);
     }
     return hits_.blocks;
   }
@@ -81,32 +81,26 @@ std::int64_t BatchScheduler::lookup_prefix(Slot s) {
   return kv_.lookup(keys_, hits_);
 }
 
-// A private block is in no table: the sequence remembers which blocks were its own, and the first
-// registered of those that still hold a position is the one vLLM would find.
-void BatchScheduler::append_former_blocks(Sequence& q, std::int64_t limit) {
+// A private block is in no table: the sequence remembers the runs that were its own, and vLLM would
+// find what is left of them. That is always one stretch that starts behind the prompt, because
+// - nobody else ever holds these blocks, so a preemption puts all of them into the free queue at
+//   once, last block first and the prompt's behind them: whatever evicts, evicts from the end of
+//   the answer backwards, and the prompt after it;
+// - hits_ therefore holds all that is left, and what is computed anew continues it, so that the
+// next
+//   run starts where the hits ended.
+void BatchScheduler::append_former_blocks(Sequence& q, std::int64_t prompt_blocks,
+                                          std::int64_t limit) {
   std::erase_if(q.former, [this](const FormerRun& f) { return kv_.blocks_of(f.run) == 0; });
-  while (hits_.blocks < limit) {
-    const auto found = std::find_if(q.former.begin(), q.former.end(), [&](const FormerRun& f) {
-      return f.position <= hits_.blocks && hits_.blocks < f.position + kv_.blocks_of(f.run);
-    });
-    if (found == q.former.end()) return;
-    if (found->position < hits_.blocks) {
-      const RunRef rest = kv_.cut(found->run, hits_.blocks - found->position);
-      q.former.insert(found + 1, {.position = hits_.blocks, .run = rest});
-      continue;
-    }
-    std::int64_t n = std::min(kv_.blocks_of(found->run), limit - hits_.blocks);
-    // Not further than to where an older run has a block.
-    for (auto older = q.former.begin(); older != found; ++older)
-      if (older->position > hits_.blocks) n = std::min(n, older->position - hits_.blocks);
-    if (n < kv_.blocks_of(found->run)) {
-      const RunRef rest = kv_.cut(found->run, n);
-      q.former.insert(found + 1, {.position = hits_.blocks + n, .run = rest});
-      continue;
-    }
-    hits_.pieces.push_back({.run = found->run.run, .blocks = static_cast<std::int32_t>(n)});
+  ROUTESIM_CHECK(q.former.empty() || hits_.blocks == prompt_blocks,
+                 "an answer's blocks outlived the prompt's");
+  for (const FormerRun& f : q.former) {
+    ROUTESIM_CHECK(f.position == hits_.blocks, "an answer's blocks were evicted out of order");
+    const std::int64_t n = kv_.blocks_of(f.run);
+    hits_.pieces.push_back({.run = f.run.run, .blocks = static_cast<std::int32_t>(n)});
     hits_.blocks += n;
   }
+  ROUTESIM_CHECK(hits_.blocks <= limit, "more of a sequence was cached than it has tokens");
 }
 
 BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimTime now,

@@ -306,7 +306,7 @@ class BatchScheduler {
   Admission start_remote_load(Slot s, std::int64_t hit, SimTime now,
                               std::vector<EngineOutput>& out);
   std::int64_t lookup_prefix(Slot s);
-  void append_former_blocks(Sequence& q, std::int64_t limit);
+  void append_former_blocks(Sequence& q, std::int64_t prompt_blocks, std::int64_t limit);
   void accept_loaded(Slot s);
   std::int64_t blocks_owed_to_prefills() const;
 
