@@ -294,7 +294,9 @@ TEST_F(ScenarioFits, WantOneCurveForAllServers) {
   (void)fit_scenarios(inputs, request({{.name = "step_ms"}}), silent_, d_);
   ASSERT_EQ(d_.items().size(), 1U);
   EXPECT_NE(all(d_).find("pool a of t, "), std::string::npos) << all(d_);
-  EXPECT_NE(all(d_).find("uses no cost curve"), std::string::npos) << all(d_);
+  EXPECT_NE(all(d_).find("uses another cost curve (roofline, unfitted: Qwen3-8B"),
+            std::string::npos)
+      << all(d_);
   auto different = load({scenario("s", 20), scenario("t", 20)}, {});
   different[1].variants[0].plan.pools[0].latency = std::make_shared<models::CostCurve>(
       models::CostCurveParameters{.step_ms = 5}, models::FittedRange{}, "another");
@@ -302,6 +304,22 @@ TEST_F(ScenarioFits, WantOneCurveForAllServers) {
   (void)fit_scenarios(different, request({{.name = "step_ms"}}), silent_, two);
   EXPECT_NE(all(two).find("uses another cost curve (another) than pool a of s"), std::string::npos)
       << all(two);
+}
+
+TEST_F(ScenarioFits, StartFromTheRooflineWhereNothingWasFitted) {
+  auto inputs = load({scenario("s", 20, "Qwen3-8B")}, {});
+  ASSERT_EQ(all(d_), "");
+  const auto roofline = inputs[0].variants[0].plan.pools[0].latency;
+  use(inputs, 13);
+  publish(inputs);
+  inputs[0].variants[0].plan.pools[0].latency = roofline;
+  const auto free = request({{.name = "step_ms", .low = 1, .high = 30}});
+  const ScenarioFit fit = fit_scenarios(inputs, free, silent_, d_);
+  EXPECT_EQ(all(d_), "");
+  EXPECT_EQ(fit.curve.model, "Qwen3-8B");
+  EXPECT_GT(fit.curve.parameters.step_ms, 10);
+  EXPECT_GT(fit.curve.parameters.context_us_per_ktok, 0) << "the rest is the roofline's";
+  EXPECT_LT(std::abs(fit.after.at(0).errors.at(0).mape), fit.before.at(0).errors.at(0).mape);
 }
 
 TEST_F(ScenarioFits, AreACommandThatNamesItsTolerancesAndRanges) {

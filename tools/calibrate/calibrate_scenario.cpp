@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "models/roofline.h"
 #include "tools/output/metrics.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
@@ -20,18 +21,28 @@ using models::CostCurve;
 /// The tolerance of numbers that no rule names, %.
 constexpr double kPlainTolerance = 10;
 
+/// The curve of a latency model, or the one closest to it where nothing was fitted yet; null for
+/// tables of step times.
+std::shared_ptr<const CostCurve> curve_of(
+    const std::shared_ptr<const models::LatencyModel>& latency) {
+  if (const auto* roofline = dynamic_cast<const models::Roofline*>(latency.get()))
+    return std::make_shared<CostCurve>(roofline->as_cost_curve(), models::FittedRange{},
+                                       roofline->provenance());
+  return std::dynamic_pointer_cast<const CostCurve>(latency);
+}
+
 /// The curve every pool of every variant uses; null, with an error, when there is none, or more
 /// than one.
-const CostCurve* common_curve(const std::vector<ValidationInput>& inputs,
-                              Diagnostics& diagnostics) {
-  const CostCurve* common = nullptr;
+std::shared_ptr<const CostCurve> common_curve(const std::vector<ValidationInput>& inputs,
+                                              Diagnostics& diagnostics) {
+  std::shared_ptr<const CostCurve> common;
   std::string first;
   for (const ValidationInput& input : inputs)
     for (const ValidationVariant& variant : input.variants)
       for (const sim::ResolvedPool& pool : variant.plan.pools) {
         const std::string place = printable("pool " + pool.config.name + " of " + input.scenario +
                                             ", " + variant.plan.scenario.variant);
-        const auto* curve = dynamic_cast<const CostCurve*>(pool.latency.get());
+        const std::shared_ptr<const CostCurve> curve = curve_of(pool.latency);
         if (curve == nullptr) {
           diagnostics.error({}, "--scenario",
                             place + " uses no cost curve (" + pool.latency->provenance() + ")",
@@ -221,7 +232,7 @@ ScenarioFit fit_scenarios(const std::vector<ValidationInput>& inputs,
                           const std::function<void(const std::string&)>& report,
                           Diagnostics& diagnostics) {
   ScenarioFit result;
-  const CostCurve* start = common_curve(inputs, diagnostics);
+  const std::shared_ptr<const CostCurve> start = common_curve(inputs, diagnostics);
   if (start == nullptr) return result;
   const FreeNumbers free(request.free, start->parameters(), inputs, diagnostics);
   if (request.explore > 0 && request.free.size() > models::kMostExplored)
