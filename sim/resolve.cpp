@@ -1,5 +1,6 @@
 #include "sim/resolve.h"
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,9 @@
 namespace routesim::sim {
 
 namespace {
+
+/// The ends of engine steps are counted in 2^-10 ns, which 64 bits hold for 104 days.
+constexpr double kLongestLoadDays = 100;
 
 class Resolver {
  public:
@@ -148,6 +152,21 @@ void Resolver::cross_rules(const Scenario& s) {
           "one of inference_perf, vllm_bench, conversations, trace, groups");
 }
 
+/// Refuses a load that goes on beyond what the clock can count.
+void check_length(const workloads::LoadGenerator& load, Diagnostics& diagnostics) {
+  double seconds = 0;
+  for (const workloads::StageInfo& stage : load.stages())
+    if (stage.requested_rate > 0 && std::isfinite(stage.requested_rate) && stage.requests > 0)
+      seconds += static_cast<double>(stage.requests) / stage.requested_rate;
+  const double days = seconds / 86'400;
+  if (days <= kLongestLoadDays) return;
+  const std::string shown = days < 1e9 ? std::to_string(std::llround(days)) : "more than 10^9";
+  diagnostics.error({}, "workload",
+                    "sends requests for " + shown + " days, and a run holds at most " +
+                        std::to_string(std::llround(kLongestLoadDays)),
+                    "send them at a higher rate, or fewer of them");
+}
+
 }  // namespace
 
 std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
@@ -187,9 +206,10 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   };
   // A load that cannot be made is an error of the scenario, not of the run.
   Diagnostics load;
-  const bool made = plan.make_load(scenario.seed, load) != nullptr;
+  const std::unique_ptr<workloads::LoadGenerator> made = plan.make_load(scenario.seed, load);
+  if (made != nullptr) check_length(*made, load);
   for (const Diagnostic& d : load.items()) diagnostics.add(d);
-  if (!made || load.has_errors()) return std::nullopt;
+  if (made == nullptr || load.has_errors()) return std::nullopt;
   return plan;
 }
 

@@ -256,9 +256,17 @@ class CsvReader final : public LineTraceReader {
       return column < 0 && !name.empty();
     };
     // Every missing column is named, not the first only.
+    const auto twice = [&](const std::string& name) {
+      const bool found = !name.empty() && std::count(fields_.begin(), fields_.end(), name) > 1;
+      if (found) fail("the header has the column `" + name + "` more than once");
+      return found;
+    };
     bool bad = missing(time_, names_.timestamp);
     bad = missing(input_, names_.input) || bad;
     bad = missing(output_, names_.output) || bad;
+    for (const std::string* name :
+         {&names_.timestamp, &names_.input, &names_.output, &names_.session})
+      bad = twice(*name) || bad;
     if (!bad && (input_ < 0 || output_ < 0))
       return fail("the columns of input and output tokens need names");
     return bad ? Row::kError : Row::kSkip;

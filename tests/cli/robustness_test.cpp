@@ -112,6 +112,47 @@ TEST_F(Robustness, TheEstimateOfMemoryCountsServersAndTheirCaches) {
   }
 }
 
+TEST_F(Robustness, ALoadOfYearsIsRefused) {
+  const Result slow = run({"run", tiny(), "--quiet", "--set", "workload.groups.rate=1e-9"});
+  EXPECT_EQ(slow.code, 2);
+  EXPECT_EQ(slow.out, "");
+  EXPECT_NE(slow.err.find("error: workload: sends requests for 462963 days, and a run holds at "
+                          "most 100"),
+            std::string::npos)
+      << slow.err;
+  EXPECT_EQ(run({"run", tiny(), "--quiet", "--set", "workload.groups.rate=1e-300"}).code, 2);
+  EXPECT_EQ(run({"run", tiny(), "--quiet", "--set", "workload.groups.rate=1e-5"}).code, 0);
+  const std::string trace =
+      write("gap.csv", "timestamp,input_length,output_length\n0,100,10\n1e9,100,10\n");
+  const Result gap =
+      run({"run", tiny(), "--quiet", "--set", "workload={trace: {file: " + trace + "}}"});
+  EXPECT_EQ(gap.code, 2) << gap.err;
+}
+
+TEST_F(Robustness, APipeInPlaceOfATraceIsRefused) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Result r = run({"run", tiny(), "--set", "workload={trace: {file: " + pipe + "}}"});
+  EXPECT_EQ(r.code, 2);
+  EXPECT_NE(r.err.find("is a pipe, and the file is read more than once"), std::string::npos);
+}
+
+TEST_F(Robustness, NoOutputReplacesAnotherOrAnInput) {
+  const std::string file = (folder_ / "both").string();
+  const Result two = run({"run", tiny(), "--output", "json=" + file, "--output", "csv=" + file});
+  EXPECT_EQ(two.code, 2);
+  EXPECT_NE(two.err.find("--output: two formats go to " + file), std::string::npos) << two.err;
+  const Result nowhere = run({"run", tiny(), "--output", "json="});
+  EXPECT_EQ(nowhere.code, 2);
+  EXPECT_NE(nowhere.err.find("--output json= has no path"), std::string::npos) << nowhere.err;
+  ASSERT_EQ(run({"run", tiny(), "--quiet", "--output", "json=" + file}).code, 0);
+  const std::string before = slurp(file);
+  const Result page = run({"report", file, "--output", file});
+  EXPECT_EQ(page.code, 2);
+  EXPECT_NE(page.err.find("would replace the result"), std::string::npos) << page.err;
+  EXPECT_EQ(slurp(file), before);
+}
+
 TEST_F(Robustness, OutputsThatCannotBeWrittenLeaveNothingBehind) {
   const std::string folder = folder_.string();
   std::vector<std::string> targets = {folder,                                 // a folder

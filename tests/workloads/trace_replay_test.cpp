@@ -181,6 +181,18 @@ TEST(TraceReader, EveryMissingColumnIsNamed) {
             "the header has no column `num_decode_tokens`");
 }
 
+TEST(TraceReader, AColumnThatStandsTwiceIsRefused) {
+  const auto message = [](const std::string& header) {
+    return error_of(header + "\n1,2,3,4\n", format(TraceFormat::kCsv)).message;
+  };
+  EXPECT_EQ(message("timestamp,input_length,input_length,output_length"),
+            "the header has the column `input_length` more than once");
+  EXPECT_EQ(message("timestamp,input_length,output_length,session_id,session_id"),
+            "the header has the column `session_id` more than once");
+  EXPECT_EQ(message("timestamp,note,note,output_length"), "the header has no column `input_length`")
+      << "columns that are not read may do as they like";
+}
+
 TEST(TextScan, DatesAndNumbers) {
   EXPECT_EQ(parse_date_time_ns("1970-01-01 00:00:01"), 1'000'000'000);
   EXPECT_EQ(parse_date_time_ns("2000-02-29T12:00:00Z"), 951'825'600'000'000'000);

@@ -45,6 +45,10 @@ ExitCode run_report(const OptionValues& options, Console& console) {
   if (output.empty() && folder.empty())
     return usage_error(console, "report",
                        "give --output PATH for a page (- is standard output), or --export FOLDER");
+  for (const std::string& path : options.positionals)
+    if (path == output && !path.ends_with(".html"))
+      return usage_error(console, "report",
+                         "--output would replace the result " + printable(path, 200));
   Diagnostics diagnostics;
   std::vector<ResultText> results;
   for (const std::string& path : options.positionals) {

@@ -12,6 +12,10 @@ std::optional<NamedOutput> parse_named_output(const std::string& text,
   const std::size_t equals = text.find('=');
   NamedOutput output{.format = text.substr(0, equals), .path = {}};
   if (equals != std::string::npos) output.path = text.substr(equals + 1);
+  if (equals != std::string::npos && output.path.empty()) {
+    error = "--output " + printable(text) + " has no path; without = it is standard output";
+    return std::nullopt;
+  }
   if (output.path == "-") output.path.clear();
   if (std::find(formats.begin(), formats.end(), output.format) != formats.end()) return output;
   const std::vector<std::string> names(formats.begin(), formats.end());
@@ -23,6 +27,11 @@ std::optional<NamedOutput> parse_named_output(const std::string& text,
   return std::nullopt;
 }
 
+// Devices take any number of texts; of a file the last one would be all that is left.
+bool is_same_file(const std::string& a, const std::string& b) {
+  return !a.empty() && a == b && !a.starts_with("/dev/");
+}
+
 std::optional<std::vector<NamedOutput>> parse_named_outputs(
     const std::vector<std::string>& texts, std::span<const std::string_view> formats,
     std::string& error) {
@@ -31,6 +40,11 @@ std::optional<std::vector<NamedOutput>> parse_named_outputs(
   for (const std::string& text : texts) {
     std::optional<NamedOutput> output = parse_named_output(text, formats, error);
     if (!output) return std::nullopt;
+    for (const NamedOutput& other : outputs)
+      if (is_same_file(output->path, other.path)) {
+        error = "--output: two formats go to " + printable(other.path, 200);
+        return std::nullopt;
+      }
     outputs.push_back(std::move(*output));
   }
   const auto on_stdout = std::count_if(outputs.begin(), outputs.end(),

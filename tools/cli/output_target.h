@@ -22,8 +22,11 @@ std::optional<NamedOutput> parse_named_output(const std::string& text,
                                               std::span<const std::string_view> formats,
                                               std::string& error);
 
+/// Whether what is written to one path replaces what was written to the other.
+bool is_same_file(const std::string& a, const std::string& b);
+
 /// The first of `formats` goes to standard output when nothing is asked for; two on standard output
-/// are an error. On error sets `error` and returns nothing.
+/// or in one file are an error. On error sets `error` and returns nothing.
 std::optional<std::vector<NamedOutput>> parse_named_outputs(
     const std::vector<std::string>& texts, std::span<const std::string_view> formats,
     std::string& error);

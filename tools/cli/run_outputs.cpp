@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "tools/output/printable.h"
 #include "tools/output/report_files.h"
 #include "tools/report/html_page.h"
 
@@ -109,6 +110,11 @@ bool parse_outputs(const std::vector<std::string>& texts, std::vector<OutputTarg
     const std::optional<OutputTarget> target = parse_output(text, error);
     if (!target) return false;
     if (target->path.empty()) ++on_stdout;
+    for (const OutputTarget& other : outputs)
+      if (is_same_file(target->path, other.path)) {
+        error = "--output: two formats go to " + printable(target->path, 200);
+        return false;
+      }
     outputs.push_back(*target);
   }
   if (texts.empty()) outputs.push_back({});

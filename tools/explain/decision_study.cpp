@@ -115,7 +115,7 @@ std::optional<DecisionStudy> study_decision(const sim::RunPlan& plan, std::int64
     (void)simulation.run();
   }
   if (!inspector.record()) {
-    diagnostics.error({}, "--request",
+    diagnostics.error({.file = "--request"}, "",
                       "the run has no request " + std::to_string(request) + " that was routed",
                       "`run --records FILE` lists them; they count from 0");
     return std::nullopt;

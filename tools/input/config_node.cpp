@@ -73,7 +73,7 @@ bool read_text_file(const std::string& path, const SourceLocation& asked_from,
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0)
     return fail("cannot open " + path + ": " + std::strerror(errno),
-                "paths inside a file are relative to that file");
+                key_path.empty() ? "" : "paths inside a file are relative to that file");
   if (S_ISDIR(info.st_mode)) return fail("cannot read " + path + ": it is a directory", "");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                              &std::fclose);

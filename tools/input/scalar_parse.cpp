@@ -66,6 +66,7 @@ std::string lower(std::string_view text) {
 /// Why a word that looks like a number to a person is not accepted as one; "" when it does not.
 std::string number_hint(std::string_view text) {
   const std::string low = lower(without_sign(text));
+  if (low == "inf" || low == "infinity") return "write .inf, where infinity is allowed";
   if (has_leading_zero(text))
     return "a leading zero means octal to some YAML readers: write the number without it";
   if (low.starts_with("0x") || low.starts_with("0o") || low.starts_with("0b"))

@@ -24,8 +24,15 @@ TraceReadOptions with_format(TraceFormat format) {
 /// The file opened for reading, or an error.
 std::unique_ptr<std::ifstream> open(const std::string& path, const SourceLocation& where,
                                     const std::string& key_path, Diagnostics& diagnostics) {
-  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
   std::error_code ignored;
+  // Opening a pipe may wait for ever, and it cannot be read a second time.
+  if (std::filesystem::is_fifo(path, ignored)) {
+    diagnostics.error(where, key_path,
+                      printable(path, 200) + " is a pipe, and the file is read more than once",
+                      "write it to a file first");
+    return nullptr;
+  }
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
   const bool folder = std::filesystem::is_directory(path, ignored);
   if (!folder && file->good() && file->peek() != std::ifstream::traits_type::eof()) return file;
   const bool opened = file->is_open();

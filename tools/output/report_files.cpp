@@ -108,6 +108,8 @@ std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
   for (const VariantReport& variant : report.variants) {
     const std::string folder = folder_name(variant.name) + "/";
     for (std::size_t i = 0; i < variant.result.stages.size(); ++i) {
+      // What the tool sends before a run is in none of its results.
+      if (format == FileFormat::kVllmBench && !variant.result.stages[i].info.reported) continue;
       ReportFile file = stage_file(variant, i, format);
       file.name = folder + file.name;
       files.push_back(std::move(file));
