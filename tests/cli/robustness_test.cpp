@@ -112,6 +112,60 @@ TEST_F(Robustness, TheEstimateOfMemoryCountsServersAndTheirCaches) {
   }
 }
 
+TEST_F(Robustness, RequestsThatNoServerTakesAreSaidBeforeTheRun) {
+  const std::string file = write("long.yaml",
+                                 "name: long\n"
+                                 "workload: {groups: {groups: 2, requests: 3, prefix_len: 50000, "
+                                 "suffix_len: 10, output_len: 3}}\n"
+                                 "cluster:\n"
+                                 "  pools:\n"
+                                 "  - {name: a, accelerator: H100-SXM, model: Qwen3-32B, "
+                                 "tensor_parallel: 2}\n");
+  const Result warned = run({"check", file});
+  EXPECT_EQ(warned.code, 0);
+  EXPECT_NE(warned.err.find("long.yaml:2:11: warning: workload: the first 3 requests have at least "
+                            "50013 tokens of prompt and answer, and no server takes more than "
+                            "40960: they will fail"),
+            std::string::npos)
+      << warned.err;
+  EXPECT_EQ(run({"run", file, "--quiet"}).code, 0) << "a run of failures is still a run";
+  const std::string length = "cluster.pools[0].engine.max_model_len=";
+  EXPECT_EQ(run({"check", file, "--set", length + "50013"}).err, "");
+  EXPECT_NE(run({"check", file, "--set", length + "50012"}).err, "");
+  const std::string blocks = "cluster.pools[0].engine.num_gpu_blocks=";
+  EXPECT_EQ(run({"check", file, "--set", length + "60000", "--set", blocks + "3127"}).err, "");
+  EXPECT_NE(run({"check", file, "--set", length + "60000", "--set", blocks + "3126"}).err, "");
+  const std::string prefix = "workload.groups.prefix_len=";
+  for (const char* command : {"check", "run"}) {
+    const Result refused = run({command, file, "--set", prefix + "16777216"});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_NE(refused.err.find("has a prompt of 16777226 tokens"), std::string::npos)
+        << refused.err;
+  }
+  EXPECT_EQ(run({"check", file, "--set", length + "16777217"}).code, 2) << "the engine's bound";
+  EXPECT_EQ(run({"check", file, "--set", length + "16777216"}).code, 0);
+}
+
+TEST_F(Robustness, ATraceWithoutSharedTextCannotTestPrefixRouting) {
+  const std::string plain = write(
+      "plain.csv", "timestamp,input_length,output_length,session_id\n0,100,10,7\n1,200,10,7\n");
+  const std::string hashed = write(
+      "hashed.jsonl",
+      "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 5, \"hash_ids\": [1, 2]}\n"
+      "{\"timestamp\": 9, \"input_length\": 600, \"output_length\": 5, \"hash_ids\": [1, 3]}\n");
+  const auto said = [this](const std::string& trace, const std::string& balancer) {
+    const Result r =
+        run({"check", tiny(), "--variant", "chance", "--set", "routing.balancer=" + balancer,
+             "--set", "workload={trace: {file: " + trace + "}}"});
+    EXPECT_EQ(r.code, 0) << r.err;
+    return r.err.find("workload.trace: says nothing of what prompts share") != std::string::npos;
+  };
+  EXPECT_TRUE(said(plain, "prefix-hash"));
+  EXPECT_FALSE(said(plain, "random"));
+  EXPECT_FALSE(said(hashed, "prefix-hash"));
+}
+
 TEST_F(Robustness, ALoadOfYearsIsRefused) {
   const Result slow = run({"run", tiny(), "--quiet", "--set", "workload.groups.rate=1e-9"});
   EXPECT_EQ(slow.code, 2);

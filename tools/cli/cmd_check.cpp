@@ -1,6 +1,7 @@
 // routesim check: every diagnostic of a scenario, not the first.
 #include "tools/cli/cli.h"
 #include "tools/compare/expectation.h"
+#include "tools/input/first_requests.h"
 #include "tools/input/prepare.h"
 #include "tools/input/scenario_yaml.h"
 #include "tools/output/json_writer.h"
@@ -25,8 +26,12 @@ Checked check_scenario(const ScenarioRequest& request) {
     checked.variants.push_back(variant.scenario.variant);
     // What was not read cannot be judged: its defaults would give misleading messages.
     if (!readable) continue;
-    if (const std::optional<sim::RunPlan> plan = prepare(variant, found))
+    if (const std::optional<sim::RunPlan> plan = prepare(variant, found)) {
       (void)load_expectations(loaded, variant, *plan, !request.variants.empty(), found);
+      Diagnostics requests;
+      check_first_requests(*plan, requests);
+      append(found, variant.provenance.located(requests));
+    }
     (void)load_measured(variant, found);
   }
   checked.diagnostics = tidy(found);

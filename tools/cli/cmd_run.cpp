@@ -10,6 +10,7 @@
 #include "tools/cli/run_outputs.h"
 #include "tools/cli/version.h"
 #include "tools/compare/expectation.h"
+#include "tools/input/first_requests.h"
 #include "tools/input/memory.h"
 #include "tools/input/prepare.h"
 #include "tools/input/scalar_parse.h"
@@ -117,6 +118,7 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
     if (plan) {
       Diagnostics found;
       check_memory(*plan, available_memory(), found);
+      if (!found.has_errors()) check_first_requests(*plan, found);
       append(diagnostics, variant.provenance.located(found, {}));
     }
     MeasuredTable measured = load_measured(variant, diagnostics);

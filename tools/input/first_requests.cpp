@@ -1,0 +1,95 @@
+#include "tools/input/first_requests.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "policies/scheduler.h"
+
+namespace routesim::tools {
+
+namespace {
+
+constexpr std::size_t kEnough = 64;
+constexpr int kMostInstants = 10'000;  // Of a load whose stages begin with long silence.
+constexpr std::int64_t kLongestModelLength = 16'777'216;
+
+/// The first requests, as far as the load sends them without an answer to another.
+std::vector<workloads::Request> first_requests(const sim::RunPlan& plan) {
+  std::vector<workloads::Request> requests;
+  Diagnostics ignored;  // The run itself reports what is wrong with its load.
+  const auto load = plan.make_load(plan.scenario.seed, ignored);
+  if (load == nullptr || ignored.has_errors()) return requests;
+  for (int i = 0; i < kMostInstants && requests.size() < kEnough; ++i) {
+    const SimTime next = load->next_action();
+    if (next == SimTime::max()) break;
+    load->advance(next, requests);
+  }
+  return requests;
+}
+
+/// Tokens of prompt and answer that a server of the pool can hold, as its engine decides it: one
+/// block is vLLM's null block, and the last token's KV is never computed.
+std::int64_t longest(const sim::ResolvedPool& pool) {
+  return std::min(pool.rules.max_model_len,
+                  (pool.rules.num_gpu_blocks - 1) * pool.rules.block_size + 1);
+}
+
+bool routes_by_prefix(const sim::RunPlan& plan) {
+  if (!plan.endpoint_picker)
+    return plan.scenario.routing.balancer == sim::BalancerKind::kPrefixHash;
+  Diagnostics known;  // The plugins were checked when the document was read.
+  const policies::Scheduler scheduler(*plan.endpoint_picker, {}, known);
+  return scheduler.valid() && (scheduler.needs().block_keys || scheduler.needs().approx_hashes);
+}
+
+/// A trace tells what prompts have in common by its hash ids only. Without them each prompt is one
+/// piece of text of its own.
+void check_shared(const sim::RunPlan& plan, const std::vector<workloads::Request>& requests,
+                  Diagnostics& diagnostics) {
+  if (!plan.scenario.workload.trace || requests.size() < 2) return;
+  std::set<std::uint64_t> contents;
+  for (const workloads::Request& request : requests) {
+    const std::vector<workloads::Segment>& segments = request.prompt->segments;
+    if (segments.size() != 1 || !contents.insert(segments.front().content).second) return;
+  }
+  if (routes_by_prefix(plan))
+    diagnostics.warning({}, "workload.trace",
+                        "says nothing of what prompts share, so no prefix is ever found in a "
+                        "cache, and a router that looks for one cannot gain by it",
+                        "records need hash_ids (format mooncake), one per block of the prompt");
+}
+
+}  // namespace
+
+void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
+  std::int64_t room = 0;
+  for (const sim::ResolvedPool& pool : plan.pools) room = std::max(room, longest(pool));
+  std::int64_t shortest = 0, longest_prompt = 0;
+  const std::vector<workloads::Request> requests = first_requests(plan);
+  check_shared(plan, requests, diagnostics);
+  for (const workloads::Request& request : requests) {
+    const std::int64_t tokens = request.prompt->tokens + request.output_tokens;
+    shortest = shortest == 0 ? tokens : std::min(shortest, tokens);
+    longest_prompt = std::max(longest_prompt, request.prompt->tokens);
+  }
+  if (longest_prompt > kLongestModelLength) {
+    diagnostics.error({}, "workload",
+                      "has a prompt of " + std::to_string(longest_prompt) +
+                          " tokens, and no server can be told to take more than " +
+                          std::to_string(kLongestModelLength));
+  } else if (shortest > room) {
+    const std::string which =
+        requests.size() == 1
+            ? "the first request has "
+            : "the first " + std::to_string(requests.size()) + " requests have at least ";
+    diagnostics.warning({}, "workload",
+                        which + std::to_string(shortest) +
+                            " tokens of prompt and answer, and no server takes more than " +
+                            std::to_string(room) + ": they will fail",
+                        "shorten them, or raise engine.max_model_len or num_gpu_blocks");
+  }
+}
+
+}  // namespace routesim::tools
