@@ -84,22 +84,31 @@ class Cli : public ::testing::Test {
     return path.string();
   }
 
+  /// A scenario but for its name: a load of `groups` on two servers, behind round-robin and the
+  /// `second` variant.
+  static std::string two_servers(
+      const std::string& groups,
+      const std::string& second = "{name: chance, routing: {balancer: random}}") {
+    return "workload:\n  groups: {" + groups +
+           "}\n"
+           "cluster:\n"
+           "  pools:\n"
+           "  - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B,\n"
+           "     tensor_parallel: 2}\n"
+           "variants:\n"
+           "- {name: rotation, routing: {balancer: round-robin}}\n"
+           "- " +
+           second + "\n";
+  }
+
   /// Forty requests over two servers, behind two balancers.
   std::string tiny(std::int64_t requests = 40) const {
     return write("tiny.yaml",
                  "name: tiny\n"
-                 "question: Does it run?\n"
-                 "workload:\n"
-                 "  groups: {requests: " +
-                     std::to_string(requests) +
-                     ", rate: 20, groups: 4, prefix_len: 512, suffix_len: 64, output_len: 16}\n"
-                     "cluster:\n"
-                     "  pools:\n"
-                     "  - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B,\n"
-                     "     tensor_parallel: 2}\n"
-                     "variants:\n"
-                     "- {name: rotation, routing: {balancer: round-robin}}\n"
-                     "- {name: chance, routing: {balancer: random}}\n");
+                 "question: Does it run?\n" +
+                     two_servers("requests: " + std::to_string(requests) +
+                                 ", rate: 20, groups: 4, prefix_len: 512, suffix_len: 64, "
+                                 "output_len: 16"));
   }
 
   fs::path folder_;

@@ -14,17 +14,9 @@ class Plan : public Cli {
   std::string plan(const std::string& goals = "[ttft_ms.p90 < 400, tpot_ms.p90 < 30]",
                    const std::string& more = "") const {
     write("base.yaml",
-          "name: base\n"
-          "workload:\n"
-          "  groups: {requests: 100, rate: 20, groups: 24, prefix_len: 4096, suffix_len: 256,\n"
-          "    output_len: 64}\n"
-          "cluster:\n"
-          "  pools:\n"
-          "  - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B,\n"
-          "     tensor_parallel: 2}\n"
-          "variants:\n"
-          "- {name: rotation, routing: {balancer: round-robin}}\n"
-          "- {name: hashing, routing: {balancer: prefix-hash}}\n");
+          "name: base\n" + two_servers("requests: 100, rate: 20, groups: 24, prefix_len: 4096, "
+                                       "suffix_len: 256, output_len: 64",
+                                       "{name: hashing, routing: {balancer: prefix-hash}}"));
     return write("plan.yaml",
                  "name: small\n"
                  "scenario: base.yaml\n"

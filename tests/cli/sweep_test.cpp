@@ -17,18 +17,9 @@ class Sweep : public Cli {
  protected:
   std::string sweep(const std::string& rates = "[5, 10, 20, 40]", int requests = 300) const {
     write("base.yaml",
-          "name: base\n"
-          "workload:\n"
-          "  groups: {requests: " +
-              std::to_string(requests) +
-              ", rate: 20, groups: 4, prefix_len: 512, suffix_len: 64, output_len: 32}\n"
-              "cluster:\n"
-              "  pools:\n"
-              "  - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B,\n"
-              "     tensor_parallel: 2}\n"
-              "variants:\n"
-              "- {name: rotation, routing: {balancer: round-robin}}\n"
-              "- {name: chance, routing: {balancer: random}}\n");
+          "name: base\n" + two_servers("requests: " + std::to_string(requests) +
+                                       ", rate: 20, groups: 4, prefix_len: 512, suffix_len: 64, "
+                                       "output_len: 32"));
     return write("sweep.yaml",
                  "name: twelve\n"
                  "scenario: base.yaml\n"

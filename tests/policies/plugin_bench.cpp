@@ -168,6 +168,17 @@ std::vector<double> PluginBench::scores(RequestView request, SimTime now) {
   return {};
 }
 
+std::vector<EndpointRow> PluginBench::picked(const std::vector<double>& totals, std::uint64_t id) {
+  Cycle cycle;
+  Decision decision;
+  RequestView request;
+  request.id = id;
+  begin(cycle, request, decision);
+  std::vector<EndpointRow> rows;
+  subject<Picker>().pick(cycle, table_.candidates(), totals, rows);
+  return rows;
+}
+
 std::vector<EndpointRow> PluginBench::kept(RequestView request, SimTime now) {
   const Explanation explanation = explain(request, now);
   for (const ProfileExplanation& profile : explanation.profiles)

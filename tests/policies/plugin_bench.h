@@ -61,6 +61,8 @@ class PluginBench {
   std::vector<double> scores(RequestView request = {}, SimTime now = SimTime::zero());
   /// Rows left by the subject as a filter.
   std::vector<EndpointRow> kept(RequestView request = {}, SimTime now = SimTime::zero());
+  /// Rows the subject picks as a picker, for the request called `id`.
+  std::vector<EndpointRow> picked(const std::vector<double>& totals, std::uint64_t id);
 
  private:
   StubData stub_;

@@ -67,13 +67,7 @@ TEST(Ties, OneUlpIsNoTie) {
   PluginBench bench("max-score-picker", {}, 2);
   const std::vector<double> totals = {1.0, std::nextafter(1.0, 2.0)};
   for (std::uint64_t id = 0; id < 100; ++id) {
-    Cycle cycle;
-    Decision decision;
-    RequestView request;
-    request.id = id;
-    bench.begin(cycle, request, decision);
-    std::vector<EndpointRow> picked;
-    bench.subject<Picker>().pick(cycle, bench.table().candidates(), totals, picked);
+    const std::vector<EndpointRow> picked = bench.picked(totals, id);
     ASSERT_EQ(picked, std::vector<EndpointRow>{1});
   }
 }
@@ -87,13 +81,7 @@ TEST(Ties, OfTheTopTwoAreUniformTooAndHeimdallTakesOneOfThem) {
     const std::vector<double> totals = {5, 7, 5, 5};
     std::vector<int> first(4, 0), second(4, 0);
     for (std::uint64_t id = 0; id < 9000; ++id) {
-      Cycle cycle;
-      Decision decision;
-      RequestView request;
-      request.id = id;
-      bench.begin(cycle, request, decision);
-      std::vector<EndpointRow> picked;
-      bench.subject<Picker>().pick(cycle, bench.table().candidates(), totals, picked);
+      const std::vector<EndpointRow> picked = bench.picked(totals, id);
       ASSERT_EQ(picked.size(), heimdall ? 1U : 2U);
       ++first[picked[0]];
       if (!heimdall) ++second[picked[1]];

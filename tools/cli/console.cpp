@@ -38,17 +38,6 @@ void end_interrupted(int /*signal*/) {
   ::_exit(static_cast<int>(ExitCode::kInterrupted));
 }
 
-/// Writes everything; 0 or an errno.
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(descriptor, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return 0;
-}
-
 bool is_ordinary_target(const std::string& path) {
   struct stat info {};
   return ::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
@@ -69,6 +58,16 @@ std::string link_target(const std::string& path) {
 }
 
 }  // namespace
+
+int write_all(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = ::write(descriptor, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
 
 void Console::complain(const Diagnostics& diagnostics) {
   std::string text;

@@ -51,6 +51,9 @@ class SystemConsole final : public Console {
   bool flush();
 };
 
+/// Writes everything; 0 or an errno.
+int write_all(int descriptor, std::string_view text);
+
 /// Writes a file so that it appears complete or not at all: a temporary file beside it, then a
 /// rename. Pipes and devices are written in place, and links are followed. On failure returns what
 /// went wrong.

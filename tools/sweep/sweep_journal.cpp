@@ -30,17 +30,6 @@ double now_s() {
   return t.count();
 }
 
-/// Writes everything at the end of the file; 0 or an errno.
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(descriptor, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return 0;
-}
-
 }  // namespace
 
 SweepJournal::SweepJournal(std::string output)
