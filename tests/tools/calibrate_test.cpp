@@ -371,6 +371,14 @@ TEST_F(Calibrate, RefusesBadInput) {
     EXPECT_EQ(console.output(), "");
     EXPECT_NE(console.errors.find("error"), std::string::npos) << name;
   }
+  TestConsole other;
+  std::string many = "{\n";
+  for (int i = 0; i < 50; ++i) many += "a,b\n";
+  (void)run_command_line(
+      {"calibrate", write("many.csv", many), "--model", "Qwen3-32B", "--accelerator", "H100-SXM"},
+      other);
+  EXPECT_NE(other.errors.find("has 50 rows of another length than the header"), std::string::npos);
+  EXPECT_LT(std::count(other.errors.begin(), other.errors.end(), '\n'), 12) << other.errors;
   const std::string file = write("good.csv", good);
   for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
            {"--accelerator", "H100-SXM", "--tp", "2"},

@@ -110,6 +110,10 @@ TEST(Until, ReadsEverySpelling) {
     EXPECT_NE(parse_until(text).message, "") << text;
 }
 
+TEST(Markdown, HasNoControlCharactersOfNames) {
+  EXPECT_EQ(markdown_cell("a\x1b[1m|b\n\tc\x7f"), "a?[1m\\|b  c?");
+}
+
 TEST(Conditions, AreReadStrictly) {
   const Condition c = *parse_condition(" output_tokens_per_s >= 1000 ").value;
   EXPECT_EQ(c.text, "output_tokens_per_s >= 1000");

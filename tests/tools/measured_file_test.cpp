@@ -90,6 +90,9 @@ TEST_F(MeasuredFile, WhatCannotBeReadIsSaid) {
   EXPECT_NE(said.find("t.json:1:39: error: ttft must be a number (got a list)"), std::string::npos)
       << said;
   said.clear();
+  read(write("n.json", "{\"mean_ttft_ms\": -5, \"p99_ttft_ms\": NaN, \"p90_ttft_ms\": 0}"), said);
+  EXPECT_EQ(said, path("n.json") + ":1:18: error: ttft must be at least 0 (got -5)\n");
+  said.clear();
   read(path("gone.json"), said);
   EXPECT_NE(said.find("cannot open"), std::string::npos) << said;
 }

@@ -81,13 +81,7 @@ class Sheet {
         rows_.push_back({line, split_line(one)});
       }
     }
-    std::erase_if(rows_, [this](const Row& row) {
-      if (row.fields.size() == header_.size()) return false;
-      error(row.line, "",
-            "must have " + std::to_string(header_.size()) + " fields (got " +
-                std::to_string(row.fields.size()) + ")");
-      return true;
-    });
+    drop_ragged_rows();
   }
 
   const std::vector<std::string>& header() const { return header_; }
@@ -127,6 +121,22 @@ class Sheet {
   }
 
  private:
+  /// Rows of another length are errors; the first few say it of a file of another kind.
+  void drop_ragged_rows() {
+    constexpr std::size_t kShown = 5;
+    std::size_t ragged = 0;
+    std::erase_if(rows_, [this, &ragged](const Row& row) {
+      if (row.fields.size() == header_.size()) return false;
+      if (++ragged <= kShown)
+        error(row.line, "",
+              "must have " + std::to_string(header_.size()) + " fields (got " +
+                  std::to_string(row.fields.size()) + ")");
+      return true;
+    });
+    if (ragged > kShown)
+      error(1, "", "has " + std::to_string(ragged) + " rows of another length than the header");
+  }
+
   struct Row {
     int line;
     std::vector<std::string> fields;

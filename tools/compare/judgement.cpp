@@ -94,7 +94,9 @@ std::string markdown_cell(const std::string& text) {
   std::string out;
   for (const char c : text) {
     if (c == '|' || c == '\\' || c == '`' || c == '<' || c == '*' || c == '_') out += '\\';
-    out += c == '\n' || c == '\r' ? ' ' : c;
+    const auto code = static_cast<unsigned char>(c);
+    const bool is_blank = c == '\n' || c == '\r' || c == '\t';
+    out += is_blank ? ' ' : code < 0x20 || code == 0x7F ? '?' : c;
   }
   return out;
 }

@@ -82,7 +82,7 @@ class ResultReader {
            std::string_view unit) {
     if (node == nullptr || node->is_null()) return;
     if (node->is_scalar() && node->text() == "NaN") return;  // Python's way to say it.
-    const Parsed<double> value = parse_real(*node, {});
+    const Parsed<double> value = parse_real(*node, {.min = 0});
     if (!value.value)
       diagnostics_.error(node->where(), "", std::string(metric) + " " + value.message);
     if (!value.value || *value.value <= 0) return;
