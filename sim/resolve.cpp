@@ -153,8 +153,11 @@ void Resolver::cross_rules(const Scenario& s) {
 }
 
 /// Refuses a load that goes on beyond what the clock can count.
-void check_length(const workloads::LoadGenerator& load, Diagnostics& diagnostics) {
+void check_length(const WorkloadConfig& workload, const workloads::LoadGenerator& load,
+                  Diagnostics& diagnostics) {
   double seconds = 0;
+  if (const auto& tool = workload.inference_perf_config)
+    seconds += tool->load.interval * static_cast<double>(load.stages().size());
   for (const workloads::StageInfo& stage : load.stages())
     if (stage.requested_rate > 0 && std::isfinite(stage.requested_rate) && stage.requests > 0)
       seconds += static_cast<double>(stage.requests) / stage.requested_rate;
@@ -162,9 +165,9 @@ void check_length(const workloads::LoadGenerator& load, Diagnostics& diagnostics
   if (days <= kLongestLoadDays) return;
   const std::string shown = days < 1e9 ? std::to_string(std::llround(days)) : "more than 10^9";
   diagnostics.error({}, "workload",
-                    "sends requests for " + shown + " days, and a run holds at most " +
+                    "goes on for " + shown + " days, and a run holds at most " +
                         std::to_string(std::llround(kLongestLoadDays)),
-                    "send them at a higher rate, or fewer of them");
+                    "send requests at a higher rate, or fewer of them");
 }
 
 }  // namespace
@@ -207,7 +210,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   // A load that cannot be made is an error of the scenario, not of the run.
   Diagnostics load;
   const std::unique_ptr<workloads::LoadGenerator> made = plan.make_load(scenario.seed, load);
-  if (made != nullptr) check_length(*made, load);
+  if (made != nullptr) check_length(scenario.workload, *made, load);
   for (const Diagnostic& d : load.items()) diagnostics.add(d);
   if (made == nullptr || load.has_errors()) return std::nullopt;
   return plan;

@@ -9,6 +9,13 @@
 
 namespace routesim::sim {
 
+namespace {
+
+/// The ends of engine steps are counted in 2^-10 ns, which 64 bits hold for 104 days.
+constexpr SimTime kEndOfTime = SimTime::zero() + Duration::seconds(std::int64_t{103} * 86'400);
+
+}  // namespace
+
 RunResult Simulation::run() {
   if (options_.progress != nullptr) {
     std::int64_t total = 0;
@@ -24,6 +31,9 @@ RunResult Simulation::run() {
     const std::optional<Event> event = queue_.pop();
     if (!event) break;
     if (next_tick_ <= event->time) tick(event->time);
+    ROUTESIM_CHECK(
+        event->time < kEndOfTime,
+        "the run is longer than 103 days of simulated time, which is all its clock holds");
     handle(*event);
     if (options_.progress != nullptr && options_.progress->stop.load(std::memory_order_relaxed)) {
       stopped_ = true;

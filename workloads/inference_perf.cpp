@@ -21,6 +21,9 @@ bool has_turns(const Config& c) {
           c.data.shared_prefix->enable_multi_turn_chat);
 }
 
+/// Of one stage: their arrivals are drawn twice, to know when the last is due.
+constexpr double kMostRequests = 1e9;
+
 std::string stage_path(std::size_t i, const char* key) {
   return "load.stages[" + std::to_string(i) + "]." + key;
 }
@@ -33,6 +36,12 @@ void check_rate_stage(const Stage& s, std::size_t i, bool trace_decides, Diagnos
   if (trace_decides) return;
   if (!s.rate) out.error({}, stage_path(i, "rate"), "is missing");
   if (!s.duration) out.error({}, stage_path(i, "duration"), "is missing");
+  if (s.rate && s.duration && *s.rate * static_cast<double>(*s.duration) > kMostRequests) {
+    out.error({}, stage_path(i, "rate"),
+              "gives more than 1000000000 requests (got " + std::to_string(*s.rate) + " * " +
+                  std::to_string(*s.duration) + ")");
+    return;
+  }
   if (s.rate && s.duration && requests_of_stage(*s.rate, static_cast<double>(*s.duration)) == 0)
     out.error({}, stage_path(i, "rate"),
               "gives no request: int(rate * duration) is 0 (got " + std::to_string(*s.rate) +

@@ -170,7 +170,7 @@ TEST_F(Robustness, ALoadOfYearsIsRefused) {
   const Result slow = run({"run", tiny(), "--quiet", "--set", "workload.groups.rate=1e-9"});
   EXPECT_EQ(slow.code, 2);
   EXPECT_EQ(slow.out, "");
-  EXPECT_NE(slow.err.find("error: workload: sends requests for 462963 days, and a run holds at "
+  EXPECT_NE(slow.err.find("error: workload: goes on for 462963 days, and a run holds at "
                           "most 100"),
             std::string::npos)
       << slow.err;
@@ -181,6 +181,18 @@ TEST_F(Robustness, ALoadOfYearsIsRefused) {
   const Result gap =
       run({"run", tiny(), "--quiet", "--set", "workload={trace: {file: " + trace + "}}"});
   EXPECT_EQ(gap.code, 2) << gap.err;
+  const auto perf = [this](const std::string& load) {
+    return run({"check", tiny(), "--set",
+                "workload={inference_perf: {data: {type: shared_prefix, shared_prefix: "
+                "{num_groups: 2}}, load: {type: constant, " +
+                    load + "}}}"});
+  };
+  const std::string two = "stages: [{rate: 1, duration: 2}, {rate: 1, duration: 2}]";
+  EXPECT_EQ(perf(two).code, 0) << perf(two).err;
+  EXPECT_NE(perf("interval: 1e7, " + two).err.find("workload: goes on for 231 days"),
+            std::string::npos);
+  const Result many = perf("stages: [{rate: 1e6, duration: 1000001}]");
+  EXPECT_NE(many.err.find("gives more than 1000000000 requests"), std::string::npos) << many.err;
 }
 
 TEST_F(Robustness, APipeInPlaceOfATraceIsRefused) {
