@@ -118,8 +118,10 @@ Comparison compare_results(const ResultFile& base, const ResultFile& changed,
         diagnostics.error({.file = file->path}, "",
                           "has no " + gate.metric.text + " of every seed, which --fail-if " +
                               printable(gate.text) + " needs",
-                          "replicated results list means, medians, p90, p95 and p99, and what the "
-                          "scenario's expect and --until are about");
+                          needs_goals(gate.metric)
+                              ? "set goodput: [ttft:500ms] in the scenario, or run with --goodput"
+                              : "replicated results list means, medians, p90, p95 and p99, and "
+                                "what the scenario's expect and --until are about");
   if (diagnostics.has_errors()) return c;
   for (const VariantPair& pair : c.pairs)
     for (const Gate& gate : request.gates) c.gates.push_back(judge_pair(c, pair, gate));
