@@ -3,8 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
@@ -17,7 +17,8 @@ namespace routesim::sim {
 ///
 /// *Event loop.* It serves in rounds, as asyncio does: what is ready when a round begins runs to
 /// its next wait, and what comes meanwhile belongs to the next round. All of a round leave it
-/// together, so that a burst of N reaches the engine after N request times, not one by one.
+/// together, so that a burst of N reaches the engine after N request times, not one by one. (Of N
+/// that come at once to an idle loop the first is a round of its own.)
 ///
 /// *Tokeniser.* One thread, first come first served, at its prompt's length.
 ///
@@ -41,16 +42,15 @@ class ApiServer {
     SimTime at;
   };
 
-  /// A request comes at `visitor.arrival`, which never goes back from call to call, and waits for a
-  /// round, which is returned unless somebody waits for it already. Others may come at the instant
-  /// at which it begins. Where the loop takes no time there are no rounds: deliver(visitor, when it
-  /// reaches the engine) is called at once.
+  /// A request comes at `visitor.arrival`, which never goes back from call to call. Either it is
+  /// known at once when it reaches the engine, then deliver(visitor, that instant) is called; or it
+  /// waits for a round, which is returned unless somebody waits for it already.
   template <class Deliver>
   std::optional<Round> arrive(const Visitor& visitor, const Deliver& deliver) {
     const auto process = static_cast<std::uint32_t>(next_++ % processes_.size());
     Process& p = processes_[process];
-    if (times_.request == Duration::zero()) {
-      p.round_end = visitor.arrival;
+    if (p.waiting.empty() && visitor.arrival >= p.round_end) {
+      p.round_end = visitor.arrival + times_.request;
       tokenise(p, visitor, deliver);
       return std::nullopt;
     }
@@ -59,18 +59,16 @@ class ApiServer {
     return Round{.process = process, .at = std::max(p.round_end, visitor.arrival)};
   }
 
-  /// Begins a round now, with all that have come. Returns the next one, if somebody is still on the
-  /// way.
+  /// Begins a round now, with all that came before, or else the one that comes now. Returns the
+  /// next round, if somebody waits for it already.
   template <class Deliver>
   std::optional<Round> begin(std::uint32_t process, SimTime now, const Deliver& deliver) {
     Process& p = processes_[process];
-    std::size_t n = 0;
-    while (n < p.waiting.size() && p.waiting[n].arrival <= now) ++n;
+    std::size_t n = 1;
+    while (n < p.waiting.size() && p.waiting[n].arrival < now) ++n;
     p.round_end = now + times_.request * static_cast<std::int64_t>(n);
-    for (; n > 0; --n) {
-      tokenise(p, p.waiting.front(), deliver);
-      p.waiting.pop_front();
-    }
+    for (std::size_t i = 0; i < n; ++i) tokenise(p, p.waiting[i], deliver);
+    p.waiting.erase(p.waiting.begin(), p.waiting.begin() + static_cast<std::ptrdiff_t>(n));
     if (p.waiting.empty()) return std::nullopt;
     return Round{.process = process, .at = std::max(p.round_end, p.waiting.front().arrival)};
   }
@@ -80,9 +78,9 @@ class ApiServer {
 
  private:
   struct Process {
-    SimTime round_end;            ///< Of the round under way, or the last one.
-    SimTime tokeniser_free;       ///< When it has done all it has been given.
-    std::deque<Visitor> waiting;  ///< For the next round, in order of arrival.
+    SimTime round_end;             ///< Of the round under way, or the last one.
+    SimTime tokeniser_free;        ///< When it has done all it has been given.
+    std::vector<Visitor> waiting;  ///< For the next round, in order of arrival.
   };
 
   template <class Deliver>
