@@ -86,9 +86,8 @@ std::int64_t BatchScheduler::lookup_prefix(Slot s) {
 // - nobody else ever holds these blocks, so a preemption puts all of them into the free queue at
 //   once, last block first and the prompt's behind them: whatever evicts, evicts from the end of
 //   the answer backwards, and the prompt after it;
-// - hits_ therefore holds all that is left, and what is computed anew continues it, so that the
-// next
-//   run starts where the hits ended.
+// - hits_ therefore holds all that is left, and what is computed anew continues it: the next run
+//   starts where the hits ended.
 void BatchScheduler::append_former_blocks(Sequence& q, std::int64_t prompt_blocks,
                                           std::int64_t limit) {
   std::erase_if(q.former, [this](const FormerRun& f) { return kv_.blocks_of(f.run) == 0; });

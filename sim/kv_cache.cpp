@@ -89,11 +89,6 @@ RunIndex KvCache::split(RunIndex r, std::int64_t blocks) {
   return rest;
 }
 
-RunRef KvCache::cut(RunRef r, std::int64_t blocks) {
-  const RunIndex rest = split(r.run, blocks);
-  return {.run = rest, .stamp = at(rest).stamp};
-}
-
 RunIndex KvCache::last_run(const BlockHolding& holding) const {
   if (holding.pieces.empty()) return 0;
   const RunPiece last = holding.pieces.back();

@@ -136,9 +136,6 @@ class KvCache {
   std::int64_t blocks_of(RunRef r) const {
     return at(r.run).stamp == r.stamp ? at(r.run).blocks : 0;
   }
-  /// Cuts a run behind its first `blocks` blocks (0 < blocks < blocks_of(r)). Nothing moves.
-  /// Returns the second part.
-  RunRef cut(RunRef r, std::int64_t blocks);
 
   /// Drops one reference of each block, last block first, and empties the holding.
   void release(BlockHolding& holding);
