@@ -48,6 +48,7 @@ Report report() {
                                .model = "Qwen3-32B",
                                .tensor_parallel = 2,
                                .engine = {},
+                               .api_server = {},
                                .labels = {}},
                               {.name = "dec",
                                .role = sim::PoolRole::kDecode,
@@ -55,6 +56,7 @@ Report report() {
                                .model = "Qwen3-32B",
                                .tensor_parallel = 4,
                                .engine = {},
+                               .api_server = {},
                                .labels = {}}};
   v.scenario.workload.vllm_bench.emplace();
   v.scenario.workload.vllm_bench->burstiness = 0.5;
