@@ -13,23 +13,18 @@ class Reader {
   Reader(const HfConfig& config, Diagnostics& out) : config_(config), out_(out) {}
 
   std::optional<double> number(const std::string& key) const {
-    for (const std::string& path : {key, "text_config." + key})
-      if (const auto it = config_.numbers.find(path); it != config_.numbers.end())
-        return it->second;
-    return std::nullopt;
+    const double* const found = find(config_.numbers, key);
+    return found != nullptr ? std::optional(*found) : std::nullopt;
   }
 
   std::string text(const std::string& key) const {
-    for (const std::string& path : {key, "text_config." + key})
-      if (const auto it = config_.strings.find(path); it != config_.strings.end())
-        return it->second;
-    return {};
+    const std::string* const found = find(config_.strings, key);
+    return found != nullptr ? *found : std::string();
   }
 
   std::vector<std::string> list(const std::string& key) const {
-    for (const std::string& path : {key, "text_config." + key})
-      if (const auto it = config_.lists.find(path); it != config_.lists.end()) return it->second;
-    return {};
+    const std::vector<std::string>* const found = find(config_.lists, key);
+    return found != nullptr ? *found : std::vector<std::string>();
   }
 
   /// The first number that is not zero under a key that begins with `prefix`, or "".
@@ -67,6 +62,14 @@ class Reader {
   Diagnostics& out() { return out_; }
 
  private:
+  /// At the top level, or else in the text part; null when it is in neither.
+  template <class Value>
+  static const Value* find(const std::map<std::string, Value>& values, const std::string& key) {
+    for (const std::string& path : {key, "text_config." + key})
+      if (const auto it = values.find(path); it != values.end()) return &it->second;
+    return nullptr;
+  }
+
   const HfConfig& config_;
   Diagnostics& out_;
 };

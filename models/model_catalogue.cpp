@@ -26,13 +26,11 @@ ModelSpec requantised(const ModelSpec& m, WeightDtype weights, const std::string
   return q;
 }
 
+ModelSpec fp8(const ModelSpec& m) {
+  return requantised(m, WeightDtype::kFp8, "-FP8", {"-FP8-dynamic", "-FP8-block"});
+}
+
 namespace {
-
-using Names = std::vector<std::string>;
-
-const Names kFp8Endings = {"-FP8-dynamic", "-FP8-block"};
-
-ModelSpec fp8(const ModelSpec& m) { return requantised(m, WeightDtype::kFp8, "-FP8", kFp8Endings); }
 
 ModelSpec awq(const ModelSpec& m) {
   return requantised(m, WeightDtype::kInt4, "-AWQ",

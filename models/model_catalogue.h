@@ -21,6 +21,9 @@ ModelSpec published(const std::string& repository, ModelSpec m);
 /// The same model with weights in another format, as "NAME" + `suffix`; every name of the original
 /// is one with the suffix here, and with further endings that `suffix` is published under.
 ModelSpec requantised(const ModelSpec& m, WeightDtype weights, const std::string& suffix,
-                      const std::vector<std::string>& other_suffixes = {});
+                      const std::vector<std::string>& other_suffixes);
+
+/// The same model with fp8 weights, by the endings such checkpoints are published under.
+ModelSpec fp8(const ModelSpec& m);
 
 }  // namespace routesim::models

@@ -4,8 +4,6 @@
 namespace routesim::models {
 namespace {
 
-ModelSpec fp8(const ModelSpec& m) { return requantised(m, WeightDtype::kFp8, "-FP8"); }
-
 /// What the mixtures of Qwen3 share.
 ModelSpec qwen(const std::string& name, ModelSpec m) {
   m.name = name;
@@ -223,8 +221,7 @@ std::vector<ModelSpec> other_models() {
   maverick.experts = 128;
   maverick.dense_layers = 24;  // Every other one.
   maverick.ffn = 16384;
-  return {scout, requantised(scout, WeightDtype::kFp8, "-FP8", {"-FP8-dynamic"}), maverick,
-          fp8(maverick),
+  return {scout, fp8(scout), maverick, fp8(maverick),
           published("MiniMaxAI/MiniMax-M2", {.name = "MiniMax-M2",
                                              .weights = WeightDtype::kFp8,
                                              .layers = 62,

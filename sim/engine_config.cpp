@@ -26,7 +26,7 @@ void describe(Describer& d, EngineConfig& c) {
   field(d, {"max_num_seqs", "Largest number of running requests; by device when absent."},
         c.max_num_seqs, IntRange{1, 65'536});
   field(d, {"max_model_len", "Longest prompt plus answer in tokens; the model's own when absent."},
-        c.max_model_len, IntRange{1, 16'777'216});
+        c.max_model_len, IntRange{1, kMostModelLength});
   field(d,
         {"long_prefill_token_threshold",
          "Most prompt tokens one request may compute in a step; "

@@ -12,6 +12,9 @@
 
 namespace routesim::sim {
 
+/// The most that engine.max_model_len can be, tokens.
+constexpr std::int64_t kMostModelLength = 16'777'216;
+
 /// vLLM releases whose scheduler rules differ; see sim/README.md for the table of switches.
 enum class EnginePreset { k2025H2, k2026H1, k2026H2 };
 /// Order of the waiting queue.

@@ -61,7 +61,7 @@ constexpr EventPriority priority_of(EventKind kind) {
       return EventPriority::kRouting;
     case EventKind::kTimeout:
     case EventKind::kLeaseEnd:
-    case EventKind::kApiRound:  // Whoever is routed at t is in the round that begins at t.
+    case EventKind::kApiRound:  // Where in the instant does not matter: who comes at t waits on.
       return EventPriority::kTimeout;
   }
   return EventPriority::kTimeout;

@@ -10,8 +10,18 @@ namespace routesim::sim {
 
 namespace {
 
-/// The ends of engine steps are counted in 2^-10 ns, which 64 bits hold for 104 days.
+/// Leaves a run days for its last answers before the clock of its steps ends (simulation.cpp).
 constexpr double kLongestLoadDays = 100;
+
+/// The A100 is excepted by name in vLLM's defaults.
+bool has_large_defaults(const models::AcceleratorSpec& gpu) {
+  return gpu.memory_bytes >= 70.0 * (1 << 30) && gpu.name.find("A100") == std::string::npos;
+}
+
+ApiServerTimes api_server(const PoolConfig& c) {
+  const bool internal = c.data_parallel_balancing == DataParallelBalancing::kInternal;
+  return resolve_api_server(c.api_server, c.engine.preset, internal ? c.data_parallel : 1);
+}
 
 class Resolver {
  public:
@@ -70,11 +80,10 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
       .pp = c.pipeline_parallel,
       .dp = c.data_parallel,
       .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1};
-  // The A100 is excepted by name in vLLM's defaults.
-  const bool large =
-      gpu->memory_bytes >= 70.0 * (1 << 30) && gpu->name.find("A100") == std::string::npos;
+  const bool large = has_large_defaults(*gpu);
   ResolvedPool out;
   out.config = c;
+  out.api_server = api_server(c);
   out.rules = resolve_engine_rules(c.engine, 2, model->max_context, large);
   Diagnostics found;
   const std::optional<models::KvCachePlan> kv =
@@ -105,11 +114,6 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
       static_cast<double>(model->is_mla() ? 1 : c.tensor_parallel);
   out.lock_step = model->is_moe() && c.data_parallel > 1 && c.expert_parallel;
   return out;
-}
-
-ApiServerTimes api_server(const PoolConfig& c) {
-  const bool internal = c.data_parallel_balancing == DataParallelBalancing::kInternal;
-  return resolve_api_server(c.api_server, c.engine.preset, internal ? c.data_parallel : 1);
 }
 
 // What models/ found is about its own structs; say which keys of the scenario they came from.
@@ -183,9 +187,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
     std::optional<ResolvedPool> pool =
         resolver.pool(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
-    if (!pool) continue;
-    pool->api_server = api_server(pool->config);
-    plan.pools.push_back(std::move(*pool));
+    if (pool) plan.pools.push_back(std::move(*pool));
   }
   resolver.cross_rules(scenario);
   if (resolver.errors() > 0) return std::nullopt;

@@ -255,12 +255,12 @@ class CsvReader final : public LineTraceReader {
                            "output: answer}");
       return column < 0 && !name.empty();
     };
-    // Every missing column is named, not the first only.
     const auto twice = [&](const std::string& name) {
       const bool found = !name.empty() && std::count(fields_.begin(), fields_.end(), name) > 1;
       if (found) fail("the header has the column `" + name + "` more than once");
       return found;
     };
+    // Every wrong column is named, not the first only.
     bool bad = missing(time_, names_.timestamp);
     bad = missing(input_, names_.input) || bad;
     bad = missing(output_, names_.output) || bad;

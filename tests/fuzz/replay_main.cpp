@@ -1,8 +1,7 @@
 // replay [--mutate N] [--from M] TARGET PATH...: feeds every file at the paths (folders are
 // searched) to one target, and then N random mixtures of them, starting with mixture number M.
 // Works with any compiler, so that what the fuzzer found stays found. A failing mixture is written
-// to
-// ./fuzz-finding.
+// to ./fuzz-finding.
 #include <algorithm>
 #include <cstdio>
 #include <exception>

@@ -27,31 +27,31 @@ std::optional<NamedOutput> parse_named_output(const std::string& text,
   return std::nullopt;
 }
 
-// Devices take any number of texts; of a file the last one would be all that is left.
-bool is_same_file(const std::string& a, const std::string& b) {
-  return !a.empty() && a == b && !a.starts_with("/dev/");
+std::string shared_place(std::span<const std::string> paths) {
+  for (auto path = paths.begin(); path != paths.end(); ++path) {
+    if (std::find(paths.begin(), path, *path) == path) continue;
+    if (path->empty()) return "--output: only one format can go to standard output, add =PATH";
+    // Devices take any number of texts; of a file the last one would be all that is left.
+    if (!path->starts_with("/dev/")) return "--output: two formats go to " + printable(*path, 200);
+  }
+  return {};
 }
 
 std::optional<std::vector<NamedOutput>> parse_named_outputs(
     const std::vector<std::string>& texts, std::span<const std::string_view> formats,
     std::string& error) {
   std::vector<NamedOutput> outputs;
+  std::vector<std::string> paths;
   if (texts.empty()) outputs.push_back({.format = std::string(formats.front()), .path = {}});
   for (const std::string& text : texts) {
     std::optional<NamedOutput> output = parse_named_output(text, formats, error);
     if (!output) return std::nullopt;
-    for (const NamedOutput& other : outputs)
-      if (is_same_file(output->path, other.path)) {
-        error = "--output: two formats go to " + printable(other.path, 200);
-        return std::nullopt;
-      }
+    paths.push_back(output->path);
     outputs.push_back(std::move(*output));
   }
-  const auto on_stdout = std::count_if(outputs.begin(), outputs.end(),
-                                       [](const NamedOutput& o) { return o.path.empty(); });
-  if (on_stdout <= 1) return outputs;
-  error = "--output: only one format can go to standard output, add =PATH";
-  return std::nullopt;
+  error = shared_place(paths);
+  if (!error.empty()) return std::nullopt;
+  return outputs;
 }
 
 bool finish_file(const std::string& path, const std::string& error, Console& console) {

@@ -22,8 +22,9 @@ std::optional<NamedOutput> parse_named_output(const std::string& text,
                                               std::span<const std::string_view> formats,
                                               std::string& error);
 
-/// Whether what is written to one path replaces what was written to the other.
-bool is_same_file(const std::string& a, const std::string& b);
+/// What is wrong when two outputs go to one of these paths (empty = standard output); "" when every
+/// output has a place of its own.
+std::string shared_place(std::span<const std::string> paths);
 
 /// The first of `formats` goes to standard output when nothing is asked for; two on standard output
 /// or in one file are an error. On error sets `error` and returns nothing.

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string_view>
 
-#include "tools/output/printable.h"
 #include "tools/output/report_files.h"
 #include "tools/report/html_page.h"
 
@@ -105,21 +104,16 @@ bool write_folder(const Report& report, FileFormat format, const std::string& fo
 
 bool parse_outputs(const std::vector<std::string>& texts, std::vector<OutputTarget>& outputs,
                    std::string& error) {
-  int on_stdout = 0;
+  std::vector<std::string> paths;
   for (const std::string& text : texts) {
     const std::optional<OutputTarget> target = parse_output(text, error);
     if (!target) return false;
-    if (target->path.empty()) ++on_stdout;
-    for (const OutputTarget& other : outputs)
-      if (is_same_file(target->path, other.path)) {
-        error = "--output: two formats go to " + printable(target->path, 200);
-        return false;
-      }
+    paths.push_back(target->path);
     outputs.push_back(*target);
   }
   if (texts.empty()) outputs.push_back({});
-  if (on_stdout > 1) error = "--output: only one format can go to standard output, add =PATH";
-  return on_stdout <= 1;
+  error = shared_place(paths);
+  return error.empty();
 }
 
 bool write_outputs(const Report& report, const TraceRecorder& trace,

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kEnough = 64;
 constexpr int kMostInstants = 10'000;  // Of a load whose stages begin with long silence.
-constexpr std::int64_t kLongestModelLength = 16'777'216;
 
 /// The first requests, as far as the load sends them without an answer to another.
 std::vector<workloads::Request> first_requests(const sim::RunPlan& plan) {
@@ -74,11 +73,11 @@ void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
     shortest = shortest == 0 ? tokens : std::min(shortest, tokens);
     longest_prompt = std::max(longest_prompt, request.prompt->tokens);
   }
-  if (longest_prompt > kLongestModelLength) {
+  if (longest_prompt > sim::kMostModelLength) {
     diagnostics.error({}, "workload",
                       "has a prompt of " + std::to_string(longest_prompt) +
                           " tokens, and no server can be told to take more than " +
-                          std::to_string(kLongestModelLength));
+                          std::to_string(sim::kMostModelLength));
   } else if (shortest > room) {
     const std::string which =
         requests.size() == 1
