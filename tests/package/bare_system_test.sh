@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# bare_system_test.sh SOURCE SCRATCH: the promise of the README, tried out. In a fresh Debian 12 with
-# nothing but git and a shell, a clone of this repository runs a scenario, passes its tests, and makes
-# a package that installs and runs in a second fresh Debian. Takes many minutes, so it runs only when
-# ROUTESIM_BARE=1; needs root, debootstrap and a Debian mirror.
-#   ROUTESIM_BARE_MIRROR    the mirror; by default the one this machine uses
-#   ROUTESIM_BARE_SCENARIO  what tools/run is given; by default the smallest scenario there is
+# bare_system_test.sh SOURCE SCRATCH SUITE: the promise of the README, tried out. In a fresh Debian 12
+# (SUITE bookworm) or Ubuntu 24.04 (noble) with nothing but git and a shell, a clone of this repository
+# runs a scenario, passes its tests, and makes a package that installs and runs in a second fresh
+# system. Takes many minutes, so it runs only when ROUTESIM_BARE=1; needs root, debootstrap and a mirror.
+#   ROUTESIM_BARE_MIRROR         Debian's mirror; by default the one this machine uses
+#   ROUTESIM_BARE_UBUNTU_MIRROR  Ubuntu's; by default the public archive
+#   ROUTESIM_BARE_SCENARIO       what tools/run is given; by default the smallest scenario there is
 set -euo pipefail
-readonly source_dir="$1" scratch="$2"
+readonly source_dir="$1" scratch="$2" suite="$3"
 
 skip() {
   echo "skipped: $*"
@@ -17,12 +18,32 @@ skip() {
 command -v debootstrap >/dev/null 2>&1 || skip "debootstrap is not installed"
 git -C "$source_dir" rev-parse HEAD >/dev/null 2>&1 || skip "the source is not a git repository"
 
-mirror="${ROUTESIM_BARE_MIRROR:-}"
-if [[ -z $mirror ]]; then
-  mirror="$(grep -rhoE 'https?://[^ ]*/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d \
-    2>/dev/null | head -n 1 | tr -d ' ')" || true
-fi
-mirror="${mirror:-http://deb.debian.org/debian}"
+# The mirror this machine takes its own packages from, if it says so.
+own_mirror() {
+  grep -rhoE 'https?://[^ ]*/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d \
+    2>/dev/null | head -n 1 | tr -d ' ' || true
+}
+
+bootstrap=(--variant=minbase --include=git)
+case "$suite" in
+  bookworm)
+    mirror="${ROUTESIM_BARE_MIRROR:-$(own_mirror)}"
+    mirror="${mirror:-http://deb.debian.org/debian}"
+    recipe="$suite"
+    ;;
+  noble)
+    mirror="${ROUTESIM_BARE_UBUNTU_MIRROR:-http://archive.ubuntu.com/ubuntu}"
+    bootstrap+=("--components=main,universe")
+    recipe=gutsy # What every later Ubuntu is built by; an older debootstrap does not know noble.
+    # Debian does not ship Ubuntu's keys. What is installed is thrown away after the test.
+    [[ -e /usr/share/keyrings/ubuntu-archive-keyring.gpg ]] || bootstrap+=(--no-check-gpg)
+    ;;
+  *)
+    echo "unknown suite $suite" >&2
+    exit 1
+    ;;
+esac
+wget -q --spider --timeout=20 --tries=1 "$mirror/dists/$suite/Release" || skip "no $suite at $mirror"
 
 # in_root ROOT COMMAND: runs a shell command with an empty environment: no HOME, no TERM.
 in_root() {
@@ -33,7 +54,8 @@ base="$scratch/base"
 if [[ ! -e $base/.complete ]]; then
   rm -rf "$base"
   mkdir -p "$base"
-  debootstrap --variant=minbase --include=git bookworm "$base" "$mirror" >"$scratch/debootstrap.log" ||
+  debootstrap "${bootstrap[@]}" "$suite" "$base" "$mirror" \
+    "/usr/share/debootstrap/scripts/$recipe" >"$scratch/debootstrap.log" ||
     { tail -n 20 "$scratch/debootstrap.log"; exit 1; }
   touch "$base/.complete"
 fi

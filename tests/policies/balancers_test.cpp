@@ -83,7 +83,8 @@ void run_owner_or_sequence(const Json& c) {
     const HashRing ring(endpoints, c["replication"]);
     for (std::size_t i = 0; i < c["keys"].size(); ++i) {
       const std::string key = c["keys"][i];
-      EXPECT_EQ(endpoints[ring.owner(ring.locate(xxh64(key)))].name, c["expected_owner"][i]);
+      EXPECT_EQ(endpoints[ring.owner(ring.locate(xxh64(key)))].name,
+                c["expected_owner"][i].get<std::string>());
     }
     return;
   }
@@ -93,7 +94,7 @@ void run_owner_or_sequence(const Json& c) {
                                 1);
   balancer->set_endpoints(endpoints);
   const std::string key = c["key"];
-  for (const Json& expected : c["expected_sequence"])
+  for (const std::string expected : c["expected_sequence"])
     EXPECT_EQ(endpoints[send(*balancer, {.prefix = key, .adapter = ""}).endpoint].name, expected);
 }
 

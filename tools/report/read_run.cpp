@@ -181,8 +181,8 @@ VariantView read_variant(const Node& node) {
     for (const auto& [name, bound] : node["goodput_goals"].value().items())
       if (bound.is_number()) variant.goals.emplace_back(name, bound.get<double>());
   for (const Node& note : node["notes"].items()) variant.notes.push_back(note.text());
-  const json& resolved = node["resolved"].value();
-  if (resolved.is_object()) {
+  const Node settings = node["resolved"];
+  if (const json& resolved = settings.value(); resolved.is_object()) {
     flatten(resolved, "", variant.resolved);
     variant.resolved_text = resolved.dump(2, ' ', false, json::error_handler_t::replace);
   }
@@ -335,8 +335,8 @@ PageSweep read_sweep(const std::string& json_text, const std::string& path) {
         sweep.replications = static_cast<std::int64_t>(n->value);
       if (node["cell"].value().is_object())
         for (const auto& [axis, cell] : node["cell"].value().items()) sweep.axes.push_back(axis);
-      const json& metrics = node["summary"]["metrics"].value();
-      if (metrics.is_object())
+      const Node summary = node["summary"]["metrics"];
+      if (const json& metrics = summary.value(); metrics.is_object())
         for (const auto& [metric, numbers_of_metric] : metrics.items())
           sweep.metrics.push_back(metric);
     }

@@ -270,9 +270,10 @@ std::string draw(const BarChart& chart) {
   for (const BarChart::Bar& bar : chart.bars) {
     const double length = most > 0 ? (kWidth - left - 70) * bar.value / most : 0;
     out += svg_text(left - 6, y + 13, "end", bar.name);
-    out += "<rect class=\"bar c" + std::to_string(bar.colour % kColours) + "\" x=\"" +
-           fixed_text(left, 1) + "\" y=\"" + fixed_text(y + 2, 1) + "\" width=\"" +
-           fixed_text(std::max(length, 0.5), 1) + "\" height=\"14\" rx=\"2\"/>";
+    const std::string colour = std::to_string(bar.colour % kColours);
+    out += "<rect class=\"bar c" + colour + "\" x=\"" + fixed_text(left, 1) + "\" y=\"" +
+           fixed_text(y + 2, 1) + "\" width=\"" + fixed_text(std::max(length, 0.5), 1) +
+           "\" height=\"14\" rx=\"2\"/>";
     out += svg_text(left + length + 6, y + 13, "start", human(bar.value, chart.unit, false));
     y += 20;
   }
