@@ -373,6 +373,16 @@ std::string syntax_hint(std::string_view text, const YAML::Mark& mark, std::stri
   return {};
 }
 
+/// What yaml-cpp says, but in all of its versions which anchor is missing.
+std::string syntax_message(std::string_view text, const YAML::Exception& e) {
+  constexpr std::string_view kUnknown = "the referenced anchor is not defined";
+  if (!std::string_view(e.msg).starts_with(kUnknown)) return printable(e.msg, 120);
+  const auto at = static_cast<std::size_t>(std::max(e.mark.pos, 0));
+  const std::string_view alias = text.substr(std::min(at, text.size()));
+  const std::string_view name = alias.substr(0, alias.find_first_of(" \t\r\n,]}"));
+  return std::string(kUnknown) + (name.starts_with('*') ? ": " + printable(name, 80) : "");
+}
+
 }  // namespace
 
 ConfigNode::Ptr parse_config(const std::string& text, const TextPlacement& placement,
@@ -389,7 +399,7 @@ ConfigNode::Ptr parse_config(const std::string& text, const TextPlacement& place
   } catch (const Abandoned&) {
     return nullptr;
   } catch (const YAML::Exception& e) {
-    diagnostics.error(builder.place(e.mark), "", "syntax error: " + printable(e.msg, 120),
+    diagnostics.error(builder.place(e.mark), "", "syntax error: " + syntax_message(body, e),
                       syntax_hint(body, e.mark, e.msg));
     return nullptr;
   }
