@@ -78,6 +78,7 @@ struct ApproxPrefixParameters {
   std::optional<std::int64_t> max_prefix_blocks;
   std::int64_t max_prefix_tokens = 131'072;
   std::int64_t lru_capacity = 31'250;
+  std::string hash_source;
 };
 inline void describe(Describer& d, ApproxPrefixParameters& p) {
   field(d, {"autoTune", "Take block size and capacity from what the engines report."}, p.auto_tune);
@@ -91,6 +92,7 @@ inline void describe(Describer& d, ApproxPrefixParameters& p) {
         p.max_prefix_tokens, IntRange{0});
   field(d, {"lruCapacityPerServer", "Hashes kept per endpoint when not auto-tuned."},
         p.lru_capacity, IntRange{1});
+  field(d, {"prefixHashSource", "Who hashes the prompt; the hashes are the same."}, p.hash_source);
 }
 
 struct TokenProcessorParameters {

@@ -95,13 +95,13 @@ inline void describe(Describer& d, HoldbackParameters& p) {
         RealRange{0});
 }
 
-enum class FairnessStrategy { kLas };
+enum class FairnessStrategy { kLas, kTurnPriority };
 
 }  // namespace routesim::policies
 
 template <>
 struct routesim::EnumNames<routesim::policies::FairnessStrategy> {
-  static constexpr std::array<std::string_view, 1> value = {"las"};
+  static constexpr std::array<std::string_view, 2> value = {"las", "turn-priority"};
 };
 
 namespace routesim::policies {
@@ -113,8 +113,7 @@ struct ProgramAwareParameters {
   double eviction_ttl_seconds = 3600, eviction_sweep_seconds = 300;
 };
 inline void describe(Describer& d, ProgramAwareParameters& p) {
-  field(d, {"strategy", "Least attained service; upstream's turn-priority is not modelled."},
-        p.strategy);
+  field(d, {"strategy", "Least attained service; turn-priority is not modelled."}, p.strategy);
   field(d, {"lasWeightService", "Weight of the service a program has not had."}, p.weight_service,
         RealRange{0});
   field(d, {"lasWeightHeadWait", "Weight of how long its first request waits."}, p.weight_head_wait,

@@ -67,6 +67,7 @@ class Completer {
   void choose_handler();
   void choose_detector();
   void check_flow_control();
+  bool is_referred_to(std::string_view policy) const;
   void check_parsers();
   void check_data_layer();
 
@@ -217,13 +218,24 @@ void Completer::check_flow_control() {
     diagnostics_.warning(references_.flow_control_where, "flowControl",
                          "has no effect while the feature gate flowControl is off",
                          "add 'flowControl' to featureGates");
+  // Policies that every router has need no declaration.
+  for (const char* type :
+       {"fcfs-ordering-policy", "global-strict-fairness-policy", "static-usage-limit-policy"})
+    if (config_.find(type) == nullptr && registry_.find(type) != nullptr &&
+        (config_.gate("flowControl") || is_referred_to(type)))
+      add_implicit(type);
   for (const PluginReference& r : references_.fairness_policies) check(r, kFairnessPolicyRole);
   for (const PluginReference& r : references_.ordering_policies) check(r, kOrderingPolicyRole);
   if (references_.usage_limit_policy) check(*references_.usage_limit_policy, kUsageLimitPolicyRole);
-  if (!config_.gate("flowControl")) return;
-  for (const char* type :
-       {"fcfs-ordering-policy", "global-strict-fairness-policy", "static-usage-limit-policy"})
-    if (config_.find(type) == nullptr && registry_.find(type) != nullptr) add_implicit(type);
+}
+
+bool Completer::is_referred_to(std::string_view policy) const {
+  const auto named = [&](const PluginReference& r) { return r.name == policy; };
+  return std::any_of(references_.fairness_policies.begin(), references_.fairness_policies.end(),
+                     named) ||
+         std::any_of(references_.ordering_policies.begin(), references_.ordering_policies.end(),
+                     named) ||
+         (references_.usage_limit_policy && named(*references_.usage_limit_policy));
 }
 
 void Completer::check_parsers() {

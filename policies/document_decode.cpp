@@ -278,6 +278,9 @@ void decode_document(const ParameterValue& root, EndpointPickerConfig& config,
   for (const std::string_view key : {"dataLayer", "data"})
     if (const ParameterValue* v = top.take(key))
       decode_data_layer(*v, std::string(key), config, diagnostics);
+  // Before it became a part of the data layer.
+  if (const ParameterValue* v = top.take("discovery"))
+    decode_discovery(*v, "discovery", config.data_layer, diagnostics);
   if (const ParameterValue* v = top.take("flowControl"))
     decode_flow_control(*v, config, references, diagnostics);
   if (const ParameterValue* v = top.take("saturationDetector"))

@@ -1,6 +1,7 @@
 // The names plugins and parameters had in the summer of 2025, when the best-known measurements of
 // prefix-aware routing were made.
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "policies/document_loader.h"
@@ -26,6 +27,24 @@ void set(PluginSpec& spec, std::string key, ParameterValue value) {
   spec.parameters.map().emplace_back(std::move(key), std::move(value));
 }
 
+/// The index of that time took a duration as nanoseconds, too.
+void fold_interval(PluginSpec& spec) {
+  ParameterValue* node = &spec.parameters;
+  for (const std::string_view key :
+       {"indexerConfig", "kvBlockIndexConfig", "metricsLoggingInterval"}) {
+    if (!node->is_map()) return;
+    ParameterValue::Map& map = node->map();
+    const auto it =
+        std::find_if(map.begin(), map.end(), [&](const auto& entry) { return entry.first == key; });
+    if (it == map.end()) return;
+    node = &it->second;
+  }
+  if (node->kind() != ParameterValue::Kind::kInteger) return;
+  const SourceLocation where = node->where;
+  *node = ParameterValue(std::to_string(node->integer()) + "ns");
+  node->where = where;
+}
+
 /// llm-d-inference-scheduler up to 0.3.0 chose between the two indexes by `mode`; the parameters
 /// beside it are those of the chosen one.
 void fold_mode(PluginSpec& spec, DocumentReferences& references, Diagnostics& diagnostics) {
@@ -34,21 +53,30 @@ void fold_mode(PluginSpec& spec, DocumentReferences& references, Diagnostics& di
   references.old_name = "prefix-cache-scorer mode";
   if (mode.is_string() && mode.string() == "cache_tracking") {
     spec.type = "precise-prefix-cache-scorer";
+    fold_interval(spec);
   } else if (!mode.is_string() || (mode.string() != "estimate" && !mode.string().empty())) {
     diagnostics.error(mode.where, spec.path + ".parameters.mode",
                       "must be estimate or cache_tracking (got " + mode.to_text() + ")");
   }
 }
 
+/// Types renamed in the summer of 2025 that behaved as they do under their present names.
+constexpr std::array<std::array<std::string_view, 2>, 3> kRenamed = {{
+    {"kv-cache-scorer", "kv-cache-utilization-scorer"},
+    {"single-profile", "single-profile-handler"},
+    {"max-score", "max-score-picker"},
+}};
+
 }  // namespace
 
 void fold_old_names(EndpointPickerConfig& config, DocumentReferences& references,
                     Diagnostics& diagnostics) {
   for (PluginSpec& spec : config.plugins) {
-    if (spec.type == "kv-cache-scorer") {  // Renamed in July 2025.
-      spec.type = "kv-cache-utilization-scorer";
-      references.old_name = "plugin type kv-cache-scorer";
-    }
+    for (const auto& [older, present] : kRenamed)
+      if (spec.type == older) {
+        references.old_name = "plugin type " + spec.type;
+        spec.type = present;
+      }
     if (spec.type != "prefix-cache-scorer") continue;
     fold_mode(spec, references, diagnostics);
     if (spec.parameters.find("hashBlockSize") != nullptr) {

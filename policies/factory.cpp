@@ -272,8 +272,6 @@ void add_unavailable(PluginRegistry& r) {
                 "it holds requests back to batch them, which is not modelled"));
   r.add(refused("p2p-source-producer", kProducerRole,
                 "servers that pull KV blocks from each other are not modelled"));
-  r.add(refused("disaggregatedset-rollout-screener", kOtherRole,
-                "it follows Kubernetes rollouts, which are not modelled"));
   r.add(refused("running-requests-detector", kDetectorRole, kUnknown));
   constexpr std::string_view kEviction = "evicting running requests is not modelled";
   r.add(refused("sheddable-eviction-filter", kOtherRole, kEviction));
@@ -283,10 +281,13 @@ void add_unavailable(PluginRegistry& r) {
   r.add(refused("dp-rank-header-handler", kOtherRole,
                 "a rank chosen by a header is not modelled: make every rank an endpoint"));
   constexpr std::string_view kSlo = "latency-scorer and predicted-latency-producer replaced it";
-  for (const std::string_view type : {"slo-request-tracker", "slo-scorer"})
+  for (const std::string_view type :
+       {"slo-request-tracker", "slo-scorer", "slo-aware-routing", "predicted-latency-scorer"})
     r.add(refused(type, kScorerRole, kSlo));
   constexpr std::string_view kPairs = "its pairing of prefill with decode is not modelled";
-  r.add(refused("slo-aware-profile-handler", kProfileHandlerRole, kSlo));
+  for (const std::string_view type :
+       {"slo-aware-profile-handler", "predicted-latency-profile-handler"})
+    r.add(refused(type, kProfileHandlerRole, kSlo));
   r.add(refused("pd-slo-pair-optimizer", kScorerRole, kPairs));
   r.add(refused("pd-slo-profile-handler", kProfileHandlerRole, kPairs));
   constexpr std::string_view kTree = "filters of mid-2025; scorers replaced the decision tree";
@@ -296,11 +297,9 @@ void add_unavailable(PluginRegistry& r) {
     r.add(refused(type, kFilterRole, kTree));
 }
 
-/// Types that were renamed before the oldest release known here.
-constexpr std::array<std::array<std::string_view, 2>, 3> kRenamed = {{
+/// Types that were renamed before the oldest release known here, and changed since.
+constexpr std::array<std::array<std::string_view, 2>, 1> kRenamed = {{
     {"kvcache-aware-scorer", "precise-prefix-cache-scorer"},
-    {"single-profile", "single-profile-handler"},
-    {"max-score", "max-score-picker"},
 }};
 
 void add_data_layer(PluginRegistry& r) {
@@ -323,6 +322,8 @@ void add_data_layer(PluginRegistry& r) {
   constexpr std::string_view kReport = "It reports and has no part in decisions.";
   r.add(inert("agent-identity", kOtherRole, "The caller names the flow of a request."));
   r.add(inert("request-attribute-reporter", kOtherRole, kReport));
+  r.add(inert("disaggregatedset-rollout-screener", kOtherRole,
+              "It keeps revisions apart during a rollout; here all servers are of one."));
   r.add(inert("destination-endpoint-served-verifier", kOtherRole, kReport));
   constexpr std::string_view kHeaders = "The profile handler sets the headers itself.";
   r.add(inert("disagg-headers-handler", kOtherRole, kHeaders));

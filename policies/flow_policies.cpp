@@ -36,6 +36,15 @@ std::size_t RoundRobinFairness::choose(std::span<const FlowQueue> queues, const 
   return 0;
 }
 
+ProgramAwareFairness::ProgramAwareFairness(const ProgramAwareParameters& p, const PluginSpec& spec,
+                                           BuildContext& context)
+    : parameters_(p) {
+  if (p.strategy == FairnessStrategy::kTurnPriority)
+    context.error(spec, "strategy",
+                  "turn-priority is not modelled; leave the strategy out for least attained "
+                  "service");
+}
+
 std::size_t ProgramAwareFairness::choose(std::span<const FlowQueue> queues, const std::string&,
                                          SimTime now) const {
   double least = queues[0].service, most = least;

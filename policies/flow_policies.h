@@ -53,8 +53,8 @@ class RoundRobinFairness final : public FairnessPolicy {
 /// program-aware-fairness: least attained service, with some credit for waiting.
 class ProgramAwareFairness final : public FairnessPolicy {
  public:
-  ProgramAwareFairness(const ProgramAwareParameters& p, const PluginSpec&, BuildContext&)
-      : parameters_(p) {}
+  ProgramAwareFairness(const ProgramAwareParameters& p, const PluginSpec& spec,
+                       BuildContext& context);
   std::size_t choose(std::span<const FlowQueue> queues, const std::string& last,
                      SimTime now) const override;
 

@@ -18,23 +18,6 @@ namespace {
 using test::member;
 using test::vector_cases;
 
-/// Loads and builds; the diagnostics of both.
-struct Loaded {
-  explicit Loaded(const std::string& yaml, LoadOptions options = {}) {
-    config = load_text(yaml, diagnostics, options);
-    if (!config) return;
-    SchedulerOptions scheduler_options;
-    scheduler_options.registry = options.registry;
-    scheduler = std::make_unique<Scheduler>(*config, scheduler_options, diagnostics);
-  }
-  bool ok() const { return scheduler && scheduler->valid(); }
-  std::string text() const { return describe_all(diagnostics); }
-  bool mentions(const std::string& words) const { return text().find(words) != std::string::npos; }
-  Diagnostics diagnostics;
-  std::optional<EndpointPickerConfig> config;
-  std::unique_ptr<Scheduler> scheduler;
-};
-
 void check_expected(const Loaded& loaded, const Json& expected) {
   const EndpointPickerConfig& config = *loaded.config;
   for (const auto& [key, value] : expected.items()) {

@@ -66,4 +66,21 @@ inline std::string document(const std::string& plugins, const std::string& profi
          "schedulingProfiles:\n- name: default\n  plugins:\n" + profile_plugins;
 }
 
+/// Loads and builds; the diagnostics of both.
+struct Loaded {
+  explicit Loaded(const std::string& yaml, LoadOptions options = {}) {
+    config = load_text(yaml, diagnostics, options);
+    if (!config) return;
+    SchedulerOptions scheduler_options;
+    scheduler_options.registry = options.registry;
+    scheduler = std::make_unique<Scheduler>(*config, scheduler_options, diagnostics);
+  }
+  bool ok() const { return scheduler && scheduler->valid(); }
+  std::string text() const { return describe_all(diagnostics); }
+  bool mentions(const std::string& words) const { return text().find(words) != std::string::npos; }
+  Diagnostics diagnostics;
+  std::optional<EndpointPickerConfig> config;
+  std::unique_ptr<Scheduler> scheduler;
+};
+
 }  // namespace routesim::policies
