@@ -158,6 +158,9 @@ void read_weights(Reader& in, ModelSpec& m) {
   const bool four_bit_integer = (group_bits == 4 && in.text(path + "type") == "int") ||
                                 ((method == "awq" || method == "gptq") &&
                                  in.number("quantization_config.bits").value_or(4) == 4);
+  const bool eight_bit_products =
+      group_bits == 8 && in.text(path + "type") == "int" &&
+      in.number("quantization_config.config_groups.group_0.input_activations.num_bits") == 8;
   const std::string algorithm = in.text("quantization_config.quant_algo");
   if (method == "fp8" || method == "fbgemm_fp8" || eight_bit_float || algorithm == "FP8") {
     m.weights = WeightDtype::kFp8;
@@ -165,6 +168,10 @@ void read_weights(Reader& in, ModelSpec& m) {
     m.weights = WeightDtype::kMxfp4;
   } else if (four_bit_integer) {
     m.weights = WeightDtype::kInt4;
+  } else if (eight_bit_products) {
+    m.weights = WeightDtype::kFp8;
+    in.out().warning({}, path + "type",
+                     "int8 is taken for fp8: as large, and as fast on a GPU that has both");
   } else {
     in.out().error({}, "quantization_config.quant_method",
                    "is a weight format without a size here (got \"" + method + "\")",
@@ -172,12 +179,38 @@ void read_weights(Reader& in, ModelSpec& m) {
   }
 }
 
+/// What a family's configuration class fills in for keys that its files leave out.
+HfConfig with_family_defaults(HfConfig config) {
+  const auto text = [&](const std::string& key) {
+    const auto it = config.strings.find(key);
+    return it != config.strings.end() ? it->second : std::string();
+  };
+  const auto fill = [&](const std::string& key, double value) {
+    if (config.numbers.count(key) == 0 && config.numbers.count("text_config." + key) == 0)
+      config.numbers[key] = value;
+  };
+  const std::string inner = text("text_config.model_type");
+  const std::string type = inner.empty() ? text("model_type") : inner;
+  if (type.rfind("gemma", 0) == 0) fill("tie_word_embeddings", 1);
+  if (type != "gemma2" && type != "gemma3" && type != "gemma3_text") return config;
+  const bool third = type != "gemma2";
+  fill("vocab_size", third ? 262208 : 256000);
+  fill("num_attention_heads", 8);
+  fill("num_key_value_heads", 4);
+  fill("head_dim", 256);
+  fill("max_position_embeddings", third ? 131072 : 8192);
+  fill("sliding_window", 4096);
+  fill("sliding_window_pattern", third ? 6 : 2);
+  return config;
+}
+
 }  // namespace
 
 std::optional<ModelSpec> model_from_hf_config(const std::string& name, const HfConfig& config,
                                               Diagnostics& diagnostics) {
   Diagnostics found;
-  Reader in(config, found);
+  const HfConfig completed = with_family_defaults(config);
+  Reader in(completed, found);
   ModelSpec m;
   m.name = name;
   m.source = "config.json of " + name;

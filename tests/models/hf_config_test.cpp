@@ -118,6 +118,52 @@ TEST(HfConfig, EverySixthLayerOfGemma3SeesAll) {
   EXPECT_EQ(m->sliding_layers, 52);
 }
 
+TEST(HfConfig, GemmaLeavesTheDefaultsOfItsFamilyOut) {
+  HfConfig third;
+  third.strings = {{"model_type", "gemma3"}, {"text_config.model_type", "gemma3_text"}};
+  third.numbers = {{"text_config.hidden_size", 2560},
+                   {"text_config.intermediate_size", 10240},
+                   {"text_config.num_hidden_layers", 34},
+                   {"text_config.sliding_window", 1024},
+                   {"vision_config.num_hidden_layers", 27}};
+  Diagnostics d;
+  auto m = model_from_hf_config("gemma-3-4b", third, d);
+  ASSERT_TRUE(m) << to_string(d.items().front());
+  EXPECT_EQ(m->heads, 8);
+  EXPECT_EQ(m->kv_heads, 4);
+  EXPECT_EQ(m->head_dim, 256);
+  EXPECT_EQ(m->vocab, 262208);
+  EXPECT_EQ(m->max_context, 131072);
+  EXPECT_TRUE(m->tied_embeddings);
+  EXPECT_EQ(m->sliding_window, 1024);
+  EXPECT_EQ(m->sliding_layers, 34 - 5);
+  HfConfig second = qwen3_32b();
+  second.strings["model_type"] = "gemma2";
+  second.numbers["num_hidden_layers"] = 42;
+  second.numbers["sliding_window"] = 4096;
+  second.numbers.erase("use_sliding_window");
+  m = model_from_hf_config("gemma-2-9b", second, d);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(m->sliding_layers, 21);
+}
+
+TEST(HfConfig, EightBitProductsAreTakenForFp8WithAWord) {
+  HfConfig c = qwen3_32b();
+  const std::string group = "quantization_config.config_groups.group_0.";
+  c.strings["quantization_config.quant_method"] = "compressed-tensors";
+  c.strings[group + "weights.type"] = "int";
+  c.numbers[group + "weights.num_bits"] = 8;
+  Diagnostics weights_only;
+  EXPECT_FALSE(model_from_hf_config("w8a16", c, weights_only));
+  c.numbers[group + "input_activations.num_bits"] = 8;
+  Diagnostics d;
+  const auto m = model_from_hf_config("w8a8", c, d);
+  ASSERT_TRUE(m);
+  EXPECT_EQ(m->weights, WeightDtype::kFp8);
+  ASSERT_EQ(d.items().size(), 1U);
+  EXPECT_NE(d.items()[0].message.find("int8 is taken for fp8"), std::string::npos);
+}
+
 TEST(HfConfig, LayersThatAreNotSimulatedAreRefused) {
   const auto said = [](const std::function<void(HfConfig&)>& change) {
     HfConfig c = qwen3_32b();
