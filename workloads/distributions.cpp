@@ -37,7 +37,7 @@ void describe(Describer& d, Distribution& t) {
 }
 
 bool is_length_key(std::string_view name) {
-  static constexpr std::array<std::string_view, 14> kKeys = {"system_prompt_len",
+  static constexpr std::array<std::string_view, 18> kKeys = {"system_prompt_len",
                                                              "question_len",
                                                              "output_len",
                                                              "question_distribution",
@@ -50,7 +50,11 @@ bool is_length_key(std::string_view name) {
                                                              "tool_call_latency_sec",
                                                              "prefix_len",
                                                              "suffix_len",
-                                                             "natural_answer"};
+                                                             "natural_answer",
+                                                             "mode_a_user_prompt_len",
+                                                             "mode_a_output_len",
+                                                             "mode_b_user_prompt_len",
+                                                             "mode_b_output_len"};
   return std::find(kKeys.begin(), kKeys.end(), name) != kKeys.end();
 }
 

@@ -108,6 +108,16 @@ void check_shared_prefix(const SharedPrefix& p, Diagnostics& out) {
               "num_groups * num_prompts_per_group must not exceed 10,000,000");
 }
 
+void check_bimodal(const Bimodal& b, Diagnostics& out) {
+  const auto check = [&](const Distribution& d, const char* key) {
+    check_distribution(d, SamplerKind::kGeneral, std::string("data.bimodal.") + key, out);
+  };
+  check(b.mode_a_user_prompt_len, "mode_a_user_prompt_len");
+  check(b.mode_a_output_len, "mode_a_output_len");
+  check(b.mode_b_user_prompt_len, "mode_b_user_prompt_len");
+  check(b.mode_b_output_len, "mode_b_output_len");
+}
+
 /// What the tool can do with shared prefixes and the simulation cannot.
 void check_prefix_extras(const SharedPrefix& p, Diagnostics& out) {
   const std::string path = "data.shared_prefix.";
@@ -179,12 +189,21 @@ void check_data(const Config& c, const WorkloadOptions& options, const Inputs& i
       else
         out.error({}, "data.conversation_replay", "is missing: data.type asks for it");
       return;
+    case DataType::kBimodal:
+      if (c.data.bimodal)
+        check_bimodal(*c.data.bimodal, out);
+      else
+        out.error({}, "data.bimodal", "is missing: data.type asks for it");
+      return;
     case DataType::kRandom:
     case DataType::kSynthetic:
       check_random(c, inputs, out);
       return;
     case DataType::kShareGpt:
-      if (!inputs.conversations) out.error({}, "data.path", "shareGPT data needs its file");
+      if (!inputs.conversations)
+        out.error({}, "data.path", "shareGPT data needs its file",
+                  "download ShareGPT_V3_unfiltered_cleaned_split.json, which the tool fetches by "
+                  "itself, and name it here or with --set workload.inference_perf.data.path=FILE");
       if (c.api.type != ApiType::kCompletion && !options.natural_answer)
         out.error({}, "data.type", "chat over shareGPT sets no maximum for answers",
                   "say how long answers are with natural_answer");
@@ -192,7 +211,7 @@ void check_data(const Config& c, const WorkloadOptions& options, const Inputs& i
     default:
       out.error({}, "data.type",
                 "this data set is not simulated (got " + std::string(enum_name(c.data.type)) + ")",
-                "use shared_prefix, random, synthetic, shareGPT or conversation_replay");
+                "use shared_prefix, bimodal, random, synthetic, shareGPT or conversation_replay");
   }
 }
 
@@ -298,6 +317,7 @@ std::int64_t shared_permits(const Config& c, const WorkloadOptions& options, con
 std::unique_ptr<RequestSource> make_source(const Config& c, const WorkloadOptions& options,
                                            const Inputs& inputs) {
   if (c.data.type == DataType::kSharedPrefix) return shared_prefix_source(c, options);
+  if (c.data.type == DataType::kBimodal) return bimodal_source(c, options);
   if (c.data.type == DataType::kShareGpt) return sharegpt_source(c, options, inputs.conversations);
   if (c.data.type == DataType::kRandom && c.data.trace)
     return trace_length_source(c, options, inputs.trace);

@@ -69,6 +69,17 @@ struct SharedPrefix {
   Document multimodal{};
 };
 
+/// Two kinds of requests, each with its own groups and lengths; no turns.
+struct Bimodal {
+  std::int64_t mode_a_system_prompt_len = 0, mode_b_system_prompt_len = 0;
+  std::int64_t mode_a_groups = 1, mode_b_groups = 1;  ///< System prompts of the mode.
+  Distribution mode_a_user_prompt_len = Distribution::fixed(10);
+  Distribution mode_a_output_len = Distribution::fixed(10);
+  Distribution mode_b_user_prompt_len = Distribution::fixed(1024);
+  Distribution mode_b_output_len = Distribution::fixed(1024);
+  double mode_a_ratio = 0.5;  ///< Share of the requests that are of mode A.
+};
+
 struct ConversationReplay {
   std::int64_t seed = 42;
   std::int64_t num_conversations = 200;
@@ -94,7 +105,8 @@ struct Data {
   std::optional<TraceFile> trace{};
   std::optional<ConversationReplay> conversation_replay{};
   Document multimodal{}, otel_trace_replay{}, weka_trace_replay{}, visionarena{};
-  Document bimodal{}, sharegpt4video{}, synthetic_agentic{};
+  std::optional<Bimodal> bimodal{};
+  Document sharegpt4video{}, synthetic_agentic{};
   bool use_chat_template = false;
 };
 
@@ -176,6 +188,7 @@ struct RequestLifecycle {
   std::vector<double> percentiles = {0.1, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9};
   bool use_server_output_tokens = false, metrics_only = false;
   std::int64_t max_error_messages = 100;
+  Document per_request_fields{};
 };
 
 struct PrometheusReport {

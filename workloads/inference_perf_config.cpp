@@ -45,6 +45,24 @@ void describe(Describer& d, SharedPrefix& t) {
   field(d, {"multimodal", "Images and the like; not simulated."}, t.multimodal);
 }
 
+void describe(Describer& d, Bimodal& t) {
+  const IntRange length{0, 100'000'000};
+  field(d, {"mode_a_system_prompt_len", "Tokens of a system prompt of mode A."},
+        t.mode_a_system_prompt_len, length);
+  field(d, {"mode_a_groups", "System prompts of mode A."}, t.mode_a_groups, kCount);
+  field(d, {"mode_a_user_prompt_len", "Tokens of a request's own text, mode A."},
+        t.mode_a_user_prompt_len);
+  field(d, {"mode_a_output_len", "Tokens asked for as answer, mode A."}, t.mode_a_output_len);
+  field(d, {"mode_b_system_prompt_len", "Tokens of a system prompt of mode B."},
+        t.mode_b_system_prompt_len, length);
+  field(d, {"mode_b_groups", "System prompts of mode B."}, t.mode_b_groups, kCount);
+  field(d, {"mode_b_user_prompt_len", "Tokens of a request's own text, mode B."},
+        t.mode_b_user_prompt_len);
+  field(d, {"mode_b_output_len", "Tokens asked for as answer, mode B."}, t.mode_b_output_len);
+  field(d, {"mode_a_ratio", "Share of the requests that are of mode A."}, t.mode_a_ratio,
+        RealRange{.min = 0, .max = 1});
+}
+
 void describe(Describer& d, ConversationReplay& t) {
   field(d, {"seed", "Seed of the conversations."}, t.seed);
   field(d, {"num_conversations", "Slots; each runs one conversation at a time."},
@@ -84,7 +102,7 @@ void describe(Describer& d, Data& t) {
         t.weka_trace_replay);
   field(d, {"conversation_replay", "Settings of conversation_replay data."}, t.conversation_replay);
   field(d, {"visionarena", "Settings of VisionArena data; not simulated."}, t.visionarena);
-  field(d, {"bimodal", "Settings of bimodal data; not simulated."}, t.bimodal);
+  field(d, {"bimodal", "Settings of bimodal data."}, t.bimodal);
   field(d, {"sharegpt4video", "Settings of ShareGPT4Video data; not simulated."}, t.sharegpt4video);
   field(d, {"synthetic_agentic", "Settings of synthetic agents; not simulated."},
         t.synthetic_agentic);
@@ -194,6 +212,8 @@ void describe(Describer& d, RequestLifecycle& t) {
         IntRange{0, 1'000'000});
   field(d, {"metrics_only", "Drop the texts from per-request records; no effect here."},
         t.metrics_only);
+  field(d, {"per_request_fields", "Parts of per-request records; no effect here."},
+        t.per_request_fields);
 }
 
 void describe(Describer& d, PrometheusReport& t) {
@@ -240,7 +260,7 @@ void describe(Describer& d, Config& t) {
 }
 
 std::span<const KeyDrift> key_drifts() {
-  static constexpr std::array<KeyDrift, 12> kDrifts = {{
+  static constexpr std::array<KeyDrift, 13> kDrifts = {{
       {"data.shared_prefix.num_unique_system_prompts", "data.shared_prefix.num_groups", true},
       {"data.shared_prefix.num_users_per_system_prompt", "data.shared_prefix.num_prompts_per_group",
        true},
@@ -255,6 +275,7 @@ std::span<const KeyDrift> key_drifts() {
       // Older files have a plain boolean there.
       {"report.prometheus", "report.prometheus.summary"},
       {"report.request_lifecycle.per_worker", ""},
+      {"report.goodput.percentile", ""},
   }};
   return kDrifts;
 }

@@ -1,6 +1,7 @@
 #include "workloads/inference_perf_data.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace routesim::workloads::inference_perf {
@@ -149,6 +150,61 @@ class SharedPrefixSessions final : public SessionSource {
   std::vector<std::vector<Segment>> contexts_;  // Empty: the user has not spoken in this stage.
 };
 
+/// One of the two kinds of requests of bimodal data.
+struct Mode {
+  std::int64_t system_prompt;
+  std::int64_t groups;
+  LengthSampler text, output;
+};
+
+class BimodalSource final : public RequestSource {
+ public:
+  BimodalSource(const Config& config, const WorkloadOptions& options)
+      : seed_(mix64(options.seed, 0)),
+        indexing_(options.prompt_indexing),
+        assembler_(options, is_chat(config)),
+        answer_(options.natural_answer, config.server.ignore_eos, seed_),
+        scale_(options.prompt_token_scale),
+        ratio_(config.data.bimodal->mode_a_ratio),
+        modes_{{{.system_prompt = config.data.bimodal->mode_a_system_prompt_len,
+                 .groups = config.data.bimodal->mode_a_groups,
+                 .text = LengthSampler(config.data.bimodal->mode_a_user_prompt_len),
+                 .output = LengthSampler(config.data.bimodal->mode_a_output_len)},
+                {.system_prompt = config.data.bimodal->mode_b_system_prompt_len,
+                 .groups = config.data.bimodal->mode_b_groups,
+                 .text = LengthSampler(config.data.bimodal->mode_b_user_prompt_len),
+                 .output = LengthSampler(config.data.bimodal->mode_b_output_len)}}} {}
+
+  void fill(std::size_t stage, std::int64_t index, Request& request) override {
+    if (index == 0 && indexing_ == PromptIndexing::kRestart) next_ = 0;
+    const std::uint64_t n = next_++;
+    RandomStream draws(seed_, Stream::kLengths, n);
+    const std::uint64_t which = draws.uniform() < ratio_ ? 0 : 1;
+    const Mode& mode = modes_[which];
+    const std::uint64_t group = draws.below(static_cast<std::uint64_t>(mode.groups));
+    const Segment prefix{.content = content_id(seed_, ContentKind::kSystemPrompt, which, group),
+                         .length = scaled_tokens(mode.system_prompt, scale_)};
+    const Segment text{.content = content_id(seed_, ContentKind::kQuestion, which, n),
+                       .length = scaled_tokens(mode.text.sample(draws), scale_)};
+    const std::int64_t output = std::max<std::int64_t>(mode.output.sample(draws), 1);
+    request.prompt = assembler_.single({prefix, text}, ids_.next(), /*reusable=*/false);
+    request.max_tokens = output;
+    request.output_tokens = answer_(output, stage_entity(stage, index));
+    request.output_content = answer_content(seed_, stage, index);
+  }
+
+ private:
+  std::uint64_t seed_;
+  PromptIndexing indexing_;
+  PromptAssembler assembler_;
+  AnswerLength answer_;
+  double scale_;
+  double ratio_;
+  std::array<Mode, 2> modes_;
+  std::uint64_t next_ = 0;
+  PromptIds ids_;
+};
+
 class RandomSource final : public RequestSource {
  public:
   RandomSource(const Config& config, const WorkloadOptions& options)
@@ -227,6 +283,11 @@ std::unique_ptr<RequestSource> shared_prefix_source(const Config& config,
 std::unique_ptr<SessionSource> shared_prefix_sessions(const Config& config,
                                                       const WorkloadOptions& options) {
   return std::make_unique<SharedPrefixSessions>(config, options);
+}
+
+std::unique_ptr<RequestSource> bimodal_source(const Config& config,
+                                              const WorkloadOptions& options) {
+  return std::make_unique<BimodalSource>(config, options);
 }
 
 std::unique_ptr<RequestSource> random_source(const Config& config, const WorkloadOptions& options) {

@@ -18,6 +18,9 @@ std::unique_ptr<RequestSource> shared_prefix_source(const Config& config,
 std::unique_ptr<SessionSource> shared_prefix_sessions(const Config& config,
                                                       const WorkloadOptions& options);
 
+/// bimodal: request n is of the same mode and group with the same text in every stage.
+std::unique_ptr<RequestSource> bimodal_source(const Config& config, const WorkloadOptions& options);
+
 /// conversation_replay.
 std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config,
                                                             const WorkloadOptions& options);

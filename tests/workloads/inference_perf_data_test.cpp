@@ -48,6 +48,42 @@ TEST(Random, SharesNothingAndRepeatsLengthsInEveryStage) {
   EXPECT_EQ(ids.size(), 200U);
 }
 
+TEST(Bimodal, DrawsTwoKindsOfRequestsFromGroupsOfTheirOwn) {
+  Config c = ladder();
+  c.data.type = DataType::kBimodal;
+  c.data.shared_prefix.reset();
+  c.data.bimodal = Bimodal{.mode_a_system_prompt_len = 100,
+                           .mode_b_system_prompt_len = 0,
+                           .mode_a_groups = 2,
+                           .mode_a_user_prompt_len = Distribution::fixed(50),
+                           .mode_a_output_len = Distribution::fixed(7),
+                           .mode_a_ratio = 0.7};
+  c.load.type = LoadType::kConstant;
+  c.load.stages = {{.rate = 100, .duration = 20}, {.rate = 100, .duration = 20}};
+  auto load = make(c);
+  const auto stages = by_stage(drive(*load, fixed_latency(Duration::seconds(1))));
+  std::map<std::uint64_t, int> system_prompts;
+  std::set<std::uint64_t> texts;
+  int short_ones = 0;
+  for (std::size_t i = 0; i < 2000; ++i) {
+    const Request& r = stages[0][i].request;
+    const bool is_a = r.max_tokens == 7;
+    short_ones += is_a;
+    EXPECT_EQ(r.prompt->tokens, is_a ? 150 : 1024);
+    EXPECT_EQ(r.max_tokens, is_a ? 7 : 1024);
+    ASSERT_EQ(r.prompt->segments.size(), is_a ? 2U : 1U);
+    if (is_a) ++system_prompts[r.prompt->segments[0].content];
+    texts.insert(r.prompt->segments.back().content);
+    EXPECT_EQ(r.prompt->segments.back().content,
+              stages[1][i].request.prompt->segments.back().content)
+        << "every stage sends the same prompts";
+  }
+  EXPECT_NEAR(short_ones, 1400, 80);
+  ASSERT_EQ(system_prompts.size(), 2U);
+  EXPECT_NEAR(system_prompts.begin()->second, short_ones / 2.0, 80);
+  EXPECT_EQ(texts.size(), 2000U);
+}
+
 TEST(Random, AnswersMayEndByThemselvesUnlessEosIsIgnored) {
   Config c = ladder();
   c.server.ignore_eos = false;
