@@ -34,7 +34,7 @@ EndpointPickerConfig guide() {
       std::string(ROUTESIM_SOURCE_DIR) + "/scenarios/inputs/llm-d-precise.endpoint-picker.yaml",
       diagnostics);
   require(root != nullptr, "the guide's file can be read");
-  auto config = tools::load_endpoint_picker(*root, {}, diagnostics);
+  auto config = tools::load_endpoint_picker(root, {}, diagnostics);
   require(config.has_value(), "the guide's document loads");
   return *std::move(config);
 }

@@ -85,31 +85,8 @@ LocatedDocument find_in_values(const ParameterValue& chart, const std::string& p
   return {};
 }
 
-/// The only document of a ConfigMap. Which of several is used, the router's arguments say.
-LocatedDocument find_in_config_map(const ParameterValue& root) {
-  LocatedDocument found;
-  const ParameterValue* data = root.find("data");
-  std::string names;
-  if (data != nullptr && data->is_map())
-    for (const auto& [key, value] : data->map()) {
-      if (!value.is_string() || value.string().find("EndpointPickerConfig") == std::string::npos)
-        continue;
-      names += (names.empty() ? "" : ", ") + key;
-      if (found.kind == Kind::kNotFound)
-        found = {.kind = Kind::kText, .node = &value, .path = "data[" + key + "]"};
-      else
-        found.hint = "the ConfigMap has several (" + names + "): put one into a file of its own";
-    }
-  if (!found.hint.empty()) return {.path = {}, .hint = found.hint};
-  return found;
-}
-
 /// Why there is no document, for files whose kind is plain.
 std::string hint_without_document(const ParameterValue& root) {
-  const ParameterValue* kind = root.find("kind");
-  if (kind != nullptr && kind->is_string())
-    return "it is a Kubernetes " + kind->string() +
-           ": give the EndpointPickerConfig itself, or the ConfigMap or Helm values with it";
   for (const char* chart : {"inferenceExtension", "inferencePool", "router"})
     if (root.find(chart) != nullptr)
       return "these Helm values leave the plugins to the chart's default: write the "
@@ -127,11 +104,8 @@ LocatedDocument find_endpoint_picker_config(const ParameterValue& root) {
             .node = config,
             .path = "config",
             .distribution = Distribution::kHeimdall};
-  const ParameterValue* kind = root.find("kind");
-  const bool is_config_map = kind != nullptr && kind->is_string() && kind->string() == "ConfigMap";
-  LocatedDocument found =
-      is_config_map ? find_in_config_map(root) : find_in_values(root, "", kChartDepth);
-  if (found.kind != Kind::kNotFound || !found.hint.empty()) return found;
+  LocatedDocument found = find_in_values(root, "", kChartDepth);
+  if (found.kind != Kind::kNotFound) return found;
   // A document with a wrong or missing kind is better reported than not found.
   if (root.find("plugins") != nullptr || root.find("schedulingProfiles") != nullptr)
     return {.kind = Kind::kDocument, .node = &root, .path = ""};

@@ -121,10 +121,10 @@ struct LocatedDocument {
   std::string hint{};  ///< When not found: what the file is, and what would help.
 };
 
-/// Finds the document in a file that is one; in a Kubernetes ConfigMap that holds one; or in Helm
-/// values: Heimdall's `config:`, or the entry of the first `pluginsCustomConfig` (each chart has it
-/// below another key) that `pluginsConfigFile` beside it names (the only one, or the first in
-/// document order, when it names none).
+/// Finds the document in a file that is one, or in Helm values: Heimdall's `config:`, or the entry
+/// of the first `pluginsCustomConfig` (each chart has it below another key) that
+/// `pluginsConfigFile` beside it names (the only one, or the first in document order, when it names
+/// none).
 LocatedDocument find_endpoint_picker_config(const ParameterValue& root);
 
 }  // namespace routesim::policies

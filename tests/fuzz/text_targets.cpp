@@ -78,9 +78,9 @@ void config(Bytes input) {
 
 void endpoint_picker(Bytes input) {
   Diagnostics diagnostics;
-  const ConfigNode::Ptr node = parse_config(text_of(input), {.file = "input"}, diagnostics);
+  const ConfigNode::Ptr node = parse_manifest(text_of(input), {.file = "input"}, diagnostics);
   if (node == nullptr || diagnostics.has_errors()) return;
-  const auto loaded = tools::load_endpoint_picker(*node, {}, diagnostics);
+  const auto loaded = tools::load_endpoint_picker(node, {}, diagnostics);
   print_all(diagnostics);
   ROUTESIM_CHECK(loaded.has_value() || diagnostics.has_errors(),
                  "nothing was loaded and nothing said");

@@ -28,24 +28,10 @@ TEST(DocumentLocation, IsFoundWhereverAChartKeepsIt) {
   }
 }
 
-TEST(DocumentLocation, IsFoundInAConfigMapThatHoldsOne) {
-  const std::string map = "apiVersion: v1\nkind: ConfigMap\ndata:\n  envoy.yaml: other\n";
-  const std::string one = "  a.yaml: \"kind: EndpointPickerConfig\"\n";
-  const LocatedDocument found = find_endpoint_picker_config(parse_mini_yaml(map + one));
-  EXPECT_EQ(found.kind, LocatedDocument::Kind::kText);
-  EXPECT_EQ(found.path, "data[a.yaml]");
-  const LocatedDocument several = find_endpoint_picker_config(
-      parse_mini_yaml(map + one + "  b.yaml: \"kind: EndpointPickerConfig\"\n"));
-  EXPECT_EQ(several.kind, LocatedDocument::Kind::kNotFound);
-  EXPECT_NE(several.hint.find("has several (a.yaml, b.yaml)"), std::string::npos) << several.hint;
-}
-
 TEST(DocumentLocation, SaysWhatAFileWithoutOneIs) {
   const auto hint = [](const std::string& text) {
     return find_endpoint_picker_config(parse_mini_yaml(text)).hint;
   };
-  EXPECT_NE(hint("apiVersion: apps/v1\nkind: Deployment\n").find("it is a Kubernetes Deployment"),
-            std::string::npos);
   EXPECT_NE(hint("router:\n  epp:\n    replicas: 1\n").find("leave the plugins to the chart"),
             std::string::npos);
   EXPECT_NE(hint("a: 1\n").find("expected kind: EndpointPickerConfig"), std::string::npos);

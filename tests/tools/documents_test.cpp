@@ -22,7 +22,7 @@ std::string input(const std::string& name) {
 
 std::optional<policies::EndpointPickerConfig> load_epp(const std::string& text, Diagnostics& d) {
   const ConfigNode::Ptr root = parse_config(text, {.file = "epp.yaml"}, d);
-  return root == nullptr ? std::nullopt : load_endpoint_picker(*root, {}, d);
+  return root == nullptr ? std::nullopt : load_endpoint_picker(root, {}, d);
 }
 
 TEST(EndpointPickerYaml, LoadsPublishedHelmValues) {
@@ -37,7 +37,7 @@ TEST(EndpointPickerYaml, LoadsPublishedHelmValues) {
     Diagnostics d;
     const ConfigNode::Ptr root = read_config_file(input(c.file), d);
     ASSERT_NE(root, nullptr) << all(d);
-    const auto config = load_endpoint_picker(*root, {}, d);
+    const auto config = load_endpoint_picker(root, {}, d);
     ASSERT_TRUE(config.has_value()) << c.file << "\n" << all(d);
     ASSERT_EQ(config->profiles.size(), c.profiles) << c.file;
     EXPECT_EQ(config->profiles.back().plugins.size(), c.entries_of_last) << c.file;
@@ -84,6 +84,75 @@ TEST(EndpointPickerYaml, SaysWhenThereIsNoDocument) {
   Diagnostics d;
   EXPECT_FALSE(load_epp("replicas: 3\n", d).has_value());
   EXPECT_NE(all(d).find("holds no EndpointPickerConfig"), std::string::npos) << all(d);
+}
+
+/// The document of one plugin type, indented.
+std::string document_with(const std::string& type, const std::string& indent) {
+  return indent + "apiVersion: llm-d.ai/v1alpha1\n" + indent + "kind: EndpointPickerConfig\n" +
+         indent + "plugins:\n" + indent + "- type: " + type + "\n";
+}
+
+std::string config_map() {
+  return "apiVersion: v1\nkind: ConfigMap\n"
+         "metadata:\n  annotations:\n    last: \"kind: EndpointPickerConfig\"\n"
+         "data:\n  envoy.yaml: x\n  a.yaml: |\n" +
+         document_with("queue-scorer", "    ");
+}
+
+/// The first plugin type of what is found in these objects, or what was said.
+std::string first_type(const std::string& text) {
+  Diagnostics d;
+  const ConfigNode::Ptr root = parse_manifest(text, {.file = "m.yaml"}, d);
+  if (root == nullptr) return all(d);
+  const auto config = load_endpoint_picker(root, {}, d, "p");
+  return config ? config->plugins.at(0).type : all(d);
+}
+
+TEST(EndpointPickerYaml, IsFoundInsideKubernetesObjects) {
+  const std::string service = "---\nkind: Service\napiVersion: v1\n---\n";
+  EXPECT_EQ(first_type(config_map()), "queue-scorer");
+  EXPECT_EQ(first_type(service + config_map()), "queue-scorer");
+  EXPECT_EQ(first_type("apiVersion: serving.kserve.io/v1alpha1\nkind: LLMInferenceService\n"
+                       "spec:\n  args:\n  - --config-text\n  - |\n" +
+                       document_with("random-picker", "    ")),
+            "random-picker");
+  EXPECT_EQ(first_type("apiVersion: serving.kserve.io/v1alpha2\nkind: LLMInferenceService\n"
+                       "spec:\n  config:\n    inline:\n" +
+                       document_with("random-picker", "      ")),
+            "random-picker");
+  EXPECT_EQ(first_type("apiVersion: argoproj.io/v1alpha1\nkind: Application\n"
+                       "spec:\n  values: |\n    router:\n      pluginsCustomConfig:\n"
+                       "        a.yaml: |\n" +
+                       document_with("load-aware-scorer", "          ")),
+            "load-aware-scorer");
+}
+
+TEST(EndpointPickerYaml, AContainerSaysWhichOfSeveralIsRead) {
+  const std::string two = config_map() + "  b.yaml: |\n" + document_with("random-picker", "    ");
+  EXPECT_NE(first_type(two).find("m.yaml:1:1: error: p: holds no EndpointPickerConfig\n"
+                                 "  hint: it holds several (a.yaml, b.yaml)"),
+            std::string::npos)
+      << first_type(two);
+  const std::string deployment = "---\napiVersion: apps/v1\nkind: Deployment\nspec:\n  args:\n";
+  EXPECT_EQ(first_type(two + deployment + "  - --config-file=/etc/epp/b.yaml\n"), "random-picker");
+  EXPECT_EQ(first_type(two + deployment + "  - -configFile\n  - /etc/epp/a.yaml\n"),
+            "queue-scorer");
+}
+
+TEST(EndpointPickerYaml, ErrorsInsideAManifestPointIntoIt) {
+  const std::string text = "kind: Service\napiVersion: v1\n---\n" + config_map();
+  const std::string wrong = text + "    - type: queue-scorrer\n";
+  EXPECT_NE(first_type(wrong).find("m.yaml:16:7: error: p.plugins[1]: plugin type 'queue-scorrer'"),
+            std::string::npos)
+      << first_type(wrong);
+  EXPECT_NE(first_type("kind: Service\napiVersion: v1\n").find("it is a Kubernetes Service"),
+            std::string::npos);
+  EXPECT_NE(first_type("a: 1\n---\nb: 2\n").find("a second document starts here"),
+            std::string::npos);
+  EXPECT_NE(first_type("apiVersion: v1\nkind: ConfigMap\ndata:\n  notes: no EndpointPickerConfig\n")
+                .find("m.yaml:4:1: error: p: holds no EndpointPickerConfig"),
+            std::string::npos)
+      << "prose is no document";
 }
 
 TEST(InferencePerfYaml, LoadsPublishedFilesUnchanged) {
@@ -181,6 +250,32 @@ TEST(InferencePerfYaml, ReadsTheDocumentInTheChartsValues) {
   const ReadPerf wrong("config:\n  load: {stagez: []}\n");
   EXPECT_NE(wrong.said.find("perf.yaml:2:10: error: w.load.stagez: unknown key"), std::string::npos)
       << wrong.said;
+}
+
+TEST(InferencePerfYaml, ReadsTheDocumentOfAConfigMap) {
+  const ReadPerf perf(
+      "apiVersion: v1\nkind: ConfigMap\ndata:\n  run.sh: \"load: x\"\n  config.yml: |\n"
+      "    load: {stages: [{rate: 3, duration: 2}]}\n    data: {type: mock}\n    wrong: 1\n");
+  EXPECT_EQ(perf.said.substr(0, perf.said.find('\n')),
+            "perf.yaml:8:5: error: w.wrong: unknown key");
+  ASSERT_EQ(perf.config.load.stages.size(), 1U);
+  EXPECT_EQ(perf.config.load.stages[0].rate, 3);
+}
+
+TEST(InferencePerfYaml, TakesTheConfigurationBesideItsReports) {
+  const ReadPerf perf(
+      "api: {headers: null, streaming: true, type: completion}\ncircuit_breakers: null\n"
+      "load: {stages: [{rate: 1.0, duration: 2, num_requests: null}], sweep: null, trace: null}\n"
+      "data: {type: mock, input_distribution: null, path: null, some_newer_data: null}\n"
+      "report:\n  prometheus: null\n  goodput: {constraints: {ttft: 1}, percentile: p90}\n"
+      "  request_lifecycle: {per_request: null, per_request_fields: {request: false}}\n"
+      "tokenizer: {trust_remote_code: null, token: null}\n");
+  EXPECT_FALSE(perf.found.has_errors()) << perf.said;
+  EXPECT_EQ(perf.found.items().size(), 1U) << perf.said;
+  EXPECT_NE(perf.said.find("w.report.goodput.percentile: has no effect here"), std::string::npos)
+      << perf.said;
+  EXPECT_EQ(perf.config.report.goodput.constraints.ttft, 1);
+  EXPECT_FALSE(perf.config.load.sweep.has_value());
 }
 
 TEST(InferencePerfYaml, SaysThatAKubernetesObjectIsNone) {

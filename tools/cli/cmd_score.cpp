@@ -70,11 +70,15 @@ struct ScoreInputs {
 std::unique_ptr<policies::Scheduler> load_scheduler(const ScoreSettings& settings,
                                                     Diagnostics& diagnostics) {
   Diagnostics found;
-  const ConfigNode::Ptr root = read_config_file(settings.config, found);
+  std::string text;
+  ConfigNode::Ptr root;
+  if (read_text_file(settings.config, {.file = settings.config}, "", ConfigLimits{}.max_bytes, text,
+                     found))
+    root = parse_manifest(text, {.file = settings.config}, found);
   policies::LoadOptions options;
   options.era = settings.era;
   std::optional<policies::EndpointPickerConfig> config;
-  if (root != nullptr) config = load_endpoint_picker(*root, options, found);
+  if (root != nullptr) config = load_endpoint_picker(root, options, found);
   std::unique_ptr<policies::Scheduler> scheduler;
   if (config)
     scheduler = std::make_unique<policies::Scheduler>(

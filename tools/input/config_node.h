@@ -102,6 +102,11 @@ struct TextPlacement {
 ConfigNode::Ptr parse_config(const std::string& text, const TextPlacement& placement,
                              Diagnostics& diagnostics, const ConfigLimits& limits = {});
 
+/// Like `parse_config` for a file of Kubernetes objects, which may hold several documents: these
+/// become the items of one `kind: List`, as `kubectl get -o yaml` prints them.
+ConfigNode::Ptr parse_manifest(const std::string& text, const TextPlacement& placement,
+                               Diagnostics& diagnostics, const ConfigLimits& limits = {});
+
 /// Reads and parses a file. A file that cannot be read is a diagnostic too.
 ConfigNode::Ptr read_config_file(const std::string& path, Diagnostics& diagnostics,
                                  const ConfigLimits& limits = {});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <unordered_map>
@@ -73,10 +74,15 @@ std::string with_utf8_escapes(const std::string& value) {
 class TreeBuilder final : public YAML::EventHandler {
  public:
   TreeBuilder(std::string_view text, const TextPlacement& placement, Diagnostics& diagnostics,
-              const ConfigLimits& limits)
-      : text_(text), placement_(placement), diagnostics_(diagnostics), limits_(limits) {}
+              const ConfigLimits& limits, bool takes_several)
+      : text_(text),
+        placement_(placement),
+        diagnostics_(diagnostics),
+        limits_(limits),
+        takes_several_(takes_several) {}
 
-  ConfigNode::Ptr root() const { return root_; }
+  /// The documents that say anything, in the order of the file.
+  const std::vector<ConfigNode::Ptr>& documents() const { return documents_; }
   SourceLocation place(const YAML::Mark& mark) const {
     if (mark.is_null()) return {.file = placement_.file};
     return {.file = placement_.file,
@@ -85,12 +91,16 @@ class TreeBuilder final : public YAML::EventHandler {
   }
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ != 2) return;
+    anchors_.clear();
+    if (++started_ != 2 || takes_several_) return;
     diagnostics_.error(place(mark), "", "a second document starts here, one file holds only one",
                        "split the file, or check for content after a closing bracket");
     throw Abandoned{};
   }
-  void OnDocumentEnd() override {}
+  void OnDocumentEnd() override {
+    if (root_ != nullptr && !root_->is_null()) documents_.push_back(root_);
+    root_ = nullptr;
+  }
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const char first = char_at(scalar_start(mark));
@@ -327,11 +337,13 @@ class TreeBuilder final : public YAML::EventHandler {
   const TextPlacement& placement_;
   Diagnostics& diagnostics_;
   ConfigLimits limits_;
+  bool takes_several_;
   std::vector<Frame> stack_;
   std::map<YAML::anchor_t, ConfigNode::Ptr> anchors_;
   ConfigNode::Ptr root_;
+  std::vector<ConfigNode::Ptr> documents_;
   std::size_t nodes_ = 0;
-  int documents_ = 0;
+  int started_ = 0;
 };
 
 bool check_text(std::string_view text, const TextPlacement& placement, Diagnostics& diagnostics,
@@ -383,28 +395,57 @@ std::string syntax_message(std::string_view text, const YAML::Exception& e) {
   return std::string(kUnknown) + (name.starts_with('*') ? ": " + printable(name, 80) : "");
 }
 
-}  // namespace
-
-ConfigNode::Ptr parse_config(const std::string& text, const TextPlacement& placement,
-                             Diagnostics& diagnostics, const ConfigLimits& limits) {
+/// The documents of a text that say anything; nothing after a syntax error or an exceeded limit.
+std::optional<std::vector<ConfigNode::Ptr>> parse_documents(const std::string& text,
+                                                            const TextPlacement& placement,
+                                                            Diagnostics& diagnostics,
+                                                            const ConfigLimits& limits,
+                                                            bool takes_several) {
   std::string_view body = text;
   if (body.substr(0, 3) == "\xEF\xBB\xBF") body.remove_prefix(3);
-  if (!check_text(body, placement, diagnostics, limits)) return nullptr;
-  TreeBuilder builder(body, placement, diagnostics, limits);
+  if (!check_text(body, placement, diagnostics, limits)) return std::nullopt;
+  TreeBuilder builder(body, placement, diagnostics, limits, takes_several);
   try {
     std::istringstream stream{std::string(body)};
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const Abandoned&) {
-    return nullptr;
+    return std::nullopt;
   } catch (const YAML::Exception& e) {
     diagnostics.error(builder.place(e.mark), "", "syntax error: " + syntax_message(body, e),
                       syntax_hint(body, e.mark, e.msg));
-    return nullptr;
+    return std::nullopt;
   }
-  if (builder.root() != nullptr) return builder.root();
-  return ConfigNode::make_null({.file = placement.file});
+  return builder.documents();
+}
+
+}  // namespace
+
+ConfigNode::Ptr parse_config(const std::string& text, const TextPlacement& placement,
+                             Diagnostics& diagnostics, const ConfigLimits& limits) {
+  const auto documents = parse_documents(text, placement, diagnostics, limits, false);
+  if (!documents) return nullptr;
+  return documents->empty() ? ConfigNode::make_null({.file = placement.file}) : documents->front();
+}
+
+ConfigNode::Ptr parse_manifest(const std::string& text, const TextPlacement& placement,
+                               Diagnostics& diagnostics, const ConfigLimits& limits) {
+  const auto documents = parse_documents(text, placement, diagnostics, limits, true);
+  if (!documents) return nullptr;
+  if (documents->empty()) return ConfigNode::make_null({.file = placement.file});
+  if (documents->size() == 1) return documents->front();
+  const auto is_object = [](const ConfigNode::Ptr& d) { return d->find("kind") != nullptr; };
+  if (!std::all_of(documents->begin(), documents->end(), is_object))
+    return parse_config(text, placement, diagnostics, limits);  // Says where the second starts.
+  const SourceLocation where{.file = placement.file, .line = 1, .column = 1};
+  const auto plain = [&](const char* word) {
+    return ConfigNode::make_scalar(word, ConfigNode::Style::kPlain, where);
+  };
+  return ConfigNode::make_map({{"apiVersion", where, plain("v1")},
+                               {"kind", where, plain("List")},
+                               {"items", where, ConfigNode::make_sequence(*documents, where)}},
+                              where);
 }
 
 }  // namespace routesim

@@ -6,6 +6,7 @@
 #include "policies/scheduler.h"
 #include "sim/base/check.h"
 #include "tools/input/config_reader.h"
+#include "tools/input/kubernetes_file.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 
@@ -103,6 +104,39 @@ void add_below(const std::string& path, const Diagnostics& found, Diagnostics& d
   }
 }
 
+bool is_document(const ConfigNode& map) {
+  const ConfigNode::Member* kind = map.find("kind");
+  return kind != nullptr && kind->value->is_scalar() &&
+         kind->value->text() == "EndpointPickerConfig";
+}
+
+bool may_hold_document(const std::string& text) {
+  return text.find("EndpointPickerConfig") != std::string::npos;
+}
+
+/// The node inside Kubernetes objects, or `root` itself when it is no such object. Null, with an
+/// error, when there is none.
+ConfigNode::Ptr find_document(const ConfigNode::Ptr& root, const std::string& path,
+                              Diagnostics& diagnostics) {
+  // A document of a wrong kind is better reported than not found.
+  const bool is_meant = root->find("plugins") != nullptr || root->find("schedulingProfiles");
+  if (!is_kubernetes_object(*root) || is_document(*root) || is_meant) return root;
+  const DocumentSearch search{
+      .is_document = is_document,
+      .may_hold = may_hold_document,
+      .file_keys = {"config-file", "configFile", "pluginsConfigFile"},
+  };
+  FoundDocument found = find_in_objects(root, search);
+  if (found.node == nullptr) {
+    if (found.hint.empty())
+      found.hint =
+          "it is a Kubernetes " + printable(root->find("kind")->value->text()) +
+          ": give the EndpointPickerConfig itself, or the ConfigMap or Helm values with it";
+    diagnostics.error(root->where(), path, "holds no EndpointPickerConfig", found.hint);
+  }
+  return found.node;
+}
+
 }  // namespace
 
 ParameterValue to_parameter_value(const ConfigNode& node, const std::string& path,
@@ -118,18 +152,25 @@ void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& di
 }
 
 std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
-    const ConfigNode& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
+    const ConfigNode::Ptr& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
     const std::string& path) {
+  const ConfigNode::Ptr file = find_document(root, path, diagnostics);
+  if (file == nullptr) return std::nullopt;
+  if (file != root && file->is_scalar()) {
+    const ConfigNode::Ptr embedded = parse_embedded(*file, diagnostics);
+    return embedded == nullptr ? std::nullopt
+                               : load_endpoint_picker(embedded, options, diagnostics, path);
+  }
   // Helm values hold much that is none of our business, so only the document itself is judged.
   Diagnostics ignored;
-  const ParameterValue outer = convert(root, {}, ignored);
+  const ParameterValue outer = convert(*file, {}, ignored);
   const LocatedDocument located = policies::find_endpoint_picker_config(outer);
   if (located.kind == LocatedDocument::Kind::kNotFound) {
-    diagnostics.error(root.where(), path, "holds no EndpointPickerConfig", located.hint);
+    diagnostics.error(file->where(), path, "holds no EndpointPickerConfig", located.hint);
     return std::nullopt;
   }
   const bool is_text = located.kind == LocatedDocument::Kind::kText;
-  const ConfigNode* node = find_at(root, located.node->where, is_text);
+  const ConfigNode* node = find_at(*file, located.node->where, is_text);
   ROUTESIM_CHECK(node != nullptr, "the located document has no node");
   Diagnostics found;
   ConfigNode::Ptr embedded;

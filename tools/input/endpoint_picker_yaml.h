@@ -1,4 +1,5 @@
-// EndpointPickerConfig from YAML: bare, inside Heimdall's `config:`, or as text inside Helm values.
+// EndpointPickerConfig from YAML: bare, inside Heimdall's `config:`, as text inside Helm values, or
+// inside Kubernetes objects.
 // The library in policies/ knows no file format; this is the bridge.
 #pragma once
 
@@ -18,7 +19,7 @@ policies::ParameterValue to_parameter_value(const ConfigNode& node, const std::s
 /// Finds the document inside `root`, reads and validates it. Everything wrong is in `diagnostics`;
 /// nothing is returned then. `path` is the document's own key path and goes before those inside it.
 std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
-    const ConfigNode& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
+    const ConfigNode::Ptr& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
     const std::string& path = {});
 
 /// Makes every plugin once, for what only their parameters can tell. `path` is as above.

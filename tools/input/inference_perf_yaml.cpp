@@ -1,6 +1,7 @@
 #include "tools/input/inference_perf_yaml.h"
 
 #include "tools/input/config_merge.h"
+#include "tools/input/kubernetes_file.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 
@@ -11,6 +12,9 @@ namespace {
 using Ptr = ConfigNode::Ptr;
 using Keys = std::vector<std::string>;
 namespace perf = workloads::inference_perf;
+
+/// Flags by which a container names the tool's file.
+const std::vector<std::string_view> kFileKeys = {"config_file", "c"};
 
 Keys split(std::string_view path) {
   Keys keys;
@@ -155,6 +159,22 @@ Ptr refuse_early_server(const Ptr& root, const std::string& at, Diagnostics& dia
   return current;
 }
 
+/// The tree without its nulls. The tool writes one for every setting left alone into the
+/// `config.yaml` beside its reports, and reads it as not written.
+Ptr without_nulls(const Ptr& node) {
+  if (node->is_sequence()) {
+    std::vector<Ptr> items = node->items();
+    for (Ptr& item : items) item = without_nulls(item);
+    return ConfigNode::make_sequence(std::move(items), node->where());
+  }
+  if (!node->is_map()) return node;
+  std::vector<ConfigNode::Member> members;
+  for (const ConfigNode::Member& member : node->members())
+    if (!member.value->is_null())
+      members.push_back({member.key, member.key_where, without_nulls(member.value)});
+  return ConfigNode::make_map(std::move(members), node->where());
+}
+
 Ptr complete_lengths(const Ptr& node, std::string_view key) {
   if (node->is_scalar() && workloads::is_length_key(key) &&
       plain_type(node->text()) == PlainType::kInteger) {
@@ -170,12 +190,12 @@ Ptr complete_lengths(const Ptr& node, std::string_view key) {
   return ConfigNode::make_map(std::move(members), node->where());
 }
 
-/// The document, whose path is `at`, in the form `describe` knows: keys of older files moved to
-/// their present place (with a warning, unless the tool still takes the older key), a bare length
-/// written as a `fixed` distribution, and a distribution's missing keys filled with
+/// The document, whose path is `at`, in the form `describe` knows: nulls left out, keys of older
+/// files moved to their present place (with a warning, unless the tool still takes the older key),
+/// a bare length written as a `fixed` distribution, and a distribution's missing keys filled with
 /// inference-perf's defaults.
 Ptr normalize(const Ptr& root, const std::string& at, Diagnostics& diagnostics) {
-  Ptr current = refuse_early_server(root, at, diagnostics);
+  Ptr current = refuse_early_server(without_nulls(root), at, diagnostics);
   for (const perf::KeyDrift& drift : perf::key_drifts()) {
     std::vector<Keys> matches;
     Keys prefix;
@@ -187,23 +207,47 @@ Ptr normalize(const Ptr& root, const std::string& at, Diagnostics& diagnostics) 
   return complete_lengths(current, {});
 }
 
+bool has_map(const ConfigNode& map, std::string_view key) {
+  const ConfigNode::Member* member = map.find(key);
+  return member != nullptr && member->value->is_map();
+}
+
+bool is_document(const ConfigNode& map) { return has_map(map, "load") && has_map(map, "data"); }
+
+bool may_hold_document(const std::string& text) {
+  if (text.find("load:") == std::string::npos || text.find("data:") == std::string::npos)
+    return false;
+  Diagnostics ignored;
+  const Ptr root = parse_config(text, {.file = {}}, ignored);
+  return root != nullptr && root->is_map() && is_document(*root);
+}
+
+/// The document inside Kubernetes objects; null, with an error, when there is none.
+Ptr document_in_objects(const Ptr& root, const std::string& path, Diagnostics& diagnostics) {
+  const FoundDocument found = find_in_objects(
+      root, {.is_document = is_document, .may_hold = may_hold_document, .file_keys = kFileKeys});
+  if (found.node != nullptr)
+    return found.node->is_scalar() ? parse_embedded(*found.node, diagnostics) : found.node;
+  diagnostics.error(root->where(), path,
+                    "is a Kubernetes " + printable(root->find("kind")->value->text()) +
+                        ", not an inference-perf file",
+                    found.hint.empty()
+                        ? "give the file that its --config_file names, the ConfigMap with it, or "
+                          "the chart's values"
+                        : found.hint);
+  return nullptr;
+}
+
 }  // namespace
 
 Ptr inference_perf_document(const Ptr& root, const std::string& path, Diagnostics& diagnostics) {
-  if (!root->is_map() || root->find("data") != nullptr || root->find("load") != nullptr)
-    return root;
+  if (!root->is_map() || root->find("load") != nullptr) return root;
+  // A ConfigMap has a key `data`, too.
+  if (is_kubernetes_object(*root)) return document_in_objects(root, path, diagnostics);
+  if (root->find("data") != nullptr) return root;
   // The values of the tool's own Helm chart hold the document; the rest is about the job.
-  if (const ConfigNode::Member* config = root->find("config");
-      config != nullptr && config->value->is_map())
-    return config->value;
-  const ConfigNode::Member* kind = root->find("kind");
-  if (kind == nullptr || !kind->value->is_scalar() || root->find("apiVersion") == nullptr)
-    return root;
-  diagnostics.error(
-      root->where(), path,
-      "is a Kubernetes " + printable(kind->value->text()) + ", not an inference-perf file",
-      "give the file that its --config_file names, or the chart's values");
-  return nullptr;
+  const ConfigNode::Member* config = root->find("config");
+  return config != nullptr && config->value->is_map() ? config->value : root;
 }
 
 Ptr complete_lengths(const Ptr& node) { return complete_lengths(node, {}); }

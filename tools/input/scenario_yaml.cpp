@@ -28,7 +28,8 @@ Ptr without_key(const Ptr& map, std::string_view key) {
 /// The file behind a scalar that names one, so that `--set` can reach into it.
 Ptr load_reference(const ConfigNode& scalar, Diagnostics& diagnostics) {
   const std::string& text = scalar.text();
-  const bool named = text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
+  const auto ends = [&](std::string_view suffix) { return text.ends_with(suffix); };
+  const bool named = ends(".yaml") || ends(".yml") || ends(".json") || ends(".yaml.in");
   if (!named || scalar.style() == ConfigNode::Style::kBlock) return nullptr;
   return read_config_file(resolve_path(text, scalar.where()), diagnostics);
 }
@@ -124,7 +125,7 @@ Ptr document_root(const Document& document, const std::string& key_path, Diagnos
   if (!read_text_file(path, document.root->where(), key_path, ConfigLimits{}.max_bytes, text,
                       diagnostics))
     return nullptr;
-  return parse_config(text, {.file = path}, diagnostics);
+  return parse_manifest(text, {.file = path}, diagnostics);
 }
 
 /// A map with some of its values changed; anything else stays what it is.
@@ -170,7 +171,7 @@ void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
                         "for example v0.7.0 or 2026-08");
     if (root != nullptr)
       variant.endpoint_picker =
-          load_endpoint_picker(*root, options, diagnostics, "routing.endpoint_picker");
+          load_endpoint_picker(root, options, diagnostics, "routing.endpoint_picker");
     if (variant.endpoint_picker)
       check_plugins(*variant.endpoint_picker, diagnostics, "routing.endpoint_picker");
   }
