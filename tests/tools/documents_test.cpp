@@ -5,6 +5,7 @@
 #include "tests/tools/command_fixture.h"
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/inference_perf_yaml.h"
+#include "tools/input/prepare.h"
 #include "tools/input/scenario_yaml.h"
 
 namespace routesim::tools {
@@ -349,6 +350,50 @@ TEST_F(ScenarioYaml, SetWinsOverVariantsAndReachesIntoFiles) {
   ASSERT_TRUE(s.workload.inference_perf_config.has_value());
   EXPECT_EQ(s.workload.inference_perf_config->load.interval, 0);
   EXPECT_EQ(s.workload.inference_perf_config->data.shared_prefix->num_groups, 3);
+}
+
+TEST_F(ScenarioYaml, TakesTheFlagsOfVllmBenchAsItsFilesWriteThem) {
+  write("bench.yaml.in",
+        "executable: benchmark_serving.py\nmodel: m\nbase-url: http://x\nbackend: openai-chat\n"
+        "endpoint: /v1/chat/completions\nmax-concurrency: 32\nnum-prompts: 500\n"
+        "request-rate: inf\ndataset-name: random\nrandom-input-len: 700\n"
+        "random-output-len: 70\npercentile-metrics: ttft\nignore-eos: none\n");
+  const std::string path =
+      write("s.yaml",
+            "name: s\nworkload: {vllm_bench: bench.yaml.in}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B}]}\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load_scenario(
+      {.path = path, .sets = {"workload.vllm_bench.num-prompts=600"}, .variants = {}, .seed = {}},
+      d);
+  ASSERT_EQ(all(d), "");
+  const auto& bench = *loaded.variants.at(0).scenario.workload.vllm_bench;
+  EXPECT_EQ(bench.num_prompts, 600);
+  EXPECT_EQ(bench.max_concurrency, 32);
+  EXPECT_EQ(bench.random.input_len, 700);
+  EXPECT_EQ(bench.random.output_len, 70);
+  EXPECT_TRUE(bench.chat);
+  EXPECT_TRUE(bench.ignore_eos);
+  write("bench.yaml.in", "num-prompts: 5\nnum-promts: 6\n");
+  Diagnostics wrong;
+  (void)load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, wrong);
+  EXPECT_NE(
+      all(wrong).find("bench.yaml.in:2:1: error: workload.vllm_bench.num_promts: unknown key"),
+      std::string::npos)
+      << all(wrong);
+}
+
+TEST_F(ScenarioYaml, SonnetMayNameItsText) {
+  const std::string path =
+      write("s.yaml",
+            "name: s\nworkload: {vllm_bench: {dataset-name: sonnet, dataset-path: /x/sonnet.txt,\n"
+            "  sonnet-input-len: 512, sonnet-output-len: 64, sonnet-prefix-len: 100}}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-8B}]}\n");
+  Diagnostics d;
+  const LoadedScenario loaded =
+      load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, d);
+  EXPECT_TRUE(prepare(loaded.variants.at(0), d).has_value());
+  EXPECT_EQ(all(d), "");
 }
 
 TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {

@@ -8,6 +8,7 @@
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/inference_perf_yaml.h"
 #include "tools/input/scalar_parse.h"
+#include "tools/input/vllm_bench_yaml.h"
 #include "tools/output/printable.h"
 
 namespace routesim::tools {
@@ -147,13 +148,27 @@ Ptr complete_expectations(const Ptr& list) {
   return ConfigNode::make_sequence(std::move(items), list->where());
 }
 
-/// What may be written shorter: lengths as bare integers, as inference-perf allows, and
-/// expectations as bare text.
+/// The scenario with the file of flags that `workload.vllm_bench` names in its place.
+Ptr with_flags_file(const Ptr& root, Diagnostics& diagnostics) {
+  return rewrite(root, [&](const std::string& root_key, const Ptr& part) {
+    if (root_key != "workload") return part;
+    return rewrite(part, [&](const std::string& key, const Ptr& value) {
+      if (key != "vllm_bench" || !value->is_scalar()) return value;
+      const Document file{.path = value->text(), .root = value};
+      const Ptr flags = document_root(file, "workload.vllm_bench", diagnostics);
+      return flags != nullptr ? flags : ConfigNode::make_map({}, value->where());
+    });
+  });
+}
+
+/// What may be written shorter: flags as their tool writes them, lengths as bare integers, as
+/// inference-perf allows, and expectations as bare text.
 Ptr without_shorthands(const Ptr& root) {
   return rewrite(root, [](const std::string& root_key, const Ptr& part) {
     if (root_key == "expect") return complete_expectations(part);
     if (root_key != "workload") return part;
     return rewrite(part, [](const std::string& key, const Ptr& value) {
+      if (key == "vllm_bench") return vllm_bench_flags(value);
       return key == "groups" || key == "options" ? complete_lengths(value) : value;
     });
   });
@@ -196,7 +211,8 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
           [&](const ConfigNode& scalar) { return load_reference(scalar, diagnostics); });
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
-  read_struct(*without_shorthands(variant.node), variant.scenario, diagnostics, options);
+  const Ptr whole = with_flags_file(variant.node, diagnostics);
+  read_struct(*without_shorthands(whole), variant.scenario, diagnostics, options);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;
   read_documents(variant, diagnostics);
