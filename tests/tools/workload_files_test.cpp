@@ -4,6 +4,7 @@
 #include "sim/simulation.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/input/prepare.h"
+#include "tools/input/trace_files.h"
 
 namespace routesim::tools {
 namespace {
@@ -54,6 +55,17 @@ class WorkloadFiles : public testing::FolderTest, public ::testing::WithParamInt
     write("own.jsonl", "{\"at\": 100, \"prompt\": 50, \"answer\": 5}\n");
   }
 };
+
+TEST(TraceFormat, IsToldFromTheFirstLine) {
+  const auto format = [](const char* line) { return sniff_trace_format(line).format; };
+  using workloads::TraceFormat;
+  EXPECT_EQ(format("{\"timestamp\": 0, \"input_length\": 7, \"hash_ids\": [0]}"),
+            TraceFormat::kMooncake);
+  EXPECT_EQ(format("{\"chat_id\": 159, \"timestamp\": 61.114, \"hash_ids\": [1]}"),
+            TraceFormat::kJsonl)
+      << "its times are seconds";
+  EXPECT_EQ(format("TIMESTAMP,ContextTokens,GeneratedTokens"), TraceFormat::kAzure);
+}
 
 TEST_P(WorkloadFiles, RunToTheLastRequest) {
   write("s.yaml", std::string("name: s\nworkload: {") + GetParam().workload +

@@ -95,6 +95,8 @@ TraceReadOptions sniff_trace_format(const std::string& first_line) {
   const auto has = [&](std::string_view text) {
     return first_line.find(text) != std::string::npos;
   };
+  // Qwen's usage traces have Mooncake's keys and more, and times in seconds.
+  if (first_line.starts_with('{') && has("\"chat_id\"")) return with_format(TraceFormat::kJsonl);
   if (first_line.starts_with('{'))
     return with_format(has("\"hash_ids\"") || has("\"input_length\"") ? TraceFormat::kMooncake
                                                                       : TraceFormat::kJsonl);
