@@ -279,6 +279,17 @@ TEST(InferencePerfYaml, TakesTheConfigurationBesideItsReports) {
   EXPECT_FALSE(perf.config.load.sweep.has_value());
 }
 
+TEST(InferencePerfYaml, APlaceholderIsCalledOne) {
+  const ReadPerf perf(
+      "load: {type: concurrent, stages: [{num_requests: REPLACE_ENV_X_COUNT,\n"
+      "       concurrency_level: many}]}\ndata: {type: mock}\n");
+  EXPECT_NE(perf.said.find("num_requests: must be a whole number (got REPLACE_ENV_X_COUNT)\n"
+                           "  hint: a placeholder of llm-d-benchmark"),
+            std::string::npos)
+      << perf.said;
+  EXPECT_NE(perf.said.find("(got many)\n"), std::string::npos) << perf.said;
+}
+
 TEST(InferencePerfYaml, SaysThatAKubernetesObjectIsNone) {
   const ReadPerf perf("apiVersion: batch/v1\nkind: Job\nspec: {a: 1}\n");
   EXPECT_EQ(perf.found.items().size(), 1U) << perf.said;

@@ -256,8 +256,14 @@ perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
                                  Diagnostics& diagnostics) {
   perf::Config config;
   const Ptr document = inference_perf_document(root, options.path, diagnostics);
-  if (document != nullptr)
-    read_struct(*normalize(document, options.path, diagnostics), config, diagnostics, options);
+  if (document == nullptr) return config;
+  Diagnostics found;
+  read_struct(*normalize(document, options.path, found), config, found, options);
+  for (Diagnostic d : found.items()) {
+    if (d.message.find("(got REPLACE_ENV_") != std::string::npos)
+      d.hint = "a placeholder of llm-d-benchmark: write the value, or give it with --set";
+    diagnostics.add(std::move(d));
+  }
   return config;
 }
 
