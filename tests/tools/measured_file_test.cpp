@@ -73,6 +73,13 @@ TEST_F(MeasuredFile, WhatCannotBeReadIsSaid) {
   std::string said;
   read(write("x.json", "{\"a\": 1}"), said);
   EXPECT_NE(said.find("x.json:1:1: error: is neither inference-perf's"), std::string::npos) << said;
+  EXPECT_EQ(said.find("hint"), std::string::npos) << said;
+  said.clear();
+  read(write("summary_lifecycle_metrics.json", "{\"successes\": {\"latency\": {}}}"), said);
+  EXPECT_NE(said.find("hint: it sums up all stages: name the folder"), std::string::npos) << said;
+  said.clear();
+  read(write("report.yaml", "metrics: {}\nscenario:\n  load: {}\nversion: '0.1'\n"), said);
+  EXPECT_NE(said.find("report.yaml:1:1: error: is a Benchmark Report"), std::string::npos) << said;
   said.clear();
   std::filesystem::create_directories(folder_ / "empty");
   read(path("empty"), said);

@@ -130,7 +130,14 @@ void read_result(const std::string& path, const std::string& policy, MeasuredTab
   if (reader.is_lifecycle() && !stage.empty()) return reader.lifecycle(stage, name);
   diagnostics.error(root->where(), "",
                     "is neither inference-perf's stage_<i>_lifecycle_metrics.json nor a result of "
-                    "`vllm bench serve`");
+                    "`vllm bench serve`",
+                    reader.is_lifecycle() ? "it sums up all stages: name the folder it is in" : "");
+}
+
+/// What kind of result this text is, of those that are not read; "" when it may be a CSV.
+std::string other_result(std::string_view text) {
+  const bool has_version = text.starts_with("version:") || text.find("\nversion:") < text.size();
+  return has_version && text.find("\nscenario:") < text.size() ? "a Benchmark Report" : "";
 }
 
 std::vector<std::string> stage_files(const std::string& folder) {
@@ -153,6 +160,12 @@ MeasuredTable read_measured(const std::string& path, const std::string& policy,
   std::string text;
   if (!folder && !read_text_file(path, where, key, ConfigLimits{}.max_bytes, text, diagnostics))
     return {};
+  if (const std::string kind = other_result(text); !kind.empty()) {
+    diagnostics.error({.file = path, .line = 1, .column = 1}, "",
+                      "is " + kind + ", which is not read",
+                      "name the results of the load tool it was made from");
+    return {};
+  }
   if (!folder && !path.ends_with(".json"))
     return parse_measured_csv(text, path, diagnostics).value_or(MeasuredTable{});
   if (policy.empty()) {
