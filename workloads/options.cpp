@@ -15,8 +15,8 @@ void describe(Describer& d, WorkloadOptions& t) {
         t.prompt_indexing);
   field(d,
         {"multi_turn",
-         "What a later round of a multi-turn user appends: the whole prompt again, or the "
-         "question only."},
+         "What a later round of a multi-turn user appends: the whole prompt again (as the tool did "
+         "until August 2026), or the question only."},
         t.multi_turn);
   field(d,
         {"prompt_token_scale",
