@@ -86,7 +86,8 @@ ExitCode run_schema(const OptionValues& options, Console& console) {
        .description = std::string(kind->description),
        .partial = kind->has_variants,
        .integer_shorthand = [](std::string_view key) { return workloads::is_length_key(key); },
-       .text_shorthand = [](std::string_view key) { return key == "expect"; },
+       .text_shorthand =
+           [](std::string_view key) { return key == "expect" || key == "vllm_bench"; },
        .variants_key = kind->has_variants ? "variants" : ""}));
   return ExitCode::kSuccess;
 }

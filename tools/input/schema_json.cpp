@@ -148,13 +148,17 @@ class SchemaWriter {
   }
 
   void write_object(const FieldDescription& field) {
-    const bool shorthand = options_.integer_shorthand && options_.integer_shorthand(field.name);
-    if (shorthand) {
-      json_.key("type").begin_array().value("object").value("integer");
-      if (field.optional) json_.value("null");
-      json_.end_array();
+    std::vector<const char*> types = {"object"};
+    if (options_.integer_shorthand && options_.integer_shorthand(field.name))
+      types.push_back("integer");
+    if (options_.text_shorthand && options_.text_shorthand(field.name)) types.push_back("string");
+    if (field.optional) types.push_back("null");
+    if (types.size() == 1) {
+      json_.member("type", types.front());
     } else {
-      write_type("object", field.optional);
+      json_.key("type").begin_array();
+      for (const char* type : types) json_.value(type);
+      json_.end_array();
     }
     json_.member("additionalProperties", false).key("properties").begin_object();
     write_members(field);

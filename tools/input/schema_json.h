@@ -17,7 +17,8 @@ struct SchemaOptions {
   bool partial = false;
   /// Map-valued keys that may also be written as a bare integer.
   std::function<bool(std::string_view)> integer_shorthand;
-  /// Lists of maps whose elements may also be written as bare text.
+  /// Maps, and lists of maps, that (whose elements) may also be written as bare text: a path, or
+  /// the short form of an expectation.
   std::function<bool(std::string_view)> text_shorthand;
   /// Objects that this key may hold a list of: the same object again, plus a required `name`.
   std::string variants_key;
