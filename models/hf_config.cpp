@@ -7,13 +7,34 @@
 namespace routesim::models {
 namespace {
 
-/// Looks keys up at the top level, then inside the text part of a multimodal config.
+/// What a family's configuration class fills in for numbers that its files leave out.
+std::map<std::string, double> family_defaults(const std::string& type) {
+  std::map<std::string, double> numbers;
+  if (type.rfind("gemma", 0) == 0) numbers["tie_word_embeddings"] = 1;
+  if (type != "gemma2" && type != "gemma3" && type != "gemma3_text") return numbers;
+  const bool third = type != "gemma2";
+  numbers["vocab_size"] = third ? 262208 : 256000;
+  numbers["num_attention_heads"] = 8;
+  numbers["num_key_value_heads"] = 4;
+  numbers["head_dim"] = 256;
+  numbers["max_position_embeddings"] = third ? 131072 : 8192;
+  numbers["sliding_window"] = 4096;
+  numbers["sliding_window_pattern"] = third ? 6 : 2;
+  return numbers;
+}
+
+/// Looks keys up at the top level, then inside the text part of a multimodal config, then among the
+/// defaults of its family.
 class Reader {
  public:
-  Reader(const HfConfig& config, Diagnostics& out) : config_(config), out_(out) {}
+  Reader(const HfConfig& config, Diagnostics& out) : config_(config), out_(out) {
+    const std::string inner = text("text_config.model_type");
+    defaults_ = family_defaults(inner.empty() ? text("model_type") : inner);
+  }
 
   std::optional<double> number(const std::string& key) const {
-    const double* const found = find(config_.numbers, key);
+    const double* found = find(config_.numbers, key);
+    if (found == nullptr) found = find(defaults_, key);
     return found != nullptr ? std::optional(*found) : std::nullopt;
   }
 
@@ -72,6 +93,7 @@ class Reader {
 
   const HfConfig& config_;
   Diagnostics& out_;
+  std::map<std::string, double> defaults_;
 };
 
 void read_experts(Reader& in, ModelSpec& m) {
@@ -179,38 +201,12 @@ void read_weights(Reader& in, ModelSpec& m) {
   }
 }
 
-/// What a family's configuration class fills in for keys that its files leave out.
-HfConfig with_family_defaults(HfConfig config) {
-  const auto text = [&](const std::string& key) {
-    const auto it = config.strings.find(key);
-    return it != config.strings.end() ? it->second : std::string();
-  };
-  const auto fill = [&](const std::string& key, double value) {
-    if (config.numbers.count(key) == 0 && config.numbers.count("text_config." + key) == 0)
-      config.numbers[key] = value;
-  };
-  const std::string inner = text("text_config.model_type");
-  const std::string type = inner.empty() ? text("model_type") : inner;
-  if (type.rfind("gemma", 0) == 0) fill("tie_word_embeddings", 1);
-  if (type != "gemma2" && type != "gemma3" && type != "gemma3_text") return config;
-  const bool third = type != "gemma2";
-  fill("vocab_size", third ? 262208 : 256000);
-  fill("num_attention_heads", 8);
-  fill("num_key_value_heads", 4);
-  fill("head_dim", 256);
-  fill("max_position_embeddings", third ? 131072 : 8192);
-  fill("sliding_window", 4096);
-  fill("sliding_window_pattern", third ? 6 : 2);
-  return config;
-}
-
 }  // namespace
 
 std::optional<ModelSpec> model_from_hf_config(const std::string& name, const HfConfig& config,
                                               Diagnostics& diagnostics) {
   Diagnostics found;
-  const HfConfig completed = with_family_defaults(config);
-  Reader in(completed, found);
+  Reader in(config, found);
   ModelSpec m;
   m.name = name;
   m.source = "config.json of " + name;

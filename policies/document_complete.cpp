@@ -231,10 +231,8 @@ void Completer::check_flow_control() {
 
 bool Completer::is_referred_to(std::string_view policy) const {
   const auto named = [&](const PluginReference& r) { return r.name == policy; };
-  return std::any_of(references_.fairness_policies.begin(), references_.fairness_policies.end(),
-                     named) ||
-         std::any_of(references_.ordering_policies.begin(), references_.ordering_policies.end(),
-                     named) ||
+  const auto any = [&](const auto& list) { return std::any_of(list.begin(), list.end(), named); };
+  return any(references_.fairness_policies) || any(references_.ordering_policies) ||
          (references_.usage_limit_policy && named(*references_.usage_limit_policy));
 }
 

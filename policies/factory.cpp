@@ -297,11 +297,6 @@ void add_unavailable(PluginRegistry& r) {
     r.add(refused(type, kFilterRole, kTree));
 }
 
-/// Types that were renamed before the oldest release known here, and changed since.
-constexpr std::array<std::array<std::string_view, 2>, 1> kRenamed = {{
-    {"kvcache-aware-scorer", "precise-prefix-cache-scorer"},
-}};
-
 void add_data_layer(PluginRegistry& r) {
   constexpr std::string_view kTable = "The caller fills the EndpointTable.";
   r.add(inert("metrics-data-source", kDataSourceRole, kTable));
@@ -335,8 +330,7 @@ void add_data_layer(PluginRegistry& r) {
 }  // namespace
 
 std::string_view renamed_type(std::string_view type) {
-  for (const auto& [older, present] : kRenamed)
-    if (older == type) return present;
+  if (type == "kvcache-aware-scorer") return "precise-prefix-cache-scorer";
   return {};
 }
 
