@@ -394,6 +394,33 @@ TEST_F(ScenarioYaml, TakesTheFlagsOfVllmBenchAsItsFilesWriteThem) {
       << all(wrong);
 }
 
+TEST_F(ScenarioYaml, RefusesAVllmBenchFlagInBothSpellings) {
+  write("bench.yaml.in",
+        "num-prompts: 5\nrequest-rate: 1\nrandom_input_len: 10\n"
+        "request_rate: 2\nrandom-input-len: 20\n");
+  const std::string path =
+      write("s.yaml",
+            "name: s\nworkload: {vllm_bench: bench.yaml.in}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B}]}\n");
+  Diagnostics wrong;
+  (void)load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, wrong);
+  EXPECT_NE(all(wrong).find("bench.yaml.in:4:1: error: duplicate flag 'request_rate', first set as "
+                            "'request-rate' on line 2"),
+            std::string::npos)
+      << all(wrong);
+  EXPECT_NE(all(wrong).find("bench.yaml.in:5:1: error: duplicate flag 'random-input-len'"),
+            std::string::npos)
+      << all(wrong);
+  // The command line may spell a flag its own way.
+  write("bench.yaml.in", "num-prompts: 5\nrequest-rate: 1\n");
+  Diagnostics fine;
+  const LoadedScenario loaded = load_scenario(
+      {.path = path, .sets = {"workload.vllm_bench.request_rate=7"}, .variants = {}, .seed = {}},
+      fine);
+  ASSERT_EQ(all(fine), "");
+  EXPECT_EQ(loaded.variants.at(0).scenario.workload.vllm_bench->request_rate, 7.0);
+}
+
 TEST_F(ScenarioYaml, SonnetMayNameItsText) {
   const std::string path =
       write("s.yaml",

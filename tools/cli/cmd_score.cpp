@@ -4,6 +4,7 @@
 #include "tools/cli/cli.h"
 #include "tools/input/config_reader.h"
 #include "tools/input/endpoint_picker_yaml.h"
+#include "tools/input/kubernetes_file.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/scenario_yaml.h"
 #include "tools/output/printable.h"
@@ -70,11 +71,8 @@ struct ScoreInputs {
 std::unique_ptr<policies::Scheduler> load_scheduler(const ScoreSettings& settings,
                                                     Diagnostics& diagnostics) {
   Diagnostics found;
-  std::string text;
-  ConfigNode::Ptr root;
-  if (read_text_file(settings.config, {.file = settings.config}, "", ConfigLimits{}.max_bytes, text,
-                     found))
-    root = parse_manifest(text, {.file = settings.config}, found);
+  const ConfigNode::Ptr root =
+      read_manifest_file(settings.config, {.file = settings.config}, "", found);
   policies::LoadOptions options;
   options.era = settings.era;
   std::optional<policies::EndpointPickerConfig> config;

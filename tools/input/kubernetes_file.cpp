@@ -88,6 +88,14 @@ class Search {
 
 }  // namespace
 
+Ptr read_manifest_file(const std::string& path, const SourceLocation& asked_from,
+                       const std::string& key_path, Diagnostics& diagnostics) {
+  std::string text;
+  if (!read_text_file(path, asked_from, key_path, ConfigLimits{}.max_bytes, text, diagnostics))
+    return nullptr;
+  return parse_manifest(text, {.file = path}, diagnostics);
+}
+
 bool is_kubernetes_object(const ConfigNode& node) {
   const ConfigNode::Member* kind = node.find("kind");
   return kind != nullptr && kind->value->is_scalar() && node.find("apiVersion") != nullptr;

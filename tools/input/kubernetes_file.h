@@ -10,6 +10,11 @@
 
 namespace routesim::tools {
 
+/// Reads a file that may hold a manifest of several objects (see `parse_manifest`). A file that
+/// cannot be read is a diagnostic at `asked_from`, the reference that named it or the file itself.
+ConfigNode::Ptr read_manifest_file(const std::string& path, const SourceLocation& asked_from,
+                                   const std::string& key_path, Diagnostics& diagnostics);
+
 /// Which document is looked for inside Kubernetes objects.
 struct DocumentSearch {
   /// Whether a map is the document.

@@ -7,6 +7,7 @@
 #include "tools/input/config_merge.h"
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/inference_perf_yaml.h"
+#include "tools/input/kubernetes_file.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/vllm_bench_yaml.h"
 #include "tools/output/printable.h"
@@ -121,12 +122,8 @@ std::vector<NamedNode> select(std::vector<NamedNode> all, const std::vector<std:
 /// The tree of a document: the inline one, or the file it names.
 Ptr document_root(const Document& document, const std::string& key_path, Diagnostics& diagnostics) {
   if (document.path.empty()) return document.root;
-  const std::string path = resolve_path(document.path, document.root->where());
-  std::string text;
-  if (!read_text_file(path, document.root->where(), key_path, ConfigLimits{}.max_bytes, text,
-                      diagnostics))
-    return nullptr;
-  return parse_manifest(text, {.file = path}, diagnostics);
+  const SourceLocation& where = document.root->where();
+  return read_manifest_file(resolve_path(document.path, where), where, key_path, diagnostics);
 }
 
 /// A map with some of its values changed; anything else stays what it is.
@@ -163,12 +160,12 @@ Ptr with_flags_file(const Ptr& root, Diagnostics& diagnostics) {
 
 /// What may be written shorter: flags as their tool writes them, lengths as bare integers, as
 /// inference-perf allows, and expectations as bare text.
-Ptr without_shorthands(const Ptr& root) {
-  return rewrite(root, [](const std::string& root_key, const Ptr& part) {
+Ptr without_shorthands(const Ptr& root, Diagnostics& diagnostics) {
+  return rewrite(root, [&](const std::string& root_key, const Ptr& part) {
     if (root_key == "expect") return complete_expectations(part);
     if (root_key != "workload") return part;
-    return rewrite(part, [](const std::string& key, const Ptr& value) {
-      if (key == "vllm_bench") return vllm_bench_flags(value);
+    return rewrite(part, [&](const std::string& key, const Ptr& value) {
+      if (key == "vllm_bench") return vllm_bench_flags(value, diagnostics);
       return key == "groups" || key == "options" ? complete_lengths(value) : value;
     });
   });
@@ -212,7 +209,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
   const Ptr whole = with_flags_file(variant.node, diagnostics);
-  read_struct(*without_shorthands(whole), variant.scenario, diagnostics, options);
+  read_struct(*without_shorthands(whole, diagnostics), variant.scenario, diagnostics, options);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;
   read_documents(variant, diagnostics);

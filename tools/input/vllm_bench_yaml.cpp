@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "tools/input/config_merge.h"
+#include "tools/output/printable.h"
 
 namespace routesim::tools {
 
@@ -53,9 +55,14 @@ Ptr truth(const SourceLocation& where) {
   return ConfigNode::make_scalar("true", ConfigNode::Style::kPlain, where);
 }
 
+std::string with_underscores(std::string key) {
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
 ConfigNode::Member renamed(const ConfigNode::Member& flag) {
   ConfigNode::Member out = flag;
-  std::replace(out.key.begin(), out.key.end(), '-', '_');
+  out.key = with_underscores(flag.key);
   const bool bare =
       flag.value->is_null() || (flag.value->is_scalar() && flag.value->text() == "none");
   if (bare && has(kSwitches, out.key)) out.value = truth(flag.key_where);
@@ -77,10 +84,26 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag) {
   return out;
 }
 
+/// The same flag in both spellings: which of them counts, nobody can tell. One from the command
+/// line replaces what the file says.
+void check_spelled_once(const ConfigNode& flags, Diagnostics& diagnostics) {
+  std::map<std::string, const ConfigNode::Member*> seen;
+  for (const ConfigNode::Member& flag : flags.members()) {
+    const auto [first, is_new] = seen.emplace(with_underscores(flag.key), &flag);
+    if (is_new || flag.key_where.file.starts_with("--")) continue;
+    const ConfigNode::Member& other = *first->second;
+    diagnostics.error(flag.key_where, "",
+                      "duplicate flag " + in_quotes(flag.key) + ", first set as " +
+                          in_quotes(other.key) + " on line " + std::to_string(other.key_where.line),
+                      "keep one of the two");
+  }
+}
+
 }  // namespace
 
-Ptr vllm_bench_flags(const Ptr& flags) {
+Ptr vllm_bench_flags(const Ptr& flags, Diagnostics& diagnostics) {
   if (!flags->is_map()) return flags;
+  check_spelled_once(*flags, diagnostics);
   std::vector<ConfigNode::Member> members;
   for (const ConfigNode::Member& flag : flags->members()) {
     ConfigNode::Member member = renamed(flag);
