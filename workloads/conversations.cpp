@@ -279,6 +279,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const ConversationsConfig& co
     StageInfo preload = info;
     preload.name = "preload";
     preload.reported = false;
+    preload.is_preparation = true;
     infos.insert(infos.begin(), preload);
   }
   return std::make_unique<ConversationClient>(config, options.seed, std::move(threads),

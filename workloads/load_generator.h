@@ -20,6 +20,9 @@ struct StageInfo {
   std::int64_t concurrency = 0;    ///< Closed-loop level; 0 for open loops.
   std::int64_t in_flight_cap = 0;  ///< Requests the client keeps in flight at most; 0 = no limit.
   bool reported = true;            ///< False for warm-up stages the published tables leave out.
+  /// Sent before the run, and no stage to the tool, which has no report for it (the test request of
+  /// `vllm bench serve`). Never `reported`.
+  bool is_preparation = false;
 };
 
 /// How a request ended, as the client saw it.

@@ -130,6 +130,7 @@ StagePlan stage(const char* name, std::int64_t requests, const Config& c) {
   plan.info.name = name;
   plan.info.requests = requests;
   plan.info.reported = false;
+  plan.info.is_preparation = true;
   plan.info.concurrency = c.max_concurrency.value_or(0);
   plan.permits = c.max_concurrency.value_or(kUnlimitedPermits);
   plan.timeout = client_timeout();
@@ -141,6 +142,7 @@ StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Inpu
                      std::int64_t n) {
   StagePlan plan = stage("main", n, c);
   plan.info.reported = true;
+  plan.info.is_preparation = false;
   if (c.dataset_name == Dataset::kTimedTrace && c.timed_trace.self_timed) {
     plan.arrivals = trace_times(c, inputs.trace, n);
     return plan;

@@ -157,6 +157,21 @@ TEST(RenderJson, IsALifecycleReportPerStage) {
   EXPECT_EQ(v["summary"]["load_summary"]["count"], 12);
 }
 
+TEST(Render, WhatAToolSendsBeforeItsRunIsNoStage) {
+  Report report = sample_report();
+  report.variants[0].result.stages[0].info.is_preparation = true;
+  const json doc = json::parse(render_json(report));
+  const json& prepared = doc["variants"][0];
+  ASSERT_EQ(prepared["stages"].size(), 1U);
+  EXPECT_EQ(prepared["stages"][0]["name"], "1");
+  ASSERT_EQ(prepared["preparation"].size(), 1U);
+  EXPECT_EQ(prepared["preparation"][0]["name"], "0");
+  EXPECT_FALSE(doc["variants"][1].contains("preparation"));
+  const std::string csv = render_csv(report);
+  EXPECT_EQ(csv.find("demo,base,0,"), std::string::npos);
+  EXPECT_NE(csv.find("demo,new,0,"), std::string::npos) << "a warm-up stage is one";
+}
+
 TEST(RenderText, PutsSimulatedBesideMeasured) {
   const std::string text = render_text(sample_report());
   EXPECT_NE(text.find("demo, seed 4, routesim 9.9\nWhy?\n"), std::string::npos) << text;

@@ -96,6 +96,23 @@ TEST(ReportFiles, InferencePerfLifecycleFiles) {
   EXPECT_FALSE(summary["load_summary"].contains("requested_rate"));
 }
 
+TEST(ReportFiles, CountTheStagesOfTheLoadOnly) {
+  Report r = report();
+  sim::StageResult test = r.variants[0].result.stages[0];
+  test.info.reported = false;
+  test.info.is_preparation = true;
+  sim::StageResult warm_up = test;
+  warm_up.info.is_preparation = false;
+  std::vector<sim::StageResult>& stages = r.variants[0].result.stages;
+  stages = {test, warm_up, stages[0]};
+  const std::vector<ReportFile> perf = report_files(r, FileFormat::kInferencePerf);
+  ASSERT_EQ(perf.size(), 3U) << "two stages and the summary";
+  EXPECT_EQ(perf[1].name, "a_b_c/stage_1_lifecycle_metrics.json");
+  const std::vector<ReportFile> vllm = report_files(r, FileFormat::kVllmBench);
+  ASSERT_EQ(vllm.size(), 1U);
+  EXPECT_EQ(vllm[0].name, "a_b_c/stage_1.json");
+}
+
 TEST(ReportFiles, BenchmarkReportOfVersion01) {
   const json r = files(FileFormat::kBenchmarkReportV01).at("a_b_c/benchmark_report,_stage_0.yaml");
   EXPECT_EQ(r["version"], "0.1");

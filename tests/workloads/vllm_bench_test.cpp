@@ -47,6 +47,8 @@ TEST(VllmBench, PrefixRepetitionHasSixtySuffixesPerPrefixShuffled) {
   ASSERT_EQ(load->stages().size(), 2U);
   EXPECT_EQ(load->stages()[0].name, "test");
   EXPECT_FALSE(load->stages()[0].reported);
+  EXPECT_TRUE(load->stages()[0].is_preparation);
+  EXPECT_FALSE(load->stages()[1].is_preparation);
   const auto sent = drive(*load, fixed_latency(Duration::seconds(20)));
   ASSERT_EQ(sent.size(), 9001U);
   // The test request goes alone, then the run begins with 512 at once.

@@ -170,8 +170,8 @@ void write_load(JsonWriter& json, const sim::WorkloadConfig& workload, const Sta
 
 }  // namespace
 
-std::string benchmark_report_v01(const VariantReport& variant, std::int64_t stage) {
-  const StageResult& s = variant.result.stages[static_cast<std::size_t>(stage)];
+std::string benchmark_report_v01(const VariantReport& variant, const StageResult& s,
+                                 std::int64_t number) {
   const sim::Scenario& scenario = variant.scenario;
   const auto input = static_cast<double>(s.prompt_tokens_total);
   const auto output = static_cast<double>(s.output_tokens_total);
@@ -184,7 +184,7 @@ std::string benchmark_report_v01(const VariantReport& variant, std::int64_t stag
   json.member("name", scenario.cluster.pools.empty() ? "" : scenario.cluster.pools.front().model);
   json.end_object().key("load").begin_object();
   json.member("name", load_tool(scenario.workload));
-  json.key("metadata").begin_object().member("stage", stage).end_object().end_object();
+  json.key("metadata").begin_object().member("stage", number).end_object().end_object();
   json.end_object().key("metrics").begin_object();
   json.key("time").begin_object().member("duration", s.send_duration_s()).end_object();
   write_requests(json, s);
@@ -198,21 +198,21 @@ std::string benchmark_report_v01(const VariantReport& variant, std::int64_t stag
   return json.str() + "\n";
 }
 
-std::string benchmark_report_v02(const VariantReport& variant, std::int64_t stage) {
-  const StageResult& s = variant.result.stages[static_cast<std::size_t>(stage)];
+std::string benchmark_report_v02(const VariantReport& variant, const StageResult& s,
+                                 std::int64_t number) {
   const sim::Scenario& scenario = variant.scenario;
   const auto input = static_cast<double>(s.prompt_tokens_total);
   const auto output = static_cast<double>(s.output_tokens_total);
   JsonWriter json;
   json.begin_object().member("version", "0.2").key("run").begin_object();
   json.member("uid", scenario.name + "/" + variant.name + "/" +
-                         std::to_string(variant.result.seed) + "/" + std::to_string(stage));
+                         std::to_string(variant.result.seed) + "/" + std::to_string(number));
   json.member("eid", scenario.name).member("description", scenario.question);
   json.end_object().key("scenario").begin_object().key("stack").begin_array();
   for (const PoolConfig& p : scenario.cluster.pools) write_engine_component(json, p);
   write_router_component(json, scenario.routing);
   json.end_array();
-  write_load(json, scenario.workload, s, stage);
+  write_load(json, scenario.workload, s, number);
   json.end_object().key("results").begin_object();
   json.key("request_performance").begin_object().key("aggregate").begin_object();
   write_requests(json, s);

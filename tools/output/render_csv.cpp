@@ -49,7 +49,7 @@ class CsvWriter {
     out_ = "scenario,variant,stage,rate,metric,statistic,unit,value,measured,error_percent\n";
     for (const VariantReport& variant : report_.variants) {
       for (const sim::StageResult& stage : variant.result.stages)
-        add_stage(variant, stage, stage.info.name);
+        if (!stage.info.is_preparation) add_stage(variant, stage, stage.info.name);
       add_stage(variant, variant.result.summary, "all");
     }
     if (report_.interrupted && !report_.variants.empty())

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 
 #include "tools/compare/render_replications.h"
@@ -139,22 +140,33 @@ void write_goals(JsonWriter& json, const GoodputGoals& goals) {
   json.end_object();
 }
 
+/// The stages of the load, or what the tool sent before its run.
+void write_stages(JsonWriter& json, const char* key, const VariantReport& variant,
+                  bool preparation) {
+  json.key(key).begin_array();
+  for (std::size_t i = 0; i < variant.result.stages.size(); ++i) {
+    const StageResult& stage = variant.result.stages[i];
+    if (stage.info.is_preparation == preparation)
+      write_stage(json, variant, stage, variant.goodput ? &variant.goodput->stages[i] : nullptr);
+  }
+  json.end_array();
+}
+
 void write_variant(JsonWriter& json, const VariantReport& variant) {
   const sim::RunResult& result = variant.result;
   const GoodputResult* goodput = variant.goodput ? &*variant.goodput : nullptr;
   json.begin_object().member("name", variant.name);
   if (goodput != nullptr) write_goals(json, goodput->goals);
-  json.key("stages").begin_array();
-  for (std::size_t i = 0; i < result.stages.size(); ++i)
-    write_stage(json, variant, result.stages[i],
-                goodput != nullptr ? &goodput->stages[i] : nullptr);
-  json.end_array();
+  write_stages(json, "stages", variant, false);
   json.key("summary");
   write_stage(json, variant, result.summary, goodput != nullptr ? &goodput->summary : nullptr);
   write_routing(json, result.routing);
   json.key("replicas").begin_array();
   for (const sim::ReplicaResult& replica : result.replicas) write_replica(json, replica);
   json.end_array();
+  const bool prepared = std::any_of(result.stages.begin(), result.stages.end(),
+                                    [](const StageResult& s) { return s.info.is_preparation; });
+  if (prepared) write_stages(json, "preparation", variant, true);
   if (variant.series) {
     json.key("series");
     write_series(json, *variant.series);

@@ -83,16 +83,16 @@ std::string vllm_bench_text(const VariantReport& variant, const StageResult& sta
   return json.str() + "\n";
 }
 
-ReportFile stage_file(const VariantReport& variant, std::size_t i, FileFormat format) {
-  const StageResult& stage = variant.result.stages[i];
-  const std::string number = std::to_string(i);
+ReportFile stage_file(const VariantReport& variant, const StageResult& stage, std::int64_t index,
+                      FileFormat format) {
+  const std::string number = std::to_string(index);
   switch (format) {
     case FileFormat::kBenchmarkReportV01:
       return {"benchmark_report,_stage_" + number + ".yaml",
-              benchmark_report_v01(variant, static_cast<std::int64_t>(i))};
+              benchmark_report_v01(variant, stage, index)};
     case FileFormat::kBenchmarkReport:
       return {"benchmark_report_v0.2,_stage_" + number + ".yaml",
-              benchmark_report_v02(variant, static_cast<std::int64_t>(i))};
+              benchmark_report_v02(variant, stage, index)};
     case FileFormat::kVllmBench:
       return {"stage_" + number + ".json", vllm_bench_text(variant, stage)};
     case FileFormat::kInferencePerf:
@@ -107,10 +107,12 @@ std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
   std::vector<ReportFile> files;
   for (const VariantReport& variant : report.variants) {
     const std::string folder = folder_name(variant.name) + "/";
-    for (std::size_t i = 0; i < variant.result.stages.size(); ++i) {
-      // What the tool sends before a run is in none of its results.
-      if (format == FileFormat::kVllmBench && !variant.result.stages[i].info.reported) continue;
-      ReportFile file = stage_file(variant, i, format);
+    std::int64_t next = 0;
+    for (const StageResult& stage : variant.result.stages) {
+      if (stage.info.is_preparation) continue;
+      const std::int64_t index = next++;
+      if (format == FileFormat::kVllmBench && !stage.info.reported) continue;
+      ReportFile file = stage_file(variant, stage, index, format);
       file.name = folder + file.name;
       files.push_back(std::move(file));
     }

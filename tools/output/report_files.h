@@ -22,8 +22,9 @@ struct ReportFile {
 };
 
 /// The files of every variant: one per load stage, and for inference-perf the summary. Stages count
-/// from 0, warm-up included, as inference-perf counts. Benchmark Reports are YAML in JSON's syntax.
-/// What a simulation has no value for (host names, times of day, user) is left out.
+/// from 0, warm-up included, as inference-perf counts; what a tool sends before its run is no
+/// stage. Benchmark Reports are YAML in JSON's syntax. What a simulation has no value for (host
+/// names, times of day, user) is left out.
 std::vector<ReportFile> report_files(const Report& report, FileFormat format);
 
 }  // namespace routesim::tools
