@@ -1,5 +1,6 @@
 #include "workloads/load_stages.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -8,6 +9,14 @@
 
 namespace routesim::workloads {
 namespace {
+
+/// No load is as long (the longest a run accepts takes days): what is due later is due then, so
+/// that sums of times cannot overflow before the load is refused.
+constexpr double kCenturySeconds = 100.0 * 365 * 86'400;
+
+Duration bounded(double seconds) {
+  return Duration::from_seconds(std::min(seconds, kCenturySeconds));
+}
 
 /// n exponential gaps scaled to fill `span` seconds. The sum must be known before the first gap is
 /// handed out: few gaps are kept, many are drawn twice, so memory stays flat. Both ways give the
@@ -61,7 +70,7 @@ class ConstantArrivals final : public ArrivalStream {
   }
   bool next(Duration& due) override {
     if (gaps_.empty()) return false;
-    due = Duration::from_seconds(gaps_.next());
+    due = bounded(gaps_.next());
     return true;
   }
 
@@ -80,7 +89,7 @@ class PoissonArrivals final : public ArrivalStream {
       ++second_;
       second_gaps_.start(second_gaps_.random().poisson(rate_));
     }
-    due = Duration::seconds(second_) + Duration::from_seconds(second_gaps_.next());
+    due = Duration::seconds(second_) + bounded(second_gaps_.next());
     return true;
   }
 
@@ -99,8 +108,9 @@ class ExponentialArrivals final : public ArrivalStream {
     if (left_ == 0) return false;
     --left_;
     // Whole nanoseconds are added, so that a long stream does not lose precision.
-    at_ +=
-        Duration::nanoseconds(static_cast<std::int64_t>(random_.exponential(mean_gap_ns_) + 0.5));
+    const double gap = std::min(random_.exponential(mean_gap_ns_), kCenturySeconds * 1e9);
+    at_ += Duration::nanoseconds(static_cast<std::int64_t>(gap + 0.5));
+    at_ = std::min(at_, bounded(kCenturySeconds));
     due = at_;
     return true;
   }
@@ -149,7 +159,7 @@ class VllmArrivalStream final : public ArrivalStream {
     }
     ++index_;
     const bool last_exact = index_ == options_.requests && total_ > 0;
-    due = Duration::from_seconds(last_exact ? target_ : sum_ * scale_);
+    due = bounded(last_exact ? target_ : sum_ * scale_);
     return true;
   }
 

@@ -188,6 +188,17 @@ TEST(VllmArrivals, RampUpFollowsItsRates) {
   }
 }
 
+TEST(ExponentialArrivals, OfAnAbsurdRateStayWithinACentury) {
+  // Gaps of 10^300 s: the load is refused later, and until then its times must not overflow.
+  for (const double rate : {1e-300, 1e-10, 1e-8}) {
+    const auto t = seconds(*exponential_arrivals(rate, 5, random_of(4)));
+    ASSERT_EQ(t.size(), 5U);
+    EXPECT_TRUE(std::is_sorted(t.begin(), t.end()));
+    EXPECT_GT(t.front(), 0);
+    EXPECT_LE(t.back(), 100.0 * 365 * 86'400);
+  }
+}
+
 TEST(ExponentialArrivals, HaveTheRate) {
   const auto t = seconds(*exponential_arrivals(1000, 200'000, random_of(4)));
   EXPECT_EQ(t.size(), 200'000U);
