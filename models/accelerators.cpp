@@ -29,7 +29,6 @@ AcceleratorSpec h100_sxm() {
           .mxfp4_mbu = 0.6,
           .kv_mbu = 0.85,
           .shared_context_weight = 0.5,
-          .host_step_ms = 1.04,
           .host_sequence_ms = 0.05,
           .collective_us = 4.5};
 }
@@ -158,6 +157,8 @@ AcceleratorSpec mi300x() {
           .weight_mbu = 0.7,
           .shared_context_weight = 0.5,
           .layer_us = 40,
+          .gpu_step_ms = 0.5,
+          .host_step_ms = 0.5,
           .collective_us = 10};
 }
 

@@ -186,6 +186,8 @@ void read_weights(Reader& in, ModelSpec& m) {
   const std::string algorithm = in.text("quantization_config.quant_algo");
   if (method == "fp8" || method == "fbgemm_fp8" || eight_bit_float || algorithm == "FP8") {
     m.weights = WeightDtype::kFp8;
+    m.scaled_blocks = !in.list("quantization_config.weight_block_size").empty() ||
+                      in.text(path + "strategy") == "block";
   } else if (method == "mxfp4") {
     m.weights = WeightDtype::kMxfp4;
   } else if (four_bit_integer) {

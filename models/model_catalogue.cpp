@@ -27,7 +27,9 @@ ModelSpec requantised(const ModelSpec& m, WeightDtype weights, const std::string
 }
 
 ModelSpec fp8(const ModelSpec& m) {
-  return requantised(m, WeightDtype::kFp8, "-FP8", {"-FP8-dynamic", "-FP8-block"});
+  ModelSpec q = requantised(m, WeightDtype::kFp8, "-FP8", {"-FP8-dynamic", "-FP8-block"});
+  q.scaled_blocks = m.name.starts_with("Qwen3");
+  return q;
 }
 
 namespace {

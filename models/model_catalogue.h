@@ -23,7 +23,8 @@ ModelSpec published(const std::string& repository, ModelSpec m);
 ModelSpec requantised(const ModelSpec& m, WeightDtype weights, const std::string& suffix,
                       const std::vector<std::string>& other_suffixes);
 
-/// The same model with fp8 weights, by the endings such checkpoints are published under.
+/// The same model with fp8 weights, by the endings such checkpoints are published under. Those of
+/// Qwen3 have block scales, as their makers publish them.
 ModelSpec fp8(const ModelSpec& m);
 
 }  // namespace routesim::models

@@ -100,6 +100,7 @@ std::vector<ModelSpec> latent_models() {
               .expert_ffn = 2048,
               .dense_layers = 3,
               .q_lora_rank = 1536,
+              .scaled_blocks = true,
               .workspace_bytes = 4e9});
   return {r1,
           published("deepseek-ai/DeepSeek-V2-Lite-Chat", latent({.name = "DeepSeek-V2-Lite",
@@ -131,6 +132,7 @@ std::vector<ModelSpec> latent_models() {
                             .expert_ffn = 2048,
                             .dense_layers = 1,
                             .q_lora_rank = 1536,
+                            .scaled_blocks = true,
                             .workspace_bytes = 4e9}))};
 }
 
@@ -223,6 +225,7 @@ std::vector<ModelSpec> other_models() {
   maverick.ffn = 16384;
   return {scout, fp8(scout), maverick, fp8(maverick),
           published("MiniMaxAI/MiniMax-M2", {.name = "MiniMax-M2",
+                                             .aliases = {"MiniMax-M2.1", "MiniMax-M2.5"},
                                              .weights = WeightDtype::kFp8,
                                              .layers = 62,
                                              .hidden = 3072,
@@ -233,7 +236,8 @@ std::vector<ModelSpec> other_models() {
                                              .max_context = 196608,
                                              .experts = 256,
                                              .experts_per_token = 8,
-                                             .expert_ffn = 1536})};
+                                             .expert_ffn = 1536,
+                                             .scaled_blocks = true})};
 }
 
 }  // namespace

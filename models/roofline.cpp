@@ -1,6 +1,9 @@
 #include "models/roofline.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 
 #include "models/kv_cache_spec.h"
 #include "models/ticks.h"
@@ -30,6 +33,10 @@ double collective_rate(const AcceleratorSpec& a, std::int64_t gpus) {
 /// where plain products reach 742. An older kernel on the MI300X (ROCm/triton#685): 368 of 549.
 constexpr double kGroupedRate = 0.84;
 
+/// The same in fp8: 0.18 for Qwen3-30B-A3B (the same page, 208 TFLOP/s), 0.37 for DeepSeek-V3 in
+/// DeepGEMM (vllm-project/vllm#13932, 423 TFLOP/s), of 1,148 for plain products on an H100.
+constexpr double kGroupedRateFp8 = 0.4;
+
 /// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
 constexpr double kEagerLayerNs = 110e3;
 
@@ -39,6 +46,17 @@ std::int64_t expert_tile(double rows) {
   std::int64_t tile = 16;
   while (tile < 128 && real(tile) < rows) tile *= 2;
   return tile;
+}
+
+double expected_maximum(std::int64_t n) {
+  constexpr std::array<double, 11> kAtPowerOfTwo = {0,     0.564, 1.029, 1.424, 1.766, 2.070,
+                                                    2.344, 2.594, 2.825, 3.041, 3.245};
+  const auto count = static_cast<std::uint64_t>(std::max<std::int64_t>(1, n));
+  const auto log2 = static_cast<std::size_t>(std::bit_width(count) - 1);
+  if (log2 + 1 >= kAtPowerOfTwo.size()) return kAtPowerOfTwo.back();
+  const double above =
+      real(n) / real(std::int64_t{1} << log2) - 1;  // Near enough to the logarithm.
+  return kAtPowerOfTwo[log2] + above * (kAtPowerOfTwo[log2 + 1] - kAtPowerOfTwo[log2]);
 }
 
 std::int64_t padded_to_graph(std::int64_t tokens) {
@@ -76,7 +94,12 @@ void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m, con
   // Query-key-value, attention output, gate-up and down; two grouped products more with experts.
   kernels_ns_ = ((4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us +
                  real(m.layers) * a.layer_us + real(m.moe_layers()) * a.expert_layer_us) *
-                1e3;
+                    1e3 +
+                a.gpu_step_ms * 1e6;
+  if (m.scaled_blocks) {
+    const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
+    kernels_ns_ += real((m.is_mla() ? 3 : 2) * m.layers + 2 * mlps) * a.scaled_product_us * 1e3;
+  }
   const double output = real(m.vocab) * real(m.hidden) / tp;
   output_bytes_ns_ = 2.0 * output / weight_rate(a);
   output_token_ns_ = 2.0 * output / matrix_rate(a, WeightDtype::kBf16);
@@ -87,12 +110,21 @@ void Roofline::set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m,
   const double shards = real(p.tp * p.dp);
   const double routed = count_parameters(m).routed_mlp / shards;
   const double visited = real(m.experts_per_token) / real(m.experts);
-  const double mbu = m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu : a.weight_mbu;
+  const bool fp8 = m.weights == WeightDtype::kFp8;
+  const double mbu = fp8                                ? a.fp8_expert_mbu
+                     : m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu
+                                                        : a.weight_mbu;
   expert_bytes_ns_ = routed * bytes_per_weight(m.weights) / (a.memory_tb_per_s * 1e3 * mbu);
   experts_ = real(m.experts);
   experts_per_token_ = real(m.experts_per_token);
-  expert_row_ns_ = 2.0 * routed / experts_ / (matrix_rate(a, m.weights) * kGroupedRate);
+  expert_row_ns_ =
+      2.0 * routed / experts_ /
+      (matrix_rate(a, m.weights) * (fp8 && a.fp8_tflops > 0 ? kGroupedRateFp8 : kGroupedRate));
   ranks_ = p.dp;
+  if (p.ep > 1) {
+    peers_ = shards - 1;
+    unlucky_ = expected_maximum(p.tp * p.dp);
+  }
   // Repeated products instead of pow(): the same bits on every platform.
   double miss = 1.0;
   while (miss > 1e-6) {
@@ -169,10 +201,16 @@ double Roofline::expert_ns(const BatchShape& s) const {
   const auto n = static_cast<std::size_t>(std::max<std::int64_t>(1, all));
   const double touched = n < untouched_.size() ? 1.0 - untouched_[n] : 1.0;
   // The last tile of an expert is half empty in the mean.
-  const double rows = real(all) * experts_per_token_ / experts_;
+  const double visits = real(all) * experts_per_token_;
+  const double rows = visits / experts_;
   const double tile = real(expert_tile(rows));
   const double padded = std::max(tile, rows / touched + (tile - 1) / 2);
-  return std::max(expert_bytes_ns_ * touched, expert_row_ns_ * experts_ * touched * padded);
+  // Standard deviation over mean of what falls to one GPU: of the experts touched, drawn without
+  // replacement, and of the rows. All wait for the busiest.
+  const double uneven_experts = std::sqrt(peers_ * (1 - touched) / (experts_ * touched));
+  const double uneven_rows = std::sqrt(peers_ / visits);
+  return std::max(expert_bytes_ns_ * touched * (1 + unlucky_ * uneven_experts),
+                  expert_row_ns_ * experts_ * touched * padded * (1 + unlucky_ * uneven_rows));
 }
 
 double Roofline::prefill_attention_ns(const BatchShape& s) const {

@@ -3,10 +3,11 @@
 //   linear  = kernels·launch + max(FLOP / (peak·MFU), weight bytes / (bandwidth·MBU))   per GPU
 //   layers  = norms, rotary embedding, attention launch; routing and sorting of experts
 //   experts = the same over the expected distinct experts the step touches, each computing whole
-//             tiles of rows, at the rate of grouped products
+//             tiles of rows, at the rate of grouped products; with expert parallelism on the GPU
+//             that got most of them
 //   attention = causal pairs at the attention rate, KV bytes of decode at the KV rate
 //   comm    = two all-reduces per layer (TP), dispatch and combine per MoE layer (EP)
-//   host    = per step and per sequence
+//   step    = inputs, sampler and launch on the GPU; per step and per sequence on the host
 //
 // The structure follows the BLIS roofline and the operator tables of aiconfigurator; the
 // efficiencies are those of the accelerator's catalogue entry.
@@ -36,6 +37,11 @@ std::int64_t padded_to_graph(std::int64_t tokens);
 /// two, at least 16 and at most 128 (triton_kernels, opt_flags.py; vLLM's fused_moe and Marlin
 /// choose alike, the latter up to 64).
 std::int64_t expert_tile(double rows);
+
+/// Expected maximum of `n` independent standard normal variables, for n >= 1: how much more than
+/// the mean the busiest of `n` GPUs gets, in standard deviations. Linear in log2(n) between the
+/// known values at powers of two, which is off by 0.05 at most.
+double expected_maximum(std::int64_t n);
 
 class Roofline final : public LatencyModel {
  public:
@@ -69,7 +75,9 @@ class Roofline final : public LatencyModel {
   double dense_bytes_ns_ = 0, dense_token_ns_ = 0, output_bytes_ns_ = 0, output_token_ns_ = 0;
   double expert_bytes_ns_ = 0, expert_row_ns_ = 0, kernels_ns_ = 0;
   double experts_ = 0, experts_per_token_ = 0;
-  std::int64_t ranks_ = 1;         ///< DP ranks whose tokens meet in the experts.
+  std::int64_t ranks_ = 1;  ///< DP ranks whose tokens meet in the experts.
+  double peers_ = 0;        ///< Expert parallelism: the other GPUs that hold experts.
+  double unlucky_ = 0;      ///< How many standard deviations more than the mean one of them gets.
   std::vector<double> untouched_;  ///< Probability that n tokens all miss one given expert.
   double pair_ns_ = 0, windowed_pair_ns_ = 0, prefill_context_ns_ = 0;
   double latency_ns_ = 0, token_ns_ = 0;  ///< Collectives: per step, per own token.

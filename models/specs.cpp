@@ -216,6 +216,8 @@ void describe(Describer& d, AcceleratorSpec& a) {
         share);
   field(d, {"mxfp4_mbu", "Share of memory bandwidth when MXFP4 experts are streamed."}, a.mxfp4_mbu,
         share);
+  field(d, {"fp8_expert_mbu", "Share of memory bandwidth when fp8 experts are streamed."},
+        a.fp8_expert_mbu, share);
   field(d, {"kv_mbu", "Share of memory bandwidth when KV blocks are read."}, a.kv_mbu, share);
   field(d, {"shared_context_weight", "Cost of re-reading a shared block, 1 is full price."},
         a.shared_context_weight, RealRange{.min = 0, .max = 1});
@@ -223,7 +225,11 @@ void describe(Describer& d, AcceleratorSpec& a) {
   field(d, {"layer_us", "Fixed time of one layer besides its products, us."}, a.layer_us, amount);
   field(d, {"expert_layer_us", "Fixed time of a MoE layer's routing and sorting, us."},
         a.expert_layer_us, amount);
-  field(d, {"host_step_ms", "Host cost per step, ms."}, a.host_step_ms, amount);
+  field(d, {"scaled_product_us", "What a product with block scales (fp8) takes more, us."},
+        a.scaled_product_us, amount);
+  field(d, {"gpu_step_ms", "GPU time of a step outside its layers, ms."}, a.gpu_step_ms, amount);
+  field(d, {"host_step_ms", "Host cost per step, ms; asynchronous scheduling hides it."},
+        a.host_step_ms, amount);
   field(d, {"host_sequence_ms", "Host cost per sequence and step, ms."}, a.host_sequence_ms,
         amount);
   field(d, {"collective_us", "Latency of one collective operation, us."}, a.collective_us, amount);
@@ -259,6 +265,8 @@ void describe(Describer& d, ModelSpec& m) {
   field(d, {"v_head_dim", "MLA value head width."}, m.v_head_dim, amount);
   field(d, {"sliding_window", "Window of windowed layers, tokens."}, m.sliding_window, amount);
   field(d, {"sliding_layers", "How many layers are windowed."}, m.sliding_layers, amount);
+  field(d, {"scaled_blocks", "The fp8 weights have a scale per block of 128 x 128."},
+        m.scaled_blocks);
   field(d, {"workspace_bytes", "Extra device memory of its kernels, bytes per GPU."},
         m.workspace_bytes, RealRange{.min = 0});
 }

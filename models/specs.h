@@ -60,12 +60,15 @@ struct AcceleratorSpec {
   double attention_mfu = 0.6;    ///< Share of bf16 peak of causal prefill attention.
   double weight_mbu = 0.8;       ///< Share of memory bandwidth when weights are streamed.
   double mxfp4_mbu = 0.45;       ///< The same for MXFP4 experts, widened on the way to the product.
+  double fp8_expert_mbu = 0.65;  ///< The same for fp8 experts.
   double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
   double shared_context_weight = 1;     ///< Cost of re-reading a block others read too (θ).
   double kernel_us = 3.0;               ///< Fixed time of one matrix product, besides the above.
   double layer_us = 15;                 ///< Fixed time of a layer: norms, rotary, attention launch.
   double expert_layer_us = 20;          ///< Fixed time of a layer's routing, sorting, reducing.
-  double host_step_ms = 1.0;            ///< Per step: sampling, scheduling, copies.
+  double scaled_product_us = 10;        ///< More for a product with ModelSpec::scaled_blocks.
+  double gpu_step_ms = 0.8;             ///< Per step, outside the layers: inputs, sampler, launch.
+  double host_step_ms = 0.7;            ///< Per step: scheduling, copies; asynchronously hidden.
   double host_sequence_ms = 0.06;       ///< Per sequence and step; 5 to 8 times more on 4 vCPUs.
   double collective_us = 5.0;           ///< Latency of one all-reduce or all-to-all.
   double collective_efficiency = 0.65;  ///< Share of link_gb_per_s that collectives reach.
@@ -97,7 +100,10 @@ struct ModelSpec {
   std::int64_t v_head_dim = 0;         ///< MLA: width of a value head.
   std::int64_t sliding_window = 0;     ///< Tokens a windowed layer looks back; 0 for none.
   std::int64_t sliding_layers = 0;     ///< How many of `layers` are windowed.
-  double workspace_bytes = 0;          ///< Extra device memory its kernels are known to take.
+  /// fp8 weights with a scale per block of 128 x 128, and activations quantised to match before
+  /// each product (DeepSeek, Qwen3, MiniMax); else one per tensor or channel.
+  bool scaled_blocks = false;
+  double workspace_bytes = 0;  ///< Extra device memory its kernels are known to take.
 
   bool is_moe() const { return experts > 0; }
   bool is_mla() const { return kv_lora_rank > 0; }
