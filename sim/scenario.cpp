@@ -42,6 +42,12 @@ void describe(Describer& d, PoolConfig& c) {
   field(d, {"api_server", "What a request goes through before an engine core hears of it."},
         c.api_server);
   field(d, {"labels", "Labels as key=value, seen by the router's filters."}, c.labels);
+  field(d,
+        {"vllm_serve",
+         "How the servers are started, for every key above that is not written: a command line of "
+         "`vllm serve` (or its words, or its flags as a map), or the path of a file with its "
+         "flags, a Kubernetes manifest or Helm values."},
+        c.vllm_serve);
 }
 
 void describe(Describer& d, TransferConfig& c) {

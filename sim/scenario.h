@@ -42,6 +42,8 @@ struct PoolConfig {
   EngineConfig engine;
   ApiServerConfig api_server;
   std::vector<std::string> labels;  ///< `key=value`, as the router's filters see them.
+  /// How the servers are started. Readers turn it into the keys above, so it is empty by then.
+  Document vllm_serve;
 };
 void describe(Describer& d, PoolConfig& c);
 

@@ -10,6 +10,7 @@
 #include "tools/input/kubernetes_file.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/vllm_bench_yaml.h"
+#include "tools/input/vllm_serve_yaml.h"
 #include "tools/output/printable.h"
 
 namespace routesim::tools {
@@ -208,7 +209,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
           [&](const ConfigNode& scalar) { return load_reference(scalar, diagnostics); });
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
-  const Ptr whole = with_flags_file(variant.node, diagnostics);
+  const Ptr whole = without_vllm_serve(with_flags_file(variant.node, diagnostics), diagnostics);
   read_struct(*without_shorthands(whole, diagnostics), variant.scenario, diagnostics, options);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;

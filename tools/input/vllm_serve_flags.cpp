@@ -1,0 +1,467 @@
+#include "tools/input/vllm_serve_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "tools/input/description.h"
+#include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+namespace {
+
+constexpr FlagTakes kNothing = FlagTakes::kNothing;
+constexpr FlagTakes kValue = FlagTakes::kValue;
+
+/// Names and meanings as in vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py,
+/// v0.6 to v0.26.
+struct RuleRow {
+  std::string_view name;
+  FlagTakes takes;
+  FlagUse use;
+  std::string_view key = {};
+  std::string_view why = {};
+  std::string_view harmless = {};
+};
+
+constexpr std::array kMeaningful = {
+    RuleRow{"model", kValue, FlagUse::kCopied, "model"},
+    RuleRow{"tensor-parallel-size", kValue, FlagUse::kCount, "tensor_parallel"},
+    RuleRow{"pipeline-parallel-size", kValue, FlagUse::kCount, "pipeline_parallel"},
+    RuleRow{"data-parallel-size", kValue, FlagUse::kCount, "data_parallel"},
+    RuleRow{"enable-expert-parallel", kNothing, FlagUse::kSwitch, "expert_parallel"},
+    RuleRow{"api-server-count", kValue, FlagUse::kCount, "api_server.processes"},
+    RuleRow{"kv-cache-dtype", kValue, FlagUse::kKvCacheDtype, "kv_cache_dtype"},
+    RuleRow{"block-size", kValue, FlagUse::kCount, "engine.block_size"},
+    RuleRow{"num-gpu-blocks-override", kValue, FlagUse::kCount, "engine.num_gpu_blocks"},
+    RuleRow{"gpu-memory-utilization", kValue, FlagUse::kCopied, "engine.gpu_memory_utilization"},
+    RuleRow{"max-num-batched-tokens", kValue, FlagUse::kCount, "engine.max_num_batched_tokens"},
+    RuleRow{"max-num-seqs", kValue, FlagUse::kCount, "engine.max_num_seqs"},
+    RuleRow{"max-model-len", kValue, FlagUse::kCount, "engine.max_model_len"},
+    RuleRow{"long-prefill-token-threshold", kValue, FlagUse::kCount,
+            "engine.long_prefill_token_threshold"},
+    RuleRow{"prefill-schedule-interval", kValue, FlagUse::kCount,
+            "engine.prefill_schedule_interval"},
+    RuleRow{"watermark", kValue, FlagUse::kCopied, "engine.watermark"},
+    RuleRow{"scheduling-policy", kValue, FlagUse::kCopied, "engine.scheduling_policy"},
+    RuleRow{"enable-chunked-prefill", kNothing, FlagUse::kSwitch, "engine.enable_chunked_prefill"},
+    RuleRow{"enable-prefix-caching", kNothing, FlagUse::kSwitch, "engine.enable_prefix_caching"},
+    RuleRow{"enforce-eager", kNothing, FlagUse::kSwitch, "engine.enforce_eager"},
+    RuleRow{"async-scheduling", kNothing, FlagUse::kSwitch, "engine.async_scheduling"},
+    RuleRow{"scheduler-reserve-full-isl", kNothing, FlagUse::kSwitch, "engine.reserve_full_isl"},
+    RuleRow{"quantization", kValue, FlagUse::kQuantization},
+    RuleRow{"kv-transfer-config", kValue, FlagUse::kConnector},
+    RuleRow{"config", kValue, FlagUse::kConfigFile},
+    RuleRow{"data-parallel-rank", kValue, FlagUse::kBalancing},
+    RuleRow{"data-parallel-start-rank", kValue, FlagUse::kBalancing},
+    RuleRow{"data-parallel-size-local", kValue, FlagUse::kBalancing},
+    RuleRow{"data-parallel-external-lb", kNothing, FlagUse::kBalancing},
+    RuleRow{"data-parallel-multi-port-external-lb", kNothing, FlagUse::kBalancing},
+    RuleRow{"data-parallel-hybrid-lb", kNothing, FlagUse::kBalancing},
+    RuleRow{"headless", kNothing, FlagUse::kRefused, "", "starts a node without its front end"},
+    RuleRow{"dtype", kValue, FlagUse::kRefused, "", "computes in a format without a speed here",
+            "auto half float16 bfloat16"},
+    RuleRow{"speculative-config", kValue, FlagUse::kRefused, "",
+            "makes a step yield more than one token", "none null {}"},
+    RuleRow{"speculative-model", kValue, FlagUse::kRefused, "",
+            "makes a step yield more than one token", "none null"},
+    RuleRow{"spec-method", kValue, FlagUse::kRefused, "", "makes a step yield more than one token"},
+    RuleRow{"spec-model", kValue, FlagUse::kRefused, "", "makes a step yield more than one token"},
+    RuleRow{"spec-tokens", kValue, FlagUse::kRefused, "", "makes a step yield more than one token",
+            "0"},
+    RuleRow{"cpu-offload-gb", kValue, FlagUse::kRefused, "", "leaves weights in the host's memory",
+            "0"},
+    RuleRow{"kv-offloading-size", kValue, FlagUse::kRefused, "",
+            "keeps KV blocks in the host's memory", "0 none null"},
+    RuleRow{"kv-cache-memory-bytes", kValue, FlagUse::kRefused, "engine.num_gpu_blocks",
+            "sets the memory of the KV cache", "none null"},
+    RuleRow{"decode-context-parallel-size", kValue, FlagUse::kRefused, "",
+            "spreads the KV of one request over GPUs", "1"},
+    RuleRow{"prefill-context-parallel-size", kValue, FlagUse::kRefused, "",
+            "spreads a prompt over GPUs", "1"},
+    RuleRow{"scheduler-cls", kValue, FlagUse::kRefused, "", "replaces the scheduler",
+            "none null vllm.v1.core.sched.scheduler.Scheduler "
+            "vllm.v1.core.sched.async_scheduler.AsyncScheduler"},
+    RuleRow{"num-scheduler-steps", kValue, FlagUse::kRefused, "",
+            "schedules several steps at once, as engines before V1 did", "1"},
+    RuleRow{"runner", kValue, FlagUse::kRefused, "", "serves something else than text",
+            "auto generate"},
+    RuleRow{"task", kValue, FlagUse::kRefused, "", "serves something else than text",
+            "auto generate"},
+    RuleRow{"convert", kValue, FlagUse::kRefused, "", "serves something else than text",
+            "auto none"},
+    RuleRow{"mm-encoder-only", kNothing, FlagUse::kRefused, "", "runs no language model"},
+    RuleRow{"enable-lora", kNothing, FlagUse::kWarned, "",
+            "loads adapters, whose cost is left out"},
+    RuleRow{"stream-interval", kValue, FlagUse::kWarned, "",
+            "sends tokens in groups; here each is sent when it is made", "1"},
+    RuleRow{"enable-dbo", kNothing, FlagUse::kWarned, "",
+            "overlaps two half batches, whose gain is left out"},
+    RuleRow{"max-num-partial-prefills", kValue, FlagUse::kWarned, "",
+            "computes several prompts at once in engines before V1; left out", "1"},
+    RuleRow{"max-num-scheduled-tokens", kValue, FlagUse::kWarned, "",
+            "bounds a step apart from --max-num-batched-tokens; left out", "none null"},
+    RuleRow{"scheduler-delay-factor", kValue, FlagUse::kWarned, "",
+            "delays prompts in engines before V1; left out", "0 0.0"},
+    RuleRow{"disable-hybrid-kv-cache-manager", kNothing, FlagUse::kWarned, "",
+            "gives layers with a window as much KV cache as the others; left out"},
+    RuleRow{"disable-sliding-window", kNothing, FlagUse::kWarned, "",
+            "cuts the context to the window; left out"},
+    RuleRow{"hf-overrides", kValue, FlagUse::kWarned, "",
+            "changes the model's config; the model is taken as it was published", "{} none null"},
+    RuleRow{"kv-sharing-fast-prefill", kNothing, FlagUse::kWarned, "",
+            "skips layers of a prompt; left out"},
+    RuleRow{"performance-mode", kValue, FlagUse::kWarned, "", "changes several defaults; left out",
+            "balanced"},
+    RuleRow{"optimization-level", kValue, FlagUse::kWarned, "",
+            "says how much is compiled; steps cost what the latency model says", "2 3"},
+    RuleRow{"prefix-match-unit", kValue, FlagUse::kWarned, "",
+            "matches prefixes in another unit than the block; left out", "none null"},
+    RuleRow{"ec-transfer-config", kValue, FlagUse::kWarned, "",
+            "moves the encoder elsewhere; here prompts are text", "none null"},
+};
+
+struct ShortForm {
+  std::string_view form;
+  std::string_view name;
+};
+
+constexpr std::array kShortForms = {
+    ShortForm{"tp", "tensor-parallel-size"},
+    ShortForm{"pp", "pipeline-parallel-size"},
+    ShortForm{"dp", "data-parallel-size"},
+    ShortForm{"ep", "enable-expert-parallel"},
+    ShortForm{"asc", "api-server-count"},
+    ShortForm{"q", "quantization"},
+    ShortForm{"sc", "speculative-config"},
+    ShortForm{"dcp", "decode-context-parallel-size"},
+    ShortForm{"pcp", "prefill-context-parallel-size"},
+    ShortForm{"dpn", "data-parallel-rank"},
+    ShortForm{"dpr", "data-parallel-start-rank"},
+    ShortForm{"dpl", "data-parallel-size-local"},
+    ShortForm{"dpa", "data-parallel-address"},
+    ShortForm{"dpp", "data-parallel-rpc-port"},
+    ShortForm{"dpb", "data-parallel-backend"},
+    ShortForm{"dpe", "data-parallel-external-lb"},
+    ShortForm{"dph", "data-parallel-hybrid-lb"},
+    ShortForm{"n", "nnodes"},
+    ShortForm{"r", "node-rank"},
+    ShortForm{"cc", "compilation-config"},
+    ShortForm{"ac", "attention-config"},
+    ShortForm{"O", "optimization-level"},
+};
+
+/// Switches without a part in when a token is made.
+constexpr std::string_view kIgnoredSwitches =
+    "aggregate-engine-logging allow-credentials allow-deprecated-quantization "
+    "calculate-kv-scales cudagraph-metrics disable-async-output-proc disable-cascade-attn "
+    "disable-chunked-mm-input disable-custom-all-reduce disable-fastapi-docs "
+    "disable-frontend-multiprocessing disable-log-requests disable-log-stats "
+    "disable-logprobs-during-spec-decoding disable-mm-preprocessor-cache "
+    "disable-nccl-for-dp-synchronization disable-tqdm disable-uvicorn-access-log "
+    "enable-auto-tool-choice enable-bf16x3-router-gemm enable-cumem-allocator "
+    "enable-cutedsl-warmup enable-elastic-ep enable-ep-weight-filter enable-eplb "
+    "enable-flash-late-interaction enable-flashinfer-autotune enable-force-include-usage "
+    "enable-layerwise-nvtx-tracing enable-log-deltas enable-log-outputs enable-log-requests "
+    "enable-logging-iteration-details enable-lora-bias enable-mamba-cache-stochastic-rounding "
+    "enable-mfu-metrics enable-mixed-moe-lora-format enable-mm-embeds enable-moe-shared-loras "
+    "enable-multimodal-encoder-data-parallel enable-offline-docs enable-per-request-metrics "
+    "enable-prompt-adapter enable-prompt-embeds enable-prompt-tokens-details enable-reasoning "
+    "enable-request-id-headers enable-return-routed-experts enable-server-load-tracking "
+    "enable-sleep-mode enable-ssl-refresh enable-tokenizer-info-endpoint "
+    "enable-tower-connector-lora eplb-log-balancedness exclude-tools-when-tool-choice-none "
+    "fail-on-environ-validation fully-sharded-loras grpc interleave-mm-strings jit-monitor-verbose "
+    "kv-cache-metrics language-model-only log-error-stack multi-step-stream-outputs numa-bind "
+    "ray-workers-use-nsight return-tokens-as-token-ids skip-mm-profiling skip-tokenizer-init "
+    "specialize-active-lora tokens-only trust-remote-code trust-request-chat-template "
+    "use-fp64-gumbel use-tqdm-on-load use-v2-block-manager worker-use-ray";
+
+/// Flags with a value, of the same kind.
+constexpr std::string_view kIgnoredValues =
+    "additional-config all2all-backend allowed-headers allowed-local-media-path allowed-methods "
+    "allowed-origins attention-backend attention-config chat-template "
+    "chat-template-content-format code-revision collect-detailed-traces compilation-config "
+    "config-format cp-kv-cache-interleave-size cpu-distributed-timeout-seconds "
+    "cpu-offload-params data-parallel-address data-parallel-backend data-parallel-rpc-port "
+    "data-parallel-supervisor-port dbo-decode-token-threshold dbo-prefill-token-threshold "
+    "dcp-comm-backend dcp-kv-cache-interleave-size default-chat-template-kwargs default-mm-loras "
+    "device diffusion-config disable-access-log-for-endpoints distributed-executor-backend "
+    "distributed-timeout-seconds download-dir dp-supervisor-probe-failure-threshold "
+    "dp-supervisor-probe-interval-s dp-supervisor-probe-timeout-s eplb-config eplb-step-interval "
+    "eplb-window-size expert-placement-strategy fingerprint-mode fingerprint-value "
+    "gdn-prefill-backend generation-config guided-decoding-backend h11-max-header-count "
+    "h11-max-incomplete-event-size hf-config-path hf-token host ignore-patterns "
+    "io-processor-plugin ir-op-priority jit-monitor-mode kernel-config kv-cache-metrics-sample "
+    "kv-events-config kv-offloading-backend limit-mm-per-prompt linear-backend load-format "
+    "log-config-file logits-processor-pattern logprobs-mode lora-dtype lora-extra-vocab-size "
+    "mamba-backend mamba-block-size mamba-cache-dtype mamba-cache-mode mamba-cache-philox-rounds "
+    "mamba-ssm-cache-dtype master-addr master-port max-cpu-loras max-cudagraph-capture-size "
+    "max-log-len max-logprobs max-long-partial-prefills max-lora-rank max-loras "
+    "max-parallel-loading-workers max-seq-len-to-capture media-io-kwargs mm-encoder-attn-backend "
+    "mm-encoder-attn-dtype mm-encoder-fp8-scale-path mm-encoder-fp8-scale-save-margin "
+    "mm-encoder-fp8-scale-save-path mm-encoder-tp-mode mm-ipc-gpu-memory-gb "
+    "mm-processor-cache-gb mm-processor-cache-type mm-processor-kwargs "
+    "mm-shm-cache-max-object-size-mb mm-tensor-ipc model-class-overrides model-impl "
+    "model-loader-extra-config moe-backend nnodes node-rank num-lookahead-slots "
+    "num-redundant-experts num-speculative-tokens offload-backend offload-group-size "
+    "offload-num-in-group offload-params offload-prefetch-step otlp-traces-endpoint "
+    "override-attention-dtype override-generation-config override-neuron-config "
+    "override-pooler-config pooler-config port preemption-mode prefix-caching-hash-algo "
+    "profiler-config pt-load-map-location reasoning-config reasoning-parser "
+    "reasoning-parser-plugin renderer-num-workers response-role revision rope-scaling rope-theta "
+    "root-path safetensors-load-strategy safetensors-prefetch-block-size "
+    "safetensors-prefetch-num-threads seed show-hidden-metrics-for-version shutdown-timeout "
+    "ssl-ca-certs ssl-cert-reqs ssl-certfile ssl-ciphers ssl-keyfile structured-outputs-config "
+    "swap-space tokenizer tokenizer-mode tokenizer-pool-extra-config tokenizer-pool-size "
+    "tokenizer-pool-type tokenizer-revision tool-call-parser tool-parser-plugin tool-server "
+    "ubatch-size uds uvicorn-log-level video-pruning-rate weight-transfer-config worker-cls "
+    "worker-extension-cls";
+
+/// Flags with one value or more.
+constexpr std::string_view kIgnoredLists =
+    "allowed-media-domains api-key cuda-graph-sizes cudagraph-capture-sizes "
+    "kv-cache-dtype-skip-layers logits-processors lora-modules lora-target-modules middleware "
+    "numa-bind-cpus numa-bind-nodes prompt-adapters served-model-name";
+
+void add_names(std::string_view names, FlagTakes takes, std::vector<FlagRule>& rules) {
+  while (!names.empty()) {
+    const std::size_t end = std::min(names.find(' '), names.size());
+    rules.push_back({.name = std::string(names.substr(0, end)), .takes = takes});
+    names.remove_prefix(std::min(end + 1, names.size()));
+  }
+}
+
+/// Every flag, sorted by name.
+const std::vector<FlagRule>& all_rules() {
+  static const std::vector<FlagRule> kRules = [] {
+    std::vector<FlagRule> rules;
+    for (const RuleRow& row : kMeaningful)
+      rules.push_back({.name = std::string(row.name),
+                       .takes = row.takes,
+                       .use = row.use,
+                       .key = row.key,
+                       .why = row.why,
+                       .harmless = row.harmless});
+    add_names(kIgnoredSwitches, FlagTakes::kNothing, rules);
+    add_names(kIgnoredValues, FlagTakes::kValue, rules);
+    add_names(kIgnoredLists, FlagTakes::kValues, rules);
+    std::sort(rules.begin(), rules.end(),
+              [](const FlagRule& a, const FlagRule& b) { return a.name < b.name; });
+    return rules;
+  }();
+  return kRules;
+}
+
+const FlagRule* exact(std::string_view name) {
+  const std::vector<FlagRule>& rules = all_rules();
+  const auto at =
+      std::lower_bound(rules.begin(), rules.end(), name,
+                       [](const FlagRule& rule, std::string_view n) { return rule.name < n; });
+  return at != rules.end() && at->name == name ? &*at : nullptr;
+}
+
+/// The only flag that begins so; argparse takes such abbreviations.
+const FlagRule* abbreviated(std::string_view beginning) {
+  constexpr std::size_t kShortest = 6;
+  const FlagRule* only = nullptr;
+  if (beginning.size() < kShortest) return nullptr;
+  for (const FlagRule& rule : all_rules()) {
+    if (!rule.name.starts_with(beginning)) continue;
+    if (only != nullptr) return nullptr;
+    only = &rule;
+  }
+  return only;
+}
+
+std::string with_dashes(std::string_view name) {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '_', '-');
+  return out;
+}
+
+bool is_flag_word(const ShellWord& word) {
+  const bool is_negative_number =
+      word.text.size() > 1 &&
+      (std::isdigit(static_cast<unsigned char>(word.text[1])) != 0 || word.text[1] == '.');
+  return word.text.starts_with("-") && word.text.size() > 1 && !is_negative_number;
+}
+
+std::optional<bool> truth(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  if (text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
+  return std::nullopt;
+}
+
+std::string suggestion(std::string_view name) {
+  std::vector<std::string> names;
+  for (const FlagRule& rule : all_rules()) {
+    names.push_back(rule.name);
+    if (rule.takes == FlagTakes::kNothing) names.push_back("no-" + rule.name);
+  }
+  std::string written = with_dashes(name);
+  for (const ShortForm& form : kShortForms)
+    if (written == form.form) return "did you mean -" + std::string(form.form) + "?";
+  const std::string close = nearest(written, names);
+  if (!close.empty()) return "did you mean --" + close + "?";
+  return "leave it out if nothing that is simulated depends on it";
+}
+
+/// Reads the words of one command line.
+class WordReader {
+ public:
+  WordReader(const std::vector<ShellWord>& words, const std::string& key_path, ServeFlags& flags,
+             Diagnostics& diagnostics)
+      : words_(words), key_path_(key_path), flags_(flags), diagnostics_(diagnostics) {}
+
+  void run() {
+    while (next_ < words_.size()) {
+      const ShellWord& word = words_[next_++];
+      if (is_flag_word(word) && word.text != "--") {
+        read_flag(word);
+      } else if (word.text != "--") {
+        read_positional(word);
+      }
+    }
+  }
+
+ private:
+  void read_positional(const ShellWord& word) {
+    if (!has_model_) {
+      has_model_ = true;
+      flags_["model"] = {.rule = exact("model"), .off = false, .value = word};
+    } else if (!word.unknown.empty()) {
+      diagnostics_.error(word.where, key_path_,
+                         "what " + printable(word.unknown) + " stands for is not known here",
+                         "write out the flags it holds");
+    } else {
+      diagnostics_.error(word.where, key_path_,
+                         "belongs to no flag (got " + in_quotes(word.text) + ")",
+                         "only the model stands without a flag; put values with blanks in quotes");
+    }
+  }
+
+  void read_flag(const ShellWord& word) {
+    const std::size_t equals = std::min(word.text.find('='), word.text.size());
+    std::string name = word.text.substr(0, equals);
+    const std::size_t dot = name.starts_with("--") ? name.find('.') : std::string::npos;
+    const std::string part = dot == std::string::npos ? "" : name.substr(dot);
+    name.resize(std::min(dot, name.size()));
+    ShellWord value{.text = equals < word.text.size() ? word.text.substr(equals + 1) : "",
+                    .where = word.where,
+                    .unknown = word.unknown};
+    bool has_value = equals < word.text.size();
+    if (name.starts_with("-O") && name.size() > 2) {  // -O3
+      value.text = name.substr(2);
+      has_value = true;
+      name = "-O";
+    }
+    bool negated = false;
+    const FlagRule* rule = find_flag(name, negated);
+    if (rule == nullptr) {
+      diagnostics_.error(word.where, key_path_, "unknown flag " + printable(name),
+                         suggestion(name.substr(name.find_first_not_of('-'))));
+      while (!has_value && next_ < words_.size() && !is_flag_word(words_[next_])) ++next_;
+      return;
+    }
+    ServeFlag flag{.rule = rule, .off = negated, .value = std::move(value)};
+    const bool takes_value = rule->takes != FlagTakes::kNothing || !part.empty();
+    if (takes_value ? take_value(name, has_value, flag) : take_truth(name, has_value, flag))
+      flags_[rule->name + part] = std::move(flag);
+  }
+
+  /// The words that belong to a flag with a value.
+  bool take_value(const std::string& name, bool has_value, ServeFlag& flag) {
+    if (has_value) return !flag.value.text.empty();  // `--flag=` leaves the default.
+    if (next_ == words_.size() || is_flag_word(words_[next_])) {
+      diagnostics_.error(flag.value.where, key_path_, printable(name) + " has no value");
+      return false;
+    }
+    flag.value = words_[next_++];
+    const bool takes_more = flag.rule->takes == FlagTakes::kValues;
+    while (takes_more && next_ < words_.size() && !is_flag_word(words_[next_])) ++next_;
+    return true;
+  }
+
+  /// `--switch`, `--no-switch`, and what older releases took: `--switch=false`, `--switch false`.
+  bool take_truth(const std::string& name, bool has_value, ServeFlag& flag) {
+    std::optional<bool> said;
+    if (has_value) {
+      said = truth(flag.value.text);
+      if (!said)
+        diagnostics_.error(flag.value.where, key_path_,
+                           printable(name) + " is on or off and takes no value (got " +
+                               in_quotes(flag.value.text) + ")");
+      if (!said) return false;
+    } else if (next_ < words_.size() && !words_[next_].text.starts_with("-")) {
+      const std::string& text = words_[next_].text;
+      if (text.size() >= 4) said = truth(text);  // 0 and 1 are no words of this kind.
+      if (said) ++next_;
+    }
+    if (said) flag.off = flag.off == *said;
+    return true;
+  }
+
+  const std::vector<ShellWord>& words_;
+  const std::string& key_path_;
+  ServeFlags& flags_;
+  Diagnostics& diagnostics_;
+  std::size_t next_ = 0;
+  bool has_model_ = false;
+};
+
+}  // namespace
+
+const FlagRule* find_flag(std::string_view written, bool& negated) {
+  negated = false;
+  const bool may_be_short = !written.starts_with("--");
+  while (written.starts_with("-")) written.remove_prefix(1);
+  if (may_be_short)
+    for (const ShortForm& form : kShortForms)
+      if (written == form.form) return exact(form.name);
+  const std::string name = with_dashes(written);
+  if (const FlagRule* rule = exact(name)) return rule;
+  if (name.starts_with("no-")) {
+    const FlagRule* rule = exact(std::string_view(name).substr(3));
+    negated = rule != nullptr && rule->takes == FlagTakes::kNothing;
+    return negated ? rule : nullptr;
+  }
+  return abbreviated(name);
+}
+
+void read_flag_words(const std::vector<ShellWord>& words, const std::string& key_path,
+                     ServeFlags& flags, Diagnostics& diagnostics) {
+  WordReader(words, key_path, flags, diagnostics).run();
+}
+
+void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlags& flags,
+                   Diagnostics& diagnostics) {
+  for (const ConfigNode::Member& member : map.members()) {
+    const ConfigNode& node = *member.value;
+    ServeFlag flag;
+    const std::string name =
+        member.key == "model-tag" || member.key == "model_tag" ? "model" : member.key;
+    flag.rule = find_flag("--" + name, flag.off);
+    if (flag.rule == nullptr) {
+      diagnostics.error(member.key_where, key_path, "unknown flag " + in_quotes(member.key),
+                        suggestion(member.key));
+      continue;
+    }
+    flag.value.where = node.is_null() ? member.key_where : node.where();
+    flag.value.text = node.is_scalar() ? node.text() : node.is_null() ? "" : to_json(node);
+    const bool is_switch = flag.rule->takes == FlagTakes::kNothing;
+    const std::optional<bool> said = truth(flag.value.text);
+    if (is_switch && !said && !flag.value.text.empty()) {
+      diagnostics.error(node.where(), key_path, member.key + " is on or off (" + got(node) + ")",
+                        "write true or false");
+      continue;
+    }
+    if (is_switch && said) flag.off = flag.off == *said;
+    if (is_switch || !flag.value.text.empty()) flags[flag.rule->name] = std::move(flag);
+  }
+}
+
+}  // namespace routesim::tools
