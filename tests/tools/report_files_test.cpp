@@ -49,7 +49,8 @@ Report report() {
                                .tensor_parallel = 2,
                                .engine = {},
                                .api_server = {},
-                               .labels = {}},
+                               .labels = {},
+                               .vllm_serve = {}},
                               {.name = "dec",
                                .role = sim::PoolRole::kDecode,
                                .accelerator = "H100-SXM",
@@ -57,7 +58,8 @@ Report report() {
                                .tensor_parallel = 4,
                                .engine = {},
                                .api_server = {},
-                               .labels = {}}};
+                               .labels = {},
+                               .vllm_serve = {}}};
   v.scenario.workload.vllm_bench.emplace();
   v.scenario.workload.vllm_bench->burstiness = 0.5;
   Report r;

@@ -69,7 +69,8 @@ bool is_file(const std::string& path) {
 }
 
 bool has_config_suffix(const std::string& text) {
-  return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
+  return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json") ||
+         text.ends_with(".yaml.in");
 }
 
 /// Finds the start of one pool's servers.

@@ -1,0 +1,290 @@
+// A pool's `vllm_serve`: command lines, word lists and maps of flags become the pool's keys.
+#include <gtest/gtest.h>
+
+#include "tests/tools/command_fixture.h"
+#include "tools/input/description.h"
+#include "tools/input/scenario_yaml.h"
+#include "tools/input/vllm_serve_flags.h"
+
+namespace routesim::tools {
+namespace {
+
+std::string all(const Diagnostics& diagnostics) {
+  std::string out;
+  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
+  return out;
+}
+
+class VllmServe : public testing::FolderTest {
+ protected:
+  /// The scenario whose only pool has these lines, each indented by four columns; line 6 is the
+  /// first of them.
+  LoadedVariant load(const std::string& pool_lines, const std::vector<std::string>& sets = {}) {
+    const std::string file = write("s.yaml",
+                                   "name: s\n"
+                                   "workload: {groups: {requests: 10, rate: 5, prefix_len: 100}}\n"
+                                   "cluster:\n"
+                                   "  pools:\n"
+                                   "  - accelerator: H100-SXM\n" +
+                                       pool_lines);
+    diagnostics_ = {};
+    return load_scenario({.path = file, .sets = sets, .variants = {}, .seed = {}}, diagnostics_)
+        .variants.at(0);
+  }
+
+  /// The keys of the only pool that something else than a default decided, as `key=value@place`.
+  std::string decided(const std::string& pool_lines, const std::vector<std::string>& sets = {}) {
+    LoadedVariant variant = load(pool_lines, sets);
+    const FieldDescription values =
+        describe_values([&](Describer& d) { describe(d, variant.scenario.cluster.pools.at(0)); });
+    std::string out;
+    for (const ResolvedValue& value : resolved_values(values, {})) {
+      const SourceLocation* at = variant.provenance.find("cluster.pools[0]." + value.path);
+      if (at == nullptr || value.path == "accelerator") continue;
+      const std::string file = at->file.substr(at->file.rfind('/') + 1);
+      out += value.path + "=" + value.value + "@" + (file == "s.yaml" ? "" : file + ":") +
+             std::to_string(at->line) + "\n";
+    }
+    return out;
+  }
+
+  Diagnostics diagnostics_;
+};
+
+TEST_F(VllmServe, ACommandLineBecomesKeysThatKeepTheirLines) {
+  EXPECT_EQ(decided("    vllm_serve: |\n"                                             // 6
+                    "      # as in production\n"                                      // 7
+                    "      HF_TOKEN=secret vllm serve Qwen/Qwen3-32B \\\n"            // 8
+                    "        --tensor-parallel-size 4 --block-size=64 -tp 2 \\\n"     // 9
+                    "        --max-model-len 16k --max-num-seqs 256 \\\n"             // 10
+                    "        --max_num_batched_tokens 8K --kv-cache-dtype fp8_e4m3 "  // 11
+                    "\\\n"
+                    "        --no-enable-prefix-caching --enforce-eager \\\n"         // 12
+                    "        --gpu-memory-utilization 0.92 --port $PORT \\\n"         // 13
+                    "        --served-model-name a b --scheduling-policy priority\n"  // 14
+                    ),
+            "model=Qwen/Qwen3-32B@8\n"
+            "tensor_parallel=2@9\n"
+            "kv_cache_dtype=fp8@11\n"
+            "engine.block_size=64@9\n"
+            "engine.gpu_memory_utilization=0.92@13\n"
+            "engine.max_num_batched_tokens=8192@11\n"
+            "engine.max_num_seqs=256@10\n"
+            "engine.max_model_len=16000@10\n"
+            "engine.enable_prefix_caching=false@12\n"
+            "engine.enforce_eager=true@12\n"
+            "engine.scheduling_policy=priority@14\n");
+  EXPECT_EQ(all(diagnostics_), "");
+}
+
+TEST_F(VllmServe, EveryFormOfStartIsUnderstood) {
+  const std::string expected = "model=Qwen/Qwen3-32B@6\ntensor_parallel=2@6\n";
+  for (const std::string start :
+       {"vllm serve Qwen/Qwen3-32B -tp 2",
+        "vllm serve --tensor-parallel-size=2 --model Qwen/Qwen3-32B",
+        "python3 -m vllm.entrypoints.openai.api_server --model Qwen/Qwen3-32B -tp=2",
+        "exec /opt/venv/bin/vllm serve Qwen/Qwen3-32B -tp 2 2>&1 | tee log",
+        "numactl -N 0 vllm serve Qwen/Qwen3-32B --tensor_parallel_size 2",
+        "--model Qwen/Qwen3-32B -tp 2", "Qwen/Qwen3-32B --tensor-parallel-size 2",
+        "docker run --gpus all -p 8000:8000 -v ~/.cache:/root/.cache vllm/vllm-openai:v0.11.0 "
+        "--model Qwen/Qwen3-32B -tp 2",
+        "[vllm, serve, Qwen/Qwen3-32B, -tp, 2]", "[serve, Qwen/Qwen3-32B, -tp=2]",
+        "[Qwen/Qwen3-32B, --tensor-parallel-size, '2']", "['--model=Qwen/Qwen3-32B', -tp, '2']",
+        "[sh, -c, 'vllm serve Qwen/Qwen3-32B -tp 2']",
+        "{model: Qwen/Qwen3-32B, tensor-parallel-size: 2}",
+        "{model: Qwen/Qwen3-32B, tensor_parallel_size: 2, port: 8000, trust-remote-code: true}"}) {
+    EXPECT_EQ(decided("    vllm_serve: " + start + "\n"), expected) << start;
+    EXPECT_EQ(all(diagnostics_), "") << start;
+  }
+}
+
+TEST_F(VllmServe, FlagsOnePerLineNeedNoBackslash) {
+  EXPECT_EQ(decided("    vllm_serve: |\n"
+                    "      --model Qwen/Qwen3-32B\n"
+                    "      --tensor-parallel-size 2\n"),
+            "model=Qwen/Qwen3-32B@7\ntensor_parallel=2@8\n");
+  EXPECT_EQ(all(diagnostics_), "");
+}
+
+TEST_F(VllmServe, WhatThePoolSaysItselfWins) {
+  EXPECT_EQ(decided("    model: Qwen3-14B\n"                                            // 6
+                    "    replicas: 3\n"                                                 // 7
+                    "    engine: {block_size: 128}\n"                                   // 8
+                    "    vllm_serve: vllm serve $MODEL -tp 2 --block-size $B -q awq\n"  // 9
+                    ),
+            "replicas=3@7\nmodel=Qwen3-14B@6\ntensor_parallel=2@9\nengine.block_size=128@8\n");
+  EXPECT_EQ(all(diagnostics_), "") << "values that nobody needs may be unknown";
+  EXPECT_EQ(
+      decided("    vllm_serve: vllm serve Qwen/Qwen3-32B -tp 2 --max-num-seqs 64\n",
+              {"cluster.pools[0].tensor_parallel=4", "cluster.pools[0].engine.max_num_seqs=8"}),
+      "model=Qwen/Qwen3-32B@6\ntensor_parallel=4@--set:0\nengine.max_num_seqs=8@--set:0\n");
+}
+
+TEST_F(VllmServe, SetReachesTheCommandAndVariantsReplaceIt) {
+  EXPECT_EQ(decided("    vllm_serve: vllm serve Qwen/Qwen3-32B\n",
+                    {"cluster.pools[0].vllm_serve=vllm serve Qwen/Qwen3-14B -tp 2"}),
+            "model=Qwen/Qwen3-14B@--set:0\ntensor_parallel=2@--set:0\n");
+  write("flags.yaml", "model: Qwen/Qwen3-32B\nmax_num_seqs: 64\n");
+  EXPECT_EQ(
+      decided("    vllm_serve: flags.yaml\n", {"cluster.pools[0].vllm_serve.max-num-seqs=32"}),
+      "model=Qwen/Qwen3-32B@flags.yaml:1\nengine.max_num_seqs=32@--set:0\n");
+  EXPECT_EQ(all(diagnostics_), "");
+  const std::string file = write(
+      "v.yaml",
+      "name: s\nworkload: {groups: {requests: 10, rate: 5}}\n"
+      "cluster: {pools: [{name: a, accelerator: H200, vllm_serve: vllm serve Qwen/Qwen3-32B}]}\n"
+      "variants:\n- {name: one}\n"
+      "- {name: two, cluster: {pools: [{name: a, vllm_serve: vllm serve Qwen/Qwen3-14B -tp "
+      "2}]}}\n");
+  Diagnostics d;
+  const auto loaded = load_scenario({.path = file, .sets = {}, .variants = {}, .seed = {}}, d);
+  ASSERT_EQ(all(d), "");
+  EXPECT_EQ(loaded.variants.at(0).scenario.cluster.pools.at(0).model, "Qwen/Qwen3-32B");
+  EXPECT_EQ(loaded.variants.at(1).scenario.cluster.pools.at(0).model, "Qwen/Qwen3-14B");
+  EXPECT_EQ(loaded.variants.at(1).scenario.cluster.pools.at(0).tensor_parallel, 2);
+}
+
+TEST_F(VllmServe, SaysWhoChoosesTheRank) {
+  struct Case {
+    std::string flags;
+    std::string balancing;
+    bool warns;
+  };
+  for (const Case& c : {Case{"-dp 8", "internal", false}, Case{"-dp 8 -dpl 4", "internal", false},
+                        Case{"-dp 8 --data-parallel-external-lb", "external", false},
+                        Case{"-dp 8 --data-parallel-rank $RANK", "external", false},
+                        Case{"-dp 8 -dpl 1 --data-parallel-hybrid-lb", "external", false},
+                        Case{"-dp 8 -dpl 8 --data-parallel-hybrid-lb", "internal", false},
+                        Case{"-dp 8 -dpl 4 --data-parallel-start-rank 4", "internal", true},
+                        Case{"-dp 8 -dpl 4 --data-parallel-hybrid-lb", "internal", true}}) {
+    const auto pool =
+        load("    vllm_serve: vllm serve m " + c.flags + "\n").scenario.cluster.pools[0];
+    EXPECT_EQ(enum_name(pool.data_parallel_balancing), c.balancing) << c.flags;
+    EXPECT_EQ(pool.data_parallel, 8) << c.flags;
+    EXPECT_EQ(all(diagnostics_).find("balances its own 4 of the 8 ranks") != std::string::npos,
+              c.warns)
+        << all(diagnostics_);
+  }
+  const auto one = load("    vllm_serve: vllm serve m -dp 1\n").scenario.cluster.pools[0];
+  EXPECT_EQ(one.data_parallel_balancing, sim::DataParallelBalancing::kExternal)
+      << "no rank to choose";
+}
+
+TEST_F(VllmServe, TheEnvironmentCounts) {
+  const auto chunk = [&](const std::string& start) {
+    return load("    vllm_serve: |\n      " + start + "\n")
+        .scenario.cluster.pools[0]
+        .engine.moe_dp_chunk_size;
+  };
+  EXPECT_EQ(chunk("VLLM_MOE_DP_CHUNK_SIZE=384 vllm serve m"), 384);
+  EXPECT_EQ(chunk("export VLLM_MOE_DP_CHUNK_SIZE=256; vllm serve m"), 256);
+  EXPECT_EQ(chunk("docker run -e VLLM_MOE_DP_CHUNK_SIZE=128 vllm/vllm-openai m"), 128);
+  EXPECT_EQ(chunk("VLLM_ENABLE_MOE_DP_CHUNK=0 VLLM_MOE_DP_CHUNK_SIZE=128 vllm serve m"), 0);
+  EXPECT_EQ(all(diagnostics_), "");
+}
+
+TEST_F(VllmServe, AModelInAFolderIsKnownByTheNameItIsServedUnder) {
+  const auto model = [&](const std::string& start) {
+    return load("    vllm_serve: " + start + "\n").scenario.cluster.pools[0].model;
+  };
+  EXPECT_EQ(model("vllm serve /models/x --served-model-name Qwen/Qwen3-32B"), "Qwen/Qwen3-32B");
+  EXPECT_EQ(model("vllm serve $MODEL --served-model-name Qwen/Qwen3-32B"), "Qwen/Qwen3-32B");
+  EXPECT_EQ(model("vllm serve Qwen/Qwen3-32B --served-model-name chat"), "Qwen/Qwen3-32B");
+  EXPECT_EQ(model("vllm serve /models/x"), "/models/x");
+}
+
+TEST_F(VllmServe, ReadsVllmsConfigFileUnderTheFlagsBesideIt) {
+  write("conf.yaml",
+        "model: Qwen/Qwen3-32B\ntensor-parallel-size: 4\nmax-num-seqs: 64\n"
+        "enable-prefix-caching: false\nwatermark: null\n");
+  EXPECT_EQ(decided("    vllm_serve: vllm serve --config conf.yaml -tp 2\n"),
+            "model=Qwen/Qwen3-32B@conf.yaml:1\ntensor_parallel=2@6\n"
+            "engine.max_num_seqs=64@conf.yaml:3\n"
+            "engine.enable_prefix_caching=false@conf.yaml:4\n");
+  EXPECT_EQ(all(diagnostics_), "");
+}
+
+TEST_F(VllmServe, AScriptIsReadWithItsVariables) {
+  write("start.sh",
+        "#!/bin/bash\nset -e\nexport TP=2\nMODEL=\"Qwen/Qwen3-32B\"\n"
+        "echo vllm serve starts\n"
+        "exec vllm serve \"$MODEL\" \\\n  --tensor-parallel-size $TP \\\n"
+        "  --data-parallel-size $((TP * 2))\n");
+  EXPECT_EQ(decided("    vllm_serve: start.sh\n"),
+            "model=Qwen/Qwen3-32B@start.sh:6\ntensor_parallel=2@start.sh:7\n"
+            "data_parallel=4@start.sh:8\ndata_parallel_balancing=internal@start.sh:8\n");
+  EXPECT_EQ(all(diagnostics_), "");
+}
+
+TEST_F(VllmServe, VllmsSpellingOfKeysIsReadToo) {
+  EXPECT_EQ(decided("    model: DeepSeek-R1\n"
+                    "    tensor_parallel_size: 2\n"
+                    "    pipeline_parallel_size: 2\n"
+                    "    data_parallel_size: 4\n"
+                    "    enable_expert_parallel: true\n"),
+            "model=DeepSeek-R1@6\ntensor_parallel=2@7\npipeline_parallel=2@8\ndata_parallel=4@9\n"
+            "expert_parallel=true@10\n");
+  EXPECT_EQ(decided("    model: Qwen3-32B\n    tensor_parallel: 2\n",
+                    {"cluster.pools[0].tensor_parallel_size=4"}),
+            "model=Qwen3-32B@6\ntensor_parallel=4@--set:0\n");
+  EXPECT_EQ(all(diagnostics_), "");
+}
+
+TEST_F(VllmServe, QuantizedWeightsMustBeTheModels) {
+  const auto complaint = [&](const std::string& flags) {
+    load("    vllm_serve: vllm serve " + flags + "\n");
+    return all(diagnostics_);
+  };
+  EXPECT_EQ(complaint("Qwen/Qwen3-32B-FP8 --quantization fp8"), "");
+  EXPECT_EQ(complaint("openai/gpt-oss-120b --quantization mxfp4"), "");
+  EXPECT_EQ(complaint("Qwen/Qwen3-32B --quantization none"), "");
+  EXPECT_NE(complaint("Qwen/Qwen3-32B -q fp8").find("known in bf16"), std::string::npos);
+}
+
+TEST_F(VllmServe, ConnectorsBetweenServersAreFine) {
+  const auto complaint = [&](const std::string& config) {
+    load("    vllm_serve: |\n      vllm serve m --kv-transfer-config " + config + "\n");
+    return all(diagnostics_);
+  };
+  EXPECT_EQ(complaint(R"('{"kv_connector":"NixlConnector","kv_role":"kv_both"}')"), "");
+  EXPECT_EQ(complaint(R"('{"kv_connector":"MultiConnector","kv_connector_extra_config":)"
+                      R"({"connectors":[{"kv_connector":"NixlConnector"}]}}')"),
+            "");
+  EXPECT_NE(complaint(R"('{"kv_connector":"MultiConnector","kv_connector_extra_config":)"
+                      R"({"connectors":[{"kv_connector":"OffloadingConnector"}]}}')")
+                .find("OffloadingConnector"),
+            std::string::npos);
+  EXPECT_NE(complaint("x --kv-transfer-config.kv_connector LMCacheConnectorV1").find("LMCache"),
+            std::string::npos);
+}
+
+TEST(ServeFlags, ReadableNumbersAndSwitches) {
+  bool negated = false;
+  ASSERT_NE(find_flag("--tensor-parallel-size", negated), nullptr);
+  EXPECT_EQ(find_flag("-tp", negated)->name, "tensor-parallel-size");
+  EXPECT_EQ(find_flag("--max-num-seq", negated)->name, "max-num-seqs") << "only one begins so";
+  EXPECT_EQ(find_flag("--max-num", negated), nullptr) << "several begin so";
+  EXPECT_EQ(find_flag("--tp", negated), nullptr);
+  EXPECT_EQ(find_flag("--no-enable-eplb", negated)->name, "enable-eplb");
+  EXPECT_TRUE(negated);
+  EXPECT_EQ(find_flag("--no-block-size", negated), nullptr) << "not a switch";
+  for (const char* name : {"port", "host", "trust-remote-code", "served-model-name", "seed",
+                           "disable-log-requests", "tool-call-parser", "reasoning-parser"})
+    EXPECT_EQ(find_flag(std::string("--") + name, negated)->use, FlagUse::kIgnored) << name;
+}
+
+TEST_F(VllmServe, SwitchesTakeWhatOlderReleasesTook) {
+  const auto chunked = [&](const std::string& flags) {
+    return load("    vllm_serve: vllm serve m " + flags + "\n")
+        .scenario.cluster.pools[0]
+        .engine.enable_chunked_prefill;
+  };
+  EXPECT_FALSE(chunked("--enable-chunked-prefill=False"));
+  EXPECT_FALSE(chunked("--enable-chunked-prefill false --port 1"));
+  EXPECT_FALSE(chunked("--enable-chunked-prefill --no-enable-chunked-prefill"));
+  EXPECT_TRUE(chunked("--no-enable-chunked-prefill --enable-chunked-prefill true"));
+  EXPECT_EQ(all(diagnostics_), "");
+}
+
+}  // namespace
+}  // namespace routesim::tools
