@@ -22,6 +22,7 @@ void json(Bytes input);             ///< The scanner of big JSON files, ShareGPT
 void measured(Bytes input);         ///< Published numbers.
 void trace(Bytes input);            ///< A trace, read as every format.
 void kv_events(Bytes input);        ///< KV event messages: decoded, encoded, decoded, indexed.
+void vllm_serve(Bytes input);       ///< A command line of `vllm serve`, and a file that holds one.
 void score(Bytes input);   ///< The endpoints, the request and the events of `routesim score`.
 void engine(Bytes input);  ///< A small random scenario run to its end, invariants checked, twice.
 
@@ -34,7 +35,7 @@ struct Target {
   std::string_view name;
   void (*run)(Bytes input);
 };
-inline constexpr std::array<Target, 10> kTargets = {{{"config", &config},
+inline constexpr std::array<Target, 11> kTargets = {{{"config", &config},
                                                      {"scenario", &scenario},
                                                      {"endpoint_picker", &endpoint_picker},
                                                      {"inference_perf", &inference_perf},
@@ -42,6 +43,7 @@ inline constexpr std::array<Target, 10> kTargets = {{{"config", &config},
                                                      {"measured", &measured},
                                                      {"trace", &trace},
                                                      {"kv_events", &kv_events},
+                                                     {"vllm_serve", &vllm_serve},
                                                      {"score", &score},
                                                      {"engine", &engine}}};
 

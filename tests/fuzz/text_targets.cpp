@@ -13,6 +13,8 @@
 #include "tools/input/description.h"
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/measured_csv.h"
+#include "tools/input/shell_words.h"
+#include "tools/input/vllm_serve_yaml.h"
 #include "workloads/conversation_data.h"
 #include "workloads/text_scan.h"
 #include "workloads/trace_readers.h"
@@ -85,6 +87,31 @@ void endpoint_picker(Bytes input) {
   ROUTESIM_CHECK(loaded.has_value() || diagnostics.has_errors(),
                  "nothing was loaded and nothing said");
   if (loaded && !diagnostics.has_errors()) decide_once(*loaded);
+}
+
+void vllm_serve(Bytes input) {
+  const std::string text = text_of(input);
+  Diagnostics found;
+  tools::ShellVariables variables;
+  for (const tools::ShellCommand& command :
+       tools::split_shell(text, tools::places_in_file("input"), variables, "vllm_serve", found))
+    ROUTESIM_CHECK(!command.empty(), "a command has no words");
+  // As text the input is a command line; as a tree, flags or a manifest.
+  Diagnostics ignored;
+  const ConfigNode::Ptr tree = parse_manifest(text, {.file = "input"}, ignored);
+  for (const ConfigNode::Ptr& serve :
+       {ConfigNode::make_block(text, {.file = "input"}, 1, 0), tree}) {
+    if (serve == nullptr) continue;
+    const auto map_of = [](const char* key, const ConfigNode::Ptr& value) {
+      return ConfigNode::make_map({{key, {}, value}}, {});
+    };
+    const ConfigNode::Ptr pools = ConfigNode::make_sequence({map_of("vllm_serve", serve)}, {});
+    const ConfigNode::Ptr scenario = map_of("cluster", map_of("pools", pools));
+    const ConfigNode::Ptr read = tools::without_vllm_serve(scenario, found);
+    const ConfigNode& pool = *read->find("cluster")->value->find("pools")->value->items().at(0);
+    ROUTESIM_CHECK(pool.find("vllm_serve") == nullptr, "the start is still there");
+  }
+  print_all(found);
 }
 
 void json(Bytes input) {

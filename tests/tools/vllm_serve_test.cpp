@@ -268,6 +268,7 @@ TEST(ServeFlags, ReadableNumbersAndSwitches) {
   EXPECT_EQ(find_flag("--no-enable-eplb", negated)->name, "enable-eplb");
   EXPECT_TRUE(negated);
   EXPECT_EQ(find_flag("--no-block-size", negated), nullptr) << "not a switch";
+  EXPECT_EQ(find_flag_key("decode", negated), nullptr) << "files have whole names";
   for (const char* name : {"port", "host", "trust-remote-code", "served-model-name", "seed",
                            "disable-log-requests", "tool-call-parser", "reasoning-parser"})
     EXPECT_EQ(find_flag(std::string("--") + name, negated)->use, FlagUse::kIgnored) << name;

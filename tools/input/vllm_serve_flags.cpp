@@ -415,6 +415,16 @@ class WordReader {
 
 }  // namespace
 
+const FlagRule* find_flag_key(std::string_view key, bool& negated) {
+  const std::string name = with_dashes(key);
+  const FlagRule* rule = exact(name);
+  negated = false;
+  if (rule != nullptr || !name.starts_with("no-")) return rule;
+  rule = exact(std::string_view(name).substr(3));
+  negated = rule != nullptr && rule->takes == FlagTakes::kNothing;
+  return negated ? rule : nullptr;
+}
+
 const FlagRule* find_flag(std::string_view written, bool& negated) {
   negated = false;
   const bool may_be_short = !written.starts_with("--");
@@ -422,14 +432,8 @@ const FlagRule* find_flag(std::string_view written, bool& negated) {
   if (may_be_short)
     for (const ShortForm& form : kShortForms)
       if (written == form.form) return exact(form.name);
-  const std::string name = with_dashes(written);
-  if (const FlagRule* rule = exact(name)) return rule;
-  if (name.starts_with("no-")) {
-    const FlagRule* rule = exact(std::string_view(name).substr(3));
-    negated = rule != nullptr && rule->takes == FlagTakes::kNothing;
-    return negated ? rule : nullptr;
-  }
-  return abbreviated(name);
+  const FlagRule* rule = find_flag_key(written, negated);
+  return rule != nullptr ? rule : abbreviated(with_dashes(written));
 }
 
 void read_flag_words(const std::vector<ShellWord>& words, const std::string& key_path,
@@ -444,7 +448,7 @@ void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlag
     ServeFlag flag;
     const std::string name =
         member.key == "model-tag" || member.key == "model_tag" ? "model" : member.key;
-    flag.rule = find_flag("--" + name, flag.off);
+    flag.rule = find_flag_key(name, flag.off);
     if (flag.rule == nullptr) {
       diagnostics.error(member.key_where, key_path, "unknown flag " + in_quotes(member.key),
                         suggestion(member.key));

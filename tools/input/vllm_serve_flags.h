@@ -57,8 +57,11 @@ void read_flag_words(const std::vector<ShellWord>& words, const std::string& key
 void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlags& flags,
                    Diagnostics& diagnostics);
 
-/// The rule of a flag written with or without its dashes, by its name, its short form, or a
-/// beginning that only one has; null when it is unknown. `negated` tells whether it was `no-NAME`.
+/// The rule of a flag of the command line, by its name, its short form, or a beginning that only
+/// one has; null when it is unknown. `negated` tells whether it was `--no-NAME`.
 const FlagRule* find_flag(std::string_view written, bool& negated);
+
+/// The same for a key of a file: whole names only.
+const FlagRule* find_flag_key(std::string_view key, bool& negated);
 
 }  // namespace routesim::tools

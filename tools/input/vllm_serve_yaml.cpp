@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tools/input/config_merge.h"
 #include "tools/input/config_reader.h"
 #include "tools/input/kubernetes_file.h"
 #include "tools/input/scalar_parse.h"
@@ -140,7 +141,7 @@ class Finder {
     std::size_t known = 0;
     for (const Member& member : root.members()) {
       bool negated = false;
-      if (find_flag("--" + member.key, negated) != nullptr) ++known;
+      if (find_flag_key(member.key, negated) != nullptr) ++known;
     }
     return 2 * known >= root.members().size();
   }
@@ -172,6 +173,13 @@ class Finder {
   Diagnostics& diagnostics_;
 };
 
+/// A model for a pool whose start could not be read; nothing runs after an error.
+Ptr placeholder(const SourceLocation& where) {
+  return ConfigNode::make_map(
+      {{"model", where, ConfigNode::make_scalar("unknown", ConfigNode::Style::kQuoted, where)}},
+      where);
+}
+
 Ptr pool_without(const Ptr& pool, const std::string& path, Diagnostics& diagnostics) {
   if (!pool->is_map()) return pool;
   const Ptr spelled = with_own_spelling(pool, path, diagnostics);
@@ -187,6 +195,8 @@ Ptr pool_without(const Ptr& pool, const std::string& path, Diagnostics& diagnost
   const std::optional<ServerStart> start = Finder(*own, serve_path, found).find(serve->value);
   Ptr filled = own;
   if (start) filled = fill_pool(own, *start, serve->value->where(), serve_path, found);
+  // What is wrong with the start has been said; that the model is missing follows from it.
+  if (found.has_errors()) filled = merge_configs(placeholder(serve->value->where()), filled);
   append(diagnostics, found);
   return filled;
 }

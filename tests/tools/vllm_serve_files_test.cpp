@@ -1,0 +1,270 @@
+// Server starts inside manifests, Helm values, KubeAI models and compose files.
+#include "tools/input/vllm_serve_files.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/tools/command_fixture.h"
+#include "tools/input/scenario_yaml.h"
+
+namespace routesim::tools {
+namespace {
+
+std::string all(const Diagnostics& diagnostics) {
+  std::string out;
+  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
+  return out;
+}
+
+/// `name/role xreplicas: flags | words` of every start in the text.
+std::string starts(const std::string& text) {
+  Diagnostics d;
+  const ConfigNode::Ptr root = parse_manifest(text, {.file = "f.yaml"}, d);
+  EXPECT_NE(root, nullptr) << all(d);
+  if (root == nullptr) return "unread";
+  std::string out;
+  for (const ServerStart& start : starts_in_tree(root, "key", d)) {
+    out += start.name + "/" + start.role;
+    if (start.replicas != nullptr) out += " x" + start.replicas->text();
+    out += ":";
+    for (const auto& flag : start.flags) out += " " + flag.key + "=" + flag.value->text();
+    out += " |";
+    for (const ShellWord& word : start.words)
+      out += " " + std::string(word.unknown.empty() ? "" : "?") + word.text;
+    out += "\n";
+  }
+  return out + all(d);
+}
+
+TEST(ServeFiles, DeploymentWithCommandAndArgs) {
+  EXPECT_EQ(starts(R"(
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: qwen}
+spec:
+  replicas: 3
+  template:
+    spec:
+      initContainers:
+      - {name: proxy, image: sidecar, args: [--vllm-port=8200]}
+      containers:
+      - {name: metrics, image: exporter, args: [--port=9000]}
+      - name: vllm
+        image: vllm/vllm-openai:v0.11.0
+        command: [python3, -m, vllm.entrypoints.openai.api_server]
+        args: [--model, Qwen/Qwen3-32B, --port, $(PORT), --max-num-seqs=$(SEQS)]
+        env:
+        - {name: SEQS, value: "64"}
+        - {name: SECRET, valueFrom: {secretKeyRef: {name: a, key: b}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: qwen}
+)"),
+            "qwen/ x3: | --model Qwen/Qwen3-32B --port ?$(PORT) --max-num-seqs=64\n");
+}
+
+TEST(ServeFiles, ShellScriptInALeaderWorkerSet) {
+  EXPECT_EQ(starts(R"(
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: wide, labels: {llm-d.ai/role: decode}}
+spec:
+  replicas: 2
+  leaderWorkerTemplate:
+    size: 4
+    workerTemplate:
+      spec:
+        containers:
+        - name: vllm
+          command: [/bin/bash, -c]
+          args:
+          - |-
+            START_RANK=$(( ${LWS_WORKER_INDEX:-0} * DP_SIZE_LOCAL ))
+            exec vllm serve \
+              org/model -dp $((LWS_GROUP_SIZE * DP_SIZE_LOCAL)) \
+              --data-parallel-start-rank $START_RANK -dpa ${LWS_LEADER_ADDRESS} -tp $TP
+          env: [{name: DP_SIZE_LOCAL, value: "8"}, {name: TP, value: "1"}]
+)"),
+            "wide/decode x2: | org/model -dp 32 --data-parallel-start-rank 0 -dpa "
+            "?${LWS_LEADER_ADDRESS} -tp 1\n");
+}
+
+TEST(ServeFiles, TheLeaderHasTheFrontEnd) {
+  EXPECT_EQ(starts(R"(
+apiVersion: leaderworkerset.x-k8s.io/v1
+kind: LeaderWorkerSet
+metadata: {name: two}
+spec:
+  leaderWorkerTemplate:
+    size: 2
+    leaderTemplate: {spec: {containers: [{name: l, command: [vllm, serve, a/b, -tp, "8"]}]}}
+    workerTemplate: {spec: {containers: [{name: w, command: [vllm, serve, a/b, --headless]}]}}
+)"),
+            "two/: | a/b -tp 8\n");
+}
+
+TEST(ServeFiles, RolesOfADisaggregatedSetInSlices) {
+  EXPECT_EQ(starts(R"(
+kind: DisaggregatedSet
+apiVersion: disaggregatedset.x-k8s.io/v1
+metadata: {name: pd}
+spec:
+  slices: 2
+  roles:
+  - name: prefill
+    spec:
+      replicas: 4
+      leaderWorkerTemplate:
+        size: 1
+        workerTemplate: {spec: {containers: [{name: m, command: [vllm, serve], args: [a/b]}]}}
+  - name: decode
+    spec:
+      replicas: 1
+      leaderWorkerTemplate:
+        size: 1
+        workerTemplate: {spec: {containers: [{name: m, command: [vllm, serve], args: [a/b, -tp=4]}]}}
+)"),
+            "prefill/prefill x8: | a/b\n"
+            "decode/decode x2: | a/b -tp=4\n");
+}
+
+TEST(ServeFiles, ValuesOfTheModelserviceChart) {
+  EXPECT_EQ(starts(R"(
+modelArtifacts: {uri: "hf://Qwen/Qwen3-32B", name: "Qwen/Qwen3-32B"}
+routing: {proxy: {enabled: false}}
+decode:
+  create: true
+  replicas: 8
+  parallelism: {tensor: 2, data: 16, dataLocal: 8}
+  containers:
+  - {name: vllm, image: x, modelCommand: vllmServe, args: [--block-size, "64", -n, '$(LWS_GROUP_SIZE)']}
+prefill:
+  create: false
+  containers:
+  - {name: vllm, image: x, modelCommand: vllmServe}
+)"),
+            "decode/decode x8: model=Qwen/Qwen3-32B tensor-parallel-size=2 data-parallel-size=16 "
+            "data-parallel-size-local=8 | --block-size 64 -n 2\n");
+  EXPECT_EQ(starts(R"(
+modelArtifacts: {uri: "pvc+hf://claim/some/folder/Qwen/Qwen3-32B", name: x}
+prefill:
+  parallelism: {tensor: 4}
+  containers:
+  - name: vllm
+    modelCommand: custom
+    command: [/bin/sh, -c]
+    args:
+    - vllm serve other/model -tp ${TP_SIZE}
+)"),
+            "prefill/prefill: | other/model -tp 4\n")
+      << "a command of its own has no flags from the chart, but its variables";
+}
+
+TEST(ServeFiles, OtherCharts) {
+  EXPECT_EQ(starts(R"(
+servingEngineSpec:
+  modelSpec:
+  - name: llama3
+    repository: vllm/vllm-openai
+    modelURL: meta-llama/Llama-3.1-8B-Instruct
+    replicaCount: 2
+    enableLoRA: true
+    vllmConfig:
+      v1: 1
+      enablePrefixCaching: false
+      tensorParallelSize: 2
+      extraArgs: [--gpu-memory-utilization, "0.8"]
+  - {name: other, modelURL: a/b, lmcacheConfig: {enabled: true}}
+routerSpec: {extraArgs: [--model, x], image: vllm/vllm-openai}
+)"),
+            "llama3/ x2: model=meta-llama/Llama-3.1-8B-Instruct enable-lora=true "
+            "enable-prefix-caching=false tensor-parallel-size=2 | --gpu-memory-utilization 0.8\n"
+            "other/: model=a/b kv-transfer-config={\"kv_connector\": \"LMCacheConnectorV1\"} |\n");
+  EXPECT_EQ(starts(R"(
+apiVersion: kubeai.org/v1
+kind: Model
+metadata: {name: llama}
+spec: {url: "hf://a/b", engine: VLLM, minReplicas: 2, args: [--max-model-len=4096]}
+---
+apiVersion: kubeai.org/v1
+kind: Model
+metadata: {name: other}
+spec: {url: "ollama://a", engine: OLlama}
+)"),
+            "llama/ x2: model=a/b | --max-model-len=4096\n");
+}
+
+TEST(ServeFiles, ComposeFilesAndImagesThatStartTheServer) {
+  EXPECT_EQ(starts(R"(
+services:
+  web: {image: nginx, command: [nginx]}
+  vllm:
+    image: vllm/vllm-openai:latest
+    environment: [SEQS=32]
+    command: >
+      --model ${MODEL:-a/b}
+      --max-num-seqs ${SEQS}
+)"),
+            "/: | --model a/b --max-num-seqs 32\n");
+  EXPECT_EQ(starts("spec: {containers: [{name: m, args: [a/b, --max-model-len=5]}]}"),
+            "m/: | a/b --max-model-len=5\n");
+  EXPECT_EQ(starts("spec: {containers: [{name: m, image: vllm/vllm-openai:v1}]}"), "m/: |\n");
+}
+
+TEST(ServeFiles, OtherServersArePassedOver) {
+  EXPECT_EQ(starts("spec: {containers: [{name: s, command: [python3, -m, sglang.launch_server], "
+                   "args: [--model-path, a/b]}]}"),
+            "");
+  EXPECT_EQ(starts("spec: {containers: [{name: s, args: [--port=8000, --vllm-port=8200]}]}"), "");
+  EXPECT_EQ(starts("a: [1, {b: null}]\nargs: 5\nenv: x\ncontainers: {}\nmodelSpec: [1]\n"), "");
+}
+
+class ServeManifest : public testing::FolderTest {
+ protected:
+  /// The pool in a scenario that names `deploy.yaml`.
+  sim::PoolConfig pool(const std::string& keys) {
+    const std::string file = write("s.yaml",
+                                   "name: s\nworkload: {groups: {requests: 10, rate: 5}}\n"
+                                   "cluster:\n  pools:\n  - {accelerator: H200, " +
+                                       keys + ", vllm_serve: deploy.yaml}\n");
+    diagnostics_ = {};
+    return load_scenario({.path = file, .sets = {}, .variants = {}, .seed = {}}, diagnostics_)
+        .variants.at(0)
+        .scenario.cluster.pools.at(0);
+  }
+
+  Diagnostics diagnostics_;
+};
+
+constexpr const char* kTwoServers = R"(
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ms-prefill}
+spec:
+  replicas: 4
+  template: {spec: {containers: [{name: vllm, command: [vllm, serve, a/b, -tp, "1"]}]}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: ms-decode}
+spec:
+  replicas: 2
+  template: {spec: {containers: [{name: vllm, command: [vllm, serve, a/b, -tp, "4"]}]}}
+)";
+
+TEST_F(ServeManifest, RoleOrNameChooseTheServer) {
+  write("deploy.yaml", kTwoServers);
+  EXPECT_EQ(pool("role: prefill").replicas, 4);
+  EXPECT_EQ(pool("role: decode").tensor_parallel, 4);
+  EXPECT_EQ(pool("name: ms-decode").replicas, 2);
+  EXPECT_EQ(pool("name: prefill").tensor_parallel, 1);
+  EXPECT_EQ(pool("role: decode, replicas: 7").replicas, 7);
+  EXPECT_EQ(all(diagnostics_), "");
+  pool("name: other");
+  EXPECT_NE(all(diagnostics_).find("starts several servers: ms-prefill (prefill), ms-decode"),
+            std::string::npos)
+      << all(diagnostics_);
+}
+
+}  // namespace
+}  // namespace routesim::tools
