@@ -27,7 +27,7 @@ std::string starts(const std::string& text) {
     if (start.replicas != nullptr) out += " x" + start.replicas->text();
     out += ":";
     for (const auto& flag : start.flags) out += " " + flag.key + "=" + flag.value->text();
-    out += " |";
+    out += start.image.text.empty() ? " |" : " " + start.image.text + " |";
     for (const ShellWord& word : start.words)
       out += " " + std::string(word.unknown.empty() ? "" : "?") + word.text;
     out += "\n";
@@ -60,7 +60,8 @@ apiVersion: v1
 kind: Service
 metadata: {name: qwen}
 )"),
-            "qwen/ x3: | --model Qwen/Qwen3-32B --port ?$(PORT) --max-num-seqs=64\n");
+            "qwen/ x3: vllm/vllm-openai:v0.11.0 | --model Qwen/Qwen3-32B --port ?$(PORT) "
+            "--max-num-seqs=64\n");
 }
 
 TEST(ServeFiles, ShellScriptInALeaderWorkerSet) {
@@ -144,7 +145,7 @@ prefill:
   - {name: vllm, image: x, modelCommand: vllmServe}
 )"),
             "decode/decode x8: model=Qwen/Qwen3-32B tensor-parallel-size=2 data-parallel-size=16 "
-            "data-parallel-size-local=8 | --block-size 64 -n 2\n");
+            "data-parallel-size-local=8 x | --block-size 64 -n 2\n");
   EXPECT_EQ(starts(R"(
 modelArtifacts: {uri: "pvc+hf://claim/some/folder/Qwen/Qwen3-32B", name: x}
 prefill:
@@ -205,10 +206,11 @@ services:
       --model ${MODEL:-a/b}
       --max-num-seqs ${SEQS}
 )"),
-            "/: | --model a/b --max-num-seqs 32\n");
+            "vllm/: vllm/vllm-openai:latest | --model a/b --max-num-seqs 32\n");
   EXPECT_EQ(starts("spec: {containers: [{name: m, args: [a/b, --max-model-len=5]}]}"),
             "m/: | a/b --max-model-len=5\n");
-  EXPECT_EQ(starts("spec: {containers: [{name: m, image: vllm/vllm-openai:v1}]}"), "m/: |\n");
+  EXPECT_EQ(starts("spec: {containers: [{name: m, image: vllm/vllm-openai:v1}]}"),
+            "m/: vllm/vllm-openai:v1 |\n");
 }
 
 TEST(ServeFiles, OtherServersArePassedOver) {

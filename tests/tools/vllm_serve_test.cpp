@@ -86,7 +86,7 @@ TEST_F(VllmServe, EveryFormOfStartIsUnderstood) {
         "exec /opt/venv/bin/vllm serve Qwen/Qwen3-32B -tp 2 2>&1 | tee log",
         "numactl -N 0 vllm serve Qwen/Qwen3-32B --tensor_parallel_size 2",
         "--model Qwen/Qwen3-32B -tp 2", "Qwen/Qwen3-32B --tensor-parallel-size 2",
-        "docker run --gpus all -p 8000:8000 -v ~/.cache:/root/.cache vllm/vllm-openai:v0.11.0 "
+        "docker run --gpus all -p 8000:8000 -v ~/.cache:/root/.cache vllm/vllm-openai:latest "
         "--model Qwen/Qwen3-32B -tp 2",
         "[vllm, serve, Qwen/Qwen3-32B, -tp, 2]", "[serve, Qwen/Qwen3-32B, -tp=2]",
         "[Qwen/Qwen3-32B, --tensor-parallel-size, '2']", "['--model=Qwen/Qwen3-32B', -tp, '2']",
@@ -181,6 +181,22 @@ TEST_F(VllmServe, TheEnvironmentCounts) {
   EXPECT_EQ(chunk("docker run -e VLLM_MOE_DP_CHUNK_SIZE=128 vllm/vllm-openai m"), 128);
   EXPECT_EQ(chunk("VLLM_ENABLE_MOE_DP_CHUNK=0 VLLM_MOE_DP_CHUNK_SIZE=128 vllm serve m"), 0);
   EXPECT_EQ(all(diagnostics_), "");
+}
+
+TEST_F(VllmServe, AnOfficialImagesReleaseIsThePreset) {
+  const auto preset = [&](const std::string& image) {
+    return std::string(enum_name(load("    vllm_serve: docker run " + image + " --model m\n")
+                                     .scenario.cluster.pools[0]
+                                     .engine.preset));
+  };
+  EXPECT_EQ(preset("vllm/vllm-openai:v0.9.2"), "2025-H2");
+  EXPECT_EQ(preset("docker.io/vllm/vllm-openai:v0.12.0"), "2025-H2");
+  EXPECT_EQ(preset("vllm/vllm-openai:v0.20"), "2026-H1");
+  EXPECT_EQ(preset("vllm/vllm-openai:v0.22.1-x86_64-cu130"), "2026-H2");
+  for (const char* image :
+       {"vllm/vllm-openai", "vllm/vllm-openai:latest", "x/vllm-cpu:v0.9.2",
+        "vllm/vllm-openai:v0.13.0", "vllm/vllm-openai:v0.9rc1", "vllm/vllm-openai:v0.8.5"})
+    EXPECT_EQ(preset(image), "2026-H1") << "the default, for " << image;
 }
 
 TEST_F(VllmServe, AModelInAFolderIsKnownByTheNameItIsServedUnder) {

@@ -147,6 +147,7 @@ class Walk {
     std::int64_t slices = 1;  ///< Copies of everything below, replicas and all.
     std::vector<Member> flags;
     ShellVariables variables;
+    ShellWord image;
   };
 
   void note_artifacts(const ConfigNode& artifacts, Context& context) {
@@ -243,6 +244,7 @@ class Walk {
       below.role = member.key;
       below.name = member.key;
     }
+    if (is_map && member.value->find("image") != nullptr) below.name = member.key;
     visit(member.value, below);
   }
 
@@ -298,6 +300,8 @@ class Walk {
         by_chart || names_vllm(words) || (flags_alone && (by_image || has_vllm_flag(words)));
     if (!is_vllm) return;
     read_environment(container, context);
+    if (const Ptr image = scalar_at(container, {"image"}))
+      context.image = kubernetes_word(*image, context.variables);
     // The chart writes its flags into its own commands only.
     if (!by_chart) context.flags.clear();
     const std::string name = text_at(container, {"name"});
@@ -326,6 +330,7 @@ class Walk {
   }
 
   void keep(ServerStart start, const std::string& container, const Context& context) {
+    start.image = context.image;
     start.name = context.name.empty() ? container : context.name;
     for (const std::string& other : {container, context.role})
       if (!other.empty() && other != start.name) start.others.push_back(other);
@@ -345,6 +350,8 @@ class Walk {
     if (const Ptr model = scalar_at(spec, {"modelURL"}))
       add_flag("model", without_scheme(model), context);
     read_environment(spec, context);
+    if (const Ptr tag = scalar_at(spec, {"tag"}))
+      context.image = {text_at(spec, {"repository"}) + ":" + tag->text(), tag->where()};
     ServerStart start{.where = spec.where()};
     if (const Ptr lora = scalar_at(spec, {"enableLoRA"})) add_flag("enable-lora", lora, context);
     if (text_at(spec, {"lmcacheConfig", "enabled"}) == "true")

@@ -1,7 +1,7 @@
 #include "tools/input/vllm_serve_pool.h"
 
 #include <algorithm>
-#include <array>
+#include <charconv>
 #include <cmath>
 
 #include "models/catalogue.h"
@@ -74,6 +74,22 @@ void collect_connectors(const ConfigNode& node, std::vector<std::string>& names)
   for (const Ptr& item : node.items()) collect_connectors(*item, names);
 }
 
+/// The engine preset of an official image's release, `vllm/vllm-openai:v0.11.0`; empty when the tag
+/// names none, or one that stands between two presets.
+std::string preset_of(const std::string& image) {
+  const std::string name = image.substr(image.rfind('/') + 1);
+  constexpr std::string_view kBefore = "vllm-openai:v0.";
+  if (!name.starts_with(kBefore)) return "";
+  int minor = 0;
+  const char* const begin = name.data() + kBefore.size();
+  const auto [end, error] = std::from_chars(begin, name.data() + name.size(), minor);
+  const bool ends = end == name.data() + name.size() || *end == '.' || *end == '-';
+  if (error != std::errc() || !ends) return "";
+  if (minor >= 9 && minor <= 12) return "2025-H2";
+  if (minor >= 14 && minor <= 20) return "2026-H1";
+  return minor > 20 ? "2026-H2" : "";
+}
+
 /// Turns the flags in force into keys of one pool.
 class Filler {
  public:
@@ -96,6 +112,8 @@ class Filler {
     use_model();
     use_balancing();
     use_environment();
+    if (const std::string preset = preset_of(start_.image.text); !preset.empty())
+      set("engine.preset", preset, start_.image.where);
     if (start_.replicas != nullptr) set("replicas", start_.replicas);
     return result();
   }

@@ -58,6 +58,8 @@ ServerStart start_of(const std::vector<ShellWord>& words, std::size_t first,
   ServerStart start{
       .where = words.front().where, .words = {begin, words.end()}, .environment = variables};
   note_environment({words.begin(), begin}, start.environment);
+  const bool is_image = first > 0 && last_part(words[first - 1].text).starts_with("vllm-");
+  if (is_image) start.image = words[first - 1];
   return start;
 }
 
