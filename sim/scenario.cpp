@@ -11,7 +11,7 @@ void describe(Describer& d, PoolConfig& c) {
   field(d,
         {"model",
          "Model from the catalogue, such as Qwen3-32B, or the path of a Hugging Face config.json, "
-         "relative to this file.",
+         "relative to this file; vllm_serve may name it too.",
          true},
         c.model);
   field(d, {"tensor_parallel", "GPUs one engine core is sliced over."}, c.tensor_parallel,
