@@ -75,6 +75,16 @@ TEST(ShellWords, UnknownVariablesStayAsWritten) {
   EXPECT_EQ(split("a ${X%.*} ${#X} ${unclosed", with("X", "1")), "a|?${X%.*}|?${#X}|?${unclosed");
 }
 
+TEST(ShellWords, WhatATestDecidesIsNotKnown) {
+  EXPECT_EQ(split("A=1\nif [ $A = 1 ]; then\n  B=2\nelse B=3\nfi\nC=4\nrun $A $B $C"),
+            "if|[|1|=|1|] ; then ; fi ; run|1|?3|4");
+  EXPECT_EQ(split("A=1; [ x ] && A=2; [ y ] || B=1; run $A $B"), "[|x|] ; [|y|] ; run|?2|?1");
+  EXPECT_EQ(split("export A=1 && export B=2 && run $A $B"), "run|1|2");
+  EXPECT_EQ(split("A=1; if x; then A=1; fi; run $A"), "if|x ; fi ; run|1") << "the same either way";
+  EXPECT_EQ(split("run ${X:+--flag=$X}", with("X", "1")), "run|--flag=1");
+  EXPECT_EQ(split("run ${X:+--flag=$X} y"), "run|y");
+}
+
 TEST(ShellWords, Arithmetic) {
   const ShellVariables two = with("N", "2");
   EXPECT_EQ(split("$((1 + 2 * 3)) $(( (1+2)*3 )) $((N * ${M:-4})) $((7 / 2)) $((7 % 4))", two),

@@ -123,7 +123,7 @@ spec:
       replicas: 1
       leaderWorkerTemplate:
         size: 1
-        workerTemplate: {spec: {containers: [{name: m, command: [vllm, serve], args: [a/b, -tp=4]}]}}
+        workerTemplate: {spec: {containers: [{name: m, command: [vllm, serve, a/b, -tp=4]}]}}
 )"),
             "prefill/prefill x8: | a/b\n"
             "decode/decode x2: | a/b -tp=4\n");
@@ -138,14 +138,14 @@ decode:
   replicas: 8
   parallelism: {tensor: 2, data: 16, dataLocal: 8}
   containers:
-  - {name: vllm, image: x, modelCommand: vllmServe, args: [--block-size, "64", -n, '$(LWS_GROUP_SIZE)']}
+  - {name: vllm, image: x, modelCommand: vllmServe, args: [-n, '$(LWS_GROUP_SIZE)']}
 prefill:
   create: false
   containers:
   - {name: vllm, image: x, modelCommand: vllmServe}
 )"),
             "decode/decode x8: model=Qwen/Qwen3-32B tensor-parallel-size=2 data-parallel-size=16 "
-            "data-parallel-size-local=8 x | --block-size 64 -n 2\n");
+            "data-parallel-size-local=8 x | -n 2\n");
   EXPECT_EQ(starts(R"(
 modelArtifacts: {uri: "pvc+hf://claim/some/folder/Qwen/Qwen3-32B", name: x}
 prefill:

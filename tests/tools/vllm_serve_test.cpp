@@ -86,7 +86,7 @@ TEST_F(VllmServe, EveryFormOfStartIsUnderstood) {
         "exec /opt/venv/bin/vllm serve Qwen/Qwen3-32B -tp 2 2>&1 | tee log",
         "numactl -N 0 vllm serve Qwen/Qwen3-32B --tensor_parallel_size 2",
         "--model Qwen/Qwen3-32B -tp 2", "Qwen/Qwen3-32B --tensor-parallel-size 2",
-        "docker run --gpus all -p 8000:8000 -v ~/.cache:/root/.cache vllm/vllm-openai:latest "
+        "docker run --gpus all -p 8000:8000 -v ~/.cache:/cache vllm/vllm-openai:latest "
         "--model Qwen/Qwen3-32B -tp 2",
         "[vllm, serve, Qwen/Qwen3-32B, -tp, 2]", "[serve, Qwen/Qwen3-32B, -tp=2]",
         "[Qwen/Qwen3-32B, --tensor-parallel-size, '2']", "['--model=Qwen/Qwen3-32B', -tp, '2']",

@@ -1,5 +1,7 @@
 #include "tools/input/shell_words.h"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <optional>
@@ -145,7 +147,8 @@ Expansion look_up(std::string_view name, std::string_view written,
   return {.value = found->second.text, .unknown = found->second.unknown};
 }
 
-/// `${NAME}` and `${NAME:-default}`; `inside` is what the braces hold.
+/// `${NAME}`, `${NAME:-default}` and `${NAME:+instead}`; `inside` is what the braces hold. A name
+/// that nothing gives a value counts as not set.
 Expansion expand_braces(std::string_view inside, std::string_view written,
                         const ShellVariables& variables, int depth) {
   const std::size_t n = name_length(inside);
@@ -153,10 +156,12 @@ Expansion expand_braces(std::string_view inside, std::string_view written,
   std::string_view rest = inside.substr(n);
   if (n > 0 && rest.empty()) return look_up(name, written, variables);
   if (rest.starts_with(":")) rest.remove_prefix(1);
-  const bool has_default = n > 0 && (rest.starts_with("-") || rest.starts_with("="));
-  if (!has_default || depth > kDeepest)
+  const bool is_known = variables.count(std::string(name)) > 0;
+  const char form = n == 0 || rest.empty() ? '\0' : rest.front();
+  if ((form != '-' && form != '=' && form != '+') || depth > kDeepest)
     return {.value = std::string(written), .unknown = std::string(written)};
-  if (variables.count(std::string(name)) > 0) return look_up(name, written, variables);
+  if (form == '+' && !is_known) return {};
+  if (form != '+' && is_known) return look_up(name, written, variables);
   return expand_all(rest.substr(1), variables, depth);
 }
 
@@ -211,6 +216,17 @@ Expansion take_expansion(std::string_view text, std::size_t& pos, const ShellVar
   return {.value = "$"};
 }
 
+constexpr std::array<std::string_view, 5> kOpening = {"if", "for", "while", "until", "case"};
+constexpr std::array<std::string_view, 3> kClosing = {"fi", "done", "esac"};
+constexpr std::array<std::string_view, 3> kTests = {"[", "[[", "test"};
+constexpr std::array<std::string_view, 4> kLeading = {"then", "else", "do", "{"};
+constexpr std::array<std::string_view, 4> kDeclaring = {"export", "declare", "local", "readonly"};
+
+template <class Words>
+bool is_any(const std::string& word, const Words& words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 /// Goes through a text once.
 class Splitter {
  public:
@@ -219,7 +235,7 @@ class Splitter {
 
   std::vector<ShellCommand> run(const std::string& key_path, Diagnostics& diagnostics) {
     while (pos_ < text_.size()) step();
-    end_command();
+    end_command('\n');
     if (open_quote_ != '\0')
       diagnostics.error(open_quote_at_, key_path,
                         std::string("a quote (") + open_quote_ + ") is not closed");
@@ -237,7 +253,7 @@ class Splitter {
     if (c == '#' && !in_word_) return comment();
     if (c == '<' || c == '>') return redirection();
     if (c == '\n' || c == ';' || c == '&' || c == '|' || c == '(' || c == ')') {
-      end_command();
+      end_command(c);
     } else if (is_blank(c)) {
       end_word();
     } else {
@@ -366,25 +382,43 @@ class Splitter {
     in_word_ = false;
   }
 
-  void end_command() {
+  /// `separator` is what stands behind the command.
+  void end_command(char separator) {
     end_word();
     skip_word_ = false;
-    if (!command_.empty()) remember_assignments();
-    if (!command_.empty()) commands_.push_back(std::move(command_));
+    const bool is_or = separator == '|' && text_.compare(pos_, 2, "||") == 0;
+    if (!command_.empty()) {
+      const std::string& first = command_.front().text;
+      if (is_any(first, kOpening)) ++nesting_;
+      remember_assignments();
+      if (is_any(first, kClosing)) nesting_ = std::max(0, nesting_ - 1);
+      after_test_ = is_or || (separator == '&' && is_any(first, kTests));
+      commands_.push_back(std::move(command_));
+      if (commands_.back().empty()) commands_.pop_back();
+    }
     command_.clear();
   }
 
-  /// `NAME=VALUE` alone, or after `export`, holds for the commands after it.
+  /// `NAME=VALUE` alone, or after `export`, holds for the commands after it. Whether it is reached
+  /// inside `if` or behind a test is not known, so its value is not either.
   void remember_assignments() {
-    const bool exports = command_.front().text == "export";
-    if (!exports)
-      for (const ShellWord& word : command_)
-        if (assigned_name(word.text) == 0) return;
+    std::size_t first = 0;
+    while (first < command_.size() && is_any(command_[first].text, kLeading)) ++first;
+    if (first == command_.size()) return;
+    const bool exports = is_any(command_[first].text, kDeclaring);
+    for (std::size_t i = first; !exports && i < command_.size(); ++i)
+      if (assigned_name(command_[i].text) == 0) return;
+    const bool is_certain = nesting_ == 0 && !after_test_;
     for (const ShellWord& word : command_) {
       const std::size_t n = assigned_name(word.text);
-      if (n > 0)
-        variables_[word.text.substr(0, n)] = {
-            .text = word.text.substr(n + 1), .where = word.where, .unknown = word.unknown};
+      if (n == 0) continue;
+      const std::string name = word.text.substr(0, n);
+      ShellWord value{
+          .text = word.text.substr(n + 1), .where = word.where, .unknown = word.unknown};
+      const auto before = variables_.find(name);
+      const bool is_new = before == variables_.end() || before->second.text != value.text;
+      if (!is_certain && is_new && value.unknown.empty()) value.unknown = "$" + name;
+      variables_[name] = std::move(value);
     }
     command_.clear();
   }
@@ -401,6 +435,8 @@ class Splitter {
   ShellWord word_;
   bool in_word_ = false;
   bool skip_word_ = false;
+  int nesting_ = 0;          ///< Of `if`, loops and `case`.
+  bool after_test_ = false;  ///< The command runs if the one before succeeds, or fails.
   char open_quote_ = '\0';
   SourceLocation open_quote_at_;
 };
@@ -408,13 +444,15 @@ class Splitter {
 }  // namespace
 
 ShellPlaces places_in(const ConfigNode& scalar) {
-  const SourceLocation where = scalar.where();
   const int first_line = scalar.block_first_line();
   const int indent = scalar.block_indent();
-  if (first_line == 0) return [where](int, int) { return where; };
-  return [where, first_line, indent](int line, int column) {
-    return SourceLocation{
-        .file = where.file, .line = first_line + line, .column = indent + column + 1};
+  return [at = scalar.where(), first_line, indent](int line, int column) {
+    SourceLocation where = at;
+    if (first_line > 0) {
+      where.line = first_line + line;
+      where.column = indent + column + 1;
+    }
+    return where;
   };
 }
 

@@ -237,6 +237,7 @@ void add_names(std::string_view names, FlagTakes takes, std::vector<FlagRule>& r
 const std::vector<FlagRule>& all_rules() {
   static const std::vector<FlagRule> kRules = [] {
     std::vector<FlagRule> rules;
+    rules.reserve(kMeaningful.size());
     for (const RuleRow& row : kMeaningful)
       rules.push_back({.name = std::string(row.name),
                        .takes = row.takes,
@@ -273,6 +274,10 @@ const FlagRule* abbreviated(std::string_view beginning) {
     only = &rule;
   }
   return only;
+}
+
+std::string_view without_dashes(std::string_view flag) {
+  return flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
 }
 
 std::string with_dashes(std::string_view name) {
@@ -347,7 +352,7 @@ class WordReader {
   void read_flag(const ShellWord& word) {
     const std::size_t equals = std::min(word.text.find('='), word.text.size());
     std::string name = word.text.substr(0, equals);
-    const std::size_t dot = name.starts_with("--") ? name.find('.') : std::string::npos;
+    const std::size_t dot = name.find('.');
     const std::string part = dot == std::string::npos ? "" : name.substr(dot);
     name.resize(std::min(dot, name.size()));
     ShellWord value{.text = equals < word.text.size() ? word.text.substr(equals + 1) : "",
@@ -363,7 +368,7 @@ class WordReader {
     const FlagRule* rule = find_flag(name, negated);
     if (rule == nullptr) {
       diagnostics_.error(word.where, key_path_, "unknown flag " + printable(name),
-                         suggestion(name.substr(name.find_first_not_of('-'))));
+                         suggestion(without_dashes(name)));
       while (!has_value && next_ < words_.size() && !is_flag_word(words_[next_])) ++next_;
       return;
     }
@@ -428,7 +433,7 @@ const FlagRule* find_flag_key(std::string_view key, bool& negated) {
 const FlagRule* find_flag(std::string_view written, bool& negated) {
   negated = false;
   const bool may_be_short = !written.starts_with("--");
-  while (written.starts_with("-")) written.remove_prefix(1);
+  written = without_dashes(written);
   if (may_be_short)
     for (const ShortForm& form : kShortForms)
       if (written == form.form) return exact(form.name);

@@ -182,13 +182,13 @@ Ptr placeholder(const SourceLocation& where) {
 
 Ptr pool_without(const Ptr& pool, const std::string& path, Diagnostics& diagnostics) {
   if (!pool->is_map()) return pool;
-  const Ptr spelled = with_own_spelling(pool, path, diagnostics);
+  Ptr spelled = with_own_spelling(pool, path, diagnostics);
   const Member* serve = spelled->find(kKey);
   if (serve == nullptr) return spelled;
   std::vector<Member> members;
   for (const Member& member : spelled->members())
     if (member.key != kKey) members.push_back(member);
-  const Ptr own = ConfigNode::make_map(std::move(members), pool->where());
+  Ptr own = ConfigNode::make_map(std::move(members), pool->where());
   if (serve->value->is_null()) return own;
   const std::string serve_path = child_path(path, kKey);
   Diagnostics found;
