@@ -106,6 +106,24 @@ TEST_F(VllmServe, FlagsOnePerLineNeedNoBackslash) {
   EXPECT_EQ(all(diagnostics_), "");
 }
 
+TEST_F(VllmServe, LinesThatYamlJoinsStayOneCommand) {
+  for (const std::string style : {"", ">\n      ", "\""}) {
+    EXPECT_EQ(decided("    vllm_serve: " + style + "vllm serve Qwen/Qwen3-32B \\" +
+                      (style == "\"" ? "\\" : "") + "\n      --tensor-parallel-size 2" +
+                      (style == "\"" ? "\"" : "") + "\n"),
+              "model=Qwen/Qwen3-32B@6\ntensor_parallel=2@6\n")
+        << style << all(diagnostics_);
+    EXPECT_EQ(all(diagnostics_), "");
+  }
+}
+
+TEST_F(VllmServe, VariablesBeforeTheModelMayHoldFlags) {
+  load("    vllm_serve: vllm serve $EXTRA Qwen/Qwen3-32B -tp 2\n");
+  EXPECT_NE(all(diagnostics_).find("what $EXTRA stands for is not known here"), std::string::npos)
+      << all(diagnostics_);
+  EXPECT_EQ(all(diagnostics_).find("belongs to no flag"), std::string::npos);
+}
+
 TEST_F(VllmServe, WhatThePoolSaysItselfWins) {
   EXPECT_EQ(decided("    model: Qwen3-14B\n"                                            // 6
                     "    replicas: 3\n"                                                 // 7

@@ -417,7 +417,7 @@ class Splitter {
           .text = word.text.substr(n + 1), .where = word.where, .unknown = word.unknown};
       const auto before = variables_.find(name);
       const bool is_new = before == variables_.end() || before->second.text != value.text;
-      if (!is_certain && is_new && value.unknown.empty()) value.unknown = "$" + name;
+      if (!is_certain && is_new) value.text = value.unknown = "$" + name;
       variables_[name] = std::move(value);
     }
     command_.clear();

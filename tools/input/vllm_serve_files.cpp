@@ -309,8 +309,7 @@ class Walk {
     std::optional<ServerStart> start;
     const bool is_line = words.size() == 1 && has_blanks(words.front()->text());
     if (is_line)
-      start = start_in_text(words.front()->text(), places_in(*words.front()),
-                            words.front()->where(), context.variables, key_path_, diagnostics_);
+      start = start_in_scalar(*words.front(), context.variables, key_path_, diagnostics_);
     else if (by_chart)
       start = ServerStart{.where = words.front()->where(),
                           .words = chart_words(words, context.variables),

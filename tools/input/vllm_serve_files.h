@@ -32,6 +32,11 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
                                          const SourceLocation& where, const ShellVariables& known,
                                          const std::string& key_path, Diagnostics& diagnostics);
 
+/// The same for the text of a scalar. Where YAML has joined its lines (it is no literal block), a
+/// backslash before a blank stood at the end of a line.
+std::optional<ServerStart> start_in_scalar(const ConfigNode& scalar, const ShellVariables& known,
+                                           const std::string& key_path, Diagnostics& diagnostics);
+
 /// The same for a list of words, such as a container's `args`.
 std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVariables& known,
                                          const std::string& key_path, Diagnostics& diagnostics);

@@ -334,19 +334,26 @@ class WordReader {
   }
 
  private:
+  /// The model; a variable before it may hold flags.
   void read_positional(const ShellWord& word) {
-    if (!has_model_) {
-      has_model_ = true;
+    const bool is_first = model_ == nullptr;
+    if (is_first || (!model_->unknown.empty() && word.unknown.empty())) {
+      if (!is_first) report_unknown(*model_);
+      model_ = &word;
       flags_["model"] = {.rule = exact("model"), .off = false, .value = word};
     } else if (!word.unknown.empty()) {
-      diagnostics_.error(word.where, key_path_,
-                         "what " + printable(word.unknown) + " stands for is not known here",
-                         "write out the flags it holds");
+      report_unknown(word);
     } else {
       diagnostics_.error(word.where, key_path_,
                          "belongs to no flag (got " + in_quotes(word.text) + ")",
                          "only the model stands without a flag; put values with blanks in quotes");
     }
+  }
+
+  void report_unknown(const ShellWord& word) {
+    diagnostics_.error(word.where, key_path_,
+                       "what " + printable(word.unknown) + " stands for is not known here",
+                       "write out the flags it holds");
   }
 
   void read_flag(const ShellWord& word) {
@@ -415,7 +422,7 @@ class WordReader {
   ServeFlags& flags_;
   Diagnostics& diagnostics_;
   std::size_t next_ = 0;
-  bool has_model_ = false;
+  const ShellWord* model_ = nullptr;  ///< The word that stands without a flag.
 };
 
 }  // namespace

@@ -123,6 +123,15 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
   return starts.size() == 1 ? std::optional<ServerStart>(std::move(starts.front())) : std::nullopt;
 }
 
+std::optional<ServerStart> start_in_scalar(const ConfigNode& scalar, const ShellVariables& known,
+                                           const std::string& key_path, Diagnostics& diagnostics) {
+  std::string text = scalar.text();
+  if (scalar.block_first_line() == 0)
+    for (std::size_t p = text.find("\\ "); p != std::string::npos; p = text.find("\\ ", p))
+      text[p] = ' ';
+  return start_in_text(text, places_in(scalar), scalar.where(), known, key_path, diagnostics);
+}
+
 std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVariables& known,
                                          const std::string& key_path, Diagnostics& diagnostics) {
   constexpr std::array<std::string_view, 6> kShells = {"sh", "bash", "ash", "dash", "zsh", "ksh"};
@@ -143,9 +152,7 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
     if (script == nullptr && has_shell && is_option && i + 1 < list.items().size())
       script = list.items()[i + 1].get();
   }
-  if (script != nullptr)
-    return start_in_text(script->text(), places_in(*script), script->where(), known, key_path,
-                         diagnostics);
+  if (script != nullptr) return start_in_scalar(*script, known, key_path, diagnostics);
   if (const std::size_t first = after_start(words); first > 0) return start_of(words, first, known);
   const bool is_subcommand = !words.empty() && words.front().text == "serve";
   if (is_subcommand || (!words.empty() && is_model_and_flags(words)))

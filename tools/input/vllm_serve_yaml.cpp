@@ -104,7 +104,7 @@ class Finder {
                     "is neither a command line nor a file (got " + in_quotes(text) + ")",
                     "write vllm serve MODEL --flags, or a path relative to this file");
     }
-    return start_in_text(text, places_in(*value), value->where(), {}, path_, diagnostics_);
+    return start_in_scalar(*value, {}, path_, diagnostics_);
   }
 
  private:
