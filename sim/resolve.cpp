@@ -191,16 +191,18 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   }
   resolver.cross_rules(scenario);
   if (resolver.errors() > 0) return std::nullopt;
-  plan.make_load =
-      [w = scenario.workload, conversations = inputs.conversations, trace = inputs.trace](
-          std::uint64_t seed, Diagnostics& d) -> std::unique_ptr<workloads::LoadGenerator> {
+  plan.make_load = [w = scenario.workload, conversations = inputs.conversations,
+                    trace = inputs.trace, sessions = inputs.sessions](
+                       std::uint64_t seed,
+                       Diagnostics& d) -> std::unique_ptr<workloads::LoadGenerator> {
     workloads::WorkloadOptions options = w.options;
     options.seed = seed;
     namespace ip = workloads::inference_perf;
     namespace vb = workloads::vllm_bench;
     if (w.inference_perf_config)
-      return ip::make_load_generator(*w.inference_perf_config, options,
-                                     ip::Inputs{.trace = trace, .conversations = conversations}, d);
+      return ip::make_load_generator(
+          *w.inference_perf_config, options,
+          ip::Inputs{.trace = trace, .conversations = conversations, .sessions = sessions}, d);
     if (w.vllm_bench)
       return vb::make_load_generator(*w.vllm_bench, options,
                                      vb::Inputs{.conversations = conversations, .trace = trace}, d);

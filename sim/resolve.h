@@ -24,7 +24,8 @@ struct ScenarioInputs {
   std::optional<policies::EndpointPickerConfig> endpoint_picker;
   workloads::ConversationOpener conversations;  ///< Opens the conversation file, if any.
   workloads::TraceOpener trace;                 ///< Opens the trace file, if any.
-  SourceLocation where;                         ///< The scenario file, for messages.
+  std::shared_ptr<const workloads::ReplayCorpus> sessions;  ///< Recorded sessions, if any.
+  SourceLocation where;                                     ///< The scenario file, for messages.
 };
 
 /// A pool with every number decided.

@@ -55,6 +55,10 @@ void check_concurrent_stage(const Stage& s, std::size_t i, Diagnostics& out) {
   if (!s.concurrency_level) out.error({}, stage_path(i, "concurrency_level"), "is missing");
 }
 
+bool replays_sessions(const Config& c) {
+  return c.data.type == DataType::kWekaTraceReplay;
+}
+
 bool arrivals_from_trace(const Config& c) { return c.load.type == LoadType::kTraceReplay; }
 
 void check_load(const Config& c, const Inputs& inputs, Diagnostics& out) {
@@ -64,13 +68,15 @@ void check_load(const Config& c, const Inputs& inputs, Diagnostics& out) {
               "list the stages");
   else if (load.stages.empty())
     out.error({}, "load.stages", "at least one stage is needed");
-  if (load.type == LoadType::kTraceSessionReplay) {
-    out.error({}, "load.type", "session replay is not simulated (got trace_session_replay)",
-              "use conversation_replay data, or a trace workload");
-    return;
-  }
+  if (load.type == LoadType::kTraceSessionReplay && !replays_sessions(c))
+    out.error({}, "load.type",
+              "trace_session_replay needs recorded sessions (got data.type " +
+                  std::string(enum_name(c.data.type)) + ")",
+              "use otel_trace_replay or weka_trace_replay data, or another load type");
   for (std::size_t i = 0; i < load.stages.size(); ++i) {
-    if (load.type == LoadType::kConcurrent)
+    if (load.type == LoadType::kTraceSessionReplay)
+      check_session_stage(load.stages[i], i, out);
+    else if (load.type == LoadType::kConcurrent)
       check_concurrent_stage(load.stages[i], i, out);
     else
       check_rate_stage(load.stages[i], i, arrivals_from_trace(c), out);
@@ -208,10 +214,14 @@ void check_data(const Config& c, const WorkloadOptions& options, const Inputs& i
         out.error({}, "data.type", "chat over shareGPT sets no maximum for answers",
                   "say how long answers are with natural_answer");
       return;
+    case DataType::kWekaTraceReplay:
+      check_replay_data(c, out);
+      return;
     default:
       out.error({}, "data.type",
                 "this data set is not simulated (got " + std::string(enum_name(c.data.type)) + ")",
-                "use shared_prefix, bimodal, random, synthetic, shareGPT or conversation_replay");
+                "use shared_prefix, bimodal, random, synthetic, shareGPT, conversation_replay "
+                "or weka_trace_replay");
   }
 }
 
@@ -336,7 +346,8 @@ std::vector<std::int64_t> requests_per_stage(const Config& config) {
   for (const Stage& s : config.load.stages) {
     if (config.load.type == LoadType::kConcurrent)
       out.push_back(s.num_requests.value_or(-1));
-    else if (config.load.type == LoadType::kTraceReplay || !s.rate || !s.duration)
+    else if (config.load.type == LoadType::kTraceReplay ||
+             config.load.type == LoadType::kTraceSessionReplay || !s.rate || !s.duration)
       out.push_back(-1);
     else
       out.push_back(requests_of_stage(*s.rate, static_cast<double>(*s.duration)));
@@ -371,6 +382,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
     check_conversations(config, inputs.conversations, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return nullptr;
+  if (replays_sessions(config)) return make_replay_client(config, options, inputs, diagnostics);
 
   StageTiming timing = kTiming;
   timing.interval = Duration::from_seconds(config.load.interval);

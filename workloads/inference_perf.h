@@ -17,8 +17,10 @@
 #include "sim/base/diagnostic.h"
 #include "workloads/conversation_data.h"
 #include "workloads/distributions.h"
+#include "workloads/inference_perf_replay.h"
 #include "workloads/load_generator.h"
 #include "workloads/options.h"
+#include "workloads/replay_corpus.h"
 #include "workloads/trace_readers.h"
 
 namespace routesim::workloads::inference_perf {
@@ -104,7 +106,9 @@ struct Data {
   std::optional<SharedPrefix> shared_prefix{};
   std::optional<TraceFile> trace{};
   std::optional<ConversationReplay> conversation_replay{};
-  Document multimodal{}, otel_trace_replay{}, weka_trace_replay{}, visionarena{};
+  Document multimodal{}, visionarena{};
+  std::optional<OtelTraceReplay> otel_trace_replay{};
+  std::optional<WekaTraceReplay> weka_trace_replay{};
   std::optional<Bimodal> bimodal{};
   Document sharegpt4video{}, synthetic_agentic{};
   bool use_chat_template = false;
@@ -242,9 +246,14 @@ std::span<const KeyDrift> key_drifts();
 
 /// Data the config refers to, opened by the caller.
 struct Inputs {
-  TraceOpener trace{};                 ///< `data.trace.file` or `load.trace.file`.
-  ConversationOpener conversations{};  ///< `data.path` of shareGPT data.
+  TraceOpener trace{};                             ///< `data.trace.file` or `load.trace.file`.
+  ConversationOpener conversations{};              ///< `data.path` of shareGPT data.
+  std::shared_ptr<const ReplayCorpus> sessions{};  ///< The traces of otel and weka replay, read.
 };
+
+/// The settings of the recorded sessions that data.type asks for; null when it asks for none, or
+/// they are missing.
+const SessionReplay* session_replay(const Config& config);
 
 /// The client's request timeout: load.request_timeout or 300 s.
 Duration request_timeout(const Config& config);
@@ -256,7 +265,7 @@ std::vector<std::int64_t> requests_per_stage(const Config& config);
 std::int64_t pool_prompts(const Config& config);
 
 /// Builds the load. Null when `diagnostics` received an error. What the tool does but a simulation
-/// cannot (sweep, session replay of external data sets) is an error; what does not change the load
+/// cannot (sweep, data sets that are not distributable) is an error; what does not change the load
 /// (circuit breakers that are defined, retries) is a warning.
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,

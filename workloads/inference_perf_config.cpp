@@ -96,10 +96,8 @@ void describe(Describer& d, Data& t) {
   field(d, {"shared_prefix", "Settings of shared_prefix data."}, t.shared_prefix);
   field(d, {"multimodal", "Images and the like; not simulated."}, t.multimodal);
   field(d, {"trace", "Trace that gives the lengths."}, t.trace);
-  field(d, {"otel_trace_replay", "Settings of OpenTelemetry replay; not simulated."},
-        t.otel_trace_replay);
-  field(d, {"weka_trace_replay", "Settings of Weka trace replay; not simulated."},
-        t.weka_trace_replay);
+  field(d, {"otel_trace_replay", "Settings of otel_trace_replay data."}, t.otel_trace_replay);
+  field(d, {"weka_trace_replay", "Settings of weka_trace_replay data."}, t.weka_trace_replay);
   field(d, {"conversation_replay", "Settings of conversation_replay data."}, t.conversation_replay);
   field(d, {"visionarena", "Settings of VisionArena data; not simulated."}, t.visionarena);
   field(d, {"bimodal", "Settings of bimodal data."}, t.bimodal);
@@ -111,15 +109,17 @@ void describe(Describer& d, Data& t) {
 
 void describe(Describer& d, Stage& t) {
   field(d, {"rate", "Requests per second."}, t.rate, kPositive);
-  field(d, {"duration", "Seconds."}, t.duration, IntRange{1, 100'000'000});
+  field(d, {"duration", "Seconds; of session replay: when the stage sends no more."}, t.duration,
+        IntRange{1, 100'000'000});
   field(d, {"num_requests", "Requests of a concurrent stage."}, t.num_requests, kCount);
   field(d, {"concurrency_level", "Requests in flight in a concurrent stage."}, t.concurrency_level,
         kCount);
-  field(d, {"concurrent_sessions", "Sessions at once (session replay)."}, t.concurrent_sessions,
-        IntRange{0, 1'000'000'000});
+  field(d, {"concurrent_sessions", "Sessions at once; 0: all (session replay)."},
+        t.concurrent_sessions, IntRange{0, 1'000'000'000});
   field(d, {"session_rate", "Session starts per second (session replay)."}, t.session_rate,
         kPositive);
-  field(d, {"num_sessions", "Sessions of the stage (session replay)."}, t.num_sessions, kCount);
+  field(d, {"num_sessions", "Sessions of the stage; absent: all that are left (session replay)."},
+        t.num_sessions, kCount);
   field(d, {"timeout", "Seconds after which the stage is cut (session replay)."}, t.timeout,
         kPositive);
 }

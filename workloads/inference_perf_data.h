@@ -37,6 +37,16 @@ std::unique_ptr<RequestSource> trace_length_source(const Config& config,
 std::unique_ptr<RequestSource> sharegpt_source(const Config& config, const WorkloadOptions& options,
                                                ConversationOpener conversations);
 
+/// What is wrong with a stage of recorded sessions, and with their settings.
+void check_session_stage(const Stage& stage, std::size_t i, Diagnostics& out);
+void check_replay_data(const Config& config, Diagnostics& out);
+
+/// Recorded sessions, in the order the tool draws from load.base_seed (without one: from the run's
+/// seed). Null with an error when there are none.
+std::unique_ptr<LoadGenerator> make_replay_client(const Config& config,
+                                                  const WorkloadOptions& options,
+                                                  const Inputs& inputs, Diagnostics& out);
+
 /// Whether shareGPT data sends this conversation at all.
 bool sharegpt_usable(const Config& config, const Conversation& conversation);
 

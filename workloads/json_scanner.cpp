@@ -248,6 +248,13 @@ bool JsonScanner::read_word(std::string_view word) {
   return true;
 }
 
+bool JsonScanner::read_word_text(std::string& out) {
+  if (!ok()) return false;
+  const int c = look();
+  out = c == 't' ? "true" : c == 'f' ? "false" : "null";
+  return read_word(out);
+}
+
 bool JsonScanner::skip() {
   std::string scratch;
   switch (peek()) {
@@ -274,6 +281,12 @@ bool JsonScanner::skip() {
       break;
   }
   return fail("expected a value");
+}
+
+void JsonScanner::next_line() {
+  error_.clear();
+  first_.clear();
+  for (int c = get(); c >= 0 && c != '\n';) c = get();
 }
 
 bool JsonScanner::at_end() {

@@ -59,10 +59,17 @@ class JsonScanner {
   bool read_string(std::string& out);
   bool read_real(double& out);
   bool read_integer(std::int64_t& out);
+  /// A number as it is written.
+  bool read_number_text(std::string& out);
+  /// true, false or null as it is written.
+  bool read_word_text(std::string& out);
   /// Skips a value of any kind.
   bool skip();
   /// True when only blanks are left.
   bool at_end();
+  /// Forgets an error and what is open, and goes behind the end of the line: where one broken line
+  /// is no reason to give up the others.
+  void next_line();
 
   bool ok() const { return error_.empty(); }
   const std::string& error() const { return error_; }
@@ -82,7 +89,6 @@ class JsonScanner {
   bool read_escape(std::string& out);
   bool read_hex4(std::uint32_t& out);
   bool read_word(std::string_view word);
-  bool read_number_text(std::string& out);
 
   std::istream* in_ = nullptr;
   std::string buffer_;

@@ -85,9 +85,9 @@ bool is_standard(std::string_view header) {
 
 /// Headers of the operating system: for those who own the I/O, and for tests of them.
 bool is_posix(std::string_view header) {
-  static const std::set<std::string_view> headers = {"fcntl.h",   "malloc.h",  "netinet/in.h",
-                                                     "pthread.h", "poll.h",    "signal.h",
-                                                     "spawn.h",   "termios.h", "unistd.h"};
+  static const std::set<std::string_view> headers = {
+      "fcntl.h",  "malloc.h", "netinet/in.h", "pthread.h", "poll.h",
+      "signal.h", "spawn.h",  "termios.h",    "unistd.h",  "glob.h"};
   return headers.contains(header) || header.starts_with("sys/");
 }
 

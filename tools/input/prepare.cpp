@@ -5,6 +5,7 @@
 #include "tools/input/catalogue_file.h"
 #include "tools/input/description.h"
 #include "tools/input/measured_file.h"
+#include "tools/input/replay_files.h"
 #include "tools/input/trace_files.h"
 #include "tools/output/goodput.h"
 #include "tools/output/printable.h"
@@ -61,6 +62,7 @@ void open_inference_perf_data(const LoadedVariant& variant, sim::ScenarioInputs&
     inputs.conversations = open_conversations(path_at(variant, key, *config->data.path),
                                               variant.provenance.nearest(key), key, diagnostics);
   }
+  inputs.sessions = read_replay_sessions(variant, diagnostics);
 }
 
 /// The file of a `vllm bench` data set, which decides by its name how the file is read.
@@ -238,6 +240,10 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
     if (config->load.trace) add(root + "load.trace.file", config->load.trace->file);
     if (config->data.trace) add(root + "data.trace.file", config->data.trace->file);
     if (config->data.path) add(root + "data.path", *config->data.path);
+    Diagnostics unread;  // Reported when the files were needed.
+    for (std::string& file : replay_files(variant, unread))
+      files.push_back(
+          {root + "data." + std::string(enum_name(config->data.type)), std::move(file)});
   }
   if (workload.trace) add("workload.trace.file", workload.trace->file);
   add_document("routing.endpoint_picker", variant.scenario.routing.endpoint_picker);

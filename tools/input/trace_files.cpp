@@ -142,6 +142,19 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   };
 }
 
+std::unique_ptr<std::istream> open_records(const std::string& path, const SourceLocation& where,
+                                           const std::string& key_path, Diagnostics& diagnostics) {
+  std::unique_ptr<std::ifstream> file = open(path, where, key_path, diagnostics);
+  if (file == nullptr) return nullptr;
+  std::string hint;
+  const std::string wrong = wrong_kind(first_line(*file), hint);
+  file->clear();
+  file->seekg(0);
+  if (wrong.empty()) return file;
+  diagnostics.error(where, key_path, printable(path, 200) + " " + wrong, hint);
+  return nullptr;
+}
+
 workloads::ConversationOpener open_conversations(const std::string& path,
                                                  const SourceLocation& where,
                                                  const std::string& key_path,

@@ -1,6 +1,8 @@
 // Opens the data files a load refers to: traces and conversations.
 #pragma once
 
+#include <istream>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -34,6 +36,10 @@ struct TraceReference {
 /// Opens the trace. A file that cannot be opened, an unknown format, and columns for a format that
 /// has its own are errors at their keys; the opener is empty then.
 workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& diagnostics);
+
+/// Opens a file of JSON objects. Null with an error at its key when it cannot be one.
+std::unique_ptr<std::istream> open_records(const std::string& path, const SourceLocation& where,
+                                           const std::string& key_path, Diagnostics& diagnostics);
 
 /// Opens a ShareGPT file.
 workloads::ConversationOpener open_conversations(const std::string& path,
