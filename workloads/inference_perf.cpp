@@ -56,7 +56,7 @@ void check_concurrent_stage(const Stage& s, std::size_t i, Diagnostics& out) {
 }
 
 bool replays_sessions(const Config& c) {
-  return c.data.type == DataType::kWekaTraceReplay;
+  return c.data.type == DataType::kOtelTraceReplay || c.data.type == DataType::kWekaTraceReplay;
 }
 
 bool arrivals_from_trace(const Config& c) { return c.load.type == LoadType::kTraceReplay; }
@@ -214,14 +214,15 @@ void check_data(const Config& c, const WorkloadOptions& options, const Inputs& i
         out.error({}, "data.type", "chat over shareGPT sets no maximum for answers",
                   "say how long answers are with natural_answer");
       return;
+    case DataType::kOtelTraceReplay:
     case DataType::kWekaTraceReplay:
       check_replay_data(c, out);
       return;
     default:
       out.error({}, "data.type",
                 "this data set is not simulated (got " + std::string(enum_name(c.data.type)) + ")",
-                "use shared_prefix, bimodal, random, synthetic, shareGPT, conversation_replay "
-                "or weka_trace_replay");
+                "use shared_prefix, bimodal, random, synthetic, shareGPT, conversation_replay, "
+                "otel_trace_replay or weka_trace_replay");
   }
 }
 

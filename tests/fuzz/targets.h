@@ -21,6 +21,7 @@ void inference_perf(Bytes input);   ///< `routesim check` of a scenario with thi
 void json(Bytes input);             ///< The scanner of big JSON files, ShareGPT and prompts.
 void measured(Bytes input);         ///< Published numbers.
 void trace(Bytes input);            ///< A trace, read as every format.
+void sessions(Bytes input);         ///< Recorded sessions of both formats, replayed for a while.
 void kv_events(Bytes input);        ///< KV event messages: decoded, encoded, decoded, indexed.
 void vllm_serve(Bytes input);       ///< A command line of `vllm serve`, and a file that holds one.
 void score(Bytes input);   ///< The endpoints, the request and the events of `routesim score`.
@@ -42,6 +43,7 @@ inline constexpr std::array<Target, 11> kTargets = {{{"config", &config},
                                                      {"json", &json},
                                                      {"measured", &measured},
                                                      {"trace", &trace},
+                                                     {"sessions", &sessions},
                                                      {"kv_events", &kv_events},
                                                      {"vllm_serve", &vllm_serve},
                                                      {"score", &score},

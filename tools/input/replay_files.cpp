@@ -8,6 +8,7 @@
 
 #include "tools/input/trace_files.h"
 #include "tools/output/printable.h"
+#include "workloads/otel_trace.h"
 #include "workloads/weka_trace.h"
 
 namespace routesim::tools {
@@ -54,7 +55,8 @@ std::vector<Asked> asked_files(const LoadedVariant& variant, Diagnostics& diagno
   std::vector<Asked> out;
   const auto& config = variant.scenario.workload.inference_perf_config;
   const perf::SessionReplay* replay = config ? perf::session_replay(*config) : nullptr;
-  if (replay == nullptr || config->data.type != perf::DataType::kWekaTraceReplay) return out;
+  // Of two sources neither is read: that there are two is what is wrong.
+  if (replay == nullptr || (replay->trace_directory && !replay->trace_files.empty())) return out;
   const std::string root =
       "workload.inference_perf.data." + std::string(enum_name(config->data.type)) + ".";
   if (replay->trace_directory) {
@@ -114,7 +116,9 @@ std::shared_ptr<const workloads::ReplayCorpus> read_replay_sessions(const Loaded
   if (!files.empty()) {
     const perf::Data& data = variant.scenario.workload.inference_perf_config->data;
     const std::unique_ptr<workloads::ReplayReader> reader =
-        workloads::make_weka_reader(*data.weka_trace_replay);
+        data.type == perf::DataType::kOtelTraceReplay
+            ? workloads::make_otel_reader(*data.otel_trace_replay)
+            : workloads::make_weka_reader(*data.weka_trace_replay);
     for (const Asked& file : files) {
       const std::unique_ptr<std::istream> in =
           open_records(file.path, variant.provenance.nearest(file.key), file.key, found);

@@ -1,0 +1,82 @@
+// Recorded sessions: what the readers make of any bytes can be replayed.
+#include <memory>
+#include <sstream>
+#include <utility>
+
+#include "sim/base/check.h"
+#include "tests/fuzz/targets.h"
+#include "tests/workloads/drive.h"
+#include "workloads/otel_trace.h"
+#include "workloads/replay_client.h"
+#include "workloads/weka_trace.h"
+
+namespace routesim::fuzz {
+
+namespace {
+
+using namespace workloads;
+
+constexpr std::size_t kRequests = 200;
+
+void check_call(const ReplayCall& call, std::size_t number) {
+  std::size_t recorded = 0;
+  for (const std::uint32_t p : call.predecessors)
+    ROUTESIM_CHECK(p < number, "a call waits for a later one");
+  for (const ReplayPart& part : call.parts) {
+    const bool own = part.kind == ReplayPart::Kind::kRecorded;
+    ROUTESIM_CHECK(own || part.source < number, "a prompt holds what comes later");
+    ROUTESIM_CHECK(part.kind != ReplayPart::Kind::kShared || &part == &call.parts.front(),
+                   "a shared part is not the first");
+    if (own) recorded += part.messages;
+  }
+  ROUTESIM_CHECK(recorded == call.recorded.size(), "parts and messages disagree");
+  ROUTESIM_CHECK(call.output_tokens >= 1 && call.max_tokens >= call.output_tokens,
+                 "an answer longer than what is asked for");
+}
+
+void replay(ReplayCorpus corpus) {
+  std::vector<ReplaySlot> slots;
+  for (const ReplaySession& session : corpus.sessions) {
+    ROUTESIM_CHECK(!session.calls.empty(), "a session without calls");
+    for (std::size_t i = 0; i < session.calls.size(); ++i) check_call(session.calls[i], i);
+    slots.push_back(
+        {.session = static_cast<std::uint32_t>(slots.size()), .duplicate = slots.size() % 2 == 1});
+  }
+  if (slots.empty()) return;
+  std::vector<ReplayStage> stages(1);
+  stages[0].sessions = static_cast<std::int64_t>(slots.size());
+  stages[0].concurrent = 2;
+  ReplayClientOptions client;
+  client.permits = {3, 2};
+  client.request_timeout = Duration::seconds(300);
+  ReplayClient load(std::make_shared<const ReplayCorpus>(std::move(corpus)), std::move(slots),
+                    std::move(stages), client, WorkloadOptions{});
+  const auto sent = workloads::testing::drive(
+      load, workloads::testing::fixed_latency(Duration::seconds(1)), kRequests);
+  ROUTESIM_CHECK(sent.size() >= kRequests || load.finished(), "the replay got stuck");
+  for (const auto& s : sent)
+    ROUTESIM_CHECK(s.request.prompt->tokens >= 1, "a prompt without tokens");
+}
+
+void read(ReplayReader& reader, const std::string& text, bool lines) {
+  std::istringstream in(text);
+  Diagnostics diagnostics;
+  reader.read(in, "input", lines, diagnostics);
+  print_all(diagnostics);
+  replay(reader.take());
+}
+
+}  // namespace
+
+void sessions(Bytes input) {
+  const std::string text = text_of(input);
+  for (const bool lines : {false, true}) {
+    inference_perf::WekaTraceReplay weka;
+    inference_perf::OtelTraceReplay otel;
+    weka.skip_invalid_files = otel.skip_invalid_files = lines;
+    read(*make_weka_reader(weka), text, lines);
+    read(*make_otel_reader(otel), text, lines);
+  }
+}
+
+}  // namespace routesim::fuzz
