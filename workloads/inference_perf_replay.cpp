@@ -7,6 +7,7 @@
 
 #include "workloads/inference_perf_data.h"
 #include "workloads/python_random.h"
+#include "workloads/record_filter.h"
 #include "workloads/replay_client.h"
 
 namespace routesim::workloads::inference_perf {
@@ -21,7 +22,7 @@ void describe_common(Describer& d, SessionReplay& t) {
         t.trace_files);
   field(d, {"hf_dataset_path", "Data set of Hugging Face; name its download as trace_files."},
         t.hf_dataset_path);
-  field(d, {"filter", "Python expression that selects records; not evaluated, so refused."},
+  field(d, {"filter", "Python lambda that selects records; comparisons with constants only."},
         t.filter);
   field(d, {"use_static_model", "One model for all requests; no effect here."}, t.use_static_model);
   field(d, {"static_model_name", "Its name; no effect here."}, t.static_model_name);
@@ -67,9 +68,11 @@ void check_source(const SessionReplay& r, const std::string& path, Diagnostics& 
   else if (!files && !r.trace_directory)
     out.error({}, path + "trace_files", "is missing: there is nothing to replay",
               "give trace_files or trace_directory");
-  if (r.filter)
-    out.error({}, path + "filter", "is a Python expression, which is not evaluated",
-              "leave it out, and keep only the wanted records in the files");
+  std::string problem;
+  if (r.filter && !RecordFilter::parse(*r.filter, problem))
+    out.error({}, path + "filter", problem,
+              "comparisons of a record's members with constants are: lambda x: x['max_tokens'] < "
+              "131072 and x['benchmark'] in ['a', 'b']");
 }
 
 void check_models(const SessionReplay& r, const std::string& path, Diagnostics& out) {

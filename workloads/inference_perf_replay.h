@@ -21,7 +21,7 @@ struct SessionReplay {
   std::optional<std::string> trace_directory{};  ///< Every *.json in it, in the order of the names.
   std::vector<std::string> trace_files{};        ///< Paths; `*` and `?` stand for any characters.
   Document hf_dataset_path{};  ///< Cannot be fetched here: trace_files may hold its download.
-  std::optional<std::string> filter{};  ///< A Python expression; not evaluated, so refused.
+  std::optional<std::string> filter{};  ///< A lambda of Python; see RecordFilter.
   bool use_static_model = false;
   std::string static_model_name{};
   Document model_mapping{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "workloads/json_value.h"
 #include "workloads/otel_spans.h"
 #include "workloads/prompts.h"
+#include "workloads/record_filter.h"
 
 namespace routesim::workloads {
 namespace {
@@ -165,9 +167,51 @@ class SessionMaker {
   std::vector<std::vector<std::int64_t>> lengths_;  // Tokens of each call's messages.
 };
 
+void add_member(JsonValue& record, const char* key, JsonValue::Kind kind, std::string text) {
+  if (record.find(key) != nullptr) return;
+  JsonValue value;
+  value.kind = kind;
+  value.text = std::move(text);
+  record.members.emplace_back(key, std::move(value));
+}
+
+/// Adds what the tool adds for filters to a record that does not say it.
+void complete(JsonValue& record, const std::string& file) {
+  using Kind = JsonValue::Kind;
+  std::int64_t most = 0, sum = 0;
+  JsonValue models;
+  models.kind = Kind::kArray;
+  for (const JsonValue& span : record.find("spans")->items) {
+    const JsonValue* attributes = span.find("attributes");
+    if (attributes == nullptr) continue;
+    std::int64_t tokens = 0;
+    for (const char* key : {"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"})
+      if (const JsonValue* value = attributes->find(key); value != nullptr)
+        tokens += parse_integer(value->text).value_or(0);
+    most = std::max(most, tokens);
+    sum += tokens;
+    const JsonValue* model = attributes->find("gen_ai.request.model");
+    if (model != nullptr &&
+        std::none_of(models.items.begin(), models.items.end(),
+                     [model](const JsonValue& m) { return m.text == model->text; }))
+      models.items.push_back(*model);
+  }
+  const std::string_view id = record.string("trace_id");
+  add_member(record, "session_id", Kind::kString, std::string(id));
+  add_member(record, "source_id", Kind::kString, file);
+  add_member(record, "harness", Kind::kString, "unknown");
+  add_member(record, "benchmark", Kind::kString, "unknown");
+  add_member(record, "max_tokens", Kind::kNumber, std::to_string(most));
+  add_member(record, "total_tokens", Kind::kNumber, std::to_string(sum));
+  if (record.find("models") == nullptr) record.members.emplace_back("models", std::move(models));
+}
+
 class OtelReader final : public ReplayReader {
  public:
-  explicit OtelReader(const OtelTraceReplay& settings) : settings_(settings) {}
+  explicit OtelReader(const OtelTraceReplay& settings) : settings_(settings) {
+    std::string ignored;  // An expression that is none was an error of the settings.
+    if (settings.filter) filter_ = RecordFilter::parse(*settings.filter, ignored);
+  }
 
   void read(std::istream& in, const std::string& file, bool lines, Diagnostics& out) override {
     JsonScanner json(in);
@@ -196,7 +240,16 @@ class OtelReader final : public ReplayReader {
       out.error(where, {}, what, hint);
   }
 
-  void take_document(const JsonValue& document, const SourceLocation& where, Diagnostics& out) {
+  bool wanted(JsonValue& document, const SourceLocation& where, Diagnostics& out) const {
+    if (!filter_) return true;
+    complete(document, where.file);
+    std::string problem;
+    const std::optional<bool> keeps = filter_->keeps(document, problem);
+    if (!keeps) out.error(where, {}, "the filter fails on this record: " + problem);
+    return keeps.value_or(false);
+  }
+
+  void take_document(JsonValue& document, const SourceLocation& where, Diagnostics& out) {
     const JsonValue* spans = document.find("spans");
     if (spans == nullptr || !spans->is_array()) {
       const char* hint = "each record is an object with a list `spans`";
@@ -206,6 +259,8 @@ class OtelReader final : public ReplayReader {
         hint = "captures of HTTP calls are not read: give OpenTelemetry spans";
       return complain(where, "a record without a list `spans`", hint, out);
     }
+    if (!wanted(document, where, out)) return;
+    spans = document.find("spans");  // Members were added.
     std::string name(document.string("session_id"));
     if (name.empty()) name = document.string("trace_id");
     std::string problem;
@@ -219,6 +274,7 @@ class OtelReader final : public ReplayReader {
   }
 
   OtelTraceReplay settings_;
+  std::optional<RecordFilter> filter_;
   TextTokens texts_;
   ReplayCorpus corpus_;
 };

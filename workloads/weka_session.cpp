@@ -161,6 +161,7 @@ ReplaySession weka_session(const WekaTrace& trace, const WekaTraceReplay& settin
     return a.call.start_ms != b.call.start_ms ? a.call.start_ms < b.call.start_ms : a.name < b.name;
   });
   std::vector<RecordedCall> calls;
+  calls.reserve(named.size());
   for (NamedCall& n : named) calls.push_back(std::move(n.call));
   std::vector<GraphNode> nodes = build_call_graph(calls, TextUnit::kSymbols);
   ReplaySession session = {.name = trace.id, .calls = {}};

@@ -40,7 +40,8 @@ struct WekaTrace {
 /// block in all requests of the trace, and in no other trace. No calls without requests.
 ReplaySession weka_session(const WekaTrace& trace, const inference_perf::WekaTraceReplay& settings);
 
-/// Reads traces, at most num_dataset_entries of a file of lines. Two with the same id are an error.
+/// Reads traces that the filter keeps, at most num_dataset_entries of a file of lines. Two with the
+/// same id are an error.
 std::unique_ptr<ReplayReader> make_weka_reader(const inference_perf::WekaTraceReplay& settings);
 
 }  // namespace routesim::workloads

@@ -7,6 +7,7 @@
 #include "tests/fuzz/targets.h"
 #include "tests/workloads/drive.h"
 #include "workloads/otel_trace.h"
+#include "workloads/record_filter.h"
 #include "workloads/replay_client.h"
 #include "workloads/weka_trace.h"
 
@@ -70,6 +71,13 @@ void read(ReplayReader& reader, const std::string& text, bool lines) {
 
 void sessions(Bytes input) {
   const std::string text = text_of(input);
+  std::string problem;
+  const auto filter = RecordFilter::parse(text, problem);
+  ROUTESIM_CHECK(filter.has_value() || !problem.empty(), "a filter is refused without a word");
+  const auto record = parse_value(R"({"a": 1, "b": ["c", {"d": null}]})");
+  if (filter)
+    ROUTESIM_CHECK(filter->keeps(*record, problem).has_value() || !problem.empty(),
+                   "a filter fails without a word");
   for (const bool lines : {false, true}) {
     inference_perf::WekaTraceReplay weka;
     inference_perf::OtelTraceReplay otel;
