@@ -20,7 +20,7 @@
 #include "workloads/inference_perf_replay.h"
 #include "workloads/load_generator.h"
 #include "workloads/options.h"
-#include "workloads/replay_corpus.h"
+#include "workloads/replay/replay_corpus.h"
 #include "workloads/trace_readers.h"
 
 namespace routesim::workloads::inference_perf {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "workloads/inference_perf_data.h"
-#include "workloads/python_random.h"
-#include "workloads/record_filter.h"
-#include "workloads/replay_client.h"
+#include "workloads/replay/python_random.h"
+#include "workloads/replay/record_filter.h"
+#include "workloads/replay/replay_client.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {

@@ -6,10 +6,10 @@
 #include "sim/base/check.h"
 #include "tests/fuzz/targets.h"
 #include "tests/workloads/drive.h"
-#include "workloads/otel_trace.h"
-#include "workloads/record_filter.h"
-#include "workloads/replay_client.h"
-#include "workloads/weka_trace.h"
+#include "workloads/replay/otel_trace.h"
+#include "workloads/replay/record_filter.h"
+#include "workloads/replay/replay_client.h"
+#include "workloads/replay/weka_trace.h"
 
 namespace routesim::fuzz {
 

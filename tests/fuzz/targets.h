@@ -36,7 +36,7 @@ struct Target {
   std::string_view name;
   void (*run)(Bytes input);
 };
-inline constexpr std::array<Target, 11> kTargets = {{{"config", &config},
+inline constexpr std::array<Target, 12> kTargets = {{{"config", &config},
                                                      {"scenario", &scenario},
                                                      {"endpoint_picker", &endpoint_picker},
                                                      {"inference_perf", &inference_perf},

@@ -1,5 +1,5 @@
 // OpenTelemetry spans as sessions: which texts are the same tokens, and how many.
-#include "workloads/otel_trace.h"
+#include "workloads/replay/otel_trace.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tests/workloads/drive.h"
 #include "workloads/inference_perf.h"
-#include "workloads/json_value.h"
+#include "workloads/replay/json_value.h"
 
 namespace routesim::workloads {
 namespace {

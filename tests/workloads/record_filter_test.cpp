@@ -1,11 +1,11 @@
-#include "workloads/record_filter.h"
+#include "workloads/replay/record_filter.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "workloads/otel_trace.h"
-#include "workloads/weka_trace.h"
+#include "workloads/replay/otel_trace.h"
+#include "workloads/replay/weka_trace.h"
 
 namespace routesim::workloads {
 namespace {

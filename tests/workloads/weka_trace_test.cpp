@@ -1,5 +1,5 @@
 // Weka traces: from hashes and times to calls, computed by hand.
-#include "workloads/weka_trace.h"
+#include "workloads/replay/weka_trace.h"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 
 #include "tools/input/trace_files.h"
 #include "tools/output/printable.h"
-#include "workloads/otel_trace.h"
-#include "workloads/weka_trace.h"
+#include "workloads/replay/otel_trace.h"
+#include "workloads/replay/weka_trace.h"
 
 namespace routesim::tools {
 

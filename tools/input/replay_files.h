@@ -7,7 +7,7 @@
 
 #include "sim/base/diagnostic.h"
 #include "tools/input/scenario_yaml.h"
-#include "workloads/replay_corpus.h"
+#include "workloads/replay/replay_corpus.h"
 
 namespace routesim::tools {
 

@@ -1,4 +1,4 @@
-#include "workloads/record_filter.h"
+#include "workloads/replay/record_filter.h"
 
 #include <algorithm>
 #include <array>

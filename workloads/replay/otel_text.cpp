@@ -1,4 +1,4 @@
-#include "workloads/otel_text.h"
+#include "workloads/replay/otel_text.h"
 
 #include <utility>
 

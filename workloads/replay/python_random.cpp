@@ -1,4 +1,4 @@
-#include "workloads/python_random.h"
+#include "workloads/replay/python_random.h"
 
 #include <algorithm>
 #include <bit>

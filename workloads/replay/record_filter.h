@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "workloads/json_value.h"
+#include "workloads/replay/json_value.h"
 
 namespace routesim::workloads {
 

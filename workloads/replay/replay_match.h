@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "workloads/replay_graph.h"
+#include "workloads/replay/replay_graph.h"
 
 namespace routesim::workloads {
 

@@ -1,10 +1,10 @@
-#include "workloads/otel_spans.h"
+#include "workloads/replay/otel_spans.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "workloads/otel_text.h"
+#include "workloads/replay/otel_text.h"
 
 namespace routesim::workloads {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <utility>
 
-#include "workloads/record_filter.h"
-#include "workloads/replay_graph.h"
+#include "workloads/replay/record_filter.h"
+#include "workloads/replay/replay_graph.h"
+#include "workloads/replay/weka_trace.h"
 #include "workloads/text_scan.h"
-#include "workloads/weka_trace.h"
 
 namespace routesim::workloads {
 namespace {

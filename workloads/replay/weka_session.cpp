@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "workloads/prompts.h"
-#include "workloads/replay_graph.h"
+#include "workloads/replay/replay_graph.h"
+#include "workloads/replay/weka_messages.h"
+#include "workloads/replay/weka_trace.h"
 #include "workloads/text_scan.h"
-#include "workloads/weka_messages.h"
-#include "workloads/weka_trace.h"
 
 namespace routesim::workloads {
 namespace {

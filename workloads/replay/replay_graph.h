@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/replay_corpus.h"
+#include "workloads/replay/replay_corpus.h"
 
 namespace routesim::workloads {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "workloads/json_value.h"
-#include "workloads/replay_graph.h"
+#include "workloads/replay/json_value.h"
+#include "workloads/replay/replay_graph.h"
 
 namespace routesim::workloads {
 

@@ -1,11 +1,11 @@
-#include "workloads/replay_graph.h"
+#include "workloads/replay/replay_graph.h"
 
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 
 #include "sim/base/rng.h"
-#include "workloads/replay_match.h"
+#include "workloads/replay/replay_match.h"
 #include "workloads/text_scan.h"
 
 namespace routesim::workloads {

@@ -11,7 +11,7 @@
 
 #include "workloads/assemble.h"
 #include "workloads/load_generator.h"
-#include "workloads/replay_corpus.h"
+#include "workloads/replay/replay_corpus.h"
 
 namespace routesim::workloads {
 

@@ -1,4 +1,4 @@
-#include "workloads/replay_client.h"
+#include "workloads/replay/replay_client.h"
 
 #include <algorithm>
 #include <limits>

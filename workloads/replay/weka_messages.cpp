@@ -1,4 +1,4 @@
-#include "workloads/weka_messages.h"
+#include "workloads/replay/weka_messages.h"
 
 #include <algorithm>
 #include <utility>

@@ -10,7 +10,8 @@
 
 namespace routesim::workloads {
 
-/// MT19937 (Matsumoto and Nishimura 1998), seeded like Python seeds it with an integer.
+/// MT19937 (Matsumoto and Nishimura 1998), seeded like Python seeds it with an integer. Our own,
+/// because the libraries may not include <random>, whose distributions differ between platforms.
 class PythonRandom {
  public:
   explicit PythonRandom(std::int64_t seed);

@@ -1,4 +1,4 @@
-#include "workloads/json_value.h"
+#include "workloads/replay/json_value.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "workloads/replay_match.h"
+#include "workloads/replay/replay_match.h"
 
 #include <algorithm>
 #include <string>

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "workloads/inference_perf_replay.h"
-#include "workloads/replay_corpus.h"
+#include "workloads/replay/replay_corpus.h"
 
 namespace routesim::workloads {
 

@@ -1,4 +1,4 @@
-#include "workloads/otel_trace.h"
+#include "workloads/replay/otel_trace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "workloads/json_value.h"
-#include "workloads/otel_spans.h"
 #include "workloads/prompts.h"
-#include "workloads/record_filter.h"
+#include "workloads/replay/json_value.h"
+#include "workloads/replay/otel_spans.h"
+#include "workloads/replay/record_filter.h"
 
 namespace routesim::workloads {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "workloads/replay_graph.h"
-#include "workloads/weka_trace.h"
+#include "workloads/replay/replay_graph.h"
+#include "workloads/replay/weka_trace.h"
 
 namespace routesim::workloads {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "workloads/inference_perf_replay.h"
-#include "workloads/replay_corpus.h"
+#include "workloads/replay/replay_corpus.h"
 
 namespace routesim::workloads {
 
