@@ -15,7 +15,16 @@ namespace routesim::fuzz {
 
 namespace {
 
-using namespace workloads;
+using workloads::ReplayCall;
+using workloads::ReplayClient;
+using workloads::ReplayClientOptions;
+using workloads::ReplayCorpus;
+using workloads::ReplayPart;
+using workloads::ReplayReader;
+using workloads::ReplaySession;
+using workloads::ReplaySlot;
+using workloads::ReplayStage;
+using workloads::WorkloadOptions;
 
 constexpr std::size_t kRequests = 200;
 
@@ -72,18 +81,18 @@ void read(ReplayReader& reader, const std::string& text, bool lines) {
 void sessions(Bytes input) {
   const std::string text = text_of(input);
   std::string problem;
-  const auto filter = RecordFilter::parse(text, problem);
+  const auto filter = workloads::RecordFilter::parse(text, problem);
   ROUTESIM_CHECK(filter.has_value() || !problem.empty(), "a filter is refused without a word");
-  const auto record = parse_value(R"({"a": 1, "b": ["c", {"d": null}]})");
+  const auto record = workloads::parse_value(R"({"a": 1, "b": ["c", {"d": null}]})");
   if (filter)
     ROUTESIM_CHECK(filter->keeps(*record, problem).has_value() || !problem.empty(),
                    "a filter fails without a word");
   for (const bool lines : {false, true}) {
-    inference_perf::WekaTraceReplay weka;
-    inference_perf::OtelTraceReplay otel;
+    workloads::inference_perf::WekaTraceReplay weka;
+    workloads::inference_perf::OtelTraceReplay otel;
     weka.skip_invalid_files = otel.skip_invalid_files = lines;
-    read(*make_weka_reader(weka), text, lines);
-    read(*make_otel_reader(otel), text, lines);
+    read(*workloads::make_weka_reader(weka), text, lines);
+    read(*workloads::make_otel_reader(otel), text, lines);
   }
 }
 
