@@ -92,13 +92,13 @@ void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m, con
       weight_rate(a);
   dense_token_ns_ = 2.0 * ((trunk + c.shared_mlp) / tp + c.router) / matrix_rate(a, m.weights);
   // Query-key-value, attention output, gate-up and down; two grouped products more with experts.
-  kernels_ns_ = ((4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us +
-                 real(m.layers) * a.layer_us + real(m.moe_layers()) * a.expert_layer_us) *
-                    1e3 +
-                a.gpu_step_ms * 1e6;
+  fixed_ns_ = ((4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us +
+               real(m.layers) * a.layer_us + real(m.moe_layers()) * a.expert_layer_us) *
+                  1e3 +
+              a.gpu_step_ms * 1e6;
   if (m.scaled_blocks) {
     const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
-    kernels_ns_ += real((m.is_mla() ? 3 : 2) * m.layers + 2 * mlps) * a.scaled_product_us * 1e3;
+    fixed_ns_ += real((m.is_mla() ? 3 : 2) * m.layers + 2 * mlps) * a.scaled_product_us * 1e3;
   }
   const double output = real(m.vocab) * real(m.hidden) / tp;
   output_bytes_ns_ = 2.0 * output / weight_rate(a);
@@ -191,7 +191,7 @@ void Roofline::set_communication_costs(const AcceleratorSpec& a, const ModelSpec
 }
 
 double Roofline::linear_ns(double tokens, double sampled) const {
-  return kernels_ns_ + std::max(dense_bytes_ns_, tokens * dense_token_ns_) +
+  return fixed_ns_ + std::max(dense_bytes_ns_, tokens * dense_token_ns_) +
          std::max(output_bytes_ns_, sampled * output_token_ns_);
 }
 

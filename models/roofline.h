@@ -73,7 +73,8 @@ class Roofline final : public LatencyModel {
   // Nanoseconds on one GPU: to stream all weights of a kind, and per token passing through them.
   // Pipeline stages run one after another, so these are whole-model sums.
   double dense_bytes_ns_ = 0, dense_token_ns_ = 0, output_bytes_ns_ = 0, output_token_ns_ = 0;
-  double expert_bytes_ns_ = 0, expert_row_ns_ = 0, kernels_ns_ = 0;
+  double expert_bytes_ns_ = 0, expert_row_ns_ = 0;
+  double fixed_ns_ = 0;  ///< Of every step: kernels, layers, inputs and sampler.
   double experts_ = 0, experts_per_token_ = 0;
   std::int64_t ranks_ = 1;  ///< DP ranks whose tokens meet in the experts.
   double peers_ = 0;        ///< Expert parallelism: the other GPUs that hold experts.

@@ -26,10 +26,6 @@ std::size_t SessionClient::worker_of(std::int64_t index) const {
   return static_cast<std::size_t>(source_->worker_of(index)) % plans_[stage_].permits.size();
 }
 
-void SessionClient::schedule(SimTime at, What what, std::int64_t index) {
-  events_.push({at, next_sequence_++, what, index});
-}
-
 void SessionClient::start_stage(SimTime start) {
   // A loop, not a recursion: stages without requests are skipped.
   for (;; start = stage_start_ + timing_.interval, ++stage_) {
@@ -56,19 +52,16 @@ void SessionClient::start_stage(SimTime start) {
 void SessionClient::admit(std::size_t worker) {
   if (heads_[worker] == queues_[worker].size()) return;
   const std::int64_t index = queues_[worker][heads_[worker]++];
-  schedule(std::max(due_[static_cast<std::size_t>(index)], now_), What::kDue, index);
+  events_.add(std::max(due_[static_cast<std::size_t>(index)], now_), {What::kDue, index});
 }
 
-SimTime SessionClient::next_action() const {
-  return events_.empty() ? SimTime::max() : std::max(events_.top().at, now_);
-}
+SimTime SessionClient::next_action() const { return std::max(events_.next_at(), now_); }
 
 void SessionClient::advance(SimTime now, std::vector<Request>& out) {
   ROUTESIM_DCHECK(now >= now_, "time went back");
   now_ = now;
-  while (!events_.empty() && events_.top().at <= now) {
-    const Event event = events_.top();
-    events_.pop();
+  while (events_.is_due(now)) {
+    const Event event = events_.take().what;
     switch (event.what) {
       case What::kDue: {
         Lock& lock = locks_[source_->session_of(stage_, event.index)];
@@ -109,7 +102,7 @@ void SessionClient::on_completed(const Request& request, Outcome outcome, SimTim
   index_of_.erase(found);
   const Duration hold = source_->completed(stage_, index, request, outcome);
   if (hold > Duration::zero()) {
-    schedule(now + hold, What::kRelease, index);
+    events_.add(now + hold, {What::kRelease, index});
   } else {
     release(index);
   }
@@ -122,7 +115,7 @@ void SessionClient::release(std::int64_t index) {
     locks_.erase(session);
   } else {
     // The lock passes straight to the next round; it leaves at the next advance, which is now.
-    schedule(now_, What::kSend, lock.waiting.front());
+    events_.add(now_, {What::kSend, lock.waiting.front()});
     lock.waiting.pop_front();
   }
   admit(worker_of(index));

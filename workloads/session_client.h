@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <queue>
 #include <unordered_map>
 #include <vector>
 
 #include "workloads/client.h"
+#include "workloads/timers.h"
 
 namespace routesim::workloads {
 
@@ -55,11 +55,8 @@ class SessionClient final : public LoadGenerator {
  private:
   enum class What { kDue, kSend, kRelease };
   struct Event {
-    SimTime at;
-    std::uint64_t sequence;
     What what;
     std::int64_t index;
-    bool operator>(const Event& o) const { return at != o.at ? at > o.at : sequence > o.sequence; }
   };
   struct Lock {
     bool held = false;
@@ -68,7 +65,6 @@ class SessionClient final : public LoadGenerator {
 
   void start_stage(SimTime start);
   void admit(std::size_t worker);
-  void schedule(SimTime at, What what, std::int64_t index);
   void send(std::int64_t index, std::vector<Request>& out);
   void release(std::int64_t index);
   std::size_t worker_of(std::int64_t index) const;
@@ -86,8 +82,7 @@ class SessionClient final : public LoadGenerator {
   std::vector<std::size_t> heads_;                            // Next request of each queue.
   std::unordered_map<std::uint64_t, Lock> locks_;             // Looked up, never iterated.
   std::unordered_map<std::uint32_t, std::int64_t> index_of_;  // In-flight request -> index.
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::uint64_t next_sequence_ = 0;
+  Timers<Event> events_;
   std::int64_t unfinished_ = 0;
   std::uint64_t next_id_ = 0;
 };

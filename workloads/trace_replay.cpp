@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <deque>
 #include <limits>
-#include <queue>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "sim/base/check.h"
+#include "workloads/timers.h"
 #include "workloads/trace_prompts.h"
 
 namespace routesim::workloads {
@@ -38,7 +38,7 @@ class TraceReplay final : public LoadGenerator {
     if (in_flight_ >= permits_) return SimTime::max();
     SimTime next = SimTime::max();
     if (has_record_) next = due_of(record_);
-    if (!turns_.empty()) next = std::min(next, turns_.top().due);
+    next = std::min(next, turns_.next_at());
     return next == SimTime::max() ? next : std::max(next, now_);
   }
 
@@ -46,11 +46,10 @@ class TraceReplay final : public LoadGenerator {
     now_ = now;
     while (in_flight_ < permits_) {
       const bool record_due = has_record_ && due_of(record_) <= now;
-      const bool turn_due = !turns_.empty() && turns_.top().due <= now;
-      if (turn_due && (!record_due || turns_.top().due <= due_of(record_))) {
-        const Turn turn = turns_.top();
-        turns_.pop();
-        send(*turn.record, turn.due, out);
+      const bool turn_due = turns_.is_due(now);
+      if (turn_due && (!record_due || turns_.next_at() <= due_of(record_))) {
+        const auto turn = turns_.take();
+        send(*turn.what, turn.at, out);
       } else if (record_due) {
         send(record_, due_of(record_), out);
         read_ahead();
@@ -81,14 +80,6 @@ class TraceReplay final : public LoadGenerator {
     std::int64_t in_flight = 0;
     SimTime last_done;
     std::deque<std::shared_ptr<const TraceRecord>> waiting;
-  };
-  struct Turn {
-    SimTime due;
-    std::uint64_t sequence;
-    std::shared_ptr<const TraceRecord> record;
-    bool operator>(const Turn& o) const {
-      return due != o.due ? due > o.due : sequence > o.sequence;
-    }
   };
 
   SimTime due_of(const TraceRecord& record) const {
@@ -128,7 +119,7 @@ class TraceReplay final : public LoadGenerator {
     --waiting_turns_;
     ++session.in_flight;
     const SimTime due = std::max(session.last_done + scaled(*record->delay), now_);
-    turns_.push({due, next_sequence_++, std::move(record)});
+    turns_.add(due, std::move(record));
   }
 
   void send(const TraceRecord& record, SimTime due, std::vector<Request>& out) {
@@ -158,9 +149,8 @@ class TraceReplay final : public LoadGenerator {
   std::int64_t in_flight_ = 0;
   std::uint64_t next_id_ = 0;
   std::unordered_map<std::uint64_t, Session> sessions_;  // Looked up, never iterated.
-  std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns_;
+  Timers<std::shared_ptr<const TraceRecord>> turns_;     // Delayed turns of sessions.
   std::int64_t waiting_turns_ = 0;
-  std::uint64_t next_sequence_ = 0;
 };
 
 }  // namespace

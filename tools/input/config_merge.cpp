@@ -202,6 +202,17 @@ Ptr merge_configs(const Ptr& base, const Ptr& over) {
   return over;
 }
 
+Ptr change_member(const Ptr& map, std::string_view key,
+                  const std::function<Ptr(const Ptr&)>& change) {
+  if (!map->is_map() || map->find(key) == nullptr) return map;
+  std::vector<Node::Member> members = map->members();
+  for (Node::Member& member : members)
+    if (member.key == key) member.value = change(member.value);
+  return Node::make_map(std::move(members), map->where());
+}
+
+bool is_from_command_line(const SourceLocation& where) { return where.file.starts_with("--"); }
+
 std::optional<std::vector<PathStep>> parse_key_path(std::string_view path) {
   std::vector<PathStep> steps;
   if (!split_path(path, steps)) return std::nullopt;

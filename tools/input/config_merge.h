@@ -16,6 +16,13 @@ namespace routesim::tools {
 /// `pluginRef`) merge element by element, new names are appended; any other value replaces.
 ConfigNode::Ptr merge_configs(const ConfigNode::Ptr& base, const ConfigNode::Ptr& over);
 
+/// The map with the value of one key changed; what is no map, or has no such key, stays as it is.
+ConfigNode::Ptr change_member(const ConfigNode::Ptr& map, std::string_view key,
+                              const std::function<ConfigNode::Ptr(const ConfigNode::Ptr&)>& change);
+
+/// Whether a value stands on the command line (`--set`), not in a file.
+bool is_from_command_line(const SourceLocation& where);
+
 /// One step of a key path.
 struct PathStep {
   std::string key;                   ///< A key, or the name of a list element.

@@ -127,15 +127,6 @@ Ptr document_root(const Document& document, const std::string& key_path, Diagnos
   return read_manifest_file(resolve_path(document.path, where), where, key_path, diagnostics);
 }
 
-/// A map with some of its values changed; anything else stays what it is.
-template <class Change>
-Ptr rewrite(const Ptr& map, const Change& change) {
-  if (!map->is_map()) return map;
-  std::vector<ConfigNode::Member> members = map->members();
-  for (ConfigNode::Member& member : members) member.value = change(member.key, member.value);
-  return ConfigNode::make_map(std::move(members), map->where());
-}
-
 /// An expectation written as bare text is a map with the key `that`.
 Ptr complete_expectations(const Ptr& list) {
   if (!list->is_sequence()) return list;
@@ -148,10 +139,9 @@ Ptr complete_expectations(const Ptr& list) {
 
 /// The scenario with the file of flags that `workload.vllm_bench` names in its place.
 Ptr with_flags_file(const Ptr& root, Diagnostics& diagnostics) {
-  return rewrite(root, [&](const std::string& root_key, const Ptr& part) {
-    if (root_key != "workload") return part;
-    return rewrite(part, [&](const std::string& key, const Ptr& value) {
-      if (key != "vllm_bench" || !value->is_scalar()) return value;
+  return change_member(root, "workload", [&](const Ptr& workload) {
+    return change_member(workload, "vllm_bench", [&](const Ptr& value) {
+      if (!value->is_scalar()) return value;
       const Document file{.path = value->text(), .root = value};
       const Ptr flags = document_root(file, "workload.vllm_bench", diagnostics);
       return flags != nullptr ? flags : ConfigNode::make_map({}, value->where());
@@ -162,14 +152,14 @@ Ptr with_flags_file(const Ptr& root, Diagnostics& diagnostics) {
 /// What may be written shorter: flags as their tool writes them, lengths as bare integers, as
 /// inference-perf allows, and expectations as bare text.
 Ptr without_shorthands(const Ptr& root, Diagnostics& diagnostics) {
-  return rewrite(root, [&](const std::string& root_key, const Ptr& part) {
-    if (root_key == "expect") return complete_expectations(part);
-    if (root_key != "workload") return part;
-    return rewrite(part, [&](const std::string& key, const Ptr& value) {
-      if (key == "vllm_bench") return vllm_bench_flags(value, diagnostics);
-      return key == "groups" || key == "options" ? complete_lengths(value) : value;
-    });
-  });
+  const auto flags = [&](const Ptr& value) { return vllm_bench_flags(value, diagnostics); };
+  return change_member(change_member(root, "expect", complete_expectations), "workload",
+                       [&](const Ptr& workload) {
+                         Ptr part = change_member(workload, "vllm_bench", flags);
+                         for (const char* key : {"groups", "options"})
+                           part = change_member(part, key, complete_lengths);
+                         return part;
+                       });
 }
 
 void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
@@ -221,7 +211,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
 
 std::string resolve_path(const std::string& path, const SourceLocation& written_at) {
   const std::filesystem::path given(path);
-  if (given.is_absolute() || written_at.file.starts_with("--")) return path;
+  if (given.is_absolute() || is_from_command_line(written_at)) return path;
   return (std::filesystem::path(written_at.file).parent_path() / given).lexically_normal().string();
 }
 

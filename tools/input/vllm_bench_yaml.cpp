@@ -90,7 +90,7 @@ void check_spelled_once(const ConfigNode& flags, Diagnostics& diagnostics) {
   std::map<std::string, const ConfigNode::Member*> seen;
   for (const ConfigNode::Member& flag : flags.members()) {
     const auto [first, is_new] = seen.emplace(with_underscores(flag.key), &flag);
-    if (is_new || flag.key_where.file.starts_with("--")) continue;
+    if (is_new || is_from_command_line(flag.key_where)) continue;
     const ConfigNode::Member& other = *first->second;
     diagnostics.error(flag.key_where, "",
                       "duplicate flag " + in_quotes(flag.key) + ", first set as " +

@@ -293,9 +293,8 @@ bool is_flag_word(const ShellWord& word) {
   return word.text.starts_with("-") && word.text.size() > 1 && !is_negative_number;
 }
 
-std::optional<bool> truth(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+std::optional<bool> truth(const std::string& written) {
+  const std::string text = lower_case(written);
   if (text == "true" || text == "1") return true;
   if (text == "false" || text == "0") return false;
   return std::nullopt;
@@ -435,6 +434,12 @@ const FlagRule* find_flag_key(std::string_view key, bool& negated) {
   rule = exact(std::string_view(name).substr(3));
   negated = rule != nullptr && rule->takes == FlagTakes::kNothing;
   return negated ? rule : nullptr;
+}
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
 }
 
 const FlagRule* find_flag(std::string_view written, bool& negated) {

@@ -57,6 +57,9 @@ void read_flag_words(const std::vector<ShellWord>& words, const std::string& key
 void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlags& flags,
                    Diagnostics& diagnostics);
 
+/// The text with its ASCII letters in lower case.
+std::string lower_case(std::string text);
+
 /// The rule of a flag of the command line, by its name, its short form, or a beginning that only
 /// one has; null when it is unknown. `negated` tells whether it was `--no-NAME`.
 const FlagRule* find_flag(std::string_view written, bool& negated);

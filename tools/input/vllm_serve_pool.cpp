@@ -27,12 +27,6 @@ bool has_word(std::string_view words, std::string_view word) {
   return false;
 }
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 /// `16k` is 16000, `16K` 16384, `25.6k` 25600: vLLM's readable whole numbers. Other text is left to
 /// the reader of the pool, which refuses what is no number.
 std::string plain_count(const std::string& text) {

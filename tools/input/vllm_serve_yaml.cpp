@@ -1,9 +1,8 @@
 #include "tools/input/vllm_serve_yaml.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include "tools/input/config_merge.h"
 #include "tools/input/config_reader.h"
@@ -50,10 +49,10 @@ Ptr with_own_spelling(const Ptr& pool, const std::string& path, Diagnostics& dia
       if (member.key == spelling.vllm) renamed.key = std::string(spelling.here);
     const auto same = std::find_if(members.begin(), members.end(),
                                    [&](const Member& other) { return other.key == renamed.key; });
-    const bool from_command_line = member.value->where().file.starts_with("--");
+    const bool from_command_line = is_from_command_line(member.value->where());
     if (same == members.end()) {
       members.push_back(std::move(renamed));
-    } else if (from_command_line || same->value->where().file.starts_with("--")) {
+    } else if (from_command_line || is_from_command_line(same->value->where())) {
       if (from_command_line) *same = std::move(renamed);
     } else {
       diagnostics.error(member.key_where, child_path(path, member.key),
@@ -62,11 +61,6 @@ Ptr with_own_spelling(const Ptr& pool, const std::string& path, Diagnostics& dia
     }
   }
   return ConfigNode::make_map(std::move(members), pool->where());
-}
-
-bool is_file(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
 bool has_config_suffix(const std::string& text) {
@@ -98,7 +92,9 @@ class Finder {
         const Ptr root = read_manifest_file(file, value->where(), path_, diagnostics_);
         return root == nullptr ? std::nullopt : in_tree(root);
       }
-      if (is_file(file)) return in_script(file, value->where());
+      std::error_code unreadable;
+      if (std::filesystem::is_regular_file(file, unreadable))
+        return in_script(file, value->where());
       if (!has_blanks)
         return fail(value->where(),
                     "is neither a command line nor a file (got " + in_quotes(text) + ")",
@@ -199,16 +195,6 @@ Ptr pool_without(const Ptr& pool, const std::string& path, Diagnostics& diagnost
   if (found.has_errors()) filled = merge_configs(placeholder(serve->value->where()), filled);
   append(diagnostics, found);
   return filled;
-}
-
-/// A map with one of its values changed; anything else stays what it is.
-template <class Change>
-Ptr change_member(const Ptr& map, std::string_view key, const Change& change) {
-  if (!map->is_map() || map->find(key) == nullptr) return map;
-  std::vector<Member> members = map->members();
-  for (Member& member : members)
-    if (member.key == key) member.value = change(member.value);
-  return ConfigNode::make_map(std::move(members), map->where());
 }
 
 }  // namespace

@@ -208,10 +208,8 @@ void complete(JsonValue& record, const std::string& file) {
 
 class OtelReader final : public ReplayReader {
  public:
-  explicit OtelReader(const OtelTraceReplay& settings) : settings_(settings) {
-    std::string ignored;  // An expression that is none was an error of the settings.
-    if (settings.filter) filter_ = RecordFilter::parse(*settings.filter, ignored);
-  }
+  explicit OtelReader(const OtelTraceReplay& settings)
+      : settings_(settings), filter_(RecordFilter::of(settings.filter)) {}
 
   void read(std::istream& in, const std::string& file, bool lines, Diagnostics& out) override {
     JsonScanner json(in);
@@ -243,10 +241,7 @@ class OtelReader final : public ReplayReader {
   bool wanted(JsonValue& document, const SourceLocation& where, Diagnostics& out) const {
     if (!filter_) return true;
     complete(document, where.file);
-    std::string problem;
-    const std::optional<bool> keeps = filter_->keeps(document, problem);
-    if (!keeps) out.error(where, {}, "the filter fails on this record: " + problem);
-    return keeps.value_or(false);
+    return filter_->accepts(document, "this record", where, out);
   }
 
   void take_document(JsonValue& document, const SourceLocation& where, Diagnostics& out) {

@@ -408,4 +408,17 @@ std::optional<bool> RecordFilter::keeps(const JsonValue& record, std::string& pr
   return std::nullopt;
 }
 
+std::optional<RecordFilter> RecordFilter::of(const std::optional<std::string>& checked) {
+  std::string ignored;
+  return checked ? parse(*checked, ignored) : std::nullopt;
+}
+
+bool RecordFilter::accepts(const JsonValue& record, const std::string& name,
+                           const SourceLocation& where, Diagnostics& out) const {
+  std::string problem;
+  const std::optional<bool> wanted = keeps(record, problem);
+  if (!wanted) out.error(where, {}, "the filter fails on " + name + ": " + problem);
+  return wanted.value_or(false);
+}
+
 }  // namespace routesim::workloads

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "sim/base/diagnostic.h"
 #include "workloads/replay/json_value.h"
 
 namespace routesim::workloads {
@@ -20,6 +21,14 @@ class RecordFilter {
 
   /// Nothing, with `problem` set, when the text is not such a lambda.
   static std::optional<RecordFilter> parse(std::string_view text, std::string& problem);
+
+  /// The filter of settings that have been checked; nothing without one.
+  static std::optional<RecordFilter> of(const std::optional<std::string>& checked);
+
+  /// Whether the record is wanted; where Python would raise, an error at `where` that calls the
+  /// record `name`, and false.
+  bool accepts(const JsonValue& record, const std::string& name, const SourceLocation& where,
+               Diagnostics& out) const;
 
   /// Whether the record is wanted. Nothing, with `problem` set, where Python would raise: a missing
   /// key, values that cannot be compared.

@@ -37,11 +37,7 @@ ReplayClient::ReplayClient(std::shared_ptr<const ReplayCorpus> corpus,
   }
   ROUTESIM_CHECK(sessions <= static_cast<std::int64_t>(slots_.size()),
                  "the stages run more sessions than there are");
-  if (!stages_.empty()) schedule(SimTime::zero(), What::kStage);
-}
-
-void ReplayClient::schedule(SimTime at, What what, std::size_t slot, std::uint32_t call) {
-  events_.push({at, next_sequence_++, what, slot, call});
+  if (!stages_.empty()) events_.add(SimTime::zero(), {What::kStage});
 }
 
 std::size_t ReplayClient::worker_of(std::size_t slot) const {
@@ -62,10 +58,10 @@ void ReplayClient::start_stage(SimTime start) {
   workers_.clear();
   for (const std::int64_t permits : client_.permits) workers_.push_back({permits, {}});
   if (stage.sessions == 0) {
-    if (++stage_ < stages_.size()) schedule(start + client_.interval, What::kStage);
+    if (++stage_ < stages_.size()) events_.add(start + client_.interval, {What::kStage});
     return;
   }
-  if (stage.limit != Duration::max()) schedule(start + stage.limit, What::kLimit);
+  if (stage.limit != Duration::max()) events_.add(start + stage.limit, {What::kLimit});
   start_sessions();
 }
 
@@ -73,7 +69,7 @@ void ReplayClient::start_sessions() {
   const ReplayStage& stage = stages_[stage_];
   while (next_slot_ < last_slot_ && (stage.concurrent == 0 || running_ < stage.concurrent)) {
     if (stage.session_rate && now_ < next_session_) {
-      schedule(next_session_, What::kSession);
+      events_.add(next_session_, {What::kSession});
       return;
     }
     if (stage.session_rate)
@@ -116,12 +112,12 @@ void ReplayClient::begin_call(std::size_t slot, std::uint32_t call) {
   Call& c = active.calls[call];
   if (c.missing == 0) {
     c.state = State::kPausing;
-    schedule(now_ + active.session->calls[call].wait, What::kSend, slot, call);
+    events_.add(now_ + active.session->calls[call].wait, {What::kSend, slot, call});
     return;
   }
   c.state = State::kWaiting;
   if (client_.predecessor_wait > Duration::zero())
-    schedule(now_ + client_.predecessor_wait, What::kGiveUp, slot, call);
+    events_.add(now_ + client_.predecessor_wait, {What::kGiveUp, slot, call});
 }
 
 void ReplayClient::end_call(std::size_t slot, std::uint32_t call, bool success) {
@@ -142,7 +138,7 @@ void ReplayClient::end_call(std::size_t slot, std::uint32_t call, bool success) 
         ended.push_back(s);
       } else if (next.missing == 0) {
         next.state = State::kPausing;
-        schedule(now_ + active.session->calls[s].wait, What::kSend, slot, s);
+        events_.add(now_ + active.session->calls[s].wait, {What::kSend, slot, s});
       }
     }
   }
@@ -163,7 +159,7 @@ void ReplayClient::settle(std::size_t worker) {
 
 void ReplayClient::stop_sending() {
   over_ = now_;
-  events_ = {};
+  events_.clear();
   for (Worker& worker : workers_) worker.queue.clear();
   for (std::unique_ptr<Active>& active : active_) active.reset();
 }
@@ -171,22 +167,20 @@ void ReplayClient::stop_sending() {
 void ReplayClient::end_stage_if_over() {
   if (!over_ || !in_flight_.empty()) return;
   const SimTime end = stage_end(*over_, std::max(now_, *over_ + kTeardown), kTeardown);
-  if (++stage_ < stages_.size()) schedule(end + client_.interval, What::kStage);
+  if (++stage_ < stages_.size()) events_.add(end + client_.interval, {What::kStage});
 }
 
-SimTime ReplayClient::next_action() const {
-  return events_.empty() ? SimTime::max() : std::max(events_.top().at, now_);
-}
+SimTime ReplayClient::next_action() const { return std::max(events_.next_at(), now_); }
 
 void ReplayClient::advance(SimTime now, std::vector<Request>& out) {
   ROUTESIM_DCHECK(now >= now_, "time went back");
   now_ = now;
-  while (!events_.empty() && events_.top().at <= now) {
-    const Event event = events_.top();
-    events_.pop();
+  while (events_.is_due(now)) {
+    const auto due = events_.take();
+    const Event& event = due.what;
     switch (event.what) {
       case What::kStage:
-        start_stage(event.at);
+        start_stage(due.at);
         break;
       case What::kSession:
         start_sessions();

@@ -5,13 +5,13 @@
 #include <deque>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <unordered_map>
 #include <vector>
 
 #include "workloads/assemble.h"
 #include "workloads/load_generator.h"
 #include "workloads/replay/replay_corpus.h"
+#include "workloads/timers.h"
 
 namespace routesim::workloads {
 
@@ -63,12 +63,9 @@ class ReplayClient final : public LoadGenerator {
   enum class What { kStage, kSession, kSend, kGiveUp, kLimit };
   enum class State : std::uint8_t { kQueued, kWaiting, kPausing, kSent, kDone, kFailed };
   struct Event {
-    SimTime at;
-    std::uint64_t sequence;
     What what;
-    std::size_t slot;
-    std::uint32_t call;
-    bool operator>(const Event& o) const { return at != o.at ? at > o.at : sequence > o.sequence; }
+    std::size_t slot = 0;
+    std::uint32_t call = 0;
   };
   struct Call {
     State state = State::kQueued;
@@ -98,7 +95,6 @@ class ReplayClient final : public LoadGenerator {
   void send(std::size_t slot, std::uint32_t call, std::vector<Request>& out);
   void stop_sending();
   void end_stage_if_over();
-  void schedule(SimTime at, What what, std::size_t slot = 0, std::uint32_t call = 0);
   std::size_t worker_of(std::size_t slot) const;
   std::shared_ptr<const Prompt> prompt_of(std::size_t slot, std::uint32_t call);
   std::uint64_t answer_content(std::size_t slot, std::uint32_t call) const;
@@ -120,8 +116,8 @@ class ReplayClient final : public LoadGenerator {
   std::vector<std::unique_ptr<Active>> active_;  // By slot.
   std::vector<Worker> workers_;
   std::unordered_map<std::uint32_t, std::pair<std::size_t, std::uint32_t>> in_flight_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::uint64_t next_sequence_ = 0, next_id_ = 0;
+  Timers<Event> events_;
+  std::uint64_t next_id_ = 0;
   PromptIds prompts_;
 };
 

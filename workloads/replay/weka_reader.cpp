@@ -190,10 +190,8 @@ std::string too_large(const WekaTrace& trace) {
 
 class WekaReader final : public ReplayReader {
  public:
-  explicit WekaReader(const WekaTraceReplay& settings) : settings_(settings) {
-    std::string ignored;  // An expression that is none was an error of the settings.
-    if (settings.filter) filter_ = RecordFilter::parse(*settings.filter, ignored);
-  }
+  explicit WekaReader(const WekaTraceReplay& settings)
+      : settings_(settings), filter_(RecordFilter::of(settings.filter)) {}
 
   void read(std::istream& in, const std::string& file, bool lines, Diagnostics& out) override {
     JsonScanner json(in);
@@ -227,10 +225,7 @@ class WekaReader final : public ReplayReader {
               Diagnostics& out) const {
     if (!filter_) return true;
     complete(members, trace);
-    std::string problem;
-    const std::optional<bool> keeps = filter_->keeps(members, problem);
-    if (!keeps) out.error(where, {}, "the filter fails on trace " + trace.id + ": " + problem);
-    return keeps.value_or(false);
+    return filter_->accepts(members, "trace " + trace.id, where, out);
   }
 
   bool take_trace(const WekaTrace& trace, const SourceLocation& where, Diagnostics& out) {
