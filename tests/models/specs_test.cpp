@@ -8,6 +8,7 @@
 #include <string>
 
 #include "models/catalogue.h"
+#include "tests/base/messages.h"
 
 namespace routesim::models {
 namespace {
@@ -17,12 +18,6 @@ const Catalogue& catalogue() {
   return c;
 }
 
-std::string all(const Diagnostics& diagnostics) {
-  std::string out;
-  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-  return out;
-}
-
 /// What is said of the catalogue's model after a change.
 std::string said_of(const char* name, const std::function<void(ModelSpec&)>& change) {
   ModelSpec m = *catalogue().find_model(name);
@@ -30,14 +25,14 @@ std::string said_of(const char* name, const std::function<void(ModelSpec&)>& cha
   Diagnostics d;
   const bool good = check_model(m, d);
   EXPECT_EQ(good, d.items().empty());
-  return all(d);
+  return messages_of(d);
 }
 
 std::string said_of(const char* name, const Parallelism& p) {
   Diagnostics d;
   const bool good = check_parallelism(*catalogue().find_model(name), p, d);
   EXPECT_EQ(good, d.items().empty());
-  return all(d);
+  return messages_of(d);
 }
 
 void expect_part(const std::string& text, const std::string& part) {

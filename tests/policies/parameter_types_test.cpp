@@ -127,7 +127,7 @@ TEST(ParameterTypes, EveryWrongTypeIsAnErrorAtItsPlace) {
       const auto& items = found.items();
       EXPECT_TRUE(std::any_of(items.begin(), items.end(), [](const Diagnostic& d) {
         return d.severity == Severity::kError && d.where.line == 77 && d.where.column == 7;
-      })) << describe_all(found);
+      })) << messages_of(found);
       ++checked;
     }
   }
@@ -142,7 +142,7 @@ TEST(ParameterTypes, AreReportedBesideErrorsOfTheDocument) {
                                   "  parameters: 7\n",
                                   "  - pluginRef: no-hit-lru-scorer\n"),
                          diagnostics));
-  const std::string text = describe_all(diagnostics);
+  const std::string text = messages_of(diagnostics);
   for (const char* words : {"lruSize: must be a whole number (got 'many')", "is not registered",
                             "parameters: must be a map (got 7)"})
     EXPECT_NE(text.find(words), std::string::npos) << words << " in " << text;
@@ -152,10 +152,10 @@ TEST(ParameterTypes, ReferencesMustNameTheRightKind) {
   const auto error_of = [](const std::string& yaml) {
     Diagnostics diagnostics;
     const auto config = load_text(yaml, diagnostics);
-    if (!config) return describe_all(diagnostics);
+    if (!config) return messages_of(diagnostics);
     const Scheduler scheduler(*config, {}, diagnostics);
     EXPECT_FALSE(scheduler.valid());
-    return describe_all(diagnostics);
+    return messages_of(diagnostics);
   };
   const auto scorer = [&](const std::string& type, const std::string& key) {
     return error_of(document("- type: " + type + "\n  parameters:\n    " + key + ": other\n" +
@@ -200,10 +200,10 @@ TEST(ParameterTypes, ParametersThatHaveNoEffectAreSaidTo) {
                "  parameters:\n    speculativeIndexing: true\n",
                "  - pluginRef: precise-prefix-cache-scorer\n"),
       diagnostics);
-  ASSERT_TRUE(config) << describe_all(diagnostics);
+  ASSERT_TRUE(config) << messages_of(diagnostics);
   const Scheduler scheduler(*config, {}, diagnostics);
-  EXPECT_TRUE(scheduler.valid()) << describe_all(diagnostics);
-  EXPECT_NE(describe_all(diagnostics).find("parameters: have no effect"), std::string::npos);
+  EXPECT_TRUE(scheduler.valid()) << messages_of(diagnostics);
+  EXPECT_NE(messages_of(diagnostics).find("parameters: have no effect"), std::string::npos);
 }
 
 }  // namespace

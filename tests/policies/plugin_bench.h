@@ -38,7 +38,7 @@ class PluginBench {
               const Json& more_plugins = Json::array());
 
   bool built() const { return scheduler_ && scheduler_->valid(); }
-  std::string errors() const { return describe_all(diagnostics_); }
+  std::string errors() const { return messages_of(diagnostics_); }
   Scheduler& scheduler() { return *scheduler_; }
   EndpointTable& table() { return table_; }
   StubData& stub() { return stub_; }

@@ -9,15 +9,10 @@
 
 #include "policies/document.h"
 #include "policies/scheduler.h"
+#include "tests/base/messages.h"
 #include "tests/policies/mini_yaml.h"
 
 namespace routesim::policies {
-
-inline std::string describe_all(const Diagnostics& d) {
-  std::string text;
-  for (const Diagnostic& item : d.items()) text += to_string(item) + "\n";
-  return text;
-}
 
 /// Finds and loads the document in a YAML text, through Helm values if need be.
 inline std::optional<EndpointPickerConfig> load_text(const std::string& yaml,
@@ -39,11 +34,11 @@ inline std::unique_ptr<Scheduler> make_scheduler(const std::string& yaml, LoadOp
                                                  SchedulerOptions options = {}) {
   Diagnostics diagnostics;
   const auto config = load_text(yaml, diagnostics, load);
-  EXPECT_TRUE(config) << describe_all(diagnostics);
+  EXPECT_TRUE(config) << messages_of(diagnostics);
   if (!config) return nullptr;
   options.registry = load.registry;
   auto scheduler = std::make_unique<Scheduler>(*config, options, diagnostics);
-  EXPECT_TRUE(scheduler->valid()) << describe_all(diagnostics);
+  EXPECT_TRUE(scheduler->valid()) << messages_of(diagnostics);
   return scheduler;
 }
 
@@ -76,7 +71,7 @@ struct Loaded {
     scheduler = std::make_unique<Scheduler>(*config, scheduler_options, diagnostics);
   }
   bool ok() const { return scheduler && scheduler->valid(); }
-  std::string text() const { return describe_all(diagnostics); }
+  std::string text() const { return messages_of(diagnostics); }
   bool mentions(const std::string& words) const { return text().find(words) != std::string::npos; }
   Diagnostics diagnostics;
   std::optional<EndpointPickerConfig> config;

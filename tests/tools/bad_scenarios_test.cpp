@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/base/messages.h"
 #include "tools/input/prepare.h"
 #include "tools/input/scenario_yaml.h"
 
@@ -31,9 +32,7 @@ std::string complaints(const std::filesystem::path& input, bool& has_errors) {
       (void)load_measured(variant, d);
     }
   has_errors = d.has_errors();
-  std::string text;
-  const Diagnostics tidied = tidy(d);
-  for (const Diagnostic& item : tidied.items()) text += to_string(item) + "\n";
+  std::string text = messages_of(tidy(d));
   const std::string folder = input.parent_path().string() + "/";
   for (std::size_t p = text.find(folder); p != std::string::npos; p = text.find(folder))
     text.erase(p, folder.size());

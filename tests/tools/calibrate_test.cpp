@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "models/roofline.h"
+#include "tests/base/messages.h"
 #include "tools/calibrate/calibrate_data.h"
 #include "tools/calibrate/calibrate_scenario.h"
 #include "tools/cli/cli.h"
@@ -18,12 +19,6 @@ namespace fs = std::filesystem;
 
 const std::string kSteps = std::string(ROUTESIM_SOURCE_DIR) +
                            "/scenarios/measured/engine_steps/qwen3_32b_h100_vllm_measured.csv";
-
-std::string all(const Diagnostics& diagnostics) {
-  std::string out;
-  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-  return out;
-}
 
 class TestConsole final : public Console {
  public:
@@ -72,7 +67,7 @@ TEST_F(Calibrate, TheCommittedBenchmarkGivesItsPublishedCoefficients) {
   // The entry reads back into a catalogue, and wins over the built-in curve of its preset.
   models::Catalogue catalogue = models::Catalogue::builtin();
   Diagnostics d;
-  ASSERT_TRUE(add_catalogue_file(out, catalogue, d)) << all(d);
+  ASSERT_TRUE(add_catalogue_file(out, catalogue, d)) << messages_of(d);
   const models::FittedCurve* curve =
       catalogue.find_cost_curve("H100-SXM", "Qwen3-32B", {.tp = 2}, "test-preset", false);
   ASSERT_NE(curve, nullptr);
@@ -97,7 +92,7 @@ TEST(CalibrationData, LeavesOutWhatIsNotOfTheDeployment) {
   CalibrationData data;
   Diagnostics d;
   read_calibration_csv(text, "a.csv", target(), data, d);
-  EXPECT_EQ(all(d), "");
+  EXPECT_EQ(messages_of(d), "");
   ASSERT_EQ(data.samples.size(), 1U);
   EXPECT_EQ(data.samples[0].ms, 18);
   EXPECT_EQ(data.range.max_decode_context, 8 * 1152);
@@ -137,7 +132,7 @@ TEST_F(Calibrate, StepTimesGiveBackTheCurveTheyWereMadeWith) {
       << console.errors;
   models::Catalogue catalogue = models::Catalogue::builtin();
   Diagnostics d;
-  ASSERT_TRUE(add_catalogue_file(out, catalogue, d)) << all(d);
+  ASSERT_TRUE(add_catalogue_file(out, catalogue, d)) << messages_of(d);
   const models::CostCurveParameters& p = catalogue.curves().back().parameters;
   EXPECT_NEAR(p.step_ms, 10, 1e-3);
   EXPECT_NEAR(p.sequence_ms, 0.1, 1e-5);
@@ -207,12 +202,12 @@ class ScenarioFits : public Calibrate {
 
 TEST_F(ScenarioFits, FindTheCurveBehindTheNumbers) {
   auto inputs = load({scenario("s", 20)}, {});
-  ASSERT_EQ(all(d_), "");
+  ASSERT_EQ(messages_of(d_), "");
   use(inputs, 13);
   publish(inputs);
   use(inputs, 20);
   const ScenarioFit fit = fit_scenarios(inputs, request({{.name = "step_ms"}}), silent_, d_);
-  EXPECT_EQ(all(d_), "");
+  EXPECT_EQ(messages_of(d_), "");
   EXPECT_EQ(fit.cells, 2U) << "an extreme is not fitted to";
   EXPECT_NEAR(fit.curve.parameters.step_ms, 13, 0.13);
   EXPECT_EQ(fit.curve.parameters.prefill_us_per_token, 40);
@@ -224,13 +219,13 @@ TEST_F(ScenarioFits, FindTheCurveBehindTheNumbers) {
   (void)fit_scenarios(inputs, request({{.name = "steps_ms"}}), silent_, d_);
   (void)fit_scenarios(inputs, request({{.name = "step_ms", .low = 30, .high = 40}}), silent_, d_);
   (void)fit_scenarios(inputs, request({{.name = "watermark"}}), silent_, d_);
-  EXPECT_EQ(d_.items().size(), 3U) << all(d_);
+  EXPECT_EQ(d_.items().size(), 3U) << messages_of(d_);
 }
 
 /// One curve under two loads: the experiment with the wider tolerance gives way.
 TEST_F(ScenarioFits, WeighExperimentsByTheirTolerances) {
   auto inputs = load({scenario("s", 20), scenario("t", 60)}, {});
-  ASSERT_EQ(all(d_), "");
+  ASSERT_EQ(messages_of(d_), "");
   use(inputs, 13);
   publish(inputs);
   auto other = load({scenario("t", 60)}, {});
@@ -250,17 +245,18 @@ TEST_F(ScenarioFits, WeighExperimentsByTheirTolerances) {
   const double between = fitted("s", 10);
   EXPECT_GT(between, 14);
   EXPECT_LT(between, 19);
-  EXPECT_EQ(all(d_), "");
+  EXPECT_EQ(messages_of(d_), "");
   (void)fitted("nobody", 10);
-  EXPECT_NE(all(d_).find("names no number that is fitted to (nobody:ttft.)"), std::string::npos)
-      << all(d_);
+  EXPECT_NE(messages_of(d_).find("names no number that is fitted to (nobody:ttft.)"),
+            std::string::npos)
+      << messages_of(d_);
 }
 
 /// The number of KV blocks is no coefficient, and comes back as what to set.
 TEST_F(ScenarioFits, FindTheBlocksBehindTheNumbers) {
   const std::string path = scenario("s", 400, "Qwen3-32B", "{num_gpu_blocks: 150, block_size: 16}");
   auto truth = load({path}, {});
-  ASSERT_EQ(all(d_), "");
+  ASSERT_EQ(messages_of(d_), "");
   publish(truth);
   auto inputs = load({path}, {"cluster.pools[a].engine.num_gpu_blocks=400"});
   inputs[0].variants[0].table = truth[0].variants[0].table;
@@ -272,7 +268,7 @@ TEST_F(ScenarioFits, FindTheBlocksBehindTheNumbers) {
     return again;
   };
   const ScenarioFit fit = fit_scenarios(inputs, r, silent_, d_);
-  EXPECT_EQ(all(d_), "");
+  EXPECT_EQ(messages_of(d_), "");
   ASSERT_EQ(fit.sets.size(), 1U);
   const std::string key = "cluster.pools[a].engine.num_gpu_blocks=";
   ASSERT_EQ(fit.sets[0].substr(0, key.size()), key);
@@ -285,37 +281,38 @@ TEST_F(ScenarioFits, FindTheBlocksBehindTheNumbers) {
       FreeNumbers({{.name = "cluster.frontend_latency", .low = 0.001, .high = 1}}, {}, inputs, d_)
           .sets({0.25}),
       std::vector<std::string>{"cluster.frontend_latency=0.25"});
-  EXPECT_EQ(all(d_), "");
+  EXPECT_EQ(messages_of(d_), "");
 }
 
 TEST_F(ScenarioFits, WantOneCurveForAllServers) {
   const auto inputs = load({scenario("s", 20), scenario("t", 20, "Qwen3-8B")}, {});
-  ASSERT_EQ(all(d_), "");
+  ASSERT_EQ(messages_of(d_), "");
   (void)fit_scenarios(inputs, request({{.name = "step_ms"}}), silent_, d_);
   ASSERT_EQ(d_.items().size(), 1U);
-  EXPECT_NE(all(d_).find("pool a of t, "), std::string::npos) << all(d_);
-  EXPECT_NE(all(d_).find("uses another cost curve (roofline, unfitted: Qwen3-8B"),
+  EXPECT_NE(messages_of(d_).find("pool a of t, "), std::string::npos) << messages_of(d_);
+  EXPECT_NE(messages_of(d_).find("uses another cost curve (roofline, unfitted: Qwen3-8B"),
             std::string::npos)
-      << all(d_);
+      << messages_of(d_);
   auto different = load({scenario("s", 20), scenario("t", 20)}, {});
   different[1].variants[0].plan.pools[0].latency = std::make_shared<models::CostCurve>(
       models::CostCurveParameters{.step_ms = 5}, models::FittedRange{}, "another");
   Diagnostics two;
   (void)fit_scenarios(different, request({{.name = "step_ms"}}), silent_, two);
-  EXPECT_NE(all(two).find("uses another cost curve (another) than pool a of s"), std::string::npos)
-      << all(two);
+  EXPECT_NE(messages_of(two).find("uses another cost curve (another) than pool a of s"),
+            std::string::npos)
+      << messages_of(two);
 }
 
 TEST_F(ScenarioFits, StartFromTheRooflineWhereNothingWasFitted) {
   auto inputs = load({scenario("s", 20, "Qwen3-8B")}, {});
-  ASSERT_EQ(all(d_), "");
+  ASSERT_EQ(messages_of(d_), "");
   const auto roofline = inputs[0].variants[0].plan.pools[0].latency;
   use(inputs, 13);
   publish(inputs);
   inputs[0].variants[0].plan.pools[0].latency = roofline;
   const auto free = request({{.name = "step_ms", .low = 1, .high = 30}});
   const ScenarioFit fit = fit_scenarios(inputs, free, silent_, d_);
-  EXPECT_EQ(all(d_), "");
+  EXPECT_EQ(messages_of(d_), "");
   EXPECT_EQ(fit.curve.model, "Qwen3-8B");
   EXPECT_GT(fit.curve.parameters.step_ms, 10);
   EXPECT_GT(fit.curve.parameters.context_us_per_ktok, 0) << "the rest is the roofline's";

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/input/prepare.h"
 
@@ -33,7 +34,7 @@ class CatalogueFileTest : public testing::FolderTest {
         load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, d);
     std::optional<sim::RunPlan> out;
     if (!d.has_errors()) out = prepare(loaded.variants.front(), d);
-    for (const Diagnostic& item : d.items()) said_ += to_string(item) + "\n";
+    said_ = messages_of(d);
     for (std::size_t p = said_.find(folder_.string()); p != std::string::npos;
          p = said_.find(folder_.string()))
       said_.erase(p, folder_.string().size() + 1);

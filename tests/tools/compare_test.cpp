@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/compare/comparison.h"
 #include "tools/compare/expectation.h"
@@ -292,9 +293,7 @@ class Files : public testing::FolderTest {
   static std::string errors(const std::string& path) {
     Diagnostics diagnostics;
     EXPECT_FALSE(read_result_file(path, {}, diagnostics).has_value());
-    std::string out;
-    for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-    return out;
+    return messages_of(diagnostics);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/messages.h"
 #include "tools/input/config_merge.h"
 #include "tools/input/description.h"
 
@@ -12,12 +13,6 @@ ConfigNode::Ptr parse(const std::string& text, Diagnostics& diagnostics) {
   return parse_config(text, {.file = "t.yaml"}, diagnostics);
 }
 
-std::string all(const Diagnostics& diagnostics) {
-  std::string out;
-  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-  return out;
-}
-
 ConfigNode::Ptr at(const ConfigNode::Ptr& node, const std::string& key) {
   const ConfigNode::Member* member = node->find(key);
   return member == nullptr ? nullptr : member->value;
@@ -26,7 +21,7 @@ ConfigNode::Ptr at(const ConfigNode::Ptr& node, const std::string& key) {
 TEST(ConfigNode, KeepsRawTextStyleAndPlaces) {
   Diagnostics d;
   const auto root = parse("a: 010\nb:\n  - \"5\"\n  - ~\nc:\n", d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   EXPECT_EQ(at(root, "a")->text(), "010");
   EXPECT_EQ(at(root, "a")->where().line, 1);
   EXPECT_EQ(at(root, "a")->where().column, 4);
@@ -43,7 +38,7 @@ TEST(ConfigNode, KeepsRawTextStyleAndPlaces) {
 TEST(ConfigNode, ReadsJson) {
   Diagnostics d;
   const auto root = parse("{\n\t\"a\": [1, true, null],\n\t\"b\": {\"c\": \"x\"}\n}", d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   EXPECT_EQ(at(root, "a")->items().size(), 3U);
   EXPECT_EQ(at(at(root, "b"), "c")->text(), "x");
 }
@@ -51,7 +46,7 @@ TEST(ConfigNode, ReadsJson) {
 TEST(ConfigNode, ExpandsAliasesAndMergeKeys) {
   Diagnostics d;
   const auto root = parse("base: &b {x: 1, y: 2}\nuse:\n  <<: *b\n  y: 3\nsame: *b\n", d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   EXPECT_EQ(at(at(root, "use"), "x")->text(), "1");
   EXPECT_EQ(at(at(root, "use"), "y")->text(), "3");
   EXPECT_EQ(at(at(root, "same"), "y")->text(), "2");
@@ -60,7 +55,7 @@ TEST(ConfigNode, ExpandsAliasesAndMergeKeys) {
 TEST(ConfigNode, EscapesOfLatin1CharactersAreUtf8) {
   Diagnostics d;
   const auto root = parse("\"k\\_\": [\"a\\N\", \"\\x85\\xA0\\L\", \"\xC3\xA9\\_\xC3\xA9\"]\n", d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   const auto list = at(root, "k\xC2\xA0");
   ASSERT_NE(list, nullptr);
   EXPECT_EQ(list->items()[0]->text(), "a\xC2\x85");
@@ -72,10 +67,10 @@ TEST(ConfigNode, WritesKeysThatYamlThinksTooLong) {
   const std::string escaped(200, '\x04');  // 1,200 characters when it is written.
   Diagnostics d;
   const auto root = parse("- ? \"" + escaped + "\"\n  : {" + escaped + ": 1}\n  b: 2\n- c\n", d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   const std::string written = tools::to_yaml(*root);
   const auto again = parse(written, d);
-  ASSERT_EQ(all(d), "") << written;
+  ASSERT_EQ(messages_of(d), "") << written;
   EXPECT_EQ(at(at(again->items().at(0), escaped), escaped)->text(), "1");
   EXPECT_EQ(at(again->items().at(0), "b")->text(), "2");
   EXPECT_EQ(tools::to_yaml(*again), written);
@@ -92,18 +87,19 @@ TEST(ConfigNode, StopsABillionLaughs) {
   }
   Diagnostics d;
   EXPECT_EQ(parse(text, d), nullptr);
-  EXPECT_NE(all(d).find("more than 1000000 values"), std::string::npos) << all(d);
+  EXPECT_NE(messages_of(d).find("more than 1000000 values"), std::string::npos) << messages_of(d);
 }
 
 TEST(ConfigNode, LimitsDepthThroughAliasesToo) {
   Diagnostics d;
   EXPECT_EQ(parse(std::string(70, '['), d), nullptr);
-  EXPECT_NE(all(d).find("nested deeper than 64"), std::string::npos) << all(d);
+  EXPECT_NE(messages_of(d).find("nested deeper than 64"), std::string::npos) << messages_of(d);
   const std::string forty = std::string(40, '[') + std::string(40, ']');
   const std::string around = std::string(40, '[') + "*a" + std::string(40, ']');
   Diagnostics chained;
   EXPECT_EQ(parse("a: &a " + forty + "\nb: " + around + "\n", chained), nullptr);
-  EXPECT_NE(all(chained).find("nested deeper than 64"), std::string::npos) << all(chained);
+  EXPECT_NE(messages_of(chained).find("nested deeper than 64"), std::string::npos)
+      << messages_of(chained);
 }
 
 TEST(ConfigNode, LimitsSizeAndRefusesBinary) {
@@ -115,7 +111,8 @@ TEST(ConfigNode, LimitsSizeAndRefusesBinary) {
                                  std::string("a: \xf5\x80\x80\x80"), std::string("a: \xe2\x82")}) {
     Diagnostics binary;
     EXPECT_EQ(parse(bad, binary), nullptr);
-    EXPECT_NE(all(binary).find("not valid UTF-8"), std::string::npos) << all(binary);
+    EXPECT_NE(messages_of(binary).find("not valid UTF-8"), std::string::npos)
+        << messages_of(binary);
   }
 }
 
@@ -123,7 +120,7 @@ TEST(ConfigNode, EmbeddedDocumentsKeepTheirPlace) {
   Diagnostics d;
   const auto root = parse("x:\n  file: |\n\n    a: 1\n    b:\n      c: 2\n", d);
   const auto inner = parse_embedded(*at(at(root, "x"), "file"), d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   const auto c = at(at(inner, "b"), "c");
   EXPECT_EQ(c->where().line, 6);
   EXPECT_EQ(c->where().column, 10);
@@ -134,7 +131,7 @@ TEST(ConfigMerge, MapsMergeNamedListsMergeOthersReplace) {
   const auto base = parse("a: {x: 1, y: 2}\np: [{name: u, n: 1}, {name: v, n: 2}]\nl: [1, 2]", d);
   const auto over = parse("a: {y: 3}\np: [{name: v, n: 5}, {name: w, n: 6}]\nl: [9]", d);
   const auto merged = tools::merge_configs(base, over);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   EXPECT_EQ(at(at(merged, "a"), "x")->text(), "1");
   EXPECT_EQ(at(at(merged, "a"), "y")->text(), "3");
   const auto p = at(merged, "p");
@@ -155,7 +152,7 @@ TEST(ConfigMerge, AssignsByIndexByNameAndIntoNewMaps) {
     ASSERT_TRUE(assignment.has_value());
     root = tools::apply_assignment(root, *assignment, d);
   }
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   const auto pools = at(at(root, "c"), "pools");
   EXPECT_EQ(at(pools->items()[0], "n")->text(), "4");
   EXPECT_EQ(at(pools->items()[0], "n")->where().file, "--set");

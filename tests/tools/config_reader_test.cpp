@@ -10,6 +10,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/base/messages.h"
 #include "tools/input/config_merge.h"
 #include "tools/input/scalar_parse.h"
 
@@ -70,12 +71,6 @@ void describe(Describer& d, Everything& t) {
   field(d, {"document", "Another file."}, t.document);
 }
 
-std::string all(const Diagnostics& diagnostics) {
-  std::string out;
-  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-  return out;
-}
-
 Everything read_text(const std::string& text, Diagnostics& d, Provenance* provenance = nullptr) {
   Everything value;
   const ConfigNode::Ptr root = parse_config(text, {.file = "in.yaml"}, d);
@@ -91,7 +86,7 @@ TEST(ConfigReader, ReadsOneOfEachKind) {
       "colour: green\npools: [{name: a}, {name: b, replicas: 3}]\nsizes: [1, 2]\nmaybe: 2.5\n"
       "inner: {name: x}\ndocument: sub/file.yaml\n",
       d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   EXPECT_TRUE(v.flag);
   EXPECT_EQ(v.whole, 42);
   EXPECT_EQ(v.number, 0.5);
@@ -117,7 +112,7 @@ TEST(ConfigReader, DurationsAreExact) {
   for (const auto& [text, ns] : cases) {
     Diagnostics d;
     EXPECT_EQ(read_text("time: " + text, d).time.ns(), ns) << text;
-    EXPECT_EQ(all(d), "") << text;
+    EXPECT_EQ(messages_of(d), "") << text;
   }
 }
 
@@ -125,14 +120,14 @@ TEST(ConfigReader, ProvenanceKnowsWhereValuesCameFrom) {
   Diagnostics d;
   Provenance provenance;
   read_text("whole: 4\npools:\n  - name: a\n    replicas: 2\n", d, &provenance);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   ASSERT_NE(provenance.find("pools[0].replicas"), nullptr);
   EXPECT_EQ(provenance.find("pools[0].replicas")->line, 4);
   EXPECT_EQ(provenance.find("number"), nullptr);
   EXPECT_EQ(provenance.nearest("pools[0].accelerator").line, 3);
   Diagnostics cross;
   cross.error({}, "pools[0].replicas", "does not fit");
-  EXPECT_EQ(all(provenance.located(cross)),
+  EXPECT_EQ(messages_of(provenance.located(cross)),
             "in.yaml:4:15: error: pools[0].replicas: does not fit\n");
 }
 
@@ -148,7 +143,7 @@ TEST(ConfigReader, CommandLineWordsMayBeTextOrNumbers) {
   Everything value;
   value.maybe = 1.0;
   read_struct(*root, value, d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   EXPECT_EQ(value.text, "5");
   EXPECT_EQ(value.whole, 6);
   EXPECT_FALSE(value.maybe.has_value());
@@ -157,7 +152,7 @@ TEST(ConfigReader, CommandLineWordsMayBeTextOrNumbers) {
 TEST(ConfigReader, EscapesWhatCouldDriveATerminal) {
   Diagnostics d;
   read_text("colour: \"\\e[31m\\u009b\"\n", d);
-  const std::string text = all(d);
+  const std::string text = messages_of(d);
   EXPECT_EQ(text.find('\x1b'), std::string::npos);
   EXPECT_EQ(text.find("\xc2\x9b"), std::string::npos);
   EXPECT_NE(text.find("\\x1b[31m"), std::string::npos) << text;
@@ -186,9 +181,9 @@ TEST(ConfigReader, BadInputCorpus) {
     auto expected = input;
     expected.replace_extension(".expected");
     if (std::getenv("ROUTESIM_UPDATE_EXPECTED") != nullptr)
-      std::ofstream(expected, std::ios::binary) << all(d);
+      std::ofstream(expected, std::ios::binary) << messages_of(d);
     EXPECT_TRUE(d.has_errors()) << input;
-    EXPECT_EQ(all(d), slurp(expected)) << input;
+    EXPECT_EQ(messages_of(d), slurp(expected)) << input;
   }
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "policies/factory.h"
+#include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/inference_perf_yaml.h"
@@ -10,12 +11,6 @@
 
 namespace routesim::tools {
 namespace {
-
-std::string all(const Diagnostics& diagnostics) {
-  std::string out;
-  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-  return out;
-}
 
 std::string input(const std::string& name) {
   return std::string(ROUTESIM_SOURCE_DIR) + "/tests/tools/inputs/" + name;
@@ -37,9 +32,9 @@ TEST(EndpointPickerYaml, LoadsPublishedHelmValues) {
         Case{"heimdall-values.yaml", 2, 5}, Case{"heimdall-values-random.yaml", 2, 2}}) {
     Diagnostics d;
     const ConfigNode::Ptr root = read_config_file(input(c.file), d);
-    ASSERT_NE(root, nullptr) << all(d);
+    ASSERT_NE(root, nullptr) << messages_of(d);
     const auto config = load_endpoint_picker(root, {}, d);
-    ASSERT_TRUE(config.has_value()) << c.file << "\n" << all(d);
+    ASSERT_TRUE(config.has_value()) << c.file << "\n" << messages_of(d);
     ASSERT_EQ(config->profiles.size(), c.profiles) << c.file;
     EXPECT_EQ(config->profiles.back().plugins.size(), c.entries_of_last) << c.file;
   }
@@ -62,8 +57,8 @@ TEST(EndpointPickerYaml, ErrorsInsideHelmTextPointIntoTheOuterFile) {
   EXPECT_FALSE(config.has_value());
   ASSERT_FALSE(d.items().empty());
   EXPECT_EQ(d.items()[0].where.file, "epp.yaml");
-  EXPECT_EQ(d.items()[0].where.line, 9) << all(d);
-  EXPECT_NE(all(d).find("queue-scorer"), std::string::npos) << "a suggestion is expected";
+  EXPECT_EQ(d.items()[0].where.line, 9) << messages_of(d);
+  EXPECT_NE(messages_of(d).find("queue-scorer"), std::string::npos) << "a suggestion is expected";
 }
 
 TEST(EndpointPickerYaml, RefusesWhatGoWouldReadDifferently) {
@@ -76,15 +71,16 @@ TEST(EndpointPickerYaml, RefusesWhatGoWouldReadDifferently) {
         d);
     EXPECT_FALSE(config.has_value()) << value;
     ASSERT_FALSE(d.items().empty()) << value;
-    EXPECT_EQ(d.items()[0].where.line, 6) << all(d);
-    EXPECT_EQ(d.items()[0].path, "plugins[0].parameters.threshold") << all(d);
+    EXPECT_EQ(d.items()[0].where.line, 6) << messages_of(d);
+    EXPECT_EQ(d.items()[0].path, "plugins[0].parameters.threshold") << messages_of(d);
   }
 }
 
 TEST(EndpointPickerYaml, SaysWhenThereIsNoDocument) {
   Diagnostics d;
   EXPECT_FALSE(load_epp("replicas: 3\n", d).has_value());
-  EXPECT_NE(all(d).find("holds no EndpointPickerConfig"), std::string::npos) << all(d);
+  EXPECT_NE(messages_of(d).find("holds no EndpointPickerConfig"), std::string::npos)
+      << messages_of(d);
 }
 
 /// The document of one plugin type, indented.
@@ -104,9 +100,9 @@ std::string config_map() {
 std::string first_type(const std::string& text) {
   Diagnostics d;
   const ConfigNode::Ptr root = parse_manifest(text, {.file = "m.yaml"}, d);
-  if (root == nullptr) return all(d);
+  if (root == nullptr) return messages_of(d);
   const auto config = load_endpoint_picker(root, {}, d, "p");
-  return config ? config->plugins.at(0).type : all(d);
+  return config ? config->plugins.at(0).type : messages_of(d);
 }
 
 TEST(EndpointPickerYaml, IsFoundInsideKubernetesObjects) {
@@ -163,7 +159,7 @@ TEST(InferencePerfYaml, LoadsPublishedFilesUnchanged) {
     const ConfigNode::Ptr root = read_config_file(input(file), d);
     ASSERT_NE(root, nullptr);
     const auto config = load_inference_perf(root, {}, d);
-    EXPECT_EQ(all(d), "") << file;
+    EXPECT_EQ(messages_of(d), "") << file;
     ASSERT_TRUE(config.data.shared_prefix.has_value());
     EXPECT_EQ(config.data.shared_prefix->output_len.type, workloads::DistributionType::kFixed);
     EXPECT_EQ(config.data.shared_prefix->output_len.mean, 1000);
@@ -182,8 +178,8 @@ TEST(InferencePerfYaml, ToleratesDriftWithWarnings) {
       "report: {prometheus: true}\n",
       {.file = "perf.yaml"}, d);
   const auto config = load_inference_perf(root, {}, d);
-  EXPECT_FALSE(d.has_errors()) << all(d);
-  EXPECT_EQ(d.items().size(), 2U) << all(d);
+  EXPECT_FALSE(d.has_errors()) << messages_of(d);
+  EXPECT_EQ(d.items().size(), 2U) << messages_of(d);
   EXPECT_EQ(config.data.input_distribution->std_dev, 5);
   EXPECT_EQ(config.data.input_distribution->max, 1024) << "the tool's default, not the struct's";
   EXPECT_EQ(config.data.output_distribution->type, workloads::DistributionType::kFixed);
@@ -197,8 +193,9 @@ TEST(InferencePerfYaml, RefusesBothNamesOfOneKey) {
                    {.file = "perf.yaml"}, d);
   (void)load_inference_perf(root, {}, d);
   EXPECT_TRUE(d.has_errors());
-  EXPECT_NE(all(d).find("is another name of data.shared_prefix.num_groups"), std::string::npos)
-      << all(d);
+  EXPECT_NE(messages_of(d).find("is another name of data.shared_prefix.num_groups"),
+            std::string::npos)
+      << messages_of(d);
 }
 
 /// The document read from a file with this text, and what was said about it.
@@ -207,7 +204,7 @@ struct ReadPerf {
     const ConfigNode::Ptr root = parse_config(text, {.file = "perf.yaml"}, found);
     config =
         load_inference_perf(root, {.path = "w", .provenance = nullptr, .ignored_keys = {}}, found);
-    said = all(found);
+    said = messages_of(found);
   }
   Diagnostics found;
   workloads::inference_perf::Config config;
@@ -326,7 +323,7 @@ TEST_F(ScenarioYaml, VariantsOverrideTheBase) {
   Diagnostics d;
   const LoadedScenario loaded =
       load_scenario({.path = path, .sets = {}, .variants = {}, .seed = 9}, d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   ASSERT_EQ(loaded.variants.size(), 2U);
   EXPECT_EQ(loaded.variants[0].scenario.variant, "one");
   EXPECT_EQ(loaded.variants[0].scenario.routing.balancer, sim::BalancerKind::kRandom);
@@ -354,7 +351,7 @@ TEST_F(ScenarioYaml, SetWinsOverVariantsAndReachesIntoFiles) {
                      .variants = {},
                      .seed = {}},
                     d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   const sim::Scenario& s = loaded.variants.at(0).scenario;
   EXPECT_EQ(s.variant, "w");
   EXPECT_EQ(s.cluster.pools[0].replicas, 3);
@@ -377,7 +374,7 @@ TEST_F(ScenarioYaml, TakesTheFlagsOfVllmBenchAsItsFilesWriteThem) {
   const LoadedScenario loaded = load_scenario(
       {.path = path, .sets = {"workload.vllm_bench.num-prompts=600"}, .variants = {}, .seed = {}},
       d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   const auto& bench = *loaded.variants.at(0).scenario.workload.vllm_bench;
   EXPECT_EQ(bench.num_prompts, 600);
   EXPECT_EQ(bench.max_concurrency, 32);
@@ -388,10 +385,10 @@ TEST_F(ScenarioYaml, TakesTheFlagsOfVllmBenchAsItsFilesWriteThem) {
   write("bench.yaml.in", "num-prompts: 5\nnum-promts: 6\n");
   Diagnostics wrong;
   (void)load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, wrong);
-  EXPECT_NE(
-      all(wrong).find("bench.yaml.in:2:1: error: workload.vllm_bench.num_promts: unknown key"),
-      std::string::npos)
-      << all(wrong);
+  EXPECT_NE(messages_of(wrong).find(
+                "bench.yaml.in:2:1: error: workload.vllm_bench.num_promts: unknown key"),
+            std::string::npos)
+      << messages_of(wrong);
 }
 
 TEST_F(ScenarioYaml, RefusesAVllmBenchFlagInBothSpellings) {
@@ -404,20 +401,21 @@ TEST_F(ScenarioYaml, RefusesAVllmBenchFlagInBothSpellings) {
             "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B}]}\n");
   Diagnostics wrong;
   (void)load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, wrong);
-  EXPECT_NE(all(wrong).find("bench.yaml.in:4:1: error: duplicate flag 'request_rate', first set as "
-                            "'request-rate' on line 2"),
+  EXPECT_NE(messages_of(wrong).find(
+                "bench.yaml.in:4:1: error: duplicate flag 'request_rate', first set as "
+                "'request-rate' on line 2"),
             std::string::npos)
-      << all(wrong);
-  EXPECT_NE(all(wrong).find("bench.yaml.in:5:1: error: duplicate flag 'random-input-len'"),
+      << messages_of(wrong);
+  EXPECT_NE(messages_of(wrong).find("bench.yaml.in:5:1: error: duplicate flag 'random-input-len'"),
             std::string::npos)
-      << all(wrong);
+      << messages_of(wrong);
   // The command line may spell a flag its own way.
   write("bench.yaml.in", "num-prompts: 5\nrequest-rate: 1\n");
   Diagnostics fine;
   const LoadedScenario loaded = load_scenario(
       {.path = path, .sets = {"workload.vllm_bench.request_rate=7"}, .variants = {}, .seed = {}},
       fine);
-  ASSERT_EQ(all(fine), "");
+  ASSERT_EQ(messages_of(fine), "");
   EXPECT_EQ(loaded.variants.at(0).scenario.workload.vllm_bench->request_rate, 7.0);
 }
 
@@ -431,7 +429,7 @@ TEST_F(ScenarioYaml, SonnetMayNameItsText) {
   const LoadedScenario loaded =
       load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, d);
   EXPECT_TRUE(prepare(loaded.variants.at(0), d).has_value());
-  EXPECT_EQ(all(d), "");
+  EXPECT_EQ(messages_of(d), "");
 }
 
 TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
@@ -448,7 +446,7 @@ TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
   load_scenario({.path = file, .sets = {"routing.balancr=random"}, .variants = {}, .seed = {}}, d);
   const std::string s = file + ":";
   const std::string load = path("load.yaml") + ":";
-  EXPECT_EQ(all(d),
+  EXPECT_EQ(messages_of(d),
             s + "3:80: error: cluster.pools[0].replicas: must be at least 1 (got 0)\n" +  //
                 s + "4:28: error: routing.endpoint_picker: cannot open " + path("nowhere.yaml") +
                 ": No such file or directory\n"
@@ -469,7 +467,7 @@ TEST_F(ScenarioYaml, UnknownVariantGetsASuggestion) {
   const std::string path = write("s.yaml", base() + "variants: [{name: precise}]\n");
   Diagnostics d;
   load_scenario({.path = path, .sets = {}, .variants = {"precize"}, .seed = {}}, d);
-  EXPECT_EQ(all(d),
+  EXPECT_EQ(messages_of(d),
             "--variant: error: there is no variant 'precize'\n  hint: did you mean precise?\n");
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 
@@ -21,7 +22,7 @@ class MeasuredFile : public testing::FolderTest {
                      const std::string& policy = "mine") const {
     Diagnostics d;
     MeasuredTable table = read_measured(path, policy, {.file = "s.yaml"}, "measured.csv", d);
-    for (const Diagnostic& item : d.items()) said += to_string(item) + "\n";
+    said += messages_of(d);
     return table;
   }
 };

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/scenario.h"
+#include "tests/base/messages.h"
 #include "tools/input/description.h"
 #include "tools/input/measured_csv.h"
 #include "tools/input/schema_json.h"
@@ -16,12 +17,6 @@ namespace routesim::tools {
 namespace {
 
 using nlohmann::json;
-
-std::string all(const Diagnostics& diagnostics) {
-  std::string out;
-  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-  return out;
-}
 
 constexpr char kHeader[] = "experiment,policy,stage,rate,metric,statistic,unit,value,source\n";
 
@@ -87,7 +82,7 @@ TEST(MeasuredCsv, ReadsQuotedFieldsAndSelects) {
                                             "e,p,1,3,ttft,mean,s,0.415,\"a, \"\"b\"\"\nc\"\r\n"
                                             "e,q,1,3,ttft,mean,s,1e-3,x\n",
                                         "m.csv", d);
-  ASSERT_TRUE(table.has_value()) << all(d);
+  ASSERT_TRUE(table.has_value()) << messages_of(d);
   ASSERT_EQ(table->rows.size(), 2U);
   EXPECT_EQ(table->rows[0].source, "a, \"b\"\nc");
   EXPECT_EQ(table->rows[0].value, 0.415);
@@ -103,7 +98,7 @@ TEST(MeasuredCsv, ReportsEveryBadRow) {
                                       "2,x\n" + row + "3,x\n" + row + "4,\"open",
                                   "m.csv", d)
                    .has_value());
-  EXPECT_EQ(all(d),
+  EXPECT_EQ(messages_of(d),
             "m.csv:2:1: error: value: must be a number (got nan)\n"
             "m.csv:3:1: error: must have 9 fields (got 8)\n"
             "m.csv:5:1: error: repeats an earlier row of the same stage, metric and statistic\n"
@@ -111,7 +106,7 @@ TEST(MeasuredCsv, ReportsEveryBadRow) {
             "m.csv:6:1: error: repeats an earlier row of the same stage, metric and statistic\n");
   Diagnostics header;
   EXPECT_FALSE(parse_measured_csv("a,b\n1,2\n", "m.csv", header).has_value());
-  EXPECT_EQ(header.items().size(), 1U) << all(header);
+  EXPECT_EQ(header.items().size(), 1U) << messages_of(header);
 }
 
 Report sample_report() {
@@ -220,10 +215,10 @@ TEST(Description, EchoReadsBackToTheSameScenario) {
   for (const std::string& text : {yaml, to_json(*echo(scenario))}) {
     Diagnostics d;
     const ConfigNode::Ptr root = parse_config(text, {.file = "echo"}, d);
-    ASSERT_NE(root, nullptr) << all(d) << text;
+    ASSERT_NE(root, nullptr) << messages_of(d) << text;
     sim::Scenario back;
     read_struct(*root, back, d);
-    EXPECT_EQ(all(d), "") << text;
+    EXPECT_EQ(messages_of(d), "") << text;
     EXPECT_EQ(to_yaml(*echo(back)), yaml);
   }
 }

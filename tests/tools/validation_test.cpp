@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "sim/simulation.h"
+#include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 #include "tools/input/prepare.h"
@@ -20,12 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-std::string all(const Diagnostics& diagnostics) {
-  std::string out;
-  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-  return out;
-}
 
 std::string slurp(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -71,7 +66,7 @@ MeasuredTable table(const std::string& rows) {
   Diagnostics d;
   const auto parsed = parse_measured_csv(
       "experiment,policy,stage,rate,metric,statistic,unit,value,source\n" + rows, "t.csv", d);
-  EXPECT_TRUE(parsed.has_value()) << all(d);
+  EXPECT_TRUE(parsed.has_value()) << messages_of(d);
   return parsed.value_or(MeasuredTable{});
 }
 
@@ -190,7 +185,7 @@ TEST(Validation, NoiseIsShownButNotScored) {
       "experiment,policy,stage,metric,statistic,reason\n"
       "e,rr,*,time_to_first_token,p90,noise, a few outliers\n",
       "unscored.csv", d);
-  EXPECT_EQ(all(d), "");
+  EXPECT_EQ(messages_of(d), "");
   const ScenarioValidation v = by_hand(rules);
   EXPECT_EQ(v.cells[3].status, CellStatus::kShown);
   EXPECT_EQ(v.cells[3].reason, "noise, a few outliers");
@@ -200,7 +195,7 @@ TEST(Validation, NoiseIsShownButNotScored) {
   EXPECT_FALSE(v.differences.at(0).scored);
   EXPECT_TRUE(v.difference_errors.empty());
   (void)parse_unscored_csv("experiment,policy\nx\n", "bad.csv", d);
-  EXPECT_EQ(d.items().size(), 2U) << all(d);
+  EXPECT_EQ(d.items().size(), 2U) << messages_of(d);
 }
 
 TEST(Validation, WordsOfPublications) {
@@ -238,7 +233,7 @@ TEST(Validation, NothingPublishedIsDroppedSilently) {
   for (const fs::path& file : files) {
     Diagnostics d;
     const auto parsed = parse_measured_csv(slurp(file), file.string(), d);
-    ASSERT_TRUE(parsed) << all(d);
+    ASSERT_TRUE(parsed) << messages_of(d);
     for (const MeasuredRow& row : parsed->rows) {
       if (row.stage.starts_with("log line")) continue;  // A moment of one server's warm-up.
       if (row.metric.ends_with("_speedup") || row.metric.ends_with("_reduction")) continue;
@@ -287,7 +282,7 @@ class ValidateCommand : public testing::FolderTest {
     const LoadedScenario scenario =
         load_scenario({.path = path("tiny.yaml"), .sets = {}, .variants = {}, .seed = {}}, d);
     const auto plan = prepare(scenario.variants.at(0), d);
-    EXPECT_TRUE(plan) << all(d);
+    EXPECT_TRUE(plan) << messages_of(d);
     sim::Simulation simulation(*plan, {.seed = seed, .check = true, .observers = {}}, d);
     return 1e3 * simulation.run().summary.time_to_first_token.mean();
   }

@@ -3,23 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/input/scenario_yaml.h"
 
 namespace routesim::tools {
 namespace {
 
-std::string all(const Diagnostics& diagnostics) {
-  std::string out;
-  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-  return out;
-}
-
 /// `name/role xreplicas: flags | words` of every start in the text.
 std::string starts(const std::string& text) {
   Diagnostics d;
   const ConfigNode::Ptr root = parse_manifest(text, {.file = "f.yaml"}, d);
-  EXPECT_NE(root, nullptr) << all(d);
+  EXPECT_NE(root, nullptr) << messages_of(d);
   if (root == nullptr) return "unread";
   std::string out;
   for (const ServerStart& start : starts_in_tree(root, "key", d)) {
@@ -32,7 +27,7 @@ std::string starts(const std::string& text) {
       out += " " + std::string(word.unknown.empty() ? "" : "?") + word.text;
     out += "\n";
   }
-  return out + all(d);
+  return out + messages_of(d);
 }
 
 TEST(ServeFiles, DeploymentWithCommandAndArgs) {
@@ -261,11 +256,12 @@ TEST_F(ServeManifest, RoleOrNameChooseTheServer) {
   EXPECT_EQ(pool("name: ms-decode").replicas, 2);
   EXPECT_EQ(pool("name: prefill").tensor_parallel, 1);
   EXPECT_EQ(pool("role: decode, replicas: 7").replicas, 7);
-  EXPECT_EQ(all(diagnostics_), "");
+  EXPECT_EQ(messages_of(diagnostics_), "");
   pool("name: other");
-  EXPECT_NE(all(diagnostics_).find("starts several servers: ms-prefill (prefill), ms-decode"),
-            std::string::npos)
-      << all(diagnostics_);
+  EXPECT_NE(
+      messages_of(diagnostics_).find("starts several servers: ms-prefill (prefill), ms-decode"),
+      std::string::npos)
+      << messages_of(diagnostics_);
 }
 
 }  // namespace

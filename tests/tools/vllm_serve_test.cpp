@@ -1,6 +1,7 @@
 // A pool's `vllm_serve`: command lines, word lists and maps of flags become the pool's keys.
 #include <gtest/gtest.h>
 
+#include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/input/description.h"
 #include "tools/input/scenario_yaml.h"
@@ -8,12 +9,6 @@
 
 namespace routesim::tools {
 namespace {
-
-std::string all(const Diagnostics& diagnostics) {
-  std::string out;
-  for (const Diagnostic& d : diagnostics.items()) out += to_string(d) + "\n";
-  return out;
-}
 
 class VllmServe : public testing::FolderTest {
  protected:
@@ -74,7 +69,7 @@ TEST_F(VllmServe, ACommandLineBecomesKeysThatKeepTheirLines) {
             "engine.enable_prefix_caching=false@12\n"
             "engine.enforce_eager=true@12\n"
             "engine.scheduling_policy=priority@14\n");
-  EXPECT_EQ(all(diagnostics_), "");
+  EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
 TEST_F(VllmServe, EveryFormOfStartIsUnderstood) {
@@ -94,7 +89,7 @@ TEST_F(VllmServe, EveryFormOfStartIsUnderstood) {
         "{model: Qwen/Qwen3-32B, tensor-parallel-size: 2}",
         "{model: Qwen/Qwen3-32B, tensor_parallel_size: 2, port: 8000, trust-remote-code: true}"}) {
     EXPECT_EQ(decided("    vllm_serve: " + start + "\n"), expected) << start;
-    EXPECT_EQ(all(diagnostics_), "") << start;
+    EXPECT_EQ(messages_of(diagnostics_), "") << start;
   }
 }
 
@@ -103,7 +98,7 @@ TEST_F(VllmServe, FlagsOnePerLineNeedNoBackslash) {
                     "      --model Qwen/Qwen3-32B\n"
                     "      --tensor-parallel-size 2\n"),
             "model=Qwen/Qwen3-32B@7\ntensor_parallel=2@8\n");
-  EXPECT_EQ(all(diagnostics_), "");
+  EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
 TEST_F(VllmServe, LinesThatYamlJoinsStayOneCommand) {
@@ -112,16 +107,17 @@ TEST_F(VllmServe, LinesThatYamlJoinsStayOneCommand) {
                       (style == "\"" ? "\\" : "") + "\n      --tensor-parallel-size 2" +
                       (style == "\"" ? "\"" : "") + "\n"),
               "model=Qwen/Qwen3-32B@6\ntensor_parallel=2@6\n")
-        << style << all(diagnostics_);
-    EXPECT_EQ(all(diagnostics_), "");
+        << style << messages_of(diagnostics_);
+    EXPECT_EQ(messages_of(diagnostics_), "");
   }
 }
 
 TEST_F(VllmServe, VariablesBeforeTheModelMayHoldFlags) {
   load("    vllm_serve: vllm serve $EXTRA Qwen/Qwen3-32B -tp 2\n");
-  EXPECT_NE(all(diagnostics_).find("what $EXTRA stands for is not known here"), std::string::npos)
-      << all(diagnostics_);
-  EXPECT_EQ(all(diagnostics_).find("belongs to no flag"), std::string::npos);
+  EXPECT_NE(messages_of(diagnostics_).find("what $EXTRA stands for is not known here"),
+            std::string::npos)
+      << messages_of(diagnostics_);
+  EXPECT_EQ(messages_of(diagnostics_).find("belongs to no flag"), std::string::npos);
 }
 
 TEST_F(VllmServe, WhatThePoolSaysItselfWins) {
@@ -131,7 +127,7 @@ TEST_F(VllmServe, WhatThePoolSaysItselfWins) {
                     "    vllm_serve: vllm serve $MODEL -tp 2 --block-size $B -q awq\n"  // 9
                     ),
             "replicas=3@7\nmodel=Qwen3-14B@6\ntensor_parallel=2@9\nengine.block_size=128@8\n");
-  EXPECT_EQ(all(diagnostics_), "") << "values that nobody needs may be unknown";
+  EXPECT_EQ(messages_of(diagnostics_), "") << "values that nobody needs may be unknown";
   EXPECT_EQ(
       decided("    vllm_serve: vllm serve Qwen/Qwen3-32B -tp 2 --max-num-seqs 64\n",
               {"cluster.pools[0].tensor_parallel=4", "cluster.pools[0].engine.max_num_seqs=8"}),
@@ -146,7 +142,7 @@ TEST_F(VllmServe, SetReachesTheCommandAndVariantsReplaceIt) {
   EXPECT_EQ(
       decided("    vllm_serve: flags.yaml\n", {"cluster.pools[0].vllm_serve.max-num-seqs=32"}),
       "model=Qwen/Qwen3-32B@flags.yaml:1\nengine.max_num_seqs=32@--set:0\n");
-  EXPECT_EQ(all(diagnostics_), "");
+  EXPECT_EQ(messages_of(diagnostics_), "");
   const std::string file = write(
       "v.yaml",
       "name: s\nworkload: {groups: {requests: 10, rate: 5}}\n"
@@ -156,7 +152,7 @@ TEST_F(VllmServe, SetReachesTheCommandAndVariantsReplaceIt) {
       "2}]}}\n");
   Diagnostics d;
   const auto loaded = load_scenario({.path = file, .sets = {}, .variants = {}, .seed = {}}, d);
-  ASSERT_EQ(all(d), "");
+  ASSERT_EQ(messages_of(d), "");
   EXPECT_EQ(loaded.variants.at(0).scenario.cluster.pools.at(0).model, "Qwen/Qwen3-32B");
   EXPECT_EQ(loaded.variants.at(1).scenario.cluster.pools.at(0).model, "Qwen/Qwen3-14B");
   EXPECT_EQ(loaded.variants.at(1).scenario.cluster.pools.at(0).tensor_parallel, 2);
@@ -179,9 +175,10 @@ TEST_F(VllmServe, SaysWhoChoosesTheRank) {
         load("    vllm_serve: vllm serve m " + c.flags + "\n").scenario.cluster.pools[0];
     EXPECT_EQ(enum_name(pool.data_parallel_balancing), c.balancing) << c.flags;
     EXPECT_EQ(pool.data_parallel, 8) << c.flags;
-    EXPECT_EQ(all(diagnostics_).find("balances its own 4 of the 8 ranks") != std::string::npos,
-              c.warns)
-        << all(diagnostics_);
+    EXPECT_EQ(
+        messages_of(diagnostics_).find("balances its own 4 of the 8 ranks") != std::string::npos,
+        c.warns)
+        << messages_of(diagnostics_);
   }
   const auto one = load("    vllm_serve: vllm serve m -dp 1\n").scenario.cluster.pools[0];
   EXPECT_EQ(one.data_parallel_balancing, sim::DataParallelBalancing::kExternal)
@@ -198,7 +195,7 @@ TEST_F(VllmServe, TheEnvironmentCounts) {
   EXPECT_EQ(chunk("export VLLM_MOE_DP_CHUNK_SIZE=256; vllm serve m"), 256);
   EXPECT_EQ(chunk("docker run -e VLLM_MOE_DP_CHUNK_SIZE=128 vllm/vllm-openai m"), 128);
   EXPECT_EQ(chunk("VLLM_ENABLE_MOE_DP_CHUNK=0 VLLM_MOE_DP_CHUNK_SIZE=128 vllm serve m"), 0);
-  EXPECT_EQ(all(diagnostics_), "");
+  EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
 TEST_F(VllmServe, AnOfficialImagesReleaseIsThePreset) {
@@ -235,7 +232,7 @@ TEST_F(VllmServe, ReadsVllmsConfigFileUnderTheFlagsBesideIt) {
             "model=Qwen/Qwen3-32B@conf.yaml:1\ntensor_parallel=2@6\n"
             "engine.max_num_seqs=64@conf.yaml:3\n"
             "engine.enable_prefix_caching=false@conf.yaml:4\n");
-  EXPECT_EQ(all(diagnostics_), "");
+  EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
 TEST_F(VllmServe, AScriptIsReadWithItsVariables) {
@@ -247,7 +244,7 @@ TEST_F(VllmServe, AScriptIsReadWithItsVariables) {
   EXPECT_EQ(decided("    vllm_serve: start.sh\n"),
             "model=Qwen/Qwen3-32B@start.sh:6\ntensor_parallel=2@start.sh:7\n"
             "data_parallel=4@start.sh:8\ndata_parallel_balancing=internal@start.sh:8\n");
-  EXPECT_EQ(all(diagnostics_), "");
+  EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
 TEST_F(VllmServe, VllmsSpellingOfKeysIsReadToo) {
@@ -261,13 +258,13 @@ TEST_F(VllmServe, VllmsSpellingOfKeysIsReadToo) {
   EXPECT_EQ(decided("    model: Qwen3-32B\n    tensor_parallel: 2\n",
                     {"cluster.pools[0].tensor_parallel_size=4"}),
             "model=Qwen3-32B@6\ntensor_parallel=4@--set:0\n");
-  EXPECT_EQ(all(diagnostics_), "");
+  EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
 TEST_F(VllmServe, QuantizedWeightsMustBeTheModels) {
   const auto complaint = [&](const std::string& flags) {
     load("    vllm_serve: vllm serve " + flags + "\n");
-    return all(diagnostics_);
+    return messages_of(diagnostics_);
   };
   EXPECT_EQ(complaint("Qwen/Qwen3-32B-FP8 --quantization fp8"), "");
   EXPECT_EQ(complaint("openai/gpt-oss-120b --quantization mxfp4"), "");
@@ -278,7 +275,7 @@ TEST_F(VllmServe, QuantizedWeightsMustBeTheModels) {
 TEST_F(VllmServe, ConnectorsBetweenServersAreFine) {
   const auto complaint = [&](const std::string& config) {
     load("    vllm_serve: |\n      vllm serve m --kv-transfer-config " + config + "\n");
-    return all(diagnostics_);
+    return messages_of(diagnostics_);
   };
   EXPECT_EQ(complaint(R"('{"kv_connector":"NixlConnector","kv_role":"kv_both"}')"), "");
   EXPECT_EQ(complaint(R"('{"kv_connector":"MultiConnector","kv_connector_extra_config":)"
@@ -318,7 +315,7 @@ TEST_F(VllmServe, SwitchesTakeWhatOlderReleasesTook) {
   EXPECT_FALSE(chunked("--enable-chunked-prefill false --port 1"));
   EXPECT_FALSE(chunked("--enable-chunked-prefill --no-enable-chunked-prefill"));
   EXPECT_TRUE(chunked("--no-enable-chunked-prefill --enable-chunked-prefill true"));
-  EXPECT_EQ(all(diagnostics_), "");
+  EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
 }  // namespace

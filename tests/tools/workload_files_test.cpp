@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/simulation.h"
+#include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/input/prepare.h"
 #include "tools/input/trace_files.h"
@@ -73,11 +74,9 @@ TEST_P(WorkloadFiles, RunToTheLastRequest) {
   Diagnostics d;
   const LoadedScenario loaded =
       load_scenario({.path = path("s.yaml"), .sets = {}, .variants = {}, .seed = {}}, d);
-  std::string said;
   std::optional<sim::RunPlan> plan;
   if (!d.has_errors()) plan = prepare(loaded.variants.front(), d);
-  for (const Diagnostic& item : d.items()) said += to_string(item) + "\n";
-  ASSERT_TRUE(plan) << said;
+  ASSERT_TRUE(plan) << messages_of(d);
   sim::Simulation simulation(*plan, {.seed = 1, .check = true, .observers = {}}, d);
   const sim::RunResult result = simulation.run();
   std::int64_t reported = 0;
