@@ -287,6 +287,13 @@ TEST_F(VllmServe, ConnectorsBetweenServersAreFine) {
             std::string::npos);
   EXPECT_NE(complaint("x --kv-transfer-config.kv_connector LMCacheConnectorV1").find("LMCache"),
             std::string::npos);
+  EXPECT_NE(complaint(R"('{"kv_connector":"NixlConnector","kv_load_failure_policy":"recompute"}')")
+                .find("warning: cluster.pools[0].vllm_serve: kv_load_failure_policy belongs to the "
+                      "whole cluster here (got \"recompute\"); hint: write "
+                      "cluster.transfer.load_failure: recompute"),
+            std::string::npos)
+      << messages_of(diagnostics_);
+  EXPECT_EQ(complaint(R"('{"kv_connector":"NixlConnector","kv_load_failure_policy":"fail"}')"), "");
 }
 
 TEST(ServeFlags, ReadableNumbersAndSwitches) {

@@ -60,12 +60,12 @@ std::optional<WeightDtype> weights_of(const std::string& method) {
   return std::nullopt;
 }
 
-/// The connectors that a --kv-transfer-config names, those inside a MultiConnector too.
-void collect_connectors(const ConfigNode& node, std::vector<std::string>& names) {
-  if (const Member* name = node.find("kv_connector"); name != nullptr && name->value->is_scalar())
-    names.push_back(name->value->text());
-  for (const Member& member : node.members()) collect_connectors(*member.value, names);
-  for (const Ptr& item : node.items()) collect_connectors(*item, names);
+/// The words that stand under `key` in a --kv-transfer-config, inside a MultiConnector too.
+void collect(const ConfigNode& node, std::string_view key, std::vector<std::string>& words) {
+  if (const Member* word = node.find(key); word != nullptr && word->value->is_scalar())
+    words.push_back(word->value->text());
+  for (const Member& member : node.members()) collect(*member.value, key, words);
+  for (const Ptr& item : node.items()) collect(*item, key, words);
 }
 
 /// The engine preset of an official image's release, `vllm/vllm-openai:v0.11.0`; empty when the tag
@@ -236,8 +236,11 @@ class Filler {
 
   void use_connector(const std::string& name, const ServeFlag& flag) {
     std::vector<std::string> connectors;
+    std::vector<std::string> failure_policies;
     if (name == "kv-transfer-config.kv_connector") {
       connectors.push_back(flag.value.text);
+    } else if (name == "kv-transfer-config.kv_load_failure_policy") {
+      failure_policies.push_back(flag.value.text);
     } else if (name == "kv-transfer-config") {
       Diagnostics unread;
       const Ptr config = parse_config(flag.value.text, {.file = flag.value.where.file}, unread);
@@ -245,7 +248,8 @@ class Filler {
         return error(flag,
                      "--kv-transfer-config is no JSON (got " + in_quotes(flag.value.text) + ")",
                      "put it into single quotes");
-      collect_connectors(*config, connectors);
+      collect(*config, "kv_connector", connectors);
+      collect(*config, "kv_load_failure_policy", failure_policies);
     }
     constexpr std::string_view kBetweenServers =
         "NixlConnector NixlPullConnector NixlPushConnector MoRIIOConnector MooncakeConnector "
@@ -256,6 +260,12 @@ class Filler {
               "the KV connector " + printable(connector) +
                   " keeps KV outside the GPU's memory, which is not simulated",
               "leave the connector out to simulate the servers without it");
+    for (const std::string& policy : failure_policies)
+      if (policy != "fail")  // The default, there and here.
+        diagnostics_.warning(flag.value.where, key_path_,
+                             "kv_load_failure_policy belongs to the whole cluster here (got " +
+                                 in_quotes(policy) + ")",
+                             "write cluster.transfer.load_failure: " + printable(policy));
   }
 
   void use_left_out(const std::string& name, const ServeFlag& flag) {
