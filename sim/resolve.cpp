@@ -165,6 +165,8 @@ void check_length(const WorkloadConfig& workload, const workloads::LoadGenerator
   for (const workloads::StageInfo& stage : load.stages())
     if (stage.requested_rate > 0 && std::isfinite(stage.requested_rate) && stage.requests > 0)
       seconds += static_cast<double>(stage.requests) / stage.requested_rate;
+    else if (stage.requests < 0)
+      seconds += stage.duration_s;
   const double days = seconds / 86'400;
   if (days <= kLongestLoadDays) return;
   const std::string shown = days < 1e9 ? std::to_string(std::llround(days)) : "more than 10^9";

@@ -253,6 +253,10 @@ RunResult Simulation::result() {
                             plan_.pools[p].latency->provenance());
   }
   note_long_waits();
+  for (std::string& note : load_->notes()) result_.notes.push_back(std::move(note));
+  // A load may have found the rates of its stages by itself.
+  for (std::size_t s = 0; s < metrics_->stages().size(); ++s)
+    metrics_->stages()[s].info = load_->stages()[s];
   result_.summary = metrics_->summary();
   result_.stages = std::move(metrics_->stages());
   return std::move(result_);

@@ -15,8 +15,11 @@ SimTime stage_end(SimTime start, SimTime last, Duration poll) {
 }
 
 StagedClient::StagedClient(std::vector<StagePlan> stages, std::unique_ptr<RequestSource> source,
-                           StageTiming timing)
-    : plans_(std::move(stages)), source_(std::move(source)), timing_(timing) {
+                           StageTiming timing, std::unique_ptr<RateSweep> sweep)
+    : plans_(std::move(stages)),
+      source_(std::move(source)),
+      timing_(timing),
+      sweep_(std::move(sweep)) {
   infos_.reserve(plans_.size());
   for (const StagePlan& plan : plans_) {
     ROUTESIM_CHECK(plan.permits >= 1, "a stage without permits would never end");
@@ -27,11 +30,19 @@ StagedClient::StagedClient(std::vector<StagePlan> stages, std::unique_ptr<Reques
 }
 
 void StagedClient::start_stage(SimTime start) {
-  stage_start_ = start;
-  index_ = 0;
-  draw();
-  // A stage without requests is over at once.
-  if (all_sent()) end_stage_if_over(start);
+  // A loop, not a recursion: stages without requests are over at once.
+  for (;; start = start + timing_.interval) {
+    stage_start_ = start;
+    index_ = 0;
+    if (is_probe())
+      limit_ = start + sweep_->probe_limit();
+    else if (sweep_ != nullptr)
+      plans_[stage_].arrivals = sweep_->start_stage(stage_, infos_[stage_]);
+    draw();
+    if (!all_sent()) return;
+    plans_[stage_].arrivals.reset();
+    if (++stage_ == plans_.size()) return;
+  }
 }
 
 void StagedClient::draw() {
@@ -50,24 +61,45 @@ void StagedClient::draw() {
 void StagedClient::end_stage_if_over(SimTime now) {
   if (!all_sent() || in_flight_ > 0) return;
   plans_[stage_].arrivals.reset();
-  ++stage_;
-  if (stage_ < plans_.size())
-    start_stage(stage_end(stage_start_, now, timing_.poll) + timing_.interval);
+  SimTime next = stage_end(stage_start_, now, timing_.poll) + timing_.interval;
+  if (is_probe()) {
+    next = now < limit_ ? stage_end(stage_start_, now, timing_.poll)
+                        : stage_start_ + sweep_->end_of_cut_probe();
+    limit_ = SimTime::max();
+    if (!sweep_->finish_probe(next - stage_start_)) stage_ = plans_.size() - 1;
+  }
+  if (++stage_ < plans_.size()) start_stage(next);
+}
+
+void StagedClient::see() {
+  if (is_probe()) sweep_->see(now_ - stage_start_, in_flight_);
+}
+
+std::vector<std::string> StagedClient::notes() const {
+  if (sweep_ == nullptr || sweep_->note().empty()) return {};
+  return {sweep_->note()};
 }
 
 SimTime StagedClient::next_action() const {
-  if (finished() || all_sent() || in_flight_ >= plans_[stage_].permits) return SimTime::max();
-  return std::max(ahead_[next_].due, now_);
+  if (finished() || all_sent()) return SimTime::max();
+  const bool may_send = in_flight_ < plans_[stage_].permits;
+  return std::max(std::min(may_send ? ahead_[next_].due : SimTime::max(), limit_), now_);
 }
 
 void StagedClient::advance(SimTime now, std::vector<Request>& out) {
   ROUTESIM_DCHECK(now >= now_, "time went back");
   now_ = now;
+  if (now >= limit_ && !all_sent()) {
+    next_ = drawn_ = 0;
+    end_stage_if_over(now);
+  }
   while (!all_sent() && ahead_[next_].due <= now && in_flight_ < plans_[stage_].permits) {
     out.push_back(std::move(ahead_[next_++]));
+    if (limit_ != SimTime::max()) out.back().timeout = std::min(out.back().timeout, limit_ - now);
     ++in_flight_;
     if (all_sent()) draw();
   }
+  see();
 }
 
 void StagedClient::on_completed(const Request& request, Outcome, SimTime now) {
@@ -75,6 +107,7 @@ void StagedClient::on_completed(const Request& request, Outcome, SimTime now) {
                  "completion of a request that is not in flight");
   now_ = std::max(now_, now);
   --in_flight_;
+  see();
   end_stage_if_over(now);
 }
 

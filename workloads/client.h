@@ -11,6 +11,7 @@
 
 #include "workloads/load_generator.h"
 #include "workloads/load_stages.h"
+#include "workloads/sweep.h"
 
 namespace routesim::workloads {
 
@@ -26,7 +27,8 @@ class RequestSource {
 
 inline constexpr std::int64_t kUnlimitedPermits = std::numeric_limits<std::int64_t>::max();
 
-/// One stage: what to report, when requests are due, how many may be in flight.
+/// One stage: what to report, when requests are due, how many may be in flight. `arrivals` may be
+/// null where a sweep makes them.
 struct StagePlan {
   StageInfo info{};
   std::unique_ptr<ArrivalStream> arrivals{};
@@ -46,11 +48,12 @@ SimTime stage_end(SimTime start, SimTime last, Duration poll);
 
 /// A FIFO G/G/K station per stage: request i is sent at max(due_i, the instant at which at least
 /// i - K + 1 earlier requests of the stage have completed). A stage ends when all its requests
-/// have completed (whatever their outcome); stages never overlap.
+/// have completed (whatever their outcome); stages never overlap. With a sweep the first stage is
+/// its probe, after which there is no interval.
 class StagedClient final : public LoadGenerator {
  public:
   StagedClient(std::vector<StagePlan> stages, std::unique_ptr<RequestSource> source,
-               StageTiming timing);
+               StageTiming timing, std::unique_ptr<RateSweep> sweep = nullptr);
 
   const std::vector<StageInfo>& stages() const override { return infos_; }
   SimTime next_action() const override;
@@ -60,6 +63,7 @@ class StagedClient final : public LoadGenerator {
     return i < drawn_ - next_ ? &ahead_[next_ + i] : nullptr;
   }
   bool finished() const override { return stage_ == plans_.size(); }
+  std::vector<std::string> notes() const override;
 
  private:
   /// Requests are drawn a few at a time, for upcoming().
@@ -69,11 +73,15 @@ class StagedClient final : public LoadGenerator {
   void draw();
   void end_stage_if_over(SimTime now);
   bool all_sent() const { return next_ == drawn_; }
+  bool is_probe() const { return sweep_ != nullptr && stage_ == 0; }
+  void see();
 
   std::vector<StagePlan> plans_;
   std::vector<StageInfo> infos_;
   std::unique_ptr<RequestSource> source_;
   StageTiming timing_;
+  std::unique_ptr<RateSweep> sweep_;
+  SimTime limit_ = SimTime::max();  // Of a probe: what is not over then is cut.
   SimTime now_;
   SimTime stage_start_;
   std::size_t stage_ = 0;              // plans_.size() when finished.

@@ -64,8 +64,7 @@ bool arrivals_from_trace(const Config& c) { return c.load.type == LoadType::kTra
 void check_load(const Config& c, const Inputs& inputs, Diagnostics& out) {
   const Load& load = c.load;
   if (load.sweep)
-    out.error({}, "load.sweep", "a sweep chooses its rates while it runs and is not simulated",
-              "list the stages");
+    check_sweep(c, out);
   else if (load.stages.empty())
     out.error({}, "load.stages", "at least one stage is needed");
   if (load.type == LoadType::kTraceSessionReplay && !replays_sessions(c))
@@ -265,12 +264,6 @@ void check_conversations(const Config& c, const ConversationOpener& open, Diagno
     out.error({}, "data.path", "no conversation fits the input and output distributions");
 }
 
-/// The parts of a stage that do not depend on the client.
-struct StageLoad {
-  StageInfo info;
-  std::unique_ptr<ArrivalStream> arrivals;
-};
-
 StageLoad make_stage(const Config& c, const WorkloadOptions& options, const Inputs& inputs,
                      std::size_t i, std::int64_t trace_rows, Duration trace_end) {
   const Stage& s = c.load.stages[i];
@@ -335,6 +328,49 @@ std::unique_ptr<RequestSource> make_source(const Config& c, const WorkloadOption
   return random_source(c, options);
 }
 
+void check_options(const Config& c, const WorkloadOptions& options, Diagnostics& out) {
+  if (options.natural_answer)
+    check_distribution(*options.natural_answer, SamplerKind::kGeneral, "natural_answer", out);
+  const std::size_t stages =
+      c.load.sweep ? static_cast<std::size_t>(c.load.sweep->num_stages) : c.load.stages.size();
+  if (options.warmup_stages > 0 && static_cast<std::size_t>(options.warmup_stages) >= stages)
+    out.error({}, "warmup_stages",
+              "leaves no stage to report (got " + std::to_string(options.warmup_stages) + " of " +
+                  std::to_string(stages) + ")");
+}
+
+std::unique_ptr<LoadGenerator> make_client(const Config& c, const WorkloadOptions& options,
+                                           const Inputs& inputs, std::vector<StageLoad> loads) {
+  StageTiming timing = kTiming;
+  timing.interval = Duration::from_seconds(c.load.interval);
+  std::vector<StagePlan> plans;
+  std::vector<SessionClient::Stage> session_stages;
+  const Stage no_stage;
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    const Stage& stage = c.load.sweep ? no_stage : c.load.stages[i];
+    if (has_turns(c))
+      session_stages.push_back({.info = std::move(loads[i].info),
+                                .arrivals = std::move(loads[i].arrivals),
+                                .permits = worker_permits(c, options, stage),
+                                .timeout = request_timeout(c)});
+    else
+      plans.push_back({.info = std::move(loads[i].info),
+                       .arrivals = std::move(loads[i].arrivals),
+                       .permits = shared_permits(c, options, stage),
+                       .timeout = request_timeout(c)});
+  }
+  std::unique_ptr<RateSweep> sweep;
+  if (c.load.sweep) sweep = make_sweep(c, options);
+  if (!has_turns(c))
+    return std::make_unique<StagedClient>(std::move(plans), make_source(c, options, inputs), timing,
+                                          std::move(sweep));
+  auto sessions = c.data.type == DataType::kConversationReplay
+                      ? conversation_replay_sessions(c, options)
+                      : shared_prefix_sessions(c, options);
+  return std::make_unique<SessionClient>(std::move(session_stages), std::move(sessions), timing,
+                                         std::move(sweep));
+}
+
 }  // namespace
 
 Duration request_timeout(const Config& config) {
@@ -344,6 +380,8 @@ Duration request_timeout(const Config& config) {
 
 std::vector<std::int64_t> requests_per_stage(const Config& config) {
   std::vector<std::int64_t> out;
+  if (config.load.sweep) out.assign(static_cast<std::size_t>(config.load.sweep->num_stages), -1);
+  if (config.load.sweep) return out;
   for (const Stage& s : config.load.stages) {
     if (config.load.type == LoadType::kConcurrent)
       out.push_back(s.num_requests.value_or(-1));
@@ -368,13 +406,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
   check_load(config, inputs, found);
   check_requests(config, found);
   check_data(config, options, inputs, found);
-  if (options.natural_answer)
-    check_distribution(*options.natural_answer, SamplerKind::kGeneral, "natural_answer", found);
-  if (options.warmup_stages > 0 &&
-      static_cast<std::size_t>(options.warmup_stages) >= config.load.stages.size())
-    found.error({}, "warmup_stages",
-                "leaves no stage to report (got " + std::to_string(options.warmup_stages) + " of " +
-                    std::to_string(config.load.stages.size()) + ")");
+  check_options(config, options, found);
   std::int64_t rows = -1;
   Duration trace_end;
   if (!found.has_errors() && inputs.trace && (arrivals_from_trace(config) || config.data.trace))
@@ -384,33 +416,13 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return nullptr;
   if (replays_sessions(config)) return make_replay_client(config, options, inputs, diagnostics);
-
-  StageTiming timing = kTiming;
-  timing.interval = Duration::from_seconds(config.load.interval);
-  const Duration timeout = request_timeout(config);
-  std::vector<StagePlan> plans;
-  std::vector<SessionClient::Stage> session_stages;
-  for (std::size_t i = 0; i < config.load.stages.size(); ++i) {
-    const Stage& s = config.load.stages[i];
-    StageLoad stage = make_stage(config, options, inputs, i, rows, trace_end);
-    if (has_turns(config))
-      session_stages.push_back({.info = stage.info,
-                                .arrivals = std::move(stage.arrivals),
-                                .permits = worker_permits(config, options, s),
-                                .timeout = timeout});
-    else
-      plans.push_back({.info = stage.info,
-                       .arrivals = std::move(stage.arrivals),
-                       .permits = shared_permits(config, options, s),
-                       .timeout = timeout});
-  }
-  if (!has_turns(config))
-    return std::make_unique<StagedClient>(std::move(plans), make_source(config, options, inputs),
-                                          timing);
-  auto sessions = config.data.type == DataType::kConversationReplay
-                      ? conversation_replay_sessions(config, options)
-                      : shared_prefix_sessions(config, options);
-  return std::make_unique<SessionClient>(std::move(session_stages), std::move(sessions), timing);
+  std::vector<StageLoad> stages;
+  if (config.load.sweep)
+    stages = sweep_stages(config, options);
+  else
+    for (std::size_t i = 0; i < config.load.stages.size(); ++i)
+      stages.push_back(make_stage(config, options, inputs, i, rows, trace_end));
+  return make_client(config, options, inputs, std::move(stages));
 }
 
 }  // namespace routesim::workloads::inference_perf

@@ -128,10 +128,13 @@ struct Stage {
   std::optional<double> timeout{};
 };
 
+enum class SweepType { kGeometric, kLinear };
+
+/// A probe finds the rate at which the servers drain a burst, and stages up to that rate follow.
 struct Sweep {
-  std::string type = "geometric";
-  std::int64_t num_requests = 2000;
-  double timeout = 60;
+  SweepType type = SweepType::kGeometric;  ///< Dense at the saturation, or evenly spaced.
+  std::int64_t num_requests = 2000;        ///< Of the probe, sent in five seconds.
+  double timeout = 60;                     ///< Seconds the probe may last.
   std::int64_t num_stages = 5;
   std::int64_t stage_duration = 180;
   double saturation_percentile = 95;
@@ -258,15 +261,17 @@ const SessionReplay* session_replay(const Config& config);
 /// The client's request timeout: load.request_timeout or 300 s.
 Duration request_timeout(const Config& config);
 
-/// Requests each stage will send: int(rate * duration), num_requests, or -1 when a trace decides.
+/// Requests each stage will send: int(rate * duration), num_requests, or -1 when a trace or a sweep
+/// decides.
 std::vector<std::int64_t> requests_per_stage(const Config& config);
 
 /// The number of distinct pool prompts of shared_prefix data, else 0.
 std::int64_t pool_prompts(const Config& config);
 
 /// Builds the load. Null when `diagnostics` received an error. What the tool does but a simulation
-/// cannot (sweep, data sets that are not distributable) is an error; what does not change the load
-/// (circuit breakers that are defined, retries) is a warning.
+/// cannot (data sets that are not distributable) is an error; what does not change the load
+/// (circuit breakers that are defined, retries) is a warning. A sweep's stages follow its probe,
+/// stage 0.
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,
                                                    const Inputs& inputs, Diagnostics& diagnostics);
@@ -296,6 +301,10 @@ struct routesim::EnumNames<routesim::workloads::inference_perf::DataType> {
                                                              "sharegpt4video",
                                                              "synthetic_agentic",
                                                              "dataset_trace"};
+};
+template <>
+struct routesim::EnumNames<routesim::workloads::inference_perf::SweepType> {
+  static constexpr std::array<std::string_view, 2> value = {"geometric", "linear"};
 };
 template <>
 struct routesim::EnumNames<routesim::workloads::inference_perf::LoadType> {

@@ -125,10 +125,12 @@ void describe(Describer& d, Stage& t) {
 }
 
 void describe(Describer& d, Sweep& t) {
-  field(d, {"type", "Spacing of the rates."}, t.type);
-  field(d, {"num_requests", "Requests of the probe."}, t.num_requests, kCount);
+  field(d, {"type", "Spacing of the rates: dense at the saturation, or linear."}, t.type);
+  field(d, {"num_requests", "Requests of the probe, sent in 5 seconds."}, t.num_requests,
+        IntRange{1, 1'000'000});
   field(d, {"timeout", "Seconds the probe may last."}, t.timeout, kPositive);
-  field(d, {"num_stages", "Stages to make."}, t.num_stages, IntRange{1, 100'000});
+  field(d, {"num_stages", "Stages to make, from 1 request/s to the saturation."}, t.num_stages,
+        IntRange{1, 100'000});
   field(d, {"stage_duration", "Seconds per stage."}, t.stage_duration, kCount);
   field(d, {"saturation_percentile", "Percentile of the drain rates that counts as saturation."},
         t.saturation_percentile, RealRange{.min = 0, .max = 100});
@@ -143,7 +145,7 @@ void describe(Describer& d, Load& t) {
   field(d, {"type", "Arrival process."}, t.type);
   field(d, {"interval", "Seconds slept after every stage."}, t.interval, kSeconds);
   field(d, {"stages", "Stages, run one after another."}, t.stages);
-  field(d, {"sweep", "Finds the stages itself."}, t.sweep);
+  field(d, {"sweep", "Finds the rates of its stages itself, by a probe."}, t.sweep);
   field(d, {"trace", "Trace that gives the arrivals."}, t.trace);
   field(d, {"num_workers", "Worker processes; absent: CPUs of the client; 0: no permits."},
         t.num_workers, IntRange{0, 1'000'000});

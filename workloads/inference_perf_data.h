@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "workloads/assemble.h"
 #include "workloads/client.h"
@@ -36,6 +37,18 @@ std::unique_ptr<RequestSource> trace_length_source(const Config& config,
 /// shareGPT: the file in order, cycled, its first record discarded.
 std::unique_ptr<RequestSource> sharegpt_source(const Config& config, const WorkloadOptions& options,
                                                ConversationOpener conversations);
+
+/// The parts of a stage that do not depend on the client.
+struct StageLoad {
+  StageInfo info{};
+  std::unique_ptr<ArrivalStream> arrivals{};
+};
+
+/// What is wrong with load.sweep, which is given.
+void check_sweep(const Config& config, Diagnostics& out);
+/// Its probe, and the stages whose arrivals and rates only make_sweep's will know.
+std::vector<StageLoad> sweep_stages(const Config& config, const WorkloadOptions& options);
+std::unique_ptr<RateSweep> make_sweep(const Config& config, const WorkloadOptions& options);
 
 /// What is wrong with a stage of recorded sessions, and with their settings.
 void check_session_stage(const Stage& stage, std::size_t i, Diagnostics& out);

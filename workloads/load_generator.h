@@ -13,8 +13,10 @@ namespace routesim::workloads {
 
 /// What a report needs to know about a stage.
 struct StageInfo {
-  std::string name{};              ///< "0", "1", … or the tool's own word.
-  double requested_rate = 0;       ///< Requests/s; 0 for closed loops, infinity for "all at once".
+  std::string name{};  ///< "0", "1", … or the tool's own word.
+  /// Requests/s; 0 for closed loops, infinity for "all at once". Where the load finds its rates
+  /// while it runs (inference-perf's load.sweep): 0 until the stage starts.
+  double requested_rate = 0;
   double duration_s = 0;           ///< Requested length; 0 when the tool has none.
   std::int64_t requests = 0;       ///< Requests the stage will send; -1 when only the end tells.
   std::int64_t concurrency = 0;    ///< Closed-loop level; 0 for open loops.
@@ -34,7 +36,9 @@ class LoadGenerator {
  public:
   virtual ~LoadGenerator() = default;
 
-  /// The stages, in the order they run; fixed after construction.
+  /// The stages, in the order they run. Their number is fixed after construction, and what they
+  /// hold, too; only a requested_rate, and with it a count of requests, may become known when its
+  /// stage starts.
   virtual const std::vector<StageInfo>& stages() const = 0;
 
   /// The next instant at which something happens by itself; SimTime::max() when the generator only
@@ -57,6 +61,10 @@ class LoadGenerator {
 
   /// True when every request has been sent and completed and no stage is left.
   virtual bool finished() const = 0;
+
+  /// What a reader of the results must know about this load, a sentence each. For the end of the
+  /// run.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 }  // namespace routesim::workloads

@@ -9,8 +9,11 @@
 namespace routesim::workloads {
 
 SessionClient::SessionClient(std::vector<Stage> stages, std::unique_ptr<SessionSource> source,
-                             StageTiming timing)
-    : plans_(std::move(stages)), source_(std::move(source)), timing_(timing) {
+                             StageTiming timing, std::unique_ptr<RateSweep> sweep)
+    : plans_(std::move(stages)),
+      source_(std::move(source)),
+      timing_(timing),
+      sweep_(std::move(sweep)) {
   for (const Stage& plan : plans_) {
     ROUTESIM_CHECK(!plan.permits.empty(), "a stage needs a worker");
     for (const std::int64_t permits : plan.permits)
@@ -32,6 +35,12 @@ void SessionClient::start_stage(SimTime start) {
     if (stage_ == plans_.size()) return;
     stage_start_ = start;
     due_.clear();
+    if (is_probe()) {
+      limit_ = start + sweep_->probe_limit();
+      events_.add(limit_, {What::kLimit, 0});
+    } else if (sweep_ != nullptr) {
+      plans_[stage_].arrivals = sweep_->start_stage(stage_, infos_[stage_]);
+    }
     Duration due;
     while (plans_[stage_].arrivals->next(due)) due_.push_back(start + timing_.lead + due);
     if (!due_.empty()) break;
@@ -64,6 +73,7 @@ void SessionClient::advance(SimTime now, std::vector<Request>& out) {
     const Event event = events_.take().what;
     switch (event.what) {
       case What::kDue: {
+        see(1);
         Lock& lock = locks_[source_->session_of(stage_, event.index)];
         if (lock.held) {
           lock.waiting.push_back(event.index);
@@ -79,6 +89,9 @@ void SessionClient::advance(SimTime now, std::vector<Request>& out) {
       case What::kRelease:
         release(event.index);
         break;
+      case What::kLimit:
+        cut();
+        break;
     }
   }
 }
@@ -89,6 +102,7 @@ void SessionClient::send(std::int64_t index, std::vector<Request>& out) {
   request.stage = StageId(stage_);
   request.due = due_[static_cast<std::size_t>(index)];
   request.timeout = plans_[stage_].timeout;
+  if (limit_ != SimTime::max()) request.timeout = std::min(request.timeout, limit_ - now_);
   source_->fill(stage_, index, request);
   index_of_.emplace(request.id.value(), index);
   out.push_back(std::move(request));
@@ -101,7 +115,7 @@ void SessionClient::on_completed(const Request& request, Outcome outcome, SimTim
   const std::int64_t index = found->second;
   index_of_.erase(found);
   const Duration hold = source_->completed(stage_, index, request, outcome);
-  if (hold > Duration::zero()) {
+  if (hold > Duration::zero() && now < limit_) {
     events_.add(now + hold, {What::kRelease, index});
   } else {
     release(index);
@@ -109,9 +123,10 @@ void SessionClient::on_completed(const Request& request, Outcome outcome, SimTim
 }
 
 void SessionClient::release(std::int64_t index) {
+  see(-1);
   const std::uint64_t session = source_->session_of(stage_, index);
   Lock& lock = locks_[session];
-  if (lock.waiting.empty()) {
+  if (lock.waiting.empty() || now_ >= limit_) {
     locks_.erase(session);
   } else {
     // The lock passes straight to the next round; it leaves at the next advance, which is now.
@@ -119,11 +134,40 @@ void SessionClient::release(std::int64_t index) {
     lock.waiting.pop_front();
   }
   admit(worker_of(index));
-  if (--unfinished_ > 0) return;
+  if (--unfinished_ == 0) end_stage();
+}
+
+void SessionClient::see(std::int64_t change) {
+  if (!is_probe()) return;
+  under_way_ += change;
+  sweep_->see(now_ - stage_start_, under_way_);
+}
+
+/// The tool ends a probe that takes too long: what is under way ends with its timeouts.
+void SessionClient::cut() {
+  events_.clear();
+  for (std::size_t w = 0; w < queues_.size(); ++w) heads_[w] = queues_[w].size();
+  unfinished_ = static_cast<std::int64_t>(index_of_.size());
+  if (unfinished_ == 0) end_stage();
+}
+
+void SessionClient::end_stage() {
   source_->end_of_stage(stage_);
-  const SimTime next = stage_end(stage_start_, now_, timing_.poll) + timing_.interval;
+  SimTime next = stage_end(stage_start_, now_, timing_.poll) + timing_.interval;
+  if (is_probe()) {
+    next = now_ < limit_ ? stage_end(stage_start_, now_, timing_.poll)
+                         : stage_start_ + sweep_->end_of_cut_probe();
+    limit_ = SimTime::max();
+    events_.clear();
+    if (!sweep_->finish_probe(next - stage_start_)) stage_ = plans_.size() - 1;
+  }
   ++stage_;
   start_stage(next);
+}
+
+std::vector<std::string> SessionClient::notes() const {
+  if (sweep_ == nullptr || sweep_->note().empty()) return {};
+  return {sweep_->note()};
 }
 
 }  // namespace routesim::workloads

@@ -44,16 +44,17 @@ class SessionClient final : public LoadGenerator {
   };
 
   SessionClient(std::vector<Stage> stages, std::unique_ptr<SessionSource> source,
-                StageTiming timing);
+                StageTiming timing, std::unique_ptr<RateSweep> sweep = nullptr);
 
   const std::vector<StageInfo>& stages() const override { return infos_; }
   SimTime next_action() const override;
   void advance(SimTime now, std::vector<Request>& out) override;
   void on_completed(const Request& request, Outcome outcome, SimTime now) override;
   bool finished() const override { return stage_ == plans_.size(); }
+  std::vector<std::string> notes() const override;
 
  private:
-  enum class What { kDue, kSend, kRelease };
+  enum class What { kDue, kSend, kRelease, kLimit };
   struct Event {
     What what;
     std::int64_t index;
@@ -67,12 +68,19 @@ class SessionClient final : public LoadGenerator {
   void admit(std::size_t worker);
   void send(std::int64_t index, std::vector<Request>& out);
   void release(std::int64_t index);
+  void cut();
+  void end_stage();
+  bool is_probe() const { return sweep_ != nullptr && stage_ == 0; }
+  void see(std::int64_t change);
   std::size_t worker_of(std::int64_t index) const;
 
   std::vector<Stage> plans_;
   std::vector<StageInfo> infos_;
   std::unique_ptr<SessionSource> source_;
   StageTiming timing_;
+  std::unique_ptr<RateSweep> sweep_;
+  SimTime limit_ = SimTime::max();  // Of a probe: what is not over then is cut.
+  std::int64_t under_way_ = 0;      // Due and not over, in a probe.
 
   std::size_t stage_ = 0;
   SimTime stage_start_;

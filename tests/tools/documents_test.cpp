@@ -298,7 +298,7 @@ TEST(InferencePerfYaml, AnAutomaticStageIsTheSweepOfToday) {
   const ReadPerf perf("load: {auto_stage: {gen_type: linear, num_stages: 3}}\ndata: {}\n");
   EXPECT_FALSE(perf.found.has_errors()) << perf.said;
   ASSERT_TRUE(perf.config.load.sweep.has_value());
-  EXPECT_EQ(perf.config.load.sweep->type, "linear");
+  EXPECT_EQ(perf.config.load.sweep->type, workloads::inference_perf::SweepType::kLinear);
   EXPECT_EQ(perf.config.load.sweep->num_stages, 3);
 }
 

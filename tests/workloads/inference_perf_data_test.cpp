@@ -253,9 +253,6 @@ TEST(Errors, OptionsAreCheckedToo) {
 
 TEST(Errors, WhatASimulationCannotDoIsRefused) {
   Config c = ladder();
-  c.load.sweep = Sweep{};
-  EXPECT_EQ(errors_of(c).at(0).path, "load.sweep");
-  c = ladder();
   c.data.type = DataType::kVisionArena;
   EXPECT_EQ(errors_of(c).at(0).path, "data.type");
   c = ladder();

@@ -91,7 +91,12 @@ std::string ladder_table(const ResultSet& set, std::string_view text) {
   const MetricName& metric = metric_called(set, text);
   for (const StageValues& stage : set.variants.front().stages) {
     if (stage.stage.empty() || !stage.reported) continue;
-    std::vector<std::string> row = {printable(stage.stage), rate_text(stage)};
+    const bool one_rate =
+        std::all_of(set.variants.begin(), set.variants.end(), [&](const VariantValues& v) {
+          const StageValues* const other = find_stage(v, stage.stage);
+          return other == nullptr || other->rate == stage.rate;
+        });
+    std::vector<std::string> row = {printable(stage.stage), one_rate ? rate_text(stage) : "-"};
     maker.add_cells(row, metric, stage.stage);
     table.add_row(std::move(row));
   }

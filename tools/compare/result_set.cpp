@@ -106,9 +106,12 @@ ResultSet ResultSetBuilder::take(std::size_t replications) const {
         continue;
       }
       ROUTESIM_CHECK(stages.size() == set.variants[v].stages.size(), "stages depend on the seed");
-      for (std::size_t s = 0; s < stages.size(); ++s)
+      for (std::size_t s = 0; s < stages.size(); ++s) {
+        StageValues& all = set.variants[v].stages[s];
+        if (stages[s].rate != all.rate) all.rate = 0;
         for (std::size_t m = 0; m < metrics_.size(); ++m)
-          set.variants[v].stages[s].values[m].push_back(stages[s].values[m].front());
+          all.values[m].push_back(stages[s].values[m].front());
+      }
     }
   }
   return set;

@@ -20,7 +20,8 @@ namespace routesim::tools {
 /// One load stage of a variant, or its whole run.
 struct StageValues {
   std::string stage;  ///< Empty: the whole run.
-  double rate = 0;    ///< Requests/s asked for; 0 for closed loops and the whole run.
+  /// Requests/s asked for; 0 for closed loops, the whole run, and where the runs differ.
+  double rate = 0;
   std::int64_t concurrency = 0;
   bool reported = true;  ///< False for warm-up stages.
   /// By metric of the set, then by replication; NaN where a run has no such number.

@@ -123,7 +123,7 @@ class LadderTable {
   }
 
   void add_stage(std::size_t i) {
-    std::vector<std::string> row = {printable(stages_[0][i]->info.name), rate_text(*stages_[0][i])};
+    std::vector<std::string> row = {printable(stages_[0][i]->info.name), rates_text(i)};
     std::vector<std::optional<double>> values;
     std::vector<std::optional<double>> truths;
     for (std::size_t v = 0; v < stages_.size(); ++v) {
@@ -141,6 +141,19 @@ class LadderTable {
       if (has_measured_[0] && has_measured_[v]) row.push_back(change_text(truths[0], truths[v]));
     }
     table_.add_row(std::move(row));
+  }
+
+  /// One rate, or one of each variant where the load found them by itself.
+  std::string rates_text(std::size_t i) const {
+    const std::string first = rate_text(*stages_[0][i]);
+    std::string all = first;
+    bool same = true;
+    for (std::size_t v = 1; v < stages_.size(); ++v) {
+      const std::string other = i < stages_[v].size() ? rate_text(*stages_[v][i]) : first;
+      same = same && other == first;
+      all += " / " + other;
+    }
+    return same ? first : all;
   }
 
   void add_errors() {

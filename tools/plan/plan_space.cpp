@@ -161,6 +161,10 @@ class SpaceReader {
     if (!loaded.variants.empty()) {
       sim::Scenario scenario = loaded.variants.front().scenario;
       catalogue_ = scenario_catalogue(loaded.variants.front(), scenario, ignored);
+      const auto& load = scenario.workload.inference_perf_config;
+      if (load && load->load.sweep)
+        error("scenario", "its load.sweep finds other rates for every fleet",
+              "a plan compares fleets under one load: list the stages");
     }
     if (!config_.policies.empty()) return;
     for (const LoadedVariant& variant : loaded.variants)

@@ -25,6 +25,9 @@ Ladder ladder_of(const PageRun& run) {
   for (const std::size_t i : reported(run)) {
     const StageView& s = run.variants[0].stages[i];
     rates = rates && s.rate && std::isfinite(*s.rate) && *s.rate > 0;
+    // Rates that a load found by itself may differ, and curves over them have no common axis.
+    for (const VariantView& v : run.variants)
+      rates = rates && (i >= v.stages.size() || v.stages[i].rate == s.rate);
     levels = levels && s.concurrency && *s.concurrency > 0;
   }
   return levels ? Ladder::kConcurrency : rates ? Ladder::kRate : Ladder::kNumber;

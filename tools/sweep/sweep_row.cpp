@@ -112,7 +112,11 @@ std::string row_tail(const SweepPlan& plan, const SweepRow& row,
     const auto stage = [s](const RunNumbers& run) -> const StageNumbers& { return run.stages[s]; };
     const StageNumbers& first = stage(runs.front());
     json.begin_object().member("name", first.name);
-    json.member("requested_rate", first.requested_rate).member("reported", first.reported);
+    const bool one_rate = std::all_of(runs.begin(), runs.end(), [&](const RunNumbers& run) {
+      return stage(run).requested_rate == first.requested_rate;
+    });
+    json.member("requested_rate", one_rate ? first.requested_rate : 0);
+    json.member("reported", first.reported);
     write_requests(json, runs, stage);
     if (first.reported) write_metrics(json, metrics, runs, stage);
     json.end_object();
