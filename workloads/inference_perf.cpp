@@ -127,8 +127,9 @@ void check_bimodal(const Bimodal& b, Diagnostics& out) {
 void check_prefix_extras(const SharedPrefix& p, Diagnostics& out) {
   const std::string path = "data.shared_prefix.";
   if (!p.num_tool_calls_per_turn.empty())
-    out.error({}, path + "num_tool_calls_per_turn", "tool calls are not simulated",
-              "leave it out, or use conversation_replay data with tool_call_latency_sec");
+    out.warning({}, path + "num_tool_calls_per_turn",
+                "has no effect: the tool drew these numbers, and sent no tool call",
+                "agents that call tools are synthetic_agentic data");
   if (!p.multimodal.empty())
     out.error({}, path + "multimodal", "images, video and audio are not simulated",
               "leave it out: the text alone is simulated then");

@@ -67,7 +67,7 @@ struct SharedPrefix {
   std::optional<Distribution> output_distribution{};    ///< Legacy form of output_len.
   bool enable_multi_turn_chat = false;
   std::optional<std::int64_t> max_model_len{};  ///< Ceiling of a multi-turn context; not applied.
-  Document num_tool_calls_per_turn{};           ///< Of early 2026; not simulated.
+  Document num_tool_calls_per_turn{};           ///< Of early 2026; drawn there, and never used.
   Document multimodal{};
 };
 

@@ -41,7 +41,8 @@ void describe(Describer& d, SharedPrefix& t) {
         t.enable_multi_turn_chat);
   field(d, {"max_model_len", "Ceiling of a multi-turn context; not applied."}, t.max_model_len,
         kCount);
-  field(d, {"num_tool_calls_per_turn", "Tool calls; not simulated."}, t.num_tool_calls_per_turn);
+  field(d, {"num_tool_calls_per_turn", "Of early 2026: drawn by the tool, and never used."},
+        t.num_tool_calls_per_turn);
   field(d, {"multimodal", "Images and the like; not simulated."}, t.multimodal);
 }
 
