@@ -37,7 +37,7 @@ void describe(Describer& d, Distribution& t) {
 }
 
 bool is_length_key(std::string_view name) {
-  static constexpr std::array<std::string_view, 18> kKeys = {"system_prompt_len",
+  static constexpr std::array<std::string_view, 26> kKeys = {"system_prompt_len",
                                                              "question_len",
                                                              "output_len",
                                                              "question_distribution",
@@ -54,7 +54,15 @@ bool is_length_key(std::string_view name) {
                                                              "mode_a_user_prompt_len",
                                                              "mode_a_output_len",
                                                              "mode_b_user_prompt_len",
-                                                             "mode_b_output_len"};
+                                                             "mode_b_output_len",
+                                                             "turns_per_session",
+                                                             "tool_loop_depth",
+                                                             "sub_agents_per_spawn",
+                                                             "tool_catalog_size_per_agent",
+                                                             "parallel_tool_calls_per_step",
+                                                             "user_think_time_sec",
+                                                             "trigger_tokens",
+                                                             "target_tokens"};
   return std::find(kKeys.begin(), kKeys.end(), name) != kKeys.end();
 }
 

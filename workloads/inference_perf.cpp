@@ -56,7 +56,8 @@ void check_concurrent_stage(const Stage& s, std::size_t i, Diagnostics& out) {
 }
 
 bool replays_sessions(const Config& c) {
-  return c.data.type == DataType::kOtelTraceReplay || c.data.type == DataType::kWekaTraceReplay;
+  return c.data.type == DataType::kOtelTraceReplay || c.data.type == DataType::kWekaTraceReplay ||
+         c.data.type == DataType::kSyntheticAgentic;
 }
 
 bool arrivals_from_trace(const Config& c) { return c.load.type == LoadType::kTraceReplay; }
@@ -69,9 +70,10 @@ void check_load(const Config& c, const Inputs& inputs, Diagnostics& out) {
     out.error({}, "load.stages", "at least one stage is needed");
   if (load.type == LoadType::kTraceSessionReplay && !replays_sessions(c))
     out.error({}, "load.type",
-              "trace_session_replay needs recorded sessions (got data.type " +
+              "trace_session_replay needs sessions (got data.type " +
                   std::string(enum_name(c.data.type)) + ")",
-              "use otel_trace_replay or weka_trace_replay data, or another load type");
+              "use otel_trace_replay, weka_trace_replay or synthetic_agentic data, or another load "
+              "type");
   for (std::size_t i = 0; i < load.stages.size(); ++i) {
     if (load.type == LoadType::kTraceSessionReplay)
       check_session_stage(load.stages[i], i, out);
@@ -216,13 +218,14 @@ void check_data(const Config& c, const WorkloadOptions& options, const Inputs& i
       return;
     case DataType::kOtelTraceReplay:
     case DataType::kWekaTraceReplay:
+    case DataType::kSyntheticAgentic:
       check_replay_data(c, out);
       return;
     default:
       out.error({}, "data.type",
                 "this data set is not simulated (got " + std::string(enum_name(c.data.type)) + ")",
                 "use shared_prefix, bimodal, random, synthetic, shareGPT, conversation_replay, "
-                "otel_trace_replay or weka_trace_replay");
+                "otel_trace_replay, weka_trace_replay or synthetic_agentic");
   }
 }
 

@@ -17,6 +17,7 @@
 #include "sim/base/diagnostic.h"
 #include "workloads/conversation_data.h"
 #include "workloads/distributions.h"
+#include "workloads/inference_perf_agentic.h"
 #include "workloads/inference_perf_replay.h"
 #include "workloads/load_generator.h"
 #include "workloads/options.h"
@@ -110,7 +111,8 @@ struct Data {
   std::optional<OtelTraceReplay> otel_trace_replay{};
   std::optional<WekaTraceReplay> weka_trace_replay{};
   std::optional<Bimodal> bimodal{};
-  Document sharegpt4video{}, synthetic_agentic{};
+  std::optional<SyntheticAgentic> synthetic_agentic{};
+  Document sharegpt4video{};
   bool use_chat_template = false;
 };
 
@@ -254,8 +256,8 @@ struct Inputs {
   std::shared_ptr<const ReplayCorpus> sessions{};  ///< The traces of otel and weka replay, read.
 };
 
-/// The settings of the recorded sessions that data.type asks for; null when it asks for none, or
-/// they are missing.
+/// The settings of the sessions, recorded or made, that data.type asks for; null when it asks for
+/// none, or they are missing.
 const SessionReplay* session_replay(const Config& config);
 
 /// The client's request timeout: load.request_timeout or 300 s.

@@ -103,8 +103,7 @@ void describe(Describer& d, Data& t) {
   field(d, {"visionarena", "Settings of VisionArena data; not simulated."}, t.visionarena);
   field(d, {"bimodal", "Settings of bimodal data."}, t.bimodal);
   field(d, {"sharegpt4video", "Settings of ShareGPT4Video data; not simulated."}, t.sharegpt4video);
-  field(d, {"synthetic_agentic", "Settings of synthetic agents; not simulated."},
-        t.synthetic_agentic);
+  field(d, {"synthetic_agentic", "Settings of synthetic agents."}, t.synthetic_agentic);
   field(d, {"use_chat_template", "Input lengths count the chat template."}, t.use_chat_template);
 }
 
@@ -263,12 +262,21 @@ void describe(Describer& d, Config& t) {
 }
 
 std::span<const KeyDrift> key_drifts() {
-  static constexpr std::array<KeyDrift, 13> kDrifts = {{
+  static constexpr std::array<KeyDrift, 17> kDrifts = {{
       {"data.shared_prefix.num_unique_system_prompts", "data.shared_prefix.num_groups", true},
       {"data.shared_prefix.num_users_per_system_prompt", "data.shared_prefix.num_prompts_per_group",
        true},
       {"load.auto_stage.gen_type", "load.auto_stage.type"},
       {"load.auto_stage", "load.sweep"},
+      // A theme may be a plain weight.
+      {"data.synthetic_agentic.theme_mix.generic",
+       "data.synthetic_agentic.theme_mix.generic.weight", true},
+      {"data.synthetic_agentic.theme_mix.db2_latency_incident",
+       "data.synthetic_agentic.theme_mix.db2_latency_incident.weight", true},
+      {"data.synthetic_agentic.theme_mix.research_rag",
+       "data.synthetic_agentic.theme_mix.research_rag.weight", true},
+      {"data.synthetic_agentic.theme_mix.code_change_task",
+       "data.synthetic_agentic.theme_mix.code_change_task.weight", true},
       {"data.*.std", "data.*.std_dev"},
       {"data.*.*.std", "data.*.*.std_dev"},
       {"tokenizer.type", "data.type"},

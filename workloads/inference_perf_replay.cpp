@@ -15,7 +15,7 @@ namespace {
 
 const IntRange kCount{1, 1'000'000'000};
 
-void describe_common(Describer& d, SessionReplay& t) {
+void describe_sources(Describer& d, SessionReplay& t) {
   field(d, {"trace_directory", "Folder whose *.json are replayed."}, t.trace_directory);
   field(d,
         {"trace_files", "Files to replay; *.jsonl hold a record per line; * and ? are any text."},
@@ -24,33 +24,6 @@ void describe_common(Describer& d, SessionReplay& t) {
         t.hf_dataset_path);
   field(d, {"filter", "Python lambda that selects records; comparisons with constants only."},
         t.filter);
-  field(d, {"use_static_model", "One model for all requests; no effect here."}, t.use_static_model);
-  field(d, {"static_model_name", "Its name; no effect here."}, t.static_model_name);
-  field(d, {"model_mapping", "Names of models; no effect here."}, t.model_mapping);
-  field(d, {"default_max_tokens", "Read by the tool, and never used."}, t.default_max_tokens,
-        kCount);
-  field(d, {"override_tool_call_max_tokens", "Answers that call a tool may take 4,096 tokens."},
-        t.override_tool_call_max_tokens);
-  field(d, {"tool_choice_mode", "Which tools an answer may call; no effect here."},
-        t.tool_choice_mode);
-  field(d,
-        {"inject_random_session_id",
-         "Each session puts a text of its own before its recorded messages."},
-        t.inject_random_session_id);
-  field(d, {"duplicate_sessions_target", "Sessions to reach by repeating those there are."},
-        t.duplicate_sessions_target, IntRange{1, 10'000'000});
-  field(d, {"max_wait_ms", "Longest pause after a call's predecessors, in milliseconds."},
-        t.max_wait_ms, IntRange{0, 1'000'000'000'000});
-  field(d,
-        {"predecessor_wait_timeout_sec",
-         "Seconds a call waits for its predecessors before it fails; 0: for ever."},
-        t.predecessor_wait_timeout_sec, RealRange{.min = 0, .max = 1e9});
-  field(d, {"include_errors", "Replay calls that failed when they were recorded (OpenTelemetry)."},
-        t.include_errors);
-  field(d, {"skip_invalid_files", "Leave out what cannot be read, with a warning."},
-        t.skip_invalid_files);
-  field(d, {"bad_tool_call_handling", "What to do about broken tool calls; no effect here."},
-        t.bad_tool_call_handling);
 }
 
 std::string stage_key(std::size_t i, const char* key) {
@@ -102,10 +75,10 @@ void check_weka(const WekaTraceReplay& r, const std::string& path, Diagnostics& 
 }
 
 std::vector<ReplaySlot> slots_of(const SessionReplay& replay, std::size_t sessions,
-                                 std::int64_t seed) {
+                                 std::optional<std::int64_t> seed) {
   std::vector<ReplaySlot> slots(sessions);
   for (std::size_t i = 0; i < sessions; ++i) slots[i].session = static_cast<std::uint32_t>(i);
-  PythonRandom(seed).shuffle(slots);
+  if (seed) PythonRandom(*seed).shuffle(slots);
   const auto target = static_cast<std::size_t>(replay.duplicate_sessions_target.value_or(0));
   for (std::size_t i = 0; slots.size() < target; ++i)
     slots.push_back({.session = slots[i].session, .duplicate = true});
@@ -128,8 +101,42 @@ ReplayStage make_stage(const Config& c, std::size_t i, bool reported) {
 
 }  // namespace
 
+void describe_replay(Describer& d, SessionReplay& t, bool recorded) {
+  if (recorded) describe_sources(d, t);
+  field(d, {"use_static_model", "One model for all requests; no effect here."}, t.use_static_model);
+  field(d, {"static_model_name", "Its name; no effect here."}, t.static_model_name);
+  field(d, {"model_mapping", "Names of models; no effect here."}, t.model_mapping);
+  field(d, {"default_max_tokens", "Read by the tool, and never used."}, t.default_max_tokens,
+        kCount);
+  field(d, {"override_tool_call_max_tokens", "Answers that call a tool may take 4,096 tokens."},
+        t.override_tool_call_max_tokens);
+  field(d, {"tool_choice_mode", "Which tools an answer may call; no effect here."},
+        t.tool_choice_mode);
+  field(d,
+        {"inject_random_session_id",
+         "Each session puts a text of its own before its recorded messages."},
+        t.inject_random_session_id);
+  field(d, {"duplicate_sessions_target", "Sessions to reach by repeating those there are."},
+        t.duplicate_sessions_target, IntRange{1, 10'000'000});
+  field(d, {"max_wait_ms", "Longest pause after a call's predecessors, in milliseconds."},
+        t.max_wait_ms, IntRange{0, 1'000'000'000'000});
+  field(d,
+        {"predecessor_wait_timeout_sec",
+         "Seconds a call waits for its predecessors before it fails; 0: for ever."},
+        t.predecessor_wait_timeout_sec, RealRange{.min = 0, .max = 1e9});
+  if (recorded) {
+    field(d,
+          {"include_errors", "Replay calls that failed when they were recorded (OpenTelemetry)."},
+          t.include_errors);
+    field(d, {"skip_invalid_files", "Leave out what cannot be read, with a warning."},
+          t.skip_invalid_files);
+  }
+  field(d, {"bad_tool_call_handling", "What to do about broken tool calls; no effect here."},
+        t.bad_tool_call_handling);
+}
+
 void describe(Describer& d, OtelTraceReplay& t) {
-  describe_common(d, t);
+  describe_replay(d, t, /*recorded=*/true);
   field(d, {"disable_output_substitution", "Later prompts repeat recorded answers, not real ones."},
         t.disable_output_substitution);
   field(d, {"attribute_to_header_map", "HTTP headers; no effect here."}, t.attribute_to_header_map);
@@ -138,7 +145,7 @@ void describe(Describer& d, OtelTraceReplay& t) {
 }
 
 void describe(Describer& d, WekaTraceReplay& t) {
-  describe_common(d, t);
+  describe_replay(d, t, /*recorded=*/true);
   field(d,
         {"trace_idle_gap_cap_seconds",
          "Longest gap between starts of a session's calls, in seconds; 0: no limit."},
@@ -158,6 +165,8 @@ const SessionReplay* session_replay(const Config& c) {
     return &*c.data.otel_trace_replay;
   if (c.data.type == DataType::kWekaTraceReplay && c.data.weka_trace_replay)
     return &*c.data.weka_trace_replay;
+  if (c.data.type == DataType::kSyntheticAgentic && c.data.synthetic_agentic)
+    return &*c.data.synthetic_agentic;
   return nullptr;
 }
 
@@ -183,18 +192,21 @@ void check_replay_data(const Config& c, Diagnostics& out) {
     out.error({}, key, "is missing: data.type asks for it");
     return;
   }
-  check_source(*replay, key + ".", out);
+  if (c.data.type == DataType::kSyntheticAgentic)
+    check_agents(*c.data.synthetic_agentic, out);
+  else
+    check_source(*replay, key + ".", out);
   check_models(*replay, key + ".", out);
   if (c.data.type == DataType::kOtelTraceReplay)
     check_otel(*c.data.otel_trace_replay, key + ".", out);
-  else
+  else if (c.data.type == DataType::kWekaTraceReplay)
     check_weka(*c.data.weka_trace_replay, key + ".", out);
   if (c.api.type == ApiType::kCompletion)
     out.error({}, "api.type", "sessions are replayed over a chat API (got completion)",
               "set api: {type: chat}");
   if (c.load.type != LoadType::kTraceSessionReplay)
     out.error({}, "load.type",
-              "recorded sessions need load type trace_session_replay (got " +
+              "sessions need load type trace_session_replay (got " +
                   std::string(enum_name(c.load.type)) + ")");
 }
 
@@ -202,13 +214,22 @@ std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const Workloa
                                                   const Inputs& inputs, Diagnostics& out) {
   const SessionReplay& replay = *session_replay(c);
   const std::string key = "data." + std::string(enum_name(c.data.type));
-  if (inputs.sessions == nullptr || inputs.sessions->sessions.empty()) {
-    out.error({}, key, "no session to replay is in the files");
+  const bool synthetic = c.data.type == DataType::kSyntheticAgentic;
+  const std::shared_ptr<const ReplayCorpus> corpus =
+      synthetic ? make_agents(*c.data.synthetic_agentic, options, out) : inputs.sessions;
+  if (synthetic && corpus == nullptr) return nullptr;
+  if (corpus == nullptr || corpus->sessions.empty()) {
+    out.error(
+        {}, key,
+        synthetic ? "makes no session: no turn was drawn" : "no session to replay is in the files");
     return nullptr;
   }
-  const std::vector<ReplaySession>& sessions = inputs.sessions->sessions;
+  const std::vector<ReplaySession>& sessions = corpus->sessions;
   std::vector<ReplaySlot> slots = slots_of(
-      replay, sessions.size(), c.load.base_seed.value_or(static_cast<std::int64_t>(options.seed)));
+      replay, sessions.size(),
+      synthetic
+          ? std::nullopt
+          : std::optional(c.load.base_seed.value_or(static_cast<std::int64_t>(options.seed))));
   ReplayClientOptions client;
   client.permits.assign(static_cast<std::size_t>(std::max<std::int64_t>(
                             c.load.num_workers.value_or(options.default_workers), 1)),
@@ -218,6 +239,7 @@ std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const Workloa
   client.predecessor_wait = Duration::from_seconds(replay.predecessor_wait_timeout_sec);
   client.mark_sessions = replay.inject_random_session_id;
   client.ignore_eos = c.server.ignore_eos;
+  const std::string more = key + (synthetic ? ".num_sessions" : ".duplicate_sessions_target");
   std::vector<ReplayStage> stages;
   std::size_t next = 0;
   for (std::size_t i = 0; i < c.load.stages.size(); ++i) {
@@ -227,20 +249,19 @@ std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const Workloa
     stage.sessions = std::min(asked, left);
     if (left == 0)
       out.warning({}, stage_key(i, ""), "no session is left for it: the tool skips it",
-                  "earlier stages took all: set their num_sessions, or " + key +
-                      ".duplicate_sessions_target");
+                  "earlier stages took all: set their num_sessions, or " + more);
     else if (asked > left)
       out.warning({}, stage_key(i, "num_sessions"),
                   "only " + std::to_string(left) + " left (got " + std::to_string(asked) + ")",
-                  "set " + key + ".duplicate_sessions_target");
+                  "set " + more);
     for (std::int64_t s = 0; s < stage.sessions; ++s)
       stage.info.requests +=
           static_cast<std::int64_t>(sessions[slots[next++].session].calls.size());
     if (stage.limit != Duration::max()) stage.info.requests = -1;
     stages.push_back(std::move(stage));
   }
-  return std::make_unique<ReplayClient>(inputs.sessions, std::move(slots), std::move(stages),
-                                        client, options);
+  return std::make_unique<ReplayClient>(corpus, std::move(slots), std::move(stages), client,
+                                        options);
 }
 
 }  // namespace routesim::workloads::inference_perf

@@ -53,6 +53,8 @@ struct WekaTraceReplay : SessionReplay {
   std::optional<std::int64_t> datagen_workers{};
 };
 
+/// The keys all kinds have; those about recordings only where there are some.
+void describe_replay(Describer& d, SessionReplay& t, bool recorded);
 void describe(Describer& d, OtelTraceReplay& t);
 void describe(Describer& d, WekaTraceReplay& t);
 

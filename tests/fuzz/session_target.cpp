@@ -9,6 +9,7 @@
 #include "workloads/replay/otel_trace.h"
 #include "workloads/replay/record_filter.h"
 #include "workloads/replay/replay_client.h"
+#include "workloads/replay/synthetic_agents.h"
 #include "workloads/replay/weka_trace.h"
 
 namespace routesim::fuzz {
@@ -38,6 +39,7 @@ void check_call(const ReplayCall& call, std::size_t number) {
     ROUTESIM_CHECK(part.kind != ReplayPart::Kind::kShared || &part == &call.parts.front(),
                    "a shared part is not the first");
     if (own) recorded += part.messages;
+    if (part.kind == ReplayPart::Kind::kReport) recorded += 2;
   }
   ROUTESIM_CHECK(recorded == call.recorded.size(), "parts and messages disagree");
   ROUTESIM_CHECK(call.output_tokens >= 1 && call.max_tokens >= call.output_tokens,
@@ -76,9 +78,44 @@ void read(ReplayReader& reader, const std::string& text, bool lines) {
   replay(reader.take());
 }
 
+/// Synthetic agents whose shape the first bytes decide.
+void replay_agents(Bytes input) {
+  const auto byte = [&](std::size_t i) { return i < input.size() ? input[i] : 0; };
+  const auto up_to = [&](std::size_t i, std::int64_t most) {
+    workloads::Distribution d;
+    d.type = workloads::DistributionType::kUniform;
+    d.min = byte(i) % 2;
+    d.max = d.min + byte(i) % most;
+    return d;
+  };
+  workloads::inference_perf::SyntheticAgentic t;
+  t.input_tokens_per_turn = up_to(0, 200);
+  t.output_tokens_per_turn = up_to(1, 90);
+  t.turns_per_session = up_to(2, 6);
+  t.tool_loop_depth = up_to(3, 5);
+  t.sub_agents_per_spawn = up_to(4, 4);
+  t.tool_catalog_size_per_agent = up_to(5, 20);
+  t.parallel_tool_calls_per_step = up_to(6, 4);
+  t.fanout_probability = byte(7) / 255.0;
+  t.max_depth = byte(8) % 4;
+  t.max_events_per_session = 1 + byte(9);
+  t.shared_system_prompt_len = 8 * byte(10);
+  if (byte(11) % 2 == 1)
+    t.context_compaction = {.trigger_tokens = workloads::Distribution::fixed(40 * byte(12)),
+                            .target_tokens = workloads::Distribution::fixed(4 * byte(13))};
+  ReplayCorpus corpus;
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    ReplaySession session = workloads::synthetic_session(t, byte(14), i);
+    ROUTESIM_CHECK(std::ssize(session.calls) <= t.max_events_per_session, "a budget is exceeded");
+    if (!session.calls.empty()) corpus.sessions.push_back(std::move(session));
+  }
+  replay(std::move(corpus));
+}
+
 }  // namespace
 
 void sessions(Bytes input) {
+  replay_agents(input);
   const std::string text = text_of(input);
   std::string problem;
   const auto filter = workloads::RecordFilter::parse(text, problem);

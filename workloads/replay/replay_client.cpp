@@ -253,12 +253,13 @@ std::shared_ptr<const Prompt> ReplayClient::prompt_of(std::size_t slot, std::uin
   }
   PromptBuilder prompt;
   prompt.append(template_preamble(seed_), template_.preamble_tokens).preamble_is_done();
-  prompt.append(calls[call].tools);
+  prompt.append(calls[call].tools).append(calls[call].more_tools);
   std::size_t messages = 0;
   const bool marked = client_.mark_sessions || slots_[slot].duplicate;
   const auto header = [&] {
     prompt.append(template_header(seed_), template_.message_tokens);
-    if (messages++ == 0 && calls[call].tools.length == 0) prompt.preamble_is_done();
+    const bool has_tools = calls[call].tools.length + calls[call].more_tools.length > 0;
+    if (messages++ == 0 && !has_tools) prompt.preamble_is_done();
   };
   for (auto link = chain.rbegin(); link != chain.rend(); ++link) {
     const ReplayCall& from = calls[link->first];
@@ -269,6 +270,12 @@ std::shared_ptr<const Prompt> ReplayClient::prompt_of(std::size_t slot, std::uin
         header();
         if (part.kind == ReplayPart::Kind::kAnswer) {
           prompt.append(answer_content(slot, part.source), active.calls[part.source].answer_tokens);
+          continue;
+        }
+        if (part.kind == ReplayPart::Kind::kReport) {
+          prompt.append(*from.recorded[recorded++]);
+          prompt.append(answer_content(slot, part.source), active.calls[part.source].answer_tokens);
+          prompt.append(*from.recorded[recorded++]);
           continue;
         }
         if (marked) prompt.append(content_id(seed_, ContentKind::kTurnInput, slot), kMarkTokens);

@@ -20,6 +20,7 @@ struct ReplayPart {
     kShared,    ///< The first `messages` of what call `source` really sent.
     kAnswer,    ///< The answer that call `source` really got; one message.
     kRecorded,  ///< The next `messages` of ReplayCall::recorded.
+    kReport,    ///< The answer that call `source` got, between the next two recorded; one message.
   };
   Kind kind = Kind::kRecorded;
   std::uint32_t source = 0;  ///< A call that is complete whenever this one may be sent.
@@ -33,6 +34,7 @@ struct ReplayCall {
   std::vector<std::uint32_t> predecessors;  ///< Earlier calls that must have succeeded.
   Duration wait{};                          ///< After the last of them.
   Segment tools{};                          ///< Tool definitions, in front of the messages.
+  Segment more_tools{};                     ///< And those behind them.
   std::vector<ReplayPart> parts;            ///< A kShared part only comes first.
   std::vector<MessageTokens> recorded;
   std::int64_t output_tokens = 1;  ///< Recorded length of the answer, >= 1.
