@@ -63,8 +63,7 @@ void StagedClient::end_stage_if_over(SimTime now) {
   plans_[stage_].arrivals.reset();
   SimTime next = stage_end(stage_start_, now, timing_.poll) + timing_.interval;
   if (is_probe()) {
-    next = now < limit_ ? stage_end(stage_start_, now, timing_.poll)
-                        : stage_start_ + sweep_->end_of_cut_probe();
+    next = stage_start_ + sweep_->probe_end(now - stage_start_);
     limit_ = SimTime::max();
     if (!sweep_->finish_probe(next - stage_start_)) stage_ = plans_.size() - 1;
   }
@@ -95,7 +94,9 @@ void StagedClient::advance(SimTime now, std::vector<Request>& out) {
   }
   while (!all_sent() && ahead_[next_].due <= now && in_flight_ < plans_[stage_].permits) {
     out.push_back(std::move(ahead_[next_++]));
-    if (limit_ != SimTime::max()) out.back().timeout = std::min(out.back().timeout, limit_ - now);
+    if (is_probe())
+      out.back().timeout =
+          std::min(out.back().timeout, stage_start_ + sweep_->probe_deadline() - now);
     ++in_flight_;
     if (all_sent()) draw();
   }

@@ -76,6 +76,7 @@ std::unique_ptr<RateSweep> make_sweep(const Config& c, const WorkloadOptions& op
   settings.stage_duration_s = duration;
   settings.timeout_s = s.timeout;
   settings.saturation_percentile = s.saturation_percentile;
+  settings.grace = Duration::from_seconds(c.load.stage_teardown_grace_seconds);
   settings.arrivals = [type = c.load.type, seed = options.seed, duration](std::size_t stage,
                                                                           double rate) {
     return rate_arrivals(type, rate, duration, RandomStream(seed, Stream::kArrivals, stage));

@@ -102,7 +102,8 @@ void SessionClient::send(std::int64_t index, std::vector<Request>& out) {
   request.stage = StageId(stage_);
   request.due = due_[static_cast<std::size_t>(index)];
   request.timeout = plans_[stage_].timeout;
-  if (limit_ != SimTime::max()) request.timeout = std::min(request.timeout, limit_ - now_);
+  if (is_probe())
+    request.timeout = std::min(request.timeout, stage_start_ + sweep_->probe_deadline() - now_);
   source_->fill(stage_, index, request);
   index_of_.emplace(request.id.value(), index);
   out.push_back(std::move(request));
@@ -143,7 +144,7 @@ void SessionClient::see(std::int64_t change) {
   sweep_->see(now_ - stage_start_, under_way_);
 }
 
-/// The tool ends a probe that takes too long: what is under way ends with its timeouts.
+/// The tool sends no more in a probe that takes too long; what is under way has timeouts.
 void SessionClient::cut() {
   events_.clear();
   for (std::size_t w = 0; w < queues_.size(); ++w) heads_[w] = queues_[w].size();
@@ -155,8 +156,7 @@ void SessionClient::end_stage() {
   source_->end_of_stage(stage_);
   SimTime next = stage_end(stage_start_, now_, timing_.poll) + timing_.interval;
   if (is_probe()) {
-    next = now_ < limit_ ? stage_end(stage_start_, now_, timing_.poll)
-                         : stage_start_ + sweep_->end_of_cut_probe();
+    next = stage_start_ + sweep_->probe_end(now_ - stage_start_);
     limit_ = SimTime::max();
     events_.clear();
     if (!sweep_->finish_probe(next - stage_start_)) stage_ = plans_.size() - 1;

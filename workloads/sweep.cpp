@@ -11,6 +11,7 @@ namespace routesim::workloads {
 namespace {
 
 constexpr Duration kSampleEvery = Duration::milliseconds(500);
+constexpr Duration kPoll = Duration::seconds(1);
 /// The tool counts the timeout from the origin of the due times, a second after the start.
 constexpr double kLeadSeconds = 1;
 
@@ -81,6 +82,11 @@ RateSweep::RateSweep(SweepSettings settings)
           static_cast<std::int64_t>(std::ceil(kLeadSeconds + settings_.timeout_s)))),
       probe_(Duration::from_seconds(settings_.timeout_s)) {
   ROUTESIM_CHECK(settings_.stages >= 1 && settings_.arrivals, "a sweep has stages");
+}
+
+Duration RateSweep::probe_end(Duration last) const {
+  if (last >= limit_) last = std::max(last, limit_ + kPoll);
+  return kPoll * ((last.ns() + kPoll.ns() - 1) / kPoll.ns());
 }
 
 bool RateSweep::finish_probe(Duration end) {

@@ -52,26 +52,29 @@ struct SweepSettings {
   RateSpacing spacing = RateSpacing::kGeometric;
   std::int64_t stages = 5;
   double stage_duration_s = 180;
-  double timeout_s = 60;              ///< Of the probe, from its first second on.
+  double timeout_s = 60;              ///< Of the probe, counted from a second after its start.
   double saturation_percentile = 95;  ///< Of the probe's drain rates, 0..100.
+  Duration grace{};                   ///< What is under way when a probe is cut may take this.
   std::function<std::unique_ptr<ArrivalStream>(std::size_t stage, double rate)> arrivals{};
 };
 
-/// Follows stage 0 of a load, the probe, and then makes the stages from 1 on. The tool's cuts a
-/// probe that takes too long: it looks every second, and ends the probe a second later.
+/// Follows stage 0 of a load, the probe, and then makes the stages from 1 on. A probe that takes
+/// too long is cut: the tool looks every second, and sends no more.
 class RateSweep {
  public:
   explicit RateSweep(SweepSettings settings);
 
-  /// What the probe must send, and when, has been settled elsewhere. Its infos and those of the
-  /// stages it makes: all but the probe's rate and requests.
+  /// From the start of a probe to the instant at which it is cut.
   Duration probe_limit() const { return limit_; }
-  /// When a probe that was cut at its limit is over.
-  Duration end_of_cut_probe() const { return limit_ + Duration::seconds(1); }
+  /// And to the one at which what is still under way is cancelled.
+  Duration probe_deadline() const { return limit_ + settings_.grace; }
+  /// When a probe whose last request ended at `last` is seen to be over: at a whole second, and one
+  /// at least after a cut. Both since its start.
+  Duration probe_end(Duration last) const;
   void see(Duration at, std::int64_t in_flight) { probe_.see(at, in_flight); }
   /// The probe is over. False when its samples tell nothing: the tool gives up then.
   bool finish_probe(Duration end);
-  /// Arrivals of a stage, from 1 on, and what is known about it now.
+  /// Arrivals of a stage, from 1 on, whose rate and count of requests are known now.
   std::unique_ptr<ArrivalStream> start_stage(std::size_t stage, StageInfo& info) const;
   /// What was found, in a sentence. Empty before the end of the probe.
   const std::string& note() const { return note_; }

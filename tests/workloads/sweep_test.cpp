@@ -1,5 +1,6 @@
 #include "workloads/sweep.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <string>
@@ -69,6 +70,7 @@ Config swept(std::int64_t requests) {
   Config c = ladder();
   c.load.type = LoadType::kConstant;
   c.load.stages.clear();
+  c.load.stage_teardown_grace_seconds = 0;
   c.load.sweep = Sweep{.type = SweepType::kLinear,
                        .num_requests = requests,
                        .timeout = 60,
@@ -137,6 +139,24 @@ TEST(LoadSweep, CutsAProbeThatTakesTooLong) {
   EXPECT_EQ(seconds(stages[1].back().request.due), 12 + 1 + 20);
   // Two or three of its five per second end in each half second: the tool's measure is that coarse.
   // That the cut drained a hundred at once does not count.
+  EXPECT_EQ(load->stages()[4].requested_rate, 6);
+}
+
+TEST(LoadSweep, LetsWhatIsUnderWayAtTheCutEnd) {
+  Config c = swept(200);
+  c.load.sweep->timeout = 9.5;
+  c.load.stage_teardown_grace_seconds = 20;
+  auto load = make(c);
+  const auto stages = by_stage(drive(*load, one_server(ms(200))));
+  ASSERT_EQ(stages.size(), 5U);
+  // Cut at 11 s, over at 31 s at the latest: 40 s of work do not end by then.
+  EXPECT_DOUBLE_EQ(seconds(stages[0].back().done), 31);
+  EXPECT_EQ(stages[0].back().outcome, Outcome::kTimeout);
+  const auto in_time = std::count_if(stages[0].begin(), stages[0].end(), [](const Sent& s) {
+    return s.outcome == Outcome::kSuccess && seconds(s.done) > 11;
+  });
+  EXPECT_NEAR(static_cast<double>(in_time), 100, 1);  // Five per second.
+  EXPECT_EQ(seconds(stages[1].back().request.due), 31 + 1 + 20);
   EXPECT_EQ(load->stages()[4].requested_rate, 6);
 }
 
