@@ -125,6 +125,7 @@ AcceleratorSpec b200() {
           .aliases = {"B200-SXM", "B200-180GB", "NVIDIA B200"},
           .bf16_tflops = 2250,
           .fp8_tflops = 4500,
+          .fp4_tflops = 9000,
           .memory_bytes = 192e9,
           .memory_tb_per_s = 7.7,
           .link_gb_per_s = 900,

@@ -26,9 +26,10 @@ AcceleratorSpec on_board(AcceleratorSpec chip, const Board& board) {
 }
 
 /// A chip with other peaks.
-AcceleratorSpec with_peaks(AcceleratorSpec a, double bf16, double fp8) {
+AcceleratorSpec with_peaks(AcceleratorSpec a, double bf16, double fp8, double fp4 = 0) {
   a.bf16_tflops = bf16;
   a.fp8_tflops = fp8;
+  a.fp4_tflops = fp4;
   return a;
 }
 
@@ -84,18 +85,20 @@ std::vector<AcceleratorSpec> ampere() {
 }
 
 std::vector<AcceleratorSpec> blackwell() {
-  return {on_board(with_peaks(b200(), 2500, 5000), {.name = "GB200",
-                                                    .source = "NVIDIA GB200 NVL72 data sheet",
-                                                    .aliases = {"NVIDIA GB200"},
-                                                    .memory_bytes = 198.7e9,
-                                                    .memory_tb_per_s = 8.0,
-                                                    .link_gb_per_s = 900}),
-          on_board(b200(), {.name = "B300",
-                            .source = "NVIDIA HGX B300 data sheet",
-                            .aliases = {"B300-SXM", "NVIDIA B300 SXM6 AC"},
-                            .memory_bytes = 288.4e9,
-                            .memory_tb_per_s = 8.0,
-                            .link_gb_per_s = 900})};
+  return {
+      on_board(with_peaks(b200(), 2500, 5000, 10'000), {.name = "GB200",
+                                                        .source = "NVIDIA GB200 NVL72 data sheet",
+                                                        .aliases = {"NVIDIA GB200"},
+                                                        .memory_bytes = 198.7e9,
+                                                        .memory_tb_per_s = 8.0,
+                                                        .link_gb_per_s = 900}),
+      on_board(with_peaks(b200(), 2250, 4500, 13'500),
+               {.name = "B300",
+                .source = "NVIDIA HGX B300 data sheet",
+                .aliases = {"B300-SXM", "NVIDIA B300 SXM6 AC"},
+                .memory_bytes = 288.4e9,
+                .memory_tb_per_s = 8.0,
+                .link_gb_per_s = 900})};
 }
 
 std::vector<AcceleratorSpec> instinct() {
@@ -139,6 +142,11 @@ AcceleratorSpec card(std::string name, std::string source, std::vector<std::stri
           .collective_us = 25};
 }
 
+AcceleratorSpec with_fp4(AcceleratorSpec a, double fp4) {
+  a.fp4_tflops = fp4;
+  return a;
+}
+
 std::vector<AcceleratorSpec> cards() {
   return {
       card("L40", "NVIDIA L40 data sheet", {"L40-48GB", "NVIDIA L40"}, 181, 362, 46068, 0.864, 32),
@@ -148,17 +156,20 @@ std::vector<AcceleratorSpec> cards() {
            49140, 0.768, 32),
       card("RTX-6000-Ada", "NVIDIA RTX 6000 Ada data sheet",
            {"RTX6000Ada", "NVIDIA RTX 6000 Ada Generation"}, 364, 728, 49140, 0.96, 32),
-      card("RTX-PRO-6000",
-           "NVIDIA RTX PRO 6000 Blackwell data sheet (4 PFLOP/s of sparse fp4, hence 0.5 bf16)",
-           {"NVIDIA RTX PRO 6000 Blackwell Server Edition",
-            "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"},
-           500, 1000, 97887, 1.6, 64),
+      with_fp4(
+          card("RTX-PRO-6000",
+               "NVIDIA RTX PRO 6000 Blackwell data sheet (4 PFLOP/s of sparse fp4, hence 0.5 bf16)",
+               {"NVIDIA RTX PRO 6000 Blackwell Server Edition",
+                "NVIDIA RTX PRO 6000 Blackwell Workstation Edition"},
+               500, 1000, 97887, 1.6, 64),
+          2000),
       card("RTX-3090", "NVIDIA Ampere GA102 white paper (fp32 accumulation)",
            {"NVIDIA GeForce RTX 3090"}, 71, 0, 24576, 0.936, 32),
       card("RTX-4090", "NVIDIA Ada white paper (fp32 accumulation)", {"NVIDIA GeForce RTX 4090"},
            165, 330, 24564, 1.008, 32),
-      card("RTX-5090", "NVIDIA RTX Blackwell white paper (fp32 accumulation)",
-           {"NVIDIA GeForce RTX 5090"}, 209, 419, 32607, 1.792, 64),
+      with_fp4(card("RTX-5090", "NVIDIA RTX Blackwell white paper (fp32 accumulation)",
+                    {"NVIDIA GeForce RTX 5090"}, 209, 419, 32607, 1.792, 64),
+               1676),
       card("T4", "NVIDIA T4 data sheet (fp16: it has no bf16)", {"T4-16GB", "Tesla T4"}, 65, 0,
            15360, 0.32, 16),
       card("V100-32", "NVIDIA V100 data sheet (PCIe, 32 GB; fp16: it has no bf16)",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace routesim::models {
@@ -171,6 +172,25 @@ void read_windows(Reader& in, ModelSpec& m) {
   if (m.sliding_layers == 0) m.sliding_window = 0;
 }
 
+/// The projections of attention are among what a quantised checkpoint leaves as it was: all by one
+/// pattern, or those of most layers by their numbers.
+bool leaves_attention(Reader& in, std::int64_t layers) {
+  std::set<std::string> numbered;
+  for (const char* key : {"quantization_config.ignore", "quantization_config.exclude_modules",
+                          "quantization_config.modules_to_not_convert"})
+    for (const std::string& module : in.list(key)) {
+      if (module.find("self_attn") == std::string::npos) continue;
+      const std::size_t at = module.find("layers.");
+      const std::string number =
+          at == std::string::npos
+              ? ""
+              : module.substr(at + 7, module.find_first_not_of("0123456789", at + 7) - at - 7);
+      if (number.empty()) return true;
+      numbered.insert(number);
+    }
+  return 2 * std::ssize(numbered) > layers;
+}
+
 void read_weights(Reader& in, ModelSpec& m) {
   const std::string method = in.text("quantization_config.quant_method");
   if (method.empty()) return;
@@ -184,12 +204,17 @@ void read_weights(Reader& in, ModelSpec& m) {
       group_bits == 8 && in.text(path + "type") == "int" &&
       in.number("quantization_config.config_groups.group_0.input_activations.num_bits") == 8;
   const std::string algorithm = in.text("quantization_config.quant_algo");
+  const bool four_bit_float = group_bits == 4 && in.text(path + "type") == "float" &&
+                              in.number(path + "group_size").value_or(16) == 16;
+  m.bf16_attention = leaves_attention(in, m.layers);
   if (method == "fp8" || method == "fbgemm_fp8" || eight_bit_float || algorithm == "FP8") {
     m.weights = WeightDtype::kFp8;
     m.scaled_blocks = !in.list("quantization_config.weight_block_size").empty() ||
                       in.text(path + "strategy") == "block";
   } else if (method == "mxfp4") {
     m.weights = WeightDtype::kMxfp4;
+  } else if (four_bit_float || algorithm == "NVFP4") {
+    m.weights = WeightDtype::kNvfp4;
   } else if (four_bit_integer) {
     m.weights = WeightDtype::kInt4;
   } else if (eight_bit_products) {
@@ -197,9 +222,10 @@ void read_weights(Reader& in, ModelSpec& m) {
     in.out().warning({}, path + "type",
                      "int8 is taken for fp8: as large, and as fast on a GPU that has both");
   } else {
-    in.out().error({}, "quantization_config.quant_method",
-                   "is a weight format without a size here (got \"" + method + "\")",
-                   "use bf16, fp8, mxfp4 or int4 weights, or write the model as a catalogue entry");
+    in.out().error(
+        {}, "quantization_config.quant_method",
+        "is a weight format without a size here (got \"" + method + "\")",
+        "use bf16, fp8, mxfp4, nvfp4 or int4 weights, or write the model as a catalogue entry");
   }
 }
 

@@ -32,6 +32,13 @@ ModelSpec fp8(const ModelSpec& m) {
   return q;
 }
 
+ModelSpec nvfp4(const ModelSpec& m) {
+  ModelSpec q = requantised(m, WeightDtype::kNvfp4, "-NVFP4", {"-FP4"});
+  q.bf16_attention = m.is_mla();
+  q.scaled_blocks = false;
+  return q;
+}
+
 namespace {
 
 ModelSpec awq(const ModelSpec& m) {
@@ -63,12 +70,15 @@ std::vector<ModelSpec> qwen3_models() {
       b32,
       fp8(b32),
       awq(b32),
+      nvfp4(b32),
       b14,
       fp8(b14),
       awq(b14),
+      nvfp4(b14),
       b8,
       fp8(b8),
       awq(b8),
+      nvfp4(b8),
       qwen("Qwen3-4B", {.layers = 36,
                         .hidden = 2560,
                         .heads = 32,
@@ -189,14 +199,18 @@ std::vector<ModelSpec> llama_models() {
   return {b8,
           fp8(b8),
           awq(b8),
+          nvfp4(b8),
           b70,
           fp8(b70),
           awq(b70),
+          nvfp4(b70),
           newer,
           fp8(newer),
           awq(newer),
+          nvfp4(newer),
           b405,
           fp8(b405),
+          nvfp4(b405),
           llama_3(b8, "Llama-3-8B"),
           llama_3(b70, "Llama-3-70B"),
           llama("Llama-3.2-3B-Instruct", {.name = "Llama-3.2-3B",

@@ -27,4 +27,7 @@ ModelSpec requantised(const ModelSpec& m, WeightDtype weights, const std::string
 /// Qwen3 have block scales, as their makers publish them.
 ModelSpec fp8(const ModelSpec& m);
 
+/// `m` in NVFP4 as NVIDIA publishes it: attention in bf16 where it is latent.
+ModelSpec nvfp4(const ModelSpec& m);
+
 }  // namespace routesim::models

@@ -43,7 +43,8 @@ std::vector<ModelSpec> qwen3_models() {
                                      .max_context = 262144,
                                      .experts = 160,
                                      .expert_ffn = 2560});
-  return {b30, fp8(b30), coder30, fp8(coder30), b235, fp8(b235), coder480, fp8(coder480)};
+  return {b30,  fp8(b30),  nvfp4(b30),  coder30,  fp8(coder30),
+          b235, fp8(b235), nvfp4(b235), coder480, fp8(coder480)};
 }
 
 /// What gpt-oss models share; no dense layers, every other layer looks back 128 tokens.
@@ -102,7 +103,7 @@ std::vector<ModelSpec> latent_models() {
               .q_lora_rank = 1536,
               .scaled_blocks = true,
               .workspace_bytes = 4e9});
-  return {r1,
+  return {r1, nvfp4(r1),
           published("deepseek-ai/DeepSeek-V2-Lite-Chat", latent({.name = "DeepSeek-V2-Lite",
                                                                  .layers = 27,
                                                                  .hidden = 2048,

@@ -17,7 +17,14 @@ double real(std::int64_t n) { return static_cast<double>(n); }
 double matrix_rate(const AcceleratorSpec& a, WeightDtype weights) {
   if (weights == WeightDtype::kFp8 && a.fp8_tflops > 0)
     return a.fp8_tflops * 1e3 * a.prefill_mfu_fp8;
-  return a.bf16_tflops * 1e3 * a.prefill_mfu;  // MXFP4 is widened to bf16 before the product.
+  if (weights == WeightDtype::kNvfp4 && a.fp4_tflops > 0)
+    return a.fp4_tflops * 1e3 * a.prefill_mfu_fp4;
+  return a.bf16_tflops * 1e3 * a.prefill_mfu;  // The others are widened to bf16 before the product.
+}
+
+/// Products whose activations are quantised first, block by block.
+bool quantises_activations(const AcceleratorSpec& a, const ModelSpec& m) {
+  return m.scaled_blocks || (m.weights == WeightDtype::kNvfp4 && a.fp4_tflops > 0);
 }
 
 /// Bytes per nanosecond when weights are streamed.
@@ -33,9 +40,10 @@ double collective_rate(const AcceleratorSpec& a, std::int64_t gpus) {
 /// where plain products reach 742. An older kernel on the MI300X (ROCm/triton#685): 368 of 549.
 constexpr double kGroupedRate = 0.84;
 
-/// The same in fp8: 0.18 for Qwen3-30B-A3B (the same page, 208 TFLOP/s), 0.37 for DeepSeek-V3 in
-/// DeepGEMM (vllm-project/vllm#13932, 423 TFLOP/s), of 1,148 for plain products on an H100.
-constexpr double kGroupedRateFp8 = 0.4;
+/// The same in fp8, and assumed for fp4: 0.18 for Qwen3-30B-A3B (the same page, 208 TFLOP/s), 0.37
+/// for DeepSeek-V3 in DeepGEMM (vllm-project/vllm#13932, 423 TFLOP/s), of 1,148 for plain products
+/// on an H100.
+constexpr double kGroupedRateNarrow = 0.4;
 
 /// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
 constexpr double kEagerLayerNs = 110e3;
@@ -86,19 +94,20 @@ void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m, con
   const ParameterCount c = count_parameters(m);
   const double tp = real(p.tp);
   const double trunk = c.attention + c.dense_mlp;
-  const double trunk_byte = m.weights == WeightDtype::kMxfp4 ? 2.0 : bytes_per_weight(m.weights);
-  dense_bytes_ns_ =
-      ((trunk * trunk_byte + c.shared_mlp * bytes_per_weight(m.weights)) / tp + 2.0 * c.router) /
-      weight_rate(a);
-  dense_token_ns_ = 2.0 * ((trunk + c.shared_mlp) / tp + c.router) / matrix_rate(a, m.weights);
+  dense_bytes_ns_ = (trunk_bytes(m) / tp + 2.0 * c.router) / weight_rate(a);
+  const double rate = matrix_rate(a, m.weights);
+  dense_token_ns_ = 2.0 * ((trunk + c.shared_mlp) / tp + c.router) / rate;
+  if (m.bf16_attention)
+    dense_token_ns_ += 2.0 * c.attention / tp * (1 / matrix_rate(a, WeightDtype::kBf16) - 1 / rate);
   // Query-key-value, attention output, gate-up and down; two grouped products more with experts.
   fixed_ns_ = ((4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us +
                real(m.layers) * a.layer_us + real(m.moe_layers()) * a.expert_layer_us) *
                   1e3 +
               a.gpu_step_ms * 1e6;
-  if (m.scaled_blocks) {
+  if (quantises_activations(a, m)) {
     const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
-    fixed_ns_ += real((m.is_mla() ? 3 : 2) * m.layers + 2 * mlps) * a.scaled_product_us * 1e3;
+    const std::int64_t attentions = m.bf16_attention ? 0 : (m.is_mla() ? 3 : 2) * m.layers;
+    fixed_ns_ += real(attentions + 2 * mlps) * a.scaled_product_us * 1e3;
   }
   const double output = real(m.vocab) * real(m.hidden) / tp;
   output_bytes_ns_ = 2.0 * output / weight_rate(a);
@@ -111,15 +120,16 @@ void Roofline::set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m,
   const double routed = count_parameters(m).routed_mlp / shards;
   const double visited = real(m.experts_per_token) / real(m.experts);
   const bool fp8 = m.weights == WeightDtype::kFp8;
-  const double mbu = fp8                                ? a.fp8_expert_mbu
-                     : m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu
-                                                        : a.weight_mbu;
+  const bool fp4 = m.weights == WeightDtype::kNvfp4;
+  const double mbu = fp8                                       ? a.fp8_expert_mbu
+                     : fp4 || m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu
+                                                               : a.weight_mbu;
+  const bool narrow = (fp8 && a.fp8_tflops > 0) || (fp4 && a.fp4_tflops > 0);
   expert_bytes_ns_ = routed * bytes_per_weight(m.weights) / (a.memory_tb_per_s * 1e3 * mbu);
   experts_ = real(m.experts);
   experts_per_token_ = real(m.experts_per_token);
-  expert_row_ns_ =
-      2.0 * routed / experts_ /
-      (matrix_rate(a, m.weights) * (fp8 && a.fp8_tflops > 0 ? kGroupedRateFp8 : kGroupedRate));
+  expert_row_ns_ = 2.0 * routed / experts_ /
+                   (matrix_rate(a, m.weights) * (narrow ? kGroupedRateNarrow : kGroupedRate));
   ranks_ = p.dp;
   if (p.ep > 1) {
     peers_ = shards - 1;

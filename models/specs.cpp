@@ -14,6 +14,8 @@ double bytes_per_weight(WeightDtype dtype) {
       return 17.0 / 32.0;
     case WeightDtype::kInt4:
       return 0.5 + 2.5 / 128.0;
+    case WeightDtype::kNvfp4:
+      return 9.0 / 16.0;
   }
   return 2.0;
 }
@@ -38,11 +40,6 @@ double attention_parameters_per_layer(const ModelSpec& m) {
   return q + kv + h * real(m.v_head_dim) * d;
 }
 
-/// Bytes per weight of everything that is not an expert: MXFP4 checkpoints quantise experts only.
-double trunk_bytes(WeightDtype dtype) {
-  return dtype == WeightDtype::kMxfp4 ? 2.0 : bytes_per_weight(dtype);
-}
-
 void error(Diagnostics& d, const char* path, std::string message, std::string hint = {}) {
   d.error({}, path, std::move(message), std::move(hint));
 }
@@ -65,6 +62,14 @@ ParameterCount count_parameters(const ModelSpec& m) {
           .output = m.tied_embeddings ? 0.0 : real(m.vocab) * d};
 }
 
+double trunk_bytes(const ModelSpec& m) {
+  const ParameterCount c = count_parameters(m);
+  const double weight = bytes_per_weight(m.weights);
+  const bool experts_only = m.weights == WeightDtype::kMxfp4;  // As its checkpoints are.
+  return c.attention * (experts_only || m.bf16_attention ? 2.0 : weight) +
+         c.dense_mlp * (experts_only ? 2.0 : weight) + c.shared_mlp * weight;
+}
+
 double total_parameters(const ModelSpec& m) {
   const ParameterCount c = count_parameters(m);
   return c.attention + c.dense_mlp + c.shared_mlp + c.routed_mlp + c.router + c.embedding +
@@ -82,8 +87,6 @@ double weight_bytes(const ModelSpec& m) { return weight_bytes_per_gpu(m, Paralle
 
 double weight_bytes_per_gpu(const ModelSpec& m, const Parallelism& p) {
   const ParameterCount c = count_parameters(m);
-  const double trunk = (c.attention + c.dense_mlp) * trunk_bytes(m.weights) +
-                       c.shared_mlp * bytes_per_weight(m.weights);
   // The first stage holds the embedding and the last one the output projection, so with a pipeline
   // the fuller of the two counts; without one, both.
   const double vocabulary =
@@ -92,7 +95,7 @@ double weight_bytes_per_gpu(const ModelSpec& m, const Parallelism& p) {
   const double expert_shards = real(p.tp * p.dp);
   const double stage = real((m.layers + p.pp - 1) / p.pp) / real(m.layers);
   // Expert gates are small and replicated on every GPU of a stage.
-  return stage * (trunk / real(p.tp) + routed / expert_shards + 2.0 * c.router) +
+  return stage * (trunk_bytes(m) / real(p.tp) + routed / expert_shards + 2.0 * c.router) +
          vocabulary / real(p.tp);
 }
 
@@ -196,6 +199,8 @@ void describe(Describer& d, AcceleratorSpec& a) {
   field(d, {"bf16_tflops", "Peak dense bf16, 10^12 FLOP/s.", true}, a.bf16_tflops, positive);
   field(d, {"fp8_tflops", "Peak dense fp8, 10^12 FLOP/s; 0 when it has none."}, a.fp8_tflops,
         amount);
+  field(d, {"fp4_tflops", "Peak dense fp4, 10^12 FLOP/s; 0 when it has none."}, a.fp4_tflops,
+        amount);
   field(d, {"memory_bytes", "Device memory the driver reports, bytes.", true}, a.memory_bytes,
         positive);
   field(d, {"memory_tb_per_s", "Peak memory bandwidth, 10^12 bytes/s.", true}, a.memory_tb_per_s,
@@ -210,12 +215,14 @@ void describe(Describer& d, AcceleratorSpec& a) {
         share);
   field(d, {"prefill_mfu_fp8", "Share of fp8 peak large matrix products reach."}, a.prefill_mfu_fp8,
         share);
+  field(d, {"prefill_mfu_fp4", "Share of fp4 peak large matrix products reach."}, a.prefill_mfu_fp4,
+        share);
   field(d, {"attention_mfu", "Share of bf16 peak prefill attention reaches."}, a.attention_mfu,
         share);
   field(d, {"weight_mbu", "Share of memory bandwidth when weights are streamed."}, a.weight_mbu,
         share);
-  field(d, {"mxfp4_mbu", "Share of memory bandwidth when MXFP4 experts are streamed."}, a.mxfp4_mbu,
-        share);
+  field(d, {"mxfp4_mbu", "Share of memory bandwidth when 4-bit float experts are streamed."},
+        a.mxfp4_mbu, share);
   field(d, {"fp8_expert_mbu", "Share of memory bandwidth when fp8 experts are streamed."},
         a.fp8_expert_mbu, share);
   field(d, {"kv_mbu", "Share of memory bandwidth when KV blocks are read."}, a.kv_mbu, share);
@@ -225,7 +232,7 @@ void describe(Describer& d, AcceleratorSpec& a) {
   field(d, {"layer_us", "Fixed time of one layer besides its products, us."}, a.layer_us, amount);
   field(d, {"expert_layer_us", "Fixed time of a MoE layer's routing and sorting, us."},
         a.expert_layer_us, amount);
-  field(d, {"scaled_product_us", "What a product with block scales (fp8) takes more, us."},
+  field(d, {"scaled_product_us", "What a product takes more that quantises its activations, us."},
         a.scaled_product_us, amount);
   field(d, {"gpu_step_ms", "GPU time of a step outside its layers, ms."}, a.gpu_step_ms, amount);
   field(d, {"host_step_ms", "Host cost per step, ms; asynchronous scheduling hides it."},
@@ -267,6 +274,8 @@ void describe(Describer& d, ModelSpec& m) {
   field(d, {"sliding_layers", "How many layers are windowed."}, m.sliding_layers, amount);
   field(d, {"scaled_blocks", "The fp8 weights have a scale per block of 128 x 128."},
         m.scaled_blocks);
+  field(d, {"bf16_attention", "The projections of attention are in bf16 in any format."},
+        m.bf16_attention);
   field(d, {"workspace_bytes", "Extra device memory of its kernels, bytes per GPU."},
         m.workspace_bytes, RealRange{.min = 0});
 }

@@ -14,8 +14,10 @@
 namespace routesim::models {
 
 /// How the weights are stored. Embeddings, norms and routers stay in bf16 in every format.
-/// Int4 is the four-bit integer of AWQ and GPTQ, widened to bf16 on the way to the product.
-enum class WeightDtype { kBf16, kFp8, kMxfp4, kInt4 };
+/// Int4 is the four-bit integer of AWQ and GPTQ, widened to bf16 on the way to the product. NVFP4
+/// is multiplied as it is by GPUs with fp4 products, by activations quantised to match, and widened
+/// by the others; MXFP4 is always widened.
+enum class WeightDtype { kBf16, kFp8, kMxfp4, kInt4, kNvfp4 };
 
 /// How KV-cache entries are stored.
 enum class KvDtype { kBf16, kFp8 };
@@ -25,7 +27,8 @@ enum class KvDtype { kBf16, kFp8 };
 namespace routesim {
 template <>
 struct EnumNames<models::WeightDtype> {
-  static constexpr std::array<std::string_view, 4> value = {"bf16", "fp8", "mxfp4", "int4"};
+  static constexpr std::array<std::string_view, 5> value = {"bf16", "fp8", "mxfp4", "int4",
+                                                            "nvfp4"};
 };
 template <>
 struct EnumNames<models::KvDtype> {
@@ -35,9 +38,16 @@ struct EnumNames<models::KvDtype> {
 
 namespace routesim::models {
 
-/// Bytes per stored weight: 2, 1, 17/32 (4-bit values with one shared 8-bit scale per 32), and
-/// 0.5 + 2.5/128 (4-bit integers with a 16-bit scale and a 4-bit zero per 128).
+/// Bytes per stored weight: 2, 1, 17/32 (4-bit values with one shared 8-bit scale per 32), 0.5 +
+/// 2.5/128 (4-bit integers with a 16-bit scale and a 4-bit zero per 128), and 9/16 (4-bit values
+/// with an 8-bit scale per 16).
 double bytes_per_weight(WeightDtype dtype);
+
+struct ModelSpec;
+
+/// Bytes of all that every token visits, the gates of experts and the vocabulary apart: attention,
+/// dense MLPs and shared experts.
+double trunk_bytes(const ModelSpec& model);
 
 /// Bytes per KV element: 2 or 1.
 std::int64_t bytes_per_kv_element(KvDtype dtype);
@@ -47,26 +57,28 @@ struct AcceleratorSpec {
   std::string name;
   std::string source;  ///< Where the numbers come from.
   std::vector<std::string> aliases =
-      {};                        ///< Other spellings, matched without case and punctuation.
-  double bf16_tflops = 0;        ///< Peak dense bf16.
-  double fp8_tflops = 0;         ///< Peak dense fp8; 0 when the GPU has none (computes in bf16).
-  double memory_bytes = 0;       ///< Device memory as the driver reports it.
-  double memory_tb_per_s = 0;    ///< Peak memory bandwidth, 10^12 bytes/s.
-  double link_gb_per_s = 0;      ///< Scale-up link (NVLink, IF, PCIe) per direction, 10^9 bytes/s.
-  double nic_gb_per_s = 0;       ///< Share of the node's network per GPU, 10^9 bytes/s.
-  double overhead_bytes = 0;     ///< Contexts, communication buffers, allocator slack.
-  double prefill_mfu = 0.6;      ///< Share of bf16 peak that large matrix products reach.
-  double prefill_mfu_fp8 = 0.5;  ///< The same for fp8.
-  double attention_mfu = 0.6;    ///< Share of bf16 peak of causal prefill attention.
-  double weight_mbu = 0.8;       ///< Share of memory bandwidth when weights are streamed.
-  double mxfp4_mbu = 0.45;       ///< The same for MXFP4 experts, widened on the way to the product.
-  double fp8_expert_mbu = 0.65;  ///< The same for fp8 experts.
-  double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
+      {};                         ///< Other spellings, matched without case and punctuation.
+  double bf16_tflops = 0;         ///< Peak dense bf16.
+  double fp8_tflops = 0;          ///< Peak dense fp8; 0 when the GPU has none (computes in bf16).
+  double fp4_tflops = 0;          ///< Peak dense fp4; 0 when it has none, or nobody uses it.
+  double memory_bytes = 0;        ///< Device memory as the driver reports it.
+  double memory_tb_per_s = 0;     ///< Peak memory bandwidth, 10^12 bytes/s.
+  double link_gb_per_s = 0;       ///< Scale-up link (NVLink, IF, PCIe) per direction, 10^9 bytes/s.
+  double nic_gb_per_s = 0;        ///< Share of the node's network per GPU, 10^9 bytes/s.
+  double overhead_bytes = 0;      ///< Contexts, communication buffers, allocator slack.
+  double prefill_mfu = 0.6;       ///< Share of bf16 peak that large matrix products reach.
+  double prefill_mfu_fp8 = 0.5;   ///< The same for fp8.
+  double prefill_mfu_fp4 = 0.34;  ///< The same for fp4, quantising the activations included.
+  double attention_mfu = 0.6;     ///< Share of bf16 peak of causal prefill attention.
+  double weight_mbu = 0.8;        ///< Share of memory bandwidth when weights are streamed.
+  double mxfp4_mbu = 0.45;        ///< The same for experts in MXFP4 or NVFP4.
+  double fp8_expert_mbu = 0.65;   ///< The same for fp8 experts.
+  double kv_mbu = 0.85;           ///< Share of memory bandwidth when KV blocks are read.
   double shared_context_weight = 1;     ///< Cost of re-reading a block others read too (θ).
   double kernel_us = 3.0;               ///< Fixed time of one matrix product, besides the above.
   double layer_us = 15;                 ///< Fixed time of a layer: norms, rotary, attention launch.
   double expert_layer_us = 20;          ///< Fixed time of a layer's routing, sorting, reducing.
-  double scaled_product_us = 10;        ///< More for a product with ModelSpec::scaled_blocks.
+  double scaled_product_us = 10;        ///< More where the activations of a product are quantised.
   double gpu_step_ms = 0.8;             ///< Per step, outside the layers: inputs, sampler, launch.
   double host_step_ms = 0.7;            ///< Per step: scheduling, copies; asynchronously hidden.
   double host_sequence_ms = 0.06;       ///< Per sequence and step; 5 to 8 times more on 4 vCPUs.
@@ -103,6 +115,8 @@ struct ModelSpec {
   /// fp8 weights with a scale per block of 128 x 128, and activations quantised to match before
   /// each product (DeepSeek, Qwen3, MiniMax); else one per tensor or channel.
   bool scaled_blocks = false;
+  /// The projections of attention are in bf16 whatever the weights (DeepSeek in NVFP4).
+  bool bf16_attention = false;
   double workspace_bytes = 0;  ///< Extra device memory its kernels are known to take.
 
   bool is_moe() const { return experts > 0; }

@@ -123,6 +123,9 @@ TEST(Catalogue, QuantisedModelsAnswerToThePublishedNames) {
            {"Qwen/Qwen2.5-14B-Instruct-GPTQ-Int4", "Qwen2.5-14B-AWQ", WeightDtype::kInt4},
            {"hugging-quants/Meta-Llama-3.1-70B-Instruct-AWQ-INT4", "Llama-3.1-70B-AWQ",
             WeightDtype::kInt4},
+           {"nvidia/Qwen3-32B-FP4", "Qwen3-32B-NVFP4", WeightDtype::kNvfp4},
+           {"RedHatAI/Llama-3.1-8B-Instruct-NVFP4", "Llama-3.1-8B-NVFP4", WeightDtype::kNvfp4},
+           {"nvidia/DeepSeek-R1-0528-NVFP4", "DeepSeek-R1-NVFP4", WeightDtype::kNvfp4},
            {"Qwen/Qwen3-235B-A22B-Instruct-2507-FP8", "Qwen3-235B-A22B-FP8", WeightDtype::kFp8}}) {
     ASSERT_NE(c.find_model(path), nullptr) << path;
     EXPECT_EQ(c.find_model(path)->name, name);

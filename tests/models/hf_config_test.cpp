@@ -229,6 +229,38 @@ TEST(HfConfig, FourBitIntegers) {
   EXPECT_EQ(weights(c), WeightDtype::kInt4);
 }
 
+TEST(HfConfig, FourBitFloats) {
+  const auto read = [](const HfConfig& c) {
+    Diagnostics d;
+    return model_from_hf_config("quantised", c, d);
+  };
+  HfConfig c = qwen3_32b();
+  c.strings["quantization_config.quant_method"] = "modelopt";
+  c.strings["quantization_config.quant_algo"] = "NVFP4";
+  ASSERT_TRUE(read(c));
+  EXPECT_EQ(read(c)->weights, WeightDtype::kNvfp4);
+  EXPECT_FALSE(read(c)->bf16_attention);
+  c = qwen3_32b();
+  c.strings["quantization_config.quant_method"] = "compressed-tensors";
+  const std::string weights = "quantization_config.config_groups.group_0.weights.";
+  c.numbers[weights + "num_bits"] = 4;
+  c.numbers[weights + "group_size"] = 16;
+  c.strings[weights + "type"] = "float";
+  c.lists["quantization_config.ignore"] = {"lm_head", "re:.*self_attn.*"};
+  ASSERT_TRUE(read(c));
+  EXPECT_EQ(read(c)->weights, WeightDtype::kNvfp4);
+  EXPECT_TRUE(read(c)->bf16_attention);
+  c.lists["quantization_config.ignore"] = {"lm_head", "model.layers.0.self_attn.q_proj",
+                                           "model.layers.0.self_attn.k_proj"};
+  EXPECT_FALSE(read(c)->bf16_attention) << "one layer of 64";
+  for (int layer = 1; layer < 40; ++layer)
+    c.lists["quantization_config.ignore"].push_back("model.layers." + std::to_string(layer) +
+                                                    ".self_attn*");
+  EXPECT_TRUE(read(c)->bf16_attention) << "40 layers of 64";
+  c.numbers[weights + "group_size"] = 32;
+  EXPECT_FALSE(read(c)) << "another format";
+}
+
 TEST(HfConfig, UnknownWeightFormatIsAnError) {
   HfConfig c = qwen3_32b();
   c.strings["quantization_config.quant_method"] = "bitsandbytes";

@@ -268,6 +268,7 @@ TEST_F(VllmServe, QuantizedWeightsMustBeTheModels) {
   };
   EXPECT_EQ(complaint("Qwen/Qwen3-32B-FP8 --quantization fp8"), "");
   EXPECT_EQ(complaint("openai/gpt-oss-120b --quantization mxfp4"), "");
+  EXPECT_EQ(complaint("nvidia/Qwen3-32B-NVFP4 --quantization modelopt_fp4"), "");
   EXPECT_EQ(complaint("Qwen/Qwen3-32B --quantization none"), "");
   EXPECT_NE(complaint("Qwen/Qwen3-32B -q fp8").find("known in bf16"), std::string::npos);
 }

@@ -56,6 +56,7 @@ std::optional<WeightDtype> weights_of(const std::string& method) {
   if (method == "fp8" || method == "modelopt" || method == "fbgemm_fp8" || method == "ptpc_fp8")
     return WeightDtype::kFp8;
   if (method == "mxfp4" || method == "gpt_oss_mxfp4") return WeightDtype::kMxfp4;
+  if (method == "modelopt_fp4" || method == "nvfp4") return WeightDtype::kNvfp4;
   if (method.starts_with("awq") || method.starts_with("gptq")) return WeightDtype::kInt4;
   return std::nullopt;
 }
