@@ -62,7 +62,7 @@ std::string how_many(const Comparison& c, const VariantPair& pair) {
   if (!pair.note.empty()) return pair.note;
   if (n < 2 || m < 2)
     return "single runs: no interval; run both with --replications 5 for a verdict";
-  return std::to_string(n) + " pairs of runs with the same requests; 95 % intervals";
+  return std::to_string(n) + " pairs of runs with the same seed and load; 95 % intervals";
 }
 
 void write_estimate(JsonWriter& json, std::string_view key, const sim::Estimate& e) {

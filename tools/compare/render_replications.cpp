@@ -207,7 +207,7 @@ std::string replications_text(const ResultSet& set) {
   std::string out = std::to_string(set.seeds.size()) +
                     " replications; mean ± half width of the 95 % interval (Student-t over runs)\n";
   if (set.variants.size() > 1)
-    out += "differences are paired: every variant faces the same requests\n";
+    out += "differences are paired: every variant faces the same load with the same seed\n";
   if (set.until)
     out += set.until->rule + ": " +
            (set.until->reached ? "reached" : "not reached, " + set.until->reason) + "\n";

@@ -102,8 +102,8 @@ std::string trust(const PageRun& run) {
     return "Over " + std::to_string(run.replications) +
            " replications; intervals hold the true mean in 95 of 100 such experiments.";
   return "From one run of seed " + run.seed +
-         ". All variants face the same requests; small differences may still be chance: "
-         "--replications gives intervals.";
+         ". All variants face the same load with the same seed; small differences may still be "
+         "chance: --replications gives intervals.";
 }
 
 /// A run of one variant has nobody to win against: it says what it holds.
