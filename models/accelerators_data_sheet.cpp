@@ -26,9 +26,14 @@ AcceleratorSpec on_board(AcceleratorSpec chip, const Board& board) {
 }
 
 /// A chip with other peaks.
-AcceleratorSpec with_peaks(AcceleratorSpec a, double bf16, double fp8, double fp4 = 0) {
+AcceleratorSpec with_peaks(AcceleratorSpec a, double bf16, double fp8) {
   a.bf16_tflops = bf16;
   a.fp8_tflops = fp8;
+  return a;
+}
+
+/// A chip that multiplies fp4, at this peak.
+AcceleratorSpec with_fp4(AcceleratorSpec a, double fp4) {
   a.fp4_tflops = fp4;
   return a;
 }
@@ -85,20 +90,19 @@ std::vector<AcceleratorSpec> ampere() {
 }
 
 std::vector<AcceleratorSpec> blackwell() {
-  return {
-      on_board(with_peaks(b200(), 2500, 5000, 10'000), {.name = "GB200",
-                                                        .source = "NVIDIA GB200 NVL72 data sheet",
-                                                        .aliases = {"NVIDIA GB200"},
-                                                        .memory_bytes = 198.7e9,
-                                                        .memory_tb_per_s = 8.0,
-                                                        .link_gb_per_s = 900}),
-      on_board(with_peaks(b200(), 2250, 4500, 13'500),
-               {.name = "B300",
-                .source = "NVIDIA HGX B300 data sheet",
-                .aliases = {"B300-SXM", "NVIDIA B300 SXM6 AC"},
-                .memory_bytes = 288.4e9,
-                .memory_tb_per_s = 8.0,
-                .link_gb_per_s = 900})};
+  return {on_board(with_fp4(with_peaks(b200(), 2500, 5000), 10'000),
+                   {.name = "GB200",
+                    .source = "NVIDIA GB200 NVL72 data sheet",
+                    .aliases = {"NVIDIA GB200"},
+                    .memory_bytes = 198.7e9,
+                    .memory_tb_per_s = 8.0,
+                    .link_gb_per_s = 900}),
+          on_board(with_fp4(b200(), 13'500), {.name = "B300",
+                                              .source = "NVIDIA HGX B300 data sheet",
+                                              .aliases = {"B300-SXM", "NVIDIA B300 SXM6 AC"},
+                                              .memory_bytes = 288.4e9,
+                                              .memory_tb_per_s = 8.0,
+                                              .link_gb_per_s = 900})};
 }
 
 std::vector<AcceleratorSpec> instinct() {
@@ -140,11 +144,6 @@ AcceleratorSpec card(std::string name, std::string source, std::vector<std::stri
           .overhead_bytes = 0.9e9,
           .shared_context_weight = 0.7,
           .collective_us = 25};
-}
-
-AcceleratorSpec with_fp4(AcceleratorSpec a, double fp4) {
-  a.fp4_tflops = fp4;
-  return a;
 }
 
 std::vector<AcceleratorSpec> cards() {

@@ -13,18 +13,22 @@ namespace {
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
+/// The GPU multiplies weights in this narrow format as they are; others are widened to bf16 first.
+bool multiplies_narrow(const AcceleratorSpec& a, WeightDtype weights) {
+  return (weights == WeightDtype::kFp8 && a.fp8_tflops > 0) ||
+         (weights == WeightDtype::kNvfp4 && a.fp4_tflops > 0);
+}
+
 /// FLOP per nanosecond that matrix products in this weight format reach.
 double matrix_rate(const AcceleratorSpec& a, WeightDtype weights) {
-  if (weights == WeightDtype::kFp8 && a.fp8_tflops > 0)
-    return a.fp8_tflops * 1e3 * a.prefill_mfu_fp8;
-  if (weights == WeightDtype::kNvfp4 && a.fp4_tflops > 0)
-    return a.fp4_tflops * 1e3 * a.prefill_mfu_fp4;
-  return a.bf16_tflops * 1e3 * a.prefill_mfu;  // The others are widened to bf16 before the product.
+  if (!multiplies_narrow(a, weights)) return a.bf16_tflops * 1e3 * a.prefill_mfu;
+  return weights == WeightDtype::kFp8 ? a.fp8_tflops * 1e3 * a.prefill_mfu_fp8
+                                      : a.fp4_tflops * 1e3 * a.prefill_mfu_fp4;
 }
 
 /// Products whose activations are quantised first, block by block.
 bool quantises_activations(const AcceleratorSpec& a, const ModelSpec& m) {
-  return m.scaled_blocks || (m.weights == WeightDtype::kNvfp4 && a.fp4_tflops > 0);
+  return m.scaled_blocks || (m.weights == WeightDtype::kNvfp4 && multiplies_narrow(a, m.weights));
 }
 
 /// Bytes per nanosecond when weights are streamed.
@@ -124,12 +128,12 @@ void Roofline::set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m,
   const double mbu = fp8                                       ? a.fp8_expert_mbu
                      : fp4 || m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu
                                                                : a.weight_mbu;
-  const bool narrow = (fp8 && a.fp8_tflops > 0) || (fp4 && a.fp4_tflops > 0);
   expert_bytes_ns_ = routed * bytes_per_weight(m.weights) / (a.memory_tb_per_s * 1e3 * mbu);
   experts_ = real(m.experts);
   experts_per_token_ = real(m.experts_per_token);
   expert_row_ns_ = 2.0 * routed / experts_ /
-                   (matrix_rate(a, m.weights) * (narrow ? kGroupedRateNarrow : kGroupedRate));
+                   (matrix_rate(a, m.weights) *
+                    (multiplies_narrow(a, m.weights) ? kGroupedRateNarrow : kGroupedRate));
   ranks_ = p.dp;
   if (p.ep > 1) {
     peers_ = shards - 1;

@@ -46,7 +46,8 @@ AcceleratorSpec ideal() {
   return a;
 }
 
-TEST(Roofline, TermsByHandOnAnIdealAccelerator) {
+/// Attention 3e6 and MLP 12e6 parameters per layer: 150e6 in layers, 50e6 in the output.
+ModelSpec toy() {
   ModelSpec m{.name = "toy", .source = "test"};
   m.layers = 10;
   m.hidden = 1000;
@@ -55,7 +56,11 @@ TEST(Roofline, TermsByHandOnAnIdealAccelerator) {
   m.head_dim = 100;
   m.ffn = 4000;
   m.vocab = 50'000;
-  // Attention 3e6 and MLP 12e6 parameters per layer: 150e6 in layers, 50e6 in the output.
+  return m;
+}
+
+TEST(Roofline, TermsByHandOnAnIdealAccelerator) {
+  const ModelSpec m = toy();
   const Roofline r(ideal(), m, {}, {.cuda_graphs = false});
   // One token: 400e6 bytes of weights at 1 TB/s = 0.4 ms; 1,000 tokens of context at 20,000 bytes
   // take 20 us. Eager launches take 1.1 ms at least, which binds instead of the weights.
@@ -71,15 +76,8 @@ TEST(Roofline, TermsByHandOnAnIdealAccelerator) {
 }
 
 TEST(Roofline, Nvfp4IsMultipliedWhereTheGpuCanAndWidenedElsewhere) {
-  ModelSpec m{.name = "toy", .source = "test"};
+  ModelSpec m = toy();
   m.weights = WeightDtype::kNvfp4;
-  m.layers = 10;
-  m.hidden = 1000;
-  m.heads = 10;
-  m.kv_heads = 5;
-  m.head_dim = 100;
-  m.ffn = 4000;
-  m.vocab = 50'000;
   AcceleratorSpec widens = ideal();
   widens.scaled_product_us = 10;
   AcceleratorSpec multiplies = widens;
