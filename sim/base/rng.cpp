@@ -76,8 +76,9 @@ std::int64_t RandomStream::poisson(double mean) {
     const double k = std::floor((2 * a / us + b) * u + mean + 0.43);
     if (us >= 0.07 && v <= vr) return static_cast<std::int64_t>(k);
     if (k < 0 || (us < 0.013 && v > us)) continue;
+    int sign = 0;  // Not lgamma(): it keeps the sign in a variable that all threads share.
     if (std::log(v) + std::log(inv_alpha) - std::log(a / (us * us) + b) <=
-        -mean + k * loglam - std::lgamma(k + 1))
+        -mean + k * loglam - ::lgamma_r(k + 1, &sign))
       return static_cast<std::int64_t>(k);
   }
 }
