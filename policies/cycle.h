@@ -14,6 +14,7 @@
 #include "policies/approx_prefix_index.h"
 #include "policies/decision.h"
 #include "policies/prefix_index.h"
+#include "policies/row_math.h"
 #include "policies/views.h"
 #include "sim/base/rng.h"
 #include "sim/base/units.h"
@@ -160,13 +161,32 @@ class Cycle {
       others([&](std::size_t i, double other) { scores[i] = other; });
       return;
     }
-    scored_alike_ = true;
+    noted_ = Noted::kAlike;
     alike_.score = score;
     alike_.others.clear();
     others([&](std::size_t i, double other) { alike_.others.emplace_back(i, other); });
   }
-  /// What the scorer just called noted, or null when it has written `scores`.
-  const Alike* take_alike() { return std::exchange(scored_alike_, false) ? &alike_ : nullptr; }
+
+  /// Scores that fall with what was measured: (top - value) / range, candidate by candidate.
+  struct Falling {
+    double top = 1;
+    double range = 1;
+    std::span<const double> values;
+  };
+  /// A scorer's answer of that kind; `values` as from dense(). In a large fleet it is noted, too,
+  /// and becomes part of the totals without being written down in between.
+  void score_falling(double top, double range, std::span<const double> values,
+                     std::span<double> scores) {
+    if (scores.size() < kLargeFleet) return scale_down_from(top, range, values, scores);
+    noted_ = Noted::kFalling;
+    falling_ = {.top = top, .range = range, .values = values};
+  }
+
+  /// What became of the scores of the scorer just called: written, or noted below.
+  enum class Noted : std::uint8_t { kNothing, kAlike, kFalling };
+  Noted take_note() { return std::exchange(noted_, Noted::kNothing); }
+  const Alike& alike() const { return alike_; }
+  const Falling& falling() const { return falling_; }
 
   /// A buffer for a plugin's own use during one call.
   std::vector<EndpointRow>& row_buffer() { return row_buffer_; }
@@ -204,7 +224,8 @@ class Cycle {
   std::vector<double> value_buffer_, dense_;
   std::vector<std::uint32_t> count_buffer_;
   Alike alike_;
-  bool scored_alike_ = false;
+  Falling falling_;
+  Noted noted_ = Noted::kNothing;
   MatchScratch match_scratch_;
 };
 

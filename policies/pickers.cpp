@@ -45,12 +45,8 @@ void MaxScorePicker::pick(Cycle& cycle, std::span<const EndpointRow> candidates,
     const double best = highest(totals);
     const std::uint64_t ties = count_equal(totals, best);
     if (ties == 0) return pick_uniform(cycle, candidates, 1, picked);  // Only NaN.
-    std::uint64_t skip = ties > 1 ? cycle.picker_random().below(ties) : 0;
-    for (std::size_t i = 0; i < totals.size(); ++i) {
-      if (totals[i] != best || skip-- != 0) continue;
-      picked.push_back(candidates[i]);
-      return;
-    }
+    const std::uint64_t skip = ties > 1 ? cycle.picker_random().below(ties) : 0;
+    picked.push_back(candidates[position_of(totals, best, skip)]);
     return;
   }
   std::vector<std::uint32_t>& order = cycle.count_buffer();

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -128,6 +129,23 @@ class ApproxPrefixProducer final : public Producer {
  private:
   ApproxPrefix core_;
 };
+
+/// Scores candidates by what they hold of the prompt: `score_of(row)`, which must be 0 for a row
+/// without a match. Of a large fleet few have one.
+template <class F>
+void score_holders(Cycle& cycle, const PrefixMatches& m, std::span<const EndpointRow> candidates,
+                   std::span<double> scores, F score_of) {
+  if (!consecutive(candidates)) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = score_of(candidates[i]);
+    return;
+  }
+  cycle.score_alike(0, scores, [&](auto set) {
+    for (const EndpointRow r : m.touched) {
+      const std::size_t i = r - candidates.front();
+      if (r >= candidates.front() && i < candidates.size()) set(i, score_of(r));
+    }
+  });
+}
 
 /// The endpoints whose caches a routed request will fill: the primary target and the first target
 /// of the profile named "prefill".

@@ -6,9 +6,21 @@ namespace routesim::policies {
 
 namespace {
 
-void fill_alike(const Cycle::Alike& alike, std::span<double> scores) {
-  std::fill(scores.begin(), scores.end(), alike.score);
-  for (const auto& [i, score] : alike.others) scores[i] = score;
+// Writes down what was only noted.
+void write_scores(const Cycle& cycle, Cycle::Noted noted, std::span<double> scores) {
+  const Cycle::Alike& alike = cycle.alike();
+  const Cycle::Falling& falling = cycle.falling();
+  switch (noted) {
+    case Cycle::Noted::kNothing:
+      return;
+    case Cycle::Noted::kAlike:
+      std::fill(scores.begin(), scores.end(), alike.score);
+      for (const auto& [i, score] : alike.others) scores[i] = score;
+      return;
+    case Cycle::Noted::kFalling:
+      scale_down_from(falling.top, falling.range, falling.values, scores);
+      return;
+  }
 }
 
 }  // namespace
@@ -24,35 +36,49 @@ void SchedulingProfile::add_alike(const Cycle::Alike& alike, double weight, Buff
     buffers.totals[alike.others[k].first] = buffers.kept[k];
 }
 
+void SchedulingProfile::add_scores(const Cycle& cycle, Cycle::Noted noted, double weight,
+                                   Buffers& buffers) {
+  const Cycle::Falling& falling = cycle.falling();
+  switch (noted) {
+    case Cycle::Noted::kNothing:
+      return add_clamped(buffers.totals, buffers.scores, weight);
+    case Cycle::Noted::kAlike:
+      return add_alike(cycle.alike(), weight, buffers);
+    case Cycle::Noted::kFalling:
+      return add_falling(buffers.totals, falling.values, falling.top, falling.range, weight);
+  }
+}
+
 ProfileState SchedulingProfile::run(Cycle& cycle, Buffers& buffers,
                                     std::vector<EndpointRow>& picked,
                                     ProfileExplanation* explanation) const {
-  std::vector<EndpointRow>& survivors = buffers.survivors;
-  survivors.assign(cycle.candidates().begin(), cycle.candidates().end());
+  std::span<const EndpointRow> survivors = cycle.candidates();
   if (explanation != nullptr) {
     explanation->profile = name;
-    explanation->candidates = survivors;
+    explanation->candidates.assign(survivors.begin(), survivors.end());
   }
-  for (const Filter* filter : filters) {
-    if (survivors.empty()) break;
-    filter->filter(cycle, survivors);
-    if (explanation != nullptr) explanation->filters.push_back({filter->name(), survivors});
+  if (!filters.empty()) {
+    buffers.survivors.assign(survivors.begin(), survivors.end());
+    for (const Filter* filter : filters) {
+      if (buffers.survivors.empty()) break;
+      filter->filter(cycle, buffers.survivors);
+      if (explanation != nullptr)
+        explanation->filters.push_back({filter->name(), buffers.survivors});
+    }
+    survivors = buffers.survivors;
   }
-  if (explanation != nullptr) explanation->scored = survivors;
+  if (explanation != nullptr) explanation->scored.assign(survivors.begin(), survivors.end());
   if (survivors.empty()) return ProfileState::kFailed;
 
   buffers.totals.assign(survivors.size(), 0.0);
   buffers.scores.resize(survivors.size());
   for (const WeightedScorer& s : scorers) {
     s.scorer->score(cycle, survivors, buffers.scores);
-    if (const Cycle::Alike* alike = cycle.take_alike()) {
-      add_alike(*alike, s.weight, buffers);
-      if (explanation != nullptr) fill_alike(*alike, buffers.scores);
-    } else {
-      add_clamped(buffers.totals, buffers.scores, s.weight);
-    }
-    if (explanation != nullptr)
-      explanation->scorers.push_back({s.scorer->name(), s.weight, buffers.scores});
+    const Cycle::Noted noted = cycle.take_note();
+    add_scores(cycle, noted, s.weight, buffers);
+    if (explanation == nullptr) continue;
+    write_scores(cycle, noted, buffers.scores);
+    explanation->scorers.push_back({s.scorer->name(), s.weight, buffers.scores});
   }
   picker->pick(cycle, survivors, buffers.totals, picked);
   if (explanation != nullptr) {

@@ -33,6 +33,7 @@ struct SchedulingProfile {
                    ProfileExplanation* explanation) const;
 
  private:
+  static void add_scores(const Cycle& cycle, Cycle::Noted noted, double weight, Buffers& buffers);
   static void add_alike(const Cycle::Alike& alike, double weight, Buffers& buffers);
 };
 

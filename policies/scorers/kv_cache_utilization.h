@@ -4,7 +4,6 @@
 #pragma once
 
 #include "policies/factory.h"
-#include "policies/row_math.h"
 
 namespace routesim::policies {
 
@@ -15,7 +14,7 @@ class KvCacheUtilizationScorer final : public Scorer {
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    complement(cycle.dense(cycle.endpoints().kv_usage(), candidates), scores);
+    cycle.score_falling(1, 1, cycle.dense(cycle.endpoints().kv_usage(), candidates), scores);
   }
 };
 

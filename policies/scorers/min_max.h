@@ -18,7 +18,7 @@ inline void inverse_min_max(Cycle& cycle, std::span<const double> values,
     cycle.score_alike(1, scores);
     return;
   }
-  scale_down_from(highest, highest - lowest, values, scores);
+  cycle.score_falling(highest, highest - lowest, values, scores);
 }
 
 }  // namespace routesim::policies

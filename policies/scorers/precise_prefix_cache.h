@@ -94,17 +94,7 @@ inline void PrecisePrefixScorer::score_matches(Cycle& cycle,
     }
     return static_cast<double>(m.match[r]) / keys;
   };
-  if (!consecutive(candidates)) {
-    for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = score_of(candidates[i]);
-    return;
-  }
-  // Of a large fleet few hold anything of the prompt, and nothing scores 0 by every rule.
-  cycle.score_alike(0, scores, [&](auto set) {
-    for (const EndpointRow r : m.touched) {
-      const std::size_t i = r - candidates.front();
-      if (r >= candidates.front() && i < candidates.size()) set(i, score_of(r));
-    }
-  });
+  score_holders(cycle, m, candidates, scores, score_of);
 }
 
 }  // namespace routesim::policies

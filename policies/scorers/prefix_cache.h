@@ -31,11 +31,12 @@ class PrefixCacheScorer final : public Scorer {
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     const PrefixMatches& m = cycle.prefix(slot_);
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-      scores[i] = !m.written ? 0
-                             : prefix_cache_score(m.match[candidates[i]], m.total_blocks,
-                                                  m.block_size, parameters_.match_length_weight,
-                                                  parameters_.match_length_scale_tokens);
+    score_holders(cycle, m, candidates, scores, [&](EndpointRow r) {
+      return !m.written ? 0
+                        : prefix_cache_score(m.match[r], m.total_blocks, m.block_size,
+                                             parameters_.match_length_weight,
+                                             parameters_.match_length_scale_tokens);
+    });
   }
 
  private:
@@ -57,8 +58,9 @@ class OwningPrefixCacheScorer final : public Scorer, public Producer {
              std::span<double> scores) const override {
     core_.produce(cycle);
     const PrefixMatches& m = cycle.prefix(core_.slot());
-    for (std::size_t i = 0; i < candidates.size(); ++i)
-      scores[i] = prefix_cache_score(m.match[candidates[i]], m.total_blocks, m.block_size, 0, 1);
+    score_holders(cycle, m, candidates, scores, [&](EndpointRow r) {
+      return prefix_cache_score(m.match[r], m.total_blocks, m.block_size, 0, 1);
+    });
   }
   void on_routed(const RequestView& request, const Decision& decision,
                  const EndpointTable& endpoints, SimTime) override {
