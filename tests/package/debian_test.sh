@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# debian_test.sh BUILD SCRATCH SANITIZE: cpack makes two packages whose contents and dependencies
+# debian_test.sh BUILD SCRATCH INSTRUMENTED: cpack makes two packages whose contents and dependencies
 # are as promised. Installing them on a bare system is part of bare_system_test.sh.
 set -euo pipefail
-readonly build="$1" scratch="$2" sanitize="${3:-}"
+readonly build="$1" scratch="$2" instrumented="${3:-}"
 for tool in dpkg-deb dpkg-shlibdeps file; do
   if ! command -v "$tool" >/dev/null 2>&1; then
     echo "skipped: $tool is not installed"
     exit 77
   fi
 done
-if [[ -n $sanitize ]]; then
-  echo "skipped: a package of a sanitizer build is of no use"
+if [[ -n $instrumented ]]; then
+  echo "skipped: a package of an instrumented build is of no use ($instrumented)"
   exit 77
 fi
 rm -rf "$scratch"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# installed_test.sh BUILD SCRATCH CONSUMER CXX SANITIZE: what `cmake --install` leaves behind works
+# installed_test.sh BUILD SCRATCH CONSUMER CXX INSTRUMENTED: what `cmake --install` leaves behind works
 # from its new place: the command runs, and another project links routesim::sim.
 set -euo pipefail
-readonly build="$1" scratch="$2" consumer="$3" cxx="$4" sanitize="${5:-}"
-if [[ -n $sanitize ]]; then
-  echo "skipped: the package is tested without sanitizers"
+readonly build="$1" scratch="$2" consumer="$3" cxx="$4" instrumented="${5:-}"
+if [[ -n $instrumented ]]; then
+  echo "skipped: the package is tested without instruments ($instrumented)"
   exit 77
 fi
 rm -rf "$scratch"

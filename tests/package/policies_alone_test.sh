@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# policies_alone_test.sh SOURCE SCRATCH CXX BUILD_TYPE SANITIZE: the policies library, built without the
+# policies_alone_test.sh SOURCE SCRATCH CXX BUILD_TYPE INSTRUMENTED: the policies library, built without the
 # simulator and installed, is used by a project of its own, as a router would.
 set -euo pipefail
-readonly source_dir="$1" scratch="$2" cxx="$3" build_type="$4" sanitize="${5:-}"
-if [[ -n $sanitize ]]; then
-  echo "skipped: the package is tested without sanitizers"
+readonly source_dir="$1" scratch="$2" cxx="$3" build_type="$4" instrumented="${5:-}"
+if [[ -n $instrumented ]]; then
+  echo "skipped: the package is tested without instruments ($instrumented)"
   exit 77
 fi
 rm -rf "$scratch/prefix" "$scratch/consumer"
