@@ -176,6 +176,36 @@ TEST_F(Plan, WhatIsWrongIsSaidAtOnce) {
     EXPECT_NE(unknown.err.find(text), std::string::npos) << text << unknown.err;
 }
 
+TEST_F(Plan, ALoadThatFindsItsOwnRatesComparesNoFleets) {
+  const std::string examples = ROUTESIM_SOURCE_DIR "/docs/examples/";
+  write("loads.yaml",
+        "name: loads\n"
+        "cluster: {pools: [{name: vllm, accelerator: H100-SXM, model: Qwen3-8B}]}\n"
+        "routing: {balancer: round-robin}\n"
+        "variants:\n"
+        "- {name: steady, workload: {inference_perf: " +
+            examples +
+            "inference-perf.yaml}}\n"
+            "- {name: probing, workload: {inference_perf: " +
+            examples + "rates.inference-perf.yaml}}\n");
+  const std::string plan =
+      "name: fleet\n"
+      "scenario: loads.yaml\n"
+      "demand: {rate: 1, duration: 2s, set: "
+      "['workload.inference_perf.load.stages=[{rate: {rate}, duration: {seconds}}]']}\n"
+      "goals: [ttft_ms.p99 < 500000]\n"
+      "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+      "pools: [{pool: vllm, min: 1, max: 1}]\n";
+  const Result all = run({"plan", write("all.yaml", plan)});
+  EXPECT_EQ(all.code, 2);
+  EXPECT_NE(all.err.find("load.sweep of variant probing finds other rates"), std::string::npos)
+      << all.err;
+  EXPECT_EQ(all.err.find("variant steady finds"), std::string::npos) << all.err;
+  const Result steady =
+      run({"plan", write("steady.yaml", plan + "policies: [{variant: steady}]\n")});
+  EXPECT_EQ(steady.code, 0) << steady.err;
+}
+
 TEST_F(Plan, TwoPrefixAwareNodesReplaceFiveRandomOnes) {
   const std::string file = ROUTESIM_SOURCE_DIR "/scenarios/plans/moreh-2-nodes-beat-5.yaml";
   const Result result = run({"plan", file, "--output", "json"});

@@ -152,6 +152,20 @@ class SpaceReader {
                           element_path("hardware", i) + ".accelerator");
   }
 
+  /// A variant that a policy runs must bring the same load to every fleet.
+  void check_load(const sim::Scenario& scenario) {
+    const auto& load = scenario.workload.inference_perf_config;
+    if (!load || !load->load.sweep) return;
+    const auto runs = [&scenario](const PlanPolicy& p) {
+      return p.variant.empty() || p.variant == scenario.variant;
+    };
+    if (!config_.policies.empty() && std::ranges::none_of(config_.policies, runs)) return;
+    error("scenario",
+          "the load.sweep of variant " + printable(scenario.variant) +
+              " finds other rates for every fleet",
+          "a plan compares fleets under one load: list the stages");
+  }
+
   /// What its own catalogue files add to the accelerators; and every variant is a policy when the
   /// plan names none.
   void look_at_scenario() {
@@ -161,11 +175,8 @@ class SpaceReader {
     if (!loaded.variants.empty()) {
       sim::Scenario scenario = loaded.variants.front().scenario;
       catalogue_ = scenario_catalogue(loaded.variants.front(), scenario, ignored);
-      const auto& load = scenario.workload.inference_perf_config;
-      if (load && load->load.sweep)
-        error("scenario", "its load.sweep finds other rates for every fleet",
-              "a plan compares fleets under one load: list the stages");
     }
+    for (const LoadedVariant& variant : loaded.variants) check_load(variant.scenario);
     if (!config_.policies.empty()) return;
     for (const LoadedVariant& variant : loaded.variants)
       config_.policies.push_back(
