@@ -353,6 +353,22 @@ TEST_F(Cli, ListsAndSchema) {
   EXPECT_EQ(nlohmann::json::parse(schema.out)["type"], "object");
 }
 
+// What the reader takes under another tool's name, an editor must not mark as wrong.
+TEST_F(Cli, TheSchemaKnowsVllmsSpellings) {
+  const auto scenario = nlohmann::json::parse(run({"schema"}).out)["properties"];
+  const auto pool = scenario["cluster"]["properties"]["pools"]["items"]["properties"];
+  for (const auto& [vllm, here] : {std::pair("tensor_parallel_size", "tensor_parallel"),
+                                   std::pair("pipeline_parallel_size", "pipeline_parallel"),
+                                   std::pair("data_parallel_size", "data_parallel"),
+                                   std::pair("enable_expert_parallel", "expert_parallel")}) {
+    EXPECT_TRUE(pool.contains(vllm)) << vllm;
+    EXPECT_EQ(pool[vllm], pool[here]);
+  }
+  EXPECT_EQ(scenario["workload"]["properties"]["vllm_bench"]["additionalProperties"], true);
+  EXPECT_EQ(scenario["workload"]["properties"]["groups"]["additionalProperties"], false);
+  EXPECT_EQ(run({"schema", "plan"}).out.find("tensor_parallel_size"), std::string::npos);
+}
+
 TEST_F(Cli, ExplainNamesOrigins) {
   const std::string s = tiny();
   const Result result =

@@ -6,6 +6,7 @@
 #include "tools/cli/cli.h"
 #include "tools/input/catalogue_file.h"
 #include "tools/input/schema_json.h"
+#include "tools/input/vllm_serve_yaml.h"
 #include "tools/output/printable.h"
 #include "tools/plan/plan_config.h"
 #include "tools/sweep/sweep_config.h"
@@ -88,6 +89,8 @@ ExitCode run_schema(const OptionValues& options, Console& console) {
        .integer_shorthand = [](std::string_view key) { return workloads::is_length_key(key); },
        .text_shorthand =
            [](std::string_view key) { return key == "expect" || key == "vllm_bench"; },
+       .other_name = what == "scenario" ? &vllm_spelling : nullptr,
+       .flags = [](std::string_view key) { return key == "vllm_bench"; },
        .variants_key = kind->has_variants ? "variants" : ""}));
   return ExitCode::kSuccess;
 }

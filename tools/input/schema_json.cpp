@@ -46,6 +46,11 @@ class SchemaWriter {
     for (const FieldDescription& member : object.members) {
       json_.key(member.name);
       write_field(member);
+      const std::string_view other =
+          options_.other_name ? options_.other_name(member.name) : std::string_view();
+      if (other.empty()) continue;
+      json_.key(other);
+      write_field(member);
     }
   }
 
@@ -160,7 +165,8 @@ class SchemaWriter {
       for (const char* type : types) json_.value(type);
       json_.end_array();
     }
-    json_.member("additionalProperties", false).key("properties").begin_object();
+    const bool open = options_.flags && options_.flags(field.name);
+    json_.member("additionalProperties", open).key("properties").begin_object();
     write_members(field);
     json_.end_object();
     write_required(field);

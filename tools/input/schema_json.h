@@ -20,6 +20,10 @@ struct SchemaOptions {
   /// Maps, and lists of maps, that (whose elements) may also be written as bare text: a path, or
   /// the short form of an expectation.
   std::function<bool(std::string_view)> text_shorthand;
+  /// Another tool's name for a key, under which it may stand as well; empty when it has none.
+  std::function<std::string_view(std::string_view)> other_name;
+  /// Maps whose keys may also be spelled as another tool's flags, which only the reader knows.
+  std::function<bool(std::string_view)> flags;
   /// Objects that this key may hold a list of: the same object again, plus a required `name`.
   std::string variants_key;
 };

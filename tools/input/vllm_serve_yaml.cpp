@@ -211,4 +211,10 @@ Ptr without_vllm_serve(const Ptr& scenario, Diagnostics& diagnostics) {
   });
 }
 
+std::string_view vllm_spelling(std::string_view key) {
+  for (const Spelling& spelling : kSpellings)
+    if (spelling.here == key) return spelling.vllm;
+  return {};
+}
+
 }  // namespace routesim::tools

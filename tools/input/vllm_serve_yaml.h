@@ -1,6 +1,8 @@
 // A pool's `vllm_serve`: how its servers are started, turned into the pool's own keys.
 #pragma once
 
+#include <string_view>
+
 #include "tools/input/config_node.h"
 
 namespace routesim::tools {
@@ -12,5 +14,8 @@ namespace routesim::tools {
 /// spelling (`tensor_parallel_size`) get their name here. Flags that are unknown, that lack a
 /// value, or without which the answer would be another one are errors.
 ConfigNode::Ptr without_vllm_serve(const ConfigNode::Ptr& scenario, Diagnostics& diagnostics);
+
+/// vLLM's spelling of a pool's key; empty where it is the same, or vLLM has none.
+std::string_view vllm_spelling(std::string_view key);
 
 }  // namespace routesim::tools
