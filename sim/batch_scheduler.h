@@ -170,6 +170,8 @@ class BatchScheduler {
   bool takes_blank_blocks() const { return !public_answers_; }
   /// Blocks that sequences take in the `i`-th calm pass from now, 1 = the next.
   std::int64_t crossings_in(std::int64_t i) const { return crossings_[phase_after(i)]; }
+  /// Fetches what crossings_in() reads into the processor's caches.
+  void prefetch_crossings() const { __builtin_prefetch(&crossings_[phase_]); }
   /// So many calm passes at once, which take `blocks` in all.
   void calm_passes(std::int64_t passes, std::int64_t blocks);
   std::int64_t decode_context() const { return decode_context_; }

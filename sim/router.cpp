@@ -256,7 +256,22 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
   table_.set_metrics(EndpointId(row), waiting, running, usage, at);
 }
 
+// Of many servers none is in the processor's caches when its turn comes. Those that are due are
+// fetched together, and then what they refer to, instead of one after another.
+void Router::prefetch_scrapes(SimTime now) {
+  due_.clear();
+  std::size_t turn = scrape_head_;
+  while (due_.size() < kFetched && next_refresh_[scrape_order_[turn]] <= now) {
+    due_.push_back(scraped_[first_gauge_[scrape_order_[turn]]]);
+    due_.back().replica->prefetch();
+    turn = turn + 1 == scrape_order_.size() ? 0 : turn + 1;
+  }
+  for (const Scraped& s : due_) s.replica->prefetch(s.rank);
+  for (const Scraped& s : due_) s.replica->scheduler(s.rank).prefetch_crossings();
+}
+
 void Router::read_scrapes(SimTime now) {
+  if (scrape_order_.size() > 2 * kFetched) prefetch_scrapes(now);
   std::size_t read = 0;
   for (; read < scrape_order_.size(); ++read) {
     const std::uint32_t row = scrape_order_[scrape_head_];

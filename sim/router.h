@@ -114,6 +114,7 @@ class Router {
   void watch_replicas();
   void read_scrape(std::uint32_t row, SimTime now);
   void refresh(SimTime now);
+  void prefetch_scrapes(SimTime now);
   void read_scrapes(SimTime now);
   void read_events(SimTime now);
   Route route_by_balancer(Instance& in, const workloads::Request& request);
@@ -151,15 +152,17 @@ class Router {
     int rank;
     double usable_blocks;
   };
-  std::vector<Scraped> scraped_;             ///< By row.
-  std::vector<std::uint32_t> first_gauge_;   ///< Per row: its first in scraped_; and the end.
-  std::vector<SimTime> next_refresh_;        ///< Per row: the next scrape instant.
-  std::vector<std::uint32_t> scrape_order_;  ///< Rows in the order of their scrapes, a cycle.
-  std::size_t scrape_head_ = 0;              ///< Whose scrape in scrape_order_ is next.
-  Earliest news_;                            ///< Per replica: Replica::mirror_next_news.
-  Earliest next_visible_;                    ///< Per endpoint: KvEventLog::mirror_next_visible.
-  std::vector<std::uint32_t> readable_;      ///< Scratch: endpoints with visible events.
-  std::vector<std::uint32_t> holders_;       ///< Per row: its id in the precise index.
+  std::vector<Scraped> scraped_;               ///< By row.
+  static constexpr std::size_t kFetched = 16;  ///< Servers that are fetched together.
+  std::vector<Scraped> due_;                   ///< Scratch.
+  std::vector<std::uint32_t> first_gauge_;     ///< Per row: its first in scraped_; and the end.
+  std::vector<SimTime> next_refresh_;          ///< Per row: the next scrape instant.
+  std::vector<std::uint32_t> scrape_order_;    ///< Rows in the order of their scrapes, a cycle.
+  std::size_t scrape_head_ = 0;                ///< Whose scrape in scrape_order_ is next.
+  Earliest news_;                              ///< Per replica: Replica::mirror_next_news.
+  Earliest next_visible_;                      ///< Per endpoint: KvEventLog::mirror_next_visible.
+  std::vector<std::uint32_t> readable_;        ///< Scratch: endpoints with visible events.
+  std::vector<std::uint32_t> holders_;         ///< Per row: its id in the precise index.
   bool reads_metrics_ = false;
   bool reads_events_ = false;
   bool counts_first_tokens_ = false;

@@ -106,20 +106,6 @@ TEST_F(LoadSweep, IsDrawnByTheNumberOfItsStages) {
   EXPECT_NE(text.find("<th>stage</th>"), std::string::npos);
 }
 
-TEST_F(LoadSweep, IsNoDemandOfAPlan) {
-  scenario();
-  write("plan.yaml",
-        "name: p\nscenario: rates.yaml\n"
-        "demand: {rate: 5, duration: 30s, set: "
-        "['workload.inference_perf.load.stages=[{rate: {rate}, duration: {seconds}}]']}\n"
-        "goals: [ttft_ms.p90 < 400]\nprices: [{accelerator: H100-SXM, per_hour: 2}]\n"
-        "pools: [{pool: a, min: 1, max: 4}]\n");
-  const Result plan = this->run({"plan", path("plan.yaml"), "--quiet"});
-  EXPECT_NE(plan.code, 0);
-  EXPECT_NE(plan.err.find("its load.sweep finds other rates for every fleet"), std::string::npos)
-      << plan.err;
-}
-
 TEST_F(LoadSweep, ThatFindsNothingSaysSo) {
   const Result run = this->run(
       {"run", scenario(), "--quiet", "--set", "workload.inference_perf.load.sweep.num_requests=1"});

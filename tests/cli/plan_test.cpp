@@ -178,32 +178,38 @@ TEST_F(Plan, WhatIsWrongIsSaidAtOnce) {
 
 TEST_F(Plan, ALoadThatFindsItsOwnRatesComparesNoFleets) {
   const std::string examples = ROUTESIM_SOURCE_DIR "/docs/examples/";
-  write("loads.yaml",
-        "name: loads\n"
-        "cluster: {pools: [{name: vllm, accelerator: H100-SXM, model: Qwen3-8B}]}\n"
-        "routing: {balancer: round-robin}\n"
-        "variants:\n"
-        "- {name: steady, workload: {inference_perf: " +
-            examples +
-            "inference-perf.yaml}}\n"
-            "- {name: probing, workload: {inference_perf: " +
-            examples + "rates.inference-perf.yaml}}\n");
-  const std::string plan =
-      "name: fleet\n"
-      "scenario: loads.yaml\n"
-      "demand: {rate: 1, duration: 2s, set: "
-      "['workload.inference_perf.load.stages=[{rate: {rate}, duration: {seconds}}]']}\n"
-      "goals: [ttft_ms.p99 < 500000]\n"
-      "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
-      "pools: [{pool: vllm, min: 1, max: 1}]\n";
-  const Result all = run({"plan", write("all.yaml", plan)});
-  EXPECT_EQ(all.code, 2);
-  EXPECT_NE(all.err.find("load.sweep of variant probing finds other rates"), std::string::npos)
-      << all.err;
-  EXPECT_EQ(all.err.find("variant steady finds"), std::string::npos) << all.err;
-  const Result steady =
-      run({"plan", write("steady.yaml", plan + "policies: [{variant: steady}]\n")});
-  EXPECT_EQ(steady.code, 0) << steady.err;
+  const std::string base =
+      "name: loads\n"
+      "cluster: {pools: [{name: vllm, accelerator: H100-SXM, model: Qwen3-8B}]}\n"
+      "routing: {balancer: round-robin}\n";
+  const std::string steady = "workload: {inference_perf: " + examples + "inference-perf.yaml}";
+  const std::string probing =
+      "workload: {inference_perf: " + examples + "rates.inference-perf.yaml}";
+  write("alone.yaml", base + probing + "\n");
+  write("both.yaml",
+        base + "variants:\n- {name: steady, " + steady + "}\n- {name: probing, " + probing + "}\n");
+  const auto plan = [&](const std::string& scenario, const std::string& more) {
+    return run({"plan", write("plan.yaml",
+                              "name: fleet\n"
+                              "scenario: " +
+                                  scenario +
+                                  "\n"
+                                  "demand: {rate: 1, duration: 2s, set: ['workload.inference_perf."
+                                  "load.stages=[{rate: {rate}, duration: {seconds}}]']}\n"
+                                  "goals: [ttft_ms.p99 < 500000]\n"
+                                  "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                                  "pools: [{pool: vllm, min: 1, max: 1}]\n" +
+                                  more)});
+  };
+  const Result alone = plan("alone.yaml", "");
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_NE(alone.err.find("its load.sweep finds other rates"), std::string::npos) << alone.err;
+  const Result both = plan("both.yaml", "");
+  EXPECT_EQ(both.code, 2);
+  EXPECT_NE(both.err.find("load.sweep of variant probing finds"), std::string::npos) << both.err;
+  EXPECT_EQ(both.err.find("of variant steady"), std::string::npos) << both.err;
+  const Result one = plan("both.yaml", "policies: [{variant: steady}]\n");
+  EXPECT_EQ(one.code, 0) << one.err;
 }
 
 TEST_F(Plan, TwoPrefixAwareNodesReplaceFiveRandomOnes) {

@@ -160,9 +160,10 @@ class SpaceReader {
       return p.variant.empty() || p.variant == scenario.variant;
     };
     if (!config_.policies.empty() && std::ranges::none_of(config_.policies, runs)) return;
-    error("scenario",
-          "the load.sweep of variant " + printable(scenario.variant) +
-              " finds other rates for every fleet",
+    const std::string whose = scenario.variant == "default"
+                                  ? "its load.sweep"
+                                  : "the load.sweep of variant " + printable(scenario.variant);
+    error("scenario", whose + " finds other rates for every fleet",
           "a plan compares fleets under one load: list the stages");
   }
 
