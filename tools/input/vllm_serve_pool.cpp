@@ -1,8 +1,10 @@
 #include "tools/input/vllm_serve_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
+#include <span>
 
 #include "models/catalogue.h"
 #include "tools/input/config_merge.h"
@@ -69,20 +71,44 @@ void collect(const ConfigNode& node, std::string_view key, std::vector<std::stri
   for (const Ptr& item : node.items()) collect(*item, key, words);
 }
 
-/// The engine preset of an official image's release, `vllm/vllm-openai:v0.11.0`; empty when the tag
-/// names none, or one that stands between two presets.
-std::string preset_of(const std::string& image) {
-  const std::string name = image.substr(image.rfind('/') + 1);
-  constexpr std::string_view kBefore = "vllm-openai:v0.";
-  if (!name.starts_with(kBefore)) return "";
+/// Releases of vLLM, or of llm-d's own images of it, that one preset stands for.
+struct Releases {
+  int first;
+  int last;  ///< Minor numbers of v0.
+  std::string_view preset;
+};
+constexpr int kNewest = 1'000'000;
+constexpr std::array kVllm = {Releases{9, 12, "2025-H2"}, Releases{14, 20, "2026-H1"},
+                              Releases{21, kNewest, "2026-H2"}};
+/// By the vLLM they hold: v0.3 has 0.11.0, v0.7 0.19.1, v0.8 0.23.0, v0.9 0.26.0 (component tables
+/// of the llm-d releases; pull request 365), and 0.13 came after v0.4 (558). v0.5 and v0.6 stand in
+/// between: not known here.
+constexpr std::array kLlmD = {Releases{2, 4, "2025-H2"}, Releases{7, 7, "2026-H1"},
+                              Releases{8, kNewest, "2026-H2"}};
+constexpr std::array<std::string_view, 4> kLlmDImages = {"llm-d", "llm-d-cuda", "llm-d-aws",
+                                                         "llm-d-rocm"};
+
+/// What an image's name says about the engine.
+struct ImageRelease {
+  bool known = false;       ///< An official image, with a release for its tag.
+  std::string_view preset;  ///< Empty where no preset stands for the release.
+};
+
+ImageRelease release_of(const std::string& image) {
+  const std::string_view name = std::string_view(image).substr(image.rfind('/') + 1);
+  const std::size_t tag = name.find(":v0.");
+  if (tag == std::string_view::npos) return {};
+  const std::string_view repository = name.substr(0, tag);
+  const bool is_vllm = repository == "vllm-openai";
+  if (!is_vllm && std::ranges::find(kLlmDImages, repository) == kLlmDImages.end()) return {};
   int minor = 0;
-  const char* const begin = name.data() + kBefore.size();
-  const auto [end, error] = std::from_chars(begin, name.data() + name.size(), minor);
-  const bool ends = end == name.data() + name.size() || *end == '.' || *end == '-';
-  if (error != std::errc() || !ends) return "";
-  if (minor >= 9 && minor <= 12) return "2025-H2";
-  if (minor >= 14 && minor <= 20) return "2026-H1";
-  return minor > 20 ? "2026-H2" : "";
+  const char* const last = name.data() + name.size();
+  const auto [end, error] = std::from_chars(name.data() + tag + 4, last, minor);
+  if (error != std::errc() || !(end == last || *end == '.' || *end == '-')) return {};
+  for (const Releases& releases : is_vllm ? std::span(kVllm) : std::span(kLlmD))
+    if (minor >= releases.first && minor <= releases.last)
+      return {.known = true, .preset = releases.preset};
+  return {.known = true, .preset = {}};
 }
 
 /// Turns the flags in force into keys of one pool.
@@ -107,8 +133,7 @@ class Filler {
     use_model();
     use_balancing();
     use_environment();
-    if (const std::string preset = preset_of(start_.image.text); !preset.empty())
-      set("engine.preset", preset, start_.image.where);
+    use_image();
     if (start_.replicas != nullptr) set("replicas", start_.replicas);
     return result();
   }
@@ -339,6 +364,20 @@ class Filler {
             "write data_parallel_balancing: external into the pool if the router knows the ranks");
     }
     set("data_parallel_balancing", external ? "external" : "internal", reason->value.where);
+  }
+
+  void use_image() {
+    constexpr std::string_view kPreset = "engine.preset";
+    const ShellWord& image = start_.image;
+    const ImageRelease release = release_of(image.text);
+    if (!release.preset.empty()) {
+      set(kPreset, std::string(release.preset), image.where);
+    } else if (release.known && !is_explicit(kPreset)) {
+      diagnostics_.warning(
+          image.where, key_path_,
+          "no engine preset is known to stand for " + printable(image.text) + "; the default does",
+          "write engine.preset into the pool, by the release of vLLM");
+    }
   }
 
   void use_environment() {

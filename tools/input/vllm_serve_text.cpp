@@ -1,6 +1,7 @@
 // Finds the `vllm serve` in command lines and scripts.
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "tools/input/scalar_parse.h"
 #include "tools/input/vllm_serve_files.h"
@@ -52,14 +53,21 @@ void note_environment(const std::vector<ShellWord>& before, ShellVariables& envi
   }
 }
 
+/// Looks like vLLM's image or llm-d's, which holds it.
+bool is_image(std::string_view word) {
+  const std::string_view name = last_part(word);
+  return word.find('/') != std::string_view::npos &&
+         (name.starts_with("vllm-") || name.starts_with("llm-d"));
+}
+
 ServerStart start_of(const std::vector<ShellWord>& words, std::size_t first,
                      const ShellVariables& variables) {
   const auto begin = words.begin() + static_cast<std::ptrdiff_t>(first);
   ServerStart start{
       .where = words.front().where, .words = {begin, words.end()}, .environment = variables};
   note_environment({words.begin(), begin}, start.environment);
-  const bool is_image = first > 0 && last_part(words[first - 1].text).starts_with("vllm-");
-  if (is_image) start.image = words[first - 1];
+  for (const ShellWord& word : std::span(words).first(first))
+    if (is_image(word.text)) start.image = word;
   return start;
 }
 
