@@ -93,7 +93,7 @@ void Simulation::handle(const Event& e) {
 void Simulation::schedule_client(SimTime now) {
   const SimTime next = load_->next_action();
   if (next == SimTime::max() || next == pending_client_) return;
-  pending_client_ = std::max(next, now);
+  pending_client_ = next < now ? now : next;
   queue_.push(pending_client_, EventKind::kClientAction);
 }
 

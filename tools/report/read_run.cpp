@@ -177,8 +177,9 @@ VariantView read_variant(const Node& node) {
          .simulated = *simulated,
          .measured = *measured});
   }
-  if (node["goodput_goals"].value().is_object())
-    for (const auto& [name, bound] : node["goodput_goals"].value().items())
+  const Node goals = node["goodput_goals"];
+  if (const json& bounds = goals.value(); bounds.is_object())
+    for (const auto& [name, bound] : bounds.items())
       if (bound.is_number()) variant.goals.emplace_back(name, bound.get<double>());
   for (const Node& note : node["notes"].items()) variant.notes.push_back(note.text());
   const Node settings = node["resolved"];
@@ -333,8 +334,9 @@ PageSweep read_sweep(const std::string& json_text, const std::string& path) {
       sweep.version = node["version"].text();
       if (const auto n = node["replications"].datum())
         sweep.replications = static_cast<std::int64_t>(n->value);
-      if (node["cell"].value().is_object())
-        for (const auto& [axis, cell] : node["cell"].value().items()) sweep.axes.push_back(axis);
+      const Node cell = node["cell"];
+      if (const json& axes = cell.value(); axes.is_object())
+        for (const auto& [axis, value] : axes.items()) sweep.axes.push_back(axis);
       const Node summary = node["summary"]["metrics"];
       if (const json& metrics = summary.value(); metrics.is_object())
         for (const auto& [metric, numbers_of_metric] : metrics.items())

@@ -66,9 +66,10 @@ std::string svg_marker(std::size_t which, double x, double y, const std::string&
 }
 
 std::string svg_key(std::size_t colour, bool measured, bool marker) {
-  std::string out = "<svg class=\"key c" + std::to_string(colour % kColours) +
-                    (measured ? " measured" : "") +
-                    "\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">";
+  std::string out = "<svg class=\"key c";
+  out += std::to_string(colour % kColours);
+  if (measured) out += " measured";
+  out += "\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">";
   if (!measured) out += "<path class=\"line d" + std::to_string(colour % 4) + "\" d=\"M1 7H27\"/>";
   if (measured || marker)
     out += "<path class=\"mark\" d=\"" + shape(measured ? kMeasuredShape : colour, 14, 7) + "\"/>";
