@@ -93,7 +93,8 @@ void Simulation::handle(const Event& e) {
 void Simulation::schedule_client(SimTime now) {
   const SimTime next = load_->next_action();
   if (next == SimTime::max() || next == pending_client_) return;
-  pending_client_ = next < now ? now : next;
+  pending_client_ = next;
+  if (pending_client_ < now) pending_client_ = now;
   queue_.push(pending_client_, EventKind::kClientAction);
 }
 

@@ -336,7 +336,7 @@ PageSweep read_sweep(const std::string& json_text, const std::string& path) {
         sweep.replications = static_cast<std::int64_t>(n->value);
       const Node cell = node["cell"];
       if (const json& axes = cell.value(); axes.is_object())
-        for (const auto& [axis, value] : axes.items()) sweep.axes.push_back(axis);
+        for (const auto& [axis, setting] : axes.items()) sweep.axes.push_back(axis);
       const Node summary = node["summary"]["metrics"];
       if (const json& metrics = summary.value(); metrics.is_object())
         for (const auto& [metric, numbers_of_metric] : metrics.items())
