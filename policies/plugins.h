@@ -101,8 +101,8 @@ class Filter : public virtual Plugin {
 /// Gives every candidate a score, nominally in [0, 1]; the profile clamps and weights it.
 class Scorer : public virtual Plugin {
  public:
-  /// `scores` is parallel to `candidates`; write kUnscored to abstain. Where nearly all are
-  /// equal, Cycle::score_alike() may say so in less time.
+  /// `scores` is parallel to `candidates`; write kUnscored to abstain. Where nearly all are equal,
+  /// or fall along a column, Cycle::score_alike() and score_falling() say so in less time.
   virtual void score(Cycle& cycle, std::span<const EndpointRow> candidates,
                      std::span<double> scores) const = 0;
 };

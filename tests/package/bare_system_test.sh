@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # bare_system_test.sh SOURCE SCRATCH SUITE: the promise of the README, tried out. In a fresh Debian 12
 # (SUITE bookworm), Debian 13 (trixie) or Ubuntu 24.04 (noble) with nothing but git and a shell, a clone
-# of this repository runs a scenario, passes its tests, and makes a package that installs and runs in a second fresh
-# system. Takes many minutes, so it runs only when ROUTESIM_BARE=1; needs root, debootstrap and a mirror.
+# of this repository runs a scenario, passes its tests, and makes a package that installs and runs in a
+# second fresh system. Takes many minutes, so it runs only when ROUTESIM_BARE=1; needs root, debootstrap and a mirror.
 #   ROUTESIM_BARE_MIRROR         Debian's mirror; by default the one this machine uses
 #   ROUTESIM_BARE_UBUNTU_MIRROR  Ubuntu's; by default the public archive
 #   ROUTESIM_BARE_SCENARIO       what tools/run is given; by default the smallest scenario there is
