@@ -141,9 +141,13 @@ inline void describe(Describer& d, CostAwareIndexParameters& p) {
 
 struct RedisIndexParameters {
   std::string address = "redis://127.0.0.1:6379";
+  std::string backend_type;
+  bool enable_rdma = false;
 };
 inline void describe(Describer& d, RedisIndexParameters& p) {
-  field(d, {"address", "Server address."}, p.address);
+  field(d, {"address", "Server address; not used here."}, p.address);
+  field(d, {"backendType", "redis or valkey; not used here."}, p.backend_type);
+  field(d, {"enableRDMA", "Transport; not used here."}, p.enable_rdma);
 }
 
 struct BlockIndexParameters {
@@ -156,8 +160,8 @@ struct BlockIndexParameters {
 inline void describe(Describer& d, BlockIndexParameters& p) {
   field(d, {"inMemoryConfig", "The in-memory backend."}, p.in_memory);
   field(d, {"costAwareMemoryConfig", "A memory-bounded backend."}, p.cost_aware);
-  field(d, {"redisConfig", "A shared backend."}, p.redis);
-  field(d, {"valkeyConfig", "A shared backend."}, p.valkey);
+  field(d, {"redisConfig", "A shared backend; here it is memory without podCacheSize."}, p.redis);
+  field(d, {"valkeyConfig", "The same."}, p.valkey);
   field(d, {"enableMetrics", "Counters only."}, p.enable_metrics);
   field(d, {"metricsLoggingInterval", "Counters only."}, p.metrics_logging_interval);
 }

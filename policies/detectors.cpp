@@ -18,9 +18,21 @@ bool UtilizationDetector::fresh(const EndpointTable& endpoints, EndpointRow row,
          now - endpoints.updated()[row] <= parameters_.metrics_staleness_threshold;
 }
 
+bool UtilizationDetector::has_room(const EndpointTable& endpoints, EndpointRow row,
+                                   SimTime now) const {
+  return fresh(endpoints, row, now) &&
+         endpoints.waiting()[row] <= static_cast<double>(parameters_.queue_depth_threshold) &&
+         endpoints.kv_usage()[row] <= parameters_.kv_cache_util_threshold;
+}
+
 double UtilizationDetector::saturation(const EndpointTable& endpoints,
                                        std::span<const EndpointRow> candidates, SimTime now) const {
   if (candidates.empty()) return 1.0;
+  if (closes_without_room_)
+    return std::any_of(candidates.begin(), candidates.end(),
+                       [&](EndpointRow r) { return has_room(endpoints, r, now); })
+               ? 0.0
+               : 1.0;
   double sum = 0;
   for (const EndpointRow r : candidates)
     sum += fresh(endpoints, r, now) ? utilization(endpoints, r, parameters_.queue_depth_threshold,

@@ -9,13 +9,14 @@
 
 namespace routesim::policies {
 
-/// utilization-detector: mean of max(queue/Q, kv/K); missing or stale metrics count as 1. As a
-/// filter it fails open.
+/// utilization-detector: mean of max(queue/Q, kv/K); missing or stale metrics count as 1. In old
+/// eras 1 when no endpoint with fresh metrics is within both thresholds, otherwise 0. As a filter
+/// it fails open.
 class UtilizationDetector final : public SaturationDetector, public Filter {
  public:
   UtilizationDetector(const UtilizationDetectorParameters& p, const PluginSpec&,
                       BuildContext& context)
-      : parameters_(p) {
+      : parameters_(p), closes_without_room_(context.traits().saturated_without_room) {
     context.needs().metrics = true;
   }
   double saturation(const EndpointTable& endpoints, std::span<const EndpointRow> candidates,
@@ -23,9 +24,11 @@ class UtilizationDetector final : public SaturationDetector, public Filter {
   void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
 
  private:
+  bool has_room(const EndpointTable& endpoints, EndpointRow row, SimTime now) const;
   bool fresh(const EndpointTable& endpoints, EndpointRow row, SimTime now) const;
 
   UtilizationDetectorParameters parameters_;
+  bool closes_without_room_;
 };
 
 /// concurrency-detector: in-flight requests or tokens against a limit per endpoint. As a filter it

@@ -22,7 +22,7 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
   if (options.distribution) config.distribution = *options.distribution;
   if (options.era) {
     config.era = *options.era;
-    config.era_origin = "set";
+    config.era_origin = options.era_origin;
   } else {
     infer_era(root, config, references, found);
   }
@@ -47,6 +47,7 @@ using Kind = LocatedDocument::Kind;
 /// Charts put pluginsCustomConfig below one key (`inferenceExtension`, `inferencePool`) or two
 /// (`router.epp`).
 constexpr int kChartDepth = 2;
+constexpr std::string_view kChartDefaultFile = "default-plugins.yaml";
 
 bool is_document(const ParameterValue& v) {
   const ParameterValue* kind = v.find("kind");
@@ -70,11 +71,41 @@ LocatedDocument chosen_file(const ParameterValue& files, const ParameterValue* w
           .path = path + "[" + chosen->first + "]"};
 }
 
+/// Whether the image is the endpoint picker of llm-d; charts name it or leave it to their default.
+bool is_router_image(const ParameterValue& image) {
+  bool named = false;
+  for (const char* key : {"name", "repository"}) {
+    const ParameterValue* v = image.find(key);
+    if (v == nullptr || !v->is_string()) continue;
+    named = true;
+    for (const char* product : {"llm-d-inference-scheduler", "llm-d-router"})
+      if (v->string().find(product) != std::string::npos) return true;
+  }
+  return !named;
+}
+
+ChartValues chart_values(const ParameterValue& chart) {
+  ChartValues values;
+  const ParameterValue* image = chart.find("image");
+  const ParameterValue* tag = image == nullptr ? nullptr : image->find("tag");
+  if (tag != nullptr && tag->is_string() && is_router_image(*image))
+    values.image_tag = tag->string();
+  values.replicas = chart.find("replicas");
+  // The second form is how a flag with a value passes through charts that only write names.
+  const ParameterValue* flags = chart.find("flags");
+  if (flags == nullptr) return values;
+  const ParameterValue* elect = flags->find("ha-enable-leader-election");
+  values.all_replicas_serve = (elect != nullptr && elect->to_text() == "false") ||
+                              flags->find("ha-enable-leader-election=false") != nullptr;
+  return values;
+}
+
 LocatedDocument find_in_values(const ParameterValue& chart, const std::string& path, int depth) {
   const ParameterValue* files = chart.find("pluginsCustomConfig");
   if (files != nullptr && files->is_map() && !files->map().empty()) {
     LocatedDocument found =
         chosen_file(*files, chart.find("pluginsConfigFile"), below(path, "pluginsCustomConfig"));
+    found.chart = chart_values(chart);
     if (found.kind != Kind::kNotFound) return found;
   }
   if (depth == 0 || !chart.is_map()) return {};
@@ -85,14 +116,36 @@ LocatedDocument find_in_values(const ParameterValue& chart, const std::string& p
   return {};
 }
 
-/// Why there is no document, for files whose kind is plain.
-std::string hint_without_document(const ParameterValue& root) {
+/// The values of the endpoint picker itself, which stand below another key in each chart.
+const ParameterValue* picker_values(const ParameterValue& root) {
+  if (const ParameterValue* router = root.find("router")) return router->find("epp");
+  return root.find("inferenceExtension");
+}
+
+LocatedDocument without_document(const ParameterValue& root) {
+  bool is_chart = false;
   for (const char* chart : {"inferenceExtension", "inferencePool", "router"})
-    if (root.find(chart) != nullptr)
-      return "these Helm values leave the plugins to the chart's default: write the "
-             "EndpointPickerConfig out";
-  return "expected kind: EndpointPickerConfig, or Helm values with config: or "
-         "pluginsCustomConfig:";
+    is_chart = is_chart || root.find(chart) != nullptr;
+  if (!is_chart)
+    return {.path = {},
+            .hint =
+                "expected kind: EndpointPickerConfig, or Helm values with config: or "
+                "pluginsCustomConfig:"};
+  const ParameterValue* picker = picker_values(root);
+  const ParameterValue* file = picker == nullptr ? nullptr : picker->find("pluginsConfigFile");
+  if (file != nullptr && (!file->is_string() || file->string() != kChartDefaultFile))
+    return {.path = {},
+            .hint = "these Helm values name " + file->to_text() +
+                    ", which they do not hold: write the EndpointPickerConfig out"};
+  LocatedDocument found{.kind = Kind::kChartDefault, .node = &root, .path = {}};
+  if (picker != nullptr) found.chart = chart_values(*picker);
+  return found;
+}
+
+ParameterValue map_at(const SourceLocation& where, ParameterValue::Map map) {
+  ParameterValue value(std::move(map));
+  value.where = where;
+  return value;
 }
 
 }  // namespace
@@ -109,7 +162,40 @@ LocatedDocument find_endpoint_picker_config(const ParameterValue& root) {
   // A document with a wrong or missing kind is better reported than not found.
   if (root.find("plugins") != nullptr || root.find("schedulingProfiles") != nullptr)
     return {.kind = Kind::kDocument, .node = &root, .path = ""};
-  return {.path = {}, .hint = hint_without_document(root)};
+  return without_document(root);
+}
+
+// llm-d-router pkg/epp/config/loader/defaults.go, config/charts/routerlib/templates/_config.yaml.
+ParameterValue chart_default_document(const ParameterValue& values) {
+  const SourceLocation& at = values.where;
+  ParameterValue::List plugins, entries;
+  for (const auto& [type, weight] :
+       {std::pair("queue-scorer", 2.0), std::pair("kv-cache-utilization-scorer", 2.0),
+        std::pair("prefix-cache-scorer", 3.0)}) {
+    plugins.push_back(map_at(at, {{"type", ParameterValue(std::string(type))}}));
+    entries.push_back(map_at(at, {{"pluginRef", ParameterValue(std::string(type))},
+                                  {"weight", ParameterValue(weight)}}));
+  }
+  ParameterValue profile = map_at(at, {{"name", ParameterValue(std::string("default"))},
+                                       {"plugins", ParameterValue(std::move(entries))}});
+  const std::string api = values.find("router") != nullptr
+                              ? "llm-d.ai/v1alpha1"
+                              : "inference.networking.x-k8s.io/v1alpha1";
+  return map_at(at,
+                {{"apiVersion", ParameterValue(api)},
+                 {"kind", ParameterValue(std::string("EndpointPickerConfig"))},
+                 {"plugins", ParameterValue(std::move(plugins))},
+                 {"schedulingProfiles", ParameterValue(ParameterValue::List{std::move(profile)})}});
+}
+
+bool has_latency_predictor(const ParameterValue& values) {
+  for (const char* chart : {"inferenceExtension", "router"}) {
+    const ParameterValue* at = values.find(chart);
+    const ParameterValue* predictor = at == nullptr ? nullptr : at->find("latencyPredictor");
+    const ParameterValue* on = predictor == nullptr ? nullptr : predictor->find("enabled");
+    if (on != nullptr && on->to_text() == "true") return true;
+  }
+  return false;
 }
 
 }  // namespace routesim::policies

@@ -73,6 +73,13 @@ struct FlowControlSpec {
   bool enable_eviction = false;
 };
 
+/// Copies of the router, as the Helm values around the document say.
+struct RouterReplicas {
+  std::int64_t count = 1;
+  bool all_serve = false;  ///< Otherwise a leader does, and the others wait.
+  SourceLocation where;
+};
+
 /// The whole document.
 struct EndpointPickerConfig {
   std::string api_version;
@@ -87,6 +94,7 @@ struct EndpointPickerConfig {
   std::vector<std::string> parsers;
   DataLayerSpec data_layer;
   FlowControlSpec flow_control;
+  RouterReplicas replicas;
 
   bool gate(const std::string& name) const {
     const auto it = feature_gates.find(name);
@@ -97,6 +105,7 @@ struct EndpointPickerConfig {
 
 struct LoadOptions {
   std::optional<Era> era;                    ///< Absent = infer from the document's shape.
+  std::string era_origin = "set";            ///< Why, when it is given.
   std::optional<Distribution> distribution;  ///< Absent = infer.
   const PluginRegistry* registry = nullptr;  ///< Absent = PluginRegistry::standard().
 };
@@ -107,18 +116,28 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
                                                                 const LoadOptions& options,
                                                                 Diagnostics& diagnostics);
 
+/// What Helm values say of the endpoint picker besides its document.
+struct ChartValues {
+  std::string image_tag{};  ///< Of the router's own image; empty when they name none.
+  const ParameterValue* replicas = nullptr;
+  /// Without the election of a leader all replicas serve; the charts elect one unless told not to.
+  bool all_replicas_serve = false;
+};
+
 /// Where an EndpointPickerConfig was found inside a YAML file.
 struct LocatedDocument {
   enum class Kind {
-    kDocument,  ///< `node` is the document.
-    kText,      ///< `node` is a string that holds the document as YAML: parse it, then load it.
+    kDocument,      ///< `node` is the document.
+    kText,          ///< `node` is a string that holds the document as YAML: parse it, then load it.
+    kChartDefault,  ///< Helm values that leave it to the chart: take chart_default_document.
     kNotFound,
   };
   Kind kind = Kind::kNotFound;
   const ParameterValue* node = nullptr;
   std::string path;  ///< Dotted path to the node; empty for a bare document.
   Distribution distribution = Distribution::kLlmD;
-  std::string hint{};  ///< When not found: what the file is, and what would help.
+  ChartValues chart{};  ///< What the Helm values around the document say of the router.
+  std::string hint{};   ///< When not found: what the file is, and what would help.
 };
 
 /// Finds the document in a file that is one, or in Helm values: Heimdall's `config:`, or the entry
@@ -126,5 +145,11 @@ struct LocatedDocument {
 /// `pluginsConfigFile` beside it names (the only one, or the first in document order, when it names
 /// none).
 LocatedDocument find_endpoint_picker_config(const ParameterValue& root);
+
+/// The document that the charts of llm-d and of gateway-api-inference-extension write for values
+/// without one: queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3.
+ParameterValue chart_default_document(const ParameterValue& values);
+/// Whether the values switch the latency predictor on, for which charts write another document.
+bool has_latency_predictor(const ParameterValue& values);
 
 }  // namespace routesim::policies

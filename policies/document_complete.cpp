@@ -89,13 +89,9 @@ void Completer::check_plugins() {
                          "give one of them a 'name'");
     const PluginType* type = registry_.find(spec.type);
     if (type == nullptr) {
-      const std::string_view renamed = renamed_type(spec.type);
-      const std::string close =
-          renamed.empty() ? nearest(spec.type, registry_.type_names()) : std::string();
+      const std::string close = nearest(spec.type, registry_.type_names());
       diagnostics_.error(spec.where, spec.path, "plugin type '" + spec.type + "' is not registered",
-                         !renamed.empty() ? "it is called '" + std::string(renamed) + "' now"
-                         : close.empty()  ? std::string()
-                                          : "did you mean '" + close + "'?");
+                         close.empty() ? std::string() : "did you mean '" + close + "'?");
     } else if (type->support == PluginType::Support::kRefused) {
       diagnostics_.error(
           spec.where, spec.path,

@@ -75,8 +75,8 @@ void read_plugin(const PluginSpec& spec, Evidence& e) {
     e.not_before(Era::kV0_7_0, "plugin type tokenizer");
     e.not_after(Era::kMay2026, "plugin type tokenizer");
   }
-  if (t == "token-producer" || t == "inflight-load-producer" ||
-      t == "approx-prefix-cache-producer" || t == "disagg-profile-handler")
+  if (t == "disagg-profile-handler") e.not_before(Era::kV0_7_0, "plugin type " + t);
+  if (t == "token-producer" || t == "inflight-load-producer" || t == "approx-prefix-cache-producer")
     e.not_before(Era::kMay2026, "plugin type " + t);
   if (t == "precise-prefix-cache-producer") e.not_before(Era::kAug2026, "plugin type " + t);
   if (given(p, "prefixMatchInfoProducerName") || given(p, "inFlightLoadProducerName"))

@@ -27,7 +27,7 @@ void set(PluginSpec& spec, std::string key, ParameterValue value) {
   spec.parameters.map().emplace_back(std::move(key), std::move(value));
 }
 
-/// The index of that time took a duration as nanoseconds, too.
+/// The interval is a number of nanoseconds upstream; a duration is taken, too.
 void fold_interval(PluginSpec& spec) {
   ParameterValue* node = &spec.parameters;
   for (const std::string_view key :
@@ -45,6 +45,21 @@ void fold_interval(PluginSpec& spec) {
   node->where = where;
 }
 
+/// An index that routers share tells each of them what it would have heard itself.
+void note_shared_backend(const PluginSpec& spec, Diagnostics& diagnostics) {
+  const ParameterValue* indexer = spec.parameters.find("indexerConfig");
+  const ParameterValue* index = indexer == nullptr ? nullptr : indexer->find("kvBlockIndexConfig");
+  if (index == nullptr) return;
+  for (const std::string_view key : {"redisConfig", "valkeyConfig"})
+    if (const ParameterValue* backend = index->find(key))
+      diagnostics.warning(
+          backend->where,
+          spec.path + ".parameters.indexerConfig.kvBlockIndexConfig." + std::string(key),
+          "is simulated as an index in memory: the decisions are the same, the time of its "
+          "lookups is not counted",
+          "add it to routing.decision_latency");
+}
+
 /// llm-d-inference-scheduler up to 0.3.0 chose between the two indexes by `mode`; the parameters
 /// beside it are those of the chosen one.
 void fold_mode(PluginSpec& spec, DocumentReferences& references, Diagnostics& diagnostics) {
@@ -53,7 +68,6 @@ void fold_mode(PluginSpec& spec, DocumentReferences& references, Diagnostics& di
   references.old_name = "prefix-cache-scorer mode";
   if (mode.is_string() && mode.string() == "cache_tracking") {
     spec.type = "precise-prefix-cache-scorer";
-    fold_interval(spec);
   } else if (!mode.is_string() || (mode.string() != "estimate" && !mode.string().empty())) {
     diagnostics.error(mode.where, spec.path + ".parameters.mode",
                       "must be estimate or cache_tracking (got " + mode.to_text() + ")");
@@ -83,6 +97,12 @@ void fold_old_names(EndpointPickerConfig& config, DocumentReferences& references
       set(spec, "blockSize", take(spec.parameters, "hashBlockSize"));
       references.old_name = "prefix-cache-scorer hashBlockSize";
     }
+  }
+  for (PluginSpec& spec : config.plugins) {
+    if (spec.type != "precise-prefix-cache-scorer" && spec.type != "precise-prefix-cache-producer")
+      continue;
+    fold_interval(spec);
+    note_shared_backend(spec, diagnostics);
   }
   if (references.old_name.empty()) return;
   // Block size and capacity are taken from the engines since October 2025 only.

@@ -1,5 +1,7 @@
 #include "policies/era.h"
 
+#include <charconv>
+
 namespace routesim::policies {
 namespace {
 
@@ -16,6 +18,7 @@ constexpr std::array<EraTraits, 7> make_traits() {
   t.approx_hashing = ApproxHashing::kBytes;
   t.legacy_role_sets = true;
   t.integer_weights = true;
+  t.saturated_without_room = true;
   const EraTraits v032 = t;
 
   t.tier_weights = true;
@@ -29,6 +32,8 @@ constexpr std::array<EraTraits, 7> make_traits() {
   t.decider_zero_disaggregates = true;
   t.default_decider_is_always = true;
   t.integer_weights = false;
+  // gateway-api-inference-extension pull request 2224, 27 January 2026.
+  t.saturated_without_room = false;
   const EraTraits v060 = t;
 
   t.decider_zero_disaggregates = false;
@@ -61,6 +66,48 @@ constexpr std::array<EraTraits, 7> make_traits() {
 
 constexpr std::array<EraTraits, 7> kTraits = make_traits();
 
+/// The releases 0.MINOR.x and the era that stands for each.
+struct Release {
+  int minor;
+  Era era;
+};
+// 0.9.0 is of June 2026, with the token blocks and producers of the newest era (llm-d-router pull
+// request 1445); 0.10.0 is of August.
+constexpr std::array<Release, 8> kReleases = {{{3, Era::kV0_3_2},
+                                               {4, Era::kV0_4_0},
+                                               {5, Era::kV0_5_0},
+                                               {6, Era::kV0_6_0},
+                                               {7, Era::kV0_7_0},
+                                               {8, Era::kV0_7_0},
+                                               {9, Era::kAug2026},
+                                               {10, Era::kAug2026}}};
+
+/// Takes the digits `text` begins with.
+std::optional<int> take_number(std::string_view& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || value < 0) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+bool take(std::string_view& text, std::string_view prefix) {
+  if (text.substr(0, prefix.size()) != prefix) return false;
+  text.remove_prefix(prefix.size());
+  return true;
+}
+
+/// MINOR of "v0.MINOR.PATCH", which may be a candidate: "-rc.1", "-rc1".
+std::optional<int> minor_of(std::string_view text) {
+  if (!take(text, "v0.")) return std::nullopt;
+  const std::optional<int> minor = take_number(text);
+  if (!minor || !take(text, ".") || !take_number(text)) return std::nullopt;
+  if (text.empty()) return minor;
+  if (!take(text, "-rc")) return std::nullopt;
+  take(text, ".");
+  return take_number(text) && text.empty() ? minor : std::nullopt;
+}
+
 }  // namespace
 
 const EraTraits& traits(Era era) { return kTraits[static_cast<std::size_t>(era)]; }
@@ -76,10 +123,27 @@ std::string_view name(Distribution distribution) {
 }
 
 std::optional<Era> parse_era(std::string_view text) {
-  if (text == "v0.8.0") return Era::kV0_7_0;
   for (std::size_t i = 0; i < kEraNames.size(); ++i)
     if (kEraNames[i] == text) return static_cast<Era>(i);
+  const std::optional<int> minor = minor_of(text);
+  if (!minor) return std::nullopt;
+  for (const Release& release : kReleases)
+    if (release.minor == *minor) return release.era;
   return std::nullopt;
+}
+
+std::string known_eras() {
+  std::string text;
+  for (const Release& release : kReleases)
+    text += (text.empty() ? "v0." : ", v0.") + std::to_string(release.minor) +
+            (release.minor == 3 ? ".2" : ".0");
+  return text + ", their patch releases, 2026-05 and 2026-08";
+}
+
+std::string era_note(std::string_view text) {
+  const std::optional<Era> era = parse_era(text);
+  if (!era || name(*era) == text) return {};
+  return std::string(text) + " decides like " + std::string(name(*era));
 }
 
 }  // namespace routesim::policies

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace routesim::policies {
@@ -69,7 +70,9 @@ struct EraTraits {
   ApproxHashing approx_hashing;
   bool legacy_role_sets;  ///< decode-filter {decode, both, absent}; prefill {prefill}.
   bool integer_weights;
-  bool strict_parameters;     ///< Unknown parameter fields are errors, not ignored.
+  bool strict_parameters;  ///< Unknown parameter fields are errors, not ignored.
+  /// The utilization detector is either closed or open: closed when no endpoint has room.
+  bool saturated_without_room;
   bool filtered_out_is_429;   ///< "no endpoints available" answers 429 instead of 500.
   bool match_info_producers;  ///< Prefix state comes from named producers (2026-05 on).
 };
@@ -81,7 +84,12 @@ const EraTraits& traits(Era era);
 bool indexes_by_address(Era era, Distribution distribution);
 std::string_view name(Era era);
 std::string_view name(Distribution distribution);
-/// Accepts the names above, and "v0.8.0" for the column it shares with v0.7.0.
+/// Accepts the names above, and any release v0.3 to v0.10 with its patches and candidates, such as
+/// "v0.8.1" or "v0.10.0-rc.1", for the column that decides like it.
 std::optional<Era> parse_era(std::string_view text);
+/// What parse_era accepts, for messages.
+std::string known_eras();
+/// "v0.9.0 decides like 2026-08" where the text is not the era's own name, otherwise "".
+std::string era_note(std::string_view text);
 
 }  // namespace routesim::policies

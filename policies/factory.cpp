@@ -249,14 +249,15 @@ void add_producers(PluginRegistry& r) {
       "precise-prefix-cache-producer", kProducerRole | kExtractorRole,
       "Prefix matches from KV events."));
   r.add(implemented<InFlightLoad, InFlightLoadParameters>(
-      "inflight-load-producer", kProducerRole, "Requests and tokens in flight per endpoint."));
+      "inflight-load-producer", kProducerRole | kExtractorRole,
+      "Requests and tokens in flight per endpoint."));
   r.add(implemented<PredictedLatencyProducer, PredictedLatencyParameters>(
       "predicted-latency-producer", kProducerRole, "Headrooms of the side-car's predictions."));
   constexpr std::string_view kTokens = "The caller tokenises: RequestView carries the counts.";
   r.add(inert("token-producer", kProducerRole, kTokens));
   r.add(inert("tokenizer", kProducerRole, kTokens));
   r.add(inert("session-id-producer", kProducerRole, "The caller fills RequestView::session."));
-  r.add(inert("mm-embeddings-cache-producer", kProducerRole,
+  r.add(inert("mm-embeddings-cache-producer", kProducerRole | kExtractorRole,
               "The caller fills RequestView::cached_item_size."));
 }
 
@@ -265,7 +266,9 @@ void add_unavailable(PluginRegistry& r) {
   r.add(refused("multicluster-prefix-cache-scorer", kScorerRole, kFederation));
   r.add(refused("multicluster-approx-prefix-cache-producer", kProducerRole, kFederation));
   r.add(refused("multicluster-metrics-data-source", kDataSourceRole, kFederation));
-  r.add(refused("multicluster-core-metrics-extractor", kExtractorRole, kFederation));
+  for (const std::string_view type :
+       {"multicluster-core-metrics-extractor", "multicluster-metrics-extractor"})
+    r.add(refused(type, kExtractorRole, kFederation));
   r.add(refused("multicluster-file-discovery", kDiscoveryRole, kFederation));
   constexpr std::string_view kUnknown = "its rule is not public";
   r.add(refused("burst-prefix-cache-producer", kProducerRole,
@@ -288,8 +291,16 @@ void add_unavailable(PluginRegistry& r) {
   for (const std::string_view type :
        {"slo-aware-profile-handler", "predicted-latency-profile-handler"})
     r.add(refused(type, kProfileHandlerRole, kSlo));
-  r.add(refused("pd-slo-pair-optimizer", kScorerRole, kPairs));
+  for (const std::string_view type : {"pd-slo-optimizer", "pd-slo-pair-optimizer"})
+    r.add(refused(type, kScorerRole, kPairs));
   r.add(refused("pd-slo-profile-handler", kProfileHandlerRole, kPairs));
+  constexpr std::string_view kEncode =
+      "encoding images apart is not modelled, and disagg-profile-handler replaced it";
+  r.add(refused("ed-profile-handler", kProfileHandlerRole, kEncode));
+  r.add(refused("always-encode-decider", kDeciderRole, kEncode));
+  r.add(refused("kvcache-aware-scorer", kScorerRole,
+                "it is called 'precise-prefix-cache-scorer' now, and takes parameters instead of "
+                "environment variables"));
   constexpr std::string_view kTree = "filters of mid-2025; scorers replaced the decision tree";
   for (const std::string_view type :
        {"decision-tree-filter", "low-queue-filter", "least-queue-filter", "least-kv-cache-filter",
@@ -323,16 +334,12 @@ void add_data_layer(PluginRegistry& r) {
   constexpr std::string_view kHeaders = "The profile handler sets the headers itself.";
   r.add(inert("disagg-headers-handler", kOtherRole, kHeaders));
   r.add(inert("prefill-header-handler", kOtherRole, kHeaders));
+  r.add(inert("encoder-header-handler", kOtherRole, kHeaders));
   r.add(implemented<ResponseHeaderHandler, NoParameters>(
       "response-header-handler", kOtherRole, "Tells the client which endpoints served it."));
 }
 
 }  // namespace
-
-std::string_view renamed_type(std::string_view type) {
-  if (type == "kvcache-aware-scorer") return "precise-prefix-cache-scorer";
-  return {};
-}
 
 const PluginRegistry& PluginRegistry::standard() {
   static const PluginRegistry kStandard = [] {

@@ -69,9 +69,6 @@ struct PluginType {
   std::function<void(const PluginSpec&, const EraTraits&, Diagnostics&)> check_parameters = {};
 };
 
-/// The present name of a type that was renamed before the oldest era; empty for any other.
-std::string_view renamed_type(std::string_view type);
-
 /// The set of plugin types a document may use. Immutable once handed to a loader.
 class PluginRegistry {
  public:

@@ -8,6 +8,8 @@
 namespace routesim::policies {
 namespace {
 
+constexpr std::int64_t kMostHolders = 65535;  // Per key of the index.
+
 // kvCacheBackendConfigs replaces the whole default list, so tiers it leaves out weigh 1.
 std::vector<double> tier_weights(const PrecisePrefixParameters& p, const EraTraits& traits,
                                  TierRegistry& tiers) {
@@ -85,19 +87,20 @@ Duration speculative_ttl(const PrecisePrefixParameters& p, const PluginSpec& spe
   return *ttl <= Duration::zero() ? kDefault : *ttl;
 }
 
-// Backends other than memory change capacity and sharing, not which endpoint holds what; only the
-// in-memory one exists here, so say so instead of pretending.
+// A backend that admits what it likes would have to be rebuilt to know which endpoint holds what.
 void check_backend(const PrecisePrefixParameters& p, const PluginSpec& spec,
                    BuildContext& context) {
-  const BlockIndexParameters& b = p.indexer.block_index;
-  const auto refuse = [&](bool present, std::string_view key) {
-    if (present)
-      context.error(spec, "indexerConfig.kvBlockIndexConfig." + std::string(key),
-                    "is a backend this library does not have", "use inMemoryConfig");
-  };
-  refuse(b.cost_aware.has_value(), "costAwareMemoryConfig");
-  refuse(b.redis.has_value(), "redisConfig");
-  refuse(b.valkey.has_value(), "valkeyConfig");
+  if (p.indexer.block_index.cost_aware)
+    context.error(spec, "indexerConfig.kvBlockIndexConfig.costAwareMemoryConfig",
+                  "is a backend this library does not have", "use inMemoryConfig");
+}
+
+// Redis and Valkey hold what memory does, without a limit of holders per key.
+InMemoryIndexParameters memory_of(const BlockIndexParameters& b) {
+  if (b.in_memory) return *b.in_memory;
+  InMemoryIndexParameters memory;
+  if (b.redis || b.valkey) memory.pod_cache_size = kMostHolders;
+  return memory;
 }
 
 }  // namespace
@@ -125,15 +128,14 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
   options.tiers = traits_.tier_weights;
   options.speculative = p.speculative_indexing;
   options.speculative_ttl = speculative_ttl(p, spec, context);
-  const InMemoryIndexParameters memory =
-      p.indexer.block_index.in_memory.value_or(InMemoryIndexParameters{});
+  const InMemoryIndexParameters memory = memory_of(p.indexer.block_index);
   options.index.size = static_cast<std::size_t>(memory.size);
   options.index.pod_cache_size = static_cast<std::size_t>(memory.pod_cache_size);
   options.index.count_duplicates = traits_.counts_duplicate_stores;
   options.index.clear_on_all_blocks_cleared = traits_.clears_on_all_blocks_cleared;
   options.index.tier_weights = tier_weights(p, traits_, tiers);
   std::unique_ptr<PreciseStore>& shared = context.plugins().precise;
-  if (memory.pod_cache_size > 65535) {
+  if (memory.pod_cache_size > kMostHolders) {
     context.error(spec, "indexerConfig.kvBlockIndexConfig.inMemoryConfig.podCacheSize",
                   "must be at most 65535 (got " + std::to_string(memory.pod_cache_size) + ")");
     return;

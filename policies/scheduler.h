@@ -65,6 +65,11 @@ struct SignalNeeds {
   bool encoder_cache = false;  ///< RequestView::items and cached_item_size.
   bool headers = false;
   bool lora = false;
+  /// Headers whose value is taken for the id of the request's session.
+  std::vector<std::string> session_id_headers = {};
+  /// Headers the router adds to an answer (Scheduler::response_headers), for the client to send
+  /// with the next request of the session.
+  std::vector<std::string> session_token_headers = {};
 };
 
 /// The reusable buffers of one decision maker; one per thread.

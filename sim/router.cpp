@@ -182,6 +182,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
   for (const std::uint32_t e : rows_)
     table_.add(endpoint_info(endpoints_[e], plan.pools[endpoints_[e].pool]));
   if (!plan.endpoint_picker) return;
+  sessions_ = ClientSessions(*instances_.front().scheduler);
   const policies::SignalNeeds& needs = instances_.front().scheduler->needs();
   // Saturation detectors read metrics, too, but are asked only here.
   reads_metrics_ = needs.metrics || holds_back() || plan.scenario.workload.sheddable_fraction > 0;
@@ -352,8 +353,7 @@ std::int64_t Router::prompt_bytes(const workloads::Request& request) const {
   return static_cast<std::int64_t>(static_cast<double>(request.prompt->tokens) * bytes_per_token_);
 }
 
-policies::RequestView Router::view(const workloads::Request& request,
-                                   const PromptKeys& keys) const {
+policies::RequestView Router::view(const workloads::Request& request, const PromptKeys& keys) {
   policies::RequestView v;
   v.id = request.id.value();
   v.model = plan_.pools.front().config.model;
@@ -363,6 +363,7 @@ policies::RequestView Router::view(const workloads::Request& request,
   v.approx_hashes = keys.approx;
   v.priority = objective(request);
   v.max_tokens = request.max_tokens;
+  sessions_.send(request, v);
   return v;
 }
 
@@ -378,6 +379,7 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   }
   force(in.decision, request);
   in.scheduler->on_routed(v, in.decision, table_, now);
+  sessions_.on_routed(request, *in.scheduler, in.decision, table_);
   route.routed = true;
   route.endpoint = EndpointId(rows_[in.decision.primary.value()]);
   route.predicted_hit_tokens = in.scheduler->predicted_hit_tokens(in.scratch, in.decision.primary);
@@ -398,9 +400,10 @@ void Router::on_completed(const workloads::Request& request, const Route& route,
     return;
   }
   in.scheduler->on_completed(request.id.value(), now);
+  sessions_.on_completed(request);
   if (in.flow != nullptr)
-    in.flow->on_completed(policies::FlowControl::flow_of({}), request.prompt->tokens,
-                          request.output_tokens, now);
+    in.flow->on_completed(sessions_.flow(request), request.prompt->tokens, request.output_tokens,
+                          now);
 }
 
 Router::Arrival Router::enqueue(std::uint32_t handle, const workloads::Request& request,
@@ -411,7 +414,7 @@ Router::Arrival Router::enqueue(std::uint32_t handle, const workloads::Request& 
   policies::QueuedRequest queued;
   queued.id = handle;
   queued.priority = objective(request);
-  queued.flow = policies::FlowControl::flow_of({});
+  queued.flow = sessions_.flow(request);
   queued.bytes = prompt_bytes(request);
   queued.received = now;
   arrival.http_status = instances_[arrival.instance].flow->enqueue(std::move(queued), table_, now);

@@ -13,6 +13,7 @@
 #include "policies/scheduler.h"
 #include "policies/views.h"
 #include "sim/base/rng.h"
+#include "sim/client_sessions.h"
 #include "sim/decision_probe.h"
 #include "sim/earliest.h"
 #include "sim/kv_event_log.h"
@@ -135,7 +136,7 @@ class Router {
                        SimTime now, const Route& route, DecisionRecord& record);
   std::int32_t objective(const workloads::Request& request) const;
   std::int64_t prompt_bytes(const workloads::Request& request) const;
-  policies::RequestView view(const workloads::Request& request, const PromptKeys& keys) const;
+  policies::RequestView view(const workloads::Request& request, const PromptKeys& keys);
 
   const RunPlan& plan_;
   std::uint64_t seed_;
@@ -170,6 +171,7 @@ class Router {
   DecisionProbe* probe_ = nullptr;
   RouterKeyOptions key_options_;  ///< Set with the probe.
   std::string prefix_text_;
+  ClientSessions sessions_;
 };
 
 }  // namespace routesim::sim

@@ -75,7 +75,12 @@ void describe(Describer& d, ClusterConfig& c) {
 }
 
 void describe(Describer& d, RoutingConfig& c) {
-  field(d, {"balancer", "How a request finds its endpoint."}, c.balancer);
+  field(
+      d,
+      {"balancer",
+       "How a request finds its endpoint; endpoint-picker where a document for it is given and no "
+       "balancer."},
+      c.balancer);
   field(d,
         {"endpoint_picker",
          "An EndpointPickerConfig (bare, or inside Helm values) for balancer "

@@ -23,6 +23,7 @@ SessionAffinity::SessionAffinity(const SessionAffinityParameters& p, const Plugi
                     "source " + std::to_string(i) + " needs either a header or an attribute");
   if (sources_.empty())
     sources_.push_back({.header = "x-session-id", .attribute = {}, .producer = {}});
+  name_headers(context.needs());
   const SessionIdParameters& ids = p.session_id;
   ttl_ = Duration::seconds(ids.eviction_ttl_seconds > 0 ? ids.eviction_ttl_seconds : 300);
   sweep_ = Duration::seconds(ids.eviction_sweep_seconds > 0 ? ids.eviction_sweep_seconds : 10);
@@ -34,6 +35,12 @@ SessionAffinity::SessionAffinity(const SessionAffinityParameters& p, const Plugi
     profile_ = static_cast<std::int32_t>(i);
     unknown_profile_ = false;
   }
+}
+
+void SessionAffinity::name_headers(SignalNeeds& needs) const {
+  if (!by_session_id_) needs.session_token_headers.push_back(header_);
+  for (const SessionSource& source : sources_)
+    if (by_session_id_ && !source.header.empty()) needs.session_id_headers.push_back(source.header);
 }
 
 std::string_view SessionAffinity::session_of(const RequestView& request) const {

@@ -36,6 +36,7 @@ class SessionAffinity {
     EndpointRow row;
     SimTime last_used;
   };
+  void name_headers(SignalNeeds& needs) const;
   std::string_view session_of(const RequestView& request) const;
   std::optional<EndpointRow> served_by(const Decision& decision) const;
 

@@ -32,9 +32,44 @@ TEST(DocumentLocation, SaysWhatAFileWithoutOneIs) {
   const auto hint = [](const std::string& text) {
     return find_endpoint_picker_config(parse_mini_yaml(text)).hint;
   };
-  EXPECT_NE(hint("router:\n  epp:\n    replicas: 1\n").find("leave the plugins to the chart"),
+  EXPECT_NE(hint("router:\n  epp:\n    pluginsConfigFile: mine.yaml\n").find("name 'mine.yaml'"),
             std::string::npos);
   EXPECT_NE(hint("a: 1\n").find("expected kind: EndpointPickerConfig"), std::string::npos);
+}
+
+TEST(DocumentLocation, ValuesTellTheReleaseAndTheReplicas) {
+  const auto chart = [](const std::string& values) {
+    const ParameterValue root = parse_mini_yaml("inferenceExtension:\n" + values +
+                                                "  pluginsCustomConfig:\n    a.yaml: x\n");
+    return find_endpoint_picker_config(root).chart;
+  };
+  const std::string tag = "    tag: v0.7.0\n";
+  EXPECT_EQ(chart("  image:\n    name: llm-d-inference-scheduler\n" + tag).image_tag, "v0.7.0");
+  EXPECT_EQ(chart("  image:\n" + tag).image_tag, "v0.7.0");
+  EXPECT_EQ(chart("  image:\n    name: epp\n" + tag).image_tag, "") << "of another product";
+  EXPECT_FALSE(chart("  replicas: 2\n").all_replicas_serve);
+  EXPECT_TRUE(chart("  flags:\n    ha-enable-leader-election: false\n").all_replicas_serve);
+  EXPECT_TRUE(chart("  flags:\n    ha-enable-leader-election=false: \"\"\n").all_replicas_serve);
+}
+
+TEST(DocumentLocation, ValuesWithoutADocumentGetTheChartsDefault) {
+  const ParameterValue root = parse_mini_yaml(
+      "router:\n  latencyPredictor:\n    enabled: true\n  epp:\n    image:\n      tag: v0.8.0\n");
+  const LocatedDocument found = find_endpoint_picker_config(root);
+  ASSERT_EQ(found.kind, LocatedDocument::Kind::kChartDefault);
+  EXPECT_EQ(found.chart.image_tag, "v0.8.0");
+  EXPECT_TRUE(has_latency_predictor(root));
+  Diagnostics d;
+  const auto config = load_endpoint_picker_config(chart_default_document(root), {}, d);
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(name(config->era), "2026-08");
+  ASSERT_EQ(config->profiles.front().plugins.size(), 4U);
+  const std::vector<std::pair<std::string, double>> weights = {
+      {"queue-scorer", 2}, {"kv-cache-utilization-scorer", 2}, {"prefix-cache-scorer", 3}};
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_EQ(config->profiles.front().plugins[i].name, weights[i].first);
+    EXPECT_EQ(config->profiles.front().plugins[i].weight, weights[i].second);
+  }
 }
 
 }  // namespace

@@ -32,6 +32,45 @@ TEST(DocumentAsPublished, AnIntervalOfMid2025MayBeANumberOfNanoseconds) {
   EXPECT_TRUE(with("cache_tracking", "true").mentions("metricsLoggingInterval: must be a string"));
 }
 
+TEST(DocumentAsPublished, ASharedIndexIsReadAsOneInMemory) {
+  const Loaded loaded(
+      document("- type: precise-prefix-cache-scorer\n  parameters:\n    indexerConfig:\n"
+               "      kvBlockIndexConfig:\n        metricsLoggingInterval: 60000000000\n"
+               "        valkeyConfig:\n          address: \"valkey://valkey:6379\"\n"
+               "          backendType: valkey\n",
+               "  - pluginRef: precise-prefix-cache-scorer\n"));
+  ASSERT_TRUE(loaded.ok()) << loaded.text();
+  EXPECT_TRUE(loaded.mentions("valkeyConfig: is simulated as an index in memory")) << loaded.text();
+  Diagnostics d;
+  EXPECT_TRUE(Scheduler(*loaded.config, {}, d).valid());
+  EXPECT_TRUE(d.items().empty());
+}
+
+TEST(DocumentAsPublished, ProducersMayStandAmongTheExtractors) {
+  for (const std::string type : {"inflight-load-producer", "mm-embeddings-cache-producer"}) {
+    const Loaded loaded(document("- type: queue-scorer\n- type: endpoint-notification-source\n"
+                                 "- type: " +
+                                     type + "\n",
+                                 "  - pluginRef: queue-scorer\n") +
+                        "dataLayer:\n  sources:\n  - pluginRef: endpoint-notification-source\n"
+                        "    extractors:\n    - pluginRef: " +
+                        type + "\n");
+    EXPECT_TRUE(loaded.ok()) << loaded.text();
+  }
+}
+
+TEST(DocumentAsPublished, TheEncodersOfEarly2026AreNamedAndNothingFollows) {
+  const Loaded loaded(
+      document("- type: queue-scorer\n- type: encoder-header-handler\n"
+               "- type: always-encode-decider\n- type: ed-profile-handler\n",
+               "  - pluginRef: queue-scorer\n- name: encode\n  plugins:\n"
+               "  - pluginRef: queue-scorer\n"));
+  EXPECT_TRUE(loaded.mentions("'always-encode-decider' is not available: encoding images apart"));
+  EXPECT_TRUE(loaded.mentions("'ed-profile-handler' is not available: encoding images apart"));
+  EXPECT_FALSE(loaded.mentions("did you mean")) << loaded.text();
+  EXPECT_FALSE(loaded.mentions("needs a profile handler")) << loaded.text();
+}
+
 TEST(DocumentAsPublished, PoliciesThatEveryRouterHasNeedNoDeclaration) {
   const std::string plugins = "- type: queue-scorer\n";
   const std::string band =

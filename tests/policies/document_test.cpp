@@ -336,10 +336,34 @@ TEST(Document, ErasAreInferredFromTheShape) {
   EXPECT_EQ(era("- type: always-disagg-pd-decider\n", old_api), "v0.7.0");
   EXPECT_EQ(era("- type: token-producer\n", old_api), "2026-08");
   EXPECT_EQ(era("- type: tokenizer\n", new_api), "2026-05");
+  EXPECT_EQ(era("- type: always-disagg-pd-decider\n- type: disagg-profile-handler\n"
+                "- type: prefix-cache-scorer\n  parameters:\n    maxPrefixBlocksToMatch: 256\n",
+                old_api),
+            "v0.7.0")
+      << "the handler is older than the renaming";
   const std::string affinity = "- type: prefix-cache-affinity-filter\n  parameters:\n    ";
   EXPECT_EQ(era(affinity + "maxTokensInFlightPenalty: 1000\n", new_api), "2026-05");
   EXPECT_EQ(era(affinity + "peakPrefillThroughput: 1000\n", new_api), "2026-08");
   EXPECT_EQ(era("", "llm-d.ai/v1"), "2026-08");
+}
+
+TEST(Document, ErasGoByTheNamesOfReleasesToo) {
+  const auto era = [](const std::string& text) {
+    const std::optional<Era> found = parse_era(text);
+    return found ? std::string(name(*found)) : std::string();
+  };
+  EXPECT_EQ(era("v0.3.2"), "v0.3.2");
+  EXPECT_EQ(era("v0.5.1"), "v0.5.0");
+  EXPECT_EQ(era("v0.8.0-rc.1"), "v0.7.0");
+  EXPECT_EQ(era("v0.9.1"), "2026-08");
+  EXPECT_EQ(era("v0.10.0"), "2026-08");
+  for (const char* unknown : {"v0.11.0", "v1.0.0", "v0.9", "v0.9.0-beta", "main", "07657e922", ""})
+    EXPECT_EQ(era(unknown), "") << unknown;
+  EXPECT_EQ(era_note("v0.10.0"), "v0.10.0 decides like 2026-08");
+  EXPECT_EQ(era_note("v0.7.0"), "");
+  EXPECT_EQ(known_eras(),
+            "v0.3.2, v0.4.0, v0.5.0, v0.6.0, v0.7.0, v0.8.0, v0.9.0, v0.10.0, their patch "
+            "releases, 2026-05 and 2026-08");
 }
 
 TEST(Document, NamesOfTheSummerOf2025) {

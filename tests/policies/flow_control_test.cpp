@@ -193,5 +193,27 @@ TEST(FlowControl, ABandMayHaveATimeToLiveOfItsOwn) {
   EXPECT_TRUE(f.control->expire(f.table, at(10'000)).empty()) << "0s never expires";
 }
 
+TEST(UtilizationDetector, IsOpenInOldErasWhileOneEndpointHasRoom) {
+  const std::string text =
+      document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n") +
+      "saturationDetector:\n  queueDepthThreshold: 5\n  kvCacheUtilThreshold: 0.8\n";
+  EndpointTable table = make_endpoints(2);
+  const auto saturation = [&](Era era, double waiting, double usage, std::int64_t age_ms) {
+    LoadOptions load;
+    load.era = era;
+    const SimTime now = SimTime::zero() + Duration::seconds(10);
+    table.set_metrics(EndpointId(0), 100, 50, 0.9, now);
+    table.set_metrics(EndpointId(1), waiting, 1, usage, now - Duration::milliseconds(age_ms));
+    return make_scheduler(text, load)->saturation(table, now);
+  };
+  for (const Era era : {Era::kV0_3_2, Era::kV0_4_0, Era::kV0_5_0}) {
+    EXPECT_EQ(saturation(era, 5, 0.8, 0), 0.0) << "at both thresholds there is room";
+    EXPECT_EQ(saturation(era, 6, 0.1, 0), 1.0);
+    EXPECT_EQ(saturation(era, 0, 0.81, 0), 1.0);
+    EXPECT_EQ(saturation(era, 0, 0.1, 201), 1.0) << "what is stale is not known to have room";
+  }
+  EXPECT_EQ(saturation(Era::kV0_6_0, 5, 0.8, 0), (20 + 1) / 2.0) << "the mean since then";
+}
+
 }  // namespace
 }  // namespace routesim::policies

@@ -19,6 +19,7 @@ struct Sent {
   std::vector<std::pair<std::uint64_t, std::int64_t>> parts = {{1, 16}};  ///< Content and length.
   std::int64_t output = 1;
   std::int64_t timeout_ms = 0;  ///< 0 = none.
+  std::uint64_t session = 0;
 };
 
 /// Sends a list of requests, in order, and ends when all have ended.
@@ -40,6 +41,7 @@ class ScriptedLoad final : public workloads::LoadGenerator {
       r.prompt = make_prompt(next_, s.parts);
       r.output_tokens = r.max_tokens = s.output;
       r.output_content = 1'000'000 + next_;
+      r.session = s.session;
       if (s.timeout_ms > 0) r.timeout = Duration::milliseconds(s.timeout_ms);
       out.push_back(r);
     }

@@ -59,6 +59,32 @@ metadata: {name: qwen}
             "--max-num-seqs=64\n");
 }
 
+TEST(ServeFiles, InferenceServicesOfKServe) {
+  EXPECT_EQ(starts(R"(
+apiVersion: serving.kserve.io/v1alpha1
+kind: LLMInferenceService
+metadata: {name: qwen}
+spec:
+  replicas: 1
+  model: {uri: "hf://Qwen/Qwen2.5-7B-Instruct", name: Qwen/Qwen2.5-7B-Instruct}
+  parallelism: {tensor: 2}
+  router: {scheduler: {template: {containers: [{name: main, args: [--config-text]}]}}}
+  template:
+    containers:
+    - name: main
+      env: [{name: VLLM_ADDITIONAL_ARGS, value: "--max-num-seqs 64 --block-size=32"}]
+  prefill:
+    replicas: 2
+    template: {containers: [{name: main}]}
+)"),
+            "decode/decode x1: model=Qwen/Qwen2.5-7B-Instruct tensor-parallel-size=2 | "
+            "--max-num-seqs 64 --block-size=32\n"
+            "prefill/prefill x2: model=Qwen/Qwen2.5-7B-Instruct |\n");
+  EXPECT_EQ(starts("kind: LLMInferenceService\nmetadata: {name: q}\nspec:\n"
+                   "  model: {uri: \"hf://a/b\"}\n  replicas: 3\n"),
+            "q/ x3: model=a/b |\n");
+}
+
 TEST(ServeFiles, ShellScriptInALeaderWorkerSet) {
   EXPECT_EQ(starts(R"(
 apiVersion: leaderworkerset.x-k8s.io/v1

@@ -212,15 +212,17 @@ TEST_F(VllmServe, AnOfficialImagesReleaseIsThePreset) {
   EXPECT_EQ(preset("vllm/vllm-openai:v0.22.1-x86_64-cu130"), "2026-H2");
   EXPECT_EQ(preset("ghcr.io/llm-d/llm-d:v0.2.0"), "2025-H2");
   EXPECT_EQ(preset("ghcr.io/llm-d/llm-d-cuda:v0.3.1"), "2025-H2");
-  EXPECT_EQ(preset("ghcr.io/llm-d/llm-d-cuda:v0.7.0"), "2026-H1");
+  for (const char* image : {"ghcr.io/llm-d/llm-d-cuda:v0.5.1", "ghcr.io/llm-d/llm-d-cuda:v0.6.0",
+                            "ghcr.io/llm-d/llm-d-cuda:v0.7.0"})
+    EXPECT_EQ(preset(image), "2026-H1");
+  EXPECT_EQ(preset("vllm/vllm-openai-rocm:v0.12.0"), "2025-H2");
   EXPECT_EQ(preset("ghcr.io/llm-d/llm-d-rocm:v0.9.0"), "2026-H2");
   for (const char* image : {"vllm/vllm-openai", "vllm/vllm-openai:latest", "x/vllm-cpu:v0.9.2",
                             "vllm/vllm-openai:v0.9rc1", "ghcr.io/llm-d/llm-d-sidecar:v0.3.0"})
     EXPECT_EQ(preset(image), "2026-H1") << "the default, for " << image;
   EXPECT_EQ(messages_of(diagnostics_), "");
   // A release that no preset stands for is said.
-  for (const char* image :
-       {"vllm/vllm-openai:v0.13.0", "vllm/vllm-openai:v0.8.5", "ghcr.io/llm-d/llm-d-cuda:v0.5.1"}) {
+  for (const char* image : {"vllm/vllm-openai:v0.13.0", "vllm/vllm-openai-rocm:v0.8.5"}) {
     EXPECT_EQ(preset(image), "2026-H1");
     EXPECT_NE(messages_of(diagnostics_)
                   .find("no engine preset is known to stand for " + std::string(image)),

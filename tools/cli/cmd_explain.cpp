@@ -3,6 +3,7 @@
 #include "tools/cli/cli.h"
 #include "tools/explain/decision_study.h"
 #include "tools/explain/hit_study.h"
+#include "tools/explain/router_text.h"
 #include "tools/input/description.h"
 #include "tools/input/prepare.h"
 #include "tools/input/scalar_parse.h"
@@ -43,23 +44,6 @@ std::string derived_table(const sim::RunPlan& plan) {
                    std::to_string(pool.rules.max_model_len)});
   }
   return table.str();
-}
-
-std::string router_text(const LoadedVariant& variant) {
-  if (!variant.endpoint_picker) return {};
-  const policies::EndpointPickerConfig& config = *variant.endpoint_picker;
-  std::string text = "router: ";
-  text.append(policies::name(config.distribution)).append(", era ");
-  text.append(policies::name(config.era)).append(" (").append(config.era_origin).append(")\n");
-  for (const policies::ProfileSpec& profile : config.profiles) {
-    text.append("  scheduling profile ").append(printable(profile.name)).append(":");
-    for (const policies::PluginReference& plugin : profile.plugins) {
-      text.append(" ").append(printable(plugin.name));
-      if (plugin.weight) text.append("*").append(fixed_text(*plugin.weight, 2));
-    }
-    text += "\n";
-  }
-  return text;
 }
 
 /// What to explain besides the values.
@@ -141,13 +125,14 @@ ExitCode run_explain(const OptionValues& options, Console& console) {
     for (const LoadedVariant& variant : loaded.variants) {
       const std::optional<sim::RunPlan> plan = prepare(variant, diagnostics);
       if (!plan) continue;
-      console.print("variant " + printable(variant.scenario.variant) + "\n\n");
+      const std::string name = "variant " + printable(variant.scenario.variant) + "\n";
       if (options.has("yaml")) {
-        console.print(to_yaml(*to_node(scenario_values(variant))) + "\n");
+        console.print((&variant == &loaded.variants.front() ? "# " : "---\n# ") + name +
+                      to_yaml(*to_node(scenario_values(variant))));
         continue;
       }
-      console.print(values_table(variant) + "\n" + derived_table(*plan) + "\n" +
-                    router_text(variant) + "\n");
+      console.print(name + "\n" + values_table(variant) + "\n" + derived_table(*plan) + "\n" +
+                    (plan->endpoint_picker ? router_text(*plan->endpoint_picker) : "") + "\n");
     }
   }
   console.complain(tidy(diagnostics));
@@ -162,7 +147,8 @@ Command explain_command() {
           .positional = {.name = "SCENARIO", .min = 1, .max = 1},
           .options = {{"variant", "NAME", "Only this variant.", true},
                       {"set", "KEY=VALUE", "Override a value, as in `run`.", true},
-                      {"yaml", "", "Print the resolved values as YAML instead.", false},
+                      {"yaml", "",
+                       "Print the resolved values as YAML instead, a document per variant.", false},
                       {"request", "N",
                        "Run, and explain how request N was routed and what other choices would "
                        "have brought.",

@@ -4,6 +4,7 @@
 
 #include "models/catalogue.h"
 #include "policies/factory.h"
+#include "sim/unsupplied_inputs.h"
 #include "tools/cli/cli.h"
 #include "tools/input/config_node.h"
 #include "tools/output/printable.h"
@@ -52,9 +53,12 @@ std::string_view support_name(policies::PluginType::Support support) {
 std::string list_plugins() {
   TextTable table(4);
   table.add_row({"plugin", "roles", "here", "note"});
-  for (const policies::PluginType& type : policies::PluginRegistry::standard().types())
+  for (const policies::PluginType& type : policies::PluginRegistry::standard().types()) {
+    const std::string lacks = sim::unsupplied_input(type.type);
     table.add_row({std::string(type.type), policies::role_names(type.roles),
-                   std::string(support_name(type.support)), std::string(type.note)});
+                   lacks.empty() ? std::string(support_name(type.support)) : "in part",
+                   std::string(type.note) + (lacks.empty() ? "" : " But " + lacks + ".")});
+  }
   return table.str();
 }
 

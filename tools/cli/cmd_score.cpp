@@ -49,7 +49,8 @@ bool parse_settings(const OptionValues& options, ScoreSettings& settings, std::s
   const std::string era = options.get("era");
   settings.era = policies::parse_era(era);
   if (options.has("era") && !settings.era) {
-    error = "--era is not a router release (got " + printable(era) + "), for example v0.7.0";
+    error = "--era is not a router release (got " + printable(era) +
+            "), known: " + policies::known_eras();
     return false;
   }
   double now = 0;

@@ -137,6 +137,50 @@ ConfigNode::Ptr find_document(const ConfigNode::Ptr& root, const std::string& pa
   return found.node;
 }
 
+/// The release of the image decides like one that was asked for, unless one was.
+void take_image_tag(const std::string& tag, policies::LoadOptions& options) {
+  if (options.era) return;
+  options.era = policies::parse_era(tag);
+  const std::string note = policies::era_note(tag);
+  if (options.era) options.era_origin = "image tag " + (note.empty() ? tag : note);
+}
+
+policies::RouterReplicas router_replicas(const policies::ChartValues& chart) {
+  policies::RouterReplicas replicas;
+  replicas.all_serve = chart.all_replicas_serve;
+  if (chart.replicas == nullptr) return replicas;
+  replicas.where = chart.replicas->where;
+  if (chart.replicas->kind() == ParameterValue::Kind::kInteger)
+    replicas.count = chart.replicas->integer();
+  return replicas;
+}
+
+std::optional<policies::EndpointPickerConfig> load_located(const ParameterValue& document,
+                                                           const LocatedDocument& located,
+                                                           policies::LoadOptions options,
+                                                           Diagnostics& found) {
+  if (!options.distribution) options.distribution = located.distribution;
+  take_image_tag(located.chart.image_tag, options);
+  std::optional<policies::EndpointPickerConfig> config =
+      policies::load_endpoint_picker_config(document, options, found);
+  if (config) config->replicas = router_replicas(located.chart);
+  return config;
+}
+
+std::optional<policies::EndpointPickerConfig> load_chart_default(
+    const ParameterValue& values, const LocatedDocument& located,
+    const policies::LoadOptions& options, Diagnostics& diagnostics, const std::string& path) {
+  diagnostics.warning(values.where, path,
+                      "holds no EndpointPickerConfig, so the chart's default is used: "
+                      "queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3",
+                      "write the EndpointPickerConfig out if another file of values has one");
+  if (policies::has_latency_predictor(values))
+    diagnostics.warning(values.where, path,
+                        "switches latencyPredictor on, which is not simulated: the chart would "
+                        "route by its predictions instead");
+  return load_located(policies::chart_default_document(values), located, options, diagnostics);
+}
+
 }  // namespace
 
 ParameterValue to_parameter_value(const ConfigNode& node, const std::string& path,
@@ -169,6 +213,8 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     diagnostics.error(file->where(), path, "holds no EndpointPickerConfig", located.hint);
     return std::nullopt;
   }
+  if (located.kind == LocatedDocument::Kind::kChartDefault)
+    return load_chart_default(outer, located, options, diagnostics, path);
   const bool is_text = located.kind == LocatedDocument::Kind::kText;
   const ConfigNode* node = find_at(*file, located.node->where, is_text);
   ROUTESIM_CHECK(node != nullptr, "the located document has no node");
@@ -181,9 +227,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   std::optional<policies::EndpointPickerConfig> config;
   if (node != nullptr) {
     const ParameterValue document = convert(*node, {}, found);
-    policies::LoadOptions loader = options;
-    if (!loader.distribution) loader.distribution = located.distribution;
-    config = policies::load_endpoint_picker_config(document, loader, found);
+    config = load_located(document, located, options, found);
   }
   add_below(path, found, diagnostics);
   return found.has_errors() ? std::nullopt : std::move(config);

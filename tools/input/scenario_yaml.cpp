@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "sim/unsupplied_inputs.h"
 #include "tools/input/config_merge.h"
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/inference_perf_yaml.h"
@@ -162,21 +163,62 @@ Ptr without_shorthands(const Ptr& root, Diagnostics& diagnostics) {
                        });
 }
 
+constexpr std::int64_t kMostRouters = 64;
+
+/// The copies that the Helm values around the document ask for, where the scenario says nothing.
+void take_replicas(LoadedVariant& variant, Diagnostics& diagnostics) {
+  const std::string path = "routing.router_replicas";
+  const policies::RouterReplicas& asked = variant.endpoint_picker->replicas;
+  if (asked.count <= 1 || variant.provenance.find(path) != nullptr) return;
+  if (!asked.all_serve) {
+    diagnostics.warning(asked.where, path,
+                        "stays 1: of " + std::to_string(asked.count) +
+                            " replicas the elected leader routes, the others wait",
+                        "set routing.router_replicas, or ha-enable-leader-election: false in the "
+                        "values' flags, if all of them serve");
+    return;
+  }
+  variant.scenario.routing.router_replicas = std::min(asked.count, kMostRouters);
+  variant.provenance.record(path, asked.where);
+  diagnostics.warning(asked.where, path,
+                      "is " + std::to_string(variant.scenario.routing.router_replicas) +
+                          ", taken from the replicas of these values",
+                      "set routing.router_replicas to say otherwise");
+}
+
+/// Who names a router's document and no balancer means the router.
+void take_balancer(LoadedVariant& variant) {
+  if (variant.provenance.find("routing.balancer") != nullptr) return;
+  variant.scenario.routing.balancer = sim::BalancerKind::kEndpointPicker;
+  variant.provenance.record("routing.balancer",
+                            variant.provenance.nearest("routing.endpoint_picker"));
+}
+
 void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
   const sim::RoutingConfig& routing = variant.scenario.routing;
   if (!routing.endpoint_picker.empty()) {
+    take_balancer(variant);
     const Ptr root = document_root(routing.endpoint_picker, "routing.endpoint_picker", diagnostics);
     policies::LoadOptions options;
     if (!routing.era.empty()) options.era = policies::parse_era(routing.era);
     if (!routing.era.empty() && !options.era)
       diagnostics.error(variant.provenance.nearest("routing.era"), "routing.era",
                         "is not a router release (got " + printable(routing.era) + ")",
-                        "for example v0.7.0 or 2026-08");
+                        "known: " + policies::known_eras());
+    if (const std::string note = policies::era_note(routing.era); !note.empty())
+      options.era_origin = "set: " + note;
     if (root != nullptr)
       variant.endpoint_picker =
           load_endpoint_picker(root, options, diagnostics, "routing.endpoint_picker");
-    if (variant.endpoint_picker)
+    if (variant.endpoint_picker) {
       check_plugins(*variant.endpoint_picker, diagnostics, "routing.endpoint_picker");
+      // What a document that another balancer stands in for would do is nobody's concern.
+      if (routing.balancer == sim::BalancerKind::kEndpointPicker) {
+        sim::warn_unsupplied_inputs(*variant.endpoint_picker, "routing.endpoint_picker",
+                                    diagnostics);
+        take_replicas(variant, diagnostics);
+      }
+    }
   }
   sim::WorkloadConfig& workload = variant.scenario.workload;
   if (!workload.inference_perf.empty()) {

@@ -207,6 +207,9 @@ class Walk {
       return visit_group(*group->value, context);
     if (text_at(map, {"kind"}) == "Model" && text_at(map, {"spec", "engine"}) == "VLLM")
       return add_kubeai_model(*map.find("spec")->value, context);
+    if (text_at(map, {"kind"}) == "LLMInferenceService" && map.find("spec") != nullptr &&
+        !has_command(*map.find("spec")->value))
+      return add_inference_service(*map.find("spec")->value, context);
     const bool is_container = map.find("image") != nullptr && map.find("containers") == nullptr &&
                               (map.find("command") != nullptr || map.find("args") != nullptr);
     if (is_container) return visit_container(map, context);
@@ -380,6 +383,57 @@ class Walk {
     ServerStart start{.where = spec.where()};
     if (const Member* args = spec.find("args"))
       start.words = chart_words(args->value->items(), context.variables);
+    keep(std::move(start), "", context);
+  }
+
+  /// Whether a container anywhere below says itself what it runs.
+  static bool has_command(const ConfigNode& node) {
+    if (node.find("command") != nullptr || node.find("args") != nullptr) return true;
+    const auto is_one = [](const auto& child) { return has_command(child); };
+    return std::any_of(node.members().begin(), node.members().end(),
+                       [&](const Member& member) {
+                         return member.key != "router" && is_one(*member.value);
+                       }) ||
+           std::any_of(node.items().begin(), node.items().end(),
+                       [&](const Ptr& item) { return is_one(*item); });
+  }
+
+  /// KServe's: its template starts vLLM with the model, the parallelism and VLLM_ADDITIONAL_ARGS.
+  void add_inference_service(const ConfigNode& spec, Context context) {
+    if (const Member* model = spec.find("model")) note_artifacts(*model->value, context);
+    const Member* prefill = spec.find("prefill");
+    Context decode = context;
+    if (prefill != nullptr) decode.role = decode.name = "decode";
+    add_workload(spec, decode);
+    if (prefill == nullptr) return;
+    context.role = context.name = "prefill";
+    add_workload(*prefill->value, context);
+  }
+
+  /// The servers of one role of it.
+  void add_workload(const ConfigNode& workload, Context context) {
+    context.replicas = scalar_at(workload, {"replicas"});
+    if (const Member* parallelism = workload.find("parallelism"))
+      note_parallelism(*parallelism->value, context);
+    const Member* pod = workload.find("template");
+    const Member* containers = pod != nullptr ? pod->value->find("containers") : nullptr;
+    if (containers != nullptr)
+      for (const Ptr& item : containers->value->items()) {
+        if (!item->is_map() || text_at(*item, {"name"}) != "main") continue;
+        read_environment(*item, context);
+        if (const Ptr image = scalar_at(*item, {"image"}))
+          context.image = kubernetes_word(*image, context.variables);
+      }
+    ServerStart start{.where = workload.where()};
+    const auto more = context.variables.find("VLLM_ADDITIONAL_ARGS");
+    if (more != context.variables.end() && !more->second.text.empty()) {
+      const Ptr flags = ConfigNode::make_scalar(more->second.text, ConfigNode::Style::kQuoted,
+                                                more->second.where);
+      std::optional<ServerStart> read =
+          start_in_scalar(*flags, context.variables, key_path_, diagnostics_);
+      if (!read) return;
+      start.words = std::move(read->words);
+    }
     keep(std::move(start), "", context);
   }
 

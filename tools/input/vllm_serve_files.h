@@ -42,8 +42,8 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
                                          const std::string& key_path, Diagnostics& diagnostics);
 
 /// Every start in a file of Kubernetes objects, Helm values (llm-d modelservice, vLLM production
-/// stack), KubeAI models or compose services, in the order of the file; other servers, sidecars and
-/// init containers are passed over.
+/// stack), KServe LLMInferenceServices, KubeAI models or compose services, in the order of the
+/// file; other servers, sidecars and init containers are passed over.
 std::vector<ServerStart> starts_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
                                         Diagnostics& diagnostics);
 

@@ -80,10 +80,10 @@ struct Releases {
 constexpr int kNewest = 1'000'000;
 constexpr std::array kVllm = {Releases{9, 12, "2025-H2"}, Releases{14, 20, "2026-H1"},
                               Releases{21, kNewest, "2026-H2"}};
-/// By the vLLM they hold: v0.3 has 0.11.0, v0.7 0.19.1, v0.8 0.23.0, v0.9 0.26.0 (component tables
-/// of the llm-d releases; pull request 365), and 0.13 came after v0.4 (558). v0.5 and v0.6 stand in
-/// between: not known here.
-constexpr std::array kLlmD = {Releases{2, 4, "2025-H2"}, Releases{7, 7, "2026-H1"},
+/// By the vLLM they hold: v0.3 has 0.11.0, v0.5 0.14.1, v0.6 0.17.1, v0.7 0.19.1, v0.8 0.23.0, v0.9
+/// 0.26.0 (component tables of the llm-d releases; pull request 365), and 0.13 came after v0.4
+/// (558).
+constexpr std::array kLlmD = {Releases{2, 4, "2025-H2"}, Releases{5, 7, "2026-H1"},
                               Releases{8, kNewest, "2026-H2"}};
 constexpr std::array<std::string_view, 4> kLlmDImages = {"llm-d", "llm-d-cuda", "llm-d-aws",
                                                          "llm-d-rocm"};
@@ -99,7 +99,7 @@ ImageRelease release_of(const std::string& image) {
   const std::size_t tag = name.find(":v0.");
   if (tag == std::string_view::npos) return {};
   const std::string_view repository = name.substr(0, tag);
-  const bool is_vllm = repository == "vllm-openai";
+  const bool is_vllm = repository == "vllm-openai" || repository == "vllm-openai-rocm";
   if (!is_vllm && std::ranges::find(kLlmDImages, repository) == kLlmDImages.end()) return {};
   int minor = 0;
   const char* const last = name.data() + name.size();

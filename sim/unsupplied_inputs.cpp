@@ -1,0 +1,116 @@
+#include "sim/unsupplied_inputs.h"
+
+#include <array>
+
+namespace routesim::sim {
+namespace {
+
+constexpr std::string_view kPredictions = "latency predictions are not simulated";
+constexpr std::string_view kHeaders = "request headers are not simulated";
+constexpr std::string_view kMultimodal = "multimodal prompts are not simulated";
+constexpr std::string_view kTopology = "the topology of servers is not simulated";
+constexpr std::string_view kAttributes = "endpoint attributes are not simulated";
+constexpr std::string_view kAllScoreZero = "every endpoint scores 0";
+
+/// Nothing fills these fields of RequestView and EndpointTable (Router::view, endpoint_info).
+struct Unsupplied {
+  std::string_view type, lacks, then;
+};
+constexpr std::array<Unsupplied, 18> kUnsupplied = {{
+    {"predicted-latency-producer", kPredictions, "it estimates nothing"},
+    {"latency-scorer", kPredictions,
+     "it falls back to its composite score of KV usage, queue and prefix"},
+    {"slo-headroom-tier-filter", kPredictions, "it keeps every endpoint"},
+    {"latency-slo-admitter", kPredictions, "it refuses nothing"},
+    {"prefix-cache-affinity-filter",
+     "latency predictions (ttftSource: latencyPredictor) are not simulated",
+     "it never gives up stickiness for a shorter time to first token"},
+    {"slo-deadline-ordering-policy", "latency objectives of requests are not simulated",
+     "it orders by arrival"},
+    {"lora-affinity-scorer", "LoRA adapters are not simulated", kAllScoreZero},
+    {"mm-embeddings-cache-scorer", kMultimodal, kAllScoreZero},
+    {"mm-embeddings-cache-producer", kMultimodal, "it matches nothing"},
+    {"always-disagg-multimodal-decider", kMultimodal, "it never disaggregates"},
+    {"header-label-affinity-scorer", kHeaders, kAllScoreZero},
+    {"header-profile-handler", kHeaders, "it always runs its default profile"},
+    {"header-based-testing-filter", kHeaders, "it keeps every endpoint"},
+    {"endpoint-attribute-scorer", kAttributes, kAllScoreZero},
+    {"endpoint-attribute-filter", kAttributes, "every value is missing to it"},
+    {"topology-affinity-filter", kTopology, "it keeps no endpoint once the other stage has one"},
+    {"topology-affinity-scorer", kTopology, kAllScoreZero},
+    {"multicluster-queue-scorer", "the metrics of other clusters are not simulated", kAllScoreZero},
+}};
+
+const Unsupplied* find(std::string_view type) {
+  // It reads another metric of the same source.
+  if (type == "multicluster-kv-cache-utilization-scorer") type = "multicluster-queue-scorer";
+  for (const Unsupplied& u : kUnsupplied)
+    if (u.type == type) return &u;
+  return nullptr;
+}
+
+/// prefix-cache-affinity-filter reads predictions only where its document has them made.
+bool asks_for_it(const policies::EndpointPickerConfig& config, const policies::PluginSpec& spec) {
+  if (spec.type != "prefix-cache-affinity-filter") return true;
+  if (config.era > policies::Era::kMay2026) {
+    const policies::ParameterValue* source = spec.parameters.find("ttftSource");
+    return source != nullptr && source->is_string() && source->string() == "latencyPredictor";
+  }
+  for (const policies::PluginSpec& other : config.plugins)
+    if (other.type == "predicted-latency-producer") return true;
+  return false;
+}
+
+bool is_precise(const policies::PluginSpec& spec) {
+  return spec.type == "precise-prefix-cache-producer" || spec.type == "precise-prefix-cache-scorer";
+}
+
+/// Whether the prompts of the document are rendered by the model's own tokenizer.
+bool has_real_tokens(const policies::EndpointPickerConfig& config) {
+  for (const policies::PluginSpec& spec : config.plugins) {
+    if (spec.type != "token-producer" && spec.type != "tokenizer") continue;
+    for (const char* key : {"vllm", "modelName", "udsTokenizerConfig"})
+      if (spec.parameters.find(key) != nullptr) return true;
+  }
+  return false;
+}
+
+// llm-d-router pull request 1445 (June 2026) made the estimate the default, issue 1471 says so.
+void warn_estimated_tokens(const policies::EndpointPickerConfig& config, const std::string& path,
+                           Diagnostics& diagnostics) {
+  if (config.era < policies::Era::kAug2026 || has_real_tokens(config)) return;
+  for (const policies::PluginSpec& spec : config.plugins) {
+    if (!is_precise(spec) || spec.implicit) continue;
+    diagnostics.warning(
+        spec.where, path.empty() ? spec.path : path + "." + spec.path,
+        "plugin '" + spec.name +
+            "' has no token-producer with a tokenizer: upstream the default estimate makes tokens "
+            "that never match the engines', so nothing hits; simulated are the engines' own tokens",
+        "declare a token-producer with modelName and vllm, before it");
+  }
+}
+
+std::string text_of(const Unsupplied& u) {
+  return std::string(u.lacks) + ", so " + std::string(u.then);
+}
+
+}  // namespace
+
+std::string unsupplied_input(std::string_view plugin_type) {
+  const Unsupplied* u = find(plugin_type);
+  return u != nullptr ? text_of(*u) : std::string();
+}
+
+void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
+                            Diagnostics& diagnostics) {
+  warn_estimated_tokens(config, path, diagnostics);
+  for (const policies::PluginSpec& spec : config.plugins) {
+    const Unsupplied* u = find(spec.type);
+    if (u == nullptr || spec.implicit || !asks_for_it(config, spec)) continue;
+    const std::string at = path.empty() ? spec.path : path + "." + spec.path;
+    diagnostics.warning(spec.where, at,
+                        "plugin '" + spec.name + "' runs without its input: " + text_of(*u));
+  }
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,21 @@
+// Which plugins ask for what no simulation has, and what they do without it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "policies/document.h"
+#include "sim/base/diagnostic.h"
+
+namespace routesim::sim {
+
+/// "LoRA adapters are not simulated, so every endpoint scores 0", or "" for a type that gets all
+/// its inputs.
+std::string unsupplied_input(std::string_view plugin_type);
+
+/// A warning for every plugin of the document that runs without an input. `path` is that of the
+/// document.
+void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
+                            Diagnostics& diagnostics);
+
+}  // namespace routesim::sim

@@ -1,0 +1,125 @@
+// What clients say of their sessions, as affinity and fairness show it, and what no plugin is told.
+#include <set>
+
+#include "sim/unsupplied_inputs.h"
+#include "tests/sim/plan_fixture.h"
+
+namespace routesim::sim::testing {
+namespace {
+
+ParameterValue list(ParameterValue::List l) { return ParameterValue(std::move(l)); }
+
+/// `rounds` turns of each of three sessions (0 = of nobody), a second apart.
+std::vector<Sent> turns(std::int64_t rounds, bool with_sessions) {
+  std::vector<Sent> script;
+  for (std::int64_t i = 0; i < 3 * rounds; ++i)
+    script.push_back({.at_ms = 1000 * i,
+                      .parts = {{static_cast<std::uint64_t>(i), 16}},
+                      .session = with_sessions ? static_cast<std::uint64_t>(i % 3) + 1 : 0});
+  return script;
+}
+
+policies::EndpointPickerConfig affinity(const std::string& strategy) {
+  return DocumentBuilder()
+      .plugin("session-affinity-scorer", map({{"strategy", text(strategy)}}))
+      .plugin("max-score-picker")
+      .profile("default", {{"session-affinity-scorer", 1}, {"max-score-picker"}})
+      .build();
+}
+
+/// Over how many servers the turns of each session went, at most.
+std::size_t spread(const RunResult& r) {
+  std::size_t most = 0;
+  for (std::size_t session = 0; session < 3; ++session) {
+    std::set<std::int32_t> servers;
+    for (std::size_t i = session; i < r.requests.size(); i += 3)
+      servers.insert(r.requests[i].endpoint);
+    most = std::max(most, servers.size());
+  }
+  return most;
+}
+
+TEST(ClientSessions, AreKeptWhereTheyBegan) {
+  for (const std::string strategy : {"session_id", "encoded_endpoint_header"}) {
+    RunPlan plan = hand_made_plan(turns(6, true), 8);
+    plan.endpoint_picker = affinity(strategy);
+    EXPECT_EQ(spread(run_by_hand(plan)), 1U) << strategy;
+    RunPlan strangers = hand_made_plan(turns(6, false), 8);
+    strangers.endpoint_picker = affinity(strategy);
+    EXPECT_GT(spread(run_by_hand(strangers)), 1U) << "requests without a session are free";
+  }
+}
+
+TEST(ClientSessions, ShareASaturatedPoolFairly) {
+  const auto end_of_last = [](const std::string& policy) {
+    std::vector<Sent> script;
+    for (std::uint64_t i = 0; i < 6; ++i)
+      script.push_back({.parts = {{i, 16}}, .output = 10, .session = 1});
+    script.push_back({.at_ms = 1, .parts = {{9, 16}}, .output = 10, .session = 2});
+    RunPlan plan = hand_made_plan(script, 1);
+    const ParameterValue band = map({{"fairnessPolicyRef", text(policy)}});
+    plan.endpoint_picker =
+        DocumentBuilder()
+            .plugin("concurrency-detector",
+                    map({{"maxConcurrency", ParameterValue(std::int64_t{1})}}))
+            .plugin("round-robin-fairness-policy")
+            .plugin("agent-identity")
+            .plugin("queue-scorer")
+            .profile("default", {{"queue-scorer", 1}})
+            .set("featureGates", list({text("flowControl")}))
+            .set("flowControl",
+                 map({{"saturationDetector", map({{"pluginRef", text("concurrency-detector")}})},
+                      {"defaultPriorityBand", band}}))
+            .build();
+    return run_by_hand(plan).requests.back().end;
+  };
+  EXPECT_EQ(end_of_last("global-strict-fairness-policy"), at_ms(700)) << "the last to come";
+  EXPECT_EQ(end_of_last("round-robin-fairness-policy"), at_ms(200)) << "the other session's turn";
+}
+
+TEST(UnsuppliedInputs, AreNamedWithWhatThePluginDoesThen) {
+  const policies::EndpointPickerConfig config =
+      DocumentBuilder()
+          .plugin("latency-scorer")
+          .plugin("lora-affinity-scorer")
+          .plugin("prefix-cache-affinity-filter")
+          .plugin("queue-scorer")
+          .profile("default", {{"latency-scorer", 1}, {"lora-affinity-scorer", 1}})
+          .build();
+  Diagnostics found;
+  warn_unsupplied_inputs(config, "epp", found);
+  ASSERT_EQ(found.items().size(), 2U) << "the filter measures by throughput, the queue is known";
+  EXPECT_EQ(
+      to_string(found.items()[0]),
+      "<input>: warning: epp.plugins[0]: plugin 'latency-scorer' runs without its input: latency "
+      "predictions are not simulated, so it falls back to its composite score of KV usage, "
+      "queue and prefix");
+  EXPECT_EQ(unsupplied_input("lora-affinity-scorer"),
+            "LoRA adapters are not simulated, so every endpoint scores 0");
+  EXPECT_EQ(unsupplied_input("queue-scorer"), "");
+}
+
+TEST(UnsuppliedInputs, PreciseScoringWithoutATokenizerIsSaidToMissUpstream) {
+  const auto found = [](bool declared, const policies::LoadOptions& options,
+                        ParameterValue parameters = {}) {
+    DocumentBuilder document;
+    if (declared) document.plugin("token-producer", std::move(parameters));
+    Diagnostics d;
+    warn_unsupplied_inputs(document.plugin("precise-prefix-cache-producer")
+                               .plugin("queue-scorer")
+                               .profile("default", {{"queue-scorer", 1}})
+                               .build(options),
+                           "", d);
+    return d.items().empty() ? std::string() : to_string(d.items()[0]);
+  };
+  EXPECT_NE(found(false, {}).find("has no token-producer with a tokenizer"), std::string::npos);
+  EXPECT_NE(found(true, {}).find("upstream the default estimate"), std::string::npos);
+  EXPECT_NE(found(true, {}, map({{"estimate", map({})}})), "");
+  EXPECT_EQ(found(true, {}, map({{"modelName", text("m")}})), "");
+  policies::LoadOptions may;
+  may.era = policies::Era::kMay2026;
+  EXPECT_EQ(found(false, may), "") << "the estimate came in June";
+}
+
+}  // namespace
+}  // namespace routesim::sim::testing

@@ -1,0 +1,142 @@
+// What Helm values say of the router besides its document: the release, the replicas, the default.
+#include <gtest/gtest.h>
+
+#include "tests/base/messages.h"
+#include "tests/tools/scenario_fixture.h"
+#include "tools/explain/router_text.h"
+
+namespace routesim::tools {
+namespace {
+
+/// A scenario file and the values it names, in a folder of their own.
+class RouterValues : public testing::ScenarioTest {};
+
+/// Helm values around a document that no shape dates.
+std::string values(const std::string& epp) {
+  return "router:\n  epp:\n" + epp +
+         "    pluginsCustomConfig:\n"
+         "      a.yaml: |\n"
+         "        apiVersion: llm-d.ai/v1alpha1\n"
+         "        kind: EndpointPickerConfig\n"
+         "        plugins: [{type: queue-scorer}]\n";
+}
+
+TEST_F(RouterValues, TheImageTagDatesTheDocument) {
+  const auto origin = [&](const std::string& epp, const std::string& era) {
+    write("v.yaml", values(epp));
+    Diagnostics d;
+    const LoadedScenario loaded = load(
+        "routing: {balancer: endpoint-picker, "
+        "endpoint_picker: v.yaml" +
+            era + "}\n",
+        d);
+    EXPECT_EQ(messages_of(d), "");
+    const auto& config = loaded.variants.at(0).endpoint_picker;
+    return config ? std::string(name(config->era)) + ", " + config->era_origin : std::string();
+  };
+  const std::string tag = "    image: {repository: llm-d-router-endpoint-picker, tag: ";
+  EXPECT_EQ(origin(tag + "v0.8.0-rc.1}\n", ""),
+            "v0.7.0, image tag v0.8.0-rc.1 decides like v0.7.0");
+  EXPECT_EQ(origin(tag + "v0.7.0}\n", ""), "v0.7.0, image tag v0.7.0");
+  EXPECT_EQ(origin(tag + "main}\n", ""), "2026-08, default: the newest release known");
+  EXPECT_EQ(origin(tag + "v0.7.0}\n", ", era: v0.9.0"),
+            "2026-08, set: v0.9.0 decides like 2026-08");
+}
+
+TEST_F(RouterValues, ADocumentAloneMakesTheRouterTheBalancer) {
+  write("v.yaml", values(""));
+  const auto balancer = [&](const std::string& routing) {
+    Diagnostics d;
+    const LoadedScenario loaded = load(routing, d);
+    EXPECT_EQ(messages_of(d), "");
+    return loaded.variants.at(0).scenario.routing.balancer;
+  };
+  EXPECT_EQ(balancer("routing: {endpoint_picker: v.yaml}\n"), sim::BalancerKind::kEndpointPicker);
+  EXPECT_EQ(balancer("routing: {endpoint_picker: v.yaml, balancer: least-load}\n"),
+            sim::BalancerKind::kLeastLoad)
+      << "as a variant does to go without the router";
+  EXPECT_EQ(balancer(""), sim::BalancerKind::kK8sService);
+}
+
+TEST_F(RouterValues, TheReplicasOfTheRouterAreTakenWhereAllOfThemServe) {
+  const auto routers = [&](const std::string& epp, const std::string& more, std::string& said) {
+    write("v.yaml", values(epp));
+    Diagnostics d;
+    const LoadedScenario loaded = load(
+        "routing: {balancer: endpoint-picker, "
+        "endpoint_picker: v.yaml" +
+            more + "}\n",
+        d);
+    said = messages_of(d);
+    return loaded.variants.at(0).scenario.routing.router_replicas;
+  };
+  const std::string all = "    flags: {ha-enable-leader-election: false}\n    replicas: 2\n";
+  std::string said;
+  EXPECT_EQ(routers(all, "", said), 2);
+  EXPECT_NE(said.find("v.yaml:4:15: warning: routing.router_replicas: is 2, taken from"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(routers(all, ", router_replicas: 3", said), 3);
+  EXPECT_EQ(said, "");
+  EXPECT_EQ(routers("    replicas: 2\n", "", said), 1) << "the charts elect a leader";
+  EXPECT_NE(said.find("stays 1: of 2 replicas the elected leader routes"), std::string::npos);
+  EXPECT_EQ(routers("    replicas: 1\n", "", said), 1);
+  EXPECT_EQ(said, "");
+}
+
+TEST_F(RouterValues, ValuesThatLeaveThePluginsToTheChartGetItsDefault) {
+  write("v.yaml", "router:\n  latencyPredictor: {enabled: true}\n  epp: {replicas: 1}\n");
+  Diagnostics d;
+  const LoadedScenario loaded =
+      load("routing: {balancer: endpoint-picker, endpoint_picker: v.yaml}\n", d);
+  ASSERT_TRUE(loaded.variants.at(0).endpoint_picker.has_value()) << messages_of(d);
+  EXPECT_EQ(loaded.variants[0].endpoint_picker->profiles.front().plugins[2].weight, 3.0);
+  for (const char* part : {"v.yaml:1:1: warning: routing.endpoint_picker: holds no",
+                           "the chart's default is used: queue-scorer 2", "latencyPredictor on"})
+    EXPECT_NE(messages_of(d).find(part), std::string::npos) << messages_of(d);
+}
+
+TEST_F(RouterValues, ExplainShowsWhatDecides) {
+  const std::string epp = write("e.yaml",
+                                "apiVersion: llm-d.ai/v1alpha1\n"
+                                "kind: EndpointPickerConfig\n"
+                                "featureGates: [flowControl]\n"
+                                "plugins:\n"
+                                "- type: queue-scorer\n"
+                                "- type: prefix-cache-scorer\n"
+                                "- {type: concurrency-detector, parameters: {maxConcurrency: 7}}\n"
+                                "- type: prefix-based-pd-decider\n"
+                                "- type: disagg-profile-handler\n"
+                                "  parameters: {deciders: {prefill: prefix-based-pd-decider}}\n"
+                                "schedulingProfiles:\n"
+                                "- {name: prefill, plugins: [{pluginRef: queue-scorer}]}\n"
+                                "- {name: decode, plugins: [{pluginRef: queue-scorer}]}\n"
+                                "flowControl:\n"
+                                "  maxRequests: 9\n"
+                                "  defaultRequestTTL: 30s\n"
+                                "  saturationDetector: {pluginRef: concurrency-detector}\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load(
+      "routing: {balancer: endpoint-picker, "
+      "endpoint_picker: e.yaml, era: 2026-08}\n",
+      d);
+  ASSERT_TRUE(loaded.variants.at(0).endpoint_picker.has_value()) << messages_of(d);
+  const std::string text = router_text(*loaded.variants[0].endpoint_picker);
+  for (const std::string part :
+       {"router: llm-d, era 2026-08 (set)", "profile handler: disagg-profile-handler",
+        "flow control: on, detector concurrency-detector, 9 requests, unlimited bytes",
+        "other priorities: 5000 requests, 1000000000 bytes, TTL 30.000 s, "
+        "global-strict-fairness-policy, fcfs-ordering-policy",
+        "deciders.prefill", "data producer approx-prefix-cache-producer"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  const auto row = [&](const std::string& key) {
+    const std::size_t at = text.find("    " + key + " ");
+    return at == std::string::npos ? std::string() : text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_NE(row("maxConcurrency").find("e.yaml:7:"), std::string::npos) << text;
+  EXPECT_NE(row("maxTokenConcurrency").find("1000000"), std::string::npos) << text;
+  EXPECT_NE(row("maxTokenConcurrency").find("default"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace routesim::tools
