@@ -23,14 +23,19 @@ AcceleratorSpec h100_sxm() {
           .nic_gb_per_s = 50,
           .overhead_bytes = 1.2e9,
           .prefill_mfu = 0.75,
-          .prefill_mfu_fp8 = 0.58,
+          .prefill_mfu_fp8 = 0.50,
           .attention_mfu = 0.65,
           .weight_mbu = 0.88,
-          .mxfp4_mbu = 0.6,
+          .mxfp4_mbu = 0.75,
           .kv_mbu = 0.85,
+          .kv_mbu_fp8 = 0.43,
           .shared_context_weight = 0.5,
+          .fp8_product_us = 3.5,
+          .chunk_layer_us = 90,
           .host_sequence_ms = 0.05,
-          .collective_us = 4.5};
+          .collective_us = 4.5,
+          .collective_efficiency = 0.7,
+          .switched_link = true};
 }
 
 static AcceleratorSpec h200() {
@@ -45,14 +50,19 @@ static AcceleratorSpec h200() {
           .nic_gb_per_s = 50,
           .overhead_bytes = 1.2e9,
           .prefill_mfu = 0.72,
-          .prefill_mfu_fp8 = 0.64,
+          .prefill_mfu_fp8 = 0.50,
           .attention_mfu = 0.65,
           .weight_mbu = 0.89,
-          .mxfp4_mbu = 0.6,
+          .mxfp4_mbu = 0.65,
+          .kv_mbu_fp8 = 0.43,
           .shared_context_weight = 0.5,
           .kernel_us = 4.0,
+          .fp8_product_us = 3.5,
+          .chunk_layer_us = 90,
           .host_sequence_ms = 0.05,
-          .collective_us = 4.5};
+          .collective_us = 4.5,
+          .collective_efficiency = 0.7,
+          .switched_link = true};
 }
 
 AcceleratorSpec a100_80() {
@@ -70,7 +80,9 @@ AcceleratorSpec a100_80() {
           .weight_mbu = 0.68,
           .shared_context_weight = 0.7,
           .kernel_us = 2.0,
-          .expert_layer_us = 45};
+          .expert_layer_us = 45,
+          .chunk_layer_us = 90,
+          .switched_link = true};
 }
 
 static AcceleratorSpec a10g() {
@@ -133,11 +145,18 @@ AcceleratorSpec b200() {
           .overhead_bytes = 1.5e9,
           .prefill_mfu = 0.67,
           .prefill_mfu_fp8 = 0.31,
-          .weight_mbu = 0.88,
+          .weight_mbu = 0.72,
           .mxfp4_mbu = 0.88,  // Multiplies fp4 natively.
           .shared_context_weight = 0.5,
           .kernel_us = 4.0,
-          .host_sequence_ms = 0.05};
+          .expert_layer_us = 5,
+          .scaled_product_us = 8,
+          .fp8_product_us = 3.5,
+          .chunk_layer_us = 45,
+          .gpu_step_ms = 0.4,
+          .host_sequence_ms = 0.05,
+          .collective_efficiency = 0.7,
+          .switched_link = true};
 }
 
 AcceleratorSpec mi300x() {

@@ -41,6 +41,7 @@ AcceleratorSpec with_fp4(AcceleratorSpec a, double fp4) {
 /// Collectives of cards without a switch between them go through the host's PCIe.
 AcceleratorSpec on_pcie(AcceleratorSpec a) {
   a.collective_us = 25;
+  a.switched_link = false;
   return a;
 }
 

@@ -156,6 +156,7 @@ void read_llama_4(Reader& in, ModelSpec& m) {
   const std::int64_t interval =
       std::max<std::int64_t>(1, in.integer({"no_rope_layer_interval"}, 4));
   m.sliding_layers = m.layers - m.layers / interval;
+  m.chunked_windows = true;
 }
 
 void read_windows(Reader& in, ModelSpec& m) {

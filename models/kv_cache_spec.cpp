@@ -35,7 +35,7 @@ bool check_input(const KvCacheInput& in, Diagnostics& out) {
 }
 
 void account_memory(const KvCacheInput& in, KvCachePlan& plan) {
-  plan.memory = in.gpu_memory_utilization * in.accelerator.memory_bytes;
+  plan.memory = (in.gpu_memory_utilization - in.graph_share) * in.accelerator.memory_bytes;
   plan.weights = weight_bytes_per_gpu(in.model, in.parallelism);
   plan.activations =
       activation_bytes(in.model, in.parallelism, in.max_num_batched_tokens, in.max_num_seqs);
@@ -65,12 +65,19 @@ void report_no_fit(const KvCacheInput& in, const KvCachePlan& plan, double neede
 
 }  // namespace
 
-std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p) {
-  const std::int64_t layers = (m.kv_capacity_layers() + p.pp - 1) / p.pp;
+std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p,
+                                        bool hybrid) {
+  const std::int64_t counted = hybrid ? m.kv_capacity_layers() : m.layers;
+  const std::int64_t layers = (counted + p.pp - 1) / p.pp;
   const std::int64_t elements = m.is_mla()
                                     ? m.kv_lora_rank + m.rope_dim
                                     : 2 * std::max<std::int64_t>(1, m.kv_heads / p.tp) * m.head_dim;
   return layers * elements * bytes_per_kv_element(dtype);
+}
+
+std::int64_t window_groups(const ModelSpec& m) {
+  if (m.sliding_layers == 0 || m.full_layers() == 0) return 0;
+  return (m.sliding_layers + m.full_layers() - 1) / m.full_layers();
 }
 
 double activation_bytes(const ModelSpec& m, const Parallelism& p, std::int64_t batched_tokens,
@@ -95,7 +102,8 @@ std::optional<KvCachePlan> plan_kv_cache(const KvCacheInput& in, Diagnostics& di
   KvCachePlan plan;
   plan.block_size = in.block_size;
   plan.bytes_per_block =
-      in.block_size * kv_bytes_per_token_per_gpu(in.model, in.kv_dtype, in.parallelism);
+      in.block_size *
+      kv_bytes_per_token_per_gpu(in.model, in.kv_dtype, in.parallelism, in.hybrid_manager);
   account_memory(in, plan);
   const std::int64_t blocks_for_one =
       in.max_model_len > 0 ? (in.max_model_len + in.block_size - 1) / in.block_size : 0;

@@ -26,6 +26,8 @@ struct KvCacheInput {
   std::optional<std::int64_t> num_gpu_blocks = std::nullopt;
   /// Overhead in bytes that replaces accelerator.overhead_bytes + activations when present.
   std::optional<double> overhead_bytes = std::nullopt;
+  bool hybrid_manager = true;  ///< Windowed layers hold no more KV than their window takes.
+  double graph_share = 0;      ///< Of device memory, set aside for CUDA graphs.
 };
 
 /// The capacity and the account of where the memory went, per GPU, in bytes.
@@ -44,10 +46,16 @@ struct KvCachePlan {
 };
 
 /// KV bytes one token takes on one GPU. GQA heads divide by tp down to one head per GPU (then they
-/// are replicated); an MLA latent is never divided. Windowed layers do not count: they hold a
-/// constant number of blocks per sequence, as in vLLM's hybrid allocator, whose reported capacity
-/// grows by full-attention layers only. The deepest pipeline stage decides.
-std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p);
+/// are replicated); an MLA latent is never divided. With vLLM's `hybrid` KV cache manager windowed
+/// layers do not count: they hold a constant number of blocks per sequence, and the capacity it
+/// reports grows by full-attention layers only. The deepest pipeline stage decides.
+std::int64_t kv_bytes_per_token_per_gpu(const ModelSpec& m, KvDtype dtype, const Parallelism& p,
+                                        bool hybrid = true);
+
+/// Groups that vLLM's hybrid KV cache manager makes of the windowed layers, each of as many layers
+/// as see everything (it wants groups of one size): 1 for gpt-oss, 6 for Gemma-3-27B, 0 where no
+/// layer has a window, or all have.
+std::int64_t window_groups(const ModelSpec& m);
 
 /// Peak activations of vLLM's profile run on one GPU: three residual-width tensors and the wider of
 /// attention and MLP intermediates for every batched token, plus the sampler's logits copies.

@@ -34,10 +34,23 @@ bool quantises_activations(const AcceleratorSpec& a, const ModelSpec& m) {
 /// Bytes per nanosecond when weights are streamed.
 double weight_rate(const AcceleratorSpec& a) { return a.memory_tb_per_s * 1e3 * a.weight_mbu; }
 
-/// Bytes per nanosecond of collectives among `gpus` GPUs; a node has eight.
+/// Bytes per nanosecond of collectives among `gpus` GPUs; a node has eight. A switch that reduces
+/// gives more to more of them: 320, 350 and 446 GB/s of volume for 2, 4 and 8 H100
+/// (aiconfigurator's table of vLLM 0.19 at 512 MB).
 double collective_rate(const AcceleratorSpec& a, std::int64_t gpus) {
-  return (gpus > 8 ? a.nic_gb_per_s : a.link_gb_per_s) * a.collective_efficiency;
+  if (gpus > 8) return a.nic_gb_per_s * a.collective_efficiency;
+  const double gain = a.switched_link ? 1 + 0.05 * real(gpus - 2) : 1;
+  return a.link_gb_per_s * a.collective_efficiency * gain;
 }
+
+/// What grouped products of 4-bit weights that are widened on the way reach of the rate of plain
+/// bf16 ones: with it 8,192 tokens of gpt-oss-120b take one H100 0.24 s, llm-d's measured 33,821
+/// tokens/s (`peakPrefillThroughput` of its router); 0.57 on the A100.
+constexpr double kGroupedRateWidened = 0.52;
+/// The same with Marlin on a GPU of the Hopper generation, whose matrix units it does not use:
+/// 23,700 prompt tokens/s and GPU of gpt-oss-120b with vLLM 0.11
+/// (anyscale/ray-serve-llm-perf-examples), InferenceX's TTFT on H100 and H200.
+constexpr double kGroupedRateMarlin = 0.29;
 
 /// What grouped products reach of the rate of plain ones: vLLM's own benchmark of Mixtral's experts
 /// in bf16 on an H100 (vllm-project/vllm#24700) takes 289 us for each 512 tokens more, 623 TFLOP/s,
@@ -52,7 +65,34 @@ constexpr double kGroupedRateNarrow = 0.4;
 /// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
 constexpr double kEagerLayerNs = 110e3;
 
+/// Products that quantise their activations as a whole: fp8 weights with one scale each.
+bool quantises_whole(const AcceleratorSpec& a, const ModelSpec& m) {
+  return m.weights == WeightDtype::kFp8 && multiplies_narrow(a, m.weights) && !m.scaled_blocks;
+}
+
+double grouped_rate(const AcceleratorSpec& a, WeightDtype weights, bool marlin) {
+  if (multiplies_narrow(a, weights)) return kGroupedRateNarrow;
+  if (weights != WeightDtype::kMxfp4 && weights != WeightDtype::kNvfp4) return kGroupedRate;
+  return marlin && a.fp8_tflops > 0 ? kGroupedRateMarlin : kGroupedRateWidened;
+}
+
 }  // namespace
+
+AllReduce::AllReduce(const AcceleratorSpec& a, std::int64_t gpus)
+    : latency_ns_(a.collective_us * 1e3),
+      others_(real(gpus - 1)),
+      gpus_(real(gpus)),
+      rate_(collective_rate(a, gpus)) {
+  if (a.switched_link && gpus <= 8) step_ns_ = 6'500 * (1 - 2.0 / gpus_);
+}
+
+// Beyond some 64 KB the GPUs no longer read everything from everybody, but wait for each other
+// twice: fitted to aiconfigurator's table for 2, 4 and 8 H100 (vLLM 0.19).
+double AllReduce::ns(double bytes) const {
+  constexpr double kStepBytes = 65'536;
+  return latency_ns_ + step_ns_ * bytes / (bytes + kStepBytes) +
+         bytes * 2.0 * others_ / gpus_ / rate_;
+}
 
 std::int64_t expert_tile(double rows) {
   std::int64_t tile = 16;
@@ -81,13 +121,17 @@ std::int64_t padded_to_graph(std::int64_t tokens) {
 Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
                    const RooflineOptions& options)
     : options_(options),
+      all_reduce_(a, p.tp),
       host_step_(ms_to_ticks(a.host_step_ms)),
       host_sequence_(ms_to_ticks(a.host_sequence_ms)) {
   set_dense_costs(a, m, p);
   if (m.is_moe()) set_expert_costs(a, m, p);
   set_attention_costs(a, m, p);
   set_communication_costs(a, m, p);
-  if (!options.cuda_graphs) launch_ns_ = kEagerLayerNs * real(m.layers);
+  if (!options.cuda_graphs)
+    launch_ns_ = kEagerLayerNs * real(m.layers);
+  else
+    chunk_ns_ = a.chunk_layer_us * 1e3 * real(m.layers);
   provenance_ = "roofline, unfitted: " + m.name + " on " + a.name + " tp" + std::to_string(p.tp) +
                 (p.pp > 1 ? " pp" + std::to_string(p.pp) : "") +
                 (p.dp > 1 ? " dp" + std::to_string(p.dp) : "") +
@@ -113,6 +157,10 @@ void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m, con
     const std::int64_t attentions = m.bf16_attention ? 0 : (m.is_mla() ? 3 : 2) * m.layers;
     fixed_ns_ += real(attentions + 2 * mlps) * a.scaled_product_us * 1e3;
   }
+  if (quantises_whole(a, m)) {
+    const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
+    fixed_ns_ += 2.0 * real(m.layers + mlps) * a.fp8_product_us * 1e3;
+  }
   const double output = real(m.vocab) * real(m.hidden) / tp;
   output_bytes_ns_ = 2.0 * output / weight_rate(a);
   output_token_ns_ = 2.0 * output / matrix_rate(a, WeightDtype::kBf16);
@@ -132,8 +180,7 @@ void Roofline::set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m,
   experts_ = real(m.experts);
   experts_per_token_ = real(m.experts_per_token);
   expert_row_ns_ = 2.0 * routed / experts_ /
-                   (matrix_rate(a, m.weights) *
-                    (multiplies_narrow(a, m.weights) ? kGroupedRateNarrow : kGroupedRate));
+                   (matrix_rate(a, m.weights) * grouped_rate(a, m.weights, options_.older_experts));
   ranks_ = p.dp;
   if (p.ep > 1) {
     peers_ = shards - 1;
@@ -151,7 +198,8 @@ void Roofline::set_attention_costs(const AcceleratorSpec& a, const ModelSpec& m,
                                    const Parallelism& p) {
   const double tp = real(p.tp);
   const double attention_rate = a.bf16_tflops * 1e3 * a.attention_mfu;
-  const double kv_rate = a.memory_tb_per_s * 1e3 * a.kv_mbu;
+  const bool slow_cache = options_.kv_dtype == KvDtype::kFp8 && options_.older_fp8_cache;
+  const double kv_rate = a.memory_tb_per_s * 1e3 * (slow_cache ? a.kv_mbu_fp8 : a.kv_mbu);
   // Scores and weighted values of one causal pair: 2·(d_k + d_v) FLOP per head. S counts pairs
   // twice.
   const double width =
@@ -179,11 +227,8 @@ void Roofline::set_communication_costs(const AcceleratorSpec& a, const ModelSpec
                                        const Parallelism& p) {
   const double latency = a.collective_us * 1e3;
   const double row = 2.0 * real(m.hidden);  // One token's activations in bf16.
-  if (p.tp > 1) {  // After attention and after the MLP, each layer; ring volume.
-    latency_ns_ += 2.0 * real(m.layers) * latency;
-    token_ns_ +=
-        2.0 * real(m.layers) * row * 2.0 * real(p.tp - 1) / real(p.tp) / collective_rate(a, p.tp);
-  }
+  row_bytes_ = row;
+  if (p.tp > 1) all_reduces_ = 2.0 * real(m.layers);
   if (p.pp > 1) {
     latency_ns_ += real(p.pp - 1) * latency;
     token_ns_ += real(p.pp - 1) * row / (a.nic_gb_per_s * a.collective_efficiency);
@@ -240,7 +285,8 @@ std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
   const double tokens = real(std::max(own, s.group_tokens));
   double ns = linear_ns(tokens, real(s.decode_requests + s.prefill_requests)) + expert_ns(s) +
               latency_ns_ + tokens * token_ns_;
-  if (s.prefill_tokens > 0) ns += prefill_attention_ns(s);
+  if (all_reduces_ > 0) ns += all_reduces_ * all_reduce_.ns(tokens * row_bytes_);
+  if (s.prefill_tokens > 0) ns += prefill_attention_ns(s) + chunk_ns_;
   return ns_to_ticks(std::max(ns, launch_ns_));
 }
 

@@ -28,6 +28,23 @@ struct RooflineOptions {
   KvDtype kv_dtype = KvDtype::kBf16;
   bool cuda_graphs = true;        ///< Pad small batches to vLLM's capture sizes (up to 512).
   bool async_scheduling = false;  ///< Host cost hides behind the GPU.
+  /// Kernels of 2025: experts in a widened 4-bit format by Marlin, an fp8 cache no faster than
+  /// bf16.
+  bool older_experts = false;
+  bool older_fp8_cache = true;
+};
+
+/// How long GPUs take to add up what lies on each of them. The default is that of a single one.
+class AllReduce {
+ public:
+  AllReduce() = default;
+  AllReduce(const AcceleratorSpec& a, std::int64_t gpus);
+  /// For `bytes` on each of them.
+  double ns(double bytes) const;
+
+ private:
+  double latency_ns_ = 0, step_ns_ = 0, others_ = 0, gpus_ = 1;
+  double rate_ = 1;  ///< Bytes per nanosecond.
 };
 
 /// vLLM's default capture size a batch of `tokens` runs with; `tokens` itself above 512.
@@ -82,7 +99,11 @@ class Roofline final : public LatencyModel {
   std::vector<double> untouched_;  ///< Probability that n tokens all miss one given expert.
   double pair_ns_ = 0, windowed_pair_ns_ = 0, prefill_context_ns_ = 0;
   double latency_ns_ = 0, token_ns_ = 0;  ///< Collectives: per step, per own token.
-  double launch_ns_ = 0;                  ///< Eager mode: least time to launch all kernels.
+  double all_reduces_ = 0;                ///< Per step, after attention and after the MLP.
+  double row_bytes_ = 0;                  ///< One token's activations in bf16.
+  AllReduce all_reduce_;
+  double chunk_ns_ = 0;   ///< Of a step with a prompt in it.
+  double launch_ns_ = 0;  ///< Eager mode: least time to launch all kernels.
   // Ticks per token of decode context: layers that see everything, layers with a window.
   std::int64_t context_ = 0, shared_context_ = 0, windowed_context_ = 0, window_ = 0;
   std::int64_t host_step_ = 0, host_sequence_ = 0;

@@ -189,6 +189,36 @@ bool check_accelerator(const AcceleratorSpec& a, Diagnostics& out) {
   return out.items().size() == before;
 }
 
+static void describe_times(Describer& d, AcceleratorSpec& a) {
+  const RealRange amount{.min = 0};
+  field(d, {"kernel_us", "Fixed time of one matrix product, us."}, a.kernel_us, amount);
+  field(d, {"layer_us", "Fixed time of one layer besides its products, us."}, a.layer_us, amount);
+  field(d, {"expert_layer_us", "Fixed time of a MoE layer's routing and sorting, us."},
+        a.expert_layer_us, amount);
+  field(d,
+        {"scaled_product_us",
+         "What a product takes more that quantises its activations block by block, us."},
+        a.scaled_product_us, amount);
+  field(d,
+        {"fp8_product_us",
+         "What a product takes more that quantises its activations to fp8 as a whole, us."},
+        a.fp8_product_us, amount);
+  field(d,
+        {"chunk_layer_us",
+         "What a layer takes more in a step that computes prompts, which no full CUDA graph fits, "
+         "us."},
+        a.chunk_layer_us, amount);
+  field(d, {"gpu_step_ms", "GPU time of a step outside its layers, ms."}, a.gpu_step_ms, amount);
+  field(d, {"host_step_ms", "Host cost per step, ms; asynchronous scheduling hides it."},
+        a.host_step_ms, amount);
+  field(d, {"host_sequence_ms", "Host cost per sequence and step, ms."}, a.host_sequence_ms,
+        amount);
+  field(d, {"collective_us", "Latency of one collective operation, us."}, a.collective_us, amount);
+  field(d, {"switched_link", "The GPUs of a node meet in a switch (NVSwitch)."}, a.switched_link);
+  field(d, {"collective_efficiency", "Share of link_gb_per_s collectives reach."},
+        a.collective_efficiency, RealRange{.min = 0, .max = 1, .min_open = true});
+}
+
 void describe(Describer& d, AcceleratorSpec& a) {
   const RealRange positive{.min = 0, .min_open = true};
   const RealRange amount{.min = 0};
@@ -226,22 +256,14 @@ void describe(Describer& d, AcceleratorSpec& a) {
   field(d, {"fp8_expert_mbu", "Share of memory bandwidth when fp8 experts are streamed."},
         a.fp8_expert_mbu, share);
   field(d, {"kv_mbu", "Share of memory bandwidth when KV blocks are read."}, a.kv_mbu, share);
+  field(
+      d,
+      {"kv_mbu_fp8",
+       "The same for blocks in fp8, with engine presets before 2026-H2; from then on as in bf16."},
+      a.kv_mbu_fp8, share);
   field(d, {"shared_context_weight", "Cost of re-reading a shared block, 1 is full price."},
         a.shared_context_weight, RealRange{.min = 0, .max = 1});
-  field(d, {"kernel_us", "Fixed time of one matrix product, us."}, a.kernel_us, amount);
-  field(d, {"layer_us", "Fixed time of one layer besides its products, us."}, a.layer_us, amount);
-  field(d, {"expert_layer_us", "Fixed time of a MoE layer's routing and sorting, us."},
-        a.expert_layer_us, amount);
-  field(d, {"scaled_product_us", "What a product takes more that quantises its activations, us."},
-        a.scaled_product_us, amount);
-  field(d, {"gpu_step_ms", "GPU time of a step outside its layers, ms."}, a.gpu_step_ms, amount);
-  field(d, {"host_step_ms", "Host cost per step, ms; asynchronous scheduling hides it."},
-        a.host_step_ms, amount);
-  field(d, {"host_sequence_ms", "Host cost per sequence and step, ms."}, a.host_sequence_ms,
-        amount);
-  field(d, {"collective_us", "Latency of one collective operation, us."}, a.collective_us, amount);
-  field(d, {"collective_efficiency", "Share of link_gb_per_s collectives reach."},
-        a.collective_efficiency, share);
+  describe_times(d, a);
 }
 
 void describe(Describer& d, ModelSpec& m) {
@@ -272,6 +294,8 @@ void describe(Describer& d, ModelSpec& m) {
   field(d, {"v_head_dim", "MLA value head width."}, m.v_head_dim, amount);
   field(d, {"sliding_window", "Window of windowed layers, tokens."}, m.sliding_window, amount);
   field(d, {"sliding_layers", "How many layers are windowed."}, m.sliding_layers, amount);
+  field(d, {"chunked_windows", "Windows are fixed chunks of the sequence, as in Llama 4."},
+        m.chunked_windows);
   field(d, {"scaled_blocks", "The fp8 weights have a scale per block of 128 x 128."},
         m.scaled_blocks);
   field(d, {"bf16_attention", "The projections of attention are in bf16 in any format."},

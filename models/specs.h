@@ -74,16 +74,20 @@ struct AcceleratorSpec {
   double mxfp4_mbu = 0.45;        ///< The same for experts in MXFP4 or NVFP4.
   double fp8_expert_mbu = 0.65;   ///< The same for fp8 experts.
   double kv_mbu = 0.85;           ///< Share of memory bandwidth when KV blocks are read.
-  double shared_context_weight = 1;     ///< Cost of re-reading a block others read too (θ).
-  double kernel_us = 3.0;               ///< Fixed time of one matrix product, besides the above.
-  double layer_us = 15;                 ///< Fixed time of a layer: norms, rotary, attention launch.
-  double expert_layer_us = 20;          ///< Fixed time of a layer's routing, sorting, reducing.
-  double scaled_product_us = 10;        ///< More where the activations of a product are quantised.
-  double gpu_step_ms = 0.8;             ///< Per step, outside the layers: inputs, sampler, launch.
-  double host_step_ms = 0.7;            ///< Per step: scheduling, copies; asynchronously hidden.
-  double host_sequence_ms = 0.06;       ///< Per sequence and step; 5 to 8 times more on 4 vCPUs.
-  double collective_us = 5.0;           ///< Latency of one all-reduce or all-to-all.
+  double kv_mbu_fp8 = 0.85;       ///< The same for blocks in fp8, until vLLM's releases of 2026-H2.
+  double shared_context_weight = 1;  ///< Cost of re-reading a block others read too (θ).
+  double kernel_us = 3.0;            ///< Fixed time of one matrix product, besides the above.
+  double layer_us = 15;              ///< Fixed time of a layer: norms, rotary, attention launch.
+  double expert_layer_us = 20;       ///< Fixed time of a layer's routing, sorting, reducing.
+  double scaled_product_us = 10;     ///< More where a product quantises its activations by block.
+  double fp8_product_us = 0;         ///< The same where it quantises them as a whole, to fp8.
+  double chunk_layer_us = 0;         ///< Per layer of a step with a prompt in it: no full graph.
+  double gpu_step_ms = 0.8;          ///< Per step, outside the layers: inputs, sampler, launch.
+  double host_step_ms = 0.7;         ///< Per step: scheduling, copies; asynchronously hidden.
+  double host_sequence_ms = 0.06;    ///< Per sequence and step; 5 to 8 times more on 4 vCPUs.
+  double collective_us = 5.0;        ///< Latency of one all-reduce or all-to-all.
   double collective_efficiency = 0.65;  ///< Share of link_gb_per_s that collectives reach.
+  bool switched_link = false;           ///< A switch joins the GPUs of a node (NVSwitch).
 };
 
 /// A decoder-only transformer, by its architecture. Zero in a group of fields means "has none".
@@ -112,6 +116,7 @@ struct ModelSpec {
   std::int64_t v_head_dim = 0;         ///< MLA: width of a value head.
   std::int64_t sliding_window = 0;     ///< Tokens a windowed layer looks back; 0 for none.
   std::int64_t sliding_layers = 0;     ///< How many of `layers` are windowed.
+  bool chunked_windows = false;        ///< Windows are fixed chunks of the sequence (Llama 4).
   /// fp8 weights with a scale per block of 128 x 128, and activations quantised to match before
   /// each product (DeepSeek, Qwen3, MiniMax); else one per tensor or channel.
   bool scaled_blocks = false;

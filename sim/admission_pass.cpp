@@ -67,6 +67,7 @@ std::int64_t BatchScheduler::lookup_prefix(Slot s) {
   if (limit <= prompt_blocks || q.request.private_answer) {
     const std::int64_t known = std::min(limit, prompt_blocks);
     kv_.lookup(prompt.first(static_cast<std::size_t>(known)), hits_);
+    if (rules_.window_groups > 0) return lookup_windows(prompt, hits_.blocks);
     if (limit <= prompt_blocks) {
       hits_of_ = ref(s);
       hits_version_ = kv_.version();
@@ -78,7 +79,8 @@ std::int64_t BatchScheduler::lookup_prefix(Slot s) {
   keys_.assign(prompt.begin(), prompt.end());
   for (auto b = static_cast<std::int64_t>(prompt.size()); b < limit; ++b)
     keys_.push_back(block_key(q, b, keys_.empty() ? 0 : keys_.back()));
-  return kv_.lookup(keys_, hits_);
+  kv_.lookup(keys_, hits_);
+  return rules_.window_groups > 0 ? lookup_windows(keys_, hits_.blocks) : hits_.blocks;
 }
 
 // A private block is in no table: the sequence remembers the runs that were its own, and vLLM would
@@ -128,8 +130,10 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
   const std::int64_t wanted =
       rules_.reserve_full_isl ? std::max(need, blocks_for(q.target) - held - hit) : need;
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
-  const std::int64_t free = kv_.free_blocks() - reserve - wanted;
-  if (free < 0 || kv_.count_unreferenced(hits_) > free) return Admission::kBlocked;
+  const std::int64_t windows =
+      std::max(rules_.window_groups * need, most_window_blocks(wanted) - window_hit_blocks(hit));
+  const std::int64_t free = kv_.free_blocks() - reserve - wanted - windows;
+  if (free < 0 || count_unreferenced_hits() > free) return Admission::kBlocked;
 
   if (q.cached < 0) {
     q.cached = std::min(hit * rules_.block_size, q.request.prompt_tokens);
@@ -139,8 +143,10 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
   if (hit > 0) {
     q.registered = hit;
     kv_.take_hits(hits_, q.holding);
+    take_window_hits(q, hit);
   }
   kv_.allocate(need, q.holding);
+  allocate_windows(q, need);
   q.computed = computed;
   q.state = State::kPrefill;
   q.order = ++next_order_;
@@ -155,7 +161,11 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
 std::int64_t BatchScheduler::blocks_owed_to_prefills() const {
   std::int64_t owed = 0;
   for (const std::vector<Slot>* list : {&prefilling_, &skipped_})
-    for (const Slot s : *list) owed += blocks_for(seq(s).target) - seq(s).holding.blocks;
+    for (const Slot s : *list) {
+      const Sequence& q = seq(s);
+      owed +=
+          blocks_for(q.target) - q.holding.blocks + rules_.window_groups * window_need(q, q.target);
+    }
   return owed;
 }
 
@@ -174,18 +184,20 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
     return Admission::kAdmitted;
   }
   const std::int64_t need = blocks_for(covered) - hit;
-  const std::int64_t unreferenced = kv_.count_unreferenced(hits_);
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
   const std::int64_t free = kv_.free_blocks() - blocks_owed_to_prefills();
-  if (need + unreferenced + reserve > free) return Admission::kBlocked;
+  const std::int64_t wanted = need * (1 + rules_.window_groups) + count_unreferenced_hits();
+  if (wanted + reserve > free) return Admission::kBlocked;
   q.cached = std::min(hit * rules_.block_size, q.request.prompt_tokens);
   counters_.prefix_query_tokens += q.request.prompt_tokens;
   counters_.prefix_hit_tokens += q.cached;
   if (hit > 0) {
     q.registered = hit;
     kv_.take_hits(hits_, q.holding);
+    take_window_hits(q, hit);
   }
   kv_.allocate(need, q.holding);
+  allocate_windows(q, need);
   q.state = State::kRemote;
   skipped_.push_back(s);
   out.push_back({.kind = EngineOutputKind::kTransferNeeded,

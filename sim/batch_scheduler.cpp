@@ -11,9 +11,10 @@ BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
     : block_(rules.block_size),
       crossings_(static_cast<std::size_t>(rules.block_size)),
       rules_(rules),
-      reference_(reference),
+      reference_(reference || rules.window_groups > 0),
       kv_(rules.num_gpu_blocks, rules.block_size, rules.free_queue),
-      buckets_(crossings_.size()) {}
+      buckets_(crossings_.size()),
+      window_hits_(static_cast<std::size_t>(rules.window_groups)) {}
 
 BatchScheduler::Slot BatchScheduler::acquire() {
   if (free_slots_.empty()) {
@@ -60,6 +61,7 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
   q.request = request;
   q.state = State::kWaiting;
   q.target = request.prompt_tokens;
+  q.windows.resize(static_cast<std::size_t>(rules_.window_groups));
   q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens &&
                   request.prompt_tokens + request.output_tokens < rules_.max_model_len;
   pulls_ = pulls_ || request.remote_tokens > 0;
@@ -83,14 +85,17 @@ void BatchScheduler::enqueue_waiting(Slot s) {
   }
 }
 
+// Held blocks come last: while their release is under way the handle may have a new owner.
 BatchScheduler::Slot BatchScheduler::find(std::uint32_t handle) const {
   const auto matches = [&](Slot s) { return seq(s).request.handle == handle; };
-  for (const std::vector<Slot>* list : {&held_, &skipped_, &running_}) {
+  for (const std::vector<Slot>* list : {&skipped_, &running_}) {
     const auto it = std::find_if(list->begin(), list->end(), matches);
     if (it != list->end()) return *it;
   }
   const auto it = std::find_if(waiting_.begin(), waiting_.end(), matches);
-  return it != waiting_.end() ? *it : ~Slot{0};
+  if (it != waiting_.end()) return *it;
+  const SequenceRef held = newest_in(held_, handle);
+  return current(held) ? held.slot : ~Slot{0};
 }
 
 bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
@@ -125,9 +130,14 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
   return true;
 }
 
-void BatchScheduler::transfer_done(std::uint32_t handle) {
-  for (const Slot s : skipped_)
-    if (seq(s).request.handle == handle) seq(s).remote_ready = true;
+SequenceRef BatchScheduler::newest_in(const std::vector<Slot>& list, std::uint32_t handle) const {
+  for (std::size_t i = list.size(); i-- > 0;)
+    if (seq(list[i]).request.handle == handle) return ref(list[i]);
+  return {.slot = 0, .stamp = ~std::uint32_t{0}};
+}
+
+void BatchScheduler::transfer_done(SequenceRef sequence) {
+  if (current(sequence)) seq(sequence.slot).remote_ready = true;
 }
 
 void BatchScheduler::transfer_failed(std::uint32_t handle) {
@@ -142,14 +152,11 @@ void BatchScheduler::transfer_failed(std::uint32_t handle) {
   enqueue_waiting(s);
 }
 
-void BatchScheduler::release_held(std::uint32_t handle) {
-  const auto it = std::find_if(held_.begin(), held_.end(),
-                               [&](Slot s) { return seq(s).request.handle == handle; });
-  if (it == held_.end()) return;
-  const Slot s = *it;
-  held_.erase(it);
-  free_blocks(s);
-  recycle(s);
+void BatchScheduler::release_held(SequenceRef sequence) {
+  if (!current(sequence)) return;
+  held_.erase(std::find(held_.begin(), held_.end(), sequence.slot));
+  free_blocks(sequence.slot);
+  recycle(sequence.slot);
 }
 
 bool BatchScheduler::any_promotable() const {
@@ -204,6 +211,7 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
 
 void BatchScheduler::free_blocks(Slot s) {
   kv_.release(seq(s).holding);
+  free_windows(seq(s));
   seq(s).registered = 0;
   retry_admission_ = true;
 }
@@ -251,6 +259,7 @@ void BatchScheduler::register_up_to(Slot s, std::int64_t tokens) {
       keys = prompt.subspan(static_cast<std::size_t>(q.registered),
                             static_cast<std::size_t>(known - q.registered));
     }
+    register_windows(q, keys);
     kv_.register_keys(q.holding, keys);
     if (sink_ != nullptr) sink_->stored(q.request.handle, q.registered, keys);
     q.registered = known;
@@ -267,6 +276,7 @@ void BatchScheduler::verify() const {
   std::vector<const BlockHolding*> holdings;
   for (const Sequence& q : sequences_) {
     holdings.push_back(&q.holding);
+    for (const BlockHolding& w : q.windows) holdings.push_back(&w);
     if (q.state != State::kDecode) continue;
     ++members;
     const std::int64_t computed = computed_after(q, pass_);

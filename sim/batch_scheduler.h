@@ -130,19 +130,28 @@ class BatchScheduler {
   /// False for requests that can never fit, however empty the server.
   bool can_serve(const EngineRequest& request) const {
     // The last token's KV is never computed, hence the - 1.
-    return !too_long(request) &&
-           blocks_for(request.prompt_tokens + request.output_tokens - 1) <= kv_.usable_blocks();
+    const std::int64_t blocks = blocks_for(request.prompt_tokens + request.output_tokens - 1);
+    // What is pulled has its place all at once, in layers with a window, too.
+    const std::int64_t windows =
+        request.remote_tokens > 0 ? rules_.window_groups * blocks : most_window_blocks(blocks);
+    return !too_long(request) && blocks + windows <= kv_.usable_blocks();
   }
   /// Adds a request to the waiting queue. Those it cannot serve come back at once.
   void enqueue(const EngineRequest& request, SimTime now, std::vector<EngineOutput>& out);
   /// Removes a request wherever it is and frees its blocks. False if it is not here.
   bool abort(std::uint32_t handle, StepPlan* in_flight);
-  /// PD decode leg: the pull has completed; the request can be promoted in the next pass.
-  void transfer_done(std::uint32_t handle);
+  /// The sequence of a request that waits for remote KV, or of one whose blocks are held; a stale
+  /// reference if there is none. A handle may have a new owner while the release of what the last
+  /// one held is under way: the newest is found.
+  SequenceRef find_pulling(std::uint32_t handle) const { return newest_in(skipped_, handle); }
+  SequenceRef find_held(std::uint32_t handle) const { return newest_in(held_, handle); }
+  /// PD decode leg: the pull has completed; the request can be promoted in the next pass. Nothing
+  /// happens if it has left since.
+  void transfer_done(SequenceRef sequence);
   /// PD decode leg: the KV is gone. Gives the blocks back and computes the prompt itself.
   void transfer_failed(std::uint32_t handle);
-  /// PD prefill leg: the held blocks may be freed now.
-  void release_held(std::uint32_t handle);
+  /// PD prefill leg: the held blocks may be freed now, if they still are.
+  void release_held(SequenceRef sequence);
 
   /// One scheduling pass. `in_flight` is the plan scheduled before and not yet processed (async
   /// scheduling), else nullptr.
@@ -242,16 +251,21 @@ class BatchScheduler {
     std::int64_t scheduled = 0;  ///< Tokens given in the current walk.
     SimTime last_token;          ///< Of a sequence that paused or was preempted.
     BlockHolding holding;        ///< While a private answer decodes, as of its entry into the set.
-    std::vector<FormerRun> former;  ///< Private blocks from before preemptions, oldest first.
+    std::vector<FormerRun> former;      ///< Private blocks from before preemptions, oldest first.
+    std::vector<BlockHolding> windows;  ///< Per group of windowed layers, from window_first on.
+    std::int64_t window_first = 0;
   };
   using Slot = std::uint32_t;
 
   Sequence& seq(Slot s) { return sequences_[s]; }
   const Sequence& seq(Slot s) const { return sequences_[s]; }
   SequenceRef ref(Slot s) const { return {s, seq(s).stamp}; }
-  bool current(SequenceRef r) const { return seq(r.slot).stamp == r.stamp; }
+  bool current(SequenceRef r) const {
+    return r.slot < sequences_.size() && seq(r.slot).stamp == r.stamp;
+  }
   bool any_promotable() const;
 
+  SequenceRef newest_in(const std::vector<Slot>& list, std::uint32_t handle) const;
   void enqueue_waiting(Slot s);
   Slot acquire();
   void recycle(Slot s);
@@ -312,6 +326,20 @@ class BatchScheduler {
   void accept_loaded(Slot s);
   std::int64_t blocks_owed_to_prefills() const;
 
+  // Groups of windowed layers (window_blocks.cpp).
+  std::int64_t most_window_blocks(std::int64_t blocks) const;
+  std::int64_t window_need(const Sequence& q, std::int64_t tokens) const;
+  std::int64_t lookup_windows(std::span<const BlockKey> keys, std::int64_t hit);
+  std::int64_t shorten_to_window(std::size_t group, std::span<const BlockKey> keys,
+                                 std::int64_t hit) const;
+  std::int64_t window_hit_blocks(std::int64_t hit) const;
+  std::int64_t count_unreferenced_hits() const;
+  void take_window_hits(Sequence& q, std::int64_t hit);
+  void leave_windows(Sequence& q);
+  void allocate_windows(Sequence& q, std::int64_t blocks);
+  void register_windows(Sequence& q, std::span<const BlockKey> keys);
+  void free_windows(Sequence& q);
+
   void give_prefill(Slot s, std::int64_t n, StepPlan& plan);
   /// Makes the full blocks among the first `tokens` findable. Those of a private answer can wait
   /// until the sequence gives them up: nobody looks for them before.
@@ -331,7 +359,7 @@ class BatchScheduler {
   std::int64_t decode_context_ = 0;  ///< Sum of contexts as of the last pass.
 
   EngineRules rules_;
-  bool reference_;
+  bool reference_;  ///< Every pass walks: asked for, or blocks of windowed layers are visited.
   KvCache kv_;
   BlockEventSink* sink_ = nullptr;
   SequenceKeySource* answer_keys_ = nullptr;
@@ -359,6 +387,7 @@ class BatchScheduler {
   bool public_answers_ = false;  ///< Some request came whose answer is announced.
   bool pulls_ = false;
   CachedPrefix hits_;
+  std::vector<CachedPrefix> window_hits_;  ///< Per group, those of hits_.
   SequenceRef hits_of_;  ///< Whose prefix `hits_` is, while hits_version_ is the cache's.
   std::uint64_t hits_version_ = 0;  ///< 0 = nobody's.
   std::vector<BlockKey> keys_;      ///< Scratch for lookups and registrations.

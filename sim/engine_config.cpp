@@ -1,8 +1,37 @@
 #include "sim/engine_config.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace routesim::sim {
+
+// What differs between releases.
+static void describe_switches(Describer& d, EngineConfig& c) {
+  field(d,
+        {"reserve_full_isl",
+         "Admit a request only when its whole prompt fits; the preset's "
+         "value when absent."},
+        c.reserve_full_isl);
+  field(d, {"watermark", "Share of blocks kept free at admission."}, c.watermark,
+        RealRange{.min = 0, .max = 0.9});
+  field(d, {"free_queue", "Where freed blocks go; the preset's value when absent."}, c.free_queue);
+  field(d,
+        {"async_scheduling",
+         "Schedule a step while the one before runs; the preset's value when "
+         "absent."},
+        c.async_scheduling);
+  field(d,
+        {"skip_unallocatable_head",
+         "With nothing running, look past a head of queue that does "
+         "not fit; the preset's value when absent."},
+        c.skip_unallocatable_head);
+  field(d,
+        {"hybrid_kv_manager",
+         "Layers with a window hold no more KV than it takes; false: as much as the others "
+         "(--disable-hybrid-kv-cache-manager). When absent as vLLM decides: off for Llama 4, with "
+         "KV events in preset 2025-H2, and in a disaggregated pair until 2026-H1."},
+        c.hybrid_kv_manager);
+}
 
 void describe(Describer& d, EngineConfig& c) {
   field(d,
@@ -45,24 +74,7 @@ void describe(Describer& d, EngineConfig& c) {
         c.enable_prefix_caching);
   field(d, {"enforce_eager", "No CUDA graphs."}, c.enforce_eager);
   field(d, {"scheduling_policy", "Order of the waiting queue."}, c.scheduling_policy);
-  field(d,
-        {"reserve_full_isl",
-         "Admit a request only when its whole prompt fits; the preset's "
-         "value when absent."},
-        c.reserve_full_isl);
-  field(d, {"watermark", "Share of blocks kept free at admission."}, c.watermark,
-        RealRange{.min = 0, .max = 0.9});
-  field(d, {"free_queue", "Where freed blocks go; the preset's value when absent."}, c.free_queue);
-  field(d,
-        {"async_scheduling",
-         "Schedule a step while the one before runs; the preset's value when "
-         "absent."},
-        c.async_scheduling);
-  field(d,
-        {"skip_unallocatable_head",
-         "With nothing running, look past a head of queue that does "
-         "not fit; the preset's value when absent."},
-        c.skip_unallocatable_head);
+  describe_switches(d, c);
 }
 
 EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blocks,
@@ -91,9 +103,23 @@ EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blo
   r.async_scheduling = c.async_scheduling.value_or(from_2026);
   r.skip_unallocatable_head = c.skip_unallocatable_head.value_or(newest);
   r.remote_partial_block = from_2026;
+  // The largest CUDA graph has 512 tokens.
+  const std::int64_t largest_graph = from_2026 ? 512 : std::numeric_limits<std::int64_t>::max();
+  r.rank_padding_limit = c.enforce_eager ? 0 : largest_graph;
   r.scheduling_policy = c.scheduling_policy;
   r.free_queue = c.free_queue.value_or(newest ? FreeQueue::kUnhashedFirst : FreeQueue::kAppendAll);
   return r;
+}
+
+bool uses_hybrid_kv_manager(const EngineConfig& c, const HybridKvUse& use) {
+  const bool off = use.chunked_windows || (use.kv_events && c.preset == EnginePreset::k2025H2) ||
+                   (use.kv_transfer && c.preset != EnginePreset::k2026H2);
+  return c.hybrid_kv_manager.value_or(!off);
+}
+
+double graph_memory_share(const EngineConfig& c) {
+  constexpr double kShare = 0.82 - 0.8048;
+  return c.preset == EnginePreset::k2026H2 && !c.enforce_eager ? kShare : 0;
 }
 
 void describe(Describer& d, ApiServerConfig& c) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -43,6 +44,7 @@ struct EngineConfig {
   std::optional<FreeQueue> free_queue;
   std::optional<bool> async_scheduling;
   std::optional<bool> skip_unallocatable_head;
+  std::optional<bool> hybrid_kv_manager;
 };
 void describe(Describer& d, EngineConfig& c);
 
@@ -57,6 +59,10 @@ struct EngineRules {
   std::int64_t prefill_schedule_interval = 1;
   std::int64_t moe_dp_chunk_size = 0;  ///< Lock step: experts see multiples of it; 0 = exact.
   std::int64_t watermark_blocks = 0;   ///< Kept free at admission while others run.
+  /// Groups of windowed layers, each with blocks of its own in the pool, and their window in
+  /// tokens. 0 = none, or they hold as much as the others.
+  std::int64_t window_groups = 0;
+  std::int64_t window_tokens = 0;
   bool enable_chunked_prefill = true;
   bool enable_prefix_caching = true;
   bool reserve_full_isl = true;  ///< Admission needs room for the whole prompt.
@@ -64,6 +70,9 @@ struct EngineRules {
   bool skip_unallocatable_head =
       false;                         ///< With nothing running, look past a head that cannot fit.
   bool remote_partial_block = true;  ///< PD: the partial last prompt block is transferred too.
+  /// Lock step: ranks are padded to the largest one where that has at most so many tokens. vLLM
+  /// pads for its CUDA graphs; from 2026 on not where none is captured.
+  std::int64_t rank_padding_limit = std::numeric_limits<std::int64_t>::max();
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   FreeQueue free_queue = FreeQueue::kAppendAll;
 };
@@ -93,6 +102,21 @@ ApiServerTimes resolve_api_server(const ApiServerConfig& config, EnginePreset pr
 /// 256; the 2025-H2 preset has 256 sequences on the small ones and 1024 on the large ones, too).
 EngineRules resolve_engine_rules(const EngineConfig& config, std::int64_t num_gpu_blocks,
                                  std::int64_t default_max_model_len, bool large_gpu);
+
+/// What else a server does decides whether windowed layers get KV blocks of their own.
+struct HybridKvUse {
+  bool kv_events = false;        ///< It publishes KV events: a precise router listens.
+  bool kv_transfer = false;      ///< It is one side of a disaggregated pair.
+  bool chunked_windows = false;  ///< Its windowed layers look at chunks (Llama 4).
+};
+/// True where windowed layers hold no more blocks than their window takes (vLLM's hybrid KV cache
+/// manager), false where they hold as many as the others. By default off for chunked windows, with
+/// KV events in preset 2025-H2 (vLLM until v0.16), with KV transfer until 2026-H1.
+bool uses_hybrid_kv_manager(const EngineConfig& config, const HybridKvUse& use);
+
+/// Share of device memory set aside for CUDA graphs before KV blocks are counted: vLLM does that
+/// from v0.21 on, and says that 0.82 then is as much as 0.8048 before.
+double graph_memory_share(const EngineConfig& config);
 
 /// The preset's default of --gpu-memory-utilization.
 double default_gpu_memory_utilization(EnginePreset preset);

@@ -49,7 +49,7 @@ void KvCache::retire(RunIndex r) {
   run.blocks = run.references = 0;
   run.rest = run.same_key = 0;
   run.kind = Kind::kUnused;
-  run.twin = false;
+  run.twin = run.window = false;
   ++run.stamp;
   unused_runs_.push_back(r);
 }
@@ -196,7 +196,7 @@ void KvCache::take_hits(const CachedPrefix& hits, BlockHolding& holding) {
     if (run.references++ == 0) {
       unlink(p.run);
       free_count_ -= run.blocks;
-    } else {
+    } else if (!run.window) {
       extra_references_ += run.blocks;
     }
   }
@@ -213,7 +213,7 @@ void KvCache::eat(RunIndex r, std::int64_t n) {
     const std::size_t left = run.keys.size() - static_cast<std::size_t>(n);
     // vLLM announces every removed block. Routers without duplicate counting forget the key
     // although a twin may survive; the sink decides what to make of it, so it hears every removal.
-    if (sink_ != nullptr) sink_->removed(std::span(run.keys).subspan(left));
+    if (sink_ != nullptr && !run.window) sink_->removed(std::span(run.keys).subspan(left));
     run.keys.resize(left);
   }
   run.blocks -= static_cast<std::int32_t>(n);
@@ -288,6 +288,39 @@ void KvCache::register_twin(RunIndex other, BlockKey key, BlockHolding& holding)
   holding.pieces.push_back({.run = r, .blocks = 1});
 }
 
+void KvCache::register_window(BlockHolding& holding, BlockKey key) {
+  ROUTESIM_DCHECK(holding.blank > 0, "more keys than blank blocks");
+  --holding.blank;
+  ++version_;
+  if (const RunIndex other = find(key); other != 0) {
+    register_twin(other, key, holding);
+  } else {
+    const RunIndex r = new_run(Kind::kPublic, 1);
+    at(r).references = 1;
+    at(r).first_key = key;
+    at(r).keys.push_back(key);
+    insert_in_table(r);
+    holding.pieces.push_back({.run = r, .blocks = 1});
+  }
+  at(holding.pieces.back().run).window = true;
+}
+
+void KvCache::release_front(BlockHolding& holding, std::int64_t n) {
+  const auto keyed = std::min(n, std::ssize(holding.pieces));
+  for (std::int64_t i = keyed; i-- > 0;) {  // The last of them first, as in vLLM.
+    const RunPiece piece = holding.pieces[static_cast<std::size_t>(i)];
+    Run& run = at(piece.run);
+    ROUTESIM_DCHECK(piece.blocks == 1 && run.references > 0, "only single blocks leave in front");
+    if (--run.references > 0) continue;
+    link_before(piece.run, 0);
+    ++free_count_;
+  }
+  holding.pieces.erase(holding.pieces.begin(), holding.pieces.begin() + keyed);
+  holding.blank -= n - keyed;
+  holding.blocks -= n;
+  free_blank(n - keyed);
+}
+
 RunRef KvCache::register_private(BlockHolding& holding, std::int64_t n) {
   ROUTESIM_DCHECK(n > 0 && n <= holding.blank, "more keys than blank blocks");
   const RunIndex r = new_run(Kind::kPrivate, n);
@@ -322,7 +355,7 @@ void KvCache::release(BlockHolding& holding) {
       Run& run = at(parts_[k]);
       ROUTESIM_DCHECK(run.references > 0, "released a run nobody holds");
       if (--run.references > 0) {
-        extra_references_ -= run.blocks;
+        if (!run.window) extra_references_ -= run.blocks;
         continue;
       }
       link_before(parts_[k], 0);
@@ -381,7 +414,7 @@ void KvCache::verify() const {
     if (run.kind == Kind::kUnused) continue;
     ROUTESIM_CHECK(run.references >= 0, "negative reference count");
     if (run.references == 0) unreferenced += run.blocks;
-    if (run.references > 1) extra += std::int64_t{run.blocks} * (run.references - 1);
+    if (run.references > 1 && !run.window) extra += std::int64_t{run.blocks} * (run.references - 1);
     if (run.kind != Kind::kPublic) continue;
     ++findable;
     ROUTESIM_CHECK(std::ssize(run.keys) == run.blocks && run.keys.front() == run.first_key,
@@ -423,7 +456,10 @@ void KvCache::verify_holdings(std::span<const BlockHolding* const> holdings,
   for (std::size_t i = 1; i < runs_.size(); ++i)
     ROUTESIM_CHECK(runs_[i].references == holders[i],
                    "a block's reference count is not the number of its holders");
-  ROUTESIM_CHECK(held - extra_references_ == used_blocks(), "blocks are not conserved");
+  std::int64_t extra = extra_references_;
+  for (const Run& run : runs_)
+    if (run.window && run.references > 1) extra += run.references - 1;
+  ROUTESIM_CHECK(held - extra == used_blocks(), "blocks are not conserved");
 }
 
 }  // namespace routesim::sim

@@ -129,6 +129,14 @@ class KvCache {
   /// with the reference returned, which is to n > 0 blocks.
   RunRef register_private(BlockHolding& holding, std::int64_t n);
 
+  /// The same for a block of layers with a window: `key` is findable by find(), one block at a
+  /// time, since such blocks are given up from the front. Nobody hears of it.
+  void register_window(BlockHolding& holding, BlockKey key);
+  /// A run whose first block has this key, 0 = none.
+  RunIndex find(BlockKey key) const { return table_[find_slot(key)]; }
+  /// Drops one reference of the first `n` blocks, which must be single ones or blank.
+  void release_front(BlockHolding& holding, std::int64_t n);
+
   /// The key of the last public block of `holding`; it must end in one, blank blocks apart.
   BlockKey last_key(const BlockHolding& holding) const { return at(last_run(holding)).keys.back(); }
 
@@ -169,7 +177,8 @@ class KvCache {
     RunIndex same_key = 0;  ///< Next run with the same first key, 0 = none.
     std::uint32_t stamp = 0;
     Kind kind = Kind::kUnused;
-    bool twin = false;  ///< Other blocks have the same key: a run of one block.
+    bool twin = false;    ///< Other blocks have the same key: a run of one block.
+    bool window = false;  ///< Of layers with a window: a run of one block, and nobody's business.
   };
   Run& at(RunIndex r) { return runs_[static_cast<std::size_t>(r)]; }
   const Run& at(RunIndex r) const { return runs_[static_cast<std::size_t>(r)]; }

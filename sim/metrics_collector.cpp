@@ -2,8 +2,23 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace routesim::sim {
+
+bool client_sees_tokens(const WorkloadConfig& workload) {
+  return !workload.inference_perf_config || workload.inference_perf_config->api.streaming;
+}
+
+void forget_token_times(RunResult& result) {
+  const auto forget = [](StageResult& stage) {
+    stage.time_to_first_token = stage.time_per_output_token = stage.inter_token_latency = {};
+  };
+  for (StageResult& stage : result.stages) forget(stage);
+  forget(result.summary);
+  result.notes.emplace_back(
+      "the load does not stream (api.streaming): its client has no TTFT, TPOT and ITL");
+}
 
 MetricsCollector::MetricsCollector(const std::vector<workloads::StageInfo>& stages,
                                    double output_token_scale)
@@ -52,6 +67,19 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
   s.output_tokens_total += tokens;
 }
 
+void MetricsCollector::drop_gaps_without_success() {
+  for (StageResult& s : stages_)
+    if (s.successes == 0) s.inter_token_latency = Samples();
+}
+
+void MetricsCollector::forget_unfinished() {
+  for (StageResult& s : stages_) {
+    if (s.successes + s.failures == s.requests) continue;
+    s.kv_cache_usage_mean = std::numeric_limits<double>::quiet_NaN();
+    s.kv_cache_usage_max = s.kv_cache_usage_mean;
+  }
+}
+
 StageResult MetricsCollector::summary() const {
   StageResult all;
   all.info.name = "summary";
@@ -77,11 +105,15 @@ StageResult MetricsCollector::summary() const {
     all.cached_tokens_total += s.cached_tokens_total;
     all.output_tokens_total += s.output_tokens_total;
     all.preemptions += s.preemptions;
-    all.kv_cache_usage_max = std::max(all.kv_cache_usage_max, s.kv_cache_usage_max);
+    // NaN, which is unknown, stays so.
+    all.kv_cache_usage_max = std::isnan(s.kv_cache_usage_max)
+                                 ? s.kv_cache_usage_max
+                                 : std::max(s.kv_cache_usage_max, all.kv_cache_usage_max);
     usage_seconds += s.kv_cache_usage_mean * s.total_time_s();
     seconds += s.total_time_s();
   }
   all.kv_cache_usage_mean = seconds > 0 ? usage_seconds / seconds : 0;
+  if (std::isnan(all.kv_cache_usage_max)) all.kv_cache_usage_mean = all.kv_cache_usage_max;
   return all;
 }
 

@@ -5,9 +5,16 @@
 #include <vector>
 
 #include "sim/run_result.h"
+#include "sim/scenario.h"
 #include "workloads/load_generator.h"
 
 namespace routesim::sim {
+
+/// Whether the load tool streams its answers (inference-perf: `api.streaming`). Without that it has
+/// no time of any token: no TTFT, TPOT and ITL.
+bool client_sees_tokens(const WorkloadConfig& workload);
+/// Takes those from the stages and the summary, and says so.
+void forget_token_times(RunResult& result);
 
 class MetricsCollector {
  public:
@@ -22,6 +29,12 @@ class MetricsCollector {
   std::vector<StageResult>& stages() { return stages_; }
   /// Tokens the client counts for `generated` tokens; at least 1.
   std::int64_t counted(std::int64_t generated) const;
+  /// Forgets the gaps of stages without a success: latencies are those of successes. Gaps are
+  /// counted a step at a time, so where some requests succeeded those of the others stay among
+  /// them.
+  void drop_gaps_without_success();
+  /// Of a run that was stopped: what is only known when a stage ends is unknown, not zero.
+  void forget_unfinished();
   /// The reported stages pooled.
   StageResult summary() const;
 

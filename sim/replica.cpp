@@ -38,8 +38,19 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys) : optio
   }
 }
 
+// vLLM's workers look for ended transfers once in a step, when it starts, and the scheduler hears
+// of it when that step has ended: what ends during one step is known at the end of the next, and
+// with async scheduling, where the next has already started, of the one after.
 void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimTime now) {
-  ranks_[static_cast<std::size_t>(rank)].inbox.push_back({.kind = kind, .request = request});
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  Input in{.kind = kind, .request = request};
+  const bool pulled = kind == InputKind::kTransferDone;
+  if (pulled || kind == InputKind::kRelease) {
+    in.sequence =
+        pulled ? r.scheduler.find_pulling(request.handle) : r.scheduler.find_held(request.handle);
+    if (stepping_) in.steps = options_.rules.async_scheduling ? 2 : 1;
+  }
+  r.inbox.push_back(in);
   calm_left_ = 0;
   if (!stepping_) {
     start_if_idle(now);
@@ -52,22 +63,6 @@ void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimT
   wake_ = answered ? end_ : std::min(wake_, end_of_ahead());
   news_ = next_news();
   tell_news();
-}
-
-void Replica::deliver(int rank, const EngineRequest& request, SimTime now) {
-  input(rank, InputKind::kRequest, request, now);
-}
-void Replica::abort(int rank, std::uint32_t handle, SimTime now) {
-  input(rank, InputKind::kAbort, EngineRequest{.handle = handle}, now);
-}
-void Replica::transfer_done(int rank, std::uint32_t handle, SimTime now) {
-  input(rank, InputKind::kTransferDone, EngineRequest{.handle = handle}, now);
-}
-void Replica::transfer_failed(int rank, std::uint32_t handle, SimTime now) {
-  input(rank, InputKind::kTransferFailed, EngineRequest{.handle = handle}, now);
-}
-void Replica::release_held(int rank, std::uint32_t handle, SimTime now) {
-  input(rank, InputKind::kRelease, EngineRequest{.handle = handle}, now);
 }
 
 void Replica::start_if_idle(SimTime now) {
@@ -144,31 +139,40 @@ void Replica::flush_events(Rank& r, SimTime now) {
   r.log->flush(now + options_.kv_event_delay, lost);
 }
 
-void Replica::drain(Rank& r, SimTime now) {
-  StepPlan* in_flight =
-      options_.rules.async_scheduling && !r.ahead().empty() ? &r.ahead() : nullptr;
-  for (const Input& in : r.inbox) {
-    switch (in.kind) {
-      case InputKind::kRequest:
-        r.scheduler.enqueue(in.request, now, outputs_);
-        break;
-      case InputKind::kAbort:
-        r.scheduler.abort(in.request.handle, in_flight);
-        outputs_.push_back(
-            {.kind = EngineOutputKind::kAborted, .handle = in.request.handle, .at = now});
-        break;
-      case InputKind::kTransferDone:
-        r.scheduler.transfer_done(in.request.handle);
-        break;
-      case InputKind::kTransferFailed:
-        r.scheduler.transfer_failed(in.request.handle);
-        break;
-      case InputKind::kRelease:
-        r.scheduler.release_held(in.request.handle);
-        break;
-    }
+void Replica::drain(Rank& r, SimTime now, bool everything) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < r.inbox.size(); ++i) {
+    Input& in = r.inbox[i];
+    if (in.steps-- > 0 && !everything)
+      r.inbox[kept++] = in;
+    else
+      apply(r, in, now);
   }
-  r.inbox.clear();
+  r.inbox.resize(kept);
+}
+
+void Replica::apply(Rank& r, const Input& in, SimTime now) {
+  StepPlan* const in_flight =
+      options_.rules.async_scheduling && !r.ahead().empty() ? &r.ahead() : nullptr;
+  switch (in.kind) {
+    case InputKind::kRequest:
+      r.scheduler.enqueue(in.request, now, outputs_);
+      break;
+    case InputKind::kAbort:
+      r.scheduler.abort(in.request.handle, in_flight);
+      outputs_.push_back(
+          {.kind = EngineOutputKind::kAborted, .handle = in.request.handle, .at = now});
+      break;
+    case InputKind::kTransferDone:
+      r.scheduler.transfer_done(in.sequence);
+      break;
+    case InputKind::kTransferFailed:
+      r.scheduler.transfer_failed(in.request.handle);
+      break;
+    case InputKind::kRelease:
+      r.scheduler.release_held(in.sequence);
+      break;
+  }
 }
 
 // Tells who listens about the step that ends now, before its plan is consumed.
@@ -198,7 +202,16 @@ void Replica::boundary() {
 // Puts the next step on the GPU, or goes to sleep.
 void Replica::launch(SimTime now) {
   calm_left_ = 0;
-  if (!schedule_step(now)) {
+  bool work = schedule_step(now);
+  if (!work) {
+    // With nothing to compute vLLM goes round at once, looking for ended transfers each time.
+    for (Rank& r : ranks_) {
+      work = work || !r.inbox.empty();
+      drain(r, now, true);
+    }
+    work = work && schedule_step(now);
+  }
+  if (!work) {
     stepping_ = false;
     wake_ = SimTime::max();
     return;
@@ -249,10 +262,13 @@ std::int64_t Replica::step_ticks() {
       largest = rounds * chunk;
     }
   }
+  // A single core has no group, and buffers of fixed size are filled up in any case.
+  const bool padded = ranks_.size() == 1 || options_.rules.moe_dp_chunk_size > 0 ||
+                      largest <= options_.rules.rank_padding_limit;
   std::int64_t ticks = 0;
   for (Rank& r : ranks_) {
     models::BatchShape& shape = r.on_gpu().shape;
-    shape.group_tokens = largest;
+    shape.group_tokens = padded ? largest : std::max<std::int64_t>(1, shape.tokens());
     shape.group_total_tokens = total;
     shape.group_rounds = rounds;
     ticks = std::max(ticks, options_.latency->step_ticks(shape));

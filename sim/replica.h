@@ -71,11 +71,21 @@ class Replica {
 
   /// The calls below need advance_to(now) first; they take effect when the engine next drains its
   /// input queue, that is at the end of the running step.
-  void deliver(int rank, const EngineRequest& request, SimTime now);
-  void abort(int rank, std::uint32_t handle, SimTime now);
-  void transfer_done(int rank, std::uint32_t handle, SimTime now);
-  void transfer_failed(int rank, std::uint32_t handle, SimTime now);
-  void release_held(int rank, std::uint32_t handle, SimTime now);
+  void deliver(int rank, const EngineRequest& request, SimTime now) {
+    input(rank, InputKind::kRequest, request, now);
+  }
+  void abort(int rank, std::uint32_t handle, SimTime now) {
+    input(rank, InputKind::kAbort, EngineRequest{.handle = handle}, now);
+  }
+  void transfer_done(int rank, std::uint32_t handle, SimTime now) {
+    input(rank, InputKind::kTransferDone, EngineRequest{.handle = handle}, now);
+  }
+  void transfer_failed(int rank, std::uint32_t handle, SimTime now) {
+    input(rank, InputKind::kTransferFailed, EngineRequest{.handle = handle}, now);
+  }
+  void release_held(int rank, std::uint32_t handle, SimTime now) {
+    input(rank, InputKind::kRelease, EngineRequest{.handle = handle}, now);
+  }
 
   /// What happened since the last call, in time order; the caller clears it.
   std::vector<EngineOutput>& outputs() { return outputs_; }
@@ -139,6 +149,8 @@ class Replica {
   struct Input {
     InputKind kind;
     EngineRequest request;
+    SequenceRef sequence{};  ///< Of what is told about transfers.
+    int steps = 0;           ///< Ends of steps that still pass before the scheduler hears of it.
   };
   struct Rank {
     explicit Rank(const EngineRules& rules, bool reference) : scheduler(rules, reference) {}
@@ -174,7 +186,8 @@ class Replica {
   void take_scrape(Rank& r, SimTime now, const Gauges& gauges);
   void observe(Rank& r, SimTime now);
   void process(Rank& r, SimTime now, Duration gap);
-  void drain(Rank& r, SimTime now);
+  void drain(Rank& r, SimTime now, bool everything = false);
+  void apply(Rank& r, const Input& in, SimTime now);
   void launch(SimTime now);
   bool schedule_step(SimTime now);
   std::int64_t step_ticks();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "models/roofline.h"
+#include "policies/scheduler.h"
 
 namespace routesim::sim {
 
@@ -18,15 +19,39 @@ bool has_large_defaults(const models::AcceleratorSpec& gpu) {
   return gpu.memory_bytes >= 70.0 * (1 << 30) && gpu.name.find("A100") == std::string::npos;
 }
 
+/// Ranks of one server wait for each other in every step where experts are spread over all of them
+/// (with expert parallelism, or as one wide tensor-parallel group), and until v0.13 in any model
+/// (vllm-project/vllm#30739).
+bool steps_together(const PoolConfig& c, const models::ModelSpec& model) {
+  return c.data_parallel > 1 && (model.is_moe() || c.engine.preset == EnginePreset::k2025H2);
+}
+
 ApiServerTimes api_server(const PoolConfig& c) {
   const bool internal = c.data_parallel_balancing == DataParallelBalancing::kInternal;
   return resolve_api_server(c.api_server, c.engine.preset, internal ? c.data_parallel : 1);
 }
 
+/// The document that decides: a variant may name another balancer than the one its base has a
+/// document for.
+std::optional<policies::EndpointPickerConfig> deciding_document(const Scenario& scenario,
+                                                                const ScenarioInputs& inputs) {
+  if (scenario.routing.balancer != BalancerKind::kEndpointPicker) return std::nullopt;
+  return inputs.endpoint_picker;
+}
+
+/// The router has a precise prefix index, which lives on the engines' KV events.
+bool listens_to_events(const std::optional<policies::EndpointPickerConfig>& config) {
+  if (!config) return false;
+  Diagnostics known;  // The plugins were checked when the document was read.
+  const policies::Scheduler scheduler(*config, {}, known);
+  return scheduler.valid() && scheduler.needs().block_keys;
+}
+
 class Resolver {
  public:
-  Resolver(const ScenarioInputs& inputs, Diagnostics& diagnostics)
-      : inputs_(inputs), diagnostics_(diagnostics) {}
+  /// `publishes_events`: somebody listens to the engines' KV events.
+  Resolver(const ScenarioInputs& inputs, bool publishes_events, Diagnostics& diagnostics)
+      : inputs_(inputs), diagnostics_(diagnostics), publishes_events_(publishes_events) {}
 
   std::optional<ResolvedPool> pool(const PoolConfig& config, const std::string& path);
   void cross_rules(const Scenario& scenario);
@@ -38,10 +63,23 @@ class Resolver {
   int errors() const { return errors_; }
 
  private:
+  struct Named {
+    const models::AcceleratorSpec* gpu = nullptr;
+    const models::ModelSpec* model = nullptr;
+    models::KvDtype kv_dtype = models::KvDtype::kBf16;
+  };
+  std::optional<Named> named(const PoolConfig& config, const std::string& path);
+  std::shared_ptr<const models::LatencyModel> latency(const PoolConfig& config,
+                                                      const models::AcceleratorSpec& gpu,
+                                                      const models::ModelSpec& model,
+                                                      const models::Parallelism& parallelism,
+                                                      const models::RooflineOptions& options) const;
+  void warn_of_stages(const PoolConfig& config, const std::string& path);
   std::optional<models::KvDtype> kv_dtype(const PoolConfig& config, const std::string& path);
 
   const ScenarioInputs& inputs_;
   Diagnostics& diagnostics_;
+  bool publishes_events_;
   int errors_ = 0;
 };
 
@@ -56,25 +94,52 @@ std::optional<models::KvDtype> Resolver::kv_dtype(const PoolConfig& c, const std
   return std::nullopt;
 }
 
-std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::string& path) {
+std::shared_ptr<const models::LatencyModel> Resolver::latency(
+    const PoolConfig& c, const models::AcceleratorSpec& gpu, const models::ModelSpec& model,
+    const models::Parallelism& parallelism, const models::RooflineOptions& options) const {
+  if (c.latency_model == "roofline")
+    return std::make_shared<models::Roofline>(gpu, model, parallelism, options);
+  return models::make_latency_model(inputs_.catalogue, gpu, model, parallelism,
+                                    enum_name(c.engine.preset), options);
+}
+
+void Resolver::warn_of_stages(const PoolConfig& c, const std::string& path) {
+  if (c.pipeline_parallel == 1) return;
+  diagnostics_.warning(inputs_.where, path + ".pipeline_parallel",
+                       "stages run one after another here; vLLM keeps a batch in each, which can "
+                       "bring up to " +
+                           std::to_string(c.pipeline_parallel) +
+                           " times the throughput of a saturated server");
+}
+
+// The catalogue entries that a pool names, and its KV format; errors where something is unknown.
+std::optional<Resolver::Named> Resolver::named(const PoolConfig& c, const std::string& path) {
   const int before = errors_;
-  const models::AcceleratorSpec* gpu = inputs_.catalogue.find_accelerator(c.accelerator);
-  if (gpu == nullptr)
+  Named out;
+  out.gpu = inputs_.catalogue.find_accelerator(c.accelerator);
+  if (out.gpu == nullptr)
     error(path + ".accelerator", "unknown accelerator (got " + c.accelerator + ")",
           suggestion(inputs_.catalogue.suggest_accelerator(c.accelerator)));
-  const models::ModelSpec* model = inputs_.catalogue.find_model(c.model);
-  if (model == nullptr)
+  out.model = inputs_.catalogue.find_model(c.model);
+  if (out.model == nullptr)
     error(path + ".model", "unknown model (got " + c.model + ")",
           suggestion(inputs_.catalogue.suggest_model(c.model)));
   const std::optional<models::KvDtype> dtype = kv_dtype(c, path);
   if (c.latency_model != "auto" && c.latency_model != "roofline")
     error(path + ".latency_model", "must be auto or roofline (got " + c.latency_model + ")");
-  if (model != nullptr && model->max_context <= 0 && !c.engine.max_model_len)
+  if (out.model != nullptr && out.model->max_context <= 0 && !c.engine.max_model_len)
     error(path + ".engine.max_model_len",
-          "is needed: model " + model->name + " states no max_context",
+          "is needed: model " + out.model->name + " states no max_context",
           "set it here, or max_context in the catalogue");
   if (errors_ != before) return std::nullopt;
+  out.kv_dtype = *dtype;
+  return out;
+}
 
+std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::string& path) {
+  const std::optional<Named> entries = named(c, path);
+  if (!entries) return std::nullopt;
+  const auto& [gpu, model, dtype] = *entries;
   const models::Parallelism parallelism{
       .tp = c.tensor_parallel,
       .pp = c.pipeline_parallel,
@@ -85,34 +150,43 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   out.config = c;
   out.api_server = api_server(c);
   out.rules = resolve_engine_rules(c.engine, 2, model->max_context, large);
+  const bool hybrid = uses_hybrid_kv_manager(c.engine, {.kv_events = publishes_events_,
+                                                        .kv_transfer = c.role != PoolRole::kBoth,
+                                                        .chunked_windows = model->chunked_windows});
+  warn_of_stages(c, path);
   Diagnostics found;
   const std::optional<models::KvCachePlan> kv =
       models::plan_kv_cache({.accelerator = *gpu,
                              .model = *model,
                              .parallelism = parallelism,
-                             .kv_dtype = *dtype,
+                             .kv_dtype = dtype,
                              .block_size = c.engine.block_size,
                              .gpu_memory_utilization = c.engine.gpu_memory_utilization.value_or(
                                  default_gpu_memory_utilization(c.engine.preset)),
                              .max_num_batched_tokens = out.rules.max_num_batched_tokens,
                              .max_num_seqs = out.rules.max_num_seqs,
-                             .num_gpu_blocks = c.engine.num_gpu_blocks},
+                             .num_gpu_blocks = c.engine.num_gpu_blocks,
+                             .hybrid_manager = hybrid,
+                             .graph_share = graph_memory_share(c.engine)},
                             found);
   relocate(found, path);
   if (!kv) return std::nullopt;
   out.kv_plan = *kv;
   out.rules = resolve_engine_rules(c.engine, kv->num_gpu_blocks, model->max_context, large);
-  const models::RooflineOptions roofline{.kv_dtype = *dtype,
-                                         .cuda_graphs = !c.engine.enforce_eager,
-                                         .async_scheduling = out.rules.async_scheduling};
-  out.latency = c.latency_model == "roofline"
-                    ? std::make_shared<models::Roofline>(*gpu, *model, parallelism, roofline)
-                    : models::make_latency_model(inputs_.catalogue, *gpu, *model, parallelism,
-                                                 enum_name(c.engine.preset), roofline);
+  if (hybrid && c.role == PoolRole::kBoth) {
+    out.rules.window_groups = models::window_groups(*model);
+    out.rules.window_tokens = model->sliding_window;
+  }
+  out.latency = latency(c, *gpu, *model, parallelism,
+                        {.kv_dtype = dtype,
+                         .cuda_graphs = !c.engine.enforce_eager,
+                         .async_scheduling = out.rules.async_scheduling,
+                         .older_experts = c.engine.preset == EnginePreset::k2025H2,
+                         .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2});
   out.kv_bytes_per_token =
-      static_cast<double>(models::kv_bytes_per_token_per_gpu(*model, *dtype, parallelism)) *
-      static_cast<double>(model->is_mla() ? 1 : c.tensor_parallel);
-  out.lock_step = model->is_moe() && c.data_parallel > 1 && c.expert_parallel;
+      static_cast<double>(models::kv_bytes_per_token_per_gpu(*model, dtype, parallelism, hybrid)) *
+      static_cast<double>(c.tensor_parallel);
+  out.lock_step = steps_together(c, *model);
   return out;
 }
 
@@ -180,10 +254,10 @@ void check_length(const WorkloadConfig& workload, const workloads::LoadGenerator
 
 std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
                                Diagnostics& diagnostics) {
-  Resolver resolver(inputs, diagnostics);
   RunPlan plan;
   plan.scenario = scenario;
-  plan.endpoint_picker = inputs.endpoint_picker;
+  plan.endpoint_picker = deciding_document(scenario, inputs);
+  Resolver resolver(inputs, listens_to_events(plan.endpoint_picker), diagnostics);
   if (scenario.cluster.pools.empty())
     resolver.error("cluster.pools", "at least one pool is needed");
   for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {

@@ -36,14 +36,14 @@ struct ResolvedPool {
   models::KvCachePlan kv_plan;
   std::shared_ptr<const models::LatencyModel> latency;
   double kv_bytes_per_token = 0;  ///< Of one engine core, all its GPUs: what a transfer moves.
-  bool lock_step = false;         ///< MoE ranks that exchange experts step together.
+  bool lock_step = false;         ///< Its DP ranks step together.
 };
 
 /// One variant, ready to run, any number of times.
 struct RunPlan {
   Scenario scenario;
   std::vector<ResolvedPool> pools;
-  std::optional<policies::EndpointPickerConfig> endpoint_picker;
+  std::optional<policies::EndpointPickerConfig> endpoint_picker;  ///< Where it is the balancer.
   std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
       make_load;
 };

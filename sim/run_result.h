@@ -29,7 +29,7 @@ struct StageResult {
   Samples time_to_first_token;
   Samples time_per_output_token;
   Samples normalized_time_per_output_token;
-  Samples inter_token_latency;  ///< Pooled over all gaps of all requests.
+  Samples inter_token_latency;  ///< All gaps pooled; none without a success.
   Samples prompt_tokens;
   Samples output_tokens;                 ///< As the client counts them.
   std::int64_t prompt_tokens_total = 0;  ///< Of successes.
@@ -39,7 +39,9 @@ struct StageResult {
   /// Successes that met the caller's latency goals; absent when there were none. The simulator
   /// leaves it to an observer.
   std::optional<std::int64_t> good_requests{};
-  double kv_cache_usage_mean = 0;  ///< Time-weighted over endpoints, first send to last end, 0..1.
+  /// Time-weighted over endpoints, first send to last end, 0..1; NaN of a run that was stopped
+  /// before the stage ended.
+  double kv_cache_usage_mean = 0;
   double kv_cache_usage_max = 0;
 
   double send_duration_s() const {

@@ -135,7 +135,9 @@ void describe(Describer& d, WorkloadConfig& c) {
          "An inference-perf config, verbatim: a path, or the document in "
          "place."},
         c.inference_perf);
-  field(d, {"vllm_bench", "Flags of `vllm bench serve`, or the path of a file with them."},
+  field(d,
+        {"vllm_bench",
+         "Flags of `vllm bench serve`, its command line, or the path of a file with either."},
         c.vllm_bench);
   field(d, {"conversations", "Closed-loop chats with growing context."}, c.conversations);
   field(d, {"trace", "Replay of a recorded trace."}, c.trace);

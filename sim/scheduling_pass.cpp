@@ -178,7 +178,10 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
       n = std::min(n, rules_.long_prefill_token_threshold);
     n = std::min(n, budget_);
   }
-  const std::int64_t need = blocks_for(seq(s).computed + n) - seq(s).holding.blocks;
+  const std::int64_t own = blocks_for(seq(s).computed + n) - seq(s).holding.blocks;
+  leave_windows(seq(s));
+  const std::int64_t window = window_need(seq(s), seq(s).computed + n);
+  const std::int64_t need = own + rules_.window_groups * window;
   while (need > kv_.free_blocks()) {
     const std::size_t victim_index = choose_victim();
     const Slot victim = running_[victim_index];
@@ -196,7 +199,8 @@ bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) 
   const std::int64_t registered = seq(s).registered;
   if (seq(s).state != State::kPrefill && !seq(s).request.private_answer)
     register_up_to(s, seq(s).computed);
-  kv_.allocate(need, seq(s).holding);
+  kv_.allocate(own, seq(s).holding);
+  allocate_windows(seq(s), window);
   if (seq(s).state == State::kPrefill) register_up_to(s, seq(s).computed + n);
   if (seq(s).registered != registered) retry_admission_ = true;
   seq(s).scheduled = n;

@@ -45,6 +45,7 @@ RunResult Simulation::run() {
   for (Observer* o : options_.observers) o->on_end(queue_.now());
   RunResult found = result();
   for (Observer* o : options_.observers) o->on_result(found, !stopped_);
+  if (!client_sees_tokens(plan_.scenario.workload)) forget_token_times(found);
   return found;
 }
 

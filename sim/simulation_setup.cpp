@@ -122,7 +122,11 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   prompt_keys_ = std::make_unique<PromptKeyTable>(block, key_options);
   key_source_ = std::make_unique<Keys>(live_, *prompt_keys_, block);
   // With unequal block sizes one event maps several blocks to one key, private ones included.
-  private_answers_ = !options.reference && (!key_options.precise || prompt_keys_->one_key());
+  // Blocks of layers with a window are visited one by one.
+  const bool windows = std::any_of(plan.pools.begin(), plan.pools.end(),
+                                   [](const auto& pool) { return pool.rules.window_groups > 0; });
+  private_answers_ =
+      !options.reference && !windows && (!key_options.precise || prompt_keys_->one_key());
 
   if (options.check) {
     checker_ = std::make_unique<InvariantChecker>();
@@ -140,7 +144,20 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
       TransferFabric(replicas_.size(), plan.scenario.cluster.transfer.bandwidth_gbps / 8 * 1e9);
 }
 
-// Ranks that exchange experts share one step loop; independent ranks are servers of their own.
+namespace {
+
+// In preset 2026-H1 only ranks of a mixture of experts step together.
+FrontEndRules front_end_rules(const ResolvedPool& pool) {
+  const EnginePreset preset = pool.config.engine.preset;
+  const bool newest = preset == EnginePreset::k2026H2;
+  return {.newest_score = newest,
+          .rotates = newest,
+          .sees_counts = preset != EnginePreset::k2026H1 || pool.lock_step};
+}
+
+}  // namespace
+
+// Ranks in lock step share one step loop; independent ranks are servers of their own.
 void Simulation::add_pool(std::uint32_t index, std::vector<EndpointHome>& endpoints) {
   const ResolvedPool& pool = plan_.pools[index];
   const auto ranks = static_cast<int>(pool.config.data_parallel);
@@ -174,7 +191,7 @@ void Simulation::add_pool(std::uint32_t index, std::vector<EndpointHome>& endpoi
     for (std::size_t e = server_begin; e < endpoints.size(); ++e)
       front_end_of_.emplace(static_cast<std::uint32_t>(e), front_ends_.size());
     front_ends_.emplace_back(static_cast<std::uint32_t>(server_begin), ranks,
-                             pool.config.engine.preset == EnginePreset::k2026H2);
+                             front_end_rules(pool));
   }
 }
 
@@ -257,6 +274,8 @@ RunResult Simulation::result() {
   // A load may have found the rates of its stages by itself.
   for (std::size_t s = 0; s < metrics_->stages().size(); ++s)
     metrics_->stages()[s].info = load_->stages()[s];
+  metrics_->drop_gaps_without_success();
+  if (stopped_) metrics_->forget_unfinished();
   result_.summary = metrics_->summary();
   result_.stages = std::move(metrics_->stages());
   return std::move(result_);

@@ -60,8 +60,8 @@ std::size_t audit(T value) {
 }
 
 TEST(Describe, EveryConfigStructOfTheModule) {
-  EXPECT_EQ(audit(AcceleratorSpec{}), 29u);
-  EXPECT_EQ(audit(ModelSpec{}), 27u);
+  EXPECT_EQ(audit(AcceleratorSpec{}), 33u);
+  EXPECT_EQ(audit(ModelSpec{}), 28u);
   EXPECT_EQ(audit(Parallelism{}), 4u);
   EXPECT_EQ(audit(CostCurveParameters{}), 14u);
   EXPECT_EQ(audit(FittedRange{}), 4u);

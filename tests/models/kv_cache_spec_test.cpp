@@ -58,6 +58,12 @@ TEST(KvBytes, HeadsDivideByTpDownToOneAndLatentsNever) {
   EXPECT_EQ(kv_bytes_per_token_per_gpu(model("DeepSeek-R1"), KvDtype::kFp8, {.tp = 8}), 35'136);
 }
 
+TEST(KvBytes, WindowedLayersCountWithoutTheHybridManager) {
+  const ModelSpec& gemma = model("Gemma-3-27B");  // 10 of 62 layers see everything.
+  const std::int64_t all = kv_bytes_per_token_per_gpu(gemma, KvDtype::kBf16, {}, false);
+  EXPECT_EQ(kv_bytes_per_token_per_gpu(gemma, KvDtype::kBf16, {}) * 62, all * 10);
+}
+
 TEST(Weights, BytesOfEveryModel) {
   const auto check = [](const char* name, double parameters, double bytes, double percent) {
     EXPECT_NEAR(total_parameters(model(name)), parameters, parameters * percent / 100) << name;

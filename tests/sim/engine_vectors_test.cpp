@@ -256,7 +256,7 @@ TEST_P(EngineVectors, V10RemoteLoadPullsOnlyWhatIsMissing) {
   EXPECT_EQ(b.scheduler.running(), 0);
   EXPECT_EQ(b.scheduler.waiting(), 1) << "waiting for remote KV counts as waiting";
   EXPECT_EQ(b.scheduler.kv().used_blocks(), 64);
-  b.scheduler.transfer_done(leg.handle);
+  b.scheduler.transfer_done(b.scheduler.find_pulling(leg.handle));
   const models::BatchShape s = b.step();
   EXPECT_EQ(s.prefill_tokens, 1) << "one token of budget samples the first token";
   EXPECT_EQ(b.step().decode_requests, 1);
@@ -274,7 +274,7 @@ TEST_P(EngineVectors, V10OlderReleasesRoundTheTransferDownToFullBlocks) {
   b.step();
   ASSERT_EQ(b.out.back().kind, EngineOutputKind::kTransferNeeded);
   EXPECT_EQ(b.out.back().value, 64);
-  b.scheduler.transfer_done(leg.handle);
+  b.scheduler.transfer_done(b.scheduler.find_pulling(leg.handle));
   EXPECT_EQ(b.step().prefill_tokens, 6);
 }
 
@@ -438,7 +438,7 @@ TEST_P(EngineVectors, NothingRunningTheNewestReleaseLooksPastAHeadThatCannotBeAl
     b.send({.parts = {{2, 128}}});
     b.send({.parts = {{3, 16}}});
     EXPECT_EQ(b.step().prefill_tokens, skip ? 16 : 0);
-    b.scheduler.release_held(held.handle);
+    b.scheduler.release_held(b.scheduler.find_held(held.handle));
     EXPECT_EQ(b.step().prefill_tokens, skip ? 128 : 144);
   }
 }

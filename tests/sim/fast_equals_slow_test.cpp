@@ -129,6 +129,27 @@ TEST(FastEqualsSlow, ForAThousandRandomScenarios) {
   EXPECT_GT(totals.hits, 500);
 }
 
+// Servers whose windowed layers take blocks of their own visit every sequence either way.
+TEST(FastEqualsSlow, WithWindowedLayers) {
+  std::int64_t compared = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    RunPlan plan = swarm_plan(seed);
+    for (ResolvedPool& pool : plan.pools) {
+      pool.rules.window_groups = 1 + static_cast<std::int64_t>(seed % 3);
+      pool.rules.window_tokens = 8 + static_cast<std::int64_t>(seed % 50);
+    }
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + describe_plan(plan));
+    try {
+      expect_same(run(plan, seed, false), run(plan, seed, true));
+    } catch (const InternalError& e) {
+      FAIL() << e.what();
+    }
+    if (HasFailure()) return;
+    ++compared;
+  }
+  EXPECT_EQ(compared, 400);
+}
+
 // Found by longer runs, each once a difference.
 TEST(FastEqualsSlow, WhereItOnceDidNot) {
   Totals totals;

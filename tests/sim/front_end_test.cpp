@@ -12,7 +12,7 @@ std::uint32_t choose(FrontEnd& f, std::int64_t ms, const std::vector<FrontEnd::R
 }
 
 TEST(FrontEnd, OlderScoreIsFourTimesWaitingPlusRunning) {
-  FrontEnd f(10, 2, false);
+  FrontEnd f(10, 2, {});
   const std::vector<FrontEnd::RankLoad> loads = {{.waiting = 1}, {.running = 3}};
   EXPECT_EQ(choose(f, 0, loads), 11U) << "4 against 3";
   EXPECT_EQ(choose(f, 1, loads), 10U) << "4 against 7: it counts what it sent";
@@ -22,7 +22,7 @@ TEST(FrontEnd, OlderScoreIsFourTimesWaitingPlusRunning) {
 }
 
 TEST(FrontEnd, NewestScoreCountsItsOwnRequestsAndFullCaches) {
-  FrontEnd f(10, 2, true);
+  FrontEnd f(10, 2, {.newest_score = true, .rotates = true});
   // 2 + 6 * 2 * 0.4 = 6.8 against 6.
   EXPECT_EQ(choose(f, 0, {{.waiting = 2, .kv_usage = 0.9}, {.running = 6}}), 11U);
   EXPECT_EQ(f.in_flight(11), 1);
@@ -33,9 +33,21 @@ TEST(FrontEnd, NewestScoreCountsItsOwnRequestsAndFullCaches) {
 }
 
 TEST(FrontEnd, TiesRotate) {
-  FrontEnd f(10, 3, false);
+  FrontEnd f(10, 3, {.rotates = true});
   for (const std::int64_t i : {0, 1, 2, 3})
     EXPECT_EQ(choose(f, 1000 * i, {{}, {}, {}}), 10 + i % 3);
+}
+
+TEST(FrontEnd, OlderTiesGoToTheFirstRank) {
+  FrontEnd f(10, 3, {});
+  for (const std::int64_t i : {0, 1, 2, 3}) EXPECT_EQ(choose(f, 1000 * i, {{}, {}, {}}), 10U);
+}
+
+TEST(FrontEnd, TakesTurnsWhereItSeesNoCounts) {
+  FrontEnd f(10, 3, {.sees_counts = false});
+  const std::vector<FrontEnd::RankLoad> loads = {{.running = 50}, {}, {}};
+  for (const std::int64_t i : {0, 1, 2, 3})
+    EXPECT_EQ(choose(f, 1000 * i, loads), 10 + i % 3) << "it counts what it sent, for ever";
 }
 
 TEST(InternalBalancing, TheRouterSeesOneEndpoint) {

@@ -43,6 +43,30 @@ TEST(FirstContact, ShakesHandsOncePerPair) {
   EXPECT_NEAR(r.requests[2].first_token.to_seconds(), 1.020, 1e-6) << "they know each other";
 }
 
+/// The worker looks for ended pulls when a step starts, and the scheduler hears of it at its end.
+TEST(PullNotice, ComesWithTheOutputOfALaterStep) {
+  for (const bool async : {false, true}) {
+    // The first decodes in steps of 10 ms all the time; the second's prompt is ready at 115 ms.
+    RunPlan plan = two_servers({{.at_ms = 0, .parts = {{1, 256}}, .output = 100},
+                                {.at_ms = 105, .parts = {{2, 256}}, .output = 4}},
+                               100);
+    plan.pools[0].rules.async_scheduling = async;
+    const RunResult r = run_by_hand(plan);
+    // Asked for at 115 ms, so that the pass of 120 ms starts the pull, which ends at once, within
+    // the step of [120, 130). Without async scheduling that of [130, 140) looks and tells, and the
+    // one after it samples. With it the step of [130, 140) has been launched before: the one of
+    // [140, 150) tells, and the next pass is for [160, 170).
+    const std::int64_t first = async ? 170 : 150;
+    EXPECT_EQ(r.requests[1].first_token.ns() / 1'000'000, first) << (async ? "async" : "sync");
+  }
+}
+
+TEST(PullNotice, IsAtOnceOnAnIdleServer) {
+  RunPlan plan = two_servers({{.at_ms = 0, .parts = {{1, 256}}, .output = 4}}, 100);
+  EXPECT_NEAR(run_by_hand(plan).requests[0].first_token.to_seconds(), 0.020, 1e-6)
+      << "a step of prefill, one of decode";
+}
+
 TEST(Lease, IsOverAfterItsTime) {
   RunPlan plan = two_servers(crowd(), 20);
   plan.scenario.cluster.transfer.lease = Duration::seconds(2);

@@ -51,5 +51,27 @@ TEST(LockStep, ExpertsReceiveWholeBuffersOneByOne) {
   }
 }
 
+TEST(LockStep, RanksAreNotPaddedBeyondTheLargestGraph) {
+  // 1 ms per token a rank is padded to.
+  class Padded final : public models::LatencyModel {
+   public:
+    std::int64_t step_ticks(const models::BatchShape& s) const override {
+      const std::int64_t own = s.tokens() > 0 ? s.group_tokens : s.group_tokens * 100;
+      return own * models::kTicksPerMillisecond;
+    }
+    models::Trust trust(const models::BatchShape&) const override { return models::Trust::kFitted; }
+    std::string provenance() const override { return "padded"; }
+  };
+  for (const std::int64_t limit : {20, 19}) {
+    EngineRules rules = plain_rules();
+    rules.rank_padding_limit = limit;
+    Server group(rules, std::make_shared<Padded>(), false, 2);
+    const auto request = group.send({.parts = {{1, 20}}, .output = 1}, at_ms(0), 1);
+    group.run();
+    // The other rank's dummy batch is of 20 tokens, or of one.
+    EXPECT_EQ(group.fates[request].first, at_ms(limit == 20 ? 2000 : 100));
+  }
+}
+
 }  // namespace
 }  // namespace routesim::sim::testing

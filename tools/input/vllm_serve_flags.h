@@ -20,6 +20,7 @@ enum class FlagUse {
   kCopied,        ///< Its value is that of the pool's key `key`.
   kCount,         ///< The same, for whole numbers that may be written `16k` or `1M`.
   kSwitch,        ///< `key` is on, or off.
+  kOffSwitch,     ///< The other way round.
   kKvCacheDtype,  ///< The formats of the KV cache, of which there are fewer here.
   kQuantization,  ///< Must agree with the model's weights.
   kConnector,     ///< A KV connector between servers, or one that adds memory.

@@ -198,7 +198,9 @@ class Filler {
         if (is_known(name, flag)) use_count(name, flag);
         break;
       case FlagUse::kSwitch:
-        set(rule.key, flag.off ? "false" : "true", flag.value.where);
+      case FlagUse::kOffSwitch:
+        set(rule.key, flag.off == (rule.use == FlagUse::kSwitch) ? "false" : "true",
+            flag.value.where);
         break;
       case FlagUse::kKvCacheDtype:
         if (is_known(name, flag)) use_kv_cache_dtype(flag);
