@@ -230,6 +230,15 @@ void Resolver::cross_rules(const Scenario& s) {
           "one of inference_perf, vllm_bench, conversations, trace, groups");
 }
 
+/// The load with what its tool does by default, which is of the same release as the servers.
+WorkloadConfig with_release_defaults(const Scenario& s) {
+  WorkloadConfig out = s.workload;
+  if (out.vllm_bench && !out.vllm_bench->initial_test_request)
+    out.vllm_bench->initial_test_request =
+        s.cluster.pools.front().engine.preset == EnginePreset::k2025H2;
+  return out;
+}
+
 /// Refuses a load that goes on beyond what the clock can count.
 void check_length(const WorkloadConfig& workload, const workloads::LoadGenerator& load,
                   Diagnostics& diagnostics) {
@@ -267,7 +276,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   }
   resolver.cross_rules(scenario);
   if (resolver.errors() > 0) return std::nullopt;
-  plan.make_load = [w = scenario.workload, conversations = inputs.conversations,
+  plan.make_load = [w = with_release_defaults(scenario), conversations = inputs.conversations,
                     trace = inputs.trace, sessions = inputs.sessions](
                        std::uint64_t seed,
                        Diagnostics& d) -> std::unique_ptr<workloads::LoadGenerator> {

@@ -13,8 +13,10 @@ Message describe_text(const std::string& text, double characters_per_token) {
   Message message;
   message.human = true;
   message.characters = count_code_points(text);
+  const std::int64_t wide = count_wide_code_points(text);
   message.tokens = static_cast<std::int64_t>(
-      std::ceil(static_cast<double>(message.characters) / characters_per_token));
+      std::ceil(static_cast<double>(message.characters - wide) / characters_per_token +
+                static_cast<double>(wide) * kTokensPerWideCharacter));
   message.text = hash_bytes(text);
   return message;
 }

@@ -30,8 +30,11 @@ void describe(Describer& d, Distribution& t) {
         RealRange{.min = 0, .max = 1e8});
   field(d, {"variance", "Square of std_dev; wins over std_dev when given."}, t.variance,
         RealRange{.min = 0, .max = 1e16});
-  field(d, {"skew", "Shape of the skew-normal (0 is symmetric)."}, t.skew,
-        RealRange{.min = -1000, .max = 1000});
+  field(d,
+        {"skew",
+         "Shape of the skew-normal (0 is symmetric), of which mean is the location, std_dev the "
+         "scale."},
+        t.skew, RealRange{.min = -1000, .max = 1000});
   field(d, {"total_count", "Number of samples the tool draws up front; not needed here."},
         t.total_count, IntRange{1, 1'000'000'000});
 }
@@ -114,13 +117,12 @@ double LengthSampler::draw(RandomStream& random) const {
     case DistributionType::kNormal:
       return mean_ + deviation_ * random.normal();
     case DistributionType::kSkewNormal: {
-      // Azzalini: delta |z0| + sqrt(1 - delta^2) z1 is skew-normal with shape alpha, and location
-      // and scale are chosen so that mean and deviation come out as asked.
+      // Azzalini: delta |z0| + sqrt(1 - delta^2) z1 is skew-normal with shape alpha. The tool takes
+      // `mean` as its location and `std_dev` as its scale, not as moments of the samples.
       const double delta = alpha_ / std::sqrt(1 + alpha_ * alpha_);
       const double z =
           delta * std::fabs(random.normal()) + std::sqrt(1 - delta * delta) * random.normal();
-      const double z_mean = delta * 0.7978845608028654;  // sqrt(2 / pi)
-      return mean_ + deviation_ * (z - z_mean) / std::sqrt(1 - z_mean * z_mean);
+      return mean_ + deviation_ * z;
     }
     case DistributionType::kLognormal:
       return shift_ + std::exp(mu_ + sigma_ * random.normal());

@@ -92,9 +92,13 @@ void describe(Describer& d, GroupLoadConfig& t) {
         t.zipf_exponent, RealRange{.min = 0, .max = 10});
   field(d, {"prompts_per_group", "Pool prompts per group; 0 makes every suffix unique."},
         t.prompts_per_group, IntRange{0, 10'000'000});
-  field(d, {"prefix_len", "Tokens a group shares."}, t.prefix_len);
-  field(d, {"suffix_len", "Tokens of the request's own."}, t.suffix_len);
-  field(d, {"output_len", "Tokens of the answer."}, t.output_len);
+  field(d,
+        {"prefix_len",
+         "Tokens a group shares: a number, or a distribution. With a type that is not fixed the "
+         "other keys have inference-perf's defaults: min 10, max 1024, mean 512, std_dev 200."},
+        t.prefix_len);
+  field(d, {"suffix_len", "Tokens of the request's own, written likewise."}, t.suffix_len);
+  field(d, {"output_len", "Tokens of the answer, written likewise."}, t.output_len);
   field(d, {"max_concurrency", "Requests the client keeps in flight; 0 is no limit."},
         t.max_concurrency, permits);
   field(d, {"timeout_s", "Seconds after which the client gives up; 0 is never."}, t.timeout_s,

@@ -149,6 +149,7 @@ void check_conversation_replay(const ConversationReplay& r, Diagnostics& out) {
   check(r.input_tokens_per_turn, "input_tokens_per_turn");
   check(r.output_tokens_per_turn, "output_tokens_per_turn");
   check(r.tool_call_latency_sec, "tool_call_latency_sec");
+  check_conversation_length(r, out);
 }
 
 void check_random(const Config& c, const Inputs& inputs, Diagnostics& out) {

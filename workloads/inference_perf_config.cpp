@@ -78,7 +78,7 @@ void describe(Describer& d, ConversationReplay& t) {
         t.output_tokens_per_turn);
   field(d, {"tool_call_latency_sec", "Pause after each answer, in seconds."},
         t.tool_call_latency_sec);
-  field(d, {"max_model_len", "Longest context; older turns are cut (absent: 225,000)."},
+  field(d, {"max_model_len", "Longest context; the oldest turns are dropped (absent: 225,000)."},
         t.max_model_len, kCount);
 }
 
@@ -277,8 +277,8 @@ std::span<const KeyDrift> key_drifts() {
        "data.synthetic_agentic.theme_mix.research_rag.weight", true},
       {"data.synthetic_agentic.theme_mix.code_change_task",
        "data.synthetic_agentic.theme_mix.code_change_task.weight", true},
-      {"data.*.std", "data.*.std_dev"},
-      {"data.*.*.std", "data.*.*.std_dev"},
+      {"data.*.std", ""},
+      {"data.*.*.std", ""},
       {"tokenizer.type", "data.type"},
       {"tokenizer.shared_prefix", "data.shared_prefix"},
       {"tokenizer.input_distribution", "data.input_distribution"},

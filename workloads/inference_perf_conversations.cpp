@@ -1,5 +1,6 @@
 // inference-perf's conversation_replay and shareGPT data.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "workloads/inference_perf_data.h"
@@ -8,6 +9,50 @@ namespace routesim::workloads::inference_perf {
 namespace {
 
 constexpr std::int64_t kDefaultMaxModelLen = 225'000;
+/// The tool leaves these free beside an answer: its tokens may not be the server's.
+constexpr std::int64_t kPromptTokenBuffer = 200;
+
+std::int64_t tokens_of(const std::vector<Segment>& segments) {
+  std::int64_t sum = 0;
+  for (const Segment& segment : segments) sum += segment.length;
+  return sum;
+}
+
+/// Keeps the first `tokens`.
+void cut(std::vector<Segment>& segments, std::int64_t tokens) {
+  for (Segment& segment : segments) {
+    segment.length = std::min(segment.length, tokens);
+    tokens -= segment.length;
+  }
+}
+
+/// What a conversation has said so far. The tool cuts it for every request, and what is cut stays
+/// cut: whole turns, oldest first, then the end of the system prompt, then the end of the input.
+struct Context {
+  std::uint64_t session = ~0ULL;
+  std::vector<Segment> system{};
+  std::vector<std::vector<Segment>> turns{};  ///< What was sent, and the answer.
+  Segment input{};                            ///< As the turn under way sent it.
+
+  std::int64_t tokens() const {
+    std::int64_t sum = tokens_of(system);
+    for (const auto& turn : turns) sum += tokens_of(turn);
+    return sum;
+  }
+  void drop_turns_beyond(std::int64_t budget) {
+    std::int64_t used = tokens();
+    auto kept = turns.begin();
+    for (; kept != turns.end() && used > budget; ++kept) used -= tokens_of(*kept);
+    turns.erase(turns.begin(), kept);
+  }
+  void fit(Segment next, std::int64_t budget) {
+    drop_turns_beyond(budget - next.length);
+    if (tokens() + next.length > budget)
+      cut(system, std::max<std::int64_t>(budget - next.length, 0));
+    next.length = std::min(next.length, budget);
+    input = next;
+  }
+};
 
 /// The plan of one conversation; a slot repeats it for ever.
 struct Blueprint {
@@ -81,15 +126,20 @@ class ConversationReplaySessions final : public SessionSource {
     const Blueprint::Turn& turn = blueprint.turns[turn_index];
     Context& context = contexts_[slot];
     const std::uint64_t session = session_of(stage, index);
-    if (turn_index == 0 || context.session != session) context = {session, {}};
+    if (turn_index == 0 || context.session != session)
+      context = {
+          .session = session,
+          // Every stage has a shared prompt of its own.
+          .system = {{.content = content_id(seed_, ContentKind::kSystemPrompt, 0, stage),
+                      .length = shared_tokens_},
+                     blueprint.dynamic_prompt},
+      };
+    context.fit(turn.input,
+                std::max<std::int64_t>(max_model_len_ - turn.output - kPromptTokenBuffer, 0));
     PromptBuilder prompt;
-    // Every stage has a shared prompt of its own.
-    prompt.append(content_id(seed_, ContentKind::kSystemPrompt, 0, stage), shared_tokens_);
-    prompt.append(blueprint.dynamic_prompt);
-    const std::int64_t system_tokens = prompt.tokens();
-    prompt.append(context.history).append(turn.input);
-    const std::int64_t room = max_model_len_ - turn.output - system_tokens;
-    prompt.drop_oldest_after(system_tokens, std::max<std::int64_t>(room, 0));
+    prompt.append(context.system);
+    for (const auto& said : context.turns) prompt.append(said);
+    prompt.append(context.input);
     request.prompt = std::move(prompt).build(ids_.next());
     request.max_tokens = turn.output;
     request.output_tokens = answer_(
@@ -108,9 +158,9 @@ class ConversationReplaySessions final : public SessionSource {
     const Blueprint::Turn& turn = blueprints_[slot].turns[turn_index];
     Context& context = contexts_[slot];
     if (context.session == session_of(stage, index)) {
-      context.history.push_back(turn.input);
-      context.history.push_back(
-          {.content = request.output_content, .length = request.output_tokens});
+      context.turns.push_back(
+          {context.input, {.content = request.output_content, .length = request.output_tokens}});
+      context.drop_turns_beyond(max_model_len_);
     }
     return turn.tool_latency;
   }
@@ -120,10 +170,6 @@ class ConversationReplaySessions final : public SessionSource {
   }
 
  private:
-  struct Context {
-    std::uint64_t session = ~0ULL;
-    std::vector<Segment> history;
-  };
   std::size_t slot_of(std::int64_t index) const { return static_cast<std::size_t>(index % slots_); }
   std::int64_t turns_of(std::size_t slot) const {
     return static_cast<std::int64_t>(blueprints_[slot].turns.size());
@@ -211,6 +257,19 @@ bool sharegpt_usable(const Config& config, const Conversation& conversation) {
   return config.api.type != ApiType::kCompletion ||
          (within(conversation.messages[0].tokens, config.data.input_distribution) &&
           within(conversation.messages[1].tokens, config.data.output_distribution));
+}
+
+void check_conversation_length(const ConversationReplay& r, Diagnostics& out) {
+  const Distribution answer = r.output_tokens_per_turn.value_or(Distribution::fixed(256));
+  const std::int64_t longest =
+      answer.type == DistributionType::kFixed ? std::llround(answer.mean) : answer.max;
+  const std::int64_t limit = r.max_model_len.value_or(kDefaultMaxModelLen);
+  if (longest + kPromptTokenBuffer < limit) return;
+  out.error({}, "data.conversation_replay.max_model_len",
+            "leaves no room for a prompt beside an answer of " + std::to_string(longest) +
+                " tokens and the " + std::to_string(kPromptTokenBuffer) +
+                " the tool leaves free (got " + std::to_string(limit) + ")",
+            "raise it, or lower output_tokens_per_turn");
 }
 
 std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config,

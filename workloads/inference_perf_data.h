@@ -26,6 +26,9 @@ std::unique_ptr<RequestSource> bimodal_source(const Config& config, const Worklo
 std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config,
                                                             const WorkloadOptions& options);
 
+/// An error when the longest answer leaves no room for a prompt, as the tool refuses it.
+void check_conversation_length(const ConversationReplay& r, Diagnostics& out);
+
 /// random, synthetic and mock: unshared prompts with drawn lengths.
 std::unique_ptr<RequestSource> random_source(const Config& config, const WorkloadOptions& options);
 

@@ -25,6 +25,9 @@ struct StageInfo {
   /// Sent before the run, and no stage to the tool, which has no report for it (the test request of
   /// `vllm bench serve`). Never `reported`.
   bool is_preparation = false;
+  /// Seconds before the first request is due that belong to the stage's time for a tool whose clock
+  /// runs by then (`vllm bench serve`: the first gap between arrivals).
+  double lead_s = 0;
 };
 
 /// How a request ended, as the client saw it.

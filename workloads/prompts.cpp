@@ -1,6 +1,5 @@
 #include "workloads/prompts.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "sim/base/check.h"
@@ -37,25 +36,6 @@ PromptBuilder& PromptBuilder::append(Segment segment) {
 
 PromptBuilder& PromptBuilder::append(const std::vector<Segment>& segments) {
   for (const Segment& segment : segments) append(segment);
-  return *this;
-}
-
-PromptBuilder& PromptBuilder::drop_oldest_after(std::int64_t keep, std::int64_t tokens) {
-  std::int64_t drop = tokens_ - keep - tokens;
-  if (drop <= 0) return *this;
-  const std::vector<Segment> old = std::exchange(segments_, {});
-  tokens_ = 0;
-  for (Segment segment : old) {
-    const std::int64_t kept = std::min(segment.length, std::max<std::int64_t>(keep - tokens_, 0));
-    append(Segment{.content = segment.content, .offset = segment.offset, .length = kept});
-    segment.offset += kept;
-    segment.length -= kept;
-    const std::int64_t dropped = std::min(segment.length, drop);
-    segment.offset += dropped;
-    segment.length -= dropped;
-    drop -= dropped;
-    append(segment);
-  }
   return *this;
 }
 

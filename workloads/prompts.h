@@ -56,8 +56,6 @@ class PromptBuilder {
     return append(Segment{.content = content, .offset = 0, .length = length});
   }
   PromptBuilder& append(const std::vector<Segment>& segments);
-  /// Keeps only the last `tokens` of what stands after the first `keep` tokens.
-  PromptBuilder& drop_oldest_after(std::int64_t keep, std::int64_t tokens);
 
   /// What stands so far is the same in every chat prompt (Prompt::preamble_tokens).
   PromptBuilder& preamble_is_done() {

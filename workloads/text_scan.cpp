@@ -176,4 +176,15 @@ std::int64_t count_code_points(std::string_view utf8) {
   return n;
 }
 
+std::int64_t count_wide_code_points(std::string_view utf8) {
+  // U+2E80 is E2 BA 80, and code points are in the order of their bytes.
+  std::int64_t n = 0;
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    const auto lead = static_cast<unsigned char>(utf8[i]);
+    const auto next = i + 1 < utf8.size() ? static_cast<unsigned char>(utf8[i + 1]) : 0U;
+    n += lead > 0xE2U || (lead == 0xE2U && next >= 0xBAU);
+  }
+  return n;
+}
+
 }  // namespace routesim::workloads

@@ -105,5 +105,7 @@ std::uint64_t hash_bytes(std::string_view bytes);
 
 /// Unicode code points of UTF-8 text (bytes that are not continuation bytes).
 std::int64_t count_code_points(std::string_view utf8);
+/// Those from U+2E80 on: Chinese, Japanese and Korean script (and emoji).
+std::int64_t count_wide_code_points(std::string_view utf8);
 
 }  // namespace routesim::workloads

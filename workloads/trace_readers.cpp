@@ -16,8 +16,8 @@ constexpr double kMaxSeconds = 3.2e9;
 /// What all readers of lines share: the first error ends the reading.
 class LineTraceReader : public TraceReader {
  public:
-  LineTraceReader(std::unique_ptr<std::istream> in, std::string file)
-      : in_(std::move(in)), file_(std::move(file)), lines_(*in_) {}
+  LineTraceReader(std::unique_ptr<std::istream> in, std::string file, bool from_first)
+      : in_(std::move(in)), file_(std::move(file)), lines_(*in_), from_first_(from_first) {}
 
   bool next(TraceRecord& record) final {
     while (!over_) {
@@ -44,9 +44,6 @@ class LineTraceReader : public TraceReader {
   enum class Row { kRecord, kSkip, kError };
   /// Fills `at` (any origin), the lengths, and what else the format has.
   virtual Row parse(const std::string& line, TraceRecord& record) = 0;
-  /// True when times count from the first record.
-  virtual bool relative() const = 0;
-
   Row fail(std::string message, std::string hint = {}, int column = 1) {
     diagnostics_.error({file_, static_cast<int>(lines_.line_number()), column}, "",
                        std::move(message), std::move(hint));
@@ -66,7 +63,7 @@ class LineTraceReader : public TraceReader {
         !count("output tokens", record.output_tokens))
       return false;
     if (record.delay) return true;
-    if (relative()) {
+    if (from_first_) {
       if (!first_) first_ = record.at;
       record.at -= *first_;
     }
@@ -81,6 +78,7 @@ class LineTraceReader : public TraceReader {
   std::unique_ptr<std::istream> in_;
   std::string file_;
   LineReader lines_;
+  bool from_first_;
   std::string line_;
   Diagnostics diagnostics_;
   std::optional<Duration> first_;
@@ -98,18 +96,14 @@ std::optional<Duration> seconds(double value, double unit) {
 class JsonlReader final : public LineTraceReader {
  public:
   JsonlReader(std::unique_ptr<std::istream> in, std::string file, const TraceReadOptions& options)
-      : LineTraceReader(std::move(in), std::move(file)), columns_(options.columns) {
-    if (options.format == TraceFormat::kMooncake) {
-      columns_ = {};
-      columns_.timestamp_unit_s = 1e-3;
-    } else {
-      from_first_ = true;
-    }
+      : LineTraceReader(std::move(in), std::move(file), options.from_first),
+        columns_(options.columns) {
+    if (options.format != TraceFormat::kMooncake) return;
+    columns_ = {};
+    columns_.timestamp_unit_s = 1e-3;
   }
 
  protected:
-  bool relative() const override { return from_first_; }
-
   Row parse(const std::string& line, TraceRecord& record) override {
     JsonScanner json(line, line_number());
     bool time = false, input = false, output = false;
@@ -168,7 +162,6 @@ class JsonlReader final : public LineTraceReader {
   }
 
   CsvColumns columns_;
-  bool from_first_ = false;
   std::string key_, text_;
 };
 
@@ -176,7 +169,7 @@ class JsonlReader final : public LineTraceReader {
 class CsvReader final : public LineTraceReader {
  public:
   CsvReader(std::unique_ptr<std::istream> in, std::string file, const TraceReadOptions& options)
-      : LineTraceReader(std::move(in), std::move(file)), options_(options) {
+      : LineTraceReader(std::move(in), std::move(file), options.from_first), options_(options) {
     names_ = options.columns;
     switch (options.format) {
       case TraceFormat::kAzure:
@@ -203,8 +196,6 @@ class CsvReader final : public LineTraceReader {
   }
 
  protected:
-  bool relative() const override { return options_.format != TraceFormat::kVidur; }
-
   Row parse(const std::string& line, TraceRecord& record) override {
     if (!split_csv(line, fields_)) return fail("a quote that does not fit");
     if (!header_read_) {

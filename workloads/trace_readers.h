@@ -42,7 +42,7 @@ void describe(Describer& d, CsvColumns& t);
 
 /// One request of a trace.
 struct TraceRecord {
-  Duration at{};  ///< Since the first record (Azure, BurstGPT) or file zero.
+  Duration at{};  ///< Since the first record (or file zero; TraceReadOptions::from_first).
   std::int64_t input_tokens = 0;
   std::int64_t output_tokens = 0;
   std::vector<std::uint64_t>
@@ -74,6 +74,8 @@ struct TraceReadOptions {
   std::string model{};
   /// BurstGPT: rows whose response has zero tokens (failed requests) are skipped.
   bool skip_failed = true;
+  /// Times count from the first record; else from the file's zero.
+  bool from_first = true;
 };
 
 /// Reads from `in`, which must outlive the reader when given by reference. `file` names it in

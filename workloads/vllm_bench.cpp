@@ -138,12 +138,18 @@ StagePlan stage(const char* name, std::int64_t requests, const Config& c) {
   return plan;
 }
 
+double first_due(ArrivalStream& arrivals) {
+  Duration due;
+  return arrivals.next(due) ? due.to_seconds() : 0;
+}
+
 StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Inputs& inputs,
                      std::int64_t n) {
   StagePlan plan = stage("main", n, c);
   plan.info.reported = true;
   plan.info.is_preparation = false;
   if (c.dataset_name == Dataset::kTimedTrace && c.timed_trace.self_timed) {
+    plan.info.lead_s = first_due(*trace_times(c, inputs.trace, n));
     plan.arrivals = trace_times(c, inputs.trace, n);
     return plan;
   }
@@ -152,14 +158,16 @@ StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Inpu
   if (!std::isinf(plan.info.requested_rate))
     plan.info.duration_s = static_cast<double>(n) / plan.info.requested_rate;
   const std::uint64_t seed = mix64(options.seed, static_cast<std::uint64_t>(c.seed));
-  plan.arrivals = vllm_arrivals({.requests = n,
-                                 .rate = c.request_rate,
-                                 .burstiness = c.burstiness,
-                                 .ramp_up = c.ramp_up_strategy,
-                                 .ramp_start = c.ramp_up_start_rps.value_or(0),
-                                 .ramp_end = c.ramp_up_end_rps.value_or(0),
-                                 .legacy = c.legacy_arrivals},
-                                RandomStream(seed, Stream::kArrivals));
+  const VllmArrivals arrivals{.requests = n,
+                              .rate = c.request_rate,
+                              .burstiness = c.burstiness,
+                              .ramp_up = c.ramp_up_strategy,
+                              .ramp_start = c.ramp_up_start_rps.value_or(0),
+                              .ramp_end = c.ramp_up_end_rps.value_or(0),
+                              .legacy = c.legacy_arrivals};
+  const RandomStream random(seed, Stream::kArrivals);
+  plan.info.lead_s = first_due(*vllm_arrivals(arrivals, random));
+  plan.arrivals = vllm_arrivals(arrivals, random);
   return plan;
 }
 
@@ -185,7 +193,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
     std::unique_ptr<SampleSource> samples = make_samples(run, options, inputs, found);
     if (found.has_errors()) break;
     const std::size_t first = plans.size();
-    if (run.initial_test_request) plans.push_back(stage("test", 1, run));
+    if (run.initial_test_request.value_or(false)) plans.push_back(stage("test", 1, run));
     if (run.num_warmups > 0) plans.push_back(stage("warmup", run.num_warmups, run));
     const std::size_t main = plans.size() - first;
     plans.push_back(main_stage(run, options, inputs, samples->size()));
@@ -270,7 +278,10 @@ void describe(Describer& d, Config& t) {
   field(d, {"seed", "Seed of data and arrivals."}, t.seed);
   field(d, {"num_warmups", "Copies of request 0 sent before the run."}, t.num_warmups,
         IntRange{0, 1'000'000});
-  field(d, {"initial_test_request", "Send request 0 once before everything."},
+  field(d,
+        {"initial_test_request",
+         "Send request 0 once before everything, as ready-check-timeout-sec > 0 does (absent: "
+         "if the first pool's preset is 2025-H2)."},
         t.initial_test_request);
   field(d, {"disable_shuffle", "Keep the data set's order."}, t.disable_shuffle);
   field(d, {"ignore_eos", "Answers run to their maximum (random data: always)."}, t.ignore_eos);

@@ -88,8 +88,9 @@ struct Config {
   std::optional<double> ramp_up_start_rps{}, ramp_up_end_rps{};
   std::int64_t seed = 0;
   std::int64_t num_warmups = 0;
-  /// Send request 0 once before the run, as the tool does unless its ready check is disabled.
-  bool initial_test_request = true;
+  /// Send request 0 once before the run: the ready check, which the tool made by default up to
+  /// December 2025. Absent: no; `sim::resolve` knows the servers' release.
+  std::optional<bool> initial_test_request{};
   bool disable_shuffle = false;
   bool chat = false;        ///< Backend openai-chat: the server's chat template is added.
   bool ignore_eos = false;  ///< `random` data forces it on.

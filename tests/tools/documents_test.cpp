@@ -3,11 +3,10 @@
 
 #include "policies/factory.h"
 #include "tests/base/messages.h"
-#include "tests/tools/command_fixture.h"
+#include "tests/tools/scenario_fixture.h"
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/inference_perf_yaml.h"
 #include "tools/input/prepare.h"
-#include "tools/input/scenario_yaml.h"
 
 namespace routesim::tools {
 namespace {
@@ -180,7 +179,10 @@ TEST(InferencePerfYaml, ToleratesDriftWithWarnings) {
   const auto config = load_inference_perf(root, {}, d);
   EXPECT_FALSE(d.has_errors()) << messages_of(d);
   EXPECT_EQ(d.items().size(), 2U) << messages_of(d);
-  EXPECT_EQ(config.data.input_distribution->std_dev, 5);
+  EXPECT_EQ(config.data.input_distribution->std_dev, 200) << "the tool does not know std";
+  EXPECT_NE(messages_of(d).find("data.input_distribution.std: has no effect, as in the tool"),
+            std::string::npos)
+      << messages_of(d);
   EXPECT_EQ(config.data.input_distribution->max, 1024) << "the tool's default, not the struct's";
   EXPECT_EQ(config.data.output_distribution->type, workloads::DistributionType::kFixed);
   EXPECT_TRUE(config.report.prometheus.summary);
@@ -238,6 +240,17 @@ TEST(InferencePerfYaml, ReadsTheDistributionsOfEarly2026WithTheirDefaults) {
   EXPECT_EQ(perf.config.data.shared_prefix->output_len.max, 1024);
 }
 
+TEST(InferencePerfYaml, KeysOfTheServerThatTheToolHasNotAreLeftOut) {
+  const ReadPerf perf(
+      "load: {stages: [{rate: 1, duration: 2}]}\ndata: {type: mock}\n"
+      "server: {type: vllm, max_model_len: 4096, ignore_eos: false}\n");
+  EXPECT_FALSE(perf.found.has_errors()) << perf.said;
+  EXPECT_NE(perf.said.find("perf.yaml:3:22: warning: w.server.max_model_len: has no effect"),
+            std::string::npos)
+      << perf.said;
+  EXPECT_FALSE(perf.config.server.ignore_eos);
+}
+
 TEST(InferencePerfYaml, ReadsTheDocumentInTheChartsValues) {
   const ReadPerf perf(
       "job: {image: {tag: x}}\nlogLevel: INFO\nmetrics: {interval: 15s}\n"
@@ -248,6 +261,22 @@ TEST(InferencePerfYaml, ReadsTheDocumentInTheChartsValues) {
   const ReadPerf wrong("config:\n  load: {stagez: []}\n");
   EXPECT_NE(wrong.said.find("perf.yaml:2:10: error: w.load.stagez: unknown key"), std::string::npos)
       << wrong.said;
+}
+
+TEST(InferencePerfYaml, ReadsTheWorkloadOfABenchmarkTemplate) {
+  const std::string head =
+      "endpoint: {model: &model Qwen/Qwen3-32B}\nharness: {name: inference-perf}\nworkload:\n";
+  const std::string one =
+      "  rates:\n    load: {stages: [{rate: 3, duration: 2}]}\n    data: {type: mock}\n"
+      "    server: {type: vllm, model_name: *model}\n";
+  const ReadPerf perf(head + one + "  other: {target: x}\n");
+  EXPECT_EQ(perf.said, "");
+  EXPECT_EQ(perf.config.load.stages.at(0).rate, 3);
+  EXPECT_EQ(perf.config.server.model_name, "Qwen/Qwen3-32B");
+  const ReadPerf two(head + one + "  more: {load: {stages: []}, data: {type: mock}}\n");
+  EXPECT_NE(two.said.find("perf.yaml:8:3: error: w: is a second workload in the file: rates, more"),
+            std::string::npos)
+      << two.said;
 }
 
 TEST(InferencePerfYaml, ReadsTheDocumentOfAConfigMap) {
@@ -303,16 +332,24 @@ TEST(InferencePerfYaml, AnAutomaticStageIsTheSweepOfToday) {
 }
 
 /// A scenario file in a folder of its own.
-class ScenarioYaml : public testing::FolderTest {
- protected:
-  static std::string base() {
-    return "name: s\n"
-           "workload: {groups: {requests: 10, rate: 5, prefix_len: 100}}\n"
-           "cluster:\n"
-           "  pools:\n"
-           "  - {name: a, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n";
-  }
-};
+class ScenarioYaml : public testing::ScenarioTest {};
+
+TEST_F(ScenarioYaml, OneKeyOfALengthLeavesTheOthersAtTheirDefaults) {
+  const std::string path = write(
+      "s.yaml",
+      "name: s\n"
+      "workload: {groups: {requests: 10, suffix_len: {type: fixed}, output_len: {type: uniform}}}\n"
+      "cluster: {pools: [{name: a, accelerator: H200, model: Qwen3-32B}]}\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load_scenario(
+      {.path = path, .sets = {"workload.groups.prefix_len.mean=2048"}, .variants = {}, .seed = {}},
+      d);
+  ASSERT_EQ(messages_of(d), "");
+  const workloads::GroupLoadConfig& groups = *loaded.variants[0].scenario.workload.groups;
+  EXPECT_EQ(groups.prefix_len, workloads::GroupLoadConfig{}.prefix_len);
+  EXPECT_EQ(groups.suffix_len, workloads::GroupLoadConfig{}.suffix_len);
+  EXPECT_EQ(groups.output_len.max, 1024);
+}
 
 TEST_F(ScenarioYaml, VariantsOverrideTheBase) {
   const std::string path = write("s.yaml", base() +
@@ -358,78 +395,6 @@ TEST_F(ScenarioYaml, SetWinsOverVariantsAndReachesIntoFiles) {
   ASSERT_TRUE(s.workload.inference_perf_config.has_value());
   EXPECT_EQ(s.workload.inference_perf_config->load.interval, 0);
   EXPECT_EQ(s.workload.inference_perf_config->data.shared_prefix->num_groups, 3);
-}
-
-TEST_F(ScenarioYaml, TakesTheFlagsOfVllmBenchAsItsFilesWriteThem) {
-  write("bench.yaml.in",
-        "executable: benchmark_serving.py\nmodel: m\nbase-url: http://x\nbackend: openai-chat\n"
-        "endpoint: /v1/chat/completions\nmax-concurrency: 32\nnum-prompts: 500\n"
-        "request-rate: inf\ndataset-name: random\nrandom-input-len: 700\n"
-        "random-output-len: 70\npercentile-metrics: ttft\nignore-eos: none\n");
-  const std::string path =
-      write("s.yaml",
-            "name: s\nworkload: {vllm_bench: bench.yaml.in}\n"
-            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B}]}\n");
-  Diagnostics d;
-  const LoadedScenario loaded = load_scenario(
-      {.path = path, .sets = {"workload.vllm_bench.num-prompts=600"}, .variants = {}, .seed = {}},
-      d);
-  ASSERT_EQ(messages_of(d), "");
-  const auto& bench = *loaded.variants.at(0).scenario.workload.vllm_bench;
-  EXPECT_EQ(bench.num_prompts, 600);
-  EXPECT_EQ(bench.max_concurrency, 32);
-  EXPECT_EQ(bench.random.input_len, 700);
-  EXPECT_EQ(bench.random.output_len, 70);
-  EXPECT_TRUE(bench.chat);
-  EXPECT_TRUE(bench.ignore_eos);
-  write("bench.yaml.in", "num-prompts: 5\nnum-promts: 6\n");
-  Diagnostics wrong;
-  (void)load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, wrong);
-  EXPECT_NE(messages_of(wrong).find(
-                "bench.yaml.in:2:1: error: workload.vllm_bench.num_promts: unknown key"),
-            std::string::npos)
-      << messages_of(wrong);
-}
-
-TEST_F(ScenarioYaml, RefusesAVllmBenchFlagInBothSpellings) {
-  write("bench.yaml.in",
-        "num-prompts: 5\nrequest-rate: 1\nrandom_input_len: 10\n"
-        "request_rate: 2\nrandom-input-len: 20\n");
-  const std::string path =
-      write("s.yaml",
-            "name: s\nworkload: {vllm_bench: bench.yaml.in}\n"
-            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B}]}\n");
-  Diagnostics wrong;
-  (void)load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, wrong);
-  EXPECT_NE(messages_of(wrong).find(
-                "bench.yaml.in:4:1: error: duplicate flag 'request_rate', first set as "
-                "'request-rate' on line 2"),
-            std::string::npos)
-      << messages_of(wrong);
-  EXPECT_NE(messages_of(wrong).find("bench.yaml.in:5:1: error: duplicate flag 'random-input-len'"),
-            std::string::npos)
-      << messages_of(wrong);
-  // The command line may spell a flag its own way.
-  write("bench.yaml.in", "num-prompts: 5\nrequest-rate: 1\n");
-  Diagnostics fine;
-  const LoadedScenario loaded = load_scenario(
-      {.path = path, .sets = {"workload.vllm_bench.request_rate=7"}, .variants = {}, .seed = {}},
-      fine);
-  ASSERT_EQ(messages_of(fine), "");
-  EXPECT_EQ(loaded.variants.at(0).scenario.workload.vllm_bench->request_rate, 7.0);
-}
-
-TEST_F(ScenarioYaml, SonnetMayNameItsText) {
-  const std::string path =
-      write("s.yaml",
-            "name: s\nworkload: {vllm_bench: {dataset-name: sonnet, dataset-path: /x/sonnet.txt,\n"
-            "  sonnet-input-len: 512, sonnet-output-len: 64, sonnet-prefix-len: 100}}\n"
-            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-8B}]}\n");
-  Diagnostics d;
-  const LoadedScenario loaded =
-      load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, d);
-  EXPECT_TRUE(prepare(loaded.variants.at(0), d).has_value());
-  EXPECT_EQ(messages_of(d), "");
 }
 
 TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {

@@ -45,6 +45,32 @@ TEST(Goodput, CountsRequestsThatMeetEveryGoal) {
   EXPECT_EQ(result.summary.good, 1) << "the warm-up stage is not reported";
 }
 
+TEST(Goodput, IsAlsoCountedAsInferencePerfDoes) {
+  GoodputGoals goals;
+  EXPECT_EQ(read_goal("ttft:500ms", goals), "");
+  EXPECT_EQ(read_goal("request_latency:2s", goals), "");
+  GoodputObserver observer(goals, 1.0);
+  sim::RequestRecord good = record(0, 0.4, 0.04, 11);
+  good.prompt_tokens = 100;
+  observer.on_done(good);
+  observer.on_done(record(0, 0.4, 0.0, 1));   // One token: it has no TTFT there.
+  observer.on_done(record(0, 0.4, 0.4, 11));  // Too long.
+  sim::RequestRecord failed = record(0, 0.1, 0.01, 11);
+  failed.sent = SimTime::zero();
+  failed.outcome = workloads::Outcome::kError;
+  observer.on_done(failed);
+  sim::RunResult run;
+  run.stages.resize(1);
+  const GoodputResult result = observer.result(run);
+  EXPECT_EQ(result.stages[0].good, 2);
+  const ToolGoodput& tool = result.summary.tool;
+  EXPECT_EQ(tool.good, 1);
+  EXPECT_EQ(tool.good_tokens, 111);
+  EXPECT_EQ(tool.attained[goal_index("ttft")], 2);
+  EXPECT_EQ(tool.attained[goal_index("request_latency")], 2);
+  EXPECT_EQ(tool.first_send, SimTime::zero() + Duration::seconds(3)) << "failures do not count";
+}
+
 TEST(Goodput, BecomesAMetricOfTheRun) {
   GoodputGoals goals;
   EXPECT_EQ(read_goal("ttft:500ms", goals), "");
@@ -103,7 +129,13 @@ TEST(Goodput, JsonCarriesQuantilesGoalsAndMeasuredValues) {
                            {"e", "a", "9", "9", "ttft", "mean", "ms", 1, "s", 3}};
   variant.goodput = GoodputResult{
       .goals = {.ttft = 0.5, .tpot = {}, .itl = {}, .ntpot = {}, .request_latency = {}},
-      .stages = {{.good = 20, .good_tokens = 500}},
+      .stages = {{.good = 20,
+                  .good_tokens = 500,
+                  .tool = {.good = 19,
+                           .good_tokens = 2000,
+                           .attained = {19},
+                           .first_send = SimTime::zero() + Duration::seconds(1),
+                           .last_end = SimTime::zero() + Duration::seconds(6)}}},
       .summary = {}};
   Report report{.scenario = "s",
                 .question = "q",
@@ -122,8 +154,15 @@ TEST(Goodput, JsonCarriesQuantilesGoalsAndMeasuredValues) {
   for (std::size_t i = 0; i < levels.size(); ++i)
     EXPECT_DOUBLE_EQ(made["quantiles"]["time_to_first_token"][i].get<double>(), levels[i]);
   EXPECT_TRUE(made["quantiles"]["request_latency"].is_null());
-  EXPECT_EQ(made["goodput_metrics"]["request_goodput"], 2);
-  EXPECT_EQ(made["goodput_metrics"]["token_goodput"], 50);
+  EXPECT_EQ(made["goodput"]["requests_per_sec"], 2);
+  EXPECT_EQ(made["goodput"]["output_tokens_per_sec"], 50);
+  EXPECT_FALSE(made.contains("goodput_metrics")) << "the tool's block stands among the successes";
+  const auto& tools_own = made["successes"]["goodput_metrics"];
+  EXPECT_EQ(tools_own["total_requests"], 101);
+  EXPECT_EQ(tools_own["good_requests"], 19);
+  EXPECT_EQ(tools_own["token_goodput"], 400) << "prompt and output, over the span of successes";
+  EXPECT_NEAR(tools_own["ttft_attainment_percentage"].get<double>(), 100.0 * 19 / 101, 1e-9);
+  EXPECT_FALSE(tools_own.contains("tpot_attainment_percentage"));
   ASSERT_EQ(made["measured"].size(), 1U) << "only this stage's rows";
   EXPECT_EQ(made["measured"][0]["value"], 40);
   EXPECT_EQ(json["variants"][0]["goodput_goals"]["ttft"], 0.5);

@@ -98,6 +98,29 @@ TEST(ReportFiles, InferencePerfLifecycleFiles) {
   EXPECT_FALSE(summary["load_summary"].contains("requested_rate"));
 }
 
+TEST(ReportFiles, LifecycleFilesHaveThePercentilesTheirConfigLists) {
+  Report r = report();
+  auto& config = r.variants[0].scenario.workload.inference_perf_config.emplace();
+  config.report.request_lifecycle.percentiles = {50, 99.99, 12.5, 50};
+  for (const ReportFile& f : report_files(r, FileFormat::kInferencePerf)) {
+    const json ttft = json::parse(f.text)["successes"]["latency"]["time_to_first_token"];
+    EXPECT_EQ(ttft.size(), 6U) << ttft;
+    EXPECT_EQ(ttft["median"], 2.0);
+    EXPECT_TRUE(ttft.contains("p99.99"));
+    EXPECT_TRUE(ttft.contains("p12.5"));
+  }
+}
+
+TEST(ReportFiles, TheRateOfAConcurrentStageIsItsNumberOfRequests) {
+  Report r = report();
+  r.variants[0].result.stages[0].info.requested_rate = 0;
+  r.variants[0].result.stages[0].info.requests = 9;
+  auto& config = r.variants[0].scenario.workload.inference_perf_config.emplace();
+  config.load.type = workloads::inference_perf::LoadType::kConcurrent;
+  const json stage = json::parse(report_files(r, FileFormat::kInferencePerf)[0].text);
+  EXPECT_EQ(stage["load_summary"]["requested_rate"], 9.0);
+}
+
 TEST(ReportFiles, CountTheStagesOfTheLoadOnly) {
   Report r = report();
   sim::StageResult test = r.variants[0].result.stages[0];
@@ -194,6 +217,15 @@ TEST(ReportFiles, ResultFileOfVllmBench) {
   EXPECT_EQ(r["mean_tpot_ms"], 20.0);
   EXPECT_NEAR(r["p99_itl_ms"].get<double>(), 20, 0.1);
   EXPECT_EQ(r["mean_e2el_ms"], 3000.0);
+  EXPECT_TRUE(r["request_goodput"].is_null());
+  Report late = report();
+  late.variants[0].result.stages[0].info.lead_s = 2;
+  late.variants[0].goodput =
+      GoodputResult{.goals = {}, .stages = {{.good = 6, .good_tokens = 0}}, .summary = {}};
+  const json waited = json::parse(report_files(late, FileFormat::kVllmBench)[0].text);
+  EXPECT_EQ(waited["duration"], 12.0) << "with the gap before the first request";
+  EXPECT_EQ(waited["output_throughput"], 12.5);
+  EXPECT_EQ(waited["request_goodput"], 0.5);
 }
 
 }  // namespace

@@ -155,6 +155,14 @@ TEST(ReportPage, VerdictFirst) {
   EXPECT_LT(page.rfind("</figure>"), page.find("Manifest"));
 }
 
+TEST(ReportPage, SaysThatTheRunWasInterrupted) {
+  Report part = report();
+  EXPECT_EQ(render_html(part).find("was interrupted"), std::string::npos);
+  part.interrupted = true;
+  EXPECT_NE(render_html(part).find("The run was interrupted: these numbers are partial."),
+            std::string::npos);
+}
+
 TEST(ReportPage, EqualVariantsHaveNoWinner) {
   Report r = report();
   r.variants[1] = variant("fast", 3);
@@ -284,7 +292,7 @@ constexpr char kPlan[] =
                "binding": {"resource": "KV blocks"},
                "goals": [{"goal": "ttft_ms.p99 < 500", "verdict": "holds", "mean": 412,
                           "half_width": 20}]}],
-    "families": [{"hardware": "H100", "policy": "precise", "method": "bisection", "sizes": 64,
+    "families": [{"hardware": "H100", "policy": "precise", "method": "doubling", "sizes": 64,
                   "sizes_tried": 7, "replicas": {"vllm": 2}, "price_per_hour": 9.2},
                  {"hardware": "A10G", "policy": "random", "method": "scan", "sizes": 64,
                   "sizes_tried": 64, "near_miss": {"replicas": {"vllm": 64}}}]})";

@@ -68,6 +68,46 @@ TEST(TraceFormat, IsToldFromTheFirstLine) {
   EXPECT_EQ(format("TIMESTAMP,ContextTokens,GeneratedTokens"), TraceFormat::kAzure);
 }
 
+class TraceTimes : public testing::FolderTest {
+ protected:
+  /// What opening a trace of 30 requests says, `step` and then `step` more after `first`.
+  std::string said(double first, double step, const char* ids, const std::string& format = {}) {
+    std::string text;
+    for (int i = 0; i < 30; ++i) {
+      char line[160];
+      std::snprintf(line, sizeof line,
+                    "{\"timestamp\": %.10g, \"input_length\": 9, \"output_length\": 2%s}\n",
+                    first + step * i, ids);
+      text += line;
+    }
+    Diagnostics d;
+    const TraceReference reference{.path = write("t.jsonl", text),
+                                   .path_where = {},
+                                   .path_key = "k",
+                                   .format = format,
+                                   .format_where = {},
+                                   .format_key = {}};
+    EXPECT_TRUE(open_trace(reference, d));
+    EXPECT_FALSE(d.has_errors());
+    return messages_of(d);
+  }
+};
+
+TEST_F(TraceTimes, AreSaidWhereTheyMaySurprise) {
+  EXPECT_EQ(said(0, 1000, ", \"hash_ids\": [1]"), "");
+  EXPECT_EQ(said(0, 1000, ""), "");
+  EXPECT_NE(said(1712345678000, 1000, "").find("begins at 1712345678 s: its requests are sent"),
+            std::string::npos);
+  const std::string seconds = said(0, 1, "");
+  EXPECT_NE(seconds.find("read as milliseconds, as in a Mooncake trace: 30 requests in 0.029 s"),
+            std::string::npos)
+      << seconds;
+  EXPECT_EQ(said(0, 1, ", \"hash_ids\": [1]"), "") << "it is one";
+  EXPECT_EQ(said(0, 1, "", "mooncake"), "") << "somebody knows";
+  EXPECT_EQ(said(1e6, 1, "", "jsonl"), "");
+  EXPECT_EQ(said(1e6, 1, "", "timed_trace"), "");
+}
+
 TEST_P(WorkloadFiles, RunToTheLastRequest) {
   write("s.yaml", std::string("name: s\nworkload: {") + GetParam().workload +
                       "}\ncluster: {pools: [{accelerator: H100-SXM, model: Qwen3-0.6B}]}\n");

@@ -259,6 +259,23 @@ TEST(ShareGptReader, CountsCharactersNotBytes) {
   EXPECT_EQ(conversation.messages[1].tokens, 3);
 }
 
+TEST(ShareGptReader, WideCharactersAreMoreThanAQuarterOfAToken) {
+  const auto tokens = [](const std::string& text) {
+    const auto reader =
+        opener("[{\"conversations\": [{\"from\": \"human\", \"value\": \"" + text + "\"}]}]")();
+    Conversation conversation;
+    EXPECT_TRUE(reader->next(conversation));
+    return conversation.messages.at(0).tokens;
+  };
+  std::string chinese, quoted, mixed = "forty-three characters of Latin script here";
+  for (int i = 0; i < 10; ++i) chinese += "\u6F22";
+  for (int i = 0; i < 43; ++i) quoted += "\u2019";
+  EXPECT_EQ(tokens(chinese), 7);
+  EXPECT_EQ(tokens(quoted), 10) << "punctuation of Latin text";
+  EXPECT_EQ(tokens(mixed), 10);
+  EXPECT_EQ(tokens(mixed + chinese), 17);
+}
+
 TEST(ShareGptReader, BrokenFilesAreNamedWithLineAndColumn) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"{}", "expected an array"},

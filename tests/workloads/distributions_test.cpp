@@ -98,14 +98,15 @@ TEST(Distribution, PoissonHasItsMean) {
   EXPECT_NEAR(m.deviation, std::sqrt(80.0), 0.1);
 }
 
-TEST(Distribution, SkewNormalHasMeanDeviationAndSkewness) {
+TEST(Distribution, MeanAndDeviationOfASkewNormalAreItsLocationAndScale) {
   Distribution d = wide(DistributionType::kSkewNormal, 5000, 500);
   d.skew = 4;
   const Moments m = moments(d, SamplerKind::kGeneral);
-  EXPECT_NEAR(m.mean, 5000, 6);
-  EXPECT_NEAR(m.deviation, 500, 5);
-  // Azzalini: (4 - pi)/2 (delta sqrt(2/pi))^3 / (1 - 2 delta^2/pi)^1.5 with delta = 4/sqrt(17).
+  // Azzalini: with b = delta sqrt(2 / pi) and delta = 4 / sqrt(17), the mean is b scales beyond the
+  // location, the variance 1 - b^2, the skewness (4 - pi) / 2 b^3 / (1 - b^2)^1.5.
   const double b = 4 / std::sqrt(17.0) * std::sqrt(2 / M_PI);
+  EXPECT_NEAR(m.mean, 5000 + 500 * b, 5);
+  EXPECT_NEAR(m.deviation, 500 * std::sqrt(1 - b * b), 4);
   EXPECT_NEAR(m.third, (4 - M_PI) / 2 * std::pow(b, 3) / std::pow(1 - b * b, 1.5), 0.03);
 }
 

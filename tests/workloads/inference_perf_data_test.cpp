@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "tests/base/messages.h"
 #include "tests/workloads/inference_perf_ladder.h"
 
 namespace routesim::workloads::inference_perf {
@@ -161,22 +162,67 @@ TEST(ConversationReplay, TurnsGrowAndSlotsStartAgain) {
   EXPECT_EQ(a[1], b[1]);
 }
 
-TEST(ConversationReplay, ContextsAreCutToTheModelsLength) {
+/// One conversation of ten turns of 512 and 256 tokens after a system prompt.
+Config one_conversation(std::int64_t system_prompt, std::int64_t max_model_len) {
   Config c = ladder();
   c.data.type = DataType::kConversationReplay;
   c.data.conversation_replay = ConversationReplay{};
   ConversationReplay& r = *c.data.conversation_replay;
   r.num_conversations = 1;
-  r.shared_system_prompt_len = 100;
+  r.shared_system_prompt_len = system_prompt;
   r.turns_per_conversation = Distribution::fixed(10);
-  r.max_model_len = 2000;
+  r.max_model_len = max_model_len;
   c.load.type = LoadType::kConcurrent;
   c.load.stages = {{.num_requests = 10, .concurrency_level = 1}};
+  return c;
+}
+
+std::vector<std::int64_t> prompt_lengths(const Config& c) {
   auto load = make(c);
-  for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1)))) {
-    EXPECT_LE(s.request.prompt->tokens + s.request.max_tokens, 2000);
-    EXPECT_EQ(s.request.prompt->segments[0].length, 100) << "the system prompt stays";
-  }
+  std::vector<std::int64_t> out;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1))))
+    out.push_back(s.request.prompt->tokens);
+  return out;
+}
+
+// 2,500 tokens less 256 for the answer and 200 that stay free are 2,044: beside 100 + 512 there is
+// room for one turn of 768, not for two.
+TEST(ConversationReplay, TheOldestTurnsAreDroppedWhole) {
+  Config c = one_conversation(100, 2500);
+  EXPECT_EQ(prompt_lengths(c),
+            (std::vector<std::int64_t>{612, 1380, 1380, 1380, 1380, 1380, 1380, 1380, 1380, 1380}));
+  c.data.conversation_replay->max_model_len = 2604;
+  EXPECT_EQ(prompt_lengths(c)[2], 2148) << "exactly the budget";
+  auto load = make(c);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
+  const auto& third = sent[2].request.prompt->segments;
+  const auto& fourth = sent[3].request.prompt->segments;
+  ASSERT_EQ(fourth.size(), 6U);
+  EXPECT_EQ(fourth[0], third[0]) << "the system prompt stays";
+  EXPECT_EQ(fourth[1], third[3]) << "the first turn and its answer went together";
+}
+
+TEST(ConversationReplay, ThenTheSystemPromptIsCutThenTheInput) {
+  // 1,500 - 456 is room for 1,044 tokens: the input and 532 of the system prompt.
+  const Config c = one_conversation(1000, 1500);
+  EXPECT_EQ(prompt_lengths(c), std::vector<std::int64_t>(10, 1044));
+  auto load = make(c);
+  const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
+  EXPECT_EQ(sent[0].request.prompt->segments[0].length, 532) << "its beginning";
+  EXPECT_EQ(sent[9].request.prompt->segments[0], sent[0].request.prompt->segments[0]);
+  EXPECT_EQ(prompt_lengths(one_conversation(1000, 700)), std::vector<std::int64_t>(10, 244));
+}
+
+TEST(ConversationReplay, AnAnswerThatLeavesNoRoomIsRefusedAsTheToolDoes) {
+  Diagnostics diagnostics;
+  Config c = one_conversation(100, 456);
+  EXPECT_EQ(make_load_generator(c, {}, {}, diagnostics), nullptr);
+  EXPECT_NE(messages_of(diagnostics)
+                .find("data.conversation_replay.max_model_len: leaves no room for a prompt "
+                      "beside an answer of 256 tokens"),
+            std::string::npos);
+  c.data.conversation_replay->max_model_len = 457;
+  EXPECT_EQ(prompt_lengths(c), std::vector<std::int64_t>(10, 1));
 }
 
 TEST(TraceReplay, ArrivalsAndLengthsComeFromTheRows) {

@@ -53,22 +53,5 @@ TEST(PromptBuilder, AnEmptyPromptHasOneToken) {
   EXPECT_EQ(prompt->segments.size(), 1U);
 }
 
-TEST(PromptBuilder, DropsTheOldestTokensBehindTheSystemPrompt) {
-  PromptBuilder b;
-  b.append(Segment{1, 0, 100}).append(Segment{2, 0, 50}).append(Segment{3, 0, 50});
-  b.drop_oldest_after(100, 60);
-  EXPECT_EQ(b.segments(), (std::vector<Segment>{{1, 0, 100}, {2, 40, 10}, {3, 0, 50}}));
-  EXPECT_EQ(b.tokens(), 160);
-  b.drop_oldest_after(100, 60);
-  EXPECT_EQ(b.tokens(), 160) << "nothing to drop";
-}
-
-TEST(PromptBuilder, DropCanCutInsideTheKeptSegment) {
-  PromptBuilder b;
-  b.append(Segment{1, 0, 100});
-  b.drop_oldest_after(30, 20);
-  EXPECT_EQ(b.segments(), (std::vector<Segment>{{1, 0, 30}, {1, 80, 20}}));
-}
-
 }  // namespace
 }  // namespace routesim::workloads

@@ -71,6 +71,17 @@ TEST(TraceReader, Mooncake) {
   EXPECT_EQ(records[2].line, 4) << "blank lines count";
 }
 
+TEST(TraceReader, MooncakeBeginsWithItsFirstRequest) {
+  const std::string text =
+      "{\"timestamp\": 1712345678000, \"input_length\": 9, \"output_length\": 2}\n"
+      "{\"timestamp\": 1712345679500, \"input_length\": 9, \"output_length\": 2}\n";
+  TraceReadOptions options = format(TraceFormat::kMooncake);
+  EXPECT_EQ(read(text, options)[0].at, Duration::zero());
+  EXPECT_EQ(read(text, options)[1].at, Duration::milliseconds(1500));
+  options.from_first = false;  // vLLM's timed_trace.
+  EXPECT_EQ(read(text, options)[0].at, Duration::milliseconds(1712345678000));
+}
+
 TEST(TraceReader, Azure2023And2024) {
   const std::string csv =
       "TIMESTAMP,ContextTokens,GeneratedTokens\r\n"
@@ -113,7 +124,8 @@ TEST(TraceReader, VidurAndGenericFiles) {
   auto records = read("arrived_at,num_prefill_tokens,num_decode_tokens\n1.5,10,20\n2,30,40\n",
                       format(TraceFormat::kVidur));
   ASSERT_EQ(records.size(), 2U);
-  EXPECT_EQ(records[0].at, Duration::milliseconds(1500));
+  EXPECT_EQ(records[0].at, Duration::zero());
+  EXPECT_EQ(records[1].at, Duration::milliseconds(500)) << "from the first record";
   TraceReadOptions mine = format(TraceFormat::kCsv);
   mine.columns = {.timestamp = "t_ms",
                   .input = "in",

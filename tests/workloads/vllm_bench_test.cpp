@@ -37,6 +37,7 @@ Config a10g() {
   c.num_prompts = 9000;
   c.max_concurrency = 512;
   c.ignore_eos = true;
+  c.initial_test_request = true;
   c.prefix_repetition = {
       .prefix_len = 2048, .suffix_len = 128, .num_prefixes = 150, .output_len = 256};
   return c;
@@ -137,6 +138,10 @@ TEST(VllmBench, ARateRunEndsItsArrivalsExactly) {
   // Test until 2 s, warm-ups until 4 s, then 900 / 20 = 45 s of arrivals.
   EXPECT_EQ(sent.back().sent, SimTime::zero() + Duration::seconds(49));
   EXPECT_EQ(sent.back().request.timeout, Duration::seconds(21600));
+  // The tool's clock runs from before the first gap.
+  EXPECT_NEAR(load->stages()[2].lead_s, (sent[4].sent - sent[3].done).to_seconds(), 1e-8);
+  EXPECT_GT(load->stages()[2].lead_s, 0);
+  EXPECT_EQ(load->stages()[0].lead_s, 0);
 }
 
 TEST(VllmBench, RandomLengthsAreUniformInTheirRange) {

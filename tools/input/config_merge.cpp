@@ -246,4 +246,37 @@ Ptr apply_assignment(const Ptr& root, const Assignment& assignment, Diagnostics&
   return changed == nullptr ? root : changed;
 }
 
+namespace {
+
+/// The steps as text, each list element by its name where it has one.
+std::vector<std::string> plain_steps(const Assignment& assignment,
+                                     const std::vector<std::string>& pools) {
+  std::vector<std::string> out;
+  for (const PathStep& step : assignment.steps) {
+    const bool is_pool = step.index && *step.index < pools.size() && out.size() == 2 &&
+                         out[0] == "cluster" && out[1] == "pools";
+    out.push_back(is_pool ? pools[*step.index] : step.key);
+  }
+  return out;
+}
+
+}  // namespace
+
+void warn_overridden(const std::vector<Assignment>& early, const std::vector<Assignment>& late,
+                     const std::string& by, const std::vector<std::string>& pools,
+                     Diagnostics& diagnostics) {
+  for (const Assignment& assignment : early) {
+    if (!is_from_command_line(assignment.where)) continue;
+    const std::vector<std::string> steps = plain_steps(assignment, pools);
+    const auto replaces = [&](const Assignment& other) {
+      const std::vector<std::string> its = plain_steps(other, pools);
+      return its.size() <= steps.size() && std::equal(its.begin(), its.end(), steps.begin());
+    };
+    const auto found = std::find_if(late.begin(), late.end(), replaces);
+    if (found != late.end())
+      diagnostics.warning(assignment.where, assignment.path,
+                          "has no effect: " + by + " sets " + found->path + " after it");
+  }
+}
+
 }  // namespace routesim::tools

@@ -45,6 +45,13 @@ std::optional<std::vector<PathStep>> parse_key_path(std::string_view path);
 /// bare word. Returns nothing, with a diagnostic placed at `--set`, when it is malformed.
 std::optional<Assignment> parse_assignment(const std::string& argument, Diagnostics& diagnostics);
 
+/// Warns of every assignment of the command line among `early` whose key one of `late`, which are
+/// made after it, sets too: it has no effect. `by` says where the late ones stand, `pools` how the
+/// pools are called, which paths name by number or by name.
+void warn_overridden(const std::vector<Assignment>& early, const std::vector<Assignment>& late,
+                     const std::string& by, const std::vector<std::string>& pools,
+                     Diagnostics& diagnostics);
+
 /// Loads a file that a scalar refers to, so that an assignment can reach into it; null when the
 /// scalar is not such a reference.
 using ReferenceLoader = std::function<ConfigNode::Ptr(const ConfigNode&)>;

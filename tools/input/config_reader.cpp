@@ -217,6 +217,12 @@ SourceLocation Provenance::nearest(const std::string& path) const {
   return root != nullptr ? *root : SourceLocation{};
 }
 
+std::set<std::string> Provenance::files() const {
+  std::set<std::string> files;
+  for (const auto& [path, where] : places_) files.insert(where.file);
+  return files;
+}
+
 Diagnostics Provenance::located(const Diagnostics& diagnostics,
                                 const std::vector<std::string>& prefixes) const {
   const auto first_key = [](const std::string& path) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ class Provenance {
   const SourceLocation* find(const std::string& path) const;
   /// The place of the path or of its closest enclosing value that was read.
   SourceLocation nearest(const std::string& path) const;
+  /// The files that values were read from.
+  std::set<std::string> files() const;
   /// Gives a place to every diagnostic that has a path but no file yet. A path that was never read
   /// is also looked for below each of `prefixes`, since a library does not know where its part
   /// stands in the whole file; the diagnostic's path is completed then.

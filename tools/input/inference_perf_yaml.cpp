@@ -1,6 +1,9 @@
 #include "tools/input/inference_perf_yaml.h"
 
+#include <algorithm>
+
 #include "tools/input/config_merge.h"
+#include "tools/input/description.h"
 #include "tools/input/kubernetes_file.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
@@ -97,7 +100,15 @@ Ptr move_key(const Ptr& root, const std::string& at, const Keys& from, const Key
   Ptr value;
   Ptr changed = without(root, from, 0, value);
   if (to.empty()) {
-    diagnostics.warning(value->where(), join(from, at), "has no effect here");
+    // llm-d/llm-d#890: the files that had it ran with the default.
+    if (from.back() == "std")
+      diagnostics.warning(
+          value->where(), join(from, at),
+          "has no effect, as in the tool: it knows std_dev only, ignored other keys, "
+          "and refuses them now",
+          "write std_dev, which is 200 unless it is given");
+    else
+      diagnostics.warning(value->where(), join(from, at), "has no effect here");
     return changed;
   }
   if (!silently) diagnostics.warning(value->where(), join(from, at), "is read as " + join(to, at));
@@ -175,6 +186,28 @@ Ptr without_nulls(const Ptr& node) {
   return ConfigNode::make_map(std::move(members), node->where());
 }
 
+/// The document without keys of `server` that the tool does not know: they are about the server,
+/// which the scenario describes, and files keep them beside what the tool reads.
+Ptr without_unknown_server_keys(const Ptr& root, const std::string& at, Diagnostics& diagnostics) {
+  perf::Config defaults;
+  const FieldDescription all = describe_values([&](Describer& d) { describe(d, defaults); });
+  const auto known = std::find_if(all.members.begin(), all.members.end(),
+                                  [](const FieldDescription& f) { return f.name == "server"; });
+  return change_member(root, "server", [&](const Ptr& written) {
+    std::vector<ConfigNode::Member> members;
+    for (const ConfigNode::Member& member : written->members()) {
+      if (std::any_of(known->members.begin(), known->members.end(),
+                      [&](const FieldDescription& field) { return field.name == member.key; }))
+        members.push_back(member);
+      else
+        diagnostics.warning(member.key_where, join({"server", member.key}, at),
+                            "has no effect: the tool does not know it, and the servers are the "
+                            "scenario's");
+    }
+    return written->is_map() ? ConfigNode::make_map(std::move(members), written->where()) : written;
+  });
+}
+
 Ptr complete_lengths(const Ptr& node, std::string_view key) {
   if (node->is_scalar() && workloads::is_length_key(key) &&
       plain_type(node->text()) == PlainType::kInteger) {
@@ -204,7 +237,15 @@ Ptr normalize(const Ptr& root, const std::string& at, Diagnostics& diagnostics) 
       current =
           move_key(current, at, match, target_of(drift, match), drift.both_current, diagnostics);
   }
-  return complete_lengths(current, {});
+  return complete_lengths(without_unknown_server_keys(current, at, diagnostics), {});
+}
+
+/// Whether a member of `workload.groups` is a length whose type is fixed, written or by default.
+bool stays_fixed(const ConfigNode::Member& member) {
+  if (!workloads::is_length_key(member.key) || !member.value->is_map()) return false;
+  const ConfigNode::Member* const type = member.value->find("type");
+  if (type == nullptr) return member.value->find("distribution") == nullptr;
+  return type->value->is_scalar() && type->value->text() == "fixed";
 }
 
 bool has_map(const ConfigNode& map, std::string_view key) {
@@ -238,6 +279,25 @@ Ptr document_in_objects(const Ptr& root, const std::string& path, Diagnostics& d
   return nullptr;
 }
 
+/// The document among the `workload` of llm-d's benchmark templates, by their names; null when
+/// there is none, or, with an error, more than one.
+Ptr document_among_workloads(const ConfigNode& workloads, const std::string& path,
+                             Diagnostics& diagnostics) {
+  Ptr found;
+  std::string names;
+  for (const ConfigNode::Member& member : workloads.members()) {
+    if (!is_document(*member.value)) continue;
+    names += (names.empty() ? "" : ", ") + printable(member.key);
+    if (found != nullptr) {
+      diagnostics.error(member.key_where, path, "is a second workload in the file: " + names,
+                        "give a file with one of them");
+      return nullptr;
+    }
+    found = member.value;
+  }
+  return found;
+}
+
 }  // namespace
 
 Ptr inference_perf_document(const Ptr& root, const std::string& path, Diagnostics& diagnostics) {
@@ -245,12 +305,36 @@ Ptr inference_perf_document(const Ptr& root, const std::string& path, Diagnostic
   // A ConfigMap has a key `data`, too.
   if (is_kubernetes_object(*root)) return document_in_objects(root, path, diagnostics);
   if (root->find("data") != nullptr) return root;
+  if (has_map(*root, "workload")) {
+    Diagnostics several;
+    const Ptr found = document_among_workloads(*root->find("workload")->value, path, several);
+    append(diagnostics, several);
+    if (found != nullptr || several.has_errors()) return found;
+  }
   // The values of the tool's own Helm chart hold the document; the rest is about the job.
   const ConfigNode::Member* config = root->find("config");
   return config != nullptr && config->value->is_map() ? config->value : root;
 }
 
 Ptr complete_lengths(const Ptr& node) { return complete_lengths(node, {}); }
+
+Ptr complete_group_lengths(const Ptr& groups, Diagnostics& diagnostics) {
+  if (!groups->is_map()) return groups;
+  std::vector<ConfigNode::Member> members;
+  for (ConfigNode::Member member : groups->members()) {
+    if (!stays_fixed(member)) {
+      member.value = complete_lengths(member.value, member.key);
+    } else if (member.value->find("type") == nullptr) {
+      for (const char* key : {"min", "max", "std_dev", "variance", "skew"})
+        if (const ConfigNode::Member* of_other = member.value->find(key))
+          diagnostics.error(of_other->key_where, "workload.groups." + member.key + "." + key,
+                            "means nothing to a length of type fixed, the default",
+                            "add type: normal, skew_normal, lognormal, uniform or poisson");
+    }
+    members.push_back(std::move(member));
+  }
+  return ConfigNode::make_map(std::move(members), groups->where());
+}
 
 perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
                                  Diagnostics& diagnostics) {

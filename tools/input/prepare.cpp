@@ -1,11 +1,15 @@
 #include "tools/input/prepare.h"
 
+#include <set>
+
 #include "policies/scheduler.h"
 #include "policies/sha256.h"
 #include "tools/input/catalogue_file.h"
 #include "tools/input/description.h"
 #include "tools/input/measured_file.h"
+#include "tools/input/pool_checks.h"
 #include "tools/input/replay_files.h"
+#include "tools/input/scalar_parse.h"
 #include "tools/input/trace_files.h"
 #include "tools/output/goodput.h"
 #include "tools/output/printable.h"
@@ -172,6 +176,7 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty())
     inputs.trace =
         open_trace_at(variant, "workload.trace", trace->file, trace->format, found, trace->columns);
+  check_handover(scenario, inputs.catalogue, found);
   std::optional<sim::RunPlan> plan;
   if (!found.has_errors()) plan = sim::resolve(scenario, inputs, found);
   if (plan) {
@@ -253,6 +258,41 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
     const std::string& model = variant.scenario.cluster.pools[i].model;
     if (model.ends_with(".json")) add(element_path("cluster.pools", i) + ".model", model);
   }
+  return files;
+}
+
+std::vector<std::string> files_read(const LoadedScenario& scenario) {
+  std::set<std::string> files = {scenario.path};
+  for (const LoadedVariant& variant : scenario.variants) {
+    files.merge(variant.provenance.files());
+    for (ReferencedFile& file : referenced_files(variant)) files.insert(std::move(file.path));
+    if (!variant.scenario.measured.csv.empty())
+      files.insert(path_at(variant, "measured.csv", variant.scenario.measured.csv));
+  }
+  return {files.begin(), files.end()};
+}
+
+std::vector<std::string> files_read(std::span<const std::string> scenario_paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : scenario_paths) {
+    Diagnostics unsaid;
+    const LoadedScenario scenario =
+        load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, unsaid);
+    for (std::string& file : files_read(scenario)) files.push_back(std::move(file));
+  }
+  return files;
+}
+
+std::vector<std::string> files_named(const std::vector<Assignment>& assignments) {
+  // A bare word or a number is a value, even where a file is called so.
+  const auto is_path = [](const ConfigNode& value) {
+    return value.is_scalar() && value.text().find_first_of("./") != std::string::npos &&
+           !parse_real(value, {}).value;
+  };
+  std::vector<std::string> files;
+  for (const Assignment& assignment : assignments)
+    if (assignment.value != nullptr && is_path(*assignment.value))
+      files.push_back(resolve_path(assignment.value->text(), assignment.where));
   return files;
 }
 

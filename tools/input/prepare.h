@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,14 @@ struct ReferencedFile {
   std::string key;   ///< `routing.endpoint_picker`.
   std::string path;  ///< Resolved against the file it was written in.
 };
+
+/// Every file that reading this scenario has read or will read, published numbers included.
+std::vector<std::string> files_read(const LoadedScenario& scenario);
+/// The same of the scenarios in these files. What is wrong with them is not said here.
+std::vector<std::string> files_read(std::span<const std::string> scenario_paths);
+
+/// Files that the values of assignments may name.
+std::vector<std::string> files_named(const std::vector<Assignment>& assignments);
 
 /// Every file whose contents decide what the variant does, in the order of their keys. Published
 /// numbers do not, and are left out.

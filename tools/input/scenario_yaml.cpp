@@ -9,6 +9,7 @@
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/inference_perf_yaml.h"
 #include "tools/input/kubernetes_file.h"
+#include "tools/input/pool_checks.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/vllm_bench_yaml.h"
 #include "tools/input/vllm_serve_yaml.h"
@@ -31,6 +32,8 @@ Ptr without_key(const Ptr& map, std::string_view key) {
 
 /// The file behind a scalar that names one, so that `--set` can reach into it.
 Ptr load_reference(const ConfigNode& scalar, Diagnostics& diagnostics) {
+  if (is_vllm_bench_command(scalar) && scalar.text().find("bench serve") != std::string::npos)
+    return vllm_bench_command(scalar, "workload.vllm_bench", diagnostics);
   const std::string& text = scalar.text();
   const auto ends = [&](std::string_view suffix) { return text.ends_with(suffix); };
   const bool named = ends(".yaml") || ends(".yml") || ends(".json") || ends(".yaml.in");
@@ -138,11 +141,13 @@ Ptr complete_expectations(const Ptr& list) {
   return ConfigNode::make_sequence(std::move(items), list->where());
 }
 
-/// The scenario with the file of flags that `workload.vllm_bench` names in its place.
+/// The scenario with the flags that `workload.vllm_bench` gives as text, or in a file, in place.
 Ptr with_flags_file(const Ptr& root, Diagnostics& diagnostics) {
   return change_member(root, "workload", [&](const Ptr& workload) {
     return change_member(workload, "vllm_bench", [&](const Ptr& value) {
       if (!value->is_scalar()) return value;
+      const Ptr command = vllm_bench_command(*value, "workload.vllm_bench", diagnostics);
+      if (command != nullptr) return command;
       const Document file{.path = value->text(), .root = value};
       const Ptr flags = document_root(file, "workload.vllm_bench", diagnostics);
       return flags != nullptr ? flags : ConfigNode::make_map({}, value->where());
@@ -150,17 +155,29 @@ Ptr with_flags_file(const Ptr& root, Diagnostics& diagnostics) {
   });
 }
 
+/// The scenario with the goals of its load tool's flags, unless it states its own.
+Ptr with_goodput_flag(const Ptr& root) {
+  const ConfigNode::Member* workload = root->find("workload");
+  const ConfigNode::Member* flags =
+      workload != nullptr ? workload->value->find("vllm_bench") : nullptr;
+  const Ptr goals = flags != nullptr ? vllm_bench_goodput(*flags->value) : nullptr;
+  if (goals == nullptr || root->find("goodput") != nullptr) return root;
+  return merge_configs(root,
+                       ConfigNode::make_map({{"goodput", goals->where(), goals}}, root->where()));
+}
+
 /// What may be written shorter: flags as their tool writes them, lengths as bare integers, as
 /// inference-perf allows, and expectations as bare text.
 Ptr without_shorthands(const Ptr& root, Diagnostics& diagnostics) {
   const auto flags = [&](const Ptr& value) { return vllm_bench_flags(value, diagnostics); };
-  return change_member(change_member(root, "expect", complete_expectations), "workload",
-                       [&](const Ptr& workload) {
-                         Ptr part = change_member(workload, "vllm_bench", flags);
-                         for (const char* key : {"groups", "options"})
-                           part = change_member(part, key, complete_lengths);
-                         return part;
-                       });
+  return change_member(
+      change_member(root, "expect", complete_expectations), "workload", [&](const Ptr& workload) {
+        const Ptr part = change_member(change_member(workload, "vllm_bench", flags), "options",
+                                       complete_lengths);
+        return change_member(part, "groups", [&](const Ptr& groups) {
+          return complete_group_lengths(groups, diagnostics);
+        });
+      });
 }
 
 constexpr std::int64_t kMostRouters = 64;
@@ -241,10 +258,12 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
           [&](const ConfigNode& scalar) { return load_reference(scalar, diagnostics); });
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
-  const Ptr whole = without_vllm_serve(with_flags_file(variant.node, diagnostics), diagnostics);
+  const Ptr whole = without_vllm_serve(
+      with_goodput_flag(with_flags_file(variant.node, diagnostics)), diagnostics);
   read_struct(*without_shorthands(whole, diagnostics), variant.scenario, diagnostics, options);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;
+  check_pool_names(variant, diagnostics);
   read_documents(variant, diagnostics);
   return variant;
 }

@@ -1,6 +1,7 @@
 #include "tools/input/trace_files.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -56,6 +57,12 @@ std::string first_line(std::istream& in) {
   return line;
 }
 
+std::string number(double seconds) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.10g", seconds);
+  return text;
+}
+
 /// What a text file of records cannot begin with; empty when it may be one.
 std::string wrong_kind(const std::string& line, std::string& hint) {
   if (line.starts_with("\x1F\x8B") || line.starts_with("\x28\xB5\x2F\xFD") ||
@@ -74,10 +81,49 @@ std::string wrong_kind(const std::string& line, std::string& hint) {
   return {};
 }
 
+/// Says what a reader of the trace's times may not expect: a long time before the first request,
+/// which is left out, and milliseconds that may be meant as seconds (`unsure`).
+void check_times(const TraceReference& reference, TraceReadOptions options, bool unsure,
+                 Diagnostics& diagnostics) {
+  constexpr std::int64_t kEnough = 1000;
+  constexpr double kLongSilence = 60, kImplausibleRate = 100;
+  const bool counts_from_zero =
+      options.format == TraceFormat::kMooncake || options.format == TraceFormat::kVidur;
+  if (!options.from_first || !counts_from_zero) return;
+  options.from_first = false;
+  const auto reader = workloads::make_trace_reader(
+      std::make_unique<std::ifstream>(reference.path, std::ios::binary), reference.path, options);
+  workloads::TraceRecord record;
+  std::int64_t n = 0;
+  Duration first, last;
+  for (; n < kEnough && reader->next(record); ++n) {
+    if (n == 0) first = record.at;
+    last = record.at;
+  }
+  if (first.to_seconds() > kLongSilence)
+    diagnostics.warning(reference.path_where, reference.path_key,
+                        "the trace begins at " + number(first.to_seconds()) +
+                            " s: its requests are sent from 0 s on");
+  const double span = (last - first).to_seconds();
+  if (!unsure || options.format != TraceFormat::kMooncake || span <= 0 ||
+      static_cast<double>(n - 1) <= kImplausibleRate * span)
+    return;
+  diagnostics.warning(reference.path_where, reference.path_key,
+                      "its timestamps are read as milliseconds, as in a Mooncake trace: " +
+                          std::to_string(n) + " requests in " + number(span) + " s",
+                      "set format: jsonl if they are seconds, format: mooncake if not");
+}
+
 }  // namespace
 
 std::optional<TraceReadOptions> trace_format(const std::string& name) {
-  if (name == "mooncake" || name == "timed_trace") return with_format(TraceFormat::kMooncake);
+  if (name == "mooncake") return with_format(TraceFormat::kMooncake);
+  if (name == "timed_trace") {
+    // vLLM waits for the first request's time, too.
+    TraceReadOptions options = with_format(TraceFormat::kMooncake);
+    options.from_first = false;
+    return options;
+  }
   if (name == "azure") return with_format(TraceFormat::kAzure);
   if (name == "AzurePublicDataset") {
     TraceReadOptions options = with_format(TraceFormat::kAzure);
@@ -135,7 +181,10 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
     }
     options->columns = *reference.columns;
   }
+  const bool is_guess = !options;
   if (!options) options = sniff_trace_format(line);
+  check_times(reference, *options, is_guess && line.find("\"hash_ids\"") == std::string::npos,
+              diagnostics);
   return [path = reference.path, options = *options]() {
     return workloads::make_trace_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
                                         path, options);

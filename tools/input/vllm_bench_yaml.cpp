@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <sstream>
 
 #include "tools/input/config_merge.h"
+#include "tools/input/description.h"
+#include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 
 namespace routesim::tools {
@@ -13,32 +16,73 @@ namespace {
 
 using Ptr = ConfigNode::Ptr;
 
-/// Flags without a part in what is sent, or when.
-constexpr std::array<std::string_view, 25> kOwnBusiness = {"append_result",
+/// Flags without a part in what is sent, or when: the client's own business, and what a server
+/// samples by, which takes no time here.
+constexpr std::array<std::string_view, 43> kOwnBusiness = {"append_result",
                                                            "base_url",
+                                                           "chat_template_kwargs",
                                                            "disable_tqdm",
                                                            "endpoint",
-                                                           "endpoint_type",
                                                            "executable",
+                                                           "extra_body",
+                                                           "frequency_penalty",
+                                                           "header",
                                                            "host",
                                                            "insecure",
                                                            "label",
+                                                           "logprobs",
                                                            "metadata",
                                                            "metric_percentiles",
+                                                           "min_p",
                                                            "model",
+                                                           "no_reranker",
+                                                           "no_stream",
                                                            "percentile_metrics",
+                                                           "plot_dataset_stats",
+                                                           "plot_timeline",
                                                            "port",
+                                                           "presence_penalty",
                                                            "profile",
-                                                           "ready_check_timeout_sec",
+                                                           "random_batch_size",
+                                                           "repetition_penalty",
+                                                           "request_id_prefix",
                                                            "result_dir",
                                                            "result_filename",
                                                            "save_detailed",
                                                            "save_result",
                                                            "served_model_name",
+                                                           "skip_chat_template",
+                                                           "skip_tokenizer_init",
                                                            "temperature",
+                                                           "timeline_itl_thresholds",
                                                            "tokenizer",
                                                            "tokenizer_mode",
-                                                           "trust_remote_code"};
+                                                           "top_k",
+                                                           "top_p",
+                                                           "trust_remote_code",
+                                                           "use_beam_search"};
+
+struct Unsimulated {
+  std::string_view key;
+  std::string_view what;
+};
+/// Flags that change the load in a way the simulation leaves out.
+constexpr std::array<Unsimulated, 3> kUnsimulated = {
+    {{"lora_modules", "adapters are not simulated"},
+     {"lora_assignment", "adapters are not simulated"},
+     {"probe_request_rate", "probe requests are not simulated"}}};
+
+struct Renaming {
+  std::string_view flag;
+  std::string_view data_set;
+  std::string_view key;
+  bool value;
+};
+/// Switches that are settings of a data set here.
+constexpr std::array<Renaming, 3> kRenamings = {
+    {{"no_oversample", "sharegpt", "oversample", false},
+     {"self_timed", "timed_trace", "self_timed", true},
+     {"no_self_timed", "timed_trace", "self_timed", false}}};
 
 constexpr std::array<std::string_view, 6> kDataSets = {
     "prefix_repetition", "random", "sharegpt", "sonnet", "custom", "timed_trace"};
@@ -51,8 +95,8 @@ bool has(const List& list, std::string_view key) {
   return std::find(list.begin(), list.end(), key) != list.end();
 }
 
-Ptr truth(const SourceLocation& where) {
-  return ConfigNode::make_scalar("true", ConfigNode::Style::kPlain, where);
+Ptr truth(bool value, const SourceLocation& where) {
+  return ConfigNode::make_scalar(value ? "true" : "false", ConfigNode::Style::kPlain, where);
 }
 
 std::string with_underscores(std::string key) {
@@ -60,28 +104,92 @@ std::string with_underscores(std::string key) {
   return key;
 }
 
-ConfigNode::Member renamed(const ConfigNode::Member& flag) {
+/// A switch that is on, as the tool's files write it: without a value, or `none`.
+bool is_bare(const ConfigNode& value) {
+  return value.is_null() || (value.is_scalar() && value.text() == "none");
+}
+
+/// `random-range-ratio` may be a map of two, in JSON where it is text.
+Ptr range_ratio(const Ptr& value, Diagnostics& diagnostics) {
+  Ptr map = value;
+  if (value->is_scalar() && value->text().starts_with("{"))
+    map = parse_embedded(*value, diagnostics);
+  if (map == nullptr || !map->is_map()) return nullptr;
+  std::vector<ConfigNode::Member> members;
+  for (ConfigNode::Member member : map->members()) {
+    if (member.key == "input" || member.key == "output") member.key += "_range_ratio";
+    members.push_back(std::move(member));
+  }
+  return ConfigNode::make_map(std::move(members), value->where());
+}
+
+ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
   ConfigNode::Member out = flag;
   out.key = with_underscores(flag.key);
-  const bool bare =
-      flag.value->is_null() || (flag.value->is_scalar() && flag.value->text() == "none");
-  if (bare && has(kSwitches, out.key)) out.value = truth(flag.key_where);
+  const bool bare = is_bare(*flag.value);
+  const SourceLocation& where = bare ? flag.key_where : flag.value->where();
+  if (bare && has(kSwitches, out.key)) out.value = truth(true, where);
   if (out.key == "request_rate" && flag.value->is_scalar() && flag.value->text() == "inf")
-    out.value = ConfigNode::make_scalar(".inf", ConfigNode::Style::kPlain, flag.value->where());
-  if (out.key == "backend") {
+    out.value = ConfigNode::make_scalar(".inf", ConfigNode::Style::kPlain, where);
+  if (out.key == "backend" || out.key == "endpoint_type") {
     const bool is_chat = flag.value->is_scalar() && flag.value->text() == "openai-chat";
     out.key = is_chat ? "chat" : "endpoint";
-    if (is_chat) out.value = truth(flag.value->where());
+    if (is_chat) out.value = truth(true, where);
+  }
+  if (out.key == "random_range_ratio") {
+    if (const Ptr ratios = range_ratio(flag.value, diagnostics); ratios != nullptr) {
+      out.key = "random";
+      out.value = ratios;
+    }
+  }
+  for (const Renaming& r : kRenamings) {
+    const bool off = flag.value->is_scalar() && flag.value->text() == "false";
+    if (out.key != r.flag) continue;
+    out.key = std::string(r.data_set);
+    out.value = ConfigNode::make_map(
+        {{std::string(r.key), flag.key_where, truth(r.value != off, where)}}, where);
+    return out;
   }
   for (const std::string_view data : kDataSets) {
     const std::string prefix = std::string(data) + "_";
     if (!out.key.starts_with(prefix)) continue;
-    out.value = ConfigNode::make_map({{out.key.substr(prefix.size()), flag.key_where, out.value}},
-                                     flag.value->where());
+    out.value =
+        ConfigNode::make_map({{out.key.substr(prefix.size()), flag.key_where, out.value}}, where);
     out.key = std::string(data);
     break;
   }
   return out;
+}
+
+/// Says of a flag what the simulation leaves out; whether it is such a flag.
+bool is_unsimulated(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
+  const std::string body = with_underscores(flag.key) == "extra_body"
+                               ? flag.value->text() + to_json(*flag.value)
+                               : std::string();
+  if (body.find("ignore_eos") != std::string::npos || body.find("_tokens") != std::string::npos)
+    diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key,
+                        "what it says of the length of answers is not read",
+                        "say it with ignore-eos, or the output-len of the data set");
+  for (const Unsimulated& u : kUnsimulated) {
+    if (with_underscores(flag.key) != u.key) continue;
+    const bool off =
+        flag.value->is_scalar() && (flag.value->text() == "0" || flag.value->text() == "0.0");
+    if (!off)
+      diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key, std::string(u.what));
+    return true;
+  }
+  return false;
+}
+
+/// A ready check waits for the answer to a test request; without a timeout there is none.
+void note_ready_check(ConfigNode::Member& flag, Diagnostics& diagnostics) {
+  const Parsed<std::int64_t> seconds = parse_integer(*flag.value, IntRange{0, 1'000'000'000});
+  if (!seconds.value)
+    diagnostics.error(flag.value->where(), "workload.vllm_bench." + flag.key, seconds.message,
+                      seconds.hint);
+  flag.key = "initial_test_request";
+  flag.value = ConfigNode::make_scalar(seconds.value.value_or(0) > 0 ? "true" : "false",
+                                       ConfigNode::Style::kPlain, flag.value->where());
 }
 
 /// The same flag in both spellings: which of them counts, nobody can tell. One from the command
@@ -99,15 +207,48 @@ void check_spelled_once(const ConfigNode& flags, Diagnostics& diagnostics) {
   }
 }
 
+bool has_flag(const ConfigNode& flags, std::string_view key) {
+  return std::any_of(flags.members().begin(), flags.members().end(),
+                     [&](const auto& flag) { return with_underscores(flag.key) == key; });
+}
+
 }  // namespace
+
+bool is_own_business_of_vllm_bench(std::string_view flag) {
+  return has(kOwnBusiness, with_underscores(std::string(flag)));
+}
+
+Ptr vllm_bench_goodput(const ConfigNode& flags) {
+  for (const ConfigNode::Member& flag : flags.members()) {
+    if (flag.key != "goodput") continue;
+    std::vector<Ptr> goals;
+    const auto add = [&](const std::string& text, const SourceLocation& where) {
+      const bool has_unit = !text.empty() && text.back() == 's';
+      goals.push_back(ConfigNode::make_scalar(has_unit ? text : text + "ms",
+                                              ConfigNode::Style::kQuoted, where));
+    };
+    for (const Ptr& item : flag.value->items()) add(item->text(), item->where());
+    std::istringstream words(flag.value->text());
+    for (std::string word; words >> word;) add(word, flag.value->where());
+    return ConfigNode::make_sequence(std::move(goals), flag.value->where());
+  }
+  return nullptr;
+}
 
 Ptr vllm_bench_flags(const Ptr& flags, Diagnostics& diagnostics) {
   if (!flags->is_map()) return flags;
   check_spelled_once(*flags, diagnostics);
+  const bool states_test_request = has_flag(*flags, "initial_test_request");
   std::vector<ConfigNode::Member> members;
   for (const ConfigNode::Member& flag : flags->members()) {
-    ConfigNode::Member member = renamed(flag);
-    if (has(kOwnBusiness, member.key)) continue;
+    if (is_unsimulated(flag, diagnostics) || has(kOwnBusiness, with_underscores(flag.key)))
+      continue;
+    ConfigNode::Member member = renamed(flag, diagnostics);
+    if (member.key == "endpoint" || member.key == "goodput") continue;
+    if (member.key == "ready_check_timeout_sec") {
+      note_ready_check(member, diagnostics);
+      if (states_test_request) continue;
+    }
     const auto same = std::find_if(members.begin(), members.end(),
                                    [&](const auto& other) { return other.key == member.key; });
     if (same == members.end())

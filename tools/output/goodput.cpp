@@ -22,7 +22,8 @@ constexpr std::array<GoalName, 6> kGoals = {{{"ttft", &GoodputGoals::ttft},
                                              {"request_latency", &GoodputGoals::request_latency},
                                              {"e2el", &GoodputGoals::request_latency}}};
 
-bool within(const std::optional<double>& bound, double value) { return !bound || value <= *bound; }
+/// The goals up to here (ttft, tpot, itl) are about times between tokens.
+constexpr std::size_t kLastOfTokens = 2;
 
 }  // namespace
 
@@ -31,6 +32,20 @@ std::vector<std::pair<std::string_view, double>> goal_list(const GoodputGoals& g
   for (const GoalName& g : kGoals)
     if (goals.*g.goal && g.name != "e2el") list.emplace_back(g.name, *(goals.*g.goal));
   return list;
+}
+
+std::size_t goal_index(std::string_view name) {
+  std::size_t i = 0;
+  while (i + 1 < kGoals.size() && kGoals[i].name != name) ++i;
+  return i;
+}
+
+void ToolGoodput::add(const ToolGoodput& other) {
+  good += other.good;
+  good_tokens += other.good_tokens;
+  for (std::size_t i = 0; i < attained.size(); ++i) attained[i] += other.attained[i];
+  first_send = std::min(first_send, other.first_send);
+  last_end = std::max(last_end, other.last_end);
 }
 
 std::string read_goal(const std::string& text, GoodputGoals& goals) {
@@ -83,9 +98,27 @@ void GoodputObserver::on_done(const sim::RequestRecord& record) {
   const double latency = (record.end - record.sent).to_seconds();
   const double ttft = (record.first_token - record.sent).to_seconds();
   const double tpot = tokens > 1 ? (latency - ttft) / static_cast<double>(tokens - 1) : 0;
-  const bool good = within(goals_.ttft, ttft) && within(goals_.tpot, tpot) &&
-                    within(goals_.itl, tpot) && within(goals_.request_latency, latency) &&
-                    within(goals_.ntpot, latency / static_cast<double>(tokens));
+  // By goal_index().
+  const std::array<double, 5> values = {ttft, tpot, tpot, latency / static_cast<double>(tokens),
+                                        latency};
+  ToolGoodput& tool = stages_[stage].tool;
+  tool.first_send = std::min(tool.first_send, record.sent);
+  tool.last_end = std::max(tool.last_end, record.end);
+  bool good = true, good_for_tool = true;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::optional<double>& bound = goals_.*kGoals[i].goal;
+    if (!bound) continue;
+    const bool about_tokens = i <= kLastOfTokens;
+    const bool met = values[i] <= *bound && (sees_tokens_ || !about_tokens);
+    const bool exists = tokens > 1 || !about_tokens;
+    tool.attained[i] += met && exists;
+    good = good && met;
+    good_for_tool = good_for_tool && met && exists;
+  }
+  if (good_for_tool) {
+    ++tool.good;
+    tool.good_tokens += record.prompt_tokens + tokens;
+  }
   if (!good) return;
   ++stages_[stage].good;
   stages_[stage].good_tokens += tokens;
@@ -105,6 +138,7 @@ GoodputResult GoodputObserver::result(const sim::RunResult& run) const {
     if (!run.stages[i].info.reported) continue;
     result.summary.good += result.stages[i].good;
     result.summary.good_tokens += result.stages[i].good_tokens;
+    result.summary.tool.add(result.stages[i].tool);
   }
   return result;
 }

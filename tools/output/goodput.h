@@ -1,6 +1,8 @@
 // Goodput: how many requests met every latency goal at once.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -25,14 +27,30 @@ struct GoodputGoals {
 /// The goals that are set, by name, in a fixed order.
 std::vector<std::pair<std::string_view, double>> goal_list(const GoodputGoals& goals);
 
+/// Where ToolGoodput counts the goal with this name.
+std::size_t goal_index(std::string_view name);
+
 /// Reads one `name:bound` as `vllm bench serve --goodput` takes it, such as `ttft:500ms`; a bound
 /// without a unit is in milliseconds there, so here the unit is asked for. On failure returns what
 /// is wrong.
 std::string read_goal(const std::string& text, GoodputGoals& goals);
 
+/// The same over successes, as inference-perf's reports count it: answers of one token have no
+/// TTFT, TPOT and ITL there, and do not meet their bounds.
+struct ToolGoodput {
+  std::int64_t good = 0;
+  std::int64_t good_tokens = 0;            ///< Prompt and output tokens of them.
+  std::array<std::int64_t, 5> attained{};  ///< Requests that met a goal, by goal_index().
+  SimTime first_send = SimTime::max();     ///< Of the successes, like the next.
+  SimTime last_end;
+
+  void add(const ToolGoodput& other);
+};
+
 struct GoodputCount {
   std::int64_t good = 0;         ///< Requests that met every goal.
   std::int64_t good_tokens = 0;  ///< Their output tokens, as the client counts them.
+  ToolGoodput tool{};
 };
 
 struct GoodputResult {
@@ -51,9 +69,10 @@ void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics);
 /// Counts while a run goes on.
 class GoodputObserver final : public sim::RunWatcher {
  public:
-  /// `output_token_scale`: tokens the client counts per token generated.
-  GoodputObserver(const GoodputGoals& goals, double output_token_scale)
-      : goals_(goals), output_token_scale_(output_token_scale) {}
+  /// `output_token_scale`: tokens the client counts per token generated. A client that sees no
+  /// single tokens has no TTFT, TPOT and ITL, and a bound of those is not met.
+  GoodputObserver(const GoodputGoals& goals, double output_token_scale, bool sees_tokens = true)
+      : goals_(goals), output_token_scale_(output_token_scale), sees_tokens_(sees_tokens) {}
 
   void on_done(const sim::RequestRecord& record) override;
   /// Fills in `good_requests` of the stages and of the whole run.
@@ -64,6 +83,7 @@ class GoodputObserver final : public sim::RunWatcher {
  private:
   GoodputGoals goals_;
   double output_token_scale_;
+  bool sees_tokens_;
   std::vector<GoodputCount> stages_;
 };
 

@@ -1,6 +1,7 @@
 #include "tools/output/lifecycle_json.h"
 
-#include <array>
+#include <algorithm>
+#include <cstdio>
 
 namespace routesim::tools {
 
@@ -9,109 +10,153 @@ namespace {
 using sim::Samples;
 using sim::StageResult;
 
-struct Percentile {
-  std::string_view key;
-  double q;
-};
-/// inference-perf's default `percentiles` list; it prints 50 as "median".
-constexpr std::array<Percentile, 11> kPercentiles = {{{"p0.1", 0.1},
-                                                      {"p1", 1},
-                                                      {"p5", 5},
-                                                      {"p10", 10},
-                                                      {"p25", 25},
-                                                      {"median", 50},
-                                                      {"p75", 75},
-                                                      {"p90", 90},
-                                                      {"p95", 95},
-                                                      {"p99", 99},
-                                                      {"p99.9", 99.9}}};
-
-void write_fields(JsonWriter& json, const Samples& samples) {
-  json.member("mean", samples.mean()).member("min", samples.min()).member("max", samples.max());
-  for (const Percentile& p : kPercentiles) json.member(p.key, samples.percentile(p.q));
+/// inference-perf's name of a percentile: `p99.9`, and 50 is `median`.
+std::string percentile_key(double q) {
+  if (q == 50) return "median";
+  char text[40];
+  std::snprintf(text, sizeof text, "p%g", q);
+  return text;
 }
 
-void write_samples(JsonWriter& json, std::string_view key, const Samples& samples) {
-  json.key(key);
-  if (samples.count() == 0) {
-    json.null();
-    return;
+/// Writes a stage.
+class Writer {
+ public:
+  Writer(JsonWriter& json, const StageResult& stage, const LifecycleForm& form)
+      : json_(json), stage_(stage), form_(form) {}
+
+  void load();
+  void successes();
+  void failures();
+
+ private:
+  void fields(const Samples& values) {
+    json_.member("mean", values.mean()).member("min", values.min()).member("max", values.max());
+    for (const double q : form_.percentiles) json_.member(percentile_key(q), values.percentile(q));
   }
-  json.begin_object();
-  write_fields(json, samples);
-  json.end_object();
-}
 
-void write_load(JsonWriter& json, const StageResult& stage, bool is_summary) {
-  json.key("load_summary").begin_object().member("count", stage.requests);
-  write_samples(json, "schedule_delay", stage.schedule_delay);
-  if (!is_summary) {
-    const double duration = stage.send_duration_s();
-    json.member("send_duration", duration);
-    json.member("requested_rate", stage.info.requested_rate);
-    json.key("achieved_rate");
-    if (duration > 0) {
-      json.value(static_cast<double>(stage.requests) / duration);
-    } else {
-      json.null();
+  void goodput();
+
+  void samples(std::string_view key, const Samples& values) {
+    json_.key(key);
+    if (values.count() == 0) {
+      json_.null();
+      return;
     }
-    if (stage.info.concurrency > 0) json.member("concurrency", stage.info.concurrency);
+    json_.begin_object();
+    fields(values);
+    json_.end_object();
   }
-  json.end_object();
+
+  JsonWriter& json_;
+  const StageResult& stage_;
+  const LifecycleForm& form_;
+};
+
+void Writer::load() {
+  json_.key("load_summary").begin_object().member("count", stage_.requests);
+  samples("schedule_delay", stage_.schedule_delay);
+  if (!form_.is_summary) {
+    const double duration = stage_.send_duration_s();
+    json_.member("send_duration", duration);
+    json_.member("requested_rate", form_.rate_is_count ? static_cast<double>(stage_.info.requests)
+                                                       : stage_.info.requested_rate);
+    json_.key("achieved_rate");
+    if (duration > 0) {
+      json_.value(static_cast<double>(stage_.requests) / duration);
+    } else {
+      json_.null();
+    }
+    if (stage_.info.concurrency > 0) json_.member("concurrency", stage_.info.concurrency);
+  }
+  json_.end_object();
 }
 
-void write_successes(JsonWriter& json, const StageResult& stage) {
-  json.key("successes").begin_object().member("count", stage.successes);
-  json.key("latency").begin_object();
-  write_samples(json, "request_latency", stage.request_latency);
-  write_samples(json, "normalized_time_per_output_token", stage.normalized_time_per_output_token);
-  write_samples(json, "time_per_output_token", stage.time_per_output_token);
-  write_samples(json, "time_to_first_token", stage.time_to_first_token);
-  write_samples(json, "inter_token_latency", stage.inter_token_latency);
-  json.end_object();
+void Writer::successes() {
+  json_.key("successes").begin_object().member("count", stage_.successes);
+  json_.key("latency").begin_object();
+  samples("request_latency", stage_.request_latency);
+  samples("normalized_time_per_output_token", stage_.normalized_time_per_output_token);
+  samples("time_per_output_token", stage_.time_per_output_token);
+  samples("time_to_first_token", stage_.time_to_first_token);
+  samples("inter_token_latency", stage_.inter_token_latency);
+  json_.end_object();
 
-  const auto input = static_cast<double>(stage.prompt_tokens_total);
-  const auto output = static_cast<double>(stage.output_tokens_total);
-  json.key("throughput").begin_object();
-  json.member("input_tokens_per_sec", stage.per_second(input));
-  json.member("output_tokens_per_sec", stage.per_second(output));
-  json.member("total_tokens_per_sec", stage.per_second(input + output));
-  json.member("requests_per_sec", stage.per_second(static_cast<double>(stage.successes)));
-  json.end_object();
+  const auto input = static_cast<double>(stage_.prompt_tokens_total);
+  const auto output = static_cast<double>(stage_.output_tokens_total);
+  json_.key("throughput").begin_object();
+  json_.member("input_tokens_per_sec", stage_.per_second(input));
+  json_.member("output_tokens_per_sec", stage_.per_second(output));
+  json_.member("total_tokens_per_sec", stage_.per_second(input + output));
+  json_.member("requests_per_sec", stage_.per_second(static_cast<double>(stage_.successes)));
+  json_.end_object();
 
   // Releases up to v0.3 call it prompt_len; consumers of both generations find their key.
-  write_samples(json, "prompt_len", stage.prompt_tokens);
-  json.key("prompt_tokens").begin_object();
-  if (stage.prompt_tokens.count() > 0) write_fields(json, stage.prompt_tokens);
-  json.member("total", stage.prompt_tokens_total);
-  json.member("cached", stage.cached_tokens_total);
-  json.member("uncached", stage.prompt_tokens_total - stage.cached_tokens_total);
-  json.end_object();
-  json.key("output_tokens").begin_object();
-  if (stage.output_tokens.count() > 0) write_fields(json, stage.output_tokens);
-  json.member("total", stage.output_tokens_total).end_object();
-  write_samples(json, "output_len", stage.output_tokens);
-  json.end_object();
+  samples("prompt_len", stage_.prompt_tokens);
+  json_.key("prompt_tokens").begin_object();
+  if (stage_.prompt_tokens.count() > 0) fields(stage_.prompt_tokens);
+  json_.member("total", stage_.prompt_tokens_total);
+  json_.member("cached", stage_.cached_tokens_total);
+  json_.member("uncached", stage_.prompt_tokens_total - stage_.cached_tokens_total);
+  json_.end_object();
+  json_.key("output_tokens").begin_object();
+  if (stage_.output_tokens.count() > 0) fields(stage_.output_tokens);
+  json_.member("total", stage_.output_tokens_total).end_object();
+  samples("output_len", stage_.output_tokens);
+  if (form_.goodput != nullptr && stage_.successes > 0) goodput();
+  json_.end_object();
 }
 
-void write_failures(JsonWriter& json, const StageResult& stage) {
-  json.key("failures").begin_object().member("count", stage.failures);
-  json.key("request_latency").null().key("prompt_tokens").null();
-  json.key("by_label").begin_object();
-  for (const auto& [label, count] : stage.failures_by_label) {
-    json.key(label).begin_object().member("count", count);
-    json.key("messages").begin_array().end_array().end_object();
+void Writer::goodput() {
+  const ToolGoodput& count = *form_.goodput;
+  const auto total = static_cast<double>(stage_.successes);
+  const double span = (count.last_end - count.first_send).to_seconds();
+  const auto per_second = [span](std::int64_t n) {
+    return span > 0 ? static_cast<double>(n) / span : 0;
+  };
+  json_.key("goodput_metrics").begin_object();
+  json_.member("goodput_percentage", 100 * static_cast<double>(count.good) / total);
+  json_.member("request_goodput", per_second(count.good));
+  json_.member("token_goodput", per_second(count.good_tokens));
+  json_.member("good_requests", count.good).member("total_requests", stage_.successes);
+  for (const auto& [name, bound] : goal_list(*form_.goals))
+    json_.member(std::string(name) + "_attainment_percentage",
+                 100 * static_cast<double>(count.attained[goal_index(name)]) / total);
+  json_.end_object();
+}
+
+void Writer::failures() {
+  json_.key("failures").begin_object().member("count", stage_.failures);
+  json_.key("request_latency").null().key("prompt_tokens").null();
+  json_.key("by_label").begin_object();
+  for (const auto& [label, count] : stage_.failures_by_label) {
+    json_.key(label).begin_object().member("count", count);
+    json_.key("messages").begin_array().end_array().end_object();
   }
-  json.end_object().end_object();
+  json_.end_object().end_object();
 }
 
 }  // namespace
 
-void write_lifecycle(JsonWriter& json, const StageResult& stage, bool is_summary) {
+std::vector<double> lifecycle_percentiles(const sim::Scenario& scenario) {
+  const auto& config = scenario.workload.inference_perf_config;
+  std::vector<double> out;
+  for (const double q : config ? config->report.request_lifecycle.percentiles
+                               : workloads::inference_perf::RequestLifecycle{}.percentiles)
+    if (std::find(out.begin(), out.end(), q) == out.end()) out.push_back(q);
+  return out;
+}
+
+bool rate_is_count(const sim::Scenario& scenario) {
+  const auto& config = scenario.workload.inference_perf_config;
+  return config && config->load.type == workloads::inference_perf::LoadType::kConcurrent;
+}
+
+void write_lifecycle(JsonWriter& json, const StageResult& stage, const LifecycleForm& form) {
   json.member("benchmark_time_seconds", stage.total_time_s());
-  write_load(json, stage, is_summary);
-  write_successes(json, stage);
-  write_failures(json, stage);
+  Writer writer(json, stage, form);
+  writer.load();
+  writer.successes();
+  writer.failures();
 }
 
 }  // namespace routesim::tools

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 namespace routesim::tools {
 
@@ -130,8 +131,8 @@ std::optional<double> metric_value(const StageResult& stage, std::string_view me
   } else if (plain == "mean" || plain == "total" || plain == "count" || plain.empty()) {
     value = single(stage, metric);
   }
-  if (value) *value *= *factor;
-  return value;
+  if (!value || std::isnan(*value)) return std::nullopt;
+  return *value * *factor;
 }
 
 std::optional<double> ladder_value(std::span<const StageResult* const> stages,

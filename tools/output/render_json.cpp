@@ -37,19 +37,20 @@ void write_quantiles(JsonWriter& json, const StageResult& stage) {
   json.end_object();
 }
 
-/// inference-perf's goodput block, beside `successes` like its other additions.
+/// Goodput of all that was sent, as docs/metrics.md has it; the tool's own block, which is of
+/// successes, stands among them.
 void write_goodput(JsonWriter& json, const StageResult& stage, const GoodputCount& count) {
   const auto total = static_cast<double>(stage.requests);
-  json.key("goodput_metrics").begin_object();
-  json.member("good_requests", count.good).member("total_requests", stage.requests);
-  json.key("goodput_percentage");
+  json.key("goodput").begin_object();
+  json.member("good_requests", count.good).member("sent_requests", stage.requests);
+  json.key("percentage");
   if (total > 0) {
     json.value(100 * static_cast<double>(count.good) / total);
   } else {
     json.null();
   }
-  json.member("request_goodput", stage.per_second(static_cast<double>(count.good)));
-  json.member("token_goodput", stage.per_second(static_cast<double>(count.good_tokens)));
+  json.member("requests_per_sec", stage.per_second(static_cast<double>(count.good)));
+  json.member("output_tokens_per_sec", stage.per_second(static_cast<double>(count.good_tokens)));
   json.end_object();
 }
 
@@ -73,7 +74,12 @@ void write_stage(JsonWriter& json, const VariantReport& variant, const StageResu
   const bool is_summary = &stage == &variant.result.summary;
   json.begin_object();
   if (!is_summary) json.member("name", stage.info.name).member("reported", stage.info.reported);
-  write_lifecycle(json, stage, is_summary);
+  write_lifecycle(json, stage,
+                  {.is_summary = is_summary,
+                   .percentiles = lifecycle_percentiles(variant.scenario),
+                   .rate_is_count = rate_is_count(variant.scenario),
+                   .goals = variant.goodput ? &variant.goodput->goals : nullptr,
+                   .goodput = goodput != nullptr ? &goodput->tool : nullptr});
   json.member("prefix_hit_ratio", stage.prefix_hit_ratio());
   json.key("kv_cache_usage").begin_object();
   json.member("mean", stage.kv_cache_usage_mean).member("max", stage.kv_cache_usage_max);

@@ -316,11 +316,23 @@ std::string notes(const Report& report) {
   return out;
 }
 
+/// `seed 1`, or each variant's where one has a seed of its own.
+std::string seeds_of(const Report& report) {
+  std::string own;
+  bool differ = false;
+  for (const VariantReport& variant : report.variants) {
+    differ = differ || variant.result.seed != report.variants.front().result.seed;
+    own += (own.empty() ? "" : "; ") + printable(variant.name) + " seed " +
+           std::to_string(variant.result.seed);
+  }
+  return differ ? own : "seed " + std::to_string(report.seed);
+}
+
 }  // namespace
 
 std::string render_text(const Report& report) {
-  const std::string seeds = report.replications ? seeds_text(*report.replications)
-                                                : "seed " + std::to_string(report.seed);
+  const std::string seeds =
+      report.replications ? seeds_text(*report.replications) : seeds_of(report);
   std::string out =
       printable(report.scenario, 200) + ", " + seeds + ", routesim " + report.version + "\n";
   if (!report.question.empty()) out += printable(report.question, 500) + "\n";

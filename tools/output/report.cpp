@@ -51,6 +51,17 @@ std::span<const double> quantile_levels() {
   return kLevels;
 }
 
+std::vector<Judgement> judgements_of(const Report& report) {
+  std::vector<Judgement> all = report.expectations;
+  if (report.interrupted)
+    all.push_back({.what = "the run ends",
+                   .scope = {},
+                   .where = {},
+                   .decision = Decision::kFails,
+                   .detail = "an interrupted run: the results are partial"});
+  return all;
+}
+
 double error_percent(double simulated, double measured) {
   return 100 * (simulated - measured) / measured;
 }

@@ -43,6 +43,10 @@ struct Report {
   std::vector<Judgement> expectations{};
 };
 
+/// The expectations and, of an interrupted run, one that fails: a build server must not take the
+/// part that was run for the whole.
+std::vector<Judgement> judgements_of(const Report& report);
+
 /// The published value of a stage in the metric's base unit. A row belongs to the stage whose name
 /// it carries, or else to the only reported stage with its rate.
 std::optional<double> measured_value(const VariantReport& variant, const sim::StageResult& stage,

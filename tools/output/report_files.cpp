@@ -23,10 +23,31 @@ std::string folder_name(const std::string& name) {
   return out.empty() || out.front() == '.' ? "_" + out : out;
 }
 
-std::string lifecycle_text(const StageResult& stage, bool is_summary) {
+/// A reader of the tool's files passes over the mark, a person does not.
+void write_mark(JsonWriter& json, const Report& report) {
+  if (report.interrupted) json.member("interrupted", true);
+}
+
+/// What was counted for a stage, or the summary; null without goals.
+const GoodputCount* goodput_of(const VariantReport& variant, const StageResult& stage) {
+  if (!variant.goodput) return nullptr;
+  if (&stage == &variant.result.summary) return &variant.goodput->summary;
+  const auto index = static_cast<std::size_t>(&stage - variant.result.stages.data());
+  return &variant.goodput->stages[index];
+}
+
+std::string lifecycle_text(const Report& report, const VariantReport& variant,
+                           const StageResult& stage) {
+  const GoodputCount* goodput = goodput_of(variant, stage);
   JsonWriter json;
   json.begin_object();
-  write_lifecycle(json, stage, is_summary);
+  write_mark(json, report);
+  write_lifecycle(json, stage,
+                  {.is_summary = &stage == &variant.result.summary,
+                   .percentiles = lifecycle_percentiles(variant.scenario),
+                   .rate_is_count = rate_is_count(variant.scenario),
+                   .goals = goodput != nullptr ? &variant.goodput->goals : nullptr,
+                   .goodput = goodput != nullptr ? &goodput->tool : nullptr});
   json.end_object();
   return json.str() + "\n";
 }
@@ -49,13 +70,18 @@ void write_request_rate(JsonWriter& json, double rate) {
     json.value("inf");
 }
 
-std::string vllm_bench_text(const VariantReport& variant, const StageResult& stage) {
+std::string vllm_bench_text(const Report& report, const VariantReport& variant,
+                            const StageResult& stage) {
   const auto& pools = variant.scenario.cluster.pools;
   const std::string model = pools.empty() ? std::string() : pools.front().model;
   const auto input = static_cast<double>(stage.prompt_tokens_total);
   const auto output = static_cast<double>(stage.output_tokens_total);
+  // The tool's clock starts before the gap to its first request.
+  const double duration = stage.total_time_s() + stage.info.lead_s;
+  const auto per_second = [duration](double total) { return duration > 0 ? total / duration : 0; };
   JsonWriter json;
   json.begin_object();
+  write_mark(json, report);
   json.member("endpoint_type", "routesim").member("backend", "routesim");
   json.member("label", variant.name).member("model_id", model).member("tokenizer_id", model);
   json.member("num_prompts", stage.requests);
@@ -67,14 +93,18 @@ std::string vllm_bench_text(const VariantReport& variant, const StageResult& sta
     json.value(stage.info.concurrency);
   else
     json.null();
-  json.member("duration", stage.total_time_s());
+  json.member("duration", duration);
   json.member("completed", stage.successes).member("failed", stage.failures);
   json.member("total_input_tokens", stage.prompt_tokens_total);
   json.member("total_output_tokens", stage.output_tokens_total);
-  json.member("request_throughput", stage.per_second(static_cast<double>(stage.successes)));
-  json.key("request_goodput").null();
-  json.member("output_throughput", stage.per_second(output));
-  json.member("total_token_throughput", stage.per_second(input + output));
+  json.member("request_throughput", per_second(static_cast<double>(stage.successes)));
+  json.key("request_goodput");
+  if (const GoodputCount* goodput = goodput_of(variant, stage); goodput != nullptr)
+    json.value(per_second(static_cast<double>(goodput->good)));
+  else
+    json.null();
+  json.member("output_throughput", per_second(output));
+  json.member("total_token_throughput", per_second(input + output));
   write_latency(json, "ttft", stage.time_to_first_token);
   write_latency(json, "tpot", stage.time_per_output_token);
   write_latency(json, "itl", stage.inter_token_latency);
@@ -83,22 +113,24 @@ std::string vllm_bench_text(const VariantReport& variant, const StageResult& sta
   return json.str() + "\n";
 }
 
-ReportFile stage_file(const VariantReport& variant, const StageResult& stage, std::int64_t index,
-                      FileFormat format) {
+ReportFile stage_file(const Report& report, const VariantReport& variant, const StageResult& stage,
+                      std::int64_t index, FileFormat format) {
   const std::string number = std::to_string(index);
+  // The format has no key for it, but its files are YAML.
+  const std::string mark = report.interrupted ? "# interrupted: the results are partial\n" : "";
   switch (format) {
     case FileFormat::kBenchmarkReportV01:
       return {"benchmark_report,_stage_" + number + ".yaml",
-              benchmark_report_v01(variant, stage, index)};
+              mark + benchmark_report_v01(variant, stage, index)};
     case FileFormat::kBenchmarkReport:
       return {"benchmark_report_v0.2,_stage_" + number + ".yaml",
-              benchmark_report_v02(variant, stage, index)};
+              mark + benchmark_report_v02(variant, stage, index)};
     case FileFormat::kVllmBench:
-      return {"stage_" + number + ".json", vllm_bench_text(variant, stage)};
+      return {"stage_" + number + ".json", vllm_bench_text(report, variant, stage)};
     case FileFormat::kInferencePerf:
       break;
   }
-  return {"stage_" + number + "_lifecycle_metrics.json", lifecycle_text(stage, false)};
+  return {"stage_" + number + "_lifecycle_metrics.json", lifecycle_text(report, variant, stage)};
 }
 
 }  // namespace
@@ -112,13 +144,13 @@ std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
       if (stage.info.is_preparation) continue;
       const std::int64_t index = next++;
       if (format == FileFormat::kVllmBench && !stage.info.reported) continue;
-      ReportFile file = stage_file(variant, stage, index, format);
+      ReportFile file = stage_file(report, variant, stage, index, format);
       file.name = folder + file.name;
       files.push_back(std::move(file));
     }
     if (format == FileFormat::kInferencePerf)
       files.push_back({folder + "summary_lifecycle_metrics.json",
-                       lifecycle_text(variant.result.summary, true)});
+                       lifecycle_text(report, variant, variant.result.summary)});
   }
   return files;
 }

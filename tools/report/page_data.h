@@ -93,6 +93,7 @@ struct DifferenceView {
 struct PageRun {
   std::string scenario, question, version, commit, hash, seed;
   std::int64_t replications = 1;
+  bool interrupted = false;  ///< It was stopped: its numbers are partial.
   std::vector<double> quantile_levels;
   std::vector<VariantView> variants;
   std::vector<ExpectationView> expectations;

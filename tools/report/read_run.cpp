@@ -94,8 +94,8 @@ StageView read_stage(const Node& node) {
   put(v, "output_throughput", throughput["output_tokens_per_sec"]);
   put(v, "total_throughput", throughput["total_tokens_per_sec"]);
   put(v, "request_throughput", throughput["requests_per_sec"]);
-  put(v, "goodput", node["goodput_metrics"]["request_goodput"]);
-  put(v, "goodput_percentage", node["goodput_metrics"]["goodput_percentage"]);
+  put(v, "goodput", node["goodput"]["requests_per_sec"]);
+  put(v, "goodput_percentage", node["goodput"]["percentage"]);
   put(v, "hit_ratio", node["prefix_hit_ratio"]);
   put(v, "kv_mean", node["kv_cache_usage"]["mean"]);
   put(v, "kv_max", node["kv_cache_usage"]["max"]);
@@ -288,6 +288,7 @@ PageRun read_run(const std::string& json_text, const std::string& path) {
   run.commit = root["commit"].text();
   run.hash = root["scenario_hash"].text();
   run.seed = root["seed"].text();
+  run.interrupted = root["interrupted"].text() == "true";
   run.quantile_levels = numbers(root["quantile_levels"]);
   for (const Node& variant : root["variants"].items())
     run.variants.push_back(read_variant(variant));

@@ -38,6 +38,8 @@ std::string verdict_section(const PageRun& run) {
   const Verdict verdict = verdict_of(run);
   std::string out = "<section class=\"verdict\" aria-label=\"Verdict\"><p class=\"big\">" +
                     html(verdict.headline) + "</p>";
+  if (run.interrupted)
+    out += "<ul><li class=\"bad\">The run was interrupted: these numbers are partial.</li></ul>";
   if (!verdict.lines.empty()) {
     out += "<ul>";
     for (const VerdictLine& line : verdict.lines)

@@ -1,0 +1,235 @@
+// `vllm bench serve` as people keep it: what its flags become.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/base/messages.h"
+#include "tests/tools/command_fixture.h"
+#include "tools/input/prepare.h"
+
+namespace routesim::tools {
+namespace {
+
+class VllmBenchFiles : public testing::FolderTest {
+ protected:
+  /// A scenario with these flags, in YAML, and a server of this release.
+  LoadedScenario load(const std::string& flags, Diagnostics& d, const char* preset = "2026-H1") {
+    const std::string file =
+        write("s.yaml", "name: s\nworkload:\n  vllm_bench: " + flags +
+                            "\ncluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-8B,"
+                            " engine: {preset: " +
+                            preset + "}}]}\n");
+    return load_scenario({.path = file, .sets = {}, .variants = {}, .seed = {}}, d);
+  }
+
+  /// Names of the stages of the load, or what is wrong with it.
+  std::string stages(const std::string& flags, const char* preset) {
+    Diagnostics d;
+    const LoadedScenario loaded = load(flags, d, preset);
+    std::optional<sim::RunPlan> plan;
+    if (!d.has_errors()) plan = prepare(loaded.variants.at(0), d);
+    if (!plan) return messages_of(d);
+    std::string names;
+    const auto made = plan->make_load(1, d);
+    for (const workloads::StageInfo& stage : made->stages())
+      names += (names.empty() ? "" : " ") + stage.name;
+    return names;
+  }
+};
+
+TEST_F(VllmBenchFiles, TheReadyCheckIsOfTheServersRelease) {
+  EXPECT_EQ(stages("{num-prompts: 5}", "2025-H2"), "test main");
+  EXPECT_EQ(stages("{num-prompts: 5}", "2026-H1"), "main");
+  EXPECT_EQ(stages("{num-prompts: 5}", "2026-H2"), "main");
+  EXPECT_EQ(stages("{num-prompts: 5, ready-check-timeout-sec: 600}", "2026-H1"), "test main");
+  EXPECT_EQ(stages("{num-prompts: 5, ready_check_timeout_sec: 0}", "2025-H2"), "main");
+  EXPECT_EQ(stages("{ready-check-timeout-sec: 600, initial_test_request: false}", "2025-H2"),
+            "main");
+  EXPECT_EQ(stages("{initial_test_request: true, num-warmups: 2}", "2026-H2"), "test warmup main");
+  EXPECT_NE(stages("{ready-check-timeout-sec: soon}", "2026-H2")
+                .find("s.yaml:3:41: error: workload.vllm_bench.ready_check_timeout_sec: must be a"),
+            std::string::npos);
+}
+
+TEST_F(VllmBenchFiles, TakesTheFlagsAsItsFilesWriteThem) {
+  write("bench.yaml.in",
+        "executable: benchmark_serving.py\nmodel: m\nbase-url: http://x\nbackend: openai-chat\n"
+        "endpoint: /v1/chat/completions\nmax-concurrency: 32\nnum-prompts: 500\n"
+        "request-rate: inf\ndataset-name: random\nrandom-input-len: 700\n"
+        "random-output-len: 70\npercentile-metrics: ttft\nignore-eos: none\n");
+  const std::string path =
+      write("s.yaml",
+            "name: s\nworkload: {vllm_bench: bench.yaml.in}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B}]}\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load_scenario(
+      {.path = path, .sets = {"workload.vllm_bench.num-prompts=600"}, .variants = {}, .seed = {}},
+      d);
+  ASSERT_EQ(messages_of(d), "");
+  const auto& bench = *loaded.variants.at(0).scenario.workload.vllm_bench;
+  EXPECT_EQ(bench.num_prompts, 600);
+  EXPECT_EQ(bench.max_concurrency, 32);
+  EXPECT_EQ(bench.random.input_len, 700);
+  EXPECT_EQ(bench.random.output_len, 70);
+  EXPECT_TRUE(bench.chat);
+  EXPECT_TRUE(bench.ignore_eos);
+  write("bench.yaml.in", "num-prompts: 5\nnum-promts: 6\n");
+  Diagnostics wrong;
+  (void)load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, wrong);
+  EXPECT_NE(messages_of(wrong).find(
+                "bench.yaml.in:2:1: error: workload.vllm_bench.num_promts: unknown key"),
+            std::string::npos)
+      << messages_of(wrong);
+}
+
+TEST_F(VllmBenchFiles, RefusesAFlagInBothSpellings) {
+  write("bench.yaml.in",
+        "num-prompts: 5\nrequest-rate: 1\nrandom_input_len: 10\n"
+        "request_rate: 2\nrandom-input-len: 20\n");
+  const std::string path =
+      write("s.yaml",
+            "name: s\nworkload: {vllm_bench: bench.yaml.in}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-32B}]}\n");
+  Diagnostics wrong;
+  (void)load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, wrong);
+  EXPECT_NE(messages_of(wrong).find(
+                "bench.yaml.in:4:1: error: duplicate flag 'request_rate', first set as "
+                "'request-rate' on line 2"),
+            std::string::npos)
+      << messages_of(wrong);
+  EXPECT_NE(messages_of(wrong).find("bench.yaml.in:5:1: error: duplicate flag 'random-input-len'"),
+            std::string::npos)
+      << messages_of(wrong);
+  // The command line may spell a flag its own way.
+  write("bench.yaml.in", "num-prompts: 5\nrequest-rate: 1\n");
+  Diagnostics fine;
+  const LoadedScenario loaded = load_scenario(
+      {.path = path, .sets = {"workload.vllm_bench.request_rate=7"}, .variants = {}, .seed = {}},
+      fine);
+  ASSERT_EQ(messages_of(fine), "");
+  EXPECT_EQ(loaded.variants.at(0).scenario.workload.vllm_bench->request_rate, 7.0);
+}
+
+TEST_F(VllmBenchFiles, SonnetMayNameItsText) {
+  const std::string path =
+      write("s.yaml",
+            "name: s\nworkload: {vllm_bench: {dataset-name: sonnet, dataset-path: /x/sonnet.txt,\n"
+            "  sonnet-input-len: 512, sonnet-output-len: 64, sonnet-prefix-len: 100}}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-8B}]}\n");
+  Diagnostics d;
+  const LoadedScenario loaded =
+      load_scenario({.path = path, .sets = {}, .variants = {}, .seed = {}}, d);
+  EXPECT_TRUE(prepare(loaded.variants.at(0), d).has_value());
+  EXPECT_EQ(messages_of(d), "");
+}
+
+TEST_F(VllmBenchFiles, ACommandLineIsItsFlags) {
+  Diagnostics d;
+  const LoadedScenario loaded = load(
+      "|\n"
+      "    # as run on the client\n"
+      "    export RATE=12\n"
+      "    vllm bench serve --backend vllm --model Qwen/Qwen3-8B \\\n"
+      "      --dataset-name random --random-input-len=700 --random-output-len 70 \\\n"
+      "      --random-range-ratio '{\"input\": 0.2, \"output\": 0.1}' --ignore-eos \\\n"
+      "      --num-prompts 20 --request-rate $RATE --percentile-metrics ttft,tpot \\\n"
+      "      --header a=b c=d --top-p 0.9 --extra-body '{\"a\": 1}' --no-oversample \\\n"
+      "      --goodput ttft:500 tpot:50 --result-dir $RESULTS --num-prompts 30\n",
+      d);
+  EXPECT_EQ(messages_of(d), "");
+  const sim::Scenario& s = loaded.variants.at(0).scenario;
+  const auto& bench = *s.workload.vllm_bench;
+  EXPECT_EQ(bench.random.input_len, 700);
+  EXPECT_EQ(bench.random.output_len, 70);
+  EXPECT_EQ(bench.random.input_range_ratio, 0.2);
+  EXPECT_EQ(bench.random.output_range_ratio, 0.1);
+  EXPECT_TRUE(bench.ignore_eos);
+  EXPECT_FALSE(bench.sharegpt.oversample);
+  EXPECT_EQ(bench.num_prompts, 30) << "the last of two counts";
+  EXPECT_EQ(bench.request_rate, 12);
+  EXPECT_EQ(s.goodput, (std::vector<std::string>{"ttft:500ms", "tpot:50ms"}));
+}
+
+TEST_F(VllmBenchFiles, ACommandLineMayStandInAScript) {
+  write("bench.yaml", "num-prompts: 40\nrequest-rate: 3\ndataset-path: x.txt\n");
+  write(
+      "run.sh",
+      "#!/bin/bash\nset -e\nvllm serve Qwen/Qwen3-8B &\n"
+      "python3 -m vllm.entrypoints.cli.main bench serve --request-rate inf --config bench.yaml \\\n"
+      "  --dataset-name timed_trace --dataset-path trace.jsonl --no-self-timed\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load("run.sh", d);
+  EXPECT_EQ(messages_of(d), "");
+  const LoadedVariant& variant = loaded.variants.at(0);
+  const auto& bench = *variant.scenario.workload.vllm_bench;
+  EXPECT_EQ(bench.num_prompts, 40);
+  EXPECT_TRUE(std::isinf(bench.request_rate)) << "the command line goes before the file";
+  EXPECT_EQ(bench.dataset_path, "trace.jsonl");
+  EXPECT_FALSE(bench.timed_trace.self_timed);
+  EXPECT_EQ(variant.provenance.nearest("workload.vllm_bench.dataset_path").file, path("run.sh"));
+}
+
+TEST_F(VllmBenchFiles, APathMayHoldBlanks) {
+  write("my bench.yaml", "num-prompts: 40\n");
+  write("my run.sh", "vllm bench serve --num-prompts 41\n");
+  for (const char* name : {"my bench.yaml", "my run.sh"}) {
+    Diagnostics d;
+    EXPECT_GE(load(name, d).variants.at(0).scenario.workload.vllm_bench->num_prompts, 40);
+    EXPECT_EQ(messages_of(d), "") << name;
+  }
+}
+
+TEST_F(VllmBenchFiles, SaysWhatACommandLineLacks) {
+  const auto said = [&](const std::string& flags) {
+    Diagnostics d;
+    (void)load(flags, d);
+    return messages_of(d);
+  };
+  const auto expect = [&](const std::string& flags, const std::string& message) {
+    EXPECT_NE(said(flags).find(message), std::string::npos) << said(flags);
+  };
+  expect("vllm bench latency --x 1", "s.yaml:3:15: error: workload.vllm_bench: runs no vllm bench");
+  expect("|\n    vllm bench serve --num-prompts 3\n    vllm bench serve --num-prompts 4\n",
+         "s.yaml:5:5: error: workload.vllm_bench: is a second run, after the one on line 4");
+  expect("vllm bench serve --num-prompts $N", "the value of --num-prompts is not known here");
+  expect("vllm bench serve 5", "stands without a flag (got '5')");
+  expect("vllm bench serve --num-promts 5", "workload.vllm_bench.num_promts: unknown key");
+  expect("vllm bench serve --num-prompts 3 4", "workload.vllm_bench.num_prompts: must be");
+  EXPECT_EQ(said("--num-prompts 5 --max-concurrency 2"), "") << "flags alone will do";
+}
+
+TEST_F(VllmBenchFiles, WarnsOfWhatIsLeftOut) {
+  Diagnostics d;
+  (void)load("{lora-modules: [a, b], probe-request-rate: 1, endpoint-type: openai-chat}", d);
+  EXPECT_FALSE(d.has_errors());
+  EXPECT_NE(messages_of(d).find("warning: workload.vllm_bench.lora-modules: adapters are not"),
+            std::string::npos)
+      << messages_of(d);
+  EXPECT_NE(messages_of(d).find("probe requests are not simulated"), std::string::npos);
+  Diagnostics body;
+  (void)load("{extra-body: '{\"ignore_eos\": true}'}", body);
+  EXPECT_NE(messages_of(body).find("what it says of the length of answers is not read"),
+            std::string::npos)
+      << messages_of(body);
+  Diagnostics none;
+  EXPECT_TRUE(load("{probe-request-rate: 0, endpoint-type: openai-chat}", none)
+                  .variants.at(0)
+                  .scenario.workload.vllm_bench->chat);
+  EXPECT_EQ(messages_of(none), "");
+}
+
+TEST_F(VllmBenchFiles, SetReachesIntoACommandLine) {
+  const std::string file =
+      write("s.yaml",
+            "name: s\nworkload: {vllm_bench: vllm bench serve --num-prompts 5 --seed 3}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-8B}]}\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load_scenario(
+      {.path = file, .sets = {"workload.vllm_bench.num-prompts=6"}, .variants = {}, .seed = {}}, d);
+  EXPECT_EQ(messages_of(d), "");
+  EXPECT_EQ(loaded.variants.at(0).scenario.workload.vllm_bench->num_prompts, 6);
+  EXPECT_EQ(loaded.variants.at(0).scenario.workload.vllm_bench->seed, 3);
+}
+
+}  // namespace
+}  // namespace routesim::tools

@@ -1,0 +1,57 @@
+#include "tools/input/pool_checks.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tools/input/scalar_parse.h"
+#include "tools/output/printable.h"
+
+namespace routesim::tools {
+
+void check_pool_names(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  const std::vector<sim::PoolConfig>& pools = variant.scenario.cluster.pools;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    if (names.insert(pools[i].name).second) continue;
+    const std::string path = child_path(element_path("cluster.pools", i), "name");
+    const std::string what = variant.provenance.find(path) != nullptr
+                                 ? "is the name of another pool too (got "
+                                 : "is missing, and another pool has the default name too (";
+    diagnostics.error(variant.provenance.nearest(path), path, what + printable(pools[i].name) + ")",
+                      "give each pool a name");
+  }
+}
+
+void check_handover(const sim::Scenario& scenario, const models::Catalogue& catalogue,
+                    Diagnostics& diagnostics) {
+  // `auto` is bf16.
+  const auto format = [](const sim::PoolConfig& c) {
+    return c.kv_cache_dtype.starts_with("fp8") ? "fp8" : "bf16";
+  };
+  const std::vector<sim::PoolConfig>& pools = scenario.cluster.pools;
+  const auto prefill = std::find_if(pools.begin(), pools.end(), [](const sim::PoolConfig& p) {
+    return p.role == sim::PoolRole::kPrefill;
+  });
+  if (prefill == pools.end()) return;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const sim::PoolConfig& pool = pools[i];
+    if (pool.role == sim::PoolRole::kBoth) continue;
+    const std::string path = element_path("cluster.pools", i);
+    const std::string other = " of pool " + printable(prefill->name) + " (got ";
+    // A name that is not in the catalogue is reported where it is looked up.
+    const models::ModelSpec* const model = catalogue.find_model(pool.model);
+    const models::ModelSpec* const first = catalogue.find_model(prefill->model);
+    if (model != nullptr && first != nullptr && model != first)
+      diagnostics.error({}, path + ".model",
+                        "differs from the model" + other + printable(pool.model) + " and " +
+                            printable(prefill->model) + ")",
+                        "decode servers pull the KV of prefill servers, so both have one model");
+    if (std::string_view(format(pool)) != format(*prefill))
+      diagnostics.error(
+          {}, path + ".kv_cache_dtype",
+          "differs from the KV format" + other + format(pool) + " and " + format(*prefill) + ")",
+          "decode servers pull the KV of prefill servers, so both have one format");
+  }
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,16 @@
+// What the pools of a scenario must have of their own, and what two of them must have in common.
+#pragma once
+
+#include "models/catalogue.h"
+#include "tools/input/scenario_yaml.h"
+
+namespace routesim::tools {
+
+/// Every pool has a name of its own: endpoints are called after it, and balancers know them by it.
+void check_pool_names(const LoadedVariant& variant, Diagnostics& diagnostics);
+
+/// What a prefill server computed is read by decode servers: both have one model and one KV format.
+void check_handover(const sim::Scenario& scenario, const models::Catalogue& catalogue,
+                    Diagnostics& diagnostics);
+
+}  // namespace routesim::tools
