@@ -76,14 +76,16 @@ void replicate(std::span<const RunPlan* const> plans, const ReplicationRange& ra
     const std::unique_ptr<RunWatcher> watcher = options.watch ? options.watch(r.plan) : nullptr;
     std::vector<Observer*> observers;
     if (watcher != nullptr) observers.push_back(watcher.get());
+    const std::uint64_t seed =
+        (options.own_seeds ? plans[r.plan]->scenario.seed : options.seed) + r.number;
     Simulation simulation(*plans[r.plan],
-                          {.seed = options.seed + r.number,
+                          {.seed = seed,
                            .check = options.check,
                            .progress = options.progress,
                            .observers = observers},
                           found[i]);
     if (found[i].has_errors()) return;
-    RunResult result = run_named(simulation, *plans[r.plan], options.seed + r.number);
+    RunResult result = run_named(simulation, *plans[r.plan], seed);
     if (watcher != nullptr) watcher->complete(result);
     if (!stopped(options)) sink(r, std::move(result));
   });

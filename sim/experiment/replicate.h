@@ -1,5 +1,5 @@
-// The same plans with several seeds. Replication r of every plan has the same seed, so all plans
-// face the same requests and their results can be subtracted pair by pair.
+// The same plans with several seeds. Replication r of every plan has the same seed (where plans
+// have), so all plans face the same requests and their results can be subtracted pair by pair.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,9 @@ class RunWatcher : public Observer {
 };
 
 struct ReplicationOptions {
-  std::uint64_t seed = 1;        ///< Of replication 0; replication r has seed + r.
+  std::uint64_t seed = 1;  ///< Of replication 0; replication r has seed + r.
+  /// Replication r of a plan has the seed of its scenario + r instead.
+  bool own_seeds = false;
   std::size_t jobs = 1;          ///< Threads. No effect on results.
   bool check = false;            ///< Verify the numbered invariants during the runs.
   Progress* progress = nullptr;  ///< Shared by all runs; `total` means nothing.

@@ -29,6 +29,56 @@ std::optional<std::int64_t> Bisection::answer() const {
   return high_;
 }
 
+std::optional<std::int64_t> UpwardSearch::next() const {
+  if (answer_) return std::nullopt;
+  if (halving_) return halving_->next();
+  if (!singles_.empty()) return singles_.back();
+  return next_;
+}
+
+void UpwardSearch::tell(bool holds, double shortfall) {
+  const std::optional<std::int64_t> probed = next();
+  if (!probed) return;
+  if (halving_) {
+    halving_->tell(holds);
+    answer_ = halving_->answer();
+  } else if (next_) {
+    tell_doubling(holds, shortfall);
+  } else {
+    singles_.pop_back();
+    if (holds) answer_ = probed;
+  }
+}
+
+void UpwardSearch::tell_doubling(bool holds, double shortfall) {
+  const std::int64_t probed = *next_;
+  if (holds) {
+    next_.reset();
+    halving_.emplace(misses_.empty() ? probed : misses_.back().n + 1, probed);
+    halving_->tell(true);  // Its upper end was just seen to hold.
+    answer_ = halving_->answer();
+    return;
+  }
+  misses_.push_back({.n = probed, .shortfall = shortfall});
+  if (probed < high_) {
+    next_ = probed > high_ / 2 ? high_ : 2 * probed;
+  } else {
+    next_.reset();
+    list_around_nearest();
+  }
+}
+
+void UpwardSearch::list_around_nearest() {
+  std::size_t nearest = 0;
+  for (std::size_t i = 1; i < misses_.size(); ++i)
+    if (misses_[i].shortfall <= misses_[nearest].shortfall) nearest = i;
+  if (nearest + 1 == misses_.size()) return;  // More helped up to the end.
+  const std::int64_t from = misses_[nearest == 0 ? 0 : nearest - 1].n;
+  for (std::int64_t n = misses_[nearest + 1].n - 1; n > from; --n)
+    if (n != misses_[nearest].n) singles_.push_back(n);
+  tried_singly_ = !singles_.empty();
+}
+
 std::optional<double> RateSearch::next() const {
   if (!fails_) {
     if (holds_ >= limit_) return std::nullopt;

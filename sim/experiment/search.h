@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace routesim::sim {
 
@@ -28,6 +29,42 @@ class Bisection {
   std::int64_t high_;  ///< Holds, once asked.
   bool asked_high_ = false;
   bool none_ = false;
+};
+
+/// The smallest whole number in [low, high] that holds, where more mostly helps, but need not: asks
+/// for `low`, twice as much and so on up to `high`. Below the first that holds it halves, as where
+/// more never hurts, so the number below the answer was probed and failed. When all of them fail,
+/// and a number in the middle was the nearest to hold, the numbers around it are tried one by one.
+/// The answer does not depend on `high` unless nothing asked for before it holds.
+class UpwardSearch {
+ public:
+  /// 1 <= `low` <= `high`.
+  UpwardSearch(std::int64_t low, std::int64_t high) : high_(high), next_(low) {}
+
+  /// The number to probe next; nothing when the search has ended.
+  std::optional<std::int64_t> next() const;
+  /// The result of the probe next() asked for; `shortfall` says how far it is from holding.
+  void tell(bool holds, double shortfall);
+  /// The smallest number that holds; nothing before the end, or when none was found.
+  std::optional<std::int64_t> answer() const { return answer_; }
+  /// Whether numbers were tried one by one, since more did not always help.
+  bool tried_singly() const { return tried_singly_; }
+
+ private:
+  struct Miss {
+    std::int64_t n = 0;
+    double shortfall = 0;
+  };
+  void tell_doubling(bool holds, double shortfall);
+  void list_around_nearest();
+
+  std::int64_t high_;
+  std::optional<std::int64_t> next_;  ///< While doubling.
+  std::vector<Miss> misses_;          ///< Of the doubling, ascending.
+  std::optional<Bisection> halving_;
+  std::vector<std::int64_t> singles_;  ///< Left to try one by one, the smallest last.
+  bool tried_singly_ = false;
+  std::optional<std::int64_t> answer_;
 };
 
 /// The highest rate that holds, between one that does and a limit, where everything below a rate

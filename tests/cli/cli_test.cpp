@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <yaml-cpp/yaml.h>
 
 #include <chrono>
 #include <filesystem>
@@ -324,17 +325,33 @@ TEST_F(Cli, AFullDiskIsAnErrorAClosedPipeIsNot) {
 TEST_F(Cli, AnInterruptedRunIsPartialAndSaysSo) {
   const std::string out = (folder_ / "stdout").string();
   const std::string err = (folder_ / "stderr").string();
+  const std::string json = (folder_ / "r.json").string();
+  const std::string junit = (folder_ / "r.xml").string();
   const pid_t child =
-      start({"run", tiny(50'000'000), "--progress", "never", "-o", "json"}, out, err);
+      start({"run", tiny(50'000'000), "--progress", "never", "-o", "github", "-o", "json=" + json,
+             "-o", "junit=" + junit, "-o", "inference-perf=" + (folder_ / "perf").string(), "-o",
+             "vllm-bench=" + (folder_ / "bench").string(), "-o",
+             "benchmark-report=" + (folder_ / "llmd").string()},
+            out, err);
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   ::kill(child, SIGINT);
   EXPECT_EQ(wait_for(child), 130);
   EXPECT_NE(slurp(err).find("interrupted"), std::string::npos) << slurp(err);
-  const std::string text = slurp(out);
-  if (!text.empty()) {
-    EXPECT_LT(nlohmann::json::parse(text)["variants"][0]["summary"]["load_summary"]["count"],
-              50'000'000);
-  }
+  if (!fs::exists(json)) return;  // It came before the run began.
+  const auto summary = nlohmann::json::parse(slurp(json))["variants"][0]["summary"];
+  EXPECT_LT(summary["load_summary"]["count"], 50'000'000);
+  EXPECT_TRUE(summary["kv_cache_usage"]["mean"].is_null());
+  EXPECT_NE(slurp(out).find("::error "), std::string::npos) << slurp(out);
+  EXPECT_NE(slurp(junit).find("failures=\"1\""), std::string::npos) << slurp(junit);
+  for (const char* file :
+       {"perf/rotation/summary_lifecycle_metrics.json",
+        "perf/rotation/stage_0_lifecycle_metrics.json", "bench/rotation/stage_0.json"})
+    EXPECT_EQ(nlohmann::json::parse(slurp(folder_ / file))["interrupted"], true) << file;
+  const std::string report = slurp(folder_ / "llmd/rotation/benchmark_report_v0.2,_stage_0.yaml");
+  EXPECT_TRUE(report.starts_with("# interrupted")) << report.substr(0, 80);
+  EXPECT_EQ(YAML::Load(report)["version"].as<std::string>(), "0.2");
+  const Result compared = run({"compare", json, json, "--fail-if", "ttft_ms.mean>+5%"});
+  EXPECT_EQ(compared.code, 4) << compared.out << compared.err;
 }
 
 TEST_F(Cli, ListsAndSchema) {
@@ -367,6 +384,21 @@ TEST_F(Cli, TheSchemaKnowsVllmsSpellings) {
   EXPECT_EQ(scenario["workload"]["properties"]["vllm_bench"]["additionalProperties"], true);
   EXPECT_EQ(scenario["workload"]["properties"]["groups"]["additionalProperties"], false);
   EXPECT_EQ(run({"schema", "plan"}).out.find("tensor_parallel_size"), std::string::npos);
+}
+
+TEST_F(Cli, ExplainedYamlIsYaml) {
+  const Result both = run({"explain", tiny(), "--yaml"});
+  ASSERT_EQ(both.code, 0) << both.err;
+  EXPECT_TRUE(both.out.starts_with("# variant rotation\n")) << both.out.substr(0, 80);
+  EXPECT_NE(both.out.find("\n---\n# variant chance\n"), std::string::npos);
+  const std::vector<YAML::Node> documents = YAML::LoadAll(both.out);
+  ASSERT_EQ(documents.size(), 2U);
+  EXPECT_EQ(documents[1]["routing"]["balancer"].as<std::string>(), "random");
+  // What it prints is a scenario, which says the same.
+  const Result one = run({"explain", tiny(), "--yaml", "--variant", "chance"});
+  const Result again = run({"explain", write("again.yaml", one.out), "--yaml"});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(again.out.substr(again.out.find('\n')), one.out.substr(one.out.find('\n')));
 }
 
 TEST_F(Cli, ExplainNamesOrigins) {

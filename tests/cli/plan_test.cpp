@@ -121,6 +121,101 @@ TEST_F(Plan, TheAnswerDoesNotDependOnTheThreads) {
   EXPECT_EQ(run({"plan", file, "--jobs", "3"}).out, one.out);
 }
 
+TEST_F(Plan, TheMostReplicasDoNotHideTheFew) {
+  // One server keeps every prefix; eight behind a plain Service compute each of them eight times.
+  write("base.yaml", "name: base\n" + two_servers("requests: 100, rate: 20, groups: 8, prefix_len: "
+                                                  "2048, suffix_len: 64, output_len: 16"));
+  const auto plan = [&](int most) {
+    const Result result =
+        run({"plan", "-q", "--output", "json",
+             write("plan.yaml",
+                   "name: dilution\n"
+                   "scenario: base.yaml\n"
+                   "demand:\n"
+                   "  rate: 3\n"
+                   "  duration: 100s\n"
+                   "  set: ['workload.groups.rate={rate}', 'workload.groups.requests={requests}']\n"
+                   "goals: [ttft_ms.mean < 50]\n"
+                   "knee_limit: 1\n"
+                   "policies: [{variant: chance}]\n"
+                   "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                   "pools: [{pool: a, min: 1, max: " +
+                       std::to_string(most) + "}]\n")});
+    EXPECT_EQ(result.code, 0) << most << result.out;
+    return nlohmann::json::parse(result.out);
+  };
+  for (const int most : {1, 3, 8, 12}) {
+    const auto answer = plan(most);
+    EXPECT_EQ(answer["plans"][0]["replicas"]["a"], 1) << most;
+    EXPECT_EQ(answer["families"][0]["sizes_tried"], 1);
+    EXPECT_EQ(answer["families"][0]["method"], "doubling");
+  }
+}
+
+TEST_F(Plan, FailuresHaveNoLatencyAndNoPrice) {
+  write("base.yaml", "name: base\n" + two_servers("requests: 100, rate: 20, groups: 8, prefix_len: "
+                                                  "512, suffix_len: 64, output_len: 200, "
+                                                  "timeout_s: 0.2"));
+  const auto plan = [&](const std::string& goal) {
+    return run({"plan", "-q", "--output", "json",
+                write("plan.yaml",
+                      "name: late\n"
+                      "scenario: base.yaml\n"
+                      "demand: {rate: 10, duration: 10s, set: ['workload.groups.rate={rate}']}\n"
+                      "goals: [" +
+                          goal +
+                          "]\n"
+                          "max_failure_rate: 1\n"
+                          "knee_limit: 1\n"
+                          "policies: [{variant: chance}]\n"
+                          "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                          "pools: [{pool: a, min: 1, max: 2}]\n")});
+  };
+  const Result gaps = plan("itl_ms.mean < 50");
+  EXPECT_EQ(gaps.code, 1) << gaps.out;
+  const Result any = plan("failure_rate > 0.5");
+  EXPECT_EQ(any.code, 0) << any.out;
+  const auto answer = nlohmann::json::parse(any.out);
+  EXPECT_TRUE(answer["plans"][0]["price_per_million_output_tokens"].is_null()) << any.out;
+}
+
+TEST_F(Plan, ALoadLastsAsLongAsIsAsked) {
+  // 3 s are 3000000000 ns, whose product with 1e-9 is a hair above 3; so is 0.1 times 30.
+  write("base.yaml", "name: base\n" + two_servers("requests: 100, rate: 20, groups: 8, prefix_len: "
+                                                  "512, suffix_len: 64, output_len: 2"));
+  const auto wrong = [&](const std::string& demand) {
+    return run({"plan", "-q",
+                write("plan.yaml",
+                      "name: seconds\n"
+                      "scenario: base.yaml\n"
+                      "demand: {" +
+                          demand +
+                          ", set: ['workload.groups.requests={seconds}{requests}x']}\n"
+                          "goals: [ttft_ms.p99 < 50000]\n"
+                          "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                          "pools: [{pool: a, max: 1}]\n")})
+        .err;
+  };
+  // The error names what was put in.
+  EXPECT_NE(wrong("rate: 0.1, duration: 30s").find("303x"), std::string::npos)
+      << wrong("rate: 0.1, duration: 30s");
+  EXPECT_NE(wrong("rate: 2, duration: 3s").find("36x"), std::string::npos);
+  EXPECT_NE(wrong("rate: 2, duration: 2.6s").find("36x"), std::string::npos);
+}
+
+TEST_F(Plan, ASetThatThePlanReplacesIsNamed) {
+  const std::string file = plan("[ttft_ms.p90 < 400]", "max_replications: 3\n");
+  const Result result =
+      run({"plan", file, "--jobs", "2", "--progress", "never", "--set", "workload.groups.rate=5",
+           "--set", "cluster.pools[0].replicas=3", "--set", "workload.groups.output_len=16"});
+  EXPECT_NE(result.err.find("workload.groups.rate: has no effect: demand.set"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("cluster.pools[0].replicas: has no effect: the plan"),
+            std::string::npos)
+      << result.err;
+  EXPECT_EQ(result.err.find("output_len: has no effect"), std::string::npos) << result.err;
+}
+
 TEST_F(Plan, NoPlanIsAnAnswer) {
   const Result result = run({"plan", plan("[ttft_ms.p90 < 20]")});
   EXPECT_EQ(result.code, 1);

@@ -219,6 +219,64 @@ TEST_F(Robustness, NoOutputReplacesAnotherOrAnInput) {
   EXPECT_EQ(slurp(file), before);
 }
 
+TEST_F(Robustness, NoOutputReplacesWhatTheCommandReads) {
+  const std::string scenario = tiny();
+  const std::string text = slurp(scenario);
+  const std::string load = write(
+      "load.yaml", slurp(fs::path(ROUTESIM_SOURCE_DIR) / "docs/examples/inference-perf.yaml"));
+  const std::string link = (folder_ / "link.json").string();
+  const std::string dotted = folder_.string() + "/./x/../tiny.yaml";
+  fs::create_directory(folder_ / "x");
+  fs::create_symlink("tiny.yaml", link);
+  const std::string set = "workload={inference_perf: " + load + "}";
+  for (const std::vector<std::string>& outputs :
+       {std::vector<std::string>{"-o", "json=" + scenario},
+        {"-o", "json=" + link},
+        {"-o", "json=" + dotted},
+        {"--set", set, "-o", "csv=" + load},
+        {"-o", "json=" + folder_.string() + "/r.csv", "--records",
+         folder_.string() + "/./r.csv"}}) {
+    std::vector<std::string> arguments = {"run", "-q", scenario};
+    arguments.insert(arguments.end(), outputs.begin(), outputs.end());
+    const Result result = run(arguments);
+    EXPECT_EQ(result.code, 2) << outputs.back();
+    EXPECT_NE(result.err.find("routesim: "), std::string::npos) << result.err;
+    EXPECT_EQ(slurp(scenario), text);
+  }
+  // A folder that an earlier run wrote, measured against, is not written into.
+  const std::string perf = (folder_ / "perf").string();
+  ASSERT_EQ(run({"run", "-q", scenario, "-o", "inference-perf=" + perf}).code, 0);
+  const std::string measured = "measured={policy: x, csv: " + perf + "/rotation}";
+  EXPECT_EQ(run({"run", "-q", scenario, "--set", measured, "-o", "json=-"}).code, 0);
+  EXPECT_EQ(run({"run", "-q", scenario, "--set", measured, "-o", "inference-perf=" + perf}).code,
+            2);
+  // A value of an axis may be a file.
+  const std::string sweep = write("sweep.yaml",
+                                  "name: s\nscenario: tiny.yaml\naxes: [{path: measured.csv, "
+                                  "values: [load.yaml]}]\n");
+  const Result axis = run({"sweep", sweep, "-o", "jsonl=" + load});
+  EXPECT_EQ(axis.code, 2);
+  EXPECT_NE(axis.err.find("would replace the input"), std::string::npos) << axis.err;
+  const std::string a = (folder_ / "a.json").string();
+  ASSERT_EQ(run({"run", "-q", scenario, "-o", "json=" + a}).code, 0);
+  const std::string before = slurp(a);
+  EXPECT_EQ(run({"compare", a, a, "-o", "markdown=" + folder_.string() + "/./a.json"}).code, 2);
+  EXPECT_EQ(slurp(a), before);
+}
+
+TEST_F(Robustness, OutputsAreTriedBeforeTheWorkAndAppearTogether) {
+  const std::string nowhere = (folder_ / "nowhere/x.json").string();
+  // Fifty million requests would take minutes.
+  const Result early = run({"run", tiny(50'000'000), "-q", "-o", "json=" + nowhere});
+  EXPECT_EQ(early.code, 2);
+  EXPECT_NE(early.err.find("cannot write " + nowhere), std::string::npos) << early.err;
+  if (!fs::exists("/dev/full")) return;
+  const std::string kept = write("kept.csv", "as it was");
+  const Result full = run({"run", tiny(), "-q", "-o", "csv=" + kept, "-o", "json=/dev/full"});
+  EXPECT_EQ(full.code, 2);
+  EXPECT_EQ(slurp(kept), "as it was");
+}
+
 TEST_F(Robustness, OutputsThatCannotBeWrittenLeaveNothingBehind) {
   const std::string folder = folder_.string();
   std::vector<std::string> targets = {folder,                                 // a folder

@@ -225,6 +225,39 @@ TEST_F(Sweep, ShardsMergeIntoTheWhole) {
   EXPECT_NE(gap.err.find("4 of 24 rows are missing: 4, 9, 14, 19"), std::string::npos) << gap.err;
 }
 
+TEST_F(Sweep, ASetThatAnAxisReplacesIsNamed) {
+  const Result result =
+      run_to(sweep("[5]", 20), "rows",
+             {"--set", "workload.groups.rate=7", "--set", "cluster.pools[0].replicas=9", "--set",
+              "workload.groups.output_len=9"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  for (const char* key : {"workload.groups.rate", "cluster.pools[0].replicas"})
+    EXPECT_NE(result.err.find(std::string(key) + ": has no effect: an axis of the sweep sets"),
+              std::string::npos)
+        << result.err;
+  EXPECT_EQ(result.err.find("output_len: has no effect"), std::string::npos) << result.err;
+}
+
+TEST_F(Sweep, ShardsOfOtherExperimentsDoNotMerge) {
+  const std::string file = sweep("[5, 10]", 30);
+  ASSERT_EQ(run_to(file, "first", {"--shard", "1/2"}).code, 0);
+  const std::vector<std::vector<std::string>> others = {
+      {"--seed", "7"}, {"--replications", "3"}, {"--set", "workload.groups.output_len=9"}};
+  for (const std::vector<std::string>& other : others) {
+    std::vector<std::string> options = {"--shard", "2/2"};
+    options.insert(options.end(), other.begin(), other.end());
+    ASSERT_EQ(run_to(file, "second", options).code, 0) << other.front();
+    const Result merged = run({"sweep", "--merge", path("first"), path("second")});
+    EXPECT_EQ(merged.code, 2) << other.front();
+    EXPECT_NE(merged.err.find("is a row of another experiment than"), std::string::npos)
+        << merged.err;
+    EXPECT_EQ(run({"sweep", "--merge", path("first"), path("second"), "--output",
+                   "jsonl=" + path("first")})
+                  .code,
+              2);
+  }
+}
+
 TEST_F(Sweep, ASignalLeavesWholeRowsAndNoOutput) {
   const std::string file = sweep("[5, 10, 20, 40]", 3000);
   for (const int signal : {SIGINT, SIGTERM}) {

@@ -38,6 +38,55 @@ TEST(Bisection, FindsEveryThresholdAndSeesThatItIsOne) {
       }
 }
 
+TEST(UpwardSearch, FindsEveryThresholdWhateverTheLimit) {
+  for (std::int64_t low = 1; low <= 3; ++low)
+    for (std::int64_t high = low; high <= 70; ++high)
+      for (std::int64_t threshold = low; threshold <= high + 1; ++threshold) {
+        UpwardSearch search(low, high);
+        std::set<std::int64_t> probed;
+        while (const auto n = search.next()) {
+          EXPECT_TRUE(low <= *n && *n <= high);
+          EXPECT_FALSE(search.answer());
+          EXPECT_TRUE(probed.insert(*n).second) << "probed twice";
+          search.tell(*n >= threshold, 1.0 / static_cast<double>(*n));
+        }
+        EXPECT_FALSE(search.tried_singly());
+        if (threshold > high) {
+          EXPECT_FALSE(search.answer());
+          EXPECT_LE(static_cast<double>(probed.size()),
+                    2 + std::ceil(std::log2(static_cast<double>(high))));
+          continue;
+        }
+        ASSERT_EQ(search.answer(), threshold);
+        if (threshold > low) {
+          EXPECT_TRUE(probed.contains(threshold - 1));
+        }
+        const auto most = 3 + 2 * std::log2(static_cast<double>(threshold));
+        EXPECT_LE(static_cast<double>(probed.size()), most);
+      }
+}
+
+TEST(UpwardSearch, FindsWhatHoldsOnlyBelowTheLimit) {
+  for (std::int64_t high = 1; high <= 40; ++high)
+    for (std::int64_t first = 1; first <= high; ++first)
+      for (std::int64_t last = first; last <= high; ++last) {
+        // Too few are too slow, and too many share too little.
+        const double middle = 0.5 * static_cast<double>(first + last);
+        UpwardSearch search(1, high);
+        std::set<std::int64_t> probed;
+        while (const auto n = search.next()) {
+          EXPECT_TRUE(probed.insert(*n).second) << "probed twice";
+          search.tell(first <= *n && *n <= last, std::abs(static_cast<double>(*n) - middle));
+        }
+        if (!search.answer()) {  // More helped up to the end, as far as the doubling saw.
+          EXPECT_FALSE(search.tried_singly());
+          EXPECT_LT(high - middle, middle);
+          continue;
+        }
+        ASSERT_EQ(search.answer(), first) << high << ' ' << first << ' ' << last;
+      }
+}
+
 TEST(RateSearch, BracketsTheKnee) {
   for (const double knee : {10.0, 10.1, 14.9, 15.0, 40.0, 79.0}) {
     RateSearch search(10, 80, 0.03);

@@ -394,6 +394,65 @@ TEST_F(Files, VariantsMustBelongTogether) {
   EXPECT_EQ(gate.items().size(), 2U) << "neither file lists a p97";
 }
 
+TEST_F(Files, AMissingVariantDecidesNoGate) {
+  const ResultFile one = read(result("one.json", {0.1}, "x"));
+  ResultFile base = read(result("base.json", {0.1}, "x"));
+  base.set.variants.push_back(base.set.variants.front());
+  base.set.variants.back().name = "gone";
+  base.workloads.push_back(nullptr);
+  Diagnostics diagnostics;
+  ComparisonRequest request{
+      .variants = {}, .stage = {}, .gates = {*parse_gate("ttft_ms.mean>+5%").value}};
+  const Comparison c = compare_results(base, one, request, diagnostics);
+  EXPECT_EQ(overall(c.gates), Decision::kUndecided);
+  ASSERT_EQ(c.gates.size(), 2U);
+  for (const std::string& text :
+       {render_comparison_text(c), render_comparison_markdown(c), render_comparison_json(c),
+        render_junit("s", c.gates), render_github("s", c.gates)})
+    EXPECT_NE(text.find("NEW has no variant gone"), std::string::npos) << text;
+  request.variants = {"x"};
+  EXPECT_EQ(overall(compare_results(base, one, request, diagnostics).gates), Decision::kHolds);
+  EXPECT_FALSE(diagnostics.has_errors());
+}
+
+TEST_F(Files, AnInterruptedResultDecidesNoGate) {
+  const ResultFile base = read(result("base.json", {0.1}));
+  ResultFile part = read(result("part.json", {0.1}));
+  part.interrupted = true;
+  Diagnostics diagnostics;
+  const ComparisonRequest request{
+      .variants = {}, .stage = {}, .gates = {*parse_gate("ttft_ms.mean>+5%").value}};
+  EXPECT_EQ(overall(compare_results(base, base, request, diagnostics).gates), Decision::kHolds);
+  const Comparison c = compare_results(base, part, request, diagnostics);
+  EXPECT_EQ(overall(c.gates), Decision::kUndecided);
+  EXPECT_NE(render_comparison_text(c).find("new result was interrupted"), std::string::npos);
+  EXPECT_NE(render_comparison_json(c).find("\"interrupted\": true"), std::string::npos);
+}
+
+TEST(Replications, VariantsWithSeedsOfTheirOwnAreNoPairs) {
+  ResultSetBuilder builder({"old", "new"}, standard_metrics());
+  for (std::size_t r = 0; r < 3; ++r) {
+    builder.add(0, r, run_of(1 + r, 0.1 * static_cast<double>(r + 1)));
+    builder.add(1, r, run_of(50 + r, 0.1 * static_cast<double>(r + 1) + 0.01));
+  }
+  const ResultSet set = builder.take(3);
+  EXPECT_FALSE(set.all_paired());
+  const std::string text = replications_text(set);
+  EXPECT_NE(text.find("new is not paired with old: the seeds differ"), std::string::npos) << text;
+  EXPECT_EQ(text.find("every variant faces"), std::string::npos);
+  EXPECT_EQ(seeds_text(set), "old seeds 1 to 3; new seeds 50 to 52");
+  JsonWriter writer;
+  write_replications(writer, set);
+  const auto json = nlohmann::json::parse(writer.str());
+  EXPECT_EQ(json["variants"][1]["seeds"], nlohmann::json({50, 51, 52}));
+  EXPECT_EQ(json["differences"][0]["paired"], false);
+  // As pairs they differ by 10 ms exactly; as independent runs nobody can tell.
+  const auto& ttft = json["differences"][0]["summary"]["metrics"]["ttft_ms.mean"];
+  EXPECT_EQ(ttft["verdict"], "not distinguishable");
+  EXPECT_EQ(judge({expect("ttft_ms.mean < 108% of old", "new")}, set).front().decision,
+            Decision::kUndecided);
+}
+
 TEST(Replications, InTextAndJson) {
   ResultSet set = two_variants({0.1, 0.2, 0.3}, {0.111, 0.209, 0.310});
   set.until = UntilOutcome{.rule = "ttft_ms.mean±2%", .reached = false, .reason = "too few"};

@@ -31,7 +31,8 @@ constexpr const char* kCluster = "cluster: {pools: [{accelerator: H100-SXM, mode
 
 TEST_F(MeasuredFile, ARunIsExactlyItsOwnInferencePerfFiles) {
   const std::string base =
-      std::string("name: s\nworkload: {inference_perf: {load: {interval: 1, ") +
+      std::string(
+          "name: s\nworkload: {inference_perf: {api: {streaming: true}, load: {interval: 1, ") +
       "stages: [{rate: 5, duration: 2}, {rate: 9, duration: 2}]}, data: {type: "
       "shared_prefix, shared_prefix: {num_groups: 3, output_len: 9}}}}\n" +
       kCluster;

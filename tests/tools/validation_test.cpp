@@ -218,6 +218,24 @@ TEST(Validation, WordsOfPublications) {
   EXPECT_FALSE(value("1,7,ttft,mean,furlongs"));
 }
 
+TEST(Validation, WhatIsImpossibleIsNotScored) {
+  const sim::RunResult run = run_of({1, 2, 3});
+  const auto why = [&](const std::string& row) {
+    std::string reason;
+    EXPECT_FALSE(simulated_value(run, 4, table("e,p," + row + ",src\n").rows.at(0), reason)) << row;
+    return reason;
+  };
+  EXPECT_EQ(why("1,7,ttft,mean,tok/s,1"), "tok/s is no unit of ttft");
+  EXPECT_EQ(why("1,7,time_per_token,mean,%,1"), "% is no unit of time_per_token");
+  EXPECT_EQ(why("1,7,output_throughput,mean,ms,1"), "ms is no unit of output_throughput");
+  EXPECT_EQ(why("1,7,output_throughput,mean,req/s,1"), "req/s is no unit of output_throughput");
+  EXPECT_EQ(why("all,3-60,ttft,request_weighted_mean_of_1_stage_means,%,1"),
+            "% is no unit of ttft");
+  EXPECT_EQ(why("1,7,ttft,mean,s,-1"), "the published value is impossible (-1 s)");
+  EXPECT_EQ(why("1,7,prefix_cache_hit_rate,mean,%,101"),
+            "the published value is impossible (101 %)");
+}
+
 /// Of all numbers in the published files, only these have no counterpart in a run. A new name in a
 /// CSV must be mapped, or be added here.
 TEST(Validation, NothingPublishedIsDroppedSilently) {

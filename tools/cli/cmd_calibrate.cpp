@@ -8,9 +8,11 @@
 #include "tools/calibrate/calibrate_data.h"
 #include "tools/calibrate/calibrate_scenario.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/output_target.h"
 #include "tools/input/catalogue_file.h"
 #include "tools/input/config_node.h"
 #include "tools/input/config_reader.h"
+#include "tools/input/prepare.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/scenario_yaml.h"
 #include "tools/output/printable.h"
@@ -234,6 +236,10 @@ ExitCode calibrate_scenarios(const OptionValues& options, Console& console) {
     return inputs;
   };
   request.reload = load;
+  std::vector<std::string> files = files_read(options.all("scenario"));
+  for (const std::string& file : options.all("catalogue")) files.push_back(file);
+  const std::string out = options.get("out");
+  if (!check_outputs(std::span(&out, 1), files, console)) return ExitCode::kInvalid;
   Diagnostics diagnostics;
   const std::vector<ValidationInput> inputs = load({}, diagnostics);
   ScenarioFit fit;
@@ -246,7 +252,7 @@ ExitCode calibrate_scenarios(const OptionValues& options, Console& console) {
   fit.curve.provenance = "fit of the simulation to " + std::to_string(fit.cells) +
                          " published numbers, by: " + scenario_command(options);
   for (const std::string& set : fit.sets) fit.curve.provenance += "; with " + set;
-  return deliver(scenario_fit_text(fit), catalogue_yaml(fit.curve), options.get("out"), console);
+  return deliver(scenario_fit_text(fit), catalogue_yaml(fit.curve), out, console);
 }
 
 ExitCode run_calibrate(const OptionValues& options, Console& console) {
@@ -258,6 +264,9 @@ ExitCode run_calibrate(const OptionValues& options, Console& console) {
   std::string error;
   const bool understood = parse_settings(options, settings, diagnostics, error);
   if (!error.empty()) return usage_error(console, "calibrate", error);
+  std::vector<std::string> inputs = options.positionals;
+  for (const std::string& file : options.all("catalogue")) inputs.push_back(file);
+  if (!check_outputs(std::span(&settings.out, 1), inputs, console)) return ExitCode::kInvalid;
   CalibrationData data;
   if (understood) data = read_files(settings, diagnostics);
   std::optional<models::CurveFit> fit;

@@ -44,6 +44,9 @@ ExitCode run_compare(const OptionValues& options, Console& console) {
   if (!outputs || !parse_request(options, request, error))
     return usage_error(console, "compare", error);
 
+  std::vector<std::string> paths;
+  for (const NamedOutput& output : *outputs) paths.push_back(output.path);
+  if (!check_outputs(paths, options.positionals, console)) return ExitCode::kInvalid;
   Diagnostics diagnostics;
   std::vector<MetricName> metrics;
   for (const Gate& gate : request.gates) metrics.push_back(gate.metric);

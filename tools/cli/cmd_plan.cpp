@@ -1,8 +1,11 @@
 // routesim plan: the cheapest fleet that meets every goal.
+#include <array>
+
 #include "sim/experiment/parallel.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
+#include "tools/input/prepare.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/scenario_yaml.h"
 #include "tools/output/printable.h"
@@ -78,8 +81,25 @@ std::optional<PlanResult> search(const PlanSpace& space, const PlanSettings& set
   }
 }
 
-bool write(const std::string& path, const std::string& text, Console& console) {
-  return path.empty() || finish_file(path, write_file(path, text), console);
+bool check_files(const PlanSpace& space, const PlanSettings& settings, Console& console) {
+  std::vector<std::string> inputs = files_read(std::span(&space.scenario_path, 1));
+  inputs.push_back(settings.request.path);
+  const auto add = [&inputs](const std::vector<Assignment>& assignments) {
+    for (std::string& file : files_named(assignments)) inputs.push_back(std::move(file));
+  };
+  add(space.base);
+  for (const PlanFamily& family : space.families) add(family.assignments);
+  const std::array<std::string, 2> outputs = {settings.table_path, settings.json_path};
+  return check_outputs(outputs, inputs, console);
+}
+
+/// Both files or none.
+bool write_files(const PlanSettings& settings, const std::string& text, const std::string& json,
+                 Console& console) {
+  OutputBatch batch;
+  if (!settings.table_path.empty()) batch.add(settings.table_path, text);
+  if (!settings.json_path.empty()) batch.add(settings.json_path, json);
+  return batch.close(console) && batch.finish(console);
 }
 
 ExitCode run_plan(const OptionValues& options, Console& console) {
@@ -90,7 +110,7 @@ ExitCode run_plan(const OptionValues& options, Console& console) {
   const PlanSpace space = load_plan(settings.request, diagnostics);
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(diagnostics);
-  if (!valid) return ExitCode::kInvalid;
+  if (!valid || !check_files(space, settings, console)) return ExitCode::kInvalid;
 
   Diagnostics late;
   const std::optional<PlanResult> result = search(space, settings, late, console);
@@ -106,8 +126,7 @@ ExitCode run_plan(const OptionValues& options, Console& console) {
   const std::string json = render_plan_json(space, *result);
   if (settings.table) console.print(text);
   if (settings.json) console.print(json);
-  if (!write(settings.table_path, text, console) || !write(settings.json_path, json, console))
-    return ExitCode::kInvalid;
+  if (!write_files(settings, text, json, console)) return ExitCode::kInvalid;
   return result->plans.empty() ? ExitCode::kFailed : ExitCode::kSuccess;
 }
 

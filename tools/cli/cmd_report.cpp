@@ -46,7 +46,8 @@ ExitCode run_report(const OptionValues& options, Console& console) {
     return usage_error(console, "report",
                        "give --output PATH for a page (- is standard output), or --export FOLDER");
   for (const std::string& path : options.positionals)
-    if (path == output && !path.ends_with(".html"))
+    if (!output.empty() && output != "-" && !path.ends_with(".html") &&
+        written_file(path) == written_file(output))
       return usage_error(console, "report",
                          "--output would replace the result " + printable(path, 200));
   Diagnostics diagnostics;

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "sim/base/check.h"
+#include "sim/metrics_collector.h"
 #include "sim/simulation.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
@@ -160,7 +161,8 @@ void run_variants(const std::vector<PlannedVariant>& planned, const RunSettings&
     std::vector<sim::Observer*> observers;
     if (settings.series) observers.push_back(&recorder);
     const GoodputGoals goals = goals_of(scenario, settings);
-    GoodputObserver goodput(goals, scenario.workload.output_token_scale);
+    GoodputObserver goodput(goals, scenario.workload.output_token_scale,
+                            sim::client_sees_tokens(scenario.workload));
     if (!goals.empty()) observers.push_back(&goodput);
     if (settings.wants(OutputFormat::kTrace)) observers.push_back(&outcome.trace);
     if (records != nullptr) observers.push_back(records);
@@ -259,7 +261,9 @@ ExitCode run(const OptionValues& options, Console& console) {
   if (!diagnostics.has_errors()) planned = plan_variants(scenario, settings, diagnostics);
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(tidy(diagnostics));
-  if (!valid) return ExitCode::kInvalid;
+  if (!valid ||
+      !check_run_outputs(settings.outputs, settings.records, files_read(scenario), console))
+    return ExitCode::kInvalid;
 
   Diagnostics late;
   Outcome outcome;
@@ -283,8 +287,8 @@ ExitCode run(const OptionValues& options, Console& console) {
   outcome.report.commit = commit();
   outcome.report.scenario_hash = scenario_hash(scenario);
   outcome.report.interrupted = outcome.interrupted;
-  if (file && !finish_file(settings.records, file->finish(), console)) return ExitCode::kInvalid;
-  if (!write_outputs(outcome.report, outcome.trace, settings.outputs, console))
+  if (!write_outputs(outcome.report, outcome.trace, settings.outputs, file ? &*file : nullptr,
+                     console))
     return ExitCode::kInvalid;
   if (outcome.interrupted) console.complain("routesim: interrupted, the results are partial\n");
   const auto& set = outcome.report.replications;

@@ -1,4 +1,5 @@
 // routesim sweep: a scenario over a grid of values, in parallel, resumable and shardable.
+#include <array>
 #include <cstdlib>
 #include <set>
 
@@ -7,6 +8,7 @@
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/version.h"
+#include "tools/input/prepare.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
@@ -245,6 +247,8 @@ ExitCode run_merge(const OptionValues& options, Console& console) {
     (void)read_text_file(path, {.file = path}, "", kMostBytes, file.text, diagnostics);
   }
   std::string text;
+  if (!check_outputs(std::span(&settings.rows_path, 1), options.positionals, console))
+    return ExitCode::kInvalid;
   if (!diagnostics.has_errors()) text = merge_rows(files, diagnostics);
   if (!options.has("quiet") || diagnostics.has_errors()) console.complain(diagnostics);
   if (diagnostics.has_errors()) return ExitCode::kInvalid;
@@ -252,6 +256,27 @@ ExitCode run_merge(const OptionValues& options, Console& console) {
   if (settings.rows_path.empty()) return ExitCode::kSuccess;
   const std::string error = write_file(settings.rows_path, text);
   return error.empty() ? ExitCode::kSuccess : write_failure(console, settings.rows_path, error);
+}
+
+/// What the sweep reads: its own file, the scenario, and what these and the axes name.
+std::vector<std::string> input_files(const SweepPlan& plan) {
+  Diagnostics known;  // Said when the sweep was read.
+  std::vector<std::string> files = files_read(load_scenario({.path = plan.scenario_path,
+                                                             .sets = {},
+                                                             .variants = {},
+                                                             .seed = {},
+                                                             .assignments = plan.assignments},
+                                                            known));
+  files.push_back(plan.path);
+  for (const Dimension& dimension : plan.grid.dimensions)
+    for (const Axis& axis : dimension.axes)
+      for (const AxisValue& value : axis.values)
+        for (std::string& file : files_named({{.path = axis.path,
+                                 .steps = axis.steps,
+                                 .value = value.node,
+                                 .where = axis.where}}))
+          files.push_back(std::move(file));
+  return files;
 }
 
 ExitCode run_sweep(const OptionValues& options, Console& console) {
@@ -268,6 +293,8 @@ ExitCode run_sweep(const OptionValues& options, Console& console) {
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(diagnostics);
   if (!valid) return ExitCode::kInvalid;
+  const std::array<std::string, 2> outputs = {settings.rows_path, settings.table_path};
+  if (!check_outputs(outputs, input_files(plan), console)) return ExitCode::kInvalid;
   return SweepCommand(plan, settings, console).run();
 }
 

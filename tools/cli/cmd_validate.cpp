@@ -8,6 +8,7 @@
 #include "tools/cli/output_target.h"
 #include "tools/cli/version.h"
 #include "tools/input/config_node.h"
+#include "tools/input/prepare.h"
 #include "tools/input/scenario_yaml.h"
 #include "tools/output/printable.h"
 #include "tools/validate/validation.h"
@@ -87,6 +88,8 @@ ExitCode run_validate(const OptionValues& options, Console& console) {
 
   Diagnostics diagnostics;
   std::vector<ValidationInput> inputs;
+  if (!check_outputs(std::span(&settings.path, 1), files_read(settings.paths), console))
+    return ExitCode::kInvalid;
   for (const std::string& path : settings.paths)
     inputs.push_back(load_validation_input(path, settings.sets, settings.variants, diagnostics));
   const bool valid = !diagnostics.has_errors();

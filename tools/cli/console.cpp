@@ -21,7 +21,7 @@ namespace {
 
 /// Paths of the temporary files that a signal must remove; empty where there is none. Plain arrays,
 /// because a signal handler may not touch a std::string.
-std::array<std::array<char, 4096>, 4> g_temporaries{};
+std::array<std::array<char, 4096>, 32> g_temporaries{};
 
 /// What the first signal sets while an InterruptGuard lives. Lock-free, so a handler may use it.
 std::atomic<std::atomic<bool>*> g_stop{nullptr};
@@ -140,11 +140,16 @@ void OutputFile::write(std::string_view text) {
   if (error != 0) fail(error);
 }
 
-std::string OutputFile::finish() {
+std::string OutputFile::close() {
   if (descriptor_ < 0) return error_;
   // A full disk may only show when the file is closed.
   if (::close(descriptor_) != 0 && error_.empty()) fail(errno);
   descriptor_ = -1;
+  return error_;
+}
+
+std::string OutputFile::finish() {
+  (void)close();
   if (temporary_.empty() || !error_.empty()) return error_;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
     fail(errno);
@@ -153,6 +158,21 @@ std::string OutputFile::finish() {
   g_temporaries[slot_][0] = '\0';
   temporary_.clear();
   return error_;
+}
+
+std::string written_file(const std::string& path) {
+  if (!is_ordinary_target(path)) return {};
+  std::error_code error;
+  const std::filesystem::path file =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(link_target(path)), error);
+  return error ? path : file.lexically_normal().string();
+}
+
+std::string why_not_writable(const std::string& path) {
+  std::error_code error;  // A path that cannot even be looked at is no folder; opening it says why.
+  if (std::filesystem::is_directory(path, error)) return std::strerror(EISDIR);
+  // Opening a pipe would wait for its reader.
+  return is_ordinary_target(path) ? OutputFile(path).error() : std::string();
 }
 
 std::string write_file(const std::string& path, std::string_view content) {

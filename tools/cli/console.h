@@ -59,6 +59,13 @@ int write_all(int descriptor, std::string_view text);
 /// went wrong.
 std::string write_file(const std::string& path, std::string_view content);
 
+/// One spelling for every path that would write the same file: absolute, through links. A device
+/// or a pipe, which takes any number of texts, is none.
+std::string written_file(const std::string& path);
+
+/// Why write_file() would fail, as far as can be told without writing; nothing when it would not.
+std::string why_not_writable(const std::string& path);
+
 /// A file written piece by piece, with the same promise: it appears when finish() is called, or not
 /// at all. The first error is kept and ends the writing.
 class OutputFile {
@@ -69,6 +76,8 @@ class OutputFile {
   OutputFile& operator=(const OutputFile&) = delete;
 
   void write(std::string_view text);
+  /// Ends the writing; the file does not appear yet. What went wrong, or nothing.
+  std::string close();
   /// What went wrong, or nothing.
   std::string finish();
   /// What went wrong so far, or nothing.

@@ -1,6 +1,7 @@
 #include "tools/cli/output_target.h"
 
 #include <algorithm>
+#include <map>
 
 #include "tools/output/printable.h"
 
@@ -60,19 +61,62 @@ bool finish_file(const std::string& path, const std::string& error, Console& con
   return false;
 }
 
+bool check_outputs(std::span<const std::string> outputs, std::span<const std::string> inputs,
+                   Console& console) {
+  std::map<std::string, std::string> read;  // What each file is called where it is named.
+  for (const std::string& input : inputs) read.try_emplace(written_file(input), input);
+  std::map<std::string, std::string> written;
+  bool ok = true;
+  const auto refuse = [&](const std::string& output, const std::string& why) {
+    console.complain("routesim: " + printable(output, 200) + " " + why + "\n");
+    ok = false;
+  };
+  for (const std::string& output : outputs) {
+    const std::string file = output.empty() ? std::string() : written_file(output);
+    if (output.empty()) continue;
+    if (const auto input = read.find(file); !file.empty() && input != read.end()) {
+      refuse(output, "would replace the input " + printable(input->second, 200));
+    } else if (const auto [other, is_new] = written.try_emplace(file, output);
+               !file.empty() && !is_new) {
+      refuse(output, "is written twice, also as " + printable(other->second, 200));
+    } else {
+      ok = finish_file(output, why_not_writable(output), console) && ok;
+    }
+  }
+  return ok;
+}
+
+void OutputBatch::add(const std::string& path, std::string_view content) {
+  own_.push_back(std::make_unique<OutputFile>(path));
+  own_.back()->write(content);
+  open_.push_back(own_.back().get());
+}
+
+bool OutputBatch::close(Console& console) {
+  bool ok = true;
+  for (OutputFile* file : open_) ok = finish_file(file->path(), file->close(), console) && ok;
+  return ok;
+}
+
+bool OutputBatch::finish(Console& console) {
+  bool ok = true;
+  for (OutputFile* file : open_) ok = finish_file(file->path(), file->finish(), console) && ok;
+  return ok;
+}
+
 bool write_named_outputs(const std::vector<NamedOutput>& outputs,
                          const std::function<std::string(const std::string& format)>& render,
                          Console& console) {
-  bool ok = true;
+  OutputBatch batch;
   for (const NamedOutput& output : outputs) {
     const std::string text = render(output.format);
     if (output.path.empty()) {
       console.print(text);
-      continue;
+    } else {
+      batch.add(output.path, text);
     }
-    ok = finish_file(output.path, write_file(output.path, text), console) && ok;
   }
-  return ok;
+  return batch.close(console) && batch.finish(console);
 }
 
 }  // namespace routesim::tools

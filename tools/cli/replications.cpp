@@ -2,6 +2,8 @@
 
 #include "sim/experiment/parallel.h"
 #include "sim/experiment/replicate.h"
+#include "sim/metrics_collector.h"
+#include "tools/input/description.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
@@ -23,8 +25,9 @@ std::optional<std::size_t> whole_number(const OptionValues& options, const std::
 
 std::unique_ptr<sim::RunWatcher> make_watcher(const ReplicationJob& job, std::size_t plan) {
   if (job.goals[plan].empty()) return nullptr;
-  return std::make_unique<GoodputObserver>(job.goals[plan],
-                                           job.plans[plan]->scenario.workload.output_token_scale);
+  const sim::WorkloadConfig& workload = job.plans[plan]->scenario.workload;
+  return std::make_unique<GoodputObserver>(job.goals[plan], workload.output_token_scale,
+                                           sim::client_sees_tokens(workload));
 }
 
 UntilOutcome outcome_of(const UntilRule& rule, const sim::StoppedAt& end) {
@@ -45,6 +48,12 @@ UntilOutcome outcome_of(const UntilRule& rule, const sim::StoppedAt& end) {
       break;
   }
   return outcome;
+}
+
+/// The resolved workload as text: equal texts and equal seeds mean equal requests.
+std::string workload_of(const sim::RunPlan& plan) {
+  sim::WorkloadConfig workload = plan.scenario.workload;
+  return to_json(*to_node(describe_values([&workload](Describer& d) { describe(d, workload); })));
 }
 
 }  // namespace
@@ -93,6 +102,7 @@ ResultSet run_replications(const ReplicationJob& job, const ReplicationRequest& 
       request.wanted() ? job.progress : ProgressMode::kNever, console);
   const sim::ReplicationOptions options{
       .seed = job.plans.front()->scenario.seed,
+      .own_seeds = true,
       .jobs = request.jobs,
       .check = job.check,
       .progress = &progress,
@@ -115,6 +125,10 @@ ResultSet run_replications(const ReplicationJob& job, const ReplicationRequest& 
                    diagnostics);
   }
   ResultSet set = builder.take(builder.complete());
+  for (std::size_t v = 0; v < job.plans.size(); ++v)
+    if (set.variants[v].unpaired.empty() &&
+        workload_of(*job.plans[v]) != workload_of(*job.plans[0]))
+      set.variants[v].unpaired = "the workloads differ";
   set.scenario = job.plans.front()->scenario.name;
   set.until = std::move(outcome);
   return set;

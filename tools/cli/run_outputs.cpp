@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "tools/output/printable.h"
 #include "tools/output/report_files.h"
 #include "tools/report/html_page.h"
 
@@ -76,9 +77,9 @@ std::string render(const Report& report, const TraceRecorder& trace, OutputForma
     case OutputFormat::kMarkdown:
       return render_markdown(report);
     case OutputFormat::kJunit:
-      return render_junit(report.scenario, report.expectations);
+      return render_junit(report.scenario, judgements_of(report));
     case OutputFormat::kGithub:
-      return render_github(report.scenario, report.expectations);
+      return render_github(report.scenario, judgements_of(report));
     case OutputFormat::kHtml:
       return render_html(report);
     default:
@@ -116,21 +117,71 @@ bool parse_outputs(const std::vector<std::string>& texts, std::vector<OutputTarg
   return error.empty();
 }
 
-bool write_outputs(const Report& report, const TraceRecorder& trace,
-                   const std::vector<OutputTarget>& outputs, Console& console) {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Whether a file that write_folder() makes may be this input, or stand in it: folder/VARIANT/FILE.
+bool may_replace(const std::string& folder, const std::string& input) {
+  std::error_code code;
+  const fs::path root = fs::weakly_canonical(fs::absolute(folder, code), code);
+  const fs::path read = fs::weakly_canonical(fs::absolute(input, code), code);
+  if (fs::is_directory(read, code)) return read.parent_path() == root;
+  const std::string name = read.filename().string();
+  return read.parent_path().parent_path() == root &&
+         (name.starts_with("stage_") || name.starts_with("summary_") ||
+          name.starts_with("benchmark_report"));
+}
+
+bool check_folder(const std::string& folder, std::span<const std::string> inputs,
+                  Console& console) {
+  for (const std::string& input : inputs) {
+    if (!may_replace(folder, input)) continue;
+    console.complain("routesim: " + printable(folder, 200) + " may replace the input " +
+                     printable(input, 200) + "\n");
+    return false;
+  }
+  std::error_code code;
+  fs::create_directories(folder, code);
+  const std::string probe = (fs::path(folder) / "report").string();
+  return finish_file(folder, code ? code.message() : why_not_writable(probe), console);
+}
+
+}  // namespace
+
+bool check_run_outputs(const std::vector<OutputTarget>& outputs, const std::string& records,
+                       std::span<const std::string> inputs, Console& console) {
+  std::vector<std::string> files = {records};
   bool ok = true;
   for (const OutputTarget& target : outputs) {
-    if (const auto format = file_format(target.format)) {
-      ok = write_folder(report, *format, target.path, console) && ok;
-      continue;
+    if (file_format(target.format)) {
+      ok = check_folder(target.path, inputs, console) && ok;
+    } else {
+      files.push_back(target.path);
     }
+  }
+  return check_outputs(files, inputs, console) && ok;
+}
+
+bool write_outputs(const Report& report, const TraceRecorder& trace,
+                   const std::vector<OutputTarget>& outputs, OutputFile* records,
+                   Console& console) {
+  OutputBatch batch;
+  if (records != nullptr) batch.add(*records);
+  for (const OutputTarget& target : outputs) {
+    if (file_format(target.format)) continue;
     const std::string text = render(report, trace, target.format);
     if (target.path.empty()) {
       console.print(text);
-      continue;
+    } else {
+      batch.add(target.path, text);
     }
-    ok = finish_file(target.path, write_file(target.path, text), console) && ok;
   }
+  bool ok = batch.close(console);
+  for (const OutputTarget& target : outputs)
+    if (const auto format = file_format(target.format); ok && format)
+      ok = write_folder(report, *format, target.path, console);
+  ok = ok && batch.finish(console);
   if (trace.dropped() > 0)
     console.complain("routesim: the trace is capped: " + std::to_string(trace.dropped()) +
                      " events are left out\n");

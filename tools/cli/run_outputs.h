@@ -1,6 +1,7 @@
 // Where the results of `routesim run` go, and as what.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,8 +38,13 @@ struct OutputTarget {
 bool parse_outputs(const std::vector<std::string>& texts, std::vector<OutputTarget>& outputs,
                    std::string& error);
 
-/// Writes every output; false after a file could not be written.
+/// The same check as of other outputs; of a folder, that its own files can be made in it.
+bool check_run_outputs(const std::vector<OutputTarget>& outputs, const std::string& records,
+                       std::span<const std::string> inputs, Console& console);
+
+/// Writes every output, and lets `records`, if any, appear with them; after one that could not be
+/// written no file is replaced, and the answer is false.
 bool write_outputs(const Report& report, const TraceRecorder& trace,
-                   const std::vector<OutputTarget>& outputs, Console& console);
+                   const std::vector<OutputTarget>& outputs, OutputFile* records, Console& console);
 
 }  // namespace routesim::tools

@@ -31,7 +31,10 @@ ConfigNode::Ptr workload_of(const ResultFile& file, const VariantValues& variant
 
 /// Same seeds and, where both files tell, the same workload.
 void decide_pairing(const ResultFile& base, const ResultFile& changed, VariantPair& pair) {
-  if (base.set.seeds != changed.set.seeds) {
+  const auto seeds_of = [](const ResultFile& file, const VariantValues& v) {
+    return v.seeds.empty() ? file.set.seeds : v.seeds;
+  };
+  if (seeds_of(base, *pair.base) != seeds_of(changed, *pair.changed)) {
     pair.paired = false;
     pair.note = "the seeds differ, so the difference is one of independent runs";
     return;
@@ -67,6 +70,27 @@ std::vector<VariantPair> find_pairs(const ResultFile& base, const ResultFile& ch
   return pairs;
 }
 
+/// Variants of the base without a partner, where all of them are compared.
+std::vector<std::string> find_missing(const ResultFile& base, const std::vector<VariantPair>& pairs,
+                                      const ComparisonRequest& request) {
+  std::vector<std::string> missing;
+  if (!request.variants.empty()) return missing;
+  for (const VariantValues& v : base.set.variants) {
+    const auto is_its = [&v](const VariantPair& pair) { return pair.base == &v; };
+    if (std::none_of(pairs.begin(), pairs.end(), is_its)) missing.push_back(v.name);
+  }
+  return missing;
+}
+
+/// A gate about a variant that was renamed or left out: nobody can say that it did not get worse.
+Judgement judge_missing(const Comparison& c, const std::string& variant, const Gate& gate) {
+  return {.what = "not " + gate.text,
+          .scope = variant + (c.stage.empty() ? "" : ", stage " + c.stage),
+          .where = {},
+          .decision = Decision::kUndecided,
+          .detail = "NEW has no variant " + variant + " (--variant chooses others)"};
+}
+
 bool has_metric(const ResultFile& file, const MetricName& m) {
   return std::find(file.set.metrics.begin(), file.set.metrics.end(), m) != file.set.metrics.end();
 }
@@ -94,6 +118,11 @@ Judgement judge_pair(const Comparison& c, const VariantPair& pair, const Gate& g
   j.decision = judge_gate(gate, *x, *y, pair.paired);
   j.detail = estimate_text(d.base) + " to " + estimate_text(d.changed);
   if (d.percent) j.detail += ", " + percent_text(d) + " %";
+  for (const ResultFile* file : {c.base, c.changed}) {
+    if (!file->interrupted) continue;
+    j.decision = Decision::kUndecided;
+    j.detail += file == c.base ? "; BASE was interrupted" : "; NEW was interrupted";
+  }
   return j;
 }
 
@@ -104,6 +133,7 @@ Comparison compare_results(const ResultFile& base, const ResultFile& changed,
   Comparison c{.base = &base,
                .changed = &changed,
                .pairs = find_pairs(base, changed, request, diagnostics),
+               .missing = {},
                .stage = request.stage,
                .gates = {}};
   for (const VariantPair& pair : c.pairs) {
@@ -123,8 +153,11 @@ Comparison compare_results(const ResultFile& base, const ResultFile& changed,
                               : "replicated results list means, medians, p90, p95 and p99, and "
                                 "what the scenario's expect and --until are about");
   if (diagnostics.has_errors()) return c;
+  c.missing = find_missing(base, c.pairs, request);
   for (const VariantPair& pair : c.pairs)
     for (const Gate& gate : request.gates) c.gates.push_back(judge_pair(c, pair, gate));
+  for (const std::string& variant : c.missing)
+    for (const Gate& gate : request.gates) c.gates.push_back(judge_missing(c, variant, gate));
   return c;
 }
 

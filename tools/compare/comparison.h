@@ -21,7 +21,8 @@ struct Comparison {
   const ResultFile* base = nullptr;
   const ResultFile* changed = nullptr;
   std::vector<VariantPair> pairs;
-  std::string stage;  ///< What tables and gates are about; empty = the whole run.
+  std::vector<std::string> missing;  ///< Variants of the base that the new result has not.
+  std::string stage;                 ///< What tables and gates are about; empty = the whole run.
   std::vector<Judgement> gates;
 };
 
@@ -32,8 +33,9 @@ struct ComparisonRequest {
   std::vector<Gate> gates;
 };
 
-/// Pairs variants by name (or the only ones of both files) and judges the gates. Errors: no common
-/// variant, an unknown variant or stage, a gate on a metric that a file does not list.
+/// Pairs variants by name (or the only ones of both files) and judges the gates; those of a variant
+/// that is missing in the new result are undecided, unless the user chose variants. Errors: no
+/// common variant, an unknown variant or stage, a gate on a metric that a file does not list.
 Comparison compare_results(const ResultFile& base, const ResultFile& changed,
                            const ComparisonRequest& request, Diagnostics& diagnostics);
 

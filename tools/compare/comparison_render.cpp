@@ -65,6 +65,18 @@ std::string how_many(const Comparison& c, const VariantPair& pair) {
   return std::to_string(n) + " pairs of runs with the same seed and load; 95 % intervals";
 }
 
+/// What a reader must know before the numbers, a line each.
+std::vector<std::string> remarks_of(const Comparison& c) {
+  std::vector<std::string> remarks;
+  if (c.base->interrupted)
+    remarks.emplace_back("the base was interrupted, its numbers are partial");
+  if (c.changed->interrupted)
+    remarks.emplace_back("the new result was interrupted, its numbers are partial");
+  for (const std::string& name : c.missing)
+    remarks.push_back("variant " + printable(name) + " of the base is not in the new result");
+  return remarks;
+}
+
 void write_estimate(JsonWriter& json, std::string_view key, const sim::Estimate& e) {
   json.key(key).begin_object().member("mean", e.mean);
   json.member("low", e.low()).member("high", e.high()).end_object();
@@ -86,6 +98,7 @@ void write_rows(JsonWriter& json, const std::vector<Row>& rows) {
 
 void write_file_facts(JsonWriter& json, std::string_view key, const ResultFile& file) {
   json.key(key).begin_object().member("file", file.path).member("scenario", file.set.scenario);
+  if (file.interrupted) json.member("interrupted", true);
   json.member("version", file.set.version).key("seeds").begin_array();
   for (const std::uint64_t seed : file.set.seeds) json.value(seed);
   json.end_array().end_object();
@@ -98,6 +111,7 @@ std::string render_comparison_text(const Comparison& c) {
                     printable(c.base->set.scenario) + ", " + seeds_text(c.base->set) +
                     ")\nnew:  " + printable(c.changed->path, 200) + " (" +
                     printable(c.changed->set.scenario) + ", " + seeds_text(c.changed->set) + ")\n";
+  for (const std::string& remark : remarks_of(c)) out += "note: " + remark + "\n";
   const std::string gates = judgements_text(c.gates);
   if (!gates.empty()) out += "\n" + gates;
   for (const VariantPair& pair : c.pairs) {
@@ -116,6 +130,7 @@ std::string render_comparison_text(const Comparison& c) {
 
 std::string render_comparison_markdown(const Comparison& c) {
   std::string out = "### " + markdown_cell(c.changed->set.scenario) + ": what changes\n\n";
+  for (const std::string& remark : remarks_of(c)) out += "**" + markdown_cell(remark) + "**\n\n";
   const std::string gates = judgements_markdown(c.gates);
   if (!gates.empty()) out += gates + "\n";
   for (const VariantPair& pair : c.pairs) {
@@ -142,6 +157,9 @@ std::string render_comparison_json(const Comparison& c) {
   json.member("result", decision_text(overall(c.gates)));
   json.key("gates");
   write_judgements(json, c.gates);
+  json.key("missing").begin_array();
+  for (const std::string& name : c.missing) json.value(name);
+  json.end_array();
   json.key("pairs").begin_array();
   for (const VariantPair& pair : c.pairs) {
     json.begin_object().member("base", pair.base->name).member("new", pair.changed->name);

@@ -74,6 +74,13 @@ std::string estimate_of(const std::vector<double>& values) {
   return estimate_text(sim::estimate(values));
 }
 
+/// Whether two variants of a set face the same requests, seed by seed.
+bool are_pairs(const ResultSet& set, const std::string& one, const std::string& other) {
+  const VariantValues* const a = set.find_variant(one);
+  const VariantValues* const b = set.find_variant(other);
+  return a == nullptr || b == nullptr || (a->unpaired.empty() && b->unpaired.empty());
+}
+
 Judgement judge_one(const Expectation& e, const ResultSet& set) {
   const Condition& c = e.condition;
   Judgement j{.what = c.text,
@@ -91,9 +98,10 @@ Judgement judge_one(const Expectation& e, const ResultSet& set) {
   const std::optional<std::vector<double>> values = values_of(e.variant);
   if (!values) return j;
   j.detail = estimate_of(*values);
-  std::vector<double> excess(values->size());
+  sim::Estimate excess;
   if (c.reference.empty()) {
-    for (std::size_t i = 0; i < excess.size(); ++i) excess[i] = (*values)[i] - c.bound;
+    excess = sim::estimate(*values);
+    excess.mean -= c.bound;
   } else {
     const std::optional<std::vector<double>> reference = values_of(c.reference);
     if (!reference) {
@@ -101,12 +109,12 @@ Judgement judge_one(const Expectation& e, const ResultSet& set) {
       return j;
     }
     j.detail = estimate_of(*values) + " against " + estimate_of(*reference);
-    for (std::size_t i = 0; i < excess.size(); ++i)
-      excess[i] = (*values)[i] - c.bound / 100 * (*reference)[i];
+    excess = are_pairs(set, e.variant, c.reference)
+                 ? sim::paired_difference(*reference, *values, c.bound / 100)
+                 : sim::independent_difference(*reference, *values, c.bound / 100);
   }
-  if (!c.less)
-    for (double& v : excess) v = -v;
-  j.decision = decide_below_zero(sim::estimate(excess), c.or_equal);
+  if (!c.less) excess.mean = -excess.mean;
+  j.decision = decide_below_zero(excess, c.or_equal);
   return j;
 }
 

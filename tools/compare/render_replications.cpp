@@ -1,5 +1,6 @@
 #include "tools/compare/render_replications.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -73,7 +74,8 @@ class RowMaker {
         row.insert(row.end(), {"-", "-", "-"});
         continue;
       }
-      const Difference d = difference_of(*values[0], *values[v], metric, true);
+      const Difference d =
+          difference_of(*values[0], *values[v], metric, set_.variants[v].unpaired.empty());
       row.push_back(estimate_text(d.difference));
       row.push_back(percent_text(d));
       row.push_back(verdict_text(d, metric));
@@ -172,6 +174,7 @@ void write_difference(JsonWriter& json, const Difference& d, const MetricName& m
 void write_differences(JsonWriter& json, const ResultSet& set, const VariantValues& changed) {
   const VariantValues& base = set.variants.front();
   json.begin_object().member("base", base.name).member("variant", changed.name);
+  json.member("paired", changed.unpaired.empty()).member("note", changed.unpaired);
   const auto write = [&](const StageValues& a, const StageValues& b) {
     json.key("metrics").begin_object();
     for (const MetricName& m : set.metrics) {
@@ -179,7 +182,7 @@ void write_differences(JsonWriter& json, const ResultSet& set, const VariantValu
       const auto y = set.values(b, m);
       if (!x || !y) continue;
       json.key(m.text);
-      write_difference(json, difference_of(*x, *y, m, true), m);
+      write_difference(json, difference_of(*x, *y, m, changed.unpaired.empty()), m);
     }
     json.end_object();
   };
@@ -198,16 +201,45 @@ void write_differences(JsonWriter& json, const ResultSet& set, const VariantValu
 
 }  // namespace
 
+namespace {
+
+std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
+  if (seeds.empty()) return "no seed";
+  if (seeds.size() == 1) return "seed " + std::to_string(seeds.front());
+  return "seeds " + std::to_string(seeds.front()) + " to " + std::to_string(seeds.back());
+}
+
+/// How the differences to the first variant were taken.
+std::string pairing_text(const ResultSet& set) {
+  if (set.variants.size() < 2) return {};
+  if (set.all_paired())
+    return "differences are paired: every variant faces the same load with the same seed\n";
+  std::string out;
+  for (const VariantValues& v : set.variants)
+    if (!v.unpaired.empty())
+      out += printable(v.name) + " is not paired with " + printable(set.variants.front().name) +
+             ": " + v.unpaired + ", so the difference is one of independent runs\n";
+  return out;
+}
+
+}  // namespace
+
 std::string seeds_text(const ResultSet& set) {
-  if (set.seeds.size() == 1) return "seed " + std::to_string(set.seeds.front());
-  return "seeds " + std::to_string(set.seeds.front()) + " to " + std::to_string(set.seeds.back());
+  const auto differs = [&set](const VariantValues& v) {
+    return !v.seeds.empty() && v.seeds != set.seeds;
+  };
+  if (std::none_of(set.variants.begin(), set.variants.end(), differs)) return seeds_text(set.seeds);
+  std::string out;
+  for (const VariantValues& v : set.variants)
+    out += (out.empty() ? "" : "; ") + printable(v.name) + " " +
+           seeds_text(v.seeds.empty() ? set.seeds : v.seeds);
+  return out;
 }
 
 std::string replications_text(const ResultSet& set) {
   std::string out = std::to_string(set.seeds.size()) +
                     " replications; mean ± half width of the 95 % interval (Student-t over runs)\n";
-  if (set.variants.size() > 1)
-    out += "differences are paired: every variant faces the same load with the same seed\n";
+  out += pairing_text(set);
   if (set.until)
     out += set.until->rule + ": " +
            (set.until->reached ? "reached" : "not reached, " + set.until->reason) + "\n";
@@ -227,7 +259,9 @@ void write_replications(JsonWriter& json, const ResultSet& set) {
   }
   json.key("variants").begin_array();
   for (const VariantValues& variant : set.variants) {
-    json.begin_object().member("name", variant.name).key("stages").begin_array();
+    json.begin_object().member("name", variant.name).key("seeds").begin_array();
+    for (const std::uint64_t seed : variant.seeds) json.value(seed);
+    json.end_array().key("stages").begin_array();
     for (const StageValues& stage : variant.stages)
       if (!stage.stage.empty()) write_stage(json, set, stage);
     json.end_array().key("summary");

@@ -44,8 +44,8 @@ constexpr std::array<Place, 22> kPlaces = {{
     {"preemptions", "preemptions"},
     {"prefix_cache_hit_rate", "prefix_hit_ratio"},
     {"failure_rate", "failures.count"},
-    {"goodput", "goodput_metrics.good_requests"},
-    {"good_request_throughput", "goodput_metrics.request_goodput"},
+    {"goodput", "goodput.good_requests"},
+    {"good_request_throughput", "goodput.requests_per_sec"},
 }};
 
 /// The node at a dotted path, or null.
@@ -163,6 +163,12 @@ class Reader {
   /// `set` = null: a single run, whose numbers stand in its stage reports.
   VariantValues variant_of(const ConfigNode& node, const std::string& path, const ResultSet* set) {
     VariantValues out{.name = text(node, "name", path), .stages = {}};
+    if (set != nullptr && node.find("seeds") != nullptr)
+      for (const Ptr& seed : list(node, "seeds", path))
+        out.seeds.push_back(seed_at(*seed, child_path(path, "seeds")));
+    if (set == nullptr)
+      if (const ConfigNode* const seed = descend(node, "resolved.seed"))
+        out.seeds.push_back(seed_at(*seed, child_path(path, "resolved.seed")));
     const std::vector<Ptr> stages = list(node, "stages", path);
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const std::string at = element_path(child_path(path, "stages"), s);
@@ -260,13 +266,15 @@ std::optional<ResultFile> read_result_file(const std::string& path,
   ConfigLimits limits;
   limits.max_bytes = 256U << 20;
   limits.max_nodes = 50'000'000;
-  ResultFile file{.path = path, .set = {}, .workloads = {}};
+  ResultFile file{.path = path, .set = {}, .interrupted = false, .workloads = {}};
   const Ptr root = read_tree(path, limits, found);
   if (root != nullptr && !root->is_map())
     found.error(root->where(), "", "must be a map (" + got(*root) + ")", kHint);
   if (!found.has_errors() && root != nullptr) {
     const std::vector<MetricName> metrics = metrics_with(more);
     file.set = Reader(metrics, found).read(*root);
+    const ConfigNode* const interrupted = descend(*root, "interrupted");
+    file.interrupted = interrupted != nullptr && interrupted->text() == "true";
     const ConfigNode* const variants = descend(*root, "variants");
     for (const VariantValues& variant : file.set.variants) {
       file.workloads.push_back(nullptr);

@@ -14,6 +14,7 @@ namespace routesim::tools {
 struct ResultFile {
   std::string path;
   ResultSet set;
+  bool interrupted = false;  ///< The run was stopped: its numbers are partial.
   /// Per variant: its resolved workload, where the file has it. Equal workloads and equal seeds
   /// mean equal requests.
   std::vector<ConfigNode::Ptr> workloads;

@@ -8,6 +8,11 @@
 
 namespace routesim::tools {
 
+bool ResultSet::all_paired() const {
+  return std::all_of(variants.begin(), variants.end(),
+                     [](const VariantValues& v) { return v.unpaired.empty(); });
+}
+
 const VariantValues* ResultSet::find_variant(std::string_view name) const {
   for (const VariantValues& variant : variants)
     if (variant.name == name) return &variant;
@@ -101,6 +106,7 @@ ResultSet ResultSetBuilder::take(std::size_t replications) const {
     set.seeds.push_back(runs_.at({r, 0}).seed);
     for (std::size_t v = 0; v < variants_.size(); ++v) {
       const std::vector<StageValues>& stages = runs_.at({r, v}).stages;
+      set.variants[v].seeds.push_back(runs_.at({r, v}).seed);
       if (r == 0) {
         set.variants[v].stages = stages;
         continue;
@@ -114,6 +120,8 @@ ResultSet ResultSetBuilder::take(std::size_t replications) const {
       }
     }
   }
+  for (VariantValues& variant : set.variants)
+    if (variant.seeds != set.seeds) variant.unpaired = "the seeds differ";
   return set;
 }
 

@@ -31,6 +31,10 @@ struct StageValues {
 struct VariantValues {
   std::string name;
   std::vector<StageValues> stages;  ///< In their order; the whole run is the last.
+  /// Of its own runs; empty in files of early builds, which have those of the set.
+  std::vector<std::uint64_t> seeds = {};
+  /// Why its runs are no pairs with those of the first variant; empty when they are.
+  std::string unpaired = {};
 };
 
 /// How a stopping rule ended.
@@ -43,11 +47,13 @@ struct UntilOutcome {
 struct ResultSet {
   std::string scenario;
   std::string version;
-  std::vector<std::uint64_t> seeds;  ///< Of the replications, the same for every variant.
+  std::vector<std::uint64_t> seeds;  ///< Of the first variant's replications.
   std::vector<MetricName> metrics;
   std::vector<VariantValues> variants;
   std::optional<UntilOutcome> until;
 
+  /// Whether every variant faces the requests that the first one does.
+  bool all_paired() const;
   const VariantValues* find_variant(std::string_view name) const;
   /// The values of a metric, one per seed; nothing when the metric is not in the set, or some run
   /// has no such number.

@@ -46,7 +46,7 @@ std::string numbers_table(const ResultSet& set) {
         out += " - | - |";
         continue;
       }
-      const Difference d = difference_of(*base, *values, m, true);
+      const Difference d = difference_of(*base, *values, m, set.variants[v].unpaired.empty());
       out += " " + percent_text(d) + " | " + verdict_text(d, m) + " |";
     }
     out += "\n";
@@ -66,7 +66,9 @@ std::string render_markdown(const Report& report) {
   out += numbers_table(set) + "\n";
   out += set.seeds.size() > 1
              ? std::to_string(set.seeds.size()) +
-                   " replications; mean ± half width of the 95 % interval, paired differences."
+                   " replications; mean ± half width of the 95 % interval, " +
+                   (set.all_paired() ? "paired differences."
+                                     : "differences of independent runs where loads differ.")
              : "One run (seed " + std::to_string(report.seed) +
                    "), no interval: add `--replications 5` for a verdict.";
   return out + " routesim " + report.version + "\n";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/experiment/parallel.h"
+#include "sim/metrics_collector.h"
 
 namespace routesim::tools {
 
@@ -68,7 +69,8 @@ void FleetEvaluator::prepare(FleetEvaluation& evaluation) {
 
 FleetRun FleetEvaluator::run(const sim::RunPlan& plan, std::uint64_t seed) {
   Diagnostics late;
-  PlanObserver observer(space_.goodput, plan.scenario.workload.output_token_scale);
+  PlanObserver observer(space_.goodput, plan.scenario.workload.output_token_scale,
+                        sim::client_sees_tokens(plan.scenario.workload));
   sim::Simulation simulation(
       plan, {.seed = seed, .progress = &progress_.run, .observers = {&observer}}, late);
   if (late.has_errors()) {

@@ -42,8 +42,8 @@ GoodputGoals read_goodput(const PlanConfig& config, const Provenance& provenance
 /// Sees the requests of one run.
 class PlanObserver final : public sim::Observer {
  public:
-  PlanObserver(const GoodputGoals& bounds, double output_token_scale)
-      : goodput_(bounds, output_token_scale) {}
+  PlanObserver(const GoodputGoals& bounds, double output_token_scale, bool sees_tokens = true)
+      : goodput_(bounds, output_token_scale, sees_tokens) {}
 
   void on_done(const sim::RequestRecord& record) override;
 

@@ -80,13 +80,14 @@ std::string plans_table(const PlanSpace& space, const PlanResult& result) {
   for (std::size_t i = 0; i < result.plans.size(); ++i) {
     const FoundPlan& plan = result.plans[i];
     const PlanFamily& family = space.families[plan.family];
-    std::vector<std::string> row = {std::to_string(i + 1),
-                                    printable(family.hardware),
-                                    printable(family.policy),
-                                    size_text(space, plan.size),
-                                    std::to_string(family.gpus(plan.size)),
-                                    fixed_text(plan.price_per_hour, 2),
-                                    fixed_text(plan.price_per_million_tokens, 2)};
+    std::vector<std::string> row = {
+        std::to_string(i + 1),
+        printable(family.hardware),
+        printable(family.policy),
+        size_text(space, plan.size),
+        std::to_string(family.gpus(plan.size)),
+        fixed_text(plan.price_per_hour, 2),
+        plan.price_per_million_tokens ? fixed_text(*plan.price_per_million_tokens, 2) : "-"};
     for (const std::size_t g : shown_goals(space))
       row.push_back(state_text(plan.evaluation.states[g]));
     row.push_back((plan.knee_fails ? "" : "over ") + short_number(plan.knee));
@@ -120,9 +121,11 @@ std::string bindings_text(const PlanResult& result) {
 }
 
 std::string method_text(const FamilyOutcome& outcome) {
-  const bool bisection = outcome.method == SizeMethod::kBisection;
-  return std::to_string(outcome.sizes_tried) + " of " + std::to_string(outcome.sizes) +
-         (bisection ? " sizes by bisection" : " splits in the order of their price");
+  const std::string tried =
+      std::to_string(outcome.sizes_tried) + " of " + std::to_string(outcome.sizes);
+  if (outcome.method == SizeMethod::kScan) return tried + " splits in the order of their price";
+  if (outcome.tried_singly) return tried + " sizes by doubling, then all around the nearest";
+  return tried + (outcome.size ? " sizes by doubling, then halving" : " sizes by doubling");
 }
 
 /// One line per family: what was found, or how near it came.
@@ -199,7 +202,12 @@ void write_plan(JsonWriter& json, const PlanSpace& space, const FoundPlan& plan)
   json.key("needed");
   write_size(json, space, plan.needed);
   json.member("gpus", family.gpus(plan.size)).member("price_per_hour", plan.price_per_hour);
-  json.member("price_per_million_output_tokens", plan.price_per_million_tokens);
+  json.key("price_per_million_output_tokens");
+  if (plan.price_per_million_tokens) {
+    json.value(*plan.price_per_million_tokens);
+  } else {
+    json.null();
+  }
   json.member("output_tokens_per_s", plan.evaluation.mean_of(&FleetRun::output_tokens_per_s));
   json.member("knee_requests_per_s", plan.knee);
   json.key("knee_fails_at");
@@ -219,7 +227,8 @@ void write_plan(JsonWriter& json, const PlanSpace& space, const FoundPlan& plan)
 void write_family(JsonWriter& json, const PlanSpace& space, const PlanFamily& family,
                   const FamilyOutcome& outcome) {
   json.begin_object().member("hardware", family.hardware).member("policy", family.policy);
-  json.member("method", outcome.method == SizeMethod::kBisection ? "bisection" : "scan");
+  json.member("method", outcome.method == SizeMethod::kDoubling ? "doubling" : "scan");
+  json.member("tried_singly", outcome.tried_singly);
   json.member("sizes", static_cast<std::uint64_t>(outcome.sizes));
   json.member("sizes_tried", static_cast<std::uint64_t>(outcome.sizes_tried));
   if (!family.impossible.empty()) json.member("impossible", family.impossible);

@@ -31,10 +31,10 @@ std::vector<FleetSize> sizes_by_price(const PlanSpace& space, const PlanFamily& 
 class SizeSearch {
  public:
   SizeSearch(const PlanSpace& space, std::size_t index)
-      : bisection_(space.config.pools.front().min,
-                   space.config.pools.front().max - space.config.spares) {
+      : upward_(space.config.pools.front().min,
+                space.config.pools.front().max - space.config.spares) {
     const PlanFamily& family = space.families[index];
-    outcome_.method = space.config.pools.size() == 1 ? SizeMethod::kBisection : SizeMethod::kScan;
+    outcome_.method = space.config.pools.size() == 1 ? SizeMethod::kDoubling : SizeMethod::kScan;
     possible_ = family.impossible.empty();
     if (!possible_) return;
     sizes_ = sizes_by_price(space, family);
@@ -43,21 +43,22 @@ class SizeSearch {
 
   std::optional<FleetSize> next() const {
     if (!possible_ || outcome_.size) return std::nullopt;
-    if (outcome_.method == SizeMethod::kBisection) {
-      const std::optional<std::int64_t> n = bisection_.next();
+    if (outcome_.method == SizeMethod::kDoubling) {
+      const std::optional<std::int64_t> n = upward_.next();
       return n ? std::optional(FleetSize{*n}) : std::nullopt;
     }
     return scanned_ < sizes_.size() ? std::optional(sizes_[scanned_]) : std::nullopt;
   }
 
+  /// `evaluation` of the size asked for or, when that holds, of it with the spares.
   void tell(const FleetEvaluation& evaluation) {
     ++outcome_.sizes_tried;
     if (!evaluation.holds() &&
         (!outcome_.near_miss || evaluation.shortfall() < outcome_.near_miss->shortfall()))
       outcome_.near_miss = evaluation;
-    if (outcome_.method == SizeMethod::kBisection) {
-      bisection_.tell(evaluation.holds());
-      if (const auto answer = bisection_.answer()) outcome_.size = FleetSize{*answer};
+    if (outcome_.method == SizeMethod::kDoubling) {
+      upward_.tell(evaluation.holds(), evaluation.shortfall());
+      if (const auto answer = upward_.answer()) outcome_.size = FleetSize{*answer};
     } else if (evaluation.holds()) {
       outcome_.size = sizes_[scanned_];
     } else {
@@ -67,13 +68,14 @@ class SizeSearch {
 
   FamilyOutcome outcome() const {
     FamilyOutcome outcome = outcome_;
+    outcome.tried_singly = upward_.tried_singly();
     if (outcome.size) outcome.near_miss.reset();
     return outcome;
   }
 
  private:
   FamilyOutcome outcome_;
-  sim::Bisection bisection_;
+  sim::UpwardSearch upward_;
   std::vector<FleetSize> sizes_;
   std::size_t scanned_ = 0;
   bool possible_ = false;
@@ -107,9 +109,22 @@ class PlanSearch {
           probes.push_back({.family = f, .size = *size, .rate = space_.planned_rate()});
       if (probes.empty()) break;
       evaluator_.evaluate(probes);
+      add_spares(probes);
       for (const FleetProbe& probe : probes) searches[probe.family].tell(evaluator_.at(probe));
     }
     for (const SizeSearch& search : searches) result_.families.push_back(search.outcome());
+  }
+
+  /// What is bought must hold too, not only what is left of it without the spares.
+  void add_spares(std::vector<FleetProbe>& probes) {
+    if (space_.config.spares == 0) return;
+    std::vector<FleetProbe> bought;
+    for (FleetProbe& probe : probes) {
+      if (!evaluator_.at(probe).holds()) continue;
+      for (std::int64_t& n : probe.size) n += space_.config.spares;
+      bought.push_back(probe);
+    }
+    evaluator_.evaluate(bought);
   }
 
   void rank() {
@@ -136,8 +151,8 @@ class PlanSearch {
       FoundPlan& plan = result_.plans[i];
       plan.evaluation = evaluator_.at(probes[i]);
       const double tokens_per_hour = 3600 * plan.evaluation.mean_of(&FleetRun::output_tokens_per_s);
-      plan.price_per_million_tokens =
-          tokens_per_hour > 0 ? plan.price_per_hour / tokens_per_hour * 1e6 : 0;
+      if (tokens_per_hour > 0)
+        plan.price_per_million_tokens = plan.price_per_hour / tokens_per_hour * 1e6;
     }
   }
 

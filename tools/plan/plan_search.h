@@ -12,8 +12,10 @@ namespace routesim::tools {
 
 /// How the sizes of a family were searched.
 enum class SizeMethod {
-  kBisection,  ///< One pool: more replicas never hurt, so halving finds the smallest that holds.
-  kScan        ///< Several pools: one may starve the other, so every split is tried, by price.
+  /// One pool: more replicas mostly help, but thin out a prefix cache. So upwards by doubling, then
+  /// halving below the first size that holds.
+  kDoubling,
+  kScan  ///< Several pools: one may starve the other, so every split is tried, by price.
 };
 
 /// What a plan runs short of, just above the rate it holds.
@@ -30,7 +32,8 @@ struct FoundPlan {
   FleetSize size;    ///< What is bought, spares included.
   FleetSize needed;  ///< The least that holds.
   double price_per_hour = 0;
-  double price_per_million_tokens = 0;    ///< Output tokens, at the planned rate.
+  /// Output tokens, at the planned rate; nothing for a fleet that makes none.
+  std::optional<double> price_per_million_tokens = {};
   FleetEvaluation evaluation = {};        ///< Of `size` at the planned rate.
   double knee = 0;                        ///< The highest rate it holds, requests/s.
   std::optional<double> knee_fails = {};  ///< The lowest rate seen to fail; absent when none was.
@@ -40,7 +43,8 @@ struct FoundPlan {
 
 /// What became of a family.
 struct FamilyOutcome {
-  SizeMethod method = SizeMethod::kBisection;
+  SizeMethod method = SizeMethod::kDoubling;
+  bool tried_singly = false;  ///< A middle size came nearest, and those around it were run too.
   std::size_t sizes_tried = 0;
   std::size_t sizes = 0;                     ///< In the space.
   std::optional<FleetSize> size;             ///< The least that holds.

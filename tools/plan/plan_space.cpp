@@ -53,15 +53,27 @@ Assignment pool_assignment(const std::string& pool, const std::string& key,
           .where = where};
 }
 
+/// Requests that a load of `rate` sends in `duration`, rounded up. A product of two decimal numbers
+/// may be a hair above the whole number it stands for, which is no request more.
+std::int64_t requests_in(Duration duration, double rate) {
+  constexpr double kHair = 1e-9;
+  const double exact = rate * static_cast<double>(duration.ns()) / 1e9;
+  const double whole = std::round(exact);
+  const bool is_whole = std::abs(exact - whole) <= kHair * std::max(1.0, exact);
+  return static_cast<std::int64_t>(is_whole ? whole : std::ceil(exact));
+}
+
 /// The workload's assignments at this rate. Their places are the demand's, whatever they hold.
 std::vector<Assignment> demand_assignments(const PlanSpace& space, double rate,
                                            Diagnostics& diagnostics) {
-  const double seconds = space.config.demand.duration.to_seconds();
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const Duration duration = space.config.demand.duration;
+  const std::int64_t seconds = (duration.ns() + kSecond - 1) / kSecond;
   std::vector<std::string> texts;
   for (std::string text : space.config.demand.set) {
     text = filled(std::move(text), "rate", number_text(rate));
-    text = filled(std::move(text), "requests", number_text(std::ceil(rate * seconds)));
-    texts.push_back(filled(std::move(text), "seconds", number_text(std::ceil(seconds))));
+    text = filled(std::move(text), "requests", std::to_string(requests_in(duration, rate)));
+    texts.push_back(filled(std::move(text), "seconds", std::to_string(seconds)));
   }
   std::vector<Assignment> all = parse_all(texts, "", nullptr, diagnostics);
   for (Assignment& assignment : all) assignment.where = space.demand_where;
@@ -111,6 +123,7 @@ class SpaceReader {
     look_at_scenario();
     check_accelerators();
     if (diagnostics_.has_errors()) return;
+    warn_of_sets();
     add_families();
     if (!diagnostics_.has_errors()) try_families();
   }
@@ -134,6 +147,18 @@ class SpaceReader {
       error("max_replications", "must be at least replications (got " +
                                     std::to_string(config_.max_replications) + " and " +
                                     std::to_string(config_.replications) + ")");
+  }
+
+  /// A `--set` that the demand or the size of a pool sets again changes nothing.
+  void warn_of_sets() {
+    Diagnostics known;  // What is wrong with the demand is said with the fleets.
+    std::vector<Assignment> sizes;
+    for (const PlanPool& pool : config_.pools)
+      sizes.push_back(pool_assignment(pool.pool, "replicas", "1", {}));
+    warn_overridden(space_.base, demand_assignments(space_, space_.planned_rate(), known),
+                    "demand.set of the plan", pool_names_, diagnostics_);
+    warn_overridden(space_.base, sizes, "the plan, whose pools have sizes,", pool_names_,
+                    diagnostics_);
   }
 
   void check_accelerator(const std::string& name, const std::string& path) {
@@ -176,6 +201,7 @@ class SpaceReader {
     if (!loaded.variants.empty()) {
       sim::Scenario scenario = loaded.variants.front().scenario;
       catalogue_ = scenario_catalogue(loaded.variants.front(), scenario, ignored);
+      for (const sim::PoolConfig& pool : scenario.cluster.pools) pool_names_.push_back(pool.name);
     }
     for (const LoadedVariant& variant : loaded.variants) check_load(variant.scenario);
     if (!config_.policies.empty()) return;
@@ -299,6 +325,7 @@ class SpaceReader {
   PlanConfig& config_;
   Diagnostics& diagnostics_;
   Provenance provenance_;
+  std::vector<std::string> pool_names_;  ///< Of the scenario.
   models::Catalogue catalogue_ = models::Catalogue::builtin();
 };
 

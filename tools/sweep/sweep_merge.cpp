@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "tools/sweep/sweep_row.h"
@@ -64,7 +65,17 @@ class Merger {
                          "the files come from different sweeps");
       return;
     }
-    note(line, row->key, place->index, where);
+    if (first_.file.empty()) {
+      first_ = where;
+      experiment_ = place->experiment;
+    }
+    if (place->experiment == experiment_) {
+      note(line, row->key, place->index, where);
+    } else if (strangers_.insert(where.file).second) {
+      diagnostics_.error(
+          where, "", "is a row of another experiment than " + place_text(first_),
+          "shards have the same sweep file, --set, --seed, --replications and build");
+    }
   }
 
   void note(std::string_view line, const std::string& key, std::size_t index,
@@ -85,6 +96,7 @@ class Merger {
   }
 
   void report_gaps() {
+    if (!strangers_.empty()) return;  // What is missing is no question then.
     if (!of_) {
       diagnostics_.error({.file = "--merge"}, "", "there are no rows");
       return;
@@ -114,6 +126,9 @@ class Merger {
 
   Diagnostics& diagnostics_;
   std::optional<std::size_t> of_;
+  std::string experiment_;           ///< Of the first row, which stands at `first_`.
+  SourceLocation first_;             ///< Without a file before the first row.
+  std::set<std::string> strangers_;  ///< Files with rows of other experiments, each named once.
   std::map<std::size_t, Row> rows_;
   std::map<std::string, Row> keys_;
 };

@@ -211,6 +211,20 @@ void add_assignments(const std::vector<std::string>& texts, const Provenance* pr
   }
 }
 
+/// A `--set` that an axis sets again in every cell changes nothing.
+void warn_of_sets(const SweepPlan& plan, Diagnostics& diagnostics) {
+  if (plan.grid.cells.empty() || plan.assignments.empty()) return;
+  Diagnostics known;  // What is wrong with the scenario is said with the cells.
+  const LoadedScenario loaded =
+      load_scenario({.path = plan.scenario_path, .sets = {}, .variants = {}, .seed = {}}, known);
+  std::vector<std::string> pools;
+  if (!loaded.variants.empty())
+    for (const sim::PoolConfig& pool : loaded.variants.front().scenario.cluster.pools)
+      pools.push_back(pool.name);
+  warn_overridden(plan.assignments, plan.grid.assignments(plan.grid.cells.front()),
+                  "an axis of the sweep", pools, diagnostics);
+}
+
 /// The metrics of these names, or the usual ones when there are none.
 std::vector<MetricName> read_metrics(const std::vector<std::string>& names,
                                      const Provenance& provenance, Diagnostics& diagnostics) {
@@ -249,7 +263,12 @@ SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
     plan.metrics = read_metrics(plan.config.metrics, provenance, found);
     plan.grid = expand_grid(plan.config, provenance, found);
   }
+  if (!found.has_errors()) warn_of_sets(plan, found);
   if (!found.has_errors()) check_cells(plan, request.jobs, found);
+  KeyHash experiment;
+  experiment.add(plan.config.name);
+  for (const SweepRow& row : plan.rows) experiment.add(row.key);
+  plan.experiment = experiment.finish();
   append(diagnostics, tidy(found));
   return plan;
 }

@@ -43,6 +43,7 @@ struct SweepPlan {
   SweepGrid grid;
   std::vector<MetricName> metrics;  ///< What stands in a row.
   std::vector<SweepRow> rows;       ///< In grid order; the variants of a cell stand together.
+  std::string experiment;           ///< A hash of the name and of all rows' keys.
 };
 
 /// Reads the file, expands the grid and checks every cell. Errors of cells carry their coordinates,

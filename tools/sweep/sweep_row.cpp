@@ -88,7 +88,8 @@ std::string row_head(const SweepPlan& plan, std::size_t row) {
   json.begin_object().member("key", plan.rows[row].key);
   json.member("index", static_cast<std::uint64_t>(row));
   json.member("of", static_cast<std::uint64_t>(plan.rows.size()));
-  json.member("sweep", plan.config.name).key("cell").begin_object();
+  json.member("sweep", plan.config.name).member("experiment", plan.experiment);
+  json.key("cell").begin_object();
   const GridCell& cell = plan.grid.cells[plan.rows[row].cell];
   for (const auto& [name, value] : plan.grid.coordinates(cell)) json.key(name).raw(value);
   json.end_object();
@@ -151,7 +152,11 @@ std::optional<RowPlace> place_of(std::string_view head) {
   if (row.is_discarded() || !row.contains("index") || !row.contains("of") ||
       !row["index"].is_number_unsigned() || !row["of"].is_number_unsigned())
     return std::nullopt;
-  return RowPlace{.index = row["index"].get<std::size_t>(), .of = row["of"].get<std::size_t>()};
+  const auto experiment = row.find("experiment");
+  const bool named = experiment != row.end() && experiment->is_string();
+  return RowPlace{.index = row["index"].get<std::size_t>(),
+                  .of = row["of"].get<std::size_t>(),
+                  .experiment = named ? experiment->get<std::string>() : std::string()};
 }
 
 }  // namespace routesim::tools

@@ -1,8 +1,9 @@
 // A row of a sweep's output: one line of JSON.
 //
-//   {"key":"…","index":3,"of":32,"sweep":"…","cell":{"rate":10},"variant":"…","seed":1,
-//    "replications":5,"version":"0.1.0","summary":{"requests":…,"metrics":{"ttft_ms.mean":
-//    {"mean":…,"half_width":…,"values":[…]},…}},"stages":[{"name":"1","requested_rate":10,…}]}
+//   {"key":"…","index":3,"of":32,"sweep":"…","experiment":"…","cell":{"rate":10},
+//    "variant":"…","seed":1,"replications":5,"version":"0.1.0","summary":{"requests":…,
+//    "metrics":{"ttft_ms.mean":{"mean":…,"half_width":…,"values":[…]},…}},
+//    "stages":[{"name":"1","requested_rate":10,…}]}
 //
 // The head, up to the cell, depends on where the row stands in its grid; the tail, from the
 // variant on, only on the experiment that the key names. So a row computed for one grid can be
@@ -59,6 +60,7 @@ std::optional<StoredRow> parse_row(std::string_view line);
 struct RowPlace {
   std::size_t index = 0;
   std::size_t of = 0;
+  std::string experiment;  ///< Which sweep of which grid; empty in rows of early builds.
 };
 
 /// Nothing when the head does not say it.

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "sim/experiment/parallel.h"
+#include "sim/metrics_collector.h"
 #include "tools/output/goodput.h"
 #include "tools/sweep/sweep_row.h"
 
@@ -62,7 +63,9 @@ class SweepRunner {
     {
       const std::uint64_t seed = plan_.rows[active.row].seed + work.replication;
       const GoodputGoals goals = goals_of(plan->scenario);
-      GoodputObserver goodput(goals, plan->scenario.workload.output_token_scale);
+      const sim::WorkloadConfig& workload = plan->scenario.workload;
+      GoodputObserver goodput(goals, workload.output_token_scale,
+                              sim::client_sees_tokens(workload));
       std::vector<sim::Observer*> observers;
       if (!goals.empty()) observers.push_back(&goodput);
       sim::Simulation simulation(

@@ -12,6 +12,7 @@
 #include "tools/output/metrics.h"
 #include "tools/output/printable.h"
 #include "tools/output/report.h"
+#include "tools/validate/measured_units.h"
 
 namespace routesim::tools {
 
@@ -72,6 +73,7 @@ std::optional<double> log_value(const RunResult& result, const StageResult& stag
     return (stage.first_send - result.stages.front().first_send).to_seconds();
   if (metric == "send_duration") return stage.send_duration_s();
   if (metric == "requests_total") return static_cast<double>(stage.requests);
+  if (metric == "kv_cache_usage" && std::isnan(stage.kv_cache_usage_mean)) return std::nullopt;
   if (metric == "kv_cache_usage" && statistic == "mean") return stage.kv_cache_usage_mean;
   if (metric == "kv_cache_usage" && statistic == "max") return stage.kv_cache_usage_max;
   return std::nullopt;
@@ -178,6 +180,8 @@ std::optional<double> simulated_value(const RunResult& result, std::int64_t node
     metric = plain_metric(metric.substr(0, metric.size() - kPerNode.size()));
     share = 1 / static_cast<double>(nodes);
   }
+  why = why_impossible(row, metric, plain_unit(row.unit));
+  if (!why.empty()) return std::nullopt;
   if (row.stage == "all") return summary_row(result, row, metric, why);
   const StageResult* stage = stage_of(result, row);
   if (stage == nullptr) {
