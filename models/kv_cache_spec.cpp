@@ -44,6 +44,7 @@ void account_memory(const KvCacheInput& in, KvCachePlan& plan) {
     plan.activations = 0;
     plan.overhead = *in.overhead_bytes;
   }
+  plan.overhead += in.adapter_bytes;
   plan.available = plan.memory - plan.weights - plan.activations - plan.overhead;
 }
 

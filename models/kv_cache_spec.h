@@ -28,6 +28,7 @@ struct KvCacheInput {
   std::optional<double> overhead_bytes = std::nullopt;
   bool hybrid_manager = true;  ///< Windowed layers hold no more KV than their window takes.
   double graph_share = 0;      ///< Of device memory, set aside for CUDA graphs.
+  double adapter_bytes = 0;    ///< Slots for LoRA adapters, on one GPU.
 };
 
 /// The capacity and the account of where the memory went, per GPU, in bytes.

@@ -25,7 +25,10 @@ struct BatchShape {
   std::int64_t group_tokens = 0;  ///< Lock-step DP: what all ranks are padded to: the most of any,
                                   ///< in whole buffers; 0 when the rank stands alone.
   std::int64_t group_total_tokens = 0;  ///< Lock-step DP: tokens of all ranks (all-to-all volume).
-  std::int64_t group_rounds = 1;  ///< Lock-step DP: buffers of tokens the experts get one by one.
+  std::int64_t group_rounds = 1;    ///< Lock-step DP: buffers of tokens the experts get one by one.
+  std::int64_t adapter_tokens = 0;  ///< Tokens of requests with a LoRA adapter.
+  std::int64_t adapter_loads = 0;   ///< Adapters that come from host memory before the step,
+  std::int64_t adapter_reads = 0;   ///< and that come to it from disk.
 
   std::int64_t tokens() const { return decode_requests + prefill_tokens; }
 };

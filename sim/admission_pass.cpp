@@ -10,7 +10,7 @@ namespace routesim::sim {
 void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
   for (std::size_t i = 0; i < skipped_.size() && budget_ > 0;) {
     const Slot s = skipped_[i];
-    if (!seq(s).remote_ready) {
+    if (!seq(s).remote_ready || !has_adapter_slot(s)) {
       ++i;
       continue;
     }
@@ -27,6 +27,10 @@ void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput
       return;
     }
     const Slot s = waiting_[position];
+    if (!has_adapter_slot(s)) {
+      ++position;
+      continue;
+    }
     const Admission result = try_admit(s, plan, now, out);
     if (result == Admission::kNoBudget) {
       retry_admission_ = true;
@@ -154,6 +158,7 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
   running_.push_back(s);
   prefilling_.push_back(s);
   budget_ -= n;
+  count_adapter(q, n, plan);
   give_prefill(s, n, plan);
   return Admission::kAdmitted;
 }

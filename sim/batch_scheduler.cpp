@@ -11,9 +11,10 @@ BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
     : block_(rules.block_size),
       crossings_(static_cast<std::size_t>(rules.block_size)),
       rules_(rules),
-      reference_(reference || rules.window_groups > 0),
+      reference_(reference || rules.window_groups > 0 || rules.max_loras > 0),
       kv_(rules.num_gpu_blocks, rules.block_size, rules.free_queue),
       buckets_(crossings_.size()),
+      adapter_slots_(rules.max_loras, rules.max_cpu_loras),
       window_hits_(static_cast<std::size_t>(rules.window_groups)) {}
 
 BatchScheduler::Slot BatchScheduler::acquire() {

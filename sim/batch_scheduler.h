@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "models/latency_model.h"
+#include "sim/adapter_slots.h"
 #include "sim/base/units.h"
 #include "sim/divisor.h"
 #include "sim/engine_config.h"
@@ -35,6 +36,7 @@ struct EngineRequest {
   bool private_answer = false;       ///< No later prompt can contain the answer: nobody is told.
   std::uint64_t arrival_order = 0;   ///< Total order of arrivals at all engines.
   std::int32_t priority = 0;         ///< Smaller first, policy `priority` only.
+  std::uint32_t adapter = 0;         ///< LoRA adapter; 0 = the base model.
   bool hold_blocks = false;          ///< PD prefill leg: keep the blocks until released.
   std::int64_t remote_tokens = 0;    ///< PD decode leg: prompt tokens whose KV can be pulled.
 };
@@ -197,6 +199,9 @@ class BatchScheduler {
   /// Finished prefills whose blocks are kept for their decode leg.
   std::int64_t held() const { return static_cast<std::int64_t>(held_.size()); }
   std::int64_t decoding() const { return decodes_; }
+  /// LoRA adapters of running and of waiting requests.
+  AdapterSet running_adapters() const { return adapters_of(running_); }
+  AdapterSet waiting_adapters() const { return adapters_of(waiting_) | adapters_of(skipped_); }
   const KvCache& kv() const { return kv_; }
   KvCache& kv() { return kv_; }
   const EngineCounters& counters() const { return counters_; }
@@ -264,6 +269,18 @@ class BatchScheduler {
     return r.slot < sequences_.size() && seq(r.slot).stamp == r.stamp;
   }
   bool any_promotable() const;
+  template <class List>
+  AdapterSet adapters_of(const List& list) const {
+    AdapterSet set = 0;
+    for (const Slot s : list) set |= adapter_bit(seq(s).request.adapter);
+    return set;
+  }
+
+  // LoRA (adapter_batch.cpp).
+  bool has_adapter_slot(Slot s) const;
+  void count_adapters(StepPlan& plan);
+  void count_adapter(const Sequence& q, std::int64_t tokens, StepPlan& plan);
+  void place_adapters(StepPlan& plan);
 
   SequenceRef newest_in(const std::vector<Slot>& list, std::uint32_t handle) const;
   void enqueue_waiting(Slot s);
@@ -359,7 +376,8 @@ class BatchScheduler {
   std::int64_t decode_context_ = 0;  ///< Sum of contexts as of the last pass.
 
   EngineRules rules_;
-  bool reference_;  ///< Every pass walks: asked for, or blocks of windowed layers are visited.
+  /// Every pass walks: asked for, or windows' blocks or adapters are looked at one by one.
+  bool reference_;
   KvCache kv_;
   BlockEventSink* sink_ = nullptr;
   SequenceKeySource* answer_keys_ = nullptr;
@@ -387,6 +405,8 @@ class BatchScheduler {
   bool public_answers_ = false;  ///< Some request came whose answer is announced.
   bool pulls_ = false;
   CachedPrefix hits_;
+  AdapterSlots adapter_slots_;
+  AdapterSet batch_adapters_ = 0;          ///< Of the pass.
   std::vector<CachedPrefix> window_hits_;  ///< Per group, those of hits_.
   SequenceRef hits_of_;  ///< Whose prefix `hits_` is, while hits_version_ is the cache's.
   std::uint64_t hits_version_ = 0;  ///< 0 = nobody's.

@@ -33,6 +33,20 @@ static void describe_switches(Describer& d, EngineConfig& c) {
         c.hybrid_kv_manager);
 }
 
+static void describe_adapters(Describer& d, EngineConfig& c) {
+  field(d,
+        {"max_loras",
+         "Serves LoRA adapters (--enable-lora), so many in one step (--max-loras, 1 by default in "
+         "vLLM); absent: the base model only."},
+        c.max_loras, IntRange{1, 63});
+  field(d,
+        {"max_cpu_loras",
+         "Adapters in host memory (--max-cpu-loras); as many as max_loras when absent."},
+        c.max_cpu_loras, IntRange{1, 100'000});
+  field(d, {"max_lora_rank", "Rank that adapters are taken to have (--max-lora-rank)."},
+        c.max_lora_rank, IntRange{1, 1024});
+}
+
 void describe(Describer& d, EngineConfig& c) {
   field(d,
         {"preset",
@@ -75,6 +89,7 @@ void describe(Describer& d, EngineConfig& c) {
   field(d, {"enforce_eager", "No CUDA graphs."}, c.enforce_eager);
   field(d, {"scheduling_policy", "Order of the waiting queue."}, c.scheduling_policy);
   describe_switches(d, c);
+  describe_adapters(d, c);
 }
 
 EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blocks,
@@ -106,6 +121,8 @@ EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blo
   // The largest CUDA graph has 512 tokens.
   const std::int64_t largest_graph = from_2026 ? 512 : std::numeric_limits<std::int64_t>::max();
   r.rank_padding_limit = c.enforce_eager ? 0 : largest_graph;
+  r.max_loras = c.max_loras.value_or(0);
+  r.max_cpu_loras = std::max(r.max_loras, c.max_cpu_loras.value_or(r.max_loras));
   r.scheduling_policy = c.scheduling_policy;
   r.free_queue = c.free_queue.value_or(newest ? FreeQueue::kUnhashedFirst : FreeQueue::kAppendAll);
   return r;

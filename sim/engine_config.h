@@ -45,6 +45,8 @@ struct EngineConfig {
   std::optional<bool> async_scheduling;
   std::optional<bool> skip_unallocatable_head;
   std::optional<bool> hybrid_kv_manager;
+  std::optional<std::int64_t> max_loras, max_cpu_loras;
+  std::int64_t max_lora_rank = 16;
 };
 void describe(Describer& d, EngineConfig& c);
 
@@ -63,6 +65,8 @@ struct EngineRules {
   /// tokens. 0 = none, or they hold as much as the others.
   std::int64_t window_groups = 0;
   std::int64_t window_tokens = 0;
+  /// LoRA adapters that one step may compute, and as many in host memory; 0 = the base model only.
+  std::int64_t max_loras = 0, max_cpu_loras = 0;
   bool enable_chunked_prefill = true;
   bool enable_prefix_caching = true;
   bool reserve_full_isl = true;  ///< Admission needs room for the whole prompt.

@@ -10,6 +10,7 @@ namespace routesim::sim {
 
 void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, PromptKeys& out) {
   BlockKey state = 0x5ca1ab1e;
+  if (prompt.adapter != 0) state = mix64(state, prompt.adapter);
   std::int64_t filled = 0;
   out.engine_own.reserve(static_cast<std::size_t>(prompt.tokens / block_size));
   for (const workloads::Segment& segment : prompt.segments) {
@@ -81,7 +82,13 @@ void TokenBuffer::drop(std::size_t n) {
 }
 
 PromptKeyTable::PromptKeyTable(std::int64_t engine_block_size, RouterKeyOptions router)
-    : engine_block_size_(engine_block_size), router_(std::move(router)) {}
+    : engine_block_size_(engine_block_size), router_(std::move(router)) {
+  if (!router_.precise) return;
+  chains_.push_back(*router_.precise);
+  for (const std::string& adapter : router_.adapters)
+    chains_.emplace_back(router_.precise->algorithm(), router_.precise->block_size(),
+                         router_.hash_seed, adapter);
+}
 
 const PromptKeys& PromptKeyTable::acquire(const workloads::Prompt& prompt) {
   if (const PromptKeys* const known = acquire_known(prompt)) return *known;
@@ -140,7 +147,7 @@ void PromptKeyTable::release(const PromptKeys& keys) {
 // Hashes the prompts' real token ids. In each round every prompt goes on by a segment, unless
 // another one is about to find out the same.
 void PromptKeyTable::append_request_keys(std::span<Job> jobs) {
-  const policies::BlockKeyChain& chain = *router_.precise;
+  const policies::BlockKeyChain& chain = *router_.precise;  // Only roots differ between adapters.
   for (Job& job : jobs) begin(job);
   std::vector<policies::BlockKeyChain::Lane> lanes;
   std::vector<Job*> round;
@@ -166,20 +173,21 @@ void PromptKeyTable::append_request_keys(std::span<Job> jobs) {
   }
   for (Job& job : jobs) {
     job.out->request_end = job.state;
-    for (std::uint64_t& key : job.out->request) key = chain.index_key(key);
+    const policies::BlockKeyChain& own = chain_of(*job.prompt);
+    for (std::uint64_t& key : job.out->request) key = own.index_key(key);
   }
 }
 
 void PromptKeyTable::begin(Job& job) const {
   job.signatures.clear();
-  std::uint64_t signature = 0;
+  std::uint64_t signature = job.prompt->adapter;
   for (const workloads::Segment& s : job.prompt->segments) {
     signature = fold_piece(signature, s.content, s.offset, s.length);
     job.signatures.push_back(signature);
   }
   job.segment = 0;
   job.tokens.clear();
-  job.state = router_.precise->start();
+  job.state = chain_of(*job.prompt).start();
   job.out->request.reserve(static_cast<std::size_t>(job.prompt->tokens) /
                            router_.precise->block_size());
 }
@@ -225,7 +233,9 @@ void PromptKeyTable::append_approx_hashes(const workloads::Prompt& prompt, Promp
   for (const workloads::Segment& s : prompt.segments)
     append_tokens(s, 0, std::min(s.length, limit - static_cast<std::int64_t>(tokens_.size())),
                   tokens_);
-  out.approx = policies::approx_hashes_tokens(tokens_.view(), router_.model, {},
+  const std::string& model =
+      prompt.adapter == 0 ? router_.model : router_.adapters[prompt.adapter - 1];
+  out.approx = policies::approx_hashes_tokens(tokens_.view(), model, {},
                                               static_cast<std::uint32_t>(router_.approx_block),
                                               static_cast<std::size_t>(router_.approx_max_blocks));
 }
@@ -233,7 +243,7 @@ void PromptKeyTable::append_approx_hashes(const workloads::Prompt& prompt, Promp
 std::uint64_t PromptKeyTable::next_request_key(policies::ChainState& state,
                                                const workloads::Prompt& prompt,
                                                std::uint64_t answer, std::int64_t begin) {
-  const policies::BlockKeyChain& chain = *router_.precise;
+  const policies::BlockKeyChain& chain = chain_of(prompt);
   const auto block = static_cast<std::int64_t>(chain.block_size());
   tokens_.clear();
   std::int64_t position = 0;

@@ -68,6 +68,8 @@ struct RouterKeyOptions {
   std::int64_t approx_block = 0;                   ///< Tokens per approximate block; 0 = none.
   std::int64_t approx_max_blocks = 0;              ///< 0 = unlimited.
   std::string model;
+  std::string hash_seed;              ///< Of `precise`.
+  std::vector<std::string> adapters;  ///< Names of the LoRA adapters, from 1 on.
 };
 
 /// Tokens about to be hashed, written once: a vector would set them to zero first.
@@ -144,6 +146,10 @@ class PromptKeyTable {
     bool done() const { return segment == prompt->segments.size(); }
   };
 
+  /// The chain of the model or adapter that computes the prompt: no two share keys.
+  const policies::BlockKeyChain& chain_of(const workloads::Prompt& prompt) const {
+    return chains_[prompt.adapter];
+  }
   Entry& new_entry(const workloads::Prompt& prompt);
   void append_request_keys(std::span<Job> jobs);
   void begin(Job& job) const;
@@ -153,6 +159,7 @@ class PromptKeyTable {
 
   std::int64_t engine_block_size_;
   RouterKeyOptions router_;
+  std::vector<policies::BlockKeyChain> chains_;  ///< By adapter, where the router hashes.
   std::deque<Entry> pool_;
   std::vector<std::size_t> unused_;  ///< Of prompts that are gone; their memory is reused.
   /// By prompt, those that will be acquired. Few, where prompts do not come back.

@@ -4,8 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "models/lora.h"
 #include "models/roofline.h"
 #include "policies/scheduler.h"
+#include "sim/adapter_demand.h"
 
 namespace routesim::sim {
 
@@ -24,6 +26,13 @@ bool has_large_defaults(const models::AcceleratorSpec& gpu) {
 /// (vllm-project/vllm#30739).
 bool steps_together(const PoolConfig& c, const models::ModelSpec& model) {
   return c.data_parallel > 1 && (model.is_moe() || c.engine.preset == EnginePreset::k2025H2);
+}
+
+/// Slots for adapters are allocated when a server starts.
+double adapter_bytes(const EngineConfig& c, const models::ModelSpec& model,
+                     const models::Parallelism& p) {
+  return static_cast<double>(c.max_loras.value_or(0)) *
+         models::lora_bytes_per_gpu(model, p, c.max_lora_rank);
 }
 
 ApiServerTimes api_server(const PoolConfig& c) {
@@ -55,6 +64,7 @@ class Resolver {
 
   std::optional<ResolvedPool> pool(const PoolConfig& config, const std::string& path);
   void cross_rules(const Scenario& scenario);
+  AdapterDemand adapters(const Scenario& scenario);
   void relocate(const Diagnostics& found, const std::string& path);
   void error(const std::string& path, const std::string& message, const std::string& hint = {}) {
     diagnostics_.error(inputs_.where, path, message, hint);
@@ -167,7 +177,8 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
                              .max_num_seqs = out.rules.max_num_seqs,
                              .num_gpu_blocks = c.engine.num_gpu_blocks,
                              .hybrid_manager = hybrid,
-                             .graph_share = graph_memory_share(c.engine)},
+                             .graph_share = graph_memory_share(c.engine),
+                             .adapter_bytes = adapter_bytes(c.engine, *model, parallelism)},
                             found);
   relocate(found, path);
   if (!kv) return std::nullopt;
@@ -183,6 +194,9 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
                          .async_scheduling = out.rules.async_scheduling,
                          .older_experts = c.engine.preset == EnginePreset::k2025H2,
                          .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2});
+  if (out.rules.max_loras > 0)
+    out.latency = std::make_shared<models::LoraLatency>(
+        out.latency, models::lora_costs(*gpu, *model, parallelism, c.engine.max_lora_rank));
   out.kv_bytes_per_token =
       static_cast<double>(models::kv_bytes_per_token_per_gpu(*model, dtype, parallelism, hybrid)) *
       static_cast<double>(c.tensor_parallel);
@@ -230,6 +244,18 @@ void Resolver::cross_rules(const Scenario& s) {
           "one of inference_perf, vllm_bench, conversations, trace, groups");
 }
 
+AdapterDemand Resolver::adapters(const Scenario& s) {
+  if (s.cluster.pools.empty()) return {};
+  AdapterDemand demand = adapter_demand(s.workload, s.cluster.pools.front().model);
+  Diagnostics found;
+  check_adapters(s, demand, inputs_.where, found);
+  for (const Diagnostic& d : found.items()) {
+    diagnostics_.add(d);
+    if (d.severity == Severity::kError) ++errors_;
+  }
+  return demand;
+}
+
 /// The load with what its tool does by default, which is of the same release as the servers.
 WorkloadConfig with_release_defaults(const Scenario& s) {
   WorkloadConfig out = s.workload;
@@ -237,6 +263,33 @@ WorkloadConfig with_release_defaults(const Scenario& s) {
     out.vllm_bench->initial_test_request =
         s.cluster.pools.front().engine.preset == EnginePreset::k2025H2;
   return out;
+}
+
+/// What loads read besides the scenario.
+struct LoadFiles {
+  workloads::ConversationOpener conversations;
+  workloads::TraceOpener trace;
+  std::shared_ptr<const workloads::ReplayCorpus> sessions;
+};
+
+std::unique_ptr<workloads::LoadGenerator> make_load(const WorkloadConfig& w, const LoadFiles& files,
+                                                    std::uint64_t seed, Diagnostics& d) {
+  workloads::WorkloadOptions options = w.options;
+  options.seed = seed;
+  const auto& [conversations, trace, sessions] = files;
+  namespace ip = workloads::inference_perf;
+  namespace vb = workloads::vllm_bench;
+  if (w.inference_perf_config)
+    return ip::make_load_generator(
+        *w.inference_perf_config, options,
+        ip::Inputs{.trace = trace, .conversations = conversations, .sessions = sessions}, d);
+  if (w.vllm_bench)
+    return vb::make_load_generator(*w.vllm_bench, options,
+                                   vb::Inputs{.conversations = conversations, .trace = trace}, d);
+  if (w.conversations)
+    return workloads::make_load_generator(*w.conversations, options, conversations, d);
+  if (w.trace) return workloads::make_load_generator(w.trace->replay, options, trace, d);
+  return workloads::make_load_generator(*w.groups, options, d);
 }
 
 /// Refuses a load that goes on beyond what the clock can count.
@@ -275,26 +328,20 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
     if (pool) plan.pools.push_back(std::move(*pool));
   }
   resolver.cross_rules(scenario);
+  const AdapterDemand adapters = resolver.adapters(scenario);
   if (resolver.errors() > 0) return std::nullopt;
-  plan.make_load = [w = with_release_defaults(scenario), conversations = inputs.conversations,
-                    trace = inputs.trace, sessions = inputs.sessions](
-                       std::uint64_t seed,
-                       Diagnostics& d) -> std::unique_ptr<workloads::LoadGenerator> {
-    workloads::WorkloadOptions options = w.options;
-    options.seed = seed;
-    namespace ip = workloads::inference_perf;
-    namespace vb = workloads::vllm_bench;
-    if (w.inference_perf_config)
-      return ip::make_load_generator(
-          *w.inference_perf_config, options,
-          ip::Inputs{.trace = trace, .conversations = conversations, .sessions = sessions}, d);
-    if (w.vllm_bench)
-      return vb::make_load_generator(*w.vllm_bench, options,
-                                     vb::Inputs{.conversations = conversations, .trace = trace}, d);
-    if (w.conversations)
-      return workloads::make_load_generator(*w.conversations, options, conversations, d);
-    if (w.trace) return workloads::make_load_generator(w.trace->replay, options, trace, d);
-    return workloads::make_load_generator(*w.groups, options, d);
+  plan.adapters = adapters.names;
+  // Servers that could, but need not, step as if they could not.
+  for (ResolvedPool& pool : plan.pools)
+    if (adapters.names.empty()) pool.rules.max_loras = 0;
+  plan.make_load = [w = with_release_defaults(scenario),
+                    files = LoadFiles{.conversations = inputs.conversations,
+                                      .trace = inputs.trace,
+                                      .sessions = inputs.sessions},
+                    adapters](std::uint64_t seed, Diagnostics& d) {
+    std::unique_ptr<workloads::LoadGenerator> load = make_load(w, files, seed, d);
+    if (load == nullptr || adapters.shares.empty()) return load;
+    return workloads::with_adapters(std::move(load), adapters.shares, adapters.assignment, seed);
   };
   // A load that cannot be made is an error of the scenario, not of the run.
   Diagnostics load;

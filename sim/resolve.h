@@ -44,6 +44,7 @@ struct RunPlan {
   Scenario scenario;
   std::vector<ResolvedPool> pools;
   std::optional<policies::EndpointPickerConfig> endpoint_picker;  ///< Where it is the balancer.
+  std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.
   std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
       make_load;
 };

@@ -131,6 +131,7 @@ class Router::IndexFeeder final : public KvEventLog::Reader {
 RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnostics) {
   RouterKeyOptions out;
   out.model = plan.pools.front().config.model;
+  out.adapters = plan.adapters;
   if (!plan.endpoint_picker) return out;
   const policies::Scheduler probe(*plan.endpoint_picker, {}, diagnostics);
   if (!probe.valid()) return out;
@@ -138,6 +139,7 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
     const policies::BlockKeyScheme& scheme = probe.block_key_scheme();
     out.precise.emplace(scheme.algorithm, static_cast<std::uint32_t>(scheme.block_size),
                         scheme.hash_seed, out.model);
+    out.hash_seed = scheme.hash_seed;
   }
   if (probe.needs().approx_hashes) {
     policies::EndpointTable table;
@@ -175,7 +177,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
       in.balancer = policies::make_balancer(balancer_options(routing), seed, i);
       std::vector<policies::BalancerEndpoint> named;
       for (const std::uint32_t e : rows_)
-        named.push_back({.name = server_name(endpoints_[e]), .adapters = {}});
+        named.push_back({.name = server_name(endpoints_[e]), .adapters = plan.adapters});
       in.balancer->set_endpoints(named);
     }
   }
@@ -185,7 +187,9 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
   sessions_ = ClientSessions(*instances_.front().scheduler);
   const policies::SignalNeeds& needs = instances_.front().scheduler->needs();
   // Saturation detectors read metrics, too, but are asked only here.
-  reads_metrics_ = needs.metrics || holds_back() || plan.scenario.workload.sheddable_fraction > 0;
+  reads_adapters_ = needs.lora && !plan.adapters.empty();
+  reads_metrics_ = needs.metrics || reads_adapters_ || holds_back() ||
+                   plan.scenario.workload.sheddable_fraction > 0;
   reads_events_ = needs.block_keys;
   counts_first_tokens_ = needs.in_flight;
   for (std::uint32_t row = 0; row < rows_.size(); ++row)
@@ -245,6 +249,7 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
   if (now - at >= interval) at = at + interval * ((now - at).ns() / interval.ns());
   next_refresh_[row] = at + interval;
   double waiting = 0, running = 0, usage = 0;
+  AdapterSet active = 0, awaited = 0;
   const std::uint32_t first = first_gauge_[row], end = first_gauge_[row + 1];
   for (std::uint32_t i = first; i < end; ++i) {
     const Scraped& s = scraped_[i];
@@ -252,9 +257,22 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
     waiting += static_cast<double>(g.waiting);
     running += static_cast<double>(g.running);
     usage += 1.0 - static_cast<double>(g.free_blocks) / s.usable_blocks;
+    active |= g.running_adapters;
+    awaited |= g.waiting_adapters;
   }
   if (end - first > 1) usage /= static_cast<double>(end - first);
   table_.set_metrics(EndpointId(row), waiting, running, usage, at);
+  if (reads_adapters_) tell_adapters(row, active, awaited);
+}
+
+void Router::tell_adapters(std::uint32_t row, AdapterSet active, AdapterSet waiting) {
+  policies::LoraState state;
+  for (std::uint32_t a = 1; a <= plan_.adapters.size(); ++a) {
+    if ((active & adapter_bit(a)) != 0) state.active.push_back(plan_.adapters[a - 1]);
+    if ((waiting & adapter_bit(a)) != 0) state.waiting.push_back(plan_.adapters[a - 1]);
+  }
+  state.max_active = plan_.pools[endpoints_[rows_[row]].pool].rules.max_loras;
+  table_.set_lora(EndpointId(row), std::move(state));
 }
 
 // Of many servers none is in the processor's caches when its turn comes. Those that are due are
@@ -331,7 +349,7 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request)
     write_prefix_text(*request.prompt, routing.prefix_char_length, prefix_text_);
   Route route;
   std::optional<policies::BalancerPick> pick =
-      in.balancer->pick({.prefix = prefix_text_, .adapter = {}});
+      in.balancer->pick({.prefix = prefix_text_, .adapter = adapter_name(request)});
   if (!pick) return route;
   force(*pick, request);
   in.balancer->on_sent(*pick);
@@ -339,6 +357,11 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request)
   route.pick = *pick;
   route.endpoint = EndpointId(rows_[pick->endpoint]);
   return route;
+}
+
+std::string_view Router::adapter_name(const workloads::Request& request) const {
+  const std::uint32_t adapter = request.prompt->adapter;
+  return adapter == 0 ? std::string_view() : std::string_view(plan_.adapters[adapter - 1]);
 }
 
 // The InferenceObjective the client names. The engine's own priority is another matter.
@@ -356,7 +379,8 @@ std::int64_t Router::prompt_bytes(const workloads::Request& request) const {
 policies::RequestView Router::view(const workloads::Request& request, const PromptKeys& keys) {
   policies::RequestView v;
   v.id = request.id.value();
-  v.model = plan_.pools.front().config.model;
+  v.model = request.prompt->adapter == 0 ? std::string_view(plan_.pools.front().config.model)
+                                         : adapter_name(request);
   v.prompt_tokens = request.prompt->tokens;
   v.prompt_bytes = prompt_bytes(request);
   v.block_keys = keys.request;

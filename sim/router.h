@@ -134,6 +134,8 @@ class Router {
                           SimTime now, DecisionRecord& record);
   void report_decision(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                        SimTime now, const Route& route, DecisionRecord& record);
+  std::string_view adapter_name(const workloads::Request& request) const;
+  void tell_adapters(std::uint32_t row, AdapterSet active, AdapterSet waiting);
   std::int32_t objective(const workloads::Request& request) const;
   std::int64_t prompt_bytes(const workloads::Request& request) const;
   policies::RequestView view(const workloads::Request& request, const PromptKeys& keys);
@@ -165,6 +167,7 @@ class Router {
   std::vector<std::uint32_t> readable_;        ///< Scratch: endpoints with visible events.
   std::vector<std::uint32_t> holders_;         ///< Per row: its id in the precise index.
   bool reads_metrics_ = false;
+  bool reads_adapters_ = false;
   bool reads_events_ = false;
   bool counts_first_tokens_ = false;
   std::uint64_t next_instance_ = 0;

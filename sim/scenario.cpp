@@ -144,6 +144,11 @@ void describe(Describer& d, WorkloadConfig& c) {
   field(d, {"groups", "Streamed Poisson load over groups that share a prefix."}, c.groups);
   field(d, {"options", "What the load tool's own file does not say."}, c.options);
   field(d,
+        {"lora_traffic_split",
+         "LoRA adapters and their shares of the requests, as in inference-perf's load, for any "
+         "load; before what its own file says."},
+        c.lora_traffic_split);
+  field(d,
         {"sheddable_fraction",
          "Share of requests sent with a negative priority: an endpoint picker may refuse them "
          "while the pool is saturated. Other balancers know no priorities."},

@@ -29,6 +29,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   if (reference_ || !schedule_running_fast(plan, in_flight, now))
     walk_running(plan, in_flight, now);
   if (!preempted_ && !(waiting_.empty() && skipped_.empty())) admit(plan, now, out);
+  if (rules_.max_loras > 0) place_adapters(plan);
   // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
   plan.shape.shared_context = std::min(kv_.shared_tokens(), plan.shape.decode_context);
   if (!deferred_) saturated_ = !waiting_.empty();
@@ -265,6 +266,7 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
 // After the walk every survivor takes its new place: prompts advance, decodes rejoin the set, and
 // those the budget did not reach are paused.
 void BatchScheduler::settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime now) {
+  count_adapters(plan);
   for (const Slot s : running_) {
     Sequence& q = seq(s);
     const bool decoding = q.state == State::kDecode || q.state == State::kPaused;

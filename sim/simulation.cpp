@@ -174,6 +174,7 @@ EngineRequest Simulation::engine_request(std::uint32_t handle) const {
   r.output_content = live.request.output_content;
   r.private_answer = private_answers_ && live.request.session == 0;
   r.priority = live.request.priority;
+  r.adapter = live.request.prompt->adapter;
   return r;
 }
 

@@ -16,7 +16,7 @@ constexpr std::string_view kAllScoreZero = "every endpoint scores 0";
 struct Unsupplied {
   std::string_view type, lacks, then;
 };
-constexpr std::array<Unsupplied, 18> kUnsupplied = {{
+constexpr std::array<Unsupplied, 17> kUnsupplied = {{
     {"predicted-latency-producer", kPredictions, "it estimates nothing"},
     {"latency-scorer", kPredictions,
      "it falls back to its composite score of KV usage, queue and prefix"},
@@ -27,7 +27,6 @@ constexpr std::array<Unsupplied, 18> kUnsupplied = {{
      "it never gives up stickiness for a shorter time to first token"},
     {"slo-deadline-ordering-policy", "latency objectives of requests are not simulated",
      "it orders by arrival"},
-    {"lora-affinity-scorer", "LoRA adapters are not simulated", kAllScoreZero},
     {"mm-embeddings-cache-scorer", kMultimodal, kAllScoreZero},
     {"mm-embeddings-cache-producer", kMultimodal, "it matches nothing"},
     {"always-disagg-multimodal-decider", kMultimodal, "it never disaggregates"},

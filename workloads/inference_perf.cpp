@@ -90,7 +90,7 @@ void check_load(const Config& c, const Inputs& inputs, Diagnostics& out) {
     out.warning({}, "load.request_retries",
                 "retries follow broken connections, which the simulation does not have");
   if (load.lora_traffic_split)
-    out.warning({}, "load.lora_traffic_split", "adapters are not simulated");
+    check_lora_split(*load.lora_traffic_split, "load.lora_traffic_split", out);
 }
 
 void check_shared_prefix(const SharedPrefix& p, Diagnostics& out) {

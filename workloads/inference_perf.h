@@ -15,6 +15,7 @@
 
 #include "sim/base/describe.h"
 #include "sim/base/diagnostic.h"
+#include "workloads/adapter_traffic.h"
 #include "workloads/conversation_data.h"
 #include "workloads/distributions.h"
 #include "workloads/inference_perf_agentic.h"
@@ -140,11 +141,6 @@ struct Sweep {
   std::int64_t num_stages = 5;
   std::int64_t stage_duration = 180;
   double saturation_percentile = 95;
-};
-
-struct LoraSplit {
-  std::string name{};
-  double split = 0;
 };
 
 struct Load {

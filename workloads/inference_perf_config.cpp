@@ -136,11 +136,6 @@ void describe(Describer& d, Sweep& t) {
         t.saturation_percentile, RealRange{.min = 0, .max = 100});
 }
 
-void describe(Describer& d, LoraSplit& t) {
-  field(d, {"name", "Adapter.", true}, t.name);
-  field(d, {"split", "Its share of the requests.", true}, t.split, RealRange{.min = 0, .max = 1});
-}
-
 void describe(Describer& d, Load& t) {
   field(d, {"type", "Arrival process."}, t.type);
   field(d, {"interval", "Seconds slept after every stage."}, t.interval, kSeconds);

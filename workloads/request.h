@@ -26,8 +26,9 @@ struct Segment {
 struct Prompt {
   std::uint64_t id = 0;  ///< Dense, unique within the workload; never reused.
   std::vector<Segment> segments{};
-  std::int64_t tokens = 0;  ///< Sum of the segment lengths.
-  bool reusable = false;    ///< From a pool: the same object will be sent again.
+  std::int64_t tokens = 0;    ///< Sum of the segment lengths.
+  bool reusable = false;      ///< From a pool: the same object will be sent again.
+  std::uint32_t adapter = 0;  ///< LoRA adapter that computes it, from 1 on; 0 = the base model.
   /// Leading tokens every chat request starts with (the server's chat template). A router that
   /// looks at message text, not at the templated prompt, starts behind them.
   std::int64_t preamble_tokens = 0;

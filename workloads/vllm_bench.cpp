@@ -295,6 +295,8 @@ void describe(Describer& d, Config& t) {
   field(d, {"sonnet", "Settings of sonnet."}, t.sonnet);
   field(d, {"custom", "Settings of custom."}, t.custom);
   field(d, {"timed_trace", "Settings of timed_trace."}, t.timed_trace);
+  field(d, {"lora_modules", "LoRA adapters; each request asks for one of them."}, t.lora_modules);
+  field(d, {"lora_assignment", "By chance, or in turn."}, t.lora_assignment);
   field(d, {"runs", "Invocations of the tool one after the other, each with its own rate."},
         t.runs);
 }

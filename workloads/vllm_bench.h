@@ -11,6 +11,7 @@
 
 #include "sim/base/describe.h"
 #include "sim/base/diagnostic.h"
+#include "workloads/adapter_traffic.h"
 #include "workloads/conversation_data.h"
 #include "workloads/load_generator.h"
 #include "workloads/load_stages.h"
@@ -103,6 +104,8 @@ struct Config {
   Sonnet sonnet{};
   Custom custom{};
   TimedTrace timed_trace{};
+  std::vector<std::string> lora_modules{};  ///< Requests ask for one of these, in equal shares.
+  LoraAssignment lora_assignment = LoraAssignment::kRandom;
   std::vector<Run> runs{};  ///< Empty: one run with the flags as they are.
 };
 

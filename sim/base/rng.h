@@ -20,6 +20,7 @@ enum class Stream : std::uint32_t {
   kNetwork = 9,         ///< Delays and losses of messages.
   kTest = 10,           ///< Tests and swarm scenarios.
   kConversations = 11,  ///< Synthetic conversations.
+  kAdapters = 12,       ///< LoRA adapters of requests.
 };
 
 /// Philox4x32-10 keyed by the seed, with (stream, entity) in the counter. 2^66 bytes per stream.

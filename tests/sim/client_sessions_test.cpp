@@ -81,10 +81,10 @@ TEST(UnsuppliedInputs, AreNamedWithWhatThePluginDoesThen) {
   const policies::EndpointPickerConfig config =
       DocumentBuilder()
           .plugin("latency-scorer")
-          .plugin("lora-affinity-scorer")
+          .plugin("topology-affinity-scorer")
           .plugin("prefix-cache-affinity-filter")
           .plugin("queue-scorer")
-          .profile("default", {{"latency-scorer", 1}, {"lora-affinity-scorer", 1}})
+          .profile("default", {{"latency-scorer", 1}, {"topology-affinity-scorer", 1}})
           .build();
   Diagnostics found;
   warn_unsupplied_inputs(config, "epp", found);
@@ -94,8 +94,8 @@ TEST(UnsuppliedInputs, AreNamedWithWhatThePluginDoesThen) {
       "<input>: warning: epp.plugins[0]: plugin 'latency-scorer' runs without its input: latency "
       "predictions are not simulated, so it falls back to its composite score of KV usage, "
       "queue and prefix");
-  EXPECT_EQ(unsupplied_input("lora-affinity-scorer"),
-            "LoRA adapters are not simulated, so every endpoint scores 0");
+  EXPECT_EQ(unsupplied_input("topology-affinity-scorer"),
+            "the topology of servers is not simulated, so every endpoint scores 0");
   EXPECT_EQ(unsupplied_input("queue-scorer"), "");
 }
 

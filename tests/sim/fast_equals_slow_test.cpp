@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "models/lora.h"
 #include "tests/sim/swarm.h"
+#include "workloads/adapter_traffic.h"
 
 namespace routesim::sim::testing {
 namespace {
@@ -127,6 +129,39 @@ TEST(FastEqualsSlow, ForAThousandRandomScenarios) {
   EXPECT_GT(totals.timeouts, 500);
   EXPECT_GT(totals.disaggregated, 2'000);
   EXPECT_GT(totals.hits, 500);
+}
+
+/// Scenario number `seed` with four adapters, of which servers hold one to three.
+RunPlan swarm_plan_with_adapters(std::uint64_t seed) {
+  RunPlan plan = swarm_plan(seed);
+  plan.adapters = {"a", "b", "c", "d"};
+  for (ResolvedPool& pool : plan.pools) {
+    pool.rules.max_loras = 1 + static_cast<std::int64_t>(seed % 3);
+    pool.rules.max_cpu_loras = pool.rules.max_loras + static_cast<std::int64_t>(seed % 2);
+    pool.latency = std::make_shared<models::LoraLatency>(
+        pool.latency,
+        models::LoraCosts{.step = 300'007, .token = 1'003, .load = 2'000'003, .read = 5'000'011});
+  }
+  plan.make_load = [make = plan.make_load](std::uint64_t s, Diagnostics& d) {
+    const auto assignment =
+        s % 4 == 0 ? workloads::LoraAssignment::kRoundRobin : workloads::LoraAssignment::kRandom;
+    return workloads::with_adapters(make(s, d), {{0, 0.2}, {1, 0.3}, {2, 0.2}, {3, 0.2}, {4, 0.1}},
+                                    assignment, s);
+  };
+  return plan;
+}
+
+TEST(FastEqualsSlow, WithAdapters) {
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    const RunPlan plan = swarm_plan_with_adapters(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + describe_plan(plan));
+    try {
+      expect_same(run(plan, seed, false), run(plan, seed, true));
+    } catch (const InternalError& e) {
+      FAIL() << e.what();
+    }
+    if (HasFailure()) return;
+  }
 }
 
 // Servers whose windowed layers take blocks of their own visit every sequence either way.

@@ -20,6 +20,7 @@ struct Sent {
   std::int64_t output = 1;
   std::int64_t timeout_ms = 0;  ///< 0 = none.
   std::uint64_t session = 0;
+  std::uint32_t adapter = 0;
 };
 
 /// Sends a list of requests, in order, and ends when all have ended.
@@ -38,7 +39,7 @@ class ScriptedLoad final : public workloads::LoadGenerator {
       r.id = RequestId(next_);
       r.stage = StageId(0);
       r.due = now;
-      r.prompt = make_prompt(next_, s.parts);
+      r.prompt = make_prompt(next_, s.parts, s.adapter);
       r.output_tokens = r.max_tokens = s.output;
       r.output_content = 1'000'000 + next_;
       r.session = s.session;

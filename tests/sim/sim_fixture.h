@@ -85,10 +85,13 @@ class NoKeys final : public SequenceKeySource {
 };
 
 inline std::shared_ptr<const workloads::Prompt> make_prompt(
-    std::uint64_t id, const std::vector<std::pair<std::uint64_t, std::int64_t>>& parts) {
+    std::uint64_t id, const std::vector<std::pair<std::uint64_t, std::int64_t>>& parts,
+    std::uint32_t adapter = 0) {
   workloads::PromptBuilder builder;
   for (const auto& [content, length] : parts) builder.append(content, length);
-  return std::move(builder).build(id);
+  auto prompt = std::make_shared<workloads::Prompt>(*std::move(builder).build(id));
+  prompt->adapter = adapter;
+  return prompt;
 }
 
 /// Rules with everything off that a test does not ask for.

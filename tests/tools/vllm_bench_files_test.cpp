@@ -198,13 +198,28 @@ TEST_F(VllmBenchFiles, SaysWhatACommandLineLacks) {
   EXPECT_EQ(said("--num-prompts 5 --max-concurrency 2"), "") << "flags alone will do";
 }
 
+TEST_F(VllmBenchFiles, ReadsAdapters) {
+  for (const char* flags :
+       {"{lora-modules: [a, b], lora-assignment: round-robin}",
+        "vllm bench serve --lora-modules a b --lora-assignment round-robin --num-prompts 5"}) {
+    Diagnostics d;
+    const LoadedScenario loaded = load(flags, d);
+    ASSERT_FALSE(d.has_errors()) << messages_of(d);
+    const auto& bench = *loaded.variants.at(0).scenario.workload.vllm_bench;
+    EXPECT_EQ(bench.lora_modules, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(bench.lora_assignment, workloads::LoraAssignment::kRoundRobin);
+  }
+  Diagnostics d;
+  const LoadedScenario one = load("{lora-modules: a}", d);
+  ASSERT_FALSE(d.has_errors()) << messages_of(d);
+  EXPECT_EQ(one.variants.at(0).scenario.workload.vllm_bench->lora_modules,
+            (std::vector<std::string>{"a"}));
+}
+
 TEST_F(VllmBenchFiles, WarnsOfWhatIsLeftOut) {
   Diagnostics d;
-  (void)load("{lora-modules: [a, b], probe-request-rate: 1, endpoint-type: openai-chat}", d);
+  (void)load("{probe-request-rate: 1, endpoint-type: openai-chat}", d);
   EXPECT_FALSE(d.has_errors());
-  EXPECT_NE(messages_of(d).find("warning: workload.vllm_bench.lora-modules: adapters are not"),
-            std::string::npos)
-      << messages_of(d);
   EXPECT_NE(messages_of(d).find("probe requests are not simulated"), std::string::npos);
   Diagnostics body;
   (void)load("{extra-body: '{\"ignore_eos\": true}'}", body);

@@ -198,6 +198,19 @@ TEST_F(VllmServe, TheEnvironmentCounts) {
   EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
+TEST_F(VllmServe, SlotsForAdaptersCountWhereTheyAreEnabled) {
+  const auto adapters = [this](const std::string& flags) {
+    return decided("    vllm_serve: vllm serve Qwen/Qwen3-8B " + flags + "\n");
+  };
+  const std::string model = "model=Qwen/Qwen3-8B@6\n";
+  EXPECT_EQ(adapters("--max-loras 4 --max-lora-rank 64"), model);
+  EXPECT_EQ(adapters("--enable-lora"), model + "engine.max_loras=1@6\n");
+  EXPECT_EQ(adapters("--enable-lora --max-loras 4 --max-cpu-loras 12 --max-lora-rank 64"),
+            model +
+                "engine.max_loras=4@6\nengine.max_cpu_loras=12@6\n"
+                "engine.max_lora_rank=64@6\n");
+}
+
 TEST_F(VllmServe, AnOfficialImagesReleaseIsThePreset) {
   const auto preset = [&](const std::string& image) {
     const bool is_llm_d = image.starts_with("ghcr.io/llm-d/");

@@ -67,10 +67,8 @@ struct Unsimulated {
   std::string_view what;
 };
 /// Flags that change the load in a way the simulation leaves out.
-constexpr std::array<Unsimulated, 3> kUnsimulated = {
-    {{"lora_modules", "adapters are not simulated"},
-     {"lora_assignment", "adapters are not simulated"},
-     {"probe_request_rate", "probe requests are not simulated"}}};
+constexpr std::array<Unsimulated, 1> kUnsimulated = {
+    {{"probe_request_rate", "probe requests are not simulated"}}};
 
 struct Renaming {
   std::string_view flag;
@@ -136,6 +134,8 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnost
     out.key = is_chat ? "chat" : "endpoint";
     if (is_chat) out.value = truth(true, where);
   }
+  if (out.key == "lora_modules" && flag.value->is_scalar())
+    out.value = ConfigNode::make_sequence({flag.value}, where);
   if (out.key == "random_range_ratio") {
     if (const Ptr ratios = range_ratio(flag.value, diagnostics); ratios != nullptr) {
       out.key = "random";

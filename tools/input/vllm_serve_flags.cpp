@@ -93,8 +93,10 @@ constexpr std::array kMeaningful = {
     RuleRow{"convert", kValue, FlagUse::kRefused, "", "serves something else than text",
             "auto none"},
     RuleRow{"mm-encoder-only", kNothing, FlagUse::kRefused, "", "runs no language model"},
-    RuleRow{"enable-lora", kNothing, FlagUse::kWarned, "",
-            "loads adapters, whose cost is left out"},
+    RuleRow{"enable-lora", kNothing, FlagUse::kAdapters, "engine.max_loras"},
+    RuleRow{"max-loras", kValue, FlagUse::kAdapters},
+    RuleRow{"max-cpu-loras", kValue, FlagUse::kAdapters, "engine.max_cpu_loras"},
+    RuleRow{"max-lora-rank", kValue, FlagUse::kAdapters, "engine.max_lora_rank"},
     RuleRow{"stream-interval", kValue, FlagUse::kWarned, "",
             "sends tokens in groups; here each is sent when it is made", "1"},
     RuleRow{"enable-dbo", kNothing, FlagUse::kWarned, "",
@@ -197,8 +199,8 @@ constexpr std::string_view kIgnoredValues =
     "kv-events-config kv-offloading-backend limit-mm-per-prompt linear-backend load-format "
     "log-config-file logits-processor-pattern logprobs-mode lora-dtype lora-extra-vocab-size "
     "mamba-backend mamba-block-size mamba-cache-dtype mamba-cache-mode mamba-cache-philox-rounds "
-    "mamba-ssm-cache-dtype master-addr master-port max-cpu-loras max-cudagraph-capture-size "
-    "max-log-len max-logprobs max-long-partial-prefills max-lora-rank max-loras "
+    "mamba-ssm-cache-dtype master-addr master-port max-cudagraph-capture-size "
+    "max-log-len max-logprobs max-long-partial-prefills "
     "max-parallel-loading-workers max-seq-len-to-capture media-io-kwargs mm-encoder-attn-backend "
     "mm-encoder-attn-dtype mm-encoder-fp8-scale-path mm-encoder-fp8-scale-save-margin "
     "mm-encoder-fp8-scale-save-path mm-encoder-tp-mode mm-ipc-gpu-memory-gb "

@@ -25,6 +25,7 @@ enum class FlagUse {
   kQuantization,  ///< Must agree with the model's weights.
   kConnector,     ///< A KV connector between servers, or one that adds memory.
   kConfigFile,    ///< Names a file with more flags.
+  kAdapters,      ///< Says together with others which LoRA adapters fit.
   kBalancing,     ///< Says together with others who chooses the DP rank.
   kWarned,        ///< Changes the answer a little, and is left out: `why`.
   kRefused,       ///< Without it the answer would be another one: `why`.

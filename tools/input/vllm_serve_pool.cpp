@@ -131,6 +131,7 @@ class Filler {
   Ptr filled() {
     for (const auto& [name, flag] : flags_) use(name, flag);
     use_model();
+    use_adapters();
     use_balancing();
     use_environment();
     use_image();
@@ -216,6 +217,7 @@ class Filler {
         use_left_out(name, flag);
         break;
       case FlagUse::kIgnored:
+      case FlagUse::kAdapters:
       case FlagUse::kBalancing:
       case FlagUse::kConfigFile:
         break;
@@ -317,6 +319,22 @@ class Filler {
 
   static std::string lower_case_if_word(const std::string& text) {
     return text.find('.') == std::string::npos ? lower_case(text) : text;
+  }
+
+  /// Without --enable-lora the other flags of adapters do nothing.
+  void use_adapters() {
+    const ServeFlag* on = find("enable-lora");
+    if (on == nullptr || on->off) return;
+    const ServeFlag* slots = find("max-loras");
+    if (slots == nullptr)
+      set("engine.max_loras", "1", on->value.where);
+    else if (!is_explicit("engine.max_loras") && is_known("max-loras", *slots))
+      set("engine.max_loras", plain_count(slots->value.text), slots->value.where);
+    for (const char* name : {"max-cpu-loras", "max-lora-rank"}) {
+      const ServeFlag* flag = find(name);
+      if (flag != nullptr && !is_explicit(flag->rule->key) && is_known(name, *flag))
+        set(flag->rule->key, plain_count(flag->value.text), flag->value.where);
+    }
   }
 
   /// A folder or a bucket says nothing; the name it is served under may.

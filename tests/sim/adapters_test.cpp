@@ -1,0 +1,107 @@
+// LoRA adapters: slots on a server, who may run beside whom, and what routers know of it.
+#include <gtest/gtest.h>
+
+#include "sim/adapter_demand.h"
+#include "sim/adapter_slots.h"
+#include "tests/sim/plan_fixture.h"
+
+namespace routesim::sim::testing {
+namespace {
+
+RunPlan plan_with_adapters(std::vector<Sent> script, std::int64_t servers, std::int64_t slots) {
+  RunPlan plan = hand_made_plan(std::move(script), servers);
+  plan.scenario.routing.balancer = BalancerKind::kRoundRobin;
+  plan.adapters = {"a", "b", "c"};
+  plan.pools.front().rules.max_loras = plan.pools.front().rules.max_cpu_loras = slots;
+  return plan;
+}
+
+Sent asking(std::uint32_t adapter, std::int64_t at, std::uint64_t content, std::int64_t output) {
+  return {.at_ms = at, .parts = {{content, 64}}, .output = output, .adapter = adapter};
+}
+
+TEST(AdapterSlots, TheLeastRecentlyUsedGoes) {
+  AdapterSlots slots(2, 3);
+  const auto use = [&](AdapterSet batch) {
+    const AdapterSlots::Moves m = slots.use(batch);
+    return std::pair(m.loads, m.reads);
+  };
+  EXPECT_EQ(use(adapter_bit(1) | adapter_bit(2)), std::pair(2L, 2L));
+  EXPECT_EQ(use(adapter_bit(1)), std::pair(0L, 0L));
+  EXPECT_EQ(use(adapter_bit(3)), std::pair(1L, 1L));
+  EXPECT_EQ(slots.on_gpu(), adapter_bit(1) | adapter_bit(3)) << "2 was used before 1";
+  EXPECT_EQ(use(adapter_bit(2)), std::pair(1L, 0L)) << "still in host memory";
+  EXPECT_EQ(use(adapter_bit(4)), std::pair(1L, 1L));
+  EXPECT_EQ(use(adapter_bit(1)), std::pair(1L, 1L)) << "went from both";
+}
+
+TEST(Adapters, OneThatHasNoSlotWaitsAndIsOvertaken) {
+  const RunResult r = run_by_hand(plan_with_adapters({asking(1, 0, 10, 3),   // runs until 30
+                                                      asking(2, 5, 11, 1),   // has no slot before
+                                                      asking(1, 5, 12, 1),   // shares the slot
+                                                      asking(0, 5, 13, 1)},  // needs none
+                                                     1, 1));
+  EXPECT_EQ(r.requests[0].end, at_ms(30));
+  EXPECT_EQ(r.requests[2].end, at_ms(20));
+  EXPECT_EQ(r.requests[3].end, at_ms(20));
+  EXPECT_EQ(r.requests[1].end, at_ms(40));
+  const RunResult roomy =
+      run_by_hand(plan_with_adapters({asking(1, 0, 10, 3), asking(2, 5, 11, 1)}, 1, 2));
+  EXPECT_EQ(roomy.requests[1].end, at_ms(20));
+}
+
+TEST(Adapters, DoNotSharePrefixes) {
+  const std::vector<Sent> script = {asking(1, 0, 7, 1), asking(1, 100, 7, 1), asking(2, 200, 7, 1),
+                                    asking(0, 300, 7, 1), asking(0, 400, 7, 1)};
+  RunPlan plan = plan_with_adapters(script, 1, 2);
+  plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+  for (const std::int64_t router_block : {16, 32}) {
+    plan.endpoint_picker = precise_config(router_block);
+    const RunResult r = run_by_hand(plan);
+    std::vector<std::int64_t> cached, known;
+    for (const RequestRecord& q : r.requests) {
+      cached.push_back(q.cached_tokens);
+      known.push_back(q.predicted_hit_tokens);
+    }
+    EXPECT_EQ(cached, (std::vector<std::int64_t>{0, 48, 0, 0, 48})) << router_block;
+    EXPECT_EQ(known, (std::vector<std::int64_t>{0, 64, 0, 0, 64})) << router_block;
+  }
+}
+
+TEST(Adapters, AffinityFindsTheServerThatHasThem) {
+  RunPlan plan =
+      plan_with_adapters({asking(1, 0, 10, 100), asking(2, 100, 11, 100), asking(1, 200, 12, 1),
+                          asking(2, 300, 13, 1), asking(1, 400, 14, 1)},
+                         2, 1);
+  plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+  plan.endpoint_picker =
+      DocumentBuilder()
+          .plugin("single-profile-handler")
+          .plugin("lora-affinity-scorer")
+          .plugin("max-score-picker")
+          .profile("default", {{"lora-affinity-scorer", 1}, {"max-score-picker"}})
+          .build();
+  const RunResult r = run_by_hand(plan);
+  EXPECT_NE(r.requests[0].endpoint, r.requests[1].endpoint) << "a free slot beats none";
+  EXPECT_EQ(r.requests[2].endpoint, r.requests[0].endpoint);
+  EXPECT_EQ(r.requests[3].endpoint, r.requests[1].endpoint);
+  EXPECT_EQ(r.requests[4].endpoint, r.requests[0].endpoint);
+}
+
+TEST(AdapterDemand, ComesFromTheScenarioOrItsLoadTool) {
+  WorkloadConfig w;
+  w.vllm_bench.emplace().lora_modules = {"x", "y", "x"};
+  AdapterDemand d = adapter_demand(w, "base");
+  EXPECT_EQ(d.names, (std::vector<std::string>{"x", "y"}));
+  ASSERT_EQ(d.shares.size(), 3U);
+  EXPECT_EQ(d.shares[2].adapter, 1U);
+  w.lora_traffic_split = {{"base", 0.5}, {"z", 0.5}};
+  d = adapter_demand(w, "base");
+  EXPECT_EQ(d.names, (std::vector<std::string>{"z"}));
+  EXPECT_EQ(d.shares[0].adapter, 0U);
+  w.lora_traffic_split = {{"base", 1.0}};
+  EXPECT_TRUE(adapter_demand(w, "base").shares.empty());
+}
+
+}  // namespace
+}  // namespace routesim::sim::testing

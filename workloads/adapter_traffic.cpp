@@ -1,0 +1,98 @@
+#include "workloads/adapter_traffic.h"
+
+#include <cmath>
+#include <set>
+#include <unordered_map>
+#include <utility>
+
+#include "sim/base/rng.h"
+
+namespace routesim::workloads {
+
+void describe(Describer& d, LoraSplit& t) {
+  field(d, {"name", "Adapter, or the model itself for requests without one.", true}, t.name);
+  field(d, {"split", "Its share of the requests.", true}, t.split, RealRange{.min = 0, .max = 1});
+}
+
+void check_lora_split(const std::vector<LoraSplit>& split, const std::string& path,
+                      Diagnostics& out) {
+  constexpr double kRounding = 1e-6;
+  double sum = 0;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < split.size(); ++i) {
+    const std::string at = path + "[" + std::to_string(i) + "].name";
+    if (split[i].name.empty()) out.error({}, at, "must not be empty");
+    if (!names.insert(split[i].name).second) out.error({}, at, "is listed twice");
+    sum += split[i].split;
+  }
+  if (split.size() > kMostAdapters)
+    out.error({}, path, "at most " + std::to_string(kMostAdapters) + " adapters are simulated");
+  if (std::abs(sum - 1) > kRounding) out.error({}, path, "shares must add up to 1");
+}
+
+namespace {
+
+class AdapterLoad final : public LoadGenerator {
+ public:
+  AdapterLoad(std::unique_ptr<LoadGenerator> load, std::vector<AdapterShare> shares,
+              LoraAssignment assignment, std::uint64_t seed)
+      : load_(std::move(load)), shares_(std::move(shares)), assignment_(assignment), seed_(seed) {}
+
+  const std::vector<StageInfo>& stages() const override { return load_->stages(); }
+  SimTime next_action() const override { return load_->next_action(); }
+  void advance(SimTime now, std::vector<Request>& out) override {
+    std::size_t i = out.size();
+    load_->advance(now, out);
+    for (; i < out.size(); ++i) {
+      const std::uint32_t adapter = choose(out[i]);
+      if (adapter != 0) out[i].prompt = for_adapter(*out[i].prompt, adapter);
+    }
+  }
+  void on_completed(const Request& request, Outcome outcome, SimTime now) override {
+    load_->on_completed(request, outcome, now);
+  }
+  bool finished() const override { return load_->finished(); }
+  std::vector<std::string> notes() const override { return load_->notes(); }
+
+ private:
+  std::uint32_t choose(const Request& request) {
+    if (assignment_ == LoraAssignment::kRoundRobin)
+      return shares_[static_cast<std::size_t>(sent_++ % shares_.size())].adapter;
+    double left = RandomStream(seed_, Stream::kAdapters, request.id.value()).uniform();
+    for (const AdapterShare& s : shares_)
+      if ((left -= s.share) < 0) return s.adapter;
+    return shares_.back().adapter;  // what rounding left
+  }
+
+  // Ids of the load itself are small: those of its prompts under adapters lie above them all.
+  std::shared_ptr<const Prompt> for_adapter(const Prompt& prompt, std::uint32_t adapter) {
+    constexpr int kIdBits = 56;
+    const std::uint64_t id = prompt.id | static_cast<std::uint64_t>(adapter) << kIdBits;
+    if (prompt.reusable) {
+      const auto known = known_.find(id);
+      if (known != known_.end()) return known->second;
+    }
+    auto copy = std::make_shared<Prompt>(prompt);
+    copy->id = id;
+    copy->adapter = adapter;
+    if (prompt.reusable) known_.emplace(id, copy);
+    return copy;
+  }
+
+  std::unique_ptr<LoadGenerator> load_;
+  std::vector<AdapterShare> shares_;
+  LoraAssignment assignment_;
+  std::uint64_t seed_;
+  std::uint64_t sent_ = 0;
+  std::unordered_map<std::uint64_t, std::shared_ptr<const Prompt>> known_;
+};
+
+}  // namespace
+
+std::unique_ptr<LoadGenerator> with_adapters(std::unique_ptr<LoadGenerator> load,
+                                             std::vector<AdapterShare> shares,
+                                             LoraAssignment assignment, std::uint64_t seed) {
+  return std::make_unique<AdapterLoad>(std::move(load), std::move(shares), assignment, seed);
+}
+
+}  // namespace routesim::workloads

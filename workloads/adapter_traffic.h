@@ -1,0 +1,50 @@
+// Which LoRA adapter each request asks for: load tools choose one per request, whatever the load.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/base/describe.h"
+#include "sim/base/diagnostic.h"
+#include "workloads/load_generator.h"
+
+namespace routesim::workloads {
+
+/// At most so many adapters: servers tell which they have loaded in one word of bits.
+inline constexpr std::size_t kMostAdapters = 63;
+
+/// A name under which requests are sent, and its share of them.
+struct LoraSplit {
+  std::string name{};
+  double split = 0;  ///< 0 … 1; the shares of all names add up to 1.
+};
+void describe(Describer& d, LoraSplit& t);
+
+/// Checks shares and names as inference-perf does, at `path`.
+void check_lora_split(const std::vector<LoraSplit>& split, const std::string& path,
+                      Diagnostics& out);
+
+/// How requests get their adapters: by chance, or one name after the other in the order of sending
+/// (`vllm bench serve --lora-assignment`).
+enum class LoraAssignment { kRandom, kRoundRobin };
+
+/// What a request may ask for.
+struct AdapterShare {
+  std::uint32_t adapter = 0;  ///< 0 = the base model.
+  double share = 0;
+};
+
+/// `load` with an adapter chosen for each request, which computes a prompt of its own: prefixes are
+/// not shared between adapters. `shares` has at least one entry.
+std::unique_ptr<LoadGenerator> with_adapters(std::unique_ptr<LoadGenerator> load,
+                                             std::vector<AdapterShare> shares,
+                                             LoraAssignment assignment, std::uint64_t seed);
+
+}  // namespace routesim::workloads
+
+template <>
+struct routesim::EnumNames<routesim::workloads::LoraAssignment> {
+  static constexpr std::array<std::string_view, 2> value = {"random", "round-robin"};
+};
