@@ -207,7 +207,7 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
   skipped_.push_back(s);
   out.push_back({.kind = EngineOutputKind::kTransferNeeded,
                  .handle = q.request.handle,
-                 .value = need,
+                 .value = need + window_pull_blocks(need),
                  .at = now});
   return Admission::kLoading;
 }

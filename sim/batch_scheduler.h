@@ -350,6 +350,7 @@ class BatchScheduler {
   std::int64_t shorten_to_window(std::size_t group, std::span<const BlockKey> keys,
                                  std::int64_t hit) const;
   std::int64_t window_hit_blocks(std::int64_t hit) const;
+  std::int64_t window_pull_blocks(std::int64_t blocks) const;
   std::int64_t count_unreferenced_hits() const;
   void take_window_hits(Sequence& q, std::int64_t hit);
   void leave_windows(Sequence& q);

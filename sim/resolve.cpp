@@ -184,7 +184,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   if (!kv) return std::nullopt;
   out.kv_plan = *kv;
   out.rules = resolve_engine_rules(c.engine, kv->num_gpu_blocks, model->max_context, large);
-  if (hybrid && c.role == PoolRole::kBoth) {
+  if (hybrid) {
     out.rules.window_groups = models::window_groups(*model);
     out.rules.window_tokens = model->sliding_window;
   }

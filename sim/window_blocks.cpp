@@ -79,6 +79,12 @@ std::int64_t BatchScheduler::window_hit_blocks(std::int64_t hit) const {
   return rules_.window_groups * window_hits_.front().blocks;
 }
 
+// Of so many blocks that are pulled from elsewhere, those that the windows still see: of the others
+// nobody needs what is in them.
+std::int64_t BatchScheduler::window_pull_blocks(std::int64_t blocks) const {
+  return rules_.window_groups * std::min(blocks, blocks_seen(rules_));
+}
+
 // Hits that are in the free queue, so that taking them shrinks it.
 std::int64_t BatchScheduler::count_unreferenced_hits() const {
   std::int64_t n = kv_.count_unreferenced(hits_);

@@ -81,6 +81,15 @@ TEST(HybridKvManager, HalvesTheCacheOfGptOssBehindAPreciseRouterOf2025) {
               2.0 * static_cast<double>(behind.rules.num_gpu_blocks), 2.0);
 }
 
+TEST(HybridKvManager, DisaggregatedPairsHaveWindowBlocksFrom2026H2On) {
+  for (const EnginePreset preset : {EnginePreset::k2026H1, EnginePreset::k2026H2}) {
+    Scenario s = one_pool("gpt-oss-120b", preset);
+    s.cluster.pools.front().role = PoolRole::kDecode;
+    const ResolvedPool pool = resolved(s);
+    EXPECT_EQ(pool.rules.window_groups, preset == EnginePreset::k2026H2 ? 1 : 0);
+  }
+}
+
 TEST(DecidingDocument, IsNoneWhereAnotherBalancerIsNamed) {
   Scenario s = one_pool("gpt-oss-120b", EnginePreset::k2025H2);
   ScenarioInputs inputs;

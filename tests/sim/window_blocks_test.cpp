@@ -27,6 +27,14 @@ class Engine {
     return -1;
   }
   void send(const TestRequest& t) { scheduler.enqueue(shelf_.add(t), SimTime::zero(), out_); }
+  /// Sends a request whose prompt lies on another server; the blocks it pulls.
+  std::int64_t pull(const TestRequest& t) {
+    EngineRequest r = shelf_.add(t);
+    r.remote_tokens = r.prompt_tokens;
+    scheduler.enqueue(r, SimTime::zero(), out_);
+    step();
+    return out_.back().kind == EngineOutputKind::kTransferNeeded ? out_.back().value : -1;
+  }
   void step() {
     StepPlan plan;
     scheduler.schedule(plan, nullptr, SimTime::zero(), out_);
@@ -78,6 +86,13 @@ TEST(WindowBlocks, AreFoundWhileTheyLast) {
   e.serve({.parts = {{1, 160}}, .output = 2});
   EXPECT_EQ(e.serve({.parts = {{1, 80}, {2, 16}}}), 80);
   EXPECT_EQ(e.serve({.parts = {{1, 16}, {3, 64}}}), 16) << "a window cut short by the beginning";
+}
+
+TEST(WindowBlocks, OnlyTheWindowIsPulled) {
+  for (const std::int64_t groups : {0, 1, 6}) {
+    Engine e(windowed(groups, 1000));
+    EXPECT_EQ(e.pull({.parts = {{1, 160}}, .output = 4}), 10 + groups * 2);
+  }
 }
 
 TEST(WindowBlocks, SharingThemIsNoSharedContext) {
