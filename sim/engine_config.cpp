@@ -38,7 +38,7 @@ static void describe_adapters(Describer& d, EngineConfig& c) {
         {"max_loras",
          "Serves LoRA adapters (--enable-lora), so many in one step (--max-loras, 1 by default in "
          "vLLM); absent: the base model only."},
-        c.max_loras, IntRange{1, 63});
+        c.max_loras, IntRange{1, 100'000});
   field(d,
         {"max_cpu_loras",
          "Adapters in host memory (--max-cpu-loras); as many as max_loras when absent."},

@@ -103,6 +103,7 @@ struct RequestRecord {
   std::int64_t cached_tokens = 0;
   std::int64_t output_tokens = 0;
   std::int32_t preemptions = 0;
+  std::uint32_t adapter = 0;               ///< LoRA adapter, RunPlan::adapters; 0 = the base model.
   std::int64_t predicted_hit_tokens = -1;  ///< What the router's index expected; -1 = no index.
   workloads::Outcome outcome = workloads::Outcome::kSuccess;
   const char* failure = "";  ///< Label of the failure, a literal.

@@ -344,6 +344,7 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   record.cached_tokens = live.cached_tokens;
   record.output_tokens = request.output_tokens;
   record.preemptions = live.preemptions;
+  record.adapter = request.prompt->adapter;
   record.predicted_hit_tokens = live.route.predicted_hit_tokens;
   record.outcome = outcome;
   record.failure = live.failure;

@@ -207,7 +207,7 @@ TEST_F(Cli, OneRecordPerRequest) {
   EXPECT_EQ(
       text.rfind("variant,id,stage,endpoint,prefill_endpoint,due_s,sent_s,first_token_s,end_s,"
                  "prompt_tokens,cached_tokens,predicted_hit_tokens,output_tokens,preemptions,"
-                 "outcome,failure\n",
+                 "outcome,failure,adapter\n",
                  0),
       0U);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 2 * 40);
@@ -227,6 +227,7 @@ TEST_F(Cli, OneRecordPerRequest) {
     EXPECT_EQ(r["output_tokens"], 16);
     EXPECT_EQ(r["outcome"], "success");
     EXPECT_FALSE(r.contains("failure"));
+    EXPECT_FALSE(r.contains("adapter"));
     EXPECT_FALSE(r.contains("predicted_hit_tokens")) << "a balancer has no index";
   }
   EXPECT_EQ(ids.size(), 40U);
@@ -235,6 +236,20 @@ TEST_F(Cli, OneRecordPerRequest) {
   EXPECT_EQ(run({"run", tiny(), "--records", csv + "/x.csv"}).code, 2);
   for (const auto& entry : fs::directory_iterator(folder_))
     EXPECT_EQ(entry.path().string().find(".tmp-"), std::string::npos) << entry.path();
+}
+
+TEST_F(Cli, RecordsNameTheAdapter) {
+  const std::string csv = (folder_ / "r.csv").string();
+  ASSERT_EQ(run({"run", tiny(), "-q", "--records", csv, "--set",
+                 "workload.lora_traffic_split=[{name: x, split: 1}]", "--set",
+                 "cluster.pools[0].engine.max_loras=2"})
+                .code,
+            0);
+  const std::string text = slurp(csv);
+  std::size_t named = 0;
+  for (std::size_t at = 0; (at = text.find(",success,,x\n", at)) != std::string::npos; ++at)
+    ++named;
+  EXPECT_EQ(named, 80U);
 }
 
 TEST_F(Cli, ATraceShowsStepsRequestsAndCounters) {

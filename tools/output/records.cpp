@@ -1,5 +1,6 @@
 #include "tools/output/records.h"
 
+#include "sim/resolve.h"
 #include "sim/router.h"
 #include "tools/output/report.h"
 
@@ -89,7 +90,8 @@ const std::vector<std::string>& record_columns() {
                                                     "output_tokens",
                                                     "preemptions",
                                                     "outcome",
-                                                    "failure"};
+                                                    "failure",
+                                                    "adapter"};
   return kColumns;
 }
 
@@ -105,6 +107,7 @@ void RecordWriter::on_start(const sim::RunView& view) {
   stages_.clear();
   for (const sim::EndpointHome& home : view.endpoints) endpoints_.push_back(home.name);
   for (const workloads::StageInfo& stage : view.stages) stages_.push_back(stage.name);
+  adapters_ = view.plan.adapters;
 }
 
 void RecordWriter::on_done(const sim::RequestRecord& r) {
@@ -126,7 +129,8 @@ void RecordWriter::on_done(const sim::RequestRecord& r) {
       success ? number(r.output_tokens) : none(),
       number(r.preemptions),
       text(std::string(outcome_name(r.outcome))),
-      success ? none() : text(r.failure)};
+      success ? none() : text(r.failure),
+      r.adapter > 0 ? text(adapters_[r.adapter - 1]) : none()};
   if (format_ == RecordFormat::kCsv) {
     append_csv(fields, buffer_);
   } else {

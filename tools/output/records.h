@@ -37,7 +37,7 @@ class RecordWriter final : public sim::Observer {
   OutputFile& file_;
   RecordFormat format_;
   std::string variant_;
-  std::vector<std::string> endpoints_, stages_;
+  std::vector<std::string> endpoints_, stages_, adapters_;
   std::string buffer_;
 };
 
