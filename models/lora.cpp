@@ -56,6 +56,18 @@ double lora_bytes_per_gpu(const ModelSpec& m, const Parallelism& p, std::int64_t
   return kBytes * static_cast<double>(rank) * rows / static_cast<double>(p.pp);
 }
 
+double lora_expert_slot_bytes(const ModelSpec& m, const Parallelism& p, std::int64_t rank) {
+  if (!m.is_moe()) return 0;
+  const double split = p.ep > 1 ? 1 : static_cast<double>(p.tp);
+  const auto hidden = static_cast<double>(m.hidden);
+  const double ffn = static_cast<double>(m.expert_ffn) / split;
+  const double experts = static_cast<double>(m.experts) / static_cast<double>(p.ep);
+  // Gate and up from hidden to ffn, down from ffn to hidden.
+  const double rows = 3 * (hidden + ffn);
+  return kBytes * static_cast<double>(rank * m.moe_layers()) / static_cast<double>(p.pp) * experts *
+         rows;
+}
+
 LoraCosts lora_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
                      std::int64_t rank) {
   // Shrink reads the input, expand reads and writes the output.

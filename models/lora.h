@@ -16,6 +16,10 @@ namespace routesim::models {
 /// the factor on the split side is divided by tp.
 double lora_bytes_per_gpu(const ModelSpec& m, const Parallelism& p, std::int64_t rank);
 
+/// Bytes on one GPU of one slot's place for adapters of routed experts, which vLLM reserves from
+/// its releases of 2026 on whether there are such or not (vllm-project/vllm pull request 21229).
+double lora_expert_slot_bytes(const ModelSpec& m, const Parallelism& p, std::int64_t rank);
+
 /// Nanoseconds on one engine core.
 struct LoraCosts {
   double step = 0;   ///< Of a step with adapters in it: the kernels themselves.

@@ -7,9 +7,12 @@
 
 namespace routesim::sim {
 
+// Prompts that this pass left out will be in the next batch.
 bool BatchScheduler::has_adapter_slot(Slot s) const {
   const AdapterSet own = adapter_bit(seq(s).request.adapter);
-  return (own & ~batch_adapters_) == 0 || std::popcount(batch_adapters_) < rules_.max_loras;
+  if (own == 0) return true;
+  const AdapterSet others = batch_adapters_ | (deferred_ ? adapters_of(prefilling_) : 0);
+  return (own & ~others) == 0 || std::popcount(others) < rules_.max_loras;
 }
 
 // Of the running sequences that were given tokens in this pass.

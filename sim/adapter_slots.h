@@ -18,14 +18,15 @@ constexpr AdapterSet adapter_bit(std::uint32_t adapter) {
 class AdapterSlots {
  public:
   /// Slots on the GPU and places in host memory; `host` >= `gpu` >= 0. What is on the GPU is in
-  /// host memory, too.
-  AdapterSlots(std::int64_t gpu, std::int64_t host);
+  /// host memory, too. Adapters 1 ... `known` were loaded when the server started, one by one.
+  AdapterSlots(std::int64_t gpu, std::int64_t host, std::uint32_t known);
 
   struct Moves {
     std::int64_t loads = 0;  ///< From host memory to the GPU.
     std::int64_t reads = 0;  ///< From disk to host memory.
   };
-  /// Makes the adapters of a step's batch, at most as many as there are slots, ready.
+  /// Makes the adapters of a step's batch, at most as many as there are slots, ready, one by one:
+  /// one of them may make room for another and come back, as in vLLM.
   Moves use(AdapterSet batch);
 
   AdapterSet on_gpu() const { return members(gpu_); }
@@ -37,7 +38,7 @@ class AdapterSlots {
     std::vector<std::uint32_t> adapters;
   };
   static AdapterSet members(const Cache& cache);
-  static bool touch(Cache& cache, std::uint32_t adapter, AdapterSet batch, AdapterSet& evicted);
+  static bool touch(Cache& cache, std::uint32_t adapter, AdapterSet& evicted);
 
   Cache gpu_, host_;
 };

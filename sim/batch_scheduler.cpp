@@ -14,7 +14,7 @@ BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
       reference_(reference || rules.window_groups > 0 || rules.max_loras > 0),
       kv_(rules.num_gpu_blocks, rules.block_size, rules.free_queue),
       buckets_(crossings_.size()),
-      adapter_slots_(rules.max_loras, rules.max_cpu_loras),
+      adapter_slots_(rules.max_loras, rules.max_cpu_loras, rules.adapters),
       window_hits_(static_cast<std::size_t>(rules.window_groups)) {}
 
 BatchScheduler::Slot BatchScheduler::acquire() {

@@ -9,6 +9,7 @@
 
 #include "policies/decision.h"
 #include "sim/base/units.h"
+#include "sim/replica.h"
 #include "workloads/request.h"
 
 namespace routesim::sim {
@@ -23,6 +24,7 @@ struct EndpointFacts {
   std::int64_t predicted_tokens = -1;             ///< Prefix the index promised; -1 = no index.
   /// Prefix really in its cache, whole blocks, at least one token left to compute.
   std::int64_t cached_tokens = 0;
+  Gauges gauges;  ///< In the engine now: its LoRA adapters, of all ranks together.
 };
 
 /// One decision. Rows of the explanations are positions in `endpoints`.

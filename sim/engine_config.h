@@ -67,6 +67,7 @@ struct EngineRules {
   std::int64_t window_tokens = 0;
   /// LoRA adapters that one step may compute, and as many in host memory; 0 = the base model only.
   std::int64_t max_loras = 0, max_cpu_loras = 0;
+  std::uint32_t adapters = 0;  ///< How many there are; all servers have all.
   bool enable_chunked_prefill = true;
   bool enable_prefix_caching = true;
   bool reserve_full_isl = true;  ///< Admission needs room for the whole prompt.

@@ -31,8 +31,11 @@ bool steps_together(const PoolConfig& c, const models::ModelSpec& model) {
 /// Slots for adapters are allocated when a server starts.
 double adapter_bytes(const EngineConfig& c, const models::ModelSpec& model,
                      const models::Parallelism& p) {
+  const double experts = c.preset == EnginePreset::k2025H2
+                             ? 0
+                             : models::lora_expert_slot_bytes(model, p, c.max_lora_rank);
   return static_cast<double>(c.max_loras.value_or(0)) *
-         models::lora_bytes_per_gpu(model, p, c.max_lora_rank);
+         (models::lora_bytes_per_gpu(model, p, c.max_lora_rank) + experts);
 }
 
 ApiServerTimes api_server(const PoolConfig& c) {
@@ -246,7 +249,12 @@ void Resolver::cross_rules(const Scenario& s) {
 
 AdapterDemand Resolver::adapters(const Scenario& s) {
   if (s.cluster.pools.empty()) return {};
-  AdapterDemand demand = adapter_demand(s.workload, s.cluster.pools.front().model);
+  const std::string& model = s.cluster.pools.front().model;
+  const auto is_base = [&](const std::string& name) {
+    const models::ModelSpec* known = inputs_.catalogue.find_model(name);
+    return name == model || (known != nullptr && known == inputs_.catalogue.find_model(model));
+  };
+  AdapterDemand demand = adapter_demand(s.workload, is_base);
   Diagnostics found;
   check_adapters(s, demand, inputs_.where, found);
   for (const Diagnostic& d : found.items()) {
@@ -332,16 +340,18 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   if (resolver.errors() > 0) return std::nullopt;
   plan.adapters = adapters.names;
   // Servers that could, but need not, step as if they could not.
-  for (ResolvedPool& pool : plan.pools)
+  for (ResolvedPool& pool : plan.pools) {
+    pool.rules.adapters = static_cast<std::uint32_t>(adapters.names.size());
     if (adapters.names.empty()) pool.rules.max_loras = 0;
+  }
   plan.make_load = [w = with_release_defaults(scenario),
                     files = LoadFiles{.conversations = inputs.conversations,
                                       .trace = inputs.trace,
                                       .sessions = inputs.sessions},
                     adapters](std::uint64_t seed, Diagnostics& d) {
     std::unique_ptr<workloads::LoadGenerator> load = make_load(w, files, seed, d);
-    if (load == nullptr || adapters.shares.empty()) return load;
-    return workloads::with_adapters(std::move(load), adapters.shares, adapters.assignment, seed);
+    if (load == nullptr || adapters.traffic.shares.empty()) return load;
+    return workloads::with_adapters(std::move(load), adapters.traffic, seed);
   };
   // A load that cannot be made is an error of the scenario, not of the run.
   Diagnostics load;

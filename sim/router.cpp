@@ -249,7 +249,7 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
   if (now - at >= interval) at = at + interval * ((now - at).ns() / interval.ns());
   next_refresh_[row] = at + interval;
   double waiting = 0, running = 0, usage = 0;
-  AdapterSet active = 0, awaited = 0;
+  Gauges adapters;
   const std::uint32_t first = first_gauge_[row], end = first_gauge_[row + 1];
   for (std::uint32_t i = first; i < end; ++i) {
     const Scraped& s = scraped_[i];
@@ -257,22 +257,11 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
     waiting += static_cast<double>(g.waiting);
     running += static_cast<double>(g.running);
     usage += 1.0 - static_cast<double>(g.free_blocks) / s.usable_blocks;
-    active |= g.running_adapters;
-    awaited |= g.waiting_adapters;
+    add_adapters(g, adapters);
   }
   if (end - first > 1) usage /= static_cast<double>(end - first);
   table_.set_metrics(EndpointId(row), waiting, running, usage, at);
-  if (reads_adapters_) tell_adapters(row, active, awaited);
-}
-
-void Router::tell_adapters(std::uint32_t row, AdapterSet active, AdapterSet waiting) {
-  policies::LoraState state;
-  for (std::uint32_t a = 1; a <= plan_.adapters.size(); ++a) {
-    if ((active & adapter_bit(a)) != 0) state.active.push_back(plan_.adapters[a - 1]);
-    if ((waiting & adapter_bit(a)) != 0) state.waiting.push_back(plan_.adapters[a - 1]);
-  }
-  state.max_active = plan_.pools[endpoints_[rows_[row]].pool].rules.max_loras;
-  table_.set_lora(EndpointId(row), std::move(state));
+  if (reads_adapters_) tell_adapters(row, adapters, table_);
 }
 
 // Of many servers none is in the processor's caches when its turn comes. Those that are due are
@@ -357,11 +346,6 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request)
   route.pick = *pick;
   route.endpoint = EndpointId(rows_[pick->endpoint]);
   return route;
-}
-
-std::string_view Router::adapter_name(const workloads::Request& request) const {
-  const std::uint32_t adapter = request.prompt->adapter;
-  return adapter == 0 ? std::string_view() : std::string_view(plan_.adapters[adapter - 1]);
 }
 
 // The InferenceObjective the client names. The engine's own priority is another matter.

@@ -25,8 +25,6 @@ void check_lora_split(const std::vector<LoraSplit>& split, const std::string& pa
     if (!names.insert(split[i].name).second) out.error({}, at, "is listed twice");
     sum += split[i].split;
   }
-  if (split.size() > kMostAdapters)
-    out.error({}, path, "at most " + std::to_string(kMostAdapters) + " adapters are simulated");
   if (std::abs(sum - 1) > kRounding) out.error({}, path, "shares must add up to 1");
 }
 
@@ -34,9 +32,11 @@ namespace {
 
 class AdapterLoad final : public LoadGenerator {
  public:
-  AdapterLoad(std::unique_ptr<LoadGenerator> load, std::vector<AdapterShare> shares,
-              LoraAssignment assignment, std::uint64_t seed)
-      : load_(std::move(load)), shares_(std::move(shares)), assignment_(assignment), seed_(seed) {}
+  AdapterLoad(std::unique_ptr<LoadGenerator> load, AdapterTraffic traffic, std::uint64_t seed)
+      : load_(std::move(load)),
+        traffic_(std::move(traffic)),
+        seed_(seed),
+        sent_(load_->stages().size()) {}
 
   const std::vector<StageInfo>& stages() const override { return load_->stages(); }
   SimTime next_action() const override { return load_->next_action(); }
@@ -56,12 +56,16 @@ class AdapterLoad final : public LoadGenerator {
 
  private:
   std::uint32_t choose(const Request& request) {
-    if (assignment_ == LoraAssignment::kRoundRobin)
-      return shares_[static_cast<std::size_t>(sent_++ % shares_.size())].adapter;
+    const auto stage = static_cast<std::size_t>(request.stage.value());
+    const StageInfo& info = load_->stages()[stage];
+    if (info.is_preparation || (traffic_.warms_up_base && !info.reported)) return 0;
+    const std::vector<AdapterShare>& shares = traffic_.shares;
+    if (traffic_.assignment == LoraAssignment::kRoundRobin)
+      return shares[sent_[stage]++ % shares.size()].adapter;
     double left = RandomStream(seed_, Stream::kAdapters, request.id.value()).uniform();
-    for (const AdapterShare& s : shares_)
+    for (const AdapterShare& s : shares)
       if ((left -= s.share) < 0) return s.adapter;
-    return shares_.back().adapter;  // what rounding left
+    return shares.back().adapter;  // what rounding left
   }
 
   // Ids of the load itself are small: those of its prompts under adapters lie above them all.
@@ -80,19 +84,17 @@ class AdapterLoad final : public LoadGenerator {
   }
 
   std::unique_ptr<LoadGenerator> load_;
-  std::vector<AdapterShare> shares_;
-  LoraAssignment assignment_;
+  AdapterTraffic traffic_;
   std::uint64_t seed_;
-  std::uint64_t sent_ = 0;
+  std::vector<std::size_t> sent_;  ///< By stage.
   std::unordered_map<std::uint64_t, std::shared_ptr<const Prompt>> known_;
 };
 
 }  // namespace
 
 std::unique_ptr<LoadGenerator> with_adapters(std::unique_ptr<LoadGenerator> load,
-                                             std::vector<AdapterShare> shares,
-                                             LoraAssignment assignment, std::uint64_t seed) {
-  return std::make_unique<AdapterLoad>(std::move(load), std::move(shares), assignment, seed);
+                                             AdapterTraffic traffic, std::uint64_t seed) {
+  return std::make_unique<AdapterLoad>(std::move(load), std::move(traffic), seed);
 }
 
 }  // namespace routesim::workloads

@@ -36,11 +36,17 @@ struct AdapterShare {
   double share = 0;
 };
 
+/// How a load asks for adapters.
+struct AdapterTraffic {
+  std::vector<AdapterShare> shares{};  ///< Empty: every request is for the base model.
+  LoraAssignment assignment = LoraAssignment::kRandom;
+  bool warms_up_base = false;  ///< Stages that are not reported use the base model (`vllm bench`).
+};
+
 /// `load` with an adapter chosen for each request, which computes a prompt of its own: prefixes are
-/// not shared between adapters. `shares` has at least one entry.
+/// not shared between adapters. In turn means in turn of each stage. `traffic.shares` is not empty.
 std::unique_ptr<LoadGenerator> with_adapters(std::unique_ptr<LoadGenerator> load,
-                                             std::vector<AdapterShare> shares,
-                                             LoraAssignment assignment, std::uint64_t seed);
+                                             AdapterTraffic traffic, std::uint64_t seed);
 
 }  // namespace routesim::workloads
 

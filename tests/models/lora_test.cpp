@@ -31,6 +31,15 @@ TEST(Lora, OfMixturesOfExpertsOnlyWhatEveryTokenVisits) {
   EXPECT_GT(lora_bytes_per_gpu(*catalogue().find_model("DeepSeek-R1"), {.tp = 8}, 16), 0);
 }
 
+TEST(Lora, SlotsHaveRoomForEveryExpert) {
+  // 48 layers, 128 experts, hidden 2048, 768 wide: 128 * 3 * 2816 rows of rank 16 in bf16.
+  const ModelSpec& moe = *catalogue().find_model("Qwen3-30B-A3B");
+  EXPECT_DOUBLE_EQ(lora_expert_slot_bytes(moe, {}, 16), 2.0 * 16 * 48 * 128 * 3 * (2048 + 768));
+  EXPECT_DOUBLE_EQ(lora_expert_slot_bytes(moe, {.tp = 1, .dp = 4, .ep = 4}, 16),
+                   lora_expert_slot_bytes(moe, {}, 16) / 4);
+  EXPECT_EQ(lora_expert_slot_bytes(*catalogue().find_model("Qwen3-8B"), {}, 16), 0);
+}
+
 TEST(Lora, StepsOfAnEightBillionModelAreSlowerByWhatOthersMeasured) {
   const AcceleratorSpec& h100 = *catalogue().find_accelerator("H100-SXM");
   const ModelSpec& llama = *catalogue().find_model("Llama-3.1-8B");

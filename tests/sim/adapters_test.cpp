@@ -20,8 +20,17 @@ Sent asking(std::uint32_t adapter, std::int64_t at, std::uint64_t content, std::
   return {.at_ms = at, .parts = {{content, 64}}, .output = output, .adapter = adapter};
 }
 
+policies::EndpointPickerConfig by_adapters() {
+  return DocumentBuilder()
+      .plugin("single-profile-handler")
+      .plugin("lora-affinity-scorer")
+      .plugin("max-score-picker")
+      .profile("default", {{"lora-affinity-scorer", 1}, {"max-score-picker"}})
+      .build();
+}
+
 TEST(AdapterSlots, TheLeastRecentlyUsedGoes) {
-  AdapterSlots slots(2, 3);
+  AdapterSlots slots(2, 3, 0);
   const auto use = [&](AdapterSet batch) {
     const AdapterSlots::Moves m = slots.use(batch);
     return std::pair(m.loads, m.reads);
@@ -33,6 +42,22 @@ TEST(AdapterSlots, TheLeastRecentlyUsedGoes) {
   EXPECT_EQ(use(adapter_bit(2)), std::pair(1L, 0L)) << "still in host memory";
   EXPECT_EQ(use(adapter_bit(4)), std::pair(1L, 1L));
   EXPECT_EQ(use(adapter_bit(1)), std::pair(1L, 1L)) << "went from both";
+}
+
+TEST(AdapterSlots, OneOfABatchMayMakeRoomForAnother) {
+  AdapterSlots slots(2, 2, 0);
+  (void)slots.use(adapter_bit(2));
+  (void)slots.use(adapter_bit(3));
+  const AdapterSlots::Moves m = slots.use(adapter_bit(1) | adapter_bit(2));
+  EXPECT_EQ(m.reads, 2) << "1 takes the place of 2, which has to come back";
+  EXPECT_EQ(m.loads, 2);
+  EXPECT_EQ(slots.on_gpu(), adapter_bit(1) | adapter_bit(2));
+}
+
+TEST(AdapterSlots, ThoseKnownAtTheStartAreLoadedThen) {
+  AdapterSlots slots(2, 3, 5);
+  EXPECT_EQ(slots.on_gpu(), adapter_bit(4) | adapter_bit(5)) << "the last ones are left";
+  EXPECT_EQ(slots.use(adapter_bit(3)).reads, 0);
 }
 
 TEST(Adapters, OneThatHasNoSlotWaitsAndIsOvertaken) {
@@ -74,33 +99,43 @@ TEST(Adapters, AffinityFindsTheServerThatHasThem) {
                           asking(2, 300, 13, 1), asking(1, 400, 14, 1)},
                          2, 1);
   plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
-  plan.endpoint_picker =
-      DocumentBuilder()
-          .plugin("single-profile-handler")
-          .plugin("lora-affinity-scorer")
-          .plugin("max-score-picker")
-          .profile("default", {{"lora-affinity-scorer", 1}, {"max-score-picker"}})
-          .build();
+  plan.endpoint_picker = by_adapters();
   const RunResult r = run_by_hand(plan);
-  EXPECT_NE(r.requests[0].endpoint, r.requests[1].endpoint) << "a free slot beats none";
   EXPECT_EQ(r.requests[2].endpoint, r.requests[0].endpoint);
   EXPECT_EQ(r.requests[3].endpoint, r.requests[1].endpoint);
   EXPECT_EQ(r.requests[4].endpoint, r.requests[0].endpoint);
 }
 
+// Upstream a server that has not stepped yet has no lora_requests_info: 0 < 0 is no free slot.
+TEST(Adapters, AreUnknownBeforeTheFirstStep) {
+  std::vector<Sent> script;
+  for (std::int64_t i = 0; i < 6; ++i)
+    script.push_back(asking(0, 100 * i, 10 + static_cast<std::uint64_t>(i), 1));
+  RunPlan plan = plan_with_adapters(std::move(script), 3, 4);
+  plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+  plan.endpoint_picker = by_adapters();
+  const RunResult r = run_by_hand(plan);
+  for (const RequestRecord& q : r.requests) EXPECT_EQ(q.endpoint, r.requests.front().endpoint);
+}
+
 TEST(AdapterDemand, ComesFromTheScenarioOrItsLoadTool) {
+  const auto is_base = [](const std::string& name) { return name == "base"; };
   WorkloadConfig w;
   w.vllm_bench.emplace().lora_modules = {"x", "y", "x"};
-  AdapterDemand d = adapter_demand(w, "base");
+  AdapterDemand d = adapter_demand(w, is_base);
   EXPECT_EQ(d.names, (std::vector<std::string>{"x", "y"}));
-  ASSERT_EQ(d.shares.size(), 3U);
-  EXPECT_EQ(d.shares[2].adapter, 1U);
+  ASSERT_EQ(d.traffic.shares.size(), 3U);
+  EXPECT_EQ(d.traffic.shares[2].adapter, 1U);
+  EXPECT_TRUE(d.traffic.warms_up_base);
   w.lora_traffic_split = {{"base", 0.5}, {"z", 0.5}};
-  d = adapter_demand(w, "base");
+  d = adapter_demand(w, is_base);
   EXPECT_EQ(d.names, (std::vector<std::string>{"z"}));
-  EXPECT_EQ(d.shares[0].adapter, 0U);
+  EXPECT_EQ(d.traffic.shares[0].adapter, 0U);
   w.lora_traffic_split = {{"base", 1.0}};
-  EXPECT_TRUE(adapter_demand(w, "base").shares.empty());
+  EXPECT_TRUE(adapter_demand(w, is_base).traffic.shares.empty());
+  w.inference_perf_config.emplace().server.model_name = "served";
+  w.lora_traffic_split = {{"served", 0.5}, {"z", 0.5}};
+  EXPECT_EQ(adapter_demand(w, is_base).names, (std::vector<std::string>{"z"}));
 }
 
 }  // namespace

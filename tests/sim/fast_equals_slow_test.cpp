@@ -136,6 +136,8 @@ RunPlan swarm_plan_with_adapters(std::uint64_t seed) {
   RunPlan plan = swarm_plan(seed);
   plan.adapters = {"a", "b", "c", "d"};
   for (ResolvedPool& pool : plan.pools) {
+    pool.rules.adapters = 4;
+    if (seed % 5 == 0) pool.rules.prefill_schedule_interval = 2 + static_cast<std::int64_t>(seed % 4);
     pool.rules.max_loras = 1 + static_cast<std::int64_t>(seed % 3);
     pool.rules.max_cpu_loras = pool.rules.max_loras + static_cast<std::int64_t>(seed % 2);
     pool.latency = std::make_shared<models::LoraLatency>(
@@ -145,14 +147,16 @@ RunPlan swarm_plan_with_adapters(std::uint64_t seed) {
   plan.make_load = [make = plan.make_load](std::uint64_t s, Diagnostics& d) {
     const auto assignment =
         s % 4 == 0 ? workloads::LoraAssignment::kRoundRobin : workloads::LoraAssignment::kRandom;
-    return workloads::with_adapters(make(s, d), {{0, 0.2}, {1, 0.3}, {2, 0.2}, {3, 0.2}, {4, 0.1}},
-                                    assignment, s);
+    return workloads::with_adapters(
+        make(s, d),
+        {.shares = {{0, 0.2}, {1, 0.3}, {2, 0.2}, {3, 0.2}, {4, 0.1}}, .assignment = assignment},
+        s);
   };
   return plan;
 }
 
 TEST(FastEqualsSlow, WithAdapters) {
-  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     const RunPlan plan = swarm_plan_with_adapters(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + describe_plan(plan));
     try {

@@ -8,6 +8,7 @@
 #include "tests/base/messages.h"
 #include "tests/workloads/drive.h"
 #include "workloads/group_load.h"
+#include "workloads/vllm_bench.h"
 
 namespace routesim::workloads {
 namespace {
@@ -22,7 +23,8 @@ std::vector<Request> sent(std::vector<AdapterShare> shares, LoraAssignment assig
   c.prompts_per_group = prompts_per_group;
   Diagnostics d;
   const auto load =
-      with_adapters(make_load_generator(c, {.seed = 3}, d), std::move(shares), assignment, 3);
+      with_adapters(make_load_generator(c, {.seed = 3}, d),
+                    {.shares = std::move(shares), .assignment = assignment}, 3);
   std::vector<Request> out;
   for (const Sent& s : drive(*load, fixed_latency(Duration::milliseconds(10))))
     out.push_back(s.request);
@@ -46,6 +48,36 @@ TEST(AdapterTraffic, InTurn) {
   const auto requests = sent({{1, 0.5}, {2, 0.5}}, LoraAssignment::kRoundRobin);
   for (std::size_t i = 0; i < requests.size(); ++i)
     ASSERT_EQ(requests[i].prompt->adapter, 1 + i % 2);
+}
+
+TEST(AdapterTraffic, PreparationsOfVllmBenchUseTheBaseModelAndEveryRunBeginsAnew) {
+  vllm_bench::Config c;
+  c.num_prompts = 4;
+  c.num_warmups = 3;
+  c.initial_test_request = true;
+  c.runs.resize(2);
+  Diagnostics d;
+  const auto load = with_adapters(vllm_bench::make_load_generator(c, {.seed = 3}, {}, d),
+                                  {.shares = {{1, 0.3}, {2, 0.3}, {3, 0.4}},
+                                   .assignment = LoraAssignment::kRoundRobin,
+                                   .warms_up_base = true},
+                                  3);
+  std::map<std::string, std::vector<std::uint32_t>> by_stage;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::milliseconds(10)))) {
+    const auto stage = static_cast<std::size_t>(s.request.stage.value());
+    by_stage[std::to_string(stage) + load->stages()[stage].name].push_back(
+        s.request.prompt->adapter);
+  }
+  int mains = 0;
+  for (const auto& [name, adapters] : by_stage) {
+    if (name.find("main") == std::string::npos) {
+      EXPECT_EQ(adapters, std::vector<std::uint32_t>(adapters.size(), 0)) << name;
+    } else {
+      EXPECT_EQ(adapters, (std::vector<std::uint32_t>{1, 2, 3, 1})) << name;
+      ++mains;
+    }
+  }
+  EXPECT_EQ(mains, 2);
 }
 
 TEST(AdapterTraffic, APoolPromptStaysOneObjectPerAdapter) {
