@@ -331,6 +331,9 @@ void add_data_layer(PluginRegistry& r) {
   r.add(inert("disaggregatedset-rollout-screener", kOtherRole,
               "It keeps revisions apart during a rollout; here all servers are of one."));
   r.add(inert("destination-endpoint-served-verifier", kOtherRole, kReport));
+  for (const std::string_view type : {"kv-cache-hint", "kv-cache-hint-v2"})
+    r.add(inert(type, kOtherRole, "It tells engines how long to keep KV blocks."));
+  r.add(inert("session-interturn-latency-producer", kProducerRole, kReport));
   constexpr std::string_view kHeaders = "The profile handler sets the headers itself.";
   r.add(inert("disagg-headers-handler", kOtherRole, kHeaders));
   r.add(inert("prefill-header-handler", kOtherRole, kHeaders));

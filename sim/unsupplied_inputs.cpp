@@ -16,7 +16,7 @@ constexpr std::string_view kAllScoreZero = "every endpoint scores 0";
 struct Unsupplied {
   std::string_view type, lacks, then;
 };
-constexpr std::array<Unsupplied, 17> kUnsupplied = {{
+constexpr std::array<Unsupplied, 19> kUnsupplied = {{
     {"predicted-latency-producer", kPredictions, "it estimates nothing"},
     {"latency-scorer", kPredictions,
      "it falls back to its composite score of KV usage, queue and prefix"},
@@ -37,6 +37,9 @@ constexpr std::array<Unsupplied, 17> kUnsupplied = {{
     {"endpoint-attribute-filter", kAttributes, "every value is missing to it"},
     {"topology-affinity-filter", kTopology, "it keeps no endpoint once the other stage has one"},
     {"topology-affinity-scorer", kTopology, kAllScoreZero},
+    {"kv-cache-hint", "engines that take hints of retention are not simulated", "it does nothing"},
+    {"kv-cache-hint-v2", "engines that take hints of retention are not simulated",
+     "it does nothing"},
     {"multicluster-queue-scorer", "the metrics of other clusters are not simulated", kAllScoreZero},
 }};
 

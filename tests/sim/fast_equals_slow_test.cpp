@@ -137,7 +137,8 @@ RunPlan swarm_plan_with_adapters(std::uint64_t seed) {
   plan.adapters = {"a", "b", "c", "d"};
   for (ResolvedPool& pool : plan.pools) {
     pool.rules.adapters = 4;
-    if (seed % 5 == 0) pool.rules.prefill_schedule_interval = 2 + static_cast<std::int64_t>(seed % 4);
+    if (seed % 5 == 0)
+      pool.rules.prefill_schedule_interval = 2 + static_cast<std::int64_t>(seed % 4);
     pool.rules.max_loras = 1 + static_cast<std::int64_t>(seed % 3);
     pool.rules.max_cpu_loras = pool.rules.max_loras + static_cast<std::int64_t>(seed % 2);
     pool.latency = std::make_shared<models::LoraLatency>(

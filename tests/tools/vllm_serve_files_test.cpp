@@ -216,6 +216,23 @@ spec: {url: "ollama://a", engine: OLlama}
             "llama/ x2: model=a/b | --max-model-len=4096\n");
 }
 
+TEST(ServeFiles, TheProductionStacksChartDecidesOnPrefixCaching) {
+  const auto stack = [](const std::string& config) {
+    return starts("servingEngineSpec: {modelSpec: [{name: m, modelURL: a/b, vllmConfig: " + config +
+                  "}]}\n");
+  };
+  EXPECT_EQ(stack("{maxNumSeqs: 8}"),
+            "m/: model=a/b max-num-seqs=8 enable-prefix-caching=false |\n");
+  EXPECT_EQ(stack("{enablePrefixCaching: true}"), "m/: model=a/b enable-prefix-caching=true |\n");
+}
+
+TEST(ServeFiles, AShellsOptionsMayEndWithTwoDashes) {
+  EXPECT_EQ(starts("spec: {containers: [{name: m, image: vllm/vllm-openai:v1, "
+                   "command: [/bin/bash, -lc, --], "
+                   "args: ['ulimit -n 65536; vllm serve a/b -tp 4']}]}"),
+            "m/: vllm/vllm-openai:v1 | a/b -tp 4\n");
+}
+
 TEST(ServeFiles, ComposeFilesAndImagesThatStartTheServer) {
   EXPECT_EQ(starts(R"(
 services:
@@ -240,6 +257,23 @@ TEST(ServeFiles, OtherServersArePassedOver) {
             "");
   EXPECT_EQ(starts("spec: {containers: [{name: s, args: [--port=8000, --vllm-port=8200]}]}"), "");
   EXPECT_EQ(starts("a: [1, {b: null}]\nargs: 5\nenv: x\ncontainers: {}\nmodelSpec: [1]\n"), "");
+}
+
+TEST(ServeFiles, ThePodsLabelsAreTheServers) {
+  const char* const manifest = R"(
+kind: Deployment
+metadata: {name: d, labels: {of: deployment}}
+spec:
+  template:
+    metadata: {labels: {llm-d.ai/role: prefill, context: short}}
+    spec: {containers: [{name: m, image: vllm/vllm-openai:v1, args: [a/b]}]}
+)";
+  Diagnostics d;
+  const auto found = starts_in_tree(parse_manifest(manifest, {.file = "f.yaml"}, d), "key", d);
+  ASSERT_EQ(found.size(), 1U);
+  std::string labels;
+  for (const ConfigNode::Ptr& label : found.front().labels) labels += label->text() + " ";
+  EXPECT_EQ(labels, "llm-d.ai/role=prefill context=short ");
 }
 
 class ServeManifest : public testing::FolderTest {

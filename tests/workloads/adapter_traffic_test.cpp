@@ -22,9 +22,8 @@ std::vector<Request> sent(std::vector<AdapterShare> shares, LoraAssignment assig
   c.groups = 10;
   c.prompts_per_group = prompts_per_group;
   Diagnostics d;
-  const auto load =
-      with_adapters(make_load_generator(c, {.seed = 3}, d),
-                    {.shares = std::move(shares), .assignment = assignment}, 3);
+  const auto load = with_adapters(make_load_generator(c, {.seed = 3}, d),
+                                  {.shares = std::move(shares), .assignment = assignment}, 3);
   std::vector<Request> out;
   for (const Sent& s : drive(*load, fixed_latency(Duration::milliseconds(10))))
     out.push_back(s.request);

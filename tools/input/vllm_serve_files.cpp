@@ -148,6 +148,7 @@ class Walk {
     std::vector<Member> flags;
     ShellVariables variables;
     ShellWord image;
+    std::vector<Ptr> labels;  ///< Of the pod, as `key=value`.
   };
 
   void note_artifacts(const ConfigNode& artifacts, Context& context) {
@@ -224,6 +225,18 @@ class Walk {
     std::string role = text_at(map, {"metadata", "labels", "llm-d.ai/role"});
     if (role != "prefill" && role != "decode") role = role_in(name);
     if (!role.empty()) context.role = role;
+    const Member* pod = map.find("spec");
+    if (pod != nullptr && pod->value->find("containers") != nullptr) note_labels(map, context);
+  }
+
+  static void note_labels(const ConfigNode& pod, Context& context) {
+    const Member* metadata = pod.find("metadata");
+    const Member* labels = metadata != nullptr ? metadata->value->find("labels") : nullptr;
+    if (labels == nullptr) return;
+    context.labels.clear();
+    for (const Member& label : labels->value->members())
+      if (label.value->is_scalar())
+        context.labels.push_back(plain(label.key + "=" + label.value->text(), label.key_where));
   }
 
   void visit_member(const Member& member, const Context& context) {
@@ -338,6 +351,7 @@ class Walk {
       if (!other.empty() && other != start.name) start.others.push_back(other);
     start.role = context.role;
     start.flags = context.flags;
+    start.labels = context.labels;
     if (start.environment.empty()) start.environment = context.variables;
     start.replicas = context.replicas;
     if (const std::int64_t n = count_in(context.replicas); n > 0 && context.slices > 1)
@@ -363,14 +377,24 @@ class Walk {
                                        spec.find("lmcacheConfig")->value->where()),
                context);
     if (const Member* config = spec.find("vllmConfig"))
-      for (const Member& member : config->value->members()) {
-        if (member.key == "extraArgs") {
-          start.words = chart_words(member.value->items(), context.variables);
-        } else if (member.key != "v0" && member.key != "v1") {
-          context.flags.push_back({with_dashes(member.key), member.key_where, member.value});
-        }
-      }
+      add_stack_flags(*config->value, start, context);
     keep(std::move(start), "", context);
+  }
+
+  /// Its chart turns prefix caching off unless told otherwise (deployment-vllm-multi.yaml).
+  static void add_stack_flags(const ConfigNode& config, ServerStart& start, Context& context) {
+    for (const Member& member : config.members()) {
+      if (member.key == "extraArgs") {
+        start.words = chart_words(member.value->items(), context.variables);
+      } else if (member.key == "v0" && member.value->is_scalar() && member.value->text() == "1") {
+        context.variables["VLLM_USE_V1"] = {.text = "0", .where = member.value->where()};
+      } else if (member.key != "v0" && member.key != "v1") {
+        context.flags.push_back({with_dashes(member.key), member.key_where, member.value});
+      }
+    }
+    if (config.is_map() && config.find("enablePrefixCaching") == nullptr)
+      context.flags.push_back(
+          {"enable-prefix-caching", config.where(), plain("false", config.where())});
   }
 
   void add_kubeai_model(const ConfigNode& spec, Context context) {

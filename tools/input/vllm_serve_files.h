@@ -21,8 +21,9 @@ struct ServerStart {
   std::vector<ConfigNode::Member> flags = {};
   std::vector<ShellWord> words = {};  ///< What follows `vllm serve`.
   ShellVariables environment = {};
-  ConfigNode::Ptr replicas = {};  ///< How many there are; null when nothing says so.
-  ShellWord image = {};           ///< Of the container, with its tag; empty when nothing says so.
+  std::vector<ConfigNode::Ptr> labels = {};  ///< Of its pod, as `key=value`.
+  ConfigNode::Ptr replicas = {};             ///< How many there are; null when nothing says so.
+  ShellWord image = {};  ///< Of the container, with its tag; empty when nothing says so.
 };
 
 /// The start in a command line or a script, where `known` variables have values. Nothing, with an

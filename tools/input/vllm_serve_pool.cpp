@@ -136,6 +136,8 @@ class Filler {
     use_environment();
     use_image();
     if (start_.replicas != nullptr) set("replicas", start_.replicas);
+    if (!start_.labels.empty())
+      set("labels", ConfigNode::make_sequence(start_.labels, start_.labels.front()->where()));
     return result();
   }
 

@@ -142,6 +142,9 @@ std::optional<ServerStart> start_in_scalar(const ConfigNode& scalar, const Shell
 
 std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVariables& known,
                                          const std::string& key_path, Diagnostics& diagnostics) {
+  const auto is_end = [](const ConfigNode& item) {
+    return item.is_scalar() && item.text() == "--";
+  };
   constexpr std::array<std::string_view, 6> kShells = {"sh", "bash", "ash", "dash", "zsh", "ksh"};
   std::vector<ShellWord> words;
   const ConfigNode* script = nullptr;
@@ -157,8 +160,11 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
     });
     const bool is_option = item.text().size() <= 5 && item.text().starts_with("-") &&
                            !item.text().starts_with("--") && item.text().ends_with("c");
-    if (script == nullptr && has_shell && is_option && i + 1 < list.items().size())
-      script = list.items()[i + 1].get();
+    // `--` ends the shell's own options.
+    const std::size_t next =
+        i + (i + 1 < list.items().size() && is_end(*list.items()[i + 1]) ? 2 : 1);
+    if (script == nullptr && has_shell && is_option && next < list.items().size())
+      script = list.items()[next].get();
   }
   if (script != nullptr) return start_in_scalar(*script, known, key_path, diagnostics);
   if (const std::size_t first = after_start(words); first > 0) return start_of(words, first, known);
