@@ -214,6 +214,12 @@ metadata: {name: other}
 spec: {url: "ollama://a", engine: OLlama}
 )"),
             "llama/ x2: model=a/b | --max-model-len=4096\n");
+  EXPECT_EQ(starts(R"(
+catalog:
+  big: {enabled: true, url: "hf://a/b", engine: VLLM, args: [--max-num-seqs=8], minReplicas: 1}
+  off: {enabled: false, url: "hf://c/d", engine: VLLM}
+)"),
+            "big/ x1: model=a/b | --max-num-seqs=8\n");
 }
 
 TEST(ServeFiles, TheProductionStacksChartDecidesOnPrefixCaching) {

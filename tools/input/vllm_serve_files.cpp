@@ -245,6 +245,11 @@ class Walk {
     if (std::find(kElsewhere.begin(), kElsewhere.end(), member.key) != kElsewhere.end()) return;
     const bool is_map = member.value->is_map();
     if (is_map && is_off(*member.value)) return;
+    if (text_at(*member.value, {"engine"}) == "VLLM" && member.value->find("url") != nullptr) {
+      Context model = context;  // An entry of the catalogue in the values of KubeAI's chart.
+      model.name = member.key;
+      return add_kubeai_model(*member.value, model);
+    }
     if (member.key == "containers" && member.value->is_sequence()) {
       for (const Ptr& item : member.value->items())
         if (item->is_map()) visit_container(*item, context);

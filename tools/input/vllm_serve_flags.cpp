@@ -93,6 +93,10 @@ constexpr std::array kMeaningful = {
     RuleRow{"convert", kValue, FlagUse::kRefused, "", "serves something else than text",
             "auto none"},
     RuleRow{"mm-encoder-only", kNothing, FlagUse::kRefused, "", "runs no language model"},
+    RuleRow{"eplb-config", kValue, FlagUse::kWarned, "",
+            "may add copies of experts, whose memory is left out"},
+    RuleRow{"num-redundant-experts", kValue, FlagUse::kWarned, "",
+            "adds copies of experts, whose memory is left out", "0"},
     RuleRow{"enable-lora", kNothing, FlagUse::kAdapters, "engine.max_loras"},
     RuleRow{"max-loras", kValue, FlagUse::kAdapters},
     RuleRow{"max-cpu-loras", kValue, FlagUse::kAdapters, "engine.max_cpu_loras"},
@@ -191,7 +195,7 @@ constexpr std::string_view kIgnoredValues =
     "dcp-comm-backend dcp-kv-cache-interleave-size default-chat-template-kwargs default-mm-loras "
     "device diffusion-config disable-access-log-for-endpoints distributed-executor-backend "
     "distributed-timeout-seconds download-dir dp-supervisor-probe-failure-threshold "
-    "dp-supervisor-probe-interval-s dp-supervisor-probe-timeout-s eplb-config eplb-step-interval "
+    "dp-supervisor-probe-interval-s dp-supervisor-probe-timeout-s eplb-step-interval "
     "eplb-window-size expert-placement-strategy fingerprint-mode fingerprint-value "
     "gdn-prefill-backend generation-config guided-decoding-backend h11-max-header-count "
     "h11-max-incomplete-event-size hf-config-path hf-token host ignore-patterns "
@@ -207,7 +211,7 @@ constexpr std::string_view kIgnoredValues =
     "mm-processor-cache-gb mm-processor-cache-type mm-processor-kwargs "
     "mm-shm-cache-max-object-size-mb mm-tensor-ipc model-class-overrides model-impl "
     "model-loader-extra-config moe-backend nnodes node-rank num-lookahead-slots "
-    "num-redundant-experts num-speculative-tokens offload-backend offload-group-size "
+    "num-speculative-tokens offload-backend offload-group-size "
     "offload-num-in-group offload-params offload-prefetch-step otlp-traces-endpoint "
     "override-attention-dtype override-generation-config override-neuron-config "
     "override-pooler-config pooler-config port preemption-mode prefix-caching-hash-algo "
