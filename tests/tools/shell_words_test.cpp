@@ -85,6 +85,11 @@ TEST(ShellWords, WhatATestDecidesIsNotKnown) {
   EXPECT_EQ(split("run ${X:+--flag=$X} y"), "run|y");
 }
 
+TEST(ShellWords, ListsAndLoopsHaveNoOneValue) {
+  EXPECT_EQ(split("X=(1 2)\nrun $X"), "1|2 ; run|?$X");
+  EXPECT_EQ(split("R=5; for R in 1 2; do run $R; done"), "for|R|in|1|2 ; do|run|?$R ; done");
+}
+
 TEST(ShellWords, Arithmetic) {
   const ShellVariables two = with("N", "2");
   EXPECT_EQ(split("$((1 + 2 * 3)) $(( (1+2)*3 )) $((N * ${M:-4})) $((7 / 2)) $((7 % 4))", two),

@@ -390,7 +390,9 @@ class Splitter {
     if (!command_.empty()) {
       const std::string& first = command_.front().text;
       if (is_any(first, kOpening)) ++nesting_;
-      remember_assignments();
+      const std::string loop = first == "for" && command_.size() > 1 ? command_[1].text : "";
+      if (!loop.empty()) variables_[loop] = {"$" + loop, command_[1].where, "$" + loop};
+      remember_assignments(separator == '(');
       if (is_any(first, kClosing)) nesting_ = std::max(0, nesting_ - 1);
       after_test_ = is_or || (separator == '&' && is_any(first, kTests));
       commands_.push_back(std::move(command_));
@@ -400,8 +402,8 @@ class Splitter {
   }
 
   /// `NAME=VALUE` alone, or after `export`, holds for the commands after it. Whether it is reached
-  /// inside `if` or behind a test is not known, so its value is not either.
-  void remember_assignments() {
+  /// inside `if` or behind a test is not known, so its value is not either, nor is that of a list.
+  void remember_assignments(bool opens_list) {
     std::size_t first = 0;
     while (first < command_.size() && is_any(command_[first].text, kLeading)) ++first;
     if (first == command_.size()) return;
@@ -417,7 +419,8 @@ class Splitter {
           .text = word.text.substr(n + 1), .where = word.where, .unknown = word.unknown};
       const auto before = variables_.find(name);
       const bool is_new = before == variables_.end() || before->second.text != value.text;
-      if (!is_certain && is_new) value.text = value.unknown = "$" + name;
+      const bool is_list = opens_list && &word == &command_.back() && value.text.empty();
+      if ((!is_certain && is_new) || is_list) value.text = value.unknown = "$" + name;
       variables_[name] = std::move(value);
     }
     command_.clear();
