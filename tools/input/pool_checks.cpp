@@ -22,6 +22,26 @@ void check_pool_names(const LoadedVariant& variant, Diagnostics& diagnostics) {
   }
 }
 
+void warn_missing_labels(const LoadedVariant& variant, const std::string& path,
+                         Diagnostics& diagnostics) {
+  const auto has = [&](const std::string& key) {
+    // Those of its role a server has of itself.
+    if (key == "llm-d.ai/role" || key == "mif.moreh.io/role") return true;
+    for (const sim::PoolConfig& pool : variant.scenario.cluster.pools)
+      for (const std::string& label : pool.labels)
+        if (label.starts_with(key + "=")) return true;
+    return false;
+  };
+  for (const policies::PluginSpec& spec : variant.endpoint_picker->plugins) {
+    if (spec.type != "by-label" && spec.type != "context-length-aware") continue;
+    const policies::ParameterValue* key = spec.parameters.find("label");
+    if (key == nullptr || !key->is_string() || has(key->string())) continue;
+    diagnostics.warning(spec.where, path + "." + spec.path,
+                        "looks at the label " + printable(key->string()) + ", which no pool has",
+                        "write labels: [" + printable(key->string()) + "=VALUE] into the pools");
+  }
+}
+
 void check_handover(const sim::Scenario& scenario, const models::Catalogue& catalogue,
                     Diagnostics& diagnostics) {
   // `auto` is bf16.

@@ -9,6 +9,11 @@ namespace routesim::tools {
 /// Every pool has a name of its own: endpoints are called after it, and balancers know them by it.
 void check_pool_names(const LoadedVariant& variant, Diagnostics& diagnostics);
 
+/// Warns of plugins of the variant's router document, read from the key `path`, that look at a label
+/// no pool has.
+void warn_missing_labels(const LoadedVariant& variant, const std::string& path,
+                         Diagnostics& diagnostics);
+
 /// What a prefill server computed is read by decode servers: both have one model and one KV format.
 void check_handover(const sim::Scenario& scenario, const models::Catalogue& catalogue,
                     Diagnostics& diagnostics);

@@ -233,6 +233,7 @@ void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
       if (routing.balancer == sim::BalancerKind::kEndpointPicker) {
         sim::warn_unsupplied_inputs(*variant.endpoint_picker, "routing.endpoint_picker",
                                     diagnostics);
+        warn_missing_labels(variant, "routing.endpoint_picker", diagnostics);
         take_replicas(variant, diagnostics);
       }
     }
