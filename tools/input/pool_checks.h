@@ -9,8 +9,8 @@ namespace routesim::tools {
 /// Every pool has a name of its own: endpoints are called after it, and balancers know them by it.
 void check_pool_names(const LoadedVariant& variant, Diagnostics& diagnostics);
 
-/// Warns of plugins of the variant's router document, read from the key `path`, that look at a label
-/// no pool has.
+/// Warns of plugins of the variant's router document, read from the key `path`, that look at a
+/// label no pool has.
 void warn_missing_labels(const LoadedVariant& variant, const std::string& path,
                          Diagnostics& diagnostics);
 
