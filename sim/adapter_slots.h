@@ -2,6 +2,7 @@
 // used out first, as vLLM's LRUCacheWorkerLoRAManager.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,6 +15,20 @@ using AdapterSet = std::uint64_t;
 constexpr AdapterSet adapter_bit(std::uint32_t adapter) {
   return adapter == 0 ? 0 : AdapterSet{1} << adapter;
 }
+
+/// What an engine core says of its adapters (vllm:lora_requests_info); nothing before its first
+/// step.
+struct AdapterGauges {
+  AdapterSet running = 0, waiting = 0;
+  std::int64_t slots = 0;
+
+  /// Those of another rank of the same server.
+  void add(const AdapterGauges& rank) {
+    running |= rank.running;
+    waiting |= rank.waiting;
+    slots = std::max(slots, rank.slots);
+  }
+};
 
 class AdapterSlots {
  public:

@@ -199,9 +199,12 @@ class BatchScheduler {
   /// Finished prefills whose blocks are kept for their decode leg.
   std::int64_t held() const { return static_cast<std::int64_t>(held_.size()); }
   std::int64_t decoding() const { return decodes_; }
-  /// LoRA adapters of running and of waiting requests.
-  AdapterSet running_adapters() const { return adapters_of(running_); }
-  AdapterSet waiting_adapters() const { return adapters_of(waiting_) | adapters_of(skipped_); }
+  AdapterGauges adapters() const {
+    if (rules_.max_loras == 0) return {};
+    return {.running = adapters_of(running_),
+            .waiting = adapters_of(waiting_) | adapters_of(skipped_),
+            .slots = rules_.max_loras};
+  }
   const KvCache& kv() const { return kv_; }
   KvCache& kv() { return kv_; }
   const EngineCounters& counters() const { return counters_; }

@@ -71,7 +71,7 @@ EndpointFacts Router::facts(std::uint32_t row, const workloads::Request& request
     f.waiting += static_cast<double>(g.waiting);
     f.running += static_cast<double>(g.running);
     f.kv_usage += (1.0 - static_cast<double>(g.free_blocks) / usable) / static_cast<double>(ranks);
-    add_adapters(g, f.gauges);
+    f.adapters.add(g.adapters);
   }
   f.cached_tokens = cached_tokens(row, request, keys);
   return f;
@@ -121,7 +121,7 @@ void Router::explain_omniscient(Instance& in, const workloads::Request& request,
   for (std::uint32_t row = 0; row < rows_.size(); ++row) {
     const EndpointFacts& f = record.endpoints[row];
     truth.set_metrics(EndpointId(row), f.waiting, f.running, f.kv_usage, now);
-    if (reads_adapters_) tell_adapters(row, f.gauges, truth);
+    if (reads_adapters_) tell_adapters(row, f.adapters, truth);
     if (in.scheduler->precise_index() != nullptr && options.precise) {
       const auto known =
           held(precise, f.cached_tokens, static_cast<std::int64_t>(options.precise->block_size()));

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "policies/decision.h"
+#include "sim/adapter_slots.h"
 #include "sim/base/units.h"
-#include "sim/replica.h"
 #include "workloads/request.h"
 
 namespace routesim::sim {
@@ -24,7 +24,7 @@ struct EndpointFacts {
   std::int64_t predicted_tokens = -1;             ///< Prefix the index promised; -1 = no index.
   /// Prefix really in its cache, whole blocks, at least one token left to compute.
   std::int64_t cached_tokens = 0;
-  Gauges gauges;  ///< In the engine now: its LoRA adapters, of all ranks together.
+  AdapterGauges adapters;  ///< In the engine now.
 };
 
 /// One decision. Rows of the explanations are positions in `endpoints`.

@@ -22,9 +22,7 @@ struct Gauges {
   std::int64_t running = 0;
   std::int64_t waiting = 0;
   std::int64_t free_blocks = 0;
-  // vllm:lora_requests_info, which has no sample before the first step.
-  AdapterSet running_adapters = 0, waiting_adapters = 0;
-  std::int64_t adapter_slots = 0;
+  AdapterGauges adapters;
 };
 
 /// Everything about a rank that is fixed for the run.
@@ -176,13 +174,10 @@ class Replica {
   };
 
   static Gauges gauges_now(const Rank& r) {
-    const bool adapters = r.scheduler.rules().max_loras > 0;
     return {.running = r.scheduler.running(),
             .waiting = r.scheduler.waiting(),
             .free_blocks = r.scheduler.kv().free_blocks(),
-            .running_adapters = adapters ? r.scheduler.running_adapters() : 0,
-            .waiting_adapters = adapters ? r.scheduler.waiting_adapters() : 0,
-            .adapter_slots = r.scheduler.rules().max_loras};
+            .adapters = r.scheduler.adapters()};
   }
   /// The step under way has something to publish at its end.
   static bool publishes(const Rank& r) { return r.log != nullptr && r.log->pending(); }

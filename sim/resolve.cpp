@@ -257,10 +257,8 @@ AdapterDemand Resolver::adapters(const Scenario& s) {
   AdapterDemand demand = adapter_demand(s.workload, is_base);
   Diagnostics found;
   check_adapters(s, demand, inputs_.where, found);
-  for (const Diagnostic& d : found.items()) {
-    diagnostics_.add(d);
-    if (d.severity == Severity::kError) ++errors_;
-  }
+  for (const Diagnostic& d : found.items()) diagnostics_.add(d);
+  errors_ += found.has_errors() ? 1 : 0;
   return demand;
 }
 

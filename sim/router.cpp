@@ -249,7 +249,7 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
   if (now - at >= interval) at = at + interval * ((now - at).ns() / interval.ns());
   next_refresh_[row] = at + interval;
   double waiting = 0, running = 0, usage = 0;
-  Gauges adapters;
+  AdapterGauges adapters;
   const std::uint32_t first = first_gauge_[row], end = first_gauge_[row + 1];
   for (std::uint32_t i = first; i < end; ++i) {
     const Scraped& s = scraped_[i];
@@ -257,7 +257,7 @@ void Router::read_scrape(std::uint32_t row, SimTime now) {
     waiting += static_cast<double>(g.waiting);
     running += static_cast<double>(g.running);
     usage += 1.0 - static_cast<double>(g.free_blocks) / s.usable_blocks;
-    add_adapters(g, adapters);
+    if (reads_adapters_) adapters.add(g.adapters);
   }
   if (end - first > 1) usage /= static_cast<double>(end - first);
   table_.set_metrics(EndpointId(row), waiting, running, usage, at);

@@ -135,8 +135,8 @@ class Router {
   void report_decision(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                        SimTime now, const Route& route, DecisionRecord& record);
   std::string_view adapter_name(const workloads::Request& request) const;
-  static void add_adapters(const Gauges& rank, Gauges& row);
-  void tell_adapters(std::uint32_t row, const Gauges& gauges, policies::EndpointTable& table) const;
+  void tell_adapters(std::uint32_t row, const AdapterGauges& gauges,
+                     policies::EndpointTable& table) const;
   std::int32_t objective(const workloads::Request& request) const;
   std::int64_t prompt_bytes(const workloads::Request& request) const;
   policies::RequestView view(const workloads::Request& request, const PromptKeys& keys);

@@ -75,6 +75,21 @@ TEST(Adapters, OneThatHasNoSlotWaitsAndIsOvertaken) {
   EXPECT_EQ(roomy.requests[1].end, at_ms(20));
 }
 
+// A prompt found in the cache may start in a pass that leaves prompts out, but not beside the
+// adapter of one that was left out: the next batch has both.
+TEST(Adapters, OnesOfPromptsLeftOutKeepTheirSlot) {
+  RunPlan plan = plan_with_adapters({{.at_ms = 0, .parts = {{7, 33}}, .output = 1, .adapter = 2},
+                                     asking(0, 100, 8, 100),
+                                     {.at_ms = 200, .parts = {{9, 200}}, .output = 1, .adapter = 1},
+                                     {.at_ms = 230, .parts = {{7, 33}}, .output = 5, .adapter = 2}},
+                                    1, 1);
+  plan.pools.front().rules.max_num_batched_tokens = 64;
+  plan.pools.front().rules.prefill_schedule_interval = 4;
+  const RunResult r = run_by_hand(plan);
+  EXPECT_EQ(r.requests[3].cached_tokens, 32);
+  EXPECT_GT(r.requests[3].first_token, r.requests[2].end);
+}
+
 TEST(Adapters, DoNotSharePrefixes) {
   const std::vector<Sent> script = {asking(1, 0, 7, 1), asking(1, 100, 7, 1), asking(2, 200, 7, 1),
                                     asking(0, 300, 7, 1), asking(0, 400, 7, 1)};

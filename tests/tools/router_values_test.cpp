@@ -9,7 +9,14 @@ namespace routesim::tools {
 namespace {
 
 /// A scenario file and the values it names, in a folder of their own.
-class RouterValues : public testing::ScenarioTest {};
+class RouterValues : public testing::ScenarioTest {
+ protected:
+  /// The scenario behind the router of `v.yaml`, with more keys of `routing`.
+  LoadedScenario load_routed(const std::string& more, Diagnostics& diagnostics) const {
+    return load("routing: {balancer: endpoint-picker, endpoint_picker: v.yaml" + more + "}\n",
+                diagnostics);
+  }
+};
 
 /// Helm values around a document that no shape dates.
 std::string values(const std::string& epp) {
@@ -25,11 +32,7 @@ TEST_F(RouterValues, TheImageTagDatesTheDocument) {
   const auto origin = [&](const std::string& epp, const std::string& era) {
     write("v.yaml", values(epp));
     Diagnostics d;
-    const LoadedScenario loaded = load(
-        "routing: {balancer: endpoint-picker, "
-        "endpoint_picker: v.yaml" +
-            era + "}\n",
-        d);
+    const LoadedScenario loaded = load_routed(era, d);
     EXPECT_EQ(messages_of(d), "");
     const auto& config = loaded.variants.at(0).endpoint_picker;
     return config ? std::string(name(config->era)) + ", " + config->era_origin : std::string();
@@ -62,11 +65,7 @@ TEST_F(RouterValues, TheReplicasOfTheRouterAreTakenWhereAllOfThemServe) {
   const auto routers = [&](const std::string& epp, const std::string& more, std::string& said) {
     write("v.yaml", values(epp));
     Diagnostics d;
-    const LoadedScenario loaded = load(
-        "routing: {balancer: endpoint-picker, "
-        "endpoint_picker: v.yaml" +
-            more + "}\n",
-        d);
+    const LoadedScenario loaded = load_routed(more, d);
     said = messages_of(d);
     return loaded.variants.at(0).scenario.routing.router_replicas;
   };
@@ -87,8 +86,7 @@ TEST_F(RouterValues, TheReplicasOfTheRouterAreTakenWhereAllOfThemServe) {
 TEST_F(RouterValues, ValuesThatLeaveThePluginsToTheChartGetItsDefault) {
   write("v.yaml", "router:\n  latencyPredictor: {enabled: true}\n  epp: {replicas: 1}\n");
   Diagnostics d;
-  const LoadedScenario loaded =
-      load("routing: {balancer: endpoint-picker, endpoint_picker: v.yaml}\n", d);
+  const LoadedScenario loaded = load_routed("", d);
   ASSERT_TRUE(loaded.variants.at(0).endpoint_picker.has_value()) << messages_of(d);
   EXPECT_EQ(loaded.variants[0].endpoint_picker->profiles.front().plugins[2].weight, 3.0);
   for (const char* part : {"v.yaml:1:1: warning: routing.endpoint_picker: holds no",

@@ -446,25 +446,6 @@ class Splitter {
 
 }  // namespace
 
-ShellPlaces places_in(const ConfigNode& scalar) {
-  const int first_line = scalar.block_first_line();
-  const int indent = scalar.block_indent();
-  return [at = scalar.where(), first_line, indent](int line, int column) {
-    SourceLocation where = at;
-    if (first_line > 0) {
-      where.line = first_line + line;
-      where.column = indent + column + 1;
-    }
-    return where;
-  };
-}
-
-ShellPlaces places_in_file(const std::string& path) {
-  return [path](int line, int column) {
-    return SourceLocation{.file = path, .line = line + 1, .column = column + 1};
-  };
-}
-
 std::vector<ShellCommand> split_shell(const std::string& text, const ShellPlaces& places,
                                       ShellVariables& variables, const std::string& key_path,
                                       Diagnostics& diagnostics) {

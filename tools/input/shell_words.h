@@ -2,13 +2,13 @@
 // does it, with what can be said of its variables.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tools/input/config_node.h"
+#include "tools/input/shell_places.h"
 
 namespace routesim::tools {
 
@@ -23,14 +23,6 @@ struct ShellWord {
 
 using ShellCommand = std::vector<ShellWord>;
 using ShellVariables = std::map<std::string, ShellWord>;
-
-/// The place of a text's character, from its line (from 0) and its column (from 0).
-using ShellPlaces = std::function<SourceLocation(int line, int column)>;
-
-/// The places inside a scalar: exact in a literal block, else the scalar's own.
-ShellPlaces places_in(const ConfigNode& scalar);
-/// The places inside a file.
-ShellPlaces places_in_file(const std::string& path);
 
 /// Splits `text` into its commands, in order, without empty ones: quotes, backslashes, comments,
 /// redirections (left out), `NAME=VALUE` and `export` (which fill `variables` for what follows),

@@ -176,14 +176,9 @@ Ptr vllm_bench_command(const ConfigNode& scalar, const std::string& key_path,
   const std::string path = may_be_path ? resolve_path(scalar.text(), scalar.where()) : "";
   std::error_code unreadable;
   const bool is_file = may_be_path && std::filesystem::is_regular_file(path, unreadable);
-  if (!is_file && is_vllm_bench_command(scalar)) {
-    std::string text = scalar.text();
-    // Where YAML has joined the lines, a backslash before a blank stood at the end of one.
-    if (scalar.block_first_line() == 0)
-      for (std::size_t p = text.find("\\ "); p != std::string::npos; p = text.find("\\ ", p))
-        text[p] = ' ';
-    return flags_in_text(text, places_in(scalar), scalar.where(), key_path, diagnostics);
-  }
+  if (!is_file && is_vllm_bench_command(scalar))
+    return flags_in_text(shell_text(scalar), places_in(scalar), scalar.where(), key_path,
+                         diagnostics);
   const auto ends = [&](std::string_view suffix) { return path.ends_with(suffix); };
   if (!is_file || ends(".yaml") || ends(".yml") || ends(".json") || ends(".yaml.in"))
     return nullptr;

@@ -133,11 +133,8 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
 
 std::optional<ServerStart> start_in_scalar(const ConfigNode& scalar, const ShellVariables& known,
                                            const std::string& key_path, Diagnostics& diagnostics) {
-  std::string text = scalar.text();
-  if (scalar.block_first_line() == 0)
-    for (std::size_t p = text.find("\\ "); p != std::string::npos; p = text.find("\\ ", p))
-      text[p] = ' ';
-  return start_in_text(text, places_in(scalar), scalar.where(), known, key_path, diagnostics);
+  return start_in_text(shell_text(scalar), places_in(scalar), scalar.where(), known, key_path,
+                       diagnostics);
 }
 
 std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVariables& known,
