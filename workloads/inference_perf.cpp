@@ -89,8 +89,13 @@ void check_load(const Config& c, const Inputs& inputs, Diagnostics& out) {
   if (load.request_retries > 0)
     out.warning({}, "load.request_retries",
                 "retries follow broken connections, which the simulation does not have");
-  if (load.lora_traffic_split)
+  if (load.lora_traffic_split) {
     check_lora_split(*load.lora_traffic_split, "load.lora_traffic_split", out);
+    if (c.report.request_lifecycle.per_adapter || c.report.request_lifecycle.per_adapter_stage)
+      out.warning({}, "report.request_lifecycle.per_adapter",
+                  "reports of single adapters are not written",
+                  "run --records names the adapter of each request");
+  }
 }
 
 void check_shared_prefix(const SharedPrefix& p, Diagnostics& out) {

@@ -98,6 +98,8 @@ constexpr std::array kMeaningful = {
     RuleRow{"num-redundant-experts", kValue, FlagUse::kWarned, "",
             "adds copies of experts, whose memory is left out", "0"},
     RuleRow{"enable-lora", kNothing, FlagUse::kAdapters, "engine.max_loras"},
+    RuleRow{"fully-sharded-loras", kNothing, FlagUse::kWarned, "",
+            "splits both factors of adapters over the GPUs; one is split here"},
     RuleRow{"max-loras", kValue, FlagUse::kAdapters},
     RuleRow{"max-cpu-loras", kValue, FlagUse::kAdapters, "engine.max_cpu_loras"},
     RuleRow{"max-lora-rank", kValue, FlagUse::kAdapters, "engine.max_lora_rank"},
@@ -178,7 +180,7 @@ constexpr std::string_view kIgnoredSwitches =
     "enable-request-id-headers enable-return-routed-experts enable-server-load-tracking "
     "enable-sleep-mode enable-ssl-refresh enable-tokenizer-info-endpoint "
     "enable-tower-connector-lora eplb-log-balancedness exclude-tools-when-tool-choice-none "
-    "fail-on-environ-validation fully-sharded-loras grpc interleave-mm-strings jit-monitor-verbose "
+    "fail-on-environ-validation grpc interleave-mm-strings jit-monitor-verbose "
     "kv-cache-metrics language-model-only log-error-stack multi-step-stream-outputs numa-bind "
     "ray-workers-use-nsight return-tokens-as-token-ids skip-mm-profiling skip-tokenizer-init "
     "specialize-active-lora tokens-only trust-remote-code trust-request-chat-template "
