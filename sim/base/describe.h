@@ -27,15 +27,18 @@
 #include <utility>
 #include <vector>
 
+#include "sim/base/key_fate.h"
 #include "sim/base/units.h"
 
 namespace routesim {
 
 /// The documentation of one key.
 struct Field {
-  std::string_view name;  ///< The key as written in YAML, snake_case.
-  std::string_view doc;   ///< One or two sentences, with the unit.
-  bool required = false;  ///< True when a missing key is an error.
+  std::string_view name;      ///< The key as written in YAML, snake_case.
+  std::string_view doc;       ///< One or two sentences, with the unit.
+  bool required = false;      ///< True when a missing key is an error.
+  Fate fate = Fate::kUsed;    ///< The description of a struct is also its ledger of keys.
+  std::string_view why = {};  ///< Required unless the key is used; see KeyRule::why.
 };
 
 /// Inclusive bounds of an integer.

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "sim/base/key_fate.h"
 
 namespace routesim {
 
@@ -25,7 +28,16 @@ struct Diagnostic {
   std::string hint;     ///< What to do about it; may be empty.
 };
 
-/// An ordered collection of diagnostics.
+/// What became of one key of a file that was read.
+struct KeyUse {
+  SourceLocation where;
+  std::string_view format;  ///< Name of the format (a literal), as in KeyTable.
+  std::string path;         ///< Dotted path below the root of the format.
+  Fate fate = Fate::kUsed;
+  std::string why;  ///< The rule's reason; empty for keys that are simply used.
+};
+
+/// Everything that reading inputs tells: what is wrong, in order, and what became of each key.
 class Diagnostics {
  public:
   void add(Diagnostic d) { items_.push_back(std::move(d)); }
@@ -43,8 +55,14 @@ class Diagnostics {
   }
   const std::vector<Diagnostic>& items() const { return items_; }
 
+  /// Records the fate of a key. The same place may be recorded many times (variants share a base);
+  /// whoever prints the ledger counts it once.
+  void key(KeyUse use) { keys_.push_back(std::move(use)); }
+  const std::vector<KeyUse>& keys() const { return keys_; }
+
  private:
   std::vector<Diagnostic> items_;
+  std::vector<KeyUse> keys_;
 };
 
 /// `file:line:col: error: path: message` plus, when there is one, a second line `  hint: …`.

@@ -67,17 +67,6 @@ std::string name_of(std::string_view before) {
 
 }  // namespace
 
-Violations check_file_length(const SourceFile& file) {
-  Violations violations;
-  if (!is_cpp(file)) return violations;
-  const std::size_t lines = lines_of(file.text).size();
-  if (lines > kMaxFileLines)
-    violations.push_back(
-        at(file, lines,
-           std::to_string(lines) + " lines; the limit is " + std::to_string(kMaxFileLines)));
-  return violations;
-}
-
 Violations check_function_length(const SourceFile& file) {
   Violations violations;
   if (!is_cpp(file)) return violations;

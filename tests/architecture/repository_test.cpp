@@ -39,7 +39,6 @@ TEST(Repository, BuildFlagsKeepResults) { expect_clean(check_build_flags); }
 TEST(Repository, NotesNameAnIssue) { expect_clean(check_notes); }
 TEST(Repository, HoldsNoMachinePaths) { expect_clean(check_machine_paths); }
 TEST(Repository, WhitespaceIsClean) { expect_clean(check_whitespace); }
-TEST(Repository, FilesAreShort) { expect_clean(check_file_length); }
 TEST(Repository, FunctionsFitAScreen) { expect_clean(check_function_length); }
 
 }  // namespace

@@ -34,10 +34,6 @@ Violations check_machine_paths(const SourceFile& file);
 Violations check_whitespace(const SourceFile& file);
 inline constexpr std::size_t kMaxColumns = 100;
 
-/// At most `kMaxFileLines` lines in a C++ file.
-Violations check_file_length(const SourceFile& file);
-inline constexpr std::size_t kMaxFileLines = 500;
-
 /// At most `kMaxFunctionLines` lines between the braces of a function, both included.
 Violations check_function_length(const SourceFile& file);
 inline constexpr std::size_t kMaxFunctionLines = 60;

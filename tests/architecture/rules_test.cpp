@@ -117,14 +117,6 @@ TEST(Whitespace, FindsEachFlaw) {
   EXPECT_EQ(check_whitespace({.path = "scenarios/a.yaml", .text = "a: 1 \n"}).size(), 1U);
 }
 
-TEST(FileLength, CountsLines) {
-  std::string text;
-  for (std::size_t i = 0; i < kMaxFileLines; ++i) text += "int a;\n";
-  EXPECT_EQ(check_file_length({.path = "sim/a.h", .text = text}).size(), 0U);
-  EXPECT_EQ(check_file_length({.path = "sim/a.h", .text = text + "int a;\n"}).size(), 1U);
-  EXPECT_EQ(check_file_length({.path = "README.md", .text = text + "x\n"}).size(), 0U);
-}
-
 TEST(FunctionLength, LooksIntoScopesAndNotIntoData) {
   const auto count = [](const std::string& text) {
     return check_function_length({.path = "sim/a.cpp", .text = text}).size();

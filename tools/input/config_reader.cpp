@@ -173,6 +173,7 @@ ConfigNode::Ptr borrow(const ConfigNode& node) { return ConfigNode::Ptr(ConfigNo
 
 void append(Diagnostics& to, const Diagnostics& from) {
   for (const Diagnostic& d : from.items()) to.add(d);
+  for (const KeyUse& use : from.keys()) to.key(use);
 }
 
 std::string child_path(const std::string& parent, std::string_view key) {
@@ -240,6 +241,7 @@ Diagnostics Provenance::located(const Diagnostics& diagnostics,
     }
     out.add(std::move(d));
   }
+  for (const KeyUse& use : diagnostics.keys()) out.key(use);
   return out;
 }
 

@@ -1,0 +1,45 @@
+// The ledger of input keys: what becomes of each key that a file may hold. Every format has one
+// table of rules next to its reader; a described struct (describe.h) is its own table.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace routesim {
+
+/// What becomes of a key.
+enum class Fate : std::uint8_t {
+  kUsed,          ///< The result depends on it, as it does in the real system.
+  kNoEffect,      ///< The result would not depend on it in the real system either.
+  kApproximated,  ///< Used, but more simply than the real system uses it.
+  kNotModelled,   ///< The real system uses it and routesim does not: a warning or an error.
+};
+
+/// "used", "no effect", "approximated", "not modelled".
+std::string_view fate_name(Fate fate);
+
+/// The fate of all keys whose path matches a pattern.
+struct KeyRule {
+  /// Dotted path below the format's root. `*` stands for any one key, `[]` for any index, and a
+  /// last part `**` for everything below, at any depth.
+  std::string_view pattern;
+  Fate fate = Fate::kUsed;
+  /// A reason, required unless the key is used: why it has no effect, how it is approximated, what
+  /// is left out.
+  std::string_view why = {};
+};
+
+/// All rules of one format.
+struct KeyTable {
+  std::string_view format;  ///< `inference-perf`, as messages and the reference page name it.
+  std::string_view source;  ///< Where the keys come from: project, file and releases.
+  std::span<const KeyRule> rules;
+};
+
+/// The most specific rule of the table for a path such as `a.b[3].c`, or nullptr: a literal key is
+/// more specific than `*`, and any of them than `**`. Linear in the table.
+const KeyRule* find_rule(const KeyTable& table, std::string_view path);
+
+}  // namespace routesim
