@@ -2,6 +2,8 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
@@ -223,6 +225,65 @@ TEST_F(Sweep, ShardsMergeIntoTheWhole) {
   EXPECT_EQ(gap.code, 2);
   EXPECT_EQ(gap.out, "");
   EXPECT_NE(gap.err.find("4 of 24 rows are missing: 4, 9, 14, 19"), std::string::npos) << gap.err;
+}
+
+TEST_F(Sweep, AChangedDigitOfAStoredRowIsNoResult) {
+  const std::string file = sweep("[5]", 20);
+  ASSERT_EQ(run_to(file, "rows", {"--shard", "1/2"}).code, 0);
+  std::string rows = slurp(path("rows"));
+  ASSERT_EQ(run_to(file, "rows", {"--shard", "1/2", "--resume"}).code, 0) << "whole rows are taken";
+  const std::size_t digit = rows.find("\"mean\":") + 8;
+  rows[digit] = rows[digit] == '9' ? '8' : '9';
+  for (const char* name : {"rows", "rows.partial"}) {
+    write(name, rows);
+    const Result resumed = run_to(file, "rows", {"--shard", "1/2", "--resume"});
+    EXPECT_EQ(resumed.code, 2) << resumed.err;
+    EXPECT_NE(resumed.err.find(std::string(name) +
+                               ":1:1: error: this row is damaged: its checksum does not fit"),
+              std::string::npos)
+        << resumed.err;
+    fs::remove(path(name));
+  }
+  write("rows", rows);
+  for (const std::vector<std::string>& reader : std::vector<std::vector<std::string>>{
+           {"sweep", "--merge", path("rows")}, {"report", path("rows"), "--output", "-"}}) {
+    const Result read = run(reader);
+    EXPECT_EQ(read.code, 2) << reader.front();
+    EXPECT_NE(read.err.find("rows:1:1: error: this row is damaged"), std::string::npos) << read.err;
+  }
+}
+
+TEST_F(Sweep, AShardGoesOnOnlyAsTheSameShard) {
+  const std::string file = sweep("[5]", 20);
+  ASSERT_EQ(run_to(file, "rows", {"--shard", "2/3"}).code, 0);
+  for (const char* other : {"none", "2/6", "1/3"}) {
+    const Result result = run_to(file, "rows", {"--shard", other, "--resume"});
+    EXPECT_EQ(result.code, 2) << other;
+    EXPECT_NE(result.err.find("rows:1:1: error: this row was written by shard 2/3, and this is "),
+              std::string::npos)
+        << result.err;
+  }
+  // One task of eight, submitted again on its own.
+  for (const auto& [name, value] : std::map<std::string, std::string>{
+           {"ID", "2"}, {"COUNT", "1"}, {"MIN", "2"}, {"MAX", "2"}, {"STEP", "1"}})
+    ::setenv(("SLURM_ARRAY_TASK_" + name).c_str(), value.c_str(), 1);
+  const Result alone = run_to(file, "alone");
+  for (const char* name : {"ID", "COUNT", "MIN", "MAX", "STEP"})
+    ::unsetenv((std::string("SLURM_ARRAY_TASK_") + name).c_str());
+  EXPECT_EQ(alone.code, 2);
+  EXPECT_NE(alone.err.find("which may be a part of a larger array"), std::string::npos)
+      << alone.err;
+  EXPECT_FALSE(fs::exists(path("alone")));
+}
+
+TEST_F(Sweep, AReportOfSomeRowsSaysThatOthersAreMissing) {
+  const std::string file = sweep("[5]", 20);
+  ASSERT_EQ(run_to(file, "rows", {"--shard", "1/2"}).code, 0);
+  const Result report = run({"report", path("rows"), "--output", "-"});
+  EXPECT_EQ(report.code, 0);
+  EXPECT_NE(report.err.find("warning: is partial: it has 3 of the 6 rows of the sweep"),
+            std::string::npos)
+      << report.err;
 }
 
 TEST_F(Sweep, ASetThatAnAxisReplacesIsNamed) {

@@ -10,6 +10,7 @@
 
 #include "tools/input/config_node.h"
 #include "tools/sweep/sweep_merge.h"
+#include "tools/sweep/sweep_row.h"
 
 namespace routesim::tools {
 namespace {
@@ -41,25 +42,30 @@ TEST(SweepShard, TheOptionCountsFromOne) {
               "--shard must be I/N such as 1/8, or none (got " + std::string(wrong) + ")");
 }
 
-TEST(SweepShard, SlurmArraysMayStartAnywhereAndStep) {
-  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "3"},
-                       {"SLURM_ARRAY_TASK_COUNT", "4"},
-                       {"SLURM_ARRAY_TASK_MIN", "1"}}),
-            "2/4");
-  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "14"},
-                       {"SLURM_ARRAY_TASK_COUNT", "3"},
-                       {"SLURM_ARRAY_TASK_MIN", "10"},
-                       {"SLURM_ARRAY_TASK_STEP", "2"}}),
-            "2/3");
-  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "13"},
-                       {"SLURM_ARRAY_TASK_COUNT", "3"},
-                       {"SLURM_ARRAY_TASK_MIN", "10"},
-                       {"SLURM_ARRAY_TASK_STEP", "2"}}),
-            "the Slurm array has gaps: SLURM_ARRAY_TASK_ID 13 is not on the steps from "
-            "SLURM_ARRAY_TASK_MIN");
-  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "3"}}), "SLURM_ARRAY_TASK_COUNT is not set");
-  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "x"}, {"SLURM_ARRAY_TASK_COUNT", "4"}}),
-            "SLURM_ARRAY_TASK_ID is not a whole number (got x)");
+Variables slurm(const char* id, const char* count, const char* first, const char* last) {
+  return {{"SLURM_ARRAY_TASK_ID", id},
+          {"SLURM_ARRAY_TASK_COUNT", count},
+          {"SLURM_ARRAY_TASK_MIN", first},
+          {"SLURM_ARRAY_TASK_MAX", last},
+          {"SLURM_ARRAY_TASK_STEP", "1"}};
+}
+
+TEST(SweepShard, OnlyAWholeSlurmArraySaysTheShare) {
+  EXPECT_EQ(shard({}, slurm("3", "4", "1", "4")), "2/4");
+  EXPECT_EQ(shard({}, slurm("3", "4", "0", "3")), "3/4");
+  // Lost tasks, submitted again: --array=2, --array=2-3, --array=1,4 and --array=1.
+  EXPECT_EQ(shard({}, slurm("2", "1", "2", "2")),
+            "the Slurm array has 1 tasks from 2 to 2, which may be a part of a larger array, so it "
+            "does not say the share of task 2: give --shard I/N, or --shard none for all rows");
+  for (const Variables& part : {slurm("2", "2", "2", "3"), slurm("4", "2", "1", "4"),
+                                slurm("1", "1", "1", "1"), slurm("0", "1", "0", "0")})
+    EXPECT_NE(shard({}, part).find("which may be a part of a larger array"), std::string::npos);
+  EXPECT_EQ(shard("2/4", slurm("2", "1", "2", "2")), "1/4");
+  EXPECT_EQ(shard({}, slurm("5", "4", "1", "4")), "SLURM_ARRAY_TASK_ID names shard 5 of 4");
+  EXPECT_EQ(shard({}, {{"SLURM_ARRAY_TASK_ID", "3"}}),
+            "SLURM_ARRAY_TASK_MAX is not set: give --shard I/N");
+  EXPECT_EQ(shard({}, slurm("x", "4", "1", "4")),
+            "SLURM_ARRAY_TASK_ID is not a whole number (got x): give --shard I/N");
 }
 
 TEST(SweepShard, KubernetesCountsFromZeroAndMustBeToldHowMany) {
@@ -95,11 +101,12 @@ TEST(SweepShard, TheKubernetesManifestSaysHowManyTwice) {
   EXPECT_EQ(at(job, value), at(job, {"spec", "completions"}));
 }
 
-std::string row(int index, int of, char key, const std::string& value) {
-  return "{\"key\":\"" + std::string(32, key) + "\",\"index\":" + std::to_string(index) +
-         ",\"of\":" + std::to_string(of) +
-         ",\"sweep\":\"t\",\"cell\":{\"variant\":\"x\"},\"variant\":\"v\",\"value\":" + value +
-         "}\n";
+std::string row(int index, int of, char key, const std::string& value,
+                const std::string& shard = {}) {
+  return sealed_row("{\"key\":\"" + std::string(32, key) + "\",\"index\":" + std::to_string(index) +
+                        ",\"of\":" + std::to_string(of) +
+                        ",\"sweep\":\"t\",\"cell\":{\"variant\":\"x\"}",
+                    ",\"variant\":\"v\",\"value\":" + value, shard);
 }
 
 struct Merged {
@@ -123,7 +130,7 @@ using Strings = std::vector<std::string>;
 TEST(SweepMerge, RowsComeInGridOrder) {
   const std::string r0 = row(0, 4, 'a', "1"), r1 = row(1, 4, 'b', "1"), r2 = row(2, 4, 'c', "1"),
                     r3 = row(3, 4, 'd', "1");
-  const Merged merged = merge({r1 + r3, r0 + r2});
+  const Merged merged = merge({row(1, 4, 'b', "1", "2/2") + row(3, 4, 'd', "1", "2/2"), r0 + r2});
   EXPECT_EQ(merged.messages, Strings{});
   EXPECT_EQ(merged.text, r0 + r1 + r2 + r3);
 }
@@ -160,6 +167,29 @@ TEST(SweepMerge, ForeignAndDamagedRowsAreRefused) {
   EXPECT_EQ(merge({r0, "{}\n"}).messages.front(), "b:1: is not a row of a sweep");
   EXPECT_EQ(merge({r0, r1.substr(0, r1.size() - 5)}).messages.front(), "b:1: the last row is torn");
   EXPECT_EQ(merge({r0, r1.substr(0, 50) + "\n"}).messages.front(), "b:1: is not a row of a sweep");
+}
+
+TEST(SweepMerge, NoChangedByteOfARowIsTakenForAResult) {
+  const std::string r0 = row(0, 2, 'a', "1"), r1 = row(1, 2, 'b', "12.5", "2/2");
+  ASSERT_EQ(merge({r0, r1}).messages, Strings{});
+  for (std::size_t i = 0; i + 1 < r1.size(); ++i)
+    for (const char c : {'0', '7', 'x', '"'}) {
+      if (r1[i] == c) continue;
+      std::string changed = r1;
+      changed[i] = c;
+      const Merged merged = merge({r0, changed});
+      EXPECT_EQ(merged.text, "") << changed;
+      EXPECT_FALSE(merged.messages.empty()) << changed;
+    }
+}
+
+TEST(SweepMerge, RowsOfEarlyBuildsHaveNoChecksum) {
+  const std::string old = "{\"key\":\"" + std::string(32, 'a') +
+                          "\",\"index\":0,\"of\":1,\"cell\":{},\"variant\":\"v\"}\n";
+  const Merged merged = merge({old});
+  EXPECT_EQ(merged.messages, (Strings{"a:1: rows without a checksum are of an early build, and "
+                                      "damage to them cannot be noticed"}));
+  EXPECT_NE(merged.text.find("\"variant\":\"v\",\"checksum\":"), std::string::npos);
 }
 
 }  // namespace

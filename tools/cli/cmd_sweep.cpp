@@ -110,7 +110,10 @@ ExitCode write_failure(Console& console, const std::string& path, const std::str
 class SweepCommand {
  public:
   SweepCommand(const SweepPlan& plan, const SweepSettings& settings, Console& console)
-      : plan_(plan), settings_(settings), console_(console), journal_(settings.rows_path) {}
+      : plan_(plan),
+        settings_(settings),
+        console_(console),
+        journal_(settings.rows_path, settings.shard.text()) {}
 
   ExitCode run() {
     Diagnostics diagnostics;
@@ -157,9 +160,7 @@ class SweepCommand {
     if (settings_.quiet) return;
     const SweepShard& shard = settings_.shard;
     std::string text;
-    if (shard.count > 1)
-      text = "shard " + std::to_string(shard.index + 1) + "/" + std::to_string(shard.count) +
-             " (from " + shard.origin + "), ";
+    if (shard.count > 1) text = "shard " + shard.text() + " (from " + shard.origin + "), ";
     text += std::to_string(todo) + " rows to compute";
     if (settings_.resume) text += ", " + std::to_string(journal_.size()) + " taken up";
     console_.complain(text + "\n");
@@ -203,7 +204,7 @@ class SweepCommand {
     const bool wants_table = settings_.table || !settings_.table_path.empty();
     for (std::size_t i = 0; i < plan_.rows.size(); ++i) {
       if (!settings_.shard.holds(i)) continue;
-      std::string line = row_head(plan_, i) + *tail_of(i);
+      std::string line = sealed_row(row_head(plan_, i), *tail_of(i), settings_.shard.text());
       content += line;
       line.pop_back();
       if (wants_table) lines.push_back(std::move(line));

@@ -30,16 +30,46 @@ double now_s() {
   return t.count();
 }
 
+/// `shard 2/8`, or `the whole sweep`.
+std::string shard_text(std::string_view shard) {
+  return shard.empty() ? "the whole sweep" : "shard " + std::string(shard);
+}
+
 }  // namespace
 
-SweepJournal::SweepJournal(std::string output)
-    : output_(std::move(output)), partial_(output_ + ".partial") {}
+SweepJournal::SweepJournal(std::string output, std::string shard)
+    : output_(std::move(output)), partial_(output_ + ".partial"), shard_(std::move(shard)) {}
 
 SweepJournal::~SweepJournal() {
   if (descriptor_ < 0) return;
   ::close(descriptor_);
   // Nothing was computed: leave nothing behind that a later sweep would stumble over.
   if (size_ == 0) ::unlink(partial_.c_str());
+}
+
+void SweepJournal::take_row(std::string_view line, const SourceLocation& where,
+                            const std::set<std::string>& keys, Diagnostics& diagnostics) {
+  const std::optional<StoredRow> row = parse_row(line);
+  if (!row) {
+    diagnostics.error(where, "", "is not a row of a sweep", "the file is damaged");
+  } else if (row->seal != Seal::kGood) {
+    diagnostics.error(where, "", std::string(seal_error(row->seal)),
+                      "remove this line, and --resume computes the row again");
+  } else if (row->shard != shard_) {
+    diagnostics.error(
+        where, "",
+        "this row was written by " + shard_text(row->shard) + ", and this is " + shard_text(shard_),
+        row->shard.empty() ? "give --shard none" : "give --shard " + std::string(row->shard));
+  } else if (!keys.contains(row->key)) {
+    diagnostics.error(where, "", "this row belongs to no cell of the sweep and would be lost",
+                      "write to another file, or finish the sweep this file was made by");
+  } else {
+    const std::string tail(row->tail);
+    const auto [it, is_new] = tails_.try_emplace(row->key, tail);
+    if (!is_new && it->second != tail)
+      diagnostics.error(where, "", "another row has this key but other results",
+                        "the files come from different builds; remove one of them");
+  }
 }
 
 bool SweepJournal::take_up(const std::string& path, bool may_be_torn,
@@ -52,20 +82,7 @@ bool SweepJournal::take_up(const std::string& path, bool may_be_torn,
     if (end == std::string_view::npos && may_be_torn) break;
     const std::string_view whole = rest.substr(0, end);
     rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    const SourceLocation where{.file = path, .line = line, .column = 1};
-    const std::optional<StoredRow> row = parse_row(whole);
-    if (!row) {
-      diagnostics.error(where, "", "is not a row of a sweep", "the file is damaged");
-    } else if (!keys.contains(row->key)) {
-      diagnostics.error(where, "", "this row belongs to no cell of the sweep and would be lost",
-                        "write to another file, or finish the sweep this file was made by");
-    } else {
-      const std::string tail = std::string(row->tail) + "\n";
-      const auto [it, is_new] = tails_.try_emplace(row->key, tail);
-      if (!is_new && it->second != tail)
-        diagnostics.error(where, "", "another row has this key but other results",
-                          "the files come from different builds; remove one of them");
-    }
+    take_row(whole, {.file = path, .line = line, .column = 1}, keys, diagnostics);
     if (may_be_torn && end != std::string_view::npos) size_ = text.size() - rest.size();
   }
   return !diagnostics.has_errors();
@@ -108,7 +125,7 @@ const std::string* SweepJournal::find(const std::string& key) const {
 
 std::string SweepJournal::append(const std::string& key, const std::string& head,
                                  const std::string& tail) {
-  const std::string line = head + tail;
+  const std::string line = sealed_row(head, tail, shard_);
   if (const int error = write_all(descriptor_, line); error != 0) {
     const int restored = ::ftruncate(descriptor_, static_cast<off_t>(size_));
     return std::string(std::strerror(error)) + (restored == 0 ? "" : " (its last line is torn)");

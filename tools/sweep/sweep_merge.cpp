@@ -39,23 +39,29 @@ class Merger {
     report_gaps();
     if (diagnostics_.has_errors()) return {};
     std::string text;
-    for (const auto& [index, row] : rows_) text.append(row.line).append("\n");
+    for (const auto& [index, row] : rows_) text += row.line;
     return text;
   }
 
  private:
   struct Row {
-    std::string_view line;
+    std::string line;  ///< As a whole sweep would have written it, with its line break.
     SourceLocation where;
   };
 
   void add_row(std::string_view line, const SourceLocation& where) {
     const std::optional<StoredRow> row = parse_row(line);
+    if (row && row->seal == Seal::kBroken) {
+      diagnostics_.error(where, "", std::string(seal_error(row->seal)),
+                         "remove this line, and finish the shard with --resume");
+      return;
+    }
     const std::optional<RowPlace> place = row ? place_of(row->head) : std::nullopt;
     if (!row || !place) {
       diagnostics_.error(where, "", "is not a row of a sweep");
       return;
     }
+    check_seal(row->seal, where);
     if (!of_) of_ = place->of;
     if (place->of != *of_ || place->index >= place->of) {
       diagnostics_.error(where, "",
@@ -70,7 +76,7 @@ class Merger {
       experiment_ = place->experiment;
     }
     if (place->experiment == experiment_) {
-      note(line, row->key, place->index, where);
+      note(sealed_row(row->head, row->tail, {}), row->key, place->index, where);
     } else if (strangers_.insert(where.file).second) {
       diagnostics_.error(
           where, "", "is a row of another experiment than " + place_text(first_),
@@ -78,11 +84,25 @@ class Merger {
     }
   }
 
-  void note(std::string_view line, const std::string& key, std::size_t index,
+  /// Rows of early builds have no checksum, and no file has rows of these and of later ones.
+  void check_seal(Seal seal, const SourceLocation& where) {
+    SourceLocation& first = seal == Seal::kGood ? first_sealed_ : first_unsealed_;
+    if (!first.file.empty()) return;
+    first = where;
+    if (!first_sealed_.file.empty() && !first_unsealed_.file.empty())
+      diagnostics_.error(first_unsealed_, "", "this row is damaged: it has no checksum",
+                         "other rows have one, such as " + place_text(first_sealed_));
+    else if (seal == Seal::kAbsent)
+      diagnostics_.warning(where, "",
+                           "rows without a checksum are of an early build, and damage to them "
+                           "cannot be noticed");
+  }
+
+  void note(const std::string& line, const std::string& key, std::size_t index,
             const SourceLocation& where) {
     const auto [at, is_new] = rows_.try_emplace(index, Row{.line = line, .where = where});
-    const auto [same_key, new_key] = keys_.try_emplace(key, at->second);
-    const Row& other = is_new ? same_key->second : at->second;
+    const auto [same_key, new_key] = keys_.try_emplace(key, &at->second);
+    const Row& other = is_new ? *same_key->second : at->second;
     if (is_new && new_key) return;
     if (other.line == line) {
       diagnostics_.warning(where, "",
@@ -129,8 +149,10 @@ class Merger {
   std::string experiment_;           ///< Of the first row, which stands at `first_`.
   SourceLocation first_;             ///< Without a file before the first row.
   std::set<std::string> strangers_;  ///< Files with rows of other experiments, each named once.
+  SourceLocation first_sealed_;      ///< The first row with a checksum,
+  SourceLocation first_unsealed_;    ///< and the first without; without a file when there is none.
   std::map<std::size_t, Row> rows_;
-  std::map<std::string, Row> keys_;
+  std::map<std::string, const Row*> keys_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "policies/sha256.h"
 #include "sim/experiment/statistics.h"
 #include "tools/cli/version.h"
 #include "tools/output/json_writer.h"
@@ -15,7 +16,49 @@ namespace {
 constexpr std::string_view kStart = "{\"key\":\"";
 constexpr std::string_view kIndex = "\",\"index\":";
 constexpr std::string_view kTailStart = ",\"variant\":\"";
+constexpr std::string_view kShard = ",\"shard\":\"";
+constexpr std::string_view kChecksum = ",\"checksum\":\"";
+constexpr std::string_view kEnd = "\"}";
 constexpr std::size_t kKeyLength = 32;
+constexpr std::size_t kChecksumLength = 16;
+
+/// The first 64 bits of SHA-256, in hex.
+std::string checksum(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  policies::Sha256 hash;
+  hash.update(text.data(), text.size());
+  const policies::Sha256Digest digest = hash.finish();
+  std::string hex;
+  for (std::size_t i = 0; i < kChecksumLength / 2; ++i) {
+    hex += kDigits[digest[i] >> 4U];
+    hex += kDigits[digest[i] & 0xFU];
+  }
+  return hex;
+}
+
+/// Cuts the checksum off the end of `line`.
+Seal cut_checksum(std::string_view& line) {
+  constexpr std::size_t kLength = kChecksum.size() + kChecksumLength + kEnd.size();
+  const std::string_view end = line.substr(line.size() - std::min(line.size(), kLength));
+  if (!end.starts_with(kChecksum) || !end.ends_with(kEnd)) {
+    // A cut or damaged seal must not pass for a row of an early build, which has none.
+    return line.find(kChecksum) == std::string_view::npos ? Seal::kAbsent : Seal::kBroken;
+  }
+  line.remove_suffix(kLength);
+  return end.substr(kChecksum.size(), kChecksumLength) == checksum(line) ? Seal::kGood
+                                                                         : Seal::kBroken;
+}
+
+/// Cuts the shard off the end of `line`, which a good checksum vouches for.
+std::string_view cut_shard(std::string_view& line) {
+  const std::size_t at = line.rfind(kShard);
+  if (at == std::string_view::npos || !line.ends_with('"')) return {};
+  const std::string_view shard = line.substr(at + kShard.size());
+  const std::string_view value = shard.substr(0, shard.size() - 1);
+  if (value.find_first_not_of("0123456789/") != std::string_view::npos) return {};
+  line = line.substr(0, at);
+  return value;
+}
 
 StageNumbers stage_numbers(const sim::StageResult& stage, const std::vector<MetricName>& metrics) {
   StageNumbers numbers{.name = stage.info.name,
@@ -123,26 +166,49 @@ std::string row_tail(const SweepPlan& plan, const SweepRow& row,
     json.end_object();
   }
   json.end_array().end_object();
-  // The head has opened the object already.
-  std::string tail = json.str() + "\n";
+  // The head has opened the object already, and the seal closes it.
+  std::string tail = json.str();
   tail.front() = ',';
+  tail.pop_back();
   return tail;
 }
 
+std::string sealed_row(std::string_view head, std::string_view tail, std::string_view shard) {
+  std::string line(head);
+  line.append(tail);
+  if (!shard.empty()) line.append(kShard).append(shard).append("\"");
+  const std::string sum = checksum(line);
+  return line.append(kChecksum).append(sum).append(kEnd).append("\n");
+}
+
 std::optional<StoredRow> parse_row(std::string_view line) {
+  const bool is_object = line.ends_with('}') && nlohmann::json::accept(line);
+  StoredRow row;
+  row.seal = cut_checksum(line);
+  if (row.seal == Seal::kBroken) return row;
+  if (row.seal == Seal::kGood) {
+    row.shard = cut_shard(line);
+  } else if (is_object) {
+    line.remove_suffix(1);
+  }
   // Names of axes and of values are escaped in the head, and the tail has no second variant, so the
   // last match is the tail's start.
   const std::size_t tail = line.rfind(kTailStart);
-  if (!line.starts_with(kStart) || !line.ends_with('}') || tail == std::string_view::npos)
+  if (!is_object || !line.starts_with(kStart) || tail == std::string_view::npos)
     return std::nullopt;
-  StoredRow row{.key = std::string(line.substr(kStart.size(), kKeyLength)),
-                .head = line.substr(0, tail),
-                .tail = line.substr(tail)};
+  row.key = std::string(line.substr(kStart.size(), kKeyLength));
+  row.head = line.substr(0, tail);
+  row.tail = line.substr(tail);
   const bool is_hex = std::all_of(row.key.begin(), row.key.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
   });
-  if (row.key.size() != kKeyLength || !is_hex || !nlohmann::json::accept(line)) return std::nullopt;
+  if (row.key.size() != kKeyLength || !is_hex) return std::nullopt;
   return row;
+}
+
+std::string_view seal_error(Seal seal) {
+  if (seal == Seal::kBroken) return "this row is damaged: its checksum does not fit";
+  return seal == Seal::kAbsent ? "this row has no checksum: an early build wrote it" : "";
 }
 
 std::optional<RowPlace> place_of(std::string_view head) {

@@ -3,11 +3,12 @@
 //   {"key":"…","index":3,"of":32,"sweep":"…","experiment":"…","cell":{"rate":10},
 //    "variant":"…","seed":1,"replications":5,"version":"0.1.0","summary":{"requests":…,
 //    "metrics":{"ttft_ms.mean":{"mean":…,"half_width":…,"values":[…]},…}},
-//    "stages":[{"name":"1","requested_rate":10,…}]}
+//    "stages":[{"name":"1","requested_rate":10,…}],"shard":"2/8","checksum":"…"}
 //
 // The head, up to the cell, depends on where the row stands in its grid; the tail, from the
-// variant on, only on the experiment that the key names. So a row computed for one grid can be
-// given the head of a larger one.
+// variant to the stages, only on the experiment that the key names. So a row computed for one grid
+// can be given the head of a larger one. The seal ends the row: the shard that wrote it (absent in
+// rows of a whole sweep) and a checksum of every byte before it.
 #pragma once
 
 #include <cstddef>
@@ -41,20 +42,31 @@ RunNumbers numbers_of(const sim::RunResult& result, const std::vector<MetricName
 /// The row's head, without its place in any file.
 std::string row_head(const SweepPlan& plan, std::size_t row);
 
-/// The row's tail, which ends with a line break. `runs` are its replications in the order of their
-/// seeds, at least one.
+/// The row's tail. `runs` are its replications in the order of their seeds, at least one.
 std::string row_tail(const SweepPlan& plan, const SweepRow& row,
                      const std::vector<RunNumbers>& runs);
 
-/// A stored row, taken apart without being interpreted.
+/// The line of a row: head, tail and seal, with a line break. `shard` is `I/N`, or empty.
+std::string sealed_row(std::string_view head, std::string_view tail, std::string_view shard);
+
+/// Whether a line is what was written.
+enum class Seal { kGood, kBroken, kAbsent };
+
+/// A stored row, taken apart without being interpreted. The views point into the line.
 struct StoredRow {
   std::string key;
-  std::string_view head;  ///< Into the line.
-  std::string_view tail;  ///< Into the line; without the line break.
+  std::string_view head;
+  std::string_view tail;
+  std::string_view shard;  ///< Empty in rows of a whole sweep.
+  Seal seal = Seal::kAbsent;
 };
 
-/// Nothing when `line` (without its line break) is not a row of a sweep.
+/// Nothing when `line` (without its line break) is not a row of a sweep. A line with a checksum
+/// that does not fit is one whose seal is broken, whatever else it holds.
 std::optional<StoredRow> parse_row(std::string_view line);
+
+/// What is wrong with a row's seal: an error to print behind its file and line, or "" for kGood.
+std::string_view seal_error(Seal seal);
 
 /// A row's place in its grid.
 struct RowPlace {

@@ -57,17 +57,21 @@ std::optional<std::int64_t> variable(const Environment& environment, const std::
 std::optional<SweepShard> from_slurm(const Environment& environment, std::string& error) {
   const auto id = variable(environment, "SLURM_ARRAY_TASK_ID", std::nullopt, error);
   const auto count = variable(environment, "SLURM_ARRAY_TASK_COUNT", std::nullopt, error);
-  const auto first = variable(environment, "SLURM_ARRAY_TASK_MIN", 0, error);
-  const auto step = variable(environment, "SLURM_ARRAY_TASK_STEP", 1, error);
-  if (!id || !count || !first || !step) return std::nullopt;
-  const std::int64_t distance = *id - *first;
-  // Only an array such as 0-7 or 1-15:2 says which of its tasks this is.
-  if (*step < 1 || distance < 0 || distance % *step != 0) {
-    error = "the Slurm array has gaps: SLURM_ARRAY_TASK_ID " + std::to_string(*id) +
-            " is not on the steps from SLURM_ARRAY_TASK_MIN";
+  const auto first = variable(environment, "SLURM_ARRAY_TASK_MIN", std::nullopt, error);
+  const auto last = variable(environment, "SLURM_ARRAY_TASK_MAX", std::nullopt, error);
+  if (!id || !count || !first || !last) {
+    error += ": give --shard I/N";
     return std::nullopt;
   }
-  return make_shard(distance / *step, *count, "SLURM_ARRAY_TASK_ID", error);
+  const bool whole = *count > 1 && *first <= 1 && *last - *first == *count - 1;
+  if (!whole) {
+    error = "the Slurm array has " + std::to_string(*count) + " tasks from " +
+            std::to_string(*first) + " to " + std::to_string(*last) +
+            ", which may be a part of a larger array, so it does not say the share of task " +
+            std::to_string(*id) + ": give --shard I/N, or --shard none for all rows";
+    return std::nullopt;
+  }
+  return make_shard(*id - *first, *count, "SLURM_ARRAY_TASK_ID", error);
 }
 
 std::optional<SweepShard> from_kubernetes(const Environment& environment, std::string& error) {
