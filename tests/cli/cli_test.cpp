@@ -352,20 +352,23 @@ TEST_F(Cli, AnInterruptedRunIsPartialAndSaysSo) {
   ::kill(child, SIGINT);
   EXPECT_EQ(wait_for(child), 130);
   EXPECT_NE(slurp(err).find("interrupted"), std::string::npos) << slurp(err);
-  if (!fs::exists(json)) return;  // It came before the run began.
-  const auto summary = nlohmann::json::parse(slurp(json))["variants"][0]["summary"];
+  EXPECT_FALSE(fs::exists(json));
+  if (!fs::exists(json + ".partial")) return;  // It came before the run began.
+  const auto summary = nlohmann::json::parse(slurp(json + ".partial"))["variants"][0]["summary"];
   EXPECT_LT(summary["load_summary"]["count"], 50'000'000);
   EXPECT_TRUE(summary["kv_cache_usage"]["mean"].is_null());
   EXPECT_NE(slurp(out).find("::error "), std::string::npos) << slurp(out);
-  EXPECT_NE(slurp(junit).find("failures=\"1\""), std::string::npos) << slurp(junit);
-  for (const char* file :
-       {"perf/rotation/summary_lifecycle_metrics.json",
-        "perf/rotation/stage_0_lifecycle_metrics.json", "bench/rotation/stage_0.json"})
+  EXPECT_NE(slurp(junit + ".partial").find("failures=\"1\""), std::string::npos);
+  for (const char* file : {"perf.partial/rotation/summary_lifecycle_metrics.json",
+                           "perf.partial/rotation/stage_0_lifecycle_metrics.json",
+                           "bench.partial/rotation/stage_0.json"})
     EXPECT_EQ(nlohmann::json::parse(slurp(folder_ / file))["interrupted"], true) << file;
-  const std::string report = slurp(folder_ / "llmd/rotation/benchmark_report_v0.2,_stage_0.yaml");
+  const std::string report =
+      slurp(folder_ / "llmd.partial/rotation/benchmark_report_v0.2,_stage_0.yaml");
   EXPECT_TRUE(report.starts_with("# interrupted")) << report.substr(0, 80);
   EXPECT_EQ(YAML::Load(report)["version"].as<std::string>(), "0.2");
-  const Result compared = run({"compare", json, json, "--fail-if", "ttft_ms.mean>+5%"});
+  const Result compared =
+      run({"compare", json + ".partial", json + ".partial", "--fail-if", "ttft_ms.mean>+5%"});
   EXPECT_EQ(compared.code, 4) << compared.out << compared.err;
 }
 

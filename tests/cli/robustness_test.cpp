@@ -28,6 +28,7 @@ TEST_F(Robustness, BothSignalsEndARunWithMarkedPartialResultsInEveryFormat) {
   for (const int signal : {SIGINT, SIGTERM}) {
     const std::string json = (folder_ / "out.json").string();
     const std::string csv = (folder_ / "out.csv").string();
+    for (const std::string& complete : {json, csv}) std::ofstream(complete) << "complete";
     const std::string out = (folder_ / "stdout").string();
     const std::string err = (folder_ / "stderr").string();
     const pid_t child = start({"run", tiny(50'000'000), "--progress", "never", "-o", "json=" + json,
@@ -37,14 +38,68 @@ TEST_F(Robustness, BothSignalsEndARunWithMarkedPartialResultsInEveryFormat) {
     ::kill(child, signal);
     EXPECT_EQ(wait_for(child), 130);
     EXPECT_NE(slurp(err).find("interrupted, the results are partial"), std::string::npos);
-    const auto parsed = nlohmann::json::parse(slurp(json));
+    for (const std::string& complete : {json, csv}) EXPECT_EQ(slurp(complete), "complete");
+    const auto parsed = nlohmann::json::parse(slurp(json + ".partial"));
     EXPECT_EQ(parsed["interrupted"], true);
     EXPECT_EQ(parsed["variants"].size(), 1U) << "the second variant never began";
-    EXPECT_NE(slurp(csv).find("tiny,rotation,all,,interrupted,count,count,1,,"), std::string::npos);
+    EXPECT_NE(slurp(csv + ".partial").find("tiny,rotation,all,,interrupted,count,count,1,,"),
+              std::string::npos);
     EXPECT_NE(slurp(out).find("note: rotation: stopped early: the results are partial"),
               std::string::npos);
     EXPECT_TRUE(leftovers(folder_).empty());
   }
+}
+
+TEST_F(Robustness, PartialSeriesTraceAndRecordsSaySo) {
+  const auto at = [this](const std::string& name) { return (folder_ / name).string(); };
+  for (const char* records : {"r.csv", "r.jsonl"}) {
+    const pid_t child =
+        start({"run", tiny(50'000'000), "--progress", "never", "-o", "series=" + at("s.csv"), "-o",
+               "trace=" + at("t.json"), "-o", "html=" + at("p.html"), "--records", at(records)},
+              at("stdout"), at("stderr"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    ::kill(child, SIGINT);
+    ASSERT_EQ(wait_for(child), 130);
+    for (const char* name : {"s.csv", "t.json", "p.html", records})
+      EXPECT_FALSE(fs::exists(at(name))) << name;
+  }
+  const std::string mark = "\n# interrupted: the results are partial\n";
+  EXPECT_TRUE(slurp(at("s.csv.partial")).ends_with(mark));
+  EXPECT_TRUE(slurp(at("r.csv.partial")).ends_with(mark));
+  EXPECT_TRUE(slurp(at("r.jsonl.partial")).ends_with("\n{\"interrupted\":true}\n"));
+  const auto trace = nlohmann::json::parse(slurp(at("t.json.partial")));
+  EXPECT_EQ(trace["otherData"]["interrupted"], true);
+  EXPECT_EQ(trace["otherData"]["note"], "interrupted: the trace is partial");
+  // A page is read by its name.
+  const std::string page = at("p.html.partial");
+  const Result compared = run({"compare", page, page});
+  EXPECT_EQ(compared.code, 0) << compared.err;
+  EXPECT_NE(compared.out.find("the base was interrupted"), std::string::npos) << compared.out;
+  EXPECT_TRUE(leftovers(folder_).empty());
+}
+
+TEST_F(Robustness, AMeasuredResultOfAnInterruptedRunIsRefused) {
+  write("part.json", "{\"interrupted\": true, \"mean_ttft_ms\": 5}");
+  const std::string file =
+      write("s.yaml", slurp(tiny()) + "measured: {csv: part.json, policy: x}\n");
+  const Result checked = run({"check", file});
+  EXPECT_EQ(checked.code, 2);
+  EXPECT_NE(checked.err.find("part.json:1:17: error: interrupted: is a result of an interrupted "
+                             "run: its numbers are partial"),
+            std::string::npos)
+      << checked.err;
+}
+
+TEST_F(Robustness, VariantsWithSimilarNamesGetFoldersOfTheirOwn) {
+  std::string text = slurp(tiny());
+  text.resize(text.find("variants:"));
+  const std::string file = write(
+      "names.yaml", text + "variants: [{name: a/b}, {name: a_b}, {name: 'a:b'}, {name: A_b}]\n");
+  const std::string folder = (folder_ / "files").string();
+  const Result result = run({"run", file, "-q", "-o", "inference-perf=" + folder});
+  ASSERT_EQ(result.code, 0) << result.err;
+  for (const char* name : {"a%2Fb", "a_b", "a%3Ab", "%41_b"})
+    EXPECT_TRUE(fs::exists(folder_ / "files" / name / "summary_lifecycle_metrics.json")) << name;
 }
 
 TEST_F(Robustness, ACompleteRunIsNotMarked) {

@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+
+#include "tools/output/file_name.h"
 
 namespace routesim::tools {
 namespace {
@@ -73,10 +78,32 @@ std::map<std::string, json> files(FileFormat format) {
   return out;
 }
 
+TEST(FileNames, DifferentNamesNeverShareAFile) {
+  const std::string long_a = std::string(300, 'x') + "a", long_b = std::string(300, 'x') + "b";
+  const std::vector<std::string> names = {
+      "a/b", "a_b", "a:b",   "a%2Fb", "a b", "",       "%",    ".",    "..",   ".hidden",
+      "K8s", "k8s", "plain", "a\nb",  "é",   "v0.7.0", long_a, long_b, "A/B%", "../../x"};
+  const std::vector<std::string> files = file_names(names);
+  const std::vector<std::string> expected = {
+      "a%2Fb", "a_b",       "a%3Ab", "a%252Fb", "a%20b", "%",     "%25",    "%2E",
+      "%2E.",  "%2Ehidden", "%4B8s", "k8s",     "plain", "a%0Ab", "%C3%A9", "v0.7.0"};
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i < expected.size()) {
+      EXPECT_EQ(files[i], expected[i]) << names[i];
+    }
+    std::string folded = files[i];
+    std::transform(folded.begin(), folded.end(), folded.begin(), ::tolower);
+    EXPECT_TRUE(seen.insert(folded).second) << names[i] << " shares " << files[i];
+    EXPECT_LE(files[i].size(), 150U);
+    EXPECT_EQ(files[i].find('/'), std::string::npos);
+  }
+}
+
 TEST(ReportFiles, InferencePerfLifecycleFiles) {
   const auto all = files(FileFormat::kInferencePerf);
   ASSERT_EQ(all.size(), 2U);
-  const json& stage = all.at("a_b_c/stage_0_lifecycle_metrics.json");
+  const json& stage = all.at("a%20b%2Fc/stage_0_lifecycle_metrics.json");
   EXPECT_EQ(stage["load_summary"]["count"], 4);
   EXPECT_EQ(stage["load_summary"]["send_duration"], 4.0);
   EXPECT_EQ(stage["load_summary"]["requested_rate"], 2.0);
@@ -94,7 +121,7 @@ TEST(ReportFiles, InferencePerfLifecycleFiles) {
   EXPECT_EQ(good["prompt_tokens"]["cached"], 75);
   EXPECT_EQ(good["prompt_len"]["mean"], 100.0) << "what older consumers read";
   EXPECT_EQ(stage["failures"]["by_label"]["TimeoutError"]["count"], 1);
-  const json& summary = all.at("a_b_c/summary_lifecycle_metrics.json");
+  const json& summary = all.at("a%20b%2Fc/summary_lifecycle_metrics.json");
   EXPECT_FALSE(summary["load_summary"].contains("requested_rate"));
 }
 
@@ -132,14 +159,15 @@ TEST(ReportFiles, CountTheStagesOfTheLoadOnly) {
   stages = {test, warm_up, stages[0]};
   const std::vector<ReportFile> perf = report_files(r, FileFormat::kInferencePerf);
   ASSERT_EQ(perf.size(), 3U) << "two stages and the summary";
-  EXPECT_EQ(perf[1].name, "a_b_c/stage_1_lifecycle_metrics.json");
+  EXPECT_EQ(perf[1].name, "a%20b%2Fc/stage_1_lifecycle_metrics.json");
   const std::vector<ReportFile> vllm = report_files(r, FileFormat::kVllmBench);
   ASSERT_EQ(vllm.size(), 1U);
-  EXPECT_EQ(vllm[0].name, "a_b_c/stage_1.json");
+  EXPECT_EQ(vllm[0].name, "a%20b%2Fc/stage_1.json");
 }
 
 TEST(ReportFiles, BenchmarkReportOfVersion01) {
-  const json r = files(FileFormat::kBenchmarkReportV01).at("a_b_c/benchmark_report,_stage_0.yaml");
+  const json r =
+      files(FileFormat::kBenchmarkReportV01).at("a%20b%2Fc/benchmark_report,_stage_0.yaml");
   EXPECT_EQ(r["version"], "0.1");
   const json& host = r["scenario"]["host"];
   ASSERT_EQ(host["accelerator"].size(), 3U) << "one per server";
@@ -170,7 +198,7 @@ TEST(ReportFiles, BenchmarkReportOfVersion01) {
 
 TEST(ReportFiles, BenchmarkReportOfVersion02) {
   const json r =
-      files(FileFormat::kBenchmarkReport).at("a_b_c/benchmark_report_v0.2,_stage_0.yaml");
+      files(FileFormat::kBenchmarkReport).at("a%20b%2Fc/benchmark_report_v0.2,_stage_0.yaml");
   EXPECT_EQ(r["version"], "0.2");
   EXPECT_EQ(r["run"]["uid"], "mine/a b/c/7/0");
   const json& stack = r["scenario"]["stack"];
@@ -197,7 +225,7 @@ TEST(ReportFiles, BenchmarkReportOfVersion02) {
 }
 
 TEST(ReportFiles, ResultFileOfVllmBench) {
-  const json r = files(FileFormat::kVllmBench).at("a_b_c/stage_0.json");
+  const json r = files(FileFormat::kVllmBench).at("a%20b%2Fc/stage_0.json");
   EXPECT_EQ(r["num_prompts"], 4);
   EXPECT_EQ(r["request_rate"], 2.0);
   EXPECT_EQ(r["burstiness"], 0.5);

@@ -275,6 +275,7 @@ ExitCode run(const OptionValues& options, Console& console) {
     records.emplace(*file, *record_format(settings.records));
   }
   run_all(planned, settings, records ? &*records : nullptr, late, console, outcome);
+  if (records && outcome.interrupted) records->mark_partial();
   if (late.has_errors()) {
     console.complain(tidy(late));
     return ExitCode::kInvalid;
@@ -290,7 +291,10 @@ ExitCode run(const OptionValues& options, Console& console) {
   if (!write_outputs(outcome.report, outcome.trace, settings.outputs, file ? &*file : nullptr,
                      console))
     return ExitCode::kInvalid;
-  if (outcome.interrupted) console.complain("routesim: interrupted, the results are partial\n");
+  if (outcome.interrupted)
+    console.complain(
+        "routesim: interrupted, the results are partial; names of files got .partial behind "
+        "them\n");
   const auto& set = outcome.report.replications;
   if (set && set->until && !set->until->reached && !outcome.interrupted)
     console.complain("routesim: --until " + set->until->rule + ": " + set->until->reason + "\n");

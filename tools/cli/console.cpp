@@ -148,6 +148,8 @@ std::string OutputFile::close() {
   return error_;
 }
 
+void OutputFile::mark_partial() { target_ = partial_path(target_); }
+
 std::string OutputFile::finish() {
   (void)close();
   if (temporary_.empty() || !error_.empty()) return error_;
@@ -158,6 +160,10 @@ std::string OutputFile::finish() {
   g_temporaries[slot_][0] = '\0';
   temporary_.clear();
   return error_;
+}
+
+std::string partial_path(const std::string& path) {
+  return is_ordinary_target(path) ? path + ".partial" : path;
 }
 
 std::string written_file(const std::string& path) {

@@ -66,6 +66,10 @@ std::string written_file(const std::string& path);
 /// Why write_file() would fail, as far as can be told without writing; nothing when it would not.
 std::string why_not_writable(const std::string& path);
 
+/// Where partial results go, so that they neither replace a complete result nor pass for one:
+/// PATH.partial, or `path` itself where it is a device or a pipe.
+std::string partial_path(const std::string& path);
+
 /// A file written piece by piece, with the same promise: it appears when finish() is called, or not
 /// at all. The first error is kept and ends the writing.
 class OutputFile {
@@ -78,6 +82,8 @@ class OutputFile {
   void write(std::string_view text);
   /// Ends the writing; the file does not appear yet. What went wrong, or nothing.
   std::string close();
+  /// The content is partial: finish() lets it appear at partial_path().
+  void mark_partial();
   /// What went wrong, or nothing.
   std::string finish();
   /// What went wrong so far, or nothing.

@@ -73,7 +73,7 @@ std::string render(const Report& report, const TraceRecorder& trace, OutputForma
     case OutputFormat::kSeries:
       return render_series_csv(report);
     case OutputFormat::kTrace:
-      return trace.json();
+      return trace.json(report.interrupted);
     case OutputFormat::kMarkdown:
       return render_markdown(report);
     case OutputFormat::kJunit:
@@ -86,6 +86,13 @@ std::string render(const Report& report, const TraceRecorder& trace, OutputForma
       break;
   }
   return render_text(report);
+}
+
+/// PATH.partial of a folder, however it is spelled.
+std::string partial_folder(const std::string& folder) {
+  std::error_code code;
+  const std::filesystem::path path = std::filesystem::weakly_canonical(folder, code);
+  return (code ? folder : path.string()) + ".partial";
 }
 
 /// Writes the files of one folder format; false after one could not be written.
@@ -167,6 +174,8 @@ bool write_outputs(const Report& report, const TraceRecorder& trace,
                    const std::vector<OutputTarget>& outputs, OutputFile* records,
                    Console& console) {
   OutputBatch batch;
+  const bool partial = report.interrupted;
+  if (records != nullptr && partial) records->mark_partial();
   if (records != nullptr) batch.add(*records);
   for (const OutputTarget& target : outputs) {
     if (file_format(target.format)) continue;
@@ -174,13 +183,14 @@ bool write_outputs(const Report& report, const TraceRecorder& trace,
     if (target.path.empty()) {
       console.print(text);
     } else {
-      batch.add(target.path, text);
+      batch.add(partial ? partial_path(target.path) : target.path, text);
     }
   }
   bool ok = batch.close(console);
   for (const OutputTarget& target : outputs)
     if (const auto format = file_format(target.format); ok && format)
-      ok = write_folder(report, *format, target.path, console);
+      ok = write_folder(report, *format, partial ? partial_folder(target.path) : target.path,
+                        console);
   ok = ok && batch.finish(console);
   if (trace.dropped() > 0)
     console.complain("routesim: the trace is capped: " + std::to_string(trace.dropped()) +

@@ -43,7 +43,8 @@ bool check_run_outputs(const std::vector<OutputTarget>& outputs, const std::stri
                        std::span<const std::string> inputs, Console& console);
 
 /// Writes every output, and lets `records`, if any, appear with them; after one that could not be
-/// written no file is replaced, and the answer is false.
+/// written no file is replaced, and the answer is false. Files of an interrupted run get `.partial`
+/// behind their names, and so do folders: what was complete stays.
 bool write_outputs(const Report& report, const TraceRecorder& trace,
                    const std::vector<OutputTarget>& outputs, OutputFile* records, Console& console);
 

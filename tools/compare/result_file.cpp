@@ -245,7 +245,8 @@ class Reader {
 
 /// A JSON result, or the data block of a report page.
 Ptr read_tree(const std::string& path, const ConfigLimits& limits, Diagnostics& diagnostics) {
-  if (!path.ends_with(".html")) return read_config_file(path, diagnostics, limits);
+  if (!path.ends_with(".html") && !path.ends_with(".html.partial"))
+    return read_config_file(path, diagnostics, limits);
   const SourceLocation where{.file = path, .line = 1, .column = 1};
   std::string text;
   if (!read_text_file(path, where, "", limits.max_bytes, text, diagnostics)) return nullptr;

@@ -124,6 +124,13 @@ void read_result(const std::string& path, const std::string& policy, MeasuredTab
   const ConfigNode::Ptr root = read_config_file(path, diagnostics);
   if (root == nullptr) return;
   const std::string name = std::filesystem::path(path).filename().string();
+  if (const ConfigNode* const mark = at(*root, {"interrupted"});
+      mark != nullptr && mark->text() == "true") {
+    diagnostics.error(mark->where(), "interrupted",
+                      "is a result of an interrupted run: its numbers are partial",
+                      "name the result of a complete run");
+    return;
+  }
   ResultReader reader(*root, policy, table, diagnostics);
   if (reader.is_vllm_bench()) return reader.vllm_bench(name);
   const std::string stage = stage_of(name);

@@ -139,6 +139,15 @@ void RecordWriter::on_done(const sim::RequestRecord& r) {
   if (buffer_.size() >= kFlushBytes) flush();
 }
 
+void RecordWriter::mark_partial() {
+  if (format_ == RecordFormat::kCsv) {
+    buffer_ += kPartialLine;
+  } else {
+    buffer_ += "{\"interrupted\":true}\n";
+  }
+  flush();
+}
+
 void RecordWriter::flush() {
   file_.write(buffer_);
   buffer_.clear();

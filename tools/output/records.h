@@ -27,6 +27,8 @@ class RecordWriter final : public sim::Observer {
 
   /// The records that follow belong to this variant.
   void begin_variant(const std::string& name) { variant_ = name; }
+  /// Says in the last line that the run was interrupted.
+  void mark_partial();
   void on_start(const sim::RunView& view) override;
   void on_done(const sim::RequestRecord& record) override;
   void on_end(SimTime) override { flush(); }

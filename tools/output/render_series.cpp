@@ -85,6 +85,7 @@ std::string render_series_csv(const Report& report) {
       }
     }
   }
+  if (report.interrupted) out += kPartialLine;
   return out;
 }
 

@@ -77,11 +77,15 @@ std::string render_markdown(const Report& report);
 std::string render_csv(const Report& report);
 
 /// CSV of every server over time: one row per variant, endpoint and grid point. Rates of a stretch
-/// in which nothing happened are empty. Only the header when no variant has a series.
+/// in which nothing happened are empty. Only the header when no variant has a series; kPartialLine
+/// at the end when the run was interrupted.
 std::string render_series_csv(const Report& report);
 
 /// The same as one JSON object per variant: columns, with null for such rates.
 void write_series(JsonWriter& json, const sim::TimeSeries& series);
+
+/// The last line of a CSV file whose run was interrupted.
+inline constexpr std::string_view kPartialLine = "# interrupted: the results are partial\n";
 
 /// `text` as a CSV field: quoted when it holds a comma, a quote or a line break (RFC 4180).
 std::string csv_field(const std::string& text);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tools/output/benchmark_report.h"
+#include "tools/output/file_name.h"
 #include "tools/output/lifecycle_json.h"
 
 namespace routesim::tools {
@@ -11,17 +12,6 @@ namespace {
 
 using sim::Samples;
 using sim::StageResult;
-
-/// A variant's name as one folder: what is not a letter, a digit, `.`, `-` or `_` becomes `_`.
-std::string folder_name(const std::string& name) {
-  std::string out;
-  for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || c == '.';
-    out += plain ? c : '_';
-  }
-  return out.empty() || out.front() == '.' ? "_" + out : out;
-}
 
 /// A reader of the tool's files passes over the mark, a person does not.
 void write_mark(JsonWriter& json, const Report& report) {
@@ -137,8 +127,12 @@ ReportFile stage_file(const Report& report, const VariantReport& variant, const 
 
 std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
   std::vector<ReportFile> files;
-  for (const VariantReport& variant : report.variants) {
-    const std::string folder = folder_name(variant.name) + "/";
+  std::vector<std::string> names;
+  for (const VariantReport& variant : report.variants) names.push_back(variant.name);
+  const std::vector<std::string> folders = file_names(names);
+  for (std::size_t v = 0; v < report.variants.size(); ++v) {
+    const VariantReport& variant = report.variants[v];
+    const std::string folder = folders[v] + "/";
     std::int64_t next = 0;
     for (const StageResult& stage : variant.result.stages) {
       if (stage.info.is_preparation) continue;

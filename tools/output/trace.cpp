@@ -207,13 +207,16 @@ void TraceRecorder::on_end(SimTime) {
   for (std::size_t thread = 0; thread < open_.size(); ++thread) flush_step(thread);
 }
 
-std::string TraceRecorder::json() const {
+std::string TraceRecorder::json(bool interrupted) const {
+  std::string note = dropped_ == 0 ? "complete"
+                                   : "capped: slices, requests and counters after the limit of "
+                                     "events are missing";
+  if (interrupted) note = "interrupted: the trace is partial";
   std::string out = "{\"displayTimeUnit\":\"ms\",\"otherData\":{";
+  if (interrupted) out += "\"interrupted\":true,";
   out +=
       member("max_events", max_events_) + "," + member("dropped_events", dropped_) + ",\"note\":";
-  out += json_string(dropped_ == 0 ? "complete"
-                                   : "capped: slices, requests and counters after the limit of "
-                                     "events are missing");
+  out += json_string(note);
   return out + "},\"traceEvents\":[" + text_ + "\n]}\n";
 }
 

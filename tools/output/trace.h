@@ -36,7 +36,7 @@ class TraceRecorder final : public sim::Observer {
   /// Events left out because of the limit; the trace says so itself.
   std::int64_t dropped() const { return dropped_; }
   /// The whole document.
-  std::string json() const;
+  std::string json(bool interrupted = false) const;
 
  private:
   /// Instants of a request on its way.
