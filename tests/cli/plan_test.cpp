@@ -190,7 +190,8 @@ TEST_F(Plan, ALoadLastsAsLongAsIsAsked) {
                       "scenario: base.yaml\n"
                       "demand: {" +
                           demand +
-                          ", set: ['workload.groups.requests={seconds}{requests}x']}\n"
+                          ", set: ['workload.groups.rate={rate}', "
+                          "'workload.groups.requests={seconds}{requests}x']}\n"
                           "goals: [ttft_ms.p99 < 50000]\n"
                           "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
                           "pools: [{pool: a, max: 1}]\n")})
@@ -269,6 +270,41 @@ TEST_F(Plan, WhatIsWrongIsSaidAtOnce) {
   EXPECT_EQ(unknown.code, 2);
   for (const char* text : {"there is no element named", "workload.groups.rat"})
     EXPECT_NE(unknown.err.find(text), std::string::npos) << text << unknown.err;
+}
+
+TEST_F(Plan, ALoadWithoutTheRateIsRefused) {
+  write("base.yaml", "name: base\n" + two_servers("requests: 100, rate: 20, groups: 8, prefix_len: "
+                                                  "512, suffix_len: 64, output_len: 2"));
+  const auto plan = [&](const std::string& demand) {
+    return run({"plan", "-q",
+                write("plan.yaml",
+                      "name: million\n"
+                      "scenario: base.yaml\n"
+                      "demand:\n"
+                      "  rate: 1000000\n"
+                      "  " +
+                          demand +
+                          "\n"
+                          "goals: [ttft_ms.p99 < 50000]\n"
+                          "policies: [{variant: chance}]\n"
+                          "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                          "pools: [{pool: a, max: 2}]\n")});
+  };
+  const Result empty = plan("set: []");
+  EXPECT_EQ(empty.code, 2) << empty.out;
+  EXPECT_NE(empty.err.find("plan.yaml:5:"), std::string::npos) << empty.err;
+  EXPECT_NE(empty.err.find("demand.set: is empty"), std::string::npos) << empty.err;
+  EXPECT_NE(empty.err.find("workload.groups.rate={rate}"), std::string::npos) << empty.err;
+  const Result without = plan("set: ['workload.groups.output_len=3']");
+  EXPECT_EQ(without.code, 2) << without.out;
+  EXPECT_NE(without.err.find("demand.set: has no {rate}"), std::string::npos) << without.err;
+  // The rate is used, but not as the load's rate.
+  const Result misplaced = plan("set: ['workload.groups.prefix_len={rate}']");
+  EXPECT_EQ(misplaced.code, 2) << misplaced.out;
+  EXPECT_NE(misplaced.err.find("its stages ask for 20 requests/s, the plan for 1000000"),
+            std::string::npos)
+      << misplaced.err;
+  EXPECT_NE(misplaced.err.find("plan.yaml:5:"), std::string::npos) << misplaced.err;
 }
 
 TEST_F(Plan, ALoadThatFindsItsOwnRatesComparesNoFleets) {

@@ -102,12 +102,59 @@ TEST(PlanGoal, EveryWrongGoalIsNamed) {
   EXPECT_EQ(diagnostics.items()[0].path, "goals[1]");
   EXPECT_EQ(diagnostics.items()[1].path, "goals[2]");
   EXPECT_EQ(diagnostics.items()[2].path, "goals[3]");
-  ASSERT_EQ(goals.size(), 4U);  // Failures and growth are always there.
+  ASSERT_EQ(goals.size(), 5U);  // Failures, growth and the rate are always there.
   EXPECT_EQ(goals[0].text, "ttft_ms.p99 < 500");
   EXPECT_TRUE(goals[0].upper);
   EXPECT_FALSE(goals[1].upper);
   EXPECT_EQ(goals[2].label, "failure_rate");
   EXPECT_EQ(goals[3].label, "queue_growth");
+  EXPECT_EQ(goals[4].label, "sent_rate_error");
+}
+
+/// A stage of `requests` at `sent` requests/s, that should have been `asked`.
+sim::StageResult stage(std::int64_t requests, double sent, double asked) {
+  sim::StageResult s;
+  s.info.requested_rate = asked;
+  s.requests = requests;
+  s.first_send = SimTime::zero();
+  const double seconds = requests > 0 ? static_cast<double>(requests - 1) / sent : 0;
+  s.last_send = SimTime::zero() + Duration::from_seconds(seconds);
+  return s;
+}
+
+TEST(PlanGoal, TheRateThatWasSentIsCompared) {
+  sim::RunResult run;
+  run.stages = {stage(1601, 40, 50)};
+  // A fifth too slow, less 4 / sqrt(1600).
+  EXPECT_NEAR(rate_error(run, 50), 0.2 - 0.1, 1e-6);
+  EXPECT_NEAR(rate_error(run, 20), 0.5 - 0.1, 1e-6);
+  EXPECT_EQ(rate_error(run, 41), 0);
+  EXPECT_FALSE(other_rate_asked(run, 50));
+  EXPECT_EQ(other_rate_asked(run, 40), 50);
+  // One stage of several may be the load that is meant; a warm-up that is not reported is not it.
+  run.stages.push_back(stage(401, 10, 10));
+  EXPECT_FALSE(other_rate_asked(run, 10));
+  EXPECT_EQ(rate_error(run, 10), 0);
+  EXPECT_EQ(other_rate_asked(run, 20), 10);
+  run.stages.back().info.reported = false;
+  EXPECT_EQ(other_rate_asked(run, 10), 50);
+  // Closed loops have no rate to compare with; nothing sent is no load at all, and one request has
+  // no rate.
+  run.stages = {stage(1601, 40, 0)};
+  EXPECT_FALSE(other_rate_asked(run, 50));
+  EXPECT_NEAR(rate_error(run, 50), 0.2 - 0.1, 1e-6);
+  run.stages = {stage(1, 1, 50)};
+  EXPECT_EQ(rate_error(run, 50), 0);
+  run.stages = {stage(0, 1, 50)};
+  EXPECT_EQ(judge({.kind = PlanGoal::Kind::kRate,
+                   .text = {},
+                   .label = {},
+                   .metric = {},
+                   .upper = true,
+                   .bound = kMostRateError},
+                  {rate_error(run, 50)}, 0.95)
+                .verdict,
+            GoalVerdict::kMisses);
 }
 
 TEST(PlanGoal, GoodputHasAKeyOfItsOwn) {

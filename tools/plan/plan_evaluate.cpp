@@ -4,6 +4,7 @@
 
 #include "sim/experiment/parallel.h"
 #include "sim/metrics_collector.h"
+#include "tools/input/scalar_parse.h"
 
 namespace routesim::tools {
 
@@ -67,7 +68,16 @@ void FleetEvaluator::prepare(FleetEvaluation& evaluation) {
   evaluation.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
 }
 
-FleetRun FleetEvaluator::run(const sim::RunPlan& plan, std::uint64_t seed) {
+void FleetEvaluator::refuse_rate(double asked, double rate) {
+  Diagnostics found;
+  found.error(space_.demand_where, "demand.set",
+              "does not make the load this rate: its stages ask for " + number_text(asked) +
+                  " requests/s, the plan for " + number_text(rate),
+              "put {rate} where the reported stage has its rate");
+  fail(found);
+}
+
+FleetRun FleetEvaluator::run(const sim::RunPlan& plan, double rate, std::uint64_t seed) {
   Diagnostics late;
   PlanObserver observer(space_.goodput, plan.scenario.workload.output_token_scale,
                         sim::client_sees_tokens(plan.scenario.workload));
@@ -80,7 +90,11 @@ FleetRun FleetEvaluator::run(const sim::RunPlan& plan, std::uint64_t seed) {
   const sim::RunResult result = simulation.run();
   ++progress_.runs;
   if (progress_.run.stop) return {};
-  return {.values = goal_values(space_.goals, result, observer),
+  if (const std::optional<double> asked = other_rate_asked(result, rate)) {
+    refuse_rate(*asked, rate);
+    return {};
+  }
+  return {.values = goal_values(space_.goals, result, observer, rate),
           .output_tokens_per_s =
               result.summary.per_second(static_cast<double>(result.summary.output_tokens_total)),
           .mean_latency_s = result.summary.request_latency.mean(),
@@ -138,9 +152,10 @@ void FleetEvaluator::evaluate(std::span<const FleetProbe> probes) {
     if (tasks.empty()) return;
     sim::for_each_index(tasks.size(), jobs_, [&](std::size_t i) {
       if (progress_.run.stop) return;
-      const sim::RunPlan& plan = *tasks[i].evaluation->plan;
+      const FleetEvaluation& evaluation = *tasks[i].evaluation;
+      const sim::RunPlan& plan = *evaluation.plan;
       tasks[i].evaluation->runs[tasks[i].replication] =
-          run(plan, plan.scenario.seed + tasks[i].replication);
+          run(plan, evaluation.probe.rate, plan.scenario.seed + tasks[i].replication);
     });
     throw_if_stopped();
     for (FleetEvaluation* evaluation : open) judge_all(*evaluation);
@@ -149,10 +164,10 @@ void FleetEvaluator::evaluate(std::span<const FleetProbe> probes) {
   }
 }
 
-std::vector<FleetRun> FleetEvaluator::run_once(std::span<const sim::RunPlan> plans) {
+std::vector<FleetRun> FleetEvaluator::run_once(std::span<const sim::RunPlan> plans, double rate) {
   std::vector<FleetRun> runs(plans.size());
   sim::for_each_index(plans.size(), jobs_, [&](std::size_t i) {
-    if (!progress_.run.stop) runs[i] = run(plans[i], plans[i].scenario.seed);
+    if (!progress_.run.stop) runs[i] = run(plans[i], rate, plans[i].scenario.seed);
   });
   throw_if_stopped();
   return runs;

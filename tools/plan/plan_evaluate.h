@@ -71,14 +71,16 @@ class FleetEvaluator {
   void evaluate(std::span<const FleetProbe> probes);
   const FleetEvaluation& at(const FleetProbe& probe) const { return evaluations_.at(probe); }
 
-  /// One run of a changed plan with the first seed: what if? Not remembered. In parallel.
-  std::vector<FleetRun> run_once(std::span<const sim::RunPlan> plans);
+  /// One run of a changed plan with the first seed, under a load of `rate`: what if? Not
+  /// remembered. In parallel.
+  std::vector<FleetRun> run_once(std::span<const sim::RunPlan> plans, double rate);
 
   std::size_t runs() const { return progress_.runs; }
 
  private:
   void prepare(FleetEvaluation& evaluation);
-  FleetRun run(const sim::RunPlan& plan, std::uint64_t seed);
+  FleetRun run(const sim::RunPlan& plan, double rate, std::uint64_t seed);
+  void refuse_rate(double asked, double rate);
   std::size_t wanted_runs(const FleetEvaluation& evaluation) const;
   void judge_all(FleetEvaluation& evaluation) const;
   void fail(const Diagnostics& found);

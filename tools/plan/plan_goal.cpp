@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tools/input/scalar_parse.h"
+#include "tools/output/metrics.h"
 #include "tools/output/printable.h"
 
 namespace routesim::tools {
@@ -107,6 +108,7 @@ std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& pro
   goals.push_back(
       make_goal(PlanGoal::Kind::kFailures, "failure_rate", true, config.max_failure_rate));
   goals.push_back(make_goal(PlanGoal::Kind::kGrowth, "queue_growth", true, kMostGrowth));
+  goals.push_back(make_goal(PlanGoal::Kind::kRate, "sent_rate_error", true, kMostRateError));
   return goals;
 }
 
@@ -154,8 +156,35 @@ double PlanObserver::growth(const sim::RunResult& run) const {
   return (last.value - middle.value - 2 * error) / third;
 }
 
+double rate_error(const sim::RunResult& run, double rate) {
+  constexpr double kStandardErrors = 4;
+  double nearest = kInfinity;
+  for (const sim::StageResult* stage : reported_stages(run)) {
+    const double seconds = stage->send_duration_s();
+    const auto gaps = static_cast<double>(stage->requests - 1);
+    if (stage->requests == 1) return 0;  // One request has no rate.
+    if (seconds <= 0) continue;
+    const double ratio = gaps / seconds / rate;
+    const double off = 1 - std::min(ratio, 1 / ratio);
+    nearest = std::min(nearest, std::max(0.0, off - kStandardErrors / std::sqrt(gaps)));
+  }
+  return nearest;
+}
+
+std::optional<double> other_rate_asked(const sim::RunResult& run, double rate) {
+  constexpr double kSame = 1e-3;  // Rates of the load's own arithmetic are rounded.
+  std::optional<double> nearest;
+  for (const sim::StageResult* stage : reported_stages(run)) {
+    const double asked = stage->info.requested_rate;
+    if (!std::isfinite(asked) || asked <= 0 || std::abs(asked / rate - 1) <= kSame)
+      return std::nullopt;
+    if (!nearest || std::abs(asked - rate) < std::abs(*nearest - rate)) nearest = asked;
+  }
+  return nearest;
+}
+
 std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
-                                const PlanObserver& observer) {
+                                const PlanObserver& observer, double rate) {
   std::vector<double> values;
   for (const PlanGoal& goal : goals) {
     const double worst = goal.upper ? kInfinity : -kInfinity;
@@ -173,6 +202,9 @@ std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::R
         break;
       case PlanGoal::Kind::kGrowth:
         values.push_back(observer.growth(run));
+        break;
+      case PlanGoal::Kind::kRate:
+        values.push_back(rate_error(run, rate));
         break;
     }
   }
@@ -196,8 +228,9 @@ GoalState judge(const PlanGoal& goal, const std::vector<double>& values, double 
   const double under = goal.upper ? goal.bound : e.mean;
   state.shortfall = under > 0 ? std::max(0.0, over) / under : (over > under ? kInfinity : 0.0);
   const auto meets = [&](double v) { return goal.upper ? v <= goal.bound : v >= goal.bound; };
-  if (goal.kind == PlanGoal::Kind::kGrowth || goal.kind == PlanGoal::Kind::kFailures) {
-    // Growth has its own error taken off, and failures are counted, not estimated.
+  if (goal.kind == PlanGoal::Kind::kGrowth || goal.kind == PlanGoal::Kind::kFailures ||
+      goal.kind == PlanGoal::Kind::kRate) {
+    // Growth and rates have their own error taken off, and failures are counted, not estimated.
     state.verdict = meets(e.mean) ? GoalVerdict::kMeets : GoalVerdict::kMisses;
     if (e.n < 2 && state.verdict == GoalVerdict::kMeets) state.verdict = GoalVerdict::kOpen;
   } else if (e.n < 2) {

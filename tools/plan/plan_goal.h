@@ -16,7 +16,7 @@ namespace routesim::tools {
 
 /// One goal: a number of a run, and the bound it must stay on one side of.
 struct PlanGoal {
-  enum class Kind { kMetric, kGoodput, kFailures, kGrowth };
+  enum class Kind { kMetric, kGoodput, kFailures, kGrowth, kRate };
 
   Kind kind = Kind::kMetric;
   std::string text;   ///< `ttft_ms.p99 < 500`, `goodput > 0.95`.
@@ -30,8 +30,12 @@ struct PlanGoal {
 /// queue never ends, and only the length of the run keeps its percentiles small.
 inline constexpr double kMostGrowth = 0.02;
 
-/// The goals of the file, then those that always hold: failures, and a queue that does not grow.
-/// Reports what it cannot read.
+/// The largest difference between the rate that was sent and the rate that was asked for, as a
+/// share of the larger, that random arrivals do not explain.
+inline constexpr double kMostRateError = 0.05;
+
+/// The goals of the file, then those that every fleet must meet: failures, a queue that does not
+/// grow, and a load that was sent as fast as asked. Reports what it cannot read.
 std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& provenance,
                                  Diagnostics& diagnostics);
 
@@ -63,10 +67,20 @@ class PlanObserver final : public sim::Observer {
   std::vector<Seen> seen_;
 };
 
-/// The goals' numbers in one run. A number that the run does not have is infinitely far on the
-/// wrong side.
+/// How far the rate of the nearest reported stage is from `rate`, as a share of the larger of the
+/// two, less four standard errors of that many random arrivals; 0 when those explain it. A client
+/// that is held back by slow answers sends less than it should. Infinite when nothing was sent, or
+/// all at once.
+double rate_error(const sim::RunResult& run, double rate);
+
+/// The rate that the load asks for in place of `rate`: of all reported stages the nearest, when
+/// none asks for `rate`. Nothing when one does, or when some stage has no rate of its own.
+std::optional<double> other_rate_asked(const sim::RunResult& run, double rate);
+
+/// The goals' numbers in one run under a load of `rate` requests/s. A number that the run does not
+/// have is infinitely far on the wrong side.
 std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
-                                const PlanObserver& observer);
+                                const PlanObserver& observer, double rate);
 
 /// What the runs so far say.
 enum class GoalVerdict { kMeets, kMisses, kOpen };

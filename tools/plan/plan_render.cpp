@@ -54,7 +54,7 @@ std::string binding_text(const Binding& binding) {
 std::string goals_text(const PlanSpace& space) {
   std::string text;
   for (const PlanGoal& goal : space.goals) {
-    if (goal.kind == PlanGoal::Kind::kGrowth) continue;
+    if (goal.kind == PlanGoal::Kind::kGrowth || goal.kind == PlanGoal::Kind::kRate) continue;
     text.append(text.empty() ? "" : ", ").append(printable(goal.text));
   }
   return text;

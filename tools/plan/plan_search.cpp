@@ -201,7 +201,7 @@ class PlanSearch {
         resources.push_back(r);
         plans.push_back(sim::with_doubled(*miss.plan, r));
       }
-    const std::vector<FleetRun> runs = evaluator_.run_once(plans);
+    const std::vector<FleetRun> runs = evaluator_.run_once(plans, miss.probe.rate);
     const auto shortfall = [&](const FleetRun& run) {
       return judge(space_.goals[goal], {run.values[goal]}, space_.config.confidence).shortfall;
     };

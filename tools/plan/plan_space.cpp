@@ -119,6 +119,7 @@ class SpaceReader {
       space_.base.push_back(std::move(a));
     space_.goals = read_goals(config_, provenance_, diagnostics_);
     space_.goodput = read_goodput(config_, provenance_, diagnostics_);
+    check_demand();
     check_ranges();
     look_at_scenario();
     check_accelerators();
@@ -131,6 +132,19 @@ class SpaceReader {
  private:
   void error(const std::string& path, const std::string& what, const std::string& hint = {}) {
     diagnostics_.error(provenance_.nearest(path), path, what, hint);
+  }
+
+  /// Without the rate in it, every fleet would get the scenario's own load, and hold any rate.
+  void check_demand() {
+    const std::vector<std::string>& set = config_.demand.set;
+    const auto takes_rate = [](const std::string& text) {
+      return text.find("{rate}") != std::string::npos;
+    };
+    if (std::ranges::any_of(set, takes_rate)) return;
+    error("demand.set",
+          set.empty() ? "is empty: no fleet would get the load of demand.rate"
+                      : "has no {rate}: no fleet would get the load of demand.rate",
+          "for example [\"workload.groups.rate={rate}\", \"workload.groups.requests={requests}\"]");
   }
 
   void check_ranges() {
