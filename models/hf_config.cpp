@@ -180,7 +180,7 @@ bool leaves_attention(Reader& in, std::int64_t layers) {
   for (const char* key : {"quantization_config.ignore", "quantization_config.exclude_modules",
                           "quantization_config.modules_to_not_convert"})
     for (const std::string& module : in.list(key)) {
-      if (module.find("self_attn") == std::string::npos) continue;
+      if (module.find("self_attn") == std::string::npos || module.starts_with("vision_")) continue;
       const std::size_t at = module.find("layers.");
       const std::string number =
           at == std::string::npos

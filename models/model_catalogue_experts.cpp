@@ -60,6 +60,7 @@ ModelSpec gpt_oss(ModelSpec m) {
   m.expert_ffn = 2880;
   m.sliding_window = 128;
   m.sliding_layers = m.layers / 2;
+  m.bf16_attention = true;
   return published("openai/" + m.name, m);
 }
 
@@ -199,8 +200,9 @@ std::vector<ModelSpec> other_models() {
   const ModelSpec scout = published(
       "meta-llama/Llama-4-Scout-17B-16E-Instruct",
       {.name = "Llama-4-Scout",
-       .source = "huggingface.co/meta-llama/Llama-4-Scout-17B-16E-Instruct config.json; its chunks "
-                 "of 8,192 tokens are simulated as a window",
+       .source =
+           "huggingface.co/meta-llama/Llama-4-Scout-17B-16E-Instruct config.json; where its "
+           "chunks of 8,192 tokens have KV blocks of their own, they are simulated as a window",
        .layers = 48,
        .hidden = 5120,
        .heads = 40,
@@ -213,18 +215,23 @@ std::vector<ModelSpec> other_models() {
        .shared_experts = 1,
        .expert_ffn = 8192,
        .sliding_window = 8192,
-       .sliding_layers = 36});
+       .sliding_layers = 36,
+       .chunked_windows = true});
   ModelSpec maverick = scout;
   maverick.name = "Llama-4-Maverick";
   maverick.source =
-      "huggingface.co/meta-llama/Llama-4-Maverick-17B-128E-Instruct config.json; its "
-      "chunks of 8,192 tokens are simulated as a window";
+      "huggingface.co/meta-llama/Llama-4-Maverick-17B-128E-Instruct config.json; where its chunks "
+      "of "
+      "8,192 tokens have KV blocks of their own, they are simulated as a window";
   maverick.aliases = {"Llama-4-Maverick-17B-128E-Instruct"};
   maverick.max_context = 1048576;
   maverick.experts = 128;
   maverick.dense_layers = 24;  // Every other one.
   maverick.ffn = 16384;
-  return {scout, fp8(scout), maverick, fp8(maverick),
+  ModelSpec scout_fp8 = fp8(scout);
+  ModelSpec maverick_fp8 = fp8(maverick);
+  scout_fp8.bf16_attention = maverick_fp8.bf16_attention = true;  // Their `ignore` lists say so.
+  return {scout, scout_fp8, maverick, maverick_fp8,
           published("MiniMaxAI/MiniMax-M2", {.name = "MiniMax-M2",
                                              .aliases = {"MiniMax-M2.1", "MiniMax-M2.5"},
                                              .weights = WeightDtype::kFp8,

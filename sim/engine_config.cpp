@@ -1,6 +1,7 @@
 #include "sim/engine_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace routesim::sim {
@@ -25,12 +26,13 @@ static void describe_switches(Describer& d, EngineConfig& c) {
          "With nothing running, look past a head of queue that does "
          "not fit; the preset's value when absent."},
         c.skip_unallocatable_head);
-  field(d,
-        {"hybrid_kv_manager",
-         "Layers with a window hold no more KV than it takes; false: as much as the others "
-         "(--disable-hybrid-kv-cache-manager). When absent as vLLM decides: off for Llama 4, with "
-         "KV events in preset 2025-H2, and in a disaggregated pair until 2026-H1."},
-        c.hybrid_kv_manager);
+  field(
+      d,
+      {"hybrid_kv_manager",
+       "Layers with a window hold no more KV than it takes; false: as much as the others "
+       "(--disable-hybrid-kv-cache-manager). When absent as vLLM decides: off for Llama 4 and with "
+       "KV events in preset 2025-H2, and in a disaggregated pair until 2026-H1."},
+      c.hybrid_kv_manager);
 }
 
 static void describe_adapters(Describer& d, EngineConfig& c) {
@@ -59,6 +61,13 @@ void describe(Describer& d, EngineConfig& c) {
          "KV blocks of one engine core, as its log reports them; replaces the "
          "estimate from memory."},
         c.num_gpu_blocks, IntRange{2, 100'000'000});
+  field(
+      d,
+      {"kv_cache_tokens",
+       "The size of the KV cache as vLLM prints it at its start (\"GPU KV cache size: N tokens\"), "
+       "instead of num_gpu_blocks. Where layers with a window have blocks of their own, several "
+       "blocks hold the same tokens."},
+      c.kv_cache_tokens, IntRange{1, 100'000'000'000});
   field(d,
         {"gpu_memory_utilization",
          "Share of GPU memory vLLM may use; the preset's default when "
@@ -128,8 +137,44 @@ EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blo
   return r;
 }
 
+namespace {
+
+/// Blocks that one request of the longest length takes of all groups together.
+std::int64_t blocks_of_longest(const EngineRules& r, const KvLog& log) {
+  const auto blocks = [&](std::int64_t tokens) {
+    return (tokens + r.block_size - 1) / r.block_size;
+  };
+  const std::int64_t in_flight =
+      std::max<std::int64_t>(log.pipeline_stages, r.async_scheduling ? 2 : 1) *
+      r.max_num_batched_tokens;
+  const std::int64_t behind = log.chunked_windows ? r.window_tokens : r.window_tokens - 1;
+  const std::int64_t window = blocks(std::min(behind + in_flight, r.max_model_len)) +
+                              (log.chunked_windows ? 0 : 1);  // A window can begin inside a block.
+  return blocks(r.max_model_len) + r.window_groups * window;
+}
+
+}  // namespace
+
+std::int64_t reported_kv_tokens(const EngineRules& r, const KvLog& log) {
+  if (log.preset != EnginePreset::k2026H2)
+    return r.num_gpu_blocks / (1 + r.window_groups) * r.block_size;
+  const double requests =
+      static_cast<double>(r.num_gpu_blocks) / static_cast<double>(blocks_of_longest(r, log));
+  return static_cast<std::int64_t>(requests * static_cast<double>(r.max_model_len));
+}
+
+std::int64_t blocks_of_reported_tokens(std::int64_t tokens, const EngineRules& r,
+                                       const KvLog& log) {
+  if (log.preset != EnginePreset::k2026H2)
+    return (tokens + r.block_size - 1) / r.block_size * (1 + r.window_groups);
+  const double requests = static_cast<double>(tokens) / static_cast<double>(r.max_model_len);
+  return static_cast<std::int64_t>(
+      std::ceil(requests * static_cast<double>(blocks_of_longest(r, log))));
+}
+
 bool uses_hybrid_kv_manager(const EngineConfig& c, const HybridKvUse& use) {
-  const bool off = use.chunked_windows || (use.kv_events && c.preset == EnginePreset::k2025H2) ||
+  const bool oldest = c.preset == EnginePreset::k2025H2;
+  const bool off = (oldest && (use.chunked_windows || use.kv_events)) ||
                    (use.kv_transfer && c.preset != EnginePreset::k2026H2);
   return c.hybrid_kv_manager.value_or(!off);
 }

@@ -28,6 +28,7 @@ struct EngineConfig {
   EnginePreset preset = EnginePreset::k2026H1;
   std::int64_t block_size = 16;
   std::optional<std::int64_t> num_gpu_blocks;
+  std::optional<std::int64_t> kv_cache_tokens;
   std::optional<double> gpu_memory_utilization;
   std::optional<std::int64_t> max_num_batched_tokens;
   std::optional<std::int64_t> max_num_seqs;
@@ -108,6 +109,21 @@ ApiServerTimes resolve_api_server(const ApiServerConfig& config, EnginePreset pr
 EngineRules resolve_engine_rules(const EngineConfig& config, std::int64_t num_gpu_blocks,
                                  std::int64_t default_max_model_len, bool large_gpu);
 
+/// What decides how vLLM's log counts the tokens of the KV cache, beside the engine's rules.
+struct KvLog {
+  EnginePreset preset = EnginePreset::k2026H1;
+  bool chunked_windows = false;
+  std::int64_t pipeline_stages = 1;
+};
+/// N of the line "GPU KV cache size: N tokens". Groups of windowed layers share the blocks, so N is
+/// not blocks times block_size: until v0.20 the blocks are divided evenly among the groups
+/// (_report_kv_cache_config); since then N is the longest length times how many requests of that
+/// length fit at once (get_kv_cache_capacity, vllm/v1/core/kv_cache_utils.py).
+std::int64_t reported_kv_tokens(const EngineRules& rules, const KvLog& log);
+/// The fewest blocks with which the log says `tokens`. Does not read rules.num_gpu_blocks.
+std::int64_t blocks_of_reported_tokens(std::int64_t tokens, const EngineRules& rules,
+                                       const KvLog& log);
+
 /// What else a server does decides whether windowed layers get KV blocks of their own.
 struct HybridKvUse {
   bool kv_events = false;        ///< It publishes KV events: a precise router listens.
@@ -115,8 +131,10 @@ struct HybridKvUse {
   bool chunked_windows = false;  ///< Its windowed layers look at chunks (Llama 4).
 };
 /// True where windowed layers hold no more blocks than their window takes (vLLM's hybrid KV cache
-/// manager), false where they hold as many as the others. By default off for chunked windows, with
-/// KV events in preset 2025-H2 (vLLM until v0.16), with KV transfer until 2026-H1.
+/// manager), false where they hold as many as the others. By default off in preset 2025-H2 for
+/// chunked windows (VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE is 0 until
+/// vllm-project/vllm#29627, and 1 since) and with KV events (vLLM until v0.16), and with KV
+/// transfer until 2026-H1.
 bool uses_hybrid_kv_manager(const EngineConfig& config, const HybridKvUse& use);
 
 /// Share of device memory set aside for CUDA graphs before KV blocks are counted: vLLM does that

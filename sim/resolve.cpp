@@ -68,7 +68,7 @@ class Resolver {
   std::optional<ResolvedPool> pool(const PoolConfig& config, const std::string& path);
   void cross_rules(const Scenario& scenario);
   AdapterDemand adapters(const Scenario& scenario);
-  void relocate(const Diagnostics& found, const std::string& path);
+  void relocate(const Diagnostics& found, const std::string& path, bool tokens_given = false);
   void error(const std::string& path, const std::string& message, const std::string& hint = {}) {
     diagnostics_.error(inputs_.where, path, message, hint);
     ++errors_;
@@ -87,6 +87,8 @@ class Resolver {
                                                       const models::ModelSpec& model,
                                                       const models::Parallelism& parallelism,
                                                       const models::RooflineOptions& options) const;
+  std::optional<std::int64_t> stated_blocks(const PoolConfig& config, const EngineRules& rules,
+                                            const KvLog& log, const std::string& path);
   void warn_of_stages(const PoolConfig& config, const std::string& path);
   std::optional<models::KvDtype> kv_dtype(const PoolConfig& config, const std::string& path);
 
@@ -95,6 +97,13 @@ class Resolver {
   bool publishes_events_;
   int errors_ = 0;
 };
+
+/// Windowed layers have groups of blocks of their own.
+void set_windows(EngineRules& rules, const models::ModelSpec& model, bool hybrid) {
+  if (!hybrid) return;
+  rules.window_groups = models::window_groups(model);
+  rules.window_tokens = model.sliding_window;
+}
 
 std::string suggestion(const std::string& name) {
   return name.empty() ? std::string("see `routesim list`") : "did you mean `" + name + "`?";
@@ -149,6 +158,16 @@ std::optional<Resolver::Named> Resolver::named(const PoolConfig& c, const std::s
   return out;
 }
 
+// By num_gpu_blocks, or by the tokens that stand for them.
+std::optional<std::int64_t> Resolver::stated_blocks(const PoolConfig& c, const EngineRules& rules,
+                                                    const KvLog& log, const std::string& path) {
+  if (!c.engine.kv_cache_tokens) return c.engine.num_gpu_blocks;
+  if (c.engine.num_gpu_blocks)
+    error(path + ".engine.kv_cache_tokens", "says the same as num_gpu_blocks",
+          "give one of them: the log's tokens, or its blocks");
+  return blocks_of_reported_tokens(*c.engine.kv_cache_tokens, rules, log);
+}
+
 std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::string& path) {
   const std::optional<Named> entries = named(c, path);
   if (!entries) return std::nullopt;
@@ -167,6 +186,10 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
                                                         .kv_transfer = c.role != PoolRole::kBoth,
                                                         .chunked_windows = model->chunked_windows});
   warn_of_stages(c, path);
+  set_windows(out.rules, *model, hybrid);
+  const KvLog log{.preset = c.engine.preset,
+                  .chunked_windows = model->chunked_windows,
+                  .pipeline_stages = c.pipeline_parallel};
   Diagnostics found;
   const std::optional<models::KvCachePlan> kv =
       models::plan_kv_cache({.accelerator = *gpu,
@@ -178,19 +201,17 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
                                  default_gpu_memory_utilization(c.engine.preset)),
                              .max_num_batched_tokens = out.rules.max_num_batched_tokens,
                              .max_num_seqs = out.rules.max_num_seqs,
-                             .num_gpu_blocks = c.engine.num_gpu_blocks,
+                             .num_gpu_blocks = stated_blocks(c, out.rules, log, path),
                              .hybrid_manager = hybrid,
                              .graph_share = graph_memory_share(c.engine),
                              .adapter_bytes = adapter_bytes(c.engine, *model, parallelism)},
                             found);
-  relocate(found, path);
+  relocate(found, path, c.engine.kv_cache_tokens.has_value());
   if (!kv) return std::nullopt;
   out.kv_plan = *kv;
   out.rules = resolve_engine_rules(c.engine, kv->num_gpu_blocks, model->max_context, large);
-  if (hybrid) {
-    out.rules.window_groups = models::window_groups(*model);
-    out.rules.window_tokens = model->sliding_window;
-  }
+  set_windows(out.rules, *model, hybrid);
+  out.kv_cache_tokens = reported_kv_tokens(out.rules, log);
   out.latency = latency(c, *gpu, *model, parallelism,
                         {.kv_dtype = dtype,
                          .cuda_graphs = !c.engine.enforce_eager,
@@ -208,15 +229,16 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
 }
 
 // What models/ found is about its own structs; say which keys of the scenario they came from.
-void Resolver::relocate(const Diagnostics& found, const std::string& path) {
+void Resolver::relocate(const Diagnostics& found, const std::string& path, bool tokens_given) {
   for (const Diagnostic& d : found.items()) {
     std::string key = d.path;
     if (key == "tp") key = "tensor_parallel";
     if (key == "pp") key = "pipeline_parallel";
     if (key == "dp") key = "data_parallel";
     if (key == "ep") key = "expert_parallel";
-    if (key == "gpu_memory_utilization" || key == "num_gpu_blocks" || key == "block_size" ||
-        key == "max_model_len")
+    if (key == "num_gpu_blocks" && tokens_given) key = "kv_cache_tokens";
+    if (key == "gpu_memory_utilization" || key == "num_gpu_blocks" || key == "kv_cache_tokens" ||
+        key == "block_size" || key == "max_model_len")
       key = "engine." + key;
     Diagnostic moved = d;
     moved.where = inputs_.where;

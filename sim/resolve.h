@@ -34,6 +34,7 @@ struct ResolvedPool {
   EngineRules rules;
   ApiServerTimes api_server;
   models::KvCachePlan kv_plan;
+  std::int64_t kv_cache_tokens = 0;  ///< Of one engine core, as vLLM's log counts them.
   std::shared_ptr<const models::LatencyModel> latency;
   double kv_bytes_per_token = 0;  ///< Of one engine core, all its GPUs: what a transfer moves.
   bool lock_step = false;         ///< Its DP ranks step together.

@@ -257,6 +257,7 @@ RunResult Simulation::result() {
     r.prefix_hit_tokens = s.counters().prefix_hit_tokens;
     r.preemptions = s.counters().preemptions;
     r.num_gpu_blocks = pool.rules.num_gpu_blocks;
+    r.kv_cache_tokens = pool.kv_cache_tokens;
     r.evicted_blocks = s.kv().evictions();
     r.kv_cache_usage_mean =
         end.ns() > 0 ? replica.used_block_seconds(at.rank) / usable / end.to_seconds() : 0;

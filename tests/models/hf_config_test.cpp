@@ -261,6 +261,18 @@ TEST(HfConfig, FourBitFloats) {
   EXPECT_FALSE(read(c)) << "another format";
 }
 
+TEST(HfConfig, TheTowerThatReadsPicturesDoesNotCount) {
+  HfConfig c = qwen3_32b();
+  c.strings["quantization_config.quant_method"] = "fp8";
+  for (int layer = 0; layer < 64; ++layer)
+    c.lists["quantization_config.ignore"].push_back("vision_model.model.layers." +
+                                                    std::to_string(layer) + ".self_attn.q_proj");
+  Diagnostics d;
+  const auto m = model_from_hf_config("seeing", c, d);
+  ASSERT_TRUE(m);
+  EXPECT_FALSE(m->bf16_attention);
+}
+
 TEST(HfConfig, UnknownWeightFormatIsAnError) {
   HfConfig c = qwen3_32b();
   c.strings["quantization_config.quant_method"] = "bitsandbytes";

@@ -19,6 +19,12 @@ Scenario one_pool(const std::string& model, EnginePreset preset) {
   return s;
 }
 
+Scenario scout(EnginePreset preset) {
+  Scenario s = one_pool("Llama-4-Scout", preset);
+  s.cluster.pools[0].tensor_parallel = 8;
+  return s;
+}
+
 ResolvedPool resolved(const Scenario& s, const ScenarioInputs& inputs = {}) {
   Diagnostics d;
   const std::optional<RunPlan> plan = resolve(s, inputs, d);
@@ -62,12 +68,73 @@ TEST(HybridKvManager, IsOffWhereVllmTurnsItOff) {
   using P = EnginePreset;
   for (const P preset : {P::k2025H2, P::k2026H1, P::k2026H2}) {
     EXPECT_TRUE(on(preset, {}));
-    EXPECT_FALSE(on(preset, {.chunked_windows = true}));
+    EXPECT_EQ(on(preset, {.chunked_windows = true}), preset != P::k2025H2);
     EXPECT_TRUE(on(preset, {.kv_events = true, .chunked_windows = true}, true));
     EXPECT_FALSE(on(preset, {}, false));
     EXPECT_EQ(on(preset, {.kv_events = true}), preset != P::k2025H2);
     EXPECT_EQ(on(preset, {.kv_transfer = true}), preset == P::k2026H2);
   }
+}
+
+// 48 layers, 12 of which see everything: a block of all has four times the bytes of one of a group.
+TEST(HybridKvManager, Llama4HasBlocksOfItsOwnForChunksFrom2026On) {
+  const ResolvedPool old = resolved(scout(EnginePreset::k2025H2));
+  const ResolvedPool now = resolved(scout(EnginePreset::k2026H1));
+  EXPECT_EQ(old.rules.window_groups, 0);
+  EXPECT_EQ(now.rules.window_groups, 3);
+  EXPECT_EQ(old.kv_bytes_per_token, 4 * now.kv_bytes_per_token);
+}
+
+// vLLM v0.12 with one group, v0.19 with two (gpt-oss: full and windowed): _report_kv_cache_config
+// divides the blocks by the groups.
+TEST(KvCacheTokens, BlocksAreSharedByTheGroupsUntilV020) {
+  const EngineRules one{.block_size = 16, .num_gpu_blocks = 1001};
+  EXPECT_EQ(reported_kv_tokens(one, {.preset = EnginePreset::k2025H2}), 16'016);
+  const EngineRules two{
+      .block_size = 16, .num_gpu_blocks = 1001, .window_groups = 1, .window_tokens = 128};
+  EXPECT_EQ(reported_kv_tokens(two, {.preset = EnginePreset::k2026H1}), 8'000);
+  EXPECT_EQ(blocks_of_reported_tokens(8'000, two, {.preset = EnginePreset::k2026H1}), 1000);
+}
+
+// get_kv_cache_capacity: a request of 4096 tokens takes 256 blocks of the full layers and, with two
+// steps of 1024 tokens in flight, (127 + 2048) / 16 = 136 and one more of the windowed ones.
+TEST(KvCacheTokens, NewestReleasesCountRequestsOfTheLongestLength) {
+  const EngineRules r{.block_size = 16,
+                      .num_gpu_blocks = 3930,
+                      .max_num_batched_tokens = 1024,
+                      .max_model_len = 4096,
+                      .window_groups = 1,
+                      .window_tokens = 128,
+                      .async_scheduling = true};
+  const KvLog log{.preset = EnginePreset::k2026H2};
+  EXPECT_EQ(reported_kv_tokens(r, log), 40'960) << "ten requests of 256 + 137 blocks";
+  EXPECT_EQ(blocks_of_reported_tokens(40'960, r, log), 3930);
+  KvLog chunks = log;
+  chunks.chunked_windows = true;
+  EXPECT_EQ(blocks_of_reported_tokens(4'096, r, chunks), 256 + 136);
+  KvLog staged = log;
+  staged.pipeline_stages = 4;
+  EXPECT_EQ(blocks_of_reported_tokens(4'096, r, staged), 256 + 257) << "no longer than a request";
+}
+
+TEST(KvCacheTokens, OfTheLogStandForBlocks) {
+  Scenario s = one_pool("gpt-oss-20b", EnginePreset::k2026H1);
+  s.cluster.pools[0].engine.kv_cache_tokens = 160'000;
+  const ResolvedPool pool = resolved(s);
+  EXPECT_EQ(pool.rules.num_gpu_blocks, 20'000);
+  EXPECT_EQ(pool.kv_cache_tokens, 160'000);
+  EXPECT_TRUE(pool.kv_plan.explicit_blocks);
+  s.cluster.pools[0].engine.num_gpu_blocks = 20'000;
+  Diagnostics d;
+  EXPECT_FALSE(resolve(s, {}, d));
+  ASSERT_EQ(d.items().size(), 1U);
+  EXPECT_EQ(d.items()[0].path, "cluster.pools[0].engine.kv_cache_tokens");
+  s = one_pool("Qwen3-8B", EnginePreset::k2026H1);
+  s.cluster.pools[0].engine.kv_cache_tokens = 16;  // One block, which is the null block.
+  Diagnostics small;
+  EXPECT_FALSE(resolve(s, {}, small));
+  ASSERT_EQ(small.items().size(), 1U);
+  EXPECT_EQ(small.items()[0].path, "cluster.pools[0].engine.kv_cache_tokens");
 }
 
 TEST(HybridKvManager, HalvesTheCacheOfGptOssBehindAPreciseRouterOf2025) {

@@ -152,6 +152,8 @@ bool FreeNumbers::add_key(const FreeNumber& free, const std::vector<ValidationIn
   if (present != nullptr) value = present_value(*present).value_or(value);
   if (of_engine && free.name == "num_gpu_blocks")
     value = static_cast<double>(pool.kv_plan.num_gpu_blocks);
+  if (of_engine && free.name == "kv_cache_tokens")
+    value = static_cast<double>(pool.kv_cache_tokens);
   const bool bounded = free.low < free.high;
   const double low = bounded ? free.low : value / 2;
   const double high = bounded ? free.high : value * 2;

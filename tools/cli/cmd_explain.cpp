@@ -35,13 +35,11 @@ std::string derived_table(const sim::RunPlan& plan) {
     const sim::PoolConfig& config = pool.config;
     const std::int64_t gpus =
         config.replicas * config.tensor_parallel * config.pipeline_parallel * config.data_parallel;
-    // One block is the engine's null block and never holds a token.
-    const std::int64_t tokens = (pool.rules.num_gpu_blocks - 1) * pool.rules.block_size;
-    table.add_row({printable(config.name), std::to_string(gpus),
-                   std::to_string(pool.rules.num_gpu_blocks), std::to_string(pool.rules.block_size),
-                   std::to_string(tokens), std::to_string(pool.rules.max_num_batched_tokens),
-                   std::to_string(pool.rules.max_num_seqs),
-                   std::to_string(pool.rules.max_model_len)});
+    table.add_row(
+        {printable(config.name), std::to_string(gpus), std::to_string(pool.rules.num_gpu_blocks),
+         std::to_string(pool.rules.block_size), std::to_string(pool.kv_cache_tokens),
+         std::to_string(pool.rules.max_num_batched_tokens), std::to_string(pool.rules.max_num_seqs),
+         std::to_string(pool.rules.max_model_len)});
   }
   return table.str();
 }

@@ -117,6 +117,7 @@ void write_replica(JsonWriter& json, const sim::ReplicaResult& replica) {
   json.member("prefix_hit_tokens", replica.prefix_hit_tokens);
   json.member("preemptions", replica.preemptions);
   json.member("num_gpu_blocks", replica.num_gpu_blocks);
+  json.member("kv_cache_tokens", replica.kv_cache_tokens);
   json.member("evicted_blocks", replica.evicted_blocks);
   json.key("kv_cache_usage").begin_object();
   json.member("mean", replica.kv_cache_usage_mean).member("max", replica.kv_cache_usage_max);
