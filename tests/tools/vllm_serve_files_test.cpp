@@ -330,5 +330,85 @@ TEST_F(ServeManifest, RoleOrNameChooseTheServer) {
       << messages_of(diagnostics_);
 }
 
+/// The routing of a scenario whose only pool is started as `file` says, or what is wrong with it.
+class ServeRouters : public testing::FolderTest {
+ protected:
+  std::string routing(const std::string& file, const std::string& more = {}) const {
+    write("servers.yaml", file);
+    Diagnostics d;
+    const LoadedScenario loaded =
+        load_scenario({.path = write("s.yaml",
+                                     "name: s\n"
+                                     "workload: {groups: {requests: 1, rate: 1}}\n"
+                                     "cluster: {pools: [{name: m, accelerator: H100-SXM, "
+                                     "vllm_serve: servers.yaml}]}\n" +
+                                         more),
+                       .sets = {},
+                       .variants = {},
+                       .seed = {}},
+                      d);
+    if (d.has_errors()) return messages_of(d);
+    const sim::RoutingConfig& r = loaded.variants.front().scenario.routing;
+    return std::string(enum_name(r.balancer)) + " " + std::to_string(r.mean_load_factor) + " " +
+           std::to_string(r.hash_replication) + " " + std::to_string(r.prefix_char_length);
+  }
+
+  static std::string model(const std::string& balancing) {
+    return "apiVersion: kubeai.org/v1\nkind: Model\nmetadata: {name: m}\n"
+           "spec: {url: 'hf://Qwen/Qwen3-8B', engine: VLLM" +
+           balancing + "}\n";
+  }
+
+  static std::string stack(const std::string& router) {
+    return "servingEngineSpec: {modelSpec: [{name: m, modelURL: Qwen/Qwen3-8B}]}\n" + router;
+  }
+};
+
+TEST_F(ServeRouters, KubeAiBalancesByItsModelsStrategy) {
+  EXPECT_EQ(routing(model("")), "least-load 125 256 100") << "the resource's default";
+  EXPECT_EQ(routing(model(", loadBalancing: {strategy: PrefixHash, prefixHash: {meanLoadFactor: "
+                          "150, replication: 20, prefixCharLength: 300}}")),
+            "prefix-hash 150 20 300");
+  EXPECT_NE(routing(model(", loadBalancing: {strategy: Telepathy}"))
+                .find("vllm_serve: loadBalancing.strategy: Telepathy is a policy of KubeAI that is "
+                      "not simulated"),
+            std::string::npos);
+}
+
+TEST_F(ServeRouters, TheProductionStacksPoliciesAreUsedOrRefusedByName) {
+  EXPECT_EQ(routing(stack("")), "round-robin 125 256 100") << "the chart's default";
+  EXPECT_EQ(routing(stack("routerSpec: {routingLogic: roundrobin}\n")), "round-robin 125 256 100");
+  EXPECT_EQ(routing(stack("routerSpec: {enableRouter: false, routingLogic: session}\n")),
+            "k8s-service 125 256 100");
+  for (const char* logic : {"session", "prefixaware", "kvaware", "disaggregated_prefill", "ttft"})
+    EXPECT_NE(routing(stack(std::string("routerSpec: {routingLogic: ") + logic + "}\n"))
+                  .find(std::string("servers.yaml:2:28: error: cluster.pools[0].vllm_serve: "
+                                    "routerSpec.routingLogic: ") +
+                        logic + " is a policy of the vLLM production stack that is not simulated"),
+              std::string::npos)
+        << logic;
+}
+
+TEST_F(ServeRouters, TheScenarioSaysWhatIsBeforeTheServers) {
+  EXPECT_EQ(
+      routing(stack("routerSpec: {routingLogic: session}\n"), "routing: {balancer: random}\n"),
+      "random 125 256 100");
+  EXPECT_EQ(routing(model(", loadBalancing: {strategy: PrefixHash}"),
+                    "routing: {mean_load_factor: 200}\n"),
+            "prefix-hash 200 256 100");
+}
+
+TEST_F(ServeRouters, TwoStrategiesCannotBalanceOnePool) {
+  write("other.yaml", model(", loadBalancing: {strategy: PrefixHash}"));
+  const std::string said =
+      routing(model(""),
+              "variants: [{name: v, cluster: {pools: [{name: n, accelerator: H100-SXM, "
+              "vllm_serve: other.yaml}]}}]\n");
+  EXPECT_NE(
+      said.find("puts KubeAI's router before this pool, and cluster.pools[0] has another one"),
+      std::string::npos)
+      << said;
+}
+
 }  // namespace
 }  // namespace routesim::tools

@@ -135,6 +135,7 @@ class Walk {
     Context context;
     if (const Member* artifacts = root->find("modelArtifacts"))
       note_artifacts(*artifacts->value, context);
+    if (root->find("servingEngineSpec") != nullptr) context.router = stack_router(*root);
     visit(root, context);
     return std::move(starts_);
   }
@@ -149,7 +150,49 @@ class Walk {
     ShellVariables variables;
     ShellWord image;
     std::vector<Ptr> labels;  ///< Of the pod, as `key=value`.
+    RouterChoice router;
   };
+
+  static Member routing_key(const std::string& key, const Ptr& value) {
+    return {key, value->where(), value};
+  }
+
+  /// The production stack's own router, which its chart starts unless told otherwise. Without a
+  /// router clients reach the Service of the engines.
+  static RouterChoice stack_router(const ConfigNode& values) {
+    if (text_at(values, {"routerSpec", "enableRouter"}) == "false") return {};
+    const Ptr logic = scalar_at(values, {"routerSpec", "routingLogic"});
+    const SourceLocation where = logic != nullptr ? logic->where() : values.where();
+    RouterChoice router{.product = "the vLLM production stack", .where = where};
+    if (logic != nullptr && logic->text() != "roundrobin")
+      router.refused = "routerSpec.routingLogic: " + logic->text();
+    else
+      router.routing.push_back(routing_key("balancer", plain("round-robin", where)));
+    return router;
+  }
+
+  /// KubeAI's proxy. Absent keys have the defaults of its Model resource, as those of `routing` do.
+  static RouterChoice kubeai_router(const ConfigNode& model) {
+    const Ptr strategy = scalar_at(model, {"loadBalancing", "strategy"});
+    const SourceLocation where = strategy != nullptr ? strategy->where() : model.where();
+    RouterChoice router{.product = "KubeAI", .where = where};
+    const std::string name = strategy != nullptr ? strategy->text() : "LeastLoad";
+    if (name == "LeastLoad") {
+      router.routing.push_back(routing_key("balancer", plain("least-load", where)));
+      return router;
+    }
+    if (name != "PrefixHash") {
+      router.refused = "loadBalancing.strategy: " + name;
+      return router;
+    }
+    router.routing.push_back(routing_key("balancer", plain("prefix-hash", where)));
+    for (const auto& [theirs, ours] : {std::pair{"meanLoadFactor", "mean_load_factor"},
+                                       std::pair{"replication", "hash_replication"},
+                                       std::pair{"prefixCharLength", "prefix_char_length"}})
+      if (const Ptr value = scalar_at(model, {"loadBalancing", "prefixHash", theirs}))
+        router.routing.push_back(routing_key(ours, value));
+    return router;
+  }
 
   void note_artifacts(const ConfigNode& artifacts, Context& context) {
     Ptr model = scalar_at(artifacts, {"uri"});
@@ -357,6 +400,7 @@ class Walk {
     start.role = context.role;
     start.flags = context.flags;
     start.labels = context.labels;
+    start.router = context.router;
     if (start.environment.empty()) start.environment = context.variables;
     start.replicas = context.replicas;
     if (const std::int64_t n = count_in(context.replicas); n > 0 && context.slices > 1)
@@ -409,6 +453,7 @@ class Walk {
     if (context.replicas == nullptr && count_in(scalar_at(spec, {"minReplicas"})) > 0)
       context.replicas = scalar_at(spec, {"minReplicas"});
     read_environment(spec, context);
+    context.router = kubeai_router(spec);
     ServerStart start{.where = spec.where()};
     if (const Member* args = spec.find("args"))
       start.words = chart_words(args->value->items(), context.variables);

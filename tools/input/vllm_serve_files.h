@@ -11,6 +11,14 @@
 
 namespace routesim::tools {
 
+/// The router that a file of servers puts before them.
+struct RouterChoice {
+  std::string product = {};                      ///< E.g. `KubeAI`; empty without a router.
+  SourceLocation where = {};                     ///< Where its policy is chosen.
+  std::vector<ConfigNode::Member> routing = {};  ///< Keys of the scenario's `routing`.
+  std::string refused = {};                      ///< The policy, where it is not simulated.
+};
+
 /// How one model server is started.
 struct ServerStart {
   SourceLocation where = {};
@@ -24,6 +32,7 @@ struct ServerStart {
   std::vector<ConfigNode::Ptr> labels = {};  ///< Of its pod, as `key=value`.
   ConfigNode::Ptr replicas = {};             ///< How many there are; null when nothing says so.
   ShellWord image = {};  ///< Of the container, with its tag; empty when nothing says so.
+  RouterChoice router = {};
 };
 
 /// The start in a command line or a script, where `known` variables have values. Nothing, with an

@@ -176,7 +176,14 @@ Ptr placeholder(const SourceLocation& where) {
       where);
 }
 
-Ptr pool_without(const Ptr& pool, const std::string& path, Diagnostics& diagnostics) {
+/// A router that the file of a pool's servers names.
+struct FoundRouter {
+  std::string pool;  ///< The path of the pool.
+  RouterChoice choice;
+};
+
+Ptr pool_without(const Ptr& pool, const std::string& path, std::vector<FoundRouter>& routers,
+                 Diagnostics& diagnostics) {
   if (!pool->is_map()) return pool;
   Ptr spelled = with_own_spelling(pool, path, diagnostics);
   const Member* serve = spelled->find(kKey);
@@ -190,6 +197,7 @@ Ptr pool_without(const Ptr& pool, const std::string& path, Diagnostics& diagnost
   Diagnostics found;
   const std::optional<ServerStart> start = Finder(*own, serve_path, found).find(serve->value);
   Ptr filled = own;
+  if (start && !start->router.product.empty()) routers.push_back({path, start->router});
   if (start) filled = fill_pool(own, *start, serve->value->where(), serve_path, found);
   // What is wrong with the start has been said; that the model is missing follows from it.
   if (found.has_errors()) filled = merge_configs(placeholder(serve->value->where()), filled);
@@ -197,18 +205,63 @@ Ptr pool_without(const Ptr& pool, const std::string& path, Diagnostics& diagnost
   return filled;
 }
 
+bool same_routing(const RouterChoice& a, const RouterChoice& b) {
+  return a.refused == b.refused &&
+         std::equal(a.routing.begin(), a.routing.end(), b.routing.begin(), b.routing.end(),
+                    [](const Member& x, const Member& y) {
+                      return x.key == y.key && x.value->text() == y.value->text();
+                    });
+}
+
+/// What the scenario itself says about routing goes before what the servers' files say.
+bool chooses_router(const ConfigNode& scenario) {
+  const Member* routing = scenario.find("routing");
+  return routing != nullptr && (routing->value->find("balancer") != nullptr ||
+                                routing->value->find("endpoint_picker") != nullptr);
+}
+
+/// The scenario behind the router that its servers' files name.
+Ptr with_router(const Ptr& scenario, const std::vector<FoundRouter>& routers,
+                Diagnostics& diagnostics) {
+  if (routers.empty() || !scenario->is_map() || chooses_router(*scenario)) return scenario;
+  constexpr const char* kHint =
+      "set routing.balancer in the scenario to simulate these servers behind something else";
+  const RouterChoice& first = routers.front().choice;
+  for (const FoundRouter& other : routers)
+    if (!same_routing(first, other.choice)) {
+      diagnostics.error(other.choice.where, child_path(other.pool, kKey),
+                        "puts " + other.choice.product + "'s router before this pool, and " +
+                            routers.front().pool +
+                            " has another one: one balancer serves all pools",
+                        kHint);
+      return scenario;
+    }
+  if (!first.refused.empty()) {
+    diagnostics.error(
+        first.where, child_path(routers.front().pool, kKey),
+        printable(first.refused) + " is a policy of " + first.product + " that is not simulated",
+        kHint);
+    return scenario;
+  }
+  const Ptr routing = ConfigNode::make_map(first.routing, first.where);
+  return merge_configs(ConfigNode::make_map({{"routing", first.where, routing}}, first.where),
+                       scenario);
+}
+
 }  // namespace
 
 Ptr without_vllm_serve(const Ptr& scenario, Diagnostics& diagnostics) {
-  return change_member(scenario, "cluster", [&](const Ptr& cluster) {
+  std::vector<FoundRouter> routers;
+  const Ptr filled = change_member(scenario, "cluster", [&](const Ptr& cluster) {
     return change_member(cluster, "pools", [&](const Ptr& pools) {
       if (!pools->is_sequence()) return pools;
       std::vector<Ptr> items = pools->items();
       for (std::size_t i = 0; i < items.size(); ++i)
-        items[i] = pool_without(items[i], element_path("cluster.pools", i), diagnostics);
+        items[i] = pool_without(items[i], element_path("cluster.pools", i), routers, diagnostics);
       return ConfigNode::make_sequence(std::move(items), pools->where());
     });
   });
+  return with_router(filled, routers, diagnostics);
 }
 
 std::string_view vllm_spelling(std::string_view key) {
