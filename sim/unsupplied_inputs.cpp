@@ -1,5 +1,6 @@
 #include "sim/unsupplied_inputs.h"
 
+#include <algorithm>
 #include <array>
 
 namespace routesim::sim {
@@ -92,6 +93,62 @@ void warn_estimated_tokens(const policies::EndpointPickerConfig& config, const s
   }
 }
 
+// The engines keep KV in GPU memory alone, so no event names another tier.
+void warn_other_tiers(const policies::EndpointPickerConfig& config, const std::string& path,
+                      Diagnostics& diagnostics) {
+  for (const policies::PluginSpec& spec : config.plugins) {
+    if (!is_precise(spec)) continue;
+    const policies::ParameterValue* indexer = spec.parameters.find("indexerConfig");
+    const policies::ParameterValue* tiers =
+        indexer != nullptr ? indexer->find("kvCacheBackendConfigs") : nullptr;
+    if (tiers == nullptr || !tiers->is_list()) continue;
+    std::string others;
+    for (const policies::ParameterValue& tier : tiers->list()) {
+      const policies::ParameterValue* name = tier.find("name");
+      if (name != nullptr && name->is_string() && name->string() != "gpu")
+        others += (others.empty() ? "" : ", ") + name->string();
+    }
+    if (others.empty()) continue;
+    diagnostics.warning(tiers->where, path.empty() ? spec.path : path + "." + spec.path,
+                        "plugin '" + spec.name +
+                            "' weighs KV blocks in other tiers than the GPU (" + others +
+                            "): servers are simulated without them, so these weights have no "
+                            "effect, and results leave out the hits that these tiers give");
+  }
+}
+
+bool is_approximate(const policies::PluginSpec& spec) {
+  return spec.type == "approx-prefix-cache-producer" ||
+         (spec.type == "prefix-cache-scorer" &&
+          spec.parameters.find("prefixMatchInfoProducerName") == nullptr);
+}
+
+// llm-d's guide to tiered prefix caches has one index per tier. The other tier's has a capacity of
+// its own, since engines report the blocks of their GPUs only.
+void warn_second_index(const policies::EndpointPickerConfig& config, const std::string& path,
+                       Diagnostics& diagnostics) {
+  const auto indexes = std::count_if(
+      config.plugins.begin(), config.plugins.end(), [](const policies::PluginSpec& spec) {
+        return spec.type == "approx-prefix-cache-producer" ||
+               (is_approximate(spec) && spec.parameters.find("lruCapacityPerServer") != nullptr);
+      });
+  for (const policies::PluginSpec& spec : config.plugins) {
+    const policies::ParameterValue* capacity = spec.parameters.find("lruCapacityPerServer");
+    if (indexes < 2 || !is_approximate(spec) || capacity == nullptr) continue;
+    const policies::ParameterValue* tune = spec.parameters.find("autoTune");
+    const bool fixed = tune != nullptr && tune->kind() == policies::ParameterValue::Kind::kBool &&
+                       !tune->boolean();
+    diagnostics.warning(
+        capacity->where, path.empty() ? spec.path : path + "." + spec.path,
+        "plugin '" + spec.name +
+            "' keeps a second prefix index, as of KV in CPU memory: servers are simulated without "
+            "that memory, so " +
+            (fixed ? "it expects blocks that no server has any more"
+                   : "its lruCapacityPerServer has no effect (autoTune takes the GPU's blocks)") +
+            ", and results leave out the hits in it");
+  }
+}
+
 std::string text_of(const Unsupplied& u) {
   return std::string(u.lacks) + ", so " + std::string(u.then);
 }
@@ -106,6 +163,8 @@ std::string unsupplied_input(std::string_view plugin_type) {
 void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
                             Diagnostics& diagnostics) {
   warn_estimated_tokens(config, path, diagnostics);
+  warn_other_tiers(config, path, diagnostics);
+  warn_second_index(config, path, diagnostics);
   for (const policies::PluginSpec& spec : config.plugins) {
     const Unsupplied* u = find(spec.type);
     if (u == nullptr || spec.implicit || !asks_for_it(config, spec)) continue;

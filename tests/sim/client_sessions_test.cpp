@@ -99,6 +99,56 @@ TEST(UnsuppliedInputs, AreNamedWithWhatThePluginDoesThen) {
   EXPECT_EQ(unsupplied_input("queue-scorer"), "");
 }
 
+TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {
+  const auto said = [](const policies::EndpointPickerConfig& config) {
+    Diagnostics d;
+    warn_unsupplied_inputs(config, "epp", d);
+    std::string all;
+    for (const Diagnostic& item : d.items()) all += to_string(item) + "\n";
+    return all;
+  };
+  const auto tier = [](const char* name, double weight) {
+    return map({{"name", text(name)}, {"weight", ParameterValue(weight)}});
+  };
+  const auto precise = [&](ParameterValue::List tiers) {
+    return said(DocumentBuilder()
+                    .plugin("token-producer", map({{"modelName", text("m")}}))
+                    .plugin("precise-prefix-cache-scorer",
+                            map({{"indexerConfig", map({{"kvCacheBackendConfigs",
+                                                         ParameterValue(std::move(tiers))}})}}))
+                    .profile("default", {{"precise-prefix-cache-scorer", 1}})
+                    .build());
+  };
+  EXPECT_NE(precise({tier("gpu", 1.0), tier("cpu", 0.4)})
+                .find("weighs KV blocks in other tiers than the GPU (cpu): servers are simulated "
+                      "without them, so these weights have no effect, and results leave out the "
+                      "hits"),
+            std::string::npos);
+  EXPECT_EQ(precise({tier("gpu", 0.7)}), "");
+  const auto approximate = [&](ParameterValue parameters) {
+    policies::EndpointPickerConfig config = DocumentBuilder()
+                                                .plugin("approx-prefix-cache-producer")
+                                                .plugin("queue-scorer")
+                                                .profile("default", {{"queue-scorer", 1}})
+                                                .build();
+    policies::PluginSpec second = config.plugins.front();
+    second.name = "cpu-index";
+    second.parameters = std::move(parameters);
+    config.plugins.push_back(second);
+    return said(config);
+  };
+  EXPECT_NE(approximate(map({{"autoTune", ParameterValue(false)},
+                             {"lruCapacityPerServer", ParameterValue(std::int64_t{41'000})}}))
+                .find("plugin 'cpu-index' keeps a second prefix index, as of KV in CPU memory: "
+                      "servers are simulated without that memory, so it expects blocks that no "
+                      "server has any more, and results leave out the hits in it"),
+            std::string::npos);
+  EXPECT_NE(approximate(map({{"lruCapacityPerServer", ParameterValue(std::int64_t{41'000})}}))
+                .find("its lruCapacityPerServer has no effect"),
+            std::string::npos);
+  EXPECT_EQ(approximate(map({})), "");
+}
+
 TEST(UnsuppliedInputs, PreciseScoringWithoutATokenizerIsSaidToMissUpstream) {
   const auto found = [](bool declared, const policies::LoadOptions& options,
                         ParameterValue parameters = {}) {
