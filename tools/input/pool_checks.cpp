@@ -42,6 +42,35 @@ void warn_missing_labels(const LoadedVariant& variant, const std::string& path,
   }
 }
 
+void check_one_model(const sim::Scenario& scenario, const models::Catalogue& catalogue,
+                     Diagnostics& diagnostics) {
+  const std::vector<sim::PoolConfig>& pools = scenario.cluster.pools;
+  const auto same_architecture = [](const models::ModelSpec& a, const models::ModelSpec& b) {
+    return a.layers == b.layers && a.hidden == b.hidden && a.heads == b.heads &&
+           a.kv_heads == b.kv_heads && a.experts == b.experts && a.vocab == b.vocab;
+  };
+  const models::ModelSpec* first = nullptr;  // Of pool `of_first`.
+  std::size_t of_first = 0;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    // A name that is not in the catalogue is reported where it is looked up, and the two sides of a
+    // disaggregated pair by check_handover().
+    const models::ModelSpec* const model = catalogue.find_model(pools[i].model);
+    if (model == nullptr || pools[i].role != sim::PoolRole::kBoth) continue;
+    if (first == nullptr) {
+      first = model;
+      of_first = i;
+    } else if (!same_architecture(*first, *model)) {
+      diagnostics.error(
+          {}, child_path(element_path("cluster.pools", i), "model"),
+          "is another model than that of pool " + printable(pools[of_first].name) +
+              ", but one balancer sends every request to any pool (got " +
+              printable(pools[i].model) + " in pool " + printable(pools[i].name) + " and " +
+              printable(pools[of_first].model) + ")",
+          "simulate the pools and the traffic of each model in a scenario of its own");
+    }
+  }
+}
+
 void check_handover(const sim::Scenario& scenario, const models::Catalogue& catalogue,
                     Diagnostics& diagnostics) {
   // `auto` is bf16.

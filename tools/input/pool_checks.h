@@ -14,6 +14,11 @@ void check_pool_names(const LoadedVariant& variant, Diagnostics& diagnostics);
 void warn_missing_labels(const LoadedVariant& variant, const std::string& path,
                          Diagnostics& diagnostics);
 
+/// A balancer sends every request to any of the servers behind it, so these serve one model. Its
+/// weights may have several formats.
+void check_one_model(const sim::Scenario& scenario, const models::Catalogue& catalogue,
+                     Diagnostics& diagnostics);
+
 /// What a prefill server computed is read by decode servers: both have one model and one KV format.
 void check_handover(const sim::Scenario& scenario, const models::Catalogue& catalogue,
                     Diagnostics& diagnostics);

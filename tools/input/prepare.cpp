@@ -177,6 +177,7 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
     inputs.trace =
         open_trace_at(variant, "workload.trace", trace->file, trace->format, found, trace->columns);
   check_handover(scenario, inputs.catalogue, found);
+  check_one_model(scenario, inputs.catalogue, found);
   std::optional<sim::RunPlan> plan;
   if (!found.has_errors()) plan = sim::resolve(scenario, inputs, found);
   if (plan) {
