@@ -316,6 +316,14 @@ TEST_F(VllmServe, ConnectorsBetweenServersAreFine) {
                       R"({"connectors":[{"kv_connector":"OffloadingConnector"}]}}')")
                 .find("OffloadingConnector"),
             std::string::npos);
+  // MultiConnector.__init__ (vllm/distributed/kv_transfer/kv_connector/v1/multi_connector.py)
+  // asserts that there are some.
+  for (const char* alone : {R"('{"kv_connector":"MultiConnector","kv_role":"kv_both"}')",
+                            "x --kv-transfer-config.kv_connector MultiConnector"})
+    EXPECT_NE(complaint(alone).find("error: cluster.pools[0].vllm_serve: MultiConnector has no "
+                                    "connectors to combine"),
+              std::string::npos)
+        << alone;
   EXPECT_NE(complaint("x --kv-transfer-config.kv_connector LMCacheConnectorV1").find("LMCache"),
             std::string::npos);
   const std::string warned =
@@ -327,6 +335,16 @@ TEST_F(VllmServe, ConnectorsBetweenServersAreFine) {
   EXPECT_NE(warned.find("hint: write cluster.transfer.load_failure: recompute"), std::string::npos)
       << warned;
   EXPECT_EQ(complaint(R"('{"kv_connector":"NixlConnector","kv_load_failure_policy":"fail"}')"), "");
+}
+
+TEST_F(VllmServe, BalancingOfExpertsIsLeftOutWithAWord) {
+  load("    vllm_serve: vllm serve m --enable-expert-parallel --enable-eplb\n");
+  EXPECT_NE(messages_of(diagnostics_)
+                .find("warning: cluster.pools[0].vllm_serve: --enable-eplb moves experts"),
+            std::string::npos)
+      << messages_of(diagnostics_);
+  load("    vllm_serve: vllm serve m --no-enable-eplb\n");
+  EXPECT_EQ(messages_of(diagnostics_), "");
 }
 
 TEST(ServeFlags, ReadableNumbersAndSwitches) {

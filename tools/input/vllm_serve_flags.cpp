@@ -93,6 +93,9 @@ constexpr std::array kMeaningful = {
     RuleRow{"convert", kValue, FlagUse::kRefused, "", "serves something else than text",
             "auto none"},
     RuleRow{"mm-encoder-only", kNothing, FlagUse::kRefused, "", "runs no language model"},
+    RuleRow{"enable-eplb", kNothing, FlagUse::kWarned, "",
+            "moves experts between GPUs to even out their load; here every expert has the same "
+            "load, and moving them takes no time"},
     RuleRow{"eplb-config", kValue, FlagUse::kWarned, "",
             "may add copies of experts, whose memory is left out"},
     RuleRow{"num-redundant-experts", kValue, FlagUse::kWarned, "",
@@ -170,7 +173,7 @@ constexpr std::string_view kIgnoredSwitches =
     "disable-logprobs-during-spec-decoding disable-mm-preprocessor-cache "
     "disable-nccl-for-dp-synchronization disable-tqdm disable-uvicorn-access-log "
     "enable-auto-tool-choice enable-bf16x3-router-gemm enable-cumem-allocator "
-    "enable-cutedsl-warmup enable-elastic-ep enable-ep-weight-filter enable-eplb "
+    "enable-cutedsl-warmup enable-elastic-ep enable-ep-weight-filter "
     "enable-flash-late-interaction enable-flashinfer-autotune enable-force-include-usage "
     "enable-layerwise-nvtx-tracing enable-log-deltas enable-log-outputs enable-log-requests "
     "enable-logging-iteration-details enable-lora-bias enable-mamba-cache-stochastic-rounding "

@@ -71,6 +71,10 @@ void collect(const ConfigNode& node, std::string_view key, std::vector<std::stri
   for (const Ptr& item : node.items()) collect(*item, key, words);
 }
 
+bool has_word_in(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 /// Releases of vLLM, or of llm-d's own images of it, that one preset stands for.
 struct Releases {
   int first;
@@ -269,6 +273,9 @@ class Filler {
   void use_connector(const std::string& name, const ServeFlag& flag) {
     std::vector<std::string> connectors;
     std::vector<std::string> failure_policies;
+    bool nested = std::any_of(flags_.begin(), flags_.end(), [](const auto& f) {
+      return f.first.starts_with("kv-transfer-config.kv_connector_extra_config.connectors");
+    });
     if (name == "kv-transfer-config.kv_connector") {
       connectors.push_back(flag.value.text);
     } else if (name == "kv-transfer-config.kv_load_failure_policy") {
@@ -282,7 +289,13 @@ class Filler {
                      "put it into single quotes");
       collect(*config, "kv_connector", connectors);
       collect(*config, "kv_load_failure_policy", failure_policies);
+      nested = connectors.size() > 1;
     }
+    if (!nested && has_word_in(connectors, "MultiConnector"))
+      return error(flag,
+                   "MultiConnector has no connectors to combine, and vLLM does not start without "
+                   "them",
+                   "list them in kv_connector_extra_config.connectors");
     constexpr std::string_view kBetweenServers =
         "NixlConnector NixlPullConnector NixlPushConnector MoRIIOConnector MooncakeConnector "
         "P2pNcclConnector MultiConnector TPUConnector";
