@@ -273,11 +273,15 @@ std::string finish(MsgReader& in, bool ok) {
   return in.error();
 }
 
+constexpr std::size_t kBatchFields = 3;
+
 bool decode_batch(MsgReader& in, KvEventBatch& out) {
   MsgValue batch;
   if (!in.next(batch)) return false;
-  if (batch.type != MsgType::kArray || batch.count < 2)
-    return in.fail("a batch is an array [timestamp, events, rank]");
+  // llm-d-kv-cache v0.8.1 pkg/kvevents/engineadapter/vllm_adapter.go decodes a struct of three
+  // fields, and its msgpack library refuses an array of any other length.
+  if (batch.type != MsgType::kArray || batch.count != kBatchFields)
+    return in.fail("a batch is an array of three, [timestamp, events, rank]");
   MsgValue ts;
   if (!in.next(ts)) return false;
   if (ts.type == MsgType::kFloat)
@@ -292,15 +296,12 @@ bool decode_batch(MsgReader& in, KvEventBatch& out) {
   if (events.type != MsgType::kArray) return in.fail("events is not a list");
   for (std::size_t i = 0; i < events.count; ++i)
     if (!EventDecoder(in).decode(out.events.emplace_back())) return false;
-  for (std::size_t i = 2; i < batch.count; ++i) {
-    MsgValue v;
-    if (!in.next(v)) return false;
-    if (i == 2 && v.type == MsgType::kInt)
-      out.data_parallel_rank = static_cast<std::int64_t>(v.integer);
-    else if (i == 2 && v.type != MsgType::kNil)
-      return in.fail("data_parallel_rank is not an integer");
-    if (!in.skip_rest(v)) return false;
-  }
+  MsgValue rank;
+  if (!in.next(rank)) return false;
+  if (rank.type == MsgType::kInt)
+    out.data_parallel_rank = static_cast<std::int64_t>(rank.integer);
+  else if (rank.type != MsgType::kNil)
+    return in.fail("data_parallel_rank is not an integer");
   return true;
 }
 
@@ -400,11 +401,15 @@ class EventEncoder {
 
 std::vector<std::uint8_t> encode_kv_batch(const KvEventBatch& batch, KvEncoding encoding) {
   MsgWriter out;
-  out.array(batch.data_parallel_rank ? 3 : 2);
+  out.array(kBatchFields);
   out.real(batch.timestamp);
   out.array(batch.events.size());
   for (const KvEvent& e : batch.events) std::visit(EventEncoder(out, encoding), e);
-  if (batch.data_parallel_rank) out.integer(*batch.data_parallel_rank);
+  // vLLM sends the field always, as nil where there is no rank.
+  if (batch.data_parallel_rank)
+    out.integer(*batch.data_parallel_rank);
+  else
+    out.nil();
   return out.take();
 }
 

@@ -208,6 +208,25 @@ KvEventBatch random_batch(RandomStream& random) {
   return batch;
 }
 
+// llm-d-kv-cache v0.8.1 decodes a batch into a struct of three fields, by position.
+TEST(KvEvents, ABatchHasThreeElements) {
+  KvEventBatch batch;
+  batch.events = {AllBlocksCleared{}};
+  std::vector<std::uint8_t> bytes = encode_kv_batch(batch);
+  EXPECT_EQ(bytes.front(), 0x93) << "vLLM sends the rank always";
+  EXPECT_EQ(bytes.back(), 0xc0) << "as nil without one";
+  EXPECT_EQ(decode_kv_batch(bytes, batch), "");
+  EXPECT_FALSE(batch.data_parallel_rank);
+  bytes.front() = 0x92;
+  bytes.pop_back();
+  EXPECT_EQ(decode_kv_batch(bytes, batch),
+            "a batch is an array of three, [timestamp, events, rank]");
+  bytes = encode_kv_batch(batch);
+  bytes.front() = 0x94;
+  bytes.push_back(0xc0);
+  EXPECT_NE(decode_kv_batch(bytes, batch), "");
+}
+
 TEST(KvEvents, EncodedBatchesDecodeToThemselves) {
   RandomStream random(21, Stream::kTest);
   for (int i = 0; i < 300; ++i) {
@@ -271,8 +290,8 @@ TEST(KvEvents, DamagedBytesNeverDoHarm) {
 
 TEST(KvEvents, HugeCountsCostNothing) {
   KvEventBatch out;
-  // [1.0, <array of 2^32 - 1 events>]: five bytes that promise gigabytes.
-  const std::vector<std::uint8_t> events = {0x92, 0xca, 0x3f, 0x80, 0, 0, 0xdd, 255, 255, 255, 255};
+  // [1.0, <array of 2^32 - 1 events>, …]: five bytes that promise gigabytes.
+  const std::vector<std::uint8_t> events = {0x93, 0xca, 0x3f, 0x80, 0, 0, 0xdd, 255, 255, 255, 255};
   EXPECT_EQ(decode_kv_batch(events, out), "truncated");
   // The same for hashes and for a string.
   for (const std::vector<std::uint8_t>& tail :
@@ -316,7 +335,7 @@ TEST(KvEvents, NarrowIntegersAreNotHashes) {
 
 TEST(KvEvents, OneBadEventDiscardsTheMessage) {
   MsgWriter w;
-  w.array(2);
+  w.array(3);
   w.real(1);
   w.array(2);
   w.array(1);

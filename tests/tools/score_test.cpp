@@ -127,7 +127,7 @@ TEST_F(Score, BytesOfTheWireAreTheSpelledOutEvents) {
   EXPECT_EQ(by_wire.primary(), "decode-1");
   // An empty batch in base64, and a batch whose first byte is missing.
   const std::string empty =
-      write("b64.jsonl", R"({"endpoint": "decode-1", "payload_base64": "kssAAAAAAAAAAJA="})");
+      write("b64.jsonl", R"({"endpoint": "decode-1", "payload_base64": "k8sAAAAAAAAAAJDA"})");
   EXPECT_EQ(score({.events = empty}).code, ExitCode::kSuccess) << score({.events = empty}).err;
   const std::string cut =
       write("cut.jsonl", R"({"endpoint": "decode-1", "payload_hex": ")" + hex.substr(2) + "\"}\n");
