@@ -207,15 +207,15 @@ constexpr std::array<std::string_view, 5> kKindNames = {"round-robin", "random",
 // --------------------------------------------------------------------------------
 
 void Balancer::set_endpoints(std::span<const BalancerEndpoint> endpoints) {
-  std::vector<std::uint32_t> load(servers_.size(), 0);  // By server, wherever it is kept now.
-  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+  std::vector<std::uint32_t> load(index_of_.size(), 0);  // By server, wherever it is kept now.
+  for (std::uint32_t s = 0; s < index_of_.size(); ++s)
     load[s] = index_of_[s] == kGone ? gone_load_[s] : in_flight_[index_of_[s]];
   endpoints_.assign(endpoints.begin(), endpoints.end());
   std::fill(index_of_.begin(), index_of_.end(), kGone);
   in_flight_.assign(endpoints.size(), 0);
   server_of_.assign(endpoints.size(), 0);
   for (std::uint32_t i = 0; i < endpoints.size(); ++i) {
-    const auto next = static_cast<std::uint32_t>(servers_.size());
+    const auto next = static_cast<std::uint32_t>(index_of_.size());
     const auto [at, is_new] = servers_.emplace(endpoints[i].name, next);
     if (is_new) {
       index_of_.push_back(kGone);
@@ -226,9 +226,12 @@ void Balancer::set_endpoints(std::span<const BalancerEndpoint> endpoints) {
     if (index_of_[s] == kGone) index_of_[s] = i;
     in_flight_[i] = load[s];
   }
-  gone_load_.assign(servers_.size(), 0);
-  for (std::uint32_t s = 0; s < servers_.size(); ++s)
+  gone_load_.assign(index_of_.size(), 0);
+  for (std::uint32_t s = 0; s < index_of_.size(); ++s)
     if (index_of_[s] == kGone) gone_load_[s] = load[s];
+  // KubeAI internal/loadbalancer/group.go (July 2025) deletes an endpoint that left, so that one
+  // which returns under its name starts at 0.
+  std::erase_if(servers_, [this](const auto& named) { return index_of_[named.second] == kGone; });
 }
 
 std::optional<std::uint32_t> Balancer::index_of(std::uint32_t server) const {

@@ -30,7 +30,7 @@ struct BalancerRequest {
 /// A decision. Hand it back unchanged to on_completed().
 struct BalancerPick {
   std::uint32_t endpoint = 0;    ///< Index into the endpoints last given to set_endpoints().
-  std::uint32_t server = 0;      ///< The same server by name, whatever set_endpoints() does later.
+  std::uint32_t server = 0;      ///< The same server, whatever set_endpoints() does later.
   std::uint32_t connection = 0;  ///< k8s-service only: which connection carries the request.
 };
 
@@ -40,7 +40,7 @@ class Balancer {
   virtual ~Balancer() = default;
   /// Replaces the endpoint set. In-flight counts of endpoints that stay (by name) are kept;
   /// requests in flight at endpoints that left still count in total_in_flight() until they
-  /// complete.
+  /// complete, but not at an endpoint that returns under the name.
   virtual void set_endpoints(std::span<const BalancerEndpoint> endpoints);
   /// Chooses an endpoint; nothing when none can serve the request (none at all, or none with the
   /// adapter): the caller waits for the set to change.
@@ -69,7 +69,7 @@ class Balancer {
   std::vector<std::uint32_t> server_of_;  // Index -> server.
   std::vector<std::uint32_t> index_of_;   // Server -> index, or kGone.
   std::vector<std::uint32_t> gone_load_;  // Server -> in flight while it is gone.
-  std::map<std::string, std::uint32_t, std::less<>> servers_;
+  std::map<std::string, std::uint32_t, std::less<>> servers_;  // Of the endpoints that are there.
   std::uint64_t total_ = 0;
 };
 

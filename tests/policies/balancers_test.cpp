@@ -309,6 +309,26 @@ TEST(Balancers, EndpointsMayLeaveWithRequestsInFlight) {
   EXPECT_EQ(b->total_in_flight(), 0u);
 }
 
+// KubeAI internal/loadbalancer/group.go (July 2025) makes a new counter for a name it does not
+// know.
+TEST(Balancers, AnEndpointThatReturnsStartsWithNothingInFlight) {
+  auto b = make_balancer({.kind = BalancerKind::kLeastLoad}, 1);
+  b->set_endpoints(pods(1));
+  const auto before = send(*b);
+  b->set_endpoints({});
+  b->set_endpoints(pods(1));
+  EXPECT_EQ(b->in_flight()[0], 0u);
+  EXPECT_EQ(b->total_in_flight(), 1u);
+  const auto after = send(*b);
+  EXPECT_EQ(b->in_flight()[0], 1u);
+  b->on_completed(before);
+  EXPECT_EQ(b->in_flight()[0], 1u) << "it was not sent to this one";
+  EXPECT_EQ(b->total_in_flight(), 1u);
+  b->on_completed(after);
+  EXPECT_EQ(b->in_flight()[0], 0u);
+  EXPECT_EQ(b->total_in_flight(), 0u);
+}
+
 TEST(Balancers, CodePointsOfBrokenTextCountOneEach) {
   EXPECT_EQ(first_code_points("\xff\xfe"
                               "abc",
