@@ -110,8 +110,10 @@ std::optional<policies::EndpointPickerConfig> precise_config(Diagnostics& diagno
     if (plugins.size() > 1) references.push_back(entry("pluginRef", type));
   }
   const ParameterValue size(ParameterValue::Map{{"blockSize", ParameterValue(std::int64_t{64})}});
-  plugins[1].map().emplace_back(
-      "parameters", ParameterValue(ParameterValue::Map{{"tokenProcessorConfig", size}}));
+  plugins[1].map().emplace_back("parameters",
+                                ParameterValue(ParameterValue::Map{
+                                    {"tokenProcessorConfig", size},
+                                    {"kvEventsConfig", entry("zmqEndpoint", "tcp://*:5557")}}));
   ParameterValue profile = entry("name", "default");
   profile.map().emplace_back("plugins", ParameterValue(references));
   const ParameterValue root(

@@ -253,7 +253,7 @@ inline void describe(Describer& d, PodDiscoveryParameters& p) {
 }
 
 struct KvEventsParameters {
-  std::string zmq_endpoint;
+  std::optional<std::string> zmq_endpoint;
   std::string topic_filter = "kv@";
   std::int64_t concurrency = 4;
   std::string engine_type = "vllm";

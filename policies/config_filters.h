@@ -79,6 +79,14 @@ inline void describe(Describer& d, PrefixDeciderParameters& p) {
         IntRange{0});
 }
 
+struct DisaggHeadersParameters {
+  std::string prefill_profile = "prefill", encode_profile = "encode";
+};
+inline void describe(Describer& d, DisaggHeadersParameters& p) {
+  field(d, {"prefillProfile", "Profile that picks the prefill endpoint."}, p.prefill_profile);
+  field(d, {"encodeProfile", "Profile that picks the encode endpoints."}, p.encode_profile);
+}
+
 struct DisaggProfiles {
   std::optional<std::string> decode, prefill, encode;
 };

@@ -46,9 +46,9 @@ struct Note {
 struct Decision {
   Outcome outcome = Outcome::kNoEndpoints;
   int http_status = 503;
-  const char* reason = "";  ///< Static text; empty when routed.
-  EndpointId primary;       ///< Where the request goes; invalid unless routed.
-  EndpointId prefill;       ///< The first prefill target of a disaggregated request, if any.
+  const char* reason = "";                  ///< Static text; empty when routed.
+  EndpointId primary;                       ///< Where the request goes; invalid unless routed.
+  EndpointId prefill;                       ///< Where the side-car is told to prefill, if anywhere.
   std::vector<EndpointRow> targets;         ///< The primary, then the fallbacks for the proxy.
   std::vector<EndpointRow> encode_targets;  ///< Encoders of a disaggregated multimodal request.
   std::int32_t primary_profile = -1;        ///< Index of the primary profile; -1 = none.

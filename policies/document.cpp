@@ -1,6 +1,7 @@
 #include "policies/document.h"
 
 #include "policies/document_loader.h"
+#include "policies/document_wiring.h"
 #include "policies/factory.h"
 
 namespace routesim::policies {
@@ -29,6 +30,7 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
   const PluginRegistry& registry =
       options.registry != nullptr ? *options.registry : PluginRegistry::standard();
   if (root.is_map()) complete_document(config, references, registry, found);
+  if (!found.has_errors()) check_wiring(config, found);
   // The scheduler will read the parameters, but there will be none, so this is the time to say
   // what is wrong with them.
   if (found.has_errors())

@@ -26,14 +26,14 @@ constexpr std::array<EraTraits, 7> make_traits() {
 
   t.index_by_engine_hash = false;
   t.token_processor_in_indexer = false;
+  t.kv_event_feed = KvEventFeed::kDialsScored;
   const EraTraits v050 = t;
 
   t.pd_threshold = false;
   t.decider_zero_disaggregates = true;
   t.default_decider_is_always = true;
   t.integer_weights = false;
-  // gateway-api-inference-extension pull request 2224, 27 January 2026.
-  t.saturated_without_room = false;
+  t.saturated_without_room = false;  // gateway-api-inference-extension pull request 2224.
   const EraTraits v060 = t;
 
   t.decider_zero_disaggregates = false;
@@ -44,12 +44,14 @@ constexpr std::array<EraTraits, 7> make_traits() {
   t.active_requests = ActiveRequestCounts::kOwnWithThreshold;
   t.max_busy_score_zero_bug = true;
   t.legacy_role_sets = false;
+  t.default_document = true;  // gateway-api-inference-extension 1.4.0.
   const EraTraits v070 = t;
 
   t.precise_normalization = PreciseNormalization::kAbsolute;
   t.active_requests = ActiveRequestCounts::kInFlightProducer;
   t.approx_hashing = ApproxHashing::kBytesTail;
   t.match_info_producers = true;
+  t.disagg_handler_sets_headers = true;
   const EraTraits may = t;
 
   t.precise_normalization = PreciseNormalization::kTruncated;
@@ -58,6 +60,8 @@ constexpr std::array<EraTraits, 7> make_traits() {
   t.max_busy_score_zero_bug = false;
   t.approx_hashing = ApproxHashing::kTokens;
   t.strict_parameters = true;
+  t.kv_event_feed = KvEventFeed::kDialsNotified;
+  t.token_load_needs_producer = true;
   t.filtered_out_is_429 = true;
   const EraTraits aug = t;
 

@@ -51,6 +51,13 @@ enum class ActiveRequestCounts {
   kInFlightProducer,  ///< inflight-load-producer; maximum over the candidates.
 };
 
+/// How KV events reach the precise index.
+enum class KvEventFeed {
+  kSocket,         ///< Engines connect to zmqEndpoint, which has a default.
+  kDialsScored,    ///< Or, unless discoverPods is off, the scorer dials what it scores.
+  kDialsNotified,  ///< Or what an endpoint-notification-source in dataLayer tells it of.
+};
+
 /// The switches that differ between eras.
 struct EraTraits {
   bool index_by_engine_hash;  ///< Index keyed by the engine's SHA-256 hashes, not request keys.
@@ -62,9 +69,11 @@ struct EraTraits {
   bool clears_on_all_blocks_cleared;
   bool counts_duplicate_stores;     ///< BlockRemoved is suppressed until the last copy is gone.
   bool token_processor_in_indexer;  ///< tokenProcessorConfig belongs inside indexerConfig.
-  bool pd_threshold;                ///< pd-profile-handler has a byte threshold, no decider.
-  bool decider_zero_disaggregates;  ///< prefix-based-pd-decider with nonCachedTokens 0 says yes.
-  bool default_decider_is_always;   ///< pd-profile-handler's default decider.
+  KvEventFeed kv_event_feed;
+  bool pd_threshold;                 ///< pd-profile-handler has a byte threshold, no decider.
+  bool disagg_handler_sets_headers;  ///< disagg-profile-handler needs no plugin for them.
+  bool decider_zero_disaggregates;   ///< prefix-based-pd-decider with nonCachedTokens 0 says yes.
+  bool default_decider_is_always;    ///< pd-profile-handler's default decider.
   ActiveRequestCounts active_requests;
   bool max_busy_score_zero_bug;  ///< A parameter object without maxBusyScore makes it 0.
   ApproxHashing approx_hashing;
@@ -73,8 +82,10 @@ struct EraTraits {
   bool strict_parameters;  ///< Unknown parameter fields are errors, not ignored.
   /// The utilization detector is either closed or open: closed when no endpoint has room.
   bool saturated_without_room;
-  bool filtered_out_is_429;   ///< "no endpoints available" answers 429 instead of 500.
-  bool match_info_producers;  ///< Prefix state comes from named producers (2026-05 on).
+  bool filtered_out_is_429;        ///< "no endpoints available" answers 429 instead of 500.
+  bool match_info_producers;       ///< Prefix state comes from named producers (2026-05 on).
+  bool token_load_needs_producer;  ///< token-load-scorer needs a declared inflight-load-producer.
+  bool default_document;           ///< An empty document stands for the loader's own.
 };
 
 const EraTraits& traits(Era era);

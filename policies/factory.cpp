@@ -334,10 +334,11 @@ void add_data_layer(PluginRegistry& r) {
   for (const std::string_view type : {"kv-cache-hint", "kv-cache-hint-v2"})
     r.add(inert(type, kOtherRole, "It tells engines how long to keep KV blocks."));
   r.add(inert("session-interturn-latency-producer", kProducerRole, kReport));
-  constexpr std::string_view kHeaders = "The profile handler sets the headers itself.";
-  r.add(inert("disagg-headers-handler", kOtherRole, kHeaders));
-  r.add(inert("prefill-header-handler", kOtherRole, kHeaders));
-  r.add(inert("encoder-header-handler", kOtherRole, kHeaders));
+  r.add(inert("encoder-header-handler", kOtherRole,
+              "It served ed-profile-handler, which is not modelled."));
+  for (const std::string_view type : {"disagg-headers-handler", "prefill-header-handler"})
+    r.add(implemented<DisaggHeadersHandler, DisaggHeadersParameters>(
+        type, kOtherRole, "Names the picked prefill and encode endpoints to the side-car."));
   r.add(implemented<ResponseHeaderHandler, NoParameters>(
       "response-header-handler", kOtherRole, "Tells the client which endpoints served it."));
 }

@@ -2,6 +2,7 @@
 #include <limits>
 #include <utility>
 
+#include "policies/document_wiring.h"
 #include "policies/go_values.h"
 #include "policies/prefix_producers.h"
 
@@ -111,6 +112,7 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
       slot_(context.prefix_slot(spec.name)),
       by_address_(indexes_by_address(context.era(), context.distribution())) {
   context.needs().block_keys = true;
+  if (receives_kv_events(context.config(), spec)) context.needs().kv_events = true;
   check_backend(p, spec, context);
   if (!is_wrapper && p.indexer.tokenizers_pool)
     context.error(spec, "indexerConfig.tokenizersPoolConfig",

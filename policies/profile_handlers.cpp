@@ -1,6 +1,7 @@
 #include "policies/profile_handlers.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace routesim::policies {
 namespace {
@@ -26,11 +27,37 @@ const ProfileResult* result_at(const Decision& decision, std::int32_t index) {
   return index < 0 ? nullptr : &decision.profiles[static_cast<std::size_t>(index)];
 }
 
-void use_prefill(Cycle& cycle, Decision& decision, const ProfileResult* prefill) {
-  if (prefill == nullptr || !prefill->has_target()) return;
-  decision.prefill = EndpointId(prefill->targets.front());
-  decision.headers.emplace_back("x-prefiller-host-port",
-                                cycle.endpoints().info(prefill->targets.front()).host_port());
+void set_header(Decision& decision, std::string_view name, std::string value) {
+  std::erase_if(decision.headers, [name](const auto& header) { return header.first == name; });
+  if (!value.empty()) decision.headers.emplace_back(name, std::move(value));
+}
+
+/// Tells the side-car of the decode endpoint where to prefill. Without the header it prefills on
+/// the decode endpoint.
+void name_prefill(Cycle& cycle, Decision& decision, const ProfileResult* prefill) {
+  const bool found = prefill != nullptr && prefill->has_target();
+  decision.prefill = found ? EndpointId(prefill->targets.front()) : EndpointId();
+  set_header(decision, "x-prefiller-host-port",
+             found ? cycle.endpoints().info(prefill->targets.front()).host_port() : "");
+}
+
+/// The same for the endpoints that encode images.
+void name_encoders(Cycle& cycle, Decision& decision, const ProfileResult* encode) {
+  decision.encode_targets.clear();
+  if (encode != nullptr && encode->has_target()) decision.encode_targets = encode->targets;
+  std::string hosts;
+  for (const EndpointRow r : decision.encode_targets) {
+    if (!hosts.empty()) hosts += ',';
+    hosts += cycle.endpoints().info(r).host_port();
+  }
+  set_header(decision, "x-encoder-hosts-ports", std::move(hosts));
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
 }
 
 }  // namespace
@@ -156,7 +183,9 @@ bool prefill_above_threshold(double threshold, std::int64_t hash_block_size,
 
 PdProfileHandler::PdProfileHandler(const PdProfileParameters& p, const PluginSpec& spec,
                                    BuildContext& context)
-    : parameters_(p), threshold_era_(context.traits().pd_threshold) {
+    : parameters_(p),
+      threshold_era_(context.traits().pd_threshold),
+      names_prefill_(context.distribution() == Distribution::kHeimdall) {
   const auto& profiles = context.config().profiles;
   for (const auto& [key, wanted] : {std::pair("decodeProfile", p.decode_profile),
                                     std::pair("prefillProfile", p.prefill_profile)}) {
@@ -215,8 +244,9 @@ const char* PdProfileHandler::process(Cycle& cycle, ProfileNames profiles,
   const ProfileResult* decode = result_at(decision, index);
   if (decode == nullptr || !decode->has_target()) return "failed to find available decode workers";
   decision.primary_profile = index;
-  use_prefill(cycle, decision,
-              result_at(decision, profile_index(profiles, parameters_.prefill_profile)));
+  if (names_prefill_)
+    name_prefill(cycle, decision,
+                 result_at(decision, profile_index(profiles, parameters_.prefill_profile)));
   if (parameters_.primary_port != 0)
     use_primary_port(cycle, decision, decode->targets.front(),
                      static_cast<std::int32_t>(parameters_.primary_port));
@@ -235,7 +265,8 @@ std::optional<StageOrder> parse_stage_order(std::string_view text) {
 }
 
 DisaggProfileHandler::DisaggProfileHandler(const DisaggProfileParameters& p, const PluginSpec& spec,
-                                           BuildContext& context) {
+                                           BuildContext& context)
+    : names_endpoints_(context.traits().disagg_handler_sets_headers) {
   if (const auto order = parse_stage_order(p.stage_order))
     order_ = *order;
   else
@@ -308,17 +339,24 @@ const char* DisaggProfileHandler::process(Cycle& cycle, ProfileNames profiles,
   const ProfileResult* decode = result_at(decision, s.decode);
   if (decode == nullptr || !decode->has_target()) return "failed to find available decode workers";
   decision.primary_profile = s.decode;
-  use_prefill(cycle, decision, result_at(decision, s.prefill));
-  const ProfileResult* encode = result_at(decision, s.encode);
-  if (encode == nullptr || !encode->has_target()) return nullptr;
-  decision.encode_targets = encode->targets;
-  std::string hosts;
-  for (const EndpointRow r : encode->targets) {
-    if (!hosts.empty()) hosts += ',';
-    hosts += cycle.endpoints().info(r).host_port();
-  }
-  decision.headers.emplace_back("x-encoder-hosts-ports", std::move(hosts));
+  if (!names_endpoints_) return nullptr;
+  name_prefill(cycle, decision, result_at(decision, s.prefill));
+  name_encoders(cycle, decision, result_at(decision, s.encode));
   return nullptr;
 }
 
 }  // namespace routesim::policies
+DisaggHeadersHandler::DisaggHeadersHandler(const DisaggHeadersParameters& p, const PluginSpec&,
+                                           BuildContext& context) {
+  const auto& profiles = context.config().profiles;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    if (profiles[i].name == p.prefill_profile) prefill_ = static_cast<std::int32_t>(i);
+    if (profiles[i].name == p.encode_profile) encode_ = static_cast<std::int32_t>(i);
+  }
+}
+
+void DisaggHeadersHandler::on_decided(Cycle& cycle, Decision& decision) const {
+  name_prefill(cycle, decision, result_at(decision, prefill_));
+  name_encoders(cycle, decision, result_at(decision, encode_));
+}
+

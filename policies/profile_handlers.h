@@ -101,6 +101,7 @@ class PdProfileHandler final : public ProfileHandler {
 
   PdProfileParameters parameters_;
   bool threshold_era_;
+  bool names_prefill_;  ///< Heimdall's; llm-d's leaves it to a DisaggHeadersHandler.
   std::optional<std::size_t> threshold_slot_;
   const Decider* decider_ = nullptr;
 };
@@ -124,10 +125,23 @@ class DisaggProfileHandler final : public ProfileHandler {
   };
   Stages stages(ProfileNames profiles) const;
 
+  bool names_endpoints_;  ///< In the headers, without a DisaggHeadersHandler.
   StageOrder order_ = StageOrder::kDecodeFirst;
   std::string decode_ = "decode", prefill_ = "prefill", encode_ = "encode";
   const Decider* prefill_decider_ = nullptr;
   const Decider* encode_decider_ = nullptr;
+};
+
+/// prefill-header-handler, and disagg-headers-handler from v0.7.0 on: names the picked prefill and
+/// encode endpoints in request headers, for the side-car of the decode endpoint.
+class DisaggHeadersHandler final : public Plugin {
+ public:
+  DisaggHeadersHandler(const DisaggHeadersParameters& p, const PluginSpec& spec,
+                       BuildContext& context);
+  void on_decided(Cycle& cycle, Decision& decision) const override;
+
+ private:
+  std::int32_t prefill_ = -1, encode_ = -1;  ///< Indices of the profiles; -1 = there is none.
 };
 
 }  // namespace routesim::policies

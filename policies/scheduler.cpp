@@ -2,14 +2,37 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <utility>
 
+#include "policies/document_wiring.h"
 #include "policies/factory.h"
 #include "policies/inflight_load.h"
 #include "policies/prefix_producers.h"
 #include "sim/base/check.h"
 
 namespace routesim::policies {
+namespace {
+
+/// The request as plugins may see it: behind passthrough-parser, headers and a body that nobody
+/// read. `copy` holds it where it differs.
+const RequestView& as_read(const RequestView& original, bool reads_prompts,
+                           std::optional<RequestView>& copy) {
+  if (reads_prompts) return original;
+  RequestView& request = copy.emplace(original);
+  request.model = {};
+  request.prompt_tokens = request.prompt_bytes = 0;
+  request.block_keys = request.approx_hashes = {};
+  request.block_key_ends = request.approx_hash_ends = {};
+  request.multimodal = false;
+  request.items = {};
+  request.cached_item_size = {};
+  request.cache_salt = {};
+  request.max_tokens = {};
+  return request;
+}
+
+}  // namespace
 
 struct Scheduler::Flow {
   const RequestView& request;
@@ -29,6 +52,10 @@ Scheduler::Scheduler(const EndpointPickerConfig& config, const SchedulerOptions&
   BuildContext context(config_, registry, *plugins_, needs_, options.thread_safe, diagnostics);
   context.build_all();
   by_address_ = indexes_by_address(config_.era, config_.distribution);
+  reads_prompts_ = reads_prompts(config_);
+  if (!reads_prompts_)
+    needs_.block_keys = needs_.kv_events = needs_.approx_hashes = needs_.prompt_tokens =
+        needs_.prompt_bytes = needs_.encoder_cache = false;
   for (const ProfileSpec& spec : config_.profiles) {
     SchedulingProfile profile;
     profile.name = spec.name;
@@ -157,7 +184,8 @@ void Scheduler::conclude(Flow& flow, const char* error) const {
 
 void Scheduler::schedule(const RequestView& request, const EndpointTable& endpoints, SimTime now,
                          Scratch& scratch, Decision& decision) const {
-  Flow flow{request, endpoints, now, scratch, decision, nullptr};
+  std::optional<RequestView> copy;
+  Flow flow{as_read(request, reads_prompts_, copy), endpoints, now, scratch, decision, nullptr};
   if (!options_.thread_safe) return decide(flow);
   const std::shared_lock lock(mutex_);
   decide(flow);
@@ -176,7 +204,9 @@ Decision Scheduler::explain(const RequestView& request, const EndpointTable& end
   Scratch scratch;
   Decision decision;
   explanation.profiles.clear();
-  Flow flow{request, endpoints, now, scratch, decision, &explanation};
+  std::optional<RequestView> copy;
+  const RequestView& seen = as_read(request, reads_prompts_, copy);
+  Flow flow{seen, endpoints, now, scratch, decision, &explanation};
   std::shared_lock lock(mutex_, std::defer_lock);
   if (options_.thread_safe) lock.lock();
   decide(flow);
@@ -189,7 +219,9 @@ void Scheduler::on_routed(const RequestView& request, const Decision& decision,
   std::unique_lock lock(mutex_, std::defer_lock);
   if (options_.thread_safe) lock.lock();
   for (Plugin* plugin : plugins_->with(Hook::kRouted))
-    plugin->on_routed(request, decision, endpoints, now);
+    plugin->on_routed(seen, decision, endpoints, now);
+  std::optional<RequestView> copy;
+  const RequestView& seen = as_read(request, reads_prompts_, copy);
 }
 
 void Scheduler::on_first_token(std::uint64_t request, SimTime now) {

@@ -57,7 +57,8 @@ struct ApproxScheme {
 struct SignalNeeds {
   bool metrics = false;        ///< EndpointTable metrics.
   bool in_flight = false;      ///< on_routed / on_first_token / on_completed.
-  bool block_keys = false;     ///< RequestView::block_keys and KV events.
+  bool block_keys = false;     ///< RequestView::block_keys.
+  bool kv_events = false;      ///< KV events, for the precise index.
   bool approx_hashes = false;  ///< RequestView::approx_hashes.
   bool prompt_tokens = false;
   bool prompt_bytes = false;
@@ -169,6 +170,7 @@ class Scheduler {
   SchedulerOptions options_;
   bool valid_ = false;
   bool by_address_ = false;
+  bool reads_prompts_ = true;
   SignalNeeds needs_;
   std::unique_ptr<PluginSet> plugins_;
   std::shared_ptr<const char> identity_ = std::make_shared<const char>('\0');  // For Scratch.

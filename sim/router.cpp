@@ -190,7 +190,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
   reads_adapters_ = needs.lora && !plan.adapters.empty();
   reads_metrics_ = needs.metrics || reads_adapters_ || holds_back() ||
                    plan.scenario.workload.sheddable_fraction > 0;
-  reads_events_ = needs.block_keys;
+  reads_events_ = needs.kv_events;
   counts_first_tokens_ = needs.in_flight;
   for (std::uint32_t row = 0; row < rows_.size(); ++row)
     holders_.push_back(instances_.front().scheduler->index_holder(table_, row));

@@ -72,6 +72,7 @@ class DocumentBuilder {
 
 inline ParameterValue precise_parameters(std::int64_t block_size, bool speculative) {
   return map({{"tokenProcessorConfig", map({{"blockSize", ParameterValue(block_size)}})},
+              {"kvEventsConfig", map({{"zmqEndpoint", text("tcp://*:5557")}})},
               {"speculativeIndexing", ParameterValue(speculative)}});
 }
 
@@ -116,6 +117,7 @@ inline policies::EndpointPickerConfig disaggregated_config(std::int64_t block_si
   decode.insert(decode.begin(), {"decode-filter"});
   return DocumentBuilder()
       .plugin("always-disagg-pd-decider")
+      .plugin("prefill-header-handler")
       .plugin("pd-profile-handler", map({{"deciderPluginName", text("always-disagg-pd-decider")}}))
       .plugin("prefill-filter")
       .plugin("decode-filter")

@@ -123,6 +123,7 @@ RunPlan mutual(EnginePreset preset, KvLoadFailure policy) {
   plan.scenario.cluster.transfer.load_failure = policy;
   plan.endpoint_picker = DocumentBuilder()
                              .plugin("always-disagg-pd-decider")
+                             .plugin("prefill-header-handler")
                              .plugin("pd-profile-handler",
                                      map({{"deciderPluginName", text("always-disagg-pd-decider")}}))
                              .plugin("queue-scorer")

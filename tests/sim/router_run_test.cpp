@@ -115,6 +115,26 @@ TEST(KvEvents, LostOnesAreNeverKnown) {
   for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(lost.requests[i].cached_tokens, 624);
 }
 
+TEST(KvEvents, AnIndexThatNothingFeedsStaysEmpty) {
+  const auto predictions = [](bool speculative) {
+    RunPlan plan = hand_made_plan(repeats(4), 1);
+    plan.endpoint_picker =
+        DocumentBuilder()
+            .plugin("precise-prefix-cache-scorer",
+                    map({{"tokenProcessorConfig",
+                          map({{"blockSize", ParameterValue(std::int64_t{16})}})},
+                         {"speculativeIndexing", ParameterValue(speculative)},
+                         {"speculativeTTL", text("10s")}}))
+            .plugin("max-score-picker")
+            .profile("default", {{"precise-prefix-cache-scorer", 1}, {"max-score-picker"}})
+            .build();
+    return predicted(run_by_hand(plan));
+  };
+  EXPECT_EQ(predictions(false), (std::vector<std::int64_t>{0, 0, 0, 0}));
+  // The router remembers where it sent the prompt.
+  EXPECT_EQ(predictions(true), (std::vector<std::int64_t>{0, 640, 640, 640}));
+}
+
 TEST(KvEvents, SomeLostLeaveSomeUnknown) {
   std::vector<Sent> script;
   for (std::int64_t i = 0; i < 400; ++i)
@@ -148,7 +168,8 @@ TEST(KvEvents, LateOnesAreNotYetKnown) {
 
 /// A prefill and a decode server; prompts of at least `threshold` uncached tokens are
 /// disaggregated.
-RunPlan decided_by_prefix(std::vector<Sent> script, std::int64_t threshold) {
+RunPlan decided_by_prefix(std::vector<Sent> script, std::int64_t threshold,
+                          const char* names_the_endpoint = "prefill-header-handler") {
   RunPlan plan = hand_made_plan(std::move(script), 1);
   plan.pools[0].config.name = "decode";
   plan.pools[0].config.role = PoolRole::kDecode;
@@ -159,6 +180,7 @@ RunPlan decided_by_prefix(std::vector<Sent> script, std::int64_t threshold) {
       DocumentBuilder()
           .plugin("prefix-based-pd-decider", map({{"nonCachedTokens", ParameterValue(threshold)}}))
           .plugin("approx-prefix-cache-producer")
+          .plugin(names_the_endpoint)
           .plugin("pd-profile-handler",
                   map({{"deciderPluginName", text("prefix-based-pd-decider")}}))
           .plugin("prefill-filter")
@@ -185,6 +207,17 @@ TEST(ConditionalDisaggregation, TakesWhatIsLongAndNotCached) {
   EXPECT_EQ(r.requests[3].prefill_endpoint, 1) << "256 new tokens";
   EXPECT_EQ(r.routing.disaggregated, 2);
   EXPECT_EQ(r.summary.successes, 4);
+}
+
+// llm-d-router ebab6879 pd_profile_handler.go picks an endpoint; disagg_headers_handler.go sends
+// its name to the side-car.
+TEST(ConditionalDisaggregation, WithoutAHeaderTheSideCarPrefillsLocally) {
+  // Any plugin without a part in decisions stands for the missing one.
+  const RunResult r = run_by_hand(
+      decided_by_prefix({{.at_ms = 0, .parts = {{2, 320}}}}, 256, "models-data-source"));
+  EXPECT_EQ(r.requests[0].prefill_endpoint, -1);
+  EXPECT_EQ(r.routing.disaggregated, 0);
+  EXPECT_EQ(r.summary.successes, 1);
 }
 
 TEST(ConditionalDisaggregation, WithoutPrefillServersEverythingIsLocal) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -212,6 +213,23 @@ TEST_F(Score, WarnsAboutWhatIsReadAndMissing) {
       score({.config = example("random.yaml"), .events = example("events.jsonl")});
   EXPECT_EQ(unused.code, ExitCode::kSuccess);
   EXPECT_NE(unused.err.find("no plugin of this configuration reads KV events"), std::string::npos);
+}
+
+// An endpoint picker that subscribes to nothing knows nothing, whatever engines publish.
+TEST_F(Score, EventsThatNoSubscriberHearsAreNotUsed) {
+  std::ifstream in(example("precise.yaml"));
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string socket = "    kvEventsConfig: {zmqEndpoint: \"tcp://*:5557\"}\n";
+  ASSERT_NE(text.find(socket), std::string::npos);
+  text.erase(text.find(socket), socket.size());
+  const Result r = score({.config = write("c.yaml", text), .events = example("events.jsonl")});
+  ASSERT_EQ(r.code, ExitCode::kSuccess) << r.err;
+  EXPECT_NE(r.err.find("c.yaml:7:3: warning: plugins[2]: plugin 'precise-prefix-cache-scorer' "
+                       "receives no KV events, so every endpoint scores 0"),
+            std::string::npos)
+      << r.err;
+  EXPECT_FALSE(r.parsed().contains("kv_events"));
+  EXPECT_EQ(r.out, score({}).out) << "as without the file";
 }
 
 TEST_F(Score, ReportsTheErrorsOfAllFilesAtOnce) {

@@ -96,7 +96,7 @@ ScoreInputs load_inputs(const ScoreSettings& settings, Diagnostics& diagnostics)
   inputs.request = read_score_request(settings.request, pool, diagnostics);
   if (settings.events.empty()) return inputs;
   inputs.events = read_kv_messages(settings.events, pool, diagnostics);
-  if (inputs.scheduler != nullptr && inputs.scheduler->precise_index() == nullptr)
+  if (inputs.scheduler != nullptr && !inputs.scheduler->needs().kv_events)
     diagnostics.warning({.file = settings.events}, "", "is not used",
                         "no plugin of this configuration reads KV events");
   return inputs;
@@ -114,7 +114,7 @@ ExitCode run_score(const OptionValues& options, Console& console) {
   }
   policies::Scheduler& scheduler = *inputs.scheduler;
   std::optional<policies::KvIngestStats> stats;
-  if (inputs.events && scheduler.precise_index() != nullptr)
+  if (inputs.events && scheduler.needs().kv_events)
     stats = ingest(*inputs.events, *inputs.pool, inputs.request->model, scheduler);
   const KeyedRequest request(*inputs.request, *inputs.pool, scheduler, diagnostics);
   console.complain(tidy(diagnostics));

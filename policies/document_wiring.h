@@ -1,0 +1,25 @@
+// What the plugins of a document need from each other without a reference that names it, and what
+// they do without it. The router starts all the same, so these are warnings.
+#pragma once
+
+#include "policies/document.h"
+#include "sim/base/diagnostic.h"
+
+namespace routesim::policies {
+
+/// Whether `spec`, a precise prefix plugin, owns an index instead of reading the one of a producer.
+bool owns_precise_index(const EndpointPickerConfig& config, const PluginSpec& spec);
+
+/// Whether KV events reach the index that `spec` owns. Without them it holds at most speculative
+/// entries.
+bool receives_kv_events(const EndpointPickerConfig& config, const PluginSpec& spec);
+
+/// Whether the router reads the prompts of OpenAI requests: not where passthrough-parser takes
+/// them.
+bool reads_prompts(const EndpointPickerConfig& config);
+
+/// Warns of a precise index that nothing feeds, of a prefill endpoint that is picked and never
+/// named to the side-car, and of prompts that nothing reads. The document must be complete.
+void check_wiring(const EndpointPickerConfig& config, Diagnostics& diagnostics);
+
+}  // namespace routesim::policies
