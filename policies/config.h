@@ -399,17 +399,19 @@ struct FixedRange {
   double min = 0, max = 0;
 };
 inline void describe(Describer& d, FixedRange& p) {
-  field(d, {"min", "Lower end.", true}, p.min);
-  field(d, {"max", "Upper end.", true}, p.max);
+  field(d, {"min", "Lower end."}, p.min);
+  field(d, {"max", "Upper end."}, p.max);
 }
 
+/// The key that is there selects the mode; none is adaptiveRange.
 struct AttributeNormalization {
-  std::string type = "adaptiveRange";
   std::optional<FixedRange> fixed_range;
+  std::optional<NoParameters> adaptive_range;
 };
 inline void describe(Describer& d, AttributeNormalization& p) {
-  field(d, {"type", "adaptiveRange or fixedRange."}, p.type);
-  field(d, {"fixedRange", "Bounds of fixedRange."}, p.fixed_range);
+  field(d, {"fixedRange", "Score between these bounds."}, p.fixed_range);
+  field(d, {"adaptiveRange", "Score between the candidates' extremes (the default)."},
+        p.adaptive_range);
 }
 
 struct AttributeAlgorithm {

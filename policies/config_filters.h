@@ -112,7 +112,7 @@ struct DisaggProfileParameters {
   std::optional<std::string> prefill_decider, decider, encode_decider;
 };
 inline void describe(Describer& d, DisaggProfileParameters& p) {
-  field(d, {"stageOrder", "decode-first or prefill-first."}, p.stage_order);
+  field(d, {"stageOrder", "decode-first or prefill-first; empty = decode-first."}, p.stage_order);
   field(d, {"profiles", "Names of the stages' profiles."}, p.profiles);
   field(d, {"deciders", "Deciders of the optional stages."}, p.deciders);
   field(d, {"decodeProfile", "Older name of profiles.decode."}, p.decode_profile);
@@ -127,8 +127,9 @@ struct HeaderProfileParameters {
   std::string header_name = "EPP-Profile", default_profile = "decode";
 };
 inline void describe(Describer& d, HeaderProfileParameters& p) {
-  field(d, {"headerName", "Request header that names the profile to run."}, p.header_name);
-  field(d, {"defaultProfile", "Profile without that header."}, p.default_profile);
+  field(d, {"headerName", "Request header that names the profile to run; empty = EPP-Profile."},
+        p.header_name);
+  field(d, {"defaultProfile", "Profile without that header; empty = decode."}, p.default_profile);
 }
 
 struct UtilizationCondition {

@@ -168,8 +168,7 @@ LocatedDocument find_endpoint_picker_config(const ParameterValue& root) {
 }
 
 // llm-d-router pkg/epp/config/loader/defaults.go, config/charts/routerlib/templates/_config.yaml.
-ParameterValue chart_default_document(const ParameterValue& values) {
-  const SourceLocation& at = values.where;
+ParameterValue default_document(const SourceLocation& at, const std::string& api_version) {
   ParameterValue::List plugins, entries;
   for (const auto& [type, weight] :
        {std::pair("queue-scorer", 2.0), std::pair("kv-cache-utilization-scorer", 2.0),
@@ -180,14 +179,17 @@ ParameterValue chart_default_document(const ParameterValue& values) {
   }
   ParameterValue profile = map_at(at, {{"name", ParameterValue(std::string("default"))},
                                        {"plugins", ParameterValue(std::move(entries))}});
-  const std::string api = values.find("router") != nullptr
-                              ? "llm-d.ai/v1alpha1"
-                              : "inference.networking.x-k8s.io/v1alpha1";
   return map_at(at,
-                {{"apiVersion", ParameterValue(api)},
+                {{"apiVersion", ParameterValue(api_version)},
                  {"kind", ParameterValue(std::string("EndpointPickerConfig"))},
                  {"plugins", ParameterValue(std::move(plugins))},
                  {"schedulingProfiles", ParameterValue(ParameterValue::List{std::move(profile)})}});
+}
+
+ParameterValue chart_default_document(const ParameterValue& values) {
+  return default_document(values.where, values.find("router") != nullptr
+                                            ? "llm-d.ai/v1alpha1"
+                                            : "inference.networking.x-k8s.io/v1alpha1");
 }
 
 bool has_latency_predictor(const ParameterValue& values) {

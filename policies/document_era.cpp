@@ -92,6 +92,21 @@ void read_plugin(const PluginSpec& spec, Evidence& e) {
     e.not_after(Era::kV0_7_0, "prefixPluginType or prefixPluginName");
 }
 
+/// From v0.6.0 on pd-profile-handler does not start without the decider that it names, and the
+/// default one must be declared as well. Before, it had none.
+void read_deciders(const EndpointPickerConfig& config, Evidence& e) {
+  if (config.api_version != "inference.networking.x-k8s.io/v1alpha1") return;
+  for (const PluginSpec& spec : config.plugins) {
+    if (spec.type != "pd-profile-handler" || given(spec.parameters, "deciderPluginName") ||
+        config.find("prefix-based-pd-decider") != nullptr)
+      continue;
+    if (config.find("always-disagg-pd-decider") != nullptr)
+      e.not_after(Era::kV0_6_0, "pd-profile-handler with always-disagg-pd-decider by default");
+    else
+      e.not_after(Era::kV0_5_0, "pd-profile-handler without a decider");
+  }
+}
+
 bool fractional(double w) { return w != static_cast<double>(static_cast<std::int64_t>(w)); }
 
 }  // namespace
@@ -105,6 +120,7 @@ void infer_era(const ParameterValue& root, EndpointPickerConfig& config,
   if (config.distribution == Distribution::kHeimdall)
     e.not_after(Era::kV0_6_0, "Heimdall generation 1");
   for (const PluginSpec& spec : config.plugins) read_plugin(spec, e);
+  read_deciders(config, e);
   for (const ProfileSpec& profile : config.profiles)
     for (const PluginReference& r : profile.plugins)
       if (r.weight && fractional(*r.weight)) e.not_before(Era::kV0_6_0, "a fractional weight");

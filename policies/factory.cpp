@@ -179,8 +179,15 @@ void add_filters(PluginRegistry& r) {
       "topology-affinity-filter", kFilterRole, "Endpoints near the other stage's pick."));
   r.add(implemented<UtilizationFilter, UtilizationFilterParameters>(
       "utilization-filter", kFilterRole, "Endpoints below maxima of load."));
-  r.add(implemented<PrefixCacheAffinityFilter, PrefixAffinityParameters>(
-      "prefix-cache-affinity-filter", kFilterRole, "Endpoints that hold most of the prompt."));
+  PluginType affinity = implemented<PrefixCacheAffinityFilter, PrefixAffinityParameters>(
+      "prefix-cache-affinity-filter", kFilterRole, "Endpoints that hold most of the prompt.");
+  affinity.describe_applied = [](Describer& d, const PluginSpec& spec, Era era) {
+    Diagnostics reported_elsewhere;
+    const auto p =
+        read_parameters<PrefixAffinityParameters>(spec, UnknownKeys::kWarning, reported_elsewhere);
+    describe_applied(d, p, era);
+  };
+  r.add(std::move(affinity));
   r.add(implemented<SloHeadroomTierFilter, SloTierParameters>(
       "slo-headroom-tier-filter", kFilterRole, "Endpoints predicted to meet the SLOs."));
   r.add(implemented<HeaderTestingFilter, NoParameters>("header-based-testing-filter", kFilterRole,

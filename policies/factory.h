@@ -64,6 +64,9 @@ struct PluginType {
   std::function<std::unique_ptr<Plugin>(const PluginSpec&, BuildContext&)> create;
   /// Describes the parameters with their defaults (for `routesim list plugins`).
   std::function<void(Describer&)> describe_parameters;
+  /// Describes what an era reads of them, with the defaults it has there. Absent where they are the
+  /// same in all eras.
+  std::function<void(Describer&, const PluginSpec&, Era)> describe_applied = {};
   /// Reads the parameters of a document that is refused for another reason, only to report what is
   /// wrong with them too. May be absent.
   std::function<void(const PluginSpec&, const EraTraits&, Diagnostics&)> check_parameters = {};

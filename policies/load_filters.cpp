@@ -60,15 +60,44 @@ void UtilizationFilter::filter(Cycle& cycle, std::vector<EndpointRow>& candidate
   candidates.assign(kept.begin(), kept.end());
 }
 
+namespace {
+
+// llm-d-router pull requests 1547 and 1639 (June 2026) changed the defaults and the source.
+bool predicts_ttft(Era era) { return era <= Era::kMay2026; }
+double exploration_probability(const PrefixAffinityParameters& p, Era era) {
+  return p.exploration_probability.value_or(predicts_ttft(era) ? 0.01 : 0);
+}
+double max_ttft_penalty_ms(const PrefixAffinityParameters& p, Era era) {
+  return p.max_ttft_penalty_ms.value_or(predicts_ttft(era) ? 5000 : 18000);
+}
+
+}  // namespace
+
+void describe_applied(Describer& d, PrefixAffinityParameters p, Era era) {
+  double exploration = exploration_probability(p, era), penalty = max_ttft_penalty_ms(p, era);
+  field(d, {"affinityThreshold", "Matched share from which an endpoint is sticky."},
+        p.affinity_threshold);
+  field(d, {"explorationProbability", "Chance to keep everything."}, exploration);
+  field(d, {"maxTTFTPenaltyMs", "Extra TTFT stickiness may cost; 0 = any."}, penalty);
+  if (predicts_ttft(era)) {
+    field(d, {"maxTokensInFlightPenalty", "Extra tokens in flight stickiness may cost; 0 = any."},
+          p.max_tokens_in_flight_penalty);
+    return;
+  }
+  field(d, {"ttftSource", "prefillThroughput or latencyPredictor."}, p.ttft_source);
+  if (p.ttft_source == "prefillThroughput")
+    field(d, {"peakPrefillThroughput", "Prefill tokens per second of one endpoint."},
+          p.peak_prefill_throughput);
+}
+
 PrefixCacheAffinityFilter::PrefixCacheAffinityFilter(const PrefixAffinityParameters& p,
                                                      const PluginSpec& spec, BuildContext& context)
-    : parameters_(p), prefix_slot_(context.prefix_slot_of(p.prefix_producer, spec)) {
+    : parameters_(p),
+      exploration_probability_(exploration_probability(p, context.era())),
+      max_ttft_penalty_ms_(max_ttft_penalty_ms(p, context.era())),
+      prefix_slot_(context.prefix_slot_of(p.prefix_producer, spec)) {
   if (p.affinity_threshold > 1) context.error(spec, "affinityThreshold", "must be at most 1");
-  // llm-d-router pull requests 1547 and 1639 (June 2026) changed the defaults and the source.
-  const bool predicted = context.era() <= Era::kMay2026;
-  exploration_probability_ = p.exploration_probability.value_or(predicted ? 0.01 : 0);
-  max_ttft_penalty_ms_ = p.max_ttft_penalty_ms.value_or(predicted ? 5000 : 18000);
-  if (!predicted) {
+  if (!predicts_ttft(context.era())) {
     choose_ttft_source(spec, context);
     return;
   }

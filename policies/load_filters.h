@@ -30,6 +30,9 @@ class UtilizationFilter final : public Filter {
   const InFlightLoad* load_ = nullptr;
 };
 
+/// What an era reads of prefix-cache-affinity-filter's parameters, with the defaults it has there.
+void describe_applied(Describer& d, PrefixAffinityParameters p, Era era);
+
 /// prefix-cache-affinity-filter: keeps the endpoints that hold most of the prompt, unless that
 /// costs too much TTFT or (2026-05) the best of them has too many more tokens in flight than the
 /// best of the others.

@@ -107,26 +107,30 @@ const char* DataParallelProfileHandler::process(Cycle& cycle, ProfileNames,
 
 HeaderProfileHandler::HeaderProfileHandler(const HeaderProfileParameters& p, const PluginSpec& spec,
                                            BuildContext& context)
-    : parameters_(p) {
+    : header_(trimmed(p.header_name)), default_profile_(trimmed(p.default_profile)) {
   context.needs().headers = true;
+  if (header_.empty()) header_ = HeaderProfileParameters{}.header_name;
+  if (default_profile_.empty()) default_profile_ = HeaderProfileParameters{}.default_profile;
   const auto& profiles = context.config().profiles;
-  if (std::none_of(profiles.begin(), profiles.end(),
-                   [&p](const ProfileSpec& s) { return s.name == p.default_profile; }))
+  if (profiles.size() > 1 &&
+      std::none_of(profiles.begin(), profiles.end(),
+                   [this](const ProfileSpec& s) { return s.name == default_profile_; }))
     context.error(spec, "defaultProfile",
-                  "references undefined profile '" + p.default_profile + "'");
+                  "references undefined profile '" + default_profile_ + "'");
 }
 
 void HeaderProfileHandler::next(Cycle& cycle, ProfileNames profiles,
                                 std::span<const ProfileResult> results,
                                 std::vector<std::uint32_t>& run) const {
   if (count_run(results) > 0) return;
-  const auto header = cycle.request().header(parameters_.header_name);
-  std::int32_t index = header ? profile_index(profiles, *header) : -1;
-  if (index < 0) index = profile_index(profiles, parameters_.default_profile);
+  if (profiles.size() == 1) return run.push_back(0);  // There is nothing to choose.
+  const std::string_view asked = trimmed(cycle.request().header(header_).value_or(""));
+  const std::int32_t index = profile_index(profiles, asked.empty() ? default_profile_ : asked);
   if (index >= 0) run.push_back(static_cast<std::uint32_t>(index));
 }
 
 const char* HeaderProfileHandler::process(Cycle&, ProfileNames, Decision& decision) const {
+  if (count_run(decision.profiles) == 0) return "the header names no scheduling profile";
   for (std::size_t i = 0; i < decision.profiles.size(); ++i)
     if (decision.profiles[i].ok()) decision.primary_profile = static_cast<std::int32_t>(i);
   return decision.primary_profile < 0 ? "the profile found no endpoint" : nullptr;
@@ -259,7 +263,7 @@ std::optional<StageOrder> parse_stage_order(std::string_view text) {
     if (c == '-' || c == '_') continue;
     t.push_back(c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
   }
-  if (t == "decodefirst" || t == "decode") return StageOrder::kDecodeFirst;
+  if (t.empty() || t == "decodefirst" || t == "decode") return StageOrder::kDecodeFirst;
   if (t == "prefillfirst" || t == "prefill") return StageOrder::kPrefillFirst;
   return std::nullopt;
 }
@@ -345,7 +349,6 @@ const char* DisaggProfileHandler::process(Cycle& cycle, ProfileNames profiles,
   return nullptr;
 }
 
-}  // namespace routesim::policies
 DisaggHeadersHandler::DisaggHeadersHandler(const DisaggHeadersParameters& p, const PluginSpec&,
                                            BuildContext& context) {
   const auto& profiles = context.config().profiles;
@@ -360,3 +363,4 @@ void DisaggHeadersHandler::on_decided(Cycle& cycle, Decision& decision) const {
   name_encoders(cycle, decision, result_at(decision, encode_));
 }
 
+}  // namespace routesim::policies

@@ -46,7 +46,7 @@ class HeaderProfileHandler final : public ProfileHandler {
   const char* process(Cycle& cycle, ProfileNames profiles, Decision& decision) const override;
 
  private:
-  HeaderProfileParameters parameters_;
+  std::string header_, default_profile_;
 };
 
 /// always-disagg-pd-decider.
@@ -107,7 +107,7 @@ class PdProfileHandler final : public ProfileHandler {
 };
 
 enum class StageOrder { kDecodeFirst, kPrefillFirst };
-/// Dashes, underscores and case are ignored; "decode" and "prefill" are enough.
+/// Dashes, underscores and case are ignored; "decode" and "prefill" are enough, "" is the default.
 std::optional<StageOrder> parse_stage_order(std::string_view text);
 
 /// disagg-profile-handler: encode, prefill and decode stages.

@@ -149,8 +149,12 @@ void Scheduler::conclude(Flow& flow, const char* error) const {
     const bool filtered =
         std::any_of(d.profiles.begin(), d.profiles.end(),
                     [](const ProfileResult& r) { return r.state == ProfileState::kFailed; });
+    const bool nothing_ran =
+        std::all_of(d.profiles.begin(), d.profiles.end(),
+                    [](const ProfileResult& r) { return r.state == ProfileState::kNotRun; });
     d.outcome = filtered ? Outcome::kFilteredOut : Outcome::kHandlerError;
-    d.http_status = filtered && traits(config_.era).filtered_out_is_429 ? 429 : 500;
+    const bool exhausted = (filtered || nothing_ran) && traits(config_.era).filtered_out_is_429;
+    d.http_status = exhausted ? 429 : 500;
     d.reason = error;
     d.primary_profile = -1;
     d.headers.clear();
@@ -216,12 +220,12 @@ Decision Scheduler::explain(const RequestView& request, const EndpointTable& end
 void Scheduler::on_routed(const RequestView& request, const Decision& decision,
                           const EndpointTable& endpoints, SimTime now) {
   if (!decision.routed()) return;
+  std::optional<RequestView> copy;
+  const RequestView& seen = as_read(request, reads_prompts_, copy);
   std::unique_lock lock(mutex_, std::defer_lock);
   if (options_.thread_safe) lock.lock();
   for (Plugin* plugin : plugins_->with(Hook::kRouted))
     plugin->on_routed(seen, decision, endpoints, now);
-  std::optional<RequestView> copy;
-  const RequestView& seen = as_read(request, reads_prompts_, copy);
 }
 
 void Scheduler::on_first_token(std::uint64_t request, SimTime now) {

@@ -59,13 +59,11 @@ class EndpointAttributeScorer final : public Scorer {
       context.error(spec, "algorithm.type",
                     "must be linear_lower_is_better or linear_higher_is_better (got '" +
                         p.algorithm.type + "')");
-    const std::string& n = p.algorithm.normalization.type;
-    if (n != "adaptiveRange" && n != "fixedRange")
-      context.error(spec, "algorithm.normalization.type",
-                    "must be adaptiveRange or fixedRange (got '" + n + "')");
-    if (n == "fixedRange" && (!fixed_ || !(fixed_->min < fixed_->max)))
+    if (fixed_ && p.algorithm.normalization.adaptive_range)
+      context.error(spec, "algorithm.normalization",
+                    "has both fixedRange and adaptiveRange, which exclude each other");
+    if (fixed_ && !(fixed_->min < fixed_->max))
       context.error(spec, "algorithm.normalization.fixedRange", "needs min < max");
-    if (n != "fixedRange") fixed_.reset();
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {

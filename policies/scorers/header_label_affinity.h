@@ -20,10 +20,11 @@ class HeaderLabelAffinityScorer final : public Scorer {
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     const auto header = cycle.request().header(parameters_.header_name);
+    const bool asks = header && !header->empty();  // Also where a label is empty.
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const auto& labels = cycle.endpoints().info(candidates[i]).labels;
       const auto it = labels.find(parameters_.label_key);
-      scores[i] = header && it != labels.end() && it->second == *header ? 1.0 : 0.0;
+      scores[i] = asks && it != labels.end() && it->second == *header ? 1.0 : 0.0;
     }
   }
 

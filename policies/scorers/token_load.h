@@ -19,7 +19,7 @@ class TokenLoadScorer final : public Scorer {
   TokenLoadScorer(const TokenLoadParameters& p, const PluginSpec& spec, BuildContext& context)
       : threshold_(p.queue_threshold_tokens > 0 ? static_cast<double>(p.queue_threshold_tokens)
                                                 : 4'194'304.0),
-        load_(context.in_flight(p.in_flight_producer, spec)) {}
+        load_(counter(p, spec, context)) {}
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
@@ -29,6 +29,20 @@ class TokenLoadScorer final : public Scorer {
   }
 
  private:
+  // llm-d-router 0.9.0 pkg/epp/datalayer/data_graph.go makes a missing producer only where every
+  // attribute it is needed for has a default one. UncachedRequestTokens has none.
+  static InFlightLoad* counter(const TokenLoadParameters& p, const PluginSpec& spec,
+                               BuildContext& context) {
+    const PluginSpec* declared = context.config().find("inflight-load-producer");
+    if (context.traits().token_load_needs_producer && p.in_flight_producer.empty() &&
+        (declared == nullptr || declared->implicit))
+      context.error(
+          spec, "",
+          "needs a declared inflight-load-producer: without one the router does not start",
+          "add 'type: inflight-load-producer' to plugins");
+    return context.in_flight(p.in_flight_producer, spec);
+  }
+
   double threshold_;
   const InFlightLoad* load_;
 };

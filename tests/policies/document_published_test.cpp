@@ -19,6 +19,37 @@ TEST(DocumentAsPublished, TheFirstNamesOfTheSummerOf2025AreStillRead) {
   EXPECT_EQ(name(loaded.config->era), "v0.3.2");
 }
 
+// llm-d-inference-scheduler deploy/config/pd-epp-config.yaml, the same from 0.2.1 to 0.5.0.
+TEST(DocumentAsPublished, AHandlerWithoutADeciderIsOfTheThresholdsTime) {
+  const auto config = [](const std::string& decider) {
+    return Loaded(
+        "apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n"
+        "plugins:\n- type: prefill-header-handler\n- type: prefix-cache-scorer\n"
+        "- type: prefill-filter\n- type: decode-filter\n- type: max-score-picker\n" +
+        decider +
+        "- type: pd-profile-handler\nschedulingProfiles:\n"
+        "- name: prefill\n  plugins:\n  - pluginRef: prefill-filter\n"
+        "  - pluginRef: max-score-picker\n  - pluginRef: prefix-cache-scorer\n    weight: 2\n"
+        "- name: decode\n  plugins:\n  - pluginRef: decode-filter\n"
+        "  - pluginRef: max-score-picker\n  - pluginRef: prefix-cache-scorer\n    weight: 2\n");
+  };
+  const Loaded published = config("");
+  ASSERT_TRUE(published.ok()) << published.text();
+  EXPECT_EQ(name(published.config->era), "v0.5.0");
+  EXPECT_EQ(published.config->era_origin, "inferred: pd-profile-handler without a decider");
+  EndpointTable table = make_endpoints(2);
+  table.mutable_info(EndpointId(0)).labels["llm-d.ai/role"] = "prefill";
+  EXPECT_EQ(published.scheduler->schedule({.id = 1}, table, SimTime::zero()).prefill,
+            EndpointId(0));
+  // v0.6.0 has a default decider, and its name changed in v0.7.0.
+  const Loaded always = config("- type: always-disagg-pd-decider\n");
+  ASSERT_TRUE(always.ok()) << always.text();
+  EXPECT_EQ(name(always.config->era), "v0.6.0");
+  const Loaded prefix = config("- type: prefix-based-pd-decider\n");
+  ASSERT_TRUE(prefix.ok()) << prefix.text();
+  EXPECT_EQ(name(prefix.config->era), "v0.7.0");
+}
+
 TEST(DocumentAsPublished, AnIntervalOfMid2025MayBeANumberOfNanoseconds) {
   const auto with = [](const std::string& mode, const char* interval) {
     return Loaded(document("- type: prefix-cache-scorer\n  parameters:\n    mode: " + mode +

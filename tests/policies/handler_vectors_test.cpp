@@ -250,6 +250,13 @@ void check_threshold_era(const Json& c) {
             c["expected_next_profiles"].get<std::vector<std::string>>());
 }
 
+// llm-d-router ebab6879 disagg_profile_handler.go, ParseStageOrder.
+TEST(HandlerVectors, AnEmptyStageOrderIsTheDefault) {
+  EXPECT_EQ(parse_stage_order(""), StageOrder::kDecodeFirst);
+  PluginBench bench("disagg-profile-handler", {{"stageOrder", ""}}, 0, {}, {"decode"});
+  EXPECT_TRUE(bench.built()) << bench.errors();
+}
+
 TEST(HandlerVectors, PrefillDecode) {
   const std::vector<std::string> profiles = {"decode", "prefill"};
   for (const Json& c : vector_cases("pd_profile_handler")) {

@@ -122,6 +122,9 @@ TEST(PluginRules, ALabelEqualToAHeaderScoresOne) {
   const std::array<Header, 1> headers = {{{"X-Tier", "gold"}}};
   EXPECT_EQ(bench.scores({.id = 1, .headers = headers}), std::vector<double>({0, 0, 1}));
   EXPECT_EQ(bench.scores({.id = 2}), std::vector<double>({0, 0, 0}));
+  bench.table().mutable_info(EndpointId(1)).labels["tier"] = "";
+  const std::array<Header, 1> blank = {{{"X-Tier", ""}}};
+  EXPECT_EQ(bench.scores({.id = 3, .headers = blank}), std::vector<double>({0, 0, 0}));
   PluginBench empty("header-label-affinity-scorer", {{"headerName", ""}, {"labelKey", ""}}, 1);
   EXPECT_NE(empty.errors().find("headerName: must not be empty"), std::string::npos);
   EXPECT_NE(empty.errors().find("labelKey: must not be empty"), std::string::npos);
@@ -174,12 +177,90 @@ TEST(PluginRules, AHeaderNamesTheProfileToRun) {
     Explanation explanation;
     const Decision decision = bench.scheduler().explain(
         {.id = 1, .headers = headers}, bench.table(), SimTime::zero(), explanation);
-    EXPECT_TRUE(decision.routed());
-    return decision.primary_profile;
+    if (decision.routed()) return decision.primary_profile;
+    EXPECT_EQ(decision.outcome, Outcome::kHandlerError);
+    EXPECT_EQ(decision.http_status, 429);
+    EXPECT_STREQ(decision.reason, "the header names no scheduling profile");
+    return -1;
   };
   EXPECT_EQ(ran("a"), 0);
-  EXPECT_EQ(ran("b"), 1);
-  EXPECT_EQ(ran("neither"), 0);
+  EXPECT_EQ(ran(" b "), 1);
+  EXPECT_EQ(ran(" "), 0) << "a blank header is none";
+  EXPECT_EQ(ran("neither"), -1);
+}
+
+// llm-d-router ebab6879 header_profile_handler.go: one profile runs whatever the header says.
+TEST(PluginRules, AHeaderDoesNotChooseAmongOneProfile) {
+  PluginBench bench("header-profile-handler", nullptr, 2, {}, {"only"});
+  ASSERT_TRUE(bench.built()) << bench.errors();
+  const std::array<Header, 1> headers = {{{"EPP-Profile", "other"}}};
+  EXPECT_TRUE(bench.scheduler()
+                  .schedule({.id = 1, .headers = headers}, bench.table(), SimTime::zero())
+                  .routed());
+}
+
+/// The scores of attributes 20, 50 and 80 where less is better.
+std::vector<double> attribute_scores_with(const Json& normalization) {
+  PluginBench bench(
+      "endpoint-attribute-scorer",
+      {{"attributeKey", "x"},
+       {"algorithm", {{"type", "linear_lower_is_better"}, {"normalization", normalization}}}},
+      3);
+  EXPECT_TRUE(bench.built()) << bench.errors();
+  for (std::uint32_t row = 0; row < 3; ++row)
+    bench.table().set_attribute("core-metrics-extractor/x", EndpointId(row), 20 + 30.0 * row);
+  return bench.built() ? bench.scores() : std::vector<double>();
+}
+
+// llm-d-router ebab6879 scorer/endpointattribute: the key that is there selects the mode.
+TEST(PluginRules, TheKeyFixedRangeSelectsFixedBounds) {
+  EXPECT_EQ(attribute_scores_with(Json::object()), std::vector<double>({1, 0.5, 0}));
+  EXPECT_EQ(attribute_scores_with({{"adaptiveRange", Json::object()}}),
+            std::vector<double>({1, 0.5, 0}));
+  EXPECT_EQ(attribute_scores_with({{"fixedRange", {{"min", 0}, {"max", 100}}}}),
+            std::vector<double>({0.8, 0.5, 0.2}));
+  EXPECT_EQ(attribute_scores_with({{"fixedRange", {{"max", 40}}}}),
+            std::vector<double>({0.5, 0, 0}))
+      << "an absent bound is 0";
+}
+
+TEST(PluginRules, NormalizationHasNoType) {
+  const auto errors = [](const Json& normalization) {
+    return PluginBench("endpoint-attribute-scorer",
+                       {{"attributeKey", "x"},
+                        {"algorithm",
+                         {{"type", "linear_lower_is_better"}, {"normalization", normalization}}}},
+                       1)
+        .errors();
+  };
+  EXPECT_NE(errors({{"type", "fixedRange"}}).find("normalization.type: unknown field"),
+            std::string::npos)
+      << errors({{"type", "fixedRange"}});
+  EXPECT_NE(errors({{"fixedRange", {{"max", 1}}}, {"adaptiveRange", Json::object()}})
+                .find("exclude each other"),
+            std::string::npos);
+  EXPECT_NE(errors({{"fixedRange", {{"min", 2}, {"max", 2}}}}).find("needs min < max"),
+            std::string::npos);
+}
+
+// llm-d-router ebab6879 pkg/epp/datalayer/data_graph.go finds no default producer of
+// UncachedRequestTokens; the May release did not ask for it.
+TEST(PluginRules, TokenLoadNeedsADeclaredProducer) {
+  const auto errors = [](Era era, const Json& more, const Json& parameters = nullptr) {
+    return PluginBench("token-load-scorer", parameters, 1,
+                       {.era = era, .distribution = {}, .registry = nullptr}, {"default"}, more)
+        .errors();
+  };
+  const Json none = Json::array();
+  const Json other = Json::array({{{"type", "active-request-scorer"}}});
+  const Json declared = Json::array({{{"type", "inflight-load-producer"}}});
+  for (const Json& more : {none, other})
+    EXPECT_NE(errors(Era::kAug2026, more).find("needs a declared inflight-load-producer"),
+              std::string::npos);
+  EXPECT_EQ(errors(Era::kAug2026, declared), "");
+  EXPECT_EQ(errors(Era::kMay2026, none), "");
+  const Json named = Json::array({{{"name", "mine"}, {"type", "inflight-load-producer"}}});
+  EXPECT_EQ(errors(Era::kAug2026, named, {{"inFlightLoadProducerName", "mine"}}), "");
 }
 
 /// One endpoint behind latency-slo-admitter, whose side-car predicts 100 ms and 30 ms per token.

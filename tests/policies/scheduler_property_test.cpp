@@ -286,7 +286,8 @@ TEST(Scores, StayInRangeInRandomStates) {
   RandomStream random(kSeed, Stream::kTest);
   for (const auto& [type, parameters] : scorers) {
     SCOPED_TRACE(type + " seed " + std::to_string(kSeed));
-    PluginBench bench(type, parameters, 12);
+    PluginBench bench(type, parameters, 12, {}, {"default"},
+                      Json::array({{{"type", "inflight-load-producer"}}}));
     ASSERT_TRUE(bench.built()) << bench.errors();
     for (int trial = 0; trial < 20; ++trial) {
       randomise(bench, random);

@@ -177,7 +177,8 @@ TEST(ScorerVectors, TokenLoad) {
     const Json& uncached = c["uncached_request_tokens"];
     const Json parameters =
         c["threshold"].is_null() ? Json() : Json{{"queueThresholdTokens", c["threshold"]}};
-    PluginBench bench("token-load-scorer", parameters, tokens.size());
+    PluginBench bench("token-load-scorer", parameters, tokens.size(), {}, {"default"},
+                      Json::array({{{"type", "inflight-load-producer"}}}));
     ASSERT_TRUE(bench.built()) << bench.errors();
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       ASSERT_EQ(uncached[i], uncached[0]) << "one request has one uncached length here";
@@ -340,7 +341,8 @@ TEST(ScorerVectors, Misc) {
       const Json parameters = {
           {"attributeKey", "load"},
           {"algorithm",
-           {{"type", c["algorithm"]}, {"normalization", {{"type", c["normalization"]}}}}}};
+           {{"type", c["algorithm"]},
+            {"normalization", {{c["normalization"].get<std::string>(), Json::object()}}}}}};
       PluginBench bench(type, parameters, c["values"].size());
       ASSERT_TRUE(bench.built()) << bench.errors();
       for (std::size_t i = 0; i < c["values"].size(); ++i)

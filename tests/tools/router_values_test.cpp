@@ -1,6 +1,9 @@
 // What Helm values say of the router besides its document: the release, the replicas, the default.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <sstream>
+
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
 #include "tools/explain/router_text.h"
@@ -134,6 +137,76 @@ TEST_F(RouterValues, ExplainShowsWhatDecides) {
   EXPECT_NE(row("maxConcurrency").find("e.yaml:7:"), std::string::npos) << text;
   EXPECT_NE(row("maxTokenConcurrency").find("1000000"), std::string::npos) << text;
   EXPECT_NE(row("maxTokenConcurrency").find("default"), std::string::npos) << text;
+}
+
+// llm-d-router pull requests 1547 and 1639 (June 2026) changed keys and defaults.
+TEST_F(RouterValues, ExplainShowsWhatTheReleaseReadsOfTheAffinityFilter) {
+  const auto rows = [&](const std::string& era, const std::string& parameters) {
+    write("e.yaml",
+          "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n"
+          "- type: prefix-cache-affinity-filter\n" +
+              parameters +
+              "schedulingProfiles:\n- name: default\n"
+              "  plugins: [{pluginRef: prefix-cache-affinity-filter}]\n");
+    Diagnostics d;
+    const LoadedScenario loaded = load(
+        "routing: {balancer: endpoint-picker, endpoint_picker: e.yaml, era: " + era + "}\n", d);
+    EXPECT_TRUE(loaded.variants.at(0).endpoint_picker.has_value()) << messages_of(d);
+    std::istringstream text(router_text(*loaded.variants[0].endpoint_picker));
+    std::map<std::string, std::string> found;
+    bool inside = false;
+    for (std::string line; std::getline(text, line);) {
+      if (line.compare(0, 4, "    ") != 0)
+        inside = line.find("filter prefix-cache-affinity-filter") != std::string::npos;
+      std::string key, value;
+      if (inside && std::istringstream(line.substr(4)) >> key >> value) found[key] = value;
+    }
+    found.erase("prefix-cache-affinity-filter");
+    return found;
+  };
+  using Rows = std::map<std::string, std::string>;
+  Rows august = rows("2026-08", "");
+  EXPECT_EQ(august["maxTTFTPenaltyMs"], "18000");
+  EXPECT_EQ(august["explorationProbability"], "0");
+  EXPECT_EQ(august["peakPrefillThroughput"], "15928");
+  EXPECT_EQ(august.count("maxTokensInFlightPenalty"), 0U) << "it is gone since June 2026";
+  Rows may = rows("2026-05", "");
+  EXPECT_EQ(may["maxTTFTPenaltyMs"], "5000");
+  EXPECT_EQ(may["explorationProbability"], "0.01");
+  EXPECT_EQ(may["maxTokensInFlightPenalty"], "0");
+  EXPECT_EQ(may.count("ttftSource") + may.count("peakPrefillThroughput"), 0U);
+  Rows predictor = rows("2026-08", "  parameters: {ttftSource: latencyPredictor}\n");
+  EXPECT_EQ(predictor["ttftSource"], "latencyPredictor");
+  EXPECT_EQ(predictor.count("peakPrefillThroughput"), 0U);
+}
+
+// llm-d-router ebab6879 pkg/epp/config/loader/configloader.go; gateway-api-inference-extension has
+// a default since 1.4.0.
+TEST_F(RouterValues, AnEmptyDocumentIsTheRoutersDefault) {
+  const auto loaded = [&](const std::string& text, const std::string& more, Diagnostics& d) {
+    write("v.yaml", text);
+    return load_routed(more, d).variants.at(0).endpoint_picker;
+  };
+  for (const std::string text :
+       {"", "router:\n  epp:\n    pluginsCustomConfig: {a.yaml: \"\"}\n"}) {
+    Diagnostics d;
+    const auto config = loaded(text, "", d);
+    ASSERT_TRUE(config.has_value()) << messages_of(d);
+    EXPECT_NE(messages_of(d).find("is empty, so the router's default is used"), std::string::npos);
+    ASSERT_EQ(config->profiles.size(), 1U);
+    EXPECT_EQ(config->profiles[0].plugins[0].name, "queue-scorer");
+    EXPECT_EQ(config->profiles[0].plugins[0].weight, 2.0);
+    EXPECT_EQ(config->profiles[0].plugins[2].name, "prefix-cache-scorer");
+    EXPECT_EQ(config->profiles[0].plugins[2].weight, 3.0);
+    EXPECT_EQ(name(config->era), "2026-08");
+  }
+  Diagnostics old;
+  EXPECT_FALSE(loaded("", ", era: v0.5.0", old).has_value());
+  EXPECT_NE(messages_of(old).find("is empty: routers of era v0.5.0 do not start"),
+            std::string::npos)
+      << messages_of(old);
+  Diagnostics comment;
+  EXPECT_FALSE(loaded("# later\n", "", comment).has_value());
 }
 
 }  // namespace

@@ -65,8 +65,12 @@ void add_plugin(const PluginSpec& spec, std::string_view role, policies::Era era
                  spec.implicit ? "default" : place(spec.where)});
   if (spec.parameters.is_map()) add_given(spec.parameters, "", table);
   if (type == nullptr || !type->describe_parameters) return;
-  const FieldDescription defaults =
-      describe_values([type](Describer& d) { type->describe_parameters(d); });
+  const FieldDescription defaults = describe_values([&](Describer& d) {
+    if (type->describe_applied)
+      type->describe_applied(d, spec, era);
+    else
+      type->describe_parameters(d);
+  });
   for (const ResolvedValue& v : resolved_values(defaults, {}))
     if (!v.value.empty() && !given(spec.parameters, v.path))
       table.add_row({"    " + v.path, printable(v.value, 60), "default"});

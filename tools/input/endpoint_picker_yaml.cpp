@@ -2,6 +2,8 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
+#include <system_error>
 
 #include "policies/scheduler.h"
 #include "sim/base/check.h"
@@ -167,6 +169,34 @@ std::optional<policies::EndpointPickerConfig> load_located(const ParameterValue&
   return config;
 }
 
+/// A file without a byte: comments alone do not pass for an empty document upstream.
+bool is_empty_file(const ConfigNode& root) {
+  std::error_code failed;
+  return root.kind() == ConfigNode::Kind::kNull &&
+         std::filesystem::file_size(root.where().file, failed) == 0 && !failed;
+}
+
+// llm-d-router 0.9.0 pkg/epp/config/loader/configloader.go.
+std::optional<policies::EndpointPickerConfig> load_empty(const SourceLocation& where,
+                                                         const LocatedDocument& located,
+                                                         const policies::LoadOptions& options,
+                                                         Diagnostics& diagnostics,
+                                                         const std::string& path) {
+  const ParameterValue document = policies::default_document(where, "llm-d.ai/v1alpha1");
+  std::optional<policies::EndpointPickerConfig> config =
+      load_located(document, located, options, diagnostics);
+  if (config && !policies::traits(config->era).default_document) {
+    diagnostics.error(where, path,
+                      "is empty: routers of era " + std::string(policies::name(config->era)) +
+                          " do not start without a document");
+    return std::nullopt;
+  }
+  diagnostics.warning(where, path,
+                      "is empty, so the router's default is used: queue-scorer 2, "
+                      "kv-cache-utilization-scorer 2, prefix-cache-scorer 3");
+  return config;
+}
+
 std::optional<policies::EndpointPickerConfig> load_chart_default(
     const ParameterValue& values, const LocatedDocument& located,
     const policies::LoadOptions& options, Diagnostics& diagnostics, const std::string& path) {
@@ -198,6 +228,7 @@ void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& di
 std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     const ConfigNode::Ptr& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
     const std::string& path) {
+  if (is_empty_file(*root)) return load_empty(root->where(), {}, options, diagnostics, path);
   const ConfigNode::Ptr file = find_document(root, path, diagnostics);
   if (file == nullptr) return std::nullopt;
   if (file != root && file->is_scalar()) {
@@ -218,6 +249,8 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   const bool is_text = located.kind == LocatedDocument::Kind::kText;
   const ConfigNode* node = find_at(*file, located.node->where, is_text);
   ROUTESIM_CHECK(node != nullptr, "the located document has no node");
+  if (is_text && node->text().empty())
+    return load_empty(node->where(), located, options, diagnostics, path);
   Diagnostics found;
   ConfigNode::Ptr embedded;
   if (is_text) {
