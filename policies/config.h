@@ -13,8 +13,15 @@
 #include "policies/config_filters.h"
 #include "policies/document.h"
 #include "sim/base/describe.h"
+#include "sim/base/field_fates.h"
 
 namespace routesim::policies {
+
+inline constexpr std::string_view kTokensCome = "requests come with their tokens";
+inline constexpr std::string_view kIndexInMemory = "the index is in memory, without podCacheSize";
+inline constexpr std::string_view kOwnMetrics = "it is about metrics of the router itself";
+inline constexpr std::string_view kEventsArrive =
+    "events arrive as routing.kv_event_delay and kv_event_loss say";
 
 /// Plugins that take none.
 struct NoParameters {};
@@ -92,7 +99,10 @@ inline void describe(Describer& d, ApproxPrefixParameters& p) {
         p.max_prefix_tokens, IntRange{0});
   field(d, {"lruCapacityPerServer", "Hashes kept per endpoint when not auto-tuned."},
         p.lru_capacity, IntRange{1});
-  field(d, {"prefixHashSource", "Who hashes the prompt; the hashes are the same."}, p.hash_source);
+  field(d,
+        no_effect("prefixHashSource", "Who hashes the prompt.",
+                  "either side computes the same hashes"),
+        p.hash_source);
 }
 
 struct TokenProcessorParameters {
@@ -145,9 +155,9 @@ struct RedisIndexParameters {
   bool enable_rdma = false;
 };
 inline void describe(Describer& d, RedisIndexParameters& p) {
-  field(d, {"address", "Server address; not used here."}, p.address);
-  field(d, {"backendType", "redis or valkey; not used here."}, p.backend_type);
-  field(d, {"enableRDMA", "Transport; not used here."}, p.enable_rdma);
+  field(d, no_effect("address", "Server address.", kIndexInMemory), p.address);
+  field(d, no_effect("backendType", "redis or valkey.", kIndexInMemory), p.backend_type);
+  field(d, no_effect("enableRDMA", "Transport.", kIndexInMemory), p.enable_rdma);
 }
 
 struct BlockIndexParameters {
@@ -162,8 +172,9 @@ inline void describe(Describer& d, BlockIndexParameters& p) {
   field(d, {"costAwareMemoryConfig", "A memory-bounded backend."}, p.cost_aware);
   field(d, {"redisConfig", "A shared backend; here it is memory without podCacheSize."}, p.redis);
   field(d, {"valkeyConfig", "The same."}, p.valkey);
-  field(d, {"enableMetrics", "Counters only."}, p.enable_metrics);
-  field(d, {"metricsLoggingInterval", "Counters only."}, p.metrics_logging_interval);
+  field(d, no_effect("enableMetrics", "Count hits.", kOwnMetrics), p.enable_metrics);
+  field(d, no_effect("metricsLoggingInterval", "How often to log them.", kOwnMetrics),
+        p.metrics_logging_interval);
 }
 
 struct HuggingFaceParameters {
@@ -171,24 +182,26 @@ struct HuggingFaceParameters {
   std::string token, cache_dir;
 };
 inline void describe(Describer& d, HuggingFaceParameters& p) {
-  field(d, {"enabled", "Use it."}, p.enabled);
-  field(d, {"huggingFaceToken", "Download credential; not used here."}, p.token);
-  field(d, {"tokenizersCacheDir", "Download directory; not used here."}, p.cache_dir);
+  field(d, no_effect("enabled", "Use it.", kTokensCome), p.enabled);
+  field(d, no_effect("huggingFaceToken", "Download credential.", kTokensCome), p.token);
+  field(d, no_effect("tokenizersCacheDir", "Download directory.", kTokensCome), p.cache_dir);
 }
 
 struct UdsTokenizerParameters {
   std::string socket_file;
 };
 inline void describe(Describer& d, UdsTokenizerParameters& p) {
-  field(d, {"socketFile", "Socket of the tokenizer side-car; not used here."}, p.socket_file);
+  field(d, no_effect("socketFile", "Socket of the tokenizer side-car.", kTokensCome),
+        p.socket_file);
 }
 
 struct LocalTokenizerParameters {
   std::string auto_discovery_dir, auto_discovery_tokenizer_file_name;
 };
 inline void describe(Describer& d, LocalTokenizerParameters& p) {
-  field(d, {"autoDiscoveryDir", "Not used here."}, p.auto_discovery_dir);
-  field(d, {"autoDiscoveryTokenizerFileName", "Not used here."},
+  field(d, no_effect("autoDiscoveryDir", "Folder with tokenizers.", kTokensCome),
+        p.auto_discovery_dir);
+  field(d, no_effect("autoDiscoveryTokenizerFileName", "Name of a tokenizer's file.", kTokensCome),
         p.auto_discovery_tokenizer_file_name);
 }
 
@@ -202,12 +215,15 @@ struct TokenizersPoolParameters {
   std::optional<UdsTokenizerParameters> uds;
 };
 inline void describe(Describer& d, TokenizersPoolParameters& p) {
-  field(d, {"modelName", "Tokenizer to load; tokens come with the request here."}, p.model_name);
-  field(d, {"workersCount", "Parallel tokenizer workers."}, p.workers_count, IntRange{1});
+  field(d, no_effect("modelName", "Tokenizer to load.", kTokensCome), p.model_name);
+  field(d, no_effect("workersCount", "Parallel tokenizer workers.", kTokensCome), p.workers_count,
+        IntRange{1});
   field(d, {"minPrefixOverlapRatio", "Share of known text above which only it is tokenised."},
         p.min_prefix_overlap_ratio, RealRange{0, 1});
-  field(d, {"huggingFaceToken", "Download credential; not used here."}, p.hugging_face_token);
-  field(d, {"tokenizersCacheDir", "Download directory; not used here."}, p.tokenizers_cache_dir);
+  field(d, no_effect("huggingFaceToken", "Download credential.", kTokensCome),
+        p.hugging_face_token);
+  field(d, no_effect("tokenizersCacheDir", "Download directory.", kTokensCome),
+        p.tokenizers_cache_dir);
   field(d, {"hf", "Hugging Face tokenizer."}, p.hf);
   field(d, {"local", "Local tokenizer files."}, p.local);
   field(d, {"uds", "Tokenizer side-car."}, p.uds);
@@ -246,10 +262,12 @@ struct PodDiscoveryParameters {
 };
 inline void describe(Describer& d, PodDiscoveryParameters& p) {
   field(d, {"podLabelSelector", "Which pods to subscribe to."}, p.pod_label_selector);
-  field(d, {"podNamespace", "Empty = all."}, p.pod_namespace);
-  field(d, {"socketPort", "Event port of rank 0; rank i uses socketPort + i."}, p.socket_port,
-        IntRange{1, 65535});
-  field(d, {"replaySocketPort", "Replay port; 0 = off."}, p.replay_socket_port, IntRange{0, 65535});
+  field(d, no_effect("podNamespace", "Empty = all.", kEventsArrive), p.pod_namespace);
+  field(d,
+        no_effect("socketPort", "Event port of rank 0; rank i uses socketPort + i.", kEventsArrive),
+        p.socket_port, IntRange{1, 65535});
+  field(d, no_effect("replaySocketPort", "Replay port; 0 = off.", kEventsArrive),
+        p.replay_socket_port, IntRange{0, 65535});
 }
 
 struct KvEventsParameters {
@@ -262,8 +280,11 @@ struct KvEventsParameters {
 };
 inline void describe(Describer& d, KvEventsParameters& p) {
   field(d, {"zmqEndpoint", "Address the router binds; engines connect to it."}, p.zmq_endpoint);
-  field(d, {"topicFilter", "Subscription prefix."}, p.topic_filter);
-  field(d, {"concurrency", "Event workers."}, p.concurrency, IntRange{1});
+  field(d, no_effect("topicFilter", "Subscription prefix.", kEventsArrive), p.topic_filter);
+  field(d,
+        no_effect("concurrency", "Event workers.",
+                  "events arrive after routing.kv_event_delay, in order"),
+        p.concurrency, IntRange{1});
   field(d, {"engineType", "vllm or sglang."}, p.engine_type);
   field(d, {"discoverPods", "Dial every endpoint instead of binding."}, p.discover_pods);
   field(d, {"podDiscoveryConfig", "How to find the pods."}, p.pod_discovery);
@@ -312,7 +333,9 @@ inline void describe(Describer& d, InFlightLoadParameters& p) {
   field(d, {"maxEstimatedOutputTokens", "Cap of the estimate."}, p.max_estimated_output_tokens);
   field(d, {"prefixMatchInfoProducerName", "Producer of the cached prefix to subtract."},
         p.prefix_producer);
-  field(d, {"syncCrossReplicaState", "Counts are per router here; accepted."},
+  field(d,
+        approximated("syncCrossReplicaState", "Share the counts between routers.",
+                     "every router counts its own requests only"),
         p.sync_cross_replica_state);
 }
 

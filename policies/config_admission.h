@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "sim/base/describe.h"
+#include "sim/base/field_fates.h"
 #include "sim/base/units.h"
 
 namespace routesim::policies {
@@ -106,6 +107,8 @@ struct routesim::EnumNames<routesim::policies::FairnessStrategy> {
 
 namespace routesim::policies {
 
+inline constexpr std::string_view kIdlePrograms = "an idle program keeps no requests waiting";
+
 struct ProgramAwareParameters {
   FairnessStrategy strategy = FairnessStrategy::kLas;
   double weight_service = 0.8, weight_head_wait = 0.2;
@@ -120,9 +123,9 @@ inline void describe(Describer& d, ProgramAwareParameters& p) {
         RealRange{0});
   field(d, {"lasHalfLifeSeconds", "Half-life of attained service; only 60 is modelled."},
         p.half_life_seconds, RealRange{60, 60});
-  field(d, {"evictionTtlSeconds", "When upstream forgets an idle program; no effect here."},
+  field(d, no_effect("evictionTtlSeconds", "When upstream forgets an idle program.", kIdlePrograms),
         p.eviction_ttl_seconds, RealRange{0});
-  field(d, {"evictionSweepSeconds", "How often it looks for them; no effect here."},
+  field(d, no_effect("evictionSweepSeconds", "How often it looks for them.", kIdlePrograms),
         p.eviction_sweep_seconds, RealRange{0});
 }
 

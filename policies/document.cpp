@@ -3,6 +3,7 @@
 #include "policies/document_loader.h"
 #include "policies/document_wiring.h"
 #include "policies/factory.h"
+#include "policies/inert_keys.h"
 
 namespace routesim::policies {
 
@@ -30,6 +31,10 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
   const PluginRegistry& registry =
       options.registry != nullptr ? *options.registry : PluginRegistry::standard();
   if (root.is_map()) complete_document(config, references, registry, found);
+  for (const PluginSpec& spec : config.plugins)
+    if (const PluginType* type = registry.find(spec.type);
+        type != nullptr && type->support == PluginType::Support::kInert)
+      check_inert_parameters(spec, unknown_keys(traits(config.era)), found);
   if (!found.has_errors()) check_wiring(config, found);
   // The scheduler will read the parameters, but there will be none, so this is the time to say
   // what is wrong with them.
@@ -38,6 +43,7 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
       if (const PluginType* type = registry.find(spec.type); type && type->check_parameters)
         type->check_parameters(spec, traits(config.era), found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  for (const KeyUse& use : found.keys()) diagnostics.key(use);
   if (found.has_errors()) return std::nullopt;
   return config;
 }
@@ -190,16 +196,6 @@ ParameterValue chart_default_document(const ParameterValue& values) {
   return default_document(values.where, values.find("router") != nullptr
                                             ? "llm-d.ai/v1alpha1"
                                             : "inference.networking.x-k8s.io/v1alpha1");
-}
-
-bool has_latency_predictor(const ParameterValue& values) {
-  for (const char* chart : {"inferenceExtension", "router"}) {
-    const ParameterValue* at = values.find(chart);
-    const ParameterValue* predictor = at == nullptr ? nullptr : at->find("latencyPredictor");
-    const ParameterValue* on = predictor == nullptr ? nullptr : predictor->find("enabled");
-    if (on != nullptr && on->to_text() == "true") return true;
-  }
-  return false;
 }
 
 }  // namespace routesim::policies

@@ -152,7 +152,5 @@ ParameterValue default_document(const SourceLocation& where, const std::string& 
 /// The document that the charts of llm-d and of gateway-api-inference-extension write for values
 /// without one: queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3.
 ParameterValue chart_default_document(const ParameterValue& values);
-/// Whether the values switch the latency predictor on, for which charts write another document.
-bool has_latency_predictor(const ParameterValue& values);
 
 }  // namespace routesim::policies

@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "policies/document_keys.h"
 #include "policies/document_loader.h"
 
 namespace routesim::policies {
@@ -66,6 +67,11 @@ void fold_mode(PluginSpec& spec, DocumentReferences& references, Diagnostics& di
   if (spec.parameters.find("mode") == nullptr) return;
   const ParameterValue mode = take(spec.parameters, "mode");
   references.old_name = "prefix-cache-scorer mode";
+  diagnostics.key({.where = mode.where,
+                   .format = kDocumentFormat,
+                   .path = spec.path + ".parameters.mode",
+                   .fate = Fate::kUsed,
+                   .why = {}});
   if (mode.is_string() && mode.string() == "cache_tracking") {
     spec.type = "precise-prefix-cache-scorer";
   } else if (!mode.is_string() || (mode.string() != "estimate" && !mode.string().empty())) {

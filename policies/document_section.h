@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "policies/document_keys.h"
 #include "policies/go_values.h"
 #include "policies/parameter_value.h"
 #include "sim/base/diagnostic.h"
@@ -31,6 +32,7 @@ class Section {
   const ParameterValue* take(std::string_view key) {
     known_.emplace_back(key);
     const ParameterValue* v = node_.find(key);
+    if (v != nullptr) note_document_key(*v, child(key), diagnostics_);
     return v == nullptr || v->is_null() ? nullptr : v;
   }
   std::optional<std::string> text(std::string_view key) {

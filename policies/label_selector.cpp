@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "policies/document_keys.h"
+
 namespace routesim::policies {
 
 bool LabelSelector::parse_expressions(const ParameterValue& list, const PluginSpec& spec,
@@ -49,6 +51,11 @@ std::optional<LabelSelector> LabelSelector::parse(const PluginSpec& spec, BuildC
         ok = selector.parse_expressions(value, spec, context) && ok;
       } else if (key == "matchLabels" && value.is_map()) {
         for (const auto& [label, wanted] : value.map()) {
+          context.diagnostics().key({.where = wanted.where,
+                                     .format = kDocumentFormat,
+                                     .path = spec.path + ".parameters.matchLabels." + label,
+                                     .fate = Fate::kUsed,
+                                     .why = {}});
           if (!wanted.is_string()) {
             context.error(spec, "matchLabels." + label,
                           "must be a string (got " + wanted.to_text() + ")");

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "policies/document_keys.h"
 #include "policies/go_values.h"
 
 namespace routesim::policies {
@@ -14,8 +15,13 @@ std::string number_text(double v) { return ParameterValue(v).to_text(); }
 }  // namespace
 
 ParameterReader::ParameterReader(const ParameterValue& node, std::string path, UnknownKeys unknown,
-                                 Diagnostics& diagnostics)
-    : node_(node), path_(std::move(path)), unknown_(unknown), diagnostics_(diagnostics) {
+                                 Diagnostics& diagnostics, Fate fate, std::string_view why)
+    : node_(node),
+      path_(std::move(path)),
+      unknown_(unknown),
+      diagnostics_(diagnostics),
+      fate_(fate),
+      why_(why) {
   if (!node_.is_map() && !node_.is_null())
     diagnostics_.error(node_.where, path_, "must be a map (got " + node_.to_text() + ")");
 }
@@ -31,6 +37,11 @@ void ParameterReader::finish() {
       diagnostics_.error(value.where, path, "unknown field", hint);
     else
       diagnostics_.warning(value.where, path, "unknown field, ignored by this release", hint);
+    diagnostics_.key({.where = value.where,
+                      .format = kDocumentFormat,
+                      .path = path,
+                      .fate = Fate::kNoEffect,
+                      .why = "this release does not know it"});
   }
 }
 
@@ -45,9 +56,28 @@ const ParameterValue* ParameterReader::find(const Field& f) {
   const ParameterValue* v = node_.find(f.name);
   if (v == nullptr || v->is_null()) {
     if (f.required) diagnostics_.error(node_.where, path_of(f), "is required but missing");
+    if (v != nullptr) record(f, *v);
     return nullptr;
   }
+  record(f, *v);
   return v;
+}
+
+ParameterReader ParameterReader::below(const Field& f, const ParameterValue& node,
+                                       std::string path) const {
+  const bool is_own = f.fate != Fate::kUsed;
+  return {node,         std::move(path),         unknown_,
+          diagnostics_, is_own ? f.fate : fate_, is_own ? f.why : why_};
+}
+
+void ParameterReader::record(const Field& f, const ParameterValue& value) {
+  const bool is_own = f.fate != Fate::kUsed;
+  if (!is_leaf(value)) return;
+  diagnostics_.key({.where = value.where,
+                    .format = kDocumentFormat,
+                    .path = path_of(f),
+                    .fate = is_own ? f.fate : fate_,
+                    .why = std::string(is_own ? f.why : why_)});
 }
 
 void ParameterReader::mismatch(const Field& f, const ParameterValue& v, std::string_view expected) {
@@ -144,7 +174,7 @@ void ParameterReader::document(const Field& f, Document&) {
 void ParameterReader::object(const Field& f, const std::function<void(Describer&)>& members) {
   const ParameterValue* n = find(f);
   if (n == nullptr) return;
-  ParameterReader inner(*n, path_of(f), unknown_, diagnostics_);
+  ParameterReader inner = below(f, *n, path_of(f));
   if (!n->is_map()) return;
   members(inner);
   inner.finish();
@@ -158,8 +188,8 @@ void ParameterReader::list(const Field& f, ListAccess& items) {
   const std::string base = path_of(f);
   for (std::size_t i = 0; i < n->list().size(); ++i) {
     const ParameterValue& item = n->list()[i];
-    ParameterReader inner(item.is_map() ? item : node_, base + "[" + std::to_string(i) + "]",
-                          unknown_, diagnostics_);
+    ParameterReader inner =
+        below(f, item.is_map() ? item : node_, base + "[" + std::to_string(i) + "]");
     inner.element_ = &item;
     items.visit(i, inner);
   }
@@ -169,7 +199,7 @@ void ParameterReader::optional(const Field& f, OptionalAccess& value) {
   const ParameterValue* n = find(f);
   if (n == nullptr) return;
   value.engage(true);
-  ParameterReader inner(node_, path_of(f), unknown_, diagnostics_);
+  ParameterReader inner = below(f, node_, path_of(f));
   inner.element_ = n;
   value.visit(inner);
 }

@@ -23,7 +23,7 @@ class ParameterReader final : public Describer {
  public:
   /// `node` is a map or null; anything else is an error.
   ParameterReader(const ParameterValue& node, std::string path, UnknownKeys unknown,
-                  Diagnostics& diagnostics);
+                  Diagnostics& diagnostics, Fate fate = Fate::kUsed, std::string_view why = {});
   /// Reports keys that no field asked for. Call once, after describing.
   void finish();
 
@@ -40,6 +40,9 @@ class ParameterReader final : public Describer {
 
  private:
   const ParameterValue* find(const Field& f);
+  /// A reader of a value below `f`, whose keys share its fate.
+  ParameterReader below(const Field& f, const ParameterValue& node, std::string path) const;
+  void record(const Field& f, const ParameterValue& value);
   std::string path_of(const Field& f) const;
   void mismatch(const Field& f, const ParameterValue& v, std::string_view expected);
 
@@ -47,6 +50,8 @@ class ParameterReader final : public Describer {
   std::string path_;
   UnknownKeys unknown_;
   Diagnostics& diagnostics_;
+  Fate fate_;  // Of every key, unless its field says otherwise.
+  std::string_view why_;
   std::vector<std::string> known_;
   const ParameterValue* element_ = nullptr;  // The list element or optional being visited.
 };

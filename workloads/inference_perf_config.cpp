@@ -1,6 +1,7 @@
 // The document of inference-perf, key by key. Defaults stand in the structs.
 #include <array>
 
+#include "sim/base/field_fates.h"
 #include "workloads/inference_perf.h"
 
 namespace routesim::workloads::inference_perf {
@@ -10,22 +11,47 @@ const RealRange kPositive{.min = 0, .max = 1e7, .min_open = true};
 const RealRange kSeconds{.min = 0, .max = 1e9};
 const IntRange kCount{1, 1'000'000'000};
 
+constexpr std::string_view kOwnClient = "it is about how the client reaches the server";
+constexpr std::string_view kOwnReports = "routesim writes all of its reports in any case";
+constexpr std::string_view kNoScraping = "server metrics come from the simulation itself";
+constexpr std::string_view kTextOnly = "prompts are text here";
+constexpr std::string_view kGenerative = "only requests that generate text are simulated";
+constexpr std::string_view kTokenCounts = "prompts are counted in tokens here, not in text";
+
 }  // namespace
 
 void describe(Describer& d, Api& t) {
   field(d, {"type", "Endpoint the tool talks to."}, t.type);
   field(d, {"streaming", "Stream answers; TTFT, TPOT and ITL exist only then."}, t.streaming);
-  field(d, {"headers", "Extra HTTP headers; no effect here."}, t.headers);
-  field(d, {"slo_unit", "Unit of the SLO headers; no effect here."}, t.slo_unit);
-  field(d, {"slo_tpot_header", "Header with the TPOT goal; no effect here."}, t.slo_tpot_header);
-  field(d, {"slo_ttft_header", "Header with the TTFT goal; no effect here."}, t.slo_ttft_header);
-  field(d, {"response_format", "Structured output; no effect here."}, t.response_format);
-  field(d, {"session_id_header_key", "Header with the session; no effect here."},
+  field(d, no_effect("headers", "Extra HTTP headers.", "no policy of a balancer reads them here"),
+        t.headers);
+  field(d,
+        no_effect("slo_unit", "Unit of the SLO headers.",
+                  "requests carry no headers here; state goals under report.goodput"),
+        t.slo_unit);
+  field(d,
+        no_effect("slo_tpot_header", "Header with the TPOT goal.",
+                  "requests carry no headers here; state goals under report.goodput"),
+        t.slo_tpot_header);
+  field(d,
+        no_effect("slo_ttft_header", "Header with the TTFT goal.",
+                  "requests carry no headers here; state goals under report.goodput"),
+        t.slo_ttft_header);
+  field(d,
+        no_effect("response_format", "Structured output.",
+                  "answers have the length that is asked for, in any format"),
+        t.response_format);
+  field(d,
+        no_effect("session_id_header_key", "Header with the session.",
+                  "requests name their session without a header here"),
         t.session_id_header_key);
-  field(d, {"session_token_header_key", "Header with the session token; no effect here."},
+  field(d,
+        no_effect("session_token_header_key", "Header with the session token.",
+                  "requests name their session without a header here"),
         t.session_token_header_key);
-  field(d, {"embeddings", "Settings of the embeddings endpoint; not simulated."}, t.embeddings);
-  field(d, {"rerank", "Settings of the rerank endpoint; not simulated."}, t.rerank);
+  field(d, not_modelled("embeddings", "Settings of the embeddings endpoint.", kGenerative),
+        t.embeddings);
+  field(d, not_modelled("rerank", "Settings of the rerank endpoint.", kGenerative), t.rerank);
 }
 
 void describe(Describer& d, SharedPrefix& t) {
@@ -39,11 +65,15 @@ void describe(Describer& d, SharedPrefix& t) {
   field(d, {"output_distribution", "Legacy form of output_len."}, t.output_distribution);
   field(d, {"enable_multi_turn_chat", "Each prompt is a user who keeps talking."},
         t.enable_multi_turn_chat);
-  field(d, {"max_model_len", "Ceiling of a multi-turn context; not applied."}, t.max_model_len,
-        kCount);
-  field(d, {"num_tool_calls_per_turn", "Of early 2026: drawn by the tool, and never used."},
+  field(d,
+        not_modelled("max_model_len", "Ceiling of a multi-turn context.",
+                     "contexts grow beyond it here"),
+        t.max_model_len, kCount);
+  field(d,
+        no_effect("num_tool_calls_per_turn", "Of early 2026.",
+                  "the tool draws these numbers and sends no tool call"),
         t.num_tool_calls_per_turn);
-  field(d, {"multimodal", "Images and the like; not simulated."}, t.multimodal);
+  field(d, not_modelled("multimodal", "Images and the like.", kTextOnly), t.multimodal);
 }
 
 void describe(Describer& d, Bimodal& t) {
@@ -90,21 +120,25 @@ void describe(Describer& d, TraceFile& t) {
 void describe(Describer& d, Data& t) {
   field(d, {"type", "What prompts are made of."}, t.type);
   field(d, {"path", "File of a data set."}, t.path);
-  field(d, {"corpus_file_path", "Text synthetic data is cut from; no effect on token counts."},
+  field(d, no_effect("corpus_file_path", "Text synthetic data is cut from.", kTokenCounts),
         t.corpus_file_path);
   field(d, {"input_distribution", "Prompt tokens (random, synthetic)."}, t.input_distribution);
   field(d, {"output_distribution", "Answer tokens (random, synthetic)."}, t.output_distribution);
   field(d, {"shared_prefix", "Settings of shared_prefix data."}, t.shared_prefix);
-  field(d, {"multimodal", "Images and the like; not simulated."}, t.multimodal);
+  field(d, not_modelled("multimodal", "Images and the like.", kTextOnly), t.multimodal);
   field(d, {"trace", "Trace that gives the lengths."}, t.trace);
   field(d, {"otel_trace_replay", "Settings of otel_trace_replay data."}, t.otel_trace_replay);
   field(d, {"weka_trace_replay", "Settings of weka_trace_replay data."}, t.weka_trace_replay);
   field(d, {"conversation_replay", "Settings of conversation_replay data."}, t.conversation_replay);
-  field(d, {"visionarena", "Settings of VisionArena data; not simulated."}, t.visionarena);
+  field(d, not_modelled("visionarena", "Settings of VisionArena data.", kTextOnly), t.visionarena);
   field(d, {"bimodal", "Settings of bimodal data."}, t.bimodal);
-  field(d, {"sharegpt4video", "Settings of ShareGPT4Video data; not simulated."}, t.sharegpt4video);
+  field(d, not_modelled("sharegpt4video", "Settings of ShareGPT4Video data.", kTextOnly),
+        t.sharegpt4video);
   field(d, {"synthetic_agentic", "Settings of synthetic agents."}, t.synthetic_agentic);
-  field(d, {"use_chat_template", "Input lengths count the chat template."}, t.use_chat_template);
+  field(d,
+        no_effect("use_chat_template", "Input lengths count the chat template.",
+                  "no template is added here, so lengths are what the file says"),
+        t.use_chat_template);
 }
 
 void describe(Describer& d, Stage& t) {
@@ -146,14 +180,23 @@ void describe(Describer& d, Load& t) {
         t.num_workers, IntRange{0, 1'000'000});
   field(d, {"worker_max_concurrency", "Requests in flight per worker."}, t.worker_max_concurrency,
         kCount);
-  field(d, {"worker_max_tcp_connections", "TCP connections per worker."},
+  field(d,
+        no_effect("worker_max_tcp_connections", "TCP connections per worker.",
+                  "the limit of requests in flight is reached first"),
         t.worker_max_tcp_connections, kCount);
-  field(d, {"circuit_breakers", "Names of the breakers to use."}, t.circuit_breakers);
+  field(d,
+        not_modelled("circuit_breakers", "Names of the breakers to use.",
+                     "no stage is cut short here"),
+        t.circuit_breakers);
   field(d, {"request_timeout", "Seconds after which the client gives up (absent: 300)."},
         t.request_timeout, kPositive);
-  field(d, {"request_retries", "Extra attempts when no connection was made."}, t.request_retries,
-        IntRange{0, 1000});
-  field(d, {"request_retry_backoff_sec", "Seconds before the first retry."},
+  field(d,
+        not_modelled("request_retries", "Extra attempts when no connection was made.",
+                     "retries follow broken connections, which the simulation does not have"),
+        t.request_retries, IntRange{0, 1000});
+  field(d,
+        no_effect("request_retry_backoff_sec", "Seconds before the first retry.",
+                  "no connection breaks here"),
         t.request_retry_backoff_sec, kSeconds);
   field(d, {"stage_teardown_grace_seconds", "Seconds a cut stage may take to end."},
         t.stage_teardown_grace_seconds, kSeconds);
@@ -162,66 +205,75 @@ void describe(Describer& d, Load& t) {
 }
 
 void describe(Describer& d, Server& t) {
-  field(d, {"type", "Kind of server."}, t.type);
+  field(d, no_effect("type", "Kind of server.", "the servers are the scenario's"), t.type);
   field(d, {"model_name", "Model asked for."}, t.model_name);
-  field(d, {"name", "Older name of model_name."}, t.name);
-  field(d, {"base_url", "Address; no effect here."}, t.base_url);
+  field(d,
+        no_effect("name", "Older name of model_name.",
+                  "a request names no model unless adapters share the load"),
+        t.name);
+  field(d, no_effect("base_url", "Address.", kOwnClient), t.base_url);
   field(d, {"ignore_eos", "Answers run to their maximum."}, t.ignore_eos);
-  field(d, {"api_key", "No effect here."}, t.api_key);
-  field(d, {"cert_path", "No effect here."}, t.cert_path);
-  field(d, {"key_path", "No effect here."}, t.key_path);
+  field(d, no_effect("api_key", "Credential.", kOwnClient), t.api_key);
+  field(d, no_effect("cert_path", "TLS certificate.", kOwnClient), t.cert_path);
+  field(d, no_effect("key_path", "TLS key.", kOwnClient), t.key_path);
 }
 
 void describe(Describer& d, Tokenizer& t) {
-  field(d, {"pretrained_model_name_or_path", "Tokenizer; no effect here."},
+  field(d, no_effect("pretrained_model_name_or_path", "Tokenizer.", kTokenCounts),
         t.pretrained_model_name_or_path);
-  field(d, {"trust_remote_code", "No effect here."}, t.trust_remote_code);
-  field(d, {"token", "No effect here."}, t.token);
-  field(d, {"load_timeout", "No effect here."}, t.load_timeout, kSeconds);
+  field(d, no_effect("trust_remote_code", "Run the tokenizer's own code.", kTokenCounts),
+        t.trust_remote_code);
+  field(d, no_effect("token", "Credential.", kTokenCounts), t.token);
+  field(d, no_effect("load_timeout", "Seconds to load it.", kTokenCounts), t.load_timeout,
+        kSeconds);
 }
 
 void describe(Describer& d, PrometheusMetrics& t) {
-  field(d, {"scrape_interval", "Seconds between scrapes."}, t.scrape_interval, kSeconds);
-  field(d, {"url", "No effect here."}, t.url);
-  field(d, {"filters", "No effect here."}, t.filters);
-  field(d, {"google_managed", "No effect here."}, t.google_managed);
-  field(d, {"bearer_token", "No effect here."}, t.bearer_token);
-  field(d, {"verify_ssl", "No effect here."}, t.verify_ssl);
-  field(d, {"headers", "No effect here."}, t.headers);
+  field(d, no_effect("scrape_interval", "Seconds between scrapes.", kNoScraping), t.scrape_interval,
+        kSeconds);
+  field(d, no_effect("url", "Address.", kNoScraping), t.url);
+  field(d, no_effect("filters", "Labels to filter by.", kNoScraping), t.filters);
+  field(d, no_effect("google_managed", "Google's service.", kNoScraping), t.google_managed);
+  field(d, no_effect("bearer_token", "Credential.", kNoScraping), t.bearer_token);
+  field(d, no_effect("verify_ssl", "Check certificates.", kNoScraping), t.verify_ssl);
+  field(d, no_effect("headers", "HTTP headers.", kNoScraping), t.headers);
 }
 
 void describe(Describer& d, Metrics& t) {
-  field(d, {"type", "prometheus or default."}, t.type);
+  field(d, no_effect("type", "prometheus or default.", kNoScraping), t.type);
   field(d, {"prometheus", "Settings of the scraper."}, t.prometheus);
 }
 
 void describe(Describer& d, RequestLifecycle& t) {
-  field(d, {"summary", "Write the summary report."}, t.summary);
-  field(d, {"per_stage", "Write one report per stage."}, t.per_stage);
-  field(d, {"per_request", "Write one record per request."}, t.per_request);
-  field(d, {"per_adapter", "Write one report per adapter."}, t.per_adapter);
-  field(d, {"per_adapter_stage", "Write one report per adapter and stage."}, t.per_adapter_stage);
+  field(d, no_effect("summary", "Write the summary report.", kOwnReports), t.summary);
+  field(d, no_effect("per_stage", "Write one report per stage.", kOwnReports), t.per_stage);
+  field(d, no_effect("per_request", "Write one record per request.", kOwnReports), t.per_request);
+  field(d, no_effect("per_adapter", "Write one report per adapter.", kOwnReports), t.per_adapter);
+  field(d, no_effect("per_adapter_stage", "Write one report per adapter and stage.", kOwnReports),
+        t.per_adapter_stage);
   field(d, {"percentiles", "Percentiles to report."}, t.percentiles,
         RealRange{.min = 0, .max = 100});
-  field(d, {"use_server_output_tokens", "Count the server's tokens, not re-tokenised text."},
+  field(d,
+        no_effect("use_server_output_tokens", "Count the server's tokens, not re-tokenised text.",
+                  kTokenCounts),
         t.use_server_output_tokens);
-  field(d, {"max_error_messages", "Error texts kept per label."}, t.max_error_messages,
-        IntRange{0, 1'000'000});
-  field(d, {"metrics_only", "Drop the texts from per-request records; no effect here."},
+  field(d, no_effect("max_error_messages", "Error texts kept per label.", kOwnReports),
+        t.max_error_messages, IntRange{0, 1'000'000});
+  field(d, no_effect("metrics_only", "Drop the texts from per-request records.", kOwnReports),
         t.metrics_only);
-  field(d, {"per_request_fields", "Parts of per-request records; no effect here."},
+  field(d, no_effect("per_request_fields", "Parts of per-request records.", kOwnReports),
         t.per_request_fields);
 }
 
 void describe(Describer& d, PrometheusReport& t) {
-  field(d, {"summary", "Write the summary report."}, t.summary);
-  field(d, {"per_stage", "Write one report per stage."}, t.per_stage);
+  field(d, no_effect("summary", "Write the summary report.", kOwnReports), t.summary);
+  field(d, no_effect("per_stage", "Write one report per stage.", kOwnReports), t.per_stage);
 }
 
 void describe(Describer& d, SessionLifecycle& t) {
-  field(d, {"summary", "Write the summary report."}, t.summary);
-  field(d, {"per_stage", "Write one report per stage."}, t.per_stage);
-  field(d, {"per_session", "Write one record per session."}, t.per_session);
+  field(d, no_effect("summary", "Write the summary report.", kOwnReports), t.summary);
+  field(d, no_effect("per_stage", "Write one report per stage.", kOwnReports), t.per_stage);
+  field(d, no_effect("per_session", "Write one record per session.", kOwnReports), t.per_session);
 }
 
 void describe(Describer& d, GoodputConstraints& t) {
@@ -251,9 +303,15 @@ void describe(Describer& d, Config& t) {
   field(d, {"tokenizer", "Tokenizer of the client."}, t.tokenizer);
   field(d, {"report", "What it reports."}, t.report);
   field(d, {"metrics", "Where it reads server metrics."}, t.metrics);
-  field(d, {"storage", "Where it writes; no effect here."}, t.storage);
-  field(d, {"circuit_breakers", "Definitions of circuit breakers."}, t.circuit_breakers);
-  field(d, {"observability", "The tool's own metrics; no effect here."}, t.observability);
+  field(d, no_effect("storage", "Where it writes.", kOwnReports), t.storage);
+  field(d,
+        no_effect("circuit_breakers", "Definitions of circuit breakers.",
+                  "they count where load.circuit_breakers names them"),
+        t.circuit_breakers);
+  field(d,
+        no_effect("observability", "The tool's own metrics.",
+                  "it is about the metrics of the tool itself"),
+        t.observability);
 }
 
 std::span<const KeyDrift> key_drifts() {

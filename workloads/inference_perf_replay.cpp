@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/base/field_fates.h"
 #include "workloads/inference_perf_data.h"
 #include "workloads/replay/python_random.h"
 #include "workloads/replay/record_filter.h"
@@ -14,6 +15,9 @@ namespace routesim::workloads::inference_perf {
 namespace {
 
 const IntRange kCount{1, 1'000'000'000};
+
+constexpr std::string_view kOneModel = "all requests go to the scenario's servers";
+constexpr std::string_view kReadOnly = "the tool reads it, no more";
 
 void describe_sources(Describer& d, SessionReplay& t) {
   field(d, {"trace_directory", "Folder whose *.json are replayed."}, t.trace_directory);
@@ -103,14 +107,17 @@ ReplayStage make_stage(const Config& c, std::size_t i, bool reported) {
 
 void describe_replay(Describer& d, SessionReplay& t, bool recorded) {
   if (recorded) describe_sources(d, t);
-  field(d, {"use_static_model", "One model for all requests; no effect here."}, t.use_static_model);
-  field(d, {"static_model_name", "Its name; no effect here."}, t.static_model_name);
-  field(d, {"model_mapping", "Names of models; no effect here."}, t.model_mapping);
-  field(d, {"default_max_tokens", "Read by the tool, and never used."}, t.default_max_tokens,
-        kCount);
+  field(d, no_effect("use_static_model", "One model for all requests.", kOneModel),
+        t.use_static_model);
+  field(d, no_effect("static_model_name", "Its name.", kOneModel), t.static_model_name);
+  field(d, no_effect("model_mapping", "Names of models.", kOneModel), t.model_mapping);
+  field(d, no_effect("default_max_tokens", "Tokens of an answer without a limit.", kReadOnly),
+        t.default_max_tokens, kCount);
   field(d, {"override_tool_call_max_tokens", "Answers that call a tool may take 4,096 tokens."},
         t.override_tool_call_max_tokens);
-  field(d, {"tool_choice_mode", "Which tools an answer may call; no effect here."},
+  field(d,
+        no_effect("tool_choice_mode", "Which tools an answer may call.",
+                  "answers have the length that was recorded"),
         t.tool_choice_mode);
   field(d,
         {"inject_random_session_id",
@@ -131,7 +138,9 @@ void describe_replay(Describer& d, SessionReplay& t, bool recorded) {
     field(d, {"skip_invalid_files", "Leave out what cannot be read, with a warning."},
           t.skip_invalid_files);
   }
-  field(d, {"bad_tool_call_handling", "What to do about broken tool calls; no effect here."},
+  field(d,
+        no_effect("bad_tool_call_handling", "What to do about broken tool calls.",
+                  "answers are counted in tokens here, not parsed"),
         t.bad_tool_call_handling);
 }
 
@@ -139,8 +148,13 @@ void describe(Describer& d, OtelTraceReplay& t) {
   describe_replay(d, t, /*recorded=*/true);
   field(d, {"disable_output_substitution", "Later prompts repeat recorded answers, not real ones."},
         t.disable_output_substitution);
-  field(d, {"attribute_to_header_map", "HTTP headers; no effect here."}, t.attribute_to_header_map);
-  field(d, {"attribute_to_label_map", "Labels of the tool's metrics; no effect here."},
+  field(d,
+        no_effect("attribute_to_header_map", "HTTP headers.",
+                  "no policy of a balancer reads headers here"),
+        t.attribute_to_header_map);
+  field(d,
+        no_effect("attribute_to_label_map", "Labels of the tool's metrics.",
+                  "it is about the metrics of the tool itself"),
         t.attribute_to_label_map);
 }
 
@@ -150,13 +164,17 @@ void describe(Describer& d, WekaTraceReplay& t) {
         {"trace_idle_gap_cap_seconds",
          "Longest gap between starts of a session's calls, in seconds; 0: no limit."},
         t.trace_idle_gap_cap_seconds, RealRange{.min = -1e9, .max = 1e9});
-  field(d, {"ignore_trace_delays", "Read by the tool, and never used."}, t.ignore_trace_delays);
-  field(d, {"use_think_time_only", "Read by the tool, and never used."}, t.use_think_time_only);
+  field(d, no_effect("ignore_trace_delays", "Leave recorded pauses out.", kReadOnly),
+        t.ignore_trace_delays);
+  field(d, no_effect("use_think_time_only", "Keep pauses of people only.", kReadOnly),
+        t.use_think_time_only);
   field(d, {"default_block_size", "Tokens of a block where a trace says 0."}, t.default_block_size,
         IntRange{1, 1'000'000});
   field(d, {"num_dataset_entries", "Most records to take of a file of lines."},
         t.num_dataset_entries, kCount);
-  field(d, {"datagen_workers", "Processes that prepare sessions; no effect here."},
+  field(d,
+        no_effect("datagen_workers", "Processes that prepare sessions.",
+                  "sessions cost no time to prepare here"),
         t.datagen_workers, kCount);
 }
 

@@ -92,16 +92,40 @@ std::optional<Duration> seconds(double value, double unit) {
   return Duration::from_seconds(s);
 }
 
+/// The names of the columns or keys that a format reads.
+CsvColumns columns_of(const TraceReadOptions& options) {
+  switch (options.format) {
+    case TraceFormat::kMooncake: {
+      CsvColumns columns;
+      columns.timestamp_unit_s = 1e-3;
+      return columns;
+    }
+    case TraceFormat::kAzure:
+      return {.timestamp = "TIMESTAMP",
+              .input = "ContextTokens",
+              .output = "GeneratedTokens",
+              .session = ""};
+    case TraceFormat::kBurstGpt:
+      return {.timestamp = "Timestamp",
+              .input = "Request tokens",
+              .output = "Response tokens",
+              .session = "Session ID"};
+    case TraceFormat::kVidur:
+      return {.timestamp = "arrived_at",
+              .input = "num_prefill_tokens",
+              .output = "num_decode_tokens",
+              .session = ""};
+    default:
+      return options.columns;
+  }
+}
+
 /// JSONL with Mooncake's keys, or with keys of the user's choice.
 class JsonlReader final : public LineTraceReader {
  public:
   JsonlReader(std::unique_ptr<std::istream> in, std::string file, const TraceReadOptions& options)
       : LineTraceReader(std::move(in), std::move(file), options.from_first),
-        columns_(options.columns) {
-    if (options.format != TraceFormat::kMooncake) return;
-    columns_ = {};
-    columns_.timestamp_unit_s = 1e-3;
-  }
+        columns_(columns_of(options)) {}
 
  protected:
   Row parse(const std::string& line, TraceRecord& record) override {
@@ -170,29 +194,7 @@ class CsvReader final : public LineTraceReader {
  public:
   CsvReader(std::unique_ptr<std::istream> in, std::string file, const TraceReadOptions& options)
       : LineTraceReader(std::move(in), std::move(file), options.from_first), options_(options) {
-    names_ = options.columns;
-    switch (options.format) {
-      case TraceFormat::kAzure:
-        names_ = {.timestamp = "TIMESTAMP",
-                  .input = "ContextTokens",
-                  .output = "GeneratedTokens",
-                  .session = ""};
-        break;
-      case TraceFormat::kBurstGpt:
-        names_ = {.timestamp = "Timestamp",
-                  .input = "Request tokens",
-                  .output = "Response tokens",
-                  .session = "Session ID"};
-        break;
-      case TraceFormat::kVidur:
-        names_ = {.timestamp = "arrived_at",
-                  .input = "num_prefill_tokens",
-                  .output = "num_decode_tokens",
-                  .session = ""};
-        break;
-      default:
-        break;
-    }
+    names_ = columns_of(options);
   }
 
  protected:
@@ -338,6 +340,38 @@ std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in,
   if (options.format == TraceFormat::kMooncake || options.format == TraceFormat::kJsonl)
     return std::make_unique<JsonlReader>(std::move(in), std::move(file), options);
   return std::make_unique<CsvReader>(std::move(in), std::move(file), options);
+}
+
+std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
+                                                        const TraceReadOptions& options) {
+  const CsvColumns used = columns_of(options);
+  std::vector<std::pair<std::string, bool>> columns;
+  const auto add = [&](const std::string& name, std::initializer_list<std::string_view> more) {
+    bool is_used = std::find(more.begin(), more.end(), name) != more.end();
+    for (const std::string* known : {&used.timestamp, &used.input, &used.output, &used.session})
+      is_used = is_used || (!known->empty() && name == *known);
+    columns.emplace_back(name, is_used);
+  };
+  if (options.format == TraceFormat::kMooncake || options.format == TraceFormat::kJsonl) {
+    JsonScanner json(first_line, 1);
+    std::string key;
+    if (!json.begin_object()) return {};
+    while (json.next_member(key)) {
+      add(key, {"hash_ids", "delay"});
+      json.skip();
+    }
+    return json.ok() ? columns : std::vector<std::pair<std::string, bool>>();
+  }
+  std::vector<std::string> fields;
+  if (!split_csv(first_line, fields)) return {};
+  if (options.format == TraceFormat::kAzure && parse_date_time_ns(fields[0])) return {};
+  for (const std::string& field : fields) {
+    if (options.format == TraceFormat::kBurstGpt && !options.model.empty())
+      add(field, {"Model"});
+    else
+      add(field, {});
+  }
+  return columns;
 }
 
 std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "sim/base/describe.h"
@@ -82,6 +83,11 @@ struct TraceReadOptions {
 /// diagnostics. Timestamps must not go backwards.
 std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in, std::string file,
                                                const TraceReadOptions& options);
+
+/// What becomes of each column (or key) of a trace whose first line is given, in its order: the
+/// name and whether a reader with these options uses it. None for a CSV file without a header.
+std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
+                                                        const TraceReadOptions& options);
 
 /// Records that stand in memory: tests, and traces made by code.
 std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records);

@@ -27,7 +27,14 @@ std::optional<std::string> match(std::string_view pattern, std::string_view path
   std::string rank;
   while (!pattern.empty()) {
     const std::string_view wanted = take_part(pattern);
-    if (wanted == "**") return path.empty() ? std::nullopt : std::optional(rank + '0');
+    if (wanted == "**" && pattern.empty())
+      return path.empty() ? std::nullopt : std::optional(rank + '0');
+    if (wanted == "**") {  // Below any keys, or none.
+      for (std::optional<std::string> rest; true; (void)take_part(path)) {
+        if (rest = match(pattern, path); rest) return rank + '0' + *rest;
+        if (path.empty()) return std::nullopt;
+      }
+    }
     if (path.empty()) return std::nullopt;
     const std::string_view part = take_part(path);
     if (wanted == "*" && part != "[]")

@@ -22,8 +22,8 @@ std::string_view fate_name(Fate fate);
 
 /// The fate of all keys whose path matches a pattern.
 struct KeyRule {
-  /// Dotted path below the format's root. `*` stands for any one key, `[]` for any index, and a
-  /// last part `**` for everything below, at any depth.
+  /// Dotted path below the format's root. `*` stands for any one key, `[]` for any index, and
+  /// `**` for any keys: as the last part for at least one, elsewhere for none, too.
   std::string_view pattern;
   Fate fate = Fate::kUsed;
   /// A reason, required unless the key is used: why it has no effect, how it is approximated, what

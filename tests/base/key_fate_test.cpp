@@ -38,5 +38,21 @@ TEST(KeyTable, AnswersNothingForOtherPaths) {
   EXPECT_EQ(reason(""), "none");
 }
 
+TEST(KeyTable, TwoStarsInFrontStandForAnyKeysOrNone) {
+  constexpr std::array kDeep = {
+      KeyRule{"**", Fate::kNoEffect, "anything"},
+      KeyRule{"**.image.tag", Fate::kApproximated, "a tag"},
+      KeyRule{"spec.image.tag", Fate::kApproximated, "this tag"},
+      KeyRule{"**.env[].*", Fate::kApproximated, "a variable"},
+  };
+  const KeyTable table = {"test", "nowhere", kDeep};
+  const auto why = [&](std::string_view path) { return find_rule(table, path)->why; };
+  EXPECT_EQ(why("image.tag"), "a tag");
+  EXPECT_EQ(why("a.b[2].image.tag"), "a tag");
+  EXPECT_EQ(why("spec.image.tag"), "this tag");
+  EXPECT_EQ(why("image.tag.more"), "anything");
+  EXPECT_EQ(why("pod.env[3].name"), "a variable");
+}
+
 }  // namespace
 }  // namespace routesim

@@ -77,6 +77,7 @@ TEST_F(Documentation, GeneratedPagesAreCurrent) {
   const std::map<std::string, std::string> pages = {
       {"docs/reference/scenario.md", "routesim schema scenario -o markdown"},
       {"docs/reference/inference-perf.md", "routesim schema inference-perf -o markdown"},
+      {"docs/reference/keys.md", "routesim schema keys -o markdown"},
       {"docs/reference/sweep.md", "routesim schema sweep -o markdown"},
       {"docs/reference/sweep.schema.json", "routesim schema sweep"},
       {"docs/reference/plan.md", "routesim schema plan -o markdown"},

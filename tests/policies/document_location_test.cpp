@@ -58,7 +58,6 @@ TEST(DocumentLocation, ValuesWithoutADocumentGetTheChartsDefault) {
   const LocatedDocument found = find_endpoint_picker_config(root);
   ASSERT_EQ(found.kind, LocatedDocument::Kind::kChartDefault);
   EXPECT_EQ(found.chart.image_tag, "v0.8.0");
-  EXPECT_TRUE(has_latency_predictor(root));
   Diagnostics d;
   const auto config = load_endpoint_picker_config(chart_default_document(root), {}, d);
   ASSERT_TRUE(config.has_value());

@@ -93,7 +93,8 @@ TEST_F(RouterValues, ValuesThatLeaveThePluginsToTheChartGetItsDefault) {
   ASSERT_TRUE(loaded.variants.at(0).endpoint_picker.has_value()) << messages_of(d);
   EXPECT_EQ(loaded.variants[0].endpoint_picker->profiles.front().plugins[2].weight, 3.0);
   for (const char* part : {"v.yaml:1:1: warning: routing.endpoint_picker: holds no",
-                           "the chart's default is used: queue-scorer 2", "latencyPredictor on"})
+                           "the chart's default is used: queue-scorer 2",
+                           "router.latencyPredictor.enabled: is not modelled"})
     EXPECT_NE(messages_of(d).find(part), std::string::npos) << messages_of(d);
 }
 

@@ -5,6 +5,7 @@
 #include "sim/base/check.h"
 #include "sim/metrics_collector.h"
 #include "sim/simulation.h"
+#include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/replications.h"
@@ -261,6 +262,9 @@ ExitCode run(const OptionValues& options, Console& console) {
   if (!diagnostics.has_errors()) planned = plan_variants(scenario, settings, diagnostics);
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(tidy(diagnostics));
+  if (valid && !settings.quiet)
+    for (const std::string& note : assumed_releases(scenario))
+      console.complain("routesim: " + note + "\n");
   if (!valid ||
       !check_run_outputs(settings.outputs, settings.records, files_read(scenario), console))
     return ExitCode::kInvalid;

@@ -4,6 +4,7 @@
 
 #include "sim/scenario.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/key_reference.h"
 #include "tools/input/catalogue_file.h"
 #include "tools/input/schema_json.h"
 #include "tools/input/vllm_serve_yaml.h"
@@ -66,10 +67,17 @@ std::string kind_names(std::string_view separator) {
 ExitCode run_schema(const OptionValues& options, Console& console) {
   const std::string what = options.positionals.empty() ? "scenario" : options.positionals.front();
   const std::string format = options.get("output", "json");
+  if (what == "keys" && format == "markdown") {
+    console.print(key_reference());
+    return ExitCode::kSuccess;
+  }
+  if (what == "keys")
+    return usage_error(console, "schema", "the page of keys has no JSON form: add -o markdown");
   const SchemaKind* const kind = find_kind(what);
   if (kind == nullptr)
-    return usage_error(console, "schema",
-                       "no schema of " + printable(what) + ", one of " + kind_names(", "));
+    return usage_error(
+        console, "schema",
+        "no schema of " + printable(what) + ", one of " + kind_names(", ") + ", keys");
   if (format != "json" && format != "markdown")
     return usage_error(console, "schema",
                        "--output must be json or markdown (got " + printable(format) + ")");
@@ -101,7 +109,7 @@ Command schema_command() {
   return {
       .name = "schema",
       .summary = "Print the JSON Schema or the reference page of a scenario or another file.",
-      .positional = {.name = kind_names("|"), .min = 0, .max = 1},
+      .positional = {.name = kind_names("|") + "|keys", .min = 0, .max = 1},
       .options =
           {{"output,o", "FORMAT", "json (default) or markdown.", false, {}, {"json", "markdown"}}},
       .run = &run_schema};

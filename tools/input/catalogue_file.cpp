@@ -111,7 +111,8 @@ bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
   CatalogueFile file;
   Provenance places;
   if (root != nullptr && root->is_map())
-    read_struct(*root, file, found, {.path = {}, .provenance = &places, .ignored_keys = {}});
+    read_struct(*root, file, found,
+                {.path = {}, .provenance = &places, .ignored_keys = {}, .format = "catalogue"});
   else if (root != nullptr)
     found.error(root->where(), "", "must be a map with accelerators, models or curves");
   if (found.has_errors()) {  // Checks of half-read entries would say it all again.

@@ -21,14 +21,45 @@ std::string suggestion(const std::string& key, const std::vector<std::string>& c
   return close;
 }
 
+/// What the ledger says of all keys below some key.
+struct Subtree {
+  std::string_view format;  ///< Empty: nothing is recorded.
+  Fate fate = Fate::kUsed;
+  std::string_view why = {};
+};
+
+/// A value without keys of its own.
+bool is_leaf(const ConfigNode& node) {
+  const auto is_bare = [](const ConfigNode::Ptr& item) {
+    return !item->is_map() && !item->is_sequence();
+  };
+  return node.members().empty() && std::all_of(node.items().begin(), node.items().end(), is_bare);
+}
+
+/// Whether a value switches nothing on.
+bool is_off(const ConfigNode& node) {
+  if (node.is_scalar()) return node.text().empty() || node.text() == "false";
+  return node.items().empty() && node.members().empty();
+}
+
+/// A key that a reader put there itself stands where its value does.
+bool is_made_up(const ConfigNode::Member& member) {
+  const SourceLocation& key = member.key_where;
+  const SourceLocation& value = member.value->where();
+  return key.line > 0 && key.line == value.line && key.column == value.column &&
+         key.file == value.file;
+}
+
 /// Reads one value (a map, or the element of a list or the content of an optional).
 class Reader final : public Describer {
  public:
-  Reader(ConfigNode::Ptr node, std::string path, Diagnostics& diagnostics, Provenance* provenance)
+  Reader(ConfigNode::Ptr node, std::string path, Diagnostics& diagnostics, Provenance* provenance,
+         const Subtree& subtree)
       : node_(std::move(node)),
         path_(std::move(path)),
         diagnostics_(diagnostics),
-        provenance_(provenance) {}
+        provenance_(provenance),
+        subtree_(subtree) {}
 
   void boolean(const Field& f, bool& v) override {
     if (const auto child = find(f)) store(f, *child, parse_bool(*child), v);
@@ -71,7 +102,7 @@ class Reader final : public Describer {
                          child->is_null() ? "remove the key, or indent its members below it" : "");
       return;
     }
-    Reader inner(child, path_of(f), diagnostics_, provenance_);
+    Reader inner(child, path_of(f), diagnostics_, provenance_, below(f));
     members(inner);
     inner.report_unknown({});
   }
@@ -87,7 +118,8 @@ class Reader final : public Describer {
     items.resize(0);
     items.resize(child->items().size());
     for (std::size_t i = 0; i < child->items().size(); ++i) {
-      Reader inner(child->items()[i], element_path(path_of(f), i), diagnostics_, provenance_);
+      Reader inner(child->items()[i], element_path(path_of(f), i), diagnostics_, provenance_,
+                   below(f));
       items.visit(i, inner);
     }
   }
@@ -99,7 +131,7 @@ class Reader final : public Describer {
       return;
     }
     value.engage(true);
-    Reader inner(child, path_of(f), diagnostics_, provenance_);
+    Reader inner(child, path_of(f), diagnostics_, provenance_, below(f));
     value.visit(inner);
   }
 
@@ -129,11 +161,34 @@ class Reader final : public Describer {
     known_.emplace_back(f.name);
     if (const ConfigNode::Member* member = node_->find(f.name)) {
       note_place(path_of(f), *member->value);
+      record(f, *member);
       return member->value;
     }
     if (f.required)
       diagnostics_.error(node_->where(), path_of(f), "is missing", std::string(f.doc));
     return nullptr;
+  }
+
+  Subtree below(const Field& f) const {
+    if (f.fate == Fate::kUsed) return subtree_;
+    return {.format = subtree_.format, .fate = f.fate, .why = f.why};
+  }
+
+  /// Notes the fate of a key with a value of its own, and of a whole map that nobody reads. The
+  /// keys of all other maps are noted one by one.
+  void record(const Field& f, const ConfigNode::Member& member) {
+    const Subtree key = below(f);
+    const std::vector<ConfigNode::Member>& members = member.value->members();
+    const bool is_short = std::all_of(members.begin(), members.end(), is_made_up);
+    const bool is_whole =
+        is_leaf(*member.value) || f.fate != Fate::kUsed || (member.value->is_map() && is_short);
+    if (key.format.empty() || !is_whole || is_made_up(member)) return;
+    const bool is_moot = key.fate == Fate::kNotModelled && is_off(*member.value);
+    diagnostics_.key({.where = member.key_where,
+                      .format = key.format,
+                      .path = path_of(f),
+                      .fate = is_moot ? Fate::kNoEffect : key.fate,
+                      .why = std::string(is_moot ? "it is switched off" : key.why)});
   }
 
   void note_place(const std::string& path, const ConfigNode& node) {
@@ -163,6 +218,7 @@ class Reader final : public Describer {
   std::string path_;
   Diagnostics& diagnostics_;
   Provenance* provenance_;
+  Subtree subtree_;
   std::vector<std::string> known_;
 };
 
@@ -196,7 +252,8 @@ void read_config(const ConfigNode& root, const DescribeFunction& describe_object
   // A document that stands in a file of its own keeps the place of the reference to it.
   if (options.provenance != nullptr && options.provenance->find(options.path) == nullptr)
     options.provenance->record(options.path, root.where());
-  Reader reader(borrow(root), options.path, diagnostics, options.provenance);
+  Reader reader(borrow(root), options.path, diagnostics, options.provenance,
+                {.format = options.format});
   describe_object(reader);
   reader.report_unknown(options.ignored_keys);
 }

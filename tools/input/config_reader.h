@@ -42,6 +42,8 @@ struct ReadOptions {
   Provenance* provenance = nullptr;  ///< Filled when given.
   /// Keys of the root map that someone else reads.
   std::vector<std::string> ignored_keys;
+  /// Format that the ledger of keys lists what is read under, a literal; empty: not recorded.
+  std::string_view format = "scenario";
 };
 
 /// Reads `root` into whatever `describe` describes. Keys that are absent keep their value.

@@ -80,11 +80,20 @@ class Builder final : public Describer {
     if (!f.name.empty()) {
       field = &target_.members.emplace_back();
       field->name = std::string(f.name);
-      field->doc = std::string(f.doc);
+      field->doc = doc_of(f);
       field->required = f.required;
     }
     field->kind = kind;
     return *field;
+  }
+
+  /// The documentation, and why the key does not simply count.
+  static std::string doc_of(const Field& f) {
+    std::string doc(f.doc);
+    if (f.fate == Fate::kNoEffect) doc.append(" No effect: ").append(f.why).append(".");
+    if (f.fate == Fate::kApproximated) doc.append(" Approximated: ").append(f.why).append(".");
+    if (f.fate == Fate::kNotModelled) doc.append(" Not modelled: ").append(f.why).append(".");
+    return doc;
   }
 
   FieldDescription& target_;

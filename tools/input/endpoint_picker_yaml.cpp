@@ -8,7 +8,9 @@
 #include "policies/scheduler.h"
 #include "sim/base/check.h"
 #include "tools/input/config_reader.h"
+#include "tools/input/deployment_keys.h"
 #include "tools/input/kubernetes_file.h"
+#include "tools/input/ledger.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 
@@ -104,6 +106,10 @@ void add_below(const std::string& path, const Diagnostics& found, Diagnostics& d
     if (!path.empty() && !d.path.empty()) d.path = path + "." + d.path;
     diagnostics.add(std::move(d));
   }
+  for (KeyUse use : found.keys()) {
+    if (!path.empty()) use.path = path + "." + use.path;
+    diagnostics.key(std::move(use));
+  }
 }
 
 bool is_document(const ConfigNode& map) {
@@ -137,6 +143,79 @@ ConfigNode::Ptr find_document(const ConfigNode::Ptr& root, const std::string& pa
     diagnostics.error(root->where(), path, "holds no EndpointPickerConfig", found.hint);
   }
   return found.node;
+}
+
+/// The router of one stack of llm-d-benchmark (config/scenarios/**), or null.
+const ConfigNode::Ptr* stack_router(const ConfigNode& stack) {
+  if (const ConfigNode::Member* router = stack.find("router")) return &router->value;
+  const ConfigNode::Member* service = stack.find("modelservice");
+  const ConfigNode::Member* router = service == nullptr ? nullptr : service->value->find("router");
+  return router == nullptr ? nullptr : &router->value;
+}
+
+/// The values of the router inside a scenario file of llm-d-benchmark, as its chart would get them;
+/// `root` itself for any other file. Null, with an error, when several stacks have one.
+ConfigNode::Ptr unwrap_benchmark(const ConfigNode::Ptr& root, const std::string& path,
+                                 Diagnostics& diagnostics) {
+  const ConfigNode::Member* stacks = root->find("scenario");
+  if (stacks == nullptr || !stacks->value->is_sequence()) return root;
+  const ConfigNode::Ptr* router = nullptr;
+  for (const ConfigNode::Ptr& stack : stacks->value->items()) {
+    const ConfigNode::Ptr* own = stack->is_map() ? stack_router(*stack) : nullptr;
+    if (own != nullptr && router != nullptr) {
+      diagnostics.error((*own)->where(), path, "is the router of a second stack in the file",
+                        "give the EndpointPickerConfig of one of them");
+      return nullptr;
+    }
+    if (own != nullptr) router = own;
+  }
+  const ConfigNode::Member* shared = root->find("shared");
+  if (router == nullptr && shared != nullptr) router = stack_router(*shared->value);
+  if (router == nullptr) return root;
+  return ConfigNode::make_map({{"router", (*router)->where(), *router}}, root->where());
+}
+
+/// A variable of the shell that stands in a text, such as `${NAME}`; empty when there is none.
+std::string variable_in(const std::string& text) {
+  const std::size_t start = text.find("${");
+  const std::size_t end = start == std::string::npos ? start : text.find('}', start);
+  return end == std::string::npos ? std::string() : text.substr(start, end + 1 - start);
+}
+
+void find_variables(const ConfigNode& node, std::vector<const ConfigNode*>& found) {
+  if (node.is_scalar() && !variable_in(node.text()).empty()) found.push_back(&node);
+  for (const ConfigNode::Ptr& item : node.items()) find_variables(*item, found);
+  for (const ConfigNode::Member& member : node.members()) find_variables(*member.value, found);
+}
+
+/// Tells of variables that nobody has filled in: an error where the value is wrong for it, else a
+/// warning.
+Diagnostics explain_variables(const ConfigNode& document, const Diagnostics& found) {
+  std::vector<const ConfigNode*> variables;
+  find_variables(document, variables);
+  if (variables.empty()) return found;
+  const auto words = [](const ConfigNode& node) {
+    return "the variable " + printable(variable_in(node.text())) + " has not been filled in";
+  };
+  const std::string hint = "write its value, or pass the file through envsubst";
+  Diagnostics out;
+  std::vector<const ConfigNode*> told;
+  for (Diagnostic d : found.items()) {
+    const auto at = std::find_if(variables.begin(), variables.end(), [&](const ConfigNode* node) {
+      return same_place(node->where(), d.where);
+    });
+    if (at != variables.end()) {
+      d.message += ": " + words(**at);
+      d.hint = hint;
+      told.push_back(*at);
+    }
+    out.add(std::move(d));
+  }
+  for (const ConfigNode* node : variables)
+    if (std::find(told.begin(), told.end(), node) == told.end())
+      out.warning(node->where(), {}, words(*node), hint);
+  for (const KeyUse& use : found.keys()) out.key(use);
+  return out;
 }
 
 /// The release of the image decides like one that was asked for, unless one was.
@@ -204,10 +283,6 @@ std::optional<policies::EndpointPickerConfig> load_chart_default(
                       "holds no EndpointPickerConfig, so the chart's default is used: "
                       "queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3",
                       "write the EndpointPickerConfig out if another file of values has one");
-  if (policies::has_latency_predictor(values))
-    diagnostics.warning(values.where, path,
-                        "switches latencyPredictor on, which is not simulated: the chart would "
-                        "route by its predictions instead");
   return load_located(policies::chart_default_document(values), located, options, diagnostics);
 }
 
@@ -229,9 +304,12 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     const ConfigNode::Ptr& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
     const std::string& path) {
   if (is_empty_file(*root)) return load_empty(root->where(), {}, options, diagnostics, path);
-  const ConfigNode::Ptr file = find_document(root, path, diagnostics);
+  const ConfigNode::Ptr values = unwrap_benchmark(root, path, diagnostics);
+  const ConfigNode::Ptr file =
+      values == nullptr ? nullptr : find_document(values, path, diagnostics);
   if (file == nullptr) return std::nullopt;
-  if (file != root && file->is_scalar()) {
+  if (file != values) note_keys(*root, path, router_values_keys(), file.get(), diagnostics);
+  if (file->is_scalar() && file != values) {
     const ConfigNode::Ptr embedded = parse_embedded(*file, diagnostics);
     return embedded == nullptr ? std::nullopt
                                : load_endpoint_picker(embedded, options, diagnostics, path);
@@ -244,13 +322,17 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     diagnostics.error(file->where(), path, "holds no EndpointPickerConfig", located.hint);
     return std::nullopt;
   }
-  if (located.kind == LocatedDocument::Kind::kChartDefault)
+  const ConfigNode& whole = file == values ? *root : *file;
+  if (located.kind == LocatedDocument::Kind::kChartDefault) {
+    note_keys(whole, path, router_values_keys(), nullptr, diagnostics);
     return load_chart_default(outer, located, options, diagnostics, path);
+  }
   const bool is_text = located.kind == LocatedDocument::Kind::kText;
   const ConfigNode* node = find_at(*file, located.node->where, is_text);
   ROUTESIM_CHECK(node != nullptr, "the located document has no node");
   if (is_text && node->text().empty())
     return load_empty(node->where(), located, options, diagnostics, path);
+  if (node != file.get()) note_keys(whole, path, router_values_keys(), node, diagnostics);
   Diagnostics found;
   ConfigNode::Ptr embedded;
   if (is_text) {
@@ -262,7 +344,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     const ParameterValue document = convert(*node, {}, found);
     config = load_located(document, located, options, found);
   }
-  add_below(path, found, diagnostics);
+  add_below(path, node == nullptr ? found : explain_variables(*node, found), diagnostics);
   return found.has_errors() ? std::nullopt : std::move(config);
 }
 

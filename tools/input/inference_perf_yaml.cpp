@@ -1,10 +1,12 @@
 #include "tools/input/inference_perf_yaml.h"
 
 #include <algorithm>
+#include <array>
 
 #include "tools/input/config_merge.h"
 #include "tools/input/description.h"
 #include "tools/input/kubernetes_file.h"
+#include "tools/input/ledger.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 
@@ -255,6 +257,21 @@ bool has_map(const ConfigNode& map, std::string_view key) {
 
 bool is_document(const ConfigNode& map) { return has_map(map, "load") && has_map(map, "data"); }
 
+/// What stands around the document, in a chart's values or a benchmark's template.
+constexpr std::array kWrapperRules = {
+    KeyRule{"**", Fate::kNoEffect, "it is about the job that runs the tool"}};
+constexpr KeyTable kWrapperTable = {
+    .format = "inference-perf values",
+    .source = "the chart of inference-perf and the templates of llm-d-benchmark",
+    .rules = kWrapperRules};
+
+/// Whether the node is one of the tree, not of a text in it.
+bool is_below(const ConfigNode& tree, const ConfigNode& node) {
+  return &tree == &node ||
+         std::any_of(tree.members().begin(), tree.members().end(),
+                     [&](const auto& member) { return is_below(*member.value, node); });
+}
+
 bool may_hold_document(const std::string& text) {
   if (text.find("load:") == std::string::npos || text.find("data:") == std::string::npos)
     return false;
@@ -341,6 +358,8 @@ perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
   perf::Config config;
   const Ptr document = inference_perf_document(root, options.path, diagnostics);
   if (document == nullptr) return config;
+  if (document != root && is_below(*root, *document))
+    note_keys(*root, options.path, kWrapperTable, document.get(), diagnostics);
   Diagnostics found;
   read_struct(*normalize(document, options.path, found), config, found, options);
   for (Diagnostic d : found.items()) {
@@ -348,6 +367,7 @@ perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
       d.hint = "a placeholder of llm-d-benchmark: write the value, or give it with --set";
     diagnostics.add(std::move(d));
   }
+  for (const KeyUse& use : found.keys()) diagnostics.key(use);
   return config;
 }
 

@@ -9,6 +9,9 @@
 
 namespace routesim::tools {
 
+/// Name of the format in the ledger of keys.
+inline constexpr std::string_view kInferencePerfFormat = "inference-perf";
+
 /// The document in a file that is one or holds one: the values of inference-perf's Helm chart have
 /// it at `config`, llm-d's benchmark templates at `workload.NAME`. Null with an error at `path` for
 /// a Kubernetes object, which has none.

@@ -9,6 +9,7 @@
 #include "tools/input/endpoint_picker_yaml.h"
 #include "tools/input/inference_perf_yaml.h"
 #include "tools/input/kubernetes_file.h"
+#include "tools/input/ledger.h"
 #include "tools/input/pool_checks.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/vllm_bench_yaml.h"
@@ -241,8 +242,10 @@ void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
   sim::WorkloadConfig& workload = variant.scenario.workload;
   if (!workload.inference_perf.empty()) {
     const Ptr root = document_root(workload.inference_perf, "workload.inference_perf", diagnostics);
-    const ReadOptions options{
-        .path = "workload.inference_perf", .provenance = &variant.provenance, .ignored_keys = {}};
+    const ReadOptions options{.path = "workload.inference_perf",
+                              .provenance = &variant.provenance,
+                              .ignored_keys = {},
+                              .format = kInferencePerfFormat};
     if (root != nullptr)
       workload.inference_perf_config = load_inference_perf(root, options, diagnostics);
   }
@@ -319,6 +322,7 @@ Diagnostics tidy(const Diagnostics& diagnostics) {
   });
   Diagnostics out;
   for (const auto& entry : order) out.add(*std::get<3>(entry));
+  for (KeyUse& use : ledger(diagnostics)) out.key(std::move(use));
   return out;
 }
 

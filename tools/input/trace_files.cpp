@@ -114,6 +114,23 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
                       "set format: jsonl if they are seconds, format: mooncake if not");
 }
 
+/// Notes what becomes of the trace's columns, or of the keys of its first record.
+void note_columns(const TraceReference& reference, const std::string& line,
+                  const TraceReadOptions& options, Diagnostics& diagnostics) {
+  std::size_t column = 0;  // Of the name in the line.
+  for (const auto& [name, is_used] : workloads::trace_columns(line, options)) {
+    const std::size_t found = line.find(name, column);
+    if (found != std::string::npos) column = found + name.size();
+    const std::size_t at = found == std::string::npos ? column : found;
+    diagnostics.key(
+        {.where = {.file = reference.path, .line = 1, .column = static_cast<int>(at) + 1},
+         .format = "trace",
+         .path = reference.path_key + "." + name,
+         .fate = is_used ? Fate::kUsed : Fate::kNoEffect,
+         .why = is_used ? "" : "requests have times, lengths, prefixes and sessions"});
+  }
+}
+
 }  // namespace
 
 std::optional<TraceReadOptions> trace_format(const std::string& name) {
@@ -183,6 +200,7 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   }
   const bool is_guess = !options;
   if (!options) options = sniff_trace_format(line);
+  note_columns(reference, line, *options, diagnostics);
   check_times(reference, *options, is_guess && line.find("\"hash_ids\"") == std::string::npos,
               diagnostics);
   return [path = reference.path, options = *options]() {

@@ -16,59 +16,62 @@ namespace {
 
 using Ptr = ConfigNode::Ptr;
 
-/// Flags without a part in what is sent, or when: the client's own business, and what a server
-/// samples by, which takes no time here.
-constexpr std::array<std::string_view, 43> kOwnBusiness = {"append_result",
-                                                           "base_url",
-                                                           "chat_template_kwargs",
-                                                           "disable_tqdm",
-                                                           "endpoint",
-                                                           "executable",
-                                                           "extra_body",
-                                                           "frequency_penalty",
-                                                           "header",
-                                                           "host",
-                                                           "insecure",
-                                                           "label",
-                                                           "logprobs",
-                                                           "metadata",
-                                                           "metric_percentiles",
-                                                           "min_p",
-                                                           "model",
-                                                           "no_reranker",
-                                                           "no_stream",
-                                                           "percentile_metrics",
-                                                           "plot_dataset_stats",
-                                                           "plot_timeline",
-                                                           "port",
-                                                           "presence_penalty",
-                                                           "profile",
-                                                           "random_batch_size",
-                                                           "repetition_penalty",
-                                                           "request_id_prefix",
-                                                           "result_dir",
-                                                           "result_filename",
-                                                           "save_detailed",
-                                                           "save_result",
-                                                           "served_model_name",
-                                                           "skip_chat_template",
-                                                           "skip_tokenizer_init",
-                                                           "temperature",
-                                                           "timeline_itl_thresholds",
-                                                           "tokenizer",
-                                                           "tokenizer_mode",
-                                                           "top_k",
-                                                           "top_p",
-                                                           "trust_remote_code",
-                                                           "use_beam_search"};
+constexpr std::string_view kReports = "it is about what the tool reports";
+constexpr std::string_view kCounted = "requests are counted in tokens here, not in text";
+constexpr std::string_view kReaches = "it is about how the tool reaches the server";
+constexpr std::string_view kSampling = "answers have the length that is asked for";
 
-struct Unsimulated {
-  std::string_view key;
-  std::string_view what;
+/// Flags without a part in what is sent, or when, and those that the simulation leaves out. All
+/// others are keys of workloads/vllm_bench.h.
+constexpr std::array kRules = {
+    KeyRule{"append_result", Fate::kNoEffect, kReports},
+    KeyRule{"disable_tqdm", Fate::kNoEffect, kReports},
+    KeyRule{"label", Fate::kNoEffect, kReports},
+    KeyRule{"metadata", Fate::kNoEffect, kReports},
+    KeyRule{"metric_percentiles", Fate::kNoEffect, kReports},
+    KeyRule{"percentile_metrics", Fate::kNoEffect, kReports},
+    KeyRule{"plot_dataset_stats", Fate::kNoEffect, kReports},
+    KeyRule{"plot_timeline", Fate::kNoEffect, kReports},
+    KeyRule{"profile", Fate::kNoEffect, kReports},
+    KeyRule{"result_dir", Fate::kNoEffect, kReports},
+    KeyRule{"result_filename", Fate::kNoEffect, kReports},
+    KeyRule{"save_detailed", Fate::kNoEffect, kReports},
+    KeyRule{"save_result", Fate::kNoEffect, kReports},
+    KeyRule{"timeline_itl_thresholds", Fate::kNoEffect, kReports},
+    KeyRule{"chat_template_kwargs", Fate::kNoEffect, kCounted},
+    KeyRule{"skip_chat_template", Fate::kNoEffect, kCounted},
+    KeyRule{"skip_tokenizer_init", Fate::kNoEffect, kCounted},
+    KeyRule{"tokenizer", Fate::kNoEffect, kCounted},
+    KeyRule{"tokenizer_mode", Fate::kNoEffect, kCounted},
+    KeyRule{"trust_remote_code", Fate::kNoEffect, kCounted},
+    KeyRule{"base_url", Fate::kNoEffect, kReaches},
+    KeyRule{"endpoint", Fate::kNoEffect, kReaches},
+    KeyRule{"executable", Fate::kNoEffect, kReaches},
+    KeyRule{"extra_body", Fate::kNoEffect, kReaches},
+    KeyRule{"header", Fate::kNoEffect, kReaches},
+    KeyRule{"host", Fate::kNoEffect, kReaches},
+    KeyRule{"insecure", Fate::kNoEffect, kReaches},
+    KeyRule{"model", Fate::kNoEffect, kReaches},
+    KeyRule{"no_reranker", Fate::kNoEffect, kReaches},
+    KeyRule{"no_stream", Fate::kNoEffect, kReaches},
+    KeyRule{"port", Fate::kNoEffect, kReaches},
+    KeyRule{"random_batch_size", Fate::kNoEffect, kReaches},
+    KeyRule{"request_id_prefix", Fate::kNoEffect, kReaches},
+    KeyRule{"served_model_name", Fate::kNoEffect, kReaches},
+    KeyRule{"frequency_penalty", Fate::kNoEffect, kSampling},
+    KeyRule{"logprobs", Fate::kNoEffect, kSampling},
+    KeyRule{"min_p", Fate::kNoEffect, kSampling},
+    KeyRule{"presence_penalty", Fate::kNoEffect, kSampling},
+    KeyRule{"repetition_penalty", Fate::kNoEffect, kSampling},
+    KeyRule{"temperature", Fate::kNoEffect, kSampling},
+    KeyRule{"top_k", Fate::kNoEffect, kSampling},
+    KeyRule{"top_p", Fate::kNoEffect, kSampling},
+    KeyRule{"use_beam_search", Fate::kNoEffect, kSampling},
+    KeyRule{"probe_request_rate", Fate::kNotModelled, "probe requests are not simulated"},
 };
-/// Flags that change the load in a way the simulation leaves out.
-constexpr std::array<Unsimulated, 1> kUnsimulated = {
-    {{"probe_request_rate", "probe requests are not simulated"}}};
+
+constexpr KeyTable kTable = {
+    .format = kBenchFormat, .source = "vllm/benchmarks/serve.py, v0.6 to v0.26", .rules = kRules};
 
 struct Renaming {
   std::string_view flag;
@@ -161,6 +164,25 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnost
   return out;
 }
 
+bool is_zero(const ConfigNode& value) {
+  return value.is_scalar() && (value.text() == "0" || value.text() == "0.0");
+}
+
+/// Notes what becomes of a flag; those that are used are keys of the scenario.
+void note_fate(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
+  const KeyRule* rule = find_rule(kTable, with_underscores(flag.key));
+  KeyUse use{.where = flag.key_where,
+             .format = kBenchFormat,
+             .path = "workload.vllm_bench." + flag.key,
+             .fate = rule == nullptr ? Fate::kUsed : rule->fate,
+             .why = rule == nullptr ? "" : std::string(rule->why)};
+  if (use.fate == Fate::kNotModelled && is_zero(*flag.value)) {
+    use.fate = Fate::kNoEffect;
+    use.why = "it is switched off";
+  }
+  diagnostics.key(std::move(use));
+}
+
 /// Says of a flag what the simulation leaves out; whether it is such a flag.
 bool is_unsimulated(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
   const std::string body = with_underscores(flag.key) == "extra_body"
@@ -170,15 +192,11 @@ bool is_unsimulated(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
     diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key,
                         "what it says of the length of answers is not read",
                         "say it with ignore-eos, or the output-len of the data set");
-  for (const Unsimulated& u : kUnsimulated) {
-    if (with_underscores(flag.key) != u.key) continue;
-    const bool off =
-        flag.value->is_scalar() && (flag.value->text() == "0" || flag.value->text() == "0.0");
-    if (!off)
-      diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key, std::string(u.what));
-    return true;
-  }
-  return false;
+  const KeyRule* rule = find_rule(kTable, with_underscores(flag.key));
+  if (rule == nullptr || rule->fate != Fate::kNotModelled) return false;
+  if (!is_zero(*flag.value))
+    diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key, std::string(rule->why));
+  return true;
 }
 
 /// A ready check waits for the answer to a test request; without a timeout there is none.
@@ -214,8 +232,11 @@ bool has_flag(const ConfigNode& flags, std::string_view key) {
 
 }  // namespace
 
+const KeyTable& vllm_bench_keys() { return kTable; }
+
 bool is_own_business_of_vllm_bench(std::string_view flag) {
-  return has(kOwnBusiness, with_underscores(std::string(flag)));
+  const KeyRule* rule = find_rule(kTable, with_underscores(std::string(flag)));
+  return rule != nullptr && rule->fate == Fate::kNoEffect;
 }
 
 Ptr vllm_bench_goodput(const ConfigNode& flags) {
@@ -241,8 +262,8 @@ Ptr vllm_bench_flags(const Ptr& flags, Diagnostics& diagnostics) {
   const bool states_test_request = has_flag(*flags, "initial_test_request");
   std::vector<ConfigNode::Member> members;
   for (const ConfigNode::Member& flag : flags->members()) {
-    if (is_unsimulated(flag, diagnostics) || has(kOwnBusiness, with_underscores(flag.key)))
-      continue;
+    note_fate(flag, diagnostics);
+    if (is_unsimulated(flag, diagnostics) || is_own_business_of_vllm_bench(flag.key)) continue;
     ConfigNode::Member member = renamed(flag, diagnostics);
     if (member.key == "endpoint" || member.key == "goodput") continue;
     if (member.key == "ready_check_timeout_sec") {

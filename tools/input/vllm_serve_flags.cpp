@@ -73,6 +73,8 @@ constexpr std::array kMeaningful = {
             "0"},
     RuleRow{"cpu-offload-gb", kValue, FlagUse::kRefused, "", "leaves weights in the host's memory",
             "0"},
+    RuleRow{"offload-group-size", kValue, FlagUse::kRefused, "",
+            "leaves weights in the host's memory", "0"},
     RuleRow{"kv-offloading-size", kValue, FlagUse::kRefused, "",
             "keeps KV blocks in the host's memory", "0 none null"},
     RuleRow{"kv-cache-memory-bytes", kValue, FlagUse::kRefused, "engine.num_gpu_blocks",
@@ -164,88 +166,139 @@ constexpr std::array kShortForms = {
     ShortForm{"O", "optimization-level"},
 };
 
-/// Switches without a part in when a token is made.
-constexpr std::string_view kIgnoredSwitches =
-    "aggregate-engine-logging allow-credentials allow-deprecated-quantization "
-    "calculate-kv-scales cudagraph-metrics disable-async-output-proc disable-cascade-attn "
-    "disable-chunked-mm-input disable-custom-all-reduce disable-fastapi-docs "
-    "disable-frontend-multiprocessing disable-log-requests disable-log-stats "
-    "disable-logprobs-during-spec-decoding disable-mm-preprocessor-cache "
-    "disable-nccl-for-dp-synchronization disable-tqdm disable-uvicorn-access-log "
-    "enable-auto-tool-choice enable-bf16x3-router-gemm enable-cumem-allocator "
-    "enable-cutedsl-warmup enable-elastic-ep enable-ep-weight-filter "
-    "enable-flash-late-interaction enable-flashinfer-autotune enable-force-include-usage "
-    "enable-layerwise-nvtx-tracing enable-log-deltas enable-log-outputs enable-log-requests "
-    "enable-logging-iteration-details enable-lora-bias enable-mamba-cache-stochastic-rounding "
-    "enable-mfu-metrics enable-mixed-moe-lora-format enable-mm-embeds enable-moe-shared-loras "
-    "enable-multimodal-encoder-data-parallel enable-offline-docs enable-per-request-metrics "
-    "enable-prompt-adapter enable-prompt-embeds enable-prompt-tokens-details enable-reasoning "
-    "enable-request-id-headers enable-return-routed-experts enable-server-load-tracking "
-    "enable-sleep-mode enable-ssl-refresh enable-tokenizer-info-endpoint "
-    "enable-tower-connector-lora eplb-log-balancedness exclude-tools-when-tool-choice-none "
-    "fail-on-environ-validation grpc interleave-mm-strings jit-monitor-verbose "
-    "kv-cache-metrics language-model-only log-error-stack multi-step-stream-outputs numa-bind "
-    "ray-workers-use-nsight return-tokens-as-token-ids skip-mm-profiling skip-tokenizer-init "
-    "specialize-active-lora tokens-only trust-remote-code trust-request-chat-template "
-    "use-fp64-gumbel use-tqdm-on-load use-v2-block-manager worker-use-ray";
+/// Flags that change no key of a pool: why not, and what they take.
+struct LeftAlone {
+  Fate fate;
+  std::string_view why;
+  std::string_view switches;  ///< Names between blanks; so are the next two.
+  std::string_view values;
+  std::string_view lists;
+};
 
-/// Flags with a value, of the same kind.
-constexpr std::string_view kIgnoredValues =
-    "additional-config all2all-backend allowed-headers allowed-local-media-path allowed-methods "
-    "allowed-origins attention-backend attention-config chat-template "
-    "chat-template-content-format code-revision collect-detailed-traces compilation-config "
-    "config-format cp-kv-cache-interleave-size cpu-distributed-timeout-seconds "
-    "cpu-offload-params data-parallel-address data-parallel-backend data-parallel-rpc-port "
-    "data-parallel-supervisor-port dbo-decode-token-threshold dbo-prefill-token-threshold "
-    "dcp-comm-backend dcp-kv-cache-interleave-size default-chat-template-kwargs default-mm-loras "
-    "device diffusion-config disable-access-log-for-endpoints distributed-executor-backend "
-    "distributed-timeout-seconds download-dir dp-supervisor-probe-failure-threshold "
-    "dp-supervisor-probe-interval-s dp-supervisor-probe-timeout-s eplb-step-interval "
-    "eplb-window-size expert-placement-strategy fingerprint-mode fingerprint-value "
-    "gdn-prefill-backend generation-config guided-decoding-backend h11-max-header-count "
-    "h11-max-incomplete-event-size hf-config-path hf-token host ignore-patterns "
-    "io-processor-plugin ir-op-priority jit-monitor-mode kernel-config kv-cache-metrics-sample "
-    "kv-events-config kv-offloading-backend limit-mm-per-prompt linear-backend load-format "
-    "log-config-file logits-processor-pattern logprobs-mode lora-dtype lora-extra-vocab-size "
-    "mamba-backend mamba-block-size mamba-cache-dtype mamba-cache-mode mamba-cache-philox-rounds "
-    "mamba-ssm-cache-dtype master-addr master-port max-cudagraph-capture-size "
-    "max-log-len max-logprobs max-long-partial-prefills "
-    "max-parallel-loading-workers max-seq-len-to-capture media-io-kwargs mm-encoder-attn-backend "
-    "mm-encoder-attn-dtype mm-encoder-fp8-scale-path mm-encoder-fp8-scale-save-margin "
-    "mm-encoder-fp8-scale-save-path mm-encoder-tp-mode mm-ipc-gpu-memory-gb "
-    "mm-processor-cache-gb mm-processor-cache-type mm-processor-kwargs "
-    "mm-shm-cache-max-object-size-mb mm-tensor-ipc model-class-overrides model-impl "
-    "model-loader-extra-config moe-backend nnodes node-rank num-lookahead-slots "
-    "num-speculative-tokens offload-backend offload-group-size "
-    "offload-num-in-group offload-params offload-prefetch-step otlp-traces-endpoint "
-    "override-attention-dtype override-generation-config override-neuron-config "
-    "override-pooler-config pooler-config port preemption-mode prefix-caching-hash-algo "
-    "profiler-config pt-load-map-location reasoning-config reasoning-parser "
-    "reasoning-parser-plugin renderer-num-workers response-role revision rope-scaling rope-theta "
-    "root-path safetensors-load-strategy safetensors-prefetch-block-size "
-    "safetensors-prefetch-num-threads seed show-hidden-metrics-for-version shutdown-timeout "
-    "ssl-ca-certs ssl-cert-reqs ssl-certfile ssl-ciphers ssl-keyfile structured-outputs-config "
-    "swap-space tokenizer tokenizer-mode tokenizer-pool-extra-config tokenizer-pool-size "
-    "tokenizer-pool-type tokenizer-revision tool-call-parser tool-parser-plugin tool-server "
-    "ubatch-size uds uvicorn-log-level video-pruning-rate weight-transfer-config worker-cls "
-    "worker-extension-cls";
+constexpr std::array kLeftAlone = {
+    LeftAlone{Fate::kNoEffect, "it is about logs, metrics or profiles",
+              "aggregate-engine-logging cudagraph-metrics disable-log-requests disable-log-stats "
+              "disable-tqdm disable-uvicorn-access-log enable-layerwise-nvtx-tracing "
+              "enable-log-deltas enable-log-outputs enable-log-requests "
+              "enable-logging-iteration-details enable-mfu-metrics enable-per-request-metrics "
+              "enable-return-routed-experts enable-server-load-tracking "
+              "fail-on-environ-validation jit-monitor-verbose kv-cache-metrics log-error-stack "
+              "use-tqdm-on-load",
+              "collect-detailed-traces disable-access-log-for-endpoints fingerprint-mode "
+              "fingerprint-value jit-monitor-mode kv-cache-metrics-sample log-config-file "
+              "max-log-len otlp-traces-endpoint profiler-config show-hidden-metrics-for-version "
+              "uvicorn-log-level",
+              ""},
+    LeftAlone{Fate::kNoEffect, "it is about the front end that answers over HTTP",
+              "allow-credentials disable-fastapi-docs disable-frontend-multiprocessing "
+              "enable-force-include-usage enable-offline-docs enable-prompt-tokens-details "
+              "enable-request-id-headers enable-ssl-refresh grpc multi-step-stream-outputs "
+              "numa-bind return-tokens-as-token-ids tokens-only",
+              "allowed-headers allowed-methods allowed-origins "
+              "dp-supervisor-probe-failure-threshold dp-supervisor-probe-interval-s "
+              "dp-supervisor-probe-timeout-s h11-max-header-count h11-max-incomplete-event-size "
+              "host io-processor-plugin port renderer-num-workers response-role root-path "
+              "shutdown-timeout ssl-ca-certs ssl-cert-reqs ssl-certfile ssl-ciphers ssl-keyfile "
+              "uds",
+              "api-key middleware numa-bind-cpus numa-bind-nodes served-model-name"},
+    LeftAlone{Fate::kNoEffect, "it is about text, and requests are counted in tokens here",
+              "disable-logprobs-during-spec-decoding enable-auto-tool-choice enable-prompt-embeds "
+              "enable-reasoning enable-tokenizer-info-endpoint "
+              "exclude-tools-when-tool-choice-none skip-tokenizer-init "
+              "trust-request-chat-template",
+              "chat-template chat-template-content-format default-chat-template-kwargs "
+              "guided-decoding-backend logits-processor-pattern logprobs-mode max-logprobs "
+              "override-pooler-config pooler-config reasoning-config reasoning-parser "
+              "reasoning-parser-plugin structured-outputs-config tokenizer tokenizer-mode "
+              "tokenizer-pool-extra-config tokenizer-pool-size tokenizer-pool-type "
+              "tokenizer-revision tool-call-parser tool-parser-plugin tool-server",
+              "logits-processors"},
+    LeftAlone{Fate::kNoEffect, "it is about how weights are found and loaded",
+              "allow-deprecated-quantization trust-remote-code",
+              "code-revision config-format download-dir hf-config-path hf-token ignore-patterns "
+              "load-format max-parallel-loading-workers model-class-overrides model-impl "
+              "model-loader-extra-config pt-load-map-location revision safetensors-load-strategy "
+              "safetensors-prefetch-block-size safetensors-prefetch-num-threads "
+              "weight-transfer-config",
+              ""},
+    LeftAlone{Fate::kNoEffect, "prompts are text here",
+              "disable-chunked-mm-input disable-mm-preprocessor-cache enable-mm-embeds "
+              "enable-multimodal-encoder-data-parallel enable-tower-connector-lora "
+              "interleave-mm-strings language-model-only skip-mm-profiling",
+              "allowed-local-media-path default-mm-loras diffusion-config limit-mm-per-prompt "
+              "media-io-kwargs mm-encoder-attn-backend mm-encoder-attn-dtype "
+              "mm-encoder-fp8-scale-path mm-encoder-fp8-scale-save-margin "
+              "mm-encoder-fp8-scale-save-path mm-encoder-tp-mode mm-ipc-gpu-memory-gb "
+              "mm-processor-cache-gb mm-processor-cache-type mm-processor-kwargs "
+              "mm-shm-cache-max-object-size-mb mm-tensor-ipc video-pruning-rate",
+              "allowed-media-domains"},
+    LeftAlone{Fate::kNoEffect, "it is about processes and their addresses",
+              "disable-nccl-for-dp-synchronization enable-sleep-mode ray-workers-use-nsight "
+              "worker-use-ray",
+              "cpu-distributed-timeout-seconds data-parallel-address data-parallel-backend "
+              "data-parallel-rpc-port data-parallel-supervisor-port device "
+              "distributed-executor-backend distributed-timeout-seconds master-addr master-port "
+              "nnodes node-rank override-neuron-config worker-cls worker-extension-cls",
+              ""},
+    LeftAlone{Fate::kNoEffect, "the router hears of blocks as routing.kv_event_delay says", "",
+              "kv-events-config", ""},
+    LeftAlone{Fate::kNoEffect, "answers have the length that is asked for", "",
+              "generation-config num-lookahead-slots num-speculative-tokens "
+              "override-generation-config seed",
+              ""},
+    LeftAlone{Fate::kNoEffect, "the engine simulated, V1, does not have it or recomputes instead",
+              "use-v2-block-manager",
+              "max-long-partial-prefills preemption-mode prefix-caching-hash-algo swap-space", ""},
+    LeftAlone{Fate::kNoEffect, "it counts where something is offloaded, which is refused", "",
+              "cpu-offload-params kv-offloading-backend offload-backend offload-num-in-group "
+              "offload-params offload-prefetch-step",
+              ""},
+    LeftAlone{Fate::kApproximated, "steps cost what the latency model says, whichever kernels run",
+              "calculate-kv-scales disable-async-output-proc disable-cascade-attn "
+              "disable-custom-all-reduce enable-bf16x3-router-gemm enable-cumem-allocator "
+              "enable-cutedsl-warmup enable-ep-weight-filter enable-flash-late-interaction "
+              "enable-flashinfer-autotune use-fp64-gumbel",
+              "additional-config all2all-backend attention-backend attention-config "
+              "compilation-config cp-kv-cache-interleave-size dbo-decode-token-threshold "
+              "dbo-prefill-token-threshold dcp-comm-backend dcp-kv-cache-interleave-size "
+              "expert-placement-strategy gdn-prefill-backend ir-op-priority kernel-config "
+              "linear-backend max-cudagraph-capture-size max-seq-len-to-capture moe-backend "
+              "override-attention-dtype ubatch-size",
+              "cuda-graph-sizes cudagraph-capture-sizes kv-cache-dtype-skip-layers"},
+    LeftAlone{Fate::kApproximated, "adapters cost what their slots and rank say",
+              "enable-lora-bias enable-mixed-moe-lora-format enable-moe-shared-loras "
+              "enable-prompt-adapter specialize-active-lora",
+              "lora-dtype lora-extra-vocab-size",
+              "lora-modules lora-target-modules prompt-adapters"},
+    LeftAlone{Fate::kApproximated, "recurrent state takes what the model's config says",
+              "enable-mamba-cache-stochastic-rounding",
+              "mamba-backend mamba-block-size mamba-cache-dtype mamba-cache-mode "
+              "mamba-cache-philox-rounds mamba-ssm-cache-dtype rope-scaling rope-theta",
+              ""},
+    LeftAlone{Fate::kApproximated,
+              "experts are loaded evenly here, as a balanced placement makes them",
+              "enable-elastic-ep eplb-log-balancedness",
+              "eplb-step-interval eplb-window-size", ""},
+};
 
-/// Flags with one value or more.
-constexpr std::string_view kIgnoredLists =
-    "allowed-media-domains api-key cuda-graph-sizes cudagraph-capture-sizes "
-    "kv-cache-dtype-skip-layers logits-processors lora-modules lora-target-modules middleware "
-    "numa-bind-cpus numa-bind-nodes prompt-adapters served-model-name";
-
-void add_names(std::string_view names, FlagTakes takes, std::vector<FlagRule>& rules) {
+void add_names(std::string_view names, FlagTakes takes, const LeftAlone& group,
+               std::vector<FlagRule>& rules) {
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(' '), names.size());
-    rules.push_back({.name = std::string(names.substr(0, end)), .takes = takes});
+    rules.push_back({.name = std::string(names.substr(0, end)),
+                     .takes = takes,
+                     .why = group.why,
+                     .fate = group.fate});
     names.remove_prefix(std::min(end + 1, names.size()));
   }
 }
 
+bool is_left_out(FlagUse use) { return use == FlagUse::kWarned || use == FlagUse::kRefused; }
+
+}  // namespace
+
 /// Every flag, sorted by name.
-const std::vector<FlagRule>& all_rules() {
+const std::vector<FlagRule>& all_flags() {
   static const std::vector<FlagRule> kRules = [] {
     std::vector<FlagRule> rules;
     rules.reserve(kMeaningful.size());
@@ -255,10 +308,13 @@ const std::vector<FlagRule>& all_rules() {
                        .use = row.use,
                        .key = row.key,
                        .why = row.why,
-                       .harmless = row.harmless});
-    add_names(kIgnoredSwitches, FlagTakes::kNothing, rules);
-    add_names(kIgnoredValues, FlagTakes::kValue, rules);
-    add_names(kIgnoredLists, FlagTakes::kValues, rules);
+                       .harmless = row.harmless,
+                       .fate = is_left_out(row.use) ? Fate::kNotModelled : Fate::kUsed});
+    for (const LeftAlone& group : kLeftAlone) {
+      add_names(group.switches, FlagTakes::kNothing, group, rules);
+      add_names(group.values, FlagTakes::kValue, group, rules);
+      add_names(group.lists, FlagTakes::kValues, group, rules);
+    }
     std::sort(rules.begin(), rules.end(),
               [](const FlagRule& a, const FlagRule& b) { return a.name < b.name; });
     return rules;
@@ -266,8 +322,10 @@ const std::vector<FlagRule>& all_rules() {
   return kRules;
 }
 
+namespace {
+
 const FlagRule* exact(std::string_view name) {
-  const std::vector<FlagRule>& rules = all_rules();
+  const std::vector<FlagRule>& rules = all_flags();
   const auto at =
       std::lower_bound(rules.begin(), rules.end(), name,
                        [](const FlagRule& rule, std::string_view n) { return rule.name < n; });
@@ -279,7 +337,7 @@ const FlagRule* abbreviated(std::string_view beginning) {
   constexpr std::size_t kShortest = 6;
   const FlagRule* only = nullptr;
   if (beginning.size() < kShortest) return nullptr;
-  for (const FlagRule& rule : all_rules()) {
+  for (const FlagRule& rule : all_flags()) {
     if (!rule.name.starts_with(beginning)) continue;
     if (only != nullptr) return nullptr;
     only = &rule;
@@ -313,7 +371,7 @@ std::optional<bool> truth(const std::string& written) {
 
 std::string suggestion(std::string_view name) {
   std::vector<std::string> names;
-  for (const FlagRule& rule : all_rules()) {
+  for (const FlagRule& rule : all_flags()) {
     names.push_back(rule.name);
     if (rule.takes == FlagTakes::kNothing) names.push_back("no-" + rule.name);
   }

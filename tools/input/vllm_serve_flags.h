@@ -11,6 +11,9 @@
 
 namespace routesim::tools {
 
+/// Name of the format in the ledger of keys.
+inline constexpr std::string_view kServeFormat = "vllm serve";
+
 /// What follows a flag on the command line. A switch has a twin that turns it off: `--no-NAME`.
 enum class FlagTakes { kNothing, kValue, kValues };
 
@@ -35,9 +38,10 @@ struct FlagRule {
   std::string name;  ///< Without dashes before it: `tensor-parallel-size`.
   FlagTakes takes = FlagTakes::kValue;
   FlagUse use = FlagUse::kIgnored;
-  std::string_view key = {};       ///< Key path inside the pool.
-  std::string_view why = {};       ///< What it does, for the sentence "--NAME WHY".
+  std::string_view key = {};  ///< Key path inside the pool.
+  std::string_view why = {};  ///< What it does, for the sentence "--NAME WHY"; if ignored, why.
   std::string_view harmless = {};  ///< Values that change nothing, between blanks.
+  Fate fate = Fate::kUsed;         ///< In the ledger of keys.
 };
 
 /// A flag as it was given.
@@ -58,6 +62,9 @@ void read_flag_words(const std::vector<ShellWord>& words, const std::string& key
 /// Reads the map of vLLM's own `--config` file (dashes or underscores) over what `flags` holds.
 void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlags& flags,
                    Diagnostics& diagnostics);
+
+/// Every flag, sorted by name.
+const std::vector<FlagRule>& all_flags();
 
 /// The text with its ASCII letters in lower case.
 std::string lower_case(std::string text);

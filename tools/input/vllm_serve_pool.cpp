@@ -133,7 +133,10 @@ class Filler {
   }
 
   Ptr filled() {
-    for (const auto& [name, flag] : flags_) use(name, flag);
+    for (const auto& [name, flag] : flags_) {
+      note_fate(name, flag);
+      use(name, flag);
+    }
     use_model();
     use_adapters();
     use_balancing();
@@ -191,6 +194,28 @@ class Filler {
             ", which is not known here",
         key.empty() ? "write its value out" : "write its value out, or " + key + " into the pool");
     return false;
+  }
+
+  void note_fate(const std::string& name, const ServeFlag& flag) {
+    const FlagRule& rule = *flag.rule;
+    KeyUse use{.where = flag.value.where,
+               .format = kServeFormat,
+               .path = key_path_ + "." + name,
+               .fate = rule.fate,
+               .why = rule.fate == Fate::kUsed ? "" : std::string(rule.why)};
+    if (!rule.key.empty() && is_explicit(rule.key)) {
+      use.fate = Fate::kNoEffect;
+      use.why = "the pool says " + std::string(rule.key) + " itself";
+    } else if (rule.fate == Fate::kNotModelled && is_harmless(flag)) {
+      use.fate = Fate::kNoEffect;
+      use.why = "this value changes nothing";
+    }
+    diagnostics_.key(std::move(use));
+  }
+
+  static bool is_harmless(const ServeFlag& flag) {
+    if (flag.rule->takes == FlagTakes::kNothing) return flag.off;
+    return has_word(flag.rule->harmless, lower_case_if_word(flag.value.text));
   }
 
   void use(const std::string& name, const ServeFlag& flag) {
@@ -315,8 +340,8 @@ class Filler {
 
   void use_left_out(const std::string& name, const ServeFlag& flag) {
     const FlagRule& rule = *flag.rule;
+    if (is_harmless(flag)) return;
     const bool is_switch = rule.takes == FlagTakes::kNothing;
-    if (is_switch ? flag.off : has_word(rule.harmless, lower_case_if_word(flag.value.text))) return;
     const std::string value = is_switch ? "" : " (got " + in_quotes(flag.value.text) + ")";
     const std::string what = shown(name, flag) + " " + std::string(rule.why);
     if (rule.use == FlagUse::kWarned) {

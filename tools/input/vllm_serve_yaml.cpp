@@ -6,7 +6,9 @@
 
 #include "tools/input/config_merge.h"
 #include "tools/input/config_reader.h"
+#include "tools/input/deployment_keys.h"
 #include "tools/input/kubernetes_file.h"
+#include "tools/input/ledger.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/scenario_yaml.h"
 #include "tools/input/vllm_serve_files.h"
@@ -124,6 +126,7 @@ class Finder {
     Diagnostics found;
     std::vector<ServerStart> starts;
     if (root->is_map() || root->is_sequence()) starts = starts_in_tree(root, path_, found);
+    note_keys(*root, path_, server_file_keys(), nullptr, found);
     append(diagnostics_, found);
     if (starts.empty() && !found.has_errors())
       return fail(root->where(), "holds no container that starts vLLM",

@@ -109,7 +109,7 @@ class SpaceReader {
     const ConfigNode::Ptr root = read_config_file(request_.path, diagnostics_);
     if (root != nullptr)
       read_struct(*root, config_, diagnostics_,
-                  {.path = {}, .provenance = &provenance_, .ignored_keys = {}});
+                  {.path = {}, .provenance = &provenance_, .ignored_keys = {}, .format = "plan"});
     if (diagnostics_.has_errors()) return;
     if (request_.seed) config_.seed = request_.seed;
     space_.scenario_path = resolve_path(config_.scenario, provenance_.nearest("scenario"));

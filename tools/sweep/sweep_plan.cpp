@@ -253,7 +253,7 @@ SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
   Provenance provenance;
   if (const ConfigNode::Ptr root = read_config_file(request.path, found))
     read_struct(*root, plan.config, found,
-                {.path = {}, .provenance = &provenance, .ignored_keys = {}});
+                {.path = {}, .provenance = &provenance, .ignored_keys = {}, .format = "sweep"});
   if (!found.has_errors()) {
     plan.scenario_path = resolve_path(plan.config.scenario, provenance.nearest("scenario"));
     if (request.seed) plan.config.seed = request.seed;

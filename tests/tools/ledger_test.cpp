@@ -1,0 +1,383 @@
+// What becomes of the keys of files: every one has a fate, and a reason where it does not count.
+#include "tools/input/ledger.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <tuple>
+
+#include "policies/document_keys.h"
+#include "policies/factory.h"
+#include "policies/inert_keys.h"
+#include "tests/base/messages.h"
+#include "tests/tools/scenario_fixture.h"
+#include "tools/cli/check_file.h"
+#include "tools/cli/key_reference.h"
+#include "tools/input/deployment_keys.h"
+#include "tools/input/kubernetes_file.h"
+#include "tools/input/measured_file.h"
+#include "tools/input/vllm_bench_yaml.h"
+#include "tools/input/vllm_serve_flags.h"
+
+namespace routesim::tools {
+namespace {
+
+using Place = std::tuple<std::string, int, int>;
+
+Place place_of(const SourceLocation& where) { return {where.file, where.line, where.column}; }
+
+/// Looks for the keys of a file that the ledger does not know.
+class Missing {
+ public:
+  explicit Missing(const std::vector<KeyUse>& keys) {
+    for (const KeyUse& use : keys) known_.insert(place_of(use.where));
+  }
+
+  std::string in(const ConfigNode& node) {
+    visit(node, "", node.where());
+    return missing_;
+  }
+
+ private:
+  void visit(const ConfigNode& node, const std::string& path, const SourceLocation& key) {
+    if (node.block_first_line() > 0 && holds_known(node)) return;
+    const bool is_leaf =
+        node.members().empty() && std::none_of(node.items().begin(), node.items().end(),
+                                               [](const auto& i) { return !i->is_scalar(); });
+    if (is_leaf && !path.empty() && !is_known(node, key))
+      missing_ += std::to_string(key.line) + ": " + path + "\n";
+    if (is_leaf || is_known(node, key)) return;
+    for (const ConfigNode::Member& member : node.members())
+      visit(*member.value, path + "." + member.key, member.key_where);
+    for (const ConfigNode::Ptr& item : node.items()) visit(*item, path + "[]", item->where());
+  }
+
+  bool is_known(const ConfigNode& node, const SourceLocation& key) const {
+    return known_.contains(place_of(key)) ||
+           (node.members().empty() && known_.contains(place_of(node.where())));
+  }
+
+  /// Whether keys inside the text of a block are known: a document is embedded there.
+  bool holds_known(const ConfigNode& node) const {
+    const auto lines = std::count(node.text().begin(), node.text().end(), '\n');
+    const auto first = known_.lower_bound({node.where().file, node.block_first_line(), 0});
+    return first != known_.end() && std::get<0>(*first) == node.where().file &&
+           std::get<1>(*first) <= node.block_first_line() + lines;
+  }
+
+  std::set<Place> known_;
+  std::string missing_;
+};
+
+std::vector<std::string> published_files() {
+  std::vector<std::string> files;
+  const std::string root = ROUTESIM_SOURCE_DIR;
+  for (const char* folder : {"/scenarios", "/scenarios/inputs", "/scenarios/holdout",
+                             "/scenarios/holdout/inputs", "/scenarios/plans", "/docs/examples"})
+    for (const auto& entry : std::filesystem::directory_iterator(root + folder)) {
+      const std::string path = entry.path().string();
+      if (path.ends_with(".yaml") && !path.ends_with("deployment.yaml")) files.push_back(path);
+    }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST(Ledger, EveryKeyOfEveryPublishedFileHasAFate) {
+  int keys = 0;
+  for (const std::string& path : published_files()) {
+    SCOPED_TRACE(path);
+    const CheckedFile checked = check_file({.path = path, .sets = {}, .variants = {}, .seed = {}});
+    EXPECT_FALSE(checked.diagnostics.has_errors()) << messages_of(checked.diagnostics);
+    const std::vector<KeyUse> uses = ledger(checked.diagnostics);
+    Diagnostics unsaid;
+    const ConfigNode::Ptr root = read_manifest_file(path, {}, {}, unsaid);
+    ASSERT_NE(root, nullptr);
+    std::string missing = Missing(uses).in(*root);
+    // The splitter reads the names of variants before any reader.
+    for (std::size_t at = 0; (at = missing.find(": .variants[].name\n")) != std::string::npos;) {
+      const std::size_t line = missing.rfind('\n', at) + 1;
+      missing.erase(line, at + std::string(": .variants[].name\n").size() - line);
+    }
+    EXPECT_EQ(missing, "");
+    keys += static_cast<int>(uses.size());
+  }
+  EXPECT_GT(keys, 1000) << "the files are there";
+}
+
+TEST(Ledger, WhatDoesNotCountHasAReasonAndWhatIsLeftOutIsTold) {
+  for (const std::string& path : published_files()) {
+    SCOPED_TRACE(path);
+    const CheckedFile checked = check_file({.path = path, .sets = {}, .variants = {}, .seed = {}});
+    for (const KeyUse& use : checked.diagnostics.keys()) {
+      EXPECT_EQ(use.fate == Fate::kUsed, use.why.empty()) << use.path;
+      EXPECT_FALSE(use.format.empty()) << use.path;
+      if (use.fate != Fate::kNotModelled) continue;
+      const auto& items = checked.diagnostics.items();
+      EXPECT_TRUE(std::any_of(items.begin(), items.end(), [&](const Diagnostic& d) {
+        return d.where.line == use.where.line || d.path.ends_with(use.path);
+      })) << use.path;
+    }
+  }
+}
+
+TEST(Ledger, TablesGiveReasonsAndNameAKeyOnce) {
+  for (const KeyTable* table :
+       {&policies::document_keys(), &policies::inert_keys(), &router_values_keys(),
+        &server_file_keys(), &vllm_bench_keys(), &lifecycle_result_keys(), &bench_result_keys()}) {
+    SCOPED_TRACE(std::string(table->format));
+    EXPECT_FALSE(table->source.empty());
+    std::set<std::string_view> patterns;
+    for (const KeyRule& rule : table->rules) {
+      EXPECT_EQ(rule.fate == Fate::kUsed, rule.why.empty()) << rule.pattern;
+      EXPECT_TRUE(patterns.insert(rule.pattern).second) << rule.pattern;
+    }
+  }
+  for (const FlagRule& flag : all_flags())
+    if (flag.fate != Fate::kUsed) EXPECT_FALSE(flag.why.empty()) << flag.name;
+}
+
+TEST(Ledger, EveryInertPluginTypeHasItsParametersInTheTable) {
+  // These have none, by their source at the release that the table names.
+  const std::set<std::string_view> kNone = {
+      "core-metrics-extractor", "models-data-extractor",
+      "dcgm-extractor",         "endpoint-notification-source",
+      "openai-parser",          "anthropic-parser",
+      "vllmhttp-parser",        "vllmgrpc-parser",
+      "sglanghttp-parser",      "vertexai-parser",
+      "passthrough-parser",     "disagg-headers-handler",
+      "prefill-header-handler", "encoder-header-handler"};
+  for (const policies::PluginType& type : policies::PluginRegistry::standard().types()) {
+    if (type.support != policies::PluginType::Support::kInert || kNone.contains(type.type))
+      continue;
+    const std::string prefix = std::string(type.type) + ".";
+    const auto& rules = policies::inert_keys().rules;
+    EXPECT_TRUE(std::any_of(rules.begin(), rules.end(), [&](const KeyRule& rule) {
+      return rule.pattern.starts_with(prefix);
+    })) << type.type;
+  }
+}
+
+TEST(Ledger, CountsAKeyOnceByTheFateThatSaysMost) {
+  Diagnostics d;
+  const auto add = [&](int line, Fate fate, const std::string& path) {
+    d.key({.where = {.file = "f", .line = line, .column = 1},
+           .format = "x",
+           .path = path,
+           .fate = fate,
+           .why = {}});
+  };
+  add(2, Fate::kNoEffect, "b");
+  add(1, Fate::kUsed, "a");
+  add(2, Fate::kNotModelled, "b");
+  add(2, Fate::kApproximated, "b");
+  add(3, Fate::kNoEffect, "c");
+  add(3, Fate::kUsed, "c");
+  add(0, Fate::kUsed, "set.one");
+  add(0, Fate::kUsed, "set.two");
+  const std::vector<KeyUse> keys = ledger(d);
+  EXPECT_EQ(summary_text(keys), "4 keys used, 1 not modelled");
+  EXPECT_EQ(keys_text(keys),
+            "f: used: set.one\nf: used: set.two\nf:1:1: used: a\nf:2:1: not modelled: b\n"
+            "f:3:1: used: c\n");
+  EXPECT_EQ(summary_text(std::span(keys).first(1)), "1 key used");
+}
+
+class LedgerFiles : public testing::ScenarioTest {
+ protected:
+  CheckedFile check(const std::string& name, const std::string& text) const {
+    return check_file({.path = write(name, text), .sets = {}, .variants = {}, .seed = {}});
+  }
+  static std::string fates(const CheckedFile& file, std::string_view format) {
+    std::string text;
+    for (const KeyUse& use : ledger(file.diagnostics))
+      if (use.format == format) text += use.path + ": " + std::string(fate_name(use.fate)) + "\n";
+    return text;
+  }
+};
+
+TEST_F(LedgerFiles, FlagsOfServersHaveFates) {
+  const CheckedFile file = check("s.yaml",
+                                 "name: s\n"
+                                 "workload: {groups: {requests: 10, rate: 5, prefix_len: 100}}\n"
+                                 "cluster:\n"
+                                 "  pools:\n"
+                                 "  - accelerator: H100-SXM\n"
+                                 "    tensor_parallel: 2\n"
+                                 "    vllm_serve: vllm serve Qwen/Qwen3-32B --port 8000 "
+                                 "--max-num-seqs 64 -tp 4 --attention-backend FLASH_ATTN "
+                                 "--enable-dbo --stream-interval 1\n");
+  EXPECT_EQ(messages_of(file.diagnostics).find("error"), std::string::npos);
+  EXPECT_EQ(fates(file, "vllm serve"),
+            "cluster.pools[0].vllm_serve.attention-backend: approximated\n"
+            "cluster.pools[0].vllm_serve.enable-dbo: not modelled\n"
+            "cluster.pools[0].vllm_serve.max-num-seqs: used\n"
+            "cluster.pools[0].vllm_serve.model: used\n"
+            "cluster.pools[0].vllm_serve.port: no effect\n"
+            "cluster.pools[0].vllm_serve.stream-interval: no effect\n"
+            "cluster.pools[0].vllm_serve.tensor-parallel-size: no effect\n");
+}
+
+TEST_F(LedgerFiles, FlagsOfTheLoadToolHaveFates) {
+  const CheckedFile file = check("s.yaml",
+                                 "name: s\n"
+                                 "workload:\n"
+                                 "  vllm_bench:\n"
+                                 "    num-prompts: 10\n"
+                                 "    request-rate: 2\n"
+                                 "    random-input-len: 100\n"
+                                 "    save-result: true\n"
+                                 "    probe-request-rate: 1\n"
+                                 "cluster: {pools: [{accelerator: H100-SXM, model: Qwen3-32B, "
+                                 "tensor_parallel: 2}]}\n");
+  EXPECT_EQ(fates(file, "vllm bench serve"),
+            "workload.vllm_bench.num-prompts: used\n"
+            "workload.vllm_bench.request-rate: used\n"
+            "workload.vllm_bench.random-input-len: used\n"
+            "workload.vllm_bench.save-result: no effect\n"
+            "workload.vllm_bench.probe-request-rate: not modelled\n");
+}
+
+TEST_F(LedgerFiles, ColumnsOfTracesHaveFates) {
+  write("t.csv",
+        "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log "
+        "Type\n1,2,3,ChatGPT,10,20,30,API log\n");
+  const CheckedFile file = check("s.yaml",
+                                 "name: s\nworkload: {trace: {file: t.csv}}\n"
+                                 "cluster: {pools: [{accelerator: H100-SXM, model: Qwen3-32B, "
+                                 "tensor_parallel: 2}]}\n");
+  EXPECT_EQ(
+      fates(file, "trace"),
+      "workload.trace.file.Timestamp: used\nworkload.trace.file.Session ID: used\n"
+      "workload.trace.file.Elapsed time: no effect\nworkload.trace.file.Model: no effect\n"
+      "workload.trace.file.Request tokens: used\nworkload.trace.file.Response tokens: used\n"
+      "workload.trace.file.Total tokens: no effect\nworkload.trace.file.Log Type: no effect\n");
+}
+
+TEST_F(LedgerFiles, EveryKindOfFileIsChecked) {
+  const std::string root = ROUTESIM_SOURCE_DIR;
+  const auto kind = [&](const std::string& path) {
+    const CheckedFile file =
+        check_file({.path = root + path, .sets = {}, .variants = {}, .seed = {}});
+    EXPECT_FALSE(file.diagnostics.has_errors()) << messages_of(file.diagnostics);
+    return std::string(kind_name(file.kind)) + ": " + file.contents;
+  };
+  EXPECT_EQ(kind("/docs/examples/question.yaml"), "scenario: service, prefix-aware");
+  EXPECT_EQ(kind("/docs/examples/plan.yaml"), "plan: 2 possible fleets of 2");
+  EXPECT_EQ(kind("/docs/examples/sweep.yaml"), "sweep: 3 cells, 6 rows");
+  EXPECT_EQ(kind("/docs/examples/epp.yaml"), "EndpointPickerConfig: 6 plugins, 1 profile");
+  EXPECT_EQ(kind("/docs/examples/inference-perf.yaml"),
+            "inference-perf: shared_prefix data, 3 stages");
+  EXPECT_EQ(kind("/scenarios/inputs/heimdall-random.values.yaml"),
+            "EndpointPickerConfig: 5 plugins, 2 profiles");
+}
+
+TEST_F(LedgerFiles, CataloguesAreCheckedEntryByEntry) {
+  const CheckedFile file = check("c.yaml", "accelerators: [{name: X}]\nmodels: 5\n");
+  EXPECT_EQ(file.kind, FileKind::kCatalogue);
+  EXPECT_NE(messages_of(file.diagnostics).find("c.yaml:2:9: error: models"), std::string::npos)
+      << messages_of(file.diagnostics);
+}
+
+TEST_F(LedgerFiles, OptionsOfAnotherKindAreRefused) {
+  const std::string path = write("e.yaml",
+                                 "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n"
+                                 "plugins: [{type: queue-scorer}]\n");
+  const CheckedFile file =
+      check_file({.path = path, .sets = {"a=1"}, .variants = {"x"}, .seed = {}});
+  const std::string said = messages_of(file.diagnostics);
+  EXPECT_NE(said.find("a file of kind EndpointPickerConfig takes no --set"), std::string::npos);
+  EXPECT_NE(said.find("has no variants for --variant"), std::string::npos);
+}
+
+TEST_F(LedgerFiles, UndatedRouterDocumentsAreDatedAloud) {
+  write("e.yaml",
+        "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins: [{type: "
+        "queue-scorer}]\n");
+  const std::string scenario = base() + "routing: {endpoint_picker: e.yaml";
+  EXPECT_EQ(check("s.yaml", scenario + "}\n").notes,
+            std::vector<std::string>{"the router of default is taken for release 2026-08 (default: "
+                                     "the newest release known); routing.era says otherwise"});
+  EXPECT_EQ(check("s.yaml", scenario + ", era: v0.7.0}\n").notes, std::vector<std::string>{});
+  EXPECT_EQ(check("s.yaml", scenario + ", balancer: least-load}\n").notes,
+            std::vector<std::string>{});
+}
+
+TEST_F(LedgerFiles, ParametersOfPluginsWithoutAPartAreChecked) {
+  const std::string head = "kind: EndpointPickerConfig\nplugins:\n- type: queue-scorer\n";
+  const std::string plugins =
+      "- type: token-producer\n  parameters: {modelNam: m, vllm: {url: u}}\n"
+      "- type: file-discovery\n  parameters: {path: p, watchfile: true}\n";
+  const CheckedFile strict = check("e.yaml", "apiVersion: llm-d.ai/v1alpha1\n" + head + plugins);
+  const std::string said = messages_of(strict.diagnostics);
+  EXPECT_NE(said.find("e.yaml:6:26: error: plugins[1].parameters.modelNam: unknown field"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("did you mean 'modelName'?"), std::string::npos) << said;
+  EXPECT_NE(said.find("plugins[2].parameters.watchfile: unknown field"), std::string::npos) << said;
+  const CheckedFile older =
+      check("e.yaml", "apiVersion: inference.networking.x-k8s.io/v1alpha1\n" + head +
+                          "- type: dcgm-data-source\n  parameters: {ports: 1}\n");
+  EXPECT_FALSE(older.diagnostics.has_errors()) << messages_of(older.diagnostics);
+  EXPECT_NE(messages_of(older.diagnostics).find("unknown field, ignored by this release"),
+            std::string::npos);
+}
+
+TEST_F(LedgerFiles, VariablesThatNobodyFilledInAreTold) {
+  const CheckedFile file =
+      check("e.yaml",
+            "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n"
+            "- type: token-producer\n  parameters: {modelName: \"${MODEL}\"}\n"
+            "- type: load-aware-scorer\n  parameters: {threshold: \"${THRESHOLD}\"}\n");
+  const std::string said = messages_of(file.diagnostics);
+  EXPECT_NE(said.find("e.yaml:5:27: warning: the variable ${MODEL} has not been filled in"),
+            std::string::npos)
+      << said;
+}
+
+TEST_F(LedgerFiles, BenchmarkScenariosHoldTheirRouter) {
+  const std::string document =
+      "          pluginsConfigFile: a.yaml\n"
+      "          pluginsCustomConfig:\n"
+      "            a.yaml: |\n"
+      "              apiVersion: llm-d.ai/v1alpha1\n"
+      "              kind: EndpointPickerConfig\n"
+      "              plugins: [{type: queue-scorer}]\n";
+  const auto contents = [&](const std::string& text) {
+    const CheckedFile file = check("b.yaml", text);
+    return messages_of(file.diagnostics) + file.contents;
+  };
+  const std::string one = "1 plugin, 1 profile";
+  const std::string with_more = "4 plugins, 1 profile";
+  const std::string router = contents(
+      "scenario:\n  - name: x\n    model: {name: m}\n    router:\n"
+      "        epp:\n" +
+      document);
+  EXPECT_TRUE(router.ends_with("plugins, 1 profile") || router == one) << router;
+  EXPECT_EQ(contents("scenario:\n  - name: x\n    modelservice:\n      router:\n        epp:\n" +
+                     document),
+            router);
+  EXPECT_EQ(contents("scenario:\n  - name: x\n  - name: y\nshared:\n    modelservice:\n"
+                     "      router:\n        epp:\n" +
+                     document),
+            router);
+  const std::string twice =
+      contents("scenario:\n  - name: x\n    router:\n        epp:\n" + document +
+               "  - name: y\n    router:\n        epp:\n" + document);
+  EXPECT_NE(twice.find("is the router of a second stack in the file"), std::string::npos) << twice;
+}
+
+TEST(KeyReference, IsMadeFromTheTables) {
+  const std::string page = key_reference();
+  for (const char* row :
+       {"| `flowControl.enableEviction` | not modelled | running requests are not evicted |",
+        "| `token-producer.modelName` | no effect | requests come with their tokens |",
+        "| `--max-num-seqs` | used | engine.max_num_seqs |",
+        "| `probe_request_rate` | not modelled | probe requests are not simulated |",
+        "| `load-aware-scorer.threshold` | used |"})
+    EXPECT_NE(page.find(row), std::string::npos) << row;
+}
+
+}  // namespace
+}  // namespace routesim::tools

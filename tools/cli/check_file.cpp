@@ -1,0 +1,158 @@
+#include "tools/cli/check_file.h"
+
+#include <algorithm>
+
+#include "sim/unsupplied_inputs.h"
+#include "tools/compare/expectation.h"
+#include "tools/input/catalogue_file.h"
+#include "tools/input/endpoint_picker_yaml.h"
+#include "tools/input/first_requests.h"
+#include "tools/input/inference_perf_yaml.h"
+#include "tools/input/kubernetes_file.h"
+#include "tools/input/prepare.h"
+#include "tools/output/printable.h"
+#include "tools/plan/plan_space.h"
+#include "tools/sweep/sweep_plan.h"
+
+namespace routesim::tools {
+
+namespace {
+
+std::string counted(std::size_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+/// Empty when the document or the user tells the release.
+std::string assumed_release(const policies::EndpointPickerConfig& config) {
+  const std::string& origin = config.era_origin;
+  if (!origin.starts_with("default") && !origin.starts_with("inferred")) return {};
+  return std::string(policies::name(config.era)) + " (" + origin + ")";
+}
+
+void check_scenario(const ScenarioRequest& request, CheckedFile& file) {
+  Diagnostics& found = file.diagnostics;
+  const LoadedScenario loaded = load_scenario(request, found);
+  const bool readable = !found.has_errors();
+  for (const LoadedVariant& variant : loaded.variants) {
+    const std::string& name = variant.scenario.variant;
+    file.variants.push_back(name);
+    file.contents += (file.contents.empty() ? "" : ", ") + printable(name);
+    // What was not read cannot be judged: its defaults would give misleading messages.
+    if (!readable) continue;
+    if (const std::optional<sim::RunPlan> plan = prepare(variant, found)) {
+      (void)load_expectations(loaded, variant, *plan, !request.variants.empty(), found);
+      Diagnostics requests;
+      check_first_requests(*plan, requests);
+      append(found, variant.provenance.located(requests));
+    }
+    (void)load_measured(variant, found);
+  }
+  file.notes = assumed_releases(loaded);
+}
+
+void check_plan(const ScenarioRequest& request, CheckedFile& file) {
+  const PlanSpace space =
+      load_plan({.path = request.path, .sets = request.sets, .seed = {}}, file.diagnostics);
+  const auto possible = std::count_if(space.families.begin(), space.families.end(),
+                                      [](const PlanFamily& f) { return f.impossible.empty(); });
+  file.contents = counted(static_cast<std::size_t>(possible), "possible fleet") + " of " +
+                  std::to_string(space.families.size());
+}
+
+void check_sweep(const ScenarioRequest& request, CheckedFile& file) {
+  const SweepPlan plan =
+      load_sweep({.path = request.path, .sets = request.sets, .seed = {}}, file.diagnostics);
+  file.contents = counted(plan.grid.cells.size(), "cell") + ", " + counted(plan.rows.size(), "row");
+}
+
+void check_catalogue(const std::string& path, CheckedFile& file) {
+  models::Catalogue catalogue = models::Catalogue::builtin();
+  add_catalogue_file(path, catalogue, file.diagnostics);
+}
+
+void check_inference_perf(const ConfigNode::Ptr& root, CheckedFile& file) {
+  const workloads::inference_perf::Config config = load_inference_perf(
+      root, {.path = {}, .provenance = nullptr, .ignored_keys = {}, .format = kInferencePerfFormat},
+      file.diagnostics);
+  file.contents = std::string(enum_name(config.data.type)) + " data, " +
+                  counted(config.load.stages.size(), "stage");
+}
+
+void check_router_document(const ConfigNode::Ptr& root, CheckedFile& file) {
+  const auto config = load_endpoint_picker(root, {}, file.diagnostics);
+  if (!config) return;
+  check_plugins(*config, file.diagnostics);
+  sim::warn_unsupplied_inputs(*config, {}, file.diagnostics);
+  file.contents = counted(config->plugins.size(), "plugin") + ", " +
+                  counted(config->profiles.size(), "profile");
+  if (const std::string release = assumed_release(*config); !release.empty())
+    file.notes.push_back("the router is taken for release " + release +
+                         "; routing.era of a scenario says otherwise");
+}
+
+/// Options that the kind of file has no use for.
+void refuse_options(const ScenarioRequest& request, CheckedFile& file) {
+  const bool is_set = file.kind == FileKind::kScenario || file.kind == FileKind::kPlan ||
+                      file.kind == FileKind::kSweep;
+  const std::string kind(kind_name(file.kind));
+  if (!request.sets.empty() && !is_set)
+    file.diagnostics.error({.file = request.path}, {},
+                           "a file of kind " + kind + " takes no --set");
+  if (!request.variants.empty() && file.kind != FileKind::kScenario)
+    file.diagnostics.error({.file = request.path}, {},
+                           "a file of kind " + kind + " has no variants for --variant");
+}
+
+}  // namespace
+
+CheckedFile check_file(const ScenarioRequest& request) {
+  CheckedFile file{.path = request.path,
+                   .kind = FileKind::kScenario,
+                   .contents = {},
+                   .variants = {},
+                   .notes = {},
+                   .diagnostics = {}};
+  Diagnostics unsaid;  // The reader of the kind says it.
+  const ConfigNode::Ptr root = read_manifest_file(request.path, {}, {}, unsaid);
+  if (root != nullptr) file.kind = kind_of(*root);
+  refuse_options(request, file);
+  switch (file.kind) {
+    case FileKind::kScenario:
+      check_scenario(request, file);
+      break;
+    case FileKind::kPlan:
+      check_plan(request, file);
+      break;
+    case FileKind::kSweep:
+      check_sweep(request, file);
+      break;
+    case FileKind::kCatalogue:
+      check_catalogue(request.path, file);
+      break;
+    case FileKind::kInferencePerf:
+      append(file.diagnostics, unsaid);
+      check_inference_perf(root, file);
+      break;
+    case FileKind::kEndpointPicker:
+      append(file.diagnostics, unsaid);
+      check_router_document(root, file);
+      break;
+  }
+  file.diagnostics = tidy(file.diagnostics);
+  return file;
+}
+
+std::vector<std::string> assumed_releases(const LoadedScenario& scenario) {
+  std::vector<std::string> notes;
+  for (const LoadedVariant& variant : scenario.variants) {
+    const bool routes = variant.scenario.routing.balancer == sim::BalancerKind::kEndpointPicker;
+    if (!variant.endpoint_picker || !routes) continue;
+    const std::string release = assumed_release(*variant.endpoint_picker);
+    if (release.empty()) continue;
+    notes.push_back("the router of " + printable(variant.scenario.variant) +
+                    " is taken for release " + release + "; routing.era says otherwise");
+  }
+  return notes;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,30 @@
+// What `routesim check` finds in one file, of whatever kind it is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/base/diagnostic.h"
+#include "tools/input/file_kind.h"
+#include "tools/input/scenario_yaml.h"
+
+namespace routesim::tools {
+
+struct CheckedFile {
+  std::string path;
+  FileKind kind = FileKind::kScenario;
+  std::string contents;               ///< In words: the variants, the cells, the fleets, ….
+  std::vector<std::string> variants;  ///< Of a scenario.
+  std::vector<std::string> notes;     ///< What was assumed where the file says nothing.
+  Diagnostics diagnostics;            ///< Tidied; with the fate of every key.
+};
+
+/// Reads and resolves everything and runs nothing. `request.sets` apply to scenarios, sweeps and
+/// plans, `request.variants` to scenarios.
+CheckedFile check_file(const ScenarioRequest& request);
+
+/// Which router release was taken for each document that does not tell, and why; one sentence per
+/// variant that routes by such a document.
+std::vector<std::string> assumed_releases(const LoadedScenario& scenario);
+
+}  // namespace routesim::tools
