@@ -76,38 +76,43 @@ CostCurve::CostCurve(const CostCurveParameters& p, const FittedRange& range, std
 }
 
 std::int64_t CostCurve::gpu_ticks(const BatchShape& s) const {
-  std::int64_t t = step_ + sequence_ * s.decode_requests +
-                   context_ * (s.decode_context - s.shared_context) +
-                   shared_context_ * s.shared_context + token_ * s.tokens();
+  const auto times = [](std::int64_t ticks, std::int64_t count) {
+    return static_cast<WideTicks>(ticks) * count;
+  };
+  WideTicks t = step_ + times(sequence_, s.decode_requests) +
+                times(context_, s.decode_context - s.shared_context) +
+                times(shared_context_, s.shared_context) + times(token_, s.tokens());
   if (s.prefill_tokens > 0)
-    t += prefill_token_ * s.prefill_tokens + ((prefill_pair_q8_ * s.prefill_pairs) >> 8) +
-         prefill_chunk_ * s.prefill_requests;
+    t += times(prefill_token_, s.prefill_tokens) + (times(prefill_pair_q8_, s.prefill_pairs) >> 8) +
+         times(prefill_chunk_, s.prefill_requests);
   if (s.group_tokens > 0)
-    t += group_round_ * s.group_rounds +
-         group_padding_ * std::max<std::int64_t>(0, s.group_tokens - s.tokens()) +
-         group_token_ * s.group_total_tokens;
-  return t;
+    t += times(group_round_, s.group_rounds) +
+         times(group_padding_, std::max<std::int64_t>(0, s.group_tokens - s.tokens())) +
+         times(group_token_, s.group_total_tokens);
+  return bounded_ticks(t);
 }
 
 std::int64_t CostCurve::cpu_ticks(const BatchShape& s) const {
-  return cpu_step_ + cpu_sequence_ * (s.decode_requests + s.prefill_requests);
+  return bounded_ticks(cpu_step_ + static_cast<WideTicks>(cpu_sequence_) *
+                                       (s.decode_requests + s.prefill_requests));
 }
 
 std::int64_t CostCurve::step_ticks(const BatchShape& s) const {
   if (s.tokens() == 0 && s.group_tokens == 0) return 0;
   const std::int64_t gpu = gpu_ticks(s);
   const std::int64_t cpu = cpu_ticks(s);
-  return std::max<std::int64_t>(1, async_ ? std::max(gpu, cpu) : gpu + cpu);
+  return std::max<std::int64_t>(1, async_ ? std::max(gpu, cpu) : bounded_ticks(gpu + cpu));
 }
 
 DecodeRun CostCurve::decode_run(const BatchShape& s) const {
   const std::int64_t gpu = gpu_ticks(s);
   const std::int64_t cpu = cpu_ticks(s);
-  const std::int64_t increment = context_ * s.decode_requests;
+  const std::int64_t increment =
+      bounded_ticks(static_cast<WideTicks>(context_) * s.decode_requests);
   // A floor of one tick is a knee like any other; it only ever binds for all-zero coefficients.
   if (async_)
     return run_behind_cpu(gpu, increment, std::max<std::int64_t>(1, cpu), kUnboundedSteps);
-  return run_behind_cpu(gpu + cpu, increment, 1, kUnboundedSteps);
+  return run_behind_cpu(bounded_ticks(gpu + cpu), increment, 1, kUnboundedSteps);
 }
 
 Trust CostCurve::trust(const BatchShape& s) const {

@@ -9,6 +9,8 @@ namespace routesim::models {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+/// What engine.num_gpu_blocks may say, and a cache can count.
+constexpr double kMostBlocks = 1e8;
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
@@ -127,7 +129,17 @@ std::optional<KvCachePlan> plan_kv_cache(const KvCacheInput& in, Diagnostics& di
     report_no_fit(in, plan, needed, diagnostics);
     return std::nullopt;
   }
-  plan.num_gpu_blocks = static_cast<std::int64_t>(std::floor(plan.available / block));
+  const double blocks = std::floor(plan.available / block);
+  if (blocks > kMostBlocks) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", blocks);
+    diagnostics.error({}, "num_gpu_blocks",
+                      "the memory of " + in.accelerator.name + " holds more than the 100000000 " +
+                          "blocks that a KV cache may have (got " + text + ")",
+                      "look at its memory_bytes, or set num_gpu_blocks");
+    return std::nullopt;
+  }
+  plan.num_gpu_blocks = static_cast<std::int64_t>(blocks);
   return plan;
 }
 

@@ -12,6 +12,10 @@ namespace routesim::models {
 inline constexpr std::int64_t kTicksPerNanosecond = 1024;
 inline constexpr std::int64_t kTicksPerMillisecond = kTicksPerNanosecond * 1'000'000;
 
+/// No model answers with a longer step: 12 hours. What would take longer is answered with this very
+/// value, so that a clock near its end can still add two of them.
+inline constexpr std::int64_t kLongestStepTicks = kTicksPerMillisecond * 12 * 3'600'000;
+
 /// What one forward pass of one engine core (one DP rank) has to do. Token counts.
 struct BatchShape {
   std::int64_t decode_requests = 0;  ///< B: sequences that decode one token.

@@ -1,8 +1,11 @@
 #include "models/lora.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
+
+#include "models/ticks.h"
 
 namespace routesim::models {
 
@@ -85,7 +88,8 @@ LoraCosts lora_costs(const AcceleratorSpec& a, const ModelSpec& m, const Paralle
 LoraLatency::LoraLatency(std::shared_ptr<const LatencyModel> base, const LoraCosts& costs)
     : base_(std::move(base)) {
   const auto ticks = [](double ns) {
-    return static_cast<std::int64_t>(std::llround(ns * static_cast<double>(kTicksPerNanosecond)));
+    return static_cast<std::int64_t>(std::llround(std::min(
+        ns * static_cast<double>(kTicksPerNanosecond), static_cast<double>(kLongestStepTicks))));
   };
   step_ = ticks(costs.step);
   token_ = ticks(costs.token);
@@ -95,18 +99,19 @@ LoraLatency::LoraLatency(std::shared_ptr<const LatencyModel> base, const LoraCos
 
 std::int64_t LoraLatency::extra_ticks(const BatchShape& shape) const {
   if (shape.adapter_tokens == 0) return 0;
-  return step_ + token_ * shape.adapter_tokens + load_ * shape.adapter_loads +
-         read_ * shape.adapter_reads;
+  return bounded_ticks(step_ + static_cast<WideTicks>(token_) * shape.adapter_tokens +
+                       static_cast<WideTicks>(load_) * shape.adapter_loads +
+                       static_cast<WideTicks>(read_) * shape.adapter_reads);
 }
 
 std::int64_t LoraLatency::step_ticks(const BatchShape& shape) const {
-  return base_->step_ticks(shape) + extra_ticks(shape);
+  return bounded_ticks(base_->step_ticks(shape) + extra_ticks(shape));
 }
 
 DecodeRun LoraLatency::decode_run(const BatchShape& shape) const {
   DecodeRun run = base_->decode_run(shape);
-  run.first += extra_ticks(shape);
-  return run;
+  run.first = bounded_ticks(run.first + extra_ticks(shape));
+  return bounded_run(run);
 }
 
 }  // namespace routesim::models

@@ -291,24 +291,31 @@ std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
 }
 
 std::int64_t Roofline::host_ticks(const BatchShape& s) const {
-  return host_step_ + host_sequence_ * (s.decode_requests + s.prefill_requests);
+  return bounded_ticks(host_step_ + static_cast<WideTicks>(host_sequence_) *
+                                        (s.decode_requests + s.prefill_requests));
 }
 
 std::int64_t Roofline::context_ticks(const BatchShape& s) const {
-  return context_ * (s.decode_context - s.shared_context) + shared_context_ * s.shared_context +
-         windowed_context_ * std::min(s.decode_context, s.decode_requests * window_);
+  const auto times = [](std::int64_t ticks, std::int64_t count) {
+    return static_cast<WideTicks>(ticks) * count;
+  };
+  return bounded_ticks(
+      times(context_, s.decode_context - s.shared_context) +
+      times(shared_context_, s.shared_context) +
+      times(windowed_context_, std::min(s.decode_context, s.decode_requests * window_)));
 }
 
 std::int64_t Roofline::step_ticks(const BatchShape& s) const {
   if (s.tokens() == 0 && s.group_tokens == 0) return 0;
-  const std::int64_t gpu = fixed_ticks(s) + context_ticks(s);
+  const std::int64_t gpu = bounded_ticks(fixed_ticks(s) + context_ticks(s));
   const std::int64_t host = host_ticks(s);
-  return std::max<std::int64_t>(1, options_.async_scheduling ? std::max(gpu, host) : gpu + host);
+  return std::max<std::int64_t>(
+      1, options_.async_scheduling ? std::max(gpu, host) : bounded_ticks(gpu + host));
 }
 
 DecodeRun Roofline::decode_run(const BatchShape& s) const {
   const std::int64_t b = s.decode_requests;
-  const std::int64_t gpu = fixed_ticks(s) + context_ticks(s);
+  const std::int64_t gpu = bounded_ticks(fixed_ticks(s) + context_ticks(s));
   const std::int64_t host = host_ticks(s);
   const std::int64_t inside_window = b * window_ - s.decode_context;
   std::int64_t slope = context_;
@@ -317,9 +324,10 @@ DecodeRun Roofline::decode_run(const BatchShape& s) const {
     slope += windowed_context_;
     if (windowed_context_ > 0) steps = inside_window / b + 1;
   }
+  const std::int64_t increment = bounded_ticks(static_cast<WideTicks>(slope) * b);
   if (options_.async_scheduling)
-    return run_behind_cpu(gpu, slope * b, std::max<std::int64_t>(1, host), steps);
-  return run_behind_cpu(gpu + host, slope * b, 1, steps);
+    return run_behind_cpu(gpu, increment, std::max<std::int64_t>(1, host), steps);
+  return run_behind_cpu(bounded_ticks(gpu + host), increment, 1, steps);
 }
 
 CostCurveParameters Roofline::as_cost_curve() const {

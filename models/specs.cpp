@@ -1,6 +1,7 @@
 #include "models/specs.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace routesim::models {
 
@@ -45,6 +46,12 @@ void error(Diagnostics& d, const char* path, std::string message, std::string hi
 }
 
 std::string got(std::int64_t n) { return " (got " + std::to_string(n) + ")"; }
+
+// The bytes of a KV block are a product of layers, heads, the width of a head, at most 4096 tokens
+// and 4: it must fit 64 bits.
+constexpr std::int64_t kMostLayers = 10'000;
+constexpr std::int64_t kMostHeads = 100'000;  ///< Also of experts, and of a head's width.
+constexpr std::int64_t kMostWidth = 100'000'000;
 
 }  // namespace
 
@@ -151,6 +158,15 @@ bool check_model(const ModelSpec& m, Diagnostics& out) {
   need("heads", m.heads);
   need("head_dim", m.head_dim);
   need("vocab", m.vocab);
+  for (const auto& [path, value, most] :
+       {std::tuple{"layers", m.layers, kMostLayers}, std::tuple{"hidden", m.hidden, kMostWidth},
+        std::tuple{"heads", m.heads, kMostHeads}, std::tuple{"kv_heads", m.kv_heads, kMostHeads},
+        std::tuple{"head_dim", m.head_dim, kMostHeads},
+        std::tuple{"kv_lora_rank", m.kv_lora_rank, kMostHeads},
+        std::tuple{"rope_dim", m.rope_dim, kMostHeads}, std::tuple{"ffn", m.ffn, kMostWidth},
+        std::tuple{"expert_ffn", m.expert_ffn, kMostWidth},
+        std::tuple{"experts", m.experts, kMostHeads}})
+    if (value > most) error(out, path, "must be at most " + std::to_string(most) + got(value));
   if (!m.is_mla()) {
     need("kv_heads", m.kv_heads);
     if (m.kv_heads > 0 && m.heads % m.kv_heads != 0)
@@ -189,8 +205,12 @@ bool check_accelerator(const AcceleratorSpec& a, Diagnostics& out) {
   return out.items().size() == before;
 }
 
+/// Far above what exists, and small enough that no sum of products leaves a double or 64 bits.
+constexpr double kMostOfAnything = 1e9;
+constexpr double kMostBytes = 1e15;  // A petabyte.
+
 static void describe_times(Describer& d, AcceleratorSpec& a) {
-  const RealRange amount{.min = 0};
+  const RealRange amount{.min = 0, .max = kMostOfAnything};
   field(d, {"kernel_us", "Fixed time of one matrix product, us."}, a.kernel_us, amount);
   field(d, {"layer_us", "Fixed time of one layer besides its products, us."}, a.layer_us, amount);
   field(d, {"expert_layer_us", "Fixed time of a MoE layer's routing and sorting, us."},
@@ -220,8 +240,8 @@ static void describe_times(Describer& d, AcceleratorSpec& a) {
 }
 
 void describe(Describer& d, AcceleratorSpec& a) {
-  const RealRange positive{.min = 0, .min_open = true};
-  const RealRange amount{.min = 0};
+  const RealRange positive{.min = 0, .max = kMostOfAnything, .min_open = true};
+  const RealRange amount{.min = 0, .max = kMostOfAnything};
   const RealRange share{.min = 0, .max = 1, .min_open = true};
   field(d, {"name", "Name scenarios refer to.", true}, a.name);
   field(d, {"source", "Where the numbers come from."}, a.source);
@@ -232,7 +252,7 @@ void describe(Describer& d, AcceleratorSpec& a) {
   field(d, {"fp4_tflops", "Peak dense fp4, 10^12 FLOP/s; 0 when it has none."}, a.fp4_tflops,
         amount);
   field(d, {"memory_bytes", "Device memory the driver reports, bytes.", true}, a.memory_bytes,
-        positive);
+        RealRange{.min = 0, .max = kMostBytes, .min_open = true});
   field(d, {"memory_tb_per_s", "Peak memory bandwidth, 10^12 bytes/s.", true}, a.memory_tb_per_s,
         positive);
   field(d, {"link_gb_per_s", "Scale-up link per direction, 10^9 bytes/s.", true}, a.link_gb_per_s,
@@ -240,7 +260,7 @@ void describe(Describer& d, AcceleratorSpec& a) {
   field(d, {"nic_gb_per_s", "Network share of one GPU, 10^9 bytes/s.", true}, a.nic_gb_per_s,
         positive);
   field(d, {"overhead_bytes", "Contexts and communication buffers, bytes."}, a.overhead_bytes,
-        amount);
+        RealRange{.min = 0, .max = kMostBytes});
   field(d, {"prefill_mfu", "Share of bf16 peak large matrix products reach."}, a.prefill_mfu,
         share);
   field(d, {"prefill_mfu_fp8", "Share of fp8 peak large matrix products reach."}, a.prefill_mfu_fp8,
@@ -267,33 +287,35 @@ void describe(Describer& d, AcceleratorSpec& a) {
 }
 
 void describe(Describer& d, ModelSpec& m) {
-  const IntRange count{.min = 1, .max = 1'000'000'000};
-  const IntRange amount{.min = 0, .max = 1'000'000'000};
+  const IntRange tokens{.min = 0, .max = 1'000'000'000};
+  const IntRange some_layers{.min = 0, .max = kMostLayers};
+  const IntRange some{.min = 0, .max = kMostHeads};
+  const IntRange width{.min = 0, .max = kMostWidth};
   field(d, {"name", "Name scenarios refer to.", true}, m.name);
   field(d, {"source", "Where the numbers come from."}, m.source);
   field(d, {"aliases", "Other spellings of the name."}, m.aliases);
   field(d, {"weights", "Storage format of the weights."}, m.weights);
-  field(d, {"layers", "Transformer layers.", true}, m.layers, count);
-  field(d, {"hidden", "Residual width.", true}, m.hidden, count);
-  field(d, {"heads", "Query heads.", true}, m.heads, count);
-  field(d, {"kv_heads", "Key/value heads; 0 with MLA."}, m.kv_heads, amount);
+  field(d, {"layers", "Transformer layers.", true}, m.layers, IntRange{1, kMostLayers});
+  field(d, {"hidden", "Residual width.", true}, m.hidden, IntRange{1, kMostWidth});
+  field(d, {"heads", "Query heads.", true}, m.heads, IntRange{1, kMostHeads});
+  field(d, {"kv_heads", "Key/value heads; 0 with MLA."}, m.kv_heads, some);
   field(d, {"head_dim", "Width of a head; with MLA the non-positional part.", true}, m.head_dim,
-        count);
-  field(d, {"ffn", "Width of a dense gated MLP."}, m.ffn, amount);
-  field(d, {"vocab", "Vocabulary size.", true}, m.vocab, count);
-  field(d, {"max_context", "Longest sequence, tokens."}, m.max_context, amount);
+        IntRange{1, kMostHeads});
+  field(d, {"ffn", "Width of a dense gated MLP."}, m.ffn, width);
+  field(d, {"vocab", "Vocabulary size.", true}, m.vocab, IntRange{1, 1'000'000'000});
+  field(d, {"max_context", "Longest sequence, tokens."}, m.max_context, tokens);
   field(d, {"tied_embeddings", "Output projection shares the embedding."}, m.tied_embeddings);
-  field(d, {"experts", "Routed experts per MoE layer; 0 for a dense model."}, m.experts, amount);
-  field(d, {"experts_per_token", "Routed experts a token visits."}, m.experts_per_token, amount);
-  field(d, {"shared_experts", "Experts every token visits."}, m.shared_experts, amount);
-  field(d, {"expert_ffn", "Width of one expert."}, m.expert_ffn, amount);
-  field(d, {"dense_layers", "Leading dense layers of a MoE model."}, m.dense_layers, amount);
-  field(d, {"kv_lora_rank", "MLA latent width; 0 for GQA."}, m.kv_lora_rank, amount);
-  field(d, {"q_lora_rank", "MLA query latent width."}, m.q_lora_rank, amount);
-  field(d, {"rope_dim", "MLA positional key width."}, m.rope_dim, amount);
-  field(d, {"v_head_dim", "MLA value head width."}, m.v_head_dim, amount);
-  field(d, {"sliding_window", "Window of windowed layers, tokens."}, m.sliding_window, amount);
-  field(d, {"sliding_layers", "How many layers are windowed."}, m.sliding_layers, amount);
+  field(d, {"experts", "Routed experts per MoE layer; 0 for a dense model."}, m.experts, some);
+  field(d, {"experts_per_token", "Routed experts a token visits."}, m.experts_per_token, some);
+  field(d, {"shared_experts", "Experts every token visits."}, m.shared_experts, some);
+  field(d, {"expert_ffn", "Width of one expert."}, m.expert_ffn, width);
+  field(d, {"dense_layers", "Leading dense layers of a MoE model."}, m.dense_layers, some_layers);
+  field(d, {"kv_lora_rank", "MLA latent width; 0 for GQA."}, m.kv_lora_rank, some);
+  field(d, {"q_lora_rank", "MLA query latent width."}, m.q_lora_rank, some);
+  field(d, {"rope_dim", "MLA positional key width."}, m.rope_dim, some);
+  field(d, {"v_head_dim", "MLA value head width."}, m.v_head_dim, some);
+  field(d, {"sliding_window", "Window of windowed layers, tokens."}, m.sliding_window, tokens);
+  field(d, {"sliding_layers", "How many layers are windowed."}, m.sliding_layers, some_layers);
   field(d, {"chunked_windows", "Windows are fixed chunks of the sequence, as in Llama 4."},
         m.chunked_windows);
   field(d, {"scaled_blocks", "The fp8 weights have a scale per block of 128 x 128."},
@@ -301,7 +323,7 @@ void describe(Describer& d, ModelSpec& m) {
   field(d, {"bf16_attention", "The projections of attention are in bf16 in any format."},
         m.bf16_attention);
   field(d, {"workspace_bytes", "Extra device memory of its kernels, bytes per GPU."},
-        m.workspace_bytes, RealRange{.min = 0});
+        m.workspace_bytes, RealRange{.min = 0, .max = kMostBytes});
 }
 
 void describe(Describer& d, Parallelism& p) {

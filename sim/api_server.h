@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/base/units.h"
+#include "sim/clock.h"
 #include "sim/engine_config.h"
 
 namespace routesim::sim {
@@ -85,8 +86,10 @@ class ApiServer {
 
   template <class Deliver>
   void tokenise(Process& p, const Visitor& v, const Deliver& deliver) {
+    // Long queues of long prompts could add up to more than the clock holds.
     p.tokeniser_free =
-        std::max(p.tokeniser_free, p.round_end) + times_.prompt_token * v.prompt_tokens;
+        std::min(std::max(p.tokeniser_free, p.round_end) + times_.prompt_token * v.prompt_tokens,
+                 kEndOfTime);
     longest_ = std::max(longest_, p.tokeniser_free - v.arrival);
     deliver(v, p.tokeniser_free);
   }

@@ -2,17 +2,32 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <span>
 #include <utility>
 
 #include "sim/base/check.h"
 #include "sim/base/rng.h"
+#include "sim/clock.h"
 
 namespace routesim::sim {
 
 namespace {
 
 constexpr std::int64_t kTicks = models::kTicksPerNanosecond;
+/// Two steps beyond the last event still fit, so that the sums below need no check.
+static_assert(kEndOfTime.ns() <= (SimTime::max().ns() - 2 * models::kLongestStepTicks) / kTicks);
+
+/// The ticks of a step, unless it is longer than the clock can take.
+std::int64_t checked_step(std::int64_t ticks) {
+  ROUTESIM_CHECK(ticks > 0, "a step must take time");
+  if (ticks >= models::kLongestStepTicks)
+    throw ClockError({.path = "cluster",
+                      .message = "a step of an engine takes 12 hours of simulated time or more",
+                      .hint = "look at the numbers of the accelerator, the model and its curve"});
+  return ticks;
+}
+
 /// vLLM's DP engine cores look for the end of a wave only every 32 steps.
 constexpr std::int64_t kFinishCheckPeriod = 32;
 
@@ -229,7 +244,7 @@ void Replica::launch(SimTime now) {
 void Replica::schedule_ahead(SimTime now) {
   for (Rank& r : ranks_) r.scheduler.schedule(r.ahead(), &r.on_gpu(), now, outputs_);
   if (ranks_.size() == 1 && !ranks_.front().ahead().empty())
-    ahead_ticks_ = options_.latency->step_ticks(ranks_.front().ahead().shape);
+    ahead_ticks_ = checked_step(options_.latency->step_ticks(ranks_.front().ahead().shape));
 }
 
 // Decides what runs next on every rank; false when there is nothing to do at all.
@@ -273,8 +288,7 @@ std::int64_t Replica::step_ticks() {
     shape.group_rounds = rounds;
     ticks = std::max(ticks, options_.latency->step_ticks(shape));
   }
-  ROUTESIM_CHECK(ticks > 0, "a step must take time");
-  return ticks;
+  return checked_step(ticks);
 }
 
 // After a launch: when somebody must look next. A step can be seen from outside at its end if
@@ -307,6 +321,7 @@ bool Replica::foresee_calm(Rank& r) {
   next.shared_context = r.scheduler.kv().shared_tokens();
   run_ = options_.latency->decode_run(next);
   run_index_ = 0;
+  if (run_.first >= models::kLongestStepTicks) return false;  // The next launch refuses it.
   calm_left_ = std::min(foresight.calm, run_.steps);
   // The last token of a sequence can be seen when its step ends; before, nothing can.
   const bool to_finish = foresight.then_finishes && run_.steps > foresight.calm;
@@ -321,9 +336,13 @@ bool Replica::foresee_calm(Rank& r) {
 SimTime Replica::calm_end(std::int64_t boundary) const {
   if (boundary == 0) return end_;
   const std::int64_t n = options_.rules.async_scheduling ? boundary - 1 : boundary;
-  const std::int64_t ticks =
-      end_ticks_ + ahead_ticks_ + n * calm_ticks(0) + run_.increment * (n * (n - 1) / 2);
-  return SimTime::from_ns(ticks / kTicks);
+  // Far ends may lie beyond the clock; an event there ends the run.
+  const Wide ticks = static_cast<Wide>(end_ticks_) + ahead_ticks_ +
+                     static_cast<Wide>(n) * calm_ticks(0) +
+                     static_cast<Wide>(run_.increment) * (static_cast<Wide>(n) * (n - 1) / 2);
+  const auto ns = static_cast<std::int64_t>(
+      std::min<Wide>(ticks / kTicks, std::numeric_limits<std::int64_t>::max() / kTicks));
+  return SimTime::from_ns(ns);
 }
 
 // next_news() in a calm stretch, where it can be seen further. What a pass brings goes out at the

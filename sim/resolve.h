@@ -45,6 +45,8 @@ struct RunPlan {
   Scenario scenario;
   std::vector<ResolvedPool> pools;
   std::optional<policies::EndpointPickerConfig> endpoint_picker;  ///< Where it is the balancer.
+  /// The place of a key in the scenario, for what only a run can find; may be empty.
+  std::function<SourceLocation(const std::string& path)> where;
   std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.
   std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
       make_load;

@@ -53,7 +53,8 @@ void describe(Describer& d, PoolConfig& c) {
 void describe(Describer& d, TransferConfig& c) {
   field(d, {"bandwidth_gbps", "KV transfer bandwidth of one server in each direction, Gbit/s."},
         c.bandwidth_gbps, RealRange{.min = 0, .max = 1e6, .min_open = true});
-  field(d, {"setup", "Fixed time of one pull."}, c.setup);
+  field(d, {"setup", "Fixed time of one pull."}, c.setup,
+        DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d, {"first_contact", "Handshake the first time two servers talk."}, c.first_contact,
         DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d,

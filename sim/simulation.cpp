@@ -6,17 +6,23 @@
 #include <utility>
 
 #include "sim/base/check.h"
+#include "sim/clock.h"
 
 namespace routesim::sim {
 
-namespace {
-
-/// The ends of engine steps are counted in 2^-10 ns, which 64 bits hold for 104 days.
-constexpr SimTime kEndOfTime = SimTime::zero() + Duration::seconds(std::int64_t{103} * 86'400);
-
-}  // namespace
-
 RunResult Simulation::run() {
+  try {
+    return run_to_end();
+  } catch (const ClockError& e) {
+    Diagnostic d = e.diagnostic();
+    if (plan_.where) d.where = plan_.where(d.path);
+    d.message +=
+        ", in variant " + plan_.scenario.variant + " with seed " + std::to_string(options_.seed);
+    throw ClockError(std::move(d));
+  }
+}
+
+RunResult Simulation::run_to_end() {
   if (options_.progress != nullptr) {
     std::int64_t total = 0;
     for (const workloads::StageInfo& s : load_->stages())
@@ -30,10 +36,13 @@ RunResult Simulation::run() {
   while (!(outstanding_ == 0 && load_->finished())) {
     const std::optional<Event> event = queue_.pop();
     if (!event) break;
+    if (event->time >= kEndOfTime)
+      throw ClockError({.path = "workload",
+                        .message = "the run is longer than 103 days of simulated time, which is "
+                                   "all its clock holds",
+                        .hint = "send fewer requests, or use faster servers: " +
+                                std::to_string(outstanding_) + " requests are outstanding"});
     if (next_tick_ <= event->time) tick(event->time);
-    ROUTESIM_CHECK(
-        event->time < kEndOfTime,
-        "the run is longer than 103 days of simulated time, which is all its clock holds");
     handle(*event);
     if (options_.progress != nullptr && options_.progress->stop.load(std::memory_order_relaxed)) {
       stopped_ = true;

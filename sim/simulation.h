@@ -62,6 +62,7 @@ class Simulation {
   RunResult run();
 
  private:
+  RunResult run_to_end();
   /// Where a request is on its way.
   enum class Leg : std::uint8_t {
     kToRouter,

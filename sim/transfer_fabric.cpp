@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "sim/base/check.h"
+#include "sim/clock.h"
 
 namespace routesim::sim {
 
@@ -80,6 +81,8 @@ SimTime TransferFabric::next_end() const {
   double earliest = std::numeric_limits<double>::infinity();
   for (const Flow& f : flows_) earliest = std::min(earliest, std::max(0.0, f.bytes_left) / f.rate);
   if (flows_.empty()) return SimTime::max();
+  // A pull may take longer than the clock holds.
+  if (earliest >= static_cast<double>((kEndOfTime - now_).ns())) return kEndOfTime;
   return now_ + Duration::nanoseconds(static_cast<std::int64_t>(std::ceil(earliest)));
 }
 

@@ -10,13 +10,7 @@
 namespace routesim::workloads {
 namespace {
 
-/// No load is as long (the longest a run accepts takes days): what is due later is due then, so
-/// that sums of times cannot overflow before the load is refused.
 constexpr double kCenturySeconds = 100.0 * 365 * 86'400;
-
-Duration bounded(double seconds) {
-  return Duration::from_seconds(std::min(seconds, kCenturySeconds));
-}
 
 /// n exponential gaps scaled to fill `span` seconds. The sum must be known before the first gap is
 /// handed out: few gaps are kept, many are drawn twice, so memory stays flat. Both ways give the
@@ -70,7 +64,7 @@ class ConstantArrivals final : public ArrivalStream {
   }
   bool next(Duration& due) override {
     if (gaps_.empty()) return false;
-    due = bounded(gaps_.next());
+    due = within_a_century(gaps_.next());
     return true;
   }
 
@@ -89,7 +83,7 @@ class PoissonArrivals final : public ArrivalStream {
       ++second_;
       second_gaps_.start(second_gaps_.random().poisson(rate_));
     }
-    due = Duration::seconds(second_) + bounded(second_gaps_.next());
+    due = Duration::seconds(second_) + within_a_century(second_gaps_.next());
     return true;
   }
 
@@ -110,7 +104,7 @@ class ExponentialArrivals final : public ArrivalStream {
     // Whole nanoseconds are added, so that a long stream does not lose precision.
     const double gap = std::min(random_.exponential(mean_gap_ns_), kCenturySeconds * 1e9);
     at_ += Duration::nanoseconds(static_cast<std::int64_t>(gap + 0.5));
-    at_ = std::min(at_, bounded(kCenturySeconds));
+    at_ = std::min(at_, within_a_century(kCenturySeconds));
     due = at_;
     return true;
   }
@@ -159,7 +153,7 @@ class VllmArrivalStream final : public ArrivalStream {
     }
     ++index_;
     const bool last_exact = index_ == options_.requests && total_ > 0;
-    due = bounded(last_exact ? target_ : sum_ * scale_);
+    due = within_a_century(last_exact ? target_ : sum_ * scale_);
     return true;
   }
 
@@ -191,6 +185,10 @@ class CallbackArrivals final : public ArrivalStream {
 };
 
 }  // namespace
+
+Duration within_a_century(double seconds) {
+  return Duration::from_seconds(std::min(seconds, kCenturySeconds));
+}
 
 std::int64_t requests_of_stage(double rate, double duration_s) {
   return static_cast<std::int64_t>(rate * duration_s);

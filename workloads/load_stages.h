@@ -20,6 +20,10 @@ class ArrivalStream {
   virtual bool next(Duration& due) = 0;
 };
 
+/// No load is as long (the longest a run accepts takes days): what is due later is due then, so
+/// that sums of times cannot overflow before the load is refused.
+Duration within_a_century(double seconds);
+
 /// Requests of a rate stage: int(rate * duration), truncated (inference-perf).
 std::int64_t requests_of_stage(double rate, double duration_s);
 

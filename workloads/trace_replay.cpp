@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/base/check.h"
+#include "workloads/load_stages.h"
 #include "workloads/timers.h"
 #include "workloads/trace_prompts.h"
 
@@ -84,12 +85,11 @@ class TraceReplay final : public LoadGenerator {
 
   SimTime due_of(const TraceRecord& record) const {
     if (config_.time_scale == 1) return SimTime::zero() + record.at;
-    return SimTime::zero() + Duration::from_seconds(record.at.to_seconds() * config_.time_scale);
+    return SimTime::zero() + within_a_century(record.at.to_seconds() * config_.time_scale);
   }
 
   Duration scaled(Duration d) const {
-    return config_.time_scale == 1 ? d
-                                   : Duration::from_seconds(d.to_seconds() * config_.time_scale);
+    return config_.time_scale == 1 ? d : within_a_century(d.to_seconds() * config_.time_scale);
   }
 
   /// Reads to the next record with a time of its own; turns on the way join their sessions.

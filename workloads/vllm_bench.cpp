@@ -7,6 +7,7 @@
 
 #include "workloads/assemble.h"
 #include "workloads/client.h"
+#include "workloads/load_stages.h"
 #include "workloads/vllm_bench_data.h"
 
 namespace routesim::workloads::vllm_bench {
@@ -120,7 +121,7 @@ std::unique_ptr<ArrivalStream> trace_times(const Config& c, const TraceOpener& o
   return callback_arrivals([reader, record, left, scale](Duration& due) {
     if (*left == 0 || !reader->next(*record)) return false;
     --*left;
-    due = scale == 1 ? record->at : Duration::from_seconds(record->at.to_seconds() * scale);
+    due = scale == 1 ? record->at : within_a_century(record->at.to_seconds() * scale);
     return true;
   });
 }

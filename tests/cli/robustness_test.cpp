@@ -381,5 +381,81 @@ TEST_F(Robustness, FailedRequestsAreExplained) {
       << result.out;
 }
 
+/// One slow server: `requests` one after the other, each of 512 tokens at 1000 s.
+std::string slow_server(int requests, int output) {
+  return "name: slow\n"
+         "catalogue: [slow.yaml]\n"
+         "workload:\n"
+         "  groups: {requests: " +
+         std::to_string(requests) + ", rate: 1, max_concurrency: 1, prefix_len: 16, output_len: " +
+         std::to_string(output) +
+         "}\n"
+         "cluster:\n"
+         "  pools:\n"
+         "  - {accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n";
+}
+
+TEST_F(Robustness, WhatOutlastsTheClockIsAnErrorOfTheInput) {
+  write("slow.yaml",
+        "curves:\n"
+        "- accelerator: H100-SXM\n"
+        "  model: Qwen3-32B\n"
+        "  parallelism: {tp: 2}\n"
+        "  preset: 2026-H1\n"
+        "  parameters: {step_ms: 1000000}\n");
+  // One request of 10,000 tokens takes 116 days: known before the run.
+  const std::string alone = write("alone.yaml", slow_server(1, 10'000));
+  for (const char* command : {"check", "run"}) {
+    const Result r = run({command, alone});
+    EXPECT_EQ(r.code, 2) << r.err;
+    EXPECT_NE(r.err.find("alone.yaml:7:3: error: cluster.pools: the steps of one request take 103 "
+                         "days or more, which is all that a run's clock holds\n  hint: "),
+              std::string::npos)
+        << r.err;
+  }
+  // Twenty of 512 take six days each: only the run can know.
+  const std::string together = write("together.yaml", slow_server(20, 512));
+  EXPECT_EQ(run({"check", together}).code, 0);
+  const Result r = run({"run", together});
+  EXPECT_EQ(r.code, 2) << r.err;
+  EXPECT_NE(r.err.find("together.yaml:4:3: error: workload: the run is longer than 103 days of "
+                       "simulated time, which is all its clock holds, in variant default with seed "
+                       "1\n  hint: "),
+            std::string::npos)
+      << r.err;
+  EXPECT_EQ(r.out, "");
+  EXPECT_EQ(r.err.find("internal error"), std::string::npos);
+}
+
+TEST_F(Robustness, ATransferThatNeverEndsIsRefused) {
+  const std::string scenario =
+      "name: s\n"
+      "workload: {groups: {requests: 2, rate: 1, prefix_len: 1000, output_len: 4}}\n"
+      "cluster:\n"
+      "  transfer: {bandwidth_gbps: 1.0e-300}\n"
+      "  pools:\n"
+      "  - {name: p, role: prefill, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n"
+      "  - {name: d, role: decode, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n"
+      "routing:\n"
+      "  endpoint_picker:\n"
+      "    apiVersion: inference.networking.x-k8s.io/v1alpha1\n"
+      "    kind: EndpointPickerConfig\n"
+      "    plugins:\n"
+      "    - {type: prefill-header-handler}\n"
+      "    - {type: prefill-filter}\n"
+      "    - {type: decode-filter}\n"
+      "    - {type: max-score-picker}\n"
+      "    - {type: pd-profile-handler, parameters: {threshold: 0, hashBlockSize: 5}}\n"
+      "    schedulingProfiles:\n"
+      "    - {name: prefill, plugins: [{pluginRef: prefill-filter}]}\n"
+      "    - {name: decode, plugins: [{pluginRef: decode-filter}]}\n";
+  const Result r = run({"run", write("pd.yaml", scenario)});
+  EXPECT_EQ(r.code, 2) << r.err;
+  EXPECT_NE(r.err.find("pd.yaml:4:30: error: cluster.transfer.bandwidth_gbps: the KV of one request "
+                       "takes 103 days or more, which is all that a run's clock holds"),
+            std::string::npos)
+      << r.err;
+}
+
 }  // namespace
 }  // namespace routesim::tools::testing

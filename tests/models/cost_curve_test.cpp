@@ -111,5 +111,36 @@ TEST(CostCurve, PrefillSpeedOfTheStaticBatchFit) {
   }
 }
 
+TEST(CostCurve, NoStepIsLongerThanTheLongest) {
+  // Every coefficient as large as a catalogue may say, and more tokens than any engine has.
+  CostCurveParameters p;
+  for (double* coefficient :
+       {&p.step_ms, &p.sequence_ms, &p.context_us_per_ktok, &p.prefill_us_per_token,
+        &p.prefill_pair_ns, &p.prefill_chunk_ms, &p.token_us, &p.cpu_step_ms, &p.cpu_sequence_ms,
+        &p.group_round_ms, &p.group_padding_us, &p.group_token_us})
+    *coefficient = 1e6;
+  const BatchShape huge{.decode_requests = 65'536,
+                        .decode_context = 1'000'000'000'000,
+                        .prefill_requests = 1000,
+                        .prefill_tokens = 1'000'000,
+                        .prefill_context = 1'000'000'000,
+                        .prefill_pairs = std::int64_t{1} << 50,
+                        .group_tokens = 1'000'000,
+                        .group_total_tokens = 256'000'000};
+  const CostCurve curve(p, {}, "test");
+  EXPECT_EQ(curve.step_ticks(huge), kLongestStepTicks);
+  // 1000 s, 1000 s for the sequence, ten tokens of context at 1 ms and 1 s for the token; then
+  // 2000 s on the CPU.
+  const BatchShape one{.decode_requests = 1, .decode_context = 10};
+  EXPECT_EQ(curve.step_ticks(one), kTicksPerMillisecond * 4'001'010);
+  // A run of steps ends before one would be longer: 12 h, in steps of 1 ms more.
+  const DecodeRun run = curve.decode_run(one);
+  EXPECT_EQ(run.first, kTicksPerMillisecond * 4'001'010);
+  EXPECT_EQ(run.increment, kTicksPerMillisecond);
+  EXPECT_EQ(run.steps, 43'200'000 - 4'001'010 + 1);
+  const BatchShape last{.decode_requests = 1, .decode_context = 10 + run.steps - 1};
+  EXPECT_EQ(curve.step_ticks(last), kLongestStepTicks);
+}
+
 }  // namespace
 }  // namespace routesim::models

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/clock.h"
+
 namespace routesim::sim {
 namespace {
 
@@ -72,6 +74,14 @@ TEST(TransferFabric, ACancelledFlowGivesItsShareBack) {
   EXPECT_EQ(f.next_end(), at(400 + 800));
   f.cancel(99, at(500));
   EXPECT_EQ(f.active(), 1U);
+}
+
+TEST(TransferFabric, AFlowThatOutlastsTheClockEndsWithIt) {
+  TransferFabric f(2, 1e-12);
+  f.start(1, 0, 1, 1e18, at(50));
+  EXPECT_EQ(f.next_end(), kEndOfTime);
+  EXPECT_EQ(advance(f, 1'000'000), Ids{});
+  EXPECT_EQ(f.next_end(), kEndOfTime);
 }
 
 }  // namespace

@@ -133,5 +133,43 @@ curves:
     EXPECT_NE(said_.find(expected), std::string::npos) << expected << "\nin\n" << said_;
 }
 
+TEST_F(CatalogueFileTest, SizesBeyondAllMachinesAreRefusedWhereTheyStand) {
+  write("c.yaml",
+        "accelerators:\n"
+        "- {name: G, bf16_tflops: 1000, memory_bytes: 1.0e16, memory_tb_per_s: 1.0e300,\n"
+        "   link_gb_per_s: 450, nic_gb_per_s: 50}\n"
+        "models:\n"
+        "- {name: M, layers: 1000000000, hidden: 64, heads: 8, kv_heads: 8, head_dim: 8, ffn: 64,\n"
+        "   vocab: 1000}\n");
+  EXPECT_FALSE(
+      plan("catalogue: [c.yaml]\n"
+           "cluster: {pools: [{accelerator: G, model: M}]}\n"));
+  for (const char* line :
+       {"c.yaml:2:46: error: accelerators[0].memory_bytes: must be at most 1000000000000000 (got "
+        "1.0e16)",
+        "c.yaml:2:71: error: accelerators[0].memory_tb_per_s: must be at most 1000000000 (got "
+        "1.0e300)",
+        "c.yaml:5:21: error: models[0].layers: must be at most 10000 (got 1000000000)"})
+    EXPECT_NE(said_.find(line), std::string::npos) << said_;
+}
+
+TEST_F(CatalogueFileTest, ACacheOfMoreBlocksThanCanBeCountedIsRefused) {
+  write("c.yaml",
+        "accelerators:\n"
+        "- {name: G, bf16_tflops: 1000, memory_bytes: 1.0e15, memory_tb_per_s: 3, "
+        "link_gb_per_s: 450,\n"
+        "   nic_gb_per_s: 50}\n"
+        "models:\n"
+        "- {name: M, layers: 1, hidden: 64, heads: 8, kv_heads: 8, head_dim: 8, ffn: 64,\n"
+        "   vocab: 1000, max_context: 4096}\n");
+  EXPECT_FALSE(
+      plan("catalogue: [c.yaml]\n"
+           "cluster: {pools: [{accelerator: G, model: M}]}\n"));
+  EXPECT_NE(said_.find("s.yaml:5:19: error: cluster.pools[0].engine.num_gpu_blocks: the memory of "
+                       "G holds more than the 100000000 blocks that a KV cache may have (got "),
+            std::string::npos)
+      << said_;
+}
+
 }  // namespace
 }  // namespace routesim::tools

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "sim/base/check.h"
+#include "sim/clock.h"
 #include "tools/cli/version.h"
 #include "tools/output/printable.h"
 
@@ -117,6 +118,10 @@ ExitCode run_command_line(const std::vector<std::string>& arguments, Console& co
     const ExitCode code = dispatch(arguments, console);
     if (code == ExitCode::kInvalid) console.discard_output();
     return code;
+  } catch (const sim::ClockError& e) {
+    console.complain(to_string(e.diagnostic()) + "\n");
+    console.discard_output();
+    return ExitCode::kInvalid;
   } catch (const InternalError& e) {
     console.complain("routesim: internal error: " + std::string(e.what()) + "\n");
   } catch (const std::bad_alloc&) {

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "policies/scheduler.h"
+#include "sim/clock.h"
+#include "tools/output/text_table.h"
 
 namespace routesim::tools {
 
@@ -60,6 +62,57 @@ void check_shared(const sim::RunPlan& plan, const std::vector<workloads::Request
                         "records need hash_ids (format mooncake), one per block of the prompt");
 }
 
+/// Days that engine steps of one token each take, one after the other.
+double days_of_steps(const sim::ResolvedPool& pool, const workloads::Request& request) {
+  models::BatchShape shape;
+  shape.decode_requests = 1;
+  shape.decode_context = request.prompt->tokens;
+  const double step = static_cast<double>(pool.latency->step_ticks(shape));
+  return step * static_cast<double>(request.output_tokens) /
+         static_cast<double>(models::kTicksPerMillisecond) / 86'400e3;
+}
+
+/// Days that the KV of the request takes between two servers.
+double days_of_transfer(const sim::RunPlan& plan, const sim::ResolvedPool& pool,
+                        const workloads::Request& request) {
+  const double bytes = static_cast<double>(request.prompt->tokens) * pool.kv_bytes_per_token;
+  return bytes / (plan.scenario.cluster.transfer.bandwidth_gbps / 8 * 1e9) / 86'400;
+}
+
+/// Refuses servers so slow that one of the first requests outlasts the clock. Those that follow may
+/// still do so, which the run then says.
+void check_clock(const sim::RunPlan& plan, const std::vector<workloads::Request>& requests,
+                 Diagnostics& diagnostics) {
+  const double most = (sim::kEndOfTime - SimTime::zero()).to_seconds() / 86'400;
+  const bool hands_over = std::any_of(
+      plan.pools.begin(), plan.pools.end(),
+      [](const sim::ResolvedPool& pool) { return pool.config.role == sim::PoolRole::kPrefill; });
+  double steps = 0, transfer = 0;  // Of the slowest request, on the server that is best for it.
+  for (const workloads::Request& request : requests) {
+    double best_steps = most, best_transfer = most;
+    bool served = false;
+    for (const sim::ResolvedPool& pool : plan.pools) {
+      const bool fits = request.prompt->tokens + request.output_tokens <= longest(pool);
+      if (!fits || pool.config.role == sim::PoolRole::kPrefill) continue;
+      served = true;
+      best_steps = std::min(best_steps, days_of_steps(pool, request));
+      best_transfer = std::min(best_transfer, days_of_transfer(plan, pool, request));
+    }
+    if (!served) continue;
+    steps = std::max(steps, best_steps);
+    if (hands_over) transfer = std::max(transfer, best_transfer);
+  }
+  const std::string holds = " days or more, which is all that a run's clock holds";
+  if (steps >= most)
+    diagnostics.error({}, "cluster.pools",
+                      "the steps of one request take " + fixed_text(most, 0) + holds,
+                      "look at the numbers of the accelerator, the model and its curve");
+  if (transfer >= most)
+    diagnostics.error({}, "cluster.transfer.bandwidth_gbps",
+                      "the KV of one request takes " + fixed_text(most, 0) + holds,
+                      "raise it: NICs have 100 to 400 Gbit/s");
+}
+
 }  // namespace
 
 void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
@@ -68,6 +121,7 @@ void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   std::int64_t shortest = 0, longest_prompt = 0;
   const std::vector<workloads::Request> requests = first_requests(plan);
   check_shared(plan, requests, diagnostics);
+  check_clock(plan, requests, diagnostics);
   for (const workloads::Request& request : requests) {
     const std::int64_t tokens = request.prompt->tokens + request.output_tokens;
     shortest = shortest == 0 ? tokens : std::min(shortest, tokens);

@@ -18,6 +18,14 @@ constexpr std::int64_t kBytesPerBucket = 24;  ///< A rank has one per token of a
 constexpr std::int64_t kBytesPerCachedBlock = 10;
 constexpr std::int64_t kBytesPerIndexedBlock = 50;
 
+/// Products of counts, before they are bounded.
+__extension__ using Wide = __int128;
+
+/// At most what 64 bits hold, with room for a factor of ten.
+std::int64_t bounded(Wide bytes) {
+  return static_cast<std::int64_t>(std::min<Wide>(bytes, std::int64_t{1} << 59U));
+}
+
 /// Text of a size in the unit people buy memory in.
 std::string gib(std::int64_t bytes) {
   const std::int64_t tenths = bytes * 10 / (std::int64_t{1} << 30U);
@@ -46,17 +54,16 @@ std::optional<std::int64_t> available_memory() {
 }
 
 MemoryNeed memory_need(const sim::RunPlan& plan) {
-  MemoryNeed need;
-  std::int64_t blocks = 0;
+  Wide idle = 0, blocks = 0;
   for (const sim::ResolvedPool& pool : plan.pools) {
-    const std::int64_t ranks = pool.config.replicas * pool.config.data_parallel;
-    need.idle += ranks * (kBytesPerRank + kBytesPerBucket * pool.rules.block_size);
+    const Wide ranks = static_cast<Wide>(pool.config.replicas) * pool.config.data_parallel;
+    idle += ranks * (kBytesPerRank + kBytesPerBucket * pool.rules.block_size);
     if (pool.rules.enable_prefix_caching) blocks += ranks * pool.rules.num_gpu_blocks;
   }
-  need.full = need.idle + blocks * kBytesPerCachedBlock;
+  Wide full = idle + blocks * kBytesPerCachedBlock;
   if (plan.endpoint_picker)
-    need.full += blocks * kBytesPerIndexedBlock * plan.scenario.routing.router_replicas;
-  return need;
+    full += blocks * kBytesPerIndexedBlock * plan.scenario.routing.router_replicas;
+  return {.idle = bounded(idle), .full = bounded(full)};
 }
 
 void check_memory(const sim::RunPlan& plan, std::optional<std::int64_t> available,

@@ -181,6 +181,9 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   std::optional<sim::RunPlan> plan;
   if (!found.has_errors()) plan = sim::resolve(scenario, inputs, found);
   if (plan) {
+    plan->where = [places = variant.provenance](const std::string& path) {
+      return places.nearest(path);
+    };
     check_router(*plan, found);
     check_lengths(*plan, found);
   }

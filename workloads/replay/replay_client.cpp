@@ -6,6 +6,7 @@
 
 #include "sim/base/check.h"
 #include "workloads/client.h"
+#include "workloads/load_stages.h"
 
 namespace routesim::workloads {
 namespace {
@@ -73,8 +74,7 @@ void ReplayClient::start_sessions() {
       return;
     }
     if (stage.session_rate)
-      next_session_ =
-          std::max(next_session_ + Duration::from_seconds(1 / *stage.session_rate), now_);
+      next_session_ = std::max(next_session_ + within_a_century(1 / *stage.session_rate), now_);
     start_session(next_slot_++);
   }
 }
