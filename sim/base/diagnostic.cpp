@@ -3,16 +3,27 @@
 #include <algorithm>
 #include <numeric>
 
+#include "sim/base/text.h"
+
 namespace routesim {
 
+namespace {
+
+/// Our own messages may have several lines.
+std::string part(const std::string& text) {
+  return escaped(shortened(text, kLongestMessage), "\n");
+}
+
+}  // namespace
+
 std::string to_string(const Diagnostic& d) {
-  std::string out = d.where.file.empty() ? std::string("<input>") : d.where.file;
+  std::string out = d.where.file.empty() ? std::string("<input>") : escaped(d.where.file);
   if (d.where.line > 0)
     out += ":" + std::to_string(d.where.line) + ":" + std::to_string(d.where.column);
   out += d.severity == Severity::kError ? ": error: " : ": warning: ";
-  if (!d.path.empty()) out += d.path + ": ";
-  out += d.message;
-  if (!d.hint.empty()) out += "\n  hint: " + d.hint;
+  if (!d.path.empty()) out += part(d.path) + ": ";
+  out += part(d.message);
+  if (!d.hint.empty()) out += "\n  hint: " + part(d.hint);
   return out;
 }
 
@@ -39,6 +50,9 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
+    // Lengths that differ by as much cannot be closer; a text of megabytes is not compared at all.
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
+    if (longer - shorter >= best_distance) continue;
     const std::size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {
       best_distance = distance;

@@ -387,8 +387,8 @@ std::string slow_server(int requests, int output) {
          "catalogue: [slow.yaml]\n"
          "workload:\n"
          "  groups: {requests: " +
-         std::to_string(requests) + ", rate: 1, max_concurrency: 1, prefix_len: 16, output_len: " +
-         std::to_string(output) +
+         std::to_string(requests) +
+         ", rate: 1, max_concurrency: 1, prefix_len: 16, output_len: " + std::to_string(output) +
          "}\n"
          "cluster:\n"
          "  pools:\n"
@@ -451,10 +451,87 @@ TEST_F(Robustness, ATransferThatNeverEndsIsRefused) {
       "    - {name: decode, plugins: [{pluginRef: decode-filter}]}\n";
   const Result r = run({"run", write("pd.yaml", scenario)});
   EXPECT_EQ(r.code, 2) << r.err;
-  EXPECT_NE(r.err.find("pd.yaml:4:30: error: cluster.transfer.bandwidth_gbps: the KV of one request "
-                       "takes 103 days or more, which is all that a run's clock holds"),
-            std::string::npos)
+  EXPECT_NE(
+      r.err.find("pd.yaml:4:30: error: cluster.transfer.bandwidth_gbps: the KV of one request "
+                 "takes 103 days or more, which is all that a run's clock holds"),
+      std::string::npos)
       << r.err;
+}
+
+/// The first control character other than a line break or a tab; C1 controls count, too.
+std::string control_in(const std::string& text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool c1 =
+        byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F || c1)
+      return "byte " + std::to_string(byte) + " behind: " + text.substr(i < 60 ? 0 : i - 60, 60);
+  }
+  return {};
+}
+
+TEST_F(Robustness, NoInputDrivesTheTerminal) {
+  // Escape, NUL, bell and a C1 control, in every kind of text that a message may quote.
+  const std::string evil = R"("x\e[31m\0\a\u009b5m")";
+  const auto scenario = [&](const std::string& replaced, const std::string& by) {
+    std::string text =
+        "name: N\n"
+        "question: Q\n"
+        "goodput: [G]\n"
+        "expect: [E]\n"
+        "workload:\n"
+        "  groups: {requests: 4, rate: 5, prefix_len: 100}\n"
+        "cluster:\n"
+        "  pools:\n"
+        "  - {name: P, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2, labels: [L],\n"
+        "     kv_cache_dtype: auto}\n"
+        "routing: {balancer: round-robin}\n"
+        "variants:\n"
+        "- {name: V}\n";
+    const std::string rest[][2] = {{"G", "ttft:1s"}, {"E", "ttft_ms.mean > 0"}, {"L", "a=b"}};
+    const auto replace = [&text](const std::string& what, const std::string& with) {
+      for (const char* end : {"\n", "]", "}", ","})
+        for (const char* begin : {": ", "["})
+          if (const std::size_t at = text.find(begin + what + end); at != std::string::npos)
+            return text.replace(at + std::string(begin).size(), what.size(), with), true;
+      return false;
+    };
+    EXPECT_TRUE(replace(replaced, by)) << replaced;
+    for (const auto& [what, with] : rest)
+      if (what != replaced) replace(what, with);
+    return write("evil.yaml", text);
+  };
+  for (const char* where :
+       {"N", "Q", "G", "E", "4", "H100-SXM", "Qwen3-32B", "P", "L", "auto", "round-robin", "V"}) {
+    const std::string path = scenario(where, evil);
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"check", path},
+                                                    {"run", path},
+                                                    {"explain", path},
+                                                    {"run", path, "-o", "markdown"},
+                                                    {"run", path, "-o", "github"}}) {
+      const Result r = run(command);
+      EXPECT_EQ(control_in(r.err), "") << where << " " << command.front();
+      EXPECT_EQ(control_in(r.out), "") << where << " " << command.front();
+      EXPECT_NE(r.code, 3) << r.err;
+    }
+    // A message is short, however long the text that it quotes.
+    const Result r = run({"check", scenario(where, '"' + std::string(1'000'000, 'y') + '"')});
+    EXPECT_LT(r.err.size() + r.out.size(), 20'000U) << where;
+  }
+  const std::string raw = "a\x1b[31m\x07";
+  for (const std::vector<std::string>& command : {std::vector<std::string>{raw},
+                                                  {"run", raw},
+                                                  {"run", tiny(), "--set", raw},
+                                                  {"run", tiny(), "--set", raw + "=3"},
+                                                  {"run", tiny(), "--variant", raw},
+                                                  {"run", tiny(), "--" + raw},
+                                                  {"run", tiny(), "--until", raw},
+                                                  {"check", raw},
+                                                  {"compare", raw, raw},
+                                                  {"sweep", raw},
+                                                  {"plan", raw},
+                                                  {"score", "--config", raw}})
+    EXPECT_EQ(control_in(run(command).err), "") << command.front();
 }
 
 }  // namespace

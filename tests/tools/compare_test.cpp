@@ -112,7 +112,7 @@ TEST(Until, ReadsEverySpelling) {
 }
 
 TEST(Markdown, HasNoControlCharactersOfNames) {
-  EXPECT_EQ(markdown_cell("a\x1b[1m|b\n\tc\x7f"), "a?[1m\\|b  c?");
+  EXPECT_EQ(markdown_cell("a\x1b[1m|b\n\tc\x7f"), R"(a\\x1b[1m\|b  c\\x7f)");
 }
 
 TEST(Conditions, AreReadStrictly) {

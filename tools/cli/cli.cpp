@@ -4,6 +4,7 @@
 #include <new>
 
 #include "sim/base/check.h"
+#include "sim/base/text.h"
 #include "sim/clock.h"
 #include "tools/cli/version.h"
 #include "tools/output/printable.h"
@@ -108,8 +109,9 @@ OptionSpec help_option() {
 }
 
 ExitCode usage_error(Console& console, const std::string& command, const std::string& what) {
-  console.complain("routesim: error: " + what + "\n  hint: see `routesim " +
-                   (command.empty() ? std::string() : command + " ") + "--help`\n");
+  console.complain("routesim: error: " + shortened(what, kLongestMessage) +
+                   "\n  hint: see `routesim " + (command.empty() ? std::string() : command + " ") +
+                   "--help`\n");
   return ExitCode::kInvalid;
 }
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "sim/base/text.h"
 #include "tools/cli/exit_code.h"
 
 namespace routesim::tools {
@@ -81,7 +82,11 @@ void Console::complain(const Diagnostics& diagnostics) {
   if (!text.empty()) complain(text);
 }
 
-void SystemConsole::complain(std::string_view text) { (void)write_all(STDERR_FILENO, text); }
+void SystemConsole::complain(std::string_view text) {
+  (void)write_all(STDERR_FILENO, escaped(text, "\n\t"));
+}
+
+void SystemConsole::draw(std::string_view text) { (void)write_all(STDERR_FILENO, text); }
 
 bool SystemConsole::error_is_terminal() const {
   const char* const terminal = std::getenv("TERM");

@@ -26,8 +26,10 @@ class Console {
   /// Standard output is wanted whatever the exit code.
   void keep_output() { keep_ = true; }
 
-  /// Writes to standard error now.
+  /// Writes to standard error now, control characters other than line breaks and tabs escaped.
   virtual void complain(std::string_view text) = 0;
+  /// The same with its control characters, which must be ours: a line that is drawn over.
+  virtual void draw(std::string_view text) { complain(text); }
   /// Each diagnostic, at most `kMostShown` of them, then how many more there are.
   void complain(const Diagnostics& diagnostics);
   static constexpr std::size_t kMostShown = 200;
@@ -45,6 +47,7 @@ class SystemConsole final : public Console {
  public:
   void complain(std::string_view text) override;
   using Console::complain;
+  void draw(std::string_view text) override;
   bool error_is_terminal() const override;
   /// Writes what was printed. False, with a message on standard error, when it could not be
   /// written; a reader that has gone away (a closed pipe) is not an error.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "sim/base/text.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
 
@@ -62,7 +63,7 @@ ProgressDisplay::~ProgressDisplay() {
   }
   wake_.notify_one();
   thread_.join();
-  if (overwrite_) console_.complain("\r\x1b[K");
+  if (overwrite_) console_.draw("\r\x1b[K");
 }
 
 void ProgressDisplay::loop() {
@@ -72,8 +73,8 @@ void ProgressDisplay::loop() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, interval, [this] { return done_; })) {
     const std::chrono::duration<double> elapsed = Clock::now() - start;
-    const std::string text = line_(elapsed.count());
-    console_.complain(overwrite_ ? "\r\x1b[K" + text : text + "\n");
+    const std::string text = escaped(line_(elapsed.count()));
+    console_.draw(overwrite_ ? "\r\x1b[K" + text : text + "\n");
   }
 }
 

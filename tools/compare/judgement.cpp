@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/base/text.h"
 #include "tools/output/markup.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
@@ -35,7 +36,7 @@ std::string xml_text(const std::string& text) {
 /// Escapes of GitHub's workflow commands; properties escape two characters more.
 std::string github_text(const std::string& text, bool is_property) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : escaped(text, "\r\n")) {
     if (c == '%') {
       out += "%25";
     } else if (c == '\r') {
@@ -92,11 +93,9 @@ std::string judgements_text(const std::vector<Judgement>& judgements) {
 
 std::string markdown_cell(const std::string& text) {
   std::string out;
-  for (const char c : text) {
+  for (const char c : escaped(text, "\n\r\t")) {
     if (c == '|' || c == '\\' || c == '`' || c == '<' || c == '*' || c == '_') out += '\\';
-    const auto code = static_cast<unsigned char>(c);
-    const bool is_blank = c == '\n' || c == '\r' || c == '\t';
-    out += is_blank ? ' ' : code < 0x20 || code == 0x7F ? '?' : c;
+    out += c == '\n' || c == '\r' || c == '\t' ? ' ' : c;
   }
   return out;
 }

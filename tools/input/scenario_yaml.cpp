@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "sim/base/text.h"
 #include "sim/unsupplied_inputs.h"
 #include "tools/input/config_merge.h"
 #include "tools/input/endpoint_picker_yaml.h"
@@ -321,7 +322,12 @@ Diagnostics tidy(const Diagnostics& diagnostics) {
            std::tie(std::get<0>(b), std::get<1>(b), std::get<2>(b));
   });
   Diagnostics out;
-  for (const auto& entry : order) out.add(*std::get<3>(entry));
+  for (const auto& entry : order) {
+    Diagnostic d = *std::get<3>(entry);
+    for (std::string* text : {&d.path, &d.message, &d.hint})
+      *text = shortened(*text, kLongestMessage);
+    out.add(std::move(d));
+  }
   for (KeyUse& use : ledger(diagnostics)) out.key(std::move(use));
   return out;
 }

@@ -1,0 +1,24 @@
+// Text of other people, made safe and short for a message.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace routesim {
+
+/// Bytes of a message or a hint, however much text it quotes.
+inline constexpr std::size_t kLongestMessage = 2000;
+
+/// Control characters as `\x1b` (line breaks as `\n`, tabs as `\t`), except those in `keep`: an
+/// input must not be able to drive the terminal. C1 controls in UTF-8 count, too.
+std::string escaped(std::string_view text, std::string_view keep = {});
+
+/// At most `max_bytes` of the text's begin, cut behind a whole UTF-8 character.
+std::string_view head_of(std::string_view text, std::size_t max_bytes);
+
+/// The text, or where it is longer than `max_bytes` its begin, ` [...] ` and its end: what a
+/// message says after a quoted text stays.
+std::string shortened(std::string_view text, std::size_t max_bytes);
+
+}  // namespace routesim
