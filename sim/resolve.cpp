@@ -59,6 +59,12 @@ bool listens_to_events(const std::optional<policies::EndpointPickerConfig>& conf
   return scheduler.valid() && scheduler.needs().block_keys;
 }
 
+/// How many sources of load there are; one is right.
+int sources_of(const WorkloadConfig& w) {
+  return (w.inference_perf_config ? 1 : 0) + (w.vllm_bench ? 1 : 0) + (w.conversations ? 1 : 0) +
+         (w.trace ? 1 : 0) + (w.groups ? 1 : 0);
+}
+
 class Resolver {
  public:
   /// `publishes_events`: somebody listens to the engines' KV events.
@@ -66,6 +72,7 @@ class Resolver {
       : inputs_(inputs), diagnostics_(diagnostics), publishes_events_(publishes_events) {}
 
   std::optional<ResolvedPool> pool(const PoolConfig& config, const std::string& path);
+  void check_names(const PoolConfig& config, const std::string& path) { (void)named(config, path); }
   void cross_rules(const Scenario& scenario);
   AdapterDemand adapters(const Scenario& scenario);
   void relocate(const Diagnostics& found, const std::string& path, bool tokens_given = false);
@@ -260,9 +267,7 @@ void Resolver::cross_rules(const Scenario& s) {
     error("routing.balancer", "a prefill pool is only reachable through an endpoint picker");
   if (s.routing.balancer == BalancerKind::kEndpointPicker && !inputs_.endpoint_picker)
     error("routing.endpoint_picker", "balancer endpoint-picker needs a document");
-  const int sources = (s.workload.inference_perf_config ? 1 : 0) + (s.workload.vllm_bench ? 1 : 0) +
-                      (s.workload.conversations ? 1 : 0) + (s.workload.trace ? 1 : 0) +
-                      (s.workload.groups ? 1 : 0);
+  const int sources = sources_of(s.workload);
   if (sources != 1)
     error("workload",
           "exactly one source of load must be given (got " + std::to_string(sources) + ")",
@@ -287,7 +292,7 @@ AdapterDemand Resolver::adapters(const Scenario& s) {
 /// The load with what its tool does by default, which is of the same release as the servers.
 WorkloadConfig with_release_defaults(const Scenario& s) {
   WorkloadConfig out = s.workload;
-  if (out.vllm_bench && !out.vllm_bench->initial_test_request)
+  if (out.vllm_bench && !out.vllm_bench->initial_test_request && !s.cluster.pools.empty())
     out.vllm_bench->initial_test_request =
         s.cluster.pools.front().engine.preset == EnginePreset::k2025H2;
   return out;
@@ -340,6 +345,16 @@ void check_length(const WorkloadConfig& workload, const workloads::LoadGenerator
                     "send requests at a higher rate, or fewer of them");
 }
 
+/// Whether the load can be made: one that cannot is an error of the scenario, not of the run.
+bool try_load(const Scenario& scenario, const LoadFiles& files, Diagnostics& diagnostics) {
+  Diagnostics found;
+  const std::unique_ptr<workloads::LoadGenerator> made =
+      make_load(with_release_defaults(scenario), files, scenario.seed, found);
+  if (made != nullptr) check_length(scenario.workload, *made, found);
+  for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  return made != nullptr && !found.has_errors();
+}
+
 }  // namespace
 
 std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
@@ -357,29 +372,32 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   }
   resolver.cross_rules(scenario);
   const AdapterDemand adapters = resolver.adapters(scenario);
-  if (resolver.errors() > 0) return std::nullopt;
+  const LoadFiles files{
+      .conversations = inputs.conversations, .trace = inputs.trace, .sessions = inputs.sessions};
+  if (resolver.errors() > 0) {
+    if (sources_of(scenario.workload) == 1) (void)try_load(scenario, files, diagnostics);
+    return std::nullopt;
+  }
   plan.adapters = adapters.names;
   // Servers that could, but need not, step as if they could not.
   for (ResolvedPool& pool : plan.pools) {
     pool.rules.adapters = static_cast<std::uint32_t>(adapters.names.size());
     if (adapters.names.empty()) pool.rules.max_loras = 0;
   }
-  plan.make_load = [w = with_release_defaults(scenario),
-                    files = LoadFiles{.conversations = inputs.conversations,
-                                      .trace = inputs.trace,
-                                      .sessions = inputs.sessions},
-                    adapters](std::uint64_t seed, Diagnostics& d) {
+  plan.make_load = [w = with_release_defaults(scenario), files, adapters](std::uint64_t seed,
+                                                                          Diagnostics& d) {
     std::unique_ptr<workloads::LoadGenerator> load = make_load(w, files, seed, d);
     if (load == nullptr || adapters.traffic.shares.empty()) return load;
     return workloads::with_adapters(std::move(load), adapters.traffic, seed);
   };
-  // A load that cannot be made is an error of the scenario, not of the run.
-  Diagnostics load;
-  const std::unique_ptr<workloads::LoadGenerator> made = plan.make_load(scenario.seed, load);
-  if (made != nullptr) check_length(scenario.workload, *made, load);
-  for (const Diagnostic& d : load.items()) diagnostics.add(d);
-  if (made == nullptr || load.has_errors()) return std::nullopt;
+  if (!try_load(scenario, files, diagnostics)) return std::nullopt;
   return plan;
+}
+
+void check_names(const Scenario& scenario, const ScenarioInputs& inputs, Diagnostics& diagnostics) {
+  Resolver resolver(inputs, false, diagnostics);
+  for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i)
+    resolver.check_names(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
 }
 
 }  // namespace routesim::sim

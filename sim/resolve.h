@@ -52,6 +52,10 @@ struct RunPlan {
       make_load;
 };
 
+/// The part of resolve() that only looks up names, for a scenario that is wrong elsewhere: pools of
+/// unknown accelerators, models, KV formats and latency models.
+void check_names(const Scenario& scenario, const ScenarioInputs& inputs, Diagnostics& diagnostics);
+
 /// Nothing when `diagnostics` received an error.
 std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
                                Diagnostics& diagnostics);

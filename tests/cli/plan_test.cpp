@@ -258,7 +258,7 @@ TEST_F(Plan, WhatIsWrongIsSaidAtOnce) {
   EXPECT_EQ(result.out, "");
   for (const char* text : {"wrong.yaml:4:", "goals[0]", "prices[0].accelerator", "pools[0]"})
     EXPECT_NE(result.err.find(text), std::string::npos) << text << result.err;
-  // The space is read before the fleets in it.
+  // What is wrong with its fleets is said with it.
   const std::string fleet = write("fleet.yaml",
                                   "name: wrong\n"
                                   "scenario: base.yaml\n"
@@ -268,7 +268,8 @@ TEST_F(Plan, WhatIsWrongIsSaidAtOnce) {
                                   "pools: [{pool: b}]\n");
   const Result unknown = run({"plan", fleet});
   EXPECT_EQ(unknown.code, 2);
-  for (const char* text : {"there is no element named", "workload.groups.rat"})
+  for (const char* text :
+       {"pools[0].pool: is no pool of the scenario (got b)", "workload.groups.rat"})
     EXPECT_NE(unknown.err.find(text), std::string::npos) << text << unknown.err;
 }
 

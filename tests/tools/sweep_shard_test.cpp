@@ -73,6 +73,8 @@ TEST(SweepShard, KubernetesCountsFromZeroAndMustBeToldHowMany) {
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "7"}, {"JOB_COMPLETIONS", "8"}}), "7/8");
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "8"}, {"JOB_COMPLETIONS", "8"}}),
             "JOB_COMPLETION_INDEX names shard 9 of 8");
+  EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "9223372036854775807"}, {"JOB_COMPLETIONS", "8"}}),
+            "JOB_COMPLETION_INDEX names shard 9223372036854775808 of 8");
   EXPECT_EQ(shard({}, {{"JOB_COMPLETION_INDEX", "0"}}).substr(0, 26), "JOB_COMPLETIONS is not set");
 }
 

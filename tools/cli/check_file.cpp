@@ -38,7 +38,11 @@ void check_scenario(const ScenarioRequest& request, CheckedFile& file) {
     file.variants.push_back(name);
     file.contents += (file.contents.empty() ? "" : ", ") + printable(name);
     // What was not read cannot be judged: its defaults would give misleading messages.
-    if (!readable) continue;
+    if (!readable) {
+      check_variant(variant, found);
+      check_conditions(variant, found);
+      continue;
+    }
     if (const std::optional<sim::RunPlan> plan = prepare(variant, found)) {
       (void)load_expectations(loaded, variant, *plan, !request.variants.empty(), found);
       Diagnostics requests;

@@ -117,6 +117,7 @@ ExitCode run_explain(const OptionValues& options, Console& console) {
                                                .variants = options.all("variant"),
                                                .seed = {}},
                                               diagnostics);
+  const bool unreadable = diagnostics.has_errors();
   if (!diagnostics.has_errors() && (settings.hits || settings.request))
     return explain_run(loaded, settings, diagnostics, console);
   if (!diagnostics.has_errors()) {
@@ -133,6 +134,8 @@ ExitCode run_explain(const OptionValues& options, Console& console) {
                     (plan->endpoint_picker ? router_text(*plan->endpoint_picker) : "") + "\n");
     }
   }
+  if (unreadable)
+    for (const LoadedVariant& variant : loaded.variants) check_variant(variant, diagnostics);
   console.complain(tidy(diagnostics));
   return diagnostics.has_errors() ? ExitCode::kInvalid : ExitCode::kSuccess;
 }

@@ -259,7 +259,14 @@ ExitCode run(const OptionValues& options, Console& console) {
   Diagnostics diagnostics;
   const LoadedScenario scenario = load_scenario(settings.request, diagnostics);
   std::vector<PlannedVariant> planned;
-  if (!diagnostics.has_errors()) planned = plan_variants(scenario, settings, diagnostics);
+  if (!diagnostics.has_errors()) {
+    planned = plan_variants(scenario, settings, diagnostics);
+  } else {
+    for (const LoadedVariant& variant : scenario.variants) {
+      check_variant(variant, diagnostics);
+      check_conditions(variant, diagnostics);
+    }
+  }
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(tidy(diagnostics));
   if (valid && !settings.quiet)

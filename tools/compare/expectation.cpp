@@ -139,6 +139,17 @@ Parsed<Condition> parse_condition(const std::string& text) {
   return {std::move(condition), {}, {}};
 }
 
+void check_conditions(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  const Diagnostics known = diagnostics;
+  for (std::size_t i = 0; i < variant.scenario.expect.size(); ++i) {
+    const std::string path = element_path("expect", i);
+    const Parsed<Condition> condition = parse_condition(variant.scenario.expect[i].that);
+    if (!condition.value && !is_broken(known, path))
+      diagnostics.error(variant.provenance.nearest(child_path(path, "that")), path,
+                        condition.message, condition.hint);
+  }
+}
+
 std::vector<Expectation> load_expectations(const LoadedScenario& scenario,
                                            const LoadedVariant& variant, const sim::RunPlan& plan,
                                            bool selected, Diagnostics& diagnostics) {

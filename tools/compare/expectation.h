@@ -32,6 +32,10 @@ struct Expectation {
   SourceLocation where;
 };
 
+/// What is wrong with the text of the variant's expectations, where nothing more can be known of
+/// the scenario.
+void check_conditions(const LoadedVariant& variant, Diagnostics& diagnostics);
+
 /// The expectations of one variant of `scenario`. `selected` says that the user asked for some
 /// variants only: expectations about others are left out then, with a warning. `plan` gives the
 /// names of the stages. All errors go to `diagnostics`.

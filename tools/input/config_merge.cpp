@@ -211,6 +211,26 @@ Ptr change_member(const Ptr& map, std::string_view key,
   return Node::make_map(std::move(members), map->where());
 }
 
+Ptr moved_to(const Ptr& node, const SourceLocation& where) {
+  switch (node->kind()) {
+    case Node::Kind::kNull:
+      return Node::make_null(where);
+    case Node::Kind::kScalar:
+      return Node::make_scalar(node->text(), node->style(), where);
+    case Node::Kind::kSequence: {
+      std::vector<Ptr> items;
+      for (const Ptr& item : node->items()) items.push_back(moved_to(item, where));
+      return Node::make_sequence(std::move(items), where);
+    }
+    case Node::Kind::kMap:
+      break;
+  }
+  std::vector<Node::Member> members;
+  for (const Node::Member& member : node->members())
+    members.push_back({member.key, where, moved_to(member.value, where)});
+  return Node::make_map(std::move(members), where);
+}
+
 bool is_from_command_line(const SourceLocation& where) { return where.file.starts_with("--"); }
 
 std::optional<std::vector<PathStep>> parse_key_path(std::string_view path) {
@@ -226,7 +246,7 @@ std::optional<Assignment> parse_assignment(const std::string& argument, Diagnost
   assignment.path = printable(argument.substr(0, equals), 200);
   if (equals == std::string::npos) {
     diagnostics.error(where, assignment.path, "must be KEY=VALUE (got no '=')",
-                      "for example --set cluster.pools[0].replicas=4");
+                      "for example cluster.pools[0].replicas=4");
     return std::nullopt;
   }
   if (!split_path(std::string_view(argument).substr(0, equals), assignment.steps)) {

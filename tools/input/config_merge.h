@@ -20,6 +20,9 @@ ConfigNode::Ptr merge_configs(const ConfigNode::Ptr& base, const ConfigNode::Ptr
 ConfigNode::Ptr change_member(const ConfigNode::Ptr& map, std::string_view key,
                               const std::function<ConfigNode::Ptr(const ConfigNode::Ptr&)>& change);
 
+/// The same tree with every node at `where`.
+ConfigNode::Ptr moved_to(const ConfigNode::Ptr& node, const SourceLocation& where);
+
 /// Whether a value stands on the command line (`--set`), not in a file.
 bool is_from_command_line(const SourceLocation& where);
 

@@ -420,20 +420,27 @@ std::optional<std::vector<ConfigNode::Ptr>> parse_documents(const std::string& t
   return builder.documents();
 }
 
+/// What a text without any value holds, at its begin.
+ConfigNode::Ptr nothing(const TextPlacement& placement) {
+  return ConfigNode::make_null({.file = placement.file,
+                                .line = 1 + placement.line_offset,
+                                .column = 1 + placement.column_offset});
+}
+
 }  // namespace
 
 ConfigNode::Ptr parse_config(const std::string& text, const TextPlacement& placement,
                              Diagnostics& diagnostics, const ConfigLimits& limits) {
   const auto documents = parse_documents(text, placement, diagnostics, limits, false);
   if (!documents) return nullptr;
-  return documents->empty() ? ConfigNode::make_null({.file = placement.file}) : documents->front();
+  return documents->empty() ? nothing(placement) : documents->front();
 }
 
 ConfigNode::Ptr parse_manifest(const std::string& text, const TextPlacement& placement,
                                Diagnostics& diagnostics, const ConfigLimits& limits) {
   const auto documents = parse_documents(text, placement, diagnostics, limits, true);
   if (!documents) return nullptr;
-  if (documents->empty()) return ConfigNode::make_null({.file = placement.file});
+  if (documents->empty()) return nothing(placement);
   if (documents->size() == 1) return documents->front();
   const auto is_object = [](const ConfigNode::Ptr& d) { return d->find("kind") != nullptr; };
   if (!std::all_of(documents->begin(), documents->end(), is_object))

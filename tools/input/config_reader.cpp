@@ -227,6 +227,20 @@ ConfigNode::Ptr borrow(const ConfigNode& node) { return ConfigNode::Ptr(ConfigNo
 
 }  // namespace
 
+bool is_broken(const Diagnostics& diagnostics, const std::string& path) {
+  const auto is_part = [](const std::string& inner, const std::string& outer) {
+    return inner.starts_with(outer) && (inner.size() == outer.size() || outer.empty() ||
+                                        inner[outer.size()] == '.' || inner[outer.size()] == '[');
+  };
+  return std::any_of(diagnostics.items().begin(), diagnostics.items().end(),
+                     [&](const Diagnostic& d) {
+                       // An error without a path is one of the text, such as a key that stands
+                       // twice.
+                       return d.severity == Severity::kError && !d.path.empty() &&
+                              (is_part(d.path, path) || is_part(path, d.path));
+                     });
+}
+
 void append(Diagnostics& to, const Diagnostics& from) {
   for (const Diagnostic& d : from.items()) to.add(d);
   for (const KeyUse& use : from.keys()) to.key(use);

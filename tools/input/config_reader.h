@@ -58,6 +58,10 @@ void read_struct(const ConfigNode& root, T& value, Diagnostics& diagnostics,
       root, [&value](Describer& d) { describe(d, value); }, diagnostics, options);
 }
 
+/// Whether an error stands at this key path, above it or below it: then what was read there is not
+/// what was written, and says nothing.
+bool is_broken(const Diagnostics& diagnostics, const std::string& path);
+
 /// Adds all of `from` to `to`.
 void append(Diagnostics& to, const Diagnostics& from);
 

@@ -164,18 +164,51 @@ void check_lengths(const sim::RunPlan& plan, Diagnostics& diagnostics) {
 
 }  // namespace
 
-std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics) {
-  Diagnostics found;
+namespace {
+
+/// Opens everything the variant names. Names of models become those of the catalogue.
+sim::ScenarioInputs open_inputs(const LoadedVariant& variant, sim::Scenario& scenario,
+                                Diagnostics& found) {
   sim::ScenarioInputs inputs;
   inputs.endpoint_picker = variant.endpoint_picker;
-  sim::Scenario scenario = variant.scenario;
-  inputs.catalogue = scenario_catalogue(variant, scenario, found);
+  Diagnostics catalogue;
+  inputs.catalogue = scenario_catalogue(variant, scenario, catalogue);
+  append(found, catalogue);
   open_inference_perf_data(variant, inputs, found);
   open_vllm_bench_data(variant, inputs, found);
   open_conversations_data(variant, inputs, found);
   if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty())
     inputs.trace =
         open_trace_at(variant, "workload.trace", trace->file, trace->format, found, trace->columns);
+  // A catalogue that cannot be read may hold any name.
+  if (found.has_errors() && !catalogue.has_errors()) sim::check_names(scenario, inputs, found);
+  return inputs;
+}
+
+}  // namespace
+
+void check_variant(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  if (!diagnostics.has_errors()) {
+    (void)prepare(variant, diagnostics);
+    (void)load_measured(variant, diagnostics);
+    return;
+  }
+  Diagnostics found;
+  sim::Scenario scenario = variant.scenario;
+  const sim::ScenarioInputs inputs = open_inputs(variant, scenario, found);
+  if (!found.has_errors()) sim::check_names(scenario, inputs, found);
+  Diagnostics more = variant.provenance.located(found, prefixes());
+  check_goals(variant, more);
+  (void)load_measured(variant, more);
+  const Diagnostics known = diagnostics;
+  for (const Diagnostic& d : more.items())
+    if (!is_broken(known, d.path)) diagnostics.add(d);
+}
+
+std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  Diagnostics found;
+  sim::Scenario scenario = variant.scenario;
+  const sim::ScenarioInputs inputs = open_inputs(variant, scenario, found);
   check_handover(scenario, inputs.catalogue, found);
   check_one_model(scenario, inputs.catalogue, found);
   std::optional<sim::RunPlan> plan;

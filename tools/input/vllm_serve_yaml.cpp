@@ -41,8 +41,13 @@ std::string text_of(const ConfigNode& pool, std::string_view key) {
   return member != nullptr && member->value->is_scalar() ? member->value->text() : std::string();
 }
 
+/// A value of an assignment: of --set, or of a sweep or a plan.
+bool is_assigned(const ConfigNode& value) {
+  return value.style() == ConfigNode::Style::kUntyped || is_from_command_line(value.where());
+}
+
 /// The pool with vLLM's spelling of its keys replaced. Both spellings at once are an error, unless
-/// one is from the command line: that one wins.
+/// one is assigned: that one wins.
 Ptr with_own_spelling(const Ptr& pool, const std::string& path, Diagnostics& diagnostics) {
   std::vector<Member> members;
   for (const Member& member : pool->members()) {
@@ -51,11 +56,11 @@ Ptr with_own_spelling(const Ptr& pool, const std::string& path, Diagnostics& dia
       if (member.key == spelling.vllm) renamed.key = std::string(spelling.here);
     const auto same = std::find_if(members.begin(), members.end(),
                                    [&](const Member& other) { return other.key == renamed.key; });
-    const bool from_command_line = is_from_command_line(member.value->where());
+    const bool assigned = is_assigned(*member.value);
     if (same == members.end()) {
       members.push_back(std::move(renamed));
-    } else if (from_command_line || is_from_command_line(same->value->where())) {
-      if (from_command_line) *same = std::move(renamed);
+    } else if (assigned || is_assigned(*same->value)) {
+      if (assigned) *same = std::move(renamed);
     } else {
       diagnostics.error(member.key_where, child_path(path, member.key),
                         "is another name of " + renamed.key + ", which is set too",

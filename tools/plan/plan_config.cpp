@@ -2,13 +2,20 @@
 
 namespace routesim::tools {
 
+namespace {
+
+/// Of one run: thirty days. With the highest rate and growth, requests still fit 64 bits.
+constexpr std::int64_t kMostSeconds = 30 * 86'400;
+
+}  // namespace
+
 void describe(Describer& d, PlanDemand& p) {
   field(d, {"rate", "Requests per second today.", true}, p.rate,
-        RealRange{.min = 0, .min_open = true});
+        RealRange{.min = 0, .max = 1e7, .min_open = true});
   field(d, {"growth", "Planned for: 0.25 plans for 1.25 times the rate."}, p.growth,
         RealRange{.min = 0, .max = 100});
   field(d, {"duration", "How long each run sends; several times a request's latency."}, p.duration,
-        DurationRange{.min = Duration::seconds(1)});
+        DurationRange{.min = Duration::seconds(1), .max = Duration::seconds(kMostSeconds)});
   field(d,
         {"set",
          "Assignments that make the scenario's workload this load: KEY=VALUE, where {rate}, "
@@ -73,7 +80,7 @@ void describe(Describer& d, PlanConfig& c) {
   field(d, {"spares", "Replicas (of each pool) that may be gone while the goals still hold."},
         c.spares, IntRange{0, 1000});
   field(d, {"knee_limit", "Highest rate tried for the knee, in planned rates."}, c.knee_limit,
-        RealRange{.min = 1});
+        RealRange{.min = 1, .max = 1000});
   field(d, {"prices", "What a GPU costs.", true}, c.prices);
   field(d, {"hardware", "What a replica may be made of; the scenario's when absent."}, c.hardware);
   field(d, {"policies", "Routing policies; all variants of the scenario when absent."}, c.policies);

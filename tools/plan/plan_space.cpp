@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "models/catalogue.h"
 #include "tools/input/catalogue_file.h"
@@ -22,21 +24,33 @@ std::string filled(std::string text, const std::string& name, const std::string&
   return text;
 }
 
+/// The assignment, whose own place and its value's become `where`: whatever is wrong with it stands
+/// there, not on the command line.
+std::optional<Assignment> parse_at(const std::string& text, const SourceLocation& where,
+                                   Diagnostics& diagnostics) {
+  Diagnostics found;
+  std::optional<Assignment> assignment = parse_assignment(text, found);
+  for (Diagnostic d : found.items()) {
+    d.where = where;
+    diagnostics.add(std::move(d));
+  }
+  if (!assignment) return std::nullopt;
+  assignment->where = where;
+  assignment->value = moved_to(assignment->value, where);
+  return assignment;
+}
+
+/// Those that could be read, as `read` says.
 std::vector<Assignment> parse_all(const std::vector<std::string>& texts, const std::string& path,
-                                  const Provenance* provenance, Diagnostics& diagnostics) {
+                                  const Provenance* provenance, const Diagnostics& read,
+                                  Diagnostics& diagnostics) {
   std::vector<Assignment> all;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    Diagnostics found;
-    std::optional<Assignment> assignment = parse_assignment(texts[i], found);
+    if (provenance != nullptr && is_broken(read, element_path(path, i))) continue;
     const SourceLocation where = provenance == nullptr ? SourceLocation{.file = "--set"}
                                                        : provenance->nearest(element_path(path, i));
-    for (Diagnostic d : found.items()) {
-      d.where = where;
-      diagnostics.add(std::move(d));
-    }
-    if (!assignment) continue;
-    assignment->where = where;
-    all.push_back(std::move(*assignment));
+    if (std::optional<Assignment> assignment = parse_at(texts[i], where, diagnostics))
+      all.push_back(std::move(*assignment));
   }
   return all;
 }
@@ -63,20 +77,22 @@ std::int64_t requests_in(Duration duration, double rate) {
   return static_cast<std::int64_t>(is_whole ? whole : std::ceil(exact));
 }
 
-/// The workload's assignments at this rate. Their places are the demand's, whatever they hold.
+/// The workload's assignments at this rate, each at its place in the plan.
 std::vector<Assignment> demand_assignments(const PlanSpace& space, double rate,
                                            Diagnostics& diagnostics) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   const Duration duration = space.config.demand.duration;
   const std::int64_t seconds = (duration.ns() + kSecond - 1) / kSecond;
-  std::vector<std::string> texts;
-  for (std::string text : space.config.demand.set) {
+  std::vector<Assignment> all;
+  for (std::size_t i = 0; i < space.config.demand.set.size(); ++i) {
+    if (is_broken(diagnostics, element_path("demand.set", i))) continue;
+    std::string text = space.config.demand.set[i];
     text = filled(std::move(text), "rate", number_text(rate));
     text = filled(std::move(text), "requests", std::to_string(requests_in(duration, rate)));
-    texts.push_back(filled(std::move(text), "seconds", std::to_string(seconds)));
+    text = filled(std::move(text), "seconds", std::to_string(seconds));
+    std::optional<Assignment> assignment = parse_at(text, space.demand_places[i], diagnostics);
+    if (assignment) all.push_back(std::move(*assignment));
   }
-  std::vector<Assignment> all = parse_all(texts, "", nullptr, diagnostics);
-  for (Assignment& assignment : all) assignment.where = space.demand_where;
   return all;
 }
 
@@ -93,7 +109,7 @@ ScenarioRequest fleet_request(const PlanSpace& space, const PlanFamily& family,
   all.insert(all.end(), family.assignments.begin(), family.assignments.end());
   for (std::size_t i = 0; i < size.size(); ++i)
     all.push_back(pool_assignment(space.config.pools[i].pool, "replicas", std::to_string(size[i]),
-                                  {.file = space.path}));
+                                  space.pool_where[i]));
   for (Assignment& a : demand_assignments(space, rate, diagnostics)) all.push_back(std::move(a));
   return request;
 }
@@ -107,31 +123,93 @@ class SpaceReader {
   void read() {
     space_.path = request_.path;
     const ConfigNode::Ptr root = read_config_file(request_.path, diagnostics_);
-    if (root != nullptr)
-      read_struct(*root, config_, diagnostics_,
-                  {.path = {}, .provenance = &provenance_, .ignored_keys = {}, .format = "plan"});
-    if (diagnostics_.has_errors()) return;
+    if (root == nullptr) return;
+    read_struct(*root, config_, diagnostics_,
+                {.path = {}, .provenance = &provenance_, .ignored_keys = {}, .format = "plan"});
+    if (!root->is_map()) return;
+    read_ = diagnostics_;
     if (request_.seed) config_.seed = request_.seed;
     space_.scenario_path = resolve_path(config_.scenario, provenance_.nearest("scenario"));
     space_.demand_where = provenance_.nearest("demand.set");
-    space_.base = parse_all(config_.set, "set", &provenance_, diagnostics_);
-    for (Assignment& a : parse_all(request_.sets, "", nullptr, diagnostics_))
-      space_.base.push_back(std::move(a));
-    space_.goals = read_goals(config_, provenance_, diagnostics_);
-    space_.goodput = read_goodput(config_, provenance_, diagnostics_);
+    note_places();
+    read_parts();
     check_demand();
     check_ranges();
+    check_names();
     look_at_scenario();
     check_accelerators();
-    if (diagnostics_.has_errors()) return;
-    warn_of_sets();
+    check_prices();
     add_families();
-    if (!diagnostics_.has_errors()) try_families();
+    // What could not be read has its default, with which no fleet is what was asked for.
+    if (diagnostics_.has_errors()) {
+      check_scenario();
+      return;
+    }
+    warn_of_sets();
+    try_families();
   }
 
  private:
+  /// Unless an error of reading stands there already.
   void error(const std::string& path, const std::string& what, const std::string& hint = {}) {
-    diagnostics_.error(provenance_.nearest(path), path, what, hint);
+    if (!is_broken(read_, path)) diagnostics_.error(provenance_.nearest(path), path, what, hint);
+  }
+
+  /// What was found about values of the file, without what follows from errors of reading them.
+  void add_unbroken(const Diagnostics& found) {
+    for (const Diagnostic& d : found.items())
+      if (!is_broken(read_, d.path)) diagnostics_.add(d);
+  }
+
+  void note_places() {
+    for (std::size_t i = 0; i < config_.demand.set.size(); ++i)
+      space_.demand_places.push_back(provenance_.nearest(element_path("demand.set", i)));
+    for (std::size_t i = 0; i < config_.pools.size(); ++i)
+      space_.pool_where.push_back(provenance_.nearest(element_path("pools", i) + ".pool"));
+  }
+
+  void read_parts() {
+    space_.base = parse_all(config_.set, "set", &provenance_, read_, diagnostics_);
+    for (Assignment& a : parse_all(request_.sets, "", nullptr, read_, diagnostics_))
+      space_.base.push_back(std::move(a));
+    (void)demand_assignments(space_, space_.planned_rate(), diagnostics_);
+    Diagnostics found;
+    space_.goals = read_goals(config_, provenance_, found);
+    space_.goodput = read_goodput(config_, provenance_, found);
+    add_unbroken(found);
+  }
+
+  /// Two entries of one name are a contradiction, or two rows nobody can tell apart.
+  void check_names() {
+    std::set<std::string> pools, hardware, policies;
+    for (std::size_t i = 0; i < config_.pools.size(); ++i)
+      if (!pools.insert(config_.pools[i].pool).second)
+        error(element_path("pools", i) + ".pool",
+              "is sized twice (got " + printable(config_.pools[i].pool) + ")",
+              "give each pool one range of sizes");
+    for (std::size_t i = 0; i < config_.hardware.size(); ++i)
+      if (const std::string name = hardware_name(config_.hardware[i]);
+          !hardware.insert(name).second)
+        error(element_path("hardware", i),
+              "has the name of another hardware too (got " + printable(name) + ")",
+              "give each a name");
+    for (std::size_t i = 0; i < config_.policies.size(); ++i)
+      if (const std::string name = policy_name(config_.policies[i]); !policies.insert(name).second)
+        error(element_path("policies", i),
+              "has the name of another policy too (got " + printable(name) + ")",
+              "give each a name");
+  }
+
+  void check_prices() {
+    std::map<const models::AcceleratorSpec*, std::size_t> first;
+    for (std::size_t i = 0; i < config_.prices.size(); ++i) {
+      const auto* const spec = catalogue_.find_accelerator(config_.prices[i].accelerator);
+      if (spec == nullptr || first.try_emplace(spec, i).second) continue;
+      error(element_path("prices", i) + ".accelerator",
+            "has a price already (got " + printable(config_.prices[i].accelerator) + ", which is " +
+                element_path("prices", first[spec]) + ")",
+            "give each GPU one price");
+    }
   }
 
   /// Without the rate in it, every fleet would get the scenario's own load, and hold any rate.
@@ -206,9 +284,64 @@ class SpaceReader {
           "a plan compares fleets under one load: list the stages");
   }
 
+  /// What is wrong with the scenario, beside what is wrong with the plan: as far as the load of the
+  /// plan goes, without its fleets.
+  void check_scenario() {
+    if (is_broken(diagnostics_, "scenario") || is_broken(diagnostics_, "set") ||
+        is_broken(diagnostics_, "demand"))
+      return;
+    ScenarioRequest request{.path = space_.scenario_path,
+                            .sets = {},
+                            .variants = {},
+                            .seed = {},
+                            .assignments = space_.base};
+    Diagnostics known;
+    for (Assignment& a : demand_assignments(space_, space_.planned_rate(), known))
+      request.assignments.push_back(std::move(a));
+    Diagnostics found;
+    const LoadedScenario loaded = load_scenario(request, found);
+    for (const LoadedVariant& variant : loaded.variants) check_variant(variant, found);
+    append(diagnostics_, found);
+  }
+
+  void check_pools(const std::vector<LoadedVariant>& variants) {
+    for (std::size_t i = 0; i < config_.pools.size(); ++i) {
+      const std::string& name = config_.pools[i].pool;
+      if (std::ranges::find(pool_names_, name) != pool_names_.end()) continue;
+      // Not every variant may have it.
+      const bool known = std::ranges::any_of(variants, [&](const LoadedVariant& v) {
+        return std::ranges::any_of(v.scenario.cluster.pools,
+                                   [&](const sim::PoolConfig& p) { return p.name == name; });
+      });
+      std::string names;
+      for (const std::string& n : pool_names_) names += (names.empty() ? "" : ", ") + printable(n);
+      if (!known)
+        error(element_path("pools", i) + ".pool",
+              "is no pool of the scenario (got " + printable(name) + ")", "pools: " + names);
+    }
+  }
+
+  void check_variants(const std::vector<LoadedVariant>& variants) {
+    std::vector<std::string> names;
+    for (const LoadedVariant& v : variants) names.push_back(v.scenario.variant);
+    for (std::size_t i = 0; i < config_.policies.size(); ++i) {
+      const std::string& name = config_.policies[i].variant;
+      if (name.empty() || std::ranges::find(names, name) != names.end()) continue;
+      const std::string close = nearest(name, names);
+      error(element_path("policies", i) + ".variant",
+            "is no variant of the scenario (got " + printable(name) + ")",
+            close.empty() ? "" : "did you mean " + close + "?");
+    }
+  }
+
   /// What its own catalogue files add to the accelerators; and every variant is a policy when the
   /// plan names none.
   void look_at_scenario() {
+    std::string text;
+    if (is_broken(read_, "scenario") ||
+        !read_text_file(space_.scenario_path, provenance_.nearest("scenario"), "scenario",
+                        ConfigLimits{}.max_bytes, text, diagnostics_))
+      return;
     Diagnostics ignored;  // Whatever is wrong is found again, and placed, by try_families().
     const LoadedScenario loaded = load_scenario(
         {.path = space_.scenario_path, .sets = {}, .variants = {}, .seed = {}}, ignored);
@@ -218,6 +351,11 @@ class SpaceReader {
       for (const sim::PoolConfig& pool : scenario.cluster.pools) pool_names_.push_back(pool.name);
     }
     for (const LoadedVariant& variant : loaded.variants) check_load(variant.scenario);
+    // Sets of the plan may still add or rename pools; then only the fleets can tell.
+    if (!ignored.has_errors() && config_.set.empty() && request_.sets.empty()) {
+      check_pools(loaded.variants);
+      check_variants(loaded.variants);
+    }
     if (!config_.policies.empty()) return;
     for (const LoadedVariant& variant : loaded.variants)
       config_.policies.push_back(
@@ -226,6 +364,10 @@ class SpaceReader {
     // A scenario without variants has one, and no name to choose it by.
     if (config_.policies.size() == 1 && config_.policies[0].variant == "default")
       config_.policies[0].variant.clear();
+  }
+
+  static std::string policy_name(const PlanPolicy& policy) {
+    return policy.name.empty() ? policy.variant : policy.name;
   }
 
   static std::string hardware_name(const PlanHardware& hardware) {
@@ -249,7 +391,7 @@ class SpaceReader {
         add("tensor_parallel", std::to_string(*hardware.tensor_parallel));
       if (hardware.data_parallel) add("data_parallel", std::to_string(*hardware.data_parallel));
     }
-    for (Assignment& a : parse_all(hardware.set, path + ".set", &provenance_, diagnostics_))
+    for (Assignment& a : parse_all(hardware.set, path + ".set", &provenance_, read_, diagnostics_))
       all.push_back(std::move(a));
     return all;
   }
@@ -261,11 +403,11 @@ class SpaceReader {
       for (std::size_t p = 0; p < config_.policies.size(); ++p) {
         const PlanPolicy& policy = config_.policies[p];
         PlanFamily family{.hardware = hardware_name(all_hardware[h]),
-                          .policy = policy.name.empty() ? policy.variant : policy.name,
+                          .policy = policy_name(policy),
                           .variant = policy.variant};
         family.assignments = hardware_assignments(all_hardware[h], element_path("hardware", h));
         for (Assignment& a : parse_all(policy.set, element_path("policies", p) + ".set",
-                                       &provenance_, diagnostics_))
+                                       &provenance_, read_, diagnostics_))
           family.assignments.push_back(std::move(a));
         space_.families.push_back(std::move(family));
       }
@@ -289,6 +431,8 @@ class SpaceReader {
     Diagnostics found;
     const LoadedScenario loaded =
         load_scenario(fleet_request(space_, family, least, space_.planned_rate(), found), found);
+    if (found.has_errors())
+      for (const LoadedVariant& variant : loaded.variants) check_variant(variant, found);
     append(diagnostics_, found);
     if (found.has_errors() || loaded.variants.empty()) return;
     Diagnostics resolving;
@@ -339,6 +483,7 @@ class SpaceReader {
   PlanConfig& config_;
   Diagnostics& diagnostics_;
   Provenance provenance_;
+  Diagnostics read_;                     ///< What reading the file found.
   std::vector<std::string> pool_names_;  ///< Of the scenario.
   models::Catalogue catalogue_ = models::Catalogue::builtin();
 };

@@ -40,6 +40,8 @@ struct PlanSpace {
   GoodputGoals goodput;
   std::vector<PlanFamily> families;
   SourceLocation demand_where;
+  std::vector<SourceLocation> demand_places;  ///< Of each assignment of the demand.
+  std::vector<SourceLocation> pool_where;     ///< Of each sized pool's name.
 
   double planned_rate() const { return config.demand.rate * (1 + config.demand.growth); }
 };

@@ -174,7 +174,13 @@ class AxisBuilder {
                       std::to_string(axis.values.size()) + " values)");
       return;
     }
-    for (std::size_t i = 0; i < labels.size(); ++i) axis.values[i].json = json_string(labels[i]);
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      if (!seen.insert(labels[i]).second)
+        error(element_path(path, i), "names another value too (got " + printable(labels[i]) + ")",
+              "give each value a label of its own");
+      axis.values[i].json = json_string(labels[i]);
+    }
   }
 
   void error(const std::string& path, const std::string& what, const std::string& hint = {}) {
@@ -342,10 +348,10 @@ SweepGrid expand_grid(const SweepConfig& config, const Provenance& provenance,
     grid.dimensions.push_back(builder.dimension(config.axes[i], element_path("axes", i)));
   check_unique(grid, found);
   if (!found.has_errors()) grid.cells = all_cells(grid, provenance.nearest("axes"), found);
-  for (std::size_t i = 0; i < config.exclude.size() && !grid.cells.empty(); ++i) {
+  for (std::size_t i = 0; i < config.exclude.size(); ++i) {
     const std::string path = element_path("exclude", i);
     const std::vector<Condition> conditions = read_exclusion(config.exclude[i], path, grid, found);
-    if (conditions.empty()) continue;
+    if (conditions.empty() || found.has_errors()) continue;
     const std::size_t left_out =
         std::erase_if(grid.cells, [&](const GridCell& cell) { return excluded(cell, conditions); });
     if (left_out == 0) found.warning(provenance.nearest(path), path, "leaves out no cell");

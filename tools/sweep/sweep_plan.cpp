@@ -106,13 +106,16 @@ CheckedCell check_cell(const SweepPlan& plan, std::size_t index) {
   CheckedCell checked;
   Diagnostics& found = checked.diagnostics;
   const LoadedScenario loaded = load_scenario(cell_request(plan, plan.grid.cells[index]), found);
-  if (found.has_errors()) return checked;
+  if (found.has_errors()) {
+    for (const LoadedVariant& variant : loaded.variants) check_variant(variant, found);
+    return checked;
+  }
   for (const LoadedVariant& variant : loaded.variants) {
     const std::optional<sim::RunPlan> run = prepare(variant, found);
     if (!run) continue;
     for (const MetricName& metric : plan.metrics)
       if (needs_goals(metric) && goals_of(variant.scenario).empty())
-        found.error({.file = plan.scenario_path}, "goodput",
+        found.error(plan.metrics_where, "goodput",
                     "is missing: the sweep's metric " + metric.text + " counts by it",
                     "set goodput: [ttft:500ms] in the scenario");
     const std::uint64_t seed = variant.scenario.seed;
@@ -187,7 +190,7 @@ void check_cells(SweepPlan& plan, std::size_t jobs, Diagnostics& diagnostics) {
   for (const SweepRow& row : plan.rows) {
     const auto [it, is_new] = first.try_emplace(row.key, &row);
     if (is_new) continue;
-    diagnostics.error({.file = plan.path}, "axes",
+    diagnostics.error(plan.axes_where, "axes",
                       "two cells are the same experiment [" +
                           plan.grid.label(plan.grid.cells[it->second->cell]) + " and " +
                           plan.grid.label(plan.grid.cells[row.cell]) + ", variant " +
@@ -202,11 +205,17 @@ void add_assignments(const std::vector<std::string>& texts, const Provenance* pr
     Diagnostics found;
     std::optional<Assignment> assignment = parse_assignment(texts[i], found);
     for (Diagnostic d : found.items()) {
+      // The path of the list, so that nothing is said of an element that could not be read.
+      if (provenance != nullptr) d.message = d.path + ": " + d.message;
+      if (provenance != nullptr) d.path = element_path("set", i);
       if (provenance != nullptr) d.where = provenance->nearest(element_path("set", i));
       diagnostics.add(std::move(d));
     }
     if (!assignment) continue;
-    if (provenance != nullptr) assignment->where = provenance->nearest(element_path("set", i));
+    if (provenance != nullptr) {
+      assignment->where = provenance->nearest(element_path("set", i));
+      assignment->value = moved_to(assignment->value, assignment->where);
+    }
     plan.assignments.push_back(std::move(*assignment));
   }
 }
@@ -244,6 +253,49 @@ std::vector<MetricName> read_metrics(const std::vector<std::string>& names,
   return metrics;
 }
 
+/// Whether the base scenario can be read; if not, says so at its key.
+bool find_scenario(SweepPlan& plan, const Provenance& provenance, Diagnostics& diagnostics) {
+  const SourceLocation where = provenance.nearest("scenario");
+  plan.scenario_path = resolve_path(plan.config.scenario, where);
+  std::string text;
+  return read_text_file(plan.scenario_path, where, "scenario", ConfigLimits{}.max_bytes, text,
+                        diagnostics);
+}
+
+/// What is wrong with the base scenario, beside what is wrong with the sweep. What an axis sets is
+/// not judged: the cells have other values there.
+void check_scenario(const SweepPlan& plan, Diagnostics& diagnostics) {
+  if (is_broken(diagnostics, "set")) return;
+  Diagnostics found;
+  const LoadedScenario loaded = load_scenario({.path = plan.scenario_path,
+                                               .sets = {},
+                                               .variants = {},
+                                               .seed = {},
+                                               .assignments = plan.assignments},
+                                              found);
+  for (const LoadedVariant& variant : loaded.variants) check_variant(variant, found);
+  // Elements of lists have a name in one path and a number in the other.
+  const auto plain = [](const std::string& path) {
+    std::string out;
+    bool inside = false;
+    for (const char c : path) {
+      inside = (inside || c == '[') && c != ']';
+      if (!inside) out += c;
+    }
+    return out;
+  };
+  const auto is_axis = [&](const std::string& path) {
+    for (const Dimension& dimension : plan.grid.dimensions)
+      for (const Axis& axis : dimension.axes)
+        if (!axis.path.empty() && (plain(path).starts_with(plain(axis.path)) ||
+                                   plain(axis.path).starts_with(plain(path))))
+          return true;
+    return false;
+  };
+  for (const Diagnostic& d : found.items())
+    if (d.severity == Severity::kError && !is_axis(d.path)) diagnostics.add(d);
+}
+
 }  // namespace
 
 SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
@@ -251,17 +303,26 @@ SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
   plan.path = request.path;
   Diagnostics found;
   Provenance provenance;
-  if (const ConfigNode::Ptr root = read_config_file(request.path, found))
+  const ConfigNode::Ptr root = read_config_file(request.path, found);
+  if (root != nullptr)
     read_struct(*root, plan.config, found,
                 {.path = {}, .provenance = &provenance, .ignored_keys = {}, .format = "sweep"});
-  if (!found.has_errors()) {
-    plan.scenario_path = resolve_path(plan.config.scenario, provenance.nearest("scenario"));
+  if (root != nullptr && root->is_map()) {
     if (request.seed) plan.config.seed = request.seed;
     if (request.replications) plan.config.replications = *request.replications;
-    add_assignments(plan.config.set, &provenance, plan, found);
+    Diagnostics parts;
+    const bool found_scenario = find_scenario(plan, provenance, parts);
+    add_assignments(plan.config.set, &provenance, plan, parts);
+    plan.metrics = read_metrics(plan.config.metrics, provenance, parts);
+    plan.axes_where = provenance.nearest("axes");
+    plan.metrics_where = provenance.nearest("metrics");
+    plan.grid = expand_grid(plan.config, provenance, parts);
+    // Of what could not be read nothing more is to be said.
+    const Diagnostics read = found;
+    for (const Diagnostic& d : parts.items())
+      if (!is_broken(read, d.path)) found.add(d);
     add_assignments(request.sets, nullptr, plan, found);
-    plan.metrics = read_metrics(plan.config.metrics, provenance, found);
-    plan.grid = expand_grid(plan.config, provenance, found);
+    if (found.has_errors() && found_scenario) check_scenario(plan, found);
   }
   if (!found.has_errors()) warn_of_sets(plan, found);
   if (!found.has_errors()) check_cells(plan, request.jobs, found);

@@ -39,6 +39,8 @@ struct SweepPlan {
   SweepConfig config;
   std::string path;                     ///< Of the sweep file.
   std::string scenario_path;            ///< Of the base scenario.
+  SourceLocation axes_where;            ///< Of the key `axes`, for what is wrong with the grid.
+  SourceLocation metrics_where;         ///< Of the key `metrics`, or of the file.
   std::vector<Assignment> assignments;  ///< Of every cell: `set` and `--set`.
   SweepGrid grid;
   std::vector<MetricName> metrics;  ///< What stands in a row.

@@ -22,7 +22,9 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 std::optional<SweepShard> make_shard(std::int64_t index, std::int64_t count,
                                      const std::string& what, std::string& error) {
   if (index < 0 || index >= count) {
-    error = what + " names shard " + std::to_string(index + 1) + " of " + std::to_string(count);
+    const std::string shown = index < 0 ? std::to_string(index + 1)
+                                        : std::to_string(static_cast<std::uint64_t>(index) + 1);
+    error = what + " names shard " + shown + " of " + std::to_string(count);
     return std::nullopt;
   }
   return SweepShard{.index = static_cast<std::size_t>(index),

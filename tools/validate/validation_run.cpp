@@ -133,7 +133,9 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
   const LoadedScenario scenario =
       load_scenario({.path = path, .sets = sets, .variants = variants, .seed = {}}, found);
   std::vector<std::string> files;
-  if (!found.has_errors())
+  if (found.has_errors())
+    for (const LoadedVariant& variant : scenario.variants) check_variant(variant, found);
+  else
     for (const LoadedVariant& variant : scenario.variants) {
       input.scenario = variant.scenario.name;
       if (variant.scenario.measured.csv.empty() || variant.scenario.measured.policy.empty())
