@@ -20,7 +20,9 @@ class EdfOrdering final : public OrderingPolicy {
  public:
   EdfOrdering(const NoParameters&, const PluginSpec&, BuildContext&) {}
   SimTime key(const QueuedRequest& r) const override {
-    return r.ttl > Duration::zero() ? r.enqueued + r.ttl : SimTime::max();
+    // A time to live of centuries is none.
+    const bool ends = r.ttl > Duration::zero() && r.ttl < SimTime::max() - r.enqueued;
+    return ends ? r.enqueued + r.ttl : SimTime::max();
   }
 };
 
@@ -29,8 +31,9 @@ class SloDeadlineOrdering final : public OrderingPolicy {
  public:
   SloDeadlineOrdering(const NoParameters&, const PluginSpec&, BuildContext&) {}
   SimTime key(const QueuedRequest& r) const override {
-    if (!(r.slo_ttft_ms > 0)) return SimTime::max();
-    return r.received + Duration::from_seconds(r.slo_ttft_ms / 1000);
+    const Duration objective = Duration::from_seconds(r.slo_ttft_ms / 1000);
+    const bool ends = r.slo_ttft_ms > 0 && objective < SimTime::max() - r.received;
+    return ends ? r.received + objective : SimTime::max();
   }
 };
 

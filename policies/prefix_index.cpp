@@ -342,7 +342,7 @@ void SpeculativeEntries::add(PrefixIndex& index, EndpointId endpoint,
       .endpoint = endpoint, .tier = kNoTier, .speculative = true, .group = std::nullopt};
   index.add({}, keys, std::span(&entry, 1));
   Item& item = queue_.emplace_back();
-  item.due = now + ttl_;
+  item.due = ttl_ < SimTime::max() - now ? now + ttl_ : SimTime::max();
   item.endpoint = endpoint;
   if (!spare_.empty()) {
     item.keys = std::move(spare_.back());

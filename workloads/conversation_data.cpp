@@ -58,6 +58,7 @@ class ShareGptReader final : public ConversationReader {
     bool found = false;
     while (json_.next_member(key_)) {
       if (key_ == "conversations") {
+        if (found) return json_.fail("the key `conversations` stands here twice");
         found = true;
         if (!read_messages(conversation)) return false;
       } else if (!json_.skip()) {
@@ -82,6 +83,8 @@ class ShareGptReader final : public ConversationReader {
     if (!json_.begin_object()) return false;
     bool from = false, value = false;
     while (json_.next_member(key_)) {
+      if ((from && key_ == "from") || (value && key_ == "value"))
+        return json_.fail("the key `" + key_ + "` stands here twice");
       if (key_ == "from") {
         from = true;
         if (!json_.read_string(text_)) return false;
@@ -128,13 +131,20 @@ class PromptReader final : public ConversationReader {
     conversation.record = ++record_;
     JsonScanner json(line_, lines_.line_number());
     std::int64_t output = 0;
-    bool prompt = false;
+    bool prompt = false, has_output = false;
     if (json.begin_object()) {
       while (json.next_member(key_)) {
-        if (key_ == "prompt") {
+        const int column = json.value_column();
+        if ((prompt && key_ == "prompt") || (has_output && key_ == "output_tokens")) {
+          json.fail_at("the key `" + key_ + "` stands here twice", column);
+        } else if (key_ == "prompt") {
           prompt = json.read_string(text_);
+          if (prompt && text_.empty())
+            json.fail_at("the prompt is empty, which vLLM refuses", column);
         } else if (key_ == "output_tokens") {
+          has_output = true;
           json.read_integer(output);
+          if (output < 0) json.fail_at("output_tokens must not be negative", column);
         } else {
           json.skip();
         }
@@ -142,7 +152,6 @@ class PromptReader final : public ConversationReader {
     }
     if (json.ok() && !json.at_end()) json.fail("text behind the object");
     if (json.ok() && !prompt) json.fail("a row without `prompt`");
-    if (json.ok() && output < 0) json.fail("output_tokens must not be negative");
     if (!json.ok()) return fail(json.error(), json.column());
     conversation.messages.push_back(describe_text(text_, characters_per_token_));
     if (output > 0) {

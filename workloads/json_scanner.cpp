@@ -42,6 +42,16 @@ bool JsonScanner::fail(std::string message) {
   return false;
 }
 
+bool JsonScanner::fail_at(std::string message, int column) {
+  if (ok()) column_ = column;
+  return fail(std::move(message));
+}
+
+int JsonScanner::value_column() {
+  (void)peek();
+  return column_;
+}
+
 bool JsonScanner::refill() {
   if (in_ == nullptr) return false;
   in_->read(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
@@ -226,18 +236,20 @@ bool JsonScanner::read_number_text(std::string& out) {
 
 bool JsonScanner::read_real(double& out) {
   std::string text;
+  const int column = value_column();
   if (!read_number_text(text)) return false;
   const std::optional<double> value = parse_real(text);
-  if (!value) return fail("number out of range (got " + text + ")");
+  if (!value) return fail_at("number out of range (got " + text + ")", column);
   out = *value;
   return true;
 }
 
 bool JsonScanner::read_integer(std::int64_t& out) {
   std::string text;
+  const int column = value_column();
   if (!read_number_text(text)) return false;
   const std::optional<std::int64_t> value = parse_integer(text);
-  if (!value) return fail("expected a whole number (got " + text + ")");
+  if (!value) return fail_at("expected a whole number (got " + text + ")", column);
   out = *value;
   return true;
 }

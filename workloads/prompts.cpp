@@ -16,6 +16,19 @@ void describe(Describer& d, ChatTemplate& t) {
         tokens);
 }
 
+namespace {
+
+/// The token of a prompt that has none.
+Segment stand_in() {
+  return {.content = content_id(0, ContentKind::kChatTemplate, ~0ULL), .offset = 0, .length = 1};
+}
+
+}  // namespace
+
+bool is_stand_in(const Prompt& prompt) {
+  return prompt.tokens == 1 && prompt.segments.front().content == stand_in().content;
+}
+
 PromptBuilder::PromptBuilder(const Prompt& start)
     : segments_(start.segments), tokens_(start.tokens), preamble_tokens_(start.preamble_tokens) {}
 
@@ -40,7 +53,7 @@ PromptBuilder& PromptBuilder::append(const std::vector<Segment>& segments) {
 }
 
 std::shared_ptr<const Prompt> PromptBuilder::build(std::uint64_t id, bool reusable) && {
-  if (tokens_ == 0) append(content_id(0, ContentKind::kChatTemplate, ~0ULL), 1);
+  if (tokens_ == 0) append(stand_in());
   auto prompt = std::make_shared<Prompt>();
   prompt->id = id;
   prompt->segments = std::move(segments_);

@@ -81,6 +81,9 @@ class PromptBuilder {
   std::int64_t preamble_tokens_ = 0;
 };
 
+/// Whether the prompt had no token before it got that one.
+bool is_stand_in(const Prompt& prompt);
+
 /// Hands out dense prompt ids.
 class PromptIds {
  public:

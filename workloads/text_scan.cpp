@@ -88,10 +88,12 @@ bool LineReader::next(std::string& line) {
   }
 }
 
-bool split_csv(std::string_view line, std::vector<std::string>& fields) {
+bool split_csv(std::string_view line, std::vector<std::string>& fields, std::vector<int>& columns) {
   fields.clear();
+  columns.clear();
   for (std::size_t i = 0;;) {
     std::string field;
+    columns.push_back(static_cast<int>(i) + 1);
     if (i < line.size() && line[i] == '"') {
       for (++i;; ++i) {
         if (i == line.size()) return false;

@@ -27,8 +27,9 @@ class LineReader {
   bool too_long_ = false;
 };
 
-/// Splits a CSV line (RFC 4180: quoted fields, doubled quotes). False for a stray quote.
-bool split_csv(std::string_view line, std::vector<std::string>& fields);
+/// Splits a CSV line (RFC 4180: quoted fields, doubled quotes). `columns` receives where each field
+/// begins, in bytes from 1. False for a stray quote, in the last of them.
+bool split_csv(std::string_view line, std::vector<std::string>& fields, std::vector<int>& columns);
 
 /// The whole of `text` as a finite decimal number; no sign other than '-', no hex, no "inf".
 std::optional<double> parse_real(std::string_view text);
@@ -77,6 +78,10 @@ class JsonScanner {
   std::int64_t line() const { return line_; }
   int column() const { return column_; }
   bool fail(std::string message);
+  /// The same, for what began at this column of the current line.
+  bool fail_at(std::string message, int column);
+  /// The column of the next value.
+  int value_column();
 
  private:
   static constexpr int kMaxDepth = 64;

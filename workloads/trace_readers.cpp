@@ -39,9 +39,14 @@ class LineTraceReader : public TraceReader {
     return false;
   }
   const Diagnostics& diagnostics() const final { return diagnostics_; }
+  std::string file() const final { return file_; }
 
  protected:
   enum class Row { kRecord, kSkip, kError };
+  /// Where the values of the line stand that parse() has read; 1 where it has none.
+  struct Columns {
+    int time = 1, input = 1, output = 1;
+  };
   /// Fills `at` (any origin), the lengths, and what else the format has.
   virtual Row parse(const std::string& line, TraceRecord& record) = 0;
   Row fail(std::string message, std::string hint = {}, int column = 1) {
@@ -50,17 +55,21 @@ class LineTraceReader : public TraceReader {
     return Row::kError;
   }
   std::int64_t line_number() const { return lines_.line_number(); }
+  Columns columns_of_values;
 
  private:
   bool check(TraceRecord& record) {
-    auto count = [&](const char* name, std::int64_t n) {
+    auto count = [&](const char* name, std::int64_t n, int column) {
       if (n >= 0 && n <= kMaxTokens) return true;
-      fail(std::string(name) + " must lie between 0 and 100,000,000 (got " + std::to_string(n) +
-           ")");
+      fail(
+          std::string(name) + " must lie between 0 and 100,000,000 (got " + std::to_string(n) + ")",
+          {}, column);
       return false;
     };
-    if (!count("input tokens", record.input_tokens) ||
-        !count("output tokens", record.output_tokens))
+    const Columns& at = columns_of_values;
+    record.input_column = at.input;
+    if (!count("input tokens", record.input_tokens, at.input) ||
+        !count("output tokens", record.output_tokens, at.output))
       return false;
     if (record.delay) return true;
     if (from_first_) {
@@ -68,7 +77,7 @@ class LineTraceReader : public TraceReader {
       record.at -= *first_;
     }
     if (record.at < last_) {
-      fail("the timestamp goes back", "sort the trace by time");
+      fail("the timestamp goes back", "sort the trace by time", at.time);
       return false;
     }
     last_ = record.at;
@@ -132,22 +141,30 @@ class JsonlReader final : public LineTraceReader {
     JsonScanner json(line, line_number());
     bool time = false, input = false, output = false;
     record.at = Duration::zero();
+    seen_.clear();
+    Columns& at = columns_of_values;
     if (json.begin_object()) {
-      while (json.next_member(key_)) {
-        if (key_ == columns_.timestamp)
+      while (next_key(json)) {
+        const int column = json.value_column();
+        if (key_ == columns_.timestamp) {
+          at.time = column;
           time = read_time(json, record.at);
-        else if (key_ == columns_.input)
+        } else if (key_ == columns_.input) {
+          at.input = column;
           input = json.read_integer(record.input_tokens);
-        else if (key_ == columns_.output)
+        } else if (key_ == columns_.output) {
+          at.output = column;
           output = json.read_integer(record.output_tokens);
-        else if (key_ == "hash_ids")
+        } else if (key_ == "hash_ids") {
+          record.ids_column = column;
           read_ids(json, record.hash_ids);
-        else if (key_ == columns_.session)
+        } else if (key_ == columns_.session) {
           read_session(json, record.session);
-        else if (key_ == "delay")
+        } else if (key_ == "delay") {
           read_time(json, record.delay.emplace());
-        else
+        } else {
           json.skip();
+        }
       }
     }
     if (json.ok() && !json.at_end()) json.fail("text behind the object");
@@ -160,11 +177,25 @@ class JsonlReader final : public LineTraceReader {
   }
 
  private:
+  /// The next key, which must be new if it is one that is read.
+  bool next_key(JsonScanner& json) {
+    if (!json.next_member(key_)) return false;
+    const bool is_read = key_ == columns_.timestamp || key_ == columns_.input ||
+                         key_ == columns_.output || key_ == columns_.session ||
+                         key_ == "hash_ids" || key_ == "delay";
+    if (!is_read) return true;
+    if (std::find(seen_.begin(), seen_.end(), key_) != seen_.end())
+      return json.fail_at("the key `" + key_ + "` stands here twice", json.value_column());
+    seen_.push_back(key_);
+    return true;
+  }
+
   bool read_time(JsonScanner& json, Duration& out) const {
     double value = 0;
+    const int column = json.value_column();
     if (!json.read_real(value)) return false;
     const std::optional<Duration> at = seconds(value, columns_.timestamp_unit_s);
-    if (!at) return json.fail("the time is negative or too large");
+    if (!at) return json.fail_at("the time is negative or too large", column);
     out = *at;
     return true;
   }
@@ -187,6 +218,7 @@ class JsonlReader final : public LineTraceReader {
 
   CsvColumns columns_;
   std::string key_, text_;
+  std::vector<std::string> seen_;  ///< Keys of this line that are read.
 };
 
 /// CSV with a header. A format says which columns it needs and how it reads times.
@@ -199,7 +231,8 @@ class CsvReader final : public LineTraceReader {
 
  protected:
   Row parse(const std::string& line, TraceRecord& record) override {
-    if (!split_csv(line, fields_)) return fail("a quote that does not fit");
+    if (!split_csv(line, fields_, starts_))
+      return fail("a quote that does not fit", {}, starts_.back());
     if (!header_read_) {
       header_read_ = true;
       const Row header = read_header();
@@ -207,7 +240,9 @@ class CsvReader final : public LineTraceReader {
     }
     if (fields_.size() != width_)
       return fail("expected " + std::to_string(width_) + " fields (got " +
-                  std::to_string(fields_.size()) + ")");
+                      std::to_string(fields_.size()) + ")",
+                  {}, starts_[std::min(fields_.size() - 1, width_)]);
+    columns_of_values = {.time = start(time_), .input = start(input_), .output = start(output_)};
     if (wrong_model()) return Row::kSkip;
     if (!read_time(record.at)) return Row::kError;
     if (!read_count(input_, record.input_tokens) || !read_count(output_, record.output_tokens))
@@ -221,6 +256,7 @@ class CsvReader final : public LineTraceReader {
 
  private:
   const std::string& field(int column) const { return fields_[static_cast<std::size_t>(column)]; }
+  int start(int column) const { return column < 0 ? 1 : starts_[static_cast<std::size_t>(column)]; }
 
   int find(const std::string& name) const {
     const auto it = std::find(fields_.begin(), fields_.end(), name);
@@ -249,9 +285,12 @@ class CsvReader final : public LineTraceReader {
       return column < 0 && !name.empty();
     };
     const auto twice = [&](const std::string& name) {
-      const bool found = !name.empty() && std::count(fields_.begin(), fields_.end(), name) > 1;
-      if (found) fail("the header has the column `" + name + "` more than once");
-      return found;
+      if (name.empty() || std::count(fields_.begin(), fields_.end(), name) < 2) return false;
+      const auto first = std::find(fields_.begin(), fields_.end(), name);
+      const auto second = std::find(first + 1, fields_.end(), name) - fields_.begin();
+      fail("the header has the column `" + name + "` more than once", {},
+           start(static_cast<int>(second)));
+      return true;
     };
     // Every wrong column is named, not the first only.
     bool bad = missing(time_, names_.timestamp);
@@ -277,13 +316,13 @@ class CsvReader final : public LineTraceReader {
     if (options_.format == TraceFormat::kAzure) {
       const auto ns = parse_date_time_ns(text, options_.truncate_to_10ms ? 2 : 9);
       if (ns) at = Duration::nanoseconds(*ns);
-      if (!ns) fail("not a date and time (got \"" + text + "\")");
+      if (!ns) fail("not a date and time (got \"" + text + "\")", {}, start(time_));
       return ns.has_value();
     }
     const auto value = parse_real(text);
     const auto time = value ? seconds(*value, names_.timestamp_unit_s) : std::nullopt;
     if (!time) {
-      fail("not a time (got \"" + text + "\")");
+      fail("not a time (got \"" + text + "\")", {}, start(time_));
       return false;
     }
     at = *time;
@@ -293,7 +332,7 @@ class CsvReader final : public LineTraceReader {
   bool read_count(int column, std::int64_t& out) {
     const auto n = parse_integer(field(column));
     if (!n) {
-      fail("not a whole number (got \"" + field(column) + "\")");
+      fail("not a whole number (got \"" + field(column) + "\")", {}, start(column));
       return false;
     }
     out = *n;
@@ -303,6 +342,7 @@ class CsvReader final : public LineTraceReader {
   TraceReadOptions options_;
   CsvColumns names_;
   std::vector<std::string> fields_;
+  std::vector<int> starts_;  ///< Where the fields begin, from 1.
   bool header_read_ = false;
   std::size_t width_ = 0;
   int time_ = -1, input_ = -1, output_ = -1, session_ = -1, model_ = -1;
@@ -363,7 +403,8 @@ std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first
     return json.ok() ? columns : std::vector<std::pair<std::string, bool>>();
   }
   std::vector<std::string> fields;
-  if (!split_csv(first_line, fields)) return {};
+  std::vector<int> places;
+  if (!split_csv(first_line, fields, places)) return {};
   if (options.format == TraceFormat::kAzure && parse_date_time_ns(fields[0])) return {};
   for (const std::string& field : fields) {
     if (options.format == TraceFormat::kBurstGpt && !options.model.empty())

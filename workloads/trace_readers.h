@@ -51,6 +51,8 @@ struct TraceRecord {
   std::uint64_t session = 0;        ///< 0: none.
   std::optional<Duration> delay{};  ///< Gap after the session's previous turn, instead of `at`.
   std::int64_t line = 0;            ///< Of the file, from 1.
+  int ids_column = 1;               ///< Where the hash ids stand in the line.
+  int input_column = 1;             ///< Where the input tokens do.
 };
 
 /// A source of records.
@@ -61,6 +63,8 @@ class TraceReader {
   /// reading stops at the first broken line.
   virtual bool next(TraceRecord& record) = 0;
   virtual const Diagnostics& diagnostics() const = 0;
+  /// Its file, as named in diagnostics; empty for records in memory.
+  virtual std::string file() const { return {}; }
 };
 
 /// Opens the trace from its start; called once per pass.

@@ -193,16 +193,26 @@ TraceSummary survey_trace(const TraceOpener& open, const TracePrompts& prompts, 
   const std::unique_ptr<TraceReader> reader = open();
   TraceSummary summary;
   TraceRecord record;
+  SourceLocation first_empty;
+  std::int64_t empty_prompts = 0;
   while ((max_requests == 0 || summary.records < max_requests) && reader->next(record)) {
     ++summary.records;
     if (!record.delay) summary.last = record.at;
     summary.has_delays = summary.has_delays || record.delay.has_value();
+    if (record.input_tokens == 0 && empty_prompts++ == 0)
+      first_empty = {reader->file(), static_cast<int>(record.line), record.input_column};
     std::string problem = prompts.problem(record, rule);
     if (problem.empty()) continue;
-    out.error({"", static_cast<int>(record.line), 1}, "hash_ids", std::move(problem),
-              "set hash_block_tokens to the tokens one id stands for");
+    out.error({reader->file(), static_cast<int>(record.line), record.ids_column}, "hash_ids",
+              std::move(problem), "set hash_block_tokens to the tokens one id stands for");
     return summary;
   }
+  if (empty_prompts > 0)
+    out.warning(first_empty, "",
+                "a prompt of 0 tokens, which vLLM refuses: it is sent with 1" +
+                    (empty_prompts > 1 ? ", as " + std::to_string(empty_prompts - 1) + " more are"
+                                       : std::string()),
+                "leave such records out");
   for (const Diagnostic& d : reader->diagnostics().items()) out.add(d);
   if (summary.records == 0 && !out.has_errors()) out.error({}, "trace", "the trace has no records");
   return summary;

@@ -534,5 +534,20 @@ TEST_F(Robustness, NoInputDrivesTheTerminal) {
     EXPECT_EQ(control_in(run(command).err), "") << command.front();
 }
 
+TEST_F(Robustness, PromptsWithoutTokensAreSaid) {
+  const std::string path =
+      write("empty.yaml",
+            "name: s\n"
+            "workload: {groups: {requests: 3, rate: 5, prefix_len: 0, suffix_len: 0}}\n"
+            "cluster: {pools: [{accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}]}\n");
+  const Result r = run({"check", path});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_NE(r.err.find("empty.yaml:2:11: warning: workload: has prompts of 0 tokens, which vLLM "
+                       "refuses: they are sent with 1"),
+            std::string::npos)
+      << r.err;
+  EXPECT_EQ(run({"check", tiny()}).err, "");
+}
+
 }  // namespace
 }  // namespace routesim::tools::testing

@@ -120,6 +120,15 @@ TEST(FlowControl, DeadlinesOrderWithinAFlow) {
   EXPECT_EQ(f.drain(), (std::vector<std::uint64_t>{3, 4, 2, 1}));
 }
 
+TEST(FlowControl, DeadlinesOfCenturiesComeLast) {
+  Flow f("flowControl:\n  defaultPriorityBand:\n    orderingPolicyRef: slo\n",
+         "- name: slo\n  type: slo-deadline-ordering-policy\n");
+  f.set_queue(0, at(1));
+  f.put(1, 0, "f", 1, at(1), 1e17);  // Longer than 64 bits of nanoseconds.
+  f.put(2, 0, "f", 1, at(1), 900);
+  EXPECT_EQ(f.drain(at(1)), (std::vector<std::uint64_t>{2, 1}));
+}
+
 TEST(FlowControl, RequestsExpire) {
   Flow f("flowControl:\n  defaultRequestTTL: 10s\n  noEndpointRequestTTL: 3s\n");
   f.put(1);

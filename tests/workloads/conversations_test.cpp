@@ -311,5 +311,23 @@ TEST(Conversations, ABrokenFileIsAnError) {
   EXPECT_NE(none.items().at(0).message.find("passes the scenario's filter"), std::string::npos);
 }
 
+TEST(PromptReader, EmptyPromptsAndRepeatedKeysAreRefused) {
+  const auto said = [](const std::string& line) {
+    const auto reader =
+        make_prompt_reader(std::make_unique<std::istringstream>(line), "prompts.jsonl");
+    Conversation conversation;
+    EXPECT_FALSE(reader->next(conversation)) << line;
+    return to_string(reader->diagnostics().items().at(0));
+  };
+  EXPECT_EQ(said(R"({"prompt": ""})"),
+            "prompts.jsonl:1:12: error: the prompt is empty, which vLLM refuses");
+  EXPECT_EQ(said(R"({"prompt": "a", "prompt": "b"})"),
+            "prompts.jsonl:1:27: error: the key `prompt` stands here twice");
+  EXPECT_EQ(said(R"({"prompt": "a", "output_tokens": 1, "output_tokens": 2})"),
+            "prompts.jsonl:1:54: error: the key `output_tokens` stands here twice");
+  EXPECT_EQ(said(R"({"output_tokens": -1, "prompt": "a"})"),
+            "prompts.jsonl:1:19: error: output_tokens must not be negative");
+}
+
 }  // namespace
 }  // namespace routesim::workloads

@@ -183,6 +183,62 @@ TEST(TraceReader, BrokenLinesAreNamed) {
   }
 }
 
+TEST(TraceReader, ErrorsStandAtTheirValues) {
+  const auto column = [](const std::string& text, TraceFormat f) {
+    return error_of(text, format(f)).where.column;
+  };
+  const std::string csv = "timestamp,input_length,output_length\n5,1,1\n";
+  EXPECT_EQ(column(csv + "6,x,1\n", TraceFormat::kCsv), 3);
+  EXPECT_EQ(column(csv + "6,\"1\",-1\n", TraceFormat::kCsv), 7);
+  EXPECT_EQ(column(csv + "6,123456789012,1\n", TraceFormat::kCsv), 3);
+  EXPECT_EQ(column("input_length,timestamp,output_length\n1,5,1\n1,4,1\n", TraceFormat::kCsv), 3);
+  EXPECT_EQ(column(csv + "6,1,1,1\n", TraceFormat::kCsv), 7) << "the first field too many";
+  EXPECT_EQ(column(csv + "6,1,\"1\n", TraceFormat::kCsv), 5);
+  EXPECT_EQ(column("timestamp,input_length,timestamp,output_length\n", TraceFormat::kCsv), 24);
+  const auto jsonl = [&](const std::string& line) { return column(line, TraceFormat::kMooncake); };
+  const std::string lengths = R"("input_length": 1, "output_length": 1})";
+  EXPECT_EQ(jsonl(R"({"timestamp": -1, )" + lengths), 15);
+  EXPECT_EQ(jsonl(R"({"timestamp": 1e300, )" + lengths), 15);
+  EXPECT_EQ(jsonl(R"({"timestamp": 1, "input_length": 1.5, "output_length": 1})"), 34);
+  EXPECT_EQ(jsonl(R"({"timestamp": 1, "output_length": 1, "input_length": 999999999})"), 54);
+  EXPECT_EQ(jsonl(R"({"timestamp": 9, )" + lengths + "\n" + R"({"timestamp": 8, )" + lengths), 15);
+}
+
+TEST(TraceReader, AKeyThatStandsTwiceIsRefused) {
+  const auto message = [](const std::string& line) {
+    return error_of(line, format(TraceFormat::kMooncake));
+  };
+  const std::string lengths = R"("input_length": 1, "output_length": 1})";
+  const Diagnostic d = message(R"({"timestamp": 1, "input_length": 5, )" + lengths);
+  EXPECT_EQ(d.message, "the key `input_length` stands here twice");
+  EXPECT_EQ(d.where.column, 53);
+  EXPECT_EQ(message(R"({"timestamp": 1, "hash_ids": [], "hash_ids": [1], )" + lengths).message,
+            "the key `hash_ids` stands here twice");
+  // Keys that are not read may do as they like.
+  EXPECT_EQ(
+      read(R"({"timestamp": 1, "x": 1, "x": 2, )" + lengths + "\n", format(TraceFormat::kMooncake))
+          .size(),
+      1U);
+}
+
+TEST(TraceReplay, ErrorsOfRecordsStandInTheTrace) {
+  const std::string line = R"({"timestamp": 0, "input_length": 5, "output_length": 1, )";
+  const auto said = [](const std::string& text) {
+    Diagnostics d;
+    (void)make_load_generator(TraceReplayConfig{}, WorkloadOptions{},
+                              opener(text, format(TraceFormat::kMooncake)), d);
+    return d.items().empty() ? std::string() : to_string(d.items().front());
+  };
+  EXPECT_TRUE(said(line + "\"hash_ids\": [1]}\n" +
+                   R"({"timestamp": 0, "input_length": 5000, "output_length": 1, "hash_ids": [1]})")
+                  .starts_with("trace:2:72: error: hash_ids: 5000 input tokens are 10 blocks"));
+  EXPECT_TRUE(said(R"({"timestamp": 0, "input_length": 0, "output_length": 1})"
+                   "\n"
+                   R"({"timestamp": 0, "input_length": 0, "output_length": 1})")
+                  .starts_with("trace:1:34: warning: a prompt of 0 tokens, which vLLM refuses: it "
+                               "is sent with 1, as 1 more are"));
+}
+
 TEST(TraceReader, EveryMissingColumnIsNamed) {
   const auto reader = opener("a,num_prefill_tokens,c\n1,2,3\n", format(TraceFormat::kVidur))();
   TraceRecord record;

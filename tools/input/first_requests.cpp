@@ -8,6 +8,7 @@
 #include "policies/scheduler.h"
 #include "sim/clock.h"
 #include "tools/output/text_table.h"
+#include "workloads/prompts.h"
 
 namespace routesim::tools {
 
@@ -43,6 +44,10 @@ bool routes_by_prefix(const sim::RunPlan& plan) {
   Diagnostics known;  // The plugins were checked when the document was read.
   const policies::Scheduler scheduler(*plan.endpoint_picker, {}, known);
   return scheduler.valid() && (scheduler.needs().block_keys || scheduler.needs().approx_hashes);
+}
+
+bool has_no_tokens(const workloads::Request& request) {
+  return workloads::is_stand_in(*request.prompt);
 }
 
 /// A trace tells what prompts have in common by its hash ids only. Without them each prompt is one
@@ -121,6 +126,11 @@ void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   std::int64_t shortest = 0, longest_prompt = 0;
   const std::vector<workloads::Request> requests = first_requests(plan);
   check_shared(plan, requests, diagnostics);
+  // A trace is warned about where its record stands.
+  if (!plan.scenario.workload.trace && std::any_of(requests.begin(), requests.end(), has_no_tokens))
+    diagnostics.warning({}, "workload",
+                        "has prompts of 0 tokens, which vLLM refuses: they are sent with 1",
+                        "give every prompt a token");
   check_clock(plan, requests, diagnostics);
   for (const workloads::Request& request : requests) {
     const std::int64_t tokens = request.prompt->tokens + request.output_tokens;
