@@ -16,6 +16,9 @@ namespace {
 /// Leaves a run days for its last answers before the clock of its steps ends (simulation.cpp).
 constexpr double kLongestLoadDays = 100;
 
+/// Requests in flight take some 1.2 KB each: 2.4 GB.
+constexpr std::int64_t kMostAtOnce = 2'000'000;
+
 /// The A100 is excepted by name in vLLM's defaults.
 bool has_large_defaults(const models::AcceleratorSpec& gpu) {
   return gpu.memory_bytes >= 70.0 * (1 << 30) && gpu.name.find("A100") == std::string::npos;
@@ -345,12 +348,31 @@ void check_length(const WorkloadConfig& workload, const workloads::LoadGenerator
                     "send requests at a higher rate, or fewer of them");
 }
 
+/// Refuses a load that hands over at once more requests than a run should hold.
+void check_burst(const workloads::LoadGenerator& load, Diagnostics& diagnostics) {
+  std::int64_t most = 0;
+  for (const workloads::StageInfo& stage : load.stages()) {
+    const bool at_once =
+        std::isinf(stage.requested_rate) || (stage.requested_rate == 0 && stage.duration_s == 0);
+    const std::int64_t limit = std::max(stage.in_flight_cap, stage.concurrency);
+    const std::int64_t held = limit > 0 ? std::min(limit, stage.requests) : stage.requests;
+    if (at_once) most = std::max(most, held);
+  }
+  if (most > kMostAtOnce)
+    diagnostics.error({}, "workload",
+                      "sends " + std::to_string(most) +
+                          " requests at once, and a run holds at most " +
+                          std::to_string(kMostAtOnce) + " in flight from the start",
+                      "limit those in flight (max_concurrency), or give a finite rate");
+}
+
 /// Whether the load can be made: one that cannot is an error of the scenario, not of the run.
 bool try_load(const Scenario& scenario, const LoadFiles& files, Diagnostics& diagnostics) {
   Diagnostics found;
   const std::unique_ptr<workloads::LoadGenerator> made =
       make_load(with_release_defaults(scenario), files, scenario.seed, found);
   if (made != nullptr) check_length(scenario.workload, *made, found);
+  if (made != nullptr) check_burst(*made, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   return made != nullptr && !found.has_errors();
 }

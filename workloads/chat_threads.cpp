@@ -188,10 +188,12 @@ std::vector<ChatThread> sharegpt_threads(const ConversationsConfig& config, std:
                                 .answer_tokens = answer_tokens(config, random)});
     kept.push_back(std::move(thread));
   }
-  if (kept.empty()) return kept;
-  const std::size_t had = kept.size();
-  for (std::size_t i = had; i < wanted; ++i) kept.push_back(kept[i % had]);
   return kept;
+}
+
+void repeat_threads(std::size_t wanted, std::vector<ChatThread>& threads) {
+  const std::size_t had = threads.size();
+  for (std::size_t i = had; had > 0 && i < wanted; ++i) threads.push_back(threads[i % had]);
 }
 
 }  // namespace routesim::workloads

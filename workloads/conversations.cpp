@@ -163,9 +163,28 @@ class ConversationClient final : public LoadGenerator {
   std::unordered_map<std::uint32_t, std::size_t> user_of_;  // Looked up, never iterated.
 };
 
-void check(const ConversationsConfig& c, Diagnostics& out) {
+/// All threads are in memory, some 75 bytes per request: at most 750 MB.
+constexpr std::int64_t kMostRequests = 10'000'000;
+
+void refuse_memory(const char* path, double requests, Diagnostics& out) {
+  if (requests <= static_cast<double>(kMostRequests)) return;
+  const std::string shown =
+      requests < 1e15 ? std::to_string(static_cast<std::int64_t>(requests)) : "more than 10^15";
+  out.error({}, path,
+            "the threads have " + shown + " requests, and all are kept in memory: at most " +
+                std::to_string(kMostRequests),
+            "take fewer threads, or workload.groups, which sends any number");
+}
+
+void check(const ConversationsConfig& c, bool synthetic, Diagnostics& out) {
   if (c.mean_completion_tokens > static_cast<double>(c.max_tokens))
     out.error({}, "mean_completion_tokens", "must not exceed max_tokens");
+  const auto threads = static_cast<double>(c.threads);
+  if (synthetic)
+    refuse_memory("threads",
+                  threads * std::max(static_cast<double>(c.totals.requests) / 1000,
+                                     static_cast<double>(c.totals.min_messages)),
+                  out);
 }
 
 std::int64_t total_requests(const std::vector<ChatThread>& threads) {
@@ -179,6 +198,13 @@ std::vector<ChatThread> read_threads(const ConversationsConfig& config, std::uin
   const std::unique_ptr<ConversationReader> reader = open();
   std::vector<ChatThread> threads = sharegpt_threads(config, seed, *reader);
   for (const Diagnostic& d : reader->diagnostics().items()) out.add(d);
+  if (!threads.empty() && !out.has_errors()) {
+    refuse_memory("threads",
+                  static_cast<double>(total_requests(threads)) /
+                      static_cast<double>(threads.size()) * static_cast<double>(config.threads),
+                  out);
+    if (!out.has_errors()) repeat_threads(static_cast<std::size_t>(config.threads), threads);
+  }
   if (threads.empty() && !out.has_errors())
     out.error({}, "conversations", "no conversation of the file passes the scenario's filter");
   return threads;
@@ -258,7 +284,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const ConversationsConfig& co
                                                    const ConversationOpener& conversations,
                                                    Diagnostics& diagnostics) {
   Diagnostics found;
-  check(config, found);
+  check(config, !conversations, found);
   std::vector<ChatThread> threads;
   if (!found.has_errors()) {
     if (conversations) {

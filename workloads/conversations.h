@@ -65,9 +65,12 @@ struct ChatThread {
 /// 1 % of `totals.prompt_tokens`. Fewer or more threads than 1,000 scale both in proportion.
 std::vector<ChatThread> synthetic_threads(const ConversationsConfig& config, std::uint64_t seed);
 
-/// The scenario's own selection from a real file, in file order.
+/// The scenario's own selection from a real file, in file order; at most the 2,000 it keeps.
 std::vector<ChatThread> sharegpt_threads(const ConversationsConfig& config, std::uint64_t seed,
                                          ConversationReader& reader);
+
+/// Goes round the threads until there are `wanted`, as the scenario's iterations do.
+void repeat_threads(std::size_t wanted, std::vector<ChatThread>& threads);
 
 /// The prompt tokens all requests of a thread send together.
 std::int64_t prompt_tokens(const ChatThread& thread, const ChatTemplate& chat_template);

@@ -97,7 +97,7 @@ void describe(Describer& d, Bimodal& t) {
 void describe(Describer& d, ConversationReplay& t) {
   field(d, {"seed", "Seed of the conversations."}, t.seed);
   field(d, {"num_conversations", "Slots; each runs one conversation at a time."},
-        t.num_conversations, kCount);
+        t.num_conversations, IntRange{1, 10'000'000});
   field(d, {"shared_system_prompt_len", "Tokens all conversations start with."},
         t.shared_system_prompt_len, IntRange{0, 100'000'000});
   field(d, {"dynamic_system_prompt_len", "Tokens of each conversation's own system prompt."},

@@ -210,7 +210,7 @@ void describe(Describer& d, PrefixRepetition& t) {
   const IntRange tokens{0, 100'000'000};
   field(d, {"prefix_len", "Tokens of a prefix."}, t.prefix_len, tokens);
   field(d, {"suffix_len", "Tokens of a prompt's own."}, t.suffix_len, tokens);
-  field(d, {"num_prefixes", "Prefixes."}, t.num_prefixes, IntRange{1, 1'000'000'000});
+  field(d, {"num_prefixes", "Prefixes."}, t.num_prefixes, IntRange{1, 10'000'000});
   field(d, {"output_len", "Tokens asked for."}, t.output_len, IntRange{1, 100'000'000});
 }
 

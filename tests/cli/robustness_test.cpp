@@ -132,6 +132,26 @@ TEST_F(Robustness, ARunThatCannotFitIsRefusedBeforeItStarts) {
   EXPECT_EQ(run({"check", scenario, "--set", "cluster.pools[a].replicas=60000"}).code, 0);
 }
 
+TEST_F(Robustness, MemoryThatRunsOutIsNoBug) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers take all the address space they want";
+#endif
+  const std::string scenario =
+      write("pool.yaml", "name: pool\n" + two_servers("requests: 10, rate: 5, groups: "
+                                                      "1000000, prompts_per_group: "
+                                                      "100"));
+  const std::string out = (folder_ / "stdout").string();
+  const std::string err = (folder_ / "stderr").string();
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &before), 0);
+  const struct rlimit small = {.rlim_cur = rlim_t{600} << 20U, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &small), 0);
+  const pid_t child = start({"check", scenario}, out, err);
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(wait_for(child), 2);
+  EXPECT_EQ(slurp(err).find("routesim: error: out of memory\n  hint: "), 0U) << slurp(err);
+}
+
 TEST_F(Robustness, TheEstimateOfMemoryCountsServersAndTheirCaches) {
   sim::RunPlan plan;
   plan.pools.resize(2);
@@ -518,6 +538,9 @@ TEST_F(Robustness, NoInputDrivesTheTerminal) {
     const Result r = run({"check", scenario(where, '"' + std::string(1'000'000, 'y') + '"')});
     EXPECT_LT(r.err.size() + r.out.size(), 20'000U) << where;
   }
+}
+
+TEST_F(Robustness, NoArgumentDrivesTheTerminal) {
   const std::string raw = "a\x1b[31m\x07";
   for (const std::vector<std::string>& command : {std::vector<std::string>{raw},
                                                   {"run", raw},

@@ -240,7 +240,9 @@ TEST(ShareGptThreads, KeepWhatTheScenarioKeeps) {
   ConversationsConfig c;
   c.threads = 3;
   const auto reader = opener(sharegpt_file())();
-  const auto threads = sharegpt_threads(c, 1, *reader);
+  auto threads = sharegpt_threads(c, 1, *reader);
+  ASSERT_EQ(threads.size(), 1U);
+  repeat_threads(3, threads);
   ASSERT_EQ(threads.size(), 3U) << "iteration i takes thread i mod kept";
   EXPECT_EQ(threads[0].turns.size(), 5U);
   EXPECT_EQ(threads[0].turns[0].tokens, static_cast<std::int64_t>(std::ceil(701 / 4.3)));
@@ -309,6 +311,25 @@ TEST(Conversations, ABrokenFileIsAnError) {
   Diagnostics none;
   EXPECT_EQ(make_load_generator(ConversationsConfig(), {}, opener("[]"), none), nullptr);
   EXPECT_NE(none.items().at(0).message.find("passes the scenario's filter"), std::string::npos);
+}
+
+TEST(Conversations, MoreThanMemoryHoldsIsRefusedBeforeItIsMade) {
+  ConversationsConfig c;
+  c.threads = 10'000'000;
+  c.totals.requests = 7'000;
+  Diagnostics d;
+  EXPECT_EQ(make_load_generator(c, WorkloadOptions{}, {}, d), nullptr);
+  ASSERT_EQ(d.items().size(), 1U);
+  EXPECT_EQ(d.items()[0].path, "threads");
+  EXPECT_EQ(d.items()[0].message,
+            "the threads have 70000000 requests, and all are kept in memory: at most 10000000");
+  // A file's threads are repeated: five messages each.
+  c.threads = 2'000'001;
+  d = {};
+  EXPECT_EQ(make_load_generator(c, WorkloadOptions{}, opener(sharegpt_file()), d), nullptr);
+  ASSERT_EQ(d.items().size(), 1U);
+  EXPECT_EQ(d.items()[0].message,
+            "the threads have 10000005 requests, and all are kept in memory: at most 10000000");
 }
 
 TEST(PromptReader, EmptyPromptsAndRepeatedKeysAreRefused) {

@@ -127,7 +127,11 @@ ExitCode run_command_line(const std::vector<std::string>& arguments, Console& co
   } catch (const InternalError& e) {
     console.complain("routesim: internal error: " + std::string(e.what()) + "\n");
   } catch (const std::bad_alloc&) {
-    console.complain("routesim: internal error: out of memory\n");
+    console.complain(
+        "routesim: error: out of memory\n  hint: simulate less at once (servers, groups, threads, "
+        "requests), or use a machine with more memory\n");
+    console.discard_output();
+    return ExitCode::kInvalid;
   } catch (const std::exception& e) {
     console.complain("routesim: internal error: " + std::string(e.what()) + "\n");
   }
