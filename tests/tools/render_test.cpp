@@ -251,5 +251,14 @@ TEST(Schema, DescribesEveryKeyStrictly) {
   EXPECT_NE(page.find("| `replicas` | integer | `1` | 1 to 65536 |"), std::string::npos) << page;
 }
 
+TEST(Csv, NoCellOfTextIsAFormula) {
+  // OWASP, CSV injection: a quote before what a spreadsheet would run, inside a quoted cell.
+  EXPECT_EQ(csv_field("=HYPERLINK(\"x\")"), "\"'=HYPERLINK(\"\"x\"\")\"");
+  for (const char* text : {"=1+1", "+cmd", "-x", "@SUM(A1)", "\t=1", "\r=1"})
+    EXPECT_EQ(csv_field(text), "\"'" + std::string(text) + "\"");
+  // Numbers and all other text stay.
+  for (const char* text : {"-1.5", "-3", "a=b", "x", ""}) EXPECT_EQ(csv_field(text), text);
+}
+
 }  // namespace
 }  // namespace routesim::tools

@@ -59,6 +59,22 @@ metadata: {name: qwen}
             "--max-num-seqs=64\n");
 }
 
+TEST(ServeFiles, ReplicasThatAreNoNumberAreKeptToBeRefused) {
+  Diagnostics d;
+  const auto root = parse_config(R"(
+kind: Deployment
+spec:
+  replicas: []
+  template: {spec: {containers: [{image: "vllm/vllm-openai:v0.11.0", args: [--model, m]}]}}
+)",
+                                 {.file = "f.yaml"}, d);
+  const auto starts = starts_in_tree(root, "key", d);
+  ASSERT_EQ(starts.size(), 1U) << messages_of(d);
+  ASSERT_NE(starts[0].replicas, nullptr);
+  EXPECT_TRUE(starts[0].replicas->is_sequence());
+  EXPECT_EQ(starts[0].replicas->where().line, 4);
+}
+
 TEST(ServeFiles, InferenceServicesOfKServe) {
   EXPECT_EQ(starts(R"(
 apiVersion: serving.kserve.io/v1alpha1

@@ -226,13 +226,20 @@ void take_image_tag(const std::string& tag, policies::LoadOptions& options) {
   if (options.era) options.era_origin = "image tag " + (note.empty() ? tag : note);
 }
 
-policies::RouterReplicas router_replicas(const policies::ChartValues& chart) {
+/// The copies that the chart's values ask for. A template turns text that is a number into it.
+policies::RouterReplicas router_replicas(const policies::ChartValues& chart, Diagnostics& found) {
   policies::RouterReplicas replicas;
   replicas.all_serve = chart.all_replicas_serve;
   if (chart.replicas == nullptr) return replicas;
   replicas.where = chart.replicas->where;
-  if (chart.replicas->kind() == ParameterValue::Kind::kInteger)
-    replicas.count = chart.replicas->integer();
+  const ParameterValue& value = *chart.replicas;
+  const std::string text = value.is_string() ? value.string() : value.to_text();
+  const auto node = ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, value.where);
+  const Parsed<std::int64_t> count = parse_integer(*node, IntRange{0, 1'000'000});
+  if (count.value)
+    replicas.count = *count.value;
+  else if (value.kind() != ParameterValue::Kind::kNull)
+    found.error(value.where, "replicas", count.message, count.hint);
   return replicas;
 }
 
@@ -244,7 +251,7 @@ std::optional<policies::EndpointPickerConfig> load_located(const ParameterValue&
   take_image_tag(located.chart.image_tag, options);
   std::optional<policies::EndpointPickerConfig> config =
       policies::load_endpoint_picker_config(document, options, found);
-  if (config) config->replicas = router_replicas(located.chart);
+  if (config) config->replicas = router_replicas(located.chart, found);
   return config;
 }
 

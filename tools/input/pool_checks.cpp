@@ -1,6 +1,7 @@
 #include "tools/input/pool_checks.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "tools/input/scalar_parse.h"
@@ -19,6 +20,35 @@ void check_pool_names(const LoadedVariant& variant, Diagnostics& diagnostics) {
                                  : "is missing, and another pool has the default name too (";
     diagnostics.error(variant.provenance.nearest(path), path, what + printable(pools[i].name) + ")",
                       "give each pool a name");
+  }
+}
+
+void check_labels(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  const std::vector<sim::PoolConfig>& pools = variant.scenario.cluster.pools;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    std::map<std::string, std::string> seen;
+    for (std::size_t l = 0; l < pools[i].labels.size(); ++l) {
+      const std::string& label = pools[i].labels[l];
+      const std::string path =
+          element_path(child_path(element_path("cluster.pools", i), "labels"), l);
+      if (is_broken(diagnostics, path)) continue;
+      const std::size_t equals = label.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        diagnostics.error(variant.provenance.nearest(path), path,
+                          "must be key=value (got " + printable(label) + ")",
+                          "for example labels: [llm-d.ai/model=Qwen3-32B]");
+        continue;
+      }
+      const std::string key = label.substr(0, equals);
+      const std::string value = label.substr(equals + 1);
+      const auto [first, is_new] = seen.try_emplace(key, value);
+      if (!is_new && first->second != value)
+        diagnostics.error(variant.provenance.nearest(path), path,
+                          "is another value of a label that the pool has already (got " +
+                              printable(label) + " beside " + printable(key + "=" + first->second) +
+                              ")",
+                          "keep one of the two");
+    }
   }
 }
 

@@ -7,6 +7,9 @@
 namespace routesim::tools {
 
 /// Every pool has a name of its own: endpoints are called after it, and balancers know them by it.
+/// Labels are key=value, each key once in a pool.
+void check_labels(const LoadedVariant& variant, Diagnostics& diagnostics);
+
 void check_pool_names(const LoadedVariant& variant, Diagnostics& diagnostics);
 
 /// Warns of plugins of the variant's router document, read from the key `path`, that look at a

@@ -269,6 +269,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;
   check_pool_names(variant, diagnostics);
+  check_labels(variant, diagnostics);
   read_documents(variant, diagnostics);
   return variant;
 }

@@ -25,6 +25,13 @@ Ptr scalar_at(const ConfigNode& node, std::initializer_list<std::string_view> ke
   return found != nullptr && found->is_scalar() ? found : nullptr;
 }
 
+/// The number of servers at a key, whatever stands there, so that what is no number is refused;
+/// null when there is nothing.
+Ptr replicas_at(const ConfigNode& node, std::string_view key) {
+  const Member* member = node.find(key);
+  return member == nullptr || member->value->is_null() ? nullptr : member->value;
+}
+
 std::string text_at(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
   const Ptr found = scalar_at(node, keys);
   return found == nullptr ? std::string() : found->text();
@@ -242,7 +249,7 @@ class Walk {
 
   void visit_map(const ConfigNode& map, Context context) {
     note_names(map, context);
-    if (const Ptr replicas = scalar_at(map, {"replicas"})) context.replicas = replicas;
+    if (const Ptr replicas = replicas_at(map, "replicas")) context.replicas = replicas;
     if (const std::int64_t slices = count_in(scalar_at(map, {"slices"})); slices > 0)
       context.slices = slices;
     if (const Member* member = map.find("parallelism"); member != nullptr)
@@ -411,7 +418,7 @@ class Walk {
   /// An element of the vLLM production stack's `modelSpec`.
   void add_stack_model(const ConfigNode& spec, Context context) {
     note_names(spec, context);
-    context.replicas = scalar_at(spec, {"replicaCount"});
+    context.replicas = replicas_at(spec, "replicaCount");
     if (const Ptr model = scalar_at(spec, {"modelURL"}))
       add_flag("model", without_scheme(model), context);
     read_environment(spec, context);
@@ -449,7 +456,7 @@ class Walk {
   void add_kubeai_model(const ConfigNode& spec, Context context) {
     if (const Ptr model = scalar_at(spec, {"url"}))
       add_flag("model", without_scheme(model), context);
-    context.replicas = scalar_at(spec, {"replicas"});
+    context.replicas = replicas_at(spec, "replicas");
     if (context.replicas == nullptr && count_in(scalar_at(spec, {"minReplicas"})) > 0)
       context.replicas = scalar_at(spec, {"minReplicas"});
     read_environment(spec, context);
@@ -486,7 +493,7 @@ class Walk {
 
   /// The servers of one role of it.
   void add_workload(const ConfigNode& workload, Context context) {
-    context.replicas = scalar_at(workload, {"replicas"});
+    context.replicas = replicas_at(workload, "replicas");
     if (const Member* parallelism = workload.find("parallelism"))
       note_parallelism(*parallelism->value, context);
     const Member* pod = workload.find("template");

@@ -63,7 +63,11 @@ std::string read_goal(const std::string& text, GoodputGoals& goals) {
   const Parsed<Duration> value = parse_duration(*node, {});
   if (!value.value || !has_unit || *value.value <= Duration())
     return "needs a bound with its unit, such as ttft:500ms (got " + printable(text) + ")";
-  goals.*found->goal = value.value->to_seconds();
+  const double seconds = value.value->to_seconds();
+  const std::optional<double>& known = goals.*found->goal;
+  if (known && *known != seconds)
+    return "is a second bound of " + name + " (got " + printable(text) + ")";
+  goals.*found->goal = seconds;
   return {};
 }
 

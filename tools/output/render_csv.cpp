@@ -96,8 +96,12 @@ class CsvWriter {
 }  // namespace
 
 std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string out = "\"";
+  // A spreadsheet would run it; a number is one all the same.
+  const bool formula = !text.empty() &&
+                       std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos &&
+                       !number_from(text);
+  if (!formula && text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = formula ? "\"'" : "\"";
   for (const char c : text) {
     if (c == '"') out += '"';
     out += c;

@@ -88,6 +88,6 @@ void write_series(JsonWriter& json, const sim::TimeSeries& series);
 inline constexpr std::string_view kPartialLine = "# interrupted: the results are partial\n";
 
 /// `text` as a CSV field: quoted when it holds a comma, a quote or a line break (RFC 4180).
-std::string csv_field(const std::string& text);
+std::string csv_field(const std::string& text);  ///< Text as a cell that holds just this text.
 
 }  // namespace routesim::tools

@@ -4,6 +4,7 @@
 
 #include "tools/input/scalar_parse.h"
 #include "tools/output/json_writer.h"
+#include "tools/output/report.h"
 #include "tools/report/run_charts.h"
 #include "tools/report/svg_file.h"
 
@@ -30,7 +31,7 @@ class Table {
   Table(std::string name, std::vector<std::string> columns)
       : name_(std::move(name)), columns_(std::move(columns)) {
     for (std::size_t i = 0; i < columns_.size(); ++i)
-      csv_.append(i > 0 ? "," : "").append(quoted(columns_[i]));
+      csv_.append(i > 0 ? "," : "").append(csv_field(columns_[i]));
     csv_ += "\n";
   }
 
@@ -38,7 +39,7 @@ class Table {
     JsonWriter json(0);
     json.begin_object();
     for (std::size_t i = 0; i < row.size(); ++i) {
-      csv_.append(i > 0 ? "," : "").append(quoted(row[i].text));
+      csv_.append(i > 0 ? "," : "").append(row[i].number ? row[i].text : csv_field(row[i].text));
       json.key(columns_[i]);
       if (row[i].text.empty())
         json.null();
@@ -58,13 +59,6 @@ class Table {
   }
 
  private:
-  static std::string quoted(const std::string& text) {
-    if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-    std::string out = "\"";
-    for (const char c : text) out.append(c == '"' ? "\"\"" : std::string(1, c));
-    return out.append("\"");
-  }
-
   std::string name_;
   std::vector<std::string> columns_;
   std::string csv_, lines_;
