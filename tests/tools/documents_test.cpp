@@ -397,6 +397,49 @@ TEST_F(ScenarioYaml, SetWinsOverVariantsAndReachesIntoFiles) {
   EXPECT_EQ(s.workload.inference_perf_config->data.shared_prefix->num_groups, 3);
 }
 
+// A benchmark template, the chart's values, a ConfigMap, and a template inline.
+TEST_F(ScenarioYaml, SetReachesIntoTheDocumentInsideAFile) {
+  const std::string document =
+      "load: {stages: [{rate: 1, duration: 2}]}, data: {type: shared_prefix}";
+  write("template.yaml", "harness: {name: x}\nworkload: {rates: {" + document + "}}\n");
+  write("values.yaml", "job: {image: x}\nconfig: {" + document + "}\n");
+  write("map.yaml",
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yml: |\n    {" + document + "}\n");
+  for (const std::string& file : std::initializer_list<std::string>{
+           "template.yaml", "values.yaml", "map.yaml",
+           "{harness: {name: x}, workload: {rates: {" + document + "}}}"}) {
+    Diagnostics d;
+    const LoadedScenario loaded = load_scenario(
+        {.path =
+             write("s.yaml",
+                   "name: s\nworkload: {inference_perf: " + file +
+                       "}\ncluster: {pools: [{name: a, accelerator: H200, model: Qwen3-8B}]}\n"),
+         .sets = {"workload.inference_perf.load.stages=[{rate: 7, duration: 3}]",
+                  "workload.inference_perf.data.shared_prefix.num_groups=5",
+                  "workload.inference_perf.load.interval=4"},
+         .variants = {},
+         .seed = {}},
+        d);
+    ASSERT_FALSE(d.has_errors()) << file << "\n" << messages_of(d);
+    const auto& config = *loaded.variants.at(0).scenario.workload.inference_perf_config;
+    ASSERT_EQ(config.load.stages.size(), 1U) << file;
+    EXPECT_EQ(config.load.stages[0].rate, 7) << file;
+    EXPECT_EQ(config.load.interval, 4) << file;
+    EXPECT_EQ(config.data.shared_prefix->num_groups, 5) << file;
+  }
+  Diagnostics d;
+  const LoadedScenario around = load_scenario(
+      {.path = write("s.yaml",
+                     "name: s\nworkload: {inference_perf: values.yaml}\n"
+                     "cluster: {pools: [{name: a, accelerator: H200, model: Qwen3-8B}]}\n"),
+       .sets = {"workload.inference_perf.config.load.interval=9"},
+       .variants = {},
+       .seed = {}},
+      d);
+  ASSERT_FALSE(d.has_errors()) << "a path from the file's own root: " << messages_of(d);
+  EXPECT_EQ(around.variants.at(0).scenario.workload.inference_perf_config->load.interval, 9);
+}
+
 TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
   write("load.yaml", "load: {stages: [{rate: -1, duration: 2}], worker: 3}\n");
   const std::string file =

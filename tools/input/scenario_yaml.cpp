@@ -32,15 +32,45 @@ Ptr without_key(const Ptr& map, std::string_view key) {
   return ConfigNode::make_map(std::move(members), map->where());
 }
 
+/// `workload.inference_perf.` and a key of the load tool's document.
+bool reaches_into_load(const Assignment& assignment) {
+  return assignment.steps.size() > 2 && assignment.steps[0].key == "workload" &&
+         assignment.steps[1].key == "inference_perf";
+}
+
+/// The document inside `root`, to which the assignment's path leads unless it begins with a key of
+/// what is around it.
+Ptr load_tool_document(const Ptr& root, const Assignment& assignment, Diagnostics& diagnostics) {
+  const bool around = root->is_map() && root->find(assignment.steps[2].key) != nullptr;
+  if (around && !is_kubernetes_object(*root)) return root;
+  return inference_perf_document(root, "workload.inference_perf", diagnostics);
+}
+
+/// The scenario whose workload is the load tool's document itself where it holds more, inline.
+Ptr without_wrapper(const Ptr& scenario, const Assignment& assignment, Diagnostics& diagnostics) {
+  if (!reaches_into_load(assignment)) return scenario;
+  return change_member(scenario, "workload", [&](const Ptr& workload) {
+    return change_member(workload, "inference_perf", [&](const Ptr& value) {
+      if (!value->is_map()) return value;
+      const Ptr document = load_tool_document(value, assignment, diagnostics);
+      return document != nullptr ? document : value;
+    });
+  });
+}
+
 /// The file behind a scalar that names one, so that `--set` can reach into it.
-Ptr load_reference(const ConfigNode& scalar, Diagnostics& diagnostics) {
+Ptr load_reference(const ConfigNode& scalar, const Assignment& assignment,
+                   Diagnostics& diagnostics) {
   if (is_vllm_bench_command(scalar) && scalar.text().find("bench serve") != std::string::npos)
     return vllm_bench_command(scalar, "workload.vllm_bench", diagnostics);
   const std::string& text = scalar.text();
   const auto ends = [&](std::string_view suffix) { return text.ends_with(suffix); };
   const bool named = ends(".yaml") || ends(".yml") || ends(".json") || ends(".yaml.in");
   if (!named || scalar.style() == ConfigNode::Style::kBlock) return nullptr;
-  return read_config_file(resolve_path(text, scalar.where()), diagnostics);
+  const std::string path = resolve_path(text, scalar.where());
+  if (!reaches_into_load(assignment)) return read_config_file(path, diagnostics);
+  const Ptr root = read_manifest_file(path, scalar.where(), "workload.inference_perf", diagnostics);
+  return root != nullptr ? load_tool_document(root, assignment, diagnostics) : nullptr;
 }
 
 struct NamedNode {
@@ -258,9 +288,10 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   variant.node = named.node;
   for (const Assignment& assignment : assignments)
     if (!targets_variants(assignment))
-      variant.node = apply_assignment(
-          variant.node, assignment, diagnostics,
-          [&](const ConfigNode& scalar) { return load_reference(scalar, diagnostics); });
+      variant.node = apply_assignment(without_wrapper(variant.node, assignment, diagnostics),
+                                      assignment, diagnostics, [&](const ConfigNode& scalar) {
+                                        return load_reference(scalar, assignment, diagnostics);
+                                      });
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
   const Ptr whole = without_vllm_serve(
