@@ -191,7 +191,7 @@ class ScenarioFits : public Calibrate {
                                     const std::vector<std::string>& sets) {
     std::vector<ValidationInput> inputs;
     for (const std::string& path : paths)
-      inputs.push_back(load_validation_input(path, sets, {}, d_));
+      inputs.push_back(load_validation_input(path, sets, {}, false, d_));
     return inputs;
   }
 

@@ -51,6 +51,51 @@ TEST_F(MeasuredFile, ARunIsExactlyItsOwnInferencePerfFiles) {
   EXPECT_EQ(exact, lines) << text;
 }
 
+TEST_F(MeasuredFile, AResultOfAnotherLoadIsRefusedWithEveryDifference) {
+  write("r.json",
+        "{\"mean_ttft_ms\": 12.5,\n\"model_id\": \"Qwen/Qwen3-32B\",\n\"num_prompts\": 100,\n"
+        "\"request_rate\": 8.0,\n\"max_concurrency\": 64,\n\"completed\": 100,\n"
+        "\"total_input_tokens\": 409600,\n\"total_output_tokens\": 12800}");
+  const auto scenario = [&](const std::string& bench) {
+    return write("s.yaml", std::string("name: s\nworkload: {vllm_bench: {") + bench + "}}\n" +
+                               kCluster + "measured: {csv: r.json, policy: mine}\n");
+  };
+  const std::string other = scenario("num_prompts: 20, request_rate: 2, max_concurrency: 8");
+  testing::TestConsole console;
+  EXPECT_EQ(run_command_line({"validate", other, "--seeds", "1"}, console), ExitCode::kInvalid);
+  const char* const theirs[] = {
+      "r.json:2:13: error: model_id: is of another load than the scenario's (got Qwen/Qwen3-32B, "
+      "the scenario has Qwen3-0.6B)",
+      "r.json:3:16: error: num_prompts: is of another load than the scenario's (got 100, the "
+      "scenario has 20)",
+      "r.json:4:17: error: request_rate: is of another load than the scenario's (got 8, the "
+      "scenario has 2)",
+      "r.json:5:20: error: max_concurrency: is of another load than the scenario's (got 64, the "
+      "scenario has 8)",
+      "r.json:7:23: error: total_input_tokens: is of another load than the scenario's (got 4096 "
+      "per request, the scenario has 1024)"};
+  for (const char* difference : theirs)
+    EXPECT_NE(console.errors.find(difference), std::string::npos) << difference << "\n"
+                                                                  << console.errors;
+  EXPECT_EQ(console.errors.find("total_output_tokens"), std::string::npos) << "128 of both";
+
+  testing::TestConsole forced;
+  EXPECT_EQ(run_command_line({"validate", other, "--seeds", "1", "--force"}, forced),
+            ExitCode::kSuccess)
+      << forced.errors;
+  EXPECT_NE(forced.errors.find("r.json:4:17: warning: request_rate: is of another load"),
+            std::string::npos)
+      << forced.errors;
+
+  const std::string calibrate = scenario("num_prompts: 100, request_rate: 4");
+  testing::TestConsole fitted;
+  EXPECT_EQ(
+      run_command_line({"calibrate", "--scenario", calibrate, "--free", "step_ms=1..9"}, fitted),
+      ExitCode::kInvalid);
+  EXPECT_NE(fitted.errors.find("request_rate: is of another load"), std::string::npos)
+      << fitted.errors;
+}
+
 TEST_F(MeasuredFile, AResultOfVllmBenchIsItsMainStage) {
   std::string said;
   const MeasuredTable table =

@@ -232,7 +232,8 @@ ExitCode calibrate_scenarios(const OptionValues& options, Console& console) {
     sets.insert(sets.end(), more.begin(), more.end());
     std::vector<ValidationInput> inputs;
     for (const std::string& path : options.all("scenario"))
-      inputs.push_back(load_validation_input(path, sets, options.all("variant"), diagnostics));
+      inputs.push_back(load_validation_input(path, sets, options.all("variant"),
+                                             options.has("force"), diagnostics));
     return inputs;
   };
   request.reload = load;
@@ -329,6 +330,9 @@ Command calibrate_command() {
            {"evaluations", "N", "With --scenario: most evaluations (default 60).", false},
            {"set", "KEY=VALUE", "With --scenario: override a value, as in `run`.", true},
            {"variant", "NAME", "With --scenario: only this variant.", true},
+           {"force", "",
+            "With --scenario: fit to results of `vllm bench serve` that state another load, too.",
+            false},
            {"catalogue", "FILE", "More accelerators and models.", true},
            {"out", "FILE", "Write the catalogue entry here, not to standard output.", false}},
       .run = &run_calibrate};

@@ -28,6 +28,7 @@ struct ValidateSettings {
   std::string path;  ///< Of the output; empty = standard output.
   bool summary = false;
   bool quiet = false;
+  bool force = false;  ///< Results of another load are compared, too.
 };
 
 bool parse_format(const std::string& text, ValidateSettings& settings, std::string& error) {
@@ -45,6 +46,7 @@ bool parse_settings(const OptionValues& options, ValidateSettings& settings, std
   settings.variants = options.all("variant");
   settings.summary = options.has("summary");
   settings.quiet = options.has("quiet");
+  settings.force = options.has("force");
   const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const auto seeds = whole_number(options, "seeds", IntRange{1, 1000}, error);
   const auto jobs = whole_number(options, "jobs", IntRange{1, 1024}, error);
@@ -91,7 +93,8 @@ ExitCode run_validate(const OptionValues& options, Console& console) {
   if (!check_outputs(std::span(&settings.path, 1), files_read(settings.paths), console))
     return ExitCode::kInvalid;
   for (const std::string& path : settings.paths)
-    inputs.push_back(load_validation_input(path, settings.sets, settings.variants, diagnostics));
+    inputs.push_back(
+        load_validation_input(path, settings.sets, settings.variants, settings.force, diagnostics));
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(tidy(diagnostics));
   if (!valid) return ExitCode::kInvalid;
@@ -146,6 +149,8 @@ Command validate_command() {
                   {"set", "KEY=VALUE", "Override a value, as in `run`.", true},
                   {"folder", "PATH",
                    "Where scenarios are looked for when none is named (default scenarios).", false},
+                  {"force", "",
+                   "Compare results of `vllm bench serve` that state another load, too.", false},
                   {"quiet,q", "", "No progress or warnings on standard error.", false}},
       .run = &run_validate};
 }

@@ -17,20 +17,6 @@ namespace {
 constexpr std::size_t kEnough = 64;
 constexpr int kMostInstants = 10'000;  // Of a load whose stages begin with long silence.
 
-/// The first requests, as far as the load sends them without an answer to another.
-std::vector<workloads::Request> first_requests(const sim::RunPlan& plan) {
-  std::vector<workloads::Request> requests;
-  Diagnostics ignored;  // The run itself reports what is wrong with its load.
-  const auto load = plan.make_load(plan.scenario.seed, ignored);
-  if (load == nullptr || ignored.has_errors()) return requests;
-  for (int i = 0; i < kMostInstants && requests.size() < kEnough; ++i) {
-    const SimTime next = load->next_action();
-    if (next == SimTime::max()) break;
-    load->advance(next, requests);
-  }
-  return requests;
-}
-
 /// Tokens of prompt and answer that a server of the pool can hold, as its engine decides it: one
 /// block is vLLM's null block, and the last token's KV is never computed.
 std::int64_t longest(const sim::ResolvedPool& pool) {
@@ -120,11 +106,24 @@ void check_clock(const sim::RunPlan& plan, const std::vector<workloads::Request>
 
 }  // namespace
 
+std::vector<workloads::Request> first_requests(const sim::RunPlan& plan, std::size_t count) {
+  std::vector<workloads::Request> requests;
+  Diagnostics ignored;  // The run itself reports what is wrong with its load.
+  const auto load = plan.make_load(plan.scenario.seed, ignored);
+  if (load == nullptr || ignored.has_errors()) return requests;
+  for (int i = 0; i < kMostInstants && requests.size() < count; ++i) {
+    const SimTime next = load->next_action();
+    if (next == SimTime::max()) break;
+    load->advance(next, requests);
+  }
+  return requests;
+}
+
 void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   std::int64_t room = 0;
   for (const sim::ResolvedPool& pool : plan.pools) room = std::max(room, longest(pool));
   std::int64_t shortest = 0, longest_prompt = 0;
-  const std::vector<workloads::Request> requests = first_requests(plan);
+  const std::vector<workloads::Request> requests = first_requests(plan, kEnough);
   check_shared(plan, requests, diagnostics);
   // A trace is warned about where its record stands.
   if (!plan.scenario.workload.trace && std::any_of(requests.begin(), requests.end(), has_no_tokens))

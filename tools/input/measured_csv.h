@@ -24,9 +24,23 @@ struct MeasuredRow {
   int line = 0;  ///< Of the file, from 1.
 };
 
+/// What the result of a load tool says about its run. Absent where it says nothing.
+struct StatedLoad {
+  template <class T>
+  struct At {
+    T value;
+    SourceLocation where;
+  };
+  std::optional<At<std::string>> model;
+  std::optional<At<double>> request_rate;  ///< Infinity: all at once.
+  std::optional<At<double>> requests, max_concurrency;
+  std::optional<At<double>> input_tokens, output_tokens;  ///< Mean of a completed request.
+};
+
 struct MeasuredTable {
   std::string file;
   std::vector<MeasuredRow> rows;
+  std::vector<StatedLoad> loads = {};  ///< Of each result of `vllm bench serve` in it.
 };
 
 /// Parses CSV (RFC 4180) with exactly the header

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <limits>
 #include <vector>
 
 #include "tools/input/config_node.h"
@@ -113,9 +114,39 @@ class ResultReader {
       }
     add(at(root_, {"output_throughput"}), "output_throughput", "mean", "tok/s");
     add(at(root_, {"request_throughput"}), "request_throughput", "mean", "req/s");
+    table_.loads.push_back(stated_load());
   }
 
  private:
+  using Stated = std::optional<StatedLoad::At<double>>;
+
+  Stated number(std::string_view key) const {
+    const ConfigNode* const node = at(root_, {key});
+    if (node == nullptr || !node->is_scalar()) return std::nullopt;
+    if (node->text() == "inf")
+      return StatedLoad::At<double>{std::numeric_limits<double>::infinity(), node->where()};
+    const Parsed<double> value = parse_real(*node, {.min = 0});
+    if (!value.value) return std::nullopt;
+    return StatedLoad::At<double>{*value.value, node->where()};
+  }
+
+  StatedLoad stated_load() const {
+    StatedLoad load;
+    if (const ConfigNode* const model = at(root_, {"model_id"});
+        model != nullptr && model->is_scalar() && !model->text().empty())
+      load.model = {model->text(), model->where()};
+    load.request_rate = number("request_rate");
+    load.requests = number("num_prompts");
+    load.max_concurrency = number("max_concurrency");
+    const Stated completed = number("completed");
+    if (!completed || completed->value <= 0) return load;
+    load.input_tokens = number("total_input_tokens");
+    load.output_tokens = number("total_output_tokens");
+    for (Stated* tokens : {&load.input_tokens, &load.output_tokens})
+      if (*tokens) (*tokens)->value /= completed->value;
+    return load;
+  }
+
   void begin(const std::string& stage, const std::string& source) {
     stage_ = stage;
     source_ = source;

@@ -8,12 +8,14 @@
 #include <mutex>
 #include <thread>
 
+#include "tools/input/catalogue_file.h"
 #include "tools/input/config_node.h"
 #include "tools/input/config_reader.h"
 #include "tools/input/measured_file.h"
 #include "tools/input/prepare.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
+#include "tools/validate/stated_load.h"
 
 namespace routesim::tools {
 
@@ -126,7 +128,7 @@ class ValidationRunner {
 }  // namespace
 
 ValidationInput load_validation_input(const std::string& path, const std::vector<std::string>& sets,
-                                      const std::vector<std::string>& variants,
+                                      const std::vector<std::string>& variants, bool force,
                                       Diagnostics& diagnostics) {
   ValidationInput input;
   Diagnostics found;
@@ -144,6 +146,9 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
       std::optional<sim::RunPlan> plan = prepare(variant, found);
       MeasuredTable table = experiment_table(variant, found);
       if (!plan) continue;
+      sim::Scenario resolved = variant.scenario;
+      Diagnostics said;  // prepare() read the same files.
+      compare_stated_load(*plan, scenario_catalogue(variant, resolved, said), table, force, found);
       if (std::find(files.begin(), files.end(), table.file) == files.end()) {
         files.push_back(table.file);
         add_unscored(table.file, input, found);

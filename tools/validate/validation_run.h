@@ -13,9 +13,10 @@ namespace routesim::tools {
 
 /// Reads a scenario, its variants that name published numbers, those numbers, and the rules of the
 /// `unscored.csv` beside them, when there is one. Usable only without errors in `diagnostics`; a
-/// scenario that names no published numbers is an error.
+/// scenario that names no published numbers is an error, and so is a load tool's result of another
+/// load than the scenario's, unless `force` makes it a warning.
 ValidationInput load_validation_input(const std::string& path, const std::vector<std::string>& sets,
-                                      const std::vector<std::string>& variants,
+                                      const std::vector<std::string>& variants, bool force,
                                       Diagnostics& diagnostics);
 
 struct ValidationEffort {
