@@ -24,14 +24,19 @@ bool tells_flows_apart(const policies::EndpointPickerConfig& config) {
 
 }  // namespace
 
-ClientSessions::ClientSessions(const policies::Scheduler& scheduler)
-    : needs_(&scheduler.needs()), tells_flows_apart_(tells_flows_apart(scheduler.config())) {}
+ClientSessions::ClientSessions(const policies::Scheduler& scheduler, Headers added)
+    : needs_(&scheduler.needs()),
+      tells_flows_apart_(tells_flows_apart(scheduler.config())),
+      added_(std::move(added)) {}
 
 void ClientSessions::send(const workloads::Request& request, policies::RequestView& view) {
-  if (needs_ == nullptr || !needs_->headers || request.session == 0) return;
+  if (needs_ == nullptr) return;
+  headers_.clear();
+  for (const auto& [name, value] : added_) headers_.push_back({.name = name, .value = value});
+  view.headers = headers_;
+  if (!needs_->headers || request.session == 0) return;
   session_ = text_of(request.session);
   view.session = session_;
-  headers_.clear();
   for (const std::string& name : needs_->session_id_headers)
     headers_.push_back({.name = name, .value = session_});
   if (const auto it = of_session_.find(request.session); it != of_session_.end())
@@ -41,7 +46,13 @@ void ClientSessions::send(const workloads::Request& request, policies::RequestVi
 
 std::string ClientSessions::flow(const workloads::Request& request) const {
   policies::RequestView view;
-  if (!tells_flows_apart_ || request.session == 0) return policies::FlowControl::flow_of(view);
+  const std::string nobody = policies::FlowControl::flow_of(view);
+  if (!tells_flows_apart_) return nobody;
+  std::vector<policies::Header> headers;
+  for (const auto& [name, value] : added_) headers.push_back({.name = name, .value = value});
+  view.headers = headers;
+  const std::string own = policies::FlowControl::flow_of(view);
+  if (own != nobody || request.session == 0) return own;
   const std::string session = text_of(request.session);
   const policies::Header header{.name = kFairnessHeader, .value = session};
   view.headers = {&header, 1};
@@ -53,7 +64,7 @@ void ClientSessions::on_routed(const workloads::Request& request,
                                const policies::Decision& decision,
                                const policies::EndpointTable& table) {
   if (needs_ == nullptr || needs_->session_token_headers.empty() || request.session == 0) return;
-  Tokens tokens = scheduler.response_headers(decision, table);
+  Headers tokens = scheduler.response_headers(decision, table);
   const std::vector<std::string>& names = needs_->session_token_headers;
   std::erase_if(tokens, [&names](const auto& header) {
     return std::find(names.begin(), names.end(), header.first) == names.end();

@@ -1,4 +1,4 @@
-// What clients tell the router about their sessions: the headers its plugins look for.
+// What clients send to the router beside the request: the headers its plugins look for.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,10 @@ namespace routesim::sim {
 class ClientSessions {
  public:
   ClientSessions() = default;
-  /// `scheduler` outlives this.
-  explicit ClientSessions(const policies::Scheduler& scheduler);
+  using Headers = std::vector<std::pair<std::string, std::string>>;  // Value by header name.
+
+  /// `scheduler` outlives this. `added` go with every request, before those of its session.
+  explicit ClientSessions(const policies::Scheduler& scheduler, Headers added = {});
 
   /// Fills session and headers of `view`, which are valid until the next call.
   void send(const workloads::Request& request, policies::RequestView& view);
@@ -32,14 +34,13 @@ class ClientSessions {
   void on_completed(const workloads::Request& request);
 
  private:
-  using Tokens = std::vector<std::pair<std::string, std::string>>;  // Value by header name.
-
   const policies::SignalNeeds* needs_ = nullptr;
   bool tells_flows_apart_ = false;
+  Headers added_;
   std::string session_;
   std::vector<policies::Header> headers_;
-  std::unordered_map<std::uint64_t, Tokens> of_request_;  // Not answered yet.
-  std::unordered_map<std::uint64_t, Tokens> of_session_;  // Of its last answer.
+  std::unordered_map<std::uint64_t, Headers> of_request_;  // Not answered yet.
+  std::unordered_map<std::uint64_t, Headers> of_session_;  // Of its last answer.
 };
 
 }  // namespace routesim::sim

@@ -8,6 +8,7 @@
 #include "models/roofline.h"
 #include "policies/scheduler.h"
 #include "sim/adapter_demand.h"
+#include "sim/rate_scale.h"
 
 namespace routesim::sim {
 
@@ -293,8 +294,8 @@ AdapterDemand Resolver::adapters(const Scenario& s) {
 }
 
 /// The load with what its tool does by default, which is of the same release as the servers.
-WorkloadConfig with_release_defaults(const Scenario& s) {
-  WorkloadConfig out = s.workload;
+WorkloadConfig with_release_defaults(const Scenario& s, Diagnostics& diagnostics) {
+  WorkloadConfig out = at_scaled_rate(s.workload, diagnostics);
   if (out.vllm_bench && !out.vllm_bench->initial_test_request && !s.cluster.pools.empty())
     out.vllm_bench->initial_test_request =
         s.cluster.pools.front().engine.preset == EnginePreset::k2025H2;
@@ -370,7 +371,7 @@ void check_burst(const workloads::LoadGenerator& load, Diagnostics& diagnostics)
 bool try_load(const Scenario& scenario, const LoadFiles& files, Diagnostics& diagnostics) {
   Diagnostics found;
   const std::unique_ptr<workloads::LoadGenerator> made =
-      make_load(with_release_defaults(scenario), files, scenario.seed, found);
+      make_load(with_release_defaults(scenario, found), files, scenario.seed, found);
   if (made != nullptr) check_length(scenario.workload, *made, found);
   if (made != nullptr) check_burst(*made, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
@@ -406,8 +407,10 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
     pool.rules.adapters = static_cast<std::uint32_t>(adapters.names.size());
     if (adapters.names.empty()) pool.rules.max_loras = 0;
   }
-  plan.make_load = [w = with_release_defaults(scenario), files, adapters](std::uint64_t seed,
-                                                                          Diagnostics& d) {
+  plan.headers = inputs.headers;
+  Diagnostics scaled;  // try_load says it.
+  plan.make_load = [w = with_release_defaults(scenario, scaled), files, adapters](
+                       std::uint64_t seed, Diagnostics& d) {
     std::unique_ptr<workloads::LoadGenerator> load = make_load(w, files, seed, d);
     if (load == nullptr || adapters.traffic.shares.empty()) return load;
     return workloads::with_adapters(std::move(load), adapters.traffic, seed);

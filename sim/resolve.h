@@ -25,7 +25,9 @@ struct ScenarioInputs {
   workloads::ConversationOpener conversations;  ///< Opens the conversation file, if any.
   workloads::TraceOpener trace;                 ///< Opens the trace file, if any.
   std::shared_ptr<const workloads::ReplayCorpus> sessions;  ///< Recorded sessions, if any.
-  SourceLocation where;                                     ///< The scenario file, for messages.
+  /// Names and values of HTTP headers that the load tool adds to every request.
+  std::vector<std::pair<std::string, std::string>> headers;
+  SourceLocation where;  ///< The scenario file, for messages.
 };
 
 /// A pool with every number decided.
@@ -47,6 +49,7 @@ struct RunPlan {
   std::optional<policies::EndpointPickerConfig> endpoint_picker;  ///< Where it is the balancer.
   /// The place of a key in the scenario, for what only a run can find; may be empty.
   std::function<SourceLocation(const std::string& path)> where;
+  std::vector<std::pair<std::string, std::string>> headers;       ///< Sent with every request.
   std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.
   std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
       make_load;

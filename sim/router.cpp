@@ -184,7 +184,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome
   for (const std::uint32_t e : rows_)
     table_.add(endpoint_info(endpoints_[e], plan.pools[endpoints_[e].pool]));
   if (!plan.endpoint_picker) return;
-  sessions_ = ClientSessions(*instances_.front().scheduler);
+  sessions_ = ClientSessions(*instances_.front().scheduler, plan_.headers);
   const policies::SignalNeeds& needs = instances_.front().scheduler->needs();
   // Saturation detectors read metrics, too, but are asked only here.
   reads_adapters_ = needs.lora && !plan.adapters.empty();

@@ -72,8 +72,8 @@ struct ReplicaResult {
   std::int64_t preemptions = 0;
   std::int64_t num_gpu_blocks = 0;
   std::int64_t kv_cache_tokens = 0;  ///< The same as vLLM's log counts it.
-  std::int64_t evicted_blocks = 0;  ///< Cached blocks recycled for new content.
-  double kv_cache_usage_mean = 0;   ///< Time-weighted over the run, 0..1.
+  std::int64_t evicted_blocks = 0;   ///< Cached blocks recycled for new content.
+  double kv_cache_usage_mean = 0;    ///< Time-weighted over the run, 0..1.
   double kv_cache_usage_max = 0;
   std::int64_t max_running = 0;
   std::int64_t max_waiting = 0;

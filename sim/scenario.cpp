@@ -150,6 +150,12 @@ void describe(Describer& d, WorkloadConfig& c) {
          "load; before what its own file says."},
         c.lora_traffic_split);
   field(d,
+        {"rate_scale",
+         "Multiplies every rate of the load: of inference-perf's stages, of `vllm bench`, of "
+         "groups; a trace plays so much faster. Durations stay, so stages send more requests. An "
+         "error where the load has no rate."},
+        c.rate_scale, RealRange{.min = 0, .max = 1e6, .min_open = true});
+  field(d,
         {"sheddable_fraction",
          "Share of requests sent with a negative priority: an endpoint picker may refuse them "
          "while the pool is saturated. Other balancers know no priorities."},

@@ -119,6 +119,7 @@ struct WorkloadConfig {
   workloads::WorkloadOptions options;
   /// Adapters of any load; where absent, those of the load tool's own file.
   std::optional<std::vector<workloads::LoraSplit>> lora_traffic_split;
+  double rate_scale = 1;            ///< Multiplies every rate of the load.
   double sheddable_fraction = 0;    ///< Share of requests the router may refuse (priority -1).
   double output_token_scale = 1.0;  ///< Tokens the client counts per token generated.
   Duration client_overhead;         ///< Client and network time before the router has a request.

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "policies/scheduler.h"
+
 namespace routesim::sim {
 namespace {
 
 constexpr std::string_view kPredictions = "latency predictions are not simulated";
-constexpr std::string_view kHeaders = "request headers are not simulated";
+constexpr std::string_view kHeaders =
+    "the load sends no such header (inference-perf's api.headers)";
 constexpr std::string_view kMultimodal = "multimodal prompts are not simulated";
 constexpr std::string_view kTopology = "the topology of servers is not simulated";
 constexpr std::string_view kAttributes = "endpoint attributes are not simulated";
@@ -50,6 +53,16 @@ const Unsupplied* find(std::string_view type) {
   for (const Unsupplied& u : kUnsupplied)
     if (u.type == type) return &u;
   return nullptr;
+}
+
+/// The header that decides for a plugin, or "".
+std::string deciding_header(const policies::PluginSpec& spec) {
+  if (spec.type == "header-based-testing-filter") return "test-epp-endpoint-selection";
+  if (spec.type != "header-profile-handler" && spec.type != "header-label-affinity-scorer")
+    return {};
+  const policies::ParameterValue* name = spec.parameters.find("headerName");
+  if (name != nullptr && name->is_string()) return name->string();
+  return spec.type == "header-profile-handler" ? "EPP-Profile" : "";
 }
 
 /// prefix-cache-affinity-filter reads predictions only where its document has them made.
@@ -160,14 +173,32 @@ std::string unsupplied_input(std::string_view plugin_type) {
   return u != nullptr ? text_of(*u) : std::string();
 }
 
+std::vector<std::string> headers_read(const policies::EndpointPickerConfig& config) {
+  std::vector<std::string> names = {"x-llm-d-inference-fairness-id",
+                                    "x-gateway-inference-fairness-id", "prefer"};
+  for (const policies::PluginSpec& spec : config.plugins)
+    if (std::string name = deciding_header(spec); !name.empty()) names.push_back(std::move(name));
+  Diagnostics known;  // The plugins were checked when the document was read.
+  const policies::Scheduler scheduler(config, {}, known);
+  if (!scheduler.valid()) return names;
+  for (const auto* more :
+       {&scheduler.needs().session_id_headers, &scheduler.needs().session_token_headers})
+    names.insert(names.end(), more->begin(), more->end());
+  return names;
+}
+
 void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
-                            Diagnostics& diagnostics) {
+                            Diagnostics& diagnostics, std::span<const std::string> sent) {
   warn_estimated_tokens(config, path, diagnostics);
   warn_other_tiers(config, path, diagnostics);
   warn_second_index(config, path, diagnostics);
   for (const policies::PluginSpec& spec : config.plugins) {
     const Unsupplied* u = find(spec.type);
     if (u == nullptr || spec.implicit || !asks_for_it(config, spec)) continue;
+    const std::string header = deciding_header(spec);
+    if (std::any_of(sent.begin(), sent.end(),
+                    [&](const std::string& name) { return policies::same_header(name, header); }))
+      continue;
     const std::string at = path.empty() ? spec.path : path + "." + spec.path;
     diagnostics.warning(spec.where, at,
                         "plugin '" + spec.name + "' runs without its input: " + text_of(*u));

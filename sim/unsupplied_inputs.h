@@ -1,8 +1,10 @@
 // Which plugins ask for what no simulation has, and what they do without it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "policies/document.h"
 #include "sim/base/diagnostic.h"
@@ -14,8 +16,11 @@ namespace routesim::sim {
 std::string unsupplied_input(std::string_view plugin_type);
 
 /// A warning for every plugin of the document that runs without an input. `path` is that of the
-/// document.
+/// document; `sent` are the names of the headers that the load adds to its requests.
 void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
-                            Diagnostics& diagnostics);
+                            Diagnostics& diagnostics, std::span<const std::string> sent = {});
+
+/// Names of the request headers that the document's router reads, sessions' and flows' included.
+std::vector<std::string> headers_read(const policies::EndpointPickerConfig& config);
 
 }  // namespace routesim::sim

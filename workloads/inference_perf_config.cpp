@@ -23,19 +23,20 @@ constexpr std::string_view kTokenCounts = "prompts are counted in tokens here, n
 void describe(Describer& d, Api& t) {
   field(d, {"type", "Endpoint the tool talks to."}, t.type);
   field(d, {"streaming", "Stream answers; TTFT, TPOT and ITL exist only then."}, t.streaming);
-  field(d, no_effect("headers", "Extra HTTP headers.", "no policy of a balancer reads them here"),
+  field(d,
+        {"headers", "HTTP headers of every request; an endpoint picker's plugins may read them."},
         t.headers);
   field(d,
         no_effect("slo_unit", "Unit of the SLO headers.",
-                  "requests carry no headers here; state goals under report.goodput"),
+                  "no plugin that is simulated reads it; state goals under report.goodput"),
         t.slo_unit);
   field(d,
         no_effect("slo_tpot_header", "Header with the TPOT goal.",
-                  "requests carry no headers here; state goals under report.goodput"),
+                  "no plugin that is simulated reads it; state goals under report.goodput"),
         t.slo_tpot_header);
   field(d,
         no_effect("slo_ttft_header", "Header with the TTFT goal.",
-                  "requests carry no headers here; state goals under report.goodput"),
+                  "no plugin that is simulated reads it; state goals under report.goodput"),
         t.slo_ttft_header);
   field(d,
         no_effect("response_format", "Structured output.",

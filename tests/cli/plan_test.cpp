@@ -87,6 +87,28 @@ class Plan : public Cli {
   }
 };
 
+// A load of one request per second becomes that of the demand.
+TEST_F(Plan, TheDemandsRateMayBeAScale) {
+  const auto found = [&](const std::string& rate, const std::string& set) {
+    write("base.yaml", "name: base\n" + two_servers("requests: 100, rate: " + rate +
+                                                    ", groups: 24, prefix_len: 4096, "
+                                                    "suffix_len: 256, output_len: 64"));
+    const std::string file = write("plan.yaml",
+                                   "name: small\nscenario: base.yaml\n"
+                                   "demand: {rate: 20, duration: 30s, set: ['" +
+                                       set +
+                                       "', 'workload.groups.requests={requests}']}\n"
+                                       "goals: [ttft_ms.p90 < 400]\n"
+                                       "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                                       "hardware: [{accelerator: H100-SXM, tensor_parallel: 2}]\n"
+                                       "pools: [{pool: a, min: 1, max: 6}]\n");
+    const Result result = run({"plan", file, "--output", "json"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return result.code == 0 ? nlohmann::json::parse(result.out)["plans"].dump() : result.err;
+  };
+  EXPECT_EQ(found("1", "workload.rate_scale={rate}"), found("20", "workload.groups.rate={rate}"));
+}
+
 TEST_F(Plan, TheCheapestFleetIsTheSmallestThatHolds) {
   const Result result = run({"plan", plan(), "--output", "json"});
   ASSERT_EQ(result.code, 0) << result.err;

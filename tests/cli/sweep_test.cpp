@@ -69,6 +69,28 @@ class Sweep : public Cli {
   }
 };
 
+// The same requests at twice the rate: the first arrivals come in half the time.
+TEST_F(Sweep, TheScaleOfTheRateIsAnAxis) {
+  write("base.yaml",
+        "name: base\n" + two_servers("requests: 200, rate: 5, groups: 4, prefix_len: 512, "
+                                     "suffix_len: 64, output_len: 4"));
+  const std::string file =
+      write("scale.yaml",
+            "name: scale\nscenario: base.yaml\n"
+            "axes: [{name: scale, path: workload.rate_scale, values: [1, 4]}]\n"
+            "metrics: [achieved_rate]\n");
+  const Result result = run_to(file, "rows.jsonl");
+  ASSERT_EQ(result.code, 0) << result.err;
+  std::vector<double> rates;
+  for (const std::string& line : whole_lines(slurp(path("rows.jsonl")))) {
+    const auto row = nlohmann::json::parse(line);
+    if (line.find("rotation") != std::string::npos)
+      rates.push_back(row["summary"]["metrics"].begin().value()["mean"]);
+  }
+  ASSERT_EQ(rates.size(), 2U);
+  EXPECT_NEAR(rates[1] / rates[0], 4, 0.4);
+}
+
 TEST_F(Sweep, RowsComeInGridOrderWhateverTheThreads) {
   const std::string file = sweep();
   ASSERT_EQ(run_to(file, "one", {"--jobs", "1"}).code, 0);

@@ -50,6 +50,44 @@ TEST(ClientSessions, AreKeptWhereTheyBegan) {
   }
 }
 
+// Every request names its server; without the header the first of two idle ones would take turns.
+TEST(ClientSessions, HeadersOfTheLoadReachTheRouter) {
+  const auto servers = [](std::vector<std::pair<std::string, std::string>> headers) {
+    RunPlan plan = hand_made_plan(turns(4, false), 2);
+    plan.endpoint_picker =
+        DocumentBuilder()
+            .plugin("header-profile-handler",
+                    map({{"headerName", text("X-Profile")}, {"defaultProfile", text("nobody")}}))
+            .plugin("by-label",
+                    map({{"label", text("none")}, {"validValues", list({text("at-all")})}}))
+            .plugin("random-picker")
+            .profile("nobody", {{"by-label"}, {"random-picker"}})
+            .profile("all", {{"random-picker"}})
+            .build();
+    plan.headers = std::move(headers);
+    std::size_t served = 0;
+    for (const auto& request : run_by_hand(plan).requests)
+      if (request.endpoint >= 0) ++served;
+    return served;
+  };
+  EXPECT_EQ(servers({}), 0U) << "the default profile has no endpoint";
+  EXPECT_EQ(servers({{"x-profile", "all"}}), 12U) << "names are compared without regard to case";
+}
+
+TEST(ClientSessions, HeadersOfTheLoadGoBeforeThoseOfTheSession) {
+  const policies::EndpointPickerConfig config = affinity("session_id");
+  Diagnostics d;
+  const policies::Scheduler scheduler(config, {}, d);
+  ClientSessions sessions(scheduler, {{"x-session-id", "one"}, {"other", "x"}});
+  workloads::Request request;
+  request.session = 7;
+  policies::RequestView view;
+  sessions.send(request, view);
+  EXPECT_EQ(view.header("X-Session-Id"), "one");
+  EXPECT_EQ(view.header("Other"), "x");
+  EXPECT_EQ(sessions.flow(request), "default-flow") << "no policy tells flows apart";
+}
+
 TEST(ClientSessions, ShareASaturatedPoolFairly) {
   const auto end_of_last = [](const std::string& policy) {
     std::vector<Sent> script;
@@ -97,6 +135,24 @@ TEST(UnsuppliedInputs, AreNamedWithWhatThePluginDoesThen) {
   EXPECT_EQ(unsupplied_input("topology-affinity-scorer"),
             "the topology of servers is not simulated, so every endpoint scores 0");
   EXPECT_EQ(unsupplied_input("queue-scorer"), "");
+}
+
+TEST(UnsuppliedInputs, AHeaderThatTheLoadSendsIsAnInput) {
+  const policies::EndpointPickerConfig config =
+      DocumentBuilder()
+          .plugin("header-label-affinity-scorer",
+                  map({{"headerName", text("X-Zone")}, {"labelKey", text("zone")}}))
+          .profile("default", {{"header-label-affinity-scorer", 1}})
+          .build();
+  Diagnostics without;
+  warn_unsupplied_inputs(config, "", without);
+  ASSERT_EQ(without.items().size(), 1U);
+  EXPECT_NE(without.items()[0].message.find("the load sends no such header"), std::string::npos);
+  Diagnostics with;
+  warn_unsupplied_inputs(config, "", with, std::vector<std::string>{"x-zone"});
+  EXPECT_TRUE(with.items().empty());
+  const std::vector<std::string> read = headers_read(config);
+  EXPECT_NE(std::find(read.begin(), read.end(), "X-Zone"), read.end());
 }
 
 TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {

@@ -440,6 +440,50 @@ TEST_F(ScenarioYaml, SetReachesIntoTheDocumentInsideAFile) {
   EXPECT_EQ(around.variants.at(0).scenario.workload.inference_perf_config->load.interval, 9);
 }
 
+TEST_F(ScenarioYaml, HeadersOfTheLoadGoToTheRouterOrAreSaidToMatterToNothing) {
+  const auto prepared = [&](const std::string& routing, std::string& said) {
+    Diagnostics d;
+    const LoadedScenario loaded = load_scenario(
+        {.path = write("s.yaml",
+                       "name: s\nworkload:\n  inference_perf:\n"
+                       "    api: {headers: {X-Zone: eu, Authorization: Bearer x}}\n"
+                       "    load: {stages: [{rate: 7, duration: 3}]}\n"
+                       "    data: {type: shared_prefix}\n"
+                       "cluster: {pools: [{name: a, accelerator: H200, model: Qwen3-8B}]}\n" +
+                           routing),
+         .sets = {},
+         .variants = {},
+         .seed = {}},
+        d);
+    auto plan = prepare(loaded.variants.front(), d);
+    said = messages_of(d);
+    return plan;
+  };
+  std::string said;
+  auto plan = prepared("", said);
+  ASSERT_TRUE(plan) << said;
+  EXPECT_NE(said.find("s.yaml:4:20: warning: workload.inference_perf.api.headers: has no effect on "
+                      "results: the balancer k8s-service reads no headers (got X-Zone, "
+                      "Authorization)"),
+            std::string::npos)
+      << said;
+  plan = prepared(
+      "routing:\n  endpoint_picker:\n    apiVersion: llm-d.ai/v1alpha1\n"
+      "    kind: EndpointPickerConfig\n    plugins:\n"
+      "    - {type: header-label-affinity-scorer, parameters: {headerName: x-zone, labelKey: "
+      "zone}}\n"
+      "    schedulingProfiles:\n"
+      "    - {name: default, plugins: [{pluginRef: header-label-affinity-scorer}]}\n",
+      said);
+  ASSERT_TRUE(plan) << said;
+  ASSERT_EQ(plan->headers.size(), 2U);
+  EXPECT_EQ(plan->headers[0], (std::pair<std::string, std::string>("X-Zone", "eu")));
+  EXPECT_NE(said.find("no plugin of the router that is simulated reads Authorization\n"),
+            std::string::npos)
+      << said;
+  EXPECT_EQ(said.find("runs without its input"), std::string::npos) << said;
+}
+
 TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
   write("load.yaml", "load: {stages: [{rate: -1, duration: 2}], worker: 3}\n");
   const std::string file =

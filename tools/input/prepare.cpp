@@ -9,6 +9,7 @@
 #include "tools/input/measured_file.h"
 #include "tools/input/pool_checks.h"
 #include "tools/input/replay_files.h"
+#include "tools/input/request_headers.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/trace_files.h"
 #include "tools/output/goodput.h"
@@ -180,6 +181,7 @@ sim::ScenarioInputs open_inputs(const LoadedVariant& variant, sim::Scenario& sce
   if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty())
     inputs.trace =
         open_trace_at(variant, "workload.trace", trace->file, trace->format, found, trace->columns);
+  inputs.headers = request_headers(variant);
   // A catalogue that cannot be read may hold any name.
   if (found.has_errors() && !catalogue.has_errors()) sim::check_names(scenario, inputs, found);
   return inputs;
@@ -209,6 +211,7 @@ std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& d
   Diagnostics found;
   sim::Scenario scenario = variant.scenario;
   const sim::ScenarioInputs inputs = open_inputs(variant, scenario, found);
+  warn_unread_headers(variant, found);
   check_handover(scenario, inputs.catalogue, found);
   check_one_model(scenario, inputs.catalogue, found);
   std::optional<sim::RunPlan> plan;

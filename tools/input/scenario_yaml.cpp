@@ -12,6 +12,7 @@
 #include "tools/input/kubernetes_file.h"
 #include "tools/input/ledger.h"
 #include "tools/input/pool_checks.h"
+#include "tools/input/request_headers.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/input/vllm_bench_yaml.h"
 #include "tools/input/vllm_serve_yaml.h"
@@ -243,7 +244,7 @@ void take_balancer(LoadedVariant& variant) {
                             variant.provenance.nearest("routing.endpoint_picker"));
 }
 
-void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
+void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
   const sim::RoutingConfig& routing = variant.scenario.routing;
   if (!routing.endpoint_picker.empty()) {
     take_balancer(variant);
@@ -263,13 +264,18 @@ void read_documents(LoadedVariant& variant, Diagnostics& diagnostics) {
       check_plugins(*variant.endpoint_picker, diagnostics, "routing.endpoint_picker");
       // What a document that another balancer stands in for would do is nobody's concern.
       if (routing.balancer == sim::BalancerKind::kEndpointPicker) {
+        std::vector<std::string> sent;
+        for (auto& [name, value] : request_headers(variant)) sent.push_back(std::move(name));
         sim::warn_unsupplied_inputs(*variant.endpoint_picker, "routing.endpoint_picker",
-                                    diagnostics);
+                                    diagnostics, sent);
         warn_missing_labels(variant, "routing.endpoint_picker", diagnostics);
         take_replicas(variant, diagnostics);
       }
     }
   }
+}
+
+void read_load(LoadedVariant& variant, Diagnostics& diagnostics) {
   sim::WorkloadConfig& workload = variant.scenario.workload;
   if (!workload.inference_perf.empty()) {
     const Ptr root = document_root(workload.inference_perf, "workload.inference_perf", diagnostics);
@@ -301,7 +307,10 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   if (request.seed) variant.scenario.seed = *request.seed;
   check_pool_names(variant, diagnostics);
   check_labels(variant, diagnostics);
-  read_documents(variant, diagnostics);
+  Diagnostics load;  // Read first, since it sends what the router reads; said last.
+  read_load(variant, load);
+  read_router(variant, diagnostics);
+  append(diagnostics, load);
   return variant;
 }
 
