@@ -24,6 +24,7 @@ MetricsCollector::MetricsCollector(const std::vector<workloads::StageInfo>& stag
                                    double output_token_scale)
     : output_token_scale_(output_token_scale) {
   for (const workloads::StageInfo& info : stages) stages_.emplace_back().info = info;
+  growth_.resize(stages_.size());
 }
 
 std::int64_t MetricsCollector::counted(std::int64_t generated) const {
@@ -58,6 +59,7 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
   const double ttft = (r.first_token - r.sent).to_seconds();
   s.request_latency.add_nano((r.end - r.sent).ns());
   s.time_to_first_token.add_nano((r.first_token - r.sent).ns());
+  growth_[static_cast<std::size_t>(r.stage)].add(r.sent - s.first_send, r.first_token - r.sent);
   if (tokens > 1) s.time_per_output_token.add((latency - ttft) / static_cast<double>(tokens - 1));
   s.normalized_time_per_output_token.add(latency / static_cast<double>(tokens));
   s.prompt_tokens.add(static_cast<double>(r.prompt_tokens));
@@ -70,6 +72,11 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
 void MetricsCollector::drop_gaps_without_success() {
   for (StageResult& s : stages_)
     if (s.successes == 0) s.inter_token_latency = Samples();
+}
+
+void MetricsCollector::measure_growth() {
+  for (std::size_t s = 0; s < stages_.size(); ++s)
+    stages_[s].queue_growth = growth_[s].per_second(stages_[s].send_duration_s());
 }
 
 void MetricsCollector::forget_unfinished() {
@@ -105,6 +112,7 @@ StageResult MetricsCollector::summary() const {
     all.cached_tokens_total += s.cached_tokens_total;
     all.output_tokens_total += s.output_tokens_total;
     all.preemptions += s.preemptions;
+    all.queue_growth = std::max(all.queue_growth, s.queue_growth);
     // NaN, which is unknown, stays so.
     all.kv_cache_usage_max = std::isnan(s.kv_cache_usage_max)
                                  ? s.kv_cache_usage_max

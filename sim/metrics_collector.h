@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/queue_growth.h"
 #include "sim/run_result.h"
 #include "sim/scenario.h"
 #include "workloads/load_generator.h"
@@ -35,12 +36,15 @@ class MetricsCollector {
   void drop_gaps_without_success();
   /// Of a run that was stopped: what is only known when a stage ends is unknown, not zero.
   void forget_unfinished();
+  /// Fills in how fast the queue of each stage grew.
+  void measure_growth();
   /// The reported stages pooled.
   StageResult summary() const;
 
  private:
   double output_token_scale_;
   std::vector<StageResult> stages_;
+  std::vector<QueueGrowth> growth_;  ///< By stage.
 };
 
 }  // namespace routesim::sim

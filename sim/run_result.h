@@ -13,6 +13,10 @@
 
 namespace routesim::sim {
 
+/// The most that the time to first token may grow, in seconds per second of sending. Beyond it the
+/// queue grows until the stage ends, and only the stage's length keeps its percentiles small.
+inline constexpr double kMostQueueGrowth = 0.02;
+
 /// One load stage, or the whole run, with inference-perf's definitions. Latency metrics are of
 /// successful requests, in seconds, as the client sees them.
 struct StageResult {
@@ -43,7 +47,11 @@ struct StageResult {
   /// before the stage ended.
   double kv_cache_usage_mean = 0;
   double kv_cache_usage_max = 0;
+  /// QueueGrowth::per_second(); of the whole run that of its worst reported stage.
+  double queue_growth = 0;
 
+  /// Whether the queue grew until the stage ended; of the whole run whether that of any stage did.
+  bool overloaded() const { return queue_growth > kMostQueueGrowth; }
   double send_duration_s() const {
     return requests > 0 ? (last_send - first_send).to_seconds() : 0;
   }

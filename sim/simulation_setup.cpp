@@ -276,6 +276,7 @@ RunResult Simulation::result() {
   for (std::size_t s = 0; s < metrics_->stages().size(); ++s)
     metrics_->stages()[s].info = load_->stages()[s];
   metrics_->drop_gaps_without_success();
+  metrics_->measure_growth();
   if (stopped_) metrics_->forget_unfinished();
   result_.summary = metrics_->summary();
   result_.stages = std::move(metrics_->stages());

@@ -198,6 +198,55 @@ TEST(Expectations, OfReplicationsAreDecidedByTheInterval) {
   EXPECT_EQ(overall({}), Decision::kHolds);
 }
 
+/// One seed of two stages: `growth_s` is how fast the queue of the second grows.
+ResultSet ladder(double growth_s) {
+  ResultSetBuilder builder({"old"}, standard_metrics());
+  sim::RunResult run = run_of(1, 0.1);
+  run.stages.push_back(run.stages.front());
+  run.stages.back().info.name = "5";
+  run.stages.back().queue_growth = growth_s;
+  run.summary.queue_growth = growth_s;
+  builder.add(0, 0, run);
+  return builder.take(1);
+}
+
+TEST(Overload, NoVerdictPoolsOverloadedAndHealthyStages) {
+  const ResultSet healthy = ladder(0);
+  const ResultSet mixed = ladder(0.5);
+  EXPECT_EQ(pooled_overload(healthy.variants[0], ""), "");
+  EXPECT_EQ(pooled_overload(mixed.variants[0], ""),
+            "the whole run of old pools 1 overloaded and 1 healthy stages");
+  EXPECT_EQ(pooled_overload(mixed.variants[0], "5"), "") << "a stage by itself pools nothing";
+  EXPECT_FALSE(find_stage(mixed.variants[0], "4")->overloaded);
+  EXPECT_TRUE(find_stage(mixed.variants[0], "5")->overloaded);
+  EXPECT_TRUE(find_stage(mixed.variants[0], "")->overloaded);
+
+  Expectation whole = expect("ttft_ms.mean < 150", "old");
+  Expectation stage = whole;
+  stage.stage = "5";
+  const std::vector<Judgement> judged = judge({whole, stage}, mixed);
+  EXPECT_EQ(judged[0].decision, Decision::kUndecided);
+  EXPECT_NE(judged[0].detail.find("pools 1 overloaded and 1 healthy stages: give a stage"),
+            std::string::npos)
+      << judged[0].detail;
+  EXPECT_EQ(judged[1].decision, Decision::kHolds);
+  EXPECT_EQ(judge({whole}, healthy)[0].decision, Decision::kHolds);
+
+  const ResultFile base{.path = "a.json", .set = healthy, .workloads = {}};
+  const ResultFile changed{.path = "b.json", .set = mixed, .workloads = {}};
+  const std::vector<Gate> gates = {*parse_gate("ttft_ms.mean>+5%").value};
+  Diagnostics d;
+  const Comparison c = compare_results(base, changed, {.variants = {}, .stage = "", .gates = gates}, d);
+  ASSERT_EQ(c.gates.size(), 1U) << messages_of(d);
+  EXPECT_EQ(c.gates[0].decision, Decision::kUndecided) << c.gates[0].detail;
+  EXPECT_NE(render_comparison_text(c).find("not judged"), std::string::npos)
+      << render_comparison_text(c);
+  const Comparison one =
+      compare_results(base, changed, {.variants = {}, .stage = "4", .gates = gates}, d);
+  EXPECT_EQ(one.gates[0].decision, Decision::kHolds);
+  EXPECT_EQ(render_comparison_text(one).find("not judged"), std::string::npos);
+}
+
 TEST(Gates, AreReadStrictly) {
   const Gate relative = *parse_gate("ttft_ms.p99>+5%").value;
   EXPECT_TRUE(relative.greater);

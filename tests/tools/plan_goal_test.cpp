@@ -64,34 +64,6 @@ TEST(PlanGoal, FailuresAreCountedNotEstimated) {
   EXPECT_EQ(judge(goal, {0, 0.001}, 0.95).verdict, GoalVerdict::kMisses);
 }
 
-sim::RequestRecord record(double sent_s, double ttft_s) {
-  sim::RequestRecord r;
-  r.sent = SimTime::zero() + Duration::from_seconds(sent_s);
-  r.first_token = SimTime::zero() + Duration::from_seconds(sent_s + ttft_s);
-  r.end = r.first_token;
-  r.output_tokens = 1;
-  return r;
-}
-
-double growth(double slope) {
-  PlanObserver observer({}, 1);
-  sim::RunResult run;
-  run.stages.resize(1);
-  run.summary.first_send = SimTime::zero();
-  run.summary.last_send = SimTime::zero() + Duration::seconds(90);
-  run.summary.requests = 901;
-  for (int i = 0; i <= 900; ++i) observer.on_done(record(0.1 * i, 1 + slope * 0.1 * i));
-  return observer.growth(run);
-}
-
-TEST(PlanGoal, AQueueThatGrowsShows) {
-  EXPECT_NEAR(growth(0), 0, 1e-9);
-  // A queue at 110 % load: the time to first token grows by 0.1 s per second. Two standard errors
-  // of uniform thirds (sd 30 s * 0.1 / sqrt 12, 300 requests) are taken off: 0.0047 s/s.
-  EXPECT_NEAR(growth(0.1), 0.1 - 0.0047, 5e-4);
-  EXPECT_LT(growth(-0.1), 0);
-}
-
 TEST(PlanGoal, EveryWrongGoalIsNamed) {
   PlanConfig config;
   config.goals = {"ttft_ms.p99 < 500", "ttft_ms.p99 = 500", "tftt_ms.p99 < 500",

@@ -167,6 +167,28 @@ TEST(Render, WhatAToolSendsBeforeItsRunIsNoStage) {
   EXPECT_NE(csv.find("demo,new,0,"), std::string::npos) << "a warm-up stage is one";
 }
 
+TEST(Render, AStageWhoseQueueGrowsIsMarkedEverywhere) {
+  Report report = sample_report();
+  sim::StageResult& stage = report.variants[1].result.stages[1];
+  stage.queue_growth = 0.3;
+  report.variants[1].result.summary.queue_growth = 0.3;
+  const json doc = json::parse(render_json(report));
+  EXPECT_EQ(doc["variants"][0]["stages"][1]["overloaded"], false);
+  EXPECT_EQ(doc["variants"][1]["stages"][1]["overloaded"], true);
+  EXPECT_EQ(doc["variants"][1]["summary"]["overloaded"], true);
+  const std::string csv = render_csv(report);
+  EXPECT_NE(csv.find("\ndemo,base,1,7,overloaded,count,count,0,,\n"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\ndemo,new,1,7,overloaded,count,count,1,,\n"), std::string::npos) << csv;
+  const std::string text = render_text(report);
+  EXPECT_NE(text.find("! 8.500"), std::string::npos) << text;
+  EXPECT_NE(text.find("note: new: overloaded (!) in 1: the queue grows until the stage ends"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("! 4.500"), std::string::npos) << text;
+  EXPECT_NE(text.find("overloaded stages"), std::string::npos) << text;
+  EXPECT_EQ(render_text(sample_report()).find("overloaded"), std::string::npos);
+}
+
 TEST(RenderText, PutsSimulatedBesideMeasured) {
   const std::string text = render_text(sample_report());
   EXPECT_NE(text.find("demo, seed 4, routesim 9.9\nWhy?\n"), std::string::npos) << text;

@@ -118,6 +118,13 @@ Judgement judge_pair(const Comparison& c, const VariantPair& pair, const Gate& g
   j.decision = judge_gate(gate, *x, *y, pair.paired);
   j.detail = estimate_text(d.base) + " to " + estimate_text(d.changed);
   if (d.percent) j.detail += ", " + percent_text(d) + " %";
+  for (const VariantValues* variant : {pair.base, pair.changed}) {
+    const std::string pooled = pooled_overload(*variant, c.stage);
+    if (pooled.empty()) continue;
+    j.decision = Decision::kUndecided;
+    j.detail +=
+        std::string("; ") + (variant == pair.base ? "BASE: " : "NEW: ") + pooled + ": give --stage";
+  }
   for (const ResultFile* file : {c.base, c.changed}) {
     if (!file->interrupted) continue;
     j.decision = Decision::kUndecided;

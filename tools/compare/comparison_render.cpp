@@ -50,6 +50,13 @@ bool is_shown(const MetricName& m) {
   return std::find(kShown.begin(), kShown.end(), m.text) != kShown.end();
 }
 
+/// The verdict on a difference, unless one of the runs pools overloaded and healthy stages.
+std::string verdict_of(const VariantPair& pair, const std::string& stage, const Row& row) {
+  if (!pooled_overload(*pair.base, stage).empty() || !pooled_overload(*pair.changed, stage).empty())
+    return std::string(kNotJudged);
+  return verdict_text(row.difference, row.metric);
+}
+
 std::string title_of(const Comparison& c, const VariantPair& pair) {
   std::string title = printable(pair.base->name);
   if (pair.base->name != pair.changed->name) title += " to " + printable(pair.changed->name);
@@ -74,6 +81,19 @@ std::vector<std::string> remarks_of(const Comparison& c) {
     remarks.emplace_back("the new result was interrupted, its numbers are partial");
   for (const std::string& name : c.missing)
     remarks.push_back("variant " + printable(name) + " of the base is not in the new result");
+  const auto add = [&](const char* side, const VariantValues& v) {
+    if (const std::string pooled = pooled_overload(v, c.stage); !pooled.empty())
+      remarks.push_back(std::string(side) + ": " + printable(pooled, 300) +
+                        ", so it is not judged; --stage compares one");
+    const StageValues* const stage = find_stage(v, c.stage);
+    if (stage != nullptr && stage->overloaded && pooled_overload(v, c.stage).empty())
+      remarks.push_back(std::string(side) + ": " + printable(v.name) +
+                        " is overloaded: its latencies depend on how long the stage lasts");
+  };
+  for (const VariantPair& pair : c.pairs) {
+    add("base", *pair.base);
+    add("new", *pair.changed);
+  }
   return remarks;
 }
 
@@ -82,16 +102,17 @@ void write_estimate(JsonWriter& json, std::string_view key, const sim::Estimate&
   json.member("low", e.low()).member("high", e.high()).end_object();
 }
 
-void write_rows(JsonWriter& json, const std::vector<Row>& rows) {
+void write_rows(JsonWriter& json, const Comparison& c, const VariantPair& pair,
+                const std::string& stage) {
   json.begin_object();
-  for (const Row& row : rows) {
+  for (const Row& row : rows_of(c, pair, stage)) {
     const Difference& d = row.difference;
     json.key(row.metric.text).begin_object();
     write_estimate(json, "base", d.base);
     write_estimate(json, "new", d.changed);
     write_estimate(json, "difference", d.difference);
     write_percent(json, d);
-    json.member("verdict", verdict_text(d, row.metric)).end_object();
+    json.member("verdict", verdict_of(pair, stage, row)).end_object();
   }
   json.end_object();
 }
@@ -121,7 +142,7 @@ std::string render_comparison_text(const Comparison& c) {
       if (!is_shown(row.metric)) continue;
       const Difference& d = row.difference;
       table.add_row({row.metric.text, estimate_text(d.base), estimate_text(d.changed),
-                     estimate_text(d.difference), percent_text(d), verdict_text(d, row.metric)});
+                     estimate_text(d.difference), percent_text(d), verdict_of(pair, c.stage, row)});
     }
     out += "\n" + title_of(c, pair) + ": " + how_many(c, pair) + "\n" + table.str();
   }
@@ -141,7 +162,7 @@ std::string render_comparison_markdown(const Comparison& c) {
       const Difference& d = row.difference;
       out += "| `" + row.metric.text + "` | " + estimate_text(d.base) + " | " +
              estimate_text(d.changed) + " | " + percent_text(d) + " | " +
-             verdict_text(d, row.metric) + " |\n";
+             verdict_of(pair, c.stage, row) + " |\n";
     }
     out += "\n";
   }
@@ -167,12 +188,15 @@ std::string render_comparison_json(const Comparison& c) {
     json.key("stages").begin_array();
     for (const StageValues& stage : pair.base->stages) {
       if (stage.stage.empty()) continue;
-      json.begin_object().member("name", stage.stage).key("metrics");
-      write_rows(json, rows_of(c, pair, stage.stage));
+      json.begin_object().member("name", stage.stage);
+      const StageValues* const other = find_stage(*pair.changed, stage.stage);
+      json.member("base_overloaded", stage.overloaded);
+      json.member("new_overloaded", other != nullptr && other->overloaded).key("metrics");
+      write_rows(json, c, pair, stage.stage);
       json.end_object();
     }
     json.end_array().key("summary").begin_object().key("metrics");
-    write_rows(json, rows_of(c, pair, ""));
+    write_rows(json, c, pair, "");
     json.end_object().end_object();
   }
   json.end_array().end_object();

@@ -115,6 +115,13 @@ Judgement judge_one(const Expectation& e, const ResultSet& set) {
   }
   if (!c.less) excess.mean = -excess.mean;
   j.decision = decide_below_zero(excess, c.or_equal);
+  for (const std::string* name : {&e.variant, &c.reference}) {
+    const VariantValues* const variant = set.find_variant(*name);
+    const std::string pooled = variant != nullptr ? pooled_overload(*variant, e.stage) : "";
+    if (pooled.empty()) continue;
+    j.decision = Decision::kUndecided;
+    j.detail += "; " + pooled + ": give a stage";
+  }
   return j;
 }
 

@@ -46,6 +46,15 @@ std::string rate_text(const StageValues& stage) {
   return stage.rate > 0 ? number_text(stage.rate) : "-";
 }
 
+/// The verdict on a difference to the first variant, unless either run pools overloaded and healthy
+/// stages.
+std::string verdict_of(const ResultSet& set, std::size_t v, std::string_view stage,
+                       const Difference& d, const MetricName& metric) {
+  for (const VariantValues* const variant : {&set.variants.front(), &set.variants[v]})
+    if (!pooled_overload(*variant, stage).empty()) return std::string(kNotJudged);
+  return verdict_text(d, metric);
+}
+
 /// Cells of one metric of one stage: every variant, then every later one beside the first.
 class RowMaker {
  public:
@@ -67,7 +76,9 @@ class RowMaker {
     for (const VariantValues& variant : set_.variants) {
       const StageValues* const found = find_stage(variant, stage);
       values.push_back(found != nullptr ? set_.values(*found, metric) : std::nullopt);
-      row.push_back(values.back() ? estimate_text(sim::estimate(*values.back())) : "-");
+      row.push_back(values.back() ? (found->overloaded && !stage.empty() ? "! " : "") +
+                                        estimate_text(sim::estimate(*values.back()))
+                                  : "-");
     }
     for (std::size_t v = 1; v < values.size(); ++v) {
       if (!values[0] || !values[v]) {
@@ -78,7 +89,7 @@ class RowMaker {
           difference_of(*values[0], *values[v], metric, set_.variants[v].unpaired.empty());
       row.push_back(estimate_text(d.difference));
       row.push_back(percent_text(d));
-      row.push_back(verdict_text(d, metric));
+      row.push_back(verdict_of(set_, v, stage, d, metric));
     }
   }
 
@@ -146,6 +157,7 @@ void write_median(JsonWriter& json, std::vector<double> values) {
 void write_stage(JsonWriter& json, const ResultSet& set, const StageValues& stage) {
   json.begin_object();
   if (!stage.stage.empty()) json.member("name", stage.stage).member("reported", stage.reported);
+  json.member("overloaded", stage.overloaded);
   json.key("metrics").begin_object();
   for (const MetricName& m : set.metrics) {
     json.key(m.text);
@@ -164,11 +176,11 @@ void write_stage(JsonWriter& json, const ResultSet& set, const StageValues& stag
   json.end_object().end_object();
 }
 
-void write_difference(JsonWriter& json, const Difference& d, const MetricName& m) {
+void write_difference(JsonWriter& json, const Difference& d, const std::string& verdict) {
   json.begin_object();
   write_estimate(json, d.difference);
   write_percent(json, d);
-  json.member("verdict", verdict_text(d, m)).end_object();
+  json.member("verdict", verdict).end_object();
 }
 
 void write_differences(JsonWriter& json, const ResultSet& set, const VariantValues& changed) {
@@ -182,7 +194,9 @@ void write_differences(JsonWriter& json, const ResultSet& set, const VariantValu
       const auto y = set.values(b, m);
       if (!x || !y) continue;
       json.key(m.text);
-      write_difference(json, difference_of(*x, *y, m, changed.unpaired.empty()), m);
+      const Difference d = difference_of(*x, *y, m, changed.unpaired.empty());
+      const auto v = static_cast<std::size_t>(&changed - set.variants.data());
+      write_difference(json, d, verdict_of(set, v, a.stage, d, m));
     }
     json.end_object();
   };
@@ -207,6 +221,24 @@ std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
   if (seeds.empty()) return "no seed";
   if (seeds.size() == 1) return "seed " + std::to_string(seeds.front());
   return "seeds " + std::to_string(seeds.front()) + " to " + std::to_string(seeds.back());
+}
+
+/// Which variants are overloaded, and what is not judged for that.
+std::string overload_text(const ResultSet& set) {
+  std::string out;
+  for (const VariantValues& v : set.variants) {
+    std::string stages;
+    for (const StageValues& s : v.stages)
+      if (!s.stage.empty() && s.reported && s.overloaded)
+        stages += (stages.empty() ? "" : ", ") + printable(s.stage);
+    if (stages.empty()) continue;
+    out += printable(v.name) + " is overloaded (!) in " + stages +
+           ": the queue grows until the stage ends, so its latencies depend on how long it lasts";
+    out += pooled_overload(v, "").empty()
+               ? "\n"
+               : "; the whole run, which pools these stages, is not judged\n";
+  }
+  return out;
 }
 
 /// How the differences to the first variant were taken.
@@ -239,7 +271,7 @@ std::string seeds_text(const ResultSet& set) {
 std::string replications_text(const ResultSet& set) {
   std::string out = std::to_string(set.seeds.size()) +
                     " replications; mean ± half width of the 95 % interval (Student-t over runs)\n";
-  out += pairing_text(set);
+  out += pairing_text(set) + overload_text(set);
   if (set.until)
     out += set.until->rule + ": " +
            (set.until->reached ? "reached" : "not reached, " + set.until->reason) + "\n";
@@ -277,18 +309,22 @@ void write_replications(JsonWriter& json, const ResultSet& set) {
 std::string replications_csv(const ResultSet& set) {
   std::string out = "scenario,variant,stage,rate,metric,n,mean,sd,low,high\n";
   for (const VariantValues& variant : set.variants)
-    for (const StageValues& stage : variant.stages)
+    for (const StageValues& stage : variant.stages) {
+      const std::string place = csv_field(set.scenario) + "," + csv_field(variant.name) + "," +
+                                csv_field(stage.stage.empty() ? "all" : stage.stage) + "," +
+                                (stage.rate > 0 ? number_text(stage.rate) : "") + ",";
+      out += place + "overloaded," + std::to_string(set.seeds.size()) + "," +
+             (stage.overloaded ? "1" : "0") + ",0,,\n";
       for (const MetricName& m : set.metrics) {
         const std::optional<std::vector<double>> values = set.values(stage, m);
         if (!values) continue;
         const sim::Estimate e = sim::estimate(*values);
         const bool bounded = std::isfinite(e.half_width);
-        out += csv_field(set.scenario) + "," + csv_field(variant.name) + "," +
-               csv_field(stage.stage.empty() ? "all" : stage.stage) + "," +
-               (stage.rate > 0 ? number_text(stage.rate) : "") + "," + m.text + "," +
-               std::to_string(e.n) + "," + number_text(e.mean) + "," + number_text(e.sd) + "," +
+        out += place + m.text + "," + std::to_string(e.n) + "," + number_text(e.mean) + "," +
+               number_text(e.sd) + "," +
                (bounded ? number_text(e.low()) + "," + number_text(e.high()) : ",") + "\n";
       }
+    }
   return out;
 }
 

@@ -176,11 +176,15 @@ class Reader {
       stage.stage = text(*stages[s], "name", at);
       if (const ConfigNode* reported = descend(*stages[s], "reported"))
         stage.reported = reported->text() != "false";
+      if (const ConfigNode* overloaded = descend(*stages[s], "overloaded"))
+        stage.overloaded = overloaded->text() == "true";
       out.stages.push_back(std::move(stage));
     }
     const ConfigNode* const summary = member(node, "summary", path);
     out.stages.push_back(summary != nullptr ? stage_of(*summary, child_path(path, "summary"), set)
                                             : StageValues{});
+    for (const StageValues& stage : out.stages)
+      if (stage.reported && stage.overloaded) out.stages.back().overloaded = true;
     return out;
   }
 

@@ -40,6 +40,19 @@ std::string ResultSet::no_values(const StageValues& stage, const MetricName& m) 
          " runs: no request counts towards it";
 }
 
+std::string pooled_overload(const VariantValues& variant, std::string_view stage) {
+  if (!stage.empty()) return {};
+  std::size_t healthy = 0;
+  std::size_t overloaded = 0;
+  for (const StageValues& s : variant.stages) {
+    if (s.stage.empty() || !s.reported) continue;
+    ++(s.overloaded ? overloaded : healthy);
+  }
+  if (healthy == 0 || overloaded == 0) return {};
+  return "the whole run of " + variant.name + " pools " + std::to_string(overloaded) +
+         " overloaded and " + std::to_string(healthy) + " healthy stages";
+}
+
 const StageValues* find_stage(const VariantValues& variant, std::string_view stage) {
   for (const StageValues& s : variant.stages)
     if (s.stage == stage) return &s;
@@ -68,8 +81,11 @@ StageValues ResultSetBuilder::read(const sim::StageResult& stage,
 
 void ResultSetBuilder::add(std::size_t variant, std::size_t replication,
                            const sim::RunResult& result) {
-  OneRun run{.seed = result.seed, .stages = {}};
-  for (const sim::StageResult& stage : result.stages) run.stages.push_back(read(stage, metrics_));
+  OneRun run{.seed = result.seed, .stages = {}, .growth = {}};
+  for (const sim::StageResult& stage : result.stages) {
+    run.stages.push_back(read(stage, metrics_));
+    run.growth.push_back(stage.queue_growth);
+  }
   run.stages.push_back(read(result.summary, metrics_));
   StageValues& whole = run.stages.back();
   whole.stage.clear();
@@ -119,6 +135,17 @@ ResultSet ResultSetBuilder::take(std::size_t replications) const {
           all.values[m].push_back(stages[s].values[m].front());
       }
     }
+  }
+  for (std::size_t v = 0; v < set.variants.size() && replications > 0; ++v) {
+    std::vector<StageValues>& stages = set.variants[v].stages;
+    bool any = false;
+    for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
+      double growth = 0;
+      for (std::size_t r = 0; r < replications; ++r) growth += runs_.at({r, v}).growth[s];
+      stages[s].overloaded = growth / static_cast<double>(replications) > sim::kMostQueueGrowth;
+      any = any || (stages[s].reported && stages[s].overloaded);
+    }
+    stages.back().overloaded = any;
   }
   for (VariantValues& variant : set.variants)
     if (variant.seeds != set.seeds) variant.unpaired = "the seeds differ";

@@ -26,6 +26,9 @@ struct StageValues {
   bool reported = true;  ///< False for warm-up stages.
   /// By metric of the set, then by replication; NaN where a run has no such number.
   std::vector<std::vector<double>> values;
+  /// Its queue grew until it ended (the mean over the runs); of the whole run: that of any reported
+  /// stage did.
+  bool overloaded = false;
 };
 
 struct VariantValues {
@@ -63,6 +66,14 @@ struct ResultSet {
   std::string no_values(const StageValues& stage, const MetricName& m) const;
 };
 
+/// Why the whole run of `variant` can have no verdict: it pools stages whose queue grew until they
+/// ended with others, so how long each of them lasted decides. Empty when it does not, and where
+/// `stage` names one stage.
+std::string pooled_overload(const VariantValues& variant, std::string_view stage);
+
+/// What stands in place of a verdict there.
+inline constexpr std::string_view kNotJudged = "not judged";
+
 /// The stage with this name (empty = the whole run), or null.
 const StageValues* find_stage(const VariantValues& variant, std::string_view stage);
 
@@ -85,6 +96,7 @@ class ResultSetBuilder {
   struct OneRun {
     std::uint64_t seed = 0;
     std::vector<StageValues> stages;  ///< With one value per metric.
+    std::vector<double> growth;       ///< By stage: StageResult::queue_growth.
   };
   static StageValues read(const sim::StageResult& stage, std::span<const MetricName> metrics);
 

@@ -93,6 +93,7 @@ std::optional<double> single(const StageResult& stage, std::string_view metric) 
   if (metric == "good_request_throughput" && stage.good_requests)
     return stage.per_second(static_cast<double>(*stage.good_requests));
   if (metric == "preemptions") return static_cast<double>(stage.preemptions);
+  if (metric == "overloaded") return stage.overloaded() ? 1 : 0;
   if (metric == "prefix_cache_hit_rate") return stage.prefix_hit_ratio();
   if (metric == "kv_cache_usage") return stage.kv_cache_usage_mean;
   return std::nullopt;

@@ -15,7 +15,7 @@ struct CsvMetric {
   std::string_view unit;
   bool sampled;
 };
-constexpr std::array<CsvMetric, 21> kMetrics = {{
+constexpr std::array<CsvMetric, 22> kMetrics = {{
     {"successful_requests", "count", false},
     {"failed_requests", "count", false},
     {"requests_per_sec_sent", "req/s", false},
@@ -28,6 +28,7 @@ constexpr std::array<CsvMetric, 21> kMetrics = {{
     {"good_request_throughput", "req/s", false},
     {"kv_cache_usage", "ratio", false},
     {"preemptions", "count", false},
+    {"overloaded", "count", false},
     {"prefix_cache_hit_rate", "ratio", false},
     {"ttft", "s", true},
     {"tpot", "s", true},

@@ -84,7 +84,7 @@ void write_stage(JsonWriter& json, const VariantReport& variant, const StageResu
   json.key("kv_cache_usage").begin_object();
   json.member("mean", stage.kv_cache_usage_mean).member("max", stage.kv_cache_usage_max);
   json.end_object();
-  json.member("preemptions", stage.preemptions);
+  json.member("preemptions", stage.preemptions).member("overloaded", stage.overloaded());
   write_quantiles(json, stage);
   if (goodput != nullptr) write_goodput(json, stage, *goodput);
   if (!is_summary && !variant.measured.rows.empty()) write_stage_measured(json, variant, stage);

@@ -47,7 +47,12 @@ std::string numbers_table(const ResultSet& set) {
         continue;
       }
       const Difference d = difference_of(*base, *values, m, set.variants[v].unpaired.empty());
-      out += " " + percent_text(d) + " | " + verdict_text(d, m) + " |";
+      out += " " + percent_text(d) + " | " +
+             (pooled_overload(set.variants[0], "").empty() &&
+                      pooled_overload(set.variants[v], "").empty()
+                  ? verdict_text(d, m)
+                  : std::string(kNotJudged)) +
+             " |";
     }
     out += "\n";
   }
@@ -64,6 +69,14 @@ std::string render_markdown(const Report& report) {
   if (report.interrupted) out += "**Interrupted: these results are partial.**\n\n";
   if (!expected.empty()) out += expected + "\n";
   out += numbers_table(set) + "\n";
+  for (const VariantValues& v : set.variants) {
+    const std::string pooled = pooled_overload(v, "");
+    if (!pooled.empty())
+      out += "Not judged: " + markdown_cell(pooled) + ".\n\n";
+    else if (v.stages.back().overloaded)
+      out += "Overloaded: " + markdown_cell(v.name) +
+             "; the queue grows until the run ends, so latencies depend on its length.\n\n";
+  }
   out += set.seeds.size() > 1
              ? std::to_string(set.seeds.size()) +
                    " replications; mean ± half width of the 95 % interval, " +

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -52,6 +53,11 @@ std::string shown_text(const std::optional<double>& value, const Shown& shown) {
 std::string change_text(const std::optional<double>& from, const std::optional<double>& to) {
   if (!from || !to || *from == 0) return "-";
   return signed_percent(error_percent(*to, *from));
+}
+
+/// Stages are marked so whose queue grew until they ended.
+std::string marked(const StageResult& stage, const std::string& number) {
+  return stage.overloaded() ? "! " + number : number;
 }
 
 std::optional<double> simulated(const StageResult& stage, const Shown& shown) {
@@ -130,7 +136,8 @@ class LadderTable {
       const bool exists = i < stages_[v].size();
       values.push_back(exists ? simulated(*stages_[v][i], shown_) : std::nullopt);
       truths.push_back(exists ? measured(v, *stages_[v][i]) : std::nullopt);
-      row.push_back(shown_text(values[v], shown_));
+      const std::string number = shown_text(values[v], shown_);
+      row.push_back(exists ? marked(*stages_[v][i], number) : number);
       if (!has_measured_[v]) continue;
       row.push_back(shown_text(truths[v], shown_));
       row.push_back(change_text(truths[v], values[v]));
@@ -188,7 +195,8 @@ std::string plain_stages(const VariantReport& variant) {
     std::vector<std::string> row = {printable(stage->info.name), rate_text(*stage),
                                     std::to_string(stage->requests),
                                     std::to_string(stage->failures)};
-    for (const Shown& shown : kLadder) row.push_back(shown_text(simulated(*stage, shown), shown));
+    for (const Shown& shown : kLadder)
+      row.push_back(marked(*stage, shown_text(simulated(*stage, shown), shown)));
     row.push_back(fixed_text(100 * stage->prefix_hit_ratio(), 1));
     table.add_row(std::move(row));
   }
@@ -283,6 +291,14 @@ std::string summary_table(const Report& report) {
                   [](const auto& v) { return v.result.summary.good_requests.has_value(); }))
     add(std::string(kGoodput.title),
         [&](const auto& v) { return shown_text(simulated(v.result.summary, kGoodput), kGoodput); });
+  if (std::any_of(report.variants.begin(), report.variants.end(),
+                  [](const auto& v) { return v.result.summary.overloaded(); }))
+    add("overloaded stages", [](const auto& v) {
+      const auto stages = reported_stages(v.result);
+      const auto n = std::count_if(stages.begin(), stages.end(),
+                                   [](const StageResult* s) { return s->overloaded(); });
+      return std::to_string(n) + " of " + std::to_string(stages.size());
+    });
   add("preemptions", [](const auto& v) { return std::to_string(v.result.summary.preemptions); });
   add("router decisions", [](const auto& v) { return std::to_string(v.result.routing.decisions); });
   return table.str();
@@ -310,6 +326,17 @@ std::string notes(const Report& report) {
           .append(" requests failed: ")
           .append(failure_meaning(label))
           .append("\n");
+    std::string overloaded;
+    for (const StageResult* stage : reported_stages(variant.result))
+      if (stage->overloaded())
+        overloaded += (overloaded.empty() ? "" : ", ") + printable(stage->info.name);
+    if (!overloaded.empty())
+      out.append(head)
+          .append("overloaded (!) in ")
+          .append(overloaded)
+          .append(
+              ": the queue grows until the stage ends, so its latencies depend on how long it "
+              "lasts\n");
     for (const std::string& note : variant.result.notes)
       out.append(head).append(printable(note, 500)).append("\n");
   }

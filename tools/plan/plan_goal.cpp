@@ -57,30 +57,6 @@ PlanGoal make_goal(PlanGoal::Kind kind, const std::string& label, bool upper, do
           .bound = bound};
 }
 
-struct Mean {
-  double value = 0;
-  double squared_error = 0;  ///< Of the mean.
-  std::size_t n = 0;
-};
-
-/// Mean time to first token of requests sent in [from, to).
-template <class Seen>
-Mean mean_between(const std::vector<Seen>& seen, double from, double to) {
-  double sum = 0, squares = 0;
-  Mean mean;
-  for (const Seen& s : seen) {
-    if (s.sent_s < from || s.sent_s >= to) continue;
-    sum += s.ttft_s;
-    squares += s.ttft_s * s.ttft_s;
-    ++mean.n;
-  }
-  if (mean.n < 2) return mean;
-  const auto n = static_cast<double>(mean.n);
-  mean.value = sum / n;
-  mean.squared_error = std::max(0.0, squares / n - mean.value * mean.value) / (n - 1);
-  return mean;
-}
-
 }  // namespace
 
 std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& provenance,
@@ -107,7 +83,7 @@ std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& pro
                       "for example goals: [ttft_ms.p99 < 500]");
   goals.push_back(
       make_goal(PlanGoal::Kind::kFailures, "failure_rate", true, config.max_failure_rate));
-  goals.push_back(make_goal(PlanGoal::Kind::kGrowth, "queue_growth", true, kMostGrowth));
+  goals.push_back(make_goal(PlanGoal::Kind::kGrowth, "queue_growth", true, sim::kMostQueueGrowth));
   goals.push_back(make_goal(PlanGoal::Kind::kRate, "sent_rate_error", true, kMostRateError));
   return goals;
 }
@@ -127,33 +103,10 @@ GoodputGoals read_goodput(const PlanConfig& config, const Provenance& provenance
   return bounds;
 }
 
-void PlanObserver::on_done(const sim::RequestRecord& record) {
-  goodput_.on_done(record);
-  if (record.outcome != workloads::Outcome::kSuccess) return;
-  seen_.push_back({.stage = record.stage,
-                   .sent_s = record.sent.to_seconds(),
-                   .ttft_s = (record.first_token - record.sent).to_seconds()});
-}
-
 double PlanObserver::goodput_share(const sim::RunResult& run) const {
   const auto requests = static_cast<double>(run.summary.requests);
   const GoodputResult result = goodput_.result(run);
   return requests > 0 ? static_cast<double>(result.summary.good) / requests : 0;
-}
-
-double PlanObserver::growth(const sim::RunResult& run) const {
-  constexpr std::size_t kFewest = 10;
-  const double begin = run.summary.first_send.to_seconds();
-  const double third = run.summary.send_duration_s() / 3;
-  if (third <= 0) return 0;
-  std::vector<Seen> reported;
-  for (const Seen& s : seen_)
-    if (run.stages[static_cast<std::size_t>(s.stage)].info.reported) reported.push_back(s);
-  const Mean middle = mean_between(reported, begin + third, begin + 2 * third);
-  const Mean last = mean_between(reported, begin + 2 * third, begin + 4 * third);
-  if (middle.n < kFewest || last.n < kFewest) return 0;
-  const double error = std::sqrt(middle.squared_error + last.squared_error);
-  return (last.value - middle.value - 2 * error) / third;
 }
 
 double rate_error(const sim::RunResult& run, double rate) {
@@ -201,7 +154,7 @@ std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::R
                                                   : worst);
         break;
       case PlanGoal::Kind::kGrowth:
-        values.push_back(observer.growth(run));
+        values.push_back(run.summary.queue_growth);
         break;
       case PlanGoal::Kind::kRate:
         values.push_back(rate_error(run, rate));

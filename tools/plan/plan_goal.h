@@ -26,10 +26,6 @@ struct PlanGoal {
   double bound = 0;
 };
 
-/// The most that the time to first token may grow, in seconds per second of sending: beyond it the
-/// queue never ends, and only the length of the run keeps its percentiles small.
-inline constexpr double kMostGrowth = 0.02;
-
 /// The largest difference between the rate that was sent and the rate that was asked for, as a
 /// share of the larger, that random arrivals do not explain.
 inline constexpr double kMostRateError = 0.05;
@@ -49,22 +45,13 @@ class PlanObserver final : public sim::Observer {
   PlanObserver(const GoodputGoals& bounds, double output_token_scale, bool sees_tokens = true)
       : goodput_(bounds, output_token_scale, sees_tokens) {}
 
-  void on_done(const sim::RequestRecord& record) override;
+  void on_done(const sim::RequestRecord& record) override { goodput_.on_done(record); }
 
   /// Share of the reported requests that met every bound.
   double goodput_share(const sim::RunResult& run) const;
-  /// How fast the time to first token grew between the middle and the last third of the sending
-  /// of the reported stages, in s/s, less two standard errors; 0 with fewer than 30 requests.
-  double growth(const sim::RunResult& run) const;
 
  private:
-  struct Seen {
-    std::int32_t stage = 0;
-    double sent_s = 0;
-    double ttft_s = 0;
-  };
   GoodputObserver goodput_;
-  std::vector<Seen> seen_;
 };
 
 /// How far the rate of the nearest reported stage is from `rate`, as a share of the larger of the

@@ -27,6 +27,7 @@ struct Datum {
 struct StageView {
   std::string name;
   bool reported = true;
+  bool overloaded = false;            ///< Its queue grew until it ended.
   std::optional<double> rate;         ///< Requests/s asked for.
   std::optional<double> concurrency;  ///< Of a closed loop.
   /// `ttft.mean`, `itl.p99`, `output_throughput`, `requests`, `hit_ratio`, `goodput`, ...
@@ -105,6 +106,7 @@ struct PageSweep {
   struct Row {
     std::vector<std::string> cell;  ///< Value of each axis, as text.
     std::string variant;
+    bool overloaded = false;  ///< The queue of some reported stage grew until it ended.
     std::map<std::string, Datum, std::less<>> values;  ///< Metric name to mean and interval.
   };
   std::string name, version;

@@ -75,6 +75,7 @@ StageView read_stage(const Node& node) {
   StageView stage;
   stage.name = node["name"].text();
   stage.reported = !node["reported"].value().is_boolean() || node["reported"].value().get<bool>();
+  stage.overloaded = node["overloaded"].text() == "true";
   const Node load = node["load_summary"];
   if (const auto rate = load["requested_rate"].datum()) stage.rate = rate->value;
   if (const auto level = load["concurrency"].datum()) stage.concurrency = level->value;
@@ -262,8 +263,10 @@ void read_replications(const Node& node, PageRun& run) {
       replace_by_means(values["summary"]["metrics"], variant.summary);
       for (const Node& numbers_of_stage : values["stages"].items())
         for (StageView& stage : variant.stages)
-          if (stage.name == numbers_of_stage["name"].text())
+          if (stage.name == numbers_of_stage["name"].text()) {
             replace_by_means(numbers_of_stage["metrics"], stage);
+            stage.overloaded = numbers_of_stage["overloaded"].text() == "true";
+          }
     }
   read_differences(node["differences"], run);
 }
@@ -308,6 +311,7 @@ std::string cell_text(const Node& value) {
 PageSweep::Row read_row(const Node& node, PageSweep& sweep) {
   PageSweep::Row row;
   row.variant = node["variant"].text();
+  row.overloaded = node["summary"]["overloaded"].text() == "true";
   for (const std::string& axis : sweep.axes) row.cell.push_back(cell_text(node["cell"][axis]));
   const Node metrics = node["summary"]["metrics"];
   for (const std::string& metric : sweep.metrics) {

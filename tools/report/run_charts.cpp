@@ -44,8 +44,11 @@ ChartSeries series_of(const PageRun& run, std::size_t v, std::string_view key) {
     if (i >= run.variants[v].stages.size()) continue;
     const Datum* datum = run.variants[v].stages[i].find(key);
     if (datum == nullptr) continue;
-    series.points.push_back(
-        {.x = stage_position(run, i), .y = datum->value, .low = datum->low, .high = datum->high});
+    series.points.push_back({.x = stage_position(run, i),
+                             .y = datum->value,
+                             .low = datum->low,
+                             .high = datum->high,
+                             .overloaded = run.variants[v].stages[i].overloaded});
   }
   const auto by_x = [](const ChartPoint& a, const ChartPoint& b) { return a.x < b.x; };
   std::stable_sort(series.points.begin(), series.points.end(), by_x);
@@ -117,6 +120,13 @@ std::string curve_title(const PageRun& run, const LineChart& chart, const Shown&
          list_values(chart, shown.unit, [](const ChartSeries& s) { return s.points.back().y; });
 }
 
+bool any_overloaded(const LineChart& chart) {
+  for (const ChartSeries& s : chart.series)
+    for (const ChartPoint& p : s.points)
+      if (p.overloaded) return true;
+  return false;
+}
+
 std::optional<LineChart> curve(const PageRun& run, const Shown& shown) {
   LineChart chart;
   chart.x = stage_axis(run);
@@ -143,8 +153,10 @@ std::optional<LineChart> curve(const PageRun& run, const Shown& shown) {
   } else {
     chart.y.log = shown.less_is_better && wants_log(chart);
   }
-  chart.subtitle = std::string("Simulated") + (measured ? ", and measured as published" : "") +
-                   (chart.y.log ? "; logarithmic scale." : ".");
+  chart.subtitle =
+      std::string("Simulated") + (measured ? ", and measured as published" : "") +
+      (chart.y.log ? "; logarithmic scale" : "") +
+      (any_overloaded(chart) ? "; × overloaded, the queue grows until the stage ends." : ".");
   return chart;
 }
 

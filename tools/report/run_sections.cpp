@@ -100,7 +100,12 @@ std::string stage_table(const PageRun& run, const Shown& shown) {
   const std::vector<StageView>& stages = run.variants[0].stages;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (!stages[i].reported) continue;
-    out += "<tr><td>" + html(stage_label(run, stages[i])) + "</td>";
+    std::string overloaded;
+    for (const VariantView& v : run.variants)
+      if (i < v.stages.size() && v.stages[i].overloaded)
+        overloaded += (overloaded.empty() ? "" : ", ") + v.name;
+    out += "<tr><td>" + html(stage_label(run, stages[i])) +
+           (overloaded.empty() ? "" : " (overloaded: " + html(overloaded) + ")") + "</td>";
     for (std::size_t v = 0; v < run.variants.size(); ++v) {
       const bool exists = i < run.variants[v].stages.size();
       const StageView* stage = exists ? &run.variants[v].stages[i] : nullptr;

@@ -106,6 +106,70 @@ std::string trust(const PageRun& run) {
          "chance: --replications gives intervals.";
 }
 
+/// `a at 20, 40; b at 40`: which variants are overloaded where.
+std::string overloaded_text(const PageRun& run) {
+  std::string text;
+  for (const VariantView& v : run.variants) {
+    std::string stages;
+    for (const StageView& s : v.stages)
+      if (s.reported && s.overloaded) stages += (stages.empty() ? "" : ", ") + s.name;
+    if (!stages.empty()) text += (text.empty() ? "" : "; ") + v.name + " in stage " + stages;
+  }
+  return text;
+}
+
+/// Whether the whole run pools stages whose queue grew until they ended with others.
+bool pools_overload(const PageRun& run) {
+  for (const VariantView& v : run.variants) {
+    bool overloaded = false, healthy = false;
+    for (const StageView& s : v.stages)
+      if (s.reported) (s.overloaded ? overloaded : healthy) = true;
+    if (overloaded && healthy) return true;
+  }
+  return false;
+}
+
+/// The verdict of a run that pools overloaded and healthy stages: counted over the stages in which
+/// no variant is overloaded.
+Verdict by_stage(const PageRun& run, const Shown& by) {
+  std::vector<std::size_t> wins(run.variants.size());
+  std::size_t healthy = 0;
+  for (std::size_t i = 0; i < run.variants.front().stages.size(); ++i) {
+    std::optional<std::size_t> best;
+    double least = INFINITY;
+    bool counts = run.variants.front().stages[i].reported;
+    for (std::size_t v = 0; v < run.variants.size(); ++v) {
+      const std::vector<StageView>& stages = run.variants[v].stages;
+      if (i >= stages.size() || stages[i].overloaded) counts = false;
+      const Datum* datum = i < stages.size() ? stages[i].find(by.key) : nullptr;
+      if (datum == nullptr) continue;
+      const double value = by.less_is_better ? datum->value : -datum->value;
+      if (value < least) best = v;
+      least = std::min(least, value);
+    }
+    if (!counts) continue;
+    ++healthy;
+    if (best) ++wins[*best];
+  }
+  Verdict verdict{.headline = {}, .lines = {}, .fine_print = trust(run)};
+  if (healthy == 0) {
+    verdict.headline = "Some variant is overloaded in every stage.";
+  } else if (run.variants.size() == 1) {
+    verdict.headline = run.variants.front().name + " holds " + std::to_string(healthy) +
+                       (healthy == 1 ? " stage" : " stages") + " and is overloaded in others.";
+  } else {
+    const auto most = std::max_element(wins.begin(), wins.end());
+    verdict.headline = run.variants[static_cast<std::size_t>(most - wins.begin())].name +
+                       " has the best " + std::string(by.title) + " in " + std::to_string(*most) +
+                       " of the " + std::to_string(healthy) +
+                       " stages in which no variant is overloaded.";
+  }
+  verdict.fine_print =
+      "Overloaded, so that latencies depend on how long a stage lasts: " + overloaded_text(run) +
+      ". " + verdict.fine_print;
+  return verdict;
+}
+
 /// A run of one variant has nobody to win against: it says what it holds.
 Verdict alone(const PageRun& run) {
   const VariantView& v = run.variants.front();
@@ -123,6 +187,8 @@ Verdict alone(const PageRun& run) {
     verdict.headline += std::string(first != nullptr ? " and delivers " : " delivers ") +
                         human(output->value, Unit::kTokensPerSecond);
   verdict.headline += ".";
+  if (!overloaded_text(run).empty())
+    verdict.headline += " It is overloaded: the queue grows until the run ends.";
   return verdict;
 }
 
@@ -154,14 +220,19 @@ const std::vector<Shown>& key_measures() {
 Verdict verdict_of(const PageRun& run) {
   if (run.variants.empty())
     return {.headline = "No variant was run.", .lines = {}, .fine_print = {}};
-  if (run.variants.size() == 1) return alone(run);
   bool goals = false;
   for (const VariantView& v : run.variants) goals = goals || v.summary.find("goodput") != nullptr;
   const Shown& by = goals ? kGoodput : kLatency;
+  if (pools_overload(run)) return by_stage(run, by);
+  if (run.variants.size() == 1) return alone(run);
   const std::vector<std::size_t> order = ranking(run, by);
   const VariantView& winner = run.variants[order[0]];
   const VariantView& other = run.variants[order[0] == 0 ? order[1] : 0];
   Verdict verdict{.headline = {}, .lines = {}, .fine_print = trust(run)};
+  if (const std::string overloaded = overloaded_text(run); !overloaded.empty())
+    verdict.fine_print =
+        "Overloaded, so that latencies depend on how long the run lasts: " + overloaded + ". " +
+        verdict.fine_print;
   if (goals) verdict.fine_print = "Goals: " + goals_text(winner) + ". " + verdict.fine_print;
   const Datum* a = winner.summary.find(by.key);
   const Datum* b = run.variants[order[1]].summary.find(by.key);

@@ -143,7 +143,8 @@ class LineDrawing {
 
   std::string tip(const ChartSeries& s, const ChartPoint& p) const {
     std::string text = s.name + (s.measured ? ", measured" : "") + ": " +
-                       human(p.y, chart_.y.unit) + " at " + human(p.x, chart_.x.unit);
+                       human(p.y, chart_.y.unit) + " at " + human(p.x, chart_.x.unit) +
+                       (p.overloaded ? ", overloaded" : "");
     if (p.low && p.high)
       text += " (" + human(*p.low, chart_.y.unit) + " to " + human(*p.high, chart_.y.unit) + ")";
     return text;
@@ -166,6 +167,7 @@ class LineDrawing {
     }
     for (const ChartPoint& p : s.points) {
       if (!std::isfinite(p.y)) continue;
+      if (p.overloaded) out_ += svg_text(x.at(p.x), y.at(p.y) - 6, "middle", "×");
       if (p.low && p.high)
         out_ += svg_line(x.at(p.x), y.at(*p.low), x.at(p.x), y.at(*p.high), "interval");
       if (s.markers || s.measured || s.points.size() == 1)

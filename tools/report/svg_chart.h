@@ -16,6 +16,7 @@ struct ChartPoint {
   double x = 0;
   double y = 0;
   std::optional<double> low, high;  ///< An interval around y, drawn as a bar.
+  bool overloaded = false;          ///< Marked with a cross above it.
 };
 
 /// One line, or one cloud of measured points.

@@ -69,9 +69,12 @@ std::vector<std::size_t> main_axes(const PageSweep& sweep) {
 /// What is best of a metric, and where.
 std::string best_of(const PageSweep& sweep, const std::string& metric) {
   const PageSweep::Row* best = nullptr;
+  // A cell whose queue grows until it ends is only the best where all are such.
+  const bool all = std::all_of(sweep.rows.begin(), sweep.rows.end(),
+                               [](const PageSweep::Row& row) { return row.overloaded; });
   for (const PageSweep::Row& row : sweep.rows) {
     const auto found = row.values.find(metric);
-    if (found == row.values.end()) continue;
+    if (found == row.values.end() || (row.overloaded && !all)) continue;
     if (best == nullptr ||
         (low_is_good(metric) ? found->second.value < best->values.at(metric).value
                              : found->second.value > best->values.at(metric).value))
@@ -82,7 +85,7 @@ std::string best_of(const PageSweep& sweep, const std::string& metric) {
   for (std::size_t a = 0; a < sweep.axes.size(); ++a)
     where += (where.empty() ? "" : ", ") + sweep.axes[a] + " " + best->cell[a];
   return human(in_base_unit(metric, best->values.at(metric).value), unit_of(metric)) + " (" +
-         where + ")";
+         where + (all ? ", overloaded like all cells)" : ")");
 }
 
 std::string curve(const PageSweep& sweep, std::size_t axis, const std::string& metric) {
@@ -122,7 +125,8 @@ std::string curve(const PageSweep& sweep, std::size_t axis, const std::string& m
           {.x = number_of(row.cell[axis]).value_or(static_cast<double>(place - values.begin())),
            .y = in_base_unit(metric, found->second.value),
            .low = low ? std::optional(in_base_unit(metric, *low)) : std::nullopt,
-           .high = high ? std::optional(in_base_unit(metric, *high)) : std::nullopt});
+           .high = high ? std::optional(in_base_unit(metric, *high)) : std::nullopt,
+           .overloaded = row.overloaded});
     }
     chart.series.push_back(std::move(series));
   }

@@ -65,6 +65,7 @@ StageNumbers stage_numbers(const sim::StageResult& stage, const std::vector<Metr
                        .requested_rate = stage.info.requested_rate,
                        .reported = stage.info.reported,
                        .requests = stage.requests,
+                       .queue_growth = stage.queue_growth,
                        .values = {}};
   for (const MetricName& metric : metrics) numbers.values.push_back(metric_value(stage, metric));
   return numbers;
@@ -110,6 +111,14 @@ void write_metrics(JsonWriter& json, const std::vector<MetricName>& metrics,
   json.end_object();
 }
 
+/// Whether the queue grew until the stage ended, in the mean of the replications.
+template <class Stage>
+bool is_overloaded(const std::vector<RunNumbers>& runs, const Stage& stage) {
+  double growth = 0;
+  for (const RunNumbers& run : runs) growth += stage(run).queue_growth;
+  return growth / static_cast<double>(runs.size()) > sim::kMostQueueGrowth;
+}
+
 template <class Stage>
 void write_requests(JsonWriter& json, const std::vector<RunNumbers>& runs, const Stage& stage) {
   json.key("requests").begin_array();
@@ -148,7 +157,14 @@ std::string row_tail(const SweepPlan& plan, const SweepRow& row,
   json.member("version", version());
   if (!commit().empty()) json.member("commit", commit());
   const auto summary = [](const RunNumbers& run) -> const StageNumbers& { return run.summary; };
-  json.key("summary").begin_object();
+  bool any_overloaded = false;
+  for (std::size_t s = 0; s < runs.front().stages.size(); ++s)
+    any_overloaded =
+        any_overloaded || (runs.front().stages[s].reported &&
+                           is_overloaded(runs, [s](const RunNumbers& run) -> const StageNumbers& {
+                             return run.stages[s];
+                           }));
+  json.key("summary").begin_object().member("overloaded", any_overloaded);
   write_requests(json, runs, summary);
   write_metrics(json, metrics, runs, summary);
   json.end_object().key("stages").begin_array();
@@ -160,7 +176,7 @@ std::string row_tail(const SweepPlan& plan, const SweepRow& row,
       return stage(run).requested_rate == first.requested_rate;
     });
     json.member("requested_rate", one_rate ? first.requested_rate : 0);
-    json.member("reported", first.reported);
+    json.member("reported", first.reported).member("overloaded", is_overloaded(runs, stage));
     write_requests(json, runs, stage);
     if (first.reported) write_metrics(json, metrics, runs, stage);
     json.end_object();

@@ -57,7 +57,10 @@ void add_stage(const Json& row, const Json& stage, const std::string& name,
   for (const auto& [axis, value] : row["cell"].items()) cells.push_back(value_text(value));
   cells.push_back(printable(row["variant"].get<std::string>()));
   if (!name.empty()) cells.push_back(name);
-  for (const std::string& column : columns) cells.push_back(metric_text(stage["metrics"][column]));
+  // Rows of early builds do not say it.
+  const bool overloaded = stage.value("overloaded", false);
+  for (const std::string& column : columns)
+    cells.push_back((overloaded ? "! " : "") + metric_text(stage["metrics"][column]));
   table.add_row(std::move(cells));
 }
 
@@ -98,7 +101,9 @@ std::string sweep_table(const SweepPlan& plan, const std::vector<RowLine>& rows)
       for (const Json* stage : reported(row))
         add_stage(row, *stage, rate_text(*stage), columns, table);
   }
-  return table.str();
+  const std::string text = table.str();
+  if (text.find("! ") == std::string::npos) return text;
+  return text + "! overloaded: the queue grows until the stage ends\n";
 }
 
 }  // namespace routesim::tools
