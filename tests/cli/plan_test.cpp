@@ -136,6 +136,56 @@ TEST_F(Plan, TheCheapestFleetIsTheSmallestThatHolds) {
   }
 }
 
+TEST_F(Plan, TheFirstScreenSaysWhatTheAnswerRestsOn) {
+  const std::string file = plan("[ttft_ms.p90 < 400]", "max_replications: 3\n");
+  const std::string page = (folder_ / "page.html").string();
+  const std::string stored = (folder_ / "plan.json").string();
+  const Result result = run({"plan", "-q", file, "-o", "table", "-o", "json=" + stored});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto answer = nlohmann::json::parse(slurp(stored));
+  const auto& best = answer["plans"][0];
+  const bool h200 = best["hardware"].get<std::string>().starts_with("H200");
+  // Qwen3-32B has a fitted curve on the H100 with tensor parallelism 2, and none on the H200.
+  EXPECT_EQ(best["step_times"], h200 ? "roofline" : "fitted");
+  EXPECT_EQ(answer["rests_on"], h200 ? "a roofline that was not fitted to this deployment"
+                                     : "step times that were fitted to measurements");
+  std::string head;
+  std::istringstream lines(result.out);
+  std::getline(lines, head);
+  std::getline(lines, head);
+  EXPECT_NE(head.find("resting on " + answer["rests_on"].get<std::string>()), std::string::npos)
+      << head;
+  EXPECT_NE(head.find("The 95 % confidence covers chance between runs, not errors of step times"),
+            std::string::npos)
+      << head;
+  EXPECT_NE(head.find(answer["robustness"].get<std::string>()), std::string::npos) << head;
+  for (const auto& found : answer["plans"]) {
+    EXPECT_EQ(found["kv_capacity"]["band"], 0.03);
+    EXPECT_TRUE(found["kv_capacity"]["holds_with_more"].is_boolean());
+  }
+  const bool fewer = best["kv_capacity"]["holds_with_fewer"];
+  EXPECT_EQ(
+      answer["robustness"].get<std::string>().find("not hold with 3 % fewer") == std::string::npos,
+      fewer);
+  EXPECT_EQ(answer["scenario"], "base.yaml");
+  EXPECT_EQ(answer["prices"][1]["accelerator"], "H200");
+  EXPECT_EQ(answer["prices"][1]["per_hour"], 4);
+  for (const auto& family : answer["families"]) {
+    const bool fitted = family["hardware"].get<std::string>().starts_with("H100");
+    EXPECT_EQ(family["step_times"], fitted ? "fitted" : "roofline");
+    EXPECT_NE(family["sources"][0].get<std::string>().find(fitted ? "cost curve" : "unfitted"),
+              std::string::npos);
+    EXPECT_EQ(family["seed"], 1);
+    EXPECT_GE(family["scenario_hash"].get<std::string>().size(), 16U);
+  }
+  ASSERT_EQ(run({"report", stored, "-o", page}).code, 0);
+  const std::string html = slurp(page);
+  const std::size_t basis = html.find("It rests on " + answer["rests_on"].get<std::string>());
+  EXPECT_LT(basis, html.find("Fleets that meet the goals"));
+  EXPECT_NE(html.find(answer["families"][0]["scenario_hash"].get<std::string>() + "; "),
+            std::string::npos);
+}
+
 TEST_F(Plan, TheAnswerDoesNotDependOnTheThreads) {
   const std::string file = plan();
   const Result one = run({"plan", file, "--jobs", "1"});

@@ -236,7 +236,8 @@ TEST(Overload, NoVerdictPoolsOverloadedAndHealthyStages) {
   const ResultFile changed{.path = "b.json", .set = mixed, .workloads = {}};
   const std::vector<Gate> gates = {*parse_gate("ttft_ms.mean>+5%").value};
   Diagnostics d;
-  const Comparison c = compare_results(base, changed, {.variants = {}, .stage = "", .gates = gates}, d);
+  const Comparison c =
+      compare_results(base, changed, {.variants = {}, .stage = "", .gates = gates}, d);
   ASSERT_EQ(c.gates.size(), 1U) << messages_of(d);
   EXPECT_EQ(c.gates[0].decision, Decision::kUndecided) << c.gates[0].detail;
   EXPECT_NE(render_comparison_text(c).find("not judged"), std::string::npos)

@@ -448,7 +448,7 @@ TEST_F(ScenarioYaml, HeadersOfTheLoadGoToTheRouterOrAreSaidToMatterToNothing) {
                        "name: s\nworkload:\n  inference_perf:\n"
                        "    api: {headers: {X-Zone: eu, Authorization: Bearer x}}\n"
                        "    load: {stages: [{rate: 7, duration: 3}]}\n"
-                       "    data: {type: shared_prefix}\n"
+                       "    data: {type: shared_prefix, shared_prefix: {num_groups: 2}}\n"
                        "cluster: {pools: [{name: a, accelerator: H200, model: Qwen3-8B}]}\n" +
                            routing),
          .sets = {},

@@ -70,10 +70,35 @@ std::vector<std::size_t> shown_goals(const PlanSpace& space) {
   return shown;
 }
 
+/// What of the answer survives another KV capacity, as a sentence.
+std::string robustness_text(const FoundPlan& plan) {
+  const std::string percent = number_text(std::round(100 * kCapacityBand)) + " % ";
+  if (plan.holds_with_fewer_blocks && plan.holds_with_more_blocks)
+    return "It holds with " + percent + "fewer and with " + percent + "more KV blocks.";
+  return "It does not hold with " + percent +
+         (plan.holds_with_more_blocks    ? "fewer KV blocks."
+          : plan.holds_with_fewer_blocks ? "more KV blocks."
+                                         : "fewer or more KV blocks.");
+}
+
+/// The answer in one sentence, and what it rests on.
+std::string answer_text(const PlanSpace& space, const PlanResult& result) {
+  const std::string chance =
+      "The " + number_text(100 * space.config.confidence) +
+      " % confidence covers chance between runs, not errors of step times, of "
+      "KV capacity or of the load.\n";
+  if (result.plans.empty()) return chance;
+  const FoundPlan& best = result.plans.front();
+  const PlanFamily& family = space.families[best.family];
+  return "Cheapest: " + size_text(space, best.size) + " of " + family_text(family) + ", $" +
+         fixed_text(best.price_per_hour, 2) + "/h, resting on " + basis_text(family.basis) + ". " +
+         robustness_text(best) + " " + chance;
+}
+
 std::string plans_table(const PlanSpace& space, const PlanResult& result) {
-  TextTable table(4);
-  std::vector<std::string> header = {"",     "hardware", "policy",    "replicas",
-                                     "GPUs", "$/h",      "$/M tokens"};
+  TextTable table(5);
+  std::vector<std::string> header = {"",           "hardware", "policy", "replicas",
+                                     "step times", "GPUs",     "$/h",    "$/M tokens"};
   for (const std::size_t g : shown_goals(space)) header.push_back(space.goals[g].label);
   header.insert(header.end(), {"knee req/s", "spare today"});
   table.add_row(std::move(header));
@@ -85,6 +110,7 @@ std::string plans_table(const PlanSpace& space, const PlanResult& result) {
         printable(family.hardware),
         printable(family.policy),
         size_text(space, plan.size),
+        basis_name(family.basis),
         std::to_string(family.gpus(plan.size)),
         fixed_text(plan.price_per_hour, 2),
         plan.price_per_million_tokens ? fixed_text(*plan.price_per_million_tokens, 2) : "-"};
@@ -202,6 +228,10 @@ void write_plan(JsonWriter& json, const PlanSpace& space, const FoundPlan& plan)
   json.key("needed");
   write_size(json, space, plan.needed);
   json.member("gpus", family.gpus(plan.size)).member("price_per_hour", plan.price_per_hour);
+  json.member("step_times", basis_name(family.basis));
+  json.key("kv_capacity").begin_object().member("band", kCapacityBand);
+  json.member("holds_with_fewer", plan.holds_with_fewer_blocks);
+  json.member("holds_with_more", plan.holds_with_more_blocks).end_object();
   json.key("price_per_million_output_tokens");
   if (plan.price_per_million_tokens) {
     json.value(*plan.price_per_million_tokens);
@@ -231,7 +261,13 @@ void write_family(JsonWriter& json, const PlanSpace& space, const PlanFamily& fa
   json.member("tried_singly", outcome.tried_singly);
   json.member("sizes", static_cast<std::uint64_t>(outcome.sizes));
   json.member("sizes_tried", static_cast<std::uint64_t>(outcome.sizes_tried));
-  if (!family.impossible.empty()) json.member("impossible", family.impossible);
+  if (!family.impossible.empty()) {
+    json.member("impossible", family.impossible);
+  } else {
+    json.member("step_times", basis_name(family.basis)).key("sources").begin_array();
+    for (const std::string& source : family.step_times) json.value(source);
+    json.end_array().member("seed", family.seed).member("scenario_hash", family.scenario_hash);
+  }
   if (outcome.size) {
     json.key("replicas");
     write_size(json, space, *outcome.size);
@@ -270,6 +306,7 @@ std::string render_plan_text(const PlanSpace& space, const PlanResult& result) {
   const PlanConfig& config = space.config;
   std::string text = printable(config.name) + ", routesim " + version() + "\n";
   if (!config.question.empty()) text += printable(config.question, 500) + "\n";
+  text += answer_text(space, result);
   text += "Demand: " + short_number(space.planned_rate()) + " req/s";
   if (config.demand.growth > 0)
     text += " (" + short_number(config.demand.rate) + " today, " +
@@ -291,7 +328,19 @@ std::string render_plan_json(const PlanSpace& space, const PlanResult& result) {
   const PlanConfig& config = space.config;
   JsonWriter json;
   json.begin_object().member("plan", config.name).member("question", config.question);
-  json.member("version", version()).member("met", !result.plans.empty());
+  json.member("version", version());
+  if (!commit().empty()) json.member("commit", commit());
+  json.member("met", !result.plans.empty());
+  if (!result.plans.empty())
+    json.member("rests_on", basis_text(space.families[result.plans.front().family].basis))
+        .member("robustness", robustness_text(result.plans.front()));
+  json.member("scenario", config.scenario).key("prices").begin_array();
+  for (const PlanPrice& price : config.prices)
+    json.begin_object()
+        .member("accelerator", price.accelerator)
+        .member("per_hour", price.per_hour)
+        .end_object();
+  json.end_array();
   json.member("rate_today", config.demand.rate).member("growth", config.demand.growth);
   json.member("planned_rate", space.planned_rate()).member("confidence", config.confidence);
   json.key("goals").begin_array();

@@ -1,6 +1,7 @@
 #include "tools/plan/plan_search.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "sim/experiment/search.h"
@@ -90,6 +91,10 @@ class PlanSearch {
     find_sizes();
     rank();
     evaluate_bought();
+    for (FoundPlan& plan : result_.plans) {
+      plan.holds_with_fewer_blocks = holds_with_blocks(plan, 1 - kCapacityBand);
+      plan.holds_with_more_blocks = holds_with_blocks(plan, 1 + kCapacityBand);
+    }
     find_knees();
     find_bindings();
     for (FoundPlan& plan : result_.plans) find_spares(plan);
@@ -154,6 +159,26 @@ class PlanSearch {
       if (tokens_per_hour > 0)
         plan.price_per_million_tokens = plan.price_per_hour / tokens_per_hour * 1e6;
     }
+  }
+
+  /// Whether the fleet meets every goal with `factor` times its KV blocks, with the same seeds.
+  bool holds_with_blocks(const FoundPlan& plan, double factor) {
+    std::vector<sim::RunPlan> plans;
+    for (std::size_t r = 0; r < plan.evaluation.runs.size(); ++r) {
+      sim::RunPlan& changed = plans.emplace_back(*plan.evaluation.plan);
+      changed.scenario.seed += r;
+      for (sim::ResolvedPool& pool : changed.pools)
+        pool.rules.num_gpu_blocks = std::max<std::int64_t>(
+            2, std::llround(factor * static_cast<double>(pool.rules.num_gpu_blocks)));
+    }
+    const std::vector<FleetRun> runs = evaluator_.run_once(plans, space_.planned_rate());
+    for (std::size_t g = 0; g < space_.goals.size(); ++g) {
+      std::vector<double> values;
+      for (const FleetRun& run : runs) values.push_back(run.values[g]);
+      if (judge(space_.goals[g], values, space_.config.confidence).verdict != GoalVerdict::kMeets)
+        return false;
+    }
+    return true;
   }
 
   void find_knees() {

@@ -39,6 +39,8 @@ struct FoundPlan {
   std::optional<double> knee_fails = {};  ///< The lowest rate seen to fail; absent when none was.
   std::int64_t spares_today = 0;  ///< Replicas (of any one pool) that may be gone at today's rate.
   Binding binding = {};
+  bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - kCapacityBand,
+  bool holds_with_more_blocks = false;   ///< or 1 + kCapacityBand times the KV blocks.
 };
 
 /// What became of a family.
@@ -57,6 +59,9 @@ struct PlanResult {
   std::size_t runs = 0;
 };
 
+/// KV capacities are rarely known better: each found fleet is judged again with that much less and
+/// more, in as many runs as it had. That costs twice the runs of its own verdict.
+inline constexpr double kCapacityBand = 0.03;
 /// Rates are searched to this precision.
 inline constexpr double kKneeTolerance = 0.03;
 /// The best and the next-best three.

@@ -439,6 +439,12 @@ class SpaceReader {
     const std::optional<sim::RunPlan> plan = prepare(loaded.variants.front(), resolving);
     if (plan) {
       set_prices(family, *plan);
+      family.scenario_hash = scenario_hash(loaded);
+      family.seed = plan->scenario.seed;
+      for (const sim::ResolvedPool& pool : plan->pools) {
+        family.basis = std::max(family.basis, basis_of(pool));
+        family.step_times.push_back(pool.config.name + ": " + pool.latency->provenance());
+      }
       return;
     }
     for (const Diagnostic& d : resolving.items())

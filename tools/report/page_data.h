@@ -124,7 +124,7 @@ struct PagePlan {
   };
   /// A fleet that meets the goals.
   struct Choice {
-    std::string hardware, policy, fleet;
+    std::string hardware, policy, fleet, step_times;
     std::string binds;                                 ///< What would run out first.
     std::map<std::string, Datum, std::less<>> values;  ///< `price_per_hour`, `gpus`, ...
     std::vector<GoalView> goals;
@@ -132,9 +132,15 @@ struct PagePlan {
   /// One kind of hardware with one policy, whatever came of it.
   struct Family {
     std::string hardware, policy, method, impossible, fleet, near_miss;
+    std::string seed, hash;
+    std::vector<std::string> sources;  ///< By pool: where its step times come from.
     std::optional<Datum> tried, price;
   };
-  std::string name, question, version;
+  std::string name, question, version, commit;
+  std::string rests_on;    ///< What the first plan rests on, as a clause.
+  std::string robustness;  ///< Whether it survives another KV capacity, as a sentence.
+  std::string scenario;    ///< File.
+  std::vector<std::pair<std::string, double>> prices;  ///< Accelerator, dollars an hour.
   std::optional<Datum> rate, confidence;
   std::vector<std::string> goals;
   std::vector<Choice> plans;  ///< Cheapest first.

@@ -26,7 +26,29 @@ std::string headline(const PagePlan& plan) {
     text += ", " + human(price->value, Unit::kDollars) + " an hour";
   if (const Datum* tokens = value_of(best, "price_per_million_output_tokens"))
     text += " and " + human(tokens->value, Unit::kDollars) + " per million output tokens";
-  return text + ".";
+  if (!plan.rests_on.empty()) text += ". It rests on " + plan.rests_on;
+  return text + "." + (plan.robustness.empty() ? "" : " " + plan.robustness);
+}
+
+/// The inputs that decide the answer.
+std::string manifest(const PagePlan& plan) {
+  std::string out = "<h2>Manifest</h2><dl>";
+  const auto add = [&](const std::string& name, const std::string& value) {
+    if (!value.empty()) out += "<dt>" + html(name) + "</dt><dd>" + html(value) + "</dd>";
+  };
+  add("scenario", plan.scenario);
+  add("routesim", plan.version + (plan.commit.empty() ? "" : " (" + plan.commit + ")"));
+  for (const auto& [accelerator, price] : plan.prices)
+    add("one " + accelerator, human(price, Unit::kDollars) + " an hour");
+  for (const PagePlan::Family& family : plan.families) {
+    if (family.hash.empty()) continue;
+    std::string sources;
+    for (const std::string& source : family.sources)
+      sources += (sources.empty() ? "" : "; ") + source;
+    add(family.hardware + " with " + family.policy,
+        "seed " + family.seed + ", scenario hash " + family.hash + "; " + sources);
+  }
+  return out + "</dl>";
 }
 
 std::string verdict_section(const PagePlan& plan) {
@@ -41,6 +63,10 @@ std::string verdict_section(const PagePlan& plan) {
   if (plan.rate) out += "Planned for " + html(human(plan.rate->value, Unit::kRequestsPerSecond));
   if (plan.confidence)
     out += ", with a confidence of " + html(human(plan.confidence->value, Unit::kRatio));
+  if (!plan.rests_on.empty())
+    out +=
+        ". The confidence covers chance between runs, not errors of step times, of KV capacity or "
+        "of the load";
   return out + ".</p></section>";
 }
 
@@ -56,11 +82,12 @@ std::string plans_table(const PagePlan& plan) {
   if (plan.plans.empty()) return {};
   std::string out =
       "<h2>Fleets that meet the goals</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>fleet</th>";
+      "<th>fleet</th><th>step times</th>";
   for (const Shown& column : kColumns) out += "<th>" + html(column.title) + "</th>";
   out += "<th>binds</th></tr></thead><tbody>";
   for (const PagePlan::Choice& choice : plan.plans) {
-    out += "<tr><td>" + html(name_of(choice)) + "</td>";
+    out += "<tr><td>" + html(name_of(choice)) + "</td><td class=\"text\">" +
+           html(choice.step_times) + "</td>";
     for (const Shown& column : kColumns)
       out += number_cell(value_of(choice, column.key), column.unit);
     out += "<td class=\"text\">" + html(choice.binds) + "</td></tr>";
@@ -166,7 +193,7 @@ std::string plan_sections(const PagePlan& plan) {
   out += verdict_section(plan) + plans_table(plan);
   const std::string charts = price_chart(plan) + frontier_chart(plan);
   if (!charts.empty()) out += "<h2>What it costs</h2><div class=\"charts\">" + charts + "</div>";
-  return out + families_table(plan);
+  return out + families_table(plan) + manifest(plan);
 }
 
 }  // namespace routesim::tools

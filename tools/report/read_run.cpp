@@ -371,6 +371,7 @@ PagePlan::Choice read_choice(const Node& node) {
   choice.policy = node["policy"].text();
   choice.fleet = fleet_text(node["replicas"]);
   choice.binds = node["binding"]["resource"].text();
+  choice.step_times = node["step_times"].text();
   const auto put = [&](const char* name) {
     if (std::optional<Datum> datum = node[name].datum()) choice.values.emplace(name, *datum);
   };
@@ -396,6 +397,9 @@ PagePlan::Family read_family(const Node& node) {
   family.policy = node["policy"].text();
   family.method = node["method"].text();
   family.impossible = node["impossible"].text();
+  family.seed = node["seed"].text();
+  family.hash = node["scenario_hash"].text();
+  for (const Node& source : node["sources"].items()) family.sources.push_back(source.text());
   family.fleet = fleet_text(node["replicas"]);
   family.near_miss = fleet_text(node["near_miss"]["replicas"]);
   family.tried = node["sizes_tried"].datum();
@@ -412,6 +416,13 @@ PagePlan read_plan(const std::string& json_text, const std::string& path) {
   plan.name = root["plan"].text();
   plan.question = root["question"].text();
   plan.version = root["version"].text();
+  plan.commit = root["commit"].text();
+  plan.rests_on = root["rests_on"].text();
+  plan.robustness = root["robustness"].text();
+  plan.scenario = root["scenario"].text();
+  for (const Node& price : root["prices"].items())
+    if (const std::optional<Datum> per_hour = price["per_hour"].datum())
+      plan.prices.emplace_back(price["accelerator"].text(), per_hour->value);
   plan.rate = root["planned_rate"].datum();
   plan.confidence = root["confidence"].datum();
   for (const Node& goal : root["goals"].items()) plan.goals.push_back(goal.text());
