@@ -110,6 +110,27 @@ TEST(FlowControl, LeastAttainedServiceGoesFirst) {
   EXPECT_EQ(f.control->dispatch(f.table, SimTime::zero()), 2U);
 }
 
+// Upstream's program-aware fairness halves attained service every 60 s and counts an output token
+// twice: 1,000 + 2 x 500 = 2,000 at 0 s are 1,000 at 60 s and 500 at 120 s.
+TEST(FlowControl, AttainedServiceHalvesEveryMinute) {
+  const auto first = [](std::int64_t seconds, std::int64_t other_prompt_tokens) {
+    Flow f("flowControl:\n  defaultPriorityBand:\n    fairnessPolicyRef: las\n",
+           "- name: las\n  type: program-aware-fairness\n");
+    f.control->on_completed("early", 1000, 500, SimTime::zero());
+    f.control->on_completed("late", other_prompt_tokens, 0, at(seconds));
+    f.set_queue(0, at(seconds));
+    f.put(1, 0, "early", 1, at(seconds));
+    f.put(2, 0, "late", 1, at(seconds));
+    return f.control->dispatch(f.table, at(seconds));
+  };
+  EXPECT_EQ(first(0, 1990), 2U);
+  EXPECT_EQ(first(0, 2010), 1U);
+  EXPECT_EQ(first(60, 990), 2U);
+  EXPECT_EQ(first(60, 1010), 1U);
+  EXPECT_EQ(first(120, 490), 2U);
+  EXPECT_EQ(first(120, 510), 1U);
+}
+
 TEST(FlowControl, DeadlinesOrderWithinAFlow) {
   Flow f("flowControl:\n  defaultPriorityBand:\n    orderingPolicyRef: slo\n",
          "- name: slo\n  type: slo-deadline-ordering-policy\n");

@@ -291,6 +291,28 @@ TEST(ScorerVectors, ContextLength) {
   }
 }
 
+// llm-d-router's contextlengthaware: outside a range 0.3 / (1 + distance / 1,000); inside
+// 0.3 + 0.7 x (narrowness + room), narrowness = 0.7 / (1 + width / 10,000) and
+// room = 0.3 x (max - tokens) / width.
+TEST(ScorerVectors, EachTermOfContextLengthByHand) {
+  // Width 10,000: narrowness 0.35; a quarter used: room 0.3 x 0.75 = 0.225.
+  EXPECT_NEAR(context_range_score({0, 10'000}, 2'500), 0.3 + 0.7 * 0.575, 1e-12);
+  // Full: no room. At the upper end the range still holds.
+  EXPECT_NEAR(context_range_score({0, 10'000}, 10'000), 0.3 + 0.7 * 0.35, 1e-12);
+  // Width 30,000: narrowness 0.7 / 4 = 0.175; empty: room 0.3. The lower end holds, too.
+  EXPECT_NEAR(context_range_score({1'000, 31'000}, 1'000), 0.3 + 0.7 * 0.475, 1e-12);
+  EXPECT_EQ(context_range_score({7, 7}, 7), 1.0) << "a range of one length";
+  EXPECT_NEAR(context_range_score({2'000, 4'000}, 1'000), 0.3 / 2, 1e-12) << "1,000 below";
+  EXPECT_NEAR(context_range_score({2'000, 4'000}, 4'500), 0.3 / 1.5, 1e-12) << "500 above";
+  PluginBench bench("context-length-aware", Json::object(), 2);
+  ASSERT_TRUE(bench.built()) << bench.errors();
+  bench.table().mutable_info(EndpointId(1)).labels["llm-d.ai/context-length-range"] = "0-10000";
+  RequestView request;
+  request.prompt_tokens = 2'500;
+  EXPECT_EQ(bench.scores(request)[0], 0.5) << "an endpoint without the label";
+  EXPECT_NEAR(bench.scores(request)[1], 0.7025, 1e-12);
+}
+
 TEST(ScorerVectors, Latency) {
   for (const Json& c : vector_cases("latency_scorer")) {
     SCOPED_TRACE(name_of(c));
