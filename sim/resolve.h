@@ -49,7 +49,7 @@ struct RunPlan {
   std::optional<policies::EndpointPickerConfig> endpoint_picker;  ///< Where it is the balancer.
   /// The place of a key in the scenario, for what only a run can find; may be empty.
   std::function<SourceLocation(const std::string& path)> where;
-  std::vector<std::pair<std::string, std::string>> headers;       ///< Sent with every request.
+  std::vector<std::pair<std::string, std::string>> headers;  ///< Sent with every request.
   std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.
   std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
       make_load;

@@ -277,8 +277,7 @@ constexpr std::array kLeftAlone = {
               ""},
     LeftAlone{Fate::kApproximated,
               "experts are loaded evenly here, as a balanced placement makes them",
-              "enable-elastic-ep eplb-log-balancedness",
-              "eplb-step-interval eplb-window-size", ""},
+              "enable-elastic-ep eplb-log-balancedness", "eplb-step-interval eplb-window-size", ""},
 };
 
 void add_names(std::string_view names, FlagTakes takes, const LeftAlone& group,
