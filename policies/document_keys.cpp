@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/base/key_note.h"
+
 namespace routesim::policies {
 namespace {
 
@@ -72,12 +74,8 @@ void note_document_key(const ParameterValue& value, const std::string& path,
   if (!is_leaf(value)) return;
   const KeyRule* rule = find_rule(kTable, path);
   if (rule == nullptr) return;
-  const bool is_moot = rule->fate == Fate::kNotModelled && is_off(value);
-  diagnostics.key({.where = value.where,
-                   .format = kDocumentFormat,
-                   .path = path,
-                   .fate = is_moot ? Fate::kNoEffect : rule->fate,
-                   .why = std::string(is_moot ? "it is switched off" : rule->why)});
+  diagnostics.key(
+      key_use(value.where, kDocumentFormat, path, rule->fate, rule->why, is_off(value)));
 }
 
 }  // namespace routesim::policies

@@ -6,6 +6,7 @@
 
 #include "policies/document_keys.h"
 #include "policies/document_loader.h"
+#include "sim/base/key_note.h"
 
 namespace routesim::policies {
 namespace {
@@ -67,11 +68,8 @@ void fold_mode(PluginSpec& spec, DocumentReferences& references, Diagnostics& di
   if (spec.parameters.find("mode") == nullptr) return;
   const ParameterValue mode = take(spec.parameters, "mode");
   references.old_name = "prefix-cache-scorer mode";
-  diagnostics.key({.where = mode.where,
-                   .format = kDocumentFormat,
-                   .path = spec.path + ".parameters.mode",
-                   .fate = Fate::kUsed,
-                   .why = {}});
+  diagnostics.key(
+      key_use(mode.where, kDocumentFormat, spec.path + ".parameters.mode", Fate::kUsed, {}));
   if (mode.is_string() && mode.string() == "cache_tracking") {
     spec.type = "precise-prefix-cache-scorer";
   } else if (!mode.is_string() || (mode.string() != "estimate" && !mode.string().empty())) {

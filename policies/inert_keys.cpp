@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "policies/document_keys.h"
+#include "sim/base/key_note.h"
 
 namespace routesim::policies {
 namespace {
@@ -146,12 +147,9 @@ class Walk {
     const KeyRule* rule = find_rule(kTable, spec_.type + "." + path);
     const std::string at = spec_.path + ".parameters." + path;
     if (rule == nullptr) report(value, path, at);
-    diagnostics_.key(
-        {.where = value.where,
-         .format = kDocumentFormat,
-         .path = at,
-         .fate = rule == nullptr ? Fate::kNoEffect : rule->fate,
-         .why = std::string(rule == nullptr ? "this release does not know it" : rule->why)});
+    diagnostics_.key(key_use(value.where, kDocumentFormat, at,
+                             rule == nullptr ? Fate::kNoEffect : rule->fate,
+                             rule == nullptr ? "this release does not know it" : rule->why));
   }
 
   void report(const ParameterValue& value, const std::string& path, const std::string& at) {

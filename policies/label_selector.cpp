@@ -4,6 +4,7 @@
 #include <array>
 
 #include "policies/document_keys.h"
+#include "sim/base/key_note.h"
 
 namespace routesim::policies {
 
@@ -51,11 +52,9 @@ std::optional<LabelSelector> LabelSelector::parse(const PluginSpec& spec, BuildC
         ok = selector.parse_expressions(value, spec, context) && ok;
       } else if (key == "matchLabels" && value.is_map()) {
         for (const auto& [label, wanted] : value.map()) {
-          context.diagnostics().key({.where = wanted.where,
-                                     .format = kDocumentFormat,
-                                     .path = spec.path + ".parameters.matchLabels." + label,
-                                     .fate = Fate::kUsed,
-                                     .why = {}});
+          context.diagnostics().key(key_use(wanted.where, kDocumentFormat,
+                                            spec.path + ".parameters.matchLabels." + label,
+                                            Fate::kUsed, {}));
           if (!wanted.is_string()) {
             context.error(spec, "matchLabels." + label,
                           "must be a string (got " + wanted.to_text() + ")");

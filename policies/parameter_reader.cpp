@@ -6,6 +6,7 @@
 
 #include "policies/document_keys.h"
 #include "policies/go_values.h"
+#include "sim/base/key_note.h"
 
 namespace routesim::policies {
 namespace {
@@ -37,11 +38,8 @@ void ParameterReader::finish() {
       diagnostics_.error(value.where, path, "unknown field", hint);
     else
       diagnostics_.warning(value.where, path, "unknown field, ignored by this release", hint);
-    diagnostics_.key({.where = value.where,
-                      .format = kDocumentFormat,
-                      .path = path,
-                      .fate = Fate::kNoEffect,
-                      .why = "this release does not know it"});
+    diagnostics_.key(key_use(value.where, kDocumentFormat, path, Fate::kNoEffect,
+                             "this release does not know it"));
   }
 }
 
@@ -73,11 +71,8 @@ ParameterReader ParameterReader::below(const Field& f, const ParameterValue& nod
 void ParameterReader::record(const Field& f, const ParameterValue& value) {
   const bool is_own = f.fate != Fate::kUsed;
   if (!is_leaf(value)) return;
-  diagnostics_.key({.where = value.where,
-                    .format = kDocumentFormat,
-                    .path = path_of(f),
-                    .fate = is_own ? f.fate : fate_,
-                    .why = std::string(is_own ? f.why : why_)});
+  diagnostics_.key(key_use(value.where, kDocumentFormat, path_of(f), is_own ? f.fate : fate_,
+                           is_own ? f.why : why_));
 }
 
 void ParameterReader::mismatch(const Field& f, const ParameterValue& v, std::string_view expected) {

@@ -1,5 +1,7 @@
 #include "tools/input/config_reader.h"
 
+#include "sim/base/key_note.h"
+#include "tools/input/ledger.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 
@@ -21,7 +23,7 @@ std::string suggestion(const std::string& key, const std::vector<std::string>& c
   return close;
 }
 
-/// What the ledger says of all keys below some key.
+/// The fate that all keys below some key share.
 struct Subtree {
   std::string_view format;  ///< Empty: nothing is recorded.
   Fate fate = Fate::kUsed;
@@ -34,12 +36,6 @@ bool is_leaf(const ConfigNode& node) {
     return !item->is_map() && !item->is_sequence();
   };
   return node.members().empty() && std::all_of(node.items().begin(), node.items().end(), is_bare);
-}
-
-/// Whether a value switches nothing on.
-bool is_off(const ConfigNode& node) {
-  if (node.is_scalar()) return node.text().empty() || node.text() == "false";
-  return node.items().empty() && node.members().empty();
 }
 
 /// A key that a reader put there itself stands where its value does.
@@ -183,12 +179,8 @@ class Reader final : public Describer {
     const bool is_whole =
         is_leaf(*member.value) || f.fate != Fate::kUsed || (member.value->is_map() && is_short);
     if (key.format.empty() || !is_whole || is_made_up(member)) return;
-    const bool is_moot = key.fate == Fate::kNotModelled && is_off(*member.value);
-    diagnostics_.key({.where = member.key_where,
-                      .format = key.format,
-                      .path = path_of(f),
-                      .fate = is_moot ? Fate::kNoEffect : key.fate,
-                      .why = std::string(is_moot ? "it is switched off" : key.why)});
+    diagnostics_.key(key_use(member.key_where, key.format, path_of(f), key.fate, key.why,
+                             is_off(*member.value)));
   }
 
   void note_place(const std::string& path, const ConfigNode& node) {

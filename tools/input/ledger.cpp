@@ -5,6 +5,7 @@
 #include <map>
 #include <tuple>
 
+#include "sim/base/key_note.h"
 #include "tools/input/config_reader.h"
 #include "tools/input/vllm_serve_flags.h"
 #include "tools/output/printable.h"
@@ -15,11 +16,6 @@ namespace {
 
 /// Longest path of a key in a list of keys.
 constexpr std::size_t kLongestPath = 200;
-
-bool is_off(const ConfigNode& node) {
-  return node.is_null() || (node.is_scalar() &&
-                            (node.text().empty() || node.text() == "false" || node.text() == "0"));
-}
 
 /// Whether a list holds no keys at any depth.
 bool is_plain(const ConfigNode& node) {
@@ -49,15 +45,9 @@ class TableWalk {
   void note(const ConfigNode& node, const std::string& path, const SourceLocation& key) {
     if (path.empty()) return;
     const KeyRule* rule = find_rule(table_, path);
-    KeyUse use{.where = key,
-               .format = table_.format,
-               .path = prefix_.empty() ? path : prefix_ + "." + path,
-               .fate = rule == nullptr ? Fate::kUsed : rule->fate,
-               .why = std::string(rule == nullptr ? "" : rule->why)};
-    if (use.fate == Fate::kNotModelled && is_off(node)) {
-      use.fate = Fate::kNoEffect;
-      use.why = "it is switched off";
-    }
+    KeyUse use = key_use(key, table_.format, prefix_.empty() ? path : prefix_ + "." + path,
+                         rule == nullptr ? Fate::kUsed : rule->fate,
+                         rule == nullptr ? "" : rule->why, is_off(node));
     if (use.fate == Fate::kNotModelled)
       diagnostics_.warning(key, use.path, "is not modelled: " + use.why);
     diagnostics_.key(std::move(use));
@@ -77,13 +67,20 @@ int weight(Fate fate) {
 
 }  // namespace
 
+bool is_off(const ConfigNode& node) {
+  if (node.is_scalar())
+    return node.text().empty() || node.text() == "false" || node.text() == "0" ||
+           node.text() == "0.0";
+  return node.items().empty() && node.members().empty();
+}
+
 void note_keys(const ConfigNode& root, const std::string& path, const KeyTable& table,
                const ConfigNode* elsewhere, Diagnostics& diagnostics) {
   TableWalk(path, table, elsewhere, diagnostics).walk(root, {}, root.where());
 }
 
 std::vector<KeyUse> ledger(const Diagnostics& diagnostics) {
-  // What stands on no line (`--set`), or with others in one text (a command), is told apart by its
+  // A key without a line (`--set`), or in one text with others (a command), is told apart by its
   // path. Elsewhere two readers may name the same key by different paths.
   using Place = std::tuple<std::string, int, int, std::string>;
   std::map<Place, KeyUse> once;

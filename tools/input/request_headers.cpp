@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "policies/views.h"
+#include "sim/base/key_note.h"
 #include "sim/unsupplied_inputs.h"
 #include "tools/input/config_node.h"
 #include "tools/input/inference_perf_yaml.h"
@@ -33,11 +34,9 @@ void warn_unread_headers(const LoadedVariant& variant, Diagnostics& diagnostics)
         [&name = name](const std::string& other) { return policies::same_header(name, other); });
     if (!is_read) unread += (unread.empty() ? "" : ", ") + printable(name);
     const auto& written = variant.scenario.workload.inference_perf_config->api.headers.root;
-    diagnostics.key({.where = written->find(name)->key_where,
-                     .format = kInferencePerfFormat,
-                     .path = path + "." + printable(name),
-                     .fate = is_read ? Fate::kUsed : Fate::kNoEffect,
-                     .why = is_read ? "" : "nothing that routes reads it"});
+    diagnostics.key(key_use(written->find(name)->key_where, kInferencePerfFormat,
+                            path + "." + printable(name), is_read ? Fate::kUsed : Fate::kNoEffect,
+                            is_read ? "" : "nothing that routes reads it"));
   }
   if (unread.empty()) return;
   diagnostics.warning({}, path,

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 
+#include "sim/base/key_note.h"
 #include "tools/output/printable.h"
 
 namespace routesim::tools {
@@ -122,12 +123,10 @@ void note_columns(const TraceReference& reference, const std::string& line,
     const std::size_t found = line.find(name, column);
     if (found != std::string::npos) column = found + name.size();
     const std::size_t at = found == std::string::npos ? column : found;
-    diagnostics.key(
-        {.where = {.file = reference.path, .line = 1, .column = static_cast<int>(at) + 1},
-         .format = "trace",
-         .path = reference.path_key + "." + name,
-         .fate = is_used ? Fate::kUsed : Fate::kNoEffect,
-         .why = is_used ? "" : "requests have times, lengths, prefixes and sessions"});
+    diagnostics.key(key_use({.file = reference.path, .line = 1, .column = static_cast<int>(at) + 1},
+                            "trace", reference.path_key + "." + name,
+                            is_used ? Fate::kUsed : Fate::kNoEffect,
+                            is_used ? "" : "requests have times, lengths, prefixes and sessions"));
   }
 }
 

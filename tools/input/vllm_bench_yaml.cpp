@@ -5,8 +5,10 @@
 #include <map>
 #include <sstream>
 
+#include "sim/base/key_note.h"
 #include "tools/input/config_merge.h"
 #include "tools/input/description.h"
+#include "tools/input/ledger.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 
@@ -164,23 +166,12 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnost
   return out;
 }
 
-bool is_zero(const ConfigNode& value) {
-  return value.is_scalar() && (value.text() == "0" || value.text() == "0.0");
-}
-
 /// Notes what becomes of a flag; those that are used are keys of the scenario.
 void note_fate(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
   const KeyRule* rule = find_rule(kTable, with_underscores(flag.key));
-  KeyUse use{.where = flag.key_where,
-             .format = kBenchFormat,
-             .path = "workload.vllm_bench." + flag.key,
-             .fate = rule == nullptr ? Fate::kUsed : rule->fate,
-             .why = rule == nullptr ? "" : std::string(rule->why)};
-  if (use.fate == Fate::kNotModelled && is_zero(*flag.value)) {
-    use.fate = Fate::kNoEffect;
-    use.why = "it is switched off";
-  }
-  diagnostics.key(std::move(use));
+  diagnostics.key(key_use(flag.key_where, kBenchFormat, "workload.vllm_bench." + flag.key,
+                          rule == nullptr ? Fate::kUsed : rule->fate,
+                          rule == nullptr ? "" : rule->why, is_off(*flag.value)));
 }
 
 /// Says of a flag what the simulation leaves out; whether it is such a flag.
@@ -194,7 +185,7 @@ bool is_unsimulated(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
                         "say it with ignore-eos, or the output-len of the data set");
   const KeyRule* rule = find_rule(kTable, with_underscores(flag.key));
   if (rule == nullptr || rule->fate != Fate::kNotModelled) return false;
-  if (!is_zero(*flag.value))
+  if (!is_off(*flag.value))
     diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key, std::string(rule->why));
   return true;
 }
