@@ -49,57 +49,25 @@ std::string flags_section() {
   return out;
 }
 
-/// The keys of a plugin's parameters, with the fate of each.
-class ParameterRows final : public Describer {
- public:
-  ParameterRows(std::string prefix, std::string& out, Fate fate = Fate::kUsed,
-                std::string_view why = {})
-      : prefix_(std::move(prefix)), out_(out), fate_(fate), why_(why) {}
-
-  void boolean(const Field& f, bool&) override { add(f); }
-  void integer(const Field& f, std::int64_t&, const IntRange&) override { add(f); }
-  void real(const Field& f, double&, const RealRange&) override { add(f); }
-  void text(const Field& f, std::string&) override { add(f); }
-  void duration(const Field& f, Duration&, const DurationRange&) override { add(f); }
-  void choice(const Field& f, std::size_t&, std::span<const std::string_view>) override { add(f); }
-  void document(const Field& f, Document&) override { add(f); }
-  void object(const Field& f, const std::function<void(Describer&)>& members) override {
-    const std::size_t before = out_.size();
-    ParameterRows inner = below(f, "");
-    members(inner);
-    if (out_.size() == before) add(f);  // Free-form.
+/// The rows of all keys below `path`; those of a map that is not simply used share its fate.
+void add_rows(const FieldDescription& field, const std::string& path, Fate fate,
+              std::string_view why, std::string& out) {
+  const FieldDescription* content = &field;
+  std::string below = path;
+  if (field.kind == FieldDescription::Kind::kList) {
+    content = field.element.get();
+    below += "[]";
   }
-  void list(const Field& f, ListAccess& items) override {
-    items.resize(1);
-    ParameterRows inner = below(f, "[]");
-    items.visit(0, inner);
+  if (content->members.empty()) {
+    out += row(below, fate, fate == Fate::kUsed ? field.doc : why);
+    return;
   }
-  void optional(const Field& f, OptionalAccess& value) override {
-    value.engage(true);
-    ParameterRows inner = below(f, "");
-    value.visit(inner);
+  for (const FieldDescription& member : content->members) {
+    const bool is_own = member.fate != Fate::kUsed;
+    add_rows(member, below + "." + member.name, is_own ? member.fate : fate,
+             is_own ? member.why : why, out);
   }
-
- private:
-  std::string path(const Field& f) const {
-    if (f.name.empty()) return prefix_;
-    return prefix_ + "." + std::string(f.name);
-  }
-  ParameterRows below(const Field& f, std::string_view behind) const {
-    const bool is_own = f.fate != Fate::kUsed;
-    return {path(f) + std::string(behind), out_, is_own ? f.fate : fate_, is_own ? f.why : why_};
-  }
-  void add(const Field& f) {
-    const bool is_own = f.fate != Fate::kUsed;
-    const Fate fate = is_own ? f.fate : fate_;
-    out_ += row(path(f), fate, is_own ? f.why : fate == Fate::kUsed ? f.doc : why_);
-  }
-
-  std::string prefix_;
-  std::string& out_;
-  Fate fate_;
-  std::string_view why_;
-};
+}
 
 std::string plugins_section() {
   std::string out = heading("parameters of plugins", "policies/config.h, by plugin type");
@@ -107,8 +75,8 @@ std::string plugins_section() {
   for (const std::string& name : registry.type_names()) {
     const policies::PluginType* type = registry.find(name);
     if (!type->describe_parameters) continue;
-    ParameterRows rows(name, out);
-    type->describe_parameters(rows);
+    const FieldDescription types = describe_types(type->describe_parameters);
+    if (!types.members.empty()) add_rows(types, name, Fate::kUsed, {}, out);
   }
   return out;
 }

@@ -1,5 +1,7 @@
 #include "tools/input/description.h"
 
+#include <cctype>
+
 #include "tools/input/scalar_parse.h"
 
 namespace routesim::tools {
@@ -80,20 +82,13 @@ class Builder final : public Describer {
     if (!f.name.empty()) {
       field = &target_.members.emplace_back();
       field->name = std::string(f.name);
-      field->doc = doc_of(f);
+      field->doc = std::string(f.doc);
+      field->fate = f.fate;
+      field->why = f.why;
       field->required = f.required;
     }
     field->kind = kind;
     return *field;
-  }
-
-  /// The documentation, and why the key does not simply count.
-  static std::string doc_of(const Field& f) {
-    std::string doc(f.doc);
-    if (f.fate == Fate::kNoEffect) doc.append(" No effect: ").append(f.why).append(".");
-    if (f.fate == Fate::kApproximated) doc.append(" Approximated: ").append(f.why).append(".");
-    if (f.fate == Fate::kNotModelled) doc.append(" Not modelled: ").append(f.why).append(".");
-    return doc;
   }
 
   FieldDescription& target_;
@@ -153,6 +148,13 @@ FieldDescription describe_values(const DescribeFunction& describe_object) {
 
 FieldDescription describe_types(const DescribeFunction& describe_object) {
   return build(describe_object, true);
+}
+
+std::string documentation(const FieldDescription& field) {
+  if (field.fate == Fate::kUsed) return field.doc;
+  std::string fate(fate_name(field.fate));
+  fate.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(fate.front())));
+  return field.doc + " " + fate + ": " + std::string(field.why) + ".";
 }
 
 std::string type_name(const FieldDescription& field) {

@@ -19,7 +19,9 @@ struct FieldDescription {
 
   Kind kind = Kind::kObject;
   std::string name;  ///< Empty for the root, list elements and optional contents.
-  std::string doc;
+  std::string doc;   ///< Without `why`; see documentation().
+  Fate fate = Fate::kUsed;
+  std::string_view why;  ///< Of a fate other than used; see KeyRule::why.
   bool required = false;
   bool optional = false;  ///< May be null, which means absent.
   bool engaged = true;    ///< False when optional and absent: there is no value.
@@ -39,6 +41,9 @@ FieldDescription describe_values(const DescribeFunction& describe_object);
 /// The object's types: every optional is opened and every list has an element. The described value
 /// is changed, so give it a throw-away one.
 FieldDescription describe_types(const DescribeFunction& describe_object);
+
+/// What the key means, and why it does not simply count.
+std::string documentation(const FieldDescription& field);
 
 /// `integer`, `number`, `list of objects`, ...: the type in words.
 std::string type_name(const FieldDescription& field);

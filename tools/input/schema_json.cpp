@@ -85,7 +85,7 @@ class SchemaWriter {
 
   void write_field(const FieldDescription& field) {
     json_.begin_object();
-    if (!field.doc.empty()) json_.member("description", field.doc);
+    if (!field.doc.empty()) json_.member("description", documentation(field));
     write_body(field);
     json_.end_object();
   }
@@ -233,7 +233,7 @@ class ReferenceWriter {
     out_ += "| Key | Type | Default | Bounds | Meaning |\n| --- | --- | --- | --- | --- |\n";
     for (const FieldDescription& member : object.members)
       out_ += "| " + code(member.name) + " | " + type_name(member) + " | " + default_text(member) +
-              " | " + cell(bounds_text(member)) + " | " + cell(member.doc) + " |\n";
+              " | " + cell(bounds_text(member)) + " | " + cell(documentation(member)) + " |\n";
     for (const FieldDescription& member : object.members) descend(member, heading);
   }
   const std::string& str() const { return out_; }
@@ -244,9 +244,9 @@ class ReferenceWriter {
     std::string path = at_root ? "`" : heading.substr(0, heading.size() - 1) + ".";
     path += member.name;
     if (member.kind == Kind::kObject && !member.members.empty())
-      write(member, path + "`", member.doc);
+      write(member, path + "`", documentation(member));
     if (member.kind == Kind::kList && member.element->kind == Kind::kObject)
-      write(*member.element, path + "[]`", member.doc);
+      write(*member.element, path + "[]`", documentation(member));
   }
 
   std::string out_;
