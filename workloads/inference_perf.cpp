@@ -86,6 +86,10 @@ void check_load(const Config& c, const Inputs& inputs, Diagnostics& out) {
     out.error({}, "load.trace", "load type trace_replay needs a trace file");
   if (!load.circuit_breakers.empty())
     out.warning({}, "load.circuit_breakers", "circuit breakers are not simulated");
+  if (load.worker_max_tcp_connections < load.worker_max_concurrency)
+    out.warning({}, "load.worker_max_tcp_connections",
+                "is below worker_max_concurrency, which alone limits the requests in flight here",
+                "set worker_max_concurrency to the same value");
   if (load.request_retries > 0)
     out.warning({}, "load.request_retries",
                 "retries follow broken connections, which the simulation does not have");

@@ -182,8 +182,8 @@ void describe(Describer& d, Load& t) {
   field(d, {"worker_max_concurrency", "Requests in flight per worker."}, t.worker_max_concurrency,
         kCount);
   field(d,
-        no_effect("worker_max_tcp_connections", "TCP connections per worker.",
-                  "the limit of requests in flight is reached first"),
+        approximated("worker_max_tcp_connections", "TCP connections per worker.",
+                     "only worker_max_concurrency limits the requests in flight"),
         t.worker_max_tcp_connections, kCount);
   field(d,
         not_modelled("circuit_breakers", "Names of the breakers to use.",

@@ -121,6 +121,40 @@ TEST_F(Cli, EveryErrorAtOnceOnStandardErrorOnly) {
   EXPECT_EQ(doc[0]["diagnostics"][0]["line"], 2);
 }
 
+TEST_F(Cli, CheckListsTheKeysOfAFile) {
+  const std::string e = write("e.yaml",
+                              "apiVersion: llm-d.ai/v1alpha1\n"
+                              "kind: EndpointPickerConfig\n"
+                              "plugins:\n"
+                              "- type: load-aware-scorer\n"
+                              "  parameters: {threshold: 4}\n"
+                              "- type: file-discovery\n"
+                              "  parameters: {path: p}\n"
+                              "flowControl: {enableEviction: false}\n");
+  const Result text = run({"check", "--keys", e});
+  EXPECT_EQ(text.code, 0) << text.err;
+  for (const std::string part :
+       {"e.yaml: ok (2 plugins, 1 profile), 5 keys used, 2 without effect\n",
+        "e.yaml: note: the router is taken for release 2026-08 (default: the newest release known)",
+        "e.yaml:5:27: used: plugins[0].parameters.threshold\n",
+        "e.yaml:7:22: no effect: plugins[1].parameters.path (the servers are the scenario's)\n",
+        "e.yaml:8:31: no effect: flowControl.enableEviction (it is switched off)\n"})
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
+  const auto doc = nlohmann::json::parse(run({"check", "--keys", e, "-o", "json"}).out);
+  EXPECT_EQ(doc[0]["kind"], "EndpointPickerConfig");
+  EXPECT_EQ(doc[0]["notes"].size(), 1U);
+  EXPECT_EQ(doc[0]["keys"].size(), 7U);
+  const auto& key = doc[0]["keys"][6];
+  EXPECT_EQ(key["line"], 8);
+  EXPECT_EQ(key["column"], 31);
+  EXPECT_EQ(key["format"], "EndpointPickerConfig");
+  EXPECT_EQ(key["path"], "flowControl.enableEviction");
+  EXPECT_EQ(key["fate"], "no effect");
+  EXPECT_EQ(key["why"], "it is switched off");
+  EXPECT_FALSE(nlohmann::json::parse(run({"check", e, "-o", "json"}).out)[0].contains("keys"));
+  EXPECT_EQ(run({"schema", "keys"}).code, 2) << "it has no JSON form";
+}
+
 TEST_F(Cli, CrossFieldErrorsHavePlacesToo) {
   const std::string s = write("cross.yaml",
                               "name: cross\n"

@@ -37,7 +37,7 @@ void check_scenario(const ScenarioRequest& request, CheckedFile& file) {
     const std::string& name = variant.scenario.variant;
     file.variants.push_back(name);
     file.contents += (file.contents.empty() ? "" : ", ") + printable(name);
-    // What was not read cannot be judged: its defaults would give misleading messages.
+    // Defaults stand in for values that were not read, so a judgement would mislead.
     if (!readable) {
       check_variant(variant, found);
       check_conditions(variant, found);
@@ -87,7 +87,10 @@ void check_router_document(const ConfigNode::Ptr& root, CheckedFile& file) {
   if (!config) return;
   check_plugins(*config, file.diagnostics);
   sim::warn_unsupplied_inputs(*config, {}, file.diagnostics);
-  file.contents = counted(config->plugins.size(), "plugin") + ", " +
+  const auto declared =
+      std::count_if(config->plugins.begin(), config->plugins.end(),
+                    [](const policies::PluginSpec& plugin) { return !plugin.implicit; });
+  file.contents = counted(static_cast<std::size_t>(declared), "plugin") + ", " +
                   counted(config->profiles.size(), "profile");
   if (const std::string release = assumed_release(*config); !release.empty())
     file.notes.push_back("the router is taken for release " + release +
