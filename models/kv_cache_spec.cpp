@@ -9,7 +9,7 @@ namespace routesim::models {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-/// What engine.num_gpu_blocks may say, and a cache can count.
+/// The most that engine.num_gpu_blocks may say and a cache can count.
 constexpr double kMostBlocks = 1e8;
 
 double real(std::int64_t n) { return static_cast<double>(n); }

@@ -1,5 +1,5 @@
-// What the plugins of a document need from each other without a reference that names it, and what
-// they do without it. The router starts all the same, so these are warnings.
+// Plugins of a document need each other without a reference that says so. This file tells which
+// need is not met, and how they do without. The router starts all the same, so it only warns.
 #pragma once
 
 #include "policies/document.h"

@@ -30,7 +30,7 @@ class UtilizationFilter final : public Filter {
   const InFlightLoad* load_ = nullptr;
 };
 
-/// What an era reads of prefix-cache-affinity-filter's parameters, with the defaults it has there.
+/// Describes the parameters that an era reads of prefix-cache-affinity-filter, with its defaults.
 void describe_applied(Describer& d, PrefixAffinityParameters p, Era era);
 
 /// prefix-cache-affinity-filter: keeps the endpoints that hold most of the prompt, unless that

@@ -19,7 +19,7 @@ inline constexpr SimTime kEndOfTime =
 class ClockError : public std::runtime_error {
  public:
   explicit ClockError(Diagnostic d) : std::runtime_error(d.message), diagnostic_(std::move(d)) {}
-  /// What is wrong. It has a place once it has passed Simulation::run().
+  /// Tells what is wrong. It has a place once it has passed Simulation::run().
   const Diagnostic& diagnostic() const { return diagnostic_; }
 
  private:

@@ -109,7 +109,7 @@ ApiServerTimes resolve_api_server(const ApiServerConfig& config, EnginePreset pr
 EngineRules resolve_engine_rules(const EngineConfig& config, std::int64_t num_gpu_blocks,
                                  std::int64_t default_max_model_len, bool large_gpu);
 
-/// What decides how vLLM's log counts the tokens of the KV cache, beside the engine's rules.
+/// The facts beside the engine's rules by which vLLM's log counts the tokens of the KV cache.
 struct KvLog {
   EnginePreset preset = EnginePreset::k2026H1;
   bool chunked_windows = false;

@@ -43,7 +43,7 @@ class LineTraceReader : public TraceReader {
 
  protected:
   enum class Row { kRecord, kSkip, kError };
-  /// Where the values of the line stand that parse() has read; 1 where it has none.
+  /// Columns of the line's values that parse() has read; 1 for a value it does not have.
   struct Columns {
     int time = 1, input = 1, output = 1;
   };

@@ -88,8 +88,8 @@ struct TraceReadOptions {
 std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in, std::string file,
                                                const TraceReadOptions& options);
 
-/// What becomes of each column (or key) of a trace whose first line is given, in its order: the
-/// name and whether a reader with these options uses it. None for a CSV file without a header.
+/// Lists the columns (or keys) of a trace by its first line, in their order: each name, and
+/// whether a reader with these options uses it. None for a CSV file without a header.
 std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
                                                         const TraceReadOptions& options);
 

@@ -1,4 +1,4 @@
-// What `routesim check` finds in one file, of whatever kind it is.
+// The findings of `routesim check` in one file of any kind.
 #pragma once
 
 #include <string>

@@ -71,7 +71,7 @@ struct ResultSet {
 /// `stage` names one stage.
 std::string pooled_overload(const VariantValues& variant, std::string_view stage);
 
-/// What stands in place of a verdict there.
+/// These words stand in place of a verdict there.
 inline constexpr std::string_view kNotJudged = "not judged";
 
 /// The stage with this name (empty = the whole run), or null.

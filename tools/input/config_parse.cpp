@@ -420,7 +420,7 @@ std::optional<std::vector<ConfigNode::Ptr>> parse_documents(const std::string& t
   return builder.documents();
 }
 
-/// What a text without any value holds, at its begin.
+/// The null that a text without any value holds, at its begin.
 ConfigNode::Ptr nothing(const TextPlacement& placement) {
   return ConfigNode::make_null({.file = placement.file,
                                 .line = 1 + placement.line_offset,

@@ -257,7 +257,7 @@ bool has_map(const ConfigNode& map, std::string_view key) {
 
 bool is_document(const ConfigNode& map) { return has_map(map, "load") && has_map(map, "data"); }
 
-/// What stands around the document, in a chart's values or a benchmark's template.
+/// The keys around the document, in a chart's values or a benchmark's template.
 constexpr std::array kWrapperRules = {
     KeyRule{"**", Fate::kNoEffect, "it is about the job that runs the tool"}};
 constexpr KeyTable kWrapperTable = {

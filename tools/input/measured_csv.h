@@ -24,7 +24,7 @@ struct MeasuredRow {
   int line = 0;  ///< Of the file, from 1.
 };
 
-/// What the result of a load tool says about its run. Absent where it says nothing.
+/// The run, as the result of a load tool states it. Absent where it says nothing.
 struct StatedLoad {
   template <class T>
   struct At {

@@ -221,7 +221,7 @@ bool same_routing(const RouterChoice& a, const RouterChoice& b) {
                     });
 }
 
-/// What the scenario itself says about routing goes before what the servers' files say.
+/// The scenario's own words about routing go before those of the servers' files.
 bool chooses_router(const ConfigNode& scenario) {
   const Member* routing = scenario.find("routing");
   return routing != nullptr && (routing->value->find("balancer") != nullptr ||

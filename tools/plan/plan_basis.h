@@ -1,4 +1,4 @@
-// What the step times of a fleet rest on.
+// The basis of a fleet's step times.
 #pragma once
 
 #include <string>

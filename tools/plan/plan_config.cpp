@@ -4,7 +4,7 @@ namespace routesim::tools {
 
 namespace {
 
-/// Of one run: thirty days. With the highest rate and growth, requests still fit 64 bits.
+/// One run lasts at most thirty days. With the highest rate and growth, requests still fit 64 bits.
 constexpr std::int64_t kMostSeconds = 30 * 86'400;
 
 }  // namespace

@@ -70,7 +70,7 @@ std::vector<std::size_t> shown_goals(const PlanSpace& space) {
   return shown;
 }
 
-/// What of the answer survives another KV capacity, as a sentence.
+/// A sentence that says how far the answer survives another KV capacity.
 std::string robustness_text(const FoundPlan& plan) {
   const std::string percent = number_text(std::round(100 * kCapacityBand)) + " % ";
   if (plan.holds_with_fewer_blocks && plan.holds_with_more_blocks)

@@ -140,7 +140,7 @@ class SpaceReader {
     check_accelerators();
     check_prices();
     add_families();
-    // What could not be read has its default, with which no fleet is what was asked for.
+    // A value that could not be read has its default, and no fleet is then the one asked for.
     if (diagnostics_.has_errors()) {
       check_scenario();
       return;
@@ -155,7 +155,7 @@ class SpaceReader {
     if (!is_broken(read_, path)) diagnostics_.error(provenance_.nearest(path), path, what, hint);
   }
 
-  /// What was found about values of the file, without what follows from errors of reading them.
+  /// Adds findings about values of the file, without those that follow from errors of reading them.
   void add_unbroken(const Diagnostics& found) {
     for (const Diagnostic& d : found.items())
       if (!is_broken(read_, d.path)) diagnostics_.add(d);

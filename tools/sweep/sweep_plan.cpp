@@ -317,7 +317,7 @@ SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
     plan.axes_where = provenance.nearest("axes");
     plan.metrics_where = provenance.nearest("metrics");
     plan.grid = expand_grid(plan.config, provenance, parts);
-    // Of what could not be read nothing more is to be said.
+    // A value that could not be read was reported: nothing more is said of it.
     const Diagnostics read = found;
     for (const Diagnostic& d : parts.items())
       if (!is_broken(read, d.path)) found.add(d);
