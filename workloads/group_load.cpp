@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,6 @@ class GroupSource final : public RequestSource {
       prefixes_.push_back(
           {.content = content_id(seed, ContentKind::kSystemPrompt, static_cast<std::uint64_t>(g)),
            .length = prefix.sample(prefix_lengths)});
-    if (pool_per_group_ > 0)
-      pool_.resize(static_cast<std::size_t>(config.groups * pool_per_group_));
   }
 
   void fill(std::size_t, std::int64_t index, Request& request) override {
@@ -76,7 +75,7 @@ class GroupSource final : public RequestSource {
   ZipfSampler popularity_;
   RandomStream choice_, lengths_;
   std::vector<Segment> prefixes_;
-  std::vector<std::shared_ptr<const Prompt>> pool_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<const Prompt>> pool_;  // By slot, once drawn.
   std::uint64_t next_prompt_ = 0;
 };
 
@@ -112,8 +111,11 @@ std::unique_ptr<LoadGenerator> make_load_generator(const GroupLoadConfig& config
   check_distribution(config.prefix_len, SamplerKind::kGeneral, "prefix_len", found);
   check_distribution(config.suffix_len, SamplerKind::kGeneral, "suffix_len", found);
   check_distribution(config.output_len, SamplerKind::kGeneral, "output_len", found);
-  if (config.prompts_per_group > 100'000'000 / config.groups)
-    found.error({}, "prompts_per_group", "groups * prompts_per_group must not exceed 100,000,000");
+  // As many as inference-perf may have: a pool prompt stays in memory once it was sent.
+  constexpr std::int64_t kMostPoolPrompts = 10'000'000;
+  if (config.prompts_per_group > kMostPoolPrompts / config.groups)
+    found.error({}, "prompts_per_group", "groups * prompts_per_group must not exceed 10,000,000",
+                "0 makes every prompt unique and keeps none");
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return nullptr;
   StagePlan plan;

@@ -21,14 +21,18 @@ bool has_turns(const Config& c) {
           c.data.shared_prefix->enable_multi_turn_chat);
 }
 
-/// Of one stage: their arrivals are drawn twice, to know when the last is due.
-constexpr double kMostRequests = 1e9;
+/// Of one stage.
+constexpr std::int64_t kMostRequests = 1'000'000'000;
+/// Of a stage whose arrivals are drawn twice, to know when the last is due.
+constexpr std::int64_t kMostRehearsed = 100'000'000;
 
 std::string stage_path(std::size_t i, const char* key) {
   return "load.stages[" + std::to_string(i) + "]." + key;
 }
 
-void check_rate_stage(const Stage& s, std::size_t i, bool trace_decides, Diagnostics& out) {
+void check_rate_stage(const Stage& s, std::size_t i, bool trace_decides, bool is_rehearsed,
+                      Diagnostics& out) {
+  const std::int64_t most = is_rehearsed ? kMostRehearsed : kMostRequests;
   if (s.num_requests)
     out.error({}, stage_path(i, "num_requests"), "belongs to load type concurrent only");
   if (s.concurrency_level)
@@ -36,10 +40,12 @@ void check_rate_stage(const Stage& s, std::size_t i, bool trace_decides, Diagnos
   if (trace_decides) return;
   if (!s.rate) out.error({}, stage_path(i, "rate"), "is missing");
   if (!s.duration) out.error({}, stage_path(i, "duration"), "is missing");
-  if (s.rate && s.duration && *s.rate * static_cast<double>(*s.duration) > kMostRequests) {
+  if (s.rate && s.duration &&
+      *s.rate * static_cast<double>(*s.duration) > static_cast<double>(most)) {
     out.error({}, stage_path(i, "rate"),
-              "gives more than 1000000000 requests (got " + std::to_string(*s.rate) + " * " +
-                  std::to_string(*s.duration) + ")");
+              "gives more than " + std::to_string(most) + " requests (got " +
+                  std::to_string(*s.rate) + " * " + std::to_string(*s.duration) + ")",
+              is_rehearsed ? "split the stage, or use load type poisson" : "");
     return;
   }
   if (s.rate && s.duration && requests_of_stage(*s.rate, static_cast<double>(*s.duration)) == 0)
@@ -52,6 +58,11 @@ void check_concurrent_stage(const Stage& s, std::size_t i, Diagnostics& out) {
   if (s.rate) out.error({}, stage_path(i, "rate"), "has no place in load type concurrent");
   if (s.duration) out.error({}, stage_path(i, "duration"), "has no place in load type concurrent");
   if (!s.num_requests) out.error({}, stage_path(i, "num_requests"), "is missing");
+  if (s.num_requests && *s.num_requests > kMostRehearsed)
+    out.error({}, stage_path(i, "num_requests"),
+              "must be at most " + std::to_string(kMostRehearsed) + " (got " +
+                  std::to_string(*s.num_requests) + ")",
+              "split the stage");
   if (!s.concurrency_level) out.error({}, stage_path(i, "concurrency_level"), "is missing");
 }
 
@@ -80,7 +91,8 @@ void check_load(const Config& c, const Inputs& inputs, Diagnostics& out) {
     else if (load.type == LoadType::kConcurrent)
       check_concurrent_stage(load.stages[i], i, out);
     else
-      check_rate_stage(load.stages[i], i, arrivals_from_trace(c), out);
+      check_rate_stage(load.stages[i], i, arrivals_from_trace(c), load.type == LoadType::kConstant,
+                       out);
   }
   if (arrivals_from_trace(c) && !inputs.trace)
     out.error({}, "load.trace", "load type trace_replay needs a trace file");

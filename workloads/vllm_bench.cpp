@@ -13,6 +13,9 @@
 namespace routesim::workloads::vllm_bench {
 namespace {
 
+/// The tool has every prompt in memory before it sends the first, which bounds them there, too.
+constexpr IntRange kPrompts{1, 10'000'000};
+
 /// Sends sample 0 in the stages before the run, and every sample once in the run.
 class BenchSource final : public RequestSource {
  public:
@@ -139,9 +142,18 @@ StagePlan stage(const char* name, std::int64_t requests, const Config& c) {
   return plan;
 }
 
-double first_due(ArrivalStream& arrivals) {
-  Duration due;
-  return arrivals.next(due) ? due.to_seconds() : 0;
+/// Gives a stage its arrivals, and the time before the first of them. The stream is made once:
+/// one that rescales its gaps draws them all beforehand.
+void set_arrivals(std::shared_ptr<ArrivalStream> arrivals, StagePlan& plan) {
+  Duration first;
+  const bool has_first = arrivals->next(first);
+  plan.info.lead_s = has_first ? first.to_seconds() : 0;
+  plan.arrivals = callback_arrivals(
+      [arrivals = std::move(arrivals), first, is_held = has_first](Duration& due) mutable {
+        if (!std::exchange(is_held, false)) return arrivals->next(due);
+        due = first;
+        return true;
+      });
 }
 
 StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Inputs& inputs,
@@ -150,8 +162,7 @@ StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Inpu
   plan.info.reported = true;
   plan.info.is_preparation = false;
   if (c.dataset_name == Dataset::kTimedTrace && c.timed_trace.self_timed) {
-    plan.info.lead_s = first_due(*trace_times(c, inputs.trace, n));
-    plan.arrivals = trace_times(c, inputs.trace, n);
+    set_arrivals(trace_times(c, inputs.trace, n), plan);
     return plan;
   }
   plan.info.requested_rate =
@@ -166,9 +177,7 @@ StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Inpu
                               .ramp_start = c.ramp_up_start_rps.value_or(0),
                               .ramp_end = c.ramp_up_end_rps.value_or(0),
                               .legacy = c.legacy_arrivals};
-  const RandomStream random(seed, Stream::kArrivals);
-  plan.info.lead_s = first_due(*vllm_arrivals(arrivals, random));
-  plan.arrivals = vllm_arrivals(arrivals, random);
+  set_arrivals(vllm_arrivals(arrivals, RandomStream(seed, Stream::kArrivals)), plan);
   return plan;
 }
 
@@ -256,7 +265,7 @@ void describe(Describer& d, Run& t) {
   const IntRange count{1, 1'000'000'000};
   field(d, {"request_rate", "Requests per second of this run."}, t.request_rate,
         RealRange{.min = 0, .min_open = true, .allow_infinity = true});
-  field(d, {"num_prompts", "Requests of this run."}, t.num_prompts, count);
+  field(d, {"num_prompts", "Requests of this run."}, t.num_prompts, kPrompts);
   field(d, {"max_concurrency", "Requests in flight at most."}, t.max_concurrency, count);
   field(d, {"seed", "Seed of data and arrivals; equal seeds repeat the prompts."}, t.seed);
 }
@@ -268,7 +277,7 @@ void describe(Describer& d, Config& t) {
   field(d, {"dataset_name", "Data set."}, t.dataset_name);
   field(d, {"dataset_path", "File of sharegpt, custom, burstgpt and timed_trace data."},
         t.dataset_path);
-  field(d, {"num_prompts", "Requests of the run."}, t.num_prompts, count);
+  field(d, {"num_prompts", "Requests of the run."}, t.num_prompts, kPrompts);
   field(d, {"request_rate", "Requests per second; inf sends all at once."}, t.request_rate, rate);
   field(d, {"burstiness", "Shape of the gamma gaps: 1 is Poisson, inf is even."}, t.burstiness,
         rate);

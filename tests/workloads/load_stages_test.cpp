@@ -16,6 +16,12 @@ std::vector<double> seconds(ArrivalStream& stream) {
 
 RandomStream random_of(std::uint64_t seed) { return {seed, Stream::kArrivals, 0}; }
 
+// Rehearsing 10^12 gaps takes hours: nobody has asked for one yet.
+TEST(Arrivals, OfAConstantRateCostNothingUntilTheFirst) {
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_NE(constant_arrivals(1e6, 1e6, RandomStream(1, Stream::kArrivals)), nullptr);
+}
+
 TEST(RequestsOfStage, Truncates) {
   EXPECT_EQ(requests_of_stage(15, 50), 750);
   EXPECT_EQ(requests_of_stage(0.5, 120), 60);
