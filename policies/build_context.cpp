@@ -107,6 +107,12 @@ Plugin* BuildContext::build(std::size_t position) {
   return built;
 }
 
+bool BuildContext::has_known_type(const std::string& name) const {
+  const PluginSpec* spec = config_.find(name);
+  const PluginType* type = spec == nullptr ? nullptr : registry_.find(spec->type);
+  return type != nullptr && type->support != PluginType::Support::kRefused;
+}
+
 Plugin* BuildContext::plugin(const std::string& name, const PluginSpec& user,
                              std::string_view parameter) {
   for (std::size_t i = 0; i < config_.plugins.size(); ++i)
@@ -121,7 +127,7 @@ Plugin* BuildContext::producer(const std::string& name, Facts facts, const Plugi
     Plugin* p = plugin(name, user, parameter);
     const auto* found = dynamic_cast<const Producer*>(p);
     if (found != nullptr && found->facts() == facts) return p;
-    if (config_.find(name) != nullptr)
+    if (has_known_type(name))
       error(user, parameter,
             "plugin '" + name + "' produces no " +
                 std::string(kFactsNames[static_cast<std::size_t>(facts)]));
@@ -142,7 +148,7 @@ Plugin* BuildContext::producer(const std::string& name, Facts facts, const Plugi
 const Decider* BuildContext::decider(const std::string& name, const PluginSpec& user,
                                      std::string_view parameter) {
   const auto* found = dynamic_cast<const Decider*>(plugin(name, user, parameter));
-  if (found == nullptr && config_.find(name) != nullptr)
+  if (found == nullptr && has_known_type(name))
     error(user, parameter, "plugin '" + name + "' is no decider");
   return found;
 }

@@ -13,6 +13,18 @@ const PluginSpec* EndpointPickerConfig::find(const std::string& plugin) const {
   return nullptr;
 }
 
+namespace {
+
+/// Builds the plugins of a document, only to report what is wrong with their parameters.
+void build_plugins(EndpointPickerConfig config, const PluginRegistry& registry,
+                   Diagnostics& diagnostics) {
+  PluginSet plugins;
+  SignalNeeds needs;
+  BuildContext(config, registry, plugins, needs, false, diagnostics).build_all();
+}
+
+}  // namespace
+
 std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterValue& root,
                                                                 const LoadOptions& options,
                                                                 Diagnostics& diagnostics) {
@@ -36,12 +48,8 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
         type != nullptr && type->support == PluginType::Support::kInert)
       check_inert_parameters(spec, unknown_keys(traits(config.era)), found);
   if (!found.has_errors()) check_wiring(config, found);
-  // The scheduler will read the parameters, but there will be none, so this is the time to say
-  // what is wrong with them.
-  if (found.has_errors())
-    for (const PluginSpec& spec : config.plugins)
-      if (const PluginType* type = registry.find(spec.type); type && type->check_parameters)
-        type->check_parameters(spec, traits(config.era), found);
+  // A scheduler checks the parameters, but nobody will build one.
+  if (found.has_errors() && root.is_map()) build_plugins(config, registry, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   for (const KeyUse& use : found.keys()) diagnostics.key(use);
   if (found.has_errors()) return std::nullopt;

@@ -4,7 +4,9 @@
 #include <string>
 
 #include "policies/config.h"
+#include "policies/document_keys.h"
 #include "policies/parameter_reader.h"
+#include "sim/base/key_note.h"
 
 namespace routesim::policies {
 namespace {
@@ -30,10 +32,53 @@ bool hears_of_endpoints(const EndpointPickerConfig& config, const PluginSpec& sp
   });
 }
 
+// Engines of llm-d publish as kv@POD@MODEL (llm-d-kv-cache 0.5.0 pkg/kvevents/zmq_subscriber.go),
+// and a subscription hears the topics that begin with its filter.
+constexpr std::string_view kTopicStart = "kv@";
+
+bool hears_engines(std::string_view topic_filter) {
+  return kTopicStart.starts_with(topic_filter) || topic_filter.starts_with(kTopicStart);
+}
+
+/// Where the topic filter stands, or else the plugin.
+SourceLocation filter_place(const PluginSpec& spec) {
+  const ParameterValue* events = spec.parameters.find("kvEventsConfig");
+  const ParameterValue* filter = events == nullptr ? nullptr : events->find("topicFilter");
+  return filter == nullptr ? spec.where : filter->where;
+}
+
+std::string what_follows(const PrecisePrefixParameters& p) {
+  return p.speculative_indexing ? ": its index has only speculative entries"
+                                : ", so every endpoint scores 0";
+}
+
+/// Tells of a filter that leaves engines out. False when it leaves out all.
+bool check_topics(const PluginSpec& spec, const PrecisePrefixParameters& p,
+                  Diagnostics& diagnostics) {
+  const std::string& filter = p.kv_events.topic_filter;
+  if (kTopicStart.starts_with(filter)) return true;
+  const std::string path = spec.path + ".parameters.kvEventsConfig.topicFilter";
+  const std::string hint = "set topicFilter: kv@ to hear every engine";
+  const bool hears = hears_engines(filter);
+  const std::string what = "hears only topics that begin with '" + filter + "'";
+  // The ledger takes the fate that says most: other filters have no effect.
+  diagnostics.key(key_use(filter_place(spec), kDocumentFormat, path,
+                          hears ? Fate::kApproximated : Fate::kUsed,
+                          hears ? "the events of every engine arrive" : ""));
+  if (hears)
+    diagnostics.warning(filter_place(spec), path, what + "; here the events of every engine arrive",
+                        hint);
+  else
+    diagnostics.warning(filter_place(spec), path,
+                        what + ", and engines publish as kv@POD@MODEL" + what_follows(p), hint);
+  return hears;
+}
+
 void check_index(const EndpointPickerConfig& config, const PluginSpec& spec,
                  Diagnostics& diagnostics) {
-  if (!owns_precise_index(config, spec) || receives_kv_events(config, spec)) return;
+  if (!owns_precise_index(config, spec)) return;
   const auto p = parameters_of<PrecisePrefixParameters>(spec);
+  if (!check_topics(spec, p, diagnostics) || receives_kv_events(config, spec)) return;
   const bool discovers = p.kv_events.discover_pods.value_or(true);
   std::string hint = "set kvEventsConfig.zmqEndpoint";
   if (traits(config.era).kv_event_feed == KvEventFeed::kDialsNotified)
@@ -42,10 +87,7 @@ void check_index(const EndpointPickerConfig& config, const PluginSpec& spec,
         "dataLayer.sources";
   if (!discovers) hint += ", or leave kvEventsConfig.discoverPods out";
   diagnostics.warning(spec.where, spec.path,
-                      "plugin '" + spec.name + "' receives no KV events" +
-                          (p.speculative_indexing ? ": its index has only speculative entries"
-                                                  : ", so every endpoint scores 0"),
-                      hint);
+                      "plugin '" + spec.name + "' receives no KV events" + what_follows(p), hint);
 }
 
 /// Whether the profile handler picks an endpoint that another plugin must name to the side-car.
@@ -112,6 +154,7 @@ bool owns_precise_index(const EndpointPickerConfig& config, const PluginSpec& sp
 bool receives_kv_events(const EndpointPickerConfig& config, const PluginSpec& spec) {
   const auto events = parameters_of<PrecisePrefixParameters>(spec).kv_events;
   const KvEventFeed feed = traits(config.era).kv_event_feed;
+  if (!hears_engines(events.topic_filter)) return false;
   if (events.zmq_endpoint) {
     if (!events.zmq_endpoint->empty()) return true;
   } else if (feed == KvEventFeed::kSocket) {

@@ -68,12 +68,6 @@ PluginType prefix_cache_scorer() {
                                                            context.diagnostics());
     return make_plugin<OwningPrefixCacheScorer>(p, spec, context);
   };
-  type.check_parameters = [](const PluginSpec& spec, const EraTraits& traits, Diagnostics& found) {
-    if (traits.match_info_producers)
-      read_parameters<PrefixCacheParameters>(spec, unknown_keys(traits), found);
-    else
-      read_parameters<ApproxPrefixParameters>(spec, unknown_keys(traits), found);
-  };
   return type;
 }
 

@@ -67,9 +67,6 @@ struct PluginType {
   /// Describes what an era reads of them, with the defaults it has there. Absent where they are the
   /// same in all eras.
   std::function<void(Describer&, const PluginSpec&, Era)> describe_applied = {};
-  /// Reads the parameters of a document that is refused for another reason, only to report what is
-  /// wrong with them too. May be absent.
-  std::function<void(const PluginSpec&, const EraTraits&, Diagnostics&)> check_parameters = {};
 };
 
 /// The set of plugin types a document may use. Immutable once handed to a loader.
@@ -156,6 +153,9 @@ class BuildContext {
 
  private:
   Plugin* build(std::size_t position);
+  /// Whether an instance has this name and a type that documents may use. The loader reports other
+  /// types, so what such an instance lacks is no second error.
+  bool has_known_type(const std::string& name) const;
 
   EndpointPickerConfig& config_;
   const PluginRegistry& registry_;
@@ -183,10 +183,6 @@ PluginType implemented(std::string_view type, std::uint32_t roles, std::string_v
               [](Describer& d) {
                 P parameters{};
                 describe(d, parameters);
-              },
-          .check_parameters =
-              [](const PluginSpec& spec, const EraTraits& traits, Diagnostics& diagnostics) {
-                read_parameters<P>(spec, unknown_keys(traits), diagnostics);
               }};
 }
 

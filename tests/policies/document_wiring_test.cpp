@@ -172,6 +172,50 @@ TEST(Wiring, AnUnfedIndexMayHaveSpeculativeEntries) {
   EXPECT_TRUE(loaded.mentions("its index has only speculative entries")) << loaded.text();
 }
 
+/// A precise index that dials or binds in every release, with this topic filter.
+Loaded filtered(const std::string& filter, Era era, bool speculative = false) {
+  std::string plugins =
+      "- type: queue-scorer\n- type: precise-prefix-cache-scorer\n  parameters:\n";
+  if (speculative) plugins += "    speculativeIndexing: true\n";
+  plugins += "    kvEventsConfig:\n      zmqEndpoint: tcp://*:5557\n      topicFilter: " + filter +
+             "\n      podDiscoveryConfig:\n        podLabelSelector: app=nobody\n";
+  return Loaded(document(plugins, "  - pluginRef: queue-scorer\n"), of_era(era));
+}
+
+// A subscription hears topics that begin with its filter, and engines publish as kv@POD@MODEL. No
+// release reads podLabelSelector.
+TEST(Wiring, AFilterThatHearsNoTopicFeedsNoIndex) {
+  for (const Era era : {Era::kV0_3_2, Era::kV0_7_0, Era::kMay2026, Era::kAug2026}) {
+    for (const char* filter : {"''", "k", "kv", "kv@"}) {
+      const Loaded loaded = filtered(filter, era);
+      ASSERT_TRUE(loaded.ok()) << loaded.text();
+      EXPECT_TRUE(loaded.scheduler->needs().kv_events) << filter;
+      EXPECT_FALSE(loaded.mentions("topicFilter")) << loaded.text();
+    }
+    for (const char* filter : {"kv.", "kv-events", "topic", "KV@", "kx@"}) {
+      const Loaded loaded = filtered(filter, era);
+      ASSERT_TRUE(loaded.ok()) << loaded.text();
+      EXPECT_FALSE(loaded.scheduler->needs().kv_events) << filter;
+      EXPECT_TRUE(
+          loaded.mentions("plugins[1].parameters.kvEventsConfig.topicFilter: hears only "
+                          "topics that begin with '" +
+                          std::string(filter) +
+                          "', and engines publish as kv@POD@MODEL, so every endpoint "
+                          "scores 0"))
+          << loaded.text();
+      EXPECT_FALSE(loaded.mentions("receives no KV events")) << "one warning is enough";
+    }
+    const Loaded narrow = filtered("kv@10.0.0.1:8000@", era);
+    EXPECT_TRUE(narrow.scheduler->needs().kv_events);
+    EXPECT_TRUE(
+        narrow.mentions("hears only topics that begin with 'kv@10.0.0.1:8000@'; here the "
+                        "events of every engine arrive"))
+        << narrow.text();
+  }
+  EXPECT_TRUE(filtered("topic", Era::kAug2026, true)
+                  .mentions("publish as kv@POD@MODEL: its index has only speculative entries"));
+}
+
 TEST(Wiring, PublishedDocumentsAreFed) {
   for (const char* file :
        {"llm-d-precise.values.yaml", "llm-d-precise-2026-01.values.yaml", "heimdall-values.yaml"}) {

@@ -267,6 +267,66 @@ TEST_F(AllErrors, OfTheGridStandInTheSweep) {
                 {"w.yaml:4:1: error: axes: two cells are the same experiment"});
 }
 
+TEST_F(AllErrors, OfTheKeysAndTheParametersOfARouter) {
+  const std::string path = write("epp.yaml",
+                                 "apiVersion: llm-d.ai/v1alpha1\n"
+                                 "kind: EndpointPickerConfig\n"
+                                 "featureGates: [flowContrl]\n"
+                                 "plugin: []\n"
+                                 "plugins:\n"
+                                 "- type: queue-scorer\n"
+                                 "  parametres: {}\n"
+                                 "- type: by-label\n"
+                                 "  parameters: {label: '', validValues: [a]}\n"
+                                 "- type: utilization-filter\n"
+                                 "  parameters: {conditions: [{metric: quue, maxValue: 3}]}\n"
+                                 "- type: disagg-profile-handler\n"
+                                 "  parameters: {deciders: {prefill: nobody}}\n"
+                                 "- type: prefix-cache-scorer\n"
+                                 "  parameters: {prefixMatchInfoProducerName: queue-scorer}\n"
+                                 "- type: max-score-picker\n"
+                                 "  parameters: {maxNumOfEndpoints: many}\n"
+                                 "- type: no-such-producer\n"
+                                 "- type: no-hit-lru-scorer\n"
+                                 "  parameters: {prefixMatchInfoProducerName: no-such-producer}\n"
+                                 "- type: label-selector-filter\n"
+                                 "  parameters: {matchLabels: {a: yes}}\n"
+                                 "schedulingProfiles:\n"
+                                 "- name: decode\n"
+                                 "  plugins:\n"
+                                 "  - pluginRef: missing\n"
+                                 "  - {pluginRef: queue-scorer, weight: heavy}\n");
+  // Nothing is said of what follows from another error: a producer of an unknown type produces
+  // nothing, and a value that could not be read is no text.
+  const std::vector<std::string> errors = {
+      "epp.yaml:3:16: error: featureGates[0]: feature gate 'flowContrl' is unknown",
+      "epp.yaml:4:9: error: plugin: unknown field",
+      "epp.yaml:7:15: error: plugins[0].parametres: unknown field",
+      "epp.yaml:9:23: error: plugins[1].parameters.label: must not be empty",
+      "epp.yaml:11:28: error: plugins[2].parameters.conditions: metric 'quue' is unknown",
+      "epp.yaml:13:36: error: plugins[3].parameters.deciders.prefill: references undefined plugin",
+      "epp.yaml:15:45: error: plugins[4].parameters.prefixMatchInfoProducerName: plugin "
+      "'queue-scorer' produces no prefix match info",
+      "epp.yaml:17:35: error: plugins[5].parameters.maxNumOfEndpoints: must be a whole number",
+      "epp.yaml:18:3: error: plugins[6]: plugin type 'no-such-producer' is not registered",
+      "epp.yaml:22:33: error: plugins[8].parameters.matchLabels.a: is a boolean to the router's",
+      "epp.yaml:26:5: error: schedulingProfiles[0].plugins[0]: references undefined plugin",
+      "epp.yaml:27:39: error: schedulingProfiles[0].plugins[1].weight: must be a number"};
+  expect_errors(said_by({"check", path}), errors);
+  // A value that the YAML reader of the router takes for a boolean hides no parameter either.
+  const std::string alone = write("epp.yaml",
+                                  "apiVersion: llm-d.ai/v1alpha1\n"
+                                  "kind: EndpointPickerConfig\n"
+                                  "plugins:\n"
+                                  "- type: by-label\n"
+                                  "  parameters: {label: '', validValues: [a]}\n"
+                                  "- type: label-selector-filter\n"
+                                  "  parameters: {matchLabels: {a: yes}}\n");
+  expect_errors(said_by({"check", alone}),
+                {"epp.yaml:5:23: error: plugins[0].parameters.label: must not be empty",
+                 "epp.yaml:7:33: error: plugins[1].parameters.matchLabels.a: is a boolean"});
+}
+
 TEST_F(AllErrors, AnEmptyFileStandsAtItsBegin) {
   const std::string empty = write("empty.yaml", "");
   for (const char* command : {"check", "run", "plan", "sweep", "explain", "validate"})

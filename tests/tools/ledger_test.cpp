@@ -16,10 +16,13 @@
 #include "tools/cli/check_file.h"
 #include "tools/cli/key_reference.h"
 #include "tools/input/deployment_keys.h"
+#include "tools/input/description.h"
 #include "tools/input/kubernetes_file.h"
 #include "tools/input/measured_file.h"
 #include "tools/input/vllm_bench_yaml.h"
 #include "tools/input/vllm_serve_flags.h"
+#include "tools/score/score_events.h"
+#include "tools/score/score_input.h"
 
 namespace routesim::tools {
 namespace {
@@ -279,6 +282,32 @@ TEST_F(LedgerFiles, ColumnsOfTracesHaveFates) {
       "workload.trace.file.Total tokens: no effect\nworkload.trace.file.Log Type: no effect\n");
 }
 
+// A text search finds "Time" in "Elapsed Time", and a key in the value before it.
+TEST_F(LedgerFiles, ColumnsOfTracesStandWhereTheyStand) {
+  const auto places = [&](const std::string& name, const std::string& text) {
+    write(name, text);
+    const CheckedFile file = check("s.yaml", "name: s\nworkload: {trace: {file: " + name +
+                                                 "}}\n"
+                                                 "cluster: {pools: [{accelerator: H100-SXM, model: "
+                                                 "Qwen3-32B, tensor_parallel: 2}]}\n");
+    std::string out;
+    for (const KeyUse& use : ledger(file.diagnostics))
+      if (use.format == "trace")
+        out +=
+            use.path.substr(use.path.rfind('.') + 1) + "@" + std::to_string(use.where.column) + " ";
+    return out;
+  };
+  EXPECT_EQ(places("t.csv",
+                   "Session IDs,\"Session ID\",Timestamp,Elapsed time,Request tokens,Response "
+                   "tokens\n1,1,2,3,10,20\n"),
+            "Session IDs@1 Session ID@13 Timestamp@26 Elapsed time@36 Request tokens@49 Response "
+            "tokens@64 ");
+  EXPECT_EQ(places("t.jsonl",
+                   "{ \"note\": \"timestamp, input_length\" , \"timestamp\":0,\"input_length\": "
+                   "10,\"output_length\":5,\"hash_ids\":[1]}\n"),
+            "note@3 timestamp@39 input_length@53 output_length@72 hash_ids@90 ");
+}
+
 TEST_F(LedgerFiles, EveryKindOfFileIsChecked) {
   const std::string root = ROUTESIM_SOURCE_DIR;
   const auto kind = [&](const std::string& path) {
@@ -295,6 +324,53 @@ TEST_F(LedgerFiles, EveryKindOfFileIsChecked) {
             "inference-perf: shared_prefix data, 3 stages");
   EXPECT_EQ(kind("/scenarios/inputs/heimdall-random.values.yaml"),
             "EndpointPickerConfig: 4 plugins, 2 profiles");
+}
+
+TEST_F(LedgerFiles, OfASweepHoldsTheKeysOfItsScenario) {
+  write("e.yaml",
+        "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins: [{type: "
+        "queue-scorer}]\n");
+  write("base.yaml",
+        "name: s\n"
+        "workload: {groups: {requests: 10, rate: 5}}\n"
+        "cluster:\n"
+        "  pools:\n"
+        "  - {accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n"
+        "variants:\n"
+        "- name: a\n"
+        "- {name: b, routing: {endpoint_picker: e.yaml}}\n"
+        "- {name: c, routing: {balancer: round-robin}}\n");
+  const CheckedFile file = check("w.yaml",
+                                 "name: w\n"
+                                 "scenario: base.yaml\n"
+                                 "variants: [a, b]\n"
+                                 "axes:\n"
+                                 "- {path: workload.groups.rate, values: [1, 2]}\n");
+  EXPECT_FALSE(file.diagnostics.has_errors()) << messages_of(file.diagnostics);
+  const std::vector<KeyUse> keys = ledger(file.diagnostics);
+  std::string text = keys_text(keys);
+  const std::string folder = folder_.string() + "/";
+  for (std::size_t p = text.find(folder); p != std::string::npos; p = text.find(folder))
+    text.erase(p, folder.size());
+  EXPECT_EQ(text,
+            "base.yaml:1:1: used: name\n"
+            "base.yaml:2:21: used: workload.groups.requests\n"
+            "base.yaml:2:35: used: workload.groups.rate\n"
+            "base.yaml:5:6: used: cluster.pools[0].accelerator\n"
+            "base.yaml:5:29: used: cluster.pools[0].model\n"
+            "base.yaml:5:47: used: cluster.pools[0].tensor_parallel\n"
+            "base.yaml:8:23: used: routing.endpoint_picker\n"
+            "base.yaml:9:23: no effect: routing.balancer (every cell replaces it, or the sweep "
+            "leaves out its variant)\n"
+            "e.yaml:1:13: used: routing.endpoint_picker.apiVersion\n"
+            "e.yaml:2:7: used: routing.endpoint_picker.kind\n"
+            "e.yaml:3:18: used: routing.endpoint_picker.plugins[0].type\n"
+            "w.yaml:1:1: used: name\n"
+            "w.yaml:2:1: used: scenario\n"
+            "w.yaml:3:1: used: variants\n"
+            "w.yaml:5:4: used: axes[0].path\n"
+            "w.yaml:5:32: used: axes[0].values\n");
+  EXPECT_EQ(summary_text(keys), "15 keys used, 1 without effect");
 }
 
 TEST_F(LedgerFiles, CataloguesAreCheckedEntryByEntry) {
@@ -348,6 +424,23 @@ TEST_F(LedgerFiles, ParametersOfPluginsWithoutAPartAreChecked) {
             std::string::npos);
 }
 
+TEST_F(LedgerFiles, ATopicFilterCountsWhereItLeavesEnginesOut) {
+  const auto fate_of = [&](const std::string& filter) {
+    const CheckedFile file =
+        check("e.yaml",
+              "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n"
+              "- type: precise-prefix-cache-scorer\n  parameters:\n    kvEventsConfig:\n"
+              "      topicFilter: " +
+                  filter + "\n");
+    const std::string text = fates(file, policies::kDocumentFormat);
+    const std::size_t at = text.find("topicFilter: ") + 13;
+    return text.substr(at, text.find('\n', at) - at);
+  };
+  EXPECT_EQ(fate_of("kv@"), "no effect");
+  EXPECT_EQ(fate_of("events"), "used");
+  EXPECT_EQ(fate_of("kv@10.0.0.1"), "approximated");
+}
+
 TEST_F(LedgerFiles, VariablesThatNobodyFilledInAreTold) {
   const CheckedFile file =
       check("e.yaml",
@@ -390,6 +483,71 @@ TEST_F(LedgerFiles, BenchmarkScenariosHoldTheirRouter) {
   EXPECT_NE(twice.find("is the router of a second stack in the file"), std::string::npos) << twice;
 }
 
+/// A value of the described type, as JSON. Maps with keys of the user's choice have one.
+std::string sample(const FieldDescription& field) {
+  using Kind = FieldDescription::Kind;
+  switch (field.kind) {
+    case Kind::kBool:
+      return "true";
+    case Kind::kInteger:
+    case Kind::kReal:
+    case Kind::kDuration:
+      return "1";
+    case Kind::kText:
+      return "\"a\"";
+    case Kind::kChoice:
+      return "\"" + field.choices.front() + "\"";
+    case Kind::kList:
+      return "[" + sample(*field.element) + "]";
+    case Kind::kDocument:
+      return field.name == "headers" || field.name == "labels" || field.name == "attributes"
+                 ? "{\"any\": 1}"
+                 : "[1]";
+    case Kind::kObject:
+      break;
+  }
+  std::string out;
+  for (const FieldDescription& member : field.members)
+    out += (out.empty() ? "\"" : ", \"") + member.name + "\": " + sample(member);
+  return "{" + out + "}";
+}
+
+// The samples have every key, so some contradict each other: what is said of them is not the point.
+TEST_F(LedgerFiles, EveryKeyOfAScoreHasAFate) {
+  const auto check_keys = [](const std::string& path, std::string_view format,
+                             const Diagnostics& found) {
+    Diagnostics unsaid;
+    const ConfigNode::Ptr root = read_manifest_file(path, {}, {}, unsaid);
+    ASSERT_NE(root, nullptr) << messages_of(unsaid);
+    const std::vector<KeyUse> uses = ledger(found);
+    EXPECT_GT(uses.size(), 10U);
+    EXPECT_EQ(Missing(uses).in(*root), "");
+    for (const KeyUse& use : uses) {
+      EXPECT_EQ(use.format, format) << use.path;
+      EXPECT_EQ(use.fate == Fate::kUsed, use.why.empty()) << use.path;
+    }
+  };
+  const std::string endpoints =
+      write("e.json", "[" + sample(describe_types(describe_score_endpoint)) + "]");
+  Diagnostics of_endpoints;
+  (void)read_score_pool(endpoints, SimTime::zero(), of_endpoints);
+  check_keys(endpoints, kScoreEndpointsFormat, of_endpoints);
+
+  const std::string request = write("r.json", sample(describe_types(describe_score_request)));
+  Diagnostics of_request;
+  (void)read_score_request(request, nullptr, of_request);
+  check_keys(request, kScoreRequestFormat, of_request);
+
+  std::string line = sample(describe_types(describe_score_line));
+  const std::size_t at = line.find("\"events\": [1]");
+  ASSERT_NE(at, std::string::npos) << line;
+  line.replace(at, 13, "\"events\": [" + sample(describe_types(describe_score_event)) + "]");
+  const std::string events = write("f.jsonl", line);
+  Diagnostics of_events;
+  (void)read_kv_messages(events, nullptr, of_events);
+  check_keys(events, kScoreEventsFormat, of_events);
+}
+
 TEST(KeyReference, IsMadeFromTheTables) {
   const std::string page = key_reference();
   for (const char* row :
@@ -397,7 +555,9 @@ TEST(KeyReference, IsMadeFromTheTables) {
         "| `token-producer.modelName` | no effect | requests come with their tokens |",
         "| `--max-num-seqs` | used | engine.max_num_seqs |",
         "| `probe_request_rate` | not modelled | probe requests are not simulated |",
-        "| `load-aware-scorer.threshold` | used |"})
+        "| `load-aware-scorer.threshold` | used |", "| `metrics.kv_usage` | used |",
+        "| `text` | approximated | four bytes are taken for one token",
+        "| `events[].lora_id` | no effect | the router goes by its name |"})
     EXPECT_NE(page.find(row), std::string::npos) << row;
 }
 

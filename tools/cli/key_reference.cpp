@@ -10,6 +10,8 @@
 #include "tools/input/measured_file.h"
 #include "tools/input/vllm_bench_yaml.h"
 #include "tools/input/vllm_serve_flags.h"
+#include "tools/score/score_events.h"
+#include "tools/score/score_input.h"
 
 namespace routesim::tools {
 
@@ -81,6 +83,23 @@ std::string plugins_section() {
   return out;
 }
 
+/// The rows of a described struct; `path` ends in a dot or is empty.
+std::string rows_of(const DescribeFunction& describe_object, const std::string& path) {
+  std::string out;
+  for (const FieldDescription& member : describe_types(describe_object).members)
+    add_rows(member, path + member.name, member.fate, member.why, out);
+  return out;
+}
+
+std::string score_sections() {
+  return heading(kScoreEndpointsFormat, "`routesim score --endpoints`, a list of these") +
+         rows_of(describe_score_endpoint, {}) +
+         heading(kScoreRequestFormat, "`routesim score --request`") +
+         rows_of(describe_score_request, {}) +
+         heading(kScoreEventsFormat, "`routesim score --events`, one per line") +
+         rows_of(describe_score_line, {}) + rows_of(describe_score_event, "events[].");
+}
+
 }  // namespace
 
 std::string key_reference() {
@@ -103,7 +122,7 @@ std::string key_reference() {
   out += section(policies::document_keys()) + plugins_section() + section(policies::inert_keys());
   out += section(router_values_keys()) + section(server_file_keys()) + flags_section();
   return out + section(vllm_bench_keys()) + section(lifecycle_result_keys()) +
-         section(bench_result_keys());
+         section(bench_result_keys()) + score_sections();
 }
 
 }  // namespace routesim::tools

@@ -30,10 +30,10 @@ struct Subtree {
   std::string_view why = {};
 };
 
-/// A value without keys of its own.
+/// A value without keys of its own, at any depth.
 bool is_leaf(const ConfigNode& node) {
   const auto is_bare = [](const ConfigNode::Ptr& item) {
-    return !item->is_map() && !item->is_sequence();
+    return !item->is_map() && is_leaf(*item);
   };
   return node.members().empty() && std::all_of(node.items().begin(), node.items().end(), is_bare);
 }

@@ -100,6 +100,17 @@ const ConfigNode* find_at(const ConfigNode& node, const SourceLocation& where, b
   return nullptr;
 }
 
+/// What was judged of values other than those that could not be read: they are null to the judge.
+Diagnostics without_places_of(const Diagnostics& unread, const Diagnostics& judged) {
+  Diagnostics out;
+  for (const Diagnostic& d : judged.items())
+    if (std::none_of(unread.items().begin(), unread.items().end(),
+                     [&](const Diagnostic& known) { return same_place(known.where, d.where); }))
+      out.add(d);
+  for (const KeyUse& use : judged.keys()) out.key(use);
+  return out;
+}
+
 /// Adds what was found in a document that stands at `path`.
 void add_below(const std::string& path, const Diagnostics& found, Diagnostics& diagnostics) {
   for (Diagnostic d : found.items()) {
@@ -348,8 +359,12 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   }
   std::optional<policies::EndpointPickerConfig> config;
   if (node != nullptr) {
+    Diagnostics judged;
     const ParameterValue document = convert(*node, {}, found);
-    config = load_located(document, located, options, found);
+    config = load_located(document, located, options, judged);
+    // Nobody builds the plugins of a file with errors, so what is wrong with them is said now.
+    if (config && (found.has_errors() || judged.has_errors())) check_plugins(*config, judged);
+    append(found, without_places_of(found, judged));
   }
   add_below(path, node == nullptr ? found : explain_variables(*node, found), diagnostics);
   return found.has_errors() ? std::nullopt : std::move(config);

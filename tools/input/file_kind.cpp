@@ -41,9 +41,10 @@ std::string_view kind_name(FileKind kind) {
 }
 
 FileKind kind_of(const ConfigNode& root) {
-  if (!root.is_map() || has_any(root, {"cluster", "variants"})) return FileKind::kScenario;
+  if (!root.is_map() || root.find("cluster") != nullptr) return FileKind::kScenario;
   if (root.find("scenario") != nullptr && root.find("scenario")->value->is_scalar())
     return has_any(root, {"demand", "goals", "prices"}) ? FileKind::kPlan : FileKind::kSweep;
+  if (root.find("variants") != nullptr) return FileKind::kScenario;
   if (has_any(root, {"accelerators", "models", "curves"})) return FileKind::kCatalogue;
   if (has_map(root, "load") && has_map(root, "data")) return FileKind::kInferencePerf;
   return holds_router_document(root) ? FileKind::kEndpointPicker : FileKind::kScenario;

@@ -9,6 +9,7 @@
 
 #include "sim/base/key_note.h"
 #include "tools/output/printable.h"
+#include "workloads/text_scan.h"
 
 namespace routesim::tools {
 
@@ -115,16 +116,37 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
                       "set format: jsonl if they are seconds, format: mooncake if not");
 }
 
+/// Where the columns of a header, or the keys of a record, stand in their line, in bytes from 1.
+std::vector<int> column_places(std::string_view line, TraceFormat format) {
+  std::vector<int> places;
+  if (format != TraceFormat::kMooncake && format != TraceFormat::kJsonl) {
+    std::vector<std::string> names;
+    (void)workloads::split_csv(line, names, places);
+    return places;
+  }
+  workloads::JsonScanner json(line);
+  std::string key;
+  if (!json.begin_object()) return places;
+  // A key stands behind the blanks and the comma that the scanner is at.
+  std::size_t at = static_cast<std::size_t>(json.value_column()) - 1;
+  while (json.next_member(key)) {
+    places.push_back(static_cast<int>(line.find('"', at)) + 1);
+    json.skip();
+    at = static_cast<std::size_t>(json.column()) - 1;
+  }
+  return places;
+}
+
 /// Notes what becomes of the trace's columns, or of the keys of its first record.
 void note_columns(const TraceReference& reference, const std::string& line,
                   const TraceReadOptions& options, Diagnostics& diagnostics) {
-  std::size_t column = 0;  // Of the name in the line.
-  for (const auto& [name, is_used] : workloads::trace_columns(line, options)) {
-    const std::size_t found = line.find(name, column);
-    if (found != std::string::npos) column = found + name.size();
-    const std::size_t at = found == std::string::npos ? column : found;
-    diagnostics.key(key_use({.file = reference.path, .line = 1, .column = static_cast<int>(at) + 1},
-                            "trace", reference.path_key + "." + name,
+  const auto columns = workloads::trace_columns(line, options);
+  if (columns.empty()) return;
+  const std::vector<int> places = column_places(line, options.format);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const auto& [name, is_used] = columns[i];
+    diagnostics.key(key_use({.file = reference.path, .line = 1, .column = places.at(i)}, "trace",
+                            reference.path_key + "." + name,
                             is_used ? Fate::kUsed : Fate::kNoEffect,
                             is_used ? "" : "requests have times, lengths, prefixes and sessions"));
   }

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "sim/base/check.h"
+#include "sim/base/field_fates.h"
 #include "tools/input/config_reader.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
@@ -38,11 +39,30 @@ void describe_event(Describer& d, WrittenEvent& e, EventType type) {
   field(d, {"parent_block_hash", "Hash of the block before them; null = none."}, e.parent);
   field(d, {"token_ids", "Tokens of all the blocks.", true}, s.tokens);
   field(d, {"block_size", "The engine's block size in tokens.", true}, s.block_size, IntRange{0});
-  field(d, {"lora_id", "Numeric id of the adapter."}, s.lora_id);
+  field(d, no_effect("lora_id", "Numeric id of the adapter.", "the router goes by its name"),
+        s.lora_id);
   field(d, {"lora_name", "Name of the adapter."}, s.lora_name);
   field(d, {"extra_keys", "Per block, the identifiers mixed into its hash."}, s.extra_keys);
   field(d, {"kv_cache_spec_kind", "Kind of the cache group."}, s.kv_cache_spec_kind);
-  field(d, {"kv_cache_spec_sliding_window", "Window of the cache group."}, s.sliding_window);
+  field(d,
+        no_effect("kv_cache_spec_sliding_window", "Window of the cache group.",
+                  "the router goes by the kind of the group"),
+        s.sliding_window);
+}
+
+/// A line as written.
+struct WrittenLine {
+  std::string endpoint, model;
+  std::optional<std::string> hex, base64;
+  Document events;
+};
+
+void describe(Describer& d, WrittenLine& line) {
+  field(d, {"endpoint", "Name or address:port of the publisher.", true}, line.endpoint);
+  field(d, {"model", "Model of the topic; absent = the endpoint's."}, line.model);
+  field(d, {"events", "The events, spelled out."}, line.events);
+  field(d, {"payload_hex", "The msgpack batch, in hexadecimal."}, line.hex);
+  field(d, {"payload_base64", "The msgpack batch, in base64."}, line.base64);
 }
 
 int hex_digit(char c) {
@@ -91,26 +111,19 @@ class LineReader {
 
   KvMessage read(const ConfigNode& root) {
     KvMessage message;
-    std::string endpoint;
-    std::optional<std::string> hex, base64;
-    Document events;
-    const auto describe_line = [&](Describer& d) {
-      field(d, {"endpoint", "Name or address:port of the publisher.", true}, endpoint);
-      field(d, {"model", "Model of the topic; absent = the endpoint's."}, message.model);
-      field(d, {"events", "The events, spelled out."}, events);
-      field(d, {"payload_hex", "The msgpack batch, in hexadecimal."}, hex);
-      field(d, {"payload_base64", "The msgpack batch, in base64."}, base64);
-    };
-    read_config(root, describe_line, diagnostics_,
-                {.path = {}, .provenance = &places_, .ignored_keys = {}});
-    resolve(endpoint, message);
+    WrittenLine line;
+    read_struct(
+        root, line, diagnostics_,
+        {.path = {}, .provenance = &places_, .ignored_keys = {}, .format = kScoreEventsFormat});
+    message.model = line.model;
+    resolve(line.endpoint, message);
     const bool spelled = places_.find("events") != nullptr;
-    if (spelled + hex.has_value() + base64.has_value() != 1 && root.is_map())
+    if (spelled + line.hex.has_value() + line.base64.has_value() != 1 && root.is_map())
       diagnostics_.error(root.where(), "",
                          "must have exactly one of events, payload_hex and payload_base64");
-    if (hex) decode("payload_hex", decode_hex(*hex), message);
-    if (base64) decode("payload_base64", decode_base64(*base64), message);
-    if (events.root) read_events(*events.root, message);
+    if (line.hex) decode("payload_hex", decode_hex(*line.hex), message);
+    if (line.base64) decode("payload_base64", decode_base64(*line.base64), message);
+    if (line.events.root) read_events(*line.events.root, message);
     return message;
   }
 
@@ -149,8 +162,9 @@ class LineReader {
       if (const auto parsed = parse_choice(*member->value, kEventTypes); parsed.value)
         type = static_cast<EventType>(*parsed.value);
     WrittenEvent e;
-    read_config(node, [&](Describer& d) { describe_event(d, e, type); }, diagnostics_,
-                {.path = path, .provenance = nullptr, .ignored_keys = {}});
+    read_config(
+        node, [&](Describer& d) { describe_event(d, e, type); }, diagnostics_,
+        {.path = path, .provenance = nullptr, .ignored_keys = {}, .format = kScoreEventsFormat});
     std::vector<std::uint64_t> hashes;
     if (e.hashes.root)
       hashes = parse_keys(*e.hashes.root, child_path(path, "block_hashes"), diagnostics_)
@@ -175,6 +189,16 @@ class LineReader {
 };
 
 }  // namespace
+
+void describe_score_line(Describer& d) {
+  WrittenLine line;
+  describe(d, line);
+}
+
+void describe_score_event(Describer& d) {
+  WrittenEvent event;
+  describe_event(d, event, EventType::kStored);
+}
 
 std::optional<std::vector<KvMessage>> read_kv_messages(const std::string& path,
                                                        const ScorePool* pool,

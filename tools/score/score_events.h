@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/kv_event_ingest.h"
@@ -11,6 +12,14 @@
 #include "tools/score/score_input.h"
 
 namespace routesim::tools {
+
+/// Name of the format in the ledger of keys.
+inline constexpr std::string_view kScoreEventsFormat = "score events";
+
+/// Describes the keys of a line of F, and those of an event that is spelled out in one, with the
+/// fate of each.
+void describe_score_line(Describer& d);
+void describe_score_event(Describer& d);
 
 /// One line: what one endpoint published in one message.
 struct KvMessage {

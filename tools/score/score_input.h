@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "policies/views.h"
@@ -15,6 +16,14 @@
 #include "tools/input/config_node.h"
 
 namespace routesim::tools {
+
+/// Names of the two formats in the ledger of keys.
+inline constexpr std::string_view kScoreEndpointsFormat = "score endpoints";
+inline constexpr std::string_view kScoreRequestFormat = "score request";
+
+/// Describes the keys of an endpoint of E, and those of R, with the fate of each.
+void describe_score_endpoint(Describer& d);
+void describe_score_request(Describer& d);
 
 /// The pool of one decision.
 struct ScorePool {

@@ -1,6 +1,7 @@
 // E: the list of endpoints.
 #include <set>
 
+#include "sim/base/key_note.h"
 #include "tools/input/config_reader.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
@@ -76,11 +77,17 @@ void describe(Describer& d, Endpoint& e) {
   field(d, {"attributes", "Further numbers, by producer/attribute."}, e.attributes);
 }
 
-/// The members of a map-valued key, or nothing (and a diagnostic) when it is not one.
+/// The members of a map-valued key, each noted in the ledger, or nothing (and a diagnostic) when it
+/// is not one.
 std::vector<ConfigNode::Member> members(const Document& map, const std::string& path,
                                         Diagnostics& diagnostics) {
   if (map.root == nullptr) return {};
-  if (map.root->is_map()) return map.root->members();
+  if (map.root->is_map()) {
+    for (const ConfigNode::Member& m : map.root->members())
+      diagnostics.key(
+          key_use(m.key_where, kScoreEndpointsFormat, child_path(path, m.key), Fate::kUsed, {}));
+    return map.root->members();
+  }
   diagnostics.error(map.root->where(), path, "must be a map (" + got(*map.root) + ")");
   return {};
 }
@@ -100,7 +107,9 @@ class PoolReader {
   void add(const ConfigNode& node, const std::string& path) {
     Endpoint e;
     Provenance places;
-    read_struct(node, e, diagnostics_, {.path = path, .provenance = &places, .ignored_keys = {}});
+    read_struct(
+        node, e, diagnostics_,
+        {.path = path, .provenance = &places, .ignored_keys = {}, .format = kScoreEndpointsFormat});
     const std::string labels = child_path(path, "labels");
     for (const ConfigNode::Member& m : members(e.labels, labels, diagnostics_))
       if (auto text =
@@ -140,6 +149,11 @@ class PoolReader {
 };
 
 }  // namespace
+
+void describe_score_endpoint(Describer& d) {
+  Endpoint endpoint;
+  describe(d, endpoint);
+}
 
 std::optional<policies::EndpointRow> ScorePool::find(const std::string& text) const {
   for (policies::EndpointRow r = 0; r < names.size(); ++r) {

@@ -1,6 +1,8 @@
 // R: the request to be scored.
 #include <charconv>
 
+#include "sim/base/field_fates.h"
+#include "sim/base/key_note.h"
 #include "tools/input/config_reader.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
@@ -44,7 +46,10 @@ struct Lists {
 
 void describe_prompt(Describer& d, ScoreRequest& r, Lists& lists) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  field(d, {"text", "The prompt; four bytes are taken for one token."}, r.text);
+  field(d,
+        approximated("text", "The prompt.",
+                     "four bytes are taken for one token, as the router's estimate backend does"),
+        r.text);
   field(d, {"token_ids", "The prompt's tokens."}, r.token_ids);
   field(d, {"block_keys", "Ready keys of its full blocks, \"0x...\" or decimal."},
         lists.block_keys);
@@ -86,8 +91,9 @@ class RequestReader {
     ScoreRequest r;
     Lists lists;
     r.where = root.where();
-    read_config(root, [&](Describer& d) { describe_request(d, r, lists); }, diagnostics_,
-                {.path = {}, .provenance = &places_, .ignored_keys = {}});
+    read_config(
+        root, [&](Describer& d) { describe_request(d, r, lists); }, diagnostics_,
+        {.path = {}, .provenance = &places_, .ignored_keys = {}, .format = kScoreRequestFormat});
     if (lists.block_keys.root) r.block_keys = keys(lists.block_keys, "block_keys");
     if (lists.approx_hashes.root) r.approx_hashes = keys(lists.approx_hashes, "approx_hashes");
     if (lists.headers.root) read_headers(*lists.headers.root, r.headers);
@@ -115,6 +121,7 @@ class RequestReader {
       for (const auto& other : headers)
         if (policies::same_header(other.first, m.key))
           diagnostics_.error(m.key_where, path, "is the same header as " + printable(other.first));
+      diagnostics_.key(key_use(m.key_where, kScoreRequestFormat, path, Fate::kUsed, {}));
       headers[m.key] = text.value.value_or("");
       header_places_[m.key] = m.value->where();
     }
@@ -202,6 +209,12 @@ class RequestReader {
 };
 
 }  // namespace
+
+void describe_score_request(Describer& d) {
+  ScoreRequest request;
+  Lists lists;
+  describe_request(d, request, lists);
+}
 
 void describe(Describer& d, ScoreItem& i) {
   field(d, {"hash", "Identifier of the item's content.", true}, i.hash);
