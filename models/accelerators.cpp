@@ -7,6 +7,9 @@
 // and 3 us per operation, aiconfigurator's own corrections).
 #include "models/accelerators.h"
 
+#include <algorithm>
+#include <array>
+
 #include "models/catalogue.h"
 
 namespace routesim::models {
@@ -187,6 +190,12 @@ std::vector<AcceleratorSpec> builtin_accelerators() {
                                       a10g(),   l4(),       l40s(), b200()};
   for (AcceleratorSpec& a : data_sheet_accelerators()) all.push_back(std::move(a));
   return all;
+}
+
+bool has_measured_efficiencies(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kMeasured = {"H100-SXM", "H200", "A100-80", "B200",
+                                                         "MI300X"};
+  return std::ranges::find(kMeasured, name) != kMeasured.end();
 }
 
 }  // namespace routesim::models

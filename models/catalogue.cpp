@@ -31,11 +31,25 @@ std::string normalised(std::string_view name) {
   return out;
 }
 
+/// Whether normalised(name) is `key`, without making it: a curve is looked for among many names.
+bool is_spelling_of(std::string_view name, std::string_view key) {
+  if (const auto slash = name.rfind('/'); slash != std::string_view::npos)
+    name.remove_prefix(slash + 1);
+  std::size_t at = 0;
+  for (const char c : name) {
+    const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (!(lower >= 'a' && lower <= 'z') && !(lower >= '0' && lower <= '9')) continue;
+    if (at == key.size() || key[at] != lower) return false;
+    ++at;
+  }
+  return at == key.size();
+}
+
 template <class Entry>
 bool answers_to(const Entry& entry, const std::string& key) {
-  if (normalised(entry.name) == key) return true;
-  return std::any_of(entry.aliases.begin(), entry.aliases.end(),
-                     [&key](const std::string& alias) { return normalised(alias) == key; });
+  return is_spelling_of(entry.name, key) ||
+         std::any_of(entry.aliases.begin(), entry.aliases.end(),
+                     [&key](const std::string& alias) { return is_spelling_of(alias, key); });
 }
 
 template <class Entry>
@@ -68,11 +82,14 @@ std::string suggest(const std::vector<Entry>& entries, std::string_view name) {
 }  // namespace
 
 Catalogue Catalogue::builtin() {
-  Catalogue c;
-  c.accelerators_ = builtin_accelerators();
-  c.models_ = builtin_models();
-  c.curves_ = builtin_curves();
-  return c;
+  static const Catalogue kBuiltin = [] {
+    Catalogue c;
+    c.accelerators_ = builtin_accelerators();
+    c.models_ = builtin_models();
+    c.curves_ = builtin_curves();
+    return c;
+  }();
+  return kBuiltin;
 }
 
 const AcceleratorSpec* Catalogue::find_accelerator(std::string_view name) const {
@@ -91,17 +108,17 @@ const FittedCurve* Catalogue::find_cost_curve(std::string_view accelerator, std:
   const FittedCurve* best = nullptr;
   int best_rank = 0;
   for (auto it = curves_.rbegin(); it != curves_.rend(); ++it) {
-    const AcceleratorSpec* its_a = find_accelerator(it->accelerator);
-    const ModelSpec* its_m = find_model(it->model);
-    if (normalised(its_a ? its_a->name : it->accelerator) != accelerator_key) continue;
-    if (normalised(its_m ? its_m->name : it->model) != model_key) continue;
     if (!(it->parallelism == p)) continue;
     if (kv && it->kv_cache_dtype.value_or(*kv) != *kv) continue;
     const int rank = it->preset == preset ? 3 : it->preset.empty() ? 2 : any_preset ? 1 : 0;
-    if (rank > best_rank) {
-      best = &*it;
-      best_rank = rank;
-    }
+    if (rank <= best_rank) continue;
+    // Names are looked up last: that is a search of the whole catalogue.
+    const AcceleratorSpec* its_a = find_accelerator(it->accelerator);
+    if (!is_spelling_of(its_a ? its_a->name : it->accelerator, accelerator_key)) continue;
+    const ModelSpec* its_m = find_model(it->model);
+    if (!is_spelling_of(its_m ? its_m->name : it->model, model_key)) continue;
+    best = &*it;
+    best_rank = rank;
   }
   return best;
 }

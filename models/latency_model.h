@@ -1,9 +1,13 @@
 // How long one engine step takes. The only question the engine asks of models/.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
+
+#include "sim/base/describe.h"
 
 namespace routesim::models {
 
@@ -45,8 +49,25 @@ struct DecodeRun {
   std::int64_t steps = 1;
 };
 
-/// Where a number comes from and whether it can be trusted there.
-enum class Trust { kFitted, kExtrapolated, kRoofline };
+/// What the step times of a batch rest on, from the best known to the least.
+enum class Trust {
+  kFitted,        ///< Measured, or fitted to measurements of this deployment.
+  kExtrapolated,  ///< The same, but the batch lies outside the range of those measurements.
+  kRoofline,      ///< First principles, with efficiencies measured on this accelerator.
+  kDataSheet,     ///< First principles, with efficiencies of a similar one, or the defaults.
+};
+
+}  // namespace routesim::models
+
+namespace routesim {
+template <>
+struct EnumNames<models::Trust> {
+  static constexpr std::array<std::string_view, 4> value = {"fitted", "outside the fitted range",
+                                                            "roofline", "data sheet"};
+};
+}  // namespace routesim
+
+namespace routesim::models {
 
 /// A deterministic step-time model. Implementations are immutable and shared between replicas.
 class LatencyModel {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 
+#include "models/accelerators.h"
 #include "models/kv_cache_spec.h"
 #include "models/ticks.h"
 
@@ -123,7 +124,8 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
     : options_(options),
       all_reduce_(a, p.tp),
       host_step_(ms_to_ticks(a.host_step_ms)),
-      host_sequence_(ms_to_ticks(a.host_sequence_ms)) {
+      host_sequence_(ms_to_ticks(a.host_sequence_ms)),
+      trust_(has_measured_efficiencies(a.name) ? Trust::kRoofline : Trust::kDataSheet) {
   set_dense_costs(a, m, p);
   if (m.is_moe()) set_expert_costs(a, m, p);
   set_attention_costs(a, m, p);

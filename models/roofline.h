@@ -68,7 +68,9 @@ class Roofline final : public LatencyModel {
 
   std::int64_t step_ticks(const BatchShape& shape) const override;
   DecodeRun decode_run(const BatchShape& shape) const override;
-  Trust trust(const BatchShape&) const override { return Trust::kRoofline; }
+  /// The same for every batch: kRoofline, or kDataSheet of an accelerator without measured
+  /// efficiencies.
+  Trust trust(const BatchShape&) const override { return trust_; }
   std::string provenance() const override { return provenance_; }
 
   /// The cost curve closest to this roofline, read off at small batches: the prior of a fit.
@@ -107,6 +109,7 @@ class Roofline final : public LatencyModel {
   // Ticks per token of decode context: layers that see everything, layers with a window.
   std::int64_t context_ = 0, shared_context_ = 0, windowed_context_ = 0, window_ = 0;
   std::int64_t host_step_ = 0, host_sequence_ = 0;
+  Trust trust_ = Trust::kRoofline;
   std::string provenance_;
 };
 

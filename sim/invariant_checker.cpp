@@ -4,6 +4,7 @@
 
 #include "sim/replica.h"
 #include "sim/resolve.h"
+#include "sim/result_check.h"
 #include "sim/router.h"
 
 namespace routesim::sim {
@@ -301,12 +302,6 @@ void InvariantChecker::check_stage(std::size_t index, const StageResult& stage) 
   if (!(stage.requests == count.sent && stage.successes + stage.failures == count.done &&
         stage.failures == count.failed)) [[unlikely]]
     broken(1, who() + "the result counts other requests than were sent and ended");
-  std::int64_t labelled = 0;
-  for (const auto& [label, n] : stage.failures_by_label) labelled += n;
-  if (!(labelled == stage.failures)) [[unlikely]]
-    broken(1, who() + "failures by label do not add up");
-  if (!(stage.cached_tokens_total <= stage.prompt_tokens_total)) [[unlikely]]
-    broken(12, who() + "more prompt tokens hit than were sent");
 }
 
 void InvariantChecker::on_result(const RunResult& result, bool complete) {
@@ -328,12 +323,8 @@ void InvariantChecker::on_result(const RunResult& result, bool complete) {
     const ReplicaResult& r = result.replicas[e];
     if (!(r.requests == endpoints_[e].delivered)) [[unlikely]]
       broken(1, r.name + " counts other requests than came");
-    if (!(r.prefix_hit_tokens <= r.prefix_query_tokens)) [[unlikely]]
-      broken(12, r.name + " hit more than it looked up");
-    if (!(r.kv_cache_usage_max <= 1 && r.kv_cache_usage_mean <= r.kv_cache_usage_max + 1e-9))
-        [[unlikely]]
-      broken(3, r.name + " used more blocks than it has");
   }
+  check_result(result, complete);
 }
 
 }  // namespace routesim::sim

@@ -33,7 +33,8 @@ constexpr std::int64_t kFinishCheckPeriod = 32;
 
 }  // namespace
 
-Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys) : options_(options) {
+Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
+    : range_watch_(*options.latency), options_(options) {
   ranks_.reserve(static_cast<std::size_t>(options.ranks));
   for (int i = 0; i < options.ranks; ++i) {
     Rank& r = ranks_.emplace_back(options.rules, options.reference);
@@ -243,8 +244,10 @@ void Replica::launch(SimTime now) {
 // How long the step will take is known at once, unless it depends on those of other ranks.
 void Replica::schedule_ahead(SimTime now) {
   for (Rank& r : ranks_) r.scheduler.schedule(r.ahead(), &r.on_gpu(), now, outputs_);
-  if (ranks_.size() == 1 && !ranks_.front().ahead().empty())
-    ahead_ticks_ = checked_step(options_.latency->step_ticks(ranks_.front().ahead().shape));
+  if (ranks_.size() != 1 || ranks_.front().ahead().empty()) return;
+  const models::BatchShape& shape = ranks_.front().ahead().shape;
+  ahead_ticks_ = checked_step(options_.latency->step_ticks(shape));
+  range_watch_.add_step(shape, ahead_ticks_);
 }
 
 // Decides what runs next on every rank; false when there is nothing to do at all.
@@ -281,13 +284,16 @@ std::int64_t Replica::step_ticks() {
   const bool padded = ranks_.size() == 1 || options_.rules.moe_dp_chunk_size > 0 ||
                       largest <= options_.rules.rank_padding_limit;
   std::int64_t ticks = 0;
+  bool outside = false;
   for (Rank& r : ranks_) {
     models::BatchShape& shape = r.on_gpu().shape;
     shape.group_tokens = padded ? largest : std::max<std::int64_t>(1, shape.tokens());
     shape.group_total_tokens = total;
     shape.group_rounds = rounds;
     ticks = std::max(ticks, options_.latency->step_ticks(shape));
+    outside = outside || range_watch_.is_outside(shape);
   }
+  if (outside) range_watch_.add_outside(ticks);
   return checked_step(ticks);
 }
 
@@ -326,6 +332,7 @@ bool Replica::foresee_calm(Rank& r) {
   // The last token of a sequence can be seen when its step ends; before, nothing can.
   const bool to_finish = foresight.then_finishes && run_.steps > foresight.calm;
   if (calm_left_ == 0 && !to_finish) return false;
+  range_watch_.begin_stretch(next, calm_left_);
   wake_ = calm_end(calm_left_ + (to_finish ? (async ? 2 : 1) : 0));
   news_ = calm_news(r);
   calm_gauges_ = gauges_now(r);
@@ -376,6 +383,7 @@ void Replica::calm_boundaries(SimTime now) {
     calm_gauges_.free_blocks = r.scheduler.kv().free_blocks();
     end_ticks_ += ahead_ticks_ > 0 ? std::exchange(ahead_ticks_, calm_ticks(0)) : calm_ticks(0);
     end_ = SimTime::from_ns(end_ticks_ / kTicks);
+    range_watch_.add_stretch(run_, run_index_, run_index_ + 1);
     ++run_index_;
     advance_plans(r, 1);
   }
@@ -422,6 +430,7 @@ void Replica::silent_boundaries(Rank& r, SimTime now) {
   end_ticks_ = ticks;
   ahead_ticks_ = ahead;
   calm_left_ -= passes;
+  range_watch_.add_stretch(run_, run_index_, run_index_ + passes);
   run_index_ += passes;
   steps_ += passes;
   advance_plans(r, passes);
@@ -483,8 +492,16 @@ SimTime Replica::next_scrape(int rank, SimTime now) const {
   return SimTime::from_ns(r.scrape_phase.ns() + (since / interval + 1) * interval);
 }
 
-double Replica::used_block_seconds(int rank) const {
-  return static_cast<double>(ranks_[static_cast<std::size_t>(rank)].used_integral) * 1e-9;
+double Replica::used_block_seconds(int rank, SimTime now) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  const Wide since_boundary =
+      static_cast<Wide>(r.scheduler.kv().used_blocks()) * (now - last_boundary_).ns();
+  return static_cast<double>(r.used_integral + since_boundary) * 1e-9;
+}
+
+std::int64_t Replica::peak_used_blocks(int rank) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  return std::max(r.peak_used, r.scheduler.kv().used_blocks());
 }
 
 bool Replica::idle() const {

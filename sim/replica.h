@@ -11,6 +11,7 @@
 #include "sim/batch_scheduler.h"
 #include "sim/earliest.h"
 #include "sim/kv_event_log.h"
+#include "sim/range_watch.h"
 #include "sim/samples.h"
 
 namespace routesim::sim {
@@ -129,11 +130,16 @@ class Replica {
   /// A step is under way.
   bool stepping() const { return stepping_; }
   Duration busy() const { return busy_; }
-  /// Integral of used blocks over time up to the last boundary, block-nanoseconds, and the peak.
-  double used_block_seconds(int rank) const;
-  std::int64_t peak_used_blocks(int rank) const {
-    return ranks_[static_cast<std::size_t>(rank)].peak_used;
+  /// Length of the steps whose batch lies outside the range the latency model was fitted on,
+  /// seconds; the one under way counts as a whole.
+  double extrapolated_s() const {
+    return static_cast<double>(range_watch_.ticks()) / (1e9 * models::kTicksPerNanosecond);
   }
+  /// Integral of used blocks over time up to `now`, in block-seconds. Call advance_to(now) first:
+  /// between two boundaries the number of used blocks does not change.
+  double used_block_seconds(int rank, SimTime now) const;
+  /// The most blocks in use at any time so far.
+  std::int64_t peak_used_blocks(int rank) const;
   /// True when no request is anywhere in the server.
   bool idle() const;
   void verify() const;
@@ -235,6 +241,7 @@ class Replica {
   std::size_t news_number_ = 0;
   std::int64_t steps_ = 0;
   Duration busy_;
+  RangeWatch range_watch_;
   ReplicaOptions options_;
 };
 

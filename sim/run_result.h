@@ -1,12 +1,14 @@
 // What one run of one variant found. Plain data: rendering lives in tools/.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "models/latency_model.h"
 #include "sim/base/units.h"
 #include "sim/samples.h"
 #include "workloads/load_generator.h"
@@ -87,6 +89,17 @@ struct ReplicaResult {
   std::int64_t max_waiting = 0;
 };
 
+/// What the step times of a pool rest on.
+struct StepTimes {
+  std::string pool;
+  models::Trust trust = models::Trust::kFitted;  ///< kExtrapolated when much time was outside.
+  double busy_s = 0;                             ///< Of its engines.
+  double extrapolated_s = 0;  ///< Of these, in batches outside the range of the measurements.
+};
+
+/// The largest share of a pool's busy time outside the fitted range that passes as fitted.
+inline constexpr double kMostExtrapolated = 0.05;
+
 /// What the router did.
 struct RoutingResult {
   std::int64_t decisions = 0;
@@ -126,10 +139,18 @@ struct RunResult {
   StageResult summary;
   RoutingResult routing;
   std::vector<ReplicaResult> replicas;
+  std::vector<StepTimes> step_times;    ///< By pool.
   std::vector<RequestRecord> requests;  ///< Empty unless asked for.
   SimTime end;                          ///< Simulated length of the run.
   std::uint64_t fingerprint = 0;        ///< Order-dependent hash of every token-visible event.
   std::vector<std::string> notes;       ///< Trust labels and warnings, in a fixed order.
+
+  /// The least known of the pools.
+  models::Trust trust() const {
+    models::Trust least = models::Trust::kFitted;
+    for (const StepTimes& pool : step_times) least = std::max(least, pool.trust);
+    return least;
+  }
 };
 
 }  // namespace routesim::sim

@@ -86,7 +86,9 @@ double Samples::histogram_percentile(double rank) const {
     if (here > 0 && rank < below + here) {
       const double low = std::max(bucket_low(i), static_cast<double>(min_));
       const double high = std::min(bucket_low(i + 1), static_cast<double>(max_));
-      return low + (high - low) * ((rank - below + 0.5) / here);
+      // Past the last sample of the bucket the rank is on its way to the next bucket: higher ranks
+      // must not get lower values there.
+      return low + (high - low) * std::min(1.0, (rank - below + 0.5) / here);
     }
     below += here;
   }

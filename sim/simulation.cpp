@@ -382,7 +382,7 @@ double Simulation::used_block_seconds(SimTime now) {
   for (std::uint32_t e = 0; e < router_->endpoints().size(); ++e) {
     const EndpointHome& at = router_->endpoints()[e];
     replicas_[at.replica]->advance_to(now);
-    total += replicas_[at.replica]->used_block_seconds(at.rank) /
+    total += replicas_[at.replica]->used_block_seconds(at.rank, now) /
              static_cast<double>(plan_.pools[at.pool].rules.num_gpu_blocks - 1);
   }
   return total;

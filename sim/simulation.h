@@ -154,6 +154,7 @@ class Simulation {
   [[noreturn]] void report_stuck(SimTime now) const;
   void verify() const;
   void note_long_waits();
+  std::vector<StepTimes> step_times() const;
   RunResult result();
 
   const RunPlan& plan_;

@@ -234,6 +234,21 @@ void Simulation::note_long_waits() {
   }
 }
 
+std::vector<StepTimes> Simulation::step_times() const {
+  std::vector<StepTimes> pools;
+  for (const ResolvedPool& pool : plan_.pools)
+    pools.push_back({.pool = pool.config.name, .trust = pool.latency->trust({})});
+  for (const EndpointHome& at : router_->endpoints()) {
+    if (at.rank != 0) continue;
+    pools[at.pool].busy_s += replicas_[at.replica]->busy().to_seconds();
+    pools[at.pool].extrapolated_s += replicas_[at.replica]->extrapolated_s();
+  }
+  for (StepTimes& pool : pools)
+    if (pool.extrapolated_s > kMostExtrapolated * pool.busy_s)
+      pool.trust = models::Trust::kExtrapolated;
+  return pools;
+}
+
 RunResult Simulation::result() {
   const SimTime end = queue_.now();
   result_.scenario = plan_.scenario.name;
@@ -260,12 +275,13 @@ RunResult Simulation::result() {
     r.kv_cache_tokens = pool.kv_cache_tokens;
     r.evicted_blocks = s.kv().evictions();
     r.kv_cache_usage_mean =
-        end.ns() > 0 ? replica.used_block_seconds(at.rank) / usable / end.to_seconds() : 0;
+        end.ns() > 0 ? replica.used_block_seconds(at.rank, end) / usable / end.to_seconds() : 0;
     r.kv_cache_usage_max = static_cast<double>(replica.peak_used_blocks(at.rank)) / usable;
     r.max_running = s.counters().max_running;
     r.max_waiting = s.counters().max_waiting;
     result_.replicas.push_back(std::move(r));
   }
+  result_.step_times = step_times();
   for (std::size_t p = 0; p < plan_.pools.size(); ++p) {
     result_.notes.push_back(plan_.pools[p].config.name + ": " +
                             plan_.pools[p].latency->provenance());

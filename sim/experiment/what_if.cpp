@@ -1,6 +1,7 @@
 #include "sim/experiment/what_if.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -58,6 +59,27 @@ class Faster final : public models::LatencyModel {
   Part part_;
 };
 
+/// Another model with all steps longer or shorter. Steps are asked for one by one: a rounded
+/// multiple of an affine run is not affine.
+class Scaled final : public models::LatencyModel {
+ public:
+  Scaled(std::shared_ptr<const models::LatencyModel> base, double factor)
+      : base_(std::move(base)), factor_(factor) {}
+
+  std::int64_t step_ticks(const BatchShape& shape) const override {
+    const std::int64_t ticks = base_->step_ticks(shape);
+    if (ticks == 0) return 0;  // Of an empty batch.
+    return std::clamp<std::int64_t>(std::llround(factor_ * static_cast<double>(ticks)), 1,
+                                    models::kLongestStepTicks);
+  }
+  models::Trust trust(const BatchShape& shape) const override { return base_->trust(shape); }
+  std::string provenance() const override { return base_->provenance() + ", steps scaled"; }
+
+ private:
+  std::shared_ptr<const models::LatencyModel> base_;
+  double factor_;
+};
+
 void speed_up(RunPlan& plan, PoolRole only, Part part) {
   for (ResolvedPool& pool : plan.pools) {
     if (pool.config.role != only && pool.config.role != PoolRole::kBoth) continue;
@@ -106,6 +128,21 @@ RunPlan with_doubled(const RunPlan& plan, Resource r) {
       changed.scenario.cluster.transfer.bandwidth_gbps *= 2;
       break;
   }
+  return changed;
+}
+
+RunPlan with_kv_blocks(const RunPlan& plan, double factor) {
+  RunPlan changed = plan;
+  for (ResolvedPool& pool : changed.pools)
+    pool.rules.num_gpu_blocks = std::max<std::int64_t>(
+        2, std::llround(factor * static_cast<double>(pool.rules.num_gpu_blocks)));
+  return changed;
+}
+
+RunPlan with_step_times(const RunPlan& plan, double factor) {
+  RunPlan changed = plan;
+  for (ResolvedPool& pool : changed.pools)
+    pool.latency = std::make_shared<Scaled>(pool.latency, factor);
   return changed;
 }
 

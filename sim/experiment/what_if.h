@@ -1,5 +1,5 @@
-// The same plan with one of its resources doubled: what a miss would look like if that resource did
-// not bind.
+// The same plan with one of its resources doubled, or with other step times: what a miss would look
+// like if that resource did not bind, and whether an answer survives an error of the model.
 #pragma once
 
 #include <array>
@@ -32,5 +32,14 @@ bool has_resource(const RunPlan& plan, Resource r);
 /// two, the whole step); twice the bandwidth. The part due to one kind of work is what the latency
 /// model says of the step with it, less what it says of the step without it.
 RunPlan with_doubled(const RunPlan& plan, Resource r);
+
+/// KV capacities are rarely known better than to this share.
+inline constexpr double kCapacityBand = 0.03;
+
+/// The plan with `factor` times the KV blocks of every pool, at least two of them.
+RunPlan with_kv_blocks(const RunPlan& plan, double factor);
+
+/// The plan with every step of every pool `factor` times as long, factor > 0.
+RunPlan with_step_times(const RunPlan& plan, double factor);
 
 }  // namespace routesim::sim

@@ -133,6 +133,18 @@ TEST_F(Plan, TheCheapestFleetIsTheSmallestThatHolds) {
     const double tokens = found["output_tokens_per_s"];
     EXPECT_NEAR(found["price_per_million_output_tokens"].get<double>(),
                 price / (3600 * tokens) * 1e6, 1e-9);
+    // Steps that are longer by the error of their class need no smaller fleet, shorter ones no
+    // larger one.
+    const bool roofline = found["step_times"] == "roofline";
+    const auto& band = found["step_time_band"];
+    EXPECT_GT(band["fraction"].get<double>(), roofline ? 0.1 : 0.01);
+    EXPECT_LT(band["fraction"].get<double>(), roofline ? 0.3 : 0.1);
+    EXPECT_EQ(found["validation"][0]["quantity"], "output tokens/s");
+    if (!band["longer"].is_null()) {
+      EXPECT_GE(band["longer"]["price_per_hour"], price);
+    }
+    ASSERT_FALSE(band["shorter"].is_null());
+    EXPECT_LE(band["shorter"]["price_per_hour"], price);
   }
 }
 
@@ -159,6 +171,7 @@ TEST_F(Plan, TheFirstScreenSaysWhatTheAnswerRestsOn) {
             std::string::npos)
       << head;
   EXPECT_NE(head.find(answer["robustness"].get<std::string>()), std::string::npos) << head;
+  EXPECT_NE(head.find("mean error against published numbers"), std::string::npos) << head;
   for (const auto& found : answer["plans"]) {
     EXPECT_EQ(found["kv_capacity"]["band"], 0.03);
     EXPECT_TRUE(found["kv_capacity"]["holds_with_more"].is_boolean());

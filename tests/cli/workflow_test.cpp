@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "tests/cli/cli_fixture.h"
 #include "tests/cli/xml_check.h"
@@ -80,6 +81,44 @@ TEST_F(Workflow, AFileThatIsWrongFailsAtItsLine) {
   edit("router/epp.yaml", "queue-scorer", "queue-scorre");
   EXPECT_EQ(step("check"), 2) << output();
   EXPECT_NE(output().find("router/epp.yaml:"), std::string::npos) << output();
+}
+
+// A queue that grows: what 3 % of the KV blocks change is what runs with so many blocks print.
+TEST_F(Workflow, NearAKneeTheKvCapacityHasABand) {
+  const std::string file =
+      write("knee.yaml", "name: knee\n" + two_servers("requests: 400, rate: 40, groups: 40, "
+                                                      "prefix_len: 6000, suffix_len: 500, "
+                                                      "output_len: 300",
+                                                      "{name: hashing, routing: {balancer: "
+                                                      "prefix-hash}}"));
+  const auto variant = [&](const std::string& blocks) {
+    const Result result = run({"run", file, "-q", "-o", "json", "--variant", "rotation", "--set",
+                               "cluster.pools[a].engine.num_gpu_blocks=" + blocks});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return nlohmann::json::parse(result.out)["variants"][0];
+  };
+  const auto ttft = [](const nlohmann::json& made) {
+    return made["stages"][0]["successes"]["latency"]["time_to_first_token"]["mean"].get<double>();
+  };
+  const nlohmann::json made = variant("4000");
+  const nlohmann::json& band = made["kv_capacity_band"];
+  ASSERT_EQ(band["band"], 0.03);
+  const nlohmann::json& stage = band["stages"][0];
+  EXPECT_EQ(stage["as_is"]["ttft_mean_s"].get<double>(), ttft(made));
+  EXPECT_EQ(stage["fewer"]["ttft_mean_s"].get<double>(), ttft(variant("3880")));
+  EXPECT_EQ(stage["more"]["ttft_mean_s"].get<double>(), ttft(variant("4120")));
+  EXPECT_GT(stage["fewer"]["ttft_mean_s"].get<double>(), stage["more"]["ttft_mean_s"]);
+  EXPECT_NE(band["text"].get<std::string>().find("near its knee, where 3 % of the KV blocks move"),
+            std::string::npos);
+  const Result calm = run({"run", file, "-q", "-o", "json", "--variant", "rotation", "--set",
+                           "workload.groups.rate=1"});
+  EXPECT_TRUE(nlohmann::json::parse(calm.out)["variants"][0]["kv_capacity_band"].is_null());
+  const Result quick = run({"run", file, "-q", "-o", "json", "--variant", "rotation", "--set",
+                            "cluster.pools[a].engine.num_gpu_blocks=4000", "--no-kv-band"});
+  nlohmann::json without = nlohmann::json::parse(quick.out)["variants"][0];
+  nlohmann::json rest = made;
+  rest.erase("kv_capacity_band");
+  EXPECT_EQ(rest, without);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -119,9 +120,16 @@ inline std::string words_of(const std::string& line) {
   return out;
 }
 
-/// Whether `actual` says what `page` says: the same lines but for their numbers and blanks, where a
-/// line `…` of the page stands for any number of lines.
-inline bool same_words(const std::string& page, const std::string& actual) {
+/// Whether `actual` is what `page` says, to the digit: the same lines, where a line `…` of the page
+/// stands for any number of lines. Blanks do not count.
+inline bool same_lines(const std::string& page, const std::string& actual) {
+  const auto plain = [](const std::string& line) {
+    std::string out;
+    for (const char c : line)
+      if (c != ' ' || (!out.empty() && out.back() != ' ')) out += c;
+    while (!out.empty() && out.back() == ' ') out.pop_back();
+    return out;
+  };
   const std::vector<std::string> expected = lines_of(page);
   const std::vector<std::string> lines = lines_of(actual);
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
@@ -130,7 +138,7 @@ inline bool same_words(const std::string& page, const std::string& actual) {
     if (i < expected.size() && expected[i] == "…") {
       elision = i++;
       resume = j;
-    } else if (i < expected.size() && words_of(expected[i]) == words_of(lines[j])) {
+    } else if (i < expected.size() && plain(expected[i]) == plain(lines[j])) {
       ++i;
       ++j;
     } else if (elision != kNone) {  // Let the last elision swallow one line more.
@@ -144,39 +152,80 @@ inline bool same_words(const std::string& page, const std::string& actual) {
   return i == expected.size();
 }
 
+/// How unlike two words are, 0 to 100: by their ratio if both are numbers.
+inline std::size_t unlikeness_of_words(const std::string& a, const std::string& b) {
+  if (a == b) return 0;
+  if (words_of(a) != "#" || words_of(b) != "#") return 100;
+  const double x = std::strtod(a.c_str(), nullptr), y = std::strtod(b.c_str(), nullptr);
+  const double size = std::max(std::abs(x), std::abs(y));
+  return 1 + static_cast<std::size_t>(size > 0 ? 45 * std::abs(x - y) / size : 0);
+}
+
+/// How unlike two lines are: 0 for the same. Other words weigh more than other numbers, and the
+/// first two words, which name a row, more than the rest.
+inline std::size_t unlikeness(const std::string& a, const std::string& b) {
+  const auto split = [](const std::string& line) {
+    std::vector<std::string> out;
+    std::istringstream in(line);
+    for (std::string word; in >> word;) out.push_back(word);
+    return out;
+  };
+  const std::vector<std::string> x = split(a), y = split(b);
+  const std::size_t common = std::min(x.size(), y.size());
+  std::size_t cost = 100 * (std::max(x.size(), y.size()) - common);
+  if (words_of(a) != words_of(b)) cost += 10'000;
+  for (std::size_t i = 0; i < common; ++i)
+    cost += (i < 2 ? 10 : 1) * unlikeness_of_words(x[i], y[i]);
+  return cost;
+}
+
+/// What a page that leaves lines out should say of `actual`: each of its lines becomes the most
+/// like line of the output, in order; a line may be passed over only at a `…`.
+inline std::string aligned(const std::string& page, const std::string& actual) {
+  const std::vector<std::string> rows = lines_of(page), lines = lines_of(actual);
+  constexpr std::size_t kDropped = 1'000'000, kPassedOver = 500'000;
+  // best[i][j]: the cost of telling lines[j..] by rows[i..].
+  std::vector<std::vector<std::size_t>> best(rows.size() + 1,
+                                             std::vector<std::size_t>(lines.size() + 1, 0));
+  const auto step = [&](std::size_t i, std::size_t j, char& move) {
+    std::size_t least = static_cast<std::size_t>(-1);
+    const auto offer = [&](std::size_t cost, char m) {
+      if (cost >= least) return;
+      least = cost;
+      move = m;
+    };
+    const bool gap = i < rows.size() && rows[i] == "…";
+    if (i < rows.size() && j < lines.size() && !gap)
+      offer(best[i + 1][j + 1] + unlikeness(rows[i], lines[j]), 't');
+    if (i < rows.size()) offer(best[i + 1][j] + (gap ? 0 : kDropped), 'd');
+    if (j < lines.size()) offer(best[i][j + 1] + (gap ? 0 : kPassedOver), 'p');
+    return least;
+  };
+  char move = 0;
+  for (std::size_t i = rows.size() + 1; i-- > 0;)
+    for (std::size_t j = lines.size() + 1; j-- > 0;)
+      if (i < rows.size() || j < lines.size()) best[i][j] = step(i, j, move);
+  std::string out;
+  for (std::size_t i = 0, j = 0; i < rows.size() || j < lines.size();) {
+    (void)step(i, j, move);
+    if (move == 't') out += lines[j] + "\n";
+    if (move == 'd' && rows[i] == "…") out += "…\n";
+    if (move == 'p' && (i == rows.size() || rows[i] != "…")) out += lines[j] + "\n";
+    i += move == 't' || move == 'd' ? 1 : 0;
+    j += move == 't' || move == 'p' ? 1 : 0;
+  }
+  return out;
+}
+
 /// The page with the output of one command replaced by `actual`. A page that leaves lines out keeps
-/// leaving them out: each line that stands between is replaced by the next one that begins alike.
+/// leaving them out.
 inline std::string with_output(const std::string& page, const ConsoleCommand& command,
                                const std::string& actual) {
-  std::string fresh;
-  if (command.output.find("…\n") == std::string::npos) {
-    fresh = actual;
-    if (!fresh.empty() && fresh.back() != '\n') fresh += '\n';
-  } else {
-    const std::vector<std::string> lines = lines_of(actual);
-    std::size_t at = 0;
-    for (const std::string& line : lines_of(command.output)) {
-      if (line == "…") {
-        fresh += line + "\n";
-        continue;
-      }
-      std::size_t next = at;
-      while (next < lines.size() && words_of(lines[next]) != words_of(line)) ++next;
-      const auto alike = [&](const std::string& candidate) {
-        return candidate.substr(0, 14) == line.substr(0, 14);
-      };
-      if (const auto same =
-              std::find_if(lines.begin() + static_cast<std::ptrdiff_t>(at), lines.end(), alike);
-          same != lines.end())
-        next = static_cast<std::size_t>(same - lines.begin());
-      if (next < lines.size()) at = next + 1;
-      fresh += (next < lines.size() ? lines[next] : line) + "\n";
-    }
-  }
   const std::string head = "$ " + command.text + "\n";
   const std::size_t at = page.find(head + command.output);
-  if (at == std::string::npos) return page;
-  return page.substr(0, at) + head + fresh + page.substr(at + head.size() + command.output.size());
+  if (at == std::string::npos || same_lines(command.output, actual)) return page;
+  return page.substr(0, at) + head + aligned(command.output, actual) +
+         page.substr(at + head.size() + command.output.size());
 }
 
 /// Every Markdown page of the repository but build folders and data.

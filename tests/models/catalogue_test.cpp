@@ -18,7 +18,8 @@ TEST(Catalogue, FindsByNameAliasAndHuggingFacePath) {
   EXPECT_EQ(c.find_model("meta-llama/Llama-3.1-8B-Instruct")->name, "Llama-3.1-8B");
   EXPECT_EQ(c.find_model("neuralmagic/Meta-Llama-3.1-70B-Instruct-FP8")->name, "Llama-3.1-70B-FP8");
   EXPECT_EQ(c.find_model("deepseek-ai/DeepSeek-R1")->name, "DeepSeek-R1");
-  EXPECT_EQ(c.find_accelerator("H10"), nullptr);
+  for (const char* other : {"H10", "H100 SXM 5X", "", "/", "H100-SXM/"})
+    EXPECT_EQ(c.find_accelerator(other), nullptr) << other;
 }
 
 TEST(Catalogue, SuggestsTheNearestName) {
@@ -174,9 +175,13 @@ TEST(Catalogue, ModelSaysWhereItComesFrom) {
                                          {.tp = 4}, "2026-H1");
   EXPECT_NE(fitted->provenance().find("NNLS fit"), std::string::npos);
   EXPECT_NE(fitted->provenance().find("another engine preset"), std::string::npos);
-  const auto guessed = make_latency_model(c, *c.find_accelerator("L40S"),
-                                          *c.find_model("Qwen3-0.6B"), {}, "2026-H1");
-  EXPECT_EQ(guessed->trust({.decode_requests = 1, .decode_context = 10}), Trust::kRoofline);
+  // The efficiencies of the H100 were measured on it, those of the L40S were not.
+  for (const auto& [accelerator, trust] :
+       {std::pair{"H100", Trust::kRoofline}, std::pair{"L40S", Trust::kDataSheet}}) {
+    const auto guessed = make_latency_model(c, *c.find_accelerator(accelerator),
+                                            *c.find_model("Qwen3-0.6B"), {}, "2026-H1");
+    EXPECT_EQ(guessed->trust({.decode_requests = 1, .decode_context = 10}), trust) << accelerator;
+  }
   EXPECT_EQ(fitted->trust({.decode_requests = 1, .decode_context = 10}), Trust::kFitted);
   EXPECT_EQ(fitted->trust({.decode_requests = 129, .decode_context = 10}), Trust::kExtrapolated);
 }

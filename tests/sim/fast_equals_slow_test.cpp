@@ -73,6 +73,12 @@ void expect_same(const RunResult& a, const RunResult& b) {
     ASSERT_EQ(a.stages[s].kv_cache_usage_mean, b.stages[s].kv_cache_usage_mean);
     if (::testing::Test::HasFatalFailure()) return;
   }
+  ASSERT_EQ(a.step_times.size(), b.step_times.size());
+  for (std::size_t p = 0; p < a.step_times.size(); ++p) {
+    ASSERT_EQ(a.step_times[p].busy_s, b.step_times[p].busy_s);
+    ASSERT_EQ(a.step_times[p].extrapolated_s, b.step_times[p].extrapolated_s);
+    ASSERT_EQ(a.step_times[p].trust, b.step_times[p].trust);
+  }
   for (std::size_t r = 0; r < a.replicas.size(); ++r) {
     expect_same_replica(a.replicas[r], b.replicas[r]);
     if (::testing::Test::HasFatalFailure()) return;
@@ -80,7 +86,8 @@ void expect_same(const RunResult& a, const RunResult& b) {
 }
 
 struct Totals {
-  std::int64_t requests = 0, preemptions = 0, timeouts = 0, disaggregated = 0, hits = 0;
+  std::int64_t requests = 0, preemptions = 0, timeouts = 0, disaggregated = 0, hits = 0,
+               extrapolated = 0;
 };
 
 void count(const RunResult& r, Totals& t) {
@@ -89,6 +96,7 @@ void count(const RunResult& r, Totals& t) {
     t.timeouts += q.outcome == workloads::Outcome::kTimeout ? 1 : 0;
     t.disaggregated += q.prefill_endpoint >= 0 ? 1 : 0;
   }
+  for (const StepTimes& q : r.step_times) t.extrapolated += q.extrapolated_s > 0 ? 1 : 0;
   for (const ReplicaResult& q : r.replicas) {
     t.preemptions += q.preemptions;
     t.hits += q.prefix_hit_tokens > 0 ? 1 : 0;
@@ -128,6 +136,7 @@ TEST(FastEqualsSlow, ForAThousandRandomScenarios) {
   EXPECT_GT(totals.timeouts, 500);
   EXPECT_GT(totals.disaggregated, 2'000);
   EXPECT_GT(totals.hits, 500);
+  EXPECT_GT(totals.extrapolated, 200);
 }
 
 /// Scenario number `seed` with four adapters, of which servers hold one to three.

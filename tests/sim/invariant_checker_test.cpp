@@ -5,6 +5,7 @@
 
 #include "sim/router.h"
 #include "sim/simulation.h"
+#include "tests/sim/result_fixture.h"
 #include "tests/sim/sim_fixture.h"
 #include "tests/sim/swarm.h"
 
@@ -64,21 +65,10 @@ class Story : public ::testing::Test {
     tell_until_delivered();
     checker.on_first_token(request, at_ms(20));
   }
-  /// The result that belongs to the story.
-  static RunResult result() {
-    RunResult r;
-    StageResult& s = r.stages.emplace_back();
-    s.requests = s.successes = 1;
-    s.prompt_tokens_total = 40;
-    s.inter_token_latency.add_nano(1'000'000, 9);
-    r.replicas.resize(3);
-    r.replicas[1].requests = 1;
-    return r;
-  }
   int end_with(const std::function<void(RunResult&)>& doctor) {
     tell_until_answered();
     checker.on_done(record);
-    RunResult r = result();
+    RunResult r = one_request_result();
     doctor(r);
     return broken_by([&] { checker.on_result(r, true); });
   }
@@ -118,10 +108,14 @@ TEST_F(Story, Invariant1ARequestIsRoutedAndDeliveredOnce) {
 }
 TEST_F(Story, Invariant1NobodyIsLeftAtTheEnd) {
   tell_until_answered();
-  RunResult r = result();
-  r.stages[0].successes = 0;
+  RunResult r = one_request_result();
+  r.stages[0] = {.info = r.stages[0].info, .requests = 1};
+  r.stages[0].first_send = r.stages[0].last_send = at_ms(2);
+  r.stages[0].schedule_delay.add(0.001);
+  r.summary = r.stages[0];
+  r.routing = {.decisions = 1};
+  r.replicas[1] = {.name = "pool-1", .requests = 1};
   EXPECT_EQ(broken_by([&] { checker.on_result(r, true); }), 1);
-  r.stages[0].inter_token_latency = Samples();
   EXPECT_EQ(broken_by([&] { checker.on_result(r, false); }), 0) << "a stopped run may leave some";
 }
 TEST_F(Story, Invariant1TheResultCountsWhatHappened) {
@@ -146,6 +140,9 @@ TEST_F(Story, Invariant2NoAnswerWithoutAFirstToken) {
 }
 TEST_F(Story, Invariant2EveryFurtherTokenMakesAGap) {
   EXPECT_EQ(end_with([](RunResult& r) { r.stages[0].inter_token_latency.add_nano(5, 1); }), 2);
+}
+TEST_F(Story, Invariant16TheResultAddsUp) {
+  EXPECT_EQ(end_with([](RunResult& r) { ++r.stages[0].output_tokens_total; }), 16);
 }
 
 TEST_F(Story, Invariant5TimeNeverGoesBack) {

@@ -59,6 +59,22 @@ TEST(Samples, HistogramsAreWithinTwoPerMille) {
   }
 }
 
+// Two neighbouring buckets with one and a hundred samples: just below the first sample of the
+// second a percentile is in between, not above.
+TEST(Samples, HistogramPercentilesNeverFall) {
+  Samples s(0);
+  s.add_nano(1'024'000, 1);
+  s.add_nano(1'025'024, 100);
+  s.add_nano(9'000'000, 1);
+  double below = s.min();
+  for (double q = 0; q <= 100; q += 0.01) {
+    const double value = s.percentile(q);
+    EXPECT_GE(value, below) << q;
+    below = value;
+  }
+  EXPECT_GE(s.max(), below);
+}
+
 TEST(Samples, MergingInAnyOrderGivesTheSame) {
   RandomStream random(9, Stream::kTest);
   Samples parts[3] = {Samples(1000), Samples(1000), Samples(1000)};

@@ -51,6 +51,7 @@ class KneeLatency final : public models::LatencyModel {
     std::int64_t prefill_pair = 7'169;
     std::int64_t chunk = 51'200'021;
     std::int64_t group_token = 9'216'001;
+    std::int64_t fitted_context = 400;  ///< Tokens of unshared decode context.
   };
   explicit KneeLatency(const Coefficients& c) : c_(c) {}
 
@@ -63,7 +64,10 @@ class KneeLatency final : public models::LatencyModel {
     if (first >= c_.floor) return {first, increment, 1 << 20};
     return {c_.floor, 0, (c_.floor - first) / std::max<std::int64_t>(1, increment) + 1};
   }
-  models::Trust trust(const models::BatchShape&) const override { return models::Trust::kFitted; }
+  models::Trust trust(const models::BatchShape& s) const override {
+    return s.decode_context - s.shared_context > c_.fitted_context ? models::Trust::kExtrapolated
+                                                                   : models::Trust::kFitted;
+  }
   std::string provenance() const override { return "knee"; }
 
  private:

@@ -99,14 +99,29 @@ TEST(MeasuredCsv, ReportsEveryBadRow) {
                                   "m.csv", d)
                    .has_value());
   EXPECT_EQ(messages_of(d),
-            "m.csv:2:1: error: value: must be a number (got nan)\n"
-            "m.csv:3:1: error: must have 9 fields (got 8)\n"
+            "m.csv:2:21: error: value: must be a number (got nan)\n"
+            "m.csv:3:22: error: must have 9 fields (got 8)\n"
             "m.csv:5:1: error: repeats an earlier row of the same stage, metric and statistic\n"
-            "m.csv:6:1: error: a quoted field is never closed\n"
+            "m.csv:6:23: error: a quoted field is never closed\n"
             "m.csv:6:1: error: repeats an earlier row of the same stage, metric and statistic\n");
   Diagnostics header;
   EXPECT_FALSE(parse_measured_csv("a,b\n1,2\n", "m.csv", header).has_value());
   EXPECT_EQ(header.items().size(), 1U) << messages_of(header);
+  // The place is that of the cell, whatever stands before it.
+  Diagnostics quoted;
+  EXPECT_FALSE(parse_measured_csv(std::string(kHeader) + "\"a\nb\",p,1,3,ttft,mean,s,x,y\n" +
+                                      "\"e\"e,p\n" + row + "1,x,more,\n",
+                                  "m.csv", quoted)
+                   .has_value());
+  EXPECT_EQ(messages_of(quoted),
+            "m.csv:3:22: error: value: must be a number (got x)\n"
+            "m.csv:4:4: error: unexpected text after a closing quote\n"
+            "m.csv:4:4: error: must have 9 fields (got 1)\n"
+            "m.csv:5:25: error: must have 9 fields (got 11)\n");
+  Diagnostics third;
+  EXPECT_FALSE(parse_measured_csv("experiment,policy,stag\n", "m.csv", third).has_value());
+  EXPECT_TRUE(messages_of(third).starts_with("m.csv:1:19: error: the header must be"))
+      << messages_of(third);
 }
 
 Report sample_report() {
@@ -150,6 +165,21 @@ TEST(RenderJson, IsALifecycleReportPerStage) {
   EXPECT_EQ(s["prefix_hit_ratio"], 0.25);
   EXPECT_FALSE(v["summary"]["load_summary"].contains("requested_rate"));
   EXPECT_EQ(v["summary"]["load_summary"]["count"], 12);
+}
+
+// The contract of tests/cli/contract_test.cpp has no router that refuses, foresees hits or splits.
+TEST(RenderJson, SaysWhatTheRouterDid) {
+  Report report = sample_report();
+  report.variants[0].result.routing = {.decisions = 7,
+                                       .rejected = 1,
+                                       .predicted_hit_tokens = 64,
+                                       .disaggregated = 2,
+                                       .prompt_tokens = 160,
+                                       .hit_tokens = 40};
+  EXPECT_EQ(json::parse(render_json(report))["variants"][0]["routing"],
+            json::parse(R"({"prefix_hit_ratio": 0.25, "decisions": 7, "rejected": 1,
+                            "predicted_hit_tokens": 64, "hit_tokens": 40, "prompt_tokens": 160,
+                            "disaggregated": 2})"));
 }
 
 TEST(Render, WhatAToolSendsBeforeItsRunIsNoStage) {

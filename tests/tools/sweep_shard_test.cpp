@@ -123,7 +123,8 @@ Merged merge(const std::vector<std::string>& files) {
   Diagnostics diagnostics;
   Merged merged{.text = merge_rows(inputs, diagnostics), .messages = {}};
   for (const Diagnostic& d : diagnostics.items())
-    merged.messages.push_back(d.where.file + ":" + std::to_string(d.where.line) + ": " + d.message);
+    merged.messages.push_back(d.where.file + ":" + std::to_string(d.where.line) + ":" +
+                              std::to_string(d.where.column) + ": " + d.message);
   return merged;
 }
 
@@ -139,36 +140,52 @@ TEST(SweepMerge, RowsComeInGridOrder) {
 
 TEST(SweepMerge, GapsAreNamed) {
   const Merged merged = merge({row(1, 8, 'b', "1") + row(4, 8, 'e', "1")});
-  EXPECT_EQ(merged.messages, (Strings{"--merge:0: 6 of 8 rows are missing: 0, 2-3, 5-7"}));
+  EXPECT_EQ(merged.messages, (Strings{"--merge:0:0: 6 of 8 rows are missing: 0, 2-3, 5-7"}));
   EXPECT_EQ(merged.text, "");
-  EXPECT_EQ(merge({""}).messages, (Strings{"--merge:0: there are no rows"}));
+  EXPECT_EQ(merge({""}).messages, (Strings{"--merge:0:0: there are no rows"}));
 }
 
 TEST(SweepMerge, DuplicatesAreKeptOnceAndClashesRefused) {
   const std::string r0 = row(0, 2, 'a', "1"), r1 = row(1, 2, 'b', "1");
   const Merged twice = merge({r0 + r1, r1});
   EXPECT_EQ(twice.text, r0 + r1);
-  EXPECT_EQ(twice.messages, (Strings{"b:1: the same row stands at a:2: kept once"}));
+  EXPECT_EQ(twice.messages, (Strings{"b:1:51: the same row stands at a:2: kept once"}));
 
   const Merged other_result = merge({r0 + r1, row(1, 2, 'b', "2")});
   EXPECT_EQ(other_result.text, "");
-  EXPECT_EQ(other_result.messages, (Strings{"b:1: row 1 of the grid has another row at a:2"}));
+  EXPECT_EQ(other_result.messages, (Strings{"b:1:51: row 1 of the grid has another row at a:2"}));
 
   const Merged other_key = merge({r0 + r1, row(1, 2, 'c', "1")});
-  EXPECT_EQ(other_key.messages, (Strings{"b:1: row 1 of the grid has another row at a:2"}));
+  EXPECT_EQ(other_key.messages, (Strings{"b:1:51: row 1 of the grid has another row at a:2"}));
 
   const Merged same_key = merge({r0, row(1, 2, 'a', "1")});
   EXPECT_EQ(same_key.messages,
-            (Strings{"b:1: key " + std::string(32, 'a') + " has another row at a:1"}));
+            (Strings{"b:1:8: key " + std::string(32, 'a') + " has another row at a:1"}));
 }
 
 TEST(SweepMerge, ForeignAndDamagedRowsAreRefused) {
   const std::string r0 = row(0, 2, 'a', "1"), r1 = row(1, 2, 'b', "1");
   EXPECT_EQ(merge({r0, row(1, 3, 'b', "1")}).messages.front(),
-            "b:1: row 1 of 3 among rows of a grid of 2");
-  EXPECT_EQ(merge({r0, "{}\n"}).messages.front(), "b:1: is not a row of a sweep");
-  EXPECT_EQ(merge({r0, r1.substr(0, r1.size() - 5)}).messages.front(), "b:1: the last row is torn");
-  EXPECT_EQ(merge({r0, r1.substr(0, 50) + "\n"}).messages.front(), "b:1: is not a row of a sweep");
+            "b:1:58: row 1 of 3 among rows of a grid of 2");
+  EXPECT_EQ(merge({r0, "{}\n"}).messages.front(), "b:1:3: is not a row of a sweep");
+  EXPECT_EQ(merge({r0, r1.substr(0, r1.size() - 5)}).messages.front(),
+            "b:1:145: the last row is torn");
+  EXPECT_EQ(merge({r0, r1.substr(0, 50) + "\n"}).messages.front(),
+            "b:1:51: is not a row of a sweep");
+}
+
+// The names in a row must not be taken for its members.
+TEST(SweepRow, MembersStandWhereTheyStand) {
+  const std::string line =
+      R"({"key":"k","sweep":"\"index\":","cell":{"index":7,"of":8},"index":3,"of":4})";
+  EXPECT_EQ(column_of(line, "key"), 8);
+  EXPECT_EQ(column_of(line, "index"), static_cast<int>(line.rfind("3,")) + 1);
+  EXPECT_EQ(column_of(line, "of"), static_cast<int>(line.size()) - 1);
+  EXPECT_EQ(column_of(line, "shard"), static_cast<int>(line.size()) + 1) << "it has none";
+  EXPECT_EQ(damage_column(R"({"key":"k","of":x})"), 17);
+  EXPECT_EQ(damage_column(R"({"key":"k"} more)"), 13);
+  EXPECT_EQ(damage_column("nonsense"), 1);
+  EXPECT_EQ(damage_column(R"({"key":"k"})"), 8) << "JSON, but no key";
 }
 
 TEST(SweepMerge, NoChangedByteOfARowIsTakenForAResult) {
@@ -189,7 +206,7 @@ TEST(SweepMerge, RowsOfEarlyBuildsHaveNoChecksum) {
   const std::string old = "{\"key\":\"" + std::string(32, 'a') +
                           "\",\"index\":0,\"of\":1,\"cell\":{},\"variant\":\"v\"}\n";
   const Merged merged = merge({old});
-  EXPECT_EQ(merged.messages, (Strings{"a:1: rows without a checksum are of an early build, and "
+  EXPECT_EQ(merged.messages, (Strings{"a:1:84: rows without a checksum are of an early build, and "
                                       "damage to them cannot be noticed"}));
   EXPECT_NE(merged.text.find("\"variant\":\"v\",\"checksum\":"), std::string::npos);
 }

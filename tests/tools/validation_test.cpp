@@ -198,6 +198,41 @@ TEST(Validation, NoiseIsShownButNotScored) {
   EXPECT_EQ(d.items().size(), 2U) << messages_of(d);
 }
 
+TEST(Validation, WhatIsLeftOutSaysWhatItWouldScore) {
+  Diagnostics d;
+  const auto rules = parse_unscored_csv(
+      "experiment,policy,stage,metric,statistic,reason\n"
+      "e,rr,8,ttft,mean,noise\n"
+      "e,rr,7,ttft,p90,a guess\n",
+      "unscored.csv", d);
+  const MeasuredTable rows = table(
+      "e,rr,7,7,ttft,mean,s,2,src\n"
+      "e,rr,7,7,ttft,mean(comparison table),s,4,src\n"
+      "e,rr,8,8,ttft,mean,s,4,src\n"
+      "e,rr,7,7,ttft,p90,s,4.2,src\n");
+  const ValidationInput input{
+      .scenario = "hand", .variants = {variant("a", "rr", rows)}, .unscored = rules};
+  ValidationBook book(input, 1);
+  sim::RunResult result;
+  result.stages = {stage("7", 7, {1, 2}), stage("8", 8, {2, 2})};  // p90 of 1 and 2 is 1.9.
+  book.add(0, 0, result);
+  const ScenarioValidation v = book.finish();
+  ASSERT_EQ(v.left_out.size(), 2U) << "a repeated number is no measurement of its own";
+  EXPECT_EQ(v.left_out[0].reason, "noise");
+  EXPECT_EQ(v.left_out[0].would.cells, 1U);
+  EXPECT_DOUBLE_EQ(v.left_out[0].would.mape, 50);  // 2 s, measured 4 s.
+  EXPECT_DOUBLE_EQ(v.left_out[0].would.worst, -50);
+  EXPECT_EQ(v.left_out[0].cells_with, 2U);
+  EXPECT_DOUBLE_EQ(v.left_out[0].mape_with, 37.5);  // 1.5 s for 2 s is 25 % off.
+  EXPECT_EQ(v.left_out[1].cells_with, 1U) << "no scored row of this name";
+  EXPECT_NEAR(v.left_out[1].would.bias, 100 * (1.9 - 4.2) / 4.2, 1e-9);
+  const std::string text = render_validation_text({v}, true, false);
+  EXPECT_NE(
+      text.find("| e | rr | ttft | mean | 1 | 50.0 | -50.0 | -50.0 | 8 | 37.5 of 2 | noise |"),
+      std::string::npos)
+      << text;
+}
+
 TEST(Validation, WordsOfPublications) {
   const sim::RunResult run = run_of({1, 2, 3});
   const auto value = [&](const std::string& row) {

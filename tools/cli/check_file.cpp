@@ -64,8 +64,11 @@ void check_plan(const ScenarioRequest& request, CheckedFile& file) {
 }
 
 void check_sweep(const ScenarioRequest& request, CheckedFile& file) {
-  const SweepPlan plan =
-      load_sweep({.path = request.path, .sets = request.sets, .seed = {}}, file.diagnostics);
+  SweepRequest sweep;
+  sweep.path = request.path;
+  sweep.sets = request.sets;
+  sweep.with_ledger = true;
+  const SweepPlan plan = load_sweep(sweep, file.diagnostics);
   file.contents = counted(plan.grid.cells.size(), "cell") + ", " + counted(plan.rows.size(), "row");
 }
 

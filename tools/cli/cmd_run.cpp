@@ -39,6 +39,7 @@ struct RunSettings {
   ReplicationRequest replications;
   bool check = false;
   bool quiet = false;
+  bool kv_band = true;  ///< Near a knee, run with fewer and more KV blocks, too.
 
   bool wants(OutputFormat format) const {
     return std::any_of(outputs.begin(), outputs.end(),
@@ -64,6 +65,7 @@ bool parse_settings(const OptionValues& options, RunSettings& settings, std::str
                       .variants = options.all("variant"),
                       .seed = {}};
   settings.check = options.has("check");
+  settings.kv_band = !options.has("no-kv-band");
   settings.quiet = options.has("quiet");
   if (options.has("seed")) {
     const auto seed = whole_number(options, "seed", IntRange{0}, error);
@@ -203,6 +205,18 @@ void run_variants(const std::vector<PlannedVariant>& planned, const RunSettings&
   }
 }
 
+/// What a few per cent of the KV blocks change where a variant is near its knee.
+void find_capacity_bands(const std::vector<PlannedVariant>& planned, std::size_t jobs,
+                         sim::Progress& progress, Diagnostics& diagnostics, Outcome& outcome) {
+  for (std::size_t v = 0; v < planned.size() && !progress.stop; ++v) {
+    VariantReport& variant = outcome.report.variants[v];
+    if (sim::is_near_knee(variant.result))
+      variant.capacity_band =
+          sim::capacity_band(planned[v].plan, variant.result, jobs, progress, diagnostics);
+  }
+  outcome.interrupted = progress.stop;
+}
+
 /// The other seeds, and what the results of all say about the expectations.
 void replicate_and_judge(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
                          sim::Progress& progress, Outcome& outcome, Diagnostics& diagnostics,
@@ -237,6 +251,8 @@ void run_all(const std::vector<PlannedVariant>& planned, const RunSettings& sett
   sim::Progress progress;
   const InterruptGuard guard(progress.stop);
   run_variants(planned, settings, records, progress, diagnostics, console, outcome);
+  if (settings.kv_band && !outcome.interrupted && !diagnostics.has_errors())
+    find_capacity_bands(planned, settings.replications.jobs, progress, diagnostics, outcome);
   if (!outcome.interrupted && !diagnostics.has_errors())
     replicate_and_judge(planned, settings, progress, outcome, diagnostics, console);
 }
@@ -351,6 +367,9 @@ Command run_command() {
             false},
            {"jobs,j", "N",
             "Threads of the replications (default: one per core); no effect on results.", false},
+           {"no-kv-band", "",
+            "Do not run a variant near its knee twice more, with 3 % fewer and more KV blocks.",
+            false},
            {"check", "", "Verify the simulator's invariants during the run.", false},
            progress_option(),
            {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},

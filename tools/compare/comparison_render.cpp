@@ -72,6 +72,28 @@ std::string how_many(const Comparison& c, const VariantPair& pair) {
   return std::to_string(n) + " pairs of runs with the same seed and load; 95 % intervals";
 }
 
+/// What the compared variants rest on, each sentence once with those it is true of.
+std::vector<std::string> trust_of(const Comparison& c) {
+  std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
+  const auto add = [&](const std::string& who, const std::string& text) {
+    if (text.empty()) return;
+    const auto same = std::ranges::find(said, text, &std::pair<std::string, std::string>::first);
+    if (same == said.end())
+      said.emplace_back(text, who);
+    else
+      same->second += ", " + who;
+  };
+  for (const VariantPair& pair : c.pairs) {
+    add("base " + printable(pair.base->name), pair.base->trust);
+    add("new " + printable(pair.changed->name), pair.changed->trust);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [text, who] : said)
+    lines.push_back((c.pairs.size() > 1 && said.size() == 1 ? "everything" : who) + ": " +
+                    printable(text, 500));
+  return lines;
+}
+
 /// What a reader must know before the numbers, a line each.
 std::vector<std::string> remarks_of(const Comparison& c) {
   std::vector<std::string> remarks;
@@ -94,6 +116,7 @@ std::vector<std::string> remarks_of(const Comparison& c) {
     add("base", *pair.base);
     add("new", *pair.changed);
   }
+  for (std::string& trust : trust_of(c)) remarks.push_back(std::move(trust));
   return remarks;
 }
 
@@ -185,6 +208,7 @@ std::string render_comparison_json(const Comparison& c) {
   for (const VariantPair& pair : c.pairs) {
     json.begin_object().member("base", pair.base->name).member("new", pair.changed->name);
     json.member("paired", pair.paired).member("note", pair.note);
+    json.member("base_trust", pair.base->trust).member("new_trust", pair.changed->trust);
     json.key("stages").begin_array();
     for (const StageValues& stage : pair.base->stages) {
       if (stage.stage.empty()) continue;

@@ -83,12 +83,26 @@ class Reader {
       for (std::size_t v = 0; v < variants.size(); ++v)
         set.variants.push_back(variant_of(*variants[v], element_path("variants", v), nullptr));
     }
+    read_trust(root, set);
     if (set.variants.empty() && !diagnostics_.has_errors())
       complain(root, "variants", "has no variant");
     return set;
   }
 
  private:
+  /// Files of early builds do not say what their results rest on.
+  static void read_trust(const ConfigNode& root, ResultSet& set) {
+    const ConfigNode* const variants = descend(root, "variants");
+    if (variants == nullptr || !variants->is_sequence()) return;
+    for (const Ptr& variant : variants->items()) {
+      const ConfigNode* const name = descend(*variant, "name");
+      const ConfigNode* const trust = descend(*variant, "trust.text");
+      if (name == nullptr || trust == nullptr) continue;
+      for (VariantValues& values : set.variants)
+        if (values.name == name->text()) values.trust = trust->text();
+    }
+  }
+
   void complain(const ConfigNode& at, const std::string& path, const std::string& what) {
     diagnostics_.error(at.where(), path, what, kHint);
   }

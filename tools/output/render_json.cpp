@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/experiment/what_if.h"
 #include "tools/compare/render_replications.h"
 #include "tools/output/json_writer.h"
 #include "tools/output/lifecycle_json.h"
 #include "tools/output/metrics.h"
 #include "tools/output/report.h"
+#include "tools/output/trust_errors.h"
 
 namespace routesim::tools {
 
@@ -159,6 +161,25 @@ void write_stages(JsonWriter& json, const char* key, const VariantReport& varian
   json.end_array();
 }
 
+void write_side(JsonWriter& json, std::string_view key, const sim::StageBand::Side& side) {
+  json.key(key).begin_object().member("ttft_mean_s", side.ttft_mean_s);
+  json.member("overloaded", side.overloaded).end_object();
+}
+
+/// What a few per cent of the KV blocks change near a knee.
+void write_capacity_band(JsonWriter& json, const VariantReport& variant) {
+  json.key("kv_capacity_band").begin_object().member("band", sim::kCapacityBand);
+  json.member("text", capacity_text(variant)).key("stages").begin_array();
+  for (const sim::StageBand& band : variant.capacity_band) {
+    json.begin_object().member("name", band.stage);
+    write_side(json, "as_is", band.as_is);
+    write_side(json, "fewer", band.fewer);
+    write_side(json, "more", band.more);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
 void write_variant(JsonWriter& json, const VariantReport& variant) {
   const sim::RunResult& result = variant.result;
   const GoodputResult* goodput = variant.goodput ? &*variant.goodput : nullptr;
@@ -171,6 +192,9 @@ void write_variant(JsonWriter& json, const VariantReport& variant) {
   json.key("replicas").begin_array();
   for (const sim::ReplicaResult& replica : result.replicas) write_replica(json, replica);
   json.end_array();
+  json.key("trust");
+  write_trust(json, result);
+  if (!variant.capacity_band.empty()) write_capacity_band(json, variant);
   const bool prepared = std::any_of(result.stages.begin(), result.stages.end(),
                                     [](const StageResult& s) { return s.info.is_preparation; });
   if (prepared) write_stages(json, "preparation", variant, true);

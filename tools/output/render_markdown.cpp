@@ -77,6 +77,10 @@ std::string render_markdown(const Report& report) {
       out += "Overloaded: " + markdown_cell(v.name) +
              "; the queue grows until the run ends, so latencies depend on its length.\n\n";
   }
+  for (const VariantReport& variant : report.variants)
+    if (const std::string band = capacity_text(variant); !band.empty())
+      out += markdown_cell(variant.name) + ": " + markdown_cell(band) + ".\n\n";
+  for (const std::string& line : trust_lines(report)) out += markdown_cell(line) + ".\n\n";
   out += set.seeds.size() > 1
              ? std::to_string(set.seeds.size()) +
                    " replications; mean ± half width of the 95 % interval, " +

@@ -315,6 +315,8 @@ std::string_view failure_meaning(std::string_view label) {
 
 std::string notes(const Report& report) {
   std::string out;
+  for (const std::string& line : trust_lines(report))
+    out.append("note: ").append(line).append("\n");
   for (const VariantReport& variant : report.variants) {
     const std::string head = "note: " + printable(variant.name) + ": ";
     const sim::StageResult& all = variant.result.summary;
@@ -337,6 +339,8 @@ std::string notes(const Report& report) {
           .append(
               ": the queue grows until the stage ends, so its latencies depend on how long it "
               "lasts\n");
+    if (const std::string band = capacity_text(variant); !band.empty())
+      out.append(head).append(band).append("\n");
     for (const std::string& note : variant.result.notes)
       out.append(head).append(printable(note, 500)).append("\n");
   }

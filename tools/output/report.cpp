@@ -1,9 +1,15 @@
 #include "tools/output/report.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "sim/experiment/what_if.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/metrics.h"
+#include "tools/output/printable.h"
+#include "tools/output/text_table.h"
+#include "tools/output/trust_errors.h"
 
 namespace routesim::tools {
 
@@ -64,6 +70,62 @@ std::vector<Judgement> judgements_of(const Report& report) {
 
 double error_percent(double simulated, double measured) {
   return 100 * (simulated - measured) / measured;
+}
+
+std::vector<std::string> trust_lines(const Report& report) {
+  std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
+  for (const VariantReport& variant : report.variants) {
+    const std::string text = trust_text(variant.result);
+    const auto same = std::ranges::find(said, text, &std::pair<std::string, std::string>::first);
+    if (same == said.end())
+      said.emplace_back(text, printable(variant.name));
+    else
+      same->second += ", " + printable(variant.name);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [text, names] : said) lines.push_back(names + ": " + text);
+  return lines;
+}
+
+namespace {
+
+/// How much the mean TTFT of a stage moves, as a ratio of at least 1.
+double movement(const sim::StageBand& band) {
+  const double as_is = band.as_is.ttft_mean_s;
+  const auto ratio = [as_is](double other) {
+    return as_is > 0 && other > 0 ? std::max(other / as_is, as_is / other) : 1;
+  };
+  return std::max(ratio(band.fewer.ttft_mean_s), ratio(band.more.ttft_mean_s));
+}
+
+/// The first stage that is overloaded; `none` when all are healthy.
+std::string first_overloaded(const std::vector<sim::StageBand>& bands,
+                             sim::StageBand::Side sim::StageBand::*side) {
+  for (const sim::StageBand& band : bands)
+    if ((band.*side).overloaded) return "from stage " + printable(band.stage) + " on";
+  return "in no stage";
+}
+
+}  // namespace
+
+std::string capacity_text(const VariantReport& variant) {
+  const std::vector<sim::StageBand>& bands = variant.capacity_band;
+  if (bands.empty()) return {};
+  const auto most = std::ranges::max_element(bands, {}, movement);
+  const std::string percent = number_text(std::round(100 * sim::kCapacityBand)) + " %";
+  const auto seconds = [](double v) { return fixed_text(v, v < 1 ? 3 : 2) + " s"; };
+  std::string text = "near its knee, where " + percent +
+                     " of the KV blocks move the mean TTFT of " +
+                     (bands.size() > 1 ? "stage " + printable(most->stage) : "the run") + " from " +
+                     seconds(most->as_is.ttft_mean_s) + " to " + seconds(most->fewer.ttft_mean_s) +
+                     " (fewer) or " + seconds(most->more.ttft_mean_s) + " (more)";
+  const std::string as_is = first_overloaded(bands, &sim::StageBand::as_is);
+  const std::string fewer = first_overloaded(bands, &sim::StageBand::fewer);
+  const std::string more = first_overloaded(bands, &sim::StageBand::more);
+  if (as_is == fewer && as_is == more)
+    return text + (as_is == "in no stage" ? "; no stage is overloaded in any of the three"
+                                          : "; all three are overloaded " + as_is);
+  return text + "; it is overloaded " + as_is + ", with fewer " + fewer + ", with more " + more;
 }
 
 }  // namespace routesim::tools

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/experiment/capacity_band.h"
 #include "sim/run_result.h"
 #include "sim/scenario.h"
 #include "sim/time_series.h"
@@ -26,7 +27,8 @@ struct VariantReport {
   sim::Scenario scenario{};  ///< What was run.
   std::optional<sim::TimeSeries> series{};  ///< Every server over time, when asked for.
   std::string resolved{};  ///< The resolved scenario as JSON text; empty = left out.
-  std::optional<GoodputResult> goodput{};  ///< Against the goals, when there are any.
+  std::optional<GoodputResult> goodput{};       ///< Against the goals, when there are any.
+  std::vector<sim::StageBand> capacity_band{};  ///< Near a knee; else empty.
 };
 
 struct Report {
@@ -62,6 +64,13 @@ double error_percent(double simulated, double measured);
 /// Percentages at which every result lists quantiles of its latencies, enough to draw a
 /// distribution: JSON `quantile_levels`, and per stage `quantiles`.
 std::span<const double> quantile_levels();
+
+/// What the variants rest on and how far such results were off published numbers: a line for all
+/// variants of which the same is true.
+std::vector<std::string> trust_lines(const Report& report);
+
+/// How far kCapacityBand of the KV blocks moves the variant: a sentence, empty away from a knee.
+std::string capacity_text(const VariantReport& variant);
 
 /// A table for people: per metric, simulated beside measured for every variant, and the difference
 /// between the variants; then the summary rows.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sim/experiment/parallel.h"
+#include "sim/experiment/what_if.h"
 #include "sim/metrics_collector.h"
 #include "tools/input/scalar_parse.h"
 
@@ -46,6 +47,12 @@ double FleetEvaluation::mean_of(double FleetRun::*number) const {
   return runs.empty() ? 0 : sum / static_cast<double>(runs.size());
 }
 
+models::Trust FleetEvaluation::trust() const {
+  models::Trust least = models::Trust::kFitted;
+  for (const FleetRun& run : runs) least = std::max(least, run.trust);
+  return least;
+}
+
 void FleetEvaluator::fail(const Diagnostics& found) {
   const std::lock_guard lock(mutex_);
   append(diagnostics_, found);
@@ -65,6 +72,7 @@ void FleetEvaluator::prepare(FleetEvaluation& evaluation) {
     fail(found);
     return;
   }
+  if (probe.step_factor != 1) plan = sim::with_step_times(*plan, probe.step_factor);
   evaluation.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
 }
 
@@ -99,6 +107,7 @@ FleetRun FleetEvaluator::run(const sim::RunPlan& plan, double rate, std::uint64_
               result.summary.per_second(static_cast<double>(result.summary.output_tokens_total)),
           .mean_latency_s = result.summary.request_latency.mean(),
           .send_s = result.summary.send_duration_s(),
+          .trust = result.trust(),
           .imbalance = imbalance(result)};
 }
 

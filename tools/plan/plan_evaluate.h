@@ -20,8 +20,10 @@ struct FleetProbe {
   std::size_t family = 0;
   FleetSize size;
   double rate = 0;
+  double step_factor = 1;  ///< Every engine step takes so many times as long.
   bool operator<(const FleetProbe& other) const {
-    return std::tie(family, size, rate) < std::tie(other.family, other.size, other.rate);
+    return std::tie(family, size, rate, step_factor) <
+           std::tie(other.family, other.size, other.rate, other.step_factor);
   }
 };
 
@@ -30,7 +32,8 @@ struct FleetRun {
   std::vector<double> values;  ///< By goal.
   double output_tokens_per_s = 0;
   double mean_latency_s = 0;
-  double send_s = 0;     ///< How long it sent.
+  double send_s = 0;                             ///< How long it sent.
+  models::Trust trust = models::Trust::kFitted;  ///< RunResult::trust().
   double imbalance = 1;  ///< Requests of the busiest endpoint over those of the mean one.
 };
 
@@ -47,6 +50,8 @@ struct FleetEvaluation {
   double shortfall() const;
   std::size_t worst_goal() const;
   double mean_of(double FleetRun::*number) const;
+  /// Of the runs, the least known.
+  models::Trust trust() const;
 };
 
 /// How far a search has come, for a display in another thread.

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "sim/base/describe.h"
+#include "sim/experiment/what_if.h"
 #include "tools/cli/version.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/json_writer.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
+#include "tools/output/trust_errors.h"
 
 namespace routesim::tools {
 
@@ -70,15 +74,63 @@ std::vector<std::size_t> shown_goals(const PlanSpace& space) {
   return shown;
 }
 
+/// `22 vllm at $44.00/h`.
+std::string fleet_text(const PlanSpace& space, const FoundPlan& plan, const FleetSize& size) {
+  return size_text(space, size) + " at $" + fixed_text(space.families[plan.family].price(size), 2) +
+         "/h";
+}
+
+/// What the cheapest plan would take at the ends of its error band.
+std::string band_text(const PlanSpace& space, const FoundPlan& plan) {
+  const std::string percent = number_text(std::round(100 * plan.band.fraction)) + " % ";
+  if (plan.band.longer == plan.size && plan.band.shorter == plan.size)
+    return "It takes as many with steps " + percent + "longer or shorter.";
+  std::string text = "Were its steps " + percent + "longer, ";
+  text += plan.band.longer ? "it would take " + fleet_text(space, plan, *plan.band.longer)
+                           : "no size of this space would do";
+  text += "; " + percent + "shorter, ";
+  text += plan.band.shorter ? fleet_text(space, plan, *plan.band.shorter)
+                            : "no size of this space would do";
+  return text + ".";
+}
+
+/// Which other plans may be cheaper than the first when both err within their bands.
+std::string flip_text(const PlanSpace& space, const PlanResult& result) {
+  const FoundPlan& best = result.plans.front();
+  const PlanFamily& family = space.families[best.family];
+  const double most =
+      best.band.longer ? family.price(*best.band.longer) : std::numeric_limits<double>::infinity();
+  std::string rivals;
+  for (std::size_t i = 1; i < result.plans.size(); ++i) {
+    const FoundPlan& other = result.plans[i];
+    if (!other.band.shorter) continue;
+    if (space.families[other.family].price(*other.band.shorter) >= most) continue;
+    rivals += (rivals.empty() ? "" : ", ") + fleet_text(space, other, *other.band.shorter) +
+              " of " + family_text(space.families[other.family]);
+  }
+  if (!rivals.empty())
+    return "Errors of that size can flip the answer: within its own band it may also be " + rivals +
+           ".";
+  if (result.plans.size() == 1) return "No other fleet met the goals.";
+  return best.band.longer ? "No other plan gets cheaper than that within its own band."
+                          : "No other plan holds within its own band.";
+}
+
 /// A sentence that says how far the answer survives another KV capacity.
-std::string robustness_text(const FoundPlan& plan) {
-  const std::string percent = number_text(std::round(100 * kCapacityBand)) + " % ";
+std::string capacity_text(const FoundPlan& plan) {
+  const std::string percent = number_text(std::round(100 * sim::kCapacityBand)) + " % ";
   if (plan.holds_with_fewer_blocks && plan.holds_with_more_blocks)
     return "It holds with " + percent + "fewer and with " + percent + "more KV blocks.";
   return "It does not hold with " + percent +
          (plan.holds_with_more_blocks    ? "fewer KV blocks."
           : plan.holds_with_fewer_blocks ? "more KV blocks."
                                          : "fewer or more KV blocks.");
+}
+
+/// What the answer survives, and what flips it.
+std::string robustness_text(const PlanSpace& space, const PlanResult& result) {
+  const FoundPlan& best = result.plans.front();
+  return band_text(space, best) + " " + flip_text(space, result) + " " + capacity_text(best);
 }
 
 /// The answer in one sentence, and what it rests on.
@@ -89,16 +141,24 @@ std::string answer_text(const PlanSpace& space, const PlanResult& result) {
       "KV capacity or of the load.\n";
   if (result.plans.empty()) return chance;
   const FoundPlan& best = result.plans.front();
-  const PlanFamily& family = space.families[best.family];
-  return "Cheapest: " + size_text(space, best.size) + " of " + family_text(family) + ", $" +
-         fixed_text(best.price_per_hour, 2) + "/h, resting on " + basis_text(family.basis) + ". " +
-         robustness_text(best) + " " + chance;
+  return "Cheapest: " + size_text(space, best.size) + " of " +
+         family_text(space.families[best.family]) + ", $" + fixed_text(best.price_per_hour, 2) +
+         "/h, resting on " + std::string(trust_clause(best.trust)) + ". " +
+         robustness_text(space, result) + " For such step times, " + trust_errors_text(best.trust) +
+         ". " + chance;
+}
+
+/// `36.00 to 54.00`: at the ends of the error band; `-` where no size holds.
+std::string band_prices(const PlanFamily& family, const StepTimeBand& band) {
+  return (band.shorter ? fixed_text(family.price(*band.shorter), 2) : "-") + " to " +
+         (band.longer ? fixed_text(family.price(*band.longer), 2) : "-");
 }
 
 std::string plans_table(const PlanSpace& space, const PlanResult& result) {
   TextTable table(5);
-  std::vector<std::string> header = {"",           "hardware", "policy", "replicas",
-                                     "step times", "GPUs",     "$/h",    "$/M tokens"};
+  std::vector<std::string> header = {"",         "hardware",         "policy",
+                                     "replicas", "step times",       "GPUs",
+                                     "$/h",      "$/h within error", "$/M tokens"};
   for (const std::size_t g : shown_goals(space)) header.push_back(space.goals[g].label);
   header.insert(header.end(), {"knee req/s", "spare today"});
   table.add_row(std::move(header));
@@ -110,9 +170,10 @@ std::string plans_table(const PlanSpace& space, const PlanResult& result) {
         printable(family.hardware),
         printable(family.policy),
         size_text(space, plan.size),
-        basis_name(family.basis),
+        std::string(enum_name(plan.trust)),
         std::to_string(family.gpus(plan.size)),
         fixed_text(plan.price_per_hour, 2),
+        band_prices(family, plan.band),
         plan.price_per_million_tokens ? fixed_text(*plan.price_per_million_tokens, 2) : "-"};
     for (const std::size_t g : shown_goals(space))
       row.push_back(state_text(plan.evaluation.states[g]));
@@ -200,6 +261,19 @@ void write_size(JsonWriter& json, const PlanSpace& space, const FleetSize& size)
   json.end_object();
 }
 
+/// A fleet with its price, or null.
+void write_bought(JsonWriter& json, const PlanSpace& space, const PlanFamily& family,
+                  std::string_view key, const std::optional<FleetSize>& size) {
+  json.key(key);
+  if (!size) {
+    json.null();
+    return;
+  }
+  json.begin_object().key("replicas");
+  write_size(json, space, *size);
+  json.member("price_per_hour", family.price(*size)).end_object();
+}
+
 std::string_view verdict_name(GoalVerdict verdict) {
   if (verdict == GoalVerdict::kMeets) return "meets";
   return verdict == GoalVerdict::kMisses ? "misses" : "open";
@@ -228,8 +302,12 @@ void write_plan(JsonWriter& json, const PlanSpace& space, const FoundPlan& plan)
   json.key("needed");
   write_size(json, space, plan.needed);
   json.member("gpus", family.gpus(plan.size)).member("price_per_hour", plan.price_per_hour);
-  json.member("step_times", basis_name(family.basis));
-  json.key("kv_capacity").begin_object().member("band", kCapacityBand);
+  json.member("step_times", enum_name(plan.trust)).key("validation");
+  write_trust_errors(json, plan.trust);
+  json.key("step_time_band").begin_object().member("fraction", plan.band.fraction);
+  write_bought(json, space, family, "longer", plan.band.longer);
+  write_bought(json, space, family, "shorter", plan.band.shorter);
+  json.end_object().key("kv_capacity").begin_object().member("band", sim::kCapacityBand);
   json.member("holds_with_fewer", plan.holds_with_fewer_blocks);
   json.member("holds_with_more", plan.holds_with_more_blocks).end_object();
   json.key("price_per_million_output_tokens");
@@ -264,7 +342,7 @@ void write_family(JsonWriter& json, const PlanSpace& space, const PlanFamily& fa
   if (!family.impossible.empty()) {
     json.member("impossible", family.impossible);
   } else {
-    json.member("step_times", basis_name(family.basis)).key("sources").begin_array();
+    json.member("step_times", std::string(enum_name(family.trust))).key("sources").begin_array();
     for (const std::string& source : family.step_times) json.value(source);
     json.end_array().member("seed", family.seed).member("scenario_hash", family.scenario_hash);
   }
@@ -332,8 +410,8 @@ std::string render_plan_json(const PlanSpace& space, const PlanResult& result) {
   if (!commit().empty()) json.member("commit", commit());
   json.member("met", !result.plans.empty());
   if (!result.plans.empty())
-    json.member("rests_on", basis_text(space.families[result.plans.front().family].basis))
-        .member("robustness", robustness_text(result.plans.front()));
+    json.member("rests_on", trust_clause(result.plans.front().trust))
+        .member("robustness", robustness_text(space, result));
   json.member("scenario", config.scenario).key("prices").begin_array();
   for (const PlanPrice& price : config.prices)
     json.begin_object()

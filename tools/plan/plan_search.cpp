@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "sim/experiment/search.h"
+#include "sim/experiment/what_if.h"
+#include "tools/output/trust_errors.h"
 
 namespace routesim::tools {
 
@@ -92,9 +94,10 @@ class PlanSearch {
     rank();
     evaluate_bought();
     for (FoundPlan& plan : result_.plans) {
-      plan.holds_with_fewer_blocks = holds_with_blocks(plan, 1 - kCapacityBand);
-      plan.holds_with_more_blocks = holds_with_blocks(plan, 1 + kCapacityBand);
+      plan.holds_with_fewer_blocks = holds_with_blocks(plan, 1 - sim::kCapacityBand);
+      plan.holds_with_more_blocks = holds_with_blocks(plan, 1 + sim::kCapacityBand);
     }
+    find_bands();
     find_knees();
     find_bindings();
     for (FoundPlan& plan : result_.plans) find_spares(plan);
@@ -103,21 +106,80 @@ class PlanSearch {
   }
 
  private:
-  /// Every family proposes a size, all are run together, until no family has a question left.
-  void find_sizes() {
+  /// A family whose least size is wanted, with steps so many times as long.
+  struct SizeQuestion {
+    std::size_t family = 0;
+    double step_factor = 1;
+  };
+
+  /// Every question proposes a size, all are run together, until none has one left to propose.
+  std::vector<FamilyOutcome> least_sizes(const std::vector<SizeQuestion>& questions) {
     std::vector<SizeSearch> searches;
-    for (std::size_t f = 0; f < space_.families.size(); ++f) searches.emplace_back(space_, f);
+    for (const SizeQuestion& q : questions) searches.emplace_back(space_, q.family);
     while (true) {
       std::vector<FleetProbe> probes;
-      for (std::size_t f = 0; f < searches.size(); ++f)
-        if (const auto size = searches[f].next())
-          probes.push_back({.family = f, .size = *size, .rate = space_.planned_rate()});
+      std::vector<std::size_t> asked;
+      for (std::size_t i = 0; i < searches.size(); ++i)
+        if (const auto size = searches[i].next()) {
+          probes.push_back({.family = questions[i].family,
+                            .size = *size,
+                            .rate = space_.planned_rate(),
+                            .step_factor = questions[i].step_factor});
+          asked.push_back(i);
+        }
       if (probes.empty()) break;
       evaluator_.evaluate(probes);
       add_spares(probes);
-      for (const FleetProbe& probe : probes) searches[probe.family].tell(evaluator_.at(probe));
+      for (std::size_t p = 0; p < probes.size(); ++p)
+        searches[asked[p]].tell(evaluator_.at(probes[p]));
     }
-    for (const SizeSearch& search : searches) result_.families.push_back(search.outcome());
+    std::vector<FamilyOutcome> outcomes;
+    for (const SizeSearch& search : searches) outcomes.push_back(search.outcome());
+    return outcomes;
+  }
+
+  void find_sizes() {
+    std::vector<SizeQuestion> questions;
+    for (std::size_t f = 0; f < space_.families.size(); ++f) questions.push_back({.family = f});
+    result_.families = least_sizes(questions);
+  }
+
+  /// More servers may do worse, so a search with other step times can pass over the size that the
+  /// plan has; that counts where it holds and is cheaper.
+  void prefer_found_size(const FoundPlan& plan, const SizeQuestion& q, FamilyOutcome& outcome) {
+    const PlanFamily& family = space_.families[q.family];
+    if (outcome.size && family.price(*outcome.size) <= family.price(plan.needed)) return;
+    std::vector<FleetProbe> probes = {{.family = q.family,
+                                       .size = plan.needed,
+                                       .rate = space_.planned_rate(),
+                                       .step_factor = q.step_factor}};
+    evaluator_.evaluate(probes);
+    add_spares(probes);
+    if (evaluator_.at(probes.front()).holds()) outcome.size = plan.needed;
+  }
+
+  /// What every found plan would take at the ends of its error band. Two searches per plan, of some
+  /// log2(sizes) fleets each.
+  void find_bands() {
+    std::vector<SizeQuestion> questions;
+    for (FoundPlan& plan : result_.plans) {
+      plan.trust = plan.evaluation.trust();
+      plan.band.fraction = step_time_band(plan.trust);
+      questions.push_back({plan.family, 1 + plan.band.fraction});
+      questions.push_back({plan.family, 1 - plan.band.fraction});
+    }
+    std::vector<FamilyOutcome> outcomes = least_sizes(questions);
+    for (std::size_t i = 0; i < questions.size(); ++i)
+      prefer_found_size(result_.plans[i / 2], questions[i], outcomes[i]);
+    const auto bought = [this](std::optional<FleetSize> size) {
+      if (size)
+        for (std::int64_t& n : *size) n += space_.config.spares;
+      return size;
+    };
+    for (std::size_t i = 0; i < result_.plans.size(); ++i) {
+      result_.plans[i].band.longer = bought(outcomes[2 * i].size);
+      result_.plans[i].band.shorter = bought(outcomes[2 * i + 1].size);
+    }
   }
 
   /// What is bought must hold too, not only what is left of it without the spares.
@@ -165,11 +227,8 @@ class PlanSearch {
   bool holds_with_blocks(const FoundPlan& plan, double factor) {
     std::vector<sim::RunPlan> plans;
     for (std::size_t r = 0; r < plan.evaluation.runs.size(); ++r) {
-      sim::RunPlan& changed = plans.emplace_back(*plan.evaluation.plan);
-      changed.scenario.seed += r;
-      for (sim::ResolvedPool& pool : changed.pools)
-        pool.rules.num_gpu_blocks = std::max<std::int64_t>(
-            2, std::llround(factor * static_cast<double>(pool.rules.num_gpu_blocks)));
+      plans.push_back(sim::with_kv_blocks(*plan.evaluation.plan, factor));
+      plans.back().scenario.seed += r;
     }
     const std::vector<FleetRun> runs = evaluator_.run_once(plans, space_.planned_rate());
     for (std::size_t g = 0; g < space_.goals.size(); ++g) {

@@ -26,6 +26,15 @@ struct Binding {
   double with_double = 0;  ///< ... and with twice the resource.
 };
 
+/// What a fleet's hardware and policy would take if steps were longer or shorter by what validation
+/// saw of their class.
+struct StepTimeBand {
+  double fraction = 0;               ///< step_time_band() of the class.
+  std::optional<FleetSize> longer;   ///< Bought with steps 1 + fraction times as long; nothing when
+                                     ///< no size of the space holds.
+  std::optional<FleetSize> shorter;  ///< The same with steps 1 - fraction times as long.
+};
+
 /// A fleet that meets every goal.
 struct FoundPlan {
   std::size_t family = 0;
@@ -39,8 +48,10 @@ struct FoundPlan {
   std::optional<double> knee_fails = {};  ///< The lowest rate seen to fail; absent when none was.
   std::int64_t spares_today = 0;  ///< Replicas (of any one pool) that may be gone at today's rate.
   Binding binding = {};
-  bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - kCapacityBand,
-  bool holds_with_more_blocks = false;   ///< or 1 + kCapacityBand times the KV blocks.
+  models::Trust trust = models::Trust::kFitted;  ///< Of its runs, the least known.
+  StepTimeBand band = {};
+  bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - sim::kCapacityBand,
+  bool holds_with_more_blocks = false;   ///< or 1 + sim::kCapacityBand times the KV blocks.
 };
 
 /// What became of a family.
@@ -59,9 +70,6 @@ struct PlanResult {
   std::size_t runs = 0;
 };
 
-/// KV capacities are rarely known better: each found fleet is judged again with that much less and
-/// more, in as many runs as it had. That costs twice the runs of its own verdict.
-inline constexpr double kCapacityBand = 0.03;
 /// Rates are searched to this precision.
 inline constexpr double kKneeTolerance = 0.03;
 /// The best and the next-best three.

@@ -442,7 +442,7 @@ class SpaceReader {
       family.scenario_hash = scenario_hash(loaded);
       family.seed = plan->scenario.seed;
       for (const sim::ResolvedPool& pool : plan->pools) {
-        family.basis = std::max(family.basis, basis_of(pool));
+        family.trust = std::max(family.trust, pool.latency->trust({}));
         family.step_times.push_back(pool.config.name + ": " + pool.latency->provenance());
       }
       return;

@@ -8,7 +8,6 @@
 
 #include "sim/resolve.h"
 #include "tools/input/config_merge.h"
-#include "tools/plan/plan_basis.h"
 #include "tools/plan/plan_goal.h"
 
 namespace routesim::tools {
@@ -26,11 +25,11 @@ struct PlanFamily {
   std::vector<std::int64_t> replica_gpus = {};
   double fixed_price = 0;  ///< Of the pools that are not sized, per hour.
   std::int64_t fixed_gpus = 0;
-  Basis basis = Basis::kFitted;              ///< The least known of its pools.
-  std::vector<std::string> step_times = {};  ///< By pool: which model, from what data.
-  std::string scenario_hash = {};            ///< Of its smallest fleet, everything resolved.
-  std::uint64_t seed = 0;                    ///< Of its first replication.
-  std::string impossible = {};               ///< Why it cannot run at all; empty when it can.
+  models::Trust trust = models::Trust::kFitted;  ///< The least known of its pools.
+  std::vector<std::string> step_times = {};      ///< By pool: which model, from what data.
+  std::string scenario_hash = {};                ///< Of its smallest fleet, everything resolved.
+  std::uint64_t seed = 0;                        ///< Of its first replication.
+  std::string impossible = {};                   ///< Why it cannot run at all; empty when it can.
 
   double price(const FleetSize& size) const;
   std::int64_t gpus(const FleetSize& size) const;

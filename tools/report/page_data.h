@@ -69,6 +69,7 @@ struct VariantView {
   std::vector<ServerSeries> series;
   std::vector<PublishedView> published;
   std::vector<std::pair<std::string, double>> goals;  ///< Goodput goals, seconds.
+  std::string trust;  ///< What it rests on, and how far such results were off; may be empty.
   std::vector<std::string> notes;
   std::vector<std::pair<std::string, std::string>> resolved;  ///< Path and value of each scalar.
   std::string resolved_text;                                  ///< The same, indented.
@@ -107,6 +108,7 @@ struct PageSweep {
     std::vector<std::string> cell;  ///< Value of each axis, as text.
     std::string variant;
     bool overloaded = false;  ///< The queue of some reported stage grew until it ended.
+    std::string step_times;   ///< What they rest on; empty in rows of early builds.
     std::map<std::string, Datum, std::less<>> values;  ///< Metric name to mean and interval.
   };
   std::string name, version;

@@ -182,6 +182,9 @@ VariantView read_variant(const Node& node) {
   if (const json& bounds = goals.value(); bounds.is_object())
     for (const auto& [name, bound] : bounds.items())
       if (bound.is_number()) variant.goals.emplace_back(name, bound.get<double>());
+  variant.trust = node["trust"]["text"].text();
+  if (const std::string band = node["kv_capacity_band"]["text"].text(); !band.empty())
+    variant.notes.push_back(band);
   for (const Node& note : node["notes"].items()) variant.notes.push_back(note.text());
   const Node settings = node["resolved"];
   if (const json& resolved = settings.value(); resolved.is_object()) {
@@ -311,6 +314,7 @@ std::string cell_text(const Node& value) {
 PageSweep::Row read_row(const Node& node, PageSweep& sweep) {
   PageSweep::Row row;
   row.variant = node["variant"].text();
+  row.step_times = node["step_times"].text();
   row.overloaded = node["summary"]["overloaded"].text() == "true";
   for (const std::string& axis : sweep.axes) row.cell.push_back(cell_text(node["cell"][axis]));
   const Node metrics = node["summary"]["metrics"];

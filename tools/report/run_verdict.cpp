@@ -97,13 +97,28 @@ std::string goals_text(const VariantView& variant) {
   return text;
 }
 
+/// What the variants rest on, each sentence once.
+std::string rests_on(const PageRun& run) {
+  std::string text;
+  std::vector<std::string> said;
+  for (const VariantView& v : run.variants) {
+    if (v.trust.empty() || std::ranges::find(said, v.trust) != said.end()) continue;
+    said.push_back(v.trust);
+    text += " " + v.name + " " + v.trust + ".";
+  }
+  return said.size() == 1 && run.variants.size() > 1 ? " Every variant " + said.front() + "."
+                                                     : text;
+}
+
 std::string trust(const PageRun& run) {
   if (run.replications > 1)
     return "Over " + std::to_string(run.replications) +
-           " replications; intervals hold the true mean in 95 of 100 such experiments.";
+           " replications; intervals hold the true mean in 95 of 100 such experiments." +
+           rests_on(run);
   return "From one run of seed " + run.seed +
          ". All variants face the same load with the same seed; small differences may still be "
-         "chance: --replications gives intervals.";
+         "chance: --replications gives intervals." +
+         rests_on(run);
 }
 
 /// `a at 20, 40; b at 40`: which variants are overloaded where.

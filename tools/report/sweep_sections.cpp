@@ -3,6 +3,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "sim/base/describe.h"
+#include "tools/output/trust_errors.h"
 #include "tools/report/html_page.h"
 #include "tools/report/html_parts.h"
 #include "tools/report/svg_chart.h"
@@ -179,6 +181,28 @@ std::string heat_map(const PageSweep& sweep, const std::vector<std::size_t>& axe
   return draw(map);
 }
 
+/// What the cells rest on, by class.
+std::string rests_on(const PageSweep& sweep) {
+  std::map<std::string, std::size_t> cells;
+  for (const PageSweep::Row& row : sweep.rows)
+    if (!row.step_times.empty()) ++cells[row.step_times];
+  std::string text;
+  for (const auto& [name, n] : cells)
+    for (const models::Trust trust : {models::Trust::kFitted, models::Trust::kExtrapolated,
+                                      models::Trust::kRoofline, models::Trust::kDataSheet})
+      if (enum_name(trust) == name)
+        text.append(text.empty() ? "" : " ")
+            .append(std::to_string(n))
+            .append(" of ")
+            .append(std::to_string(sweep.rows.size()))
+            .append(" cells rest on ")
+            .append(trust_clause(trust))
+            .append("; ")
+            .append(trust_errors_text(trust))
+            .append(".");
+  return text;
+}
+
 std::string rows_table(const PageSweep& sweep) {
   std::string out = "<details><summary>All " + std::to_string(sweep.rows.size()) +
                     " cells, in numbers</summary><div class=\"scroll\"><table><thead><tr>"
@@ -208,7 +232,8 @@ std::string sweep_sections(const PageSweep& sweep) {
          std::to_string(sweep.rows.size()) + " cells</p><ul>";
   for (const std::string& metric : sweep.metrics)
     out += "<li>" + html(metric) + ": " + html(best_of(sweep, metric)) + "</li>";
-  out += "</ul></section><h2>The map</h2><div class=\"charts\">";
+  out += "</ul><p class=\"fine\">" + html(rests_on(sweep)) +
+         "</p></section><h2>The map</h2><div class=\"charts\">";
   const std::vector<std::size_t> axes = main_axes(sweep);
   for (const std::string& metric : sweep.metrics) {
     if (axes.size() == 1) out += curve(sweep, axes[0], metric);

@@ -50,24 +50,30 @@ SweepJournal::~SweepJournal() {
 void SweepJournal::take_row(std::string_view line, const SourceLocation& where,
                             const std::set<std::string>& keys, Diagnostics& diagnostics) {
   const std::optional<StoredRow> row = parse_row(line);
+  const auto at = [&](int column) {
+    return SourceLocation{.file = where.file, .line = where.line, .column = column};
+  };
   if (!row) {
-    diagnostics.error(where, "", "is not a row of a sweep", "the file is damaged");
+    diagnostics.error(at(damage_column(line)), "", "is not a row of a sweep",
+                      "the file is damaged");
   } else if (row->seal != Seal::kGood) {
-    diagnostics.error(where, "", std::string(seal_error(row->seal)),
+    diagnostics.error(at(column_of(line, "checksum")), "", std::string(seal_error(row->seal)),
                       "remove this line, and --resume computes the row again");
   } else if (row->shard != shard_) {
     diagnostics.error(
-        where, "",
+        at(column_of(line, "shard")), "",
         "this row was written by " + shard_text(row->shard) + ", and this is " + shard_text(shard_),
         row->shard.empty() ? "give --shard none" : "give --shard " + std::string(row->shard));
   } else if (!keys.contains(row->key)) {
-    diagnostics.error(where, "", "this row belongs to no cell of the sweep and would be lost",
+    diagnostics.error(at(column_of(line, "key")), "",
+                      "this row belongs to no cell of the sweep and would be lost",
                       "write to another file, or finish the sweep this file was made by");
   } else {
     const std::string tail(row->tail);
     const auto [it, is_new] = tails_.try_emplace(row->key, tail);
     if (!is_new && it->second != tail)
-      diagnostics.error(where, "", "another row has this key but other results",
+      diagnostics.error(at(column_of(line, "key")), "",
+                        "another row has this key but other results",
                         "the files come from different builds; remove one of them");
   }
 }

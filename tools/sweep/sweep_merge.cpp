@@ -26,7 +26,7 @@ class Merger {
       const std::size_t end = rest.find('\n');
       const SourceLocation where{.file = file.path, .line = line, .column = 1};
       if (end == std::string_view::npos) {
-        diagnostics_.error(where, "", "the last row is torn",
+        diagnostics_.error(at(where, static_cast<int>(rest.size()) + 1), "", "the last row is torn",
                            "finish this shard with --resume first");
         return;
       }
@@ -49,22 +49,27 @@ class Merger {
     SourceLocation where;
   };
 
+  static SourceLocation at(const SourceLocation& line, int column) {
+    return {.file = line.file, .line = line.line, .column = column};
+  }
+
   void add_row(std::string_view line, const SourceLocation& where) {
     const std::optional<StoredRow> row = parse_row(line);
     if (row && row->seal == Seal::kBroken) {
-      diagnostics_.error(where, "", std::string(seal_error(row->seal)),
+      diagnostics_.error(at(where, column_of(line, "checksum")), "",
+                         std::string(seal_error(row->seal)),
                          "remove this line, and finish the shard with --resume");
       return;
     }
     const std::optional<RowPlace> place = row ? place_of(row->head) : std::nullopt;
     if (!row || !place) {
-      diagnostics_.error(where, "", "is not a row of a sweep");
+      diagnostics_.error(at(where, damage_column(line)), "", "is not a row of a sweep");
       return;
     }
-    check_seal(row->seal, where);
+    check_seal(row->seal, at(where, column_of(line, "checksum")));
     if (!of_) of_ = place->of;
     if (place->of != *of_ || place->index >= place->of) {
-      diagnostics_.error(where, "",
+      diagnostics_.error(at(where, column_of(line, place->of != *of_ ? "of" : "index")), "",
                          "row " + std::to_string(place->index) + " of " +
                              std::to_string(place->of) + " among rows of a grid of " +
                              std::to_string(*of_),
@@ -76,10 +81,11 @@ class Merger {
       experiment_ = place->experiment;
     }
     if (place->experiment == experiment_) {
-      note(sealed_row(row->head, row->tail, {}), row->key, place->index, where);
+      note(line, *row, place->index, where);
     } else if (strangers_.insert(where.file).second) {
       diagnostics_.error(
-          where, "", "is a row of another experiment than " + place_text(first_),
+          at(where, column_of(line, "experiment")), "",
+          "is a row of another experiment than " + place_text(first_),
           "shards have the same sweep file, --set, --seed, --replications and build");
     }
   }
@@ -98,20 +104,23 @@ class Merger {
                            "cannot be noticed");
   }
 
-  void note(const std::string& line, const std::string& key, std::size_t index,
+  void note(std::string_view stored, const StoredRow& row, std::size_t index,
             const SourceLocation& where) {
-    const auto [at, is_new] = rows_.try_emplace(index, Row{.line = line, .where = where});
-    const auto [same_key, new_key] = keys_.try_emplace(key, &at->second);
-    const Row& other = is_new ? *same_key->second : at->second;
+    const std::string line = sealed_row(row.head, row.tail, {});
+    const std::string& key = row.key;
+    const auto [entry, is_new] = rows_.try_emplace(index, Row{.line = line, .where = where});
+    const auto [same_key, new_key] = keys_.try_emplace(key, &entry->second);
+    const Row& other = is_new ? *same_key->second : entry->second;
     if (is_new && new_key) return;
+    const SourceLocation cell = at(where, column_of(stored, is_new ? "key" : "index"));
     if (other.line == line) {
-      diagnostics_.warning(where, "",
+      diagnostics_.warning(cell, "",
                            "the same row stands at " + place_text(other.where) + ": kept once");
       return;
     }
     const std::string what =
         is_new ? "key " + key : "row " + std::to_string(index) + " of the grid";
-    diagnostics_.error(where, "", what + " has another row at " + place_text(other.where),
+    diagnostics_.error(cell, "", what + " has another row at " + place_text(other.where),
                        "the files come from different builds or different sweeps");
   }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "policies/sha256.h"
 #include "sim/experiment/parallel.h"
@@ -176,9 +177,30 @@ class CellDiagnostics {
   std::vector<Entry> entries_;
 };
 
-void check_cells(SweepPlan& plan, std::size_t jobs, Diagnostics& diagnostics) {
+/// Adds what becomes of the scenario's keys in the cells. Values that stand in the sweep file are
+/// not keys of their own: those of the sweep were noted when it was read.
+void note_scenario(const SweepPlan& plan, const std::vector<CheckedCell>& cells,
+                   Diagnostics& diagnostics) {
+  std::set<std::tuple<std::string, int, int>> known;
+  for (const CheckedCell& cell : cells)
+    for (const KeyUse& use : cell.diagnostics.keys()) {
+      if (use.where.file == plan.path) continue;
+      known.emplace(use.where.file, use.where.line, use.where.column);
+      diagnostics.key(use);
+    }
+  Diagnostics alone;  // What is wrong with the scenario is said with the cells.
+  (void)load_scenario({.path = plan.scenario_path, .sets = {}, .variants = {}, .seed = {}}, alone);
+  for (KeyUse use : alone.keys()) {
+    if (known.contains({use.where.file, use.where.line, use.where.column})) continue;
+    use.fate = Fate::kNoEffect;
+    use.why = "every cell replaces it, or the sweep leaves out its variant";
+    diagnostics.key(std::move(use));
+  }
+}
+
+void check_cells(SweepPlan& plan, const SweepRequest& request, Diagnostics& diagnostics) {
   std::vector<CheckedCell> checked(plan.grid.cells.size());
-  sim::for_each_index(checked.size(), jobs,
+  sim::for_each_index(checked.size(), request.jobs,
                       [&](std::size_t i) { checked[i] = check_cell(plan, i); });
   CellDiagnostics all(plan);
   for (std::size_t i = 0; i < checked.size(); ++i) {
@@ -186,6 +208,7 @@ void check_cells(SweepPlan& plan, std::size_t jobs, Diagnostics& diagnostics) {
     for (SweepRow& row : checked[i].rows) plan.rows.push_back(std::move(row));
   }
   all.append_to(diagnostics);
+  if (request.with_ledger) note_scenario(plan, checked, diagnostics);
   std::map<std::string_view, const SweepRow*> first;
   for (const SweepRow& row : plan.rows) {
     const auto [it, is_new] = first.try_emplace(row.key, &row);
@@ -325,7 +348,7 @@ SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
     if (found.has_errors() && found_scenario) check_scenario(plan, found);
   }
   if (!found.has_errors()) warn_of_sets(plan, found);
-  if (!found.has_errors()) check_cells(plan, request.jobs, found);
+  if (!found.has_errors()) check_cells(plan, request, found);
   KeyHash experiment;
   experiment.add(plan.config.name);
   for (const SweepRow& row : plan.rows) experiment.add(row.key);

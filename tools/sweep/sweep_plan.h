@@ -21,6 +21,7 @@ struct SweepRequest {
   std::optional<std::int64_t> seed;          ///< `--seed`.
   std::optional<std::int64_t> replications;  ///< `--replications`.
   std::size_t jobs = 1;                      ///< Threads that check cells; no effect on results.
+  bool with_ledger = false;  ///< Whether the diagnostics tell of the scenario's keys, too.
 };
 
 /// One row: a cell behind one variant, all its replications.

@@ -5,9 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "policies/sha256.h"
+#include "sim/base/describe.h"
 #include "sim/experiment/statistics.h"
 #include "tools/cli/version.h"
 #include "tools/output/json_writer.h"
+#include "workloads/text_scan.h"
 
 namespace routesim::tools {
 
@@ -129,7 +131,8 @@ void write_requests(JsonWriter& json, const std::vector<RunNumbers>& runs, const
 }  // namespace
 
 RunNumbers numbers_of(const sim::RunResult& result, const std::vector<MetricName>& metrics) {
-  RunNumbers numbers{.summary = stage_numbers(result.summary, metrics), .stages = {}};
+  RunNumbers numbers{
+      .summary = stage_numbers(result.summary, metrics), .stages = {}, .trust = result.trust()};
   for (const sim::StageResult& stage : result.stages)
     numbers.stages.push_back(stage_numbers(stage, metrics));
   return numbers;
@@ -156,6 +159,9 @@ std::string row_tail(const SweepPlan& plan, const SweepRow& row,
   json.member("replications", static_cast<std::uint64_t>(runs.size()));
   json.member("version", version());
   if (!commit().empty()) json.member("commit", commit());
+  models::Trust trust = models::Trust::kFitted;
+  for (const RunNumbers& run : runs) trust = std::max(trust, run.trust);
+  json.member("step_times", enum_name(trust));
   const auto summary = [](const RunNumbers& run) -> const StageNumbers& { return run.summary; };
   bool any_overloaded = false;
   for (std::size_t s = 0; s < runs.front().stages.size(); ++s)
@@ -225,6 +231,24 @@ std::optional<StoredRow> parse_row(std::string_view line) {
 std::string_view seal_error(Seal seal) {
   if (seal == Seal::kBroken) return "this row is damaged: its checksum does not fit";
   return seal == Seal::kAbsent ? "this row has no checksum: an early build wrote it" : "";
+}
+
+int column_of(std::string_view line, std::string_view member) {
+  workloads::JsonScanner json(line);
+  std::string key;
+  if (!json.begin_object()) return json.column();
+  while (json.next_member(key)) {
+    if (key == member) return json.value_column();
+    if (!json.skip()) break;
+  }
+  return json.column();
+}
+
+int damage_column(std::string_view line) {
+  if (!line.starts_with('{')) return 1;
+  workloads::JsonScanner json(line);
+  if (!json.skip() || !json.at_end()) return json.column();
+  return column_of(line, "key");
 }
 
 std::optional<RowPlace> place_of(std::string_view head) {

@@ -1,7 +1,8 @@
 // A row of a sweep's output: one line of JSON.
 //
 //   {"key":"…","index":3,"of":32,"sweep":"…","experiment":"…","cell":{"rate":10},
-//    "variant":"…","seed":1,"replications":5,"version":"0.1.0","summary":{"requests":…,
+//    "variant":"…","seed":1,"replications":5,"version":"0.1.0",
+//    "step_times":"fitted","summary":{"requests":…,
 //    "metrics":{"ttft_ms.mean":{"mean":…,"half_width":…,"values":[…]},…}},
 //    "stages":[{"name":"1","requested_rate":10,…}],"shard":"2/8","checksum":"…"}
 //
@@ -36,6 +37,7 @@ struct StageNumbers {
 struct RunNumbers {
   StageNumbers summary;  ///< Over the reported stages.
   std::vector<StageNumbers> stages;
+  models::Trust trust = models::Trust::kFitted;  ///< RunResult::trust().
 };
 
 RunNumbers numbers_of(const sim::RunResult& result, const std::vector<MetricName>& metrics);
@@ -68,6 +70,12 @@ std::optional<StoredRow> parse_row(std::string_view line);
 
 /// What is wrong with a row's seal: an error to print behind its file and line, or "" for kGood.
 std::string_view seal_error(Seal seal);
+
+/// Where the value of a member of the row stands in its line, in bytes from 1: the end of the
+/// object when it has none, and the place where the line stops being JSON when that comes first.
+int column_of(std::string_view line, std::string_view member);
+/// Where a line that is not a row stops being one.
+int damage_column(std::string_view line);
 
 /// A row's place in its grid.
 struct RowPlace {

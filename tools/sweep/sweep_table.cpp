@@ -4,9 +4,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "sim/base/describe.h"
 #include "tools/input/scalar_parse.h"
 #include "tools/output/printable.h"
 #include "tools/output/text_table.h"
+#include "tools/output/trust_errors.h"
 
 namespace routesim::tools {
 
@@ -77,6 +79,22 @@ std::string rate_text(const Json& stage) {
   return known ? number_text(rate.get<double>()) : printable(stage["name"].get<std::string>());
 }
 
+/// What the rows rest on, a line per class. Rows of early builds do not say it.
+std::string trust_notes(const std::vector<Json>& rows) {
+  std::string text;
+  for (const models::Trust trust : {models::Trust::kFitted, models::Trust::kExtrapolated,
+                                    models::Trust::kRoofline, models::Trust::kDataSheet}) {
+    const auto rests = std::ranges::count_if(rows, [&](const Json& row) {
+      return row.value("step_times", std::string()) == enum_name(trust);
+    });
+    if (rests > 0)
+      text += "note: " + std::to_string(rests) + " of " + std::to_string(rows.size()) +
+              " rows rest on " + std::string(trust_clause(trust)) + "; " +
+              trust_errors_text(trust) + "\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string sweep_table(const SweepPlan& plan, const std::vector<RowLine>& rows) {
@@ -101,9 +119,10 @@ std::string sweep_table(const SweepPlan& plan, const std::vector<RowLine>& rows)
       for (const Json* stage : reported(row))
         add_stage(row, *stage, rate_text(*stage), columns, table);
   }
-  const std::string text = table.str();
-  if (text.find("! ") == std::string::npos) return text;
-  return text + "! overloaded: the queue grows until the stage ends\n";
+  std::string text = table.str();
+  if (text.find("! ") != std::string::npos)
+    text += "! overloaded: the queue grows until the stage ends\n";
+  return text + trust_notes(parsed);
 }
 
 }  // namespace routesim::tools

@@ -30,23 +30,6 @@ std::string_view plain_unit(std::string_view unit) {
   return unit;
 }
 
-/// `mean(comparison table)` is a mean; so are a report's `value` and a dashboard's `approx`.
-std::string plain_statistic(std::string_view statistic) {
-  statistic = statistic.substr(0, statistic.find('('));
-  while (statistic.ends_with(' ')) statistic.remove_suffix(1);
-  if (statistic == "value" || statistic == "approx" || statistic.starts_with("approx_") ||
-      statistic.starts_with("mean over requests"))
-    return "mean";
-  return std::string(statistic);
-}
-
-std::string plain_metric(std::string_view metric) {
-  if (metric == "time_per_token") return "ntpot";
-  if (metric == "requests_failures") return "failed_requests";
-  if (metric == "gpu_kv_cache_usage") return "kv_cache_usage";
-  return canonical_metric(metric);
-}
-
 bool is_rate(const std::string& text, double rate) { return number_from(text) == rate; }
 
 /// The stage a row is about: the one it names, or the only reported one of its rate; `main` is the
@@ -110,6 +93,22 @@ std::optional<std::pair<std::string, std::string>> compared_policies(const std::
 }
 
 }  // namespace
+
+std::string plain_statistic(std::string_view statistic) {
+  statistic = statistic.substr(0, statistic.find('('));
+  while (statistic.ends_with(' ')) statistic.remove_suffix(1);
+  if (statistic == "value" || statistic == "approx" || statistic.starts_with("approx_") ||
+      statistic.starts_with("mean over requests"))
+    return "mean";
+  return std::string(statistic);
+}
+
+std::string plain_metric(std::string_view metric) {
+  if (metric == "time_per_token") return "ntpot";
+  if (metric == "requests_failures") return "failed_requests";
+  if (metric == "gpu_kv_cache_usage") return "kv_cache_usage";
+  return canonical_metric(metric);
+}
 
 std::string_view cell_status_name(CellStatus status) {
   switch (status) {
@@ -232,39 +231,74 @@ double PolicyDifference::ratio_error() const {
 
 namespace {
 
+/// The row of the error tables that a cell belongs to.
+ErrorSummary row_of(const ValidationCell& cell) {
+  return {.experiment = cell.row.experiment,
+          .policy = cell.row.policy,
+          .metric = plain_metric(cell.row.metric),
+          .statistic = plain_statistic(cell.row.statistic),
+          .worst_stage = {}};
+}
+
+bool same_row(const ErrorSummary& a, const ErrorSummary& b) {
+  return std::tie(a.experiment, a.policy, a.metric, a.statistic) ==
+         std::tie(b.experiment, b.policy, b.metric, b.statistic);
+}
+
+/// Counts a cell with this error; sums become means in finish_row().
+void add_cell(ErrorSummary& s, const ValidationCell& cell, double error) {
+  ++s.cells;
+  s.mape += std::abs(error);
+  s.bias += error;
+  s.seed_deviation += 100 * cell.seed_deviation() / std::abs(cell.row.value);
+  if (s.cells == 1 || std::abs(error) > std::abs(s.worst)) {
+    s.worst = error;
+    s.worst_stage = cell.row.stage;
+  }
+}
+
+void finish_row(ErrorSummary& s) {
+  const auto n = static_cast<double>(s.cells);
+  s.mape /= n;
+  s.bias /= n;
+  s.seed_deviation /= n;
+}
+
 void summarise_errors(ScenarioValidation& v) {
   for (const ValidationCell& cell : v.cells) {
     const std::optional<double> error = cell.error();
     if (cell.status != CellStatus::kScored || !error) continue;
-    const std::string metric = plain_metric(cell.row.metric);
-    const std::string statistic = plain_statistic(cell.row.statistic);
-    const auto same = [&](const ErrorSummary& s) {
-      return std::tie(s.experiment, s.policy, s.metric, s.statistic) ==
-             std::tie(cell.row.experiment, cell.row.policy, metric, statistic);
-    };
-    auto it = std::find_if(v.errors.begin(), v.errors.end(), same);
-    if (it == v.errors.end()) {
-      v.errors.push_back({.experiment = cell.row.experiment,
-                          .policy = cell.row.policy,
-                          .metric = metric,
-                          .statistic = statistic,
-                          .worst_stage = {}});
-      it = v.errors.end() - 1;
-    }
-    ++it->cells;
-    it->mape += std::abs(*error);
-    it->bias += *error;
-    it->seed_deviation += 100 * cell.seed_deviation() / std::abs(cell.row.value);
-    if (it->cells == 1 || std::abs(*error) > std::abs(it->worst)) {
-      it->worst = *error;
-      it->worst_stage = cell.row.stage;
-    }
+    const ErrorSummary row = row_of(cell);
+    auto it = std::find_if(v.errors.begin(), v.errors.end(),
+                           [&](const ErrorSummary& s) { return same_row(s, row); });
+    if (it == v.errors.end()) it = v.errors.insert(it, row);
+    add_cell(*it, cell, *error);
   }
-  for (ErrorSummary& s : v.errors) {
-    const auto n = static_cast<double>(s.cells);
-    s.mape /= n;
-    s.bias /= n;
-    s.seed_deviation /= n;
+  for (ErrorSummary& s : v.errors) finish_row(s);
+}
+
+/// After summarise_errors().
+void summarise_left_out(ScenarioValidation& v) {
+  for (const ValidationCell& cell : v.cells) {
+    const std::optional<double> error = cell.error();
+    if (cell.status != CellStatus::kShown || cell.repeats || !error) continue;
+    const ErrorSummary row = row_of(cell);
+    auto it = std::find_if(v.left_out.begin(), v.left_out.end(), [&](const LeftOut& l) {
+      return same_row(l.would, row) && l.reason == cell.reason;
+    });
+    if (it == v.left_out.end()) it = v.left_out.insert(it, {.would = row, .reason = cell.reason});
+    add_cell(it->would, cell, *error);
+  }
+  for (LeftOut& left : v.left_out) {
+    finish_row(left.would);
+    left.cells_with = left.would.cells;
+    double sum = left.would.mape * static_cast<double>(left.would.cells);
+    for (const ErrorSummary& s : v.errors) {
+      if (!same_row(s, left.would)) continue;
+      left.cells_with += s.cells;
+      sum += s.mape * static_cast<double>(s.cells);
+    }
+    left.mape_with = sum / static_cast<double>(left.cells_with);
   }
 }
 
@@ -317,9 +351,11 @@ void summarise_differences(ScenarioValidation& v) {
 
 void summarise(ScenarioValidation& v) {
   v.errors.clear();
+  v.left_out.clear();
   v.differences.clear();
   v.difference_errors.clear();
   summarise_errors(v);
+  summarise_left_out(v);
   for (const ValidationCell& cell : v.cells) {
     if (cell.variant.empty() || !is_comparable(cell.row)) continue;
     const ValidationCell* base = counterpart(v, cell);
@@ -340,7 +376,7 @@ void summarise(ScenarioValidation& v) {
 }
 
 ValidationBook::ValidationBook(const ValidationInput& input, std::size_t seeds)
-    : input_(input), seeds_(seeds), notes_(input.variants.size()) {
+    : input_(input), seeds_(seeds), notes_(input.variants.size()), trust_(input.variants.size()) {
   // Variants usually share a file and an experiment; each row is planned once.
   std::set<std::pair<std::string, int>> seen;
   for (const ValidationVariant& variant : input.variants)
@@ -420,7 +456,9 @@ void ValidationBook::add(std::size_t variant, std::size_t seed, const RunResult&
   for (Probe& probe : probes_)
     if (probe.variant == variant)
       probe.values[seed] = simulated_value(result, nodes, probe.row, probe.why[seed]);
-  if (seed == 0) notes_[variant] = result.notes;
+  if (seed != 0) return;
+  notes_[variant] = result.notes;
+  trust_[variant] = result.trust();
 }
 
 ValidationCell ValidationBook::cell(const Planned& planned) const {
@@ -428,6 +466,7 @@ ValidationCell ValidationBook::cell(const Planned& planned) const {
       .row = planned.row, .variant = planned.variant, .reason = planned.reason, .samples = {}};
   if (!planned.reason.empty()) return cell;
   const Probe& probe = probes_[planned.probe];
+  cell.trust = trust_[probe.variant];
   for (std::size_t s = 0; s < seeds_; ++s) {
     std::optional<double> value = probe.values[s];
     std::string why = probe.why[s];
@@ -481,6 +520,7 @@ ScenarioValidation ValidationBook::finish() const {
     const auto it = std::find_if(v.cells.begin(), v.cells.end(), repeats);
     if (next.status == CellStatus::kScored && it != v.cells.end()) {
       next.status = CellStatus::kShown;
+      next.repeats = true;
       next.reason = "repeats line " + std::to_string(it->row.line);
     }
     v.cells.push_back(std::move(next));

@@ -13,6 +13,11 @@
 
 namespace routesim::tools {
 
+/// `mean(comparison table)` is a mean; so are a report's `value` and a dashboard's `approx`.
+std::string plain_statistic(std::string_view statistic);
+/// The name routesim has for a metric: `ntpot` for `time_per_token`.
+std::string plain_metric(std::string_view metric);
+
 /// What becomes of a published number.
 enum class CellStatus {
   kScored,        ///< Compared, and part of the error summaries.
@@ -54,7 +59,9 @@ struct ValidationCell {
   std::string variant;  ///< Empty for a row that compares two policies.
   CellStatus status = CellStatus::kNotSimulated;
   std::string reason;           ///< Why it is not scored, or not simulated.
+  bool repeats = false;         ///< Not scored because an earlier row is the same measurement.
   std::vector<double> samples;  ///< Per seed, in the row's unit.
+  models::Trust trust = models::Trust::kFitted;  ///< Of the variant's run with the first seed.
 
   bool simulated() const { return !samples.empty(); }
   double mean() const;            ///< 0 without samples.
@@ -75,6 +82,15 @@ struct ErrorSummary {
   double worst = 0;  ///< The error of largest size, %, and its stage.
   std::string worst_stage;
   double seed_deviation = 0;  ///< Mean over cells of the deviation between seeds, % of measured.
+};
+
+/// What published numbers that are not scored would score, per row and reason. Repeated numbers and
+/// those without an error are not counted.
+struct LeftOut {
+  ErrorSummary would;  ///< Of these cells alone.
+  std::size_t cells_with = 0;
+  double mape_with = 0;  ///< Of the scored cells of the row and these, %.
+  std::string reason;
 };
 
 /// What a policy changes against the scenario's first one, in one cell.
@@ -117,6 +133,7 @@ struct ScenarioValidation {
   std::vector<std::string> policies;  ///< Of the variants in file order; the first is the base.
   std::vector<ValidationCell> cells;  ///< In the order of the CSV.
   std::vector<ErrorSummary> errors;
+  std::vector<LeftOut> left_out;
   std::vector<PolicyDifference> differences;
   std::vector<DifferenceSummary> difference_errors;
   std::vector<std::string> notes;  ///< Of the runs with the first seed.
@@ -183,6 +200,7 @@ class ValidationBook {
   std::vector<Probe> probes_;
   std::vector<Planned> planned_;
   std::vector<std::vector<std::string>> notes_;  ///< Per variant.
+  std::vector<models::Trust> trust_;             ///< Per variant.
 };
 
 /// For people: every cell unless `cells` is false, then the error summaries. `markdown` writes pipe

@@ -93,6 +93,22 @@ Table error_table(const ScenarioValidation& v) {
   return table;
 }
 
+Table left_out_table(const ScenarioValidation& v) {
+  Table table(4, {"experiment", "policy", "metric", "statistic", "cells", "MAPE %", "bias %",
+                  "worst %", "at stage", "row with them", "reason"});
+  for (const LeftOut& left : v.left_out) {
+    const ErrorSummary& s = left.would;
+    const bool alone = left.cells_with == s.cells;
+    table.add(
+        {text(s.experiment), text(s.policy), text(s.metric), text(s.statistic),
+         std::to_string(s.cells), fixed_text(s.mape, 1), signed_percent(s.bias),
+         signed_percent(s.worst), text(s.worst_stage),
+         alone ? "-" : fixed_text(left.mape_with, 1) + " of " + std::to_string(left.cells_with),
+         printable(left.reason, 120)});
+  }
+  return table;
+}
+
 Table difference_table(const ScenarioValidation& v) {
   Table table(3, {"policy", "metric", "statistic", "stage", "measured %", "simulated %",
                   "error, points", "ratio error %", "sign"});
@@ -155,15 +171,28 @@ void write_cells(JsonWriter& json, const ScenarioValidation& v) {
   json.end_array();
 }
 
+void write_error(JsonWriter& json, const ErrorSummary& s) {
+  json.member("experiment", s.experiment).member("policy", s.policy);
+  json.member("metric", s.metric).member("statistic", s.statistic);
+  json.member("cells", static_cast<std::uint64_t>(s.cells)).member("mape_percent", s.mape);
+  json.member("bias_percent", s.bias).member("worst_percent", s.worst);
+  json.member("worst_stage", s.worst_stage).member("seed_sd_percent", s.seed_deviation);
+}
+
 void write_errors(JsonWriter& json, const ScenarioValidation& v) {
   json.key("errors").begin_array();
   for (const ErrorSummary& s : v.errors) {
     json.begin_object();
-    json.member("experiment", s.experiment).member("policy", s.policy);
-    json.member("metric", s.metric).member("statistic", s.statistic);
-    json.member("cells", static_cast<std::uint64_t>(s.cells)).member("mape_percent", s.mape);
-    json.member("bias_percent", s.bias).member("worst_percent", s.worst);
-    json.member("worst_stage", s.worst_stage).member("seed_sd_percent", s.seed_deviation);
+    write_error(json, s);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("left_out").begin_array();
+  for (const LeftOut& left : v.left_out) {
+    json.begin_object();
+    write_error(json, left.would);
+    json.member("cells_with", static_cast<std::uint64_t>(left.cells_with));
+    json.member("mape_with_percent", left.mape_with).member("reason", left.reason);
     json.end_object();
   }
   json.end_array();
@@ -209,6 +238,7 @@ std::string render_validation_text(const std::vector<ScenarioValidation>& all, b
            std::to_string(v.seeds) + (v.seeds == 1 ? " seed\n" : " seeds\n");
     if (cells) add_section(out, "Every published number", cell_table(v), markdown);
     add_section(out, "Errors", error_table(v), markdown);
+    add_section(out, "Left out, and what it would score", left_out_table(v), markdown);
     if (cells) add_section(out, "What the policy changes", difference_table(v), markdown);
     add_section(out, "Errors of what the policy changes", difference_error_table(v), markdown);
     if (!v.notes.empty()) out += "\n";

@@ -163,6 +163,27 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
   return input;
 }
 
+ValidationInput on_roofline(const ValidationInput& input, const std::string& path,
+                            const std::vector<std::string>& sets) {
+  ValidationInput unfitted{.scenario = input.scenario, .variants = {}, .unscored = input.unscored};
+  Diagnostics said;
+  const LoadedScenario scenario =
+      load_scenario({.path = path, .sets = sets, .variants = {}, .seed = {}}, said);
+  for (const ValidationVariant& fitted : input.variants) {
+    const auto is_fitted = [](const sim::ResolvedPool& pool) {
+      return pool.latency->trust({}) == models::Trust::kFitted;
+    };
+    if (std::ranges::none_of(fitted.plan.pools, is_fitted)) continue;
+    for (LoadedVariant variant : scenario.variants) {
+      if (variant.scenario.variant != fitted.plan.scenario.variant) continue;
+      for (sim::PoolConfig& pool : variant.scenario.cluster.pools) pool.latency_model = "roofline";
+      std::optional<sim::RunPlan> plan = prepare(variant, said);
+      if (plan) unfitted.variants.push_back({std::move(*plan), fitted.table});
+    }
+  }
+  return unfitted;
+}
+
 std::vector<ScenarioValidation> run_validation(
     const std::vector<ValidationInput>& inputs, const ValidationEffort& effort,
     const std::function<void(const std::string&)>& report, sim::Progress& progress,

@@ -19,6 +19,11 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
                                       const std::vector<std::string>& variants, bool force,
                                       Diagnostics& diagnostics);
 
+/// The scenario again with every pool on the roofline; of its variants those that were fitted.
+/// `input` is what load_validation_input() made of the same file. Nothing new can be wrong.
+ValidationInput on_roofline(const ValidationInput& input, const std::string& path,
+                            const std::vector<std::string>& sets);
+
 struct ValidationEffort {
   std::size_t seeds = 5;  ///< Per variant, from the scenario's seed on; at least 1.
   std::size_t jobs = 1;   ///< Threads; at least 1. No effect on the result.
