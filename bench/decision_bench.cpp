@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "base/config_node.h"
+#include "base/rng.h"
 #include "policies/scheduler.h"
-#include "sim/base/rng.h"
-#include "tools/input/config_node.h"
-#include "tools/input/endpoint_picker_yaml.h"
+#include "tools/ingest/endpoint_picker_yaml.h"
 
 namespace routesim::policies {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "sim/simulation.h"
-#include "tools/input/prepare.h"
-#include "tools/input/scenario_yaml.h"
+#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario_yaml.h"
 
 namespace routesim {
 namespace {

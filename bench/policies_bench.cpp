@@ -15,13 +15,13 @@
 #include <utility>
 #include <vector>
 
-#include "policies/approx_prefix_index.h"
-#include "policies/balancers.h"
-#include "policies/block_keys.h"
-#include "policies/kv_event_ingest.h"
-#include "policies/kv_events.h"
-#include "policies/prefix_index.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
+#include "policies/balancers/balancers.h"
+#include "policies/index/approx_prefix_index.h"
+#include "policies/index/block_keys.h"
+#include "policies/index/prefix_index.h"
+#include "policies/kv_events/kv_event_ingest.h"
+#include "policies/kv_events/kv_events.h"
 
 namespace routesim::policies {
 namespace {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/rng.h"
 #include "models/cost_curve.h"
-#include "policies/document.h"
-#include "sim/base/rng.h"
+#include "policies/config/document.h"
 #include "sim/simulation.h"
 #include "workloads/group_load.h"
 

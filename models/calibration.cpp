@@ -7,8 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
 #include "models/calibration_detail.h"
-#include "sim/base/check.h"
 
 namespace routesim::models {
 namespace {

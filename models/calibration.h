@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/diagnostic.h"
 #include "models/cost_curve.h"
 #include "models/latency_model.h"
-#include "sim/base/diagnostic.h"
 
 namespace routesim::models {
 

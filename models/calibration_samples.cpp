@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
 #include "models/calibration.h"
-#include "sim/base/check.h"
 
 namespace routesim::models {
 namespace {

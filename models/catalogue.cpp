@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/base/diagnostic.h"
+#include "base/diagnostic.h"
 
 namespace routesim::models {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/check.h"
 #include "models/ticks.h"
-#include "sim/base/check.h"
 
 namespace routesim::models {
 

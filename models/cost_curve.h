@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/describe.h"
 #include "models/latency_model.h"
-#include "sim/base/describe.h"
 
 namespace routesim::models {
 

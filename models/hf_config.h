@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/diagnostic.h"
 #include "models/specs.h"
-#include "sim/base/diagnostic.h"
 
 namespace routesim::models {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/diagnostic.h"
 #include "models/specs.h"
-#include "sim/base/diagnostic.h"
 
 namespace routesim::models {
 

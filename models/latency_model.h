@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/base/describe.h"
+#include "base/describe.h"
 
 namespace routesim::models {
 

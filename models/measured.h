@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/describe.h"
+#include "base/diagnostic.h"
 #include "models/latency_model.h"
-#include "sim/base/describe.h"
-#include "sim/base/diagnostic.h"
 
 namespace routesim::models {
 

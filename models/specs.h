@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/describe.h"
-#include "sim/base/diagnostic.h"
+#include "base/describe.h"
+#include "base/diagnostic.h"
 
 namespace routesim::models {
 

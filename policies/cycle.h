@@ -11,13 +11,13 @@
 #include <utility>
 #include <vector>
 
-#include "policies/approx_prefix_index.h"
+#include "base/rng.h"
+#include "base/units.h"
 #include "policies/decision.h"
-#include "policies/prefix_index.h"
+#include "policies/index/approx_prefix_index.h"
+#include "policies/index/prefix_index.h"
 #include "policies/row_math.h"
 #include "policies/views.h"
-#include "sim/base/rng.h"
-#include "sim/base/units.h"
 
 namespace routesim::policies {
 

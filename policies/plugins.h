@@ -17,10 +17,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
 #include "policies/cycle.h"
 #include "policies/decision.h"
 #include "policies/views.h"
-#include "sim/base/units.h"
 
 namespace routesim::policies {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "sim/base/vectorize.h"
+#include "base/vectorize.h"
 
 namespace routesim::policies {
 

@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
-#include "policies/document_wiring.h"
-#include "policies/factory.h"
-#include "policies/inflight_load.h"
-#include "policies/prefix_producers.h"
-#include "sim/base/check.h"
+#include "base/check.h"
+#include "policies/config/document_wiring.h"
+#include "policies/config/factory.h"
+#include "policies/plugins/inflight_load.h"
+#include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {
 namespace {

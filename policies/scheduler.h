@@ -9,15 +9,15 @@
 #include <string_view>
 #include <vector>
 
+#include "base/diagnostic.h"
+#include "base/units.h"
+#include "policies/config/document.h"
 #include "policies/cycle.h"
 #include "policies/decision.h"
-#include "policies/document.h"
-#include "policies/kv_event_ingest.h"
+#include "policies/kv_events/kv_event_ingest.h"
 #include "policies/plugins.h"
 #include "policies/scheduling_profile.h"
 #include "policies/views.h"
-#include "sim/base/diagnostic.h"
-#include "sim/base/units.h"
 
 namespace routesim::policies {
 

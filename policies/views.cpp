@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "sim/base/check.h"
+#include "base/check.h"
 
 namespace routesim::policies {
 namespace {

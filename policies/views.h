@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/ids.h"
-#include "sim/base/units.h"
+#include "base/ids.h"
+#include "base/units.h"
 
 namespace routesim::policies {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sim/base/units.h"
+#include "base/units.h"
 
 namespace routesim::sim {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "sim/base/check.h"
-#include "sim/earliest.h"
+#include "base/check.h"
+#include "sim/engine/earliest.h"
 #include "sim/event.h"
 
 namespace routesim::sim {

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "sim/base/check.h"
-#include "sim/clock.h"
+#include "base/check.h"
+#include "base/clock.h"
 
 namespace routesim::sim {
 

@@ -12,17 +12,17 @@
 #include <utility>
 #include <vector>
 
-#include "sim/api_server.h"
+#include "sim/engine/api_server.h"
+#include "sim/engine/front_end.h"
+#include "sim/engine/prompt_keys.h"
+#include "sim/engine/replica.h"
 #include "sim/event_queue.h"
-#include "sim/front_end.h"
-#include "sim/metrics_collector.h"
-#include "sim/observer.h"
-#include "sim/prompt_keys.h"
-#include "sim/replica.h"
-#include "sim/resolve.h"
-#include "sim/router.h"
-#include "sim/run_result.h"
-#include "sim/transfer_fabric.h"
+#include "sim/network/transfer_fabric.h"
+#include "sim/observe/metrics_collector.h"
+#include "sim/observe/observer.h"
+#include "sim/observe/run_result.h"
+#include "sim/plan/resolve.h"
+#include "sim/router/router.h"
 
 namespace routesim::sim {
 

@@ -4,8 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sim/base/check.h"
-#include "sim/invariant_checker.h"
+#include "base/check.h"
+#include "sim/observe/invariant_checker.h"
 #include "sim/simulation.h"
 
 namespace routesim::sim {

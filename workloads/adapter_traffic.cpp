@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 
 namespace routesim::workloads {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/describe.h"
-#include "sim/base/diagnostic.h"
+#include "base/describe.h"
+#include "base/diagnostic.h"
 #include "workloads/load_generator.h"
 
 namespace routesim::workloads {

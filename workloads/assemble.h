@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "workloads/distributions.h"
 #include "workloads/options.h"
 #include "workloads/prompts.h"

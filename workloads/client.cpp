@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/base/check.h"
+#include "base/check.h"
 
 namespace routesim::workloads {
 

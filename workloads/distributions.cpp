@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/base/check.h"
+#include "base/check.h"
 
 namespace routesim::workloads {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/base/describe.h"
-#include "sim/base/diagnostic.h"
-#include "sim/base/rng.h"
+#include "base/describe.h"
+#include "base/diagnostic.h"
+#include "base/rng.h"
 
 namespace routesim::workloads {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "workloads/client.h"
 #include "workloads/prompts.h"
 

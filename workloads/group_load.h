@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "sim/base/describe.h"
-#include "sim/base/diagnostic.h"
+#include "base/describe.h"
+#include "base/diagnostic.h"
 #include "workloads/distributions.h"
 #include "workloads/load_generator.h"
 #include "workloads/options.h"

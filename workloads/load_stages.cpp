@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "sim/base/check.h"
+#include "base/check.h"
 
 namespace routesim::workloads {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "sim/base/rng.h"
-#include "sim/base/units.h"
+#include "base/rng.h"
+#include "base/units.h"
 
 namespace routesim::workloads {
 

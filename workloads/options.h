@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "sim/base/describe.h"
+#include "base/describe.h"
 #include "workloads/distributions.h"
 #include "workloads/prompts.h"
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "sim/base/check.h"
+#include "base/check.h"
 
 namespace routesim::workloads {
 

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "sim/base/describe.h"
-#include "sim/base/rng.h"
+#include "base/describe.h"
+#include "base/rng.h"
 #include "workloads/request.h"
 
 namespace routesim::workloads {

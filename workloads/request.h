@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "sim/base/ids.h"
-#include "sim/base/rng.h"
-#include "sim/base/units.h"
+#include "base/ids.h"
+#include "base/rng.h"
+#include "base/units.h"
 
 namespace routesim::workloads {
 

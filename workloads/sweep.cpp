@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "sim/base/check.h"
+#include "base/check.h"
 
 namespace routesim::workloads {
 namespace {

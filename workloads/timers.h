@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/base/units.h"
+#include "base/units.h"
 
 namespace routesim::workloads {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "policies/block_keys.h"
-#include "policies/document.h"
-#include "policies/kv_event_ingest.h"
-#include "policies/kv_events.h"
+#include "policies/config/document.h"
+#include "policies/index/block_keys.h"
+#include "policies/kv_events/kv_event_ingest.h"
+#include "policies/kv_events/kv_events.h"
 #include "policies/scheduler.h"
 #include "policies/views.h"
 

@@ -12,8 +12,8 @@ llvm_tool clang-tidy
 [[ $# -gt 0 ]] || set -- sim policies models workloads tools
 generated="$(mktemp -d)"
 trap 'rm -rf "$generated"' EXIT
-mkdir -p "$generated/tools/cli"
-echo '#define ROUTESIM_COMMIT ""' >"$generated/tools/cli/commit.h"
+mkdir -p "$generated/tools/render"
+echo '#define ROUTESIM_COMMIT ""' >"$generated/tools/render/commit.h"
 
 # One process per core and file: what it says about one file stands together.
 find "$@" -name '*.cpp' -print0 | sort -z |

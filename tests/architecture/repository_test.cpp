@@ -26,7 +26,7 @@ TEST(Repository, IsReadAtAll) {
   std::set<std::string> paths;
   for (const SourceFile& file : repository()) paths.insert(file.path);
   EXPECT_TRUE(paths.contains("CMakeLists.txt"));
-  EXPECT_TRUE(paths.contains("sim/base/units.h"));
+  EXPECT_TRUE(paths.contains("base/units.h"));
   EXPECT_TRUE(paths.contains("tools/run"));
   EXPECT_TRUE(paths.contains("tests/architecture/repository_test.cpp"));
   EXPECT_FALSE(paths.contains("build/release/CMakeCache.txt"));

@@ -22,14 +22,14 @@ TEST(Strip, BlanksCommentsAndLiteralsButKeepsLines) {
 }
 
 TEST(Includes, FollowTheArrows) {
-  EXPECT_EQ(includes("sim/base/rng.h", "#include \"sim/event.h\"\n"), 1U);
-  EXPECT_EQ(includes("sim/base/rng.h", "#include \"sim/base/ids.h\"\n"), 0U);
+  EXPECT_EQ(includes("base/rng.h", "#include \"sim/event.h\"\n"), 1U);
+  EXPECT_EQ(includes("base/rng.h", "#include \"base/ids.h\"\n"), 0U);
   EXPECT_EQ(includes("policies/a.h", "#include \"models/specs.h\"\n"), 1U);
-  EXPECT_EQ(includes("policies/a.h", "#include \"sim/base/ids.h\"\n"), 0U);
-  EXPECT_EQ(includes("policies/a.h", "#include \"sim/basement.h\"\n"), 1U);
+  EXPECT_EQ(includes("policies/a.h", "#include \"base/ids.h\"\n"), 0U);
+  EXPECT_EQ(includes("policies/a.h", "#include \"basement.h\"\n"), 1U);
   EXPECT_EQ(includes("models/a.cpp", "#include \"workloads/request.h\"\n"), 1U);
   EXPECT_EQ(includes("workloads/a.cpp", "#include \"policies/views.h\"\n"), 1U);
-  EXPECT_EQ(includes("sim/a.cpp", "#include \"tools/output/report.h\"\n"), 1U);
+  EXPECT_EQ(includes("sim/a.cpp", "#include \"tools/render/report.h\"\n"), 1U);
   EXPECT_EQ(includes("sim/a.cpp", "#include \"policies/views.h\"\n"), 0U);
   EXPECT_EQ(includes("tools/a.cpp", "#include \"tests/x.h\"\n"), 1U);
   EXPECT_EQ(includes("tools/a.cpp", "#include \"report.h\"\n"), 1U);
@@ -41,7 +41,7 @@ TEST(Includes, ThirdPartyHeadersStayAtHome) {
   EXPECT_EQ(includes("tools/a.h", "#include <yaml-cpp/yaml.h>\n"), 1U);
   EXPECT_EQ(includes("sim/a.cpp", "#include <nlohmann/json.hpp>\n"), 1U);
   EXPECT_EQ(includes("tests/sim/a.h", "#include <nlohmann/json.hpp>\n"), 0U);
-  EXPECT_EQ(includes("sim/experiment/parallel.cpp", "#include <tbb/parallel_for.h>\n"), 0U);
+  EXPECT_EQ(includes("tools/study/parallel.cpp", "#include <tbb/parallel_for.h>\n"), 0U);
   EXPECT_EQ(includes("sim/simulation.cpp", "#include <tbb/parallel_for.h>\n"), 1U);
   EXPECT_EQ(includes("models/calibration_fit.cpp", "#include <Eigen/Dense>\n"), 0U);
   EXPECT_EQ(includes("models/roofline.cpp", "#include <Eigen/Dense>\n"), 1U);

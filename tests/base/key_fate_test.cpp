@@ -1,4 +1,4 @@
-#include "sim/base/key_fate.h"
+#include "base/key_fate.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/base/diagnostic.h"
+#include "base/diagnostic.h"
 
 namespace routesim {
 

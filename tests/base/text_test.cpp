@@ -1,8 +1,8 @@
-#include "sim/base/text.h"
+#include "base/text.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/base/diagnostic.h"
+#include "base/diagnostic.h"
 
 namespace routesim {
 namespace {

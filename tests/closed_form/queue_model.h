@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "sim/simulation.h"
 #include "tests/sim/sim_fixture.h"
 

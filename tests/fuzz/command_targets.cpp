@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/check.h"
+#include "base/check.h"
+#include "base/config_node.h"
 #include "tests/fuzz/targets.h"
 #include "tools/cli/cli.h"
-#include "tools/input/config_node.h"
-#include "tools/input/inference_perf_yaml.h"
-#include "tools/score/score_events.h"
-#include "tools/score/score_input.h"
+#include "tools/ingest/inference_perf_yaml.h"
+#include "tools/study/score/score_events.h"
+#include "tools/study/score/score_input.h"
 
 namespace routesim::fuzz {
 

@@ -1,5 +1,5 @@
 // Random small scenarios through the whole simulator.
-#include "sim/base/check.h"
+#include "base/check.h"
 #include "sim/simulation.h"
 #include "tests/fuzz/targets.h"
 #include "tests/sim/swarm.h"

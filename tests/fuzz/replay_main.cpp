@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "tests/fuzz/targets.h"
 
 namespace {

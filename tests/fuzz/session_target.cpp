@@ -3,14 +3,14 @@
 #include <sstream>
 #include <utility>
 
-#include "sim/base/check.h"
+#include "base/check.h"
 #include "tests/fuzz/targets.h"
 #include "tests/workloads/drive.h"
-#include "workloads/replay/otel_trace.h"
-#include "workloads/replay/record_filter.h"
-#include "workloads/replay/replay_client.h"
-#include "workloads/replay/synthetic_agents.h"
-#include "workloads/replay/weka_trace.h"
+#include "workloads/sessions/otel_trace.h"
+#include "workloads/sessions/record_filter.h"
+#include "workloads/sessions/replay_client.h"
+#include "workloads/sessions/synthetic_agents.h"
+#include "workloads/sessions/weka_trace.h"
 
 namespace routesim::fuzz {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/base/diagnostic.h"
+#include "base/diagnostic.h"
 
 namespace routesim::fuzz {
 

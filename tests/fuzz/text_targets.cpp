@@ -4,20 +4,20 @@
 #include <sstream>
 #include <string>
 
-#include "policies/kv_event_ingest.h"
-#include "policies/kv_events.h"
+#include "base/check.h"
+#include "base/config_node.h"
+#include "policies/kv_events/kv_event_ingest.h"
+#include "policies/kv_events/kv_events.h"
 #include "policies/scheduler.h"
-#include "sim/base/check.h"
 #include "tests/fuzz/targets.h"
-#include "tools/input/config_node.h"
-#include "tools/input/description.h"
-#include "tools/input/endpoint_picker_yaml.h"
-#include "tools/input/measured_csv.h"
-#include "tools/input/shell_words.h"
-#include "tools/input/vllm_serve_yaml.h"
-#include "workloads/conversation_data.h"
-#include "workloads/text_scan.h"
-#include "workloads/trace_readers.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/endpoint_picker_yaml.h"
+#include "tools/ingest/measured_csv.h"
+#include "tools/ingest/shell_words.h"
+#include "tools/ingest/vllm_serve_yaml.h"
+#include "workloads/conversations/conversation_data.h"
+#include "workloads/traces/text_scan.h"
+#include "workloads/traces/trace_readers.h"
 
 namespace routesim::fuzz {
 

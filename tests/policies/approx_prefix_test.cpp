@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "policies/approx_prefix_index.h"
-#include "policies/block_keys.h"
-#include "policies/endpoint_registry.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
+#include "policies/index/approx_prefix_index.h"
+#include "policies/index/block_keys.h"
+#include "policies/index/endpoint_registry.h"
 #include "tests/policies/plugin_bench.h"
 #include "tests/policies/vector_file.h"
 

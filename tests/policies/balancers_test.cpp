@@ -1,4 +1,4 @@
-#include "policies/balancers.h"
+#include "policies/balancers/balancers.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "policies/block_keys.h"
+#include "policies/index/block_keys.h"
 #include "tests/policies/vector_file.h"
 
 namespace routesim::policies {

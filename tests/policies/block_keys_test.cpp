@@ -1,4 +1,4 @@
-#include "policies/block_keys.h"
+#include "policies/index/block_keys.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "policies/sha256.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
+#include "policies/index/sha256.h"
 #include "tests/policies/plugin_bench.h"
 #include "tests/policies/vector_file.h"
 

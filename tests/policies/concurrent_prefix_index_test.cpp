@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "policies/prefix_index.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
+#include "policies/index/prefix_index.h"
 
 namespace routesim::policies {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "policies/document.h"
+#include "policies/config/document.h"
 #include "tests/policies/scheduler_fixture.h"
 
 namespace routesim::policies {

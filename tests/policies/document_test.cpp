@@ -1,6 +1,6 @@
 // The document loader: every case of config_loader.json, every error of llm-d's loader with its
 // place, defaults, eras, and that nothing is silently ignored.
-#include "policies/document.h"
+#include "policies/config/document.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "policies/factory.h"
+#include "policies/config/factory.h"
 #include "tests/policies/plugin_bench.h"
 #include "tests/policies/scheduler_fixture.h"
 

@@ -1,9 +1,10 @@
 // The scorer of the recipe in policies/README.md ("Adding a scorer"), step by step, as a test: one
-// file with the formula and the class. Its parameters struct would stand in policies/config.h and
-// its registry line in policies/factory.cpp; adding_a_scorer_test.cpp does both from outside.
+// file with the formula and the class. Its parameters struct would stand in
+// policies/plugins/config.h and its registry line in policies/config/factory.cpp;
+// adding_a_scorer_test.cpp does both from outside.
 #pragma once
 
-#include "policies/factory.h"
+#include "policies/config/factory.h"
 
 namespace routesim::policies {
 
@@ -16,7 +17,7 @@ inline void describe(Describer& d, LongestQueueParameters& p) {
         RealRange{.min = 0, .min_open = true});
 }
 
-// Step 2, scorers/longest_queue.h: the formula, then the plugin.
+// Step 2, plugins/longest_queue.h: the formula, then the plugin.
 inline double longest_queue_score(double waiting, double scale) { return waiting / scale; }
 
 class LongestQueueScorer final : public Scorer {

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 
-#include "policies/detectors.h"
-#include "policies/inflight_load.h"
-#include "policies/pickers.h"
+#include "policies/plugins/detectors.h"
+#include "policies/plugins/inflight_load.h"
+#include "policies/plugins/pickers.h"
 #include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {

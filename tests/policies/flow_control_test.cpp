@@ -1,9 +1,9 @@
 // Flow control: limits, bands, fairness, ordering, ceilings, expiry.
-#include "policies/flow_control.h"
+#include "policies/flow/flow_control.h"
 
 #include <gtest/gtest.h>
 
-#include "policies/flow_policies.h"
+#include "policies/flow/flow_policies.h"
 #include "tests/policies/scheduler_fixture.h"
 
 namespace routesim::policies {

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "policies/inflight_load.h"
+#include "policies/plugins/inflight_load.h"
 #include "tests/policies/scheduler_fixture.h"
 
 namespace routesim::policies {

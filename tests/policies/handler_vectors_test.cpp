@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "policies/profile_handlers.h"
+#include "policies/plugins/profile_handlers.h"
 #include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {

@@ -1,4 +1,4 @@
-#include "policies/known_text.h"
+#include "policies/config/known_text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
-#include "policies/kv_events.h"
+#include "policies/kv_events/kv_events.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "policies/endpoint_registry.h"
-#include "policies/kv_msgpack.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
+#include "policies/index/endpoint_registry.h"
+#include "policies/kv_events/kv_msgpack.h"
 #include "tests/policies/vector_file.h"
 
 namespace routesim::policies {

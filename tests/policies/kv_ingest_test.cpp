@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "policies/kv_event_ingest.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
+#include "policies/kv_events/kv_event_ingest.h"
 #include "tests/policies/vector_file.h"
 
 namespace routesim::policies {

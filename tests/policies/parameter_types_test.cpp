@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/factory.h"
+#include "policies/config/factory.h"
 #include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {

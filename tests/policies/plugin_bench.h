@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/factory.h"
+#include "policies/config/factory.h"
 #include "tests/policies/scheduler_fixture.h"
 #include "tests/policies/vector_file.h"
 

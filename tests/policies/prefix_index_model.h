@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "policies/prefix_index.h"
+#include "policies/index/prefix_index.h"
 
 namespace routesim::test {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "policies/prefix_index.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
+#include "policies/index/prefix_index.h"
 
 namespace routesim::policies {
 namespace {

@@ -1,4 +1,4 @@
-#include "policies/prefix_index.h"
+#include "policies/index/prefix_index.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "policies/endpoint_registry.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
+#include "policies/index/endpoint_registry.h"
 #include "tests/policies/vector_file.h"
 
 namespace routesim::policies {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "policies/document.h"
+#include "policies/config/document.h"
 #include "policies/scheduler.h"
 #include "tests/base/messages.h"
 #include "tests/policies/mini_yaml.h"

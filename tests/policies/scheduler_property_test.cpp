@@ -7,9 +7,9 @@
 #include <set>
 #include <thread>
 
-#include "policies/inflight_load.h"
-#include "policies/scorers/latency.h"
-#include "sim/base/rng.h"
+#include "base/rng.h"
+#include "policies/plugins/inflight_load.h"
+#include "policies/plugins/latency.h"
 #include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {

@@ -5,9 +5,9 @@
 #include <map>
 #include <numeric>
 
+#include "policies/plugins/no_hit_lru.h"
+#include "policies/plugins/session_affinity.h"
 #include "policies/scheduling_profile.h"
-#include "policies/scorers/no_hit_lru.h"
-#include "policies/scorers/session_affinity.h"
 #include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <map>
 
-#include "policies/scorers/active_request.h"
-#include "policies/scorers/context_length.h"
-#include "policies/scorers/endpoint_attribute.h"
-#include "policies/scorers/latency.h"
-#include "policies/scorers/lmetric.h"
-#include "policies/scorers/topology_affinity.h"
+#include "policies/plugins/active_request.h"
+#include "policies/plugins/context_length.h"
+#include "policies/plugins/endpoint_attribute.h"
+#include "policies/plugins/latency.h"
+#include "policies/plugins/lmetric.h"
+#include "policies/plugins/topology_affinity.h"
 #include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {

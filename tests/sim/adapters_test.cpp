@@ -1,8 +1,8 @@
 // LoRA adapters: slots on a server, who may run beside whom, and what routers know of it.
 #include <gtest/gtest.h>
 
-#include "sim/adapter_demand.h"
-#include "sim/adapter_slots.h"
+#include "sim/engine/adapter_slots.h"
+#include "sim/plan/adapter_demand.h"
 #include "tests/sim/plan_fixture.h"
 
 namespace routesim::sim::testing {

@@ -1,6 +1,6 @@
 // The API server in front of an engine: rounds of the event loop, the tokeniser's queue, and what
 // the rest of a run sees of both.
-#include "sim/api_server.h"
+#include "sim/engine/api_server.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "sim/base/rng.h"
-#include "sim/observer.h"
+#include "base/rng.h"
+#include "sim/observe/observer.h"
 #include "tests/sim/plan_fixture.h"
 
 namespace routesim::sim::testing {

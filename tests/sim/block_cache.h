@@ -1,5 +1,5 @@
-// The KV cache of an engine core block by block, as vLLM's is written: what sim/kv_cache.h does by
-// runs. Slow and obvious; for comparison only.
+// The KV cache of an engine core block by block, as vLLM's is written: what sim/engine/kv_cache.h
+// does by runs. Slow and obvious; for comparison only.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/kv_cache.h"
+#include "sim/engine/kv_cache.h"
 
 namespace routesim::sim::testing {
 

@@ -1,7 +1,7 @@
 // What clients say of their sessions, as affinity and fairness show it, and what no plugin is told.
 #include <set>
 
-#include "sim/unsupplied_inputs.h"
+#include "sim/plan/unsupplied_inputs.h"
 #include "tests/sim/plan_fixture.h"
 
 namespace routesim::sim::testing {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "policies/document.h"
-#include "policies/parameter_value.h"
+#include "policies/config/document.h"
+#include "policies/config/parameter_value.h"
 
 namespace routesim::sim::testing {
 

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 
 namespace routesim::sim {
 namespace {

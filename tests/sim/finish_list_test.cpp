@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <map>
 
-#include "sim/base/rng.h"
-#include "sim/batch_scheduler.h"
+#include "base/rng.h"
+#include "sim/engine/batch_scheduler.h"
 
 namespace routesim::sim::testing {
 namespace {

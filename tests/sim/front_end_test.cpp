@@ -1,5 +1,5 @@
 // A server's own choice among its DP ranks, by hand.
-#include "sim/front_end.h"
+#include "sim/engine/front_end.h"
 
 #include "tests/sim/plan_fixture.h"
 

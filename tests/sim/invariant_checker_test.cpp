@@ -1,9 +1,9 @@
 // The checker hears a doctored sequence of observations and names the invariant it breaks.
-#include "sim/invariant_checker.h"
+#include "sim/observe/invariant_checker.h"
 
 #include <functional>
 
-#include "sim/router.h"
+#include "sim/router/router.h"
 #include "sim/simulation.h"
 #include "tests/sim/result_fixture.h"
 #include "tests/sim/sim_fixture.h"

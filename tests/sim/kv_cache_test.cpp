@@ -1,6 +1,6 @@
 // The cache by runs against the cache by blocks: the same hits, evictions and free queue, whatever
 // comes and goes.
-#include "sim/kv_cache.h"
+#include "sim/engine/kv_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "tests/sim/block_cache.h"
 
 namespace routesim::sim::testing {

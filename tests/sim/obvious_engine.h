@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "models/latency_model.h"
-#include "sim/engine_config.h"
+#include "sim/engine/engine_config.h"
 #include "tests/sim/sim_fixture.h"
 
 namespace routesim::sim::testing {

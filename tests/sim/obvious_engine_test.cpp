@@ -3,7 +3,7 @@
 
 #include <sstream>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 
 namespace routesim::sim::testing {
 namespace {

@@ -1,9 +1,9 @@
 // How fast a queue grows, by hand.
-#include "sim/queue_growth.h"
+#include "sim/observe/queue_growth.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/run_result.h"
+#include "sim/observe/run_result.h"
 
 namespace routesim::sim {
 namespace {

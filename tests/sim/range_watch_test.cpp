@@ -1,5 +1,5 @@
 // Time in batches outside the fitted range, step by step and in stretches.
-#include "sim/range_watch.h"
+#include "sim/engine/range_watch.h"
 
 #include <gtest/gtest.h>
 

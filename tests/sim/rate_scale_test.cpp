@@ -1,5 +1,5 @@
 // `workload.rate_scale`, by what it makes of each kind of load.
-#include "sim/rate_scale.h"
+#include "sim/plan/rate_scale.h"
 
 #include <gtest/gtest.h>
 

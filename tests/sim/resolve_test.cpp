@@ -1,6 +1,6 @@
 // What a pool's settings come to: which ranks step together, what a transfer moves, how much KV
 // fits.
-#include "sim/resolve.h"
+#include "sim/plan/resolve.h"
 
 #include "tests/sim/plan_fixture.h"
 

@@ -1,10 +1,10 @@
 // Results with one wrong number each: the check names what is wrong.
-#include "sim/result_check.h"
+#include "sim/observe/result_check.h"
 
 #include <functional>
 #include <limits>
 
-#include "sim/invariant_checker.h"
+#include "sim/observe/invariant_checker.h"
 #include "tests/sim/result_fixture.h"
 
 namespace routesim::sim::testing {

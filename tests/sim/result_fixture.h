@@ -1,7 +1,7 @@
 // The result of one request, right to the last number: tests doctor it.
 #pragma once
 
-#include "sim/run_result.h"
+#include "sim/observe/run_result.h"
 #include "tests/sim/sim_fixture.h"
 
 namespace routesim::sim::testing {

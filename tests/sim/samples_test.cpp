@@ -1,12 +1,12 @@
 // Percentiles: exact while samples are kept, within 0.2 % in the histogram.
-#include "sim/samples.h"
+#include "sim/telemetry/samples.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 
 namespace routesim::sim {
 namespace {

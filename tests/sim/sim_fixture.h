@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "models/latency_model.h"
-#include "sim/prompt_keys.h"
-#include "sim/replica.h"
+#include "sim/engine/prompt_keys.h"
+#include "sim/engine/replica.h"
 #include "workloads/prompts.h"
 
 namespace routesim::sim::testing {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "sim/base/rng.h"
+#include "base/rng.h"
 #include "workloads/load_generator.h"
 #include "workloads/prompts.h"
 

@@ -1,7 +1,7 @@
 // What a router can know and when: KV events after their delay, gauges as of the last scrape.
 #include <algorithm>
 
-#include "sim/kv_event_log.h"
+#include "sim/engine/kv_event_log.h"
 #include "tests/sim/sim_fixture.h"
 
 namespace routesim::sim::testing {

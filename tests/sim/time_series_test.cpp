@@ -1,5 +1,5 @@
 // Every server over time: hand-made numbers, halving, and that watching changes nothing.
-#include "sim/time_series.h"
+#include "sim/observe/time_series.h"
 
 #include "sim/simulation.h"
 #include "tests/sim/sim_fixture.h"

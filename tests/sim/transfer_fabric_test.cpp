@@ -1,9 +1,9 @@
 // Max-min fair shares by hand: ports of 1 GB/s, that is one byte per nanosecond.
-#include "sim/transfer_fabric.h"
+#include "sim/network/transfer_fabric.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/clock.h"
+#include "base/clock.h"
 
 namespace routesim::sim {
 namespace {

@@ -9,11 +9,11 @@
 #include <mutex>
 #include <vector>
 
-#include "sim/base/rng.h"
-#include "sim/experiment/parallel.h"
-#include "sim/experiment/replicate.h"
-#include "sim/experiment/statistics.h"
+#include "base/rng.h"
 #include "tests/closed_form/queue_model.h"
+#include "tools/study/parallel.h"
+#include "tools/study/replicate.h"
+#include "tools/study/statistics.h"
 
 namespace routesim::sim {
 namespace {

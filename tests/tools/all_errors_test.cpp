@@ -7,8 +7,8 @@
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
-#include "tools/plan/plan_space.h"
-#include "tools/sweep/sweep_plan.h"
+#include "tools/study/plan/plan_space.h"
+#include "tools/study/sweep/sweep_plan.h"
 
 namespace routesim::tools {
 namespace {

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "tests/base/messages.h"
-#include "tools/input/prepare.h"
-#include "tools/input/scenario_yaml.h"
+#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario_yaml.h"
 
 namespace routesim::tools {
 namespace {

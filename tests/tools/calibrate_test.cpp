@@ -7,10 +7,10 @@
 
 #include "models/roofline.h"
 #include "tests/base/messages.h"
-#include "tools/calibrate/calibrate_data.h"
-#include "tools/calibrate/calibrate_scenario.h"
 #include "tools/cli/cli.h"
-#include "tools/input/catalogue_file.h"
+#include "tools/ingest/catalogue_file.h"
+#include "tools/study/calibrate/calibrate_data.h"
+#include "tools/study/calibrate/calibrate_scenario.h"
 
 namespace routesim::tools {
 namespace {

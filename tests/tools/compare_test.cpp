@@ -7,11 +7,11 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/compare/comparison.h"
-#include "tools/compare/expectation.h"
-#include "tools/compare/render_replications.h"
-#include "tools/compare/until.h"
-#include "tools/output/report.h"
+#include "tools/render/report.h"
+#include "tools/study/compare/comparison.h"
+#include "tools/study/compare/expectation.h"
+#include "tools/study/compare/render_replications.h"
+#include "tools/study/compare/until.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,10 +1,10 @@
-#include "tools/input/config_node.h"
+#include "base/config_node.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/base/messages.h"
-#include "tools/input/config_merge.h"
-#include "tools/input/description.h"
+#include "tools/ingest/config_merge.h"
+#include "tools/ingest/description.h"
 
 namespace routesim {
 namespace {

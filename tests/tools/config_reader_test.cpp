@@ -1,6 +1,6 @@
 // Every file bad_inputs/NAME.yaml is read into a struct that has one field of each kind; the
 // diagnostics must be exactly those in NAME.expected.
-#include "tools/input/config_reader.h"
+#include "tools/ingest/config_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/scalar_parse.h"
 #include "tests/base/messages.h"
-#include "tools/input/config_merge.h"
-#include "tools/input/scalar_parse.h"
+#include "tools/ingest/config_merge.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,12 +1,12 @@
 // The bridges to other formats: EndpointPickerConfig, Helm values, inference-perf, scenarios.
 #include <gtest/gtest.h>
 
-#include "policies/factory.h"
+#include "policies/config/factory.h"
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
-#include "tools/input/endpoint_picker_yaml.h"
-#include "tools/input/inference_perf_yaml.h"
-#include "tools/input/prepare.h"
+#include "tools/ingest/endpoint_picker_yaml.h"
+#include "tools/ingest/inference_perf_yaml.h"
+#include "tools/ingest/prepare.h"
 
 namespace routesim::tools {
 namespace {

@@ -11,10 +11,10 @@
 #include <random>
 
 #include "sim/simulation.h"
-#include "tools/explain/decision_study.h"
-#include "tools/explain/hit_study.h"
-#include "tools/input/prepare.h"
-#include "tools/input/scenario_yaml.h"
+#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/study/explain/decision_study.h"
+#include "tools/study/explain/hit_study.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,12 +1,12 @@
 // Goodput: which requests count, and how goals are written.
-#include "tools/output/goodput.h"
+#include "tools/render/goodput.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "tools/output/metric_name.h"
-#include "tools/output/report.h"
+#include "tools/render/metric_name.h"
+#include "tools/render/report.h"
 
 namespace routesim::tools {
 namespace {

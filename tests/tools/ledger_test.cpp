@@ -1,5 +1,5 @@
 // What becomes of the keys of files: every one has a fate, and a reason where it does not count.
-#include "tools/input/ledger.h"
+#include "tools/ingest/ledger.h"
 
 #include <gtest/gtest.h>
 
@@ -8,21 +8,21 @@
 #include <set>
 #include <tuple>
 
-#include "policies/document_keys.h"
-#include "policies/factory.h"
-#include "policies/inert_keys.h"
+#include "policies/config/document_keys.h"
+#include "policies/config/factory.h"
+#include "policies/config/inert_keys.h"
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/key_reference.h"
-#include "tools/input/deployment_keys.h"
-#include "tools/input/description.h"
-#include "tools/input/kubernetes_file.h"
-#include "tools/input/measured_file.h"
-#include "tools/input/vllm_bench_yaml.h"
-#include "tools/input/vllm_serve_flags.h"
-#include "tools/score/score_events.h"
-#include "tools/score/score_input.h"
+#include "tools/ingest/deployment_keys.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/measured_file.h"
+#include "tools/ingest/vllm_bench_yaml.h"
+#include "tools/ingest/vllm_serve_flags.h"
+#include "tools/study/score/score_events.h"
+#include "tools/study/score/score_input.h"
 
 namespace routesim::tools {
 namespace {

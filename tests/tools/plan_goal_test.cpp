@@ -1,5 +1,5 @@
 // What runs say about a goal, by hand.
-#include "tools/plan/plan_goal.h"
+#include "tools/study/plan/plan_goal.h"
 
 #include <gtest/gtest.h>
 

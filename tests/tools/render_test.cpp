@@ -3,15 +3,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "sim/scenario.h"
+#include "sim/plan/scenario.h"
 #include "tests/base/messages.h"
-#include "tools/input/description.h"
-#include "tools/input/measured_csv.h"
-#include "tools/input/schema_json.h"
-#include "tools/output/json_writer.h"
-#include "tools/output/metrics.h"
-#include "tools/output/report.h"
-#include "tools/output/text_table.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/measured_csv.h"
+#include "tools/ingest/schema_json.h"
+#include "tools/render/json_writer.h"
+#include "tools/render/metrics.h"
+#include "tools/render/report.h"
+#include "tools/render/text_table.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,5 +1,5 @@
 // Results in other tools' file formats: every field name as those tools write it.
-#include "tools/output/report_files.h"
+#include "tools/render/report_files.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tools/output/file_name.h"
+#include "tools/render/file_name.h"
 
 namespace routesim::tools {
 namespace {

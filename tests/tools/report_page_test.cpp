@@ -9,12 +9,12 @@
 #include <regex>
 #include <sstream>
 
-#include "tools/report/html_page.h"
-#include "tools/report/numbers.h"
-#include "tools/report/page_data.h"
-#include "tools/report/page_export.h"
-#include "tools/report/run_verdict.h"
-#include "tools/report/svg_chart.h"
+#include "tools/render/html_page.h"
+#include "tools/render/numbers.h"
+#include "tools/render/page_data.h"
+#include "tools/render/page_export.h"
+#include "tools/render/run_verdict.h"
+#include "tools/render/svg_chart.h"
 
 namespace routesim::tools {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
-#include "tools/explain/router_text.h"
+#include "tools/study/explain/router_text.h"
 
 namespace routesim::tools {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "policies/kv_events.h"
+#include "policies/kv_events/kv_events.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 
@@ -78,7 +78,7 @@ TEST_F(Score, ExampleFilesGiveWhatTheFormulasGive) {
 }
 
 TEST_F(Score, TheDocumentedExamplesRun) {
-  std::ifstream in(std::string(ROUTESIM_SOURCE_DIR) + "/tools/score/README.md");
+  std::ifstream in(std::string(ROUTESIM_SOURCE_DIR) + "/tools/study/score/README.md");
   std::vector<std::string> blocks;
   bool inside = false;
   for (std::string line; std::getline(in, line);) {

@@ -1,12 +1,12 @@
 // A sweep's cells, by hand: values, order, zips, exclusions, and what is wrong with a file.
-#include "tools/sweep/sweep_grid.h"
+#include "tools/study/sweep/sweep_grid.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "tools/input/config_node.h"
+#include "base/config_node.h"
 
 namespace routesim::tools {
 namespace {

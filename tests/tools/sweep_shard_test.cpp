@@ -1,6 +1,6 @@
 // Which shard a process is, from the option and from the variables of Slurm and Kubernetes; and
 // joining what shards wrote.
-#include "tools/sweep/sweep_shard.h"
+#include "tools/study/sweep/sweep_shard.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/input/config_node.h"
-#include "tools/sweep/sweep_merge.h"
-#include "tools/sweep/sweep_row.h"
+#include "base/config_node.h"
+#include "tools/study/sweep/sweep_merge.h"
+#include "tools/study/sweep/sweep_row.h"
 
 namespace routesim::tools {
 namespace {

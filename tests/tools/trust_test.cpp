@@ -1,9 +1,9 @@
 // What results rest on, and the table of errors that they carry.
 #include <gtest/gtest.h>
 
-#include "sim/base/describe.h"
-#include "tools/output/trust_errors.h"
-#include "tools/validate/trust_table.h"
+#include "base/describe.h"
+#include "tools/render/trust_errors.h"
+#include "tools/study/validate/trust_table.h"
 
 namespace routesim::tools {
 namespace {

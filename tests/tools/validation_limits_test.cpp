@@ -13,8 +13,8 @@
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
-#include "tools/validate/limits.h"
-#include "tools/validate/validation_run.h"
+#include "tools/study/validate/limits.h"
+#include "tools/study/validate/validation_run.h"
 
 namespace routesim::tools {
 namespace {

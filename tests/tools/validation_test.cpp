@@ -1,5 +1,5 @@
 // Published numbers beside simulated ones: every error here can be redone by hand.
-#include "tools/validate/validation.h"
+#include "tools/study/validate/validation.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
-#include "tools/input/prepare.h"
+#include "tools/ingest/prepare.h"
 
 namespace routesim::tools {
 namespace {

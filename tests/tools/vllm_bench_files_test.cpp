@@ -5,7 +5,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/input/prepare.h"
+#include "tools/ingest/prepare.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,11 +1,11 @@
 // Server starts inside manifests, Helm values, KubeAI models and compose files.
-#include "tools/input/vllm_serve_files.h"
+#include "tools/ingest/vllm_serve_files.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/input/scenario_yaml.h"
+#include "tools/ingest/scenario_yaml.h"
 
 namespace routesim::tools {
 namespace {

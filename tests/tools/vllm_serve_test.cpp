@@ -3,9 +3,9 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/input/description.h"
-#include "tools/input/scenario_yaml.h"
-#include "tools/input/vllm_serve_flags.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/vllm_serve_flags.h"
 
 namespace routesim::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include "tests/base/messages.h"
 #include "tests/workloads/drive.h"
 #include "workloads/group_load.h"
-#include "workloads/vllm_bench.h"
+#include "workloads/vllm_bench/vllm_bench.h"
 
 namespace routesim::workloads {
 namespace {

@@ -1,4 +1,4 @@
-#include "workloads/conversations.h"
+#include "workloads/conversations/conversations.h"
 
 #include <cmath>
 #include <map>

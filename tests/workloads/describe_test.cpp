@@ -2,11 +2,11 @@
 #include <cmath>
 #include <set>
 
-#include "workloads/conversations.h"
+#include "workloads/conversations/conversations.h"
 #include "workloads/group_load.h"
-#include "workloads/inference_perf.h"
-#include "workloads/trace_replay.h"
-#include "workloads/vllm_bench.h"
+#include "workloads/inference_perf/inference_perf.h"
+#include "workloads/traces/trace_replay.h"
+#include "workloads/vllm_bench/vllm_bench.h"
 
 namespace routesim::workloads {
 namespace {

@@ -1,9 +1,9 @@
 // The same numbers from every compiler and build type: fingerprints of whole loads, pinned. Whoever
 // changes one on purpose changes results, and says so in the CHANGELOG.
 #include "tests/workloads/inference_perf_ladder.h"
-#include "workloads/conversations.h"
+#include "workloads/conversations/conversations.h"
 #include "workloads/group_load.h"
-#include "workloads/vllm_bench.h"
+#include "workloads/vllm_bench/vllm_bench.h"
 
 namespace routesim::workloads {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/workloads/drive.h"
-#include "workloads/inference_perf.h"
+#include "workloads/inference_perf/inference_perf.h"
 
 namespace routesim::workloads::inference_perf {
 

@@ -1,13 +1,13 @@
 // OpenTelemetry spans as sessions: which texts are the same tokens, and how many.
-#include "workloads/replay/otel_trace.h"
+#include "workloads/sessions/otel_trace.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
 #include "tests/workloads/drive.h"
-#include "workloads/inference_perf.h"
-#include "workloads/replay/json_value.h"
+#include "workloads/inference_perf/inference_perf.h"
+#include "workloads/sessions/json_value.h"
 
 namespace routesim::workloads {
 namespace {

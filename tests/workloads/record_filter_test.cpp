@@ -1,11 +1,11 @@
-#include "workloads/replay/record_filter.h"
+#include "workloads/sessions/record_filter.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "workloads/replay/otel_trace.h"
-#include "workloads/replay/weka_trace.h"
+#include "workloads/sessions/otel_trace.h"
+#include "workloads/sessions/weka_trace.h"
 
 namespace routesim::workloads {
 namespace {

@@ -1,10 +1,10 @@
 // Recorded sessions as a load: when which call is sent, and what its prompt is made of.
-#include "workloads/replay/replay_client.h"
+#include "workloads/sessions/replay_client.h"
 
 #include <gtest/gtest.h>
 
 #include "tests/workloads/drive.h"
-#include "workloads/replay/python_random.h"
+#include "workloads/sessions/python_random.h"
 
 namespace routesim::workloads {
 namespace {

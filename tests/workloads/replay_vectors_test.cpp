@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "workloads/replay/otel_trace.h"
-#include "workloads/replay/weka_trace.h"
+#include "workloads/sessions/otel_trace.h"
+#include "workloads/sessions/weka_trace.h"
 
 namespace routesim::workloads {
 namespace {

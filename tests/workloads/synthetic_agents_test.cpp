@@ -1,12 +1,12 @@
 // Sessions of synthetic agents: how many calls they have, what they wait for, what is in a prompt.
-#include "workloads/replay/synthetic_agents.h"
+#include "workloads/sessions/synthetic_agents.h"
 
 #include <algorithm>
 #include <set>
 #include <string>
 
 #include "tests/workloads/inference_perf_ladder.h"
-#include "workloads/replay/agent_theme.h"
+#include "workloads/sessions/agent_theme.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {

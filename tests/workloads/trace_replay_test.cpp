@@ -1,11 +1,11 @@
-#include "workloads/trace_replay.h"
+#include "workloads/traces/trace_replay.h"
 
 #include <map>
 #include <set>
 #include <sstream>
 
 #include "tests/workloads/drive.h"
-#include "workloads/text_scan.h"
+#include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
 namespace {

@@ -1,4 +1,4 @@
-#include "workloads/vllm_bench.h"
+#include "workloads/vllm_bench/vllm_bench.h"
 
 #include <cmath>
 #include <map>

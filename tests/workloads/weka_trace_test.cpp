@@ -1,14 +1,14 @@
 // Weka traces: from hashes and times to calls, computed by hand.
-#include "workloads/replay/weka_trace.h"
+#include "workloads/sessions/weka_trace.h"
 
 #include <gtest/gtest.h>
 
 #include <sstream>
 
 #include "tests/workloads/drive.h"
-#include "workloads/inference_perf.h"
+#include "workloads/inference_perf/inference_perf.h"
 #include "workloads/prompts.h"
-#include "workloads/text_scan.h"
+#include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
 namespace {

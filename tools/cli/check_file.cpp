@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
-#include "sim/unsupplied_inputs.h"
-#include "tools/compare/expectation.h"
-#include "tools/input/catalogue_file.h"
-#include "tools/input/endpoint_picker_yaml.h"
-#include "tools/input/first_requests.h"
-#include "tools/input/inference_perf_yaml.h"
-#include "tools/input/kubernetes_file.h"
-#include "tools/input/prepare.h"
-#include "tools/output/printable.h"
-#include "tools/plan/plan_space.h"
-#include "tools/sweep/sweep_plan.h"
+#include "base/printable.h"
+#include "sim/plan/unsupplied_inputs.h"
+#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/endpoint_picker_yaml.h"
+#include "tools/ingest/first_requests.h"
+#include "tools/ingest/inference_perf_yaml.h"
+#include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/prepare.h"
+#include "tools/study/compare/expectation.h"
+#include "tools/study/plan/plan_space.h"
+#include "tools/study/sweep/sweep_plan.h"
 
 namespace routesim::tools {
 

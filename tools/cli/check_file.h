@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/diagnostic.h"
-#include "tools/input/file_kind.h"
-#include "tools/input/scenario_yaml.h"
+#include "base/diagnostic.h"
+#include "tools/ingest/file_kind.h"
+#include "tools/ingest/scenario_yaml.h"
 
 namespace routesim::tools {
 

@@ -3,11 +3,11 @@
 #include <exception>
 #include <new>
 
-#include "sim/base/check.h"
-#include "sim/base/text.h"
-#include "sim/clock.h"
-#include "tools/cli/version.h"
-#include "tools/output/printable.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/printable.h"
+#include "base/text.h"
+#include "tools/render/version.h"
 
 namespace routesim::tools {
 

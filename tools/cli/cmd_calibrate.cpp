@@ -3,20 +3,20 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/config_node.h"
+#include "base/printable.h"
+#include "base/scalar_parse.h"
 #include "models/kv_cache_spec.h"
 #include "models/roofline.h"
-#include "tools/calibrate/calibrate_data.h"
-#include "tools/calibrate/calibrate_scenario.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
-#include "tools/input/catalogue_file.h"
-#include "tools/input/config_node.h"
-#include "tools/input/config_reader.h"
-#include "tools/input/prepare.h"
-#include "tools/input/scalar_parse.h"
-#include "tools/input/scenario_yaml.h"
-#include "tools/output/printable.h"
-#include "tools/output/text_table.h"
+#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/config_reader.h"
+#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/render/text_table.h"
+#include "tools/study/calibrate/calibrate_data.h"
+#include "tools/study/calibrate/calibrate_scenario.h"
 
 namespace routesim::tools {
 

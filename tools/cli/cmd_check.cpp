@@ -1,9 +1,9 @@
 // routesim check: every diagnostic of a file, not the first, and what becomes of each of its keys.
+#include "base/printable.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
-#include "tools/input/ledger.h"
-#include "tools/output/json_writer.h"
-#include "tools/output/printable.h"
+#include "tools/ingest/ledger.h"
+#include "tools/render/json_writer.h"
 
 namespace routesim::tools {
 

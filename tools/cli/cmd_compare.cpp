@@ -1,9 +1,9 @@
 // routesim compare: two results side by side, and gates on what changed.
+#include "base/printable.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
-#include "tools/compare/comparison.h"
-#include "tools/input/scenario_yaml.h"
-#include "tools/output/printable.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/study/compare/comparison.h"
 
 namespace routesim::tools {
 

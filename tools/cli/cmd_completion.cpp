@@ -1,6 +1,6 @@
 // routesim completion, routesim manual: what shells and `man` are told.
+#include "base/printable.h"
 #include "tools/cli/shell_support.h"
-#include "tools/output/printable.h"
 
 namespace routesim::tools {
 

@@ -1,15 +1,15 @@
 // routesim explain: every resolved value with its origin, and the numbers derived from them.
-#include "sim/experiment/parallel.h"
+#include "base/printable.h"
+#include "base/scalar_parse.h"
 #include "tools/cli/cli.h"
-#include "tools/explain/decision_study.h"
-#include "tools/explain/hit_study.h"
-#include "tools/explain/router_text.h"
-#include "tools/input/description.h"
-#include "tools/input/prepare.h"
-#include "tools/input/scalar_parse.h"
-#include "tools/input/scenario_yaml.h"
-#include "tools/output/printable.h"
-#include "tools/output/text_table.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/render/text_table.h"
+#include "tools/study/explain/decision_study.h"
+#include "tools/study/explain/hit_study.h"
+#include "tools/study/explain/router_text.h"
+#include "tools/study/parallel.h"
 
 namespace routesim::tools {
 

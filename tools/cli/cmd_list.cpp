@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/config_node.h"
+#include "base/printable.h"
 #include "models/catalogue.h"
-#include "policies/factory.h"
-#include "sim/unsupplied_inputs.h"
+#include "policies/config/factory.h"
+#include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/cli.h"
-#include "tools/input/config_node.h"
-#include "tools/output/printable.h"
-#include "tools/output/text_table.h"
+#include "tools/render/text_table.h"
 
 namespace routesim::tools {
 

@@ -1,16 +1,16 @@
 // routesim plan: the cheapest fleet that meets every goal.
 #include <array>
 
-#include "sim/experiment/parallel.h"
+#include "base/printable.h"
+#include "base/scalar_parse.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
-#include "tools/input/prepare.h"
-#include "tools/input/scalar_parse.h"
-#include "tools/input/scenario_yaml.h"
-#include "tools/output/printable.h"
-#include "tools/output/text_table.h"
-#include "tools/plan/plan_render.h"
+#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/render/text_table.h"
+#include "tools/study/parallel.h"
+#include "tools/study/plan/plan_render.h"
 
 namespace routesim::tools {
 

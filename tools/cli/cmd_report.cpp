@@ -1,12 +1,12 @@
 // routesim report: results made a page, or tables.
 #include <filesystem>
 
+#include "base/config_node.h"
+#include "base/printable.h"
 #include "tools/cli/cli.h"
-#include "tools/input/config_node.h"
-#include "tools/output/printable.h"
-#include "tools/report/html_page.h"
-#include "tools/report/page_data.h"
-#include "tools/report/page_export.h"
+#include "tools/render/html_page.h"
+#include "tools/render/page_data.h"
+#include "tools/render/page_export.h"
 
 namespace routesim::tools {
 

@@ -2,25 +2,25 @@
 #include <algorithm>
 #include <chrono>
 
-#include "sim/base/check.h"
-#include "sim/metrics_collector.h"
+#include "base/check.h"
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+#include "sim/observe/metrics_collector.h"
 #include "sim/simulation.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/replications.h"
 #include "tools/cli/run_outputs.h"
-#include "tools/cli/version.h"
-#include "tools/compare/expectation.h"
-#include "tools/input/first_requests.h"
-#include "tools/input/memory.h"
-#include "tools/input/prepare.h"
-#include "tools/input/scalar_parse.h"
-#include "tools/output/printable.h"
-#include "tools/output/records.h"
-#include "tools/output/report.h"
-#include "tools/output/text_table.h"
-#include "tools/output/trace.h"
+#include "tools/ingest/first_requests.h"
+#include "tools/ingest/memory.h"
+#include "tools/ingest/prepare.h"
+#include "tools/render/records.h"
+#include "tools/render/report.h"
+#include "tools/render/text_table.h"
+#include "tools/render/trace.h"
+#include "tools/render/version.h"
+#include "tools/study/compare/expectation.h"
 
 namespace routesim::tools {
 

@@ -2,17 +2,17 @@
 #include <array>
 #include <string_view>
 
-#include "sim/scenario.h"
+#include "base/printable.h"
+#include "sim/plan/scenario.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/key_reference.h"
-#include "tools/input/catalogue_file.h"
-#include "tools/input/schema_json.h"
-#include "tools/input/vllm_serve_yaml.h"
-#include "tools/output/printable.h"
-#include "tools/plan/plan_config.h"
-#include "tools/sweep/sweep_config.h"
+#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/schema_json.h"
+#include "tools/ingest/vllm_serve_yaml.h"
+#include "tools/study/plan/plan_config.h"
+#include "tools/study/sweep/sweep_config.h"
 #include "workloads/distributions.h"
-#include "workloads/inference_perf.h"
+#include "workloads/inference_perf/inference_perf.h"
 
 namespace routesim::tools {
 

@@ -1,14 +1,14 @@
 // routesim score: one decision of a router, with its reasons and without a simulation.
 #include <cmath>
 
+#include "base/printable.h"
+#include "base/scalar_parse.h"
 #include "tools/cli/cli.h"
-#include "tools/input/config_reader.h"
-#include "tools/input/endpoint_picker_yaml.h"
-#include "tools/input/kubernetes_file.h"
-#include "tools/input/scalar_parse.h"
-#include "tools/input/scenario_yaml.h"
-#include "tools/output/printable.h"
-#include "tools/score/score_decision.h"
+#include "tools/ingest/config_reader.h"
+#include "tools/ingest/endpoint_picker_yaml.h"
+#include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/study/score/score_decision.h"
 
 namespace routesim::tools {
 

@@ -3,21 +3,21 @@
 #include <cstdlib>
 #include <set>
 
-#include "sim/experiment/parallel.h"
+#include "base/printable.h"
+#include "base/scalar_parse.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/version.h"
-#include "tools/input/prepare.h"
-#include "tools/input/scalar_parse.h"
-#include "tools/output/printable.h"
-#include "tools/output/text_table.h"
-#include "tools/sweep/sweep_journal.h"
-#include "tools/sweep/sweep_merge.h"
-#include "tools/sweep/sweep_row.h"
-#include "tools/sweep/sweep_run.h"
-#include "tools/sweep/sweep_shard.h"
-#include "tools/sweep/sweep_table.h"
+#include "tools/ingest/prepare.h"
+#include "tools/render/text_table.h"
+#include "tools/render/version.h"
+#include "tools/study/parallel.h"
+#include "tools/study/sweep/sweep_journal.h"
+#include "tools/study/sweep/sweep_merge.h"
+#include "tools/study/sweep/sweep_row.h"
+#include "tools/study/sweep/sweep_run.h"
+#include "tools/study/sweep/sweep_shard.h"
+#include "tools/study/sweep/sweep_table.h"
 
 namespace routesim::tools {
 

@@ -4,17 +4,17 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/config_node.h"
+#include "base/printable.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
-#include "tools/cli/version.h"
-#include "tools/input/config_node.h"
-#include "tools/input/prepare.h"
-#include "tools/input/scenario_yaml.h"
-#include "tools/output/printable.h"
-#include "tools/validate/limits.h"
-#include "tools/validate/trust_table.h"
-#include "tools/validate/validation.h"
-#include "tools/validate/validation_run.h"
+#include "tools/ingest/prepare.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/render/version.h"
+#include "tools/study/validate/limits.h"
+#include "tools/study/validate/trust_table.h"
+#include "tools/study/validate/validation.h"
+#include "tools/study/validate/validation_run.h"
 
 namespace routesim::tools {
 

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "sim/base/text.h"
+#include "base/text.h"
 #include "tools/cli/exit_code.h"
 
 namespace routesim::tools {

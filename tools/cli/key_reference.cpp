@@ -2,16 +2,16 @@
 
 #include <vector>
 
-#include "policies/document_keys.h"
-#include "policies/factory.h"
-#include "policies/inert_keys.h"
-#include "tools/input/deployment_keys.h"
-#include "tools/input/description.h"
-#include "tools/input/measured_file.h"
-#include "tools/input/vllm_bench_yaml.h"
-#include "tools/input/vllm_serve_flags.h"
-#include "tools/score/score_events.h"
-#include "tools/score/score_input.h"
+#include "policies/config/document_keys.h"
+#include "policies/config/factory.h"
+#include "policies/config/inert_keys.h"
+#include "tools/ingest/deployment_keys.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/measured_file.h"
+#include "tools/ingest/vllm_bench_yaml.h"
+#include "tools/ingest/vllm_serve_flags.h"
+#include "tools/study/score/score_events.h"
+#include "tools/study/score/score_input.h"
 
 namespace routesim::tools {
 
@@ -72,7 +72,7 @@ void add_rows(const FieldDescription& field, const std::string& path, Fate fate,
 }
 
 std::string plugins_section() {
-  std::string out = heading("parameters of plugins", "policies/config.h, by plugin type");
+  std::string out = heading("parameters of plugins", "policies/plugins/config.h, by plugin type");
   const policies::PluginRegistry& registry = policies::PluginRegistry::standard();
   for (const std::string& name : registry.type_names()) {
     const policies::PluginType* type = registry.find(name);

@@ -1,6 +1,6 @@
 // routesim(1), in roff's man macros.
 #include "tools/cli/shell_support.h"
-#include "tools/cli/version.h"
+#include "tools/render/version.h"
 
 namespace routesim::tools {
 

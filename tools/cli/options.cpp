@@ -7,9 +7,9 @@
 #include <boost/program_options/positional_options.hpp>
 #include <boost/program_options/value_semantic.hpp>
 
-#include "sim/base/diagnostic.h"
-#include "tools/input/scalar_parse.h"
-#include "tools/output/printable.h"
+#include "base/diagnostic.h"
+#include "base/printable.h"
+#include "base/scalar_parse.h"
 
 namespace routesim::tools {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/base/describe.h"
+#include "base/describe.h"
 
 namespace routesim::tools {
 

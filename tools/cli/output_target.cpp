@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "tools/output/printable.h"
+#include "base/printable.h"
 
 namespace routesim::tools {
 

@@ -2,9 +2,9 @@
 
 #include <chrono>
 
-#include "sim/base/text.h"
-#include "tools/output/printable.h"
-#include "tools/output/text_table.h"
+#include "base/printable.h"
+#include "base/text.h"
+#include "tools/render/text_table.h"
 
 namespace routesim::tools {
 

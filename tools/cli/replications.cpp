@@ -1,12 +1,12 @@
 #include "tools/cli/replications.h"
 
-#include "sim/experiment/parallel.h"
-#include "sim/experiment/replicate.h"
-#include "sim/metrics_collector.h"
-#include "tools/input/description.h"
-#include "tools/input/scalar_parse.h"
-#include "tools/output/printable.h"
-#include "tools/output/text_table.h"
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+#include "sim/observe/metrics_collector.h"
+#include "tools/ingest/description.h"
+#include "tools/render/text_table.h"
+#include "tools/study/parallel.h"
+#include "tools/study/replicate.h"
 
 namespace routesim::tools {
 

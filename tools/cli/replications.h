@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "sim/resolve.h"
+#include "sim/plan/resolve.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
-#include "tools/compare/result_set.h"
-#include "tools/compare/until.h"
-#include "tools/output/goodput.h"
+#include "tools/render/goodput.h"
+#include "tools/study/compare/result_set.h"
+#include "tools/study/compare/until.h"
 
 namespace routesim::tools {
 

@@ -6,9 +6,9 @@
 #include <optional>
 #include <string_view>
 
-#include "tools/output/printable.h"
-#include "tools/output/report_files.h"
-#include "tools/report/html_page.h"
+#include "base/printable.h"
+#include "tools/render/html_page.h"
+#include "tools/render/report_files.h"
 
 namespace routesim::tools {
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tools/cli/output_target.h"
-#include "tools/output/report.h"
-#include "tools/output/trace.h"
+#include "tools/render/report.h"
+#include "tools/render/trace.h"
 
 namespace routesim::tools {
 

@@ -3,7 +3,7 @@
 
 #include "models/specs.h"
 #include "policies/views.h"
-#include "sim/scenario.h"
+#include "sim/plan/scenario.h"
 
 int main() {
   const routesim::sim::PoolConfig pool;

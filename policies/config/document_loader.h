@@ -1,0 +1,42 @@
+// The steps of loading a document, one file each. Internal to the library.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "policies/config/document.h"
+#include "policies/config/factory.h"
+#include "policies/config/parameter_value.h"
+
+namespace routesim::policies {
+
+/// References the document makes outside its profiles, kept for validation.
+struct DocumentReferences {
+  std::optional<PluginReference> saturation_detector;
+  std::optional<PluginReference> usage_limit_policy;
+  std::vector<PluginReference> fairness_policies, ordering_policies, parsers;
+  bool has_flow_control = false;  ///< flowControl holds more than saturationDetector.
+  SourceLocation flow_control_where;
+  bool inline_detector = false;  ///< saturationDetector carries thresholds, not a reference.
+  std::string old_name;          ///< A name of the summer of 2025 that the document uses.
+};
+
+/// Step 1: strict decode, deprecated fields folded, names defaulted.
+void decode_document(const ParameterValue& root, EndpointPickerConfig& config,
+                     DocumentReferences& references, Diagnostics& diagnostics);
+
+/// Gives plugins and parameters with names of the summer of 2025 the names they have now:
+/// kv-cache-scorer, prefix-cache-scorer's `mode` and `hashBlockSize` (llm-d-inference-scheduler up
+/// to 0.3.0, gateway-api-inference-extension up to 1.0).
+void fold_old_names(EndpointPickerConfig& config, DocumentReferences& references,
+                    Diagnostics& diagnostics);
+
+/// Chooses the era by the shape of the decoded document.
+void infer_era(const ParameterValue& root, EndpointPickerConfig& config,
+               const DocumentReferences& references, Diagnostics& diagnostics);
+
+/// Steps 2, 5 and 6: plugin entries, defaults, references and roles.
+void complete_document(EndpointPickerConfig& config, const DocumentReferences& references,
+                       const PluginRegistry& registry, Diagnostics& diagnostics);
+
+}  // namespace routesim::policies

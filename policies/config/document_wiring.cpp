@@ -1,0 +1,181 @@
+#include "policies/config/document_wiring.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/key_note.h"
+#include "policies/config/document_keys.h"
+#include "policies/config/parameter_reader.h"
+#include "policies/plugins/config.h"
+
+namespace routesim::policies {
+namespace {
+
+template <class P>
+P parameters_of(const PluginSpec& spec) {
+  Diagnostics reported_elsewhere;
+  return read_parameters<P>(spec, UnknownKeys::kWarning, reported_elsewhere);
+}
+
+bool is_precise(const PluginSpec& spec) {
+  return spec.type == "precise-prefix-cache-producer" || spec.type == "precise-prefix-cache-scorer";
+}
+
+/// Whether an endpoint-notification-source of the data layer has the plugin among its extractors.
+bool hears_of_endpoints(const EndpointPickerConfig& config, const PluginSpec& spec) {
+  const auto& sources = config.data_layer.sources;
+  return std::any_of(sources.begin(), sources.end(), [&](const DataSourceSpec& source) {
+    const PluginSpec* of = config.find(source.source.name);
+    return of != nullptr && of->type == "endpoint-notification-source" &&
+           std::any_of(source.extractors.begin(), source.extractors.end(),
+                       [&](const PluginReference& r) { return r.name == spec.name; });
+  });
+}
+
+// Engines of llm-d publish as kv@POD@MODEL (llm-d-kv-cache 0.5.0 pkg/kvevents/zmq_subscriber.go),
+// and a subscription hears the topics that begin with its filter.
+constexpr std::string_view kTopicStart = "kv@";
+
+bool hears_engines(std::string_view topic_filter) {
+  return kTopicStart.starts_with(topic_filter) || topic_filter.starts_with(kTopicStart);
+}
+
+/// Where the topic filter stands, or else the plugin.
+SourceLocation filter_place(const PluginSpec& spec) {
+  const ParameterValue* events = spec.parameters.find("kvEventsConfig");
+  const ParameterValue* filter = events == nullptr ? nullptr : events->find("topicFilter");
+  return filter == nullptr ? spec.where : filter->where;
+}
+
+std::string what_follows(const PrecisePrefixParameters& p) {
+  return p.speculative_indexing ? ": its index has only speculative entries"
+                                : ", so every endpoint scores 0";
+}
+
+/// Tells of a filter that leaves engines out. False when it leaves out all.
+bool check_topics(const PluginSpec& spec, const PrecisePrefixParameters& p,
+                  Diagnostics& diagnostics) {
+  const std::string& filter = p.kv_events.topic_filter;
+  if (kTopicStart.starts_with(filter)) return true;
+  const std::string path = spec.path + ".parameters.kvEventsConfig.topicFilter";
+  const std::string hint = "set topicFilter: kv@ to hear every engine";
+  const bool hears = hears_engines(filter);
+  const std::string what = "hears only topics that begin with '" + filter + "'";
+  // The ledger takes the fate that says most: other filters have no effect.
+  diagnostics.key(key_use(filter_place(spec), kDocumentFormat, path,
+                          hears ? Fate::kApproximated : Fate::kUsed,
+                          hears ? "the events of every engine arrive" : ""));
+  if (hears)
+    diagnostics.warning(filter_place(spec), path, what + "; here the events of every engine arrive",
+                        hint);
+  else
+    diagnostics.warning(filter_place(spec), path,
+                        what + ", and engines publish as kv@POD@MODEL" + what_follows(p), hint);
+  return hears;
+}
+
+void check_index(const EndpointPickerConfig& config, const PluginSpec& spec,
+                 Diagnostics& diagnostics) {
+  if (!owns_precise_index(config, spec)) return;
+  const auto p = parameters_of<PrecisePrefixParameters>(spec);
+  if (!check_topics(spec, p, diagnostics) || receives_kv_events(config, spec)) return;
+  const bool discovers = p.kv_events.discover_pods.value_or(true);
+  std::string hint = "set kvEventsConfig.zmqEndpoint";
+  if (traits(config.era).kv_event_feed == KvEventFeed::kDialsNotified)
+    hint +=
+        ", or name the plugin among the extractors of an endpoint-notification-source in "
+        "dataLayer.sources";
+  if (!discovers) hint += ", or leave kvEventsConfig.discoverPods out";
+  diagnostics.warning(spec.where, spec.path,
+                      "plugin '" + spec.name + "' receives no KV events" + what_follows(p), hint);
+}
+
+/// Whether the profile handler picks an endpoint that another plugin must name to the side-car.
+bool leaves_headers_to_others(const EndpointPickerConfig& config, const PluginSpec& handler) {
+  if (config.distribution == Distribution::kHeimdall) return false;
+  if (handler.type == "pd-profile-handler") return true;
+  if (handler.type != "disagg-profile-handler" || traits(config.era).disagg_handler_sets_headers)
+    return false;
+  // Without a decider it picks a decode endpoint only.
+  const auto p = parameters_of<DisaggProfileParameters>(handler);
+  return p.prefill_decider || p.decider || (p.deciders && p.deciders->prefill);
+}
+
+void check_headers(const EndpointPickerConfig& config, Diagnostics& diagnostics) {
+  const PluginSpec* handler = config.find(config.profile_handler);
+  if (handler == nullptr || !leaves_headers_to_others(config, *handler)) return;
+  for (const PluginSpec& spec : config.plugins)
+    if (spec.type == "prefill-header-handler" || spec.type == "disagg-headers-handler") return;
+  std::string hint = "declare a plugin of type ";
+  hint += config.era < Era::kV0_7_0 ? "prefill-header-handler" : "disagg-headers-handler";
+  if (traits(config.era).disagg_handler_sets_headers)
+    hint += ", or use disagg-profile-handler, which names it itself";
+  diagnostics.warning(handler->where, handler->path,
+                      "plugin '" + handler->name +
+                          "' picks a prefill endpoint, but nothing names it to the side-car: every "
+                          "request is prefilled where it is decoded",
+                      hint);
+}
+
+/// The parser of OpenAI requests, or null when none of the document takes them. The first parser
+/// without paths of its own ends the list (llm-d-router 0.9.0 pkg/epp/handlers/parsers.go).
+const std::string* openai_parser(const EndpointPickerConfig& config) {
+  for (const std::string& name : config.parsers) {
+    const PluginSpec* spec = config.find(name);
+    const std::string& type = spec == nullptr ? name : spec->type;  // Defaults are not declared.
+    if (type == "openai-parser" || type == "passthrough-parser") return &name;
+  }
+  return nullptr;
+}
+
+void check_parser(const EndpointPickerConfig& config, Diagnostics& diagnostics) {
+  if (reads_prompts(config)) return;
+  const PluginSpec* parser = config.find(*openai_parser(config));
+  if (parser == nullptr) return;
+  diagnostics.warning(parser->where, parser->path,
+                      "plugin '" + parser->name +
+                          "' leaves prompts unread: plugins that look at tokens or prefixes see "
+                          "none",
+                      "use openai-parser for OpenAI requests");
+}
+
+}  // namespace
+
+bool owns_precise_index(const EndpointPickerConfig& config, const PluginSpec& spec) {
+  if (spec.type != "precise-prefix-cache-scorer") return is_precise(spec);
+  return std::none_of(config.plugins.begin(), config.plugins.end(), [](const PluginSpec& other) {
+    return other.type == "precise-prefix-cache-producer";
+  });
+}
+
+// Up to 0.4.0 llm-d-kv-cache-manager binds tcp://*:5557 unless told otherwise. From 0.5.0 on the
+// scorer dials the endpoints it scores, by default; llm-d-router 0.9.0 dials only endpoints that
+// the data layer notifies it of (preciseprefixcache/extractor.go).
+bool receives_kv_events(const EndpointPickerConfig& config, const PluginSpec& spec) {
+  const auto events = parameters_of<PrecisePrefixParameters>(spec).kv_events;
+  const KvEventFeed feed = traits(config.era).kv_event_feed;
+  if (!hears_engines(events.topic_filter)) return false;
+  if (events.zmq_endpoint) {
+    if (!events.zmq_endpoint->empty()) return true;
+  } else if (feed == KvEventFeed::kSocket) {
+    return true;
+  }
+  if (feed == KvEventFeed::kSocket || !events.discover_pods.value_or(true)) return false;
+  return feed == KvEventFeed::kDialsScored || hears_of_endpoints(config, spec);
+}
+
+bool reads_prompts(const EndpointPickerConfig& config) {
+  const std::string* parser = openai_parser(config);
+  if (parser == nullptr) return true;
+  const PluginSpec* spec = config.find(*parser);
+  return (spec == nullptr ? *parser : spec->type) != "passthrough-parser";
+}
+
+void check_wiring(const EndpointPickerConfig& config, Diagnostics& diagnostics) {
+  for (const PluginSpec& spec : config.plugins)
+    if (is_precise(spec)) check_index(config, spec, diagnostics);
+  check_headers(config, diagnostics);
+  check_parser(config, diagnostics);
+}
+
+}  // namespace routesim::policies

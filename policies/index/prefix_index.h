@@ -1,0 +1,239 @@
+// The precise prefix index: which endpoint holds which KV block, learned from KV events. Two
+// levels, as in llm-d's kv-cache library: request key -> small LRU set of holders, and engine key
+// -> request keys, both bounded LRUs. The core is single-threaded; ConcurrentPrefixIndex wraps it
+// with locks.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/units.h"
+#include "policies/index/block_keys.h"
+#include "policies/index/endpoint_registry.h"
+
+namespace routesim::policies {
+
+/// One row of a holder set. All fields are identity: the same endpoint on two tiers is two rows.
+struct HolderEntry {
+  EndpointId endpoint;
+  TierId tier = kGpuTier;
+  bool speculative = false;
+  std::optional<std::uint32_t> group;  ///< Cache group of a hybrid model, < 2^24 - 1.
+  auto operator<=>(const HolderEntry&) const = default;
+};
+
+struct PrefixIndexOptions {
+  std::size_t size = 100'000'000;   ///< Cap of request keys, and separately of engine keys; >= 1.
+  std::size_t pod_cache_size = 10;  ///< Cap of rows per key, 1..65535; the oldest is dropped.
+  /// Router August 2026: a block stored n times by one (endpoint, tier, group) needs n removals.
+  bool count_duplicates = true;
+  /// Router August 2026: AllBlocksCleared removes the endpoint's rows. Earlier releases ignore it.
+  bool clear_on_all_blocks_cleared = true;
+  /// Weight of each tier in the raw score, by TierId; missing tiers weigh 1.0. Default gpu 1.0,
+  /// cpu 0.8 (kv-cache 0.4.0 and later); all 1.0 reproduces 0.3.2.
+  std::vector<double> tier_weights = {1.0, 1.0, 0.8};
+};
+
+/// What the index knows about one endpoint and one list of keys.
+struct PrefixMatch {
+  /// Sum over the contiguous prefix of the largest tier weight of the endpoint's rows: the raw
+  /// score of llm-d's LongestPrefix scorer, summed in key order as doubles.
+  double weighted = 0;
+  EndpointId endpoint;
+  std::uint32_t blocks = 0;  ///< Unweighted contiguous count ("cachedBlockCount").
+};
+
+/// Contiguous blocks of one endpoint counted per tier.
+struct TierCount {
+  TierId tier = kNoTier;
+  bool speculative = false;  ///< Reported under the tier name "speculative".
+  std::uint32_t blocks = 0;
+};
+
+class PrefixIndexImpl;
+
+/// Buffers a lookup needs; keep one per thread and reuse it.
+class MatchScratch {
+ public:
+  /// The result of the last match(): one element per endpoint that holds the first key.
+  std::span<const PrefixMatch> matches() const { return matches_; }
+
+ private:
+  friend class PrefixIndex;
+  friend class PrefixIndexImpl;
+  friend class ConcurrentPrefixIndex;
+  struct Alive {
+    std::uint32_t match;  ///< Position in matches_.
+    std::uint32_t endpoint;
+    double weight;  ///< Of the current run of keys.
+  };
+  std::vector<PrefixMatch> matches_;
+  std::vector<Alive> alive_;  // Endpoints that held every key so far.
+  // By endpoint, for sets too large to search: the best weight in the set of number `epoch_`.
+  std::vector<std::uint64_t> seen_;
+  std::vector<double> best_;
+  std::uint64_t epoch_ = 0;
+  // Which lock of a ConcurrentPrefixIndex this reader uses; 0 = none yet.
+  std::uint32_t stripe_ = 0;
+};
+
+/// The single-threaded index. Keys are hashes already; rows are 64-bit integers; no allocation per
+/// key. See prefix_index_impl.h for the layout.
+class PrefixIndex {
+ public:
+  explicit PrefixIndex(PrefixIndexOptions options = {});
+  ~PrefixIndex();
+  PrefixIndex(PrefixIndex&&) noexcept;
+  PrefixIndex& operator=(PrefixIndex&&) noexcept;
+
+  // ---- Events. Order matters per endpoint only. -----------------------------------------------
+
+  /// BlockStored of `endpoint`: its blocks `engine_keys` hold what `request_keys` describe. The
+  /// mapping is proportional (1:1, many:1 or 1:many). With equal engine and request keys (pass the
+  /// same span) the index needs half the work. `parent` is the engine key of the preceding block or
+  /// 0; an unknown parent makes the call a no-op returning false. `tokens_present` false and no
+  /// request keys is a tier update: every engine key that resolves gets the row on its last request
+  /// key.
+  bool stored(EndpointId endpoint, TierId tier, std::uint64_t parent,
+              std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
+              bool tokens_present = true, std::optional<std::uint32_t> group = std::nullopt);
+
+  /// BlockRemoved: the rows of every request key the engine keys map to.
+  void removed(EndpointId endpoint, TierId tier, std::span<const std::uint64_t> engine_keys,
+               std::optional<std::uint32_t> group = std::nullopt);
+  void removed(EndpointId endpoint, TierId tier, std::uint64_t engine_key) {
+    removed(endpoint, tier, std::span(&engine_key, 1));
+  }
+
+  /// AllBlocksCleared; does nothing when the era ignores it. Scans all keys.
+  void cleared(EndpointId endpoint);
+  /// The endpoint left the pool: as cleared(), in every era.
+  void remove_endpoint(EndpointId endpoint);
+
+  // ---- Rows directly, below the event level (speculative entries, tests, `routesim score`). ----
+
+  /// Adds `entries` to every request key; empty `engine_keys` leave no engine mapping.
+  void add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
+           std::span<const HolderEntry> entries);
+  void evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries);
+  void evict_request_key(BlockKey request_key, std::span<const HolderEntry> entries);
+  /// The same for each of many keys, in order; faster than one by one.
+  void evict_request_keys(std::span<const BlockKey> request_keys,
+                          std::span<const HolderEntry> entries);
+
+  // ---- Reading ---------------------------------------------------------------------------------
+
+  /// Says that `first` will soon be looked up as the first of a list of keys. Large indices are in
+  /// no cache: what the lookup reads is fetched meanwhile.
+  void expect(BlockKey first) const;
+
+  /// Longest-prefix lookup over the keys of one prompt; the result is in `scratch.matches()`, in
+  /// holder order of the first key. It is not restricted to candidates: an endpoint's numbers do
+  /// not depend on the others, so drop those you do not want. Refreshes the recency of the keys.
+  void match(std::span<const BlockKey> keys, MatchScratch& scratch);
+  /// The same for `candidates`: out[i] describes candidates[i] (zero where it holds nothing).
+  /// Fastest when candidates[i] is endpoint i.
+  void match(std::span<const BlockKey> keys, std::span<const EndpointId> candidates,
+             std::span<PrefixMatch> out, MatchScratch& scratch);
+  /// Per-tier contiguous counts of one endpoint, ascending by (speculative, tier).
+  std::vector<TierCount> tier_counts(std::span<const BlockKey> keys, EndpointId endpoint) const;
+
+  /// The last request key an engine key maps to. Refreshes its recency, like any use of it.
+  std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);
+  /// All request keys of an engine key, without refreshing anything; empty when unknown.
+  std::vector<BlockKey> request_keys_of(std::uint64_t engine_key) const;
+  /// Rows of one key, least recently added first, without refreshing anything.
+  std::vector<HolderEntry> holders(BlockKey key) const;
+  /// All request keys, least recently used first; O(n log n), for tests and inspection.
+  std::vector<BlockKey> keys_by_recency() const;
+
+  std::size_t request_key_count() const;
+  std::size_t engine_key_count() const;
+  std::size_t memory_bytes() const;
+  const PrefixIndexOptions& options() const;
+
+  /// True while a lookup only stamps keys, so that lookups may run in parallel with each other (but
+  /// not with anything else) through match_shared(). False once a cap binds.
+  bool supports_shared_match() const;
+  /// match() for concurrent readers; requires supports_shared_match(). False where the lookup must
+  /// change more than recency: it has to be done again, alone.
+  bool match_shared(std::span<const BlockKey> keys, MatchScratch& scratch) const;
+
+ private:
+  std::unique_ptr<PrefixIndexImpl> impl_;
+};
+
+/// Speculative rows: at routing time the picked endpoint is assumed to hold the prompt's blocks,
+/// until a fixed time to live is over. There is no reference count: the expiry of one request
+/// removes the row another request has just refreshed, as upstream does.
+class SpeculativeEntries {
+ public:
+  explicit SpeculativeEntries(Duration ttl) : ttl_(ttl) {}
+  /// Adds the row (endpoint, speculative, no tier) under `keys`, due to be removed at now + ttl.
+  void add(PrefixIndex& index, EndpointId endpoint, std::span<const BlockKey> keys, SimTime now);
+  /// Removes what is due at `now`. Call before lookups; instants must not go back.
+  void expire(PrefixIndex& index, SimTime now);
+  std::size_t pending() const { return queue_.size(); }
+
+ private:
+  struct Item {
+    SimTime due;
+    EndpointId endpoint;
+    BlockKey first = 0;
+    std::vector<BlockKey> keys;
+  };
+  Duration ttl_;
+  std::deque<Item> queue_;
+  std::vector<std::vector<BlockKey>> spare_;  ///< Room for the keys of items to come.
+};
+
+/// PrefixIndex for a live router: any number of threads may call anything. Readers share the index,
+/// each through its own lock stripe, so that their throughput grows with their number; a writer
+/// takes all stripes once per event, and readers that come back let it pass.
+class ConcurrentPrefixIndex {
+ public:
+  explicit ConcurrentPrefixIndex(PrefixIndexOptions options = {});
+  ~ConcurrentPrefixIndex();
+
+  bool stored(EndpointId endpoint, TierId tier, std::uint64_t parent,
+              std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
+              bool tokens_present = true, std::optional<std::uint32_t> group = std::nullopt);
+  void removed(EndpointId endpoint, TierId tier, std::span<const std::uint64_t> engine_keys,
+               std::optional<std::uint32_t> group = std::nullopt);
+  void cleared(EndpointId endpoint);
+  void remove_endpoint(EndpointId endpoint);
+  void add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
+           std::span<const HolderEntry> entries);
+  void match(std::span<const BlockKey> keys, MatchScratch& scratch);
+  std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);
+  std::size_t request_key_count() const;
+
+  /// Runs `f(PrefixIndex&)` alone: for anything not forwarded above.
+  template <class F>
+  auto exclusive(F&& f) {
+    ExclusiveLock lock(*this);
+    return f(index_);
+  }
+
+ private:
+  struct Stripes;
+  class ExclusiveLock {
+   public:
+    explicit ExclusiveLock(const ConcurrentPrefixIndex& owner);
+    ~ExclusiveLock();
+
+   private:
+    const ConcurrentPrefixIndex& owner_;
+  };
+  PrefixIndex index_;
+  std::unique_ptr<Stripes> stripes_;
+};
+
+}  // namespace routesim::policies

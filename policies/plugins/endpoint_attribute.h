@@ -1,0 +1,119 @@
+// endpoint-attribute-scorer and the multicluster scorers: scores from numeric endpoint attributes.
+// llm-d-router pkg/epp/framework/plugins/scheduling/scorer/{endpointattribute,queuedepth}.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "policies/config/factory.h"
+
+namespace routesim::policies {
+
+/// The attribute of a row, NaN where missing.
+inline double attribute_at(std::span<const double> column, EndpointRow row) {
+  return row < column.size() ? column[row] : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// Linear between the bounds (of the candidates that have the value, unless fixed). Values outside
+/// fixed bounds are clamped; a missing value scores `missing`; equal bounds score 1.
+inline void attribute_scores(std::span<const double> values, bool lower_is_better,
+                             std::optional<FixedRange> fixed, double missing,
+                             std::span<double> scores) {
+  double lowest = std::numeric_limits<double>::infinity();
+  double highest = -lowest;
+  for (const double v : values) {
+    if (std::isnan(v)) continue;
+    lowest = std::min(lowest, v);
+    highest = std::max(highest, v);
+  }
+  if (fixed) {
+    lowest = fixed->min;
+    highest = fixed->max;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) {
+      scores[i] = missing;
+    } else if (lowest == highest) {
+      scores[i] = 1;
+    } else {
+      const double v = std::clamp(values[i], lowest, highest);
+      scores[i] = (lower_is_better ? highest - v : v - lowest) / (highest - lowest);
+    }
+  }
+}
+
+class EndpointAttributeScorer final : public Scorer {
+ public:
+  EndpointAttributeScorer(const AttributeScorerParameters& p, const PluginSpec& spec,
+                          BuildContext& context)
+      : key_(p.producer + "/" + (p.attribute_key.empty() ? p.attribute : p.attribute_key)),
+        lower_is_better_(p.algorithm.type != "linear_higher_is_better"),
+        fixed_(p.algorithm.normalization.fixed_range) {
+    if (p.attribute_key.empty() && p.attribute.empty())
+      context.error(spec, "attributeKey", "is required but missing");
+    if (p.algorithm.type != "linear_lower_is_better" &&
+        p.algorithm.type != "linear_higher_is_better")
+      context.error(spec, "algorithm.type",
+                    "must be linear_lower_is_better or linear_higher_is_better (got '" +
+                        p.algorithm.type + "')");
+    if (fixed_ && p.algorithm.normalization.adaptive_range)
+      context.error(spec, "algorithm.normalization",
+                    "has both fixedRange and adaptiveRange, which exclude each other");
+    if (fixed_ && !(fixed_->min < fixed_->max))
+      context.error(spec, "algorithm.normalization.fixedRange", "needs min < max");
+  }
+  void score(Cycle& cycle, std::span<const EndpointRow> candidates,
+             std::span<double> scores) const override {
+    const std::span<const double> column = cycle.endpoints().attribute(key_);
+    std::vector<double>& values = cycle.value_buffer();
+    values.resize(candidates.size());
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      values[i] = attribute_at(column, candidates[i]);
+    attribute_scores(values, lower_is_better_, fixed_, 0, scores);
+  }
+
+ private:
+  std::string key_;
+  bool lower_is_better_;
+  std::optional<FixedRange> fixed_;
+};
+
+/// Keys of the attributes that a multicluster metrics extractor writes per pool.
+inline constexpr std::string_view kPoolQueueAttribute =
+    "multicluster-core-metrics-extractor/pool-queue-size";
+inline constexpr std::string_view kPoolKvAttribute =
+    "multicluster-core-metrics-extractor/pool-kv-cache-usage";
+
+/// multicluster-queue-scorer: inverse min-max; endpoints without the attribute are left out.
+class MulticlusterQueueScorer final : public Scorer {
+ public:
+  MulticlusterQueueScorer(const NoParameters&, const PluginSpec&, BuildContext&) {}
+  void score(Cycle& cycle, std::span<const EndpointRow> candidates,
+             std::span<double> scores) const override {
+    const std::span<const double> column = cycle.endpoints().attribute(kPoolQueueAttribute);
+    std::vector<double>& values = cycle.value_buffer();
+    values.resize(candidates.size());
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      values[i] = attribute_at(column, candidates[i]);
+    attribute_scores(values, true, std::nullopt, kUnscored, scores);
+  }
+};
+
+/// multicluster-kv-cache-utilization-scorer: 1 - usage; endpoints without it are left out.
+class MulticlusterKvScorer final : public Scorer {
+ public:
+  MulticlusterKvScorer(const NoParameters&, const PluginSpec&, BuildContext&) {}
+  void score(Cycle& cycle, std::span<const EndpointRow> candidates,
+             std::span<double> scores) const override {
+    const std::span<const double> column = cycle.endpoints().attribute(kPoolKvAttribute);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const double usage = attribute_at(column, candidates[i]);
+      scores[i] = std::isnan(usage) ? kUnscored : 1 - usage;
+    }
+  }
+};
+
+}  // namespace routesim::policies

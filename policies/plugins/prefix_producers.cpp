@@ -1,0 +1,304 @@
+#include "policies/plugins/prefix_producers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "policies/config/go_values.h"
+
+namespace routesim::policies {
+namespace {
+
+// Calls `f` with the span of each prompt of a request.
+template <class F>
+void for_each_prompt(std::span<const std::uint64_t> all, std::span<const std::uint32_t> ends, F f) {
+  if (ends.empty()) return f(all);
+  std::size_t begin = 0;
+  for (const std::uint32_t end : ends) {
+    ROUTESIM_CHECK(begin <= end && end <= all.size(), "prompt ends ascend within the keys");
+    f(all.subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+constexpr std::int64_t kCharactersPerToken = 4;
+
+// Longest prefix by reading holders only: what PrefixIndex::match computes, without its effects.
+void match_by_holders(const PrefixIndex& index, std::span<const BlockKey> keys,
+                      std::vector<PrefixMatch>& out) {
+  const std::vector<double>& weights = index.options().tier_weights;
+  out.clear();
+  std::vector<std::uint32_t> alive;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::vector<HolderEntry> holders = index.holders(keys[i]);
+    const auto best = [&](EndpointId endpoint) {
+      std::optional<double> weight;
+      for (const HolderEntry& h : holders) {
+        if (h.endpoint != endpoint) continue;
+        const double w = h.tier < weights.size() ? weights[h.tier] : 1.0;
+        weight = weight ? std::max(*weight, w) : w;
+      }
+      return weight;
+    };
+    if (i == 0) {
+      for (const HolderEntry& h : holders) {
+        const bool known = std::any_of(
+            out.begin(), out.end(), [&](const PrefixMatch& m) { return m.endpoint == h.endpoint; });
+        if (!known) out.emplace_back().endpoint = h.endpoint;
+      }
+      for (std::uint32_t m = 0; m < out.size(); ++m) alive.push_back(m);
+    }
+    std::erase_if(alive, [&](std::uint32_t m) {
+      const std::optional<double> w = best(out[m].endpoint);
+      if (!w) return true;
+      out[m].weighted += *w;
+      ++out[m].blocks;
+      return false;
+    });
+    if (alive.empty()) return;
+  }
+}
+
+}  // namespace
+
+CachedTargets cached_targets(const Decision& decision) {
+  CachedTargets t;
+  if (decision.primary.valid()) t.primary = decision.primary.value();
+  if (decision.prefill_profile >= 0)
+    t.prefill =
+        decision.profiles[static_cast<std::size_t>(decision.prefill_profile)].targets.front();
+  return t;
+}
+
+PreciseStore::PreciseStore(Options options, TierRegistry tiers, bool concurrent)
+    : options_(std::move(options)),
+      tiers_(std::move(tiers)),
+      speculative_(options_.speculative_ttl) {
+  if (concurrent)
+    concurrent_ = std::make_unique<ConcurrentPrefixIndex>(options_.index);
+  else
+    single_ = std::make_unique<PrefixIndex>(options_.index);
+}
+
+std::span<const PrefixMatch> PreciseStore::match(std::span<const BlockKey> keys,
+                                                 MatchScratch& scratch, bool dry_run,
+                                                 std::vector<PrefixMatch>& dry_result) const {
+  if (dry_run) {
+    if (single_)
+      match_by_holders(*single_, keys, dry_result);
+    else
+      concurrent_->exclusive([&](PrefixIndex& i) { match_by_holders(i, keys, dry_result); });
+    return dry_result;
+  }
+  if (single_)
+    single_->match(keys, scratch);
+  else
+    concurrent_->match(keys, scratch);
+  return scratch.matches();
+}
+
+void PreciseStore::add_speculative(std::uint32_t holder, std::span<const BlockKey> keys,
+                                   SimTime now) {
+  const EndpointId id(holder);
+  if (single_)
+    speculative_.add(*single_, id, keys, now);
+  else
+    concurrent_->exclusive([&](PrefixIndex& i) { speculative_.add(i, id, keys, now); });
+}
+
+void PreciseStore::expire(SimTime now) {
+  if (speculative_.pending() == 0) return;
+  if (single_)
+    speculative_.expire(*single_, now);
+  else
+    concurrent_->exclusive([&](PrefixIndex& i) { speculative_.expire(i, now); });
+}
+
+void PreciseStore::remove(std::uint32_t holder) {
+  if (single_)
+    single_->remove_endpoint(EndpointId(holder));
+  else
+    concurrent_->remove_endpoint(EndpointId(holder));
+}
+
+// Of the whole request, or of one of its prompts.
+KnownText::Length PrecisePrefix::text_length(const RequestView& request, std::int64_t tokens) {
+  const bool known = request.prompt_tokens > 0 && request.prompt_bytes > 0;
+  return {.tokens = tokens,
+          .bytes = known ? tokens * request.prompt_bytes / request.prompt_tokens : 0};
+}
+
+void PrecisePrefix::produce(Cycle& cycle) const {
+  PrefixMatches& m = cycle.prefix(slot_);
+  if (m.computed) return;
+  m.computed = true;
+  const RequestView& request = cycle.request();
+  if (store_ == nullptr) return;
+  std::size_t looked_up = 0;
+  for_each_prompt(request.block_keys, request.block_key_ends, [&](std::span<const BlockKey> keys) {
+    if (known_text_) {
+      const std::int64_t tokens = std::ssize(keys) * store_->options().scheme.block_size;
+      const bool only = keys.size() == request.block_keys.size();
+      keys = keys.first(known_text_->tokenized(
+          keys, text_length(request, only ? std::max(tokens, request.prompt_tokens) : tokens),
+          cycle.dry_run()));
+    }
+    looked_up += keys.size();
+    add_matches(cycle, keys);
+  });
+  m.keys = static_cast<std::int64_t>(looked_up);
+  // Newer eras write nothing for a prompt without a full block; the scorer of older ones writes
+  // its state whatever the lookup gave.
+  m.written = m.keys > 0 || !traits_.match_info_producers;
+  m.total_blocks = m.keys;
+  m.block_size = m.key_tokens = store_->options().scheme.block_size;
+  const bool presence_only = traits_.precise_normalization == PreciseNormalization::kAbsolute;
+  for (const EndpointRow r : m.touched)
+    m.match[r] = presence_only ? (m.raw[r] > 0 ? 1 : 0) : static_cast<std::int32_t>(m.raw[r]);
+  if (presence_only) m.total_blocks = m.block_size = 1;
+  if (traits_.precise_normalization == PreciseNormalization::kMinMax) find_extremes(m);
+}
+
+void PrecisePrefix::find_extremes(PrefixMatches& m) {
+  bool first = true;
+  const auto widen = [&](double raw) {
+    m.lowest = first ? raw : std::min(m.lowest, raw);
+    m.highest = first ? raw : std::max(m.highest, raw);
+    first = false;
+  };
+  for (const EndpointRow r : m.touched) widen(m.raw[r]);
+  for (const auto& [holder, raw] : m.others) widen(raw);
+}
+
+void PrecisePrefix::add_matches(Cycle& cycle, std::span<const BlockKey> keys) const {
+  if (keys.empty()) return;
+  PrefixMatches& m = cycle.prefix(slot_);
+  std::vector<PrefixMatch> dry_result;
+  const std::span<const PrefixMatch> matches =
+      store_->match(keys, cycle.match_scratch(), cycle.dry_run(), dry_result);
+  const EndpointTable& table = cycle.endpoints();
+  const auto give = [&m](EndpointRow r, const PrefixMatch& match) {
+    if (m.cached[r] == 0) m.touched.push_back(r);
+    m.raw[r] += match.weighted;
+    m.cached[r] += static_cast<std::int32_t>(match.blocks);
+  };
+  const auto give_other = [&m](const PrefixMatch& match) {
+    const std::uint32_t holder = match.endpoint.value();
+    for (auto& [other, raw] : m.others)
+      if (other == holder) return void(raw += match.weighted);
+    m.others.emplace_back(holder, match.weighted);
+  };
+  if (!by_address_) {
+    for (const PrefixMatch& match : matches) {
+      const EndpointRow holder = match.endpoint.value();
+      if (holder < m.raw.size() && cycle.is_candidate(holder))
+        give(holder, match);
+      else if (!traits_.lookup_candidates_only)
+        give_other(match);
+    }
+    return;
+  }
+  // All ranks behind one address see the entries of all of them.
+  std::vector<std::uint32_t>& match_of = cycle.count_buffer();
+  match_of.assign(m.raw.size(), 0);  // 1 + position in `matches`, by address group.
+  for (std::uint32_t i = 0; i < matches.size(); ++i) {
+    const std::uint32_t group = matches[i].endpoint.value();
+    if (group < match_of.size()) match_of[group] = i + 1;
+    give_other(matches[i]);  // One entry per address; its candidates repeat it, which is harmless.
+  }
+  for (const EndpointRow r : cycle.candidates())
+    if (const std::uint32_t i = match_of[table.address_group(r)]; i > 0) give(r, matches[i - 1]);
+}
+
+void PrecisePrefix::on_routed(const RequestView& request, const Decision& decision,
+                              const EndpointTable& endpoints, SimTime now) {
+  if (store_ == nullptr || !store_->options().speculative || request.block_keys.empty()) return;
+  const CachedTargets targets = cached_targets(decision);
+  for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
+    if (!row) continue;
+    const std::uint32_t holder = by_address_ ? endpoints.address_group(*row) : *row;
+    store_->add_speculative(holder, request.block_keys, now);
+  }
+}
+
+ApproxPrefix::ApproxPrefix(const ApproxPrefixParameters& parameters, const PluginSpec& spec,
+                           BuildContext& context)
+    : parameters_(parameters),
+      hashing_(context.traits().approx_hashing),
+      slot_(context.prefix_slot(spec.name)),
+      index_(static_cast<std::size_t>(std::max<std::int64_t>(1, parameters.lru_capacity))) {
+  if (hashing_ == ApproxHashing::kTokens) {
+    if (parameters_.block_size && parameters_.block_size_tokens == 16)
+      parameters_.block_size_tokens = *parameters_.block_size;
+    if (!parameters_.auto_tune && parameters_.block_size_tokens <= 0)
+      context.error(spec, "blockSizeTokens",
+                    "must be greater than 0 when autoTune is off (got " +
+                        std::to_string(parameters_.block_size_tokens) + ")");
+  } else if (parameters_.block_size && *parameters_.block_size <= 0) {
+    context.error(spec, "blockSize",
+                  "must be greater than 0 (got " + std::to_string(*parameters_.block_size) + ")");
+  }
+  context.needs().approx_hashes = true;
+  if (context.plugins().approx == nullptr) {
+    context.plugins().approx = this;
+  } else if (context.plugins().approx->scheme(0) != scheme(0)) {
+    context.error(spec, "",
+                  "two approximate prefix producers with different block settings are "
+                  "not supported");
+  }
+}
+
+ApproxScheme ApproxPrefix::scheme(std::int64_t reported_block_size) const {
+  ApproxScheme s{.hashing = hashing_};
+  const bool tune = parameters_.auto_tune && reported_block_size > 0;
+  if (hashing_ != ApproxHashing::kTokens) {
+    s.block_size =
+        tune ? reported_block_size * kCharactersPerToken : parameters_.block_size.value_or(64);
+    s.max_blocks = parameters_.max_prefix_blocks.value_or(256);
+    return s;
+  }
+  s.block_size = effective_approx_block(tune ? reported_block_size : parameters_.block_size_tokens);
+  s.max_blocks = parameters_.max_prefix_tokens > 0 ? parameters_.max_prefix_tokens / s.block_size
+                                                   : parameters_.max_prefix_blocks.value_or(2048);
+  return s;
+}
+
+void ApproxPrefix::produce(Cycle& cycle) const {
+  PrefixMatches& m = cycle.prefix(slot_);
+  if (m.computed) return;
+  m.computed = m.written = true;
+  const RequestView& request = cycle.request();
+  std::vector<std::uint32_t>& counts = cycle.count_buffer();
+  counts.assign(m.raw.size(), 0);
+  for_each_prompt(request.approx_hashes, request.approx_hash_ends,
+                  [&](std::span<const std::uint64_t> h) { index_.add_matches(h, counts); });
+  m.keys = m.total_blocks = static_cast<std::int64_t>(request.approx_hashes.size());
+  const std::span<const EndpointRow> candidates = cycle.candidates();
+  const std::int64_t reported =
+      candidates.empty() ? 0 : cycle.endpoints().info(candidates.front()).block_size;
+  m.block_size = m.key_tokens = scheme(reported).block_size;
+  if (hashing_ != ApproxHashing::kTokens)
+    m.key_tokens = request.prompt_bytes > 0
+                       ? m.block_size * request.prompt_tokens / request.prompt_bytes
+                       : m.block_size / kCharactersPerToken;
+  for (const EndpointRow r : candidates) {
+    if (counts[r] == 0) continue;
+    m.touched.push_back(r);
+    m.raw[r] = counts[r];
+    m.match[r] = m.cached[r] = static_cast<std::int32_t>(counts[r]);
+  }
+}
+
+void ApproxPrefix::on_routed(const RequestView& request, const Decision& decision,
+                             const EndpointTable& endpoints) {
+  if (request.approx_hashes.empty()) return;
+  const CachedTargets targets = cached_targets(decision);
+  for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
+    if (!row) continue;
+    const std::int64_t reported = parameters_.auto_tune ? endpoints.info(*row).num_gpu_blocks : 0;
+    index_.add(EndpointId(*row), request.approx_hashes, static_cast<std::size_t>(reported));
+  }
+}
+
+}  // namespace routesim::policies

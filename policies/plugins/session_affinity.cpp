@@ -1,0 +1,138 @@
+#include "policies/plugins/session_affinity.h"
+
+#include <algorithm>
+
+#include "policies/config/go_values.h"
+
+namespace routesim::policies {
+
+SessionAffinity::SessionAffinity(const SessionAffinityParameters& p, const PluginSpec& spec,
+                                 BuildContext& context)
+    : header_(p.encoded_header.header) {
+  context.needs().headers = true;
+  if (p.strategy == "session_id")
+    by_session_id_ = true;
+  else if (p.strategy != "encoded_endpoint_header" && !p.strategy.empty())
+    context.error(spec, "strategy",
+                  "must be encoded_endpoint_header or session_id (got '" + p.strategy + "')");
+  if (header_.empty()) header_ = "x-session-token";
+  sources_ = p.session_id.sources.value_or(std::vector<SessionSource>{});
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    if (sources_[i].header.empty() == sources_[i].attribute.empty())
+      context.error(spec, "sessionIdConfig.sources",
+                    "source " + std::to_string(i) + " needs either a header or an attribute");
+  if (sources_.empty())
+    sources_.push_back({.header = "x-session-id", .attribute = {}, .producer = {}});
+  name_headers(context.needs());
+  const SessionIdParameters& ids = p.session_id;
+  ttl_ = Duration::seconds(ids.eviction_ttl_seconds > 0 ? ids.eviction_ttl_seconds : 300);
+  sweep_ = Duration::seconds(ids.eviction_sweep_seconds > 0 ? ids.eviction_sweep_seconds : 10);
+  if (p.profile_name.empty()) return;
+  unknown_profile_ = true;  // Then no result has that name, and nothing is ever set.
+  const auto& profiles = context.config().profiles;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    if (profiles[i].name != p.profile_name) continue;
+    profile_ = static_cast<std::int32_t>(i);
+    unknown_profile_ = false;
+  }
+}
+
+void SessionAffinity::name_headers(SignalNeeds& needs) const {
+  if (!by_session_id_) needs.session_token_headers.push_back(header_);
+  for (const SessionSource& source : sources_)
+    if (by_session_id_ && !source.header.empty()) needs.session_id_headers.push_back(source.header);
+}
+
+std::string_view SessionAffinity::session_of(const RequestView& request) const {
+  for (const SessionSource& source : sources_) {
+    if (!source.header.empty()) {
+      const auto value = request.header(source.header);
+      if (value && !value->empty()) return *value;
+    } else if (!request.session.empty()) {
+      return request.session;
+    }
+  }
+  return {};
+}
+
+std::optional<EndpointRow> SessionAffinity::bound(const Cycle& cycle,
+                                                  std::span<const EndpointRow> candidates) const {
+  if (by_session_id_) {
+    const auto it = bindings_.find(session_of(cycle.request()));
+    if (it == bindings_.end()) return std::nullopt;
+    const auto found = std::find(candidates.begin(), candidates.end(), it->second.row);
+    return found == candidates.end() ? std::nullopt : std::optional(*found);
+  }
+  const auto token = cycle.request().header(header_);
+  if (!token || token->empty()) return std::nullopt;
+  const std::optional<std::string> id = decode_base64(*token);
+  if (!id) return std::nullopt;
+  for (const EndpointRow r : candidates) {
+    const EndpointInfo& info = cycle.endpoints().info(r);
+    // Compared in parts, because building "namespace/name" for every endpoint would allocate.
+    const std::size_t slash = info.name_space.size();
+    if (id->size() == slash + 1 + info.pod_name.size() && (*id)[slash] == '/' &&
+        id->compare(0, slash, info.name_space) == 0 &&
+        id->compare(slash + 1, std::string::npos, info.pod_name) == 0)
+      return r;
+  }
+  return std::nullopt;
+}
+
+void SessionAffinity::note_absence(const Cycle& cycle, Decision& decision,
+                                   std::uint32_t plugin) const {
+  if (!by_session_id_) return;
+  const bool present = bound(cycle, cycle.candidates()).has_value();
+  decision.set_note(plugin, 0, present ? 1 : 0);
+}
+
+std::optional<EndpointRow> SessionAffinity::served_by(const Decision& decision) const {
+  if (unknown_profile_) return std::nullopt;
+  if (profile_ >= 0) {
+    const ProfileResult& result = decision.profiles[static_cast<std::size_t>(profile_)];
+    return result.has_target() ? std::optional(result.targets.front()) : std::nullopt;
+  }
+  return decision.primary.valid() ? std::optional(decision.primary.value()) : std::nullopt;
+}
+
+void SessionAffinity::on_routed(const RequestView& request, const Decision& decision,
+                                std::uint32_t plugin, SimTime now) {
+  if (!by_session_id_) return;
+  const std::string_view session = session_of(request);
+  const std::optional<EndpointRow> picked = served_by(decision);
+  if (session.empty() || !picked) return;
+  const bool was_present = decision.note(plugin, 0, 0) != 0;
+  const auto it = bindings_.find(session);
+  if (it == bindings_.end()) {
+    bindings_.emplace(session, Binding{*picked, now});
+    return;
+  }
+  it->second.last_used = now;
+  if (!was_present) it->second.row = *picked;
+}
+
+void SessionAffinity::on_endpoint_removed(EndpointRow row) {
+  std::erase_if(bindings_, [row](const auto& b) { return b.second.row == row; });
+}
+
+void SessionAffinity::advance(SimTime now) {
+  if (bindings_.empty() || now - last_sweep_ < sweep_) return;
+  last_sweep_ = now;
+  std::erase_if(bindings_, [&](const auto& b) { return now - b.second.last_used >= ttl_; });
+}
+
+void SessionAffinity::response_headers(
+    const Decision& decision, const EndpointTable& endpoints,
+    std::vector<std::pair<std::string, std::string>>& headers) const {
+  if (by_session_id_) return;
+  if (const auto row = served_by(decision))
+    headers.emplace_back(header_, encode_base64(endpoints.info(*row).id()));
+}
+
+void SessionAffinityScorer::score(Cycle& cycle, std::span<const EndpointRow> candidates,
+                                  std::span<double> scores) const {
+  const std::optional<EndpointRow> row = sessions_.bound(cycle, candidates);
+  for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = row == candidates[i] ? 1.0 : 0.0;
+}
+
+}  // namespace routesim::policies

@@ -1,0 +1,89 @@
+#include "sim/engine/kv_event_log.h"
+
+namespace routesim::sim {
+
+namespace {
+
+constexpr std::uint64_t kStoredBit = std::uint64_t{1} << 63;
+constexpr std::uint64_t kOneKeyBit = std::uint64_t{1} << 62;
+constexpr std::uint64_t kCountMask = 0x7fffffff;
+
+}  // namespace
+
+// The parent of a chunk's first block is not announced: the sequence's blocks reach the router in
+// order, so the router's chain is already known to the key source.
+void KvEventLog::stored(std::uint32_t handle, std::int64_t first_block,
+                        std::span<const BlockKey> keys) {
+  last_removed_ = 0;
+  if (keys_ == nullptr) {
+    words_.push_back(kStoredBit | kOneKeyBit | keys.size());
+    words_.insert(words_.end(), keys.begin(), keys.end());
+    return;
+  }
+  request_keys_.clear();
+  keys_->request_keys(handle, first_block, keys, request_keys_);
+  words_.push_back(kStoredBit | (static_cast<std::uint64_t>(request_keys_.size()) << 31) |
+                   keys.size());
+  words_.insert(words_.end(), keys.begin(), keys.end());
+  words_.insert(words_.end(), request_keys_.begin(), request_keys_.end());
+}
+
+void KvEventLog::removed(std::span<const BlockKey> keys) {
+  if (last_removed_ == 0) {
+    words_.push_back(0);
+    last_removed_ = words_.size();
+  }
+  words_[last_removed_ - 1] += keys.size();
+  words_.insert(words_.end(), keys.rbegin(), keys.rend());
+}
+
+void KvEventLog::flush(SimTime visible, bool lost) {
+  last_removed_ = 0;
+  if (!pending()) return;
+  if (lost) {
+    words_.resize(open_begin_);
+    return;
+  }
+  open_begin_ = words_.size();
+  batches_.push_back({.visible = visible, .end = words_.size()});
+  if (mirror_ != nullptr) mirror_->set(number_, next_visible());
+}
+
+void KvEventLog::read_until(SimTime now, Reader& reader) {
+  while (!batches_.empty() && batches_.front().visible <= now) {
+    while (read_ < batches_.front().end) {
+      const std::uint64_t header = words_[read_++];
+      const auto count = static_cast<std::size_t>(header & kCountMask);
+      const std::span<const std::uint64_t> engine(words_.data() + read_, count);
+      read_ += count;
+      if ((header & kStoredBit) == 0) {
+        reader.on_removed(engine);
+        continue;
+      }
+      if ((header & kOneKeyBit) != 0) {
+        reader.on_stored(engine, engine);
+        continue;
+      }
+      const auto requests = static_cast<std::size_t>((header & ~kStoredBit) >> 31);
+      reader.on_stored(engine, std::span(words_.data() + read_, requests));
+      read_ += requests;
+    }
+    batches_.pop_front();
+  }
+  if (mirror_ != nullptr) mirror_->set(number_, next_visible());
+  // Reclaim the read part once it dominates; batches are short, so this moves little.
+  if (batches_.empty() && read_ == open_begin_ && read_ > 0) {
+    words_.erase(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(read_));
+    if (last_removed_ > 0) last_removed_ -= read_;
+    open_begin_ = 0;
+    read_ = 0;
+  } else if (read_ > 65'536) {
+    words_.erase(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(read_));
+    for (Batch& batch : batches_) batch.end -= read_;
+    if (last_removed_ > 0) last_removed_ -= read_;
+    open_begin_ -= read_;
+    read_ = 0;
+  }
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,70 @@
+// KV events of one engine core on their way to the router: batched per step, visible after a delay.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+#include "sim/engine/batch_scheduler.h"
+#include "sim/engine/earliest.h"
+
+namespace routesim::sim {
+
+/// Collects a step's events and releases them, in order, when their delay is over. Keys that a
+/// stored event implies for the router are computed when the event is written, because the request
+/// may be gone when it is read.
+class KvEventLog final : public BlockEventSink {
+ public:
+  /// Receives events in order.
+  class Reader {
+   public:
+    virtual ~Reader() = default;
+    virtual void on_stored(std::span<const BlockKey> engine_keys,
+                           std::span<const std::uint64_t> request_keys) = 0;
+    virtual void on_removed(std::span<const BlockKey> engine_keys) = 0;
+  };
+
+  /// `keys` is null where the engine's keys are the router's: readers then get the same span twice.
+  explicit KvEventLog(SequenceKeySource* keys) : keys_(keys) {}
+
+  void stored(std::uint32_t handle, std::int64_t first_block,
+              std::span<const BlockKey> keys) override;
+  void removed(std::span<const BlockKey> keys) override;
+
+  /// Publishes what was collected since the last flush as one batch, visible at `visible`; dropped
+  /// instead when `lost`.
+  void flush(SimTime visible, bool lost);
+  /// When the oldest unread batch becomes visible; SimTime::max() if there is none.
+  SimTime next_visible() const {
+    return batches_.empty() ? SimTime::max() : batches_.front().visible;
+  }
+  /// Keeps time number `i` of `visible` at next_visible(), for somebody who watches many logs.
+  void mirror_next_visible(Earliest& visible, std::size_t i) {
+    mirror_ = &visible;
+    number_ = i;
+  }
+  /// True when something was collected and not yet flushed.
+  bool pending() const { return open_begin_ != words_.size(); }
+  /// Hands every batch visible at `now` to `reader`.
+  void read_until(SimTime now, Reader& reader);
+
+ private:
+  struct Batch {
+    SimTime visible;
+    std::size_t end = 0;  ///< One past its last word.
+  };
+  SequenceKeySource* keys_;
+  Earliest* mirror_ = nullptr;
+  std::size_t number_ = 0;
+  // Events as words: header (stored bit, counts), engine keys, request keys.
+  std::vector<std::uint64_t> words_;
+  std::size_t read_ = 0;          ///< First unread word.
+  std::size_t open_begin_ = 0;    ///< First word not yet flushed.
+  std::size_t last_removed_ = 0;  ///< Header of an open removal that can still grow, + 1.
+  std::deque<Batch> batches_;
+  std::vector<std::uint64_t> request_keys_;
+};
+
+}  // namespace routesim::sim

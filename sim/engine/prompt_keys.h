@@ -1,0 +1,172 @@
+// Block keys of prompts and answers. A prompt is hashed once, however often it is sent, and a
+// prefix that several prompts begin with is hashed once for all of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/rng.h"
+#include "policies/index/block_keys.h"
+#include "sim/engine/kv_cache.h"
+#include "workloads/request.h"
+
+namespace routesim::sim {
+
+/// Folds one piece of text into a block key: `length` tokens of `content` from `offset` on. Equal
+/// token ranges are equal pieces (workloads::Segment), so no token needs to be looked at.
+constexpr BlockKey fold_piece(BlockKey state, std::uint64_t content, std::int64_t offset,
+                              std::int64_t length) {
+  const std::uint64_t piece =
+      mix64(content + 0x9e3779b97f4a7c15ULL * static_cast<std::uint64_t>(offset),
+            static_cast<std::uint64_t>(length));
+  return mix64(state, piece) | 1;  // never 0, which means "not hashed"
+}
+
+/// The keys of one prompt at one engine block size, and at the router's canonical one. Neither
+/// copied nor moved: `engine` may view `request`.
+struct PromptKeys {
+  PromptKeys() = default;
+  PromptKeys(const PromptKeys&) = delete;
+  PromptKeys& operator=(const PromptKeys&) = delete;
+
+  std::span<const BlockKey> engine;    ///< One per full block of the prompt.
+  std::vector<BlockKey> engine_own;    ///< Backs `engine` unless `request` does.
+  BlockKey tail_state = 0;             ///< Key state after the tokens behind the last full block.
+  std::int64_t tail_tokens = 0;        ///< How many those are, 0 … block_size - 1.
+  std::vector<std::uint64_t> request;  ///< The router's keys; empty when nobody asks for them.
+  std::vector<std::uint64_t> approx;   ///< Hashes of the approximate index; likewise.
+  policies::ChainState request_end;    ///< Chain state after `request`.
+};
+
+/// Engine-side keys of a prompt: the same chain vLLM's hashing yields, up to the hash function.
+/// Fills `engine` and the tail.
+void append_engine_keys(const workloads::Prompt& prompt, std::int64_t block_size, PromptKeys& out);
+
+/// Keys that depend on a live request, named by its slot.
+class SequenceKeySource {
+ public:
+  virtual ~SequenceKeySource() = default;
+  /// Appends the router's keys of the blocks [first, first + engine_keys.size()) of the sequence.
+  virtual void request_keys(std::uint32_t handle, std::int64_t first_block,
+                            std::span<const BlockKey> engine_keys,
+                            std::vector<std::uint64_t>& out) = 0;
+  /// The key of a block that holds part of the answer, where one key serves engine and router.
+  virtual BlockKey answer_key(std::uint32_t handle, std::int64_t block) = 0;
+};
+
+/// What the router hashes, if anything.
+struct RouterKeyOptions {
+  std::optional<policies::BlockKeyChain> precise;  ///< Chain of the precise index.
+  std::int64_t approx_block = 0;                   ///< Tokens per approximate block; 0 = none.
+  std::int64_t approx_max_blocks = 0;              ///< 0 = unlimited.
+  std::string model;
+  std::string hash_seed;              ///< Of `precise`.
+  std::vector<std::string> adapters;  ///< Names of the LoRA adapters, from 1 on.
+};
+
+/// Tokens about to be hashed, written once: a vector would set them to zero first.
+class TokenBuffer {
+ public:
+  void clear() { size_ = 0; }
+  /// Room for `n` more at the end, for the caller to fill.
+  std::span<std::uint32_t> append(std::size_t n);
+  /// Drops the first `n`.
+  void drop(std::size_t n);
+  std::size_t size() const { return size_; }
+  std::span<const std::uint32_t> view() const { return {tokens_.get(), size_}; }
+
+ private:
+  std::unique_ptr<std::uint32_t[]> tokens_;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+/// Owns the keys of every prompt that is in use or will come back. Single-threaded.
+class PromptKeyTable {
+ public:
+  PromptKeyTable(std::int64_t engine_block_size, RouterKeyOptions router);
+
+  /// The keys of `prompt`, computed at first use. Pair with release().
+  const PromptKeys& acquire(const workloads::Prompt& prompt);
+  /// The same where it has nothing to compute; otherwise null.
+  const PromptKeys* acquire_known(const workloads::Prompt& prompt);
+  /// True where acquire() has nothing to compute.
+  bool knows(const workloads::Prompt& prompt) const { return entries_.contains(prompt.id); }
+  /// How many prompts prepare() takes.
+  static constexpr std::size_t kTogether = policies::BlockKeyChain::kLanes;
+  /// Computes the keys of several prompts that will be acquired and are not known yet, in less time
+  /// than one after another. Each is named once.
+  void prepare(std::span<const workloads::Prompt* const> prompts);
+  /// One user less of what acquire() returned; keys of prompts that will not come back are dropped
+  /// with the last one.
+  void release(const PromptKeys& keys);
+  /// Prompts whose keys are kept.
+  std::size_t size() const { return pool_.size() - unused_.size(); }
+
+  /// The router's key of the block that follows `state` and holds `tokens` of the sequence made of
+  /// the prompt and then `answer`, starting at token `begin`. Advances `state`.
+  std::uint64_t next_request_key(policies::ChainState& state, const workloads::Prompt& prompt,
+                                 std::uint64_t answer, std::int64_t begin);
+  const RouterKeyOptions& router() const { return router_; }
+  /// True where engines and router cut prompts into the same blocks: then one key serves both, and
+  /// an index needs no map between them. (That a key is 0, "not hashed", has a chance of 2^-64.)
+  bool one_key() const {
+    return router_.precise &&
+           static_cast<std::int64_t>(router_.precise->block_size()) == engine_block_size_;
+  }
+
+ private:
+  struct Entry : PromptKeys {
+    std::size_t number = 0;  ///< In pool_.
+    bool reusable = false;
+    std::int64_t users = 0;
+  };
+  /// Keys of a list of leading segments, shared by the prompts that begin with it.
+  struct Prefix {
+    std::vector<std::uint64_t> keys;
+    policies::ChainState state;
+  };
+
+  /// A prompt on its way to its router's keys, segment by segment.
+  struct Job {
+    const workloads::Prompt* prompt = nullptr;
+    PromptKeys* out = nullptr;
+    std::vector<std::uint64_t> signatures;  ///< Of the lists of leading segments.
+    std::size_t segment = 0;                ///< The next one to key.
+    TokenBuffer tokens;                     ///< Behind the last full block so far.
+    policies::ChainState state;
+    bool done() const { return segment == prompt->segments.size(); }
+  };
+
+  /// The chain of the model or adapter that computes the prompt: no two share keys.
+  const policies::BlockKeyChain& chain_of(const workloads::Prompt& prompt) const {
+    return chains_[prompt.adapter];
+  }
+  Entry& new_entry(const workloads::Prompt& prompt);
+  void append_request_keys(std::span<Job> jobs);
+  void begin(Job& job) const;
+  void take_known_prefix(Job& job) const;
+  void end_segment(Job& job);
+  void append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out);
+
+  std::int64_t engine_block_size_;
+  RouterKeyOptions router_;
+  std::vector<policies::BlockKeyChain> chains_;  ///< By adapter, where the router hashes.
+  std::deque<Entry> pool_;
+  std::vector<std::size_t> unused_;  ///< Of prompts that are gone; their memory is reused.
+  /// By prompt, those that will be acquired. Few, where prompts do not come back.
+  std::unordered_map<std::uint64_t, Entry*> entries_;
+  std::unordered_map<std::uint64_t, Prefix> prefixes_;
+  std::array<Job, kTogether> jobs_;
+  TokenBuffer tokens_;
+};
+
+}  // namespace routesim::sim

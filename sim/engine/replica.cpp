@@ -1,0 +1,521 @@
+#include "sim/engine/replica.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/rng.h"
+
+namespace routesim::sim {
+
+namespace {
+
+constexpr std::int64_t kTicks = models::kTicksPerNanosecond;
+/// Two steps beyond the last event still fit, so that the sums below need no check.
+static_assert(kEndOfTime.ns() <= (SimTime::max().ns() - 2 * models::kLongestStepTicks) / kTicks);
+
+/// The ticks of a step, unless it is longer than the clock can take.
+std::int64_t checked_step(std::int64_t ticks) {
+  ROUTESIM_CHECK(ticks > 0, "a step must take time");
+  if (ticks >= models::kLongestStepTicks)
+    throw ClockError({.path = "cluster",
+                      .message = "a step of an engine takes 12 hours of simulated time or more",
+                      .hint = "look at the numbers of the accelerator, the model and its curve"});
+  return ticks;
+}
+
+/// vLLM's DP engine cores look for the end of a wave only every 32 steps.
+constexpr std::int64_t kFinishCheckPeriod = 32;
+
+}  // namespace
+
+Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
+    : range_watch_(*options.latency), options_(options) {
+  ranks_.reserve(static_cast<std::size_t>(options.ranks));
+  for (int i = 0; i < options.ranks; ++i) {
+    Rank& r = ranks_.emplace_back(options.rules, options.reference);
+    r.gauges.free_blocks = r.scheduler.kv().free_blocks();
+    // Scrapers are not synchronised: every endpoint has its own phase.
+    const auto interval = static_cast<std::uint64_t>(options.scrape_interval.ns());
+    const std::uint64_t endpoint =
+        options.front_end.value_or(options.first_endpoint + static_cast<std::uint64_t>(i));
+    r.scrape_phase = Duration::nanoseconds(
+        static_cast<std::int64_t>(mix64(options.seed, mix64(endpoint)) % interval));
+    r.next_scrape = SimTime::zero() + r.scrape_phase;
+    if (options.one_key) r.scheduler.set_answer_keys(&keys);
+    if (options.publish_events) {
+      r.log = std::make_unique<KvEventLog>(options.one_key ? nullptr : &keys);
+      r.scheduler.set_sink(r.log.get());
+    }
+  }
+}
+
+// vLLM's workers look for ended transfers once in a step, when it starts, and the scheduler hears
+// of it when that step has ended: what ends during one step is known at the end of the next, and
+// with async scheduling, where the next has already started, of the one after.
+void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimTime now) {
+  Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  Input in{.kind = kind, .request = request};
+  const bool pulled = kind == InputKind::kTransferDone;
+  if (pulled || kind == InputKind::kRelease) {
+    in.sequence =
+        pulled ? r.scheduler.find_pulling(request.handle) : r.scheduler.find_held(request.handle);
+    if (stepping_) in.steps = options_.rules.async_scheduling ? 2 : 1;
+  }
+  r.inbox.push_back(in);
+  calm_left_ = 0;
+  if (!stepping_) {
+    start_if_idle(now);
+    return;
+  }
+  // What the drain and the pass at end_ set off can be seen after the step scheduled ahead, unless
+  // it is an answer to the input itself.
+  const bool answered = kind != InputKind::kRequest || request.remote_tokens > 0 ||
+                        !ranks_[static_cast<std::size_t>(rank)].scheduler.can_serve(request);
+  wake_ = answered ? end_ : std::min(wake_, end_of_ahead());
+  news_ = next_news();
+  tell_news();
+}
+
+void Replica::start_if_idle(SimTime now) {
+  ROUTESIM_DCHECK(now >= last_boundary_, "time goes back");
+  for (Rank& r : ranks_) observe(r, now);
+  last_boundary_ = now;
+  end_ticks_ = now.ns() * kTicks;
+  for (Rank& r : ranks_) drain(r, now);
+  for (Rank& r : ranks_)
+    if (publishes(r)) flush_events(r, now);
+  launch(now);
+  tell_news();
+}
+
+// The end of the step scheduled ahead if its length is known, otherwise of the one under way.
+SimTime Replica::end_of_ahead() const {
+  return ahead_ticks_ > 0 ? SimTime::from_ns((end_ticks_ + ahead_ticks_) / kTicks) : end_;
+}
+
+// When there may be events to publish next. The pass at end_ may bring some, but they go out with
+// the step after it.
+SimTime Replica::next_news() const {
+  if (ranks_.size() != 1) return end_;
+  const Rank& r = ranks_.front();
+  return publishes(r) || !r.on_gpu().finishing.empty() ? end_ : end_of_ahead();
+}
+
+void Replica::advance_to(SimTime now) {
+  if (!stepping_ || end_ > now) return;
+  while (stepping_ && end_ <= now) {
+    if (calm_left_ > 0)
+      calm_boundaries(now);
+    else
+      boundary();
+  }
+  tell_news();
+}
+
+// Keeps what a reader may still want to know: the gauges at the last scrape before `now`.
+void Replica::take_scrape(Rank& r, SimTime now, const Gauges& gauges) {
+  const Duration interval = options_.scrape_interval;
+  r.scraped_at = r.next_scrape;
+  if (r.scraped_at + interval < now)
+    r.scraped_at = r.scraped_at + interval * ((now.ns() - 1 - r.scraped_at.ns()) / interval.ns());
+  r.next_scrape = r.scraped_at + interval;
+  r.scraped = gauges;
+}
+
+// Takes the scrape snapshot, and integrates KV usage up to `now`.
+void Replica::observe(Rank& r, SimTime now) {
+  if (r.next_scrape < now) take_scrape(r, now, r.gauges);
+  const std::int64_t used = r.scheduler.kv().used_blocks();
+  r.used_integral += static_cast<Wide>(used) * (now - last_boundary_).ns();
+  r.peak_used = std::max(r.peak_used, used);
+}
+
+void Replica::process(Rank& r, SimTime now, Duration gap) {
+  StepPlan& plan = r.on_gpu();
+  if (plan.empty()) return;
+  if (!plan.calm()) r.scheduler.process(plan, now, outputs_);
+  if (gaps_ != nullptr) gaps_->add_nano(gap.ns(), plan.steady);
+  plan.clear();
+}
+
+void Replica::flush_events(Rank& r, SimTime now) {
+  bool lost = false;
+  if (options_.kv_event_loss > 0) {
+    // Keyed by the instant: which other batches exist depends on what is worth announcing.
+    const std::uint64_t endpoint =
+        options_.first_endpoint + static_cast<std::uint64_t>(&r - ranks_.data());
+    const std::uint64_t key = mix64(endpoint, static_cast<std::uint64_t>(now.ns()));
+    lost = RandomStream(options_.seed, Stream::kNetwork, key).uniform() < options_.kv_event_loss;
+  }
+  r.log->flush(now + options_.kv_event_delay, lost);
+}
+
+void Replica::drain(Rank& r, SimTime now, bool everything) {
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < r.inbox.size(); ++i) {
+    Input& in = r.inbox[i];
+    if (in.steps-- > 0 && !everything)
+      r.inbox[kept++] = in;
+    else
+      apply(r, in, now);
+  }
+  r.inbox.resize(kept);
+}
+
+void Replica::apply(Rank& r, const Input& in, SimTime now) {
+  StepPlan* const in_flight =
+      options_.rules.async_scheduling && !r.ahead().empty() ? &r.ahead() : nullptr;
+  switch (in.kind) {
+    case InputKind::kRequest:
+      r.scheduler.enqueue(in.request, now, outputs_);
+      break;
+    case InputKind::kAbort:
+      r.scheduler.abort(in.request.handle, in_flight);
+      outputs_.push_back(
+          {.kind = EngineOutputKind::kAborted, .handle = in.request.handle, .at = now});
+      break;
+    case InputKind::kTransferDone:
+      r.scheduler.transfer_done(in.sequence);
+      break;
+    case InputKind::kTransferFailed:
+      r.scheduler.transfer_failed(in.request.handle);
+      break;
+    case InputKind::kRelease:
+      r.scheduler.release_held(in.sequence);
+      break;
+  }
+}
+
+// Tells who listens about the step that ends now, before its plan is consumed.
+void Replica::report_step() {
+  if (listener_ == nullptr) return;
+  for (std::size_t i = 0; i < ranks_.size(); ++i)
+    listener_->on_step(*this, static_cast<int>(i), ranks_[i].on_gpu().shape, last_boundary_, end_);
+}
+
+void Replica::boundary() {
+  const SimTime now = end_;
+  const Duration gap = now - last_boundary_;
+  report_step();
+  for (Rank& r : ranks_) {
+    observe(r, now);
+    process(r, now, gap);
+    r.gauges = gauges_now(r);
+    if (publishes(r)) flush_events(r, now);
+  }
+  busy_ += gap;
+  last_boundary_ = now;
+  for (Rank& r : ranks_)
+    if (!r.inbox.empty()) drain(r, now);
+  launch(now);
+}
+
+// Puts the next step on the GPU, or goes to sleep.
+void Replica::launch(SimTime now) {
+  calm_left_ = 0;
+  bool work = schedule_step(now);
+  if (!work) {
+    // With nothing to compute vLLM goes round at once, looking for ended transfers each time.
+    for (Rank& r : ranks_) {
+      work = work || !r.inbox.empty();
+      drain(r, now, true);
+    }
+    work = work && schedule_step(now);
+  }
+  if (!work) {
+    stepping_ = false;
+    wake_ = SimTime::max();
+    return;
+  }
+  stepping_ = true;
+  ++steps_;
+  end_ticks_ += ahead_ticks_ > 0 ? ahead_ticks_ : step_ticks();
+  end_ = SimTime::from_ns(end_ticks_ / kTicks);
+  ahead_ticks_ = 0;
+  if (options_.rules.async_scheduling) schedule_ahead(now);
+  look_ahead();
+}
+
+// How long the step will take is known at once, unless it depends on those of other ranks.
+void Replica::schedule_ahead(SimTime now) {
+  for (Rank& r : ranks_) r.scheduler.schedule(r.ahead(), &r.on_gpu(), now, outputs_);
+  if (ranks_.size() != 1 || ranks_.front().ahead().empty()) return;
+  const models::BatchShape& shape = ranks_.front().ahead().shape;
+  ahead_ticks_ = checked_step(options_.latency->step_ticks(shape));
+  range_watch_.add_step(shape, ahead_ticks_);
+}
+
+// Decides what runs next on every rank; false when there is nothing to do at all.
+bool Replica::schedule_step(SimTime now) {
+  bool work = false;
+  for (Rank& r : ranks_) {
+    if (options_.rules.async_scheduling && !r.ahead().empty()) {
+      r.running = 1 - r.running;
+    } else {
+      // The plan being filled is the empty one; under async scheduling nothing is in flight here.
+      r.scheduler.schedule(r.on_gpu(), nullptr, now, outputs_);
+    }
+    work = work || !r.on_gpu().empty();
+  }
+  // Lock step: a wave ends only at a finish check, so idle ranks spin with dummy batches till then.
+  return work || (ranks_.size() > 1 && steps_ % kFinishCheckPeriod != 0);
+}
+
+std::int64_t Replica::step_ticks() {
+  std::int64_t largest = 0, total = 0, rounds = 1;
+  if (ranks_.size() > 1) {
+    for (const Rank& r : ranks_) {
+      const std::int64_t tokens = std::max<std::int64_t>(1, r.on_gpu().shape.tokens());
+      largest = std::max(largest, tokens);
+      total += tokens;
+    }
+    const std::int64_t chunk = options_.rules.moe_dp_chunk_size;
+    if (chunk > 0) {
+      rounds = (largest + chunk - 1) / chunk;
+      largest = rounds * chunk;
+    }
+  }
+  // A single core has no group, and buffers of fixed size are filled up in any case.
+  const bool padded = ranks_.size() == 1 || options_.rules.moe_dp_chunk_size > 0 ||
+                      largest <= options_.rules.rank_padding_limit;
+  std::int64_t ticks = 0;
+  bool outside = false;
+  for (Rank& r : ranks_) {
+    models::BatchShape& shape = r.on_gpu().shape;
+    shape.group_tokens = padded ? largest : std::max<std::int64_t>(1, shape.tokens());
+    shape.group_total_tokens = total;
+    shape.group_rounds = rounds;
+    ticks = std::max(ticks, options_.latency->step_ticks(shape));
+    outside = outside || range_watch_.is_outside(shape);
+  }
+  if (outside) range_watch_.add_outside(ticks);
+  return checked_step(ticks);
+}
+
+// After a launch: when somebody must look next. A step can be seen from outside at its end if
+// sequences sample their first or last tokens in it; what needs remote KV speaks up in any pass.
+void Replica::look_ahead() {
+  wake_ = end_;
+  news_ = next_news();
+  if (options_.reference || ranks_.size() != 1) return;
+  Rank& r = ranks_.front();
+  if (foresee_calm(r)) return;
+  if (r.on_gpu().sampled.empty() && r.on_gpu().finishing.empty() && !r.scheduler.pulls())
+    wake_ = end_of_ahead();
+}
+
+// How many boundaries from here on are certain to be calm, and when the step after them ends.
+bool Replica::foresee_calm(Rank& r) {
+  const std::int64_t members = r.scheduler.decoding();
+  const auto pure = [members](const StepPlan& plan) {
+    return plan.calm() && plan.steady == members && plan.shape.prefill_requests == 0 &&
+           plan.shape.decode_requests == members;
+  };
+  const bool async = options_.rules.async_scheduling;
+  if (members == 0 || gaps_ == nullptr || !r.inbox.empty() || !pure(r.on_gpu())) return false;
+  if (async && !pure(r.ahead())) return false;
+  const BatchScheduler::Foresight foresight = r.scheduler.foresee(std::int64_t{1} << 30);
+  if (foresight.calm == 0 && !foresight.then_finishes) return false;
+  models::BatchShape next = async ? r.ahead().shape : r.on_gpu().shape;
+  next.decode_context = r.scheduler.decode_context() + members;
+  if (r.scheduler.kv().shared_tokens() > next.decode_context) return false;
+  next.shared_context = r.scheduler.kv().shared_tokens();
+  run_ = options_.latency->decode_run(next);
+  run_index_ = 0;
+  if (run_.first >= models::kLongestStepTicks) return false;  // The next launch refuses it.
+  calm_left_ = std::min(foresight.calm, run_.steps);
+  // The last token of a sequence can be seen when its step ends; before, nothing can.
+  const bool to_finish = foresight.then_finishes && run_.steps > foresight.calm;
+  if (calm_left_ == 0 && !to_finish) return false;
+  range_watch_.begin_stretch(next, calm_left_);
+  wake_ = calm_end(calm_left_ + (to_finish ? (async ? 2 : 1) : 0));
+  news_ = calm_news(r);
+  calm_gauges_ = gauges_now(r);
+  return true;
+}
+
+// When the `boundary`-th calm boundary from now will be, 0 = the next.
+SimTime Replica::calm_end(std::int64_t boundary) const {
+  if (boundary == 0) return end_;
+  const std::int64_t n = options_.rules.async_scheduling ? boundary - 1 : boundary;
+  // Far ends may lie beyond the clock; an event there ends the run.
+  const Wide ticks = static_cast<Wide>(end_ticks_) + ahead_ticks_ +
+                     static_cast<Wide>(n) * calm_ticks(0) +
+                     static_cast<Wide>(run_.increment) * (static_cast<Wide>(n) * (n - 1) / 2);
+  const auto ns = static_cast<std::int64_t>(
+      std::min<Wide>(ticks / kTicks, std::numeric_limits<std::int64_t>::max() / kTicks));
+  return SimTime::from_ns(ns);
+}
+
+// next_news() in a calm stretch, where it can be seen further. What a pass brings goes out at the
+// boundary after it.
+SimTime Replica::calm_news(const Rank& r) const {
+  if (r.log == nullptr) return wake_;
+  if (publishes(r)) return end_;
+  const std::int64_t silent = r.scheduler.silent_passes(calm_left_ + 1);
+  return silent > calm_left_ ? wake_ : std::min(wake_, calm_end(silent + 1));
+}
+
+// Boundaries up to `now` at which every sequence gets one token and nothing else happens.
+void Replica::calm_boundaries(SimTime now) {
+  Rank& r = ranks_.front();
+  if (listener_ == nullptr && end_ < news_ && r.scheduler.takes_blank_blocks())
+    return silent_boundaries(r, std::min(now, news_ - Duration::nanoseconds(1)));
+  const std::int64_t steady = r.on_gpu().steady;
+  while (calm_left_ > 0 && end_ <= now) {
+    report_step();
+    const SimTime at = end_;
+    observe(r, at);
+    r.gauges = calm_gauges_;
+    if (publishes(r)) flush_events(r, at);
+    const Duration gap = at - last_boundary_;
+    gaps_->add_nano(gap.ns(), steady);
+    busy_ += gap;
+    last_boundary_ = at;
+    --calm_left_;
+    ++steps_;
+    r.scheduler.calm_pass();
+    calm_gauges_.free_blocks = r.scheduler.kv().free_blocks();
+    end_ticks_ += ahead_ticks_ > 0 ? std::exchange(ahead_ticks_, calm_ticks(0)) : calm_ticks(0);
+    end_ = SimTime::from_ns(end_ticks_ / kTicks);
+    range_watch_.add_stretch(run_, run_index_, run_index_ + 1);
+    ++run_index_;
+    advance_plans(r, 1);
+  }
+  news_ = calm_left_ > 0 ? calm_news(r) : next_news();
+  ROUTESIM_DCHECK(wake_ >= end_, "a stretch of calm steps was longer than foreseen");
+}
+
+// The same before news_: since nobody can see when a block was taken, those of all passes are taken
+// at once. Most steps of a run end here, so everything is in local variables.
+void Replica::silent_boundaries(Rank& r, SimTime now) {
+  const bool async = options_.rules.async_scheduling;
+  const KvCache& kv = r.scheduler.kv();
+  std::array<std::int64_t, 32> gaps;
+  std::int64_t passes = 0, taken = 0, used = kv.used_blocks();
+  std::int64_t last = last_boundary_.ns(), end = end_.ns(), ticks = end_ticks_;
+  std::int64_t ahead = ahead_ticks_, step = calm_ticks(0);
+  Wide used_integral = 0;
+  Gauges gauges = r.gauges;
+  Gauges next = calm_gauges_;
+  const std::int64_t most = std::min(calm_left_, std::ssize(gaps));
+  do {
+    if (r.next_scrape.ns() < end) take_scrape(r, SimTime::from_ns(end), gauges);
+    gauges = next;
+    const std::int64_t gap = end - last;
+    gaps[static_cast<std::size_t>(passes++)] = gap;
+    used_integral += static_cast<Wide>(used) * gap;
+    taken = r.scheduler.crossings_in(passes);
+    used += taken;
+    next.free_blocks -= taken;
+    last = end;
+    ticks += async ? std::exchange(ahead, step) : step;
+    step += run_.increment;
+    end = ticks / kTicks;
+  } while (passes < most && end <= now.ns());
+  r.gauges = gauges;
+  calm_gauges_ = next;
+  r.used_integral += used_integral;
+  r.peak_used = std::max(r.peak_used, used - taken);
+  r.scheduler.calm_passes(passes, used - kv.used_blocks());
+  gaps_->add_nanos({gaps.data(), static_cast<std::size_t>(passes)}, r.on_gpu().steady);
+  busy_ += Duration::nanoseconds(last - last_boundary_.ns());
+  last_boundary_ = SimTime::from_ns(last);
+  end_ = SimTime::from_ns(end);
+  end_ticks_ = ticks;
+  ahead_ticks_ = ahead;
+  calm_left_ -= passes;
+  range_watch_.add_stretch(run_, run_index_, run_index_ + passes);
+  run_index_ += passes;
+  steps_ += passes;
+  advance_plans(r, passes);
+  ROUTESIM_DCHECK(wake_ >= end_, "a stretch of calm steps was longer than foreseen");
+  ROUTESIM_DCHECK(!publishes(r) || news_ == end_, "events are published a step too late");
+}
+
+// Calm passes differ in their number and in their contexts, which have grown.
+void Replica::advance_plans(Rank& r, std::int64_t passes) {
+  if (passes == 0) return;
+  const bool async = options_.rules.async_scheduling;
+  StepPlan& last = async ? r.ahead() : r.on_gpu();
+  const models::BatchShape before = last.shape;
+  last.shape.shared_context = r.scheduler.kv().shared_tokens();
+  last.shape.decode_context += passes * before.decode_requests;
+  last.pass += passes;
+  if (!async) return;
+  StepPlan& gpu = r.on_gpu();
+  gpu.shape = passes == 1 ? before : last.shape;
+  gpu.shape.decode_context = last.shape.decode_context - before.decode_requests;
+  gpu.pass += passes;
+}
+
+Gauges Replica::scrape(int rank, SimTime at, SimTime now) {
+  if (stepping_ && end_ <= at) {
+    if (const std::optional<Gauges> calm = calm_gauges(at)) return *calm;
+    advance_to(now);
+  }
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  if (at >= last_boundary_) return r.gauges;
+  ROUTESIM_DCHECK(r.scraped_at == at, "a scrape instant was passed without a snapshot");
+  return r.scraped;
+}
+
+// The gauges at `at`, which is not before end_, if all boundaries until then are calm ones.
+std::optional<Gauges> Replica::calm_gauges(SimTime at) const {
+  if (calm_left_ == 0) return std::nullopt;
+  const BatchScheduler& scheduler = ranks_.front().scheduler;
+  const std::int64_t too_late = (at.ns() + 1) * kTicks;
+  const bool async = ahead_ticks_ > 0;
+  std::int64_t ticks = end_ticks_;
+  std::int64_t step = async ? ahead_ticks_ : calm_ticks(0);
+  std::int64_t next_step = calm_ticks(async ? 0 : 1);
+  Gauges gauges = calm_gauges_;
+  for (std::int64_t n = 1;; ++n) {
+    ticks += step;
+    if (ticks >= too_late) return gauges;
+    if (n == calm_left_) return std::nullopt;
+    gauges.free_blocks -= scheduler.crossings_in(n);
+    step = std::exchange(next_step, next_step + run_.increment);
+  }
+}
+
+SimTime Replica::next_scrape(int rank, SimTime now) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  const std::int64_t interval = options_.scrape_interval.ns();
+  const std::int64_t since = now.ns() - r.scrape_phase.ns();
+  if (since < 0) return SimTime::zero() + r.scrape_phase;
+  return SimTime::from_ns(r.scrape_phase.ns() + (since / interval + 1) * interval);
+}
+
+double Replica::used_block_seconds(int rank, SimTime now) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  const Wide since_boundary =
+      static_cast<Wide>(r.scheduler.kv().used_blocks()) * (now - last_boundary_).ns();
+  return static_cast<double>(r.used_integral + since_boundary) * 1e-9;
+}
+
+std::int64_t Replica::peak_used_blocks(int rank) const {
+  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+  return std::max(r.peak_used, r.scheduler.kv().used_blocks());
+}
+
+bool Replica::idle() const {
+  for (const Rank& r : ranks_)
+    if (!r.scheduler.idle() || !r.inbox.empty()) return false;
+  return true;
+}
+
+void Replica::verify() const {
+  for (const Rank& r : ranks_) {
+    r.scheduler.verify();
+    ROUTESIM_CHECK(stepping_ || r.scheduler.running() == 0,
+                   "a replica with running requests is idle: " + r.scheduler.describe_queues());
+  }
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,248 @@
+// One model server: one engine core, or several DP ranks that step in lock step because their
+// experts exchange tokens. Owns the step loop: process, drain, schedule, launch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "models/latency_model.h"
+#include "sim/engine/batch_scheduler.h"
+#include "sim/engine/earliest.h"
+#include "sim/engine/kv_event_log.h"
+#include "sim/engine/range_watch.h"
+#include "sim/telemetry/samples.h"
+
+namespace routesim::sim {
+
+class Replica;
+
+/// The gauges an engine exports, as of the end of a step.
+struct Gauges {
+  std::int64_t running = 0;
+  std::int64_t waiting = 0;
+  std::int64_t free_blocks = 0;
+  AdapterGauges adapters;
+};
+
+/// Everything about a rank that is fixed for the run.
+struct ReplicaOptions {
+  EngineRules rules;
+  std::shared_ptr<const models::LatencyModel> latency;
+  int ranks = 1;                ///< Lock-step DP ranks; 1 = a single engine core.
+  bool reference = false;       ///< Visit every step and every sequence.
+  bool publish_events = false;  ///< Somebody reads the KV events.
+  bool one_key = false;         ///< One key serves engine and router (PromptKeyTable::one_key).
+  Duration kv_event_delay;
+  double kv_event_loss = 0;
+  Duration scrape_interval = Duration::milliseconds(50);
+  std::uint64_t seed = 0;
+  std::uint64_t first_endpoint = 0;        ///< Keys this replica's random draws.
+  std::optional<std::uint64_t> front_end;  ///< Its ranks are scraped together; keys their phase.
+};
+
+/// Hears of every step of a server as it ends, rank by rank.
+class StepListener {
+ public:
+  virtual ~StepListener() = default;
+  virtual void on_step(const Replica& replica, int rank, const models::BatchShape& shape,
+                       SimTime begin, SimTime end) = 0;
+};
+
+/// A server whose steps are computed when somebody looks. Simulated time moves only in advance_to()
+/// and never back; between two interesting moments whole runs of decode steps cost a few
+/// nanoseconds each.
+class Replica {
+ public:
+  Replica(const ReplicaOptions& options, SequenceKeySource& keys);
+
+  /// Processes every step that ends at or before `now`.
+  void advance_to(SimTime now);
+  /// When the replica next has to be advanced because something may become visible outside; never
+  /// later than the next finish. SimTime::max() when it sleeps.
+  SimTime next_wake() const { return wake_; }
+
+  /// Keeps time number `i` of `news` at the end of the next step that may have KV events to
+  /// publish, SimTime::max() while there is none: somebody who watches many replicas need not visit
+  /// them.
+  void mirror_next_news(Earliest& news, std::size_t i) {
+    news_mirror_ = &news;
+    news_number_ = i;
+  }
+
+  /// The calls below need advance_to(now) first; they take effect when the engine next drains its
+  /// input queue, that is at the end of the running step.
+  void deliver(int rank, const EngineRequest& request, SimTime now) {
+    input(rank, InputKind::kRequest, request, now);
+  }
+  void abort(int rank, std::uint32_t handle, SimTime now) {
+    input(rank, InputKind::kAbort, EngineRequest{.handle = handle}, now);
+  }
+  void transfer_done(int rank, std::uint32_t handle, SimTime now) {
+    input(rank, InputKind::kTransferDone, EngineRequest{.handle = handle}, now);
+  }
+  void transfer_failed(int rank, std::uint32_t handle, SimTime now) {
+    input(rank, InputKind::kTransferFailed, EngineRequest{.handle = handle}, now);
+  }
+  void release_held(int rank, std::uint32_t handle, SimTime now) {
+    input(rank, InputKind::kRelease, EngineRequest{.handle = handle}, now);
+  }
+
+  /// What happened since the last call, in time order; the caller clears it.
+  std::vector<EngineOutput>& outputs() { return outputs_; }
+  /// Where gaps between tokens of steadily decoding sequences are counted; may be null.
+  void count_gaps_in(Samples* gaps) { gaps_ = gaps; }
+
+  /// Who hears of the steps; null (the default) costs nothing.
+  void report_steps_to(StepListener* listener) { listener_ = listener; }
+
+  /// The gauges as the scrape at `at` saw them, the last one at or before `now`. Needs no
+  /// advance_to(), and leaves the steps where it can tell what they come to.
+  Gauges scrape(int rank, SimTime at, SimTime now);
+  /// Fetches into the processor's caches what scrape() reads first; then, once that has come, what
+  /// it reads of a rank.
+  void prefetch() const {
+    for (std::size_t line = 0; line < 3; ++line)
+      __builtin_prefetch(reinterpret_cast<const char*>(this) + 64 * line);
+  }
+  void prefetch(int rank) const {
+    const Rank& r = ranks_[static_cast<std::size_t>(rank)];
+    __builtin_prefetch(&r.gauges);
+    __builtin_prefetch(&r.scheduler);
+  }
+  /// The gauges now, without staleness.
+  Gauges gauges(int rank) const { return ranks_[static_cast<std::size_t>(rank)].gauges; }
+  /// The next instant after `now` at which a scrape of this rank happens.
+  SimTime next_scrape(int rank, SimTime now) const;
+
+  KvEventLog& events(int rank) { return *ranks_[static_cast<std::size_t>(rank)].log; }
+  const BatchScheduler& scheduler(int rank) const {
+    return ranks_[static_cast<std::size_t>(rank)].scheduler;
+  }
+  /// Inputs that wait for the end of the running step.
+  std::int64_t inbox(int rank) const {
+    return std::ssize(ranks_[static_cast<std::size_t>(rank)].inbox);
+  }
+  int ranks() const { return static_cast<int>(ranks_.size()); }
+  /// Steps begun.
+  std::int64_t steps() const { return steps_; }
+  /// A step is under way.
+  bool stepping() const { return stepping_; }
+  Duration busy() const { return busy_; }
+  /// Length of the steps whose batch lies outside the range the latency model was fitted on,
+  /// seconds; the one under way counts as a whole.
+  double extrapolated_s() const {
+    return static_cast<double>(range_watch_.ticks()) / (1e9 * models::kTicksPerNanosecond);
+  }
+  /// Integral of used blocks over time up to `now`, in block-seconds. Call advance_to(now) first:
+  /// between two boundaries the number of used blocks does not change.
+  double used_block_seconds(int rank, SimTime now) const;
+  /// The most blocks in use at any time so far.
+  std::int64_t peak_used_blocks(int rank) const;
+  /// True when no request is anywhere in the server.
+  bool idle() const;
+  void verify() const;
+
+ private:
+  __extension__ using Wide = __int128;
+  enum class InputKind : std::uint8_t {
+    kRequest,
+    kAbort,
+    kTransferDone,
+    kTransferFailed,
+    kRelease
+  };
+  struct Input {
+    InputKind kind;
+    EngineRequest request;
+    SequenceRef sequence{};  ///< Of what is told about transfers.
+    int steps = 0;           ///< Ends of steps that still pass before the scheduler hears of it.
+  };
+  struct Rank {
+    explicit Rank(const EngineRules& rules, bool reference) : scheduler(rules, reference) {}
+    Gauges gauges;
+    Gauges scraped;
+    SimTime scraped_at = SimTime::from_ns(-1);
+    SimTime next_scrape;
+    Duration scrape_phase;
+    BatchScheduler scheduler;
+    std::unique_ptr<KvEventLog> log;
+    StepPlan plans[2];
+    int running = 0;  ///< Which plan is on the GPU; the other one is scheduled ahead (async).
+    std::vector<Input> inbox;
+    Wide used_integral = 0;
+    std::int64_t peak_used = 0;
+    StepPlan& on_gpu() { return plans[running]; }
+    StepPlan& ahead() { return plans[1 - running]; }
+    const StepPlan& on_gpu() const { return plans[running]; }
+    const StepPlan& ahead() const { return plans[1 - running]; }
+  };
+
+  static Gauges gauges_now(const Rank& r) {
+    return {.running = r.scheduler.running(),
+            .waiting = r.scheduler.waiting(),
+            .free_blocks = r.scheduler.kv().free_blocks(),
+            .adapters = r.scheduler.adapters()};
+  }
+  /// The step under way has something to publish at its end.
+  static bool publishes(const Rank& r) { return r.log != nullptr && r.log->pending(); }
+  void input(int rank, InputKind kind, const EngineRequest& request, SimTime now);
+  void start_if_idle(SimTime now);
+  void boundary();
+  void report_step();
+  void take_scrape(Rank& r, SimTime now, const Gauges& gauges);
+  void observe(Rank& r, SimTime now);
+  void process(Rank& r, SimTime now, Duration gap);
+  void drain(Rank& r, SimTime now, bool everything = false);
+  void apply(Rank& r, const Input& in, SimTime now);
+  void launch(SimTime now);
+  bool schedule_step(SimTime now);
+  std::int64_t step_ticks();
+  void schedule_ahead(SimTime now);
+  void flush_events(Rank& r, SimTime now);
+  void look_ahead();
+  bool foresee_calm(Rank& r);
+  SimTime next_news() const;
+  SimTime calm_news(const Rank& r) const;
+  SimTime calm_end(std::int64_t boundary) const;
+  std::optional<Gauges> calm_gauges(SimTime at) const;
+  SimTime end_of_ahead() const;
+  void tell_news() {
+    if (news_mirror_ != nullptr)
+      news_mirror_->set(news_number_, stepping_ ? news_ : SimTime::max());
+  }
+  void calm_boundaries(SimTime now);
+  void silent_boundaries(Rank& r, SimTime now);
+  void advance_plans(Rank& r, std::int64_t passes);
+  std::int64_t calm_ticks(std::int64_t ahead) const {
+    return run_.first + (run_index_ + ahead) * run_.increment;
+  }
+
+  // What a visit looks at first: of many servers, none is in the processor's caches.
+  alignas(64) bool stepping_ = false;
+  std::int64_t end_ticks_ = 0;
+  SimTime end_;                   ///< end_ticks_ in whole nanoseconds.
+  std::int64_t ahead_ticks_ = 0;  ///< Length of the step scheduled ahead; 0 = none, or not known.
+  SimTime last_boundary_;
+  SimTime news_ = SimTime::max();  ///< When there may be events to publish next.
+  SimTime wake_ = SimTime::max();
+  // A calm stretch: single rank, pure decode, nothing waiting that could be admitted.
+  std::int64_t calm_left_ = 0;  ///< Boundaries still certain to be calm.
+  models::DecodeRun run_;
+  std::int64_t run_index_ = 0;
+  Gauges calm_gauges_;  ///< As the next boundary, if calm, will show them.
+  std::vector<Rank> ranks_;
+
+  std::vector<EngineOutput> outputs_;
+  Samples* gaps_ = nullptr;
+  StepListener* listener_ = nullptr;
+  Earliest* news_mirror_ = nullptr;
+  std::size_t news_number_ = 0;
+  std::int64_t steps_ = 0;
+  Duration busy_;
+  RangeWatch range_watch_;
+  ReplicaOptions options_;
+};
+
+}  // namespace routesim::sim

@@ -1,0 +1,128 @@
+#include "sim/observe/metrics_collector.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace routesim::sim {
+
+bool client_sees_tokens(const WorkloadConfig& workload) {
+  return !workload.inference_perf_config || workload.inference_perf_config->api.streaming;
+}
+
+void forget_token_times(RunResult& result) {
+  const auto forget = [](StageResult& stage) {
+    stage.time_to_first_token = stage.time_per_output_token = stage.inter_token_latency = {};
+  };
+  for (StageResult& stage : result.stages) forget(stage);
+  forget(result.summary);
+  result.notes.emplace_back(
+      "the load does not stream (api.streaming): its client has no TTFT, TPOT and ITL");
+}
+
+MetricsCollector::MetricsCollector(const std::vector<workloads::StageInfo>& stages,
+                                   double output_token_scale)
+    : output_token_scale_(output_token_scale) {
+  for (const workloads::StageInfo& info : stages) stages_.emplace_back().info = info;
+  growth_.resize(stages_.size());
+}
+
+std::int64_t MetricsCollector::counted(std::int64_t generated) const {
+  return std::max<std::int64_t>(1,
+                                std::llround(static_cast<double>(generated) * output_token_scale_));
+}
+
+void MetricsCollector::on_sent(const workloads::Request& request, SimTime now) {
+  StageResult& s = stage(request.stage);
+  ++s.requests;
+  s.first_send = std::min(s.first_send, now);
+  s.last_send = std::max(s.last_send, now);
+  s.schedule_delay.add_nano((now - request.due).ns());
+}
+
+void MetricsCollector::on_gap(StageId id, Duration gap) {
+  stage(id).inter_token_latency.add_nano(gap.ns(), 1);
+}
+
+void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label) {
+  StageResult& s = stages_[static_cast<std::size_t>(r.stage)];
+  s.last_end = std::max(s.last_end, r.end);
+  s.preemptions += r.preemptions;
+  if (r.outcome != workloads::Outcome::kSuccess) {
+    ++s.failures;
+    ++s.failures_by_label[failure_label];
+    return;
+  }
+  ++s.successes;
+  const std::int64_t tokens = counted(r.output_tokens);
+  const double latency = (r.end - r.sent).to_seconds();
+  const double ttft = (r.first_token - r.sent).to_seconds();
+  s.request_latency.add_nano((r.end - r.sent).ns());
+  s.time_to_first_token.add_nano((r.first_token - r.sent).ns());
+  growth_[static_cast<std::size_t>(r.stage)].add(r.sent - s.first_send, r.first_token - r.sent);
+  if (tokens > 1) s.time_per_output_token.add((latency - ttft) / static_cast<double>(tokens - 1));
+  s.normalized_time_per_output_token.add(latency / static_cast<double>(tokens));
+  s.prompt_tokens.add(static_cast<double>(r.prompt_tokens));
+  s.output_tokens.add(static_cast<double>(tokens));
+  s.prompt_tokens_total += r.prompt_tokens;
+  s.cached_tokens_total += r.cached_tokens;
+  s.output_tokens_total += tokens;
+}
+
+void MetricsCollector::drop_gaps_without_success() {
+  for (StageResult& s : stages_)
+    if (s.successes == 0) s.inter_token_latency = Samples();
+}
+
+void MetricsCollector::measure_growth() {
+  for (std::size_t s = 0; s < stages_.size(); ++s)
+    stages_[s].queue_growth = growth_[s].per_second(stages_[s].send_duration_s());
+}
+
+void MetricsCollector::forget_unfinished() {
+  for (StageResult& s : stages_) {
+    if (s.successes + s.failures == s.requests) continue;
+    s.kv_cache_usage_mean = std::numeric_limits<double>::quiet_NaN();
+    s.kv_cache_usage_max = s.kv_cache_usage_mean;
+  }
+}
+
+StageResult MetricsCollector::summary() const {
+  StageResult all;
+  all.info.name = "summary";
+  double usage_seconds = 0, seconds = 0;
+  for (const StageResult& s : stages_) {
+    if (!s.info.reported || s.requests == 0) continue;
+    all.requests += s.requests;
+    all.successes += s.successes;
+    all.failures += s.failures;
+    for (const auto& [label, count] : s.failures_by_label) all.failures_by_label[label] += count;
+    all.first_send = std::min(all.first_send, s.first_send);
+    all.last_send = std::max(all.last_send, s.last_send);
+    all.last_end = std::max(all.last_end, s.last_end);
+    all.schedule_delay.merge(s.schedule_delay);
+    all.request_latency.merge(s.request_latency);
+    all.time_to_first_token.merge(s.time_to_first_token);
+    all.time_per_output_token.merge(s.time_per_output_token);
+    all.normalized_time_per_output_token.merge(s.normalized_time_per_output_token);
+    all.inter_token_latency.merge(s.inter_token_latency);
+    all.prompt_tokens.merge(s.prompt_tokens);
+    all.output_tokens.merge(s.output_tokens);
+    all.prompt_tokens_total += s.prompt_tokens_total;
+    all.cached_tokens_total += s.cached_tokens_total;
+    all.output_tokens_total += s.output_tokens_total;
+    all.preemptions += s.preemptions;
+    all.queue_growth = std::max(all.queue_growth, s.queue_growth);
+    // NaN, which is unknown, stays so.
+    all.kv_cache_usage_max = std::isnan(s.kv_cache_usage_max)
+                                 ? s.kv_cache_usage_max
+                                 : std::max(s.kv_cache_usage_max, all.kv_cache_usage_max);
+    usage_seconds += s.kv_cache_usage_mean * s.total_time_s();
+    seconds += s.total_time_s();
+  }
+  all.kv_cache_usage_mean = seconds > 0 ? usage_seconds / seconds : 0;
+  if (std::isnan(all.kv_cache_usage_max)) all.kv_cache_usage_mean = all.kv_cache_usage_max;
+  return all;
+}
+
+}  // namespace routesim::sim

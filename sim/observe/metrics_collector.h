@@ -1,0 +1,50 @@
+// Turns request records into stage results with inference-perf's definitions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/observe/queue_growth.h"
+#include "sim/observe/run_result.h"
+#include "sim/plan/scenario.h"
+#include "workloads/load_generator.h"
+
+namespace routesim::sim {
+
+/// Whether the load tool streams its answers (inference-perf: `api.streaming`). Without that it has
+/// no time of any token: no TTFT, TPOT and ITL.
+bool client_sees_tokens(const WorkloadConfig& workload);
+/// Takes those from the stages and the summary, and says so.
+void forget_token_times(RunResult& result);
+
+class MetricsCollector {
+ public:
+  /// `output_token_scale`: tokens the client counts per token generated.
+  MetricsCollector(const std::vector<workloads::StageInfo>& stages, double output_token_scale);
+
+  void on_sent(const workloads::Request& request, SimTime now);
+  /// A gap that was longer than a step, of a request of `stage`.
+  void on_gap(StageId stage, Duration gap);
+  void on_done(const RequestRecord& record, const char* failure_label);
+  StageResult& stage(StageId id) { return stages_[id.value()]; }
+  std::vector<StageResult>& stages() { return stages_; }
+  /// Tokens the client counts for `generated` tokens; at least 1.
+  std::int64_t counted(std::int64_t generated) const;
+  /// Forgets the gaps of stages without a success: latencies are those of successes. Gaps are
+  /// counted a step at a time, so where some requests succeeded those of the others stay among
+  /// them.
+  void drop_gaps_without_success();
+  /// Of a run that was stopped: what is only known when a stage ends is unknown, not zero.
+  void forget_unfinished();
+  /// Fills in how fast the queue of each stage grew.
+  void measure_growth();
+  /// The reported stages pooled.
+  StageResult summary() const;
+
+ private:
+  double output_token_scale_;
+  std::vector<StageResult> stages_;
+  std::vector<QueueGrowth> growth_;  ///< By stage.
+};
+
+}  // namespace routesim::sim

@@ -1,0 +1,156 @@
+// What one run of one variant found. Plain data: rendering lives in tools/.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/units.h"
+#include "models/latency_model.h"
+#include "sim/telemetry/samples.h"
+#include "workloads/load_generator.h"
+
+namespace routesim::sim {
+
+/// The most that the time to first token may grow, in seconds per second of sending. Beyond it the
+/// queue grows until the stage ends, and only the stage's length keeps its percentiles small.
+inline constexpr double kMostQueueGrowth = 0.02;
+
+/// One load stage, or the whole run, with inference-perf's definitions. Latency metrics are of
+/// successful requests, in seconds, as the client sees them.
+struct StageResult {
+  workloads::StageInfo info;
+  std::int64_t requests = 0;  ///< Sent.
+  std::int64_t successes = 0;
+  std::int64_t failures = 0;
+  std::map<std::string, std::int64_t> failures_by_label;
+  SimTime first_send = SimTime::max();
+  SimTime last_send;
+  SimTime last_end;
+  Samples schedule_delay;
+  Samples request_latency;
+  Samples time_to_first_token;
+  Samples time_per_output_token;
+  Samples normalized_time_per_output_token;
+  Samples inter_token_latency;  ///< All gaps pooled; none without a success.
+  Samples prompt_tokens;
+  Samples output_tokens;                 ///< As the client counts them.
+  std::int64_t prompt_tokens_total = 0;  ///< Of successes.
+  std::int64_t cached_tokens_total = 0;  ///< Prompt tokens served from a prefix cache, successes.
+  std::int64_t output_tokens_total = 0;  ///< As the client counts them, successes.
+  std::int64_t preemptions = 0;
+  /// Successes that met the caller's latency goals; absent when there were none. The simulator
+  /// leaves it to an observer.
+  std::optional<std::int64_t> good_requests{};
+  /// Time-weighted over endpoints, first send to last end, 0..1; NaN of a run that was stopped
+  /// before the stage ended.
+  double kv_cache_usage_mean = 0;
+  double kv_cache_usage_max = 0;
+  /// QueueGrowth::per_second(); of the whole run that of its worst reported stage.
+  double queue_growth = 0;
+
+  /// Whether the queue grew until the stage ended; of the whole run whether that of any stage did.
+  bool overloaded() const { return queue_growth > kMostQueueGrowth; }
+  double send_duration_s() const {
+    return requests > 0 ? (last_send - first_send).to_seconds() : 0;
+  }
+  /// max(end) - min(send), the denominator of every throughput.
+  double total_time_s() const { return requests > 0 ? (last_end - first_send).to_seconds() : 0; }
+  double per_second(double total) const {
+    const double t = total_time_s();
+    return t > 0 ? total / t : 0;
+  }
+  double prefix_hit_ratio() const {
+    return prompt_tokens_total > 0
+               ? static_cast<double>(cached_tokens_total) / static_cast<double>(prompt_tokens_total)
+               : 0;
+  }
+};
+
+/// One endpoint (replica and DP rank) over the whole run.
+struct ReplicaResult {
+  std::string name;  ///< `pool-replica` or `pool-replica-rank-n`.
+  std::string pool;
+  std::int64_t requests = 0;  ///< Requests routed to it.
+  std::int64_t steps = 0;     ///< Engine steps executed.
+  double busy_s = 0;          ///< Time in steps.
+  std::int64_t prefix_query_tokens = 0;
+  std::int64_t prefix_hit_tokens = 0;
+  std::int64_t preemptions = 0;
+  std::int64_t num_gpu_blocks = 0;
+  std::int64_t kv_cache_tokens = 0;  ///< The same as vLLM's log counts it.
+  std::int64_t evicted_blocks = 0;   ///< Cached blocks recycled for new content.
+  double kv_cache_usage_mean = 0;    ///< Time-weighted over the run, 0..1.
+  double kv_cache_usage_max = 0;
+  std::int64_t max_running = 0;
+  std::int64_t max_waiting = 0;
+};
+
+/// What the step times of a pool rest on.
+struct StepTimes {
+  std::string pool;
+  models::Trust trust = models::Trust::kFitted;  ///< kExtrapolated when much time was outside.
+  double busy_s = 0;                             ///< Of its engines.
+  double extrapolated_s = 0;  ///< Of these, in batches outside the range of the measurements.
+};
+
+/// The largest share of a pool's busy time outside the fitted range that passes as fitted.
+inline constexpr double kMostExtrapolated = 0.05;
+
+/// What the router did.
+struct RoutingResult {
+  std::int64_t decisions = 0;
+  std::int64_t rejected = 0;              ///< Refused by the router.
+  std::int64_t predicted_hit_tokens = 0;  ///< Tokens the router's index expected to hit.
+  std::int64_t disaggregated = 0;         ///< Decisions with a prefill endpoint.
+  std::int64_t prompt_tokens = 0;
+  std::int64_t hit_tokens = 0;  ///< Tokens the engines really hit.
+  double prefix_hit_ratio() const {
+    return prompt_tokens > 0 ? static_cast<double>(hit_tokens) / static_cast<double>(prompt_tokens)
+                             : 0;
+  }
+};
+
+/// One request, kept when the caller asks for per-request records.
+struct RequestRecord {
+  std::int64_t id = 0;
+  std::int32_t stage = 0;
+  std::int32_t endpoint = -1;
+  std::int32_t prefill_endpoint = -1;
+  SimTime due, sent, first_token, end;
+  std::int64_t prompt_tokens = 0;
+  std::int64_t cached_tokens = 0;
+  std::int64_t output_tokens = 0;
+  std::int32_t preemptions = 0;
+  std::uint32_t adapter = 0;               ///< LoRA adapter, RunPlan::adapters; 0 = the base model.
+  std::int64_t predicted_hit_tokens = -1;  ///< What the router's index expected; -1 = no index.
+  workloads::Outcome outcome = workloads::Outcome::kSuccess;
+  const char* failure = "";  ///< Label of the failure, a literal.
+};
+
+struct RunResult {
+  std::string scenario;
+  std::string variant;
+  std::uint64_t seed = 0;
+  std::vector<StageResult> stages;
+  StageResult summary;
+  RoutingResult routing;
+  std::vector<ReplicaResult> replicas;
+  std::vector<StepTimes> step_times;    ///< By pool.
+  std::vector<RequestRecord> requests;  ///< Empty unless asked for.
+  SimTime end;                          ///< Simulated length of the run.
+  std::uint64_t fingerprint = 0;        ///< Order-dependent hash of every token-visible event.
+  std::vector<std::string> notes;       ///< Trust labels and warnings, in a fixed order.
+
+  /// The least known of the pools.
+  models::Trust trust() const {
+    models::Trust least = models::Trust::kFitted;
+    for (const StepTimes& pool : step_times) least = std::max(least, pool.trust);
+    return least;
+  }
+};
+
+}  // namespace routesim::sim

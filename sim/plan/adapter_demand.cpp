@@ -1,0 +1,94 @@
+#include "sim/plan/adapter_demand.h"
+
+#include <algorithm>
+
+namespace routesim::sim {
+
+namespace {
+
+using IsBase = std::function<bool(const std::string&)>;
+
+void add(AdapterDemand& demand, const std::string& name, double share, const IsBase& is_base) {
+  std::uint32_t adapter = 0;
+  if (!is_base(name)) {
+    auto at = std::find(demand.names.begin(), demand.names.end(), name);
+    if (at == demand.names.end()) at = demand.names.insert(at, name);
+    adapter = static_cast<std::uint32_t>(at - demand.names.begin()) + 1;
+  }
+  demand.traffic.shares.push_back({.adapter = adapter, .share = share});
+}
+
+const std::vector<workloads::LoraSplit>* split_of(const WorkloadConfig& w) {
+  if (w.lora_traffic_split) return &*w.lora_traffic_split;
+  if (!w.inference_perf_config || !w.inference_perf_config->load.lora_traffic_split) return nullptr;
+  return &*w.inference_perf_config->load.lora_traffic_split;
+}
+
+std::string key_of(const WorkloadConfig& w) {
+  if (w.lora_traffic_split) return "workload.lora_traffic_split";
+  return w.vllm_bench ? "workload.vllm_bench.lora_modules"
+                      : "workload.inference_perf.load.lora_traffic_split";
+}
+
+void check_pool(const PoolConfig& pool, const std::string& path, const AdapterDemand& demand,
+                const SourceLocation& where, Diagnostics& diagnostics) {
+  const EngineConfig& engine = pool.engine;
+  if (!engine.max_loras) {
+    diagnostics.error(where, path + ".engine.max_loras",
+                      "is missing: the load asks for LoRA adapters (" + demand.names.front() +
+                          (demand.names.size() > 1 ? ", …)" : ")"),
+                      "say what the servers have: vllm serve --enable-lora --max-loras N, 1 by "
+                      "default");
+    return;
+  }
+  if (pool.data_parallel > 1 && engine.preset == EnginePreset::k2025H2 &&
+      pool.data_parallel_balancing == DataParallelBalancing::kInternal)
+    diagnostics.error(where, path + ".data_parallel",
+                      "vLLM of 2025 does not start with LoRA and several ranks in one server");
+}
+
+}  // namespace
+
+AdapterDemand adapter_demand(const WorkloadConfig& w, const IsBase& is_base) {
+  AdapterDemand demand;
+  if (const auto* split = split_of(w)) {
+    const auto& tool = w.inference_perf_config;
+    const auto is_model = [&](const std::string& name) {
+      return is_base(name) || (tool && tool->server.model_name == name);
+    };
+    for (const workloads::LoraSplit& s : *split) add(demand, s.name, s.split, is_model);
+  } else if (w.vllm_bench) {
+    const std::vector<std::string>& modules = w.vllm_bench->lora_modules;
+    for (const std::string& name : modules)
+      add(demand, name, 1.0 / static_cast<double>(modules.size()), is_base);
+    demand.traffic.assignment = w.vllm_bench->lora_assignment;
+  }
+  demand.traffic.warms_up_base = w.vllm_bench.has_value();
+  if (demand.names.empty()) demand.traffic.shares.clear();
+  return demand;
+}
+
+void check_adapters(const Scenario& scenario, const AdapterDemand& demand,
+                    const SourceLocation& where, Diagnostics& diagnostics) {
+  if (scenario.workload.lora_traffic_split)
+    workloads::check_lora_split(*scenario.workload.lora_traffic_split,
+                                "workload.lora_traffic_split", diagnostics);
+  const std::string key = key_of(scenario.workload);
+  if (demand.names.size() > workloads::kMostAdapters)
+    diagnostics.error(
+        where, key,
+        "at most " + std::to_string(workloads::kMostAdapters) + " adapters are simulated");
+  if (scenario.workload.vllm_bench &&
+      std::find(demand.names.begin(), demand.names.end(), "") != demand.names.end())
+    diagnostics.error(where, key, "a name is empty");
+  const std::vector<PoolConfig>& pools = scenario.cluster.pools;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const std::string path = "cluster.pools[" + std::to_string(i) + "]";
+    const EngineConfig& engine = pools[i].engine;
+    if (engine.max_cpu_loras && *engine.max_cpu_loras < engine.max_loras.value_or(0))
+      diagnostics.error(where, path + ".engine.max_cpu_loras", "must be max_loras at least");
+    if (!demand.names.empty()) check_pool(pools[i], path, demand, where, diagnostics);
+  }
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,428 @@
+#include "sim/plan/resolve.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "models/lora.h"
+#include "models/roofline.h"
+#include "policies/scheduler.h"
+#include "sim/plan/adapter_demand.h"
+#include "sim/plan/rate_scale.h"
+
+namespace routesim::sim {
+
+namespace {
+
+/// Leaves a run days for its last answers before the clock of its steps ends (simulation.cpp).
+constexpr double kLongestLoadDays = 100;
+
+/// Requests in flight take some 1.2 KB each: 2.4 GB.
+constexpr std::int64_t kMostAtOnce = 2'000'000;
+
+/// The A100 is excepted by name in vLLM's defaults.
+bool has_large_defaults(const models::AcceleratorSpec& gpu) {
+  return gpu.memory_bytes >= 70.0 * (1 << 30) && gpu.name.find("A100") == std::string::npos;
+}
+
+/// Ranks of one server wait for each other in every step where experts are spread over all of them
+/// (with expert parallelism, or as one wide tensor-parallel group), and until v0.13 in any model
+/// (vllm-project/vllm#30739).
+bool steps_together(const PoolConfig& c, const models::ModelSpec& model) {
+  return c.data_parallel > 1 && (model.is_moe() || c.engine.preset == EnginePreset::k2025H2);
+}
+
+/// Slots for adapters are allocated when a server starts.
+double adapter_bytes(const EngineConfig& c, const models::ModelSpec& model,
+                     const models::Parallelism& p) {
+  const double experts = c.preset == EnginePreset::k2025H2
+                             ? 0
+                             : models::lora_expert_slot_bytes(model, p, c.max_lora_rank);
+  return static_cast<double>(c.max_loras.value_or(0)) *
+         (models::lora_bytes_per_gpu(model, p, c.max_lora_rank) + experts);
+}
+
+ApiServerTimes api_server(const PoolConfig& c) {
+  const bool internal = c.data_parallel_balancing == DataParallelBalancing::kInternal;
+  return resolve_api_server(c.api_server, c.engine.preset, internal ? c.data_parallel : 1);
+}
+
+/// The document that decides: a variant may name another balancer than the one its base has a
+/// document for.
+std::optional<policies::EndpointPickerConfig> deciding_document(const Scenario& scenario,
+                                                                const ScenarioInputs& inputs) {
+  if (scenario.routing.balancer != BalancerKind::kEndpointPicker) return std::nullopt;
+  return inputs.endpoint_picker;
+}
+
+/// The router has a precise prefix index, which lives on the engines' KV events.
+bool listens_to_events(const std::optional<policies::EndpointPickerConfig>& config) {
+  if (!config) return false;
+  Diagnostics known;  // The plugins were checked when the document was read.
+  const policies::Scheduler scheduler(*config, {}, known);
+  return scheduler.valid() && scheduler.needs().block_keys;
+}
+
+/// How many sources of load there are; one is right.
+int sources_of(const WorkloadConfig& w) {
+  return (w.inference_perf_config ? 1 : 0) + (w.vllm_bench ? 1 : 0) + (w.conversations ? 1 : 0) +
+         (w.trace ? 1 : 0) + (w.groups ? 1 : 0);
+}
+
+class Resolver {
+ public:
+  /// `publishes_events`: somebody listens to the engines' KV events.
+  Resolver(const ScenarioInputs& inputs, bool publishes_events, Diagnostics& diagnostics)
+      : inputs_(inputs), diagnostics_(diagnostics), publishes_events_(publishes_events) {}
+
+  std::optional<ResolvedPool> pool(const PoolConfig& config, const std::string& path);
+  void check_names(const PoolConfig& config, const std::string& path) { (void)named(config, path); }
+  void cross_rules(const Scenario& scenario);
+  AdapterDemand adapters(const Scenario& scenario);
+  void relocate(const Diagnostics& found, const std::string& path, bool tokens_given = false);
+  void error(const std::string& path, const std::string& message, const std::string& hint = {}) {
+    diagnostics_.error(inputs_.where, path, message, hint);
+    ++errors_;
+  }
+  int errors() const { return errors_; }
+
+ private:
+  struct Named {
+    const models::AcceleratorSpec* gpu = nullptr;
+    const models::ModelSpec* model = nullptr;
+    models::KvDtype kv_dtype = models::KvDtype::kBf16;
+  };
+  std::optional<Named> named(const PoolConfig& config, const std::string& path);
+  std::shared_ptr<const models::LatencyModel> latency(const PoolConfig& config,
+                                                      const models::AcceleratorSpec& gpu,
+                                                      const models::ModelSpec& model,
+                                                      const models::Parallelism& parallelism,
+                                                      const models::RooflineOptions& options) const;
+  std::optional<std::int64_t> stated_blocks(const PoolConfig& config, const EngineRules& rules,
+                                            const KvLog& log, const std::string& path);
+  void warn_of_stages(const PoolConfig& config, const std::string& path);
+  std::optional<models::KvDtype> kv_dtype(const PoolConfig& config, const std::string& path);
+
+  const ScenarioInputs& inputs_;
+  Diagnostics& diagnostics_;
+  bool publishes_events_;
+  int errors_ = 0;
+};
+
+/// Windowed layers have groups of blocks of their own.
+void set_windows(EngineRules& rules, const models::ModelSpec& model, bool hybrid) {
+  if (!hybrid) return;
+  rules.window_groups = models::window_groups(model);
+  rules.window_tokens = model.sliding_window;
+}
+
+std::string suggestion(const std::string& name) {
+  return name.empty() ? std::string("see `routesim list`") : "did you mean `" + name + "`?";
+}
+
+std::optional<models::KvDtype> Resolver::kv_dtype(const PoolConfig& c, const std::string& path) {
+  if (c.kv_cache_dtype == "auto" || c.kv_cache_dtype == "bf16") return models::KvDtype::kBf16;
+  if (c.kv_cache_dtype.rfind("fp8", 0) == 0) return models::KvDtype::kFp8;
+  error(path + ".kv_cache_dtype", "must be auto, bf16 or fp8 (got " + c.kv_cache_dtype + ")");
+  return std::nullopt;
+}
+
+std::shared_ptr<const models::LatencyModel> Resolver::latency(
+    const PoolConfig& c, const models::AcceleratorSpec& gpu, const models::ModelSpec& model,
+    const models::Parallelism& parallelism, const models::RooflineOptions& options) const {
+  if (c.latency_model == "roofline")
+    return std::make_shared<models::Roofline>(gpu, model, parallelism, options);
+  return models::make_latency_model(inputs_.catalogue, gpu, model, parallelism,
+                                    enum_name(c.engine.preset), options);
+}
+
+void Resolver::warn_of_stages(const PoolConfig& c, const std::string& path) {
+  if (c.pipeline_parallel == 1) return;
+  diagnostics_.warning(inputs_.where, path + ".pipeline_parallel",
+                       "stages run one after another here; vLLM keeps a batch in each, which can "
+                       "bring up to " +
+                           std::to_string(c.pipeline_parallel) +
+                           " times the throughput of a saturated server");
+}
+
+// The catalogue entries that a pool names, and its KV format; errors where something is unknown.
+std::optional<Resolver::Named> Resolver::named(const PoolConfig& c, const std::string& path) {
+  const int before = errors_;
+  Named out;
+  out.gpu = inputs_.catalogue.find_accelerator(c.accelerator);
+  if (out.gpu == nullptr)
+    error(path + ".accelerator", "unknown accelerator (got " + c.accelerator + ")",
+          suggestion(inputs_.catalogue.suggest_accelerator(c.accelerator)));
+  out.model = inputs_.catalogue.find_model(c.model);
+  if (out.model == nullptr)
+    error(path + ".model", "unknown model (got " + c.model + ")",
+          suggestion(inputs_.catalogue.suggest_model(c.model)));
+  const std::optional<models::KvDtype> dtype = kv_dtype(c, path);
+  if (c.latency_model != "auto" && c.latency_model != "roofline")
+    error(path + ".latency_model", "must be auto or roofline (got " + c.latency_model + ")");
+  if (out.model != nullptr && out.model->max_context <= 0 && !c.engine.max_model_len)
+    error(path + ".engine.max_model_len",
+          "is needed: model " + out.model->name + " states no max_context",
+          "set it here, or max_context in the catalogue");
+  if (errors_ != before) return std::nullopt;
+  out.kv_dtype = *dtype;
+  return out;
+}
+
+// By num_gpu_blocks, or by the tokens that stand for them.
+std::optional<std::int64_t> Resolver::stated_blocks(const PoolConfig& c, const EngineRules& rules,
+                                                    const KvLog& log, const std::string& path) {
+  if (!c.engine.kv_cache_tokens) return c.engine.num_gpu_blocks;
+  if (c.engine.num_gpu_blocks)
+    error(path + ".engine.kv_cache_tokens", "says the same as num_gpu_blocks",
+          "give one of them: the log's tokens, or its blocks");
+  return blocks_of_reported_tokens(*c.engine.kv_cache_tokens, rules, log);
+}
+
+std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::string& path) {
+  const std::optional<Named> entries = named(c, path);
+  if (!entries) return std::nullopt;
+  const auto& [gpu, model, dtype] = *entries;
+  const models::Parallelism parallelism{
+      .tp = c.tensor_parallel,
+      .pp = c.pipeline_parallel,
+      .dp = c.data_parallel,
+      .ep = c.expert_parallel ? c.tensor_parallel * c.data_parallel : 1};
+  const bool large = has_large_defaults(*gpu);
+  ResolvedPool out;
+  out.config = c;
+  out.api_server = api_server(c);
+  out.rules = resolve_engine_rules(c.engine, 2, model->max_context, large);
+  const bool hybrid = uses_hybrid_kv_manager(c.engine, {.kv_events = publishes_events_,
+                                                        .kv_transfer = c.role != PoolRole::kBoth,
+                                                        .chunked_windows = model->chunked_windows});
+  warn_of_stages(c, path);
+  set_windows(out.rules, *model, hybrid);
+  const KvLog log{.preset = c.engine.preset,
+                  .chunked_windows = model->chunked_windows,
+                  .pipeline_stages = c.pipeline_parallel};
+  Diagnostics found;
+  const std::optional<models::KvCachePlan> kv =
+      models::plan_kv_cache({.accelerator = *gpu,
+                             .model = *model,
+                             .parallelism = parallelism,
+                             .kv_dtype = dtype,
+                             .block_size = c.engine.block_size,
+                             .gpu_memory_utilization = c.engine.gpu_memory_utilization.value_or(
+                                 default_gpu_memory_utilization(c.engine.preset)),
+                             .max_num_batched_tokens = out.rules.max_num_batched_tokens,
+                             .max_num_seqs = out.rules.max_num_seqs,
+                             .num_gpu_blocks = stated_blocks(c, out.rules, log, path),
+                             .hybrid_manager = hybrid,
+                             .graph_share = graph_memory_share(c.engine),
+                             .adapter_bytes = adapter_bytes(c.engine, *model, parallelism)},
+                            found);
+  relocate(found, path, c.engine.kv_cache_tokens.has_value());
+  if (!kv) return std::nullopt;
+  out.kv_plan = *kv;
+  out.rules = resolve_engine_rules(c.engine, kv->num_gpu_blocks, model->max_context, large);
+  set_windows(out.rules, *model, hybrid);
+  out.kv_cache_tokens = reported_kv_tokens(out.rules, log);
+  out.latency = latency(c, *gpu, *model, parallelism,
+                        {.kv_dtype = dtype,
+                         .cuda_graphs = !c.engine.enforce_eager,
+                         .async_scheduling = out.rules.async_scheduling,
+                         .older_experts = c.engine.preset == EnginePreset::k2025H2,
+                         .older_fp8_cache = c.engine.preset != EnginePreset::k2026H2});
+  if (out.rules.max_loras > 0)
+    out.latency = std::make_shared<models::LoraLatency>(
+        out.latency, models::lora_costs(*gpu, *model, parallelism, c.engine.max_lora_rank));
+  out.kv_bytes_per_token =
+      static_cast<double>(models::kv_bytes_per_token_per_gpu(*model, dtype, parallelism, hybrid)) *
+      static_cast<double>(c.tensor_parallel);
+  out.lock_step = steps_together(c, *model);
+  return out;
+}
+
+// What models/ found is about its own structs; say which keys of the scenario they came from.
+void Resolver::relocate(const Diagnostics& found, const std::string& path, bool tokens_given) {
+  for (const Diagnostic& d : found.items()) {
+    std::string key = d.path;
+    if (key == "tp") key = "tensor_parallel";
+    if (key == "pp") key = "pipeline_parallel";
+    if (key == "dp") key = "data_parallel";
+    if (key == "ep") key = "expert_parallel";
+    if (key == "num_gpu_blocks" && tokens_given) key = "kv_cache_tokens";
+    if (key == "gpu_memory_utilization" || key == "num_gpu_blocks" || key == "kv_cache_tokens" ||
+        key == "block_size" || key == "max_model_len")
+      key = "engine." + key;
+    Diagnostic moved = d;
+    moved.where = inputs_.where;
+    moved.path = key.empty() ? path : path + "." + key;
+    diagnostics_.add(std::move(moved));
+    if (d.severity == Severity::kError) ++errors_;
+  }
+}
+
+void Resolver::cross_rules(const Scenario& s) {
+  bool prefill = false, decode = false;
+  for (const PoolConfig& p : s.cluster.pools) {
+    prefill = prefill || p.role == PoolRole::kPrefill;
+    decode = decode || p.role != PoolRole::kPrefill;
+  }
+  if (!decode && !s.cluster.pools.empty())
+    error("cluster.pools", "no pool can decode", "give one pool role `both` or `decode`");
+  if (prefill && s.routing.balancer != BalancerKind::kEndpointPicker)
+    error("routing.balancer", "a prefill pool is only reachable through an endpoint picker");
+  if (s.routing.balancer == BalancerKind::kEndpointPicker && !inputs_.endpoint_picker)
+    error("routing.endpoint_picker", "balancer endpoint-picker needs a document");
+  const int sources = sources_of(s.workload);
+  if (sources != 1)
+    error("workload",
+          "exactly one source of load must be given (got " + std::to_string(sources) + ")",
+          "one of inference_perf, vllm_bench, conversations, trace, groups");
+}
+
+AdapterDemand Resolver::adapters(const Scenario& s) {
+  if (s.cluster.pools.empty()) return {};
+  const std::string& model = s.cluster.pools.front().model;
+  const auto is_base = [&](const std::string& name) {
+    const models::ModelSpec* known = inputs_.catalogue.find_model(name);
+    return name == model || (known != nullptr && known == inputs_.catalogue.find_model(model));
+  };
+  AdapterDemand demand = adapter_demand(s.workload, is_base);
+  Diagnostics found;
+  check_adapters(s, demand, inputs_.where, found);
+  for (const Diagnostic& d : found.items()) diagnostics_.add(d);
+  errors_ += found.has_errors() ? 1 : 0;
+  return demand;
+}
+
+/// The load with what its tool does by default, which is of the same release as the servers.
+WorkloadConfig with_release_defaults(const Scenario& s, Diagnostics& diagnostics) {
+  WorkloadConfig out = at_scaled_rate(s.workload, diagnostics);
+  if (out.vllm_bench && !out.vllm_bench->initial_test_request && !s.cluster.pools.empty())
+    out.vllm_bench->initial_test_request =
+        s.cluster.pools.front().engine.preset == EnginePreset::k2025H2;
+  return out;
+}
+
+/// What loads read besides the scenario.
+struct LoadFiles {
+  workloads::ConversationOpener conversations;
+  workloads::TraceOpener trace;
+  std::shared_ptr<const workloads::ReplayCorpus> sessions;
+};
+
+std::unique_ptr<workloads::LoadGenerator> make_load(const WorkloadConfig& w, const LoadFiles& files,
+                                                    std::uint64_t seed, Diagnostics& d) {
+  workloads::WorkloadOptions options = w.options;
+  options.seed = seed;
+  const auto& [conversations, trace, sessions] = files;
+  namespace ip = workloads::inference_perf;
+  namespace vb = workloads::vllm_bench;
+  if (w.inference_perf_config)
+    return ip::make_load_generator(
+        *w.inference_perf_config, options,
+        ip::Inputs{.trace = trace, .conversations = conversations, .sessions = sessions}, d);
+  if (w.vllm_bench)
+    return vb::make_load_generator(*w.vllm_bench, options,
+                                   vb::Inputs{.conversations = conversations, .trace = trace}, d);
+  if (w.conversations)
+    return workloads::make_load_generator(*w.conversations, options, conversations, d);
+  if (w.trace) return workloads::make_load_generator(w.trace->replay, options, trace, d);
+  return workloads::make_load_generator(*w.groups, options, d);
+}
+
+/// Refuses a load that goes on beyond what the clock can count.
+void check_length(const WorkloadConfig& workload, const workloads::LoadGenerator& load,
+                  Diagnostics& diagnostics) {
+  double seconds = 0;
+  if (const auto& tool = workload.inference_perf_config)
+    seconds += tool->load.interval * static_cast<double>(load.stages().size());
+  for (const workloads::StageInfo& stage : load.stages())
+    if (stage.requested_rate > 0 && std::isfinite(stage.requested_rate) && stage.requests > 0)
+      seconds += static_cast<double>(stage.requests) / stage.requested_rate;
+    else if (stage.requests < 0)
+      seconds += stage.duration_s;
+  const double days = seconds / 86'400;
+  if (days <= kLongestLoadDays) return;
+  const std::string shown = days < 1e9 ? std::to_string(std::llround(days)) : "more than 10^9";
+  diagnostics.error({}, "workload",
+                    "goes on for " + shown + " days, and a run holds at most " +
+                        std::to_string(std::llround(kLongestLoadDays)),
+                    "send requests at a higher rate, or fewer of them");
+}
+
+/// Refuses a load that hands over at once more requests than a run should hold.
+void check_burst(const workloads::LoadGenerator& load, Diagnostics& diagnostics) {
+  std::int64_t most = 0;
+  for (const workloads::StageInfo& stage : load.stages()) {
+    const bool at_once =
+        std::isinf(stage.requested_rate) || (stage.requested_rate == 0 && stage.duration_s == 0);
+    const std::int64_t limit = std::max(stage.in_flight_cap, stage.concurrency);
+    const std::int64_t held = limit > 0 ? std::min(limit, stage.requests) : stage.requests;
+    if (at_once) most = std::max(most, held);
+  }
+  if (most > kMostAtOnce)
+    diagnostics.error({}, "workload",
+                      "sends " + std::to_string(most) +
+                          " requests at once, and a run holds at most " +
+                          std::to_string(kMostAtOnce) + " in flight from the start",
+                      "limit those in flight (max_concurrency), or give a finite rate");
+}
+
+/// Whether the load can be made: one that cannot is an error of the scenario, not of the run.
+bool try_load(const Scenario& scenario, const LoadFiles& files, Diagnostics& diagnostics) {
+  Diagnostics found;
+  const std::unique_ptr<workloads::LoadGenerator> made =
+      make_load(with_release_defaults(scenario, found), files, scenario.seed, found);
+  if (made != nullptr) check_length(scenario.workload, *made, found);
+  if (made != nullptr) check_burst(*made, found);
+  for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  return made != nullptr && !found.has_errors();
+}
+
+}  // namespace
+
+std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
+                               Diagnostics& diagnostics) {
+  RunPlan plan;
+  plan.scenario = scenario;
+  plan.endpoint_picker = deciding_document(scenario, inputs);
+  Resolver resolver(inputs, listens_to_events(plan.endpoint_picker), diagnostics);
+  if (scenario.cluster.pools.empty())
+    resolver.error("cluster.pools", "at least one pool is needed");
+  for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {
+    std::optional<ResolvedPool> pool =
+        resolver.pool(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
+    if (pool) plan.pools.push_back(std::move(*pool));
+  }
+  resolver.cross_rules(scenario);
+  const AdapterDemand adapters = resolver.adapters(scenario);
+  const LoadFiles files{
+      .conversations = inputs.conversations, .trace = inputs.trace, .sessions = inputs.sessions};
+  if (resolver.errors() > 0) {
+    if (sources_of(scenario.workload) == 1) (void)try_load(scenario, files, diagnostics);
+    return std::nullopt;
+  }
+  plan.adapters = adapters.names;
+  // Servers that could, but need not, step as if they could not.
+  for (ResolvedPool& pool : plan.pools) {
+    pool.rules.adapters = static_cast<std::uint32_t>(adapters.names.size());
+    if (adapters.names.empty()) pool.rules.max_loras = 0;
+  }
+  plan.headers = inputs.headers;
+  Diagnostics scaled;  // try_load says it.
+  plan.make_load = [w = with_release_defaults(scenario, scaled), files, adapters](
+                       std::uint64_t seed, Diagnostics& d) {
+    std::unique_ptr<workloads::LoadGenerator> load = make_load(w, files, seed, d);
+    if (load == nullptr || adapters.traffic.shares.empty()) return load;
+    return workloads::with_adapters(std::move(load), adapters.traffic, seed);
+  };
+  if (!try_load(scenario, files, diagnostics)) return std::nullopt;
+  return plan;
+}
+
+void check_names(const Scenario& scenario, const ScenarioInputs& inputs, Diagnostics& diagnostics) {
+  Resolver resolver(inputs, false, diagnostics);
+  for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i)
+    resolver.check_names(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
+}
+
+}  // namespace routesim::sim

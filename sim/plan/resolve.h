@@ -1,0 +1,66 @@
+// From what a scenario says to what a run needs: catalogue entries, KV capacity, step-time models,
+// the load. Everything that can be wrong with a scenario's meaning is found here.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "models/catalogue.h"
+#include "models/kv_cache_spec.h"
+#include "models/latency_model.h"
+#include "policies/config/document.h"
+#include "sim/engine/engine_config.h"
+#include "sim/plan/scenario.h"
+#include "workloads/load_generator.h"
+
+namespace routesim::sim {
+
+/// What tools/ read for a scenario besides its YAML.
+struct ScenarioInputs {
+  models::Catalogue catalogue = models::Catalogue::builtin();
+  std::optional<policies::EndpointPickerConfig> endpoint_picker;
+  workloads::ConversationOpener conversations;  ///< Opens the conversation file, if any.
+  workloads::TraceOpener trace;                 ///< Opens the trace file, if any.
+  std::shared_ptr<const workloads::ReplayCorpus> sessions;  ///< Recorded sessions, if any.
+  /// Names and values of HTTP headers that the load tool adds to every request.
+  std::vector<std::pair<std::string, std::string>> headers;
+  SourceLocation where;  ///< The scenario file, for messages.
+};
+
+/// A pool with every number decided.
+struct ResolvedPool {
+  PoolConfig config;
+  EngineRules rules;
+  ApiServerTimes api_server;
+  models::KvCachePlan kv_plan;
+  std::int64_t kv_cache_tokens = 0;  ///< Of one engine core, as vLLM's log counts them.
+  std::shared_ptr<const models::LatencyModel> latency;
+  double kv_bytes_per_token = 0;  ///< Of one engine core, all its GPUs: what a transfer moves.
+  bool lock_step = false;         ///< Its DP ranks step together.
+};
+
+/// One variant, ready to run, any number of times.
+struct RunPlan {
+  Scenario scenario;
+  std::vector<ResolvedPool> pools;
+  std::optional<policies::EndpointPickerConfig> endpoint_picker;  ///< Where it is the balancer.
+  /// The place of a key in the scenario, for what only a run can find; may be empty.
+  std::function<SourceLocation(const std::string& path)> where;
+  std::vector<std::pair<std::string, std::string>> headers;  ///< Sent with every request.
+  std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.
+  std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
+      make_load;
+};
+
+/// The part of resolve() that only looks up names, for a scenario that is wrong elsewhere: pools of
+/// unknown accelerators, models, KV formats and latency models.
+void check_names(const Scenario& scenario, const ScenarioInputs& inputs, Diagnostics& diagnostics);
+
+/// Nothing when `diagnostics` received an error.
+std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
+                               Diagnostics& diagnostics);
+
+}  // namespace routesim::sim

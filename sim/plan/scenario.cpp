@@ -1,0 +1,220 @@
+#include "sim/plan/scenario.h"
+
+namespace routesim::sim {
+
+void describe(Describer& d, PoolConfig& c) {
+  field(d, {"name", "Name of the pool; endpoints are called name-replica."}, c.name);
+  field(d, {"role", "What the pool's servers do for a request."}, c.role);
+  field(d, {"replicas", "Model servers in the pool."}, c.replicas, IntRange{1, 65'536});
+  field(d, {"accelerator", "Accelerator from the catalogue, such as H100-SXM.", true},
+        c.accelerator);
+  field(d,
+        {"model",
+         "Model from the catalogue, such as Qwen3-32B, or the path of a Hugging Face config.json, "
+         "relative to this file; vllm_serve may name it too.",
+         true},
+        c.model);
+  field(d, {"tensor_parallel", "GPUs one engine core is sliced over."}, c.tensor_parallel,
+        IntRange{1, 64});
+  field(d, {"pipeline_parallel", "Pipeline stages."}, c.pipeline_parallel, IntRange{1, 64});
+  field(d,
+        {"data_parallel",
+         "Engine cores (DP ranks) per server, each with its own scheduler and "
+         "KV cache."},
+        c.data_parallel, IntRange{1, 256});
+  field(d,
+        {"expert_parallel",
+         "Spread the experts of a MoE model over all ranks; they then step in "
+         "lock step."},
+        c.expert_parallel);
+  field(d,
+        {"data_parallel_balancing",
+         "external: each rank is an endpoint of the router; internal: "
+         "the server's front end chooses the rank."},
+        c.data_parallel_balancing);
+  field(d, {"kv_cache_dtype", "auto, bf16 or fp8."}, c.kv_cache_dtype);
+  field(d,
+        {"latency_model",
+         "auto: the fitted curve if the catalogue has one, else the roofline; "
+         "or `roofline`."},
+        c.latency_model);
+  field(d, {"engine", "How each engine core schedules."}, c.engine);
+  field(d, {"api_server", "What a request goes through before an engine core hears of it."},
+        c.api_server);
+  field(d, {"labels", "Labels as key=value, seen by the router's filters."}, c.labels);
+  field(d,
+        {"vllm_serve",
+         "How the servers are started, for every key above that is not written: a command line of "
+         "`vllm serve` (or its words, or its flags as a map), or the path of a file with its "
+         "flags, a Kubernetes manifest or Helm values."},
+        c.vllm_serve);
+}
+
+void describe(Describer& d, TransferConfig& c) {
+  field(d, {"bandwidth_gbps", "KV transfer bandwidth of one server in each direction, Gbit/s."},
+        c.bandwidth_gbps, RealRange{.min = 0, .max = 1e6, .min_open = true});
+  field(d, {"setup", "Fixed time of one pull."}, c.setup,
+        DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d, {"first_contact", "Handshake the first time two servers talk."}, c.first_contact,
+        DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d,
+        {"lease",
+         "How long a prefill server keeps blocks nobody reads. By default 480s, and from preset "
+         "2026-H2 on 30s that heartbeats of the decode server renew."},
+        c.lease, DurationRange{Duration::milliseconds(1), Duration::seconds(1'000'000)});
+  field(d, {"load_failure", "What a decode server does when the KV is gone: fail or recompute."},
+        c.load_failure);
+}
+
+void describe(Describer& d, ClusterConfig& c) {
+  field(d, {"pools", "Pools of identical servers.", true}, c.pools);
+  field(d, {"transfer", "KV transfer between prefill and decode servers."}, c.transfer);
+  field(d,
+        {"frontend_latency",
+         "A fixed delay between the router and a server, beside what its API server costs."},
+        c.frontend_latency, DurationRange{Duration::zero(), Duration::seconds(3600)});
+}
+
+void describe(Describer& d, RoutingConfig& c) {
+  field(
+      d,
+      {"balancer",
+       "How a request finds its endpoint; endpoint-picker where a document for it is given and no "
+       "balancer."},
+      c.balancer);
+  field(d,
+        {"endpoint_picker",
+         "An EndpointPickerConfig (bare, or inside Helm values) for balancer "
+         "endpoint-picker: a path, or the document in place."},
+        c.endpoint_picker);
+  field(d,
+        {"era",
+         "Router release whose behaviour applies, such as v0.7.0; told from the document "
+         "when absent."},
+        c.era);
+  field(d, {"service_mode", "k8s-service: kube-proxy's mode."}, c.service_mode);
+  field(d,
+        {"requests_per_connection",
+         "k8s-service: requests a client sends over one connection "
+         "before it opens another."},
+        c.requests_per_connection, IntRange{1, 1'000'000'000});
+  field(d, {"prefix_char_length", "prefix-hash: characters of the prompt that are hashed."},
+        c.prefix_char_length, IntRange{0, 1'000'000});
+  field(d, {"mean_load_factor", "prefix-hash: percent of the mean load an endpoint may reach."},
+        c.mean_load_factor, IntRange{100, 100'000});
+  field(d, {"hash_replication", "prefix-hash: ring points per endpoint."}, c.hash_replication,
+        IntRange{1, 100'000});
+  field(d, {"router_replicas", "Router processes, each with its own index and in-flight counts."},
+        c.router_replicas, IntRange{1, 64});
+  field(d, {"decision_latency", "Tokeniser, ext-proc and scheduling time of one decision."},
+        c.decision_latency, DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d, {"scrape_interval", "How often endpoint metrics are scraped."}, c.scrape_interval,
+        DurationRange{Duration::milliseconds(1), Duration::seconds(3600)});
+  field(d,
+        {"kv_event_delay",
+         "From the end of the step that publishes a KV event to the router's "
+         "index."},
+        c.kv_event_delay, DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d, {"kv_event_loss", "Share of KV-event batches that never arrive."}, c.kv_event_loss,
+        RealRange{.min = 0, .max = 1});
+}
+
+void describe(Describer& d, TraceWorkload& c) {
+  field(d, {"file", "Trace file, relative to the scenario.", true}, c.file);
+  field(d,
+        {"format",
+         "mooncake, timed_trace, azure, burstgpt, vidur, csv or jsonl; told from the file when "
+         "absent."},
+        c.format);
+  field(d, {"columns", "Names of the columns (or keys) of a csv or jsonl trace."}, c.columns);
+  describe(d, c.replay);
+}
+
+void describe(Describer& d, WorkloadConfig& c) {
+  field(d,
+        {"inference_perf",
+         "An inference-perf config, verbatim: a path, or the document in "
+         "place."},
+        c.inference_perf);
+  field(d,
+        {"vllm_bench",
+         "Flags of `vllm bench serve`, its command line, or the path of a file with either."},
+        c.vllm_bench);
+  field(d, {"conversations", "Closed-loop chats with growing context."}, c.conversations);
+  field(d, {"trace", "Replay of a recorded trace."}, c.trace);
+  field(d, {"groups", "Streamed Poisson load over groups that share a prefix."}, c.groups);
+  field(d, {"options", "What the load tool's own file does not say."}, c.options);
+  field(d,
+        {"lora_traffic_split",
+         "LoRA adapters and their shares of the requests, as in inference-perf's load, for any "
+         "load; before what its own file says."},
+        c.lora_traffic_split);
+  field(d,
+        {"rate_scale",
+         "Multiplies every rate of the load: of inference-perf's stages, of `vllm bench`, of "
+         "groups; a trace plays so much faster. Durations stay, so stages send more requests. An "
+         "error where the load has no rate."},
+        c.rate_scale, RealRange{.min = 0, .max = 1e6, .min_open = true});
+  field(d,
+        {"sheddable_fraction",
+         "Share of requests sent with a negative priority: an endpoint picker may refuse them "
+         "while the pool is saturated. Other balancers know no priorities."},
+        c.sheddable_fraction, RealRange{.min = 0, .max = 1});
+  field(d,
+        {"output_token_scale",
+         "Tokens the client counts per token generated (it tokenises the "
+         "text again)."},
+        c.output_token_scale, RealRange{.min = 0, .max = 10, .min_open = true});
+  field(d, {"client_overhead", "Client and network time before the router has the request."},
+        c.client_overhead, DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d, {"response_overhead", "Detokenise, HTTP and network time after a token."},
+        c.response_overhead, DurationRange{Duration::zero(), Duration::seconds(3600)});
+}
+
+void describe(Describer& d, MeasuredConfig& c) {
+  field(d,
+        {"csv",
+         "Measured numbers, relative to the scenario: a tidy CSV, a result file of `vllm bench "
+         "serve`, "
+         "or a folder of inference-perf's stage_<i>_lifecycle_metrics.json files."},
+        c.csv);
+  field(d, {"experiment", "Value of its experiment column; all rows when absent."}, c.experiment);
+  field(d, {"policy", "Value of its policy column for this variant."}, c.policy);
+}
+
+void describe(Describer& d, ExpectConfig& c) {
+  field(d,
+        {"that",
+         "METRIC < NUMBER (or >, <=, >=), such as ttft_ms.p99 < 500; or a comparison with another "
+         "variant, such as ttft_ms.mean < 50% of NAME.",
+         true},
+        c.that);
+  field(d, {"variant", "Only this variant; every variant when absent."}, c.variant);
+  field(d, {"stage", "Name of a load stage; the whole run when absent."}, c.stage);
+}
+
+void describe(Describer& d, Scenario& s) {
+  field(d, {"name", "Short name, as printed in results.", true}, s.name);
+  field(d, {"question", "The question this scenario answers, in one sentence."}, s.question);
+  field(d, {"seed", "Identifies the workload: the same seed gives the same bytes."}, s.seed);
+  field(d,
+        {"catalogue",
+         "Files with more accelerators, models and fitted curves, relative to this file; their "
+         "entries win over the built-in ones."},
+        s.catalogue);
+  field(d, {"workload", "The load.", true}, s.workload);
+  field(d, {"cluster", "The servers.", true}, s.cluster);
+  field(d, {"routing", "The router and what it knows."}, s.routing);
+  field(d, {"measured", "Published numbers to print beside."}, s.measured);
+  field(d,
+        {"goodput",
+         "What a request must meet to count as good, such as [ttft:500ms, tpot:50ms]: bounds of "
+         "ttft, tpot, itl, ntpot or request_latency."},
+        s.goodput);
+  field(d,
+        {"expect",
+         "What must hold in the results: the command fails when it does not. Bare text is `that`."},
+        s.expect);
+}
+
+}  // namespace routesim::sim

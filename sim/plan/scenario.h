@@ -1,0 +1,185 @@
+// One resolved question: this workload, on this cluster, behind this router. What a scenario file
+// says, described once for every reader and writer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/describe.h"
+#include "sim/engine/engine_config.h"
+#include "workloads/conversations/conversations.h"
+#include "workloads/group_load.h"
+#include "workloads/inference_perf/inference_perf.h"
+#include "workloads/options.h"
+#include "workloads/traces/trace_replay.h"
+#include "workloads/vllm_bench/vllm_bench.h"
+
+namespace routesim::sim {
+
+/// What a pool's servers do for a request.
+enum class PoolRole { kBoth, kPrefill, kDecode };
+/// Who chooses the DP rank: the router (each rank is an endpoint) or the server's own front end.
+enum class DataParallelBalancing { kExternal, kInternal };
+
+/// Identical model servers.
+struct PoolConfig {
+  std::string name = "default";
+  PoolRole role = PoolRole::kBoth;
+  std::int64_t replicas = 1;
+  std::string accelerator;  ///< Catalogue name, e.g. `H100-SXM`.
+  std::string model;        ///< Catalogue name, e.g. `Qwen3-32B`, or the path of a config.json.
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;
+  std::int64_t data_parallel = 1;
+  bool expert_parallel = false;
+  DataParallelBalancing data_parallel_balancing = DataParallelBalancing::kExternal;
+  std::string kv_cache_dtype = "auto";  ///< auto, bf16 or fp8.
+  std::string latency_model = "auto";   ///< auto, roofline, or the name of a fitted curve.
+  EngineConfig engine;
+  ApiServerConfig api_server;
+  std::vector<std::string> labels;  ///< `key=value`, as the router's filters see them.
+  /// How the servers are started. Readers turn it into the keys above, so it is empty by then.
+  Document vllm_serve;
+};
+void describe(Describer& d, PoolConfig& c);
+
+/// What a decode server does when the KV it was to pull is gone: vLLM's kv_load_failure_policy.
+enum class KvLoadFailure { kFail, kRecompute };
+
+/// KV transfer between prefill and decode servers.
+struct TransferConfig {
+  double bandwidth_gbps = 200;  ///< Per server and direction, Gbit/s.
+  Duration setup = Duration::microseconds(500);
+  Duration first_contact = Duration::milliseconds(100);
+  /// How long a prefill server keeps blocks nobody has read. Absent: 480 s, or from 2026-H2 on 30 s
+  /// that the decode server's heartbeats renew for as long as it knows of the request.
+  std::optional<Duration> lease;
+  KvLoadFailure load_failure = KvLoadFailure::kFail;
+};
+void describe(Describer& d, TransferConfig& c);
+
+struct ClusterConfig {
+  std::vector<PoolConfig> pools;
+  TransferConfig transfer;
+  Duration frontend_latency;  ///< From the router to a server's API server, the same for all.
+};
+void describe(Describer& d, ClusterConfig& c);
+
+/// How a request finds its endpoint when no EndpointPickerConfig is given.
+enum class BalancerKind {
+  kEndpointPicker,
+  kRoundRobin,
+  kRandom,
+  kK8sService,
+  kLeastLoad,
+  kPrefixHash
+};
+/// kube-proxy's two ways of choosing a backend for a connection.
+enum class ServiceMode { kIptables, kIpvsRoundRobin };
+
+/// The router: which decision code, and how old what it knows is.
+struct RoutingConfig {
+  BalancerKind balancer = BalancerKind::kK8sService;
+  Document endpoint_picker;  ///< An EndpointPickerConfig, bare or inside Helm values.
+  std::string era;           ///< Router release, e.g. `v0.7.0`; empty = from the document.
+  ServiceMode service_mode = ServiceMode::kIptables;
+  std::int64_t requests_per_connection = 1;
+  std::int64_t prefix_char_length = 100;
+  std::int64_t mean_load_factor = 125;
+  std::int64_t hash_replication = 256;
+  std::int64_t router_replicas = 1;
+  Duration decision_latency;  ///< Tokeniser, ext-proc and scheduling, per request.
+  Duration scrape_interval = Duration::milliseconds(50);
+  Duration kv_event_delay = Duration::milliseconds(1);
+  double kv_event_loss = 0;  ///< Fraction of event batches that never arrive.
+};
+void describe(Describer& d, RoutingConfig& c);
+
+/// A trace file and how to replay it.
+struct TraceWorkload {
+  std::string file;    ///< Path, relative to the scenario.
+  std::string format;  ///< Empty = told from the file's name and first line.
+  std::optional<workloads::CsvColumns> columns;  ///< Of csv and jsonl traces with other names.
+  workloads::TraceReplayConfig replay;
+};
+void describe(Describer& d, TraceWorkload& c);
+
+/// The load tool and what the client measures. Exactly one source of load is given.
+struct WorkloadConfig {
+  Document inference_perf;  ///< An inference-perf config file, verbatim.
+  std::optional<workloads::inference_perf::Config> inference_perf_config;  ///< The same, read.
+  std::optional<workloads::vllm_bench::Config> vllm_bench;
+  std::optional<workloads::ConversationsConfig> conversations;
+  std::optional<TraceWorkload> trace;
+  std::optional<workloads::GroupLoadConfig> groups;
+  workloads::WorkloadOptions options;
+  /// Adapters of any load; where absent, those of the load tool's own file.
+  std::optional<std::vector<workloads::LoraSplit>> lora_traffic_split;
+  double rate_scale = 1;            ///< Multiplies every rate of the load.
+  double sheddable_fraction = 0;    ///< Share of requests the router may refuse (priority -1).
+  double output_token_scale = 1.0;  ///< Tokens the client counts per token generated.
+  Duration client_overhead;         ///< Client and network time before the router has a request.
+  Duration response_overhead;       ///< Detokenise, HTTP and network time after a token.
+};
+void describe(Describer& d, WorkloadConfig& c);
+
+/// Published numbers a scenario is compared with.
+struct MeasuredConfig {
+  std::string csv;         ///< Tidy CSV, or results of a load tool, relative to the scenario.
+  std::string experiment;  ///< Value of its `experiment` column; empty = all.
+  std::string policy;      ///< Value of its `policy` column for this variant.
+};
+void describe(Describer& d, MeasuredConfig& c);
+
+/// Something that must hold in the results, checked after the run. The simulator only carries it.
+struct ExpectConfig {
+  std::string that;     ///< `ttft_ms.p99 < 500`, or `ttft_ms.mean < 50% of VARIANT`.
+  std::string variant;  ///< Empty = every variant.
+  std::string stage;    ///< Name of a load stage; empty = the whole run.
+};
+void describe(Describer& d, ExpectConfig& c);
+
+struct Scenario {
+  std::string name;
+  std::string question;  ///< The question the scenario answers, one sentence.
+  std::string variant;   ///< Filled by the reader from `variants[].name`.
+  std::uint64_t seed = 1;
+  std::vector<std::string> catalogue;  ///< Files with more accelerators, models and curves.
+  WorkloadConfig workload;
+  ClusterConfig cluster;
+  RoutingConfig routing;
+  MeasuredConfig measured;
+  /// Latency goals a request must meet to count as good: `ttft:500ms`. The simulator only carries
+  /// them.
+  std::vector<std::string> goodput;
+  std::vector<ExpectConfig> expect;
+};
+void describe(Describer& d, Scenario& s);
+
+}  // namespace routesim::sim
+
+template <>
+struct routesim::EnumNames<routesim::sim::PoolRole> {
+  static constexpr std::array<std::string_view, 3> value = {"both", "prefill", "decode"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::KvLoadFailure> {
+  static constexpr std::array<std::string_view, 2> value = {"fail", "recompute"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::DataParallelBalancing> {
+  static constexpr std::array<std::string_view, 2> value = {"external", "internal"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::BalancerKind> {
+  static constexpr std::array<std::string_view, 6> value = {
+      "endpoint-picker", "round-robin", "random", "k8s-service", "least-load", "prefix-hash"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::ServiceMode> {
+  static constexpr std::array<std::string_view, 2> value = {"iptables", "ipvs-rr"};
+};

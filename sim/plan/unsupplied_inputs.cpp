@@ -1,0 +1,208 @@
+#include "sim/plan/unsupplied_inputs.h"
+
+#include <algorithm>
+#include <array>
+
+#include "policies/scheduler.h"
+
+namespace routesim::sim {
+namespace {
+
+constexpr std::string_view kPredictions = "latency predictions are not simulated";
+constexpr std::string_view kHeaders =
+    "the load sends no such header (inference-perf's api.headers)";
+constexpr std::string_view kMultimodal = "multimodal prompts are not simulated";
+constexpr std::string_view kTopology = "the topology of servers is not simulated";
+constexpr std::string_view kAttributes = "endpoint attributes are not simulated";
+constexpr std::string_view kAllScoreZero = "every endpoint scores 0";
+
+/// Nothing fills these fields of RequestView and EndpointTable (Router::view, endpoint_info).
+struct Unsupplied {
+  std::string_view type, lacks, then;
+};
+constexpr std::array<Unsupplied, 19> kUnsupplied = {{
+    {"predicted-latency-producer", kPredictions, "it estimates nothing"},
+    {"latency-scorer", kPredictions,
+     "it falls back to its composite score of KV usage, queue and prefix"},
+    {"slo-headroom-tier-filter", kPredictions, "it keeps every endpoint"},
+    {"latency-slo-admitter", kPredictions, "it refuses nothing"},
+    {"prefix-cache-affinity-filter",
+     "latency predictions (ttftSource: latencyPredictor) are not simulated",
+     "it never gives up stickiness for a shorter time to first token"},
+    {"slo-deadline-ordering-policy", "latency objectives of requests are not simulated",
+     "it orders by arrival"},
+    {"mm-embeddings-cache-scorer", kMultimodal, kAllScoreZero},
+    {"mm-embeddings-cache-producer", kMultimodal, "it matches nothing"},
+    {"always-disagg-multimodal-decider", kMultimodal, "it never disaggregates"},
+    {"header-label-affinity-scorer", kHeaders, kAllScoreZero},
+    {"header-profile-handler", kHeaders, "it always runs its default profile"},
+    {"header-based-testing-filter", kHeaders, "it keeps every endpoint"},
+    {"endpoint-attribute-scorer", kAttributes, kAllScoreZero},
+    {"endpoint-attribute-filter", kAttributes, "every value is missing to it"},
+    {"topology-affinity-filter", kTopology, "it keeps no endpoint once the other stage has one"},
+    {"topology-affinity-scorer", kTopology, kAllScoreZero},
+    {"kv-cache-hint", "engines that take hints of retention are not simulated", "it does nothing"},
+    {"kv-cache-hint-v2", "engines that take hints of retention are not simulated",
+     "it does nothing"},
+    {"multicluster-queue-scorer", "the metrics of other clusters are not simulated", kAllScoreZero},
+}};
+
+const Unsupplied* find(std::string_view type) {
+  // It reads another metric of the same source.
+  if (type == "multicluster-kv-cache-utilization-scorer") type = "multicluster-queue-scorer";
+  for (const Unsupplied& u : kUnsupplied)
+    if (u.type == type) return &u;
+  return nullptr;
+}
+
+/// The header that decides for a plugin, or "".
+std::string deciding_header(const policies::PluginSpec& spec) {
+  if (spec.type == "header-based-testing-filter") return "test-epp-endpoint-selection";
+  if (spec.type != "header-profile-handler" && spec.type != "header-label-affinity-scorer")
+    return {};
+  const policies::ParameterValue* name = spec.parameters.find("headerName");
+  if (name != nullptr && name->is_string()) return name->string();
+  return spec.type == "header-profile-handler" ? "EPP-Profile" : "";
+}
+
+/// prefix-cache-affinity-filter reads predictions only where its document has them made.
+bool asks_for_it(const policies::EndpointPickerConfig& config, const policies::PluginSpec& spec) {
+  if (spec.type != "prefix-cache-affinity-filter") return true;
+  if (config.era > policies::Era::kMay2026) {
+    const policies::ParameterValue* source = spec.parameters.find("ttftSource");
+    return source != nullptr && source->is_string() && source->string() == "latencyPredictor";
+  }
+  for (const policies::PluginSpec& other : config.plugins)
+    if (other.type == "predicted-latency-producer") return true;
+  return false;
+}
+
+bool is_precise(const policies::PluginSpec& spec) {
+  return spec.type == "precise-prefix-cache-producer" || spec.type == "precise-prefix-cache-scorer";
+}
+
+/// Whether the prompts of the document are rendered by the model's own tokenizer.
+bool has_real_tokens(const policies::EndpointPickerConfig& config) {
+  for (const policies::PluginSpec& spec : config.plugins) {
+    if (spec.type != "token-producer" && spec.type != "tokenizer") continue;
+    for (const char* key : {"vllm", "modelName", "udsTokenizerConfig"})
+      if (spec.parameters.find(key) != nullptr) return true;
+  }
+  return false;
+}
+
+// llm-d-router pull request 1445 (June 2026) made the estimate the default, issue 1471 says so.
+void warn_estimated_tokens(const policies::EndpointPickerConfig& config, const std::string& path,
+                           Diagnostics& diagnostics) {
+  if (config.era < policies::Era::kAug2026 || has_real_tokens(config)) return;
+  for (const policies::PluginSpec& spec : config.plugins) {
+    if (!is_precise(spec) || spec.implicit) continue;
+    diagnostics.warning(
+        spec.where, path.empty() ? spec.path : path + "." + spec.path,
+        "plugin '" + spec.name +
+            "' has no token-producer with a tokenizer: upstream the default estimate makes tokens "
+            "that never match the engines', so nothing hits; simulated are the engines' own tokens",
+        "declare a token-producer with modelName and vllm, before it");
+  }
+}
+
+// The engines keep KV in GPU memory alone, so no event names another tier.
+void warn_other_tiers(const policies::EndpointPickerConfig& config, const std::string& path,
+                      Diagnostics& diagnostics) {
+  for (const policies::PluginSpec& spec : config.plugins) {
+    if (!is_precise(spec)) continue;
+    const policies::ParameterValue* indexer = spec.parameters.find("indexerConfig");
+    const policies::ParameterValue* tiers =
+        indexer != nullptr ? indexer->find("kvCacheBackendConfigs") : nullptr;
+    if (tiers == nullptr || !tiers->is_list()) continue;
+    std::string others;
+    for (const policies::ParameterValue& tier : tiers->list()) {
+      const policies::ParameterValue* name = tier.find("name");
+      if (name != nullptr && name->is_string() && name->string() != "gpu")
+        others += (others.empty() ? "" : ", ") + name->string();
+    }
+    if (others.empty()) continue;
+    diagnostics.warning(tiers->where, path.empty() ? spec.path : path + "." + spec.path,
+                        "plugin '" + spec.name +
+                            "' weighs KV blocks in other tiers than the GPU (" + others +
+                            "): servers are simulated without them, so these weights have no "
+                            "effect, and results leave out the hits that these tiers give");
+  }
+}
+
+bool is_approximate(const policies::PluginSpec& spec) {
+  return spec.type == "approx-prefix-cache-producer" ||
+         (spec.type == "prefix-cache-scorer" &&
+          spec.parameters.find("prefixMatchInfoProducerName") == nullptr);
+}
+
+// llm-d's guide to tiered prefix caches has one index per tier. The other tier's has a capacity of
+// its own, since engines report the blocks of their GPUs only.
+void warn_second_index(const policies::EndpointPickerConfig& config, const std::string& path,
+                       Diagnostics& diagnostics) {
+  const auto indexes = std::count_if(
+      config.plugins.begin(), config.plugins.end(), [](const policies::PluginSpec& spec) {
+        return spec.type == "approx-prefix-cache-producer" ||
+               (is_approximate(spec) && spec.parameters.find("lruCapacityPerServer") != nullptr);
+      });
+  for (const policies::PluginSpec& spec : config.plugins) {
+    const policies::ParameterValue* capacity = spec.parameters.find("lruCapacityPerServer");
+    if (indexes < 2 || !is_approximate(spec) || capacity == nullptr) continue;
+    const policies::ParameterValue* tune = spec.parameters.find("autoTune");
+    const bool fixed = tune != nullptr && tune->kind() == policies::ParameterValue::Kind::kBool &&
+                       !tune->boolean();
+    diagnostics.warning(
+        capacity->where, path.empty() ? spec.path : path + "." + spec.path,
+        "plugin '" + spec.name +
+            "' keeps a second prefix index, as of KV in CPU memory: servers are simulated without "
+            "that memory, so " +
+            (fixed ? "it expects blocks that no server has any more"
+                   : "its lruCapacityPerServer has no effect (autoTune takes the GPU's blocks)") +
+            ", and results leave out the hits in it");
+  }
+}
+
+std::string text_of(const Unsupplied& u) {
+  return std::string(u.lacks) + ", so " + std::string(u.then);
+}
+
+}  // namespace
+
+std::string unsupplied_input(std::string_view plugin_type) {
+  const Unsupplied* u = find(plugin_type);
+  return u != nullptr ? text_of(*u) : std::string();
+}
+
+std::vector<std::string> headers_read(const policies::EndpointPickerConfig& config) {
+  std::vector<std::string> names = {"x-llm-d-inference-fairness-id",
+                                    "x-gateway-inference-fairness-id", "prefer"};
+  for (const policies::PluginSpec& spec : config.plugins)
+    if (std::string name = deciding_header(spec); !name.empty()) names.push_back(std::move(name));
+  Diagnostics known;  // The plugins were checked when the document was read.
+  const policies::Scheduler scheduler(config, {}, known);
+  if (!scheduler.valid()) return names;
+  for (const auto* more :
+       {&scheduler.needs().session_id_headers, &scheduler.needs().session_token_headers})
+    names.insert(names.end(), more->begin(), more->end());
+  return names;
+}
+
+void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
+                            Diagnostics& diagnostics, std::span<const std::string> sent) {
+  warn_estimated_tokens(config, path, diagnostics);
+  warn_other_tiers(config, path, diagnostics);
+  warn_second_index(config, path, diagnostics);
+  for (const policies::PluginSpec& spec : config.plugins) {
+    const Unsupplied* u = find(spec.type);
+    if (u == nullptr || spec.implicit || !asks_for_it(config, spec)) continue;
+    const std::string header = deciding_header(spec);
+    if (std::any_of(sent.begin(), sent.end(),
+                    [&](const std::string& name) { return policies::same_header(name, header); }))
+      continue;
+    const std::string at = path.empty() ? spec.path : path + "." + spec.path;
+    diagnostics.warning(spec.where, at,
+                        "plugin '" + spec.name + "' runs without its input: " + text_of(*u));
+  }
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,26 @@
+// Which plugins ask for what no simulation has, and what they do without it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "policies/config/document.h"
+
+namespace routesim::sim {
+
+/// "LoRA adapters are not simulated, so every endpoint scores 0", or "" for a type that gets all
+/// its inputs.
+std::string unsupplied_input(std::string_view plugin_type);
+
+/// A warning for every plugin of the document that runs without an input. `path` is that of the
+/// document; `sent` are the names of the headers that the load adds to its requests.
+void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
+                            Diagnostics& diagnostics, std::span<const std::string> sent = {});
+
+/// Names of the request headers that the document's router reads, sessions' and flows' included.
+std::vector<std::string> headers_read(const policies::EndpointPickerConfig& config);
+
+}  // namespace routesim::sim

@@ -1,0 +1,39 @@
+// What users add to the catalogue: files with accelerators, models and fitted curves, and the
+// config.json of a Hugging Face model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+#include "models/catalogue.h"
+#include "tools/ingest/scenario_yaml.h"
+
+namespace routesim::tools {
+
+/// A catalogue file: entries that add to the built-in ones, or replace those of the same name.
+struct CatalogueFile {
+  std::vector<models::AcceleratorSpec> accelerators;
+  std::vector<models::ModelSpec> models;
+  std::vector<models::FittedCurve> curves;
+};
+void describe(Describer& d, CatalogueFile& c);
+
+/// Reads a catalogue file and adds its entries. A curve for a model or an accelerator that neither
+/// the file nor `catalogue` knows is an error, as is every malformed entry, at its line. False
+/// after any error.
+bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
+                        Diagnostics& diagnostics);
+
+/// Reads a model's config.json. The model is called like the folder the file is in, or like the
+/// file when that is not `config.json`.
+std::optional<models::ModelSpec> read_hf_config(const std::string& path, Diagnostics& diagnostics);
+
+/// The built-in catalogue with what the scenario's `catalogue` files add. A pool whose `model` ends
+/// in `.json` gets the model read from there, and its name; a warning says so when that name was
+/// taken. `scenario` is changed accordingly.
+models::Catalogue scenario_catalogue(const LoadedVariant& variant, sim::Scenario& scenario,
+                                     Diagnostics& diagnostics);
+
+}  // namespace routesim::tools

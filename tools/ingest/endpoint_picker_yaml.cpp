@@ -1,0 +1,373 @@
+#include "tools/ingest/endpoint_picker_yaml.h"
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <system_error>
+
+#include "base/check.h"
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+#include "policies/scheduler.h"
+#include "tools/ingest/config_reader.h"
+#include "tools/ingest/deployment_keys.h"
+#include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/ledger.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using policies::LocatedDocument;
+using policies::ParameterValue;
+
+/// Words that YAML 1.1 readers, Go's among them, take for booleans.
+bool is_yaml_1_1_bool(const std::string& text) {
+  constexpr std::array<std::string_view, 12> kWords = {"yes", "Yes", "YES", "no",  "No",  "NO",
+                                                       "on",  "On",  "ON",  "off", "Off", "OFF"};
+  return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
+}
+
+ParameterValue scalar_value(const ConfigNode& node, const std::string& path,
+                            Diagnostics& diagnostics) {
+  const auto add = [&](const std::string& message, const std::string& hint) {
+    diagnostics.error(node.where(), path, message, hint);
+    return ParameterValue();
+  };
+  const bool bare =
+      node.style() == ConfigNode::Style::kPlain || node.style() == ConfigNode::Style::kUntyped;
+  if (!bare) return ParameterValue(node.text());
+  switch (plain_type(node.text())) {
+    case PlainType::kBool:
+      return ParameterValue(node.text()[0] == 't' || node.text()[0] == 'T');
+    case PlainType::kInteger: {
+      Parsed<std::int64_t> parsed = parse_integer(node, {});
+      return parsed.value ? ParameterValue(*parsed.value) : add(parsed.message, parsed.hint);
+    }
+    case PlainType::kReal:
+    case PlainType::kNotFinite: {
+      Parsed<double> parsed = parse_real(node, {});
+      return parsed.value ? ParameterValue(*parsed.value) : add(parsed.message, parsed.hint);
+    }
+    case PlainType::kText:
+      break;
+  }
+  if (node.style() == ConfigNode::Style::kPlain && is_yaml_1_1_bool(node.text()))
+    return add("is a boolean to the router's YAML reader (" + got(node) + ")",
+               "write true or false, or put quotes around it");
+  return ParameterValue(node.text());
+}
+
+ParameterValue convert(const ConfigNode& node, const std::string& path, Diagnostics& diagnostics) {
+  ParameterValue value;
+  switch (node.kind()) {
+    case ConfigNode::Kind::kNull:
+      break;
+    case ConfigNode::Kind::kScalar:
+      value = scalar_value(node, path, diagnostics);
+      break;
+    case ConfigNode::Kind::kSequence: {
+      ParameterValue::List list;
+      for (std::size_t i = 0; i < node.items().size(); ++i)
+        list.push_back(convert(*node.items()[i], element_path(path, i), diagnostics));
+      value = ParameterValue(std::move(list));
+      break;
+    }
+    case ConfigNode::Kind::kMap: {
+      ParameterValue::Map map;
+      for (const ConfigNode::Member& member : node.members())
+        map.emplace_back(member.key,
+                         convert(*member.value, child_path(path, member.key), diagnostics));
+      value = ParameterValue(std::move(map));
+      break;
+    }
+  }
+  value.where = node.where();
+  return value;
+}
+
+bool same_place(const SourceLocation& a, const SourceLocation& b) {
+  return a.line == b.line && a.column == b.column && a.file == b.file;
+}
+
+/// The node at this place: of the wanted kind, since a map and its first key share theirs.
+const ConfigNode* find_at(const ConfigNode& node, const SourceLocation& where, bool want_scalar) {
+  if (same_place(node.where(), where) && node.is_scalar() == want_scalar) return &node;
+  for (const ConfigNode::Ptr& item : node.items())
+    if (const ConfigNode* found = find_at(*item, where, want_scalar)) return found;
+  for (const ConfigNode::Member& member : node.members())
+    if (const ConfigNode* found = find_at(*member.value, where, want_scalar)) return found;
+  return nullptr;
+}
+
+/// What was judged of values other than those that could not be read: they are null to the judge.
+Diagnostics without_places_of(const Diagnostics& unread, const Diagnostics& judged) {
+  Diagnostics out;
+  for (const Diagnostic& d : judged.items())
+    if (std::none_of(unread.items().begin(), unread.items().end(),
+                     [&](const Diagnostic& known) { return same_place(known.where, d.where); }))
+      out.add(d);
+  for (const KeyUse& use : judged.keys()) out.key(use);
+  return out;
+}
+
+/// Adds what was found in a document that stands at `path`.
+void add_below(const std::string& path, const Diagnostics& found, Diagnostics& diagnostics) {
+  for (Diagnostic d : found.items()) {
+    if (!path.empty() && !d.path.empty()) d.path = path + "." + d.path;
+    diagnostics.add(std::move(d));
+  }
+  for (KeyUse use : found.keys()) {
+    if (!path.empty()) use.path = path + "." + use.path;
+    diagnostics.key(std::move(use));
+  }
+}
+
+bool is_document(const ConfigNode& map) {
+  const ConfigNode::Member* kind = map.find("kind");
+  return kind != nullptr && kind->value->is_scalar() &&
+         kind->value->text() == "EndpointPickerConfig";
+}
+
+bool may_hold_document(const std::string& text) {
+  return text.find("EndpointPickerConfig") != std::string::npos;
+}
+
+/// The node inside Kubernetes objects, or `root` itself when it is no such object. Null, with an
+/// error, when there is none.
+ConfigNode::Ptr find_document(const ConfigNode::Ptr& root, const std::string& path,
+                              Diagnostics& diagnostics) {
+  // A document of a wrong kind is better reported than not found.
+  const bool is_meant = root->find("plugins") != nullptr || root->find("schedulingProfiles");
+  if (!is_kubernetes_object(*root) || is_document(*root) || is_meant) return root;
+  const DocumentSearch search{
+      .is_document = is_document,
+      .may_hold = may_hold_document,
+      .file_keys = {"config-file", "configFile", "pluginsConfigFile"},
+  };
+  FoundDocument found = find_in_objects(root, search);
+  if (found.node == nullptr) {
+    if (found.hint.empty())
+      found.hint =
+          "it is a Kubernetes " + printable(root->find("kind")->value->text()) +
+          ": give the EndpointPickerConfig itself, or the ConfigMap or Helm values with it";
+    diagnostics.error(root->where(), path, "holds no EndpointPickerConfig", found.hint);
+  }
+  return found.node;
+}
+
+/// The router of one stack of llm-d-benchmark (config/scenarios/**), or null.
+const ConfigNode::Ptr* stack_router(const ConfigNode& stack) {
+  if (const ConfigNode::Member* router = stack.find("router")) return &router->value;
+  const ConfigNode::Member* service = stack.find("modelservice");
+  const ConfigNode::Member* router = service == nullptr ? nullptr : service->value->find("router");
+  return router == nullptr ? nullptr : &router->value;
+}
+
+/// The values of the router inside a scenario file of llm-d-benchmark, as its chart would get them;
+/// `root` itself for any other file. Null, with an error, when several stacks have one.
+ConfigNode::Ptr unwrap_benchmark(const ConfigNode::Ptr& root, const std::string& path,
+                                 Diagnostics& diagnostics) {
+  const ConfigNode::Member* stacks = root->find("scenario");
+  if (stacks == nullptr || !stacks->value->is_sequence()) return root;
+  const ConfigNode::Ptr* router = nullptr;
+  for (const ConfigNode::Ptr& stack : stacks->value->items()) {
+    const ConfigNode::Ptr* own = stack->is_map() ? stack_router(*stack) : nullptr;
+    if (own != nullptr && router != nullptr) {
+      diagnostics.error((*own)->where(), path, "is the router of a second stack in the file",
+                        "give the EndpointPickerConfig of one of them");
+      return nullptr;
+    }
+    if (own != nullptr) router = own;
+  }
+  const ConfigNode::Member* shared = root->find("shared");
+  if (router == nullptr && shared != nullptr) router = stack_router(*shared->value);
+  if (router == nullptr) return root;
+  return ConfigNode::make_map({{"router", (*router)->where(), *router}}, root->where());
+}
+
+/// A variable of the shell that stands in a text, such as `${NAME}`; empty when there is none.
+std::string variable_in(const std::string& text) {
+  const std::size_t start = text.find("${");
+  const std::size_t end = start == std::string::npos ? start : text.find('}', start);
+  return end == std::string::npos ? std::string() : text.substr(start, end + 1 - start);
+}
+
+void find_variables(const ConfigNode& node, std::vector<const ConfigNode*>& found) {
+  if (node.is_scalar() && !variable_in(node.text()).empty()) found.push_back(&node);
+  for (const ConfigNode::Ptr& item : node.items()) find_variables(*item, found);
+  for (const ConfigNode::Member& member : node.members()) find_variables(*member.value, found);
+}
+
+/// Tells of variables that nobody has filled in: an error where the value is wrong for it, else a
+/// warning.
+Diagnostics explain_variables(const ConfigNode& document, const Diagnostics& found) {
+  std::vector<const ConfigNode*> variables;
+  find_variables(document, variables);
+  if (variables.empty()) return found;
+  const auto words = [](const ConfigNode& node) {
+    return "the variable " + printable(variable_in(node.text())) + " has not been filled in";
+  };
+  const std::string hint = "write its value, or pass the file through envsubst";
+  Diagnostics out;
+  std::vector<const ConfigNode*> told;
+  for (Diagnostic d : found.items()) {
+    const auto at = std::find_if(variables.begin(), variables.end(), [&](const ConfigNode* node) {
+      return same_place(node->where(), d.where);
+    });
+    if (at != variables.end()) {
+      d.message += ": " + words(**at);
+      d.hint = hint;
+      told.push_back(*at);
+    }
+    out.add(std::move(d));
+  }
+  for (const ConfigNode* node : variables)
+    if (std::find(told.begin(), told.end(), node) == told.end())
+      out.warning(node->where(), {}, words(*node), hint);
+  for (const KeyUse& use : found.keys()) out.key(use);
+  return out;
+}
+
+/// The release of the image decides like one that was asked for, unless one was.
+void take_image_tag(const std::string& tag, policies::LoadOptions& options) {
+  if (options.era) return;
+  options.era = policies::parse_era(tag);
+  const std::string note = policies::era_note(tag);
+  if (options.era) options.era_origin = "image tag " + (note.empty() ? tag : note);
+}
+
+/// The copies that the chart's values ask for. A template turns text that is a number into it.
+policies::RouterReplicas router_replicas(const policies::ChartValues& chart, Diagnostics& found) {
+  policies::RouterReplicas replicas;
+  replicas.all_serve = chart.all_replicas_serve;
+  if (chart.replicas == nullptr) return replicas;
+  replicas.where = chart.replicas->where;
+  const ParameterValue& value = *chart.replicas;
+  const std::string text = value.is_string() ? value.string() : value.to_text();
+  const auto node = ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, value.where);
+  const Parsed<std::int64_t> count = parse_integer(*node, IntRange{0, 1'000'000});
+  if (count.value)
+    replicas.count = *count.value;
+  else if (value.kind() != ParameterValue::Kind::kNull)
+    found.error(value.where, "replicas", count.message, count.hint);
+  return replicas;
+}
+
+std::optional<policies::EndpointPickerConfig> load_located(const ParameterValue& document,
+                                                           const LocatedDocument& located,
+                                                           policies::LoadOptions options,
+                                                           Diagnostics& found) {
+  if (!options.distribution) options.distribution = located.distribution;
+  take_image_tag(located.chart.image_tag, options);
+  std::optional<policies::EndpointPickerConfig> config =
+      policies::load_endpoint_picker_config(document, options, found);
+  if (config) config->replicas = router_replicas(located.chart, found);
+  return config;
+}
+
+/// A file without a byte: comments alone do not pass for an empty document upstream.
+bool is_empty_file(const ConfigNode& root) {
+  std::error_code failed;
+  return root.kind() == ConfigNode::Kind::kNull &&
+         std::filesystem::file_size(root.where().file, failed) == 0 && !failed;
+}
+
+// llm-d-router 0.9.0 pkg/epp/config/loader/configloader.go.
+std::optional<policies::EndpointPickerConfig> load_empty(const SourceLocation& where,
+                                                         const LocatedDocument& located,
+                                                         const policies::LoadOptions& options,
+                                                         Diagnostics& diagnostics,
+                                                         const std::string& path) {
+  const ParameterValue document = policies::default_document(where, "llm-d.ai/v1alpha1");
+  std::optional<policies::EndpointPickerConfig> config =
+      load_located(document, located, options, diagnostics);
+  if (config && !policies::traits(config->era).default_document) {
+    diagnostics.error(where, path,
+                      "is empty: routers of era " + std::string(policies::name(config->era)) +
+                          " do not start without a document");
+    return std::nullopt;
+  }
+  diagnostics.warning(where, path,
+                      "is empty, so the router's default is used: queue-scorer 2, "
+                      "kv-cache-utilization-scorer 2, prefix-cache-scorer 3");
+  return config;
+}
+
+std::optional<policies::EndpointPickerConfig> load_chart_default(
+    const ParameterValue& values, const LocatedDocument& located,
+    const policies::LoadOptions& options, Diagnostics& diagnostics, const std::string& path) {
+  diagnostics.warning(values.where, path,
+                      "holds no EndpointPickerConfig, so the chart's default is used: "
+                      "queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3",
+                      "write the EndpointPickerConfig out if another file of values has one");
+  return load_located(policies::chart_default_document(values), located, options, diagnostics);
+}
+
+}  // namespace
+
+ParameterValue to_parameter_value(const ConfigNode& node, const std::string& path,
+                                  Diagnostics& diagnostics) {
+  return convert(node, path, diagnostics);
+}
+
+void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
+                   const std::string& path) {
+  Diagnostics found;
+  const policies::Scheduler scheduler(config, {}, found);
+  add_below(path, found, diagnostics);
+}
+
+std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
+    const ConfigNode::Ptr& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
+    const std::string& path) {
+  if (is_empty_file(*root)) return load_empty(root->where(), {}, options, diagnostics, path);
+  const ConfigNode::Ptr values = unwrap_benchmark(root, path, diagnostics);
+  const ConfigNode::Ptr file =
+      values == nullptr ? nullptr : find_document(values, path, diagnostics);
+  if (file == nullptr) return std::nullopt;
+  if (file != values) note_keys(*root, path, router_values_keys(), file.get(), diagnostics);
+  if (file->is_scalar() && file != values) {
+    const ConfigNode::Ptr embedded = parse_embedded(*file, diagnostics);
+    return embedded == nullptr ? std::nullopt
+                               : load_endpoint_picker(embedded, options, diagnostics, path);
+  }
+  // Helm values hold much that is none of our business, so only the document itself is judged.
+  Diagnostics ignored;
+  const ParameterValue outer = convert(*file, {}, ignored);
+  const LocatedDocument located = policies::find_endpoint_picker_config(outer);
+  if (located.kind == LocatedDocument::Kind::kNotFound) {
+    diagnostics.error(file->where(), path, "holds no EndpointPickerConfig", located.hint);
+    return std::nullopt;
+  }
+  const ConfigNode& whole = file == values ? *root : *file;
+  if (located.kind == LocatedDocument::Kind::kChartDefault) {
+    note_keys(whole, path, router_values_keys(), nullptr, diagnostics);
+    return load_chart_default(outer, located, options, diagnostics, path);
+  }
+  const bool is_text = located.kind == LocatedDocument::Kind::kText;
+  const ConfigNode* node = find_at(*file, located.node->where, is_text);
+  ROUTESIM_CHECK(node != nullptr, "the located document has no node");
+  if (is_text && node->text().empty())
+    return load_empty(node->where(), located, options, diagnostics, path);
+  if (node != file.get()) note_keys(whole, path, router_values_keys(), node, diagnostics);
+  Diagnostics found;
+  ConfigNode::Ptr embedded;
+  if (is_text) {
+    embedded = parse_embedded(*node, found);
+    node = embedded.get();
+  }
+  std::optional<policies::EndpointPickerConfig> config;
+  if (node != nullptr) {
+    Diagnostics judged;
+    const ParameterValue document = convert(*node, {}, found);
+    config = load_located(document, located, options, judged);
+    // Nobody builds the plugins of a file with errors, so what is wrong with them is said now.
+    if (config && (found.has_errors() || judged.has_errors())) check_plugins(*config, judged);
+    append(found, without_places_of(found, judged));
+  }
+  add_below(path, node == nullptr ? found : explain_variables(*node, found), diagnostics);
+  return found.has_errors() ? std::nullopt : std::move(config);
+}
+
+}  // namespace routesim::tools

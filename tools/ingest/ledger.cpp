@@ -1,0 +1,125 @@
+#include "tools/ingest/ledger.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "base/key_note.h"
+#include "base/printable.h"
+#include "tools/ingest/config_reader.h"
+#include "tools/ingest/vllm_serve_flags.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// Longest path of a key in a list of keys.
+constexpr std::size_t kLongestPath = 200;
+
+/// Whether a list holds no keys at any depth.
+bool is_plain(const ConfigNode& node) {
+  return node.members().empty() && std::all_of(node.items().begin(), node.items().end(),
+                                               [](const auto& item) { return is_plain(*item); });
+}
+
+class TableWalk {
+ public:
+  TableWalk(std::string prefix, const KeyTable& table, const ConfigNode* elsewhere,
+            Diagnostics& diagnostics)
+      : prefix_(std::move(prefix)),
+        table_(table),
+        elsewhere_(elsewhere),
+        diagnostics_(diagnostics) {}
+
+  void walk(const ConfigNode& node, const std::string& path, const SourceLocation& key) {
+    if (&node == elsewhere_) return;
+    if (is_plain(node)) return note(node, path, key);
+    for (const ConfigNode::Member& member : node.members())
+      walk(*member.value, child_path(path, member.key), member.key_where);
+    for (std::size_t i = 0; i < node.items().size(); ++i)
+      walk(*node.items()[i], element_path(path, i), node.items()[i]->where());
+  }
+
+ private:
+  void note(const ConfigNode& node, const std::string& path, const SourceLocation& key) {
+    if (path.empty()) return;
+    const KeyRule* rule = find_rule(table_, path);
+    KeyUse use = key_use(key, table_.format, prefix_.empty() ? path : prefix_ + "." + path,
+                         rule == nullptr ? Fate::kUsed : rule->fate,
+                         rule == nullptr ? "" : rule->why, is_off(node));
+    if (use.fate == Fate::kNotModelled)
+      diagnostics_.warning(key, use.path, "is not modelled: " + use.why);
+    diagnostics_.key(std::move(use));
+  }
+
+  std::string prefix_;
+  const KeyTable& table_;
+  const ConfigNode* elsewhere_;
+  Diagnostics& diagnostics_;
+};
+
+/// How much a fate says about a result.
+int weight(Fate fate) {
+  constexpr std::array<int, 4> kWeights = {1, 0, 2, 3};  // In the order of the enumerators.
+  return kWeights.at(static_cast<std::size_t>(fate));
+}
+
+}  // namespace
+
+bool is_off(const ConfigNode& node) {
+  if (node.is_scalar())
+    return node.text().empty() || node.text() == "false" || node.text() == "0" ||
+           node.text() == "0.0";
+  return node.items().empty() && node.members().empty();
+}
+
+void note_keys(const ConfigNode& root, const std::string& path, const KeyTable& table,
+               const ConfigNode* elsewhere, Diagnostics& diagnostics) {
+  TableWalk(path, table, elsewhere, diagnostics).walk(root, {}, root.where());
+}
+
+std::vector<KeyUse> ledger(const Diagnostics& diagnostics) {
+  // A key without a line (`--set`), or in one text with others (a command), is told apart by its
+  // path. Elsewhere two readers may name the same key by different paths.
+  using Place = std::tuple<std::string, int, int, std::string>;
+  std::map<Place, KeyUse> once;
+  for (const KeyUse& use : diagnostics.keys()) {
+    Place place{use.where.file, use.where.line, use.where.column,
+                use.where.line > 0 && use.format != kServeFormat ? std::string() : use.path};
+    const auto [at, is_new] = once.emplace(std::move(place), use);
+    if (!is_new && weight(use.fate) > weight(at->second.fate)) at->second = use;
+  }
+  std::vector<KeyUse> keys;
+  for (auto& entry : once) keys.push_back(std::move(entry.second));
+  return keys;
+}
+
+std::string summary_text(std::span<const KeyUse> keys) {
+  std::array<std::size_t, 4> counts{};
+  for (const KeyUse& use : keys) ++counts.at(static_cast<std::size_t>(use.fate));
+  std::string text = std::to_string(counts[0]) + (counts[0] == 1 ? " key used" : " keys used");
+  const auto add = [&](Fate fate, const char* words) {
+    const std::size_t n = counts.at(static_cast<std::size_t>(fate));
+    if (n > 0) text += ", " + std::to_string(n) + " " + words;
+  };
+  add(Fate::kNoEffect, "without effect");
+  add(Fate::kApproximated, "approximated");
+  add(Fate::kNotModelled, "not modelled");
+  return text;
+}
+
+std::string keys_text(std::span<const KeyUse> keys) {
+  std::string text;
+  for (const KeyUse& use : keys) {
+    text += printable(use.where.file, kLongestPath);
+    if (use.where.line > 0)
+      text += ":" + std::to_string(use.where.line) + ":" + std::to_string(use.where.column);
+    text += ": " + std::string(fate_name(use.fate)) + ": " + printable(use.path, kLongestPath);
+    if (!use.why.empty()) text += " (" + use.why + ")";
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace routesim::tools

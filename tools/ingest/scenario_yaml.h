@@ -1,0 +1,51 @@
+// Scenario files: one base, and variants that override parts of it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config_node.h"
+#include "policies/config/document.h"
+#include "sim/plan/scenario.h"
+#include "tools/ingest/config_merge.h"
+#include "tools/ingest/config_reader.h"
+
+namespace routesim::tools {
+
+/// What the command line asks of a scenario file.
+struct ScenarioRequest {
+  std::string path;
+  std::vector<std::string> sets;      ///< `--set` arguments, applied in order after the overrides.
+  std::vector<std::string> variants;  ///< `--variant` arguments; empty = all.
+  std::optional<std::uint64_t> seed;  ///< `--seed`.
+  /// Made after `sets`: what another file (a sweep, a plan) asks of this one.
+  std::vector<Assignment> assignments = {};
+};
+
+/// One variant with everything decided, and the documents it refers to already read
+/// (`scenario.workload.inference_perf_config` is filled).
+struct LoadedVariant {
+  sim::Scenario scenario;
+  ConfigNode::Ptr node;   ///< The merged tree it was read from.
+  Provenance provenance;  ///< Where each of its values was written.
+  std::optional<policies::EndpointPickerConfig> endpoint_picker;
+};
+
+struct LoadedScenario {
+  std::string path;
+  std::vector<LoadedVariant> variants;  ///< In the order of the file; at least one.
+};
+
+/// Reads, merges, assigns and validates. Returns whatever could be read; it may be run only when
+/// `diagnostics` has no errors. All errors of all variants are reported, each once.
+LoadedScenario load_scenario(const ScenarioRequest& request, Diagnostics& diagnostics);
+
+/// A path written in a file, resolved against that file's folder; from the command line, against
+/// the working directory.
+std::string resolve_path(const std::string& path, const SourceLocation& written_at);
+
+/// The same diagnostics without repetitions, those of one file in the order of its lines.
+Diagnostics tidy(const Diagnostics& diagnostics);
+
+}  // namespace routesim::tools

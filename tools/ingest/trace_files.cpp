@@ -1,0 +1,266 @@
+#include "tools/ingest/trace_files.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+
+#include "base/key_note.h"
+#include "base/printable.h"
+#include "workloads/traces/text_scan.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using workloads::TraceFormat;
+using workloads::TraceReadOptions;
+
+TraceReadOptions with_format(TraceFormat format) {
+  TraceReadOptions options;
+  options.format = format;
+  return options;
+}
+
+/// The file opened for reading, or an error.
+std::unique_ptr<std::ifstream> open(const std::string& path, const SourceLocation& where,
+                                    const std::string& key_path, Diagnostics& diagnostics) {
+  std::error_code ignored;
+  // Opening a pipe may wait for ever, and it cannot be read a second time.
+  if (std::filesystem::is_fifo(path, ignored)) {
+    diagnostics.error(where, key_path,
+                      printable(path, 200) + " is a pipe, and the file is read more than once",
+                      "write it to a file first");
+    return nullptr;
+  }
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  const bool folder = std::filesystem::is_directory(path, ignored);
+  if (!folder && file->good() && file->peek() != std::ifstream::traits_type::eof()) return file;
+  const bool opened = file->is_open();
+  std::string what = "cannot open " + printable(path, 200) + ": " + std::strerror(errno);
+  if (folder)
+    what = "cannot read " + printable(path, 200) + ": it is a directory";
+  else if (opened)
+    what = printable(path, 200) + " is empty or cannot be read";
+  diagnostics.error(where, key_path, what, "paths inside a file are relative to that file");
+  return nullptr;
+}
+
+/// The start of the first line. A device that never ends a line is not read for ever.
+std::string first_line(std::istream& in) {
+  constexpr std::size_t kEnough = 64U << 10U;
+  std::string line;
+  for (int c = in.get(); c != std::char_traits<char>::eof() && c != '\n' && line.size() < kEnough;
+       c = in.get())
+    line.push_back(static_cast<char>(c));
+  if (line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
+  return line;
+}
+
+std::string number(double seconds) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.10g", seconds);
+  return text;
+}
+
+/// What a text file of records cannot begin with; empty when it may be one.
+std::string wrong_kind(const std::string& line, std::string& hint) {
+  if (line.starts_with("\x1F\x8B") || line.starts_with("\x28\xB5\x2F\xFD") ||
+      line.starts_with("PK\x03\x04")) {
+    hint = "unpack it first";
+    return "is compressed";
+  }
+  if (line.starts_with('[')) {
+    hint = "write one object per line, for example with jq -c '.[]'";
+    return "is one JSON array, not lines of objects";
+  }
+  if (line.find('\0') != std::string::npos) {
+    hint = "a trace is text: CSV with a header, or one JSON object per line";
+    return "is no text";
+  }
+  return {};
+}
+
+/// Says what a reader of the trace's times may not expect: a long time before the first request,
+/// which is left out, and milliseconds that may be meant as seconds (`unsure`).
+void check_times(const TraceReference& reference, TraceReadOptions options, bool unsure,
+                 Diagnostics& diagnostics) {
+  constexpr std::int64_t kEnough = 1000;
+  constexpr double kLongSilence = 60, kImplausibleRate = 100;
+  const bool counts_from_zero =
+      options.format == TraceFormat::kMooncake || options.format == TraceFormat::kVidur;
+  if (!options.from_first || !counts_from_zero) return;
+  options.from_first = false;
+  const auto reader = workloads::make_trace_reader(
+      std::make_unique<std::ifstream>(reference.path, std::ios::binary), reference.path, options);
+  workloads::TraceRecord record;
+  std::int64_t n = 0;
+  Duration first, last;
+  for (; n < kEnough && reader->next(record); ++n) {
+    if (n == 0) first = record.at;
+    last = record.at;
+  }
+  if (first.to_seconds() > kLongSilence)
+    diagnostics.warning(reference.path_where, reference.path_key,
+                        "the trace begins at " + number(first.to_seconds()) +
+                            " s: its requests are sent from 0 s on");
+  const double span = (last - first).to_seconds();
+  if (!unsure || options.format != TraceFormat::kMooncake || span <= 0 ||
+      static_cast<double>(n - 1) <= kImplausibleRate * span)
+    return;
+  diagnostics.warning(reference.path_where, reference.path_key,
+                      "its timestamps are read as milliseconds, as in a Mooncake trace: " +
+                          std::to_string(n) + " requests in " + number(span) + " s",
+                      "set format: jsonl if they are seconds, format: mooncake if not");
+}
+
+/// Where the columns of a header, or the keys of a record, stand in their line, in bytes from 1.
+std::vector<int> column_places(std::string_view line, TraceFormat format) {
+  std::vector<int> places;
+  if (format != TraceFormat::kMooncake && format != TraceFormat::kJsonl) {
+    std::vector<std::string> names;
+    (void)workloads::split_csv(line, names, places);
+    return places;
+  }
+  workloads::JsonScanner json(line);
+  std::string key;
+  if (!json.begin_object()) return places;
+  // A key stands behind the blanks and the comma that the scanner is at.
+  std::size_t at = static_cast<std::size_t>(json.value_column()) - 1;
+  while (json.next_member(key)) {
+    places.push_back(static_cast<int>(line.find('"', at)) + 1);
+    json.skip();
+    at = static_cast<std::size_t>(json.column()) - 1;
+  }
+  return places;
+}
+
+/// Notes what becomes of the trace's columns, or of the keys of its first record.
+void note_columns(const TraceReference& reference, const std::string& line,
+                  const TraceReadOptions& options, Diagnostics& diagnostics) {
+  const auto columns = workloads::trace_columns(line, options);
+  if (columns.empty()) return;
+  const std::vector<int> places = column_places(line, options.format);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const auto& [name, is_used] = columns[i];
+    diagnostics.key(key_use({.file = reference.path, .line = 1, .column = places.at(i)}, "trace",
+                            reference.path_key + "." + name,
+                            is_used ? Fate::kUsed : Fate::kNoEffect,
+                            is_used ? "" : "requests have times, lengths, prefixes and sessions"));
+  }
+}
+
+}  // namespace
+
+std::optional<TraceReadOptions> trace_format(const std::string& name) {
+  if (name == "mooncake") return with_format(TraceFormat::kMooncake);
+  if (name == "timed_trace") {
+    // vLLM waits for the first request's time, too.
+    TraceReadOptions options = with_format(TraceFormat::kMooncake);
+    options.from_first = false;
+    return options;
+  }
+  if (name == "azure") return with_format(TraceFormat::kAzure);
+  if (name == "AzurePublicDataset") {
+    TraceReadOptions options = with_format(TraceFormat::kAzure);
+    options.truncate_to_10ms = true;
+    return options;
+  }
+  if (name == "burstgpt") return with_format(TraceFormat::kBurstGpt);
+  if (name == "vidur") return with_format(TraceFormat::kVidur);
+  if (name == "csv") return with_format(TraceFormat::kCsv);
+  if (name == "jsonl") return with_format(TraceFormat::kJsonl);
+  return std::nullopt;
+}
+
+TraceReadOptions sniff_trace_format(const std::string& first_line) {
+  const auto has = [&](std::string_view text) {
+    return first_line.find(text) != std::string::npos;
+  };
+  // Qwen's usage traces have Mooncake's keys and more, and times in seconds.
+  if (first_line.starts_with('{') && has("\"chat_id\"")) return with_format(TraceFormat::kJsonl);
+  if (first_line.starts_with('{'))
+    return with_format(has("\"hash_ids\"") || has("\"input_length\"") ? TraceFormat::kMooncake
+                                                                      : TraceFormat::kJsonl);
+  if (has("ContextTokens")) return with_format(TraceFormat::kAzure);
+  if (has("Request tokens")) return with_format(TraceFormat::kBurstGpt);
+  if (has("arrived_at")) return with_format(TraceFormat::kVidur);
+  return with_format(TraceFormat::kCsv);
+}
+
+workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& diagnostics) {
+  std::optional<TraceReadOptions> options;
+  if (!reference.format.empty()) {
+    options = trace_format(reference.format);
+    if (!options)
+      diagnostics.error(reference.format_where, reference.format_key,
+                        "is not a trace format (got " + printable(reference.format) + ")",
+                        "one of mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl");
+  }
+  const auto file = open(reference.path, reference.path_where, reference.path_key, diagnostics);
+  if (file == nullptr || (!reference.format.empty() && !options)) return {};
+  const std::string line = first_line(*file);
+  std::string hint;
+  if (const std::string wrong = wrong_kind(line, hint); !wrong.empty()) {
+    diagnostics.error(reference.path_where, reference.path_key,
+                      printable(reference.path, 200) + " " + wrong, hint);
+    return {};
+  }
+  if (reference.columns) {
+    if (!options)
+      options = with_format(line.starts_with('{') ? TraceFormat::kJsonl : TraceFormat::kCsv);
+    if (options->format != TraceFormat::kCsv && options->format != TraceFormat::kJsonl) {
+      diagnostics.error(reference.columns_where, reference.columns_key,
+                        "the format " + printable(reference.format) + " has columns of its own",
+                        "leave out the format, or set it to csv or jsonl");
+      return {};
+    }
+    options->columns = *reference.columns;
+  }
+  const bool is_guess = !options;
+  if (!options) options = sniff_trace_format(line);
+  note_columns(reference, line, *options, diagnostics);
+  check_times(reference, *options, is_guess && line.find("\"hash_ids\"") == std::string::npos,
+              diagnostics);
+  return [path = reference.path, options = *options]() {
+    return workloads::make_trace_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
+                                        path, options);
+  };
+}
+
+std::unique_ptr<std::istream> open_records(const std::string& path, const SourceLocation& where,
+                                           const std::string& key_path, Diagnostics& diagnostics) {
+  std::unique_ptr<std::ifstream> file = open(path, where, key_path, diagnostics);
+  if (file == nullptr) return nullptr;
+  std::string hint;
+  const std::string wrong = wrong_kind(first_line(*file), hint);
+  file->clear();
+  file->seekg(0);
+  if (wrong.empty()) return file;
+  diagnostics.error(where, key_path, printable(path, 200) + " " + wrong, hint);
+  return nullptr;
+}
+
+workloads::ConversationOpener open_conversations(const std::string& path,
+                                                 const SourceLocation& where,
+                                                 const std::string& key_path,
+                                                 Diagnostics& diagnostics) {
+  if (open(path, where, key_path, diagnostics) == nullptr) return {};
+  return [path]() {
+    return workloads::make_sharegpt_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
+                                           path);
+  };
+}
+
+workloads::ConversationOpener open_prompts(const std::string& path, const SourceLocation& where,
+                                           const std::string& key_path, Diagnostics& diagnostics) {
+  if (open(path, where, key_path, diagnostics) == nullptr) return {};
+  return [path]() {
+    return workloads::make_prompt_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
+                                         path);
+  };
+}
+
+}  // namespace routesim::tools

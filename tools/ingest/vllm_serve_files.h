@@ -1,0 +1,60 @@
+// Where server starts are written down: command lines, scripts, and the containers of Kubernetes
+// objects, Helm values and compose files.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/config_node.h"
+#include "tools/ingest/shell_words.h"
+
+namespace routesim::tools {
+
+/// The router that a file of servers puts before them.
+struct RouterChoice {
+  std::string product = {};                      ///< E.g. `KubeAI`; empty without a router.
+  SourceLocation where = {};                     ///< Where its policy is chosen.
+  std::vector<ConfigNode::Member> routing = {};  ///< Keys of the scenario's `routing`.
+  std::string refused = {};                      ///< The policy, where it is not simulated.
+};
+
+/// How one model server is started.
+struct ServerStart {
+  SourceLocation where = {};
+  std::string name = {};                 ///< Of the object or the list element that holds it.
+  std::vector<std::string> others = {};  ///< More names of it: the container's, the role.
+  std::string role = {};                 ///< `prefill` or `decode`; empty when nothing says so.
+  /// Flags that what surrounds the command gives (a chart's `parallelism`, its model): weaker.
+  std::vector<ConfigNode::Member> flags = {};
+  std::vector<ShellWord> words = {};  ///< What follows `vllm serve`.
+  ShellVariables environment = {};
+  std::vector<ConfigNode::Ptr> labels = {};  ///< Of its pod, as `key=value`.
+  ConfigNode::Ptr replicas = {};             ///< How many there are; null when nothing says so.
+  ShellWord image = {};  ///< Of the container, with its tag; empty when nothing says so.
+  RouterChoice router = {};
+};
+
+/// The start in a command line or a script, where `known` variables have values. Nothing, with an
+/// error, when there is none, or more than one. A text of flags alone, one per line or with
+/// backslashes, is one too.
+std::optional<ServerStart> start_in_text(const std::string& text, const ShellPlaces& places,
+                                         const SourceLocation& where, const ShellVariables& known,
+                                         const std::string& key_path, Diagnostics& diagnostics);
+
+/// The same for the text of a scalar. Where YAML has joined its lines (it is no literal block), a
+/// backslash before a blank stood at the end of a line.
+std::optional<ServerStart> start_in_scalar(const ConfigNode& scalar, const ShellVariables& known,
+                                           const std::string& key_path, Diagnostics& diagnostics);
+
+/// The same for a list of words, such as a container's `args`.
+std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVariables& known,
+                                         const std::string& key_path, Diagnostics& diagnostics);
+
+/// Every start in a file of Kubernetes objects, Helm values (llm-d modelservice, vLLM production
+/// stack), KServe LLMInferenceServices, KubeAI models or compose services, in the order of the
+/// file; other servers, sidecars and init containers are passed over.
+std::vector<ServerStart> starts_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
+                                        Diagnostics& diagnostics);
+
+}  // namespace routesim::tools

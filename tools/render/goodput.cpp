@@ -1,0 +1,150 @@
+#include "tools/render/goodput.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+
+namespace routesim::tools {
+
+namespace {
+
+struct GoalName {
+  std::string_view name;
+  std::optional<double> GoodputGoals::*goal;
+};
+constexpr std::array<GoalName, 6> kGoals = {{{"ttft", &GoodputGoals::ttft},
+                                             {"tpot", &GoodputGoals::tpot},
+                                             {"itl", &GoodputGoals::itl},
+                                             {"ntpot", &GoodputGoals::ntpot},
+                                             {"request_latency", &GoodputGoals::request_latency},
+                                             {"e2el", &GoodputGoals::request_latency}}};
+
+/// The goals up to here (ttft, tpot, itl) are about times between tokens.
+constexpr std::size_t kLastOfTokens = 2;
+
+}  // namespace
+
+std::vector<std::pair<std::string_view, double>> goal_list(const GoodputGoals& goals) {
+  std::vector<std::pair<std::string_view, double>> list;
+  for (const GoalName& g : kGoals)
+    if (goals.*g.goal && g.name != "e2el") list.emplace_back(g.name, *(goals.*g.goal));
+  return list;
+}
+
+std::size_t goal_index(std::string_view name) {
+  std::size_t i = 0;
+  while (i + 1 < kGoals.size() && kGoals[i].name != name) ++i;
+  return i;
+}
+
+void ToolGoodput::add(const ToolGoodput& other) {
+  good += other.good;
+  good_tokens += other.good_tokens;
+  for (std::size_t i = 0; i < attained.size(); ++i) attained[i] += other.attained[i];
+  first_send = std::min(first_send, other.first_send);
+  last_end = std::max(last_end, other.last_end);
+}
+
+std::string read_goal(const std::string& text, GoodputGoals& goals) {
+  const std::size_t colon = text.find(':');
+  const std::string name = text.substr(0, colon);
+  const auto* const found =
+      std::find_if(kGoals.begin(), kGoals.end(), [&](const GoalName& g) { return g.name == name; });
+  if (colon == std::string::npos || found == kGoals.end())
+    return "must be NAME:BOUND, such as ttft:500ms, with ttft, tpot, itl, ntpot or request_latency "
+           "(got " +
+           printable(text) + ")";
+  const std::string bound = text.substr(colon + 1);
+  const auto node = ConfigNode::make_scalar(bound, ConfigNode::Style::kUntyped, {});
+  const bool has_unit = !bound.empty() && bound.back() == 's';
+  const Parsed<Duration> value = parse_duration(*node, {});
+  if (!value.value || !has_unit || *value.value <= Duration())
+    return "needs a bound with its unit, such as ttft:500ms (got " + printable(text) + ")";
+  const double seconds = value.value->to_seconds();
+  const std::optional<double>& known = goals.*found->goal;
+  if (known && *known != seconds)
+    return "is a second bound of " + name + " (got " + printable(text) + ")";
+  goals.*found->goal = seconds;
+  return {};
+}
+
+GoodputGoals goals_of(const sim::Scenario& scenario) {
+  GoodputGoals goals;
+  for (const std::string& goal : scenario.goodput) (void)read_goal(goal, goals);
+  const auto& config = scenario.workload.inference_perf_config;
+  if (!goals.empty() || !config) return goals;
+  const auto& c = config->report.goodput.constraints;
+  return {.ttft = c.ttft,
+          .tpot = c.tpot,
+          .itl = c.itl,
+          .ntpot = c.ntpot,
+          .request_latency = c.request_latency};
+}
+
+void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  GoodputGoals goals;
+  for (std::size_t i = 0; i < variant.scenario.goodput.size(); ++i) {
+    const std::string path = element_path("goodput", i);
+    const std::string error = read_goal(variant.scenario.goodput[i], goals);
+    if (!error.empty()) diagnostics.error(variant.provenance.nearest(path), path, error);
+  }
+}
+
+void GoodputObserver::on_done(const sim::RequestRecord& record) {
+  const auto stage = static_cast<std::size_t>(record.stage);
+  if (stage >= stages_.size()) stages_.resize(stage + 1);
+  if (record.outcome != workloads::Outcome::kSuccess) return;
+  const std::int64_t tokens = std::max<std::int64_t>(
+      1, std::llround(static_cast<double>(record.output_tokens) * output_token_scale_));
+  const double latency = (record.end - record.sent).to_seconds();
+  const double ttft = (record.first_token - record.sent).to_seconds();
+  const double tpot = tokens > 1 ? (latency - ttft) / static_cast<double>(tokens - 1) : 0;
+  // By goal_index().
+  const std::array<double, 5> values = {ttft, tpot, tpot, latency / static_cast<double>(tokens),
+                                        latency};
+  ToolGoodput& tool = stages_[stage].tool;
+  tool.first_send = std::min(tool.first_send, record.sent);
+  tool.last_end = std::max(tool.last_end, record.end);
+  bool good = true, good_for_tool = true;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::optional<double>& bound = goals_.*kGoals[i].goal;
+    if (!bound) continue;
+    const bool about_tokens = i <= kLastOfTokens;
+    const bool met = values[i] <= *bound && (sees_tokens_ || !about_tokens);
+    const bool exists = tokens > 1 || !about_tokens;
+    tool.attained[i] += met && exists;
+    good = good && met;
+    good_for_tool = good_for_tool && met && exists;
+  }
+  if (good_for_tool) {
+    ++tool.good;
+    tool.good_tokens += record.prompt_tokens + tokens;
+  }
+  if (!good) return;
+  ++stages_[stage].good;
+  stages_[stage].good_tokens += tokens;
+}
+
+void GoodputObserver::complete(sim::RunResult& run) const {
+  const GoodputResult counts = result(run);
+  for (std::size_t i = 0; i < run.stages.size(); ++i)
+    run.stages[i].good_requests = counts.stages[i].good;
+  run.summary.good_requests = counts.summary.good;
+}
+
+GoodputResult GoodputObserver::result(const sim::RunResult& run) const {
+  GoodputResult result{.goals = goals_, .stages = stages_, .summary = {}};
+  result.stages.resize(run.stages.size());
+  for (std::size_t i = 0; i < run.stages.size(); ++i) {
+    if (!run.stages[i].info.reported) continue;
+    result.summary.good += result.stages[i].good;
+    result.summary.good_tokens += result.stages[i].good_tokens;
+    result.summary.tool.add(result.stages[i].tool);
+  }
+  return result;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,90 @@
+// Goodput: how many requests met every latency goal at once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/study/replicate.h"
+
+namespace routesim::tools {
+
+/// Bounds in seconds (per token for tpot, ntpot and itl), as inference-perf's `report.goodput`
+/// names them. A request is good when it succeeds and meets all of them. The mean gap between a
+/// request's tokens is its time per output token, so `itl` bounds the same number as `tpot`.
+struct GoodputGoals {
+  std::optional<double> ttft, tpot, itl, ntpot, request_latency;
+
+  bool empty() const { return !ttft && !tpot && !itl && !ntpot && !request_latency; }
+};
+
+/// The goals that are set, by name, in a fixed order.
+std::vector<std::pair<std::string_view, double>> goal_list(const GoodputGoals& goals);
+
+/// Where ToolGoodput counts the goal with this name.
+std::size_t goal_index(std::string_view name);
+
+/// Reads one `name:bound` as `vllm bench serve --goodput` takes it, such as `ttft:500ms`; a bound
+/// without a unit is in milliseconds there, so here the unit is asked for. On failure returns what
+/// is wrong.
+std::string read_goal(const std::string& text, GoodputGoals& goals);
+
+/// The same over successes, as inference-perf's reports count it: answers of one token have no
+/// TTFT, TPOT and ITL there, and do not meet their bounds.
+struct ToolGoodput {
+  std::int64_t good = 0;
+  std::int64_t good_tokens = 0;            ///< Prompt and output tokens of them.
+  std::array<std::int64_t, 5> attained{};  ///< Requests that met a goal, by goal_index().
+  SimTime first_send = SimTime::max();     ///< Of the successes, like the next.
+  SimTime last_end;
+
+  void add(const ToolGoodput& other);
+};
+
+struct GoodputCount {
+  std::int64_t good = 0;         ///< Requests that met every goal.
+  std::int64_t good_tokens = 0;  ///< Their output tokens, as the client counts them.
+  ToolGoodput tool{};
+};
+
+struct GoodputResult {
+  GoodputGoals goals;
+  std::vector<GoodputCount> stages;  ///< By stage.
+  GoodputCount summary;              ///< Of the reported stages.
+};
+
+/// The goals a scenario states: its own `goodput`, else its load tool's `report.goodput`. What
+/// check_goals() complains about is left out.
+GoodputGoals goals_of(const sim::Scenario& scenario);
+
+/// Reports what cannot be read of the scenario's `goodput`.
+void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics);
+
+/// Counts while a run goes on.
+class GoodputObserver final : public sim::RunWatcher {
+ public:
+  /// `output_token_scale`: tokens the client counts per token generated. A client that sees no
+  /// single tokens has no TTFT, TPOT and ITL, and a bound of those is not met.
+  GoodputObserver(const GoodputGoals& goals, double output_token_scale, bool sees_tokens = true)
+      : goals_(goals), output_token_scale_(output_token_scale), sees_tokens_(sees_tokens) {}
+
+  void on_done(const sim::RequestRecord& record) override;
+  /// Fills in `good_requests` of the stages and of the whole run.
+  void complete(sim::RunResult& run) const override;
+  /// The counts, with the summary over the reported stages of `run`.
+  GoodputResult result(const sim::RunResult& run) const;
+
+ private:
+  GoodputGoals goals_;
+  double output_token_scale_;
+  bool sees_tokens_;
+  std::vector<GoodputCount> stages_;
+};
+
+}  // namespace routesim::tools

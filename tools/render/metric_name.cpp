@@ -1,0 +1,287 @@
+#include "tools/render/metric_name.h"
+
+#include <array>
+#include <charconv>
+
+#include "base/check.h"
+#include "base/printable.h"
+#include "tools/render/metrics.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using sim::Direction;
+
+enum class Quantity {
+  kTime,    ///< Many values per stage, in seconds.
+  kTokens,  ///< Many values per stage, in tokens.
+  kSpan,    ///< One value per stage, in seconds.
+  kRate,    ///< One value per stage, per second.
+  kCount,   ///< One value per stage.
+  kShare,   ///< One value per stage, 0..1.
+  kUsage    ///< Mean and maximum of a share.
+};
+enum class Better { kSmaller, kLarger, kNeither };
+
+struct Kind {
+  std::string_view name;    ///< In output.
+  std::string_view metric;  ///< metric_value()'s name.
+  Quantity quantity;
+  Better better;
+  std::array<std::string_view, 4> aliases;
+};
+
+constexpr std::array<Kind, 22> kKinds = {{
+    {"ttft", "ttft", Quantity::kTime, Better::kSmaller, {"time_to_first_token"}},
+    {"tpot", "tpot", Quantity::kTime, Better::kSmaller, {"time_per_output_token"}},
+    {"itl", "itl", Quantity::kTime, Better::kSmaller, {"inter_token_latency"}},
+    {"request_latency",
+     "request_latency",
+     Quantity::kTime,
+     Better::kSmaller,
+     {"e2e_latency", "e2el", "e2e", "latency"}},
+    {"ntpot", "ntpot", Quantity::kTime, Better::kSmaller, {"normalized_time_per_output_token"}},
+    {"schedule_delay", "schedule_delay", Quantity::kTime, Better::kSmaller, {}},
+    {"input_length", "input_length", Quantity::kTokens, Better::kNeither, {"prompt_len"}},
+    {"output_length", "output_length", Quantity::kTokens, Better::kNeither, {"output_len"}},
+    {"output_tokens_per_s",
+     "output_throughput",
+     Quantity::kRate,
+     Better::kLarger,
+     {"output_throughput", "output_tokens_per_sec"}},
+    {"input_tokens_per_s",
+     "input_throughput",
+     Quantity::kRate,
+     Better::kLarger,
+     {"input_throughput", "input_tokens_per_sec"}},
+    {"total_tokens_per_s",
+     "total_throughput",
+     Quantity::kRate,
+     Better::kLarger,
+     {"total_throughput", "total_tokens_per_sec", "total_token_throughput"}},
+    {"requests_per_s",
+     "request_throughput",
+     Quantity::kRate,
+     Better::kLarger,
+     {"request_throughput", "requests_per_sec"}},
+    {"requests_sent_per_s",
+     "requests_per_sec_sent",
+     Quantity::kRate,
+     Better::kNeither,
+     {"requests_per_sec_sent", "achieved_rate"}},
+    {"benchmark_duration",
+     "benchmark_duration",
+     Quantity::kSpan,
+     Better::kSmaller,
+     {"duration", "benchmark_time"}},
+    {"successful_requests",
+     "successful_requests",
+     Quantity::kCount,
+     Better::kLarger,
+     {"completed"}},
+    {"failed_requests", "failed_requests", Quantity::kCount, Better::kSmaller, {"failed"}},
+    {"failure_rate", "failure_rate", Quantity::kShare, Better::kSmaller, {}},
+    {"goodput", "goodput", Quantity::kShare, Better::kLarger, {}},
+    {"good_requests_per_s",
+     "good_request_throughput",
+     Quantity::kRate,
+     Better::kLarger,
+     {"request_goodput"}},
+    {"preemptions", "preemptions", Quantity::kCount, Better::kSmaller, {}},
+    {"prefix_cache_hit_rate",
+     "prefix_cache_hit_rate",
+     Quantity::kShare,
+     Better::kLarger,
+     {"prefix_hit_ratio"}},
+    {"kv_cache_usage", "kv_cache_usage", Quantity::kUsage, Better::kNeither, {}},
+}};
+
+struct Unit {
+  std::string_view suffix;
+  std::string_view unit;  ///< metric_value()'s name.
+};
+constexpr std::array<Unit, 3> kTimeUnits = {{{"_ms", "ms"}, {"_us", "us"}, {"_s", "s"}}};
+constexpr std::array<Unit, 1> kShareUnits = {{{"_percent", "%"}}};
+
+bool is_span(Quantity q) { return q == Quantity::kTime || q == Quantity::kSpan; }
+bool is_share(Quantity q) { return q == Quantity::kShare || q == Quantity::kUsage; }
+bool has_many_values(Quantity q) { return q == Quantity::kTime || q == Quantity::kTokens; }
+
+std::span<const Unit> units_of(Quantity q) {
+  if (is_span(q)) return kTimeUnits;
+  if (is_share(q)) return kShareUnits;
+  return {};
+}
+
+bool is_called(const Kind& kind, std::string_view word) {
+  if (word.empty()) return false;
+  if (word == kind.name) return true;
+  for (const std::string_view alias : kind.aliases)
+    if (word == alias) return true;
+  return false;
+}
+
+struct Found {
+  const Kind* kind = nullptr;
+  Unit unit{};
+};
+
+/// `ttft_ms` is a kind and a unit; a name that is a kind as it stands (`requests_per_s`) goes
+/// first.
+Found find_kind(std::string_view word) {
+  for (const Kind& kind : kKinds)
+    if (is_called(kind, word))
+      return {&kind, is_span(kind.quantity) ? Unit{"_s", "s"} : Unit{"", ""}};
+  for (const Kind& kind : kKinds)
+    for (const Unit& unit : units_of(kind.quantity))
+      if (word.ends_with(unit.suffix) &&
+          is_called(kind, word.substr(0, word.size() - unit.suffix.size())))
+        return {&kind, unit};
+  return {};
+}
+
+/// The one spelling of a statistic; nothing when it is none.
+std::optional<std::string> parse_statistic(std::string_view word) {
+  if (word == "avg") return "mean";
+  if (word == "mean" || word == "median" || word == "min" || word == "max" || word == "std")
+    return std::string(word);
+  if (!word.starts_with('p')) return std::nullopt;
+  std::string digits(word.substr(1));
+  std::replace(digits.begin(), digits.end(), 'p', '.');
+  double q = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, q, std::chars_format::fixed);
+  if (error != std::errc{} || stop != end || !(q >= 0 && q <= 100)) return std::nullopt;
+  return q == 50 ? "median" : "p" + number_text(q);
+}
+
+/// Splits `ttft_ms.p99` or vllm's `p99_ttft_ms`.
+std::pair<std::string_view, std::string_view> split_name(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  const std::size_t bar = text.find('_');
+  if (bar != std::string_view::npos && parse_statistic(text.substr(0, bar)) &&
+      find_kind(text.substr(bar + 1)).kind != nullptr)
+    return {text.substr(bar + 1), text.substr(0, bar)};
+  if (dot == std::string_view::npos) return {text, {}};
+  return {text.substr(0, dot), text.substr(dot + 1)};
+}
+
+std::string example(const Kind& kind) {
+  switch (kind.quantity) {
+    case Quantity::kTime:
+      return std::string(kind.name) + "_ms.p99";
+    case Quantity::kTokens:
+      return std::string(kind.name) + ".mean";
+    case Quantity::kUsage:
+      return std::string(kind.name) + ".max";
+    default:
+      return std::string(kind.name);
+  }
+}
+
+Parsed<MetricName> unknown_metric(std::string_view text, std::string_view word) {
+  std::vector<std::string> names;
+  std::string list;
+  for (const Kind& kind : kKinds) {
+    names.emplace_back(kind.name);
+    list.append(list.empty() ? "" : ", ").append(kind.name);
+    for (const std::string_view alias : kind.aliases)
+      if (!alias.empty()) names.emplace_back(alias);
+    for (const Unit& unit : units_of(kind.quantity))
+      names.push_back(std::string(kind.name).append(unit.suffix));
+  }
+  const std::string close = nearest(std::string(word), names);
+  return {{},
+          "is not a metric (got " + printable(text) + ")",
+          close.empty() ? "metrics: " + list : "did you mean " + close + "?"};
+}
+
+/// What is wrong with this statistic of this metric; empty when nothing is.
+std::string statistic_error(const Kind& kind, std::string_view written,
+                            const std::optional<std::string>& statistic) {
+  if (!written.empty() && !statistic)
+    return "has an unknown statistic " + printable(written) +
+           ", known are mean, median, min, max, std and pNN such as p99 or p99.9";
+  if (written.empty() && (has_many_values(kind.quantity) || kind.quantity == Quantity::kUsage))
+    return "needs a statistic";
+  if (written.empty() || has_many_values(kind.quantity)) return {};
+  const bool maximum = kind.quantity == Quantity::kUsage && *statistic == "max";
+  if (*statistic == "mean" || maximum) return {};
+  return "has one value per stage, so there is no " + *statistic + " of it";
+}
+
+}  // namespace
+
+Parsed<MetricName> parse_metric_name(std::string_view text) {
+  const auto [word, written] = split_name(text);
+  const Found found = find_kind(word);
+  if (found.kind == nullptr) return unknown_metric(text, word);
+  const Kind& kind = *found.kind;
+  const std::optional<std::string> statistic = parse_statistic(written);
+  const bool dangling = text.ends_with('.');
+  std::string error = statistic_error(kind, written, statistic);
+  if (error.empty() && dangling) error = "ends in a dot";
+  if (!error.empty())
+    return {{}, error + " (got " + printable(text) + ")", "for example " + example(kind)};
+
+  MetricName name{.text = std::string(kind.name).append(found.unit.suffix),
+                  .metric = std::string(kind.metric),
+                  .statistic = statistic.value_or("mean"),
+                  .unit = std::string(found.unit.unit),
+                  .direction = kind.better == Better::kLarger ? Direction::kLargerIsBetter
+                                                              : Direction::kSmallerIsBetter,
+                  .has_direction = kind.better != Better::kNeither && statistic != "std"};
+  if (has_many_values(kind.quantity) || kind.quantity == Quantity::kUsage)
+    name.text += "." + name.statistic;
+  return {std::move(name), {}, {}};
+}
+
+std::optional<double> metric_value(const sim::StageResult& stage, const MetricName& name) {
+  return metric_value(stage, name.metric, name.statistic, name.unit);
+}
+
+MetricName goodput_metric() { return *parse_metric_name("goodput").value; }
+
+bool needs_goals(const MetricName& name) {
+  return name.metric == "goodput" || name.metric == "good_request_throughput";
+}
+
+std::string metric_names_help() {
+  std::string out;
+  for (const Kind& kind : kKinds) {
+    std::string line = "  " + example(kind);
+    line.resize(std::max<std::size_t>(line.size() + 2, 30), ' ');
+    std::string also;
+    for (const std::string_view alias : kind.aliases)
+      if (!alias.empty()) also.append(also.empty() ? "also " : ", ").append(alias);
+    out += line + also;
+    while (out.ends_with(' ')) out.pop_back();
+    out += "\n";
+  }
+  return out;
+}
+
+const std::vector<MetricName>& standard_metrics() {
+  static const std::vector<MetricName> metrics = [] {
+    std::vector<std::string> texts;
+    for (const std::string time :
+         {"ttft_ms", "tpot_ms", "itl_ms", "request_latency_ms", "ntpot_ms"})
+      for (const std::string statistic : {".mean", ".median", ".p90", ".p95", ".p99"})
+        texts.push_back(time + statistic);
+    for (const char* text : {"output_tokens_per_s", "input_tokens_per_s", "total_tokens_per_s",
+                             "requests_per_s", "requests_sent_per_s", "prefix_cache_hit_rate",
+                             "failed_requests", "failure_rate", "preemptions"})
+      texts.emplace_back(text);
+    std::vector<MetricName> names;
+    for (const std::string& text : texts) {
+      Parsed<MetricName> parsed = parse_metric_name(text);
+      ROUTESIM_CHECK(parsed.value.has_value(), text + " " + parsed.message);
+      names.push_back(std::move(*parsed.value));
+    }
+    return names;
+  }();
+  return metrics;
+}
+
+}  // namespace routesim::tools

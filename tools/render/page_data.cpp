@@ -1,0 +1,143 @@
+#include "tools/render/page_data.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tools/render/page_reader.h"
+#include "tools/study/sweep/sweep_row.h"
+
+namespace routesim::tools {
+
+using json = nlohmann::ordered_json;
+
+const Datum* StageView::find(std::string_view key) const {
+  const auto found = values.find(key);
+  return found == values.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+constexpr std::string_view kBlockOpen = "<script type=\"application/json\" id=\"routesim-data\">";
+constexpr std::string_view kBlockClose = "</script>";
+
+/// JSON lines, one object each; discarded when a line is not one.
+json parse_lines(const std::string& text) {
+  json rows = json::array();
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    json row = json::parse(line, nullptr, false);
+    if (!row.is_object()) return json(json::value_t::discarded);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// What a file holds: one or more results in one value.
+json parse_result(const std::string& text) {
+  const std::optional<std::string> block = data_block(text);
+  json value = json::parse(block ? *block : text, nullptr, false);
+  if (!value.is_discarded()) return value;
+  json rows = parse_lines(text);
+  if (rows.is_discarded() || rows.empty()) return json(json::value_t::discarded);
+  return json{{"sweep_rows", std::move(rows)}};
+}
+
+enum class Kind { kUnknown, kRun, kSweep, kPlan };
+
+Kind kind_of(const json& value) {
+  if (!value.is_object()) return Kind::kUnknown;
+  if (value.contains("sweep_rows")) return Kind::kSweep;
+  if (value.contains("plans") && value.contains("families")) return Kind::kPlan;
+  if (value.contains("variants") && value["variants"].is_array()) return Kind::kRun;
+  return Kind::kUnknown;
+}
+
+/// Refuses damaged rows of a sweep, and says when some of its rows are not in the file.
+void check_rows(const ResultText& result, Diagnostics& diagnostics) {
+  std::size_t rows = 0, of = 0;
+  std::string_view rest = result.text;
+  for (int number = 1; !rest.empty(); ++number) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::optional<StoredRow> row = parse_row(rest.substr(0, end));
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+    if (!row) continue;
+    const SourceLocation where{.file = result.file, .line = number, .column = 1};
+    if (row->seal == Seal::kBroken)
+      diagnostics.error(where, "", std::string(seal_error(row->seal)));
+    const std::optional<RowPlace> place = place_of(row->head);
+    ++rows;
+    if (place) of = place->of;
+  }
+  if (rows < of)
+    diagnostics.warning({.file = result.file, .line = 1, .column = 1}, "",
+                        "is partial: it has " + std::to_string(rows) + " of the " +
+                            std::to_string(of) + " rows of the sweep",
+                        "finish the sweep with --resume, or join its shards with --merge");
+}
+
+/// Text that may stand in a <script> element: no `</` and no `<!--`.
+std::string script_safe(const std::string& text) {
+  std::string out;
+  out.reserve(text.size());
+  for (const char c : text) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<std::string> data_block(std::string_view text) {
+  const std::size_t open = text.find(kBlockOpen);
+  if (open == std::string_view::npos) return std::nullopt;
+  const std::size_t begin = open + kBlockOpen.size();
+  const std::size_t end = text.find(kBlockClose, begin);
+  if (end == std::string_view::npos) return std::nullopt;
+  return std::string(text.substr(begin, end - begin));
+}
+
+PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics) {
+  json all = json::array();
+  for (const ResultText& result : results) {
+    json value = parse_result(result.text);
+    const SourceLocation where{.file = result.file, .line = 1, .column = 1};
+    const std::string hint =
+        "give the JSON of `run` or `plan`, the JSON lines of `sweep`, or a page made by `report`";
+    if (value.is_discarded()) {
+      diagnostics.error(where, "", "is not a result of routesim", hint);
+      continue;
+    }
+    if (kind_of(value) == Kind::kSweep && !data_block(result.text)) check_rows(result, diagnostics);
+    json parts = value.is_object() && value.contains("results") ? value["results"]
+                                                                : json::array({std::move(value)});
+    for (json& part : parts) {
+      if (kind_of(part) == Kind::kUnknown)
+        diagnostics.error(where, "", "is JSON, but not a result of routesim", hint);
+      else
+        all.push_back(std::move(part));
+    }
+  }
+  PageData data;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string path = all.size() == 1 ? "" : "/results/" + std::to_string(i);
+    const Kind kind = kind_of(all[i]);
+    if (kind == Kind::kRun) data.runs.push_back(read_run(all[i].dump(), path));
+    if (kind == Kind::kPlan) data.plans.push_back(read_plan(all[i].dump(), path));
+    if (kind == Kind::kSweep) data.sweeps.push_back(read_sweep(all[i].dump(), path));
+  }
+  const json block = all.size() == 1 ? all[0] : json{{"results", all}};
+  // The text came from files: what is not UTF-8 is replaced, not refused.
+  data.block = std::string(kBlockOpen) +
+               script_safe(block.dump(-1, ' ', false, json::error_handler_t::replace)) +
+               std::string(kBlockClose);
+  return data;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,244 @@
+#include <algorithm>
+#include <array>
+
+#include "tools/render/json_writer.h"
+#include "tools/render/lifecycle_json.h"
+#include "tools/render/metrics.h"
+#include "tools/render/report.h"
+#include "tools/render/trust_errors.h"
+#include "tools/study/compare/render_replications.h"
+#include "tools/study/what_if.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using sim::Samples;
+using sim::StageResult;
+
+void write_quantiles(JsonWriter& json, const StageResult& stage) {
+  struct Metric {
+    std::string_view key;
+    const Samples& samples;
+  };
+  const std::array<Metric, 4> metrics = {{{"time_to_first_token", stage.time_to_first_token},
+                                          {"inter_token_latency", stage.inter_token_latency},
+                                          {"time_per_output_token", stage.time_per_output_token},
+                                          {"request_latency", stage.request_latency}}};
+  json.key("quantiles").begin_object();
+  for (const Metric& metric : metrics) {
+    json.key(metric.key);
+    if (metric.samples.count() == 0) {
+      json.null();
+      continue;
+    }
+    json.begin_array();
+    for (const double level : quantile_levels()) json.value(metric.samples.percentile(level));
+    json.end_array();
+  }
+  json.end_object();
+}
+
+/// Goodput of all that was sent, as docs/metrics.md has it; the tool's own block, which is of
+/// successes, stands among them.
+void write_goodput(JsonWriter& json, const StageResult& stage, const GoodputCount& count) {
+  const auto total = static_cast<double>(stage.requests);
+  json.key("goodput").begin_object();
+  json.member("good_requests", count.good).member("sent_requests", stage.requests);
+  json.key("percentage");
+  if (total > 0) {
+    json.value(100 * static_cast<double>(count.good) / total);
+  } else {
+    json.null();
+  }
+  json.member("requests_per_sec", stage.per_second(static_cast<double>(count.good)));
+  json.member("output_tokens_per_sec", stage.per_second(static_cast<double>(count.good_tokens)));
+  json.end_object();
+}
+
+/// Published numbers that belong to this stage, in base units.
+void write_stage_measured(JsonWriter& json, const VariantReport& variant,
+                          const StageResult& stage) {
+  json.key("measured").begin_array();
+  for (const MeasuredRow& row : variant.measured.rows) {
+    const std::optional<double> value = measured_row_value(variant, row, stage);
+    if (!value) continue;
+    json.begin_object().member("metric", canonical_metric(row.metric));
+    json.member("statistic", row.statistic).member("value", *value);
+    json.member("source", row.source).end_object();
+  }
+  json.end_array();
+}
+
+/// An inference-perf lifecycle report, with what only a simulator knows added at its end.
+void write_stage(JsonWriter& json, const VariantReport& variant, const StageResult& stage,
+                 const GoodputCount* goodput) {
+  const bool is_summary = &stage == &variant.result.summary;
+  json.begin_object();
+  if (!is_summary) json.member("name", stage.info.name).member("reported", stage.info.reported);
+  write_lifecycle(json, stage,
+                  {.is_summary = is_summary,
+                   .percentiles = lifecycle_percentiles(variant.scenario),
+                   .rate_is_count = rate_is_count(variant.scenario),
+                   .goals = variant.goodput ? &variant.goodput->goals : nullptr,
+                   .goodput = goodput != nullptr ? &goodput->tool : nullptr});
+  json.member("prefix_hit_ratio", stage.prefix_hit_ratio());
+  json.key("kv_cache_usage").begin_object();
+  json.member("mean", stage.kv_cache_usage_mean).member("max", stage.kv_cache_usage_max);
+  json.end_object();
+  json.member("preemptions", stage.preemptions).member("overloaded", stage.overloaded());
+  write_quantiles(json, stage);
+  if (goodput != nullptr) write_goodput(json, stage, *goodput);
+  if (!is_summary && !variant.measured.rows.empty()) write_stage_measured(json, variant, stage);
+  json.end_object();
+}
+
+void write_routing(JsonWriter& json, const sim::RoutingResult& routing) {
+  json.key("routing").begin_object();
+  json.member("prefix_hit_ratio", routing.prefix_hit_ratio());
+  json.member("decisions", routing.decisions).member("rejected", routing.rejected);
+  json.member("predicted_hit_tokens", routing.predicted_hit_tokens);
+  json.member("hit_tokens", routing.hit_tokens);
+  json.member("prompt_tokens", routing.prompt_tokens);
+  json.member("disaggregated", routing.disaggregated);
+  json.end_object();
+}
+
+std::string hexadecimal(std::uint64_t v) {
+  std::string out(16, '0');
+  for (std::size_t i = 16; i-- > 0; v >>= 4U) out[i] = "0123456789abcdef"[v & 0xFU];
+  return out;
+}
+
+void write_replica(JsonWriter& json, const sim::ReplicaResult& replica) {
+  json.begin_object();
+  json.member("name", replica.name).member("pool", replica.pool);
+  json.member("requests", replica.requests).member("steps", replica.steps);
+  json.member("busy_s", replica.busy_s);
+  json.member("prefix_query_tokens", replica.prefix_query_tokens);
+  json.member("prefix_hit_tokens", replica.prefix_hit_tokens);
+  json.member("preemptions", replica.preemptions);
+  json.member("num_gpu_blocks", replica.num_gpu_blocks);
+  json.member("kv_cache_tokens", replica.kv_cache_tokens);
+  json.member("evicted_blocks", replica.evicted_blocks);
+  json.key("kv_cache_usage").begin_object();
+  json.member("mean", replica.kv_cache_usage_mean).member("max", replica.kv_cache_usage_max);
+  json.end_object();
+  json.member("max_running", replica.max_running).member("max_waiting", replica.max_waiting);
+  json.end_object();
+}
+
+/// The rows in which the publication sums up its ladder, beside what the simulation gives.
+void write_published(JsonWriter& json, const VariantReport& variant) {
+  const auto stages = reported_stages(variant.result);
+  json.key("published").begin_array();
+  for (const MeasuredRow& row : variant.measured.rows) {
+    if (row.stage != "all") continue;
+    const auto simulated = ladder_value(stages, row.metric, row.statistic, row.unit);
+    if (!simulated) continue;
+    json.begin_object().member("metric", row.metric).member("statistic", row.statistic);
+    json.member("unit", row.unit).member("simulated", *simulated).member("measured", row.value);
+    json.member("source", row.source).end_object();
+  }
+  json.end_array();
+}
+
+void write_goals(JsonWriter& json, const GoodputGoals& goals) {
+  json.key("goodput_goals").begin_object();
+  for (const auto& [name, bound] : goal_list(goals)) json.member(name, bound);
+  json.end_object();
+}
+
+/// The stages of the load, or what the tool sent before its run.
+void write_stages(JsonWriter& json, const char* key, const VariantReport& variant,
+                  bool preparation) {
+  json.key(key).begin_array();
+  for (std::size_t i = 0; i < variant.result.stages.size(); ++i) {
+    const StageResult& stage = variant.result.stages[i];
+    if (stage.info.is_preparation == preparation)
+      write_stage(json, variant, stage, variant.goodput ? &variant.goodput->stages[i] : nullptr);
+  }
+  json.end_array();
+}
+
+void write_side(JsonWriter& json, std::string_view key, const sim::StageBand::Side& side) {
+  json.key(key).begin_object().member("ttft_mean_s", side.ttft_mean_s);
+  json.member("overloaded", side.overloaded).end_object();
+}
+
+/// What a few per cent of the KV blocks change near a knee.
+void write_capacity_band(JsonWriter& json, const VariantReport& variant) {
+  json.key("kv_capacity_band").begin_object().member("band", sim::kCapacityBand);
+  json.member("text", capacity_text(variant)).key("stages").begin_array();
+  for (const sim::StageBand& band : variant.capacity_band) {
+    json.begin_object().member("name", band.stage);
+    write_side(json, "as_is", band.as_is);
+    write_side(json, "fewer", band.fewer);
+    write_side(json, "more", band.more);
+    json.end_object();
+  }
+  json.end_array().end_object();
+}
+
+void write_variant(JsonWriter& json, const VariantReport& variant) {
+  const sim::RunResult& result = variant.result;
+  const GoodputResult* goodput = variant.goodput ? &*variant.goodput : nullptr;
+  json.begin_object().member("name", variant.name);
+  if (goodput != nullptr) write_goals(json, goodput->goals);
+  write_stages(json, "stages", variant, false);
+  json.key("summary");
+  write_stage(json, variant, result.summary, goodput != nullptr ? &goodput->summary : nullptr);
+  write_routing(json, result.routing);
+  json.key("replicas").begin_array();
+  for (const sim::ReplicaResult& replica : result.replicas) write_replica(json, replica);
+  json.end_array();
+  json.key("trust");
+  write_trust(json, result);
+  if (!variant.capacity_band.empty()) write_capacity_band(json, variant);
+  const bool prepared = std::any_of(result.stages.begin(), result.stages.end(),
+                                    [](const StageResult& s) { return s.info.is_preparation; });
+  if (prepared) write_stages(json, "preparation", variant, true);
+  if (variant.series) {
+    json.key("series");
+    write_series(json, *variant.series);
+  }
+  if (!variant.measured.rows.empty()) write_published(json, variant);
+  json.member("simulated_s", result.end.to_seconds());
+  // As text: 64 bits do not survive a reader that keeps every number as a double.
+  json.member("fingerprint", hexadecimal(result.fingerprint));
+  json.key("notes").begin_array();
+  for (const std::string& note : result.notes) json.value(note);
+  json.end_array();
+  if (!variant.resolved.empty()) json.key("resolved").raw(variant.resolved);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string render_json(const Report& report) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("scenario", report.scenario).member("question", report.question);
+  json.member("seed", report.seed).member("version", report.version);
+  if (!report.commit.empty()) json.member("commit", report.commit);
+  if (!report.scenario_hash.empty()) json.member("scenario_hash", report.scenario_hash);
+  if (report.interrupted) json.member("interrupted", true);
+  json.key("quantile_levels").begin_array();
+  for (const double level : quantile_levels()) json.value(level);
+  json.end_array();
+  json.key("variants").begin_array();
+  for (const VariantReport& variant : report.variants) write_variant(json, variant);
+  json.end_array();
+  if (report.replications) {
+    json.key("replications");
+    write_replications(json, *report.replications);
+  }
+  if (!report.expectations.empty()) {
+    json.key("expectations");
+    write_judgements(json, report.expectations);
+  }
+  json.end_object();
+  return json.str() + "\n";
+}
+
+}  // namespace routesim::tools

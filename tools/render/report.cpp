@@ -1,0 +1,131 @@
+#include "tools/render/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+#include "tools/render/metrics.h"
+#include "tools/render/text_table.h"
+#include "tools/render/trust_errors.h"
+#include "tools/study/what_if.h"
+
+namespace routesim::tools {
+
+namespace {
+
+bool has_rate(const MeasuredRow& row, double rate) { return number_from(row.rate) == rate; }
+
+/// Whether some reported stage carries this row's stage as its name.
+bool names_a_stage(const VariantReport& variant, const MeasuredRow& row) {
+  for (const sim::StageResult& stage : variant.result.stages)
+    if (stage.info.name == row.stage) return true;
+  return false;
+}
+
+bool belongs_to(const VariantReport& variant, const MeasuredRow& row,
+                const sim::StageResult& stage) {
+  if (row.stage == stage.info.name) return true;
+  if (row.stage == "all" || names_a_stage(variant, row)) return false;
+  int same_rate = 0;
+  for (const sim::StageResult* other : reported_stages(variant.result))
+    if (has_rate(row, other->info.requested_rate)) ++same_rate;
+  return same_rate == 1 && stage.info.reported && has_rate(row, stage.info.requested_rate);
+}
+
+}  // namespace
+
+std::optional<double> measured_value(const VariantReport& variant, const sim::StageResult& stage,
+                                     std::string_view metric, std::string_view statistic) {
+  for (const MeasuredRow& row : variant.measured.rows)
+    if (row.statistic == statistic && canonical_metric(row.metric) == canonical_metric(metric) &&
+        belongs_to(variant, row, stage))
+      return to_base_unit(row.value, row.unit);
+  return std::nullopt;
+}
+
+std::optional<double> measured_row_value(const VariantReport& variant, const MeasuredRow& row,
+                                         const sim::StageResult& stage) {
+  return belongs_to(variant, row, stage) ? to_base_unit(row.value, row.unit) : std::nullopt;
+}
+
+std::span<const double> quantile_levels() {
+  static constexpr std::array<double, 33> kLevels = {
+      0,  0.5, 1,  2,  3,  5,  7.5, 10,   15, 20, 25, 30, 35,   40,   45,   50, 55,
+      60, 65,  70, 75, 80, 85, 90,  92.5, 95, 97, 98, 99, 99.5, 99.8, 99.9, 100};
+  return kLevels;
+}
+
+std::vector<Judgement> judgements_of(const Report& report) {
+  std::vector<Judgement> all = report.expectations;
+  if (report.interrupted)
+    all.push_back({.what = "the run ends",
+                   .scope = {},
+                   .where = {},
+                   .decision = Decision::kFails,
+                   .detail = "an interrupted run: the results are partial"});
+  return all;
+}
+
+double error_percent(double simulated, double measured) {
+  return 100 * (simulated - measured) / measured;
+}
+
+std::vector<std::string> trust_lines(const Report& report) {
+  std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
+  for (const VariantReport& variant : report.variants) {
+    const std::string text = trust_text(variant.result);
+    const auto same = std::ranges::find(said, text, &std::pair<std::string, std::string>::first);
+    if (same == said.end())
+      said.emplace_back(text, printable(variant.name));
+    else
+      same->second += ", " + printable(variant.name);
+  }
+  std::vector<std::string> lines;
+  for (const auto& [text, names] : said) lines.push_back(names + ": " + text);
+  return lines;
+}
+
+namespace {
+
+/// How much the mean TTFT of a stage moves, as a ratio of at least 1.
+double movement(const sim::StageBand& band) {
+  const double as_is = band.as_is.ttft_mean_s;
+  const auto ratio = [as_is](double other) {
+    return as_is > 0 && other > 0 ? std::max(other / as_is, as_is / other) : 1;
+  };
+  return std::max(ratio(band.fewer.ttft_mean_s), ratio(band.more.ttft_mean_s));
+}
+
+/// The first stage that is overloaded; `none` when all are healthy.
+std::string first_overloaded(const std::vector<sim::StageBand>& bands,
+                             sim::StageBand::Side sim::StageBand::*side) {
+  for (const sim::StageBand& band : bands)
+    if ((band.*side).overloaded) return "from stage " + printable(band.stage) + " on";
+  return "in no stage";
+}
+
+}  // namespace
+
+std::string capacity_text(const VariantReport& variant) {
+  const std::vector<sim::StageBand>& bands = variant.capacity_band;
+  if (bands.empty()) return {};
+  const auto most = std::ranges::max_element(bands, {}, movement);
+  const std::string percent = number_text(std::round(100 * sim::kCapacityBand)) + " %";
+  const auto seconds = [](double v) { return fixed_text(v, v < 1 ? 3 : 2) + " s"; };
+  std::string text = "near its knee, where " + percent +
+                     " of the KV blocks move the mean TTFT of " +
+                     (bands.size() > 1 ? "stage " + printable(most->stage) : "the run") + " from " +
+                     seconds(most->as_is.ttft_mean_s) + " to " + seconds(most->fewer.ttft_mean_s) +
+                     " (fewer) or " + seconds(most->more.ttft_mean_s) + " (more)";
+  const std::string as_is = first_overloaded(bands, &sim::StageBand::as_is);
+  const std::string fewer = first_overloaded(bands, &sim::StageBand::fewer);
+  const std::string more = first_overloaded(bands, &sim::StageBand::more);
+  if (as_is == fewer && as_is == more)
+    return text + (as_is == "in no stage" ? "; no stage is overloaded in any of the three"
+                                          : "; all three are overloaded " + as_is);
+  return text + "; it is overloaded " + as_is + ", with fewer " + fewer + ", with more " + more;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,152 @@
+#include "tools/render/report_files.h"
+
+#include <cmath>
+
+#include "tools/render/benchmark_report.h"
+#include "tools/render/file_name.h"
+#include "tools/render/lifecycle_json.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using sim::Samples;
+using sim::StageResult;
+
+/// A reader of the tool's files passes over the mark, a person does not.
+void write_mark(JsonWriter& json, const Report& report) {
+  if (report.interrupted) json.member("interrupted", true);
+}
+
+/// What was counted for a stage, or the summary; null without goals.
+const GoodputCount* goodput_of(const VariantReport& variant, const StageResult& stage) {
+  if (!variant.goodput) return nullptr;
+  if (&stage == &variant.result.summary) return &variant.goodput->summary;
+  const auto index = static_cast<std::size_t>(&stage - variant.result.stages.data());
+  return &variant.goodput->stages[index];
+}
+
+std::string lifecycle_text(const Report& report, const VariantReport& variant,
+                           const StageResult& stage) {
+  const GoodputCount* goodput = goodput_of(variant, stage);
+  JsonWriter json;
+  json.begin_object();
+  write_mark(json, report);
+  write_lifecycle(json, stage,
+                  {.is_summary = &stage == &variant.result.summary,
+                   .percentiles = lifecycle_percentiles(variant.scenario),
+                   .rate_is_count = rate_is_count(variant.scenario),
+                   .goals = goodput != nullptr ? &variant.goodput->goals : nullptr,
+                   .goodput = goodput != nullptr ? &goodput->tool : nullptr});
+  json.end_object();
+  return json.str() + "\n";
+}
+
+/// `mean_ttft_ms`, `median_ttft_ms`, `std_ttft_ms` and `p<q>_ttft_ms`; zeros without samples, as
+/// the tool writes them.
+void write_latency(JsonWriter& json, const std::string& name, const Samples& samples) {
+  json.member("mean_" + name + "_ms", 1e3 * samples.mean());
+  json.member("median_" + name + "_ms", 1e3 * samples.percentile(50));
+  json.member("std_" + name + "_ms", 1e3 * samples.stddev());
+  for (const int q : {25, 50, 75, 90, 95, 99})
+    json.member("p" + std::to_string(q) + "_" + name + "_ms", 1e3 * samples.percentile(q));
+}
+
+void write_request_rate(JsonWriter& json, double rate) {
+  json.key("request_rate");
+  if (rate > 0 && std::isfinite(rate))
+    json.value(rate);
+  else
+    json.value("inf");
+}
+
+std::string vllm_bench_text(const Report& report, const VariantReport& variant,
+                            const StageResult& stage) {
+  const auto& pools = variant.scenario.cluster.pools;
+  const std::string model = pools.empty() ? std::string() : pools.front().model;
+  const auto input = static_cast<double>(stage.prompt_tokens_total);
+  const auto output = static_cast<double>(stage.output_tokens_total);
+  // The tool's clock starts before the gap to its first request.
+  const double duration = stage.total_time_s() + stage.info.lead_s;
+  const auto per_second = [duration](double total) { return duration > 0 ? total / duration : 0; };
+  JsonWriter json;
+  json.begin_object();
+  write_mark(json, report);
+  json.member("endpoint_type", "routesim").member("backend", "routesim");
+  json.member("label", variant.name).member("model_id", model).member("tokenizer_id", model);
+  json.member("num_prompts", stage.requests);
+  write_request_rate(json, stage.info.requested_rate);
+  const auto& bench = variant.scenario.workload.vllm_bench;
+  json.member("burstiness", bench ? bench->burstiness : 1.0);
+  json.key("max_concurrency");
+  if (stage.info.concurrency > 0)
+    json.value(stage.info.concurrency);
+  else
+    json.null();
+  json.member("duration", duration);
+  json.member("completed", stage.successes).member("failed", stage.failures);
+  json.member("total_input_tokens", stage.prompt_tokens_total);
+  json.member("total_output_tokens", stage.output_tokens_total);
+  json.member("request_throughput", per_second(static_cast<double>(stage.successes)));
+  json.key("request_goodput");
+  if (const GoodputCount* goodput = goodput_of(variant, stage); goodput != nullptr)
+    json.value(per_second(static_cast<double>(goodput->good)));
+  else
+    json.null();
+  json.member("output_throughput", per_second(output));
+  json.member("total_token_throughput", per_second(input + output));
+  write_latency(json, "ttft", stage.time_to_first_token);
+  write_latency(json, "tpot", stage.time_per_output_token);
+  write_latency(json, "itl", stage.inter_token_latency);
+  write_latency(json, "e2el", stage.request_latency);
+  json.end_object();
+  return json.str() + "\n";
+}
+
+ReportFile stage_file(const Report& report, const VariantReport& variant, const StageResult& stage,
+                      std::int64_t index, FileFormat format) {
+  const std::string number = std::to_string(index);
+  // The format has no key for it, but its files are YAML.
+  const std::string mark = report.interrupted ? "# interrupted: the results are partial\n" : "";
+  switch (format) {
+    case FileFormat::kBenchmarkReportV01:
+      return {"benchmark_report,_stage_" + number + ".yaml",
+              mark + benchmark_report_v01(variant, stage, index)};
+    case FileFormat::kBenchmarkReport:
+      return {"benchmark_report_v0.2,_stage_" + number + ".yaml",
+              mark + benchmark_report_v02(variant, stage, index)};
+    case FileFormat::kVllmBench:
+      return {"stage_" + number + ".json", vllm_bench_text(report, variant, stage)};
+    case FileFormat::kInferencePerf:
+      break;
+  }
+  return {"stage_" + number + "_lifecycle_metrics.json", lifecycle_text(report, variant, stage)};
+}
+
+}  // namespace
+
+std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
+  std::vector<ReportFile> files;
+  std::vector<std::string> names;
+  for (const VariantReport& variant : report.variants) names.push_back(variant.name);
+  const std::vector<std::string> folders = file_names(names);
+  for (std::size_t v = 0; v < report.variants.size(); ++v) {
+    const VariantReport& variant = report.variants[v];
+    const std::string folder = folders[v] + "/";
+    std::int64_t next = 0;
+    for (const StageResult& stage : variant.result.stages) {
+      if (stage.info.is_preparation) continue;
+      const std::int64_t index = next++;
+      if (format == FileFormat::kVllmBench && !stage.info.reported) continue;
+      ReportFile file = stage_file(report, variant, stage, index, format);
+      file.name = folder + file.name;
+      files.push_back(std::move(file));
+    }
+    if (format == FileFormat::kInferencePerf)
+      files.push_back({folder + "summary_lifecycle_metrics.json",
+                       lifecycle_text(report, variant, variant.result.summary)});
+  }
+  return files;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,30 @@
+// Results in the file formats of the tools people already have: inference-perf's lifecycle reports,
+// llm-d's Benchmark Report and the result file of `vllm bench serve`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/render/report.h"
+
+namespace routesim::tools {
+
+enum class FileFormat {
+  kInferencePerf,       ///< stage_<i>_lifecycle_metrics.json, summary_lifecycle_metrics.json.
+  kBenchmarkReportV01,  ///< benchmark_report,_stage_<i>.yaml, version 0.1.
+  kBenchmarkReport,     ///< benchmark_report_v0.2,_stage_<i>.yaml.
+  kVllmBench            ///< stage_<i>.json, as `vllm bench serve --save-result` writes it.
+};
+
+struct ReportFile {
+  std::string name;  ///< `<variant>/<file>`, safe as a relative path.
+  std::string text;
+};
+
+/// The files of every variant: one per load stage, and for inference-perf the summary. Stages count
+/// from 0, warm-up included, as inference-perf counts; what a tool sends before its run is no
+/// stage. Benchmark Reports are YAML in JSON's syntax. What a simulation has no value for (host
+/// names, times of day, user) is left out.
+std::vector<ReportFile> report_files(const Report& report, FileFormat format);
+
+}  // namespace routesim::tools

@@ -1,0 +1,96 @@
+// Charts as inline SVG: no script, no image, no font to load. Colours are classes (c0, c1, ...)
+// that the page's style sheet gives a value for light and for dark; every series also has a marker
+// shape and a dash of its own, so that no meaning hangs on colour alone.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/render/numbers.h"
+
+namespace routesim::tools {
+
+struct ChartPoint {
+  double x = 0;
+  double y = 0;
+  std::optional<double> low, high;  ///< An interval around y, drawn as a bar.
+  bool overloaded = false;          ///< Marked with a cross above it.
+};
+
+/// One line, or one cloud of measured points.
+struct ChartSeries {
+  std::string name;
+  std::size_t colour = 0;  ///< Which of the page's colours, and which marker.
+  bool measured = false;   ///< Hollow diamonds without a line.
+  bool markers = true;     ///< Off for dense lines (distributions, time series).
+  bool steps = false;      ///< The value holds until the next point.
+  std::vector<ChartPoint> points;
+};
+
+struct ChartAxis {
+  std::string title;
+  Unit unit = Unit::kNone;
+  bool log = false;
+  bool from_zero = false;  ///< Linear axes: include zero.
+  std::optional<double> min, max;
+};
+
+struct LineChart {
+  std::string title;     ///< The answer the chart gives, in one sentence.
+  std::string subtitle;  ///< What is drawn.
+  ChartAxis x, y;
+  bool thin = false;  ///< Thin lines, for many that cross.
+  std::vector<ChartSeries> series;
+};
+
+/// A grid of values; missing ones stay empty.
+struct HeatMap {
+  std::string title;
+  std::string subtitle;
+  std::string x_title, y_title;
+  std::vector<std::string> columns, rows;
+  Unit unit = Unit::kNone;
+  bool low_is_good = false;  ///< Small values get the bright end of the scale.
+  bool log = false;          ///< Colours go with the logarithm.
+  std::vector<std::vector<std::optional<double>>> cells;  ///< [row][column]
+};
+
+/// One bar per entry, longest first as given.
+struct BarChart {
+  struct Bar {
+    std::string name;
+    double value = 0;
+    std::size_t colour = 0;
+  };
+  std::string title;
+  std::string subtitle;
+  Unit unit = Unit::kNone;
+  std::vector<Bar> bars;
+};
+
+/// The drawing alone, without caption and legend; empty when there is nothing to draw.
+struct Drawing {
+  std::string svg;
+  double width = 0;  ///< Of its view box, like the height.
+  double height = 0;
+};
+Drawing draw_lines(const LineChart& chart);
+
+/// A <figure> with caption, legend and drawing; empty when there is nothing to draw.
+std::string draw(const LineChart& chart);
+std::string draw(const HeatMap& map);
+std::string draw(const BarChart& chart);
+
+/// Round numbers that cover [low, high] in at most `most` steps.
+std::vector<double> linear_ticks(double low, double high, int most);
+/// The same for seconds: steps of 1, 2, 5, 10, 15, 30 s, min or h once the span is above 100 s.
+std::vector<double> time_ticks(double low, double high, int most);
+/// Powers of ten in [low, high], with 2 and 5 between them while that stays readable.
+std::vector<double> log_ticks(double low, double high);
+
+/// Colours the page defines; series beyond them start again.
+inline constexpr std::size_t kColours = 8;
+
+}  // namespace routesim::tools

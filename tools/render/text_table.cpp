@@ -1,0 +1,87 @@
+#include "tools/render/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace routesim::tools {
+
+namespace {
+
+constexpr std::size_t kGap = 2;
+
+void trim_right(std::string& line) {
+  while (!line.empty() && line.back() == ' ') line.pop_back();
+}
+
+}  // namespace
+
+std::size_t display_width(const std::string& text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+  }));
+}
+
+std::string fixed_text(double value, int decimals) {
+  if (!std::isfinite(value)) return "-";
+  return fmt::format("{:.{}f}", value, decimals);
+}
+
+std::string signed_percent(double value) {
+  if (!std::isfinite(value)) return "-";
+  const std::string text = fmt::format("{:+.1f}", value);
+  return text == "-0.0" ? "+0.0" : text;
+}
+
+std::vector<std::size_t> TextTable::widths() const {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows_) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(row[i]));
+  }
+  // A heading wider than its columns widens the last of them.
+  for (const Heading& heading : headings_) {
+    std::size_t total = kGap * (heading.span - 1);
+    for (std::size_t i = 0; i < heading.span; ++i) total += widths[heading.first + i];
+    const std::size_t wanted = display_width(heading.text) + 2;
+    if (wanted > total) widths[heading.first + heading.span - 1] += wanted - total;
+  }
+  return widths;
+}
+
+std::string TextTable::heading_line(const std::vector<std::size_t>& widths) const {
+  std::string line;
+  for (const Heading& heading : headings_) {
+    std::size_t start = 0;
+    for (std::size_t i = 0; i < heading.first; ++i) start += widths[i] + kGap;
+    std::size_t total = kGap * (heading.span - 1);
+    for (std::size_t i = 0; i < heading.span; ++i) total += widths[heading.first + i];
+    const std::size_t dashes = total - display_width(heading.text) - 2;
+    line.append(start - std::min(start, display_width(line)), ' ');
+    line.append(dashes / 2, '-').append(" ").append(heading.text).append(" ");
+    line.append(dashes - dashes / 2, '-');
+  }
+  trim_right(line);
+  return line;
+}
+
+std::string TextTable::str() const {
+  const std::vector<std::size_t> columns = widths();
+  std::string out;
+  if (!headings_.empty()) out += heading_line(columns) + "\n";
+  for (const auto& row : rows_) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) line.append(kGap, ' ');
+      const std::string pad(columns[i] - display_width(row[i]), ' ');
+      line += i < left_columns_ ? row[i] + pad : pad + row[i];
+    }
+    trim_right(line);
+    out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,143 @@
+#include "tools/render/trust_errors.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/describe.h"
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+#include "tools/render/text_table.h"
+#include "tools/render/trust_errors_csv.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using models::Trust;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+Trust trust_named(std::string_view name) {
+  for (const Trust trust :
+       {Trust::kFitted, Trust::kExtrapolated, Trust::kRoofline, Trust::kDataSheet})
+    if (enum_name(trust) == name) return trust;
+  ROUTESIM_CHECK(false, "unknown class of step times");
+  return Trust::kDataSheet;
+}
+
+double number(std::string_view text) {
+  const std::optional<double> value = number_from(text);
+  ROUTESIM_CHECK(value.has_value(), "a table of errors has a cell that is no number");
+  return *value;
+}
+
+double mean_error(Trust trust, std::string_view quantity) {
+  for (const TrustError& e : trust_errors())
+    if (e.trust == trust && e.quantity == quantity) return e.mean;
+  return 0;
+}
+
+}  // namespace
+
+std::vector<TrustError> parse_trust_errors(std::string_view csv) {
+  std::vector<TrustError> errors;
+  for (const std::string_view line : split(csv, '\n')) {
+    if (line.empty() || line == kTrustHeader) continue;
+    const std::vector<std::string_view> cells = split(line, ',');
+    ROUTESIM_CHECK(cells.size() == 5, "a row of the table of errors must have five cells");
+    errors.push_back({.trust = trust_named(cells[0]),
+                      .quantity = std::string(cells[1]),
+                      .cells = static_cast<std::size_t>(number(cells[2])),
+                      .mean = number(cells[3]),
+                      .worst = number(cells[4])});
+  }
+  return errors;
+}
+
+const std::vector<TrustError>& trust_errors() {
+  static const std::vector<TrustError> errors = parse_trust_errors(kTrustErrorsCsv);
+  return errors;
+}
+
+std::string_view trust_clause(Trust trust) {
+  switch (trust) {
+    case Trust::kFitted:
+      return "step times that were fitted to measurements";
+    case Trust::kExtrapolated:
+      return "fitted step times, outside the range of the measurements";
+    case Trust::kRoofline:
+      return "a roofline that was not fitted to this deployment";
+    case Trust::kDataSheet:
+      break;
+  }
+  return "a roofline of a data sheet, with no measurement of this accelerator";
+}
+
+std::string trust_errors_text(Trust trust) {
+  std::string text;
+  for (const TrustError& e : trust_errors()) {
+    if (e.trust != trust) continue;
+    text += (text.empty() ? "" : ", ") + e.quantity + " " + fixed_text(e.mean, 1) + " % (" +
+            std::to_string(e.cells) + ", worst " + fixed_text(e.worst, 1) + " %)";
+  }
+  if (text.empty()) return "no published number of this class was compared";
+  const bool in_sample = trust == Trust::kFitted || trust == Trust::kExtrapolated;
+  return std::string("mean error against published numbers") +
+         (in_sample ? ", some of which were fitted to" : "") + " (how many, worst): " + text;
+}
+
+double step_time_band(Trust trust) {
+  for (auto t = static_cast<int>(trust); t >= 0; --t) {
+    const auto known = static_cast<Trust>(t);
+    const double band =
+        std::max(mean_error(known, "output tokens/s"), mean_error(known, "time per output token"));
+    if (band > 0) return std::min(0.9, band / 100);
+  }
+  return 0;
+}
+
+std::string trust_text(const sim::RunResult& result) {
+  const Trust trust = result.trust();
+  std::string text = "rests on " + std::string(trust_clause(trust));
+  for (const sim::StepTimes& pool : result.step_times)
+    if (pool.trust == Trust::kExtrapolated)
+      text += "; " + printable(pool.pool) + " was outside it for " +
+              fixed_text(100 * pool.extrapolated_s / pool.busy_s, 0) + " % of its time";
+  return text + "; " + trust_errors_text(trust);
+}
+
+void write_trust_errors(JsonWriter& json, Trust trust) {
+  json.begin_array();
+  for (const TrustError& e : trust_errors()) {
+    if (e.trust != trust) continue;
+    json.begin_object().member("quantity", e.quantity);
+    json.member("published_numbers", static_cast<std::uint64_t>(e.cells));
+    json.member("mean_absolute_error_percent", e.mean);
+    json.member("worst_error_percent", e.worst).end_object();
+  }
+  json.end_array();
+}
+
+void write_trust(JsonWriter& json, const sim::RunResult& result) {
+  json.begin_object().member("class", enum_name(result.trust()));
+  json.member("text", trust_text(result)).key("pools").begin_array();
+  for (const sim::StepTimes& pool : result.step_times) {
+    json.begin_object().member("pool", pool.pool).member("class", enum_name(pool.trust));
+    json.member("outside_fitted_range", pool.busy_s > 0 ? pool.extrapolated_s / pool.busy_s : 0.0);
+    json.end_object();
+  }
+  json.end_array().key("validation");
+  write_trust_errors(json, result.trust());
+  json.end_object();
+}
+
+}  // namespace routesim::tools

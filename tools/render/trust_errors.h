@@ -1,0 +1,56 @@
+// How far simulations were off published numbers, by what their step times rest on. The table is
+// made by `validate --trust` and read from the program itself, so every result can carry it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/latency_model.h"
+#include "sim/observe/run_result.h"
+#include "tools/render/json_writer.h"
+
+namespace routesim::tools {
+
+/// The error of one quantity over all published numbers that were compared within one class.
+struct TrustError {
+  models::Trust trust = models::Trust::kFitted;
+  std::string quantity;   ///< `output tokens/s`, `TTFT mean`, ...
+  std::size_t cells = 0;  ///< Published numbers.
+  double mean = 0;        ///< Mean |error|, %.
+  double worst = 0;       ///< The error of largest size, %.
+};
+
+/// First line of the table as CSV.
+inline constexpr std::string_view kTrustHeader =
+    "step_times,quantity,published_numbers,mean_absolute_error_percent,worst_error_percent";
+
+/// Rows as `validate --trust -o csv` writes them. Malformed text is a bug.
+std::vector<TrustError> parse_trust_errors(std::string_view csv);
+
+/// Those of this program. Thread-safe.
+const std::vector<TrustError>& trust_errors();
+
+/// A clause: `step times that were fitted to measurements`, ...
+std::string_view trust_clause(models::Trust trust);
+
+/// What validation saw of a class: `mean error against published numbers: output tokens/s 2.1 %
+/// (of 51, worst -9.6 %), ...`, or that there was nothing to compare with.
+std::string trust_errors_text(models::Trust trust);
+
+/// How much longer or shorter steps may be, as a fraction: the larger of the class's mean errors of
+/// output tokens/s and of the time per output token, at most 0.9. Of a class that nothing was
+/// compared with, that of the next better known one.
+double step_time_band(models::Trust trust);
+
+/// A whole run in one sentence: its class, how much lay outside the fitted range, and the errors.
+std::string trust_text(const sim::RunResult& result);
+
+/// `trust`: class, text, pools and validation errors.
+void write_trust(JsonWriter& json, const sim::RunResult& result);
+
+/// The validation errors of a class as a JSON list.
+void write_trust_errors(JsonWriter& json, models::Trust trust);
+
+}  // namespace routesim::tools

@@ -1,0 +1,54 @@
+// Two series of one metric, subtracted; and numbers with intervals as people read them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "tools/render/json_writer.h"
+#include "tools/render/metric_name.h"
+#include "tools/study/statistics.h"
+
+namespace routesim::tools {
+
+/// How one series differs from another.
+struct Difference {
+  sim::Estimate base;
+  sim::Estimate changed;
+  sim::Estimate difference;  ///< changed - base.
+  bool paired = true;        ///< The same seeds on both sides.
+  /// 100 (changed/base - 1); nothing when the base is 0.
+  std::optional<double> percent;
+  /// Of `percent`; nothing without replications or pairing.
+  std::optional<sim::Interval> percent_interval;
+  sim::Verdict verdict = sim::Verdict::kNotDistinguishable;
+};
+
+/// `paired` says that both have one value per seed, of the same seeds in the same order.
+Difference difference_of(std::span<const double> base, std::span<const double> changed,
+                         const MetricName& metric, bool paired);
+
+/// "better", "worse", "not distinguishable"; "larger" or "smaller" where no direction is better;
+/// "no interval" for single runs that differ, "equal" for those that do not.
+std::string verdict_text(const Difference& d, const MetricName& metric);
+
+/// `123.4 ± 1.2`: the interval with two digits that count, the mean with as many decimals; the mean
+/// alone where there is no interval.
+std::string estimate_text(const sim::Estimate& e);
+
+/// A number with four digits that count.
+std::string short_number(double v);
+
+/// `-12.3 [-14.0, -10.6]`, `-12.3`, or `-`.
+std::string percent_text(const Difference& d);
+/// The same as a member `percent` of the present object: mean, and interval where there is one.
+void write_percent(JsonWriter& json, const Difference& d);
+
+/// Whether something holds in the results.
+enum class Decision { kHolds, kFails, kUndecided };
+
+/// Whether `excess` is below zero (`or_equal`: or zero). With one run the number itself decides;
+/// with several, the interval does, and one that holds zero decides nothing.
+Decision decide_below_zero(const sim::Estimate& excess, bool or_equal);
+
+}  // namespace routesim::tools

@@ -1,0 +1,204 @@
+#include "tools/study/compare/expectation.h"
+
+#include <algorithm>
+
+#include "base/printable.h"
+
+namespace routesim::tools {
+
+namespace {
+
+constexpr char kExample[] =
+    "for example ttft_ms.p99 < 500, or ttft_ms.mean < 50% of another variant's name";
+
+std::string trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return std::string(text);
+}
+
+/// `500`, or `50% of NAME`: fills bound and reference; returns what is wrong.
+std::string read_bound(std::string text, Condition& condition) {
+  const std::size_t percent = text.find('%');
+  if (percent != std::string::npos) {
+    const std::string rest = trimmed(std::string_view(text).substr(percent + 1));
+    if (!rest.starts_with("of ") || trimmed(rest.substr(3)).empty())
+      return "has a bound in percent, but of which variant? (got " + printable(condition.text) +
+             ")";
+    condition.reference = trimmed(rest.substr(3));
+    text = trimmed(std::string_view(text).substr(0, percent));
+  }
+  const auto node = ConfigNode::make_scalar(text, ConfigNode::Style::kUntyped, {});
+  const Parsed<double> bound = parse_real(*node, {});
+  if (!bound.value) return "bound " + bound.message;
+  condition.bound = *bound.value;
+  return {};
+}
+
+std::vector<std::string> names_of(const LoadedScenario& scenario) {
+  std::vector<std::string> names;
+  for (const LoadedVariant& v : scenario.variants) names.push_back(v.scenario.variant);
+  return names;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + printable(name);
+  return list;
+}
+
+/// Whether `name` is among `names`; otherwise complains, with a suggestion.
+bool is_known(const std::string& name, const std::vector<std::string>& names,
+              const std::string& what, const SourceLocation& where, const std::string& path,
+              Diagnostics& diagnostics) {
+  if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+  const std::string close = nearest(name, names);
+  diagnostics.error(where, path, "there is no " + what + " " + in_quotes(name),
+                    close.empty() ? what + "s: " + listed(names) : "did you mean " + close + "?");
+  return false;
+}
+
+/// Whether this name is one of a variant that is run. One that is not run is only worth a warning
+/// when the user left it out.
+bool is_run(const std::string& name, const LoadedScenario& scenario, bool selected,
+            const SourceLocation& where, const std::string& path, Diagnostics& diagnostics) {
+  const std::vector<std::string> names = names_of(scenario);
+  if (!selected) return is_known(name, names, "variant", where, path, diagnostics);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+  diagnostics.warning(where, path,
+                      "is not checked: the variant " + in_quotes(name) + " is not run");
+  return false;
+}
+
+std::string estimate_of(const std::vector<double>& values) {
+  return estimate_text(sim::estimate(values));
+}
+
+/// Whether two variants of a set face the same requests, seed by seed.
+bool are_pairs(const ResultSet& set, const std::string& one, const std::string& other) {
+  const VariantValues* const a = set.find_variant(one);
+  const VariantValues* const b = set.find_variant(other);
+  return a == nullptr || b == nullptr || (a->unpaired.empty() && b->unpaired.empty());
+}
+
+Judgement judge_one(const Expectation& e, const ResultSet& set) {
+  const Condition& c = e.condition;
+  Judgement j{.what = c.text,
+              .scope = e.stage.empty() ? e.variant : e.variant + ", stage " + e.stage,
+              .where = e.where,
+              .decision = Decision::kFails,
+              .detail = "no such number in the results"};
+  const auto values_of = [&](const std::string& name) -> std::optional<std::vector<double>> {
+    const VariantValues* const variant = set.find_variant(name);
+    const StageValues* const stage = variant != nullptr ? find_stage(*variant, e.stage) : nullptr;
+    if (stage == nullptr) return std::nullopt;
+    j.detail = set.no_values(*stage, c.metric);
+    return set.values(*stage, c.metric);
+  };
+  const std::optional<std::vector<double>> values = values_of(e.variant);
+  if (!values) return j;
+  j.detail = estimate_of(*values);
+  sim::Estimate excess;
+  if (c.reference.empty()) {
+    excess = sim::estimate(*values);
+    excess.mean -= c.bound;
+  } else {
+    const std::optional<std::vector<double>> reference = values_of(c.reference);
+    if (!reference) {
+      j.detail = c.reference + ": " + j.detail;
+      return j;
+    }
+    j.detail = estimate_of(*values) + " against " + estimate_of(*reference);
+    excess = are_pairs(set, e.variant, c.reference)
+                 ? sim::paired_difference(*reference, *values, c.bound / 100)
+                 : sim::independent_difference(*reference, *values, c.bound / 100);
+  }
+  if (!c.less) excess.mean = -excess.mean;
+  j.decision = decide_below_zero(excess, c.or_equal);
+  for (const std::string* name : {&e.variant, &c.reference}) {
+    const VariantValues* const variant = set.find_variant(*name);
+    const std::string pooled = variant != nullptr ? pooled_overload(*variant, e.stage) : "";
+    if (pooled.empty()) continue;
+    j.decision = Decision::kUndecided;
+    j.detail += "; " + pooled + ": give a stage";
+  }
+  return j;
+}
+
+}  // namespace
+
+Parsed<Condition> parse_condition(const std::string& text) {
+  const std::size_t at = text.find_first_of("<>");
+  if (at == std::string::npos)
+    return {
+        {}, "must be METRIC < NUMBER or METRIC > NUMBER (got " + printable(text) + ")", kExample};
+  Parsed<MetricName> metric = parse_metric_name(trimmed(std::string_view(text).substr(0, at)));
+  if (!metric.value) return {{}, metric.message, metric.hint};
+  Condition condition{.text = trimmed(text),
+                      .metric = std::move(*metric.value),
+                      .less = text[at] == '<',
+                      .or_equal = at + 1 < text.size() && text[at + 1] == '=',
+                      .bound = 0,
+                      .reference = {}};
+  const std::size_t from = at + (condition.or_equal ? 2 : 1);
+  const std::string error = read_bound(trimmed(std::string_view(text).substr(from)), condition);
+  if (!error.empty()) return {{}, error, kExample};
+  return {std::move(condition), {}, {}};
+}
+
+void check_conditions(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  const Diagnostics known = diagnostics;
+  for (std::size_t i = 0; i < variant.scenario.expect.size(); ++i) {
+    const std::string path = element_path("expect", i);
+    const Parsed<Condition> condition = parse_condition(variant.scenario.expect[i].that);
+    if (!condition.value && !is_broken(known, path))
+      diagnostics.error(variant.provenance.nearest(child_path(path, "that")), path,
+                        condition.message, condition.hint);
+  }
+}
+
+std::vector<Expectation> load_expectations(const LoadedScenario& scenario,
+                                           const LoadedVariant& variant, const sim::RunPlan& plan,
+                                           bool selected, Diagnostics& diagnostics) {
+  std::vector<Expectation> out;
+  const std::string& own = variant.scenario.variant;
+  for (std::size_t i = 0; i < variant.scenario.expect.size(); ++i) {
+    const sim::ExpectConfig& config = variant.scenario.expect[i];
+    const std::string path = element_path("expect", i);
+    const auto at = [&](const char* key) {
+      return variant.provenance.nearest(child_path(path, key));
+    };
+    const Parsed<Condition> condition = parse_condition(config.that);
+    if (!condition.value) diagnostics.error(at("that"), path, condition.message, condition.hint);
+    const bool applies =
+        config.variant.empty() || (is_run(config.variant, scenario, selected, at("variant"),
+                                          child_path(path, "variant"), diagnostics) &&
+                                   config.variant == own);
+    bool known = true;
+    if (!config.stage.empty()) {
+      Diagnostics ignored;  // The run itself reports what is wrong with its load.
+      std::vector<std::string> stages;
+      if (const auto load = plan.make_load(plan.scenario.seed, ignored))
+        for (const workloads::StageInfo& stage : load->stages()) stages.push_back(stage.name);
+      known = is_known(config.stage, stages, "stage", at("stage"), child_path(path, "stage"),
+                       diagnostics);
+    }
+    if (!condition.value || !known || !applies) continue;
+    const std::string& reference = condition.value->reference;
+    if (!reference.empty() && !is_run(reference, scenario, selected, at("that"), path, diagnostics))
+      continue;
+    // Written for all variants, it cannot mean the one the others are compared with.
+    if (reference == own && config.variant.empty()) continue;
+    out.push_back({*condition.value, own, config.stage, at("that")});
+  }
+  return out;
+}
+
+std::vector<Judgement> judge(const std::vector<Expectation>& expectations, const ResultSet& set) {
+  std::vector<Judgement> out;
+  out.reserve(expectations.size());
+  for (const Expectation& e : expectations) out.push_back(judge_one(e, set));
+  return out;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,171 @@
+#include "tools/study/compare/judgement.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/printable.h"
+#include "base/text.h"
+#include "tools/render/markup.h"
+#include "tools/render/text_table.h"
+
+namespace routesim::tools {
+
+namespace {
+
+std::size_t count(const std::vector<Judgement>& judgements, Decision d) {
+  return static_cast<std::size_t>(std::count_if(
+      judgements.begin(), judgements.end(), [d](const Judgement& j) { return j.decision == d; }));
+}
+
+/// Text for XML, attribute values included. Control characters have no place in XML 1.0.
+std::string xml_text(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (const auto entity = markup_entity(c); !entity.empty()) {
+      out += entity;
+    } else if (c == '\n' || c == '\t' || c == '\r') {
+      out += "&#" + std::to_string(code) + ";";
+    } else {
+      out += code < 0x20 ? '?' : c;
+    }
+  }
+  return out;
+}
+
+/// Escapes of GitHub's workflow commands; properties escape two characters more.
+std::string github_text(const std::string& text, bool is_property) {
+  std::string out;
+  for (const char c : escaped(text, "\r\n")) {
+    if (c == '%') {
+      out += "%25";
+    } else if (c == '\r') {
+      out += "%0D";
+    } else if (c == '\n') {
+      out += "%0A";
+    } else if (is_property && c == ':') {
+      out += "%3A";
+    } else if (is_property && c == ',') {
+      out += "%2C";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string title_of(const Judgement& j) {
+  return j.scope.empty() ? j.what : j.what + " (" + j.scope + ")";
+}
+
+std::string place_of(const Judgement& j) {
+  return j.where.line > 0 ? j.where.file + ":" + std::to_string(j.where.line) : j.where.file;
+}
+
+std::string totals(const std::vector<Judgement>& judgements) {
+  return std::to_string(count(judgements, Decision::kHolds)) + " hold, " +
+         std::to_string(count(judgements, Decision::kFails)) + " fail, " +
+         std::to_string(count(judgements, Decision::kUndecided)) + " undecided";
+}
+
+}  // namespace
+
+std::string decision_text(Decision d) {
+  constexpr std::array<const char*, 3> kNames = {"holds", "fails", "undecided"};
+  return kNames[static_cast<std::size_t>(d)];
+}
+
+Decision overall(const std::vector<Judgement>& judgements) {
+  if (count(judgements, Decision::kFails) > 0) return Decision::kFails;
+  if (count(judgements, Decision::kUndecided) > 0) return Decision::kUndecided;
+  return Decision::kHolds;
+}
+
+std::string judgements_text(const std::vector<Judgement>& judgements) {
+  if (judgements.empty()) return {};
+  TextTable table(4);
+  table.add_row({"expected", "of", "", "found"});
+  for (const Judgement& j : judgements)
+    table.add_row({printable(j.what, 200), printable(j.scope, 200), decision_text(j.decision),
+                   printable(j.detail, 200)});
+  return table.str();
+}
+
+std::string markdown_cell(const std::string& text) {
+  std::string out;
+  for (const char c : escaped(text, "\n\r\t")) {
+    if (c == '|' || c == '\\' || c == '`' || c == '<' || c == '*' || c == '_') out += '\\';
+    out += c == '\n' || c == '\r' || c == '\t' ? ' ' : c;
+  }
+  return out;
+}
+
+std::string judgements_markdown(const std::vector<Judgement>& judgements) {
+  if (judgements.empty()) return {};
+  constexpr std::array<const char*, 3> kMarks = {"✅ holds", "❌ **fails**", "❔ undecided"};
+  std::string out = "| | expected | of | found |\n|---|---|---|---|\n";
+  for (const Judgement& j : judgements)
+    out += "| " + std::string(kMarks[static_cast<std::size_t>(j.decision)]) + " | " +
+           markdown_cell(j.what) + " | " + markdown_cell(j.scope) + " | " +
+           markdown_cell(j.detail) + " |\n";
+  return out;
+}
+
+void write_judgements(JsonWriter& json, const std::vector<Judgement>& judgements) {
+  json.begin_array();
+  for (const Judgement& j : judgements) {
+    json.begin_object().member("expected", j.what).member("of", j.scope);
+    json.member("decision", decision_text(j.decision)).member("found", j.detail);
+    json.member("file", j.where.file).member("line", j.where.line).end_object();
+  }
+  json.end_array();
+}
+
+std::string render_junit(const std::string& suite, const std::vector<Judgement>& judgements) {
+  const std::string tests = std::to_string(std::max<std::size_t>(judgements.size(), 1));
+  const std::string totals_text =
+      " tests=\"" + tests + "\" failures=\"" + std::to_string(count(judgements, Decision::kFails)) +
+      "\" errors=\"" + std::to_string(count(judgements, Decision::kUndecided)) + "\"";
+  const std::string name = xml_text(suite);
+  std::string out = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"routesim\"" +
+                    totals_text + ">\n  <testsuite name=\"" + name + "\"" + totals_text + ">\n";
+  if (judgements.empty())
+    out += "    <testcase classname=\"" + name + "\" name=\"ran without expectations\"/>\n";
+  for (const Judgement& j : judgements) {
+    out += "    <testcase classname=\"" + name + "\" name=\"" + xml_text(title_of(j)) + "\"";
+    if (!j.where.file.empty()) out += " file=\"" + xml_text(j.where.file) + "\"";
+    if (j.where.line > 0) out += " line=\"" + std::to_string(j.where.line) + "\"";
+    if (j.decision == Decision::kHolds) {
+      out += ">\n      <system-out>found " + xml_text(j.detail) + "</system-out>\n";
+    } else {
+      const bool fails = j.decision == Decision::kFails;
+      const std::string tag = fails ? "failure" : "error";
+      out += ">\n      <" + tag + " type=\"" + (fails ? "failed" : "inconclusive") +
+             "\" message=\"" + xml_text("found " + j.detail) + "\">" + xml_text(place_of(j)) +
+             "</" + tag + ">\n";
+    }
+    out += "    </testcase>\n";
+  }
+  return out + "  </testsuite>\n</testsuites>\n";
+}
+
+std::string render_github(const std::string& suite, const std::vector<Judgement>& judgements) {
+  std::string out;
+  for (const Judgement& j : judgements) {
+    if (j.decision == Decision::kHolds) continue;
+    out += j.decision == Decision::kFails ? "::error " : "::warning ";
+    if (!j.where.file.empty()) out += "file=" + github_text(j.where.file, true) + ",";
+    if (j.where.line > 0)
+      out +=
+          "line=" + std::to_string(j.where.line) + ",col=" + std::to_string(j.where.column) + ",";
+    out +=
+        "title=" + github_text(suite, true) + "::" +
+        github_text(title_of(j) + ": " + decision_text(j.decision) + ", found " + j.detail, false) +
+        "\n";
+  }
+  return out + "::notice title=" + github_text(suite, true) + "::" +
+         github_text(judgements.empty() ? "ran without expectations" : totals(judgements), false) +
+         "\n";
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,331 @@
+#include "tools/study/compare/render_replications.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/printable.h"
+#include "tools/render/report.h"
+#include "tools/render/text_table.h"
+#include "tools/study/compare/difference.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// Shown stage by stage.
+constexpr std::array<std::string_view, 5> kLadder = {"output_tokens_per_s", "ttft_ms.mean",
+                                                     "ttft_ms.p90", "ttft_ms.p99", "itl_ms.mean"};
+/// Shown of the whole run.
+constexpr std::array<std::string_view, 16> kWhole = {"output_tokens_per_s",
+                                                     "total_tokens_per_s",
+                                                     "requests_per_s",
+                                                     "ttft_ms.mean",
+                                                     "ttft_ms.median",
+                                                     "ttft_ms.p90",
+                                                     "ttft_ms.p99",
+                                                     "itl_ms.mean",
+                                                     "itl_ms.p99",
+                                                     "tpot_ms.mean",
+                                                     "request_latency_ms.mean",
+                                                     "request_latency_ms.p99",
+                                                     "prefix_cache_hit_rate",
+                                                     "failed_requests",
+                                                     "goodput",
+                                                     "preemptions"};
+
+const MetricName& metric_called(const ResultSet& set, std::string_view text) {
+  for (const MetricName& m : set.metrics)
+    if (m.text == text) return m;
+  static const MetricName none;
+  return none;
+}
+
+std::string rate_text(const StageValues& stage) {
+  if (stage.concurrency > 0) return "c=" + std::to_string(stage.concurrency);
+  return stage.rate > 0 ? number_text(stage.rate) : "-";
+}
+
+/// The verdict on a difference to the first variant, unless either run pools overloaded and healthy
+/// stages.
+std::string verdict_of(const ResultSet& set, std::size_t v, std::string_view stage,
+                       const Difference& d, const MetricName& metric) {
+  for (const VariantValues* const variant : {&set.variants.front(), &set.variants[v]})
+    if (!pooled_overload(*variant, stage).empty()) return std::string(kNotJudged);
+  return verdict_text(d, metric);
+}
+
+/// Cells of one metric of one stage: every variant, then every later one beside the first.
+class RowMaker {
+ public:
+  explicit RowMaker(const ResultSet& set) : set_(set) {}
+
+  void add_head(TextTable& table, std::vector<std::string> head) const {
+    for (const VariantValues& variant : set_.variants) head.push_back(printable(variant.name));
+    for (std::size_t v = 1; v < set_.variants.size(); ++v) {
+      table.add_heading(
+          head.size(), 3,
+          printable(set_.variants[v].name) + " - " + printable(set_.variants[0].name));
+      head.insert(head.end(), {"difference", "change %", "verdict"});
+    }
+    table.add_row(std::move(head));
+  }
+
+  void add_cells(std::vector<std::string>& row, const MetricName& metric, std::string_view stage) {
+    std::vector<std::optional<std::vector<double>>> values;
+    for (const VariantValues& variant : set_.variants) {
+      const StageValues* const found = find_stage(variant, stage);
+      values.push_back(found != nullptr ? set_.values(*found, metric) : std::nullopt);
+      row.push_back(values.back() ? (found->overloaded && !stage.empty() ? "! " : "") +
+                                        estimate_text(sim::estimate(*values.back()))
+                                  : "-");
+    }
+    for (std::size_t v = 1; v < values.size(); ++v) {
+      if (!values[0] || !values[v]) {
+        row.insert(row.end(), {"-", "-", "-"});
+        continue;
+      }
+      const Difference d =
+          difference_of(*values[0], *values[v], metric, set_.variants[v].unpaired.empty());
+      row.push_back(estimate_text(d.difference));
+      row.push_back(percent_text(d));
+      row.push_back(verdict_of(set_, v, stage, d, metric));
+    }
+  }
+
+ private:
+  const ResultSet& set_;
+};
+
+std::string ladder_table(const ResultSet& set, std::string_view text) {
+  TextTable table(1);
+  RowMaker maker(set);
+  maker.add_head(table, {"stage", "rate"});
+  const MetricName& metric = metric_called(set, text);
+  for (const StageValues& stage : set.variants.front().stages) {
+    if (stage.stage.empty() || !stage.reported) continue;
+    const bool one_rate =
+        std::all_of(set.variants.begin(), set.variants.end(), [&](const VariantValues& v) {
+          const StageValues* const other = find_stage(v, stage.stage);
+          return other == nullptr || other->rate == stage.rate;
+        });
+    std::vector<std::string> row = {printable(stage.stage), one_rate ? rate_text(stage) : "-"};
+    maker.add_cells(row, metric, stage.stage);
+    table.add_row(std::move(row));
+  }
+  return std::string(text) + "\n" + table.str();
+}
+
+std::size_t reported_stages(const ResultSet& set) {
+  std::size_t n = 0;
+  for (const StageValues& stage : set.variants.front().stages)
+    if (!stage.stage.empty() && stage.reported) ++n;
+  return n;
+}
+
+std::string whole_run_table(const ResultSet& set) {
+  TextTable table(1);
+  RowMaker maker(set);
+  maker.add_head(table, {"whole run"});
+  for (const std::string_view text : kWhole) {
+    if (metric_called(set, text).text.empty())
+      continue;  // goodput, where nothing says what is good
+    std::vector<std::string> row = {std::string(text)};
+    maker.add_cells(row, metric_called(set, text), "");
+    table.add_row(std::move(row));
+  }
+  return table.str();
+}
+
+void write_estimate(JsonWriter& json, const sim::Estimate& e) {
+  json.member("mean", e.mean).member("sd", e.sd);
+  json.member("half_width", e.half_width);
+  json.member("low", e.low());
+  json.member("high", e.high());
+}
+
+/// The median over the runs with its rank interval: no assumption on how runs are distributed.
+void write_median(JsonWriter& json, std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::optional<sim::RankInterval> ranks = sim::quantile_ranks(values.size(), 0.5);
+  if (!ranks) return;
+  const std::size_t n = values.size();
+  json.member("median", (values[(n - 1) / 2] + values[n / 2]) / 2);
+  json.member("median_low", values[ranks->low]).member("median_high", values[ranks->high]);
+}
+
+void write_stage(JsonWriter& json, const ResultSet& set, const StageValues& stage) {
+  json.begin_object();
+  if (!stage.stage.empty()) json.member("name", stage.stage).member("reported", stage.reported);
+  json.member("overloaded", stage.overloaded);
+  json.key("metrics").begin_object();
+  for (const MetricName& m : set.metrics) {
+    json.key(m.text);
+    const std::optional<std::vector<double>> values = set.values(stage, m);
+    if (!values) {
+      json.null();
+      continue;
+    }
+    json.begin_object();
+    write_estimate(json, sim::estimate(*values));
+    write_median(json, *values);
+    json.key("values").begin_array();
+    for (const double v : *values) json.value(v);
+    json.end_array().end_object();
+  }
+  json.end_object().end_object();
+}
+
+void write_difference(JsonWriter& json, const Difference& d, const std::string& verdict) {
+  json.begin_object();
+  write_estimate(json, d.difference);
+  write_percent(json, d);
+  json.member("verdict", verdict).end_object();
+}
+
+void write_differences(JsonWriter& json, const ResultSet& set, const VariantValues& changed) {
+  const VariantValues& base = set.variants.front();
+  json.begin_object().member("base", base.name).member("variant", changed.name);
+  json.member("paired", changed.unpaired.empty()).member("note", changed.unpaired);
+  const auto write = [&](const StageValues& a, const StageValues& b) {
+    json.key("metrics").begin_object();
+    for (const MetricName& m : set.metrics) {
+      const auto x = set.values(a, m);
+      const auto y = set.values(b, m);
+      if (!x || !y) continue;
+      json.key(m.text);
+      const Difference d = difference_of(*x, *y, m, changed.unpaired.empty());
+      const auto v = static_cast<std::size_t>(&changed - set.variants.data());
+      write_difference(json, d, verdict_of(set, v, a.stage, d, m));
+    }
+    json.end_object();
+  };
+  json.key("stages").begin_array();
+  for (const StageValues& stage : base.stages) {
+    const StageValues* const other = find_stage(changed, stage.stage);
+    if (stage.stage.empty() || other == nullptr) continue;
+    json.begin_object().member("name", stage.stage);
+    write(stage, *other);
+    json.end_object();
+  }
+  json.end_array().key("summary").begin_object();
+  write(base.stages.back(), changed.stages.back());
+  json.end_object().end_object();
+}
+
+}  // namespace
+
+namespace {
+
+std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
+  if (seeds.empty()) return "no seed";
+  if (seeds.size() == 1) return "seed " + std::to_string(seeds.front());
+  return "seeds " + std::to_string(seeds.front()) + " to " + std::to_string(seeds.back());
+}
+
+/// Which variants are overloaded, and what is not judged for that.
+std::string overload_text(const ResultSet& set) {
+  std::string out;
+  for (const VariantValues& v : set.variants) {
+    std::string stages;
+    for (const StageValues& s : v.stages)
+      if (!s.stage.empty() && s.reported && s.overloaded)
+        stages += (stages.empty() ? "" : ", ") + printable(s.stage);
+    if (stages.empty()) continue;
+    out += printable(v.name) + " is overloaded (!) in " + stages +
+           ": the queue grows until the stage ends, so its latencies depend on how long it lasts";
+    out += pooled_overload(v, "").empty()
+               ? "\n"
+               : "; the whole run, which pools these stages, is not judged\n";
+  }
+  return out;
+}
+
+/// How the differences to the first variant were taken.
+std::string pairing_text(const ResultSet& set) {
+  if (set.variants.size() < 2) return {};
+  if (set.all_paired())
+    return "differences are paired: every variant faces the same load with the same seed\n";
+  std::string out;
+  for (const VariantValues& v : set.variants)
+    if (!v.unpaired.empty())
+      out += printable(v.name) + " is not paired with " + printable(set.variants.front().name) +
+             ": " + v.unpaired + ", so the difference is one of independent runs\n";
+  return out;
+}
+
+}  // namespace
+
+std::string seeds_text(const ResultSet& set) {
+  const auto differs = [&set](const VariantValues& v) {
+    return !v.seeds.empty() && v.seeds != set.seeds;
+  };
+  if (std::none_of(set.variants.begin(), set.variants.end(), differs)) return seeds_text(set.seeds);
+  std::string out;
+  for (const VariantValues& v : set.variants)
+    out += (out.empty() ? "" : "; ") + printable(v.name) + " " +
+           seeds_text(v.seeds.empty() ? set.seeds : v.seeds);
+  return out;
+}
+
+std::string replications_text(const ResultSet& set) {
+  std::string out = std::to_string(set.seeds.size()) +
+                    " replications; mean ± half width of the 95 % interval (Student-t over runs)\n";
+  out += pairing_text(set) + overload_text(set);
+  if (set.until)
+    out += set.until->rule + ": " +
+           (set.until->reached ? "reached" : "not reached, " + set.until->reason) + "\n";
+  if (reported_stages(set) > 1)
+    for (const std::string_view text : kLadder) out.append("\n").append(ladder_table(set, text));
+  return out + "\n" + whole_run_table(set);
+}
+
+void write_replications(JsonWriter& json, const ResultSet& set) {
+  json.begin_object().member("count", static_cast<std::int64_t>(set.seeds.size()));
+  json.key("seeds").begin_array();
+  for (const std::uint64_t seed : set.seeds) json.value(seed);
+  json.end_array().member("confidence", sim::kConfidence);
+  if (set.until) {
+    json.key("until").begin_object().member("rule", set.until->rule);
+    json.member("reached", set.until->reached).member("reason", set.until->reason).end_object();
+  }
+  json.key("variants").begin_array();
+  for (const VariantValues& variant : set.variants) {
+    json.begin_object().member("name", variant.name).key("seeds").begin_array();
+    for (const std::uint64_t seed : variant.seeds) json.value(seed);
+    json.end_array().key("stages").begin_array();
+    for (const StageValues& stage : variant.stages)
+      if (!stage.stage.empty()) write_stage(json, set, stage);
+    json.end_array().key("summary");
+    write_stage(json, set, variant.stages.back());
+    json.end_object();
+  }
+  json.end_array().key("differences").begin_array();
+  for (std::size_t v = 1; v < set.variants.size(); ++v)
+    write_differences(json, set, set.variants[v]);
+  json.end_array().end_object();
+}
+
+std::string replications_csv(const ResultSet& set) {
+  std::string out = "scenario,variant,stage,rate,metric,n,mean,sd,low,high\n";
+  for (const VariantValues& variant : set.variants)
+    for (const StageValues& stage : variant.stages) {
+      const std::string place = csv_field(set.scenario) + "," + csv_field(variant.name) + "," +
+                                csv_field(stage.stage.empty() ? "all" : stage.stage) + "," +
+                                (stage.rate > 0 ? number_text(stage.rate) : "") + ",";
+      out += place + "overloaded," + std::to_string(set.seeds.size()) + "," +
+             (stage.overloaded ? "1" : "0") + ",0,,\n";
+      for (const MetricName& m : set.metrics) {
+        const std::optional<std::vector<double>> values = set.values(stage, m);
+        if (!values) continue;
+        const sim::Estimate e = sim::estimate(*values);
+        const bool bounded = std::isfinite(e.half_width);
+        out += place + m.text + "," + std::to_string(e.n) + "," + number_text(e.mean) + "," +
+               number_text(e.sd) + "," +
+               (bounded ? number_text(e.low()) + "," + number_text(e.high()) : ",") + "\n";
+      }
+    }
+  return out;
+}
+
+}  // namespace routesim::tools

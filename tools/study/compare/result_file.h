@@ -1,0 +1,34 @@
+// A result file of `run --output json`, read back.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/config_node.h"
+#include "tools/study/compare/result_set.h"
+
+namespace routesim::tools {
+
+struct ResultFile {
+  std::string path;
+  ResultSet set;
+  bool interrupted = false;  ///< The run was stopped: its numbers are partial.
+  /// Per variant: its resolved workload, where the file has it. Equal workloads and equal seeds
+  /// mean equal requests.
+  std::vector<ConfigNode::Ptr> workloads;
+};
+
+/// Reads the file: the numbers of every seed when it has `replications`, else those of its one run.
+/// Single runs know the standard metrics and `more`; a replicated file knows what it lists. Keys
+/// that are needed must be there and have the right type, each error at its line; other keys are
+/// somebody else's.
+std::optional<ResultFile> read_result_file(const std::string& path,
+                                           std::span<const MetricName> more,
+                                           Diagnostics& diagnostics);
+
+/// Whether two trees say the same, wherever they were read.
+bool same_content(const ConfigNode& a, const ConfigNode& b);
+
+}  // namespace routesim::tools

@@ -1,0 +1,155 @@
+#include "tools/study/compare/result_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/check.h"
+
+namespace routesim::tools {
+
+bool ResultSet::all_paired() const {
+  return std::all_of(variants.begin(), variants.end(),
+                     [](const VariantValues& v) { return v.unpaired.empty(); });
+}
+
+const VariantValues* ResultSet::find_variant(std::string_view name) const {
+  for (const VariantValues& variant : variants)
+    if (variant.name == name) return &variant;
+  return nullptr;
+}
+
+std::optional<std::vector<double>> ResultSet::values(const StageValues& stage,
+                                                     const MetricName& m) const {
+  const auto found = std::find(metrics.begin(), metrics.end(), m);
+  if (found == metrics.end()) return std::nullopt;
+  const auto& series = stage.values[static_cast<std::size_t>(found - metrics.begin())];
+  for (const double v : series)
+    if (std::isnan(v)) return std::nullopt;
+  return series;
+}
+
+std::string ResultSet::no_values(const StageValues& stage, const MetricName& m) const {
+  const auto found = std::find(metrics.begin(), metrics.end(), m);
+  if (found == metrics.end()) return "no such number in the results";
+  const auto& series = stage.values[static_cast<std::size_t>(found - metrics.begin())];
+  const auto without =
+      std::count_if(series.begin(), series.end(), [](double v) { return std::isnan(v); });
+  if (without == std::ssize(series)) return "no value: no request counts towards it";
+  return "no value in " + std::to_string(without) + " of " + std::to_string(series.size()) +
+         " runs: no request counts towards it";
+}
+
+std::string pooled_overload(const VariantValues& variant, std::string_view stage) {
+  if (!stage.empty()) return {};
+  std::size_t healthy = 0;
+  std::size_t overloaded = 0;
+  for (const StageValues& s : variant.stages) {
+    if (s.stage.empty() || !s.reported) continue;
+    ++(s.overloaded ? overloaded : healthy);
+  }
+  if (healthy == 0 || overloaded == 0) return {};
+  return "the whole run of " + variant.name + " pools " + std::to_string(overloaded) +
+         " overloaded and " + std::to_string(healthy) + " healthy stages";
+}
+
+const StageValues* find_stage(const VariantValues& variant, std::string_view stage) {
+  for (const StageValues& s : variant.stages)
+    if (s.stage == stage) return &s;
+  return nullptr;
+}
+
+std::vector<MetricName> metrics_with(std::span<const MetricName> more) {
+  std::vector<MetricName> all = standard_metrics();
+  for (const MetricName& m : more)
+    if (std::find(all.begin(), all.end(), m) == all.end()) all.push_back(m);
+  return all;
+}
+
+StageValues ResultSetBuilder::read(const sim::StageResult& stage,
+                                   std::span<const MetricName> metrics) {
+  StageValues out{.stage = stage.info.name,
+                  .rate = std::isfinite(stage.info.requested_rate) ? stage.info.requested_rate : 0,
+                  .concurrency = stage.info.concurrency,
+                  .reported = stage.info.reported,
+                  .values = {}};
+  for (const MetricName& m : metrics)
+    out.values.push_back(
+        {metric_value(stage, m).value_or(std::numeric_limits<double>::quiet_NaN())});
+  return out;
+}
+
+void ResultSetBuilder::add(std::size_t variant, std::size_t replication,
+                           const sim::RunResult& result) {
+  OneRun run{.seed = result.seed, .stages = {}, .growth = {}};
+  for (const sim::StageResult& stage : result.stages) {
+    run.stages.push_back(read(stage, metrics_));
+    run.growth.push_back(stage.queue_growth);
+  }
+  run.stages.push_back(read(result.summary, metrics_));
+  StageValues& whole = run.stages.back();
+  whole.stage.clear();
+  whole.rate = 0;
+  whole.concurrency = 0;
+  whole.reported = true;
+  const std::lock_guard lock(mutex_);
+  runs_[{replication, variant}] = std::move(run);
+}
+
+std::size_t ResultSetBuilder::complete() const {
+  const std::lock_guard lock(mutex_);
+  std::size_t n = 0;
+  const auto is_complete = [&] {
+    for (std::size_t v = 0; v < variants_.size(); ++v)
+      if (!runs_.contains({n, v})) return false;
+    return !variants_.empty();
+  };
+  while (is_complete()) ++n;
+  return n;
+}
+
+ResultSet ResultSetBuilder::take(std::size_t replications) const {
+  ROUTESIM_CHECK(replications <= complete(), "only whole replications are compared");
+  const std::lock_guard lock(mutex_);
+  ResultSet set{.scenario = {},
+                .version = {},
+                .seeds = {},
+                .metrics = metrics_,
+                .variants = {},
+                .until = std::nullopt};
+  for (const std::string& name : variants_) set.variants.push_back({.name = name, .stages = {}});
+  for (std::size_t r = 0; r < replications; ++r) {
+    set.seeds.push_back(runs_.at({r, 0}).seed);
+    for (std::size_t v = 0; v < variants_.size(); ++v) {
+      const std::vector<StageValues>& stages = runs_.at({r, v}).stages;
+      set.variants[v].seeds.push_back(runs_.at({r, v}).seed);
+      if (r == 0) {
+        set.variants[v].stages = stages;
+        continue;
+      }
+      ROUTESIM_CHECK(stages.size() == set.variants[v].stages.size(), "stages depend on the seed");
+      for (std::size_t s = 0; s < stages.size(); ++s) {
+        StageValues& all = set.variants[v].stages[s];
+        if (stages[s].rate != all.rate) all.rate = 0;
+        for (std::size_t m = 0; m < metrics_.size(); ++m)
+          all.values[m].push_back(stages[s].values[m].front());
+      }
+    }
+  }
+  for (std::size_t v = 0; v < set.variants.size() && replications > 0; ++v) {
+    std::vector<StageValues>& stages = set.variants[v].stages;
+    bool any = false;
+    for (std::size_t s = 0; s + 1 < stages.size(); ++s) {
+      double growth = 0;
+      for (std::size_t r = 0; r < replications; ++r) growth += runs_.at({r, v}).growth[s];
+      stages[s].overloaded = growth / static_cast<double>(replications) > sim::kMostQueueGrowth;
+      any = any || (stages[s].reported && stages[s].overloaded);
+    }
+    stages.back().overloaded = any;
+  }
+  for (VariantValues& variant : set.variants)
+    if (variant.seeds != set.seeds) variant.unpaired = "the seeds differ";
+  return set;
+}
+
+}  // namespace routesim::tools

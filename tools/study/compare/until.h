@@ -1,0 +1,20 @@
+// The stopping rule of `run --until`, as it is written.
+#pragma once
+
+#include <string>
+
+#include "tools/render/metric_name.h"
+#include "tools/study/replicate.h"
+
+namespace routesim::tools {
+
+struct UntilRule {
+  std::string text;  ///< In its one spelling: `ttft_ms.mean±2%`.
+  MetricName metric;
+  sim::StoppingRule rule;
+};
+
+/// `METRIC±NUMBER%`; `+-` and `+/-` may stand for the sign.
+Parsed<UntilRule> parse_until(const std::string& text);
+
+}  // namespace routesim::tools

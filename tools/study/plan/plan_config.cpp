@@ -1,0 +1,90 @@
+#include "tools/study/plan/plan_config.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// One run lasts at most thirty days. With the highest rate and growth, requests still fit 64 bits.
+constexpr std::int64_t kMostSeconds = 30 * 86'400;
+
+}  // namespace
+
+void describe(Describer& d, PlanDemand& p) {
+  field(d, {"rate", "Requests per second today.", true}, p.rate,
+        RealRange{.min = 0, .max = 1e7, .min_open = true});
+  field(d, {"growth", "Planned for: 0.25 plans for 1.25 times the rate."}, p.growth,
+        RealRange{.min = 0, .max = 100});
+  field(d, {"duration", "How long each run sends; several times a request's latency."}, p.duration,
+        DurationRange{.min = Duration::seconds(1), .max = Duration::seconds(kMostSeconds)});
+  field(d,
+        {"set",
+         "Assignments that make the scenario's workload this load: KEY=VALUE, where {rate}, "
+         "{requests} and {seconds} stand for the rate probed, the requests sent and the duration.",
+         true},
+        p.set);
+}
+
+void describe(Describer& d, PlanGoodput& p) {
+  field(d, {"share", "Least share of requests that meet every bound."}, p.share,
+        RealRange{.min = 0, .max = 1});
+  field(d, {"bounds", "Bounds of one request, such as ttft:500ms or tpot:50ms.", true}, p.bounds);
+}
+
+void describe(Describer& d, PlanPrice& p) {
+  field(d, {"accelerator", "Catalogue name.", true}, p.accelerator);
+  field(d, {"per_hour", "Price of one GPU for one hour, in dollars.", true}, p.per_hour,
+        RealRange{.min = 0});
+}
+
+void describe(Describer& d, PlanHardware& p) {
+  field(d, {"name", "Name in results; made from the keys below when absent."}, p.name);
+  field(d, {"accelerator", "Of every sized pool; the scenario's when absent."}, p.accelerator);
+  field(d, {"tensor_parallel", "Of every sized pool; the scenario's when absent."},
+        p.tensor_parallel, IntRange{1, 1024});
+  field(d, {"data_parallel", "Of every sized pool; the scenario's when absent."}, p.data_parallel,
+        IntRange{1, 1024});
+  field(d, {"set", "Further assignments: KEY=VALUE, as --set."}, p.set);
+}
+
+void describe(Describer& d, PlanPolicy& p) {
+  field(d, {"name", "Name in results; the variant's when absent."}, p.name);
+  field(d, {"variant", "Variant of the scenario; may be absent when it has none."}, p.variant);
+  field(d, {"set", "Further assignments, such as another policy file: KEY=VALUE."}, p.set);
+}
+
+void describe(Describer& d, PlanPool& p) {
+  field(d, {"pool", "Name of a pool of the scenario.", true}, p.pool);
+  field(d, {"min", "Fewest replicas."}, p.min, IntRange{1, 65'536});
+  field(d, {"max", "Most replicas."}, p.max, IntRange{1, 65'536});
+}
+
+void describe(Describer& d, PlanConfig& c) {
+  field(d, {"name", "Name of the plan, as printed in results.", true}, c.name);
+  field(d, {"question", "The question the plan answers, one sentence."}, c.question);
+  field(d, {"scenario", "The base scenario, a path relative to this file.", true}, c.scenario);
+  field(d, {"set", "Assignments made in every fleet first: KEY=VALUE, as --set."}, c.set);
+  field(d, {"seed", "Seed of the first replication; the scenario's when absent."}, c.seed,
+        IntRange{0});
+  field(d, {"demand", "The load the fleet must hold.", true}, c.demand);
+  field(d, {"goals", "What must hold, such as ttft_ms.p99 < 500; each with the confidence.", true},
+        c.goals);
+  field(d, {"goodput", "A share of requests that must meet several bounds at once."}, c.goodput);
+  field(d, {"max_failure_rate", "Largest share of requests that may fail."}, c.max_failure_rate,
+        RealRange{.min = 0, .max = 1});
+  field(d, {"confidence", "With which a goal must be shown to hold, one-sided."}, c.confidence,
+        RealRange{.min = 0.5, .max = 0.9999, .min_open = true});
+  field(d, {"replications", "Runs of a fleet that is not clearly too small."}, c.replications,
+        IntRange{2, 1000});
+  field(d, {"max_replications", "Runs at most, while the interval does not decide."},
+        c.max_replications, IntRange{2, 1000});
+  field(d, {"spares", "Replicas (of each pool) that may be gone while the goals still hold."},
+        c.spares, IntRange{0, 1000});
+  field(d, {"knee_limit", "Highest rate tried for the knee, in planned rates."}, c.knee_limit,
+        RealRange{.min = 1, .max = 1000});
+  field(d, {"prices", "What a GPU costs.", true}, c.prices);
+  field(d, {"hardware", "What a replica may be made of; the scenario's when absent."}, c.hardware);
+  field(d, {"policies", "Routing policies; all variants of the scenario when absent."}, c.policies);
+  field(d, {"pools", "Pools whose replicas are chosen.", true}, c.pools);
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,87 @@
+// What a plan file says: a demand, goals, and the fleets that may meet them, with their prices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/describe.h"
+
+namespace routesim::tools {
+
+/// The load a plan must hold.
+struct PlanDemand {
+  double rate = 1;                             ///< Requests/s today.
+  double growth = 0;                           ///< Planned for: 0.25 plans for 1.25 times the rate.
+  Duration duration = Duration::seconds(120);  ///< How long each run sends.
+  /// Assignments that make the scenario's workload this load. `{rate}` stands for the rate,
+  /// `{requests}` for rate times duration, `{seconds}` for the duration, rounded to whole numbers.
+  std::vector<std::string> set;
+};
+void describe(Describer& d, PlanDemand& p);
+
+/// A share of requests that must meet several bounds at once.
+struct PlanGoodput {
+  double share = 0.95;
+  std::vector<std::string> bounds;  ///< `ttft:500ms`, as --goodput takes them.
+};
+void describe(Describer& d, PlanGoodput& p);
+
+/// What one GPU costs.
+struct PlanPrice {
+  std::string accelerator;
+  double per_hour = 0;
+};
+void describe(Describer& d, PlanPrice& p);
+
+/// What a replica is made of. Keys that are absent stay as the scenario has them.
+struct PlanHardware {
+  std::string name;  ///< Empty = made from the keys below.
+  std::optional<std::string> accelerator;
+  std::optional<std::int64_t> tensor_parallel;
+  std::optional<std::int64_t> data_parallel;
+  std::vector<std::string> set;  ///< Further assignments.
+};
+void describe(Describer& d, PlanHardware& p);
+
+/// A routing policy: a variant of the scenario, and what to change in it.
+struct PlanPolicy {
+  std::string name;     ///< Empty = the variant's.
+  std::string variant;  ///< Of the scenario; empty when it has none.
+  std::vector<std::string> set;
+};
+void describe(Describer& d, PlanPolicy& p);
+
+/// A pool whose replicas are chosen.
+struct PlanPool {
+  std::string pool;
+  std::int64_t min = 1;
+  std::int64_t max = 64;
+};
+void describe(Describer& d, PlanPool& p);
+
+/// A plan file.
+struct PlanConfig {
+  std::string name;
+  std::string question;
+  std::string scenario;
+  std::vector<std::string> set;
+  std::optional<std::int64_t> seed;
+  PlanDemand demand;
+  std::vector<std::string> goals;  ///< `ttft_ms.p99 < 500`.
+  std::optional<PlanGoodput> goodput;
+  double max_failure_rate = 0;
+  double confidence = 0.95;
+  std::int64_t replications = 3;
+  std::int64_t max_replications = 10;
+  std::int64_t spares = 0;
+  double knee_limit = 8;
+  std::vector<PlanPrice> prices;
+  std::vector<PlanHardware> hardware;
+  std::vector<PlanPolicy> policies;
+  std::vector<PlanPool> pools;
+};
+void describe(Describer& d, PlanConfig& c);
+
+}  // namespace routesim::tools

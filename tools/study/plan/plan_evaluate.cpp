@@ -1,0 +1,185 @@
+#include "tools/study/plan/plan_evaluate.h"
+
+#include <algorithm>
+
+#include "base/scalar_parse.h"
+#include "sim/observe/metrics_collector.h"
+#include "tools/study/parallel.h"
+#include "tools/study/what_if.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// Requests of the busiest endpoint of a pool over those of the pool's mean one; the worst pool
+/// that the router chooses from.
+double imbalance(const sim::RunResult& result) {
+  std::map<std::string, std::vector<std::int64_t>> pools;
+  for (const sim::ReplicaResult& r : result.replicas) pools[r.pool].push_back(r.requests);
+  double worst = 1;
+  for (const auto& [name, requests] : pools) {
+    std::int64_t sum = 0;
+    for (const std::int64_t n : requests) sum += n;
+    if (sum == 0) continue;
+    const double mean = static_cast<double>(sum) / static_cast<double>(requests.size());
+    const auto most = static_cast<double>(*std::max_element(requests.begin(), requests.end()));
+    worst = std::max(worst, most / mean);
+  }
+  return worst;
+}
+
+}  // namespace
+
+double FleetEvaluation::shortfall() const {
+  return states.empty() ? 0 : states[worst_goal()].shortfall;
+}
+
+std::size_t FleetEvaluation::worst_goal() const {
+  std::size_t worst = 0;
+  for (std::size_t i = 1; i < states.size(); ++i)
+    if (states[i].shortfall > states[worst].shortfall) worst = i;
+  return worst;
+}
+
+double FleetEvaluation::mean_of(double FleetRun::*number) const {
+  double sum = 0;
+  for (const FleetRun& run : runs) sum += run.*number;
+  return runs.empty() ? 0 : sum / static_cast<double>(runs.size());
+}
+
+models::Trust FleetEvaluation::trust() const {
+  models::Trust least = models::Trust::kFitted;
+  for (const FleetRun& run : runs) least = std::max(least, run.trust);
+  return least;
+}
+
+void FleetEvaluator::fail(const Diagnostics& found) {
+  const std::lock_guard lock(mutex_);
+  append(diagnostics_, found);
+  progress_.run.stop = true;
+}
+
+void FleetEvaluator::throw_if_stopped() const {
+  if (progress_.run.stop) throw PlanStopped{};
+}
+
+void FleetEvaluator::prepare(FleetEvaluation& evaluation) {
+  Diagnostics found;
+  const FleetProbe& probe = evaluation.probe;
+  std::optional<sim::RunPlan> plan =
+      prepare_fleet(space_, space_.families[probe.family], probe.size, probe.rate, found);
+  if (!plan) {
+    fail(found);
+    return;
+  }
+  if (probe.step_factor != 1) plan = sim::with_step_times(*plan, probe.step_factor);
+  evaluation.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
+}
+
+void FleetEvaluator::refuse_rate(double asked, double rate) {
+  Diagnostics found;
+  found.error(space_.demand_where, "demand.set",
+              "does not make the load this rate: its stages ask for " + number_text(asked) +
+                  " requests/s, the plan for " + number_text(rate),
+              "put {rate} where the reported stage has its rate");
+  fail(found);
+}
+
+FleetRun FleetEvaluator::run(const sim::RunPlan& plan, double rate, std::uint64_t seed) {
+  Diagnostics late;
+  PlanObserver observer(space_.goodput, plan.scenario.workload.output_token_scale,
+                        sim::client_sees_tokens(plan.scenario.workload));
+  sim::Simulation simulation(
+      plan, {.seed = seed, .progress = &progress_.run, .observers = {&observer}}, late);
+  if (late.has_errors()) {
+    fail(late);
+    return {};
+  }
+  const sim::RunResult result = simulation.run();
+  ++progress_.runs;
+  if (progress_.run.stop) return {};
+  if (const std::optional<double> asked = other_rate_asked(result, rate)) {
+    refuse_rate(*asked, rate);
+    return {};
+  }
+  return {.values = goal_values(space_.goals, result, observer, rate),
+          .output_tokens_per_s =
+              result.summary.per_second(static_cast<double>(result.summary.output_tokens_total)),
+          .mean_latency_s = result.summary.request_latency.mean(),
+          .send_s = result.summary.send_duration_s(),
+          .trust = result.trust(),
+          .imbalance = imbalance(result)};
+}
+
+std::size_t FleetEvaluator::wanted_runs(const FleetEvaluation& evaluation) const {
+  const std::size_t have = evaluation.runs.size();
+  if (have == 0) return 1;
+  if (evaluation.verdict != GoalVerdict::kOpen) return have;
+  const auto usual = static_cast<std::size_t>(space_.config.replications);
+  const auto most = static_cast<std::size_t>(space_.config.max_replications);
+  return have < usual ? usual : std::min(have + 2, most);
+}
+
+void FleetEvaluator::judge_all(FleetEvaluation& evaluation) const {
+  evaluation.states.clear();
+  bool meets = true;
+  bool misses = false;
+  for (std::size_t g = 0; g < space_.goals.size(); ++g) {
+    std::vector<double> values;
+    for (const FleetRun& run : evaluation.runs) values.push_back(run.values[g]);
+    evaluation.states.push_back(judge(space_.goals[g], values, space_.config.confidence));
+    const GoalVerdict verdict = evaluation.states.back().verdict;
+    meets = meets && verdict == GoalVerdict::kMeets;
+    misses = misses || verdict == GoalVerdict::kMisses;
+  }
+  evaluation.verdict =
+      misses ? GoalVerdict::kMisses : (meets ? GoalVerdict::kMeets : GoalVerdict::kOpen);
+}
+
+void FleetEvaluator::evaluate(std::span<const FleetProbe> probes) {
+  std::vector<FleetEvaluation*> open;
+  for (const FleetProbe& probe : probes) {
+    const auto [it, is_new] = evaluations_.try_emplace(probe);
+    if (!is_new) continue;
+    it->second.probe = probe;
+    open.push_back(&it->second);
+  }
+  progress_.fleets += open.size();
+  sim::for_each_index(open.size(), jobs_, [&](std::size_t i) { prepare(*open[i]); });
+  throw_if_stopped();
+  while (!open.empty()) {
+    struct Task {
+      FleetEvaluation* evaluation;
+      std::size_t replication;
+    };
+    std::vector<Task> tasks;
+    for (FleetEvaluation* evaluation : open) {
+      const std::size_t have = evaluation->runs.size();
+      evaluation->runs.resize(wanted_runs(*evaluation));
+      for (std::size_t r = have; r < evaluation->runs.size(); ++r) tasks.push_back({evaluation, r});
+    }
+    if (tasks.empty()) return;
+    sim::for_each_index(tasks.size(), jobs_, [&](std::size_t i) {
+      if (progress_.run.stop) return;
+      const FleetEvaluation& evaluation = *tasks[i].evaluation;
+      const sim::RunPlan& plan = *evaluation.plan;
+      tasks[i].evaluation->runs[tasks[i].replication] =
+          run(plan, evaluation.probe.rate, plan.scenario.seed + tasks[i].replication);
+    });
+    throw_if_stopped();
+    for (FleetEvaluation* evaluation : open) judge_all(*evaluation);
+    std::erase_if(open,
+                  [this](const FleetEvaluation* e) { return wanted_runs(*e) == e->runs.size(); });
+  }
+}
+
+std::vector<FleetRun> FleetEvaluator::run_once(std::span<const sim::RunPlan> plans, double rate) {
+  std::vector<FleetRun> runs(plans.size());
+  sim::for_each_index(plans.size(), jobs_, [&](std::size_t i) {
+    if (!progress_.run.stop) runs[i] = run(plans[i], rate, plans[i].scenario.seed);
+  });
+  throw_if_stopped();
+  return runs;
+}
+
+}  // namespace routesim::tools

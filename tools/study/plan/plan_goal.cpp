@@ -1,0 +1,199 @@
+#include "tools/study/plan/plan_goal.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+#include "tools/render/metrics.h"
+
+namespace routesim::tools {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+/// `METRIC < NUMBER`; sets `error` when it is not.
+std::optional<PlanGoal> parse_goal(const std::string& text, std::string& error, std::string& hint) {
+  hint = "for example ttft_ms.p99 < 500 or output_tokens_per_s > 8000";
+  const std::size_t sign = text.find_first_of("<>");
+  if (sign == std::string::npos) {
+    error = "must be METRIC < NUMBER or METRIC > NUMBER (got " + printable(text) + ")";
+    return std::nullopt;
+  }
+  const bool or_equal = sign + 1 < text.size() && text[sign + 1] == '=';
+  const std::string number = trimmed(text.substr(sign + (or_equal ? 2 : 1)));
+  const Parsed<double> bound =
+      parse_real(*ConfigNode::make_scalar(number, ConfigNode::Style::kUntyped, {}), {});
+  Parsed<MetricName> metric = parse_metric_name(trimmed(text.substr(0, sign)));
+  if (!bound.value || !metric.value) {
+    error = bound.value ? metric.message : "the bound " + bound.message;
+    if (bound.value && !metric.hint.empty()) hint = metric.hint;
+    return std::nullopt;
+  }
+  PlanGoal goal{.kind = PlanGoal::Kind::kMetric,
+                .text = {},
+                .label = metric.value->text,
+                .metric = *metric.value,
+                .upper = text[sign] == '<',
+                .bound = *bound.value};
+  goal.text = goal.label + (goal.upper ? " < " : " > ") + number_text(goal.bound);
+  return goal;
+}
+
+PlanGoal make_goal(PlanGoal::Kind kind, const std::string& label, bool upper, double bound) {
+  return {.kind = kind,
+          .text = label + (upper ? " <= " : " >= ") + number_text(bound),
+          .label = label,
+          .metric = {},
+          .upper = upper,
+          .bound = bound};
+}
+
+}  // namespace
+
+std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& provenance,
+                                 Diagnostics& diagnostics) {
+  std::vector<PlanGoal> goals;
+  for (std::size_t i = 0; i < config.goals.size(); ++i) {
+    const std::string path = element_path("goals", i);
+    std::string error;
+    std::string hint;
+    if (std::optional<PlanGoal> goal = parse_goal(config.goals[i], error, hint)) {
+      if (needs_goals(goal->metric))
+        diagnostics.error(provenance.nearest(path), path,
+                          goal->metric.text + " has a key of its own in a plan",
+                          "goodput: {share: 0.95, bounds: [ttft:500ms]}");
+      goals.push_back(std::move(*goal));
+    } else {
+      diagnostics.error(provenance.nearest(path), path, error, hint);
+    }
+  }
+  if (config.goodput)
+    goals.push_back(make_goal(PlanGoal::Kind::kGoodput, "goodput", false, config.goodput->share));
+  if (goals.empty() && config.goals.empty())
+    diagnostics.error(provenance.nearest("goals"), "goals", "there is nothing to meet",
+                      "for example goals: [ttft_ms.p99 < 500]");
+  goals.push_back(
+      make_goal(PlanGoal::Kind::kFailures, "failure_rate", true, config.max_failure_rate));
+  goals.push_back(make_goal(PlanGoal::Kind::kGrowth, "queue_growth", true, sim::kMostQueueGrowth));
+  goals.push_back(make_goal(PlanGoal::Kind::kRate, "sent_rate_error", true, kMostRateError));
+  return goals;
+}
+
+GoodputGoals read_goodput(const PlanConfig& config, const Provenance& provenance,
+                          Diagnostics& diagnostics) {
+  GoodputGoals bounds;
+  if (!config.goodput) return bounds;
+  for (std::size_t i = 0; i < config.goodput->bounds.size(); ++i) {
+    const std::string path = element_path("goodput.bounds", i);
+    const std::string error = read_goal(config.goodput->bounds[i], bounds);
+    if (!error.empty()) diagnostics.error(provenance.nearest(path), path, error);
+  }
+  if (bounds.empty() && config.goodput->bounds.empty())
+    diagnostics.error(provenance.nearest("goodput.bounds"), "goodput.bounds",
+                      "there is nothing to meet", "for example [ttft:500ms, tpot:50ms]");
+  return bounds;
+}
+
+double PlanObserver::goodput_share(const sim::RunResult& run) const {
+  const auto requests = static_cast<double>(run.summary.requests);
+  const GoodputResult result = goodput_.result(run);
+  return requests > 0 ? static_cast<double>(result.summary.good) / requests : 0;
+}
+
+double rate_error(const sim::RunResult& run, double rate) {
+  constexpr double kStandardErrors = 4;
+  double nearest = kInfinity;
+  for (const sim::StageResult* stage : reported_stages(run)) {
+    const double seconds = stage->send_duration_s();
+    const auto gaps = static_cast<double>(stage->requests - 1);
+    if (stage->requests == 1) return 0;  // One request has no rate.
+    if (seconds <= 0) continue;
+    const double ratio = gaps / seconds / rate;
+    const double off = 1 - std::min(ratio, 1 / ratio);
+    nearest = std::min(nearest, std::max(0.0, off - kStandardErrors / std::sqrt(gaps)));
+  }
+  return nearest;
+}
+
+std::optional<double> other_rate_asked(const sim::RunResult& run, double rate) {
+  constexpr double kSame = 1e-3;  // Rates of the load's own arithmetic are rounded.
+  std::optional<double> nearest;
+  for (const sim::StageResult* stage : reported_stages(run)) {
+    const double asked = stage->info.requested_rate;
+    if (!std::isfinite(asked) || asked <= 0 || std::abs(asked / rate - 1) <= kSame)
+      return std::nullopt;
+    if (!nearest || std::abs(asked - rate) < std::abs(*nearest - rate)) nearest = asked;
+  }
+  return nearest;
+}
+
+std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
+                                const PlanObserver& observer, double rate) {
+  std::vector<double> values;
+  for (const PlanGoal& goal : goals) {
+    const double worst = goal.upper ? kInfinity : -kInfinity;
+    switch (goal.kind) {
+      case PlanGoal::Kind::kMetric:
+        values.push_back(metric_value(run.summary, goal.metric).value_or(worst));
+        break;
+      case PlanGoal::Kind::kGoodput:
+        values.push_back(observer.goodput_share(run));
+        break;
+      case PlanGoal::Kind::kFailures:
+        values.push_back(run.summary.requests > 0 ? static_cast<double>(run.summary.failures) /
+                                                        static_cast<double>(run.summary.requests)
+                                                  : worst);
+        break;
+      case PlanGoal::Kind::kGrowth:
+        values.push_back(run.summary.queue_growth);
+        break;
+      case PlanGoal::Kind::kRate:
+        values.push_back(rate_error(run, rate));
+        break;
+    }
+  }
+  return values;
+}
+
+GoalState judge(const PlanGoal& goal, const std::vector<double>& values, double confidence) {
+  GoalState state;
+  const bool finite =
+      std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
+  if (!finite || values.empty()) {
+    state.estimate = {.n = values.size(), .mean = goal.upper ? kInfinity : -kInfinity};
+    state.verdict = values.empty() ? GoalVerdict::kOpen : GoalVerdict::kMisses;
+    state.shortfall = kInfinity;
+    return state;
+  }
+  // A two-sided interval with twice the error has the one-sided bound as its end.
+  state.estimate = sim::estimate(values, 1 - 2 * (1 - confidence));
+  const sim::Estimate& e = state.estimate;
+  const double over = goal.upper ? e.mean : goal.bound;
+  const double under = goal.upper ? goal.bound : e.mean;
+  state.shortfall = under > 0 ? std::max(0.0, over) / under : (over > under ? kInfinity : 0.0);
+  const auto meets = [&](double v) { return goal.upper ? v <= goal.bound : v >= goal.bound; };
+  if (goal.kind == PlanGoal::Kind::kGrowth || goal.kind == PlanGoal::Kind::kFailures ||
+      goal.kind == PlanGoal::Kind::kRate) {
+    // Growth and rates have their own error taken off, and failures are counted, not estimated.
+    state.verdict = meets(e.mean) ? GoalVerdict::kMeets : GoalVerdict::kMisses;
+    if (e.n < 2 && state.verdict == GoalVerdict::kMeets) state.verdict = GoalVerdict::kOpen;
+  } else if (e.n < 2) {
+    if (state.shortfall > kClearMiss) state.verdict = GoalVerdict::kMisses;
+  } else if (meets(goal.upper ? e.high() : e.low())) {
+    state.verdict = GoalVerdict::kMeets;
+  } else if (!meets(goal.upper ? e.low() : e.high())) {
+    state.verdict = GoalVerdict::kMisses;
+  }
+  return state;
+}
+
+}  // namespace routesim::tools

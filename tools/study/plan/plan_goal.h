@@ -1,0 +1,89 @@
+// The goals of a plan, and what a fleet's runs say about them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/observe/observer.h"
+#include "tools/ingest/config_reader.h"
+#include "tools/render/goodput.h"
+#include "tools/render/metric_name.h"
+#include "tools/study/plan/plan_config.h"
+#include "tools/study/statistics.h"
+
+namespace routesim::tools {
+
+/// One goal: a number of a run, and the bound it must stay on one side of.
+struct PlanGoal {
+  enum class Kind { kMetric, kGoodput, kFailures, kGrowth, kRate };
+
+  Kind kind = Kind::kMetric;
+  std::string text;   ///< `ttft_ms.p99 < 500`, `goodput > 0.95`.
+  std::string label;  ///< `ttft_ms.p99`.
+  MetricName metric;  ///< Of kMetric.
+  bool upper = true;  ///< The number must stay below the bound, not above.
+  double bound = 0;
+};
+
+/// The largest difference between the rate that was sent and the rate that was asked for, as a
+/// share of the larger, that random arrivals do not explain.
+inline constexpr double kMostRateError = 0.05;
+
+/// The goals of the file, then those that every fleet must meet: failures, a queue that does not
+/// grow, and a load that was sent as fast as asked. Reports what it cannot read.
+std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& provenance,
+                                 Diagnostics& diagnostics);
+
+/// The bounds of `goodput`, if any.
+GoodputGoals read_goodput(const PlanConfig& config, const Provenance& provenance,
+                          Diagnostics& diagnostics);
+
+/// Sees the requests of one run.
+class PlanObserver final : public sim::Observer {
+ public:
+  PlanObserver(const GoodputGoals& bounds, double output_token_scale, bool sees_tokens = true)
+      : goodput_(bounds, output_token_scale, sees_tokens) {}
+
+  void on_done(const sim::RequestRecord& record) override { goodput_.on_done(record); }
+
+  /// Share of the reported requests that met every bound.
+  double goodput_share(const sim::RunResult& run) const;
+
+ private:
+  GoodputObserver goodput_;
+};
+
+/// How far the rate of the nearest reported stage is from `rate`, as a share of the larger of the
+/// two, less four standard errors of that many random arrivals; 0 when those explain it. A client
+/// that is held back by slow answers sends less than it should. Infinite when nothing was sent, or
+/// all at once.
+double rate_error(const sim::RunResult& run, double rate);
+
+/// The rate that the load asks for in place of `rate`: of all reported stages the nearest, when
+/// none asks for `rate`. Nothing when one does, or when some stage has no rate of its own.
+std::optional<double> other_rate_asked(const sim::RunResult& run, double rate);
+
+/// The goals' numbers in one run under a load of `rate` requests/s. A number that the run does not
+/// have is infinitely far on the wrong side.
+std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
+                                const PlanObserver& observer, double rate);
+
+/// What the runs so far say.
+enum class GoalVerdict { kMeets, kMisses, kOpen };
+
+/// One goal after some runs.
+struct GoalState {
+  sim::Estimate estimate;  ///< Its half width is that of the one-sided bound.
+  GoalVerdict verdict = GoalVerdict::kOpen;
+  /// How far off: mean over bound, or bound over mean for a lower bound; at most 1 when the mean
+  /// meets the goal.
+  double shortfall = 0;
+};
+
+/// Meets when the one-sided confidence bound of the mean does, misses when the opposite one does
+/// not, else open. One run decides only a clear miss, by `kClearMiss`.
+GoalState judge(const PlanGoal& goal, const std::vector<double>& values, double confidence);
+inline constexpr double kClearMiss = 1.5;
+
+}  // namespace routesim::tools

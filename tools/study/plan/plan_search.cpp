@@ -1,0 +1,348 @@
+#include "tools/study/plan/plan_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tools/render/trust_errors.h"
+#include "tools/study/search.h"
+#include "tools/study/what_if.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// All sizes of the space, the cheapest first; equal prices in the order of the pools' sizes.
+std::vector<FleetSize> sizes_by_price(const PlanSpace& space, const PlanFamily& family) {
+  std::vector<FleetSize> sizes = {{}};
+  for (const PlanPool& pool : space.config.pools) {
+    std::vector<FleetSize> longer;
+    for (const FleetSize& size : sizes)
+      for (std::int64_t n = pool.min; n <= pool.max - space.config.spares; ++n) {
+        longer.push_back(size);
+        longer.back().push_back(n);
+      }
+    sizes = std::move(longer);
+  }
+  std::stable_sort(sizes.begin(), sizes.end(), [&](const FleetSize& a, const FleetSize& b) {
+    return family.price(a) < family.price(b);
+  });
+  return sizes;
+}
+
+/// Searches the sizes of one family, one probe at a time.
+class SizeSearch {
+ public:
+  SizeSearch(const PlanSpace& space, std::size_t index)
+      : upward_(space.config.pools.front().min,
+                space.config.pools.front().max - space.config.spares) {
+    const PlanFamily& family = space.families[index];
+    outcome_.method = space.config.pools.size() == 1 ? SizeMethod::kDoubling : SizeMethod::kScan;
+    possible_ = family.impossible.empty();
+    if (!possible_) return;
+    sizes_ = sizes_by_price(space, family);
+    outcome_.sizes = sizes_.size();
+  }
+
+  std::optional<FleetSize> next() const {
+    if (!possible_ || outcome_.size) return std::nullopt;
+    if (outcome_.method == SizeMethod::kDoubling) {
+      const std::optional<std::int64_t> n = upward_.next();
+      return n ? std::optional(FleetSize{*n}) : std::nullopt;
+    }
+    return scanned_ < sizes_.size() ? std::optional(sizes_[scanned_]) : std::nullopt;
+  }
+
+  /// `evaluation` of the size asked for or, when that holds, of it with the spares.
+  void tell(const FleetEvaluation& evaluation) {
+    ++outcome_.sizes_tried;
+    if (!evaluation.holds() &&
+        (!outcome_.near_miss || evaluation.shortfall() < outcome_.near_miss->shortfall()))
+      outcome_.near_miss = evaluation;
+    if (outcome_.method == SizeMethod::kDoubling) {
+      upward_.tell(evaluation.holds(), evaluation.shortfall());
+      if (const auto answer = upward_.answer()) outcome_.size = FleetSize{*answer};
+    } else if (evaluation.holds()) {
+      outcome_.size = sizes_[scanned_];
+    } else {
+      ++scanned_;
+    }
+  }
+
+  FamilyOutcome outcome() const {
+    FamilyOutcome outcome = outcome_;
+    outcome.tried_singly = upward_.tried_singly();
+    if (outcome.size) outcome.near_miss.reset();
+    return outcome;
+  }
+
+ private:
+  FamilyOutcome outcome_;
+  sim::UpwardSearch upward_;
+  std::vector<FleetSize> sizes_;
+  std::size_t scanned_ = 0;
+  bool possible_ = false;
+};
+
+class PlanSearch {
+ public:
+  PlanSearch(const PlanSpace& space, FleetEvaluator& evaluator)
+      : space_(space), evaluator_(evaluator) {}
+
+  PlanResult run() {
+    find_sizes();
+    rank();
+    evaluate_bought();
+    for (FoundPlan& plan : result_.plans) {
+      plan.holds_with_fewer_blocks = holds_with_blocks(plan, 1 - sim::kCapacityBand);
+      plan.holds_with_more_blocks = holds_with_blocks(plan, 1 + sim::kCapacityBand);
+    }
+    find_bands();
+    find_knees();
+    find_bindings();
+    for (FoundPlan& plan : result_.plans) find_spares(plan);
+    result_.runs = evaluator_.runs();
+    return std::move(result_);
+  }
+
+ private:
+  /// A family whose least size is wanted, with steps so many times as long.
+  struct SizeQuestion {
+    std::size_t family = 0;
+    double step_factor = 1;
+  };
+
+  /// Every question proposes a size, all are run together, until none has one left to propose.
+  std::vector<FamilyOutcome> least_sizes(const std::vector<SizeQuestion>& questions) {
+    std::vector<SizeSearch> searches;
+    for (const SizeQuestion& q : questions) searches.emplace_back(space_, q.family);
+    while (true) {
+      std::vector<FleetProbe> probes;
+      std::vector<std::size_t> asked;
+      for (std::size_t i = 0; i < searches.size(); ++i)
+        if (const auto size = searches[i].next()) {
+          probes.push_back({.family = questions[i].family,
+                            .size = *size,
+                            .rate = space_.planned_rate(),
+                            .step_factor = questions[i].step_factor});
+          asked.push_back(i);
+        }
+      if (probes.empty()) break;
+      evaluator_.evaluate(probes);
+      add_spares(probes);
+      for (std::size_t p = 0; p < probes.size(); ++p)
+        searches[asked[p]].tell(evaluator_.at(probes[p]));
+    }
+    std::vector<FamilyOutcome> outcomes;
+    for (const SizeSearch& search : searches) outcomes.push_back(search.outcome());
+    return outcomes;
+  }
+
+  void find_sizes() {
+    std::vector<SizeQuestion> questions;
+    for (std::size_t f = 0; f < space_.families.size(); ++f) questions.push_back({.family = f});
+    result_.families = least_sizes(questions);
+  }
+
+  /// More servers may do worse, so a search with other step times can pass over the size that the
+  /// plan has; that counts where it holds and is cheaper.
+  void prefer_found_size(const FoundPlan& plan, const SizeQuestion& q, FamilyOutcome& outcome) {
+    const PlanFamily& family = space_.families[q.family];
+    if (outcome.size && family.price(*outcome.size) <= family.price(plan.needed)) return;
+    std::vector<FleetProbe> probes = {{.family = q.family,
+                                       .size = plan.needed,
+                                       .rate = space_.planned_rate(),
+                                       .step_factor = q.step_factor}};
+    evaluator_.evaluate(probes);
+    add_spares(probes);
+    if (evaluator_.at(probes.front()).holds()) outcome.size = plan.needed;
+  }
+
+  /// What every found plan would take at the ends of its error band. Two searches per plan, of some
+  /// log2(sizes) fleets each.
+  void find_bands() {
+    std::vector<SizeQuestion> questions;
+    for (FoundPlan& plan : result_.plans) {
+      plan.trust = plan.evaluation.trust();
+      plan.band.fraction = step_time_band(plan.trust);
+      questions.push_back({plan.family, 1 + plan.band.fraction});
+      questions.push_back({plan.family, 1 - plan.band.fraction});
+    }
+    std::vector<FamilyOutcome> outcomes = least_sizes(questions);
+    for (std::size_t i = 0; i < questions.size(); ++i)
+      prefer_found_size(result_.plans[i / 2], questions[i], outcomes[i]);
+    const auto bought = [this](std::optional<FleetSize> size) {
+      if (size)
+        for (std::int64_t& n : *size) n += space_.config.spares;
+      return size;
+    };
+    for (std::size_t i = 0; i < result_.plans.size(); ++i) {
+      result_.plans[i].band.longer = bought(outcomes[2 * i].size);
+      result_.plans[i].band.shorter = bought(outcomes[2 * i + 1].size);
+    }
+  }
+
+  /// What is bought must hold too, not only what is left of it without the spares.
+  void add_spares(std::vector<FleetProbe>& probes) {
+    if (space_.config.spares == 0) return;
+    std::vector<FleetProbe> bought;
+    for (FleetProbe& probe : probes) {
+      if (!evaluator_.at(probe).holds()) continue;
+      for (std::int64_t& n : probe.size) n += space_.config.spares;
+      bought.push_back(probe);
+    }
+    evaluator_.evaluate(bought);
+  }
+
+  void rank() {
+    for (std::size_t f = 0; f < result_.families.size(); ++f) {
+      const FamilyOutcome& outcome = result_.families[f];
+      if (!outcome.size) continue;
+      FoundPlan plan{.family = f, .size = *outcome.size, .needed = *outcome.size};
+      for (std::int64_t& n : plan.size) n += space_.config.spares;
+      plan.price_per_hour = space_.families[f].price(plan.size);
+      result_.plans.push_back(std::move(plan));
+    }
+    std::stable_sort(
+        result_.plans.begin(), result_.plans.end(),
+        [](const FoundPlan& a, const FoundPlan& b) { return a.price_per_hour < b.price_per_hour; });
+    if (result_.plans.size() > kMostPlans) result_.plans.resize(kMostPlans);
+  }
+
+  void evaluate_bought() {
+    std::vector<FleetProbe> probes;
+    for (const FoundPlan& plan : result_.plans)
+      probes.push_back({.family = plan.family, .size = plan.size, .rate = space_.planned_rate()});
+    evaluator_.evaluate(probes);
+    for (std::size_t i = 0; i < probes.size(); ++i) {
+      FoundPlan& plan = result_.plans[i];
+      plan.evaluation = evaluator_.at(probes[i]);
+      const double tokens_per_hour = 3600 * plan.evaluation.mean_of(&FleetRun::output_tokens_per_s);
+      if (tokens_per_hour > 0)
+        plan.price_per_million_tokens = plan.price_per_hour / tokens_per_hour * 1e6;
+    }
+  }
+
+  /// Whether the fleet meets every goal with `factor` times its KV blocks, with the same seeds.
+  bool holds_with_blocks(const FoundPlan& plan, double factor) {
+    std::vector<sim::RunPlan> plans;
+    for (std::size_t r = 0; r < plan.evaluation.runs.size(); ++r) {
+      plans.push_back(sim::with_kv_blocks(*plan.evaluation.plan, factor));
+      plans.back().scenario.seed += r;
+    }
+    const std::vector<FleetRun> runs = evaluator_.run_once(plans, space_.planned_rate());
+    for (std::size_t g = 0; g < space_.goals.size(); ++g) {
+      std::vector<double> values;
+      for (const FleetRun& run : runs) values.push_back(run.values[g]);
+      if (judge(space_.goals[g], values, space_.config.confidence).verdict != GoalVerdict::kMeets)
+        return false;
+    }
+    return true;
+  }
+
+  void find_knees() {
+    const double rate = space_.planned_rate();
+    std::vector<sim::RateSearch> searches(
+        result_.plans.size(),
+        sim::RateSearch(rate, space_.config.knee_limit * rate, kKneeTolerance));
+    while (true) {
+      std::vector<FleetProbe> probes;
+      std::vector<std::size_t> asked;
+      for (std::size_t i = 0; i < searches.size(); ++i)
+        if (const auto next = searches[i].next()) {
+          probes.push_back(
+              {.family = result_.plans[i].family, .size = result_.plans[i].size, .rate = *next});
+          asked.push_back(i);
+        }
+      if (probes.empty()) break;
+      evaluator_.evaluate(probes);
+      for (std::size_t p = 0; p < probes.size(); ++p)
+        searches[asked[p]].tell(evaluator_.at(probes[p]).holds());
+    }
+    for (std::size_t i = 0; i < searches.size(); ++i) {
+      result_.plans[i].knee = searches[i].holds();
+      result_.plans[i].knee_fails = searches[i].fails();
+    }
+  }
+
+  void find_bindings() {
+    for (FoundPlan& plan : result_.plans) {
+      if (!plan.knee_fails) continue;
+      plan.binding =
+          bind(evaluator_.at({.family = plan.family, .size = plan.size, .rate = *plan.knee_fails}));
+    }
+  }
+
+  /// Repeats a miss with each resource doubled, and names the one that helps most.
+  Binding bind(const FleetEvaluation& miss) {
+    constexpr double kNoHelp = 0.95;   // Of the shortfall: less of an improvement names nothing.
+    constexpr double kLopsided = 1.5;  // Requests of the busiest endpoint over the mean.
+    const std::size_t goal = miss.worst_goal();
+    std::vector<sim::RunPlan> plans = {*miss.plan};
+    std::vector<sim::Resource> resources;
+    for (const sim::Resource r : sim::kResources)
+      if (sim::has_resource(*miss.plan, r)) {
+        resources.push_back(r);
+        plans.push_back(sim::with_doubled(*miss.plan, r));
+      }
+    const std::vector<FleetRun> runs = evaluator_.run_once(plans, miss.probe.rate);
+    const auto shortfall = [&](const FleetRun& run) {
+      return judge(space_.goals[goal], {run.values[goal]}, space_.config.confidence).shortfall;
+    };
+    Binding binding{.what = {},
+                    .goal = space_.goals[goal].label,
+                    .missed_by = shortfall(runs[0]),
+                    .with_double = shortfall(runs[0])};
+    for (std::size_t i = 0; i < resources.size(); ++i) {
+      const double with_double = shortfall(runs[i + 1]);
+      if (with_double >= binding.with_double) continue;
+      binding.what = sim::resource_name(resources[i]);
+      binding.with_double = with_double;
+    }
+    if (binding.with_double > kNoHelp * binding.missed_by) binding.what.clear();
+    // One endpoint that everybody is sent to runs short long before the fleet does.
+    if (runs[0].imbalance >= kLopsided) {
+      binding.what = binding.what.empty() ? "hot prefix" : "hot prefix, " + binding.what;
+    }
+    return binding;
+  }
+
+  /// How many replicas may be gone at today's rate, whichever pool loses them.
+  void find_spares(FoundPlan& plan) {
+    std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+    for (std::size_t pool = 0; pool < plan.size.size(); ++pool)
+      fewest = std::min(fewest, spares_of(plan, pool));
+    plan.spares_today = fewest;
+  }
+
+  std::int64_t spares_of(const FoundPlan& plan, std::size_t pool) {
+    sim::Bisection search(1, plan.size[pool]);
+    search.tell(true);  // The whole fleet holds more than today's rate.
+    while (const auto n = search.next()) {
+      FleetProbe probe{.family = plan.family, .size = plan.size, .rate = space_.config.demand.rate};
+      probe.size[pool] = *n;
+      // At the planned rate the smallest fleet is known already, and nothing below it holds.
+      const bool known_to_fail = space_.config.demand.growth == 0 && plan.size.size() == 1 &&
+                                 *n < plan.needed[pool] && *n >= space_.config.pools[pool].min;
+      if (known_to_fail) {
+        search.tell(false);
+        continue;
+      }
+      evaluator_.evaluate(std::span(&probe, 1));
+      search.tell(evaluator_.at(probe).holds());
+    }
+    return plan.size[pool] - search.answer().value_or(plan.size[pool]);
+  }
+
+  const PlanSpace& space_;
+  FleetEvaluator& evaluator_;
+  PlanResult result_;
+};
+
+}  // namespace
+
+PlanResult search_plan(const PlanSpace& space, FleetEvaluator& evaluator) {
+  return PlanSearch(space, evaluator).run();
+}
+
+}  // namespace routesim::tools

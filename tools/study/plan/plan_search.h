@@ -1,0 +1,81 @@
+// From a space of fleets to the cheapest ones that meet every goal.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/study/plan/plan_evaluate.h"
+#include "tools/study/what_if.h"
+
+namespace routesim::tools {
+
+/// How the sizes of a family were searched.
+enum class SizeMethod {
+  /// One pool: more replicas mostly help, but thin out a prefix cache. So upwards by doubling, then
+  /// halving below the first size that holds.
+  kDoubling,
+  kScan  ///< Several pools: one may starve the other, so every split is tried, by price.
+};
+
+/// What a plan runs short of, just above the rate it holds.
+struct Binding {
+  std::string what;        ///< `KV blocks`, ..., `hot prefix`, or empty when nothing stands out.
+  std::string goal;        ///< The goal that is missed first.
+  double missed_by = 0;    ///< Its shortfall there ...
+  double with_double = 0;  ///< ... and with twice the resource.
+};
+
+/// What a fleet's hardware and policy would take if steps were longer or shorter by what validation
+/// saw of their class.
+struct StepTimeBand {
+  double fraction = 0;               ///< step_time_band() of the class.
+  std::optional<FleetSize> longer;   ///< Bought with steps 1 + fraction times as long; nothing when
+                                     ///< no size of the space holds.
+  std::optional<FleetSize> shorter;  ///< The same with steps 1 - fraction times as long.
+};
+
+/// A fleet that meets every goal.
+struct FoundPlan {
+  std::size_t family = 0;
+  FleetSize size;    ///< What is bought, spares included.
+  FleetSize needed;  ///< The least that holds.
+  double price_per_hour = 0;
+  /// Output tokens, at the planned rate; nothing for a fleet that makes none.
+  std::optional<double> price_per_million_tokens = {};
+  FleetEvaluation evaluation = {};        ///< Of `size` at the planned rate.
+  double knee = 0;                        ///< The highest rate it holds, requests/s.
+  std::optional<double> knee_fails = {};  ///< The lowest rate seen to fail; absent when none was.
+  std::int64_t spares_today = 0;  ///< Replicas (of any one pool) that may be gone at today's rate.
+  Binding binding = {};
+  models::Trust trust = models::Trust::kFitted;  ///< Of its runs, the least known.
+  StepTimeBand band = {};
+  bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - sim::kCapacityBand,
+  bool holds_with_more_blocks = false;   ///< or 1 + sim::kCapacityBand times the KV blocks.
+};
+
+/// What became of a family.
+struct FamilyOutcome {
+  SizeMethod method = SizeMethod::kDoubling;
+  bool tried_singly = false;  ///< A middle size came nearest, and those around it were run too.
+  std::size_t sizes_tried = 0;
+  std::size_t sizes = 0;                     ///< In the space.
+  std::optional<FleetSize> size;             ///< The least that holds.
+  std::optional<FleetEvaluation> near_miss;  ///< Of a family where nothing holds: the best seen.
+};
+
+struct PlanResult {
+  std::vector<FamilyOutcome> families;  ///< By family.
+  std::vector<FoundPlan> plans;         ///< The cheapest first; at most four.
+  std::size_t runs = 0;
+};
+
+/// Rates are searched to this precision.
+inline constexpr double kKneeTolerance = 0.03;
+/// The best and the next-best three.
+inline constexpr std::size_t kMostPlans = 4;
+
+/// Searches; throws PlanStopped when the evaluator does.
+PlanResult search_plan(const PlanSpace& space, FleetEvaluator& evaluator);
+
+}  // namespace routesim::tools

@@ -1,0 +1,529 @@
+#include "tools/study/plan/plan_space.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+#include "models/catalogue.h"
+#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/prepare.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// `text` with every `{name}` replaced.
+std::string filled(std::string text, const std::string& name, const std::string& value) {
+  const std::string mark = "{" + name + "}";
+  for (std::size_t at = text.find(mark); at != std::string::npos;
+       at = text.find(mark, at + value.size()))
+    text.replace(at, mark.size(), value);
+  return text;
+}
+
+/// The assignment, whose own place and its value's become `where`: whatever is wrong with it stands
+/// there, not on the command line.
+std::optional<Assignment> parse_at(const std::string& text, const SourceLocation& where,
+                                   Diagnostics& diagnostics) {
+  Diagnostics found;
+  std::optional<Assignment> assignment = parse_assignment(text, found);
+  for (Diagnostic d : found.items()) {
+    d.where = where;
+    diagnostics.add(std::move(d));
+  }
+  if (!assignment) return std::nullopt;
+  assignment->where = where;
+  assignment->value = moved_to(assignment->value, where);
+  return assignment;
+}
+
+/// Those that could be read, as `read` says.
+std::vector<Assignment> parse_all(const std::vector<std::string>& texts, const std::string& path,
+                                  const Provenance* provenance, const Diagnostics& read,
+                                  Diagnostics& diagnostics) {
+  std::vector<Assignment> all;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (provenance != nullptr && is_broken(read, element_path(path, i))) continue;
+    const SourceLocation where = provenance == nullptr ? SourceLocation{.file = "--set"}
+                                                       : provenance->nearest(element_path(path, i));
+    if (std::optional<Assignment> assignment = parse_at(texts[i], where, diagnostics))
+      all.push_back(std::move(*assignment));
+  }
+  return all;
+}
+
+/// `cluster.pools[POOL].KEY=VALUE`.
+Assignment pool_assignment(const std::string& pool, const std::string& key,
+                           const std::string& value, const SourceLocation& where) {
+  return {.path = "cluster.pools[" + pool + "]." + key,
+          .steps = {{.key = "cluster", .in_brackets = false, .index = std::nullopt},
+                    {.key = "pools", .in_brackets = false, .index = std::nullopt},
+                    {.key = pool, .in_brackets = true, .index = std::nullopt},
+                    {.key = key, .in_brackets = false, .index = std::nullopt}},
+          .value = ConfigNode::make_scalar(value, ConfigNode::Style::kUntyped, where),
+          .where = where};
+}
+
+/// Requests that a load of `rate` sends in `duration`, rounded up. A product of two decimal numbers
+/// may be a hair above the whole number it stands for, which is no request more.
+std::int64_t requests_in(Duration duration, double rate) {
+  constexpr double kHair = 1e-9;
+  const double exact = rate * static_cast<double>(duration.ns()) / 1e9;
+  const double whole = std::round(exact);
+  const bool is_whole = std::abs(exact - whole) <= kHair * std::max(1.0, exact);
+  return static_cast<std::int64_t>(is_whole ? whole : std::ceil(exact));
+}
+
+/// The workload's assignments at this rate, each at its place in the plan.
+std::vector<Assignment> demand_assignments(const PlanSpace& space, double rate,
+                                           Diagnostics& diagnostics) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const Duration duration = space.config.demand.duration;
+  const std::int64_t seconds = (duration.ns() + kSecond - 1) / kSecond;
+  std::vector<Assignment> all;
+  for (std::size_t i = 0; i < space.config.demand.set.size(); ++i) {
+    if (is_broken(diagnostics, element_path("demand.set", i))) continue;
+    std::string text = space.config.demand.set[i];
+    text = filled(std::move(text), "rate", number_text(rate));
+    text = filled(std::move(text), "requests", std::to_string(requests_in(duration, rate)));
+    text = filled(std::move(text), "seconds", std::to_string(seconds));
+    std::optional<Assignment> assignment = parse_at(text, space.demand_places[i], diagnostics);
+    if (assignment) all.push_back(std::move(*assignment));
+  }
+  return all;
+}
+
+ScenarioRequest fleet_request(const PlanSpace& space, const PlanFamily& family,
+                              const FleetSize& size, double rate, Diagnostics& diagnostics) {
+  ScenarioRequest request{.path = space.scenario_path,
+                          .sets = {},
+                          .variants = {},
+                          .seed = {},
+                          .assignments = space.base};
+  if (!family.variant.empty()) request.variants = {family.variant};
+  if (space.config.seed) request.seed = static_cast<std::uint64_t>(*space.config.seed);
+  std::vector<Assignment>& all = request.assignments;
+  all.insert(all.end(), family.assignments.begin(), family.assignments.end());
+  for (std::size_t i = 0; i < size.size(); ++i)
+    all.push_back(pool_assignment(space.config.pools[i].pool, "replicas", std::to_string(size[i]),
+                                  space.pool_where[i]));
+  for (Assignment& a : demand_assignments(space, rate, diagnostics)) all.push_back(std::move(a));
+  return request;
+}
+
+/// Fills a plan's space from its file.
+class SpaceReader {
+ public:
+  SpaceReader(const PlanRequest& request, PlanSpace& space, Diagnostics& diagnostics)
+      : request_(request), space_(space), config_(space.config), diagnostics_(diagnostics) {}
+
+  void read() {
+    space_.path = request_.path;
+    const ConfigNode::Ptr root = read_config_file(request_.path, diagnostics_);
+    if (root == nullptr) return;
+    read_struct(*root, config_, diagnostics_,
+                {.path = {}, .provenance = &provenance_, .ignored_keys = {}, .format = "plan"});
+    if (!root->is_map()) return;
+    read_ = diagnostics_;
+    if (request_.seed) config_.seed = request_.seed;
+    space_.scenario_path = resolve_path(config_.scenario, provenance_.nearest("scenario"));
+    space_.demand_where = provenance_.nearest("demand.set");
+    note_places();
+    read_parts();
+    check_demand();
+    check_ranges();
+    check_names();
+    look_at_scenario();
+    check_accelerators();
+    check_prices();
+    add_families();
+    // A value that could not be read has its default, and no fleet is then the one asked for.
+    if (diagnostics_.has_errors()) {
+      check_scenario();
+      return;
+    }
+    warn_of_sets();
+    try_families();
+  }
+
+ private:
+  /// Unless an error of reading stands there already.
+  void error(const std::string& path, const std::string& what, const std::string& hint = {}) {
+    if (!is_broken(read_, path)) diagnostics_.error(provenance_.nearest(path), path, what, hint);
+  }
+
+  /// Adds findings about values of the file, without those that follow from errors of reading them.
+  void add_unbroken(const Diagnostics& found) {
+    for (const Diagnostic& d : found.items())
+      if (!is_broken(read_, d.path)) diagnostics_.add(d);
+  }
+
+  void note_places() {
+    for (std::size_t i = 0; i < config_.demand.set.size(); ++i)
+      space_.demand_places.push_back(provenance_.nearest(element_path("demand.set", i)));
+    for (std::size_t i = 0; i < config_.pools.size(); ++i)
+      space_.pool_where.push_back(provenance_.nearest(element_path("pools", i) + ".pool"));
+  }
+
+  void read_parts() {
+    space_.base = parse_all(config_.set, "set", &provenance_, read_, diagnostics_);
+    for (Assignment& a : parse_all(request_.sets, "", nullptr, read_, diagnostics_))
+      space_.base.push_back(std::move(a));
+    (void)demand_assignments(space_, space_.planned_rate(), diagnostics_);
+    Diagnostics found;
+    space_.goals = read_goals(config_, provenance_, found);
+    space_.goodput = read_goodput(config_, provenance_, found);
+    add_unbroken(found);
+  }
+
+  /// Two entries of one name are a contradiction, or two rows nobody can tell apart.
+  void check_names() {
+    std::set<std::string> pools, hardware, policies;
+    for (std::size_t i = 0; i < config_.pools.size(); ++i)
+      if (!pools.insert(config_.pools[i].pool).second)
+        error(element_path("pools", i) + ".pool",
+              "is sized twice (got " + printable(config_.pools[i].pool) + ")",
+              "give each pool one range of sizes");
+    for (std::size_t i = 0; i < config_.hardware.size(); ++i)
+      if (const std::string name = hardware_name(config_.hardware[i]);
+          !hardware.insert(name).second)
+        error(element_path("hardware", i),
+              "has the name of another hardware too (got " + printable(name) + ")",
+              "give each a name");
+    for (std::size_t i = 0; i < config_.policies.size(); ++i)
+      if (const std::string name = policy_name(config_.policies[i]); !policies.insert(name).second)
+        error(element_path("policies", i),
+              "has the name of another policy too (got " + printable(name) + ")",
+              "give each a name");
+  }
+
+  void check_prices() {
+    std::map<const models::AcceleratorSpec*, std::size_t> first;
+    for (std::size_t i = 0; i < config_.prices.size(); ++i) {
+      const auto* const spec = catalogue_.find_accelerator(config_.prices[i].accelerator);
+      if (spec == nullptr || first.try_emplace(spec, i).second) continue;
+      error(element_path("prices", i) + ".accelerator",
+            "has a price already (got " + printable(config_.prices[i].accelerator) + ", which is " +
+                element_path("prices", first[spec]) + ")",
+            "give each GPU one price");
+    }
+  }
+
+  /// Without the rate in it, every fleet would get the scenario's own load, and hold any rate.
+  void check_demand() {
+    const std::vector<std::string>& set = config_.demand.set;
+    const auto takes_rate = [](const std::string& text) {
+      return text.find("{rate}") != std::string::npos;
+    };
+    if (std::ranges::any_of(set, takes_rate)) return;
+    error("demand.set",
+          set.empty() ? "is empty: no fleet would get the load of demand.rate"
+                      : "has no {rate}: no fleet would get the load of demand.rate",
+          "for example [\"workload.groups.rate={rate}\", \"workload.groups.requests={requests}\"]");
+  }
+
+  void check_ranges() {
+    if (config_.pools.empty())
+      error("pools", "at least one pool must be sized", "for example [{pool: vllm, max: 16}]");
+    for (std::size_t i = 0; i < config_.pools.size(); ++i) {
+      const PlanPool& pool = config_.pools[i];
+      if (pool.min > pool.max - config_.spares)
+        error(element_path("pools", i), "leaves no size between min and max less spares (got " +
+                                            std::to_string(pool.min) + " to " +
+                                            std::to_string(pool.max - config_.spares) + ")");
+    }
+    if (config_.max_replications < config_.replications)
+      error("max_replications", "must be at least replications (got " +
+                                    std::to_string(config_.max_replications) + " and " +
+                                    std::to_string(config_.replications) + ")");
+  }
+
+  /// A `--set` that the demand or the size of a pool sets again changes nothing.
+  void warn_of_sets() {
+    Diagnostics known;  // What is wrong with the demand is said with the fleets.
+    std::vector<Assignment> sizes;
+    for (const PlanPool& pool : config_.pools)
+      sizes.push_back(pool_assignment(pool.pool, "replicas", "1", {}));
+    warn_overridden(space_.base, demand_assignments(space_, space_.planned_rate(), known),
+                    "demand.set of the plan", pool_names_, diagnostics_);
+    warn_overridden(space_.base, sizes, "the plan, whose pools have sizes,", pool_names_,
+                    diagnostics_);
+  }
+
+  void check_accelerator(const std::string& name, const std::string& path) {
+    if (catalogue_.find_accelerator(name) != nullptr) return;
+    const std::string close = catalogue_.suggest_accelerator(name);
+    error(path, "is not a known accelerator (got " + printable(name) + ")",
+          close.empty() ? "see `routesim list accelerators`" : "did you mean " + close + "?");
+  }
+
+  void check_accelerators() {
+    for (std::size_t i = 0; i < config_.prices.size(); ++i)
+      check_accelerator(config_.prices[i].accelerator, element_path("prices", i) + ".accelerator");
+    for (std::size_t i = 0; i < config_.hardware.size(); ++i)
+      if (config_.hardware[i].accelerator)
+        check_accelerator(*config_.hardware[i].accelerator,
+                          element_path("hardware", i) + ".accelerator");
+  }
+
+  /// A variant that a policy runs must bring the same load to every fleet.
+  void check_load(const sim::Scenario& scenario) {
+    const auto& load = scenario.workload.inference_perf_config;
+    if (!load || !load->load.sweep) return;
+    const auto runs = [&scenario](const PlanPolicy& p) {
+      return p.variant.empty() || p.variant == scenario.variant;
+    };
+    if (!config_.policies.empty() && std::ranges::none_of(config_.policies, runs)) return;
+    const std::string whose = scenario.variant == "default"
+                                  ? "its load.sweep"
+                                  : "the load.sweep of variant " + printable(scenario.variant);
+    error("scenario", whose + " finds other rates for every fleet",
+          "a plan compares fleets under one load: list the stages");
+  }
+
+  /// What is wrong with the scenario, beside what is wrong with the plan: as far as the load of the
+  /// plan goes, without its fleets.
+  void check_scenario() {
+    if (is_broken(diagnostics_, "scenario") || is_broken(diagnostics_, "set") ||
+        is_broken(diagnostics_, "demand"))
+      return;
+    ScenarioRequest request{.path = space_.scenario_path,
+                            .sets = {},
+                            .variants = {},
+                            .seed = {},
+                            .assignments = space_.base};
+    Diagnostics known;
+    for (Assignment& a : demand_assignments(space_, space_.planned_rate(), known))
+      request.assignments.push_back(std::move(a));
+    Diagnostics found;
+    const LoadedScenario loaded = load_scenario(request, found);
+    for (const LoadedVariant& variant : loaded.variants) check_variant(variant, found);
+    append(diagnostics_, found);
+  }
+
+  void check_pools(const std::vector<LoadedVariant>& variants) {
+    for (std::size_t i = 0; i < config_.pools.size(); ++i) {
+      const std::string& name = config_.pools[i].pool;
+      if (std::ranges::find(pool_names_, name) != pool_names_.end()) continue;
+      // Not every variant may have it.
+      const bool known = std::ranges::any_of(variants, [&](const LoadedVariant& v) {
+        return std::ranges::any_of(v.scenario.cluster.pools,
+                                   [&](const sim::PoolConfig& p) { return p.name == name; });
+      });
+      std::string names;
+      for (const std::string& n : pool_names_) names += (names.empty() ? "" : ", ") + printable(n);
+      if (!known)
+        error(element_path("pools", i) + ".pool",
+              "is no pool of the scenario (got " + printable(name) + ")", "pools: " + names);
+    }
+  }
+
+  void check_variants(const std::vector<LoadedVariant>& variants) {
+    std::vector<std::string> names;
+    for (const LoadedVariant& v : variants) names.push_back(v.scenario.variant);
+    for (std::size_t i = 0; i < config_.policies.size(); ++i) {
+      const std::string& name = config_.policies[i].variant;
+      if (name.empty() || std::ranges::find(names, name) != names.end()) continue;
+      const std::string close = nearest(name, names);
+      error(element_path("policies", i) + ".variant",
+            "is no variant of the scenario (got " + printable(name) + ")",
+            close.empty() ? "" : "did you mean " + close + "?");
+    }
+  }
+
+  /// What its own catalogue files add to the accelerators; and every variant is a policy when the
+  /// plan names none.
+  void look_at_scenario() {
+    std::string text;
+    if (is_broken(read_, "scenario") ||
+        !read_text_file(space_.scenario_path, provenance_.nearest("scenario"), "scenario",
+                        ConfigLimits{}.max_bytes, text, diagnostics_))
+      return;
+    Diagnostics ignored;  // Whatever is wrong is found again, and placed, by try_families().
+    const LoadedScenario loaded = load_scenario(
+        {.path = space_.scenario_path, .sets = {}, .variants = {}, .seed = {}}, ignored);
+    if (!loaded.variants.empty()) {
+      sim::Scenario scenario = loaded.variants.front().scenario;
+      catalogue_ = scenario_catalogue(loaded.variants.front(), scenario, ignored);
+      for (const sim::PoolConfig& pool : scenario.cluster.pools) pool_names_.push_back(pool.name);
+    }
+    for (const LoadedVariant& variant : loaded.variants) check_load(variant.scenario);
+    // Sets of the plan may still add or rename pools; then only the fleets can tell.
+    if (!ignored.has_errors() && config_.set.empty() && request_.sets.empty()) {
+      check_pools(loaded.variants);
+      check_variants(loaded.variants);
+    }
+    if (!config_.policies.empty()) return;
+    for (const LoadedVariant& variant : loaded.variants)
+      config_.policies.push_back(
+          {.name = variant.scenario.variant, .variant = variant.scenario.variant, .set = {}});
+    if (config_.policies.empty()) config_.policies.emplace_back();
+    // A scenario without variants has one, and no name to choose it by.
+    if (config_.policies.size() == 1 && config_.policies[0].variant == "default")
+      config_.policies[0].variant.clear();
+  }
+
+  static std::string policy_name(const PlanPolicy& policy) {
+    return policy.name.empty() ? policy.variant : policy.name;
+  }
+
+  static std::string hardware_name(const PlanHardware& hardware) {
+    if (!hardware.name.empty()) return hardware.name;
+    std::string name = hardware.accelerator.value_or("");
+    if (hardware.tensor_parallel) name += " tp" + std::to_string(*hardware.tensor_parallel);
+    if (hardware.data_parallel) name += " dp" + std::to_string(*hardware.data_parallel);
+    return name.empty() ? "as in the scenario" : name;
+  }
+
+  std::vector<Assignment> hardware_assignments(const PlanHardware& hardware,
+                                               const std::string& path) {
+    std::vector<Assignment> all;
+    const SourceLocation where = provenance_.nearest(path);
+    for (const PlanPool& pool : config_.pools) {
+      const auto add = [&](const std::string& key, const std::string& value) {
+        all.push_back(pool_assignment(pool.pool, key, value, where));
+      };
+      if (hardware.accelerator) add("accelerator", *hardware.accelerator);
+      if (hardware.tensor_parallel)
+        add("tensor_parallel", std::to_string(*hardware.tensor_parallel));
+      if (hardware.data_parallel) add("data_parallel", std::to_string(*hardware.data_parallel));
+    }
+    for (Assignment& a : parse_all(hardware.set, path + ".set", &provenance_, read_, diagnostics_))
+      all.push_back(std::move(a));
+    return all;
+  }
+
+  void add_families() {
+    std::vector<PlanHardware> all_hardware = config_.hardware;
+    if (all_hardware.empty()) all_hardware.emplace_back();
+    for (std::size_t h = 0; h < all_hardware.size(); ++h)
+      for (std::size_t p = 0; p < config_.policies.size(); ++p) {
+        const PlanPolicy& policy = config_.policies[p];
+        PlanFamily family{.hardware = hardware_name(all_hardware[h]),
+                          .policy = policy_name(policy),
+                          .variant = policy.variant};
+        family.assignments = hardware_assignments(all_hardware[h], element_path("hardware", h));
+        for (Assignment& a : parse_all(policy.set, element_path("policies", p) + ".set",
+                                       &provenance_, read_, diagnostics_))
+          family.assignments.push_back(std::move(a));
+        space_.families.push_back(std::move(family));
+      }
+  }
+
+  void try_families() {
+    std::string reasons;
+    bool any = false;
+    for (PlanFamily& family : space_.families) {
+      try_family(family);
+      any = any || family.impossible.empty();
+      reasons += (reasons.empty() ? "" : "; ") + family.hardware + ": " + family.impossible;
+    }
+    if (!any && !diagnostics_.has_errors())
+      error("hardware", "the model fits none of it: " + printable(reasons, 500));
+  }
+
+  void try_family(PlanFamily& family) {
+    FleetSize least;
+    for (const PlanPool& pool : config_.pools) least.push_back(pool.min);
+    Diagnostics found;
+    const LoadedScenario loaded =
+        load_scenario(fleet_request(space_, family, least, space_.planned_rate(), found), found);
+    if (found.has_errors())
+      for (const LoadedVariant& variant : loaded.variants) check_variant(variant, found);
+    append(diagnostics_, found);
+    if (found.has_errors() || loaded.variants.empty()) return;
+    Diagnostics resolving;
+    const std::optional<sim::RunPlan> plan = prepare(loaded.variants.front(), resolving);
+    if (plan) {
+      set_prices(family, *plan);
+      family.scenario_hash = scenario_hash(loaded);
+      family.seed = plan->scenario.seed;
+      for (const sim::ResolvedPool& pool : plan->pools) {
+        family.trust = std::max(family.trust, pool.latency->trust({}));
+        family.step_times.push_back(pool.config.name + ": " + pool.latency->provenance());
+      }
+      return;
+    }
+    for (const Diagnostic& d : resolving.items())
+      if (d.severity == Severity::kError && family.impossible.empty())
+        family.impossible = d.path + ": " + d.message;
+    // Without hardware to choose from, what does not fit is simply wrong.
+    if (config_.hardware.empty()) append(diagnostics_, resolving);
+  }
+
+  void set_prices(PlanFamily& family, const sim::RunPlan& plan) {
+    family.replica_price.assign(config_.pools.size(), 0);
+    family.replica_gpus.assign(config_.pools.size(), 0);
+    for (const sim::ResolvedPool& pool : plan.pools) {
+      const std::int64_t gpus =
+          pool.config.tensor_parallel * pool.config.pipeline_parallel * pool.config.data_parallel;
+      const double price = static_cast<double>(gpus) * gpu_price(pool.config.accelerator);
+      const auto sized =
+          std::find_if(config_.pools.begin(), config_.pools.end(),
+                       [&](const PlanPool& p) { return p.pool == pool.config.name; });
+      if (sized == config_.pools.end()) {
+        family.fixed_price += price * static_cast<double>(pool.config.replicas);
+        family.fixed_gpus += gpus * pool.config.replicas;
+        continue;
+      }
+      const auto index = static_cast<std::size_t>(sized - config_.pools.begin());
+      family.replica_price[index] = price;
+      family.replica_gpus[index] = gpus;
+    }
+  }
+
+  double gpu_price(const std::string& accelerator) {
+    const models::AcceleratorSpec* const spec = catalogue_.find_accelerator(accelerator);
+    for (const PlanPrice& price : config_.prices)
+      if (catalogue_.find_accelerator(price.accelerator) == spec) return price.per_hour;
+    error("prices", "has no price of " + printable(accelerator),
+          "add {accelerator: " + printable(accelerator) + ", per_hour: ...}");
+    return 0;
+  }
+
+  const PlanRequest& request_;
+  PlanSpace& space_;
+  PlanConfig& config_;
+  Diagnostics& diagnostics_;
+  Provenance provenance_;
+  Diagnostics read_;                     ///< What reading the file found.
+  std::vector<std::string> pool_names_;  ///< Of the scenario.
+  models::Catalogue catalogue_ = models::Catalogue::builtin();
+};
+
+}  // namespace
+
+double PlanFamily::price(const FleetSize& size) const {
+  double sum = fixed_price;
+  for (std::size_t i = 0; i < size.size(); ++i)
+    sum += replica_price[i] * static_cast<double>(size[i]);
+  return sum;
+}
+
+std::int64_t PlanFamily::gpus(const FleetSize& size) const {
+  std::int64_t sum = fixed_gpus;
+  for (std::size_t i = 0; i < size.size(); ++i) sum += replica_gpus[i] * size[i];
+  return sum;
+}
+
+PlanSpace load_plan(const PlanRequest& request, Diagnostics& diagnostics) {
+  PlanSpace space;
+  Diagnostics found;
+  SpaceReader(request, space, found).read();
+  append(diagnostics, tidy(found));
+  return space;
+}
+
+std::optional<sim::RunPlan> prepare_fleet(const PlanSpace& space, const PlanFamily& family,
+                                          const FleetSize& size, double rate,
+                                          Diagnostics& diagnostics) {
+  const LoadedScenario loaded =
+      load_scenario(fleet_request(space, family, size, rate, diagnostics), diagnostics);
+  if (diagnostics.has_errors() || loaded.variants.empty()) return std::nullopt;
+  return prepare(loaded.variants.front(), diagnostics);
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,70 @@
+// The fleets a plan may choose from: hardware x policy, each with pools to size.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/plan/resolve.h"
+#include "tools/ingest/config_merge.h"
+#include "tools/study/plan/plan_goal.h"
+
+namespace routesim::tools {
+
+/// Replicas of each sized pool, in the order of the file.
+using FleetSize = std::vector<std::int64_t>;
+
+/// One hardware behind one policy.
+struct PlanFamily {
+  std::string hardware;
+  std::string policy;
+  std::string variant;                       ///< Empty when the scenario has none.
+  std::vector<Assignment> assignments = {};  ///< Of the hardware and of the policy.
+  std::vector<double> replica_price = {};    ///< Of one replica of each sized pool, per hour.
+  std::vector<std::int64_t> replica_gpus = {};
+  double fixed_price = 0;  ///< Of the pools that are not sized, per hour.
+  std::int64_t fixed_gpus = 0;
+  models::Trust trust = models::Trust::kFitted;  ///< The least known of its pools.
+  std::vector<std::string> step_times = {};      ///< By pool: which model, from what data.
+  std::string scenario_hash = {};                ///< Of its smallest fleet, everything resolved.
+  std::uint64_t seed = 0;                        ///< Of its first replication.
+  std::string impossible = {};                   ///< Why it cannot run at all; empty when it can.
+
+  double price(const FleetSize& size) const;
+  std::int64_t gpus(const FleetSize& size) const;
+};
+
+struct PlanSpace {
+  PlanConfig config;
+  std::string path;
+  std::string scenario_path;
+  std::vector<Assignment> base;  ///< Of every fleet.
+  std::vector<PlanGoal> goals;
+  GoodputGoals goodput;
+  std::vector<PlanFamily> families;
+  SourceLocation demand_where;
+  std::vector<SourceLocation> demand_places;  ///< Of each assignment of the demand.
+  std::vector<SourceLocation> pool_where;     ///< Of each sized pool's name.
+
+  double planned_rate() const { return config.demand.rate * (1 + config.demand.growth); }
+};
+
+/// What the command line asks of a plan file.
+struct PlanRequest {
+  std::string path;
+  std::vector<std::string> sets;
+  std::optional<std::int64_t> seed;
+};
+
+/// Reads the file and prepares the smallest fleet of every family. A family whose model does not
+/// fit its hardware is marked impossible; everything else that is wrong is an error, as is a space
+/// in which every family is impossible. Usable only without errors.
+PlanSpace load_plan(const PlanRequest& request, Diagnostics& diagnostics);
+
+/// The fleet under a load of `rate` requests/s. Nothing with errors.
+std::optional<sim::RunPlan> prepare_fleet(const PlanSpace& space, const PlanFamily& family,
+                                          const FleetSize& size, double rate,
+                                          Diagnostics& diagnostics);
+
+}  // namespace routesim::tools

@@ -1,0 +1,268 @@
+#include "tools/study/sweep/sweep_row.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/describe.h"
+#include "policies/index/sha256.h"
+#include "tools/render/json_writer.h"
+#include "tools/render/version.h"
+#include "tools/study/statistics.h"
+#include "workloads/traces/text_scan.h"
+
+namespace routesim::tools {
+
+namespace {
+
+constexpr std::string_view kStart = "{\"key\":\"";
+constexpr std::string_view kIndex = "\",\"index\":";
+constexpr std::string_view kTailStart = ",\"variant\":\"";
+constexpr std::string_view kShard = ",\"shard\":\"";
+constexpr std::string_view kChecksum = ",\"checksum\":\"";
+constexpr std::string_view kEnd = "\"}";
+constexpr std::size_t kKeyLength = 32;
+constexpr std::size_t kChecksumLength = 16;
+
+/// The first 64 bits of SHA-256, in hex.
+std::string checksum(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  policies::Sha256 hash;
+  hash.update(text.data(), text.size());
+  const policies::Sha256Digest digest = hash.finish();
+  std::string hex;
+  for (std::size_t i = 0; i < kChecksumLength / 2; ++i) {
+    hex += kDigits[digest[i] >> 4U];
+    hex += kDigits[digest[i] & 0xFU];
+  }
+  return hex;
+}
+
+/// Cuts the checksum off the end of `line`.
+Seal cut_checksum(std::string_view& line) {
+  constexpr std::size_t kLength = kChecksum.size() + kChecksumLength + kEnd.size();
+  const std::string_view end = line.substr(line.size() - std::min(line.size(), kLength));
+  if (!end.starts_with(kChecksum) || !end.ends_with(kEnd)) {
+    // A cut or damaged seal must not pass for a row of an early build, which has none.
+    return line.find(kChecksum) == std::string_view::npos ? Seal::kAbsent : Seal::kBroken;
+  }
+  line.remove_suffix(kLength);
+  return end.substr(kChecksum.size(), kChecksumLength) == checksum(line) ? Seal::kGood
+                                                                         : Seal::kBroken;
+}
+
+/// Cuts the shard off the end of `line`, which a good checksum vouches for.
+std::string_view cut_shard(std::string_view& line) {
+  const std::size_t at = line.rfind(kShard);
+  if (at == std::string_view::npos || !line.ends_with('"')) return {};
+  const std::string_view shard = line.substr(at + kShard.size());
+  const std::string_view value = shard.substr(0, shard.size() - 1);
+  if (value.find_first_not_of("0123456789/") != std::string_view::npos) return {};
+  line = line.substr(0, at);
+  return value;
+}
+
+StageNumbers stage_numbers(const sim::StageResult& stage, const std::vector<MetricName>& metrics) {
+  StageNumbers numbers{.name = stage.info.name,
+                       .requested_rate = stage.info.requested_rate,
+                       .reported = stage.info.reported,
+                       .requests = stage.requests,
+                       .queue_growth = stage.queue_growth,
+                       .values = {}};
+  for (const MetricName& metric : metrics) numbers.values.push_back(metric_value(stage, metric));
+  return numbers;
+}
+
+/// Mean, half width and the values themselves; a value that a run does not have is null, and the
+/// mean is over the runs that have one.
+void write_metric(JsonWriter& json, const std::vector<std::optional<double>>& values) {
+  std::vector<double> known;
+  for (const std::optional<double>& v : values)
+    if (v) known.push_back(*v);
+  const sim::Estimate estimate = sim::estimate(known);
+  json.begin_object().key("mean");
+  if (known.empty()) {
+    json.null();
+  } else {
+    json.value(estimate.mean);
+  }
+  json.key("half_width").value(estimate.half_width);  // Infinity is written as null.
+  json.key("values").begin_array();
+  for (const std::optional<double>& v : values) {
+    if (v) {
+      json.value(*v);
+    } else {
+      json.null();
+    }
+  }
+  json.end_array().end_object();
+}
+
+/// One stage over all replications; `stage` finds it in each.
+template <class Stage>
+void write_metrics(JsonWriter& json, const std::vector<MetricName>& metrics,
+                   const std::vector<RunNumbers>& runs, const Stage& stage) {
+  json.key("metrics").begin_object();
+  for (std::size_t m = 0; m < metrics.size(); ++m) {
+    std::vector<std::optional<double>> values;
+    values.reserve(runs.size());
+    for (const RunNumbers& run : runs) values.push_back(stage(run).values[m]);
+    json.key(metrics[m].text);
+    write_metric(json, values);
+  }
+  json.end_object();
+}
+
+/// Whether the queue grew until the stage ended, in the mean of the replications.
+template <class Stage>
+bool is_overloaded(const std::vector<RunNumbers>& runs, const Stage& stage) {
+  double growth = 0;
+  for (const RunNumbers& run : runs) growth += stage(run).queue_growth;
+  return growth / static_cast<double>(runs.size()) > sim::kMostQueueGrowth;
+}
+
+template <class Stage>
+void write_requests(JsonWriter& json, const std::vector<RunNumbers>& runs, const Stage& stage) {
+  json.key("requests").begin_array();
+  for (const RunNumbers& run : runs) json.value(stage(run).requests);
+  json.end_array();
+}
+
+}  // namespace
+
+RunNumbers numbers_of(const sim::RunResult& result, const std::vector<MetricName>& metrics) {
+  RunNumbers numbers{
+      .summary = stage_numbers(result.summary, metrics), .stages = {}, .trust = result.trust()};
+  for (const sim::StageResult& stage : result.stages)
+    numbers.stages.push_back(stage_numbers(stage, metrics));
+  return numbers;
+}
+
+std::string row_head(const SweepPlan& plan, std::size_t row) {
+  JsonWriter json(0);
+  json.begin_object().member("key", plan.rows[row].key);
+  json.member("index", static_cast<std::uint64_t>(row));
+  json.member("of", static_cast<std::uint64_t>(plan.rows.size()));
+  json.member("sweep", plan.config.name).member("experiment", plan.experiment);
+  json.key("cell").begin_object();
+  const GridCell& cell = plan.grid.cells[plan.rows[row].cell];
+  for (const auto& [name, value] : plan.grid.coordinates(cell)) json.key(name).raw(value);
+  json.end_object();
+  return json.str();
+}
+
+std::string row_tail(const SweepPlan& plan, const SweepRow& row,
+                     const std::vector<RunNumbers>& runs) {
+  const std::vector<MetricName>& metrics = plan.metrics;
+  JsonWriter json(0);
+  json.begin_object().member("variant", row.variant).member("seed", row.seed);
+  json.member("replications", static_cast<std::uint64_t>(runs.size()));
+  json.member("version", version());
+  if (!commit().empty()) json.member("commit", commit());
+  models::Trust trust = models::Trust::kFitted;
+  for (const RunNumbers& run : runs) trust = std::max(trust, run.trust);
+  json.member("step_times", enum_name(trust));
+  const auto summary = [](const RunNumbers& run) -> const StageNumbers& { return run.summary; };
+  bool any_overloaded = false;
+  for (std::size_t s = 0; s < runs.front().stages.size(); ++s)
+    any_overloaded =
+        any_overloaded || (runs.front().stages[s].reported &&
+                           is_overloaded(runs, [s](const RunNumbers& run) -> const StageNumbers& {
+                             return run.stages[s];
+                           }));
+  json.key("summary").begin_object().member("overloaded", any_overloaded);
+  write_requests(json, runs, summary);
+  write_metrics(json, metrics, runs, summary);
+  json.end_object().key("stages").begin_array();
+  for (std::size_t s = 0; s < runs.front().stages.size(); ++s) {
+    const auto stage = [s](const RunNumbers& run) -> const StageNumbers& { return run.stages[s]; };
+    const StageNumbers& first = stage(runs.front());
+    json.begin_object().member("name", first.name);
+    const bool one_rate = std::all_of(runs.begin(), runs.end(), [&](const RunNumbers& run) {
+      return stage(run).requested_rate == first.requested_rate;
+    });
+    json.member("requested_rate", one_rate ? first.requested_rate : 0);
+    json.member("reported", first.reported).member("overloaded", is_overloaded(runs, stage));
+    write_requests(json, runs, stage);
+    if (first.reported) write_metrics(json, metrics, runs, stage);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  // The head has opened the object already, and the seal closes it.
+  std::string tail = json.str();
+  tail.front() = ',';
+  tail.pop_back();
+  return tail;
+}
+
+std::string sealed_row(std::string_view head, std::string_view tail, std::string_view shard) {
+  std::string line(head);
+  line.append(tail);
+  if (!shard.empty()) line.append(kShard).append(shard).append("\"");
+  const std::string sum = checksum(line);
+  return line.append(kChecksum).append(sum).append(kEnd).append("\n");
+}
+
+std::optional<StoredRow> parse_row(std::string_view line) {
+  const bool is_object = line.ends_with('}') && nlohmann::json::accept(line);
+  StoredRow row;
+  row.seal = cut_checksum(line);
+  if (row.seal == Seal::kBroken) return row;
+  if (row.seal == Seal::kGood) {
+    row.shard = cut_shard(line);
+  } else if (is_object) {
+    line.remove_suffix(1);
+  }
+  // Names of axes and of values are escaped in the head, and the tail has no second variant, so the
+  // last match is the tail's start.
+  const std::size_t tail = line.rfind(kTailStart);
+  if (!is_object || !line.starts_with(kStart) || tail == std::string_view::npos)
+    return std::nullopt;
+  row.key = std::string(line.substr(kStart.size(), kKeyLength));
+  row.head = line.substr(0, tail);
+  row.tail = line.substr(tail);
+  const bool is_hex = std::all_of(row.key.begin(), row.key.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+  if (row.key.size() != kKeyLength || !is_hex) return std::nullopt;
+  return row;
+}
+
+std::string_view seal_error(Seal seal) {
+  if (seal == Seal::kBroken) return "this row is damaged: its checksum does not fit";
+  return seal == Seal::kAbsent ? "this row has no checksum: an early build wrote it" : "";
+}
+
+int column_of(std::string_view line, std::string_view member) {
+  workloads::JsonScanner json(line);
+  std::string key;
+  if (!json.begin_object()) return json.column();
+  while (json.next_member(key)) {
+    if (key == member) return json.value_column();
+    if (!json.skip()) break;
+  }
+  return json.column();
+}
+
+int damage_column(std::string_view line) {
+  if (!line.starts_with('{')) return 1;
+  workloads::JsonScanner json(line);
+  if (!json.skip() || !json.at_end()) return json.column();
+  return column_of(line, "key");
+}
+
+std::optional<RowPlace> place_of(std::string_view head) {
+  if (head.substr(std::min(head.size(), kStart.size() + kKeyLength), kIndex.size()) != kIndex)
+    return std::nullopt;
+  const nlohmann::json row = nlohmann::json::parse(std::string(head) + "}", nullptr, false);
+  if (row.is_discarded() || !row.contains("index") || !row.contains("of") ||
+      !row["index"].is_number_unsigned() || !row["of"].is_number_unsigned())
+    return std::nullopt;
+  const auto experiment = row.find("experiment");
+  const bool named = experiment != row.end() && experiment->is_string();
+  return RowPlace{.index = row["index"].get<std::size_t>(),
+                  .of = row["of"].get<std::size_t>(),
+                  .experiment = named ? experiment->get<std::string>() : std::string()};
+}
+
+}  // namespace routesim::tools

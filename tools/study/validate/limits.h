@@ -1,0 +1,66 @@
+// Limits on the error tables of `validate`, for a build server: `--fail-if` for some rows, and a
+// file with one limit for every row.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/scalar_parse.h"
+#include "tools/study/validate/validation.h"
+
+namespace routesim::tools {
+
+/// `ttft.mean>8%`: the mean absolute error of no such row may be larger.
+struct ErrorGate {
+  std::string text;   ///< As written.
+  std::string scope;  ///< An experiment or a policy; empty: any.
+  std::string metric;
+  std::string statistic;  ///< Empty: any.
+  double percent = 0;
+};
+
+/// `[SCOPE:]METRIC[.STATISTIC]>PERCENT%`.
+Parsed<ErrorGate> parse_error_gate(const std::string& text);
+
+/// The limit of one row of an error table.
+struct RowLimit {
+  SourceLocation where;
+  std::string experiment;
+  std::string policy;
+  std::string against;  ///< A policy, for a row about what the policy changes; else empty.
+  std::string metric;
+  std::string statistic;
+  std::size_t cells = 0;             ///< Exactly so many: a lost cell could make a mean smaller.
+  double error = 0;                  ///< Of the mean error (%), or of the mean error in points.
+  double worst = 0;                  ///< Of the size of the worst error, in the same unit.
+  std::optional<double> ratio;       ///< Of the mean ratio error, %, with `against`.
+  std::optional<std::size_t> signs;  ///< At least so many signs agree, with `against`.
+};
+
+/// Parses CSV with exactly the header
+/// `experiment,policy,against,metric,statistic,cells,error,worst, ratio,signs` (one line).
+/// Malformed and repeated rows are errors at their line.
+std::vector<RowLimit> parse_limits_csv(const std::string& text, const std::string& file,
+                                       Diagnostics& diagnostics);
+
+/// The file that holds the tables to what they say now: each limit is the present value and a tenth
+/// of it, at least one point, rounded up to a tenth of a point; as many signs agree as now.
+std::string render_limits_csv(const std::vector<ScenarioValidation>& all);
+
+/// What limits say of the tables.
+struct LimitFindings {
+  Diagnostics exceeded;   ///< An error per number beyond its limit.
+  Diagnostics unmatched;  ///< An error per limit without a row, and per row without a limit.
+};
+
+/// A gate that names no row of the error tables is unmatched.
+void check_gate(const ErrorGate& gate, const std::vector<ScenarioValidation>& all,
+                LimitFindings& findings);
+
+/// Every row of both error tables must have a limit in `file`, and every limit a row.
+void check_limits(const std::vector<RowLimit>& limits, const std::string& file,
+                  const std::vector<ScenarioValidation>& all, LimitFindings& findings);
+
+}  // namespace routesim::tools

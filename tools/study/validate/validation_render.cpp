@@ -1,0 +1,289 @@
+#include <cmath>
+
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+#include "tools/render/json_writer.h"
+#include "tools/render/text_table.h"
+#include "tools/study/validate/validation.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// A table that is either aligned text or Markdown.
+class Table {
+ public:
+  Table(std::size_t left_columns, std::vector<std::string> head)
+      : left_(left_columns), rows_{std::move(head)} {}
+
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.size() < 2; }
+
+  std::string str(bool markdown) const {
+    if (markdown) return pipes();
+    TextTable table(left_);
+    for (const std::vector<std::string>& row : rows_) table.add_row(row);
+    return table.str();
+  }
+
+ private:
+  std::string pipes() const {
+    std::string out;
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      for (const std::string& cell : rows_[r]) out += "| " + escaped(cell) + " ";
+      out += "|\n";
+      if (r > 0) continue;
+      for (std::size_t c = 0; c < rows_[r].size(); ++c) out += c < left_ ? "|---" : "|---:";
+      out += "|\n";
+    }
+    return out;
+  }
+
+  static std::string escaped(const std::string& text) {
+    std::string out;
+    for (const char c : text) {
+      if (c == '|') out += '\\';
+      out += c;
+    }
+    return out;
+  }
+
+  std::size_t left_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+/// Four significant digits or so: large numbers whole, small ones with decimals.
+std::string value_text(double v) {
+  const double size = std::abs(v);
+  if (size == 0) return "0";
+  return fixed_text(v, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 0.1 ? 3 : 6);
+}
+
+std::string text(const std::string& s) { return printable(s, 80); }
+
+/// Without the remark that some publications add in brackets.
+std::string brief(const std::string& s) { return text(s.substr(0, s.find(" ("))); }
+
+Table cell_table(const ScenarioValidation& v) {
+  Table table(5, {"policy", "stage", "metric", "statistic", "unit", "measured", "simulated",
+                  "seed sd", "error %", "remark"});
+  for (const ValidationCell& cell : v.cells) {
+    const std::optional<double> error = cell.error();
+    std::string remark;
+    if (cell.status != CellStatus::kScored) {
+      remark = cell_status_name(cell.status);
+      if (!cell.reason.empty()) remark += ": " + printable(cell.reason, 120);
+    }
+    table.add({text(cell.row.policy), brief(cell.row.stage), text(cell.row.metric),
+               brief(cell.row.statistic), text(cell.row.unit), value_text(cell.row.value),
+               cell.simulated() ? value_text(cell.mean()) : "-",
+               cell.simulated() ? value_text(cell.seed_deviation()) : "-",
+               error ? signed_percent(*error) : "-", remark});
+  }
+  return table;
+}
+
+Table error_table(const ScenarioValidation& v) {
+  Table table(4, {"experiment", "policy", "metric", "statistic", "cells", "MAPE %", "bias %",
+                  "worst %", "at stage", "seed sd %"});
+  for (const ErrorSummary& s : v.errors)
+    table.add({text(s.experiment), text(s.policy), text(s.metric), text(s.statistic),
+               std::to_string(s.cells), fixed_text(s.mape, 1), signed_percent(s.bias),
+               signed_percent(s.worst), text(s.worst_stage), fixed_text(s.seed_deviation, 1)});
+  return table;
+}
+
+Table left_out_table(const ScenarioValidation& v) {
+  Table table(4, {"experiment", "policy", "metric", "statistic", "cells", "MAPE %", "bias %",
+                  "worst %", "at stage", "row with them", "reason"});
+  for (const LeftOut& left : v.left_out) {
+    const ErrorSummary& s = left.would;
+    const bool alone = left.cells_with == s.cells;
+    table.add(
+        {text(s.experiment), text(s.policy), text(s.metric), text(s.statistic),
+         std::to_string(s.cells), fixed_text(s.mape, 1), signed_percent(s.bias),
+         signed_percent(s.worst), text(s.worst_stage),
+         alone ? "-" : fixed_text(left.mape_with, 1) + " of " + std::to_string(left.cells_with),
+         printable(left.reason, 120)});
+  }
+  return table;
+}
+
+Table difference_table(const ScenarioValidation& v) {
+  Table table(3, {"policy", "metric", "statistic", "stage", "measured %", "simulated %",
+                  "error, points", "ratio error %", "sign"});
+  for (const PolicyDifference& d : v.differences)
+    table.add(
+        {text(d.policy), text(d.metric), text(d.statistic), text(d.stage),
+         signed_percent(d.measured), signed_percent(d.simulated), signed_percent(d.error_points()),
+         signed_percent(d.ratio_error()),
+         std::string(d.sign_agrees() ? "agrees" : "differs") + (d.scored ? "" : ", not scored")});
+  return table;
+}
+
+Table difference_error_table(const ScenarioValidation& v) {
+  Table table(5, {"experiment", "policy", "against", "metric", "statistic", "signs agree",
+                  "mean error, points", "worst, points", "at stage", "mean ratio error %"});
+  for (const DifferenceSummary& s : v.difference_errors)
+    table.add({text(s.experiment), text(s.policy), text(s.base_policy), text(s.metric),
+               text(s.statistic), std::to_string(s.signs_agree) + " of " + std::to_string(s.cells),
+               fixed_text(s.mean_points, 1), signed_percent(s.worst_points), text(s.worst_stage),
+               fixed_text(s.mean_ratio_error, 1)});
+  return table;
+}
+
+void add_section(std::string& out, const std::string& title, const Table& table, bool markdown) {
+  if (table.empty()) return;
+  out += "\n" + std::string(markdown ? "### " : "") + title + "\n";
+  if (markdown) out += "\n";
+  out += table.str(markdown);
+}
+
+std::string csv_field(const std::string& s) {
+  if (s.find_first_of(",\"\r\n") == std::string::npos) return s;
+  std::string out = "\"";
+  for (const char c : s) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + "\"";
+}
+
+void write_cells(JsonWriter& json, const ScenarioValidation& v) {
+  json.key("cells").begin_array();
+  for (const ValidationCell& cell : v.cells) {
+    json.begin_object();
+    json.member("experiment", cell.row.experiment).member("policy", cell.row.policy);
+    json.member("variant", cell.variant).member("stage", cell.row.stage);
+    json.member("metric", cell.row.metric).member("statistic", cell.row.statistic);
+    json.member("unit", cell.row.unit).member("measured", cell.row.value);
+    if (cell.simulated()) {
+      json.member("simulated", cell.mean()).member("seed_sd", cell.seed_deviation());
+      json.key("samples").begin_array();
+      for (const double sample : cell.samples) json.value(sample);
+      json.end_array();
+    }
+    if (const std::optional<double> error = cell.error()) json.member("error_percent", *error);
+    json.member("status", cell_status_name(cell.status));
+    if (!cell.reason.empty()) json.member("reason", cell.reason);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_error(JsonWriter& json, const ErrorSummary& s) {
+  json.member("experiment", s.experiment).member("policy", s.policy);
+  json.member("metric", s.metric).member("statistic", s.statistic);
+  json.member("cells", static_cast<std::uint64_t>(s.cells)).member("mape_percent", s.mape);
+  json.member("bias_percent", s.bias).member("worst_percent", s.worst);
+  json.member("worst_stage", s.worst_stage).member("seed_sd_percent", s.seed_deviation);
+}
+
+void write_errors(JsonWriter& json, const ScenarioValidation& v) {
+  json.key("errors").begin_array();
+  for (const ErrorSummary& s : v.errors) {
+    json.begin_object();
+    write_error(json, s);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("left_out").begin_array();
+  for (const LeftOut& left : v.left_out) {
+    json.begin_object();
+    write_error(json, left.would);
+    json.member("cells_with", static_cast<std::uint64_t>(left.cells_with));
+    json.member("mape_with_percent", left.mape_with).member("reason", left.reason);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_differences(JsonWriter& json, const ScenarioValidation& v) {
+  json.key("differences").begin_array();
+  for (const PolicyDifference& d : v.differences) {
+    json.begin_object();
+    json.member("experiment", d.experiment).member("policy", d.policy);
+    json.member("against", d.base_policy).member("stage", d.stage);
+    json.member("metric", d.metric).member("statistic", d.statistic);
+    json.member("measured_percent", d.measured).member("simulated_percent", d.simulated);
+    json.member("error_points", d.error_points()).member("ratio_error_percent", d.ratio_error());
+    json.member("sign_agrees", d.sign_agrees()).member("scored", d.scored);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("difference_errors").begin_array();
+  for (const DifferenceSummary& s : v.difference_errors) {
+    json.begin_object();
+    json.member("experiment", s.experiment).member("policy", s.policy);
+    json.member("against", s.base_policy);
+    json.member("metric", s.metric).member("statistic", s.statistic);
+    json.member("cells", static_cast<std::uint64_t>(s.cells));
+    json.member("signs_agree", static_cast<std::uint64_t>(s.signs_agree));
+    json.member("mean_points", s.mean_points).member("worst_points", s.worst_points);
+    json.member("worst_stage", s.worst_stage);
+    json.member("mean_ratio_error_percent", s.mean_ratio_error);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+std::string render_validation_text(const std::vector<ScenarioValidation>& all, bool markdown,
+                                   bool cells) {
+  std::string out;
+  for (const ScenarioValidation& v : all) {
+    if (!out.empty()) out += "\n";
+    out += std::string(markdown ? "## " : "") + printable(v.scenario, 200) + ", " +
+           std::to_string(v.seeds) + (v.seeds == 1 ? " seed\n" : " seeds\n");
+    if (cells) add_section(out, "Every published number", cell_table(v), markdown);
+    add_section(out, "Errors", error_table(v), markdown);
+    add_section(out, "Left out, and what it would score", left_out_table(v), markdown);
+    if (cells) add_section(out, "What the policy changes", difference_table(v), markdown);
+    add_section(out, "Errors of what the policy changes", difference_error_table(v), markdown);
+    if (!v.notes.empty()) out += "\n";
+    for (const std::string& note : v.notes)
+      out += std::string(markdown ? "- " : "") + "note: " + printable(note, 500) + "\n";
+  }
+  return out;
+}
+
+std::string render_validation_json(const std::vector<ScenarioValidation>& all,
+                                   const std::string& version) {
+  JsonWriter json;
+  json.begin_object().member("version", version).key("scenarios").begin_array();
+  for (const ScenarioValidation& v : all) {
+    json.begin_object().member("scenario", v.scenario);
+    json.member("seeds", static_cast<std::uint64_t>(v.seeds));
+    write_cells(json, v);
+    write_errors(json, v);
+    write_differences(json, v);
+    json.key("notes").begin_array();
+    for (const std::string& note : v.notes) json.value(note);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  return json.str() + "\n";
+}
+
+std::string render_validation_csv(const std::vector<ScenarioValidation>& all) {
+  std::string out =
+      "scenario,experiment,policy,variant,stage,metric,statistic,unit,measured,simulated,seed_sd,"
+      "error_percent,status,reason\n";
+  for (const ScenarioValidation& v : all)
+    for (const ValidationCell& cell : v.cells) {
+      const std::optional<double> error = cell.error();
+      for (const std::string& field :
+           {v.scenario, cell.row.experiment, cell.row.policy, cell.variant, cell.row.stage,
+            cell.row.metric, cell.row.statistic, cell.row.unit})
+        out += csv_field(field) + ",";
+      out += number_text(cell.row.value) + ",";
+      out += (cell.simulated() ? number_text(cell.mean()) : std::string()) + ",";
+      out += (cell.simulated() ? number_text(cell.seed_deviation()) : std::string()) + ",";
+      out += (error ? number_text(*error) : std::string()) + ",";
+      out.append(cell_status_name(cell.status)).append(",") += csv_field(cell.reason) + "\n";
+    }
+  return out;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,40 @@
+// Running what `validate` compares: scenarios with their published numbers, over seeds and threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/simulation.h"
+#include "tools/study/validate/validation.h"
+
+namespace routesim::tools {
+
+/// Reads a scenario, its variants that name published numbers, those numbers, and the rules of the
+/// `unscored.csv` beside them, when there is one. Usable only without errors in `diagnostics`; a
+/// scenario that names no published numbers is an error, and so is a load tool's result of another
+/// load than the scenario's, unless `force` makes it a warning.
+ValidationInput load_validation_input(const std::string& path, const std::vector<std::string>& sets,
+                                      const std::vector<std::string>& variants, bool force,
+                                      Diagnostics& diagnostics);
+
+/// The scenario again with every pool on the roofline; of its variants those that were fitted.
+/// `input` is what load_validation_input() made of the same file. Nothing new can be wrong.
+ValidationInput on_roofline(const ValidationInput& input, const std::string& path,
+                            const std::vector<std::string>& sets);
+
+struct ValidationEffort {
+  std::size_t seeds = 5;  ///< Per variant, from the scenario's seed on; at least 1.
+  std::size_t jobs = 1;   ///< Threads; at least 1. No effect on the result.
+};
+
+/// Runs every variant with every seed. `report` gets a line per finished run, in the order they
+/// finish, from one thread at a time. Empty when `progress.stop` was set or `diagnostics` got an
+/// error; an internal error of a run is thrown, that of the first run in the order of the inputs.
+std::vector<ScenarioValidation> run_validation(
+    const std::vector<ValidationInput>& inputs, const ValidationEffort& effort,
+    const std::function<void(const std::string&)>& report, sim::Progress& progress,
+    Diagnostics& diagnostics);
+
+}  // namespace routesim::tools

@@ -1,0 +1,45 @@
+// The same plan with one of its resources doubled, or with other step times: what a miss would look
+// like if that resource did not bind, and whether an answer survives an error of the model.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "sim/plan/resolve.h"
+
+namespace routesim::sim {
+
+/// What a plan can run short of.
+enum class Resource {
+  kKvBlocks,         ///< Room for KV cache, running and reusable.
+  kPrefillCompute,   ///< Prompt tokens per second.
+  kDecodeBandwidth,  ///< Steps per second of those who decode.
+  kTransfer          ///< The links between prefill and decode servers.
+};
+
+inline constexpr std::array<Resource, 4> kResources = {
+    Resource::kKvBlocks, Resource::kPrefillCompute, Resource::kDecodeBandwidth,
+    Resource::kTransfer};
+
+/// `KV blocks`, `prefill compute`, `decode bandwidth`, `transfer`.
+std::string_view resource_name(Resource r);
+
+/// Whether the plan uses the resource at all: transfer needs prefill servers.
+bool has_resource(const RunPlan& plan, Resource r);
+
+/// The plan with twice the resource: twice the KV blocks; in every step the part of the time that
+/// is due to prompt tokens, or to decoding sequences, halved (on servers that do only one of the
+/// two, the whole step); twice the bandwidth. The part due to one kind of work is what the latency
+/// model says of the step with it, less what it says of the step without it.
+RunPlan with_doubled(const RunPlan& plan, Resource r);
+
+/// KV capacities are rarely known better than to this share.
+inline constexpr double kCapacityBand = 0.03;
+
+/// The plan with `factor` times the KV blocks of every pool, at least two of them.
+RunPlan with_kv_blocks(const RunPlan& plan, double factor);
+
+/// The plan with every step of every pool `factor` times as long, factor > 0.
+RunPlan with_step_times(const RunPlan& plan, double factor);
+
+}  // namespace routesim::sim

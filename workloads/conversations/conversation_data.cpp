@@ -1,0 +1,217 @@
+#include "workloads/conversations/conversation_data.h"
+
+#include <cmath>
+#include <utility>
+
+#include "workloads/traces/text_scan.h"
+
+namespace routesim::workloads {
+namespace {
+
+/// The length and identity of a text.
+Message describe_text(const std::string& text, double characters_per_token) {
+  Message message;
+  message.human = true;
+  message.characters = count_code_points(text);
+  const std::int64_t wide = count_wide_code_points(text);
+  message.tokens = static_cast<std::int64_t>(
+      std::ceil(static_cast<double>(message.characters - wide) / characters_per_token +
+                static_cast<double>(wide) * kTokensPerWideCharacter));
+  message.text = hash_bytes(text);
+  return message;
+}
+
+class ShareGptReader final : public ConversationReader {
+ public:
+  ShareGptReader(std::unique_ptr<std::istream> in, std::string file, double characters_per_token)
+      : in_(std::move(in)),
+        file_(std::move(file)),
+        characters_per_token_(characters_per_token),
+        json_(*in_) {}
+
+  bool next(Conversation& conversation) override {
+    conversation.messages.clear();
+    if (over_) return false;
+    if (record_ == 0 && !json_.begin_array()) return stop();
+    if (!json_.next_element()) {
+      // The array is over: nothing may follow.
+      if (json_.ok() && !json_.at_end()) json_.fail("text behind the end of the array");
+      return stop();
+    }
+    conversation.record = ++record_;
+    return read_record(conversation) || stop();
+  }
+  const Diagnostics& diagnostics() const override { return diagnostics_; }
+
+ private:
+  bool stop() {
+    over_ = true;
+    if (!json_.ok())
+      diagnostics_.error({file_, static_cast<int>(json_.line()), json_.column()},
+                         record_ == 0 ? std::string() : "record " + std::to_string(record_),
+                         json_.error());
+    return false;
+  }
+
+  bool read_record(Conversation& conversation) {
+    if (!json_.begin_object()) return false;
+    bool found = false;
+    while (json_.next_member(key_)) {
+      if (key_ == "conversations") {
+        if (found) return json_.fail("the key `conversations` stands here twice");
+        found = true;
+        if (!read_messages(conversation)) return false;
+      } else if (!json_.skip()) {
+        return false;
+      }
+    }
+    if (json_.ok() && !found) return json_.fail("a record without `conversations`");
+    return json_.ok();
+  }
+
+  bool read_messages(Conversation& conversation) {
+    if (!json_.begin_array()) return false;
+    while (json_.next_element()) {
+      Message message;
+      if (!read_message(message)) return false;
+      conversation.messages.push_back(message);
+    }
+    return json_.ok();
+  }
+
+  bool read_message(Message& message) {
+    if (!json_.begin_object()) return false;
+    bool from = false, value = false;
+    while (json_.next_member(key_)) {
+      if ((from && key_ == "from") || (value && key_ == "value"))
+        return json_.fail("the key `" + key_ + "` stands here twice");
+      if (key_ == "from") {
+        from = true;
+        if (!json_.read_string(text_)) return false;
+        message.human = text_ == "human" || text_ == "user";
+      } else if (key_ == "value") {
+        value = true;
+        if (!json_.read_string(text_)) return false;
+        const bool human = message.human;
+        message = describe_text(text_, characters_per_token_);
+        message.human = human;
+      } else if (!json_.skip()) {
+        return false;
+      }
+    }
+    if (json_.ok() && !(from && value)) return json_.fail("a message without `from` or `value`");
+    return json_.ok();
+  }
+
+  std::unique_ptr<std::istream> in_;
+  std::string file_;
+  double characters_per_token_;
+  JsonScanner json_;
+  Diagnostics diagnostics_;
+  std::string key_, text_;
+  std::int64_t record_ = 0;
+  bool over_ = false;
+};
+
+class PromptReader final : public ConversationReader {
+ public:
+  PromptReader(std::unique_ptr<std::istream> in, std::string file, double characters_per_token)
+      : in_(std::move(in)),
+        file_(std::move(file)),
+        characters_per_token_(characters_per_token),
+        lines_(*in_) {}
+
+  bool next(Conversation& conversation) override {
+    conversation.messages.clear();
+    if (over_ || !lines_.next(line_)) {
+      if (lines_.too_long()) fail("the line is longer than 16 MiB", 1);
+      over_ = true;
+      return false;
+    }
+    conversation.record = ++record_;
+    JsonScanner json(line_, lines_.line_number());
+    std::int64_t output = 0;
+    bool prompt = false, has_output = false;
+    if (json.begin_object()) {
+      while (json.next_member(key_)) {
+        const int column = json.value_column();
+        if ((prompt && key_ == "prompt") || (has_output && key_ == "output_tokens")) {
+          json.fail_at("the key `" + key_ + "` stands here twice", column);
+        } else if (key_ == "prompt") {
+          prompt = json.read_string(text_);
+          if (prompt && text_.empty())
+            json.fail_at("the prompt is empty, which vLLM refuses", column);
+        } else if (key_ == "output_tokens") {
+          has_output = true;
+          json.read_integer(output);
+          if (output < 0) json.fail_at("output_tokens must not be negative", column);
+        } else {
+          json.skip();
+        }
+      }
+    }
+    if (json.ok() && !json.at_end()) json.fail("text behind the object");
+    if (json.ok() && !prompt) json.fail("a row without `prompt`");
+    if (!json.ok()) return fail(json.error(), json.column());
+    conversation.messages.push_back(describe_text(text_, characters_per_token_));
+    if (output > 0) {
+      Message answer;
+      answer.tokens = output;
+      conversation.messages.push_back(answer);
+    }
+    return true;
+  }
+  const Diagnostics& diagnostics() const override { return diagnostics_; }
+
+ private:
+  bool fail(const std::string& message, int column) {
+    over_ = true;
+    diagnostics_.error({file_, static_cast<int>(lines_.line_number()), column}, "", message);
+    return false;
+  }
+
+  std::unique_ptr<std::istream> in_;
+  std::string file_;
+  double characters_per_token_;
+  LineReader lines_;
+  Diagnostics diagnostics_;
+  std::string line_, key_, text_;
+  std::int64_t record_ = 0;
+  bool over_ = false;
+};
+
+class MemoryReader final : public ConversationReader {
+ public:
+  explicit MemoryReader(std::vector<Conversation> items) : items_(std::move(items)) {}
+  bool next(Conversation& conversation) override {
+    if (position_ == items_.size()) return false;
+    conversation = items_[position_++];
+    return true;
+  }
+  const Diagnostics& diagnostics() const override { return diagnostics_; }
+
+ private:
+  std::vector<Conversation> items_;
+  std::size_t position_ = 0;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConversationReader> make_sharegpt_reader(std::unique_ptr<std::istream> in,
+                                                         std::string file,
+                                                         double characters_per_token) {
+  return std::make_unique<ShareGptReader>(std::move(in), std::move(file), characters_per_token);
+}
+
+std::unique_ptr<ConversationReader> make_prompt_reader(std::unique_ptr<std::istream> in,
+                                                       std::string file,
+                                                       double characters_per_token) {
+  return std::make_unique<PromptReader>(std::move(in), std::move(file), characters_per_token);
+}
+
+std::unique_ptr<ConversationReader> make_conversation_reader(std::vector<Conversation> items) {
+  return std::make_unique<MemoryReader>(std::move(items));
+}
+
+}  // namespace routesim::workloads

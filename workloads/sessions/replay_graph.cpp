@@ -1,0 +1,182 @@
+#include "workloads/sessions/replay_graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "base/rng.h"
+#include "workloads/sessions/replay_match.h"
+#include "workloads/traces/text_scan.h"
+
+namespace routesim::workloads {
+namespace {
+
+/// A set of calls.
+using Calls = std::vector<bool>;
+
+void unite(Calls& set, const Calls& with) {
+  for (std::size_t i = 0; i < with.size(); ++i)
+    if (with[i]) set[i] = true;
+}
+
+class GraphBuilder {
+ public:
+  GraphBuilder(const std::vector<RecordedCall>& calls, TextUnit unit)
+      : calls_(calls), unit_(unit), nodes_(calls.size()) {
+    for (const RecordedCall& call : calls) chains_.push_back(chain_of(call));
+  }
+
+  std::vector<GraphNode> build() && {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      const MessageIndex index(calls_[i], unit_);
+      whole_matches_.assign(i, std::nullopt);
+      causes_.emplace_back(i, false);
+      ancestors_.emplace_back(i, false);
+      find_causes(i, index);
+      find_previous(i);
+      for (const std::uint32_t p : nodes_[i].predecessors) {
+        ancestors_[i][p] = true;
+        unite(ancestors_[i], ancestors_[p]);
+      }
+      set_wait(i);
+      decompose(i, index);
+    }
+    return std::move(nodes_);
+  }
+
+ private:
+  /// Of each number of leading messages one hash: equal hashes, equal messages.
+  std::vector<std::uint64_t> chain_of(const RecordedCall& call) {
+    std::vector<std::uint64_t> chain;
+    std::uint64_t hash = 0;
+    for (const RecordedMessagePtr& m : call.messages) {
+      // Calls share most of their messages: each is hashed once.
+      const auto [known, added] = hashes_.try_emplace(m.get(), 0);
+      if (added) known->second = mix64(hash_bytes(m->role), hash_bytes(m->text));
+      hash = mix64(hash, known->second);
+      chain.push_back(hash);
+    }
+    return chain;
+  }
+
+  void find_causes(std::size_t i, const MessageIndex& index) {
+    for (std::size_t j = i; j-- > 0;) {
+      const RecordedMessagePtr& answer = calls_[j].answer;
+      if (causes_[i][j] || answer == nullptr || calls_[i].messages.empty()) continue;
+      const auto found = index.find_text(answer->text);
+      if (found && found->whole) whole_matches_[j] = found->message;
+      if (!found && !index.has_calls(*answer) && !index.has_pieces(*answer)) continue;
+      nodes_[i].predecessors.push_back(static_cast<std::uint32_t>(j));
+      causes_[i][j] = true;
+      unite(causes_[i], causes_[j]);
+    }
+  }
+
+  /// The latest call to start that had ended when this one started.
+  void find_previous(std::size_t i) {
+    for (std::size_t j = i; j-- > 0;) {
+      if (calls_[i].start_ms < calls_[j].end_ms) continue;
+      std::vector<std::uint32_t>& known = nodes_[i].predecessors;
+      const auto previous = static_cast<std::uint32_t>(j);
+      if (std::find(known.begin(), known.end(), previous) == known.end()) known.push_back(previous);
+      return;
+    }
+  }
+
+  void set_wait(std::size_t i) {
+    const std::vector<std::uint32_t>& predecessors = nodes_[i].predecessors;
+    if (predecessors.empty()) return;
+    std::int64_t last = calls_[predecessors.front()].end_ms;
+    for (const std::uint32_t p : predecessors) last = std::max(last, calls_[p].end_ms);
+    nodes_[i].wait_ms = std::max<std::int64_t>(0, calls_[i].start_ms - last);
+  }
+
+  std::size_t common_messages(std::size_t i, std::size_t j) const {
+    std::size_t low = 0, high = std::min(chains_[i].size(), chains_[j].size());
+    while (low < high) {
+      const std::size_t middle = (low + high + 1) / 2;
+      if (chains_[i][middle - 1] == chains_[j][middle - 1])
+        low = middle;
+      else
+        high = middle - 1;
+    }
+    return low;
+  }
+
+  /// An ancestor, and where its answer stands next.
+  struct Answer {
+    std::size_t call = 0;
+    std::optional<std::size_t> next;
+  };
+
+  std::optional<std::size_t> next_place(std::size_t j, const MessageIndex& index,
+                                        std::size_t cursor) const {
+    if (whole_matches_[j]) return *whole_matches_[j] >= cursor ? whole_matches_[j] : std::nullopt;
+    const RecordedMessage& answer = *calls_[j].answer;
+    const auto whole = index.find_whole(answer.text, cursor);
+    std::vector<std::string> ids;
+    for (const RecordedPart& part : answer.parts)
+      if (part.tool_call && !part.id.empty()) ids.push_back(part.id);
+    const auto by_ids = index.find_calls(ids, cursor);
+    if (!whole || !by_ids) return whole ? whole : by_ids;
+    return std::min(*whole, *by_ids);
+  }
+
+  void add_recorded(std::size_t i, std::size_t messages) {
+    if (messages > 0)
+      nodes_[i].parts.push_back({.kind = ReplayPart::Kind::kRecorded,
+                                 .source = 0,
+                                 .messages = static_cast<std::uint32_t>(messages)});
+  }
+
+  /// The longest beginning that an ancestor sent, then answers of ancestors and what is between.
+  void decompose(std::size_t i, const MessageIndex& index) {
+    std::vector<Answer> answers;
+    std::size_t cursor = 0, source = 0;
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!ancestors_[i][j]) continue;
+      if (calls_[j].answer != nullptr) answers.push_back({.call = j, .next = std::nullopt});
+      const std::size_t common = common_messages(i, j);
+      if (common > cursor) {
+        cursor = common;
+        source = j;
+      }
+    }
+    if (cursor > 0)
+      nodes_[i].parts.push_back({.kind = ReplayPart::Kind::kShared,
+                                 .source = static_cast<std::uint32_t>(source),
+                                 .messages = static_cast<std::uint32_t>(cursor)});
+    for (Answer& a : answers) a.next = next_place(a.call, index, cursor);
+    const std::size_t end = calls_[i].messages.size();
+    while (cursor < end) {
+      const Answer* first = nullptr;
+      for (Answer& a : answers) {
+        if (a.next && *a.next < cursor) a.next = next_place(a.call, index, cursor);
+        if (a.next && (first == nullptr || *a.next < *first->next)) first = &a;
+      }
+      add_recorded(i, (first == nullptr ? end : *first->next) - cursor);
+      if (first == nullptr) break;
+      nodes_[i].parts.push_back({.kind = ReplayPart::Kind::kAnswer,
+                                 .source = static_cast<std::uint32_t>(first->call),
+                                 .messages = 1});
+      cursor = *first->next + 1;
+    }
+  }
+
+  const std::vector<RecordedCall>& calls_;
+  TextUnit unit_;
+  std::vector<GraphNode> nodes_;
+  std::unordered_map<const RecordedMessage*, std::uint64_t> hashes_;  // Looked up, never iterated.
+  std::vector<std::vector<std::uint64_t>> chains_;
+  std::vector<Calls> causes_;     // Of each call, all it depends on by answers.
+  std::vector<Calls> ancestors_;  // Of each call, all it waits for.
+  std::vector<std::optional<std::size_t>> whole_matches_;  // Of earlier answers, in this call.
+};
+
+}  // namespace
+
+std::vector<GraphNode> build_call_graph(const std::vector<RecordedCall>& calls, TextUnit unit) {
+  return GraphBuilder(calls, unit).build();
+}
+
+}  // namespace routesim::workloads

@@ -1,0 +1,58 @@
+// From recorded calls to a graph: which call waits for which, and what of its prompt comes from
+// them. Follows inference-perf's replay_graph_builder. Private to workloads/.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "workloads/sessions/replay_corpus.h"
+
+namespace routesim::workloads {
+
+/// A piece of an answer that was recorded in pieces.
+struct RecordedPart {
+  bool tool_call = false;
+  std::string text;
+  std::string id;  ///< Of a tool call; may be empty.
+};
+
+/// One message as it was recorded. Only an answer has `parts`.
+struct RecordedMessage {
+  std::string role;
+  std::string text;                     ///< What messages are compared by.
+  std::vector<std::string> call_ids{};  ///< Of the tool calls it makes.
+  std::vector<RecordedPart> parts{};
+  MessageTokens tokens{};  ///< Null where only the text is known.
+};
+using RecordedMessagePtr = std::shared_ptr<const RecordedMessage>;
+
+/// What the graph needs of a call.
+struct RecordedCall {
+  std::int64_t start_ms = 0, end_ms = 0;
+  std::vector<RecordedMessagePtr> messages;
+  RecordedMessagePtr answer;  ///< Null when none was recorded.
+};
+
+/// How texts are written: in characters, or in symbols of 8 bytes, of which a text holds whole
+/// ones only.
+enum class TextUnit { kCharacters, kSymbols };
+
+struct GraphNode {
+  std::vector<std::uint32_t> predecessors;  ///< Those found by their answers first.
+  std::int64_t wait_ms = 0;                 ///< From the end of the last predecessor to the start.
+  std::vector<ReplayPart> parts;
+};
+
+/// A call depends on each earlier one whose answer stands in its messages (as a text, by the ids of
+/// its tool calls, or piece by piece), unless that one is an ancestor of another such; and on the
+/// latest to start that had ended when it started. `calls` are in the order of their starts.
+std::vector<GraphNode> build_call_graph(const std::vector<RecordedCall>& calls, TextUnit unit);
+
+/// Of one session: beyond these its graph takes gigabytes.
+inline constexpr std::size_t kMostCalls = 20'000;
+inline constexpr std::size_t kMostMessages = 30'000'000;  ///< Of all its calls together.
+
+}  // namespace routesim::workloads

@@ -1,0 +1,310 @@
+#include <utility>
+
+#include "workloads/traces/text_scan.h"
+
+namespace routesim::workloads {
+namespace {
+
+bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+bool is_digit(int c) { return c >= '0' && c <= '9'; }
+
+void append_utf8(std::string& out, std::uint32_t c) {
+  const auto byte = [&out](std::uint32_t b) { out.push_back(static_cast<char>(b)); };
+  if (c < 0x80) {
+    byte(c);
+  } else if (c < 0x800) {
+    byte(0xC0 | (c >> 6));
+    byte(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    byte(0xE0 | (c >> 12));
+    byte(0x80 | ((c >> 6) & 0x3F));
+    byte(0x80 | (c & 0x3F));
+  } else {
+    byte(0xF0 | (c >> 18));
+    byte(0x80 | ((c >> 12) & 0x3F));
+    byte(0x80 | ((c >> 6) & 0x3F));
+    byte(0x80 | (c & 0x3F));
+  }
+}
+
+}  // namespace
+
+JsonScanner::JsonScanner(std::string_view text, std::int64_t line)
+    : cursor_(text.data()), end_(text.data() + text.size()), line_(line) {}
+
+JsonScanner::JsonScanner(std::istream& in) : in_(&in) {
+  buffer_.resize(64U << 10U);
+  cursor_ = end_ = buffer_.data();
+}
+
+bool JsonScanner::fail(std::string message) {
+  if (error_.empty()) error_ = std::move(message);
+  return false;
+}
+
+bool JsonScanner::fail_at(std::string message, int column) {
+  if (ok()) column_ = column;
+  return fail(std::move(message));
+}
+
+int JsonScanner::value_column() {
+  (void)peek();
+  return column_;
+}
+
+bool JsonScanner::refill() {
+  if (in_ == nullptr) return false;
+  in_->read(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  cursor_ = buffer_.data();
+  end_ = cursor_ + in_->gcount();
+  return cursor_ != end_;
+}
+
+int JsonScanner::look() {
+  if (cursor_ == end_ && !refill()) return -1;
+  return static_cast<unsigned char>(*cursor_);
+}
+
+int JsonScanner::get() {
+  const int c = look();
+  if (c < 0) return c;
+  ++cursor_;
+  if (c == '\n') {
+    ++line_;
+    column_ = 1;
+  } else {
+    ++column_;
+  }
+  return c;
+}
+
+void JsonScanner::skip_blanks() {
+  while (is_blank(look())) get();
+}
+
+bool JsonScanner::expect(char c, const char* what) {
+  if (!ok()) return false;
+  skip_blanks();
+  if (look() != c) return fail(std::string("expected ") + what);
+  get();
+  return true;
+}
+
+JsonScanner::Kind JsonScanner::peek() {
+  if (!ok()) return Kind::kInvalid;
+  skip_blanks();
+  const int c = look();
+  if (c < 0) return Kind::kEnd;
+  if (c == '{') return Kind::kObject;
+  if (c == '[') return Kind::kArray;
+  if (c == '"') return Kind::kString;
+  if (c == 't' || c == 'f') return Kind::kBoolean;
+  if (c == 'n') return Kind::kNull;
+  if (c == '-' || is_digit(c)) return Kind::kNumber;
+  return Kind::kInvalid;
+}
+
+bool JsonScanner::begin_object() {
+  if (!expect('{', "an object")) return false;
+  if (first_.size() == kMaxDepth) return fail("nested too deeply");
+  first_.push_back(true);
+  return true;
+}
+
+bool JsonScanner::begin_array() {
+  if (!expect('[', "an array")) return false;
+  if (first_.size() == kMaxDepth) return fail("nested too deeply");
+  first_.push_back(true);
+  return true;
+}
+
+bool JsonScanner::next_member(std::string& key) {
+  if (!ok()) return false;
+  skip_blanks();
+  if (look() == '}') {
+    get();
+    first_.pop_back();
+    return false;
+  }
+  if (!first_.back() && !expect(',', "',' or '}'")) return false;
+  first_.back() = false;
+  return read_string(key) && expect(':', "':'");
+}
+
+bool JsonScanner::next_element() {
+  if (!ok()) return false;
+  skip_blanks();
+  if (look() == ']') {
+    // [1,] is caught here: a comma must be followed by a value.
+    get();
+    first_.pop_back();
+    return false;
+  }
+  if (!first_.back() && !expect(',', "',' or ']'")) return false;
+  first_.back() = false;
+  if (peek() == Kind::kInvalid || peek() == Kind::kEnd) return fail("expected a value");
+  return true;
+}
+
+bool JsonScanner::read_hex4(std::uint32_t& out) {
+  out = 0;
+  for (int i = 0; i < 4; ++i) {
+    const int c = get();
+    std::uint32_t digit = 0;
+    if (is_digit(c))
+      digit = static_cast<std::uint32_t>(c - '0');
+    else if (c >= 'a' && c <= 'f')
+      digit = static_cast<std::uint32_t>(c - 'a' + 10);
+    else if (c >= 'A' && c <= 'F')
+      digit = static_cast<std::uint32_t>(c - 'A' + 10);
+    else
+      return fail("expected four hex digits after \\u");
+    out = out * 16 + digit;
+  }
+  return true;
+}
+
+bool JsonScanner::read_escape(std::string& out) {
+  const int c = get();
+  static constexpr std::string_view kNames = "\"\\/bfnrt";
+  static constexpr std::string_view kMeaning = "\"\\/\b\f\n\r\t";
+  if (c != 'u') {
+    const std::size_t i = c < 0 ? std::string_view::npos : kNames.find(static_cast<char>(c));
+    if (i == std::string_view::npos) return fail("unknown escape in a string");
+    out.push_back(kMeaning[i]);
+    return true;
+  }
+  std::uint32_t unit = 0;
+  if (!read_hex4(unit)) return false;
+  if (unit >= 0xD800 && unit < 0xDC00 && look() == '\\') {
+    get();
+    std::uint32_t low = 0;
+    if (get() != 'u' || !read_hex4(low) || low < 0xDC00 || low > 0xDFFF)
+      return fail("broken surrogate pair in a string");
+    unit = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
+  } else if (unit >= 0xD800 && unit < 0xE000) {
+    unit = 0xFFFD;  // A lone surrogate is not a character; data sets do contain them.
+  }
+  append_utf8(out, unit);
+  return true;
+}
+
+bool JsonScanner::read_string(std::string& out) {
+  out.clear();
+  if (!expect('"', "a string")) return false;
+  for (;;) {
+    const int c = get();
+    if (c < 0) return fail("string without an end");
+    if (c == '"') return true;
+    if (c < 0x20) return fail("control character in a string");
+    if (out.size() >= kMaxString) return fail("string longer than 16 MiB");
+    if (c == '\\') {
+      if (!read_escape(out)) return false;
+    } else {
+      out.push_back(static_cast<char>(c));
+    }
+  }
+}
+
+bool JsonScanner::read_number_text(std::string& out) {
+  if (!ok()) return false;
+  if (peek() != Kind::kNumber) return fail("expected a number");
+  out.clear();
+  const auto digits = [&] {
+    if (!is_digit(look())) return fail("malformed number");
+    while (is_digit(look()) && out.size() < 400) out.push_back(static_cast<char>(get()));
+    return true;
+  };
+  if (look() == '-') out.push_back(static_cast<char>(get()));
+  if (look() == '0') {
+    out.push_back(static_cast<char>(get()));
+    if (is_digit(look())) return fail("number with a leading zero");
+  } else if (!digits()) {
+    return false;
+  }
+  if (look() == '.') {
+    out.push_back(static_cast<char>(get()));
+    if (!digits()) return false;
+  }
+  if (look() == 'e' || look() == 'E') {
+    out.push_back(static_cast<char>(get()));
+    if (look() == '+' || look() == '-') out.push_back(static_cast<char>(get()));
+    if (!digits()) return false;
+  }
+  return true;
+}
+
+bool JsonScanner::read_real(double& out) {
+  std::string text;
+  const int column = value_column();
+  if (!read_number_text(text)) return false;
+  const std::optional<double> value = parse_real(text);
+  if (!value) return fail_at("number out of range (got " + text + ")", column);
+  out = *value;
+  return true;
+}
+
+bool JsonScanner::read_integer(std::int64_t& out) {
+  std::string text;
+  const int column = value_column();
+  if (!read_number_text(text)) return false;
+  const std::optional<std::int64_t> value = parse_integer(text);
+  if (!value) return fail_at("expected a whole number (got " + text + ")", column);
+  out = *value;
+  return true;
+}
+
+bool JsonScanner::read_word(std::string_view word) {
+  for (const char c : word)
+    if (get() != c) return fail("expected " + std::string(word));
+  return true;
+}
+
+bool JsonScanner::read_word_text(std::string& out) {
+  if (!ok()) return false;
+  const int c = look();
+  out = c == 't' ? "true" : c == 'f' ? "false" : "null";
+  return read_word(out);
+}
+
+bool JsonScanner::skip() {
+  std::string scratch;
+  switch (peek()) {
+    case Kind::kObject:
+      if (!begin_object()) return false;
+      while (next_member(scratch))
+        if (!skip()) return false;
+      return ok();
+    case Kind::kArray:
+      if (!begin_array()) return false;
+      while (next_element())
+        if (!skip()) return false;
+      return ok();
+    case Kind::kString:
+      return read_string(scratch);
+    case Kind::kNumber:
+      return read_number_text(scratch);
+    case Kind::kBoolean:
+      return read_word(look() == 't' ? "true" : "false");
+    case Kind::kNull:
+      return read_word("null");
+    case Kind::kEnd:
+    case Kind::kInvalid:
+      break;
+  }
+  return fail("expected a value");
+}
+
+void JsonScanner::next_line() {
+  error_.clear();
+  first_.clear();
+  for (int c = get(); c >= 0 && c != '\n';) c = get();
+}
+
+bool JsonScanner::at_end() {
+  if (!ok()) return false;
+  skip_blanks();
+  return look() < 0;
+}
+
+}  // namespace routesim::workloads

@@ -1,0 +1,105 @@
+// Traces, record by record: bytes in, records and diagnostics out. Nothing is kept but the current
+// record, so a trace of any length is read in flat memory. Opening files is the caller's business.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <istream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/describe.h"
+#include "base/diagnostic.h"
+#include "base/units.h"
+
+namespace routesim::workloads {
+
+enum class TraceFormat {
+  kMooncake,  ///< JSONL: timestamp ms, input_length, output_length, hash_ids (512 tokens each).
+              ///< Also vLLM's timed_trace, and aiperf's session_id and delay (ms).
+  kAzure,     ///< CSV: TIMESTAMP date-time, ContextTokens, GeneratedTokens (2023 and 2024).
+  kBurstGpt,  ///< CSV: Timestamp s, Model, Request tokens, Response tokens, …
+  kVidur,     ///< CSV: arrived_at s, num_prefill_tokens, num_decode_tokens.
+  kCsv,       ///< Any CSV with a header; see CsvColumns.
+  kJsonl,     ///< One object per line with the keys of CsvColumns.
+};
+
+/// Names of the columns (or JSON keys) of the generic formats. An absent timestamp column means
+/// "all at once"; the session column may be absent.
+struct CsvColumns {
+  std::string timestamp = "timestamp";
+  std::string input = "input_length";
+  std::string output = "output_length";
+  std::string session = "session_id";
+  double timestamp_unit_s = 1;  ///< Seconds per unit of the timestamp column.
+};
+
+void describe(Describer& d, CsvColumns& t);
+
+/// One request of a trace.
+struct TraceRecord {
+  Duration at{};  ///< Since the first record (or file zero; TraceReadOptions::from_first).
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;
+  std::vector<std::uint64_t>
+      hash_ids{};                   ///< One per block, the last may be partial; empty: unknown.
+  std::uint64_t session = 0;        ///< 0: none.
+  std::optional<Duration> delay{};  ///< Gap after the session's previous turn, instead of `at`.
+  std::int64_t line = 0;            ///< Of the file, from 1.
+  int ids_column = 1;               ///< Where the hash ids stand in the line.
+  int input_column = 1;             ///< Where the input tokens do.
+};
+
+/// A source of records.
+class TraceReader {
+ public:
+  virtual ~TraceReader() = default;
+  /// Reads the next record. False at the end, and after an error, which is then in diagnostics():
+  /// reading stops at the first broken line.
+  virtual bool next(TraceRecord& record) = 0;
+  virtual const Diagnostics& diagnostics() const = 0;
+  /// Its file, as named in diagnostics; empty for records in memory.
+  virtual std::string file() const { return {}; }
+};
+
+/// Opens the trace from its start; called once per pass.
+using TraceOpener = std::function<std::unique_ptr<TraceReader>()>;
+
+struct TraceReadOptions {
+  TraceFormat format = TraceFormat::kMooncake;
+  CsvColumns columns{};
+  /// inference-perf's Azure reader keeps two digits of the seconds' fraction (10 ms steps).
+  bool truncate_to_10ms = false;
+  /// BurstGPT: rows of other models are skipped; empty keeps all.
+  std::string model{};
+  /// BurstGPT: rows whose response has zero tokens (failed requests) are skipped.
+  bool skip_failed = true;
+  /// Times count from the first record; else from the file's zero.
+  bool from_first = true;
+};
+
+/// Reads from `in`, which must outlive the reader when given by reference. `file` names it in
+/// diagnostics. Timestamps must not go backwards.
+std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in, std::string file,
+                                               const TraceReadOptions& options);
+
+/// Lists the columns (or keys) of a trace by its first line, in their order: each name, and
+/// whether a reader with these options uses it. None for a CSV file without a header.
+std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
+                                                        const TraceReadOptions& options);
+
+/// Records that stand in memory: tests, and traces made by code.
+std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records);
+
+}  // namespace routesim::workloads
+
+template <>
+struct routesim::EnumNames<routesim::workloads::TraceFormat> {
+  static constexpr std::array<std::string_view, 6> value = {"mooncake", "azure", "burstgpt",
+                                                            "vidur",    "csv",   "jsonl"};
+};

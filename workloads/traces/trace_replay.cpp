@@ -1,0 +1,261 @@
+#include "workloads/traces/trace_replay.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "workloads/load_stages.h"
+#include "workloads/timers.h"
+#include "workloads/traces/trace_prompts.h"
+
+namespace routesim::workloads {
+namespace {
+
+/// Sends records at their times; a record with a `delay` waits for its session's previous turn.
+class TraceReplay final : public LoadGenerator {
+ public:
+  TraceReplay(const TraceReplayConfig& config, const WorkloadOptions& options,
+              std::unique_ptr<TraceReader> reader, StageInfo info, bool has_delays)
+      : config_(config),
+        reader_(std::move(reader)),
+        prompts_(options.seed, config.hash_block_tokens),
+        infos_{std::move(info)},
+        permits_(config.max_concurrency > 0 ? config.max_concurrency
+                                            : std::numeric_limits<std::int64_t>::max()),
+        timeout_(config.timeout_s > 0 ? Duration::from_seconds(config.timeout_s) : Duration::max()),
+        has_delays_(has_delays) {
+    infos_.front().in_flight_cap = config.max_concurrency;
+    read_ahead();
+  }
+
+  const std::vector<StageInfo>& stages() const override { return infos_; }
+
+  SimTime next_action() const override {
+    if (in_flight_ >= permits_) return SimTime::max();
+    SimTime next = SimTime::max();
+    if (has_record_) next = due_of(record_);
+    next = std::min(next, turns_.next_at());
+    return next == SimTime::max() ? next : std::max(next, now_);
+  }
+
+  void advance(SimTime now, std::vector<Request>& out) override {
+    now_ = now;
+    while (in_flight_ < permits_) {
+      const bool record_due = has_record_ && due_of(record_) <= now;
+      const bool turn_due = turns_.is_due(now);
+      if (turn_due && (!record_due || turns_.next_at() <= due_of(record_))) {
+        const auto turn = turns_.take();
+        send(*turn.what, turn.at, out);
+      } else if (record_due) {
+        send(record_, due_of(record_), out);
+        read_ahead();
+      } else {
+        return;
+      }
+    }
+  }
+
+  void on_completed(const Request& request, Outcome, SimTime now) override {
+    ROUTESIM_CHECK(in_flight_ > 0, "completion of a request that is not in flight");
+    now_ = std::max(now_, now);
+    --in_flight_;
+    if (!has_delays_ || request.session == 0) return;
+    const auto found = sessions_.find(request.session);
+    ROUTESIM_CHECK(found != sessions_.end(), "a session without an entry");
+    Session& session = found->second;
+    session.last_done = now;
+    if (--session.in_flight == 0) release_turn(session);
+  }
+
+  bool finished() const override {
+    return !has_record_ && turns_.empty() && in_flight_ == 0 && waiting_turns_ == 0;
+  }
+
+ private:
+  struct Session {
+    std::int64_t in_flight = 0;
+    SimTime last_done;
+    std::deque<std::shared_ptr<const TraceRecord>> waiting;
+  };
+
+  SimTime due_of(const TraceRecord& record) const {
+    if (config_.time_scale == 1) return SimTime::zero() + record.at;
+    return SimTime::zero() + within_a_century(record.at.to_seconds() * config_.time_scale);
+  }
+
+  Duration scaled(Duration d) const {
+    return config_.time_scale == 1 ? d : within_a_century(d.to_seconds() * config_.time_scale);
+  }
+
+  /// Reads to the next record with a time of its own; turns on the way join their sessions.
+  void read_ahead() {
+    has_record_ = false;
+    while (config_.max_requests == 0 || read_ < config_.max_requests) {
+      if (!reader_->next(record_)) return;
+      ++read_;
+      if (!record_.delay) {
+        has_record_ = true;
+        if (has_delays_ && record_.session != 0) ++sessions_[record_.session].in_flight;
+        return;
+      }
+      Session& session = sessions_[record_.session];
+      session.waiting.push_back(std::make_shared<const TraceRecord>(record_));
+      ++waiting_turns_;
+      if (session.in_flight == 0) release_turn(session);
+    }
+  }
+
+  /// The next turn leaves its delay after the previous one ended; at once if that is past, which
+  /// happens when a turn stands far behind its session's earlier ones in the file.
+  void release_turn(Session& session) {
+    if (session.waiting.empty()) return;
+    std::shared_ptr<const TraceRecord> record = std::move(session.waiting.front());
+    session.waiting.pop_front();
+    --waiting_turns_;
+    ++session.in_flight;
+    const SimTime due = std::max(session.last_done + scaled(*record->delay), now_);
+    turns_.add(due, std::move(record));
+  }
+
+  void send(const TraceRecord& record, SimTime due, std::vector<Request>& out) {
+    Request request;
+    request.id = RequestId(next_id_);
+    request.stage = StageId(0);
+    request.due = due;
+    request.timeout = timeout_;
+    request.session = record.session;
+    prompts_.fill(record, config_.hash_length, next_id_, request);
+    ++next_id_;
+    ++in_flight_;
+    out.push_back(std::move(request));
+  }
+
+  TraceReplayConfig config_;
+  std::unique_ptr<TraceReader> reader_;
+  TracePrompts prompts_;
+  std::vector<StageInfo> infos_;
+  std::int64_t permits_;
+  Duration timeout_;
+  bool has_delays_;  // Sessions are tracked only then: otherwise memory stays flat.
+  SimTime now_;
+  TraceRecord record_;  // The next record with a time of its own, when has_record_.
+  bool has_record_ = false;
+  std::int64_t read_ = 0;
+  std::int64_t in_flight_ = 0;
+  std::uint64_t next_id_ = 0;
+  std::unordered_map<std::uint64_t, Session> sessions_;  // Looked up, never iterated.
+  Timers<std::shared_ptr<const TraceRecord>> turns_;     // Delayed turns of sessions.
+  std::int64_t waiting_turns_ = 0;
+};
+
+}  // namespace
+
+TracePrompts::TracePrompts(std::uint64_t seed, std::int64_t block_tokens)
+    : seed_(seed), block_tokens_(block_tokens) {}
+
+std::string TracePrompts::problem(const TraceRecord& record, HashLengthRule rule) const {
+  if (record.hash_ids.empty() || rule == HashLengthRule::kTruncateToIds) return {};
+  const auto ids = static_cast<std::int64_t>(record.hash_ids.size());
+  const std::int64_t whole = record.input_tokens / block_tokens_;
+  const std::int64_t with_partial = (record.input_tokens + block_tokens_ - 1) / block_tokens_;
+  if (ids == whole || ids == with_partial) return {};
+  return std::to_string(record.input_tokens) + " input tokens are " + std::to_string(with_partial) +
+         " blocks of " + std::to_string(block_tokens_) + ", but there are " + std::to_string(ids) +
+         " hash ids";
+}
+
+void TracePrompts::fill(const TraceRecord& record, HashLengthRule rule, std::uint64_t number,
+                        Request& request) const {
+  PromptBuilder prompt;
+  prompt.reserve(record.hash_ids.size() + 1);
+  std::int64_t left = record.input_tokens;
+  for (const std::uint64_t id : record.hash_ids) {
+    const std::int64_t length = std::min(left, block_tokens_);
+    prompt.append(content_id(seed_, ContentKind::kTraceBlock, id), length);
+    left -= length;
+  }
+  // What no id covers is text of the request's own; vLLM's reader leaves it out.
+  if (record.hash_ids.empty() || rule == HashLengthRule::kStrict)
+    prompt.append(content_id(seed_, ContentKind::kUnique, number), left);
+  request.prompt = std::move(prompt).build(number);
+  request.max_tokens = std::max<std::int64_t>(record.output_tokens, 1);
+  request.output_tokens = request.max_tokens;
+  request.output_content = content_id(seed_, ContentKind::kAnswer, number);
+}
+
+TraceSummary survey_trace(const TraceOpener& open, const TracePrompts& prompts, HashLengthRule rule,
+                          std::int64_t max_requests, Diagnostics& out) {
+  const std::unique_ptr<TraceReader> reader = open();
+  TraceSummary summary;
+  TraceRecord record;
+  SourceLocation first_empty;
+  std::int64_t empty_prompts = 0;
+  while ((max_requests == 0 || summary.records < max_requests) && reader->next(record)) {
+    ++summary.records;
+    if (!record.delay) summary.last = record.at;
+    summary.has_delays = summary.has_delays || record.delay.has_value();
+    if (record.input_tokens == 0 && empty_prompts++ == 0)
+      first_empty = {reader->file(), static_cast<int>(record.line), record.input_column};
+    std::string problem = prompts.problem(record, rule);
+    if (problem.empty()) continue;
+    out.error({reader->file(), static_cast<int>(record.line), record.ids_column}, "hash_ids",
+              std::move(problem), "set hash_block_tokens to the tokens one id stands for");
+    return summary;
+  }
+  if (empty_prompts > 0)
+    out.warning(first_empty, "",
+                "a prompt of 0 tokens, which vLLM refuses: it is sent with 1" +
+                    (empty_prompts > 1 ? ", as " + std::to_string(empty_prompts - 1) + " more are"
+                                       : std::string()),
+                "leave such records out");
+  for (const Diagnostic& d : reader->diagnostics().items()) out.add(d);
+  if (summary.records == 0 && !out.has_errors()) out.error({}, "trace", "the trace has no records");
+  return summary;
+}
+
+void describe(Describer& d, TraceReplayConfig& t) {
+  field(d, {"time_scale", "Multiplies the trace's times; 0.5 plays twice as fast."}, t.time_scale,
+        RealRange{.min = 0, .max = 1e6, .min_open = true});
+  field(d, {"max_requests", "Stop after this many requests; 0 plays all."}, t.max_requests,
+        IntRange{0, 4'000'000'000});
+  field(d, {"max_concurrency", "Requests the client keeps in flight; 0 is no limit."},
+        t.max_concurrency, IntRange{0, 1'000'000'000});
+  field(d, {"hash_block_tokens", "Tokens one hash id stands for."}, t.hash_block_tokens,
+        IntRange{1, 1'000'000});
+  field(d, {"hash_length", "What to do when hash ids and the input length disagree."},
+        t.hash_length);
+  field(d, {"timeout_s", "Seconds after which the client gives up; 0 is never."}, t.timeout_s,
+        RealRange{.min = 0, .max = 1e9});
+}
+
+std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& config,
+                                                   const WorkloadOptions& options,
+                                                   const TraceOpener& trace,
+                                                   Diagnostics& diagnostics) {
+  if (!trace) {
+    diagnostics.error({}, "trace", "a trace replay needs a trace");
+    return nullptr;
+  }
+  Diagnostics found;
+  // Read once before the run: a broken line stops the user now, not after an hour.
+  const TraceSummary summary =
+      survey_trace(trace, TracePrompts(options.seed, config.hash_block_tokens), config.hash_length,
+                   config.max_requests, found);
+  for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  if (found.has_errors()) return nullptr;
+  StageInfo info;
+  info.name = "0";
+  info.requests = summary.records;
+  info.duration_s = summary.last.to_seconds() * config.time_scale;
+  if (info.duration_s > 0)
+    info.requested_rate = static_cast<double>(summary.records) / info.duration_s;
+  return std::make_unique<TraceReplay>(config, options, trace(), std::move(info),
+                                       summary.has_delays);
+}
+
+}  // namespace routesim::workloads

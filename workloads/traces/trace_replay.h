@@ -1,0 +1,47 @@
+// Open-loop replay of a trace: each record is a request at its own time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/describe.h"
+#include "workloads/load_generator.h"
+#include "workloads/options.h"
+#include "workloads/traces/trace_readers.h"
+
+namespace routesim::workloads {
+
+/// What to do when hash ids and the input length disagree.
+enum class HashLengthRule {
+  kStrict,         ///< ceil or floor of input / block ids, else an error that names the line.
+  kTruncateToIds,  ///< vLLM timed_trace: the prompt ends where the ids end, without a word.
+};
+
+struct TraceReplayConfig {
+  double time_scale = 1;                 ///< Multiplies trace times: 0.5 plays twice as fast. > 0.
+  std::int64_t max_requests = 0;         ///< Stop after this many; 0: all.
+  std::int64_t max_concurrency = 0;      ///< Permits of the client; 0: unlimited.
+  std::int64_t hash_block_tokens = 512;  ///< Tokens a hash id stands for.
+  HashLengthRule hash_length = HashLengthRule::kStrict;
+  double timeout_s = 0;  ///< Client timeout; 0: none.
+};
+
+void describe(Describer& d, TraceReplayConfig& t);
+
+/// Streams the trace: one record in memory, and, only when the trace has delays, its sessions and
+/// the turns that wait for them. Records with the same hash id share that block's tokens; records
+/// without ids share nothing. A record with a `delay` is sent that long after its session's
+/// previous request completed.
+std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& config,
+                                                   const WorkloadOptions& options,
+                                                   const TraceOpener& trace,
+                                                   Diagnostics& diagnostics);
+
+}  // namespace routesim::workloads
+
+template <>
+struct routesim::EnumNames<routesim::workloads::HashLengthRule> {
+  static constexpr std::array<std::string_view, 2> value = {"strict", "truncate_to_ids"};
+};
