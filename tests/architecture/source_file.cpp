@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kFolders = {".ci",   ".github", "bench",    "catalogs",  "cmake",
+constexpr std::array kFolders = {".ci",   ".github", "base",     "bench",     "cmake",
                                  "docs",  "models",  "policies", "scenarios", "sim",
                                  "tests", "tools",   "workloads"};
 
