@@ -14,6 +14,7 @@
 #include "base/config_node.h"
 #include "base/rng.h"
 #include "policies/scheduler.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
 
 namespace routesim::policies {

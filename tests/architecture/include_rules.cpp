@@ -47,7 +47,7 @@ const std::vector<Home>& homes() {
       {"nlohmann/", {"tools/", "tests/"}, true},
       {"boost/program_options", {"tools/"}, true},
       {"boost/", {"models/", "sim/", "tools/", "tests/", "bench/"}, true},
-      {"fmt/", {"tools/", "tests/", "bench/"}, true},
+      {"fmt/", {"base/", "tools/", "tests/", "bench/"}, true},
       {"tbb/", {"tools/study/"}, true},
       {"oneapi/tbb", {"tools/study/"}, true},
       {"sanitizer/", {"tools/study/"}, true},

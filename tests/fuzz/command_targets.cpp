@@ -11,6 +11,7 @@
 #include "base/config_node.h"
 #include "tests/fuzz/targets.h"
 #include "tools/cli/cli.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/inference_perf_yaml.h"
 #include "tools/study/score/score_events.h"
 #include "tools/study/score/score_input.h"

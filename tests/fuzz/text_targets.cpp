@@ -10,6 +10,7 @@
 #include "policies/kv_events/kv_events.h"
 #include "policies/scheduler.h"
 #include "tests/fuzz/targets.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/measured_csv.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/base/messages.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
 

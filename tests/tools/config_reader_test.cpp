@@ -12,6 +12,7 @@
 
 #include "base/scalar_parse.h"
 #include "tests/base/messages.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 
 namespace routesim::tools {

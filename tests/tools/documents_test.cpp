@@ -4,6 +4,7 @@
 #include "policies/config/factory.h"
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/inference_perf_yaml.h"
 #include "tools/ingest/prepare.h"

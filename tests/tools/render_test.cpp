@@ -5,6 +5,7 @@
 
 #include "sim/plan/scenario.h"
 #include "tests/base/messages.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/measured_csv.h"
 #include "tools/ingest/schema_json.h"

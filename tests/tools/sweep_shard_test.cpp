@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/config_node.h"
+#include "tools/ingest/config_file.h"
 #include "tools/study/sweep/sweep_merge.h"
 #include "tools/study/sweep/sweep_row.h"
 

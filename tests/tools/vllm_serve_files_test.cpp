@@ -5,6 +5,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/scenario_yaml.h"
 
 namespace routesim::tools {

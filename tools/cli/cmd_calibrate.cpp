@@ -11,6 +11,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_reader.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"

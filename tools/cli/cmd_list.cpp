@@ -8,6 +8,7 @@
 #include "policies/config/factory.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/cli.h"
+#include "tools/ingest/config_file.h"
 #include "tools/render/text_table.h"
 
 namespace routesim::tools {

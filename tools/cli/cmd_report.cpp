@@ -4,6 +4,7 @@
 #include "base/config_node.h"
 #include "base/printable.h"
 #include "tools/cli/cli.h"
+#include "tools/ingest/config_file.h"
 #include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
 #include "tools/render/page_export.h"

@@ -8,6 +8,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/prepare.h"
 #include "tools/render/text_table.h"
 #include "tools/render/version.h"

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/render/version.h"

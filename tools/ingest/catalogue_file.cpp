@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "models/hf_config.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_reader.h"
 
 namespace routesim::tools {

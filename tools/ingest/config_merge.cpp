@@ -4,6 +4,7 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_reader.h"
 
 namespace routesim::tools {

@@ -13,6 +13,7 @@
 
 #include "base/config_node.h"
 #include "base/printable.h"
+#include "tools/ingest/config_file.h"
 
 namespace routesim {
 

@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "policies/scheduler.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_reader.h"
 #include "tools/ingest/deployment_keys.h"
 #include "tools/ingest/kubernetes_file.h"

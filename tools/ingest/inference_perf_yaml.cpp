@@ -5,6 +5,7 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/kubernetes_file.h"

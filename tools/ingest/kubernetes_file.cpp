@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/printable.h"
+#include "tools/ingest/config_file.h"
 
 namespace routesim::tools {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/config_node.h"
+#include "tools/ingest/config_file.h"
 
 namespace routesim::tools {
 

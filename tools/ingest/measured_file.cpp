@@ -9,6 +9,7 @@
 #include "base/config_node.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/ledger.h"
 
 namespace routesim::tools {

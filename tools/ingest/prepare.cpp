@@ -7,6 +7,7 @@
 #include "policies/index/sha256.h"
 #include "policies/scheduler.h"
 #include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/pool_checks.h"

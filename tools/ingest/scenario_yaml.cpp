@@ -8,6 +8,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "sim/plan/unsupplied_inputs.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/inference_perf_yaml.h"

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/printable.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/ingest/shell_words.h"

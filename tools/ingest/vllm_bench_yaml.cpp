@@ -8,6 +8,7 @@
 #include "base/key_note.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/ledger.h"

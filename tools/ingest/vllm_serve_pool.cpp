@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "models/catalogue.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/scenario_yaml.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/config_reader.h"
 #include "tools/ingest/deployment_keys.h"

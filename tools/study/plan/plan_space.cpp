@@ -9,6 +9,7 @@
 #include "base/scalar_parse.h"
 #include "models/catalogue.h"
 #include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/prepare.h"
 
 namespace routesim::tools {

@@ -7,6 +7,7 @@
 #include "base/field_fates.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_reader.h"
 
 namespace routesim::tools {

@@ -10,6 +10,7 @@
 #include "base/printable.h"
 #include "policies/index/sha256.h"
 #include "sim/simulation.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/prepare.h"
 #include "tools/render/goodput.h"

@@ -11,6 +11,7 @@
 #include "base/config_node.h"
 #include "base/printable.h"
 #include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/config_reader.h"
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/prepare.h"
