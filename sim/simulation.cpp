@@ -37,7 +37,8 @@ RunResult Simulation::run_to_end() {
     const std::optional<Event> event = queue_.pop();
     if (!event) break;
     if (event->time >= kEndOfTime)
-      throw ClockError({.path = "workload",
+      throw ClockError({.where = {},
+                        .path = "workload",
                         .message = "the run is longer than 103 days of simulated time, which is "
                                    "all its clock holds",
                         .hint = "send fewer requests, or use faster servers: " +

@@ -1,3 +1,4 @@
+// Requests enter and leave; pure-decode passes.
 #include "sim/engine/batch_scheduler.h"
 
 #include <algorithm>
@@ -8,38 +9,14 @@
 namespace routesim::sim {
 
 BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
-    : block_(rules.block_size),
-      crossings_(static_cast<std::size_t>(rules.block_size)),
+    : decodes_(rules.block_size, sequences_),
+      blocks_(rules),
       rules_(rules),
-      reference_(reference || rules.window_groups > 0 || rules.max_loras > 0),
-      kv_(rules.num_gpu_blocks, rules.block_size, rules.free_queue),
-      buckets_(crossings_.size()),
-      adapter_slots_(rules.max_loras, rules.max_cpu_loras, rules.adapters),
-      window_hits_(static_cast<std::size_t>(rules.window_groups)) {}
-
-BatchScheduler::Slot BatchScheduler::acquire() {
-  if (free_slots_.empty()) {
-    sequences_.emplace_back();
-    return static_cast<Slot>(sequences_.size() - 1);
-  }
-  const Slot s = free_slots_.back();
-  free_slots_.pop_back();
-  return s;
-}
-
-void BatchScheduler::recycle(Slot s) {
-  Sequence& q = seq(s);
-  // Their memory is for the next user.
-  BlockHolding holding = std::move(q.holding);
-  std::vector<FormerRun> former = std::move(q.former);
-  former.clear();
-  const std::uint32_t stamp = q.stamp + 1;
-  q = Sequence{};
-  q.stamp = stamp;
-  q.holding = std::move(holding);
-  q.former = std::move(former);
-  free_slots_.push_back(s);
-}
+      mode_(reference || rules.window_groups > 0 || rules.max_loras > 0 ? PassMode::kWalkAll
+                                                                        : PassMode::kSums),
+      waiting_(rules.scheduling_policy, sequences_),
+      running_(sequences_),
+      adapters_(rules) {}
 
 // Unchunked, a prompt (or all but the last token, after a preemption) must fit one step.
 bool BatchScheduler::too_long(const EngineRequest& request) const {
@@ -57,58 +34,43 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
                    .at = now});
     return;
   }
-  const Slot s = acquire();
-  Sequence& q = seq(s);
+  const Slot s = sequences_.acquire();
+  Sequence& q = sequences_[s];
   q.request = request;
   q.state = State::kWaiting;
   q.target = request.prompt_tokens;
   q.windows.resize(static_cast<std::size_t>(rules_.window_groups));
   q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens &&
                   request.prompt_tokens + request.output_tokens < rules_.max_model_len;
-  pulls_ = pulls_ || request.remote_tokens > 0;
-  public_answers_ = public_answers_ || !request.private_answer;
-  enqueue_waiting(s);
+  load_.pulls = load_.pulls || request.remote_tokens > 0;
+  load_.public_answers = load_.public_answers || !request.private_answer;
+  waiting_.add(s);
   counters_.max_waiting = std::max(counters_.max_waiting, waiting());
-}
-
-void BatchScheduler::enqueue_waiting(Slot s) {
-  if (rules_.scheduling_policy == SchedulingPolicy::kPriority) {
-    const auto before = [this](Slot a, Slot b) {
-      const EngineRequest& x = seq(a).request;
-      const EngineRequest& y = seq(b).request;
-      return std::pair(x.priority, x.arrival_order) < std::pair(y.priority, y.arrival_order);
-    };
-    waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), s, before), s);
-    retry_admission_ = true;
-  } else {
-    if (waiting_.empty()) retry_admission_ = true;
-    waiting_.push_back(s);
-  }
 }
 
 // Held blocks come last: while their release is under way the handle may have a new owner.
 BatchScheduler::Slot BatchScheduler::find(std::uint32_t handle) const {
-  const auto matches = [&](Slot s) { return seq(s).request.handle == handle; };
-  for (const std::vector<Slot>* list : {&skipped_, &running_}) {
+  const auto matches = [&](Slot s) { return sequences_[s].request.handle == handle; };
+  for (const std::vector<Slot>* list : {&waiting_.loading(), &running_.all()}) {
     const auto it = std::find_if(list->begin(), list->end(), matches);
     if (it != list->end()) return *it;
   }
-  const auto it = std::find_if(waiting_.begin(), waiting_.end(), matches);
-  if (it != waiting_.end()) return *it;
-  const SequenceRef held = newest_in(held_, handle);
-  return current(held) ? held.slot : ~Slot{0};
+  const auto it = std::find_if(waiting_.queue().begin(), waiting_.queue().end(), matches);
+  if (it != waiting_.queue().end()) return *it;
+  const SequenceRef held = find_held(handle);
+  return sequences_.current(held) ? held.slot : ~Slot{0};
 }
 
 bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
   const Slot s = find(handle);
   if (s == ~Slot{0}) return false;
-  Sequence& q = seq(s);
+  Sequence& q = sequences_[s];
   switch (q.state) {
     case State::kWaiting:
-      waiting_.erase(std::find(waiting_.begin(), waiting_.end(), s));
+      waiting_.remove(s);
       break;
-    case State::kRemote:
-      skipped_.erase(std::find(skipped_.begin(), skipped_.end(), s));
+    case State::kLoading:
+      waiting_.remove_loading(s);
       break;
     case State::kHeld:
       held_.erase(std::find(held_.begin(), held_.end(), s));
@@ -117,59 +79,47 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
       // The running step must not count a token nobody will get; full blocks stay findable.
       const bool awaits = awaits_token(q, in_flight);
       if (awaits && q.streak_pass < in_flight->pass) --in_flight->steady;
-      if (q.state == State::kDecode && q.wastes_slot && q.sampled == q.request.output_tokens)
-        --wasted_slots_;
-      if (q.state == State::kDecode) leave_decode(s);
-      register_up_to(s, q.computed - (awaits ? 1 : 0));
-      if (q.state == State::kPrefill) erase_prefilling(s);
-      erase_running(s);
+      if (q.state == State::kDecode) decodes_.leave_aborted(s);
+      blocks_.register_up_to(q, q.computed - (awaits ? 1 : 0));
+      if (q.state == State::kPrefill) running_.end_prefill(s);
+      running_.remove(s);
     }
   }
   free_blocks(s);
-  recycle(s);
-  retry_admission_ = true;
+  sequences_.recycle(s);
   return true;
 }
 
-SequenceRef BatchScheduler::newest_in(const std::vector<Slot>& list, std::uint32_t handle) const {
-  for (std::size_t i = list.size(); i-- > 0;)
-    if (seq(list[i]).request.handle == handle) return ref(list[i]);
-  return {.slot = 0, .stamp = ~std::uint32_t{0}};
-}
-
 void BatchScheduler::transfer_done(SequenceRef sequence) {
-  if (current(sequence)) seq(sequence.slot).remote_ready = true;
+  if (!sequences_.current(sequence)) return;
+  RemoteKv& remote = sequences_[sequence.slot].remote;
+  if (remote == RemoteKv::kMissing) remote = RemoteKv::kArrived;
 }
 
 void BatchScheduler::transfer_failed(std::uint32_t handle) {
-  const auto it = std::find_if(skipped_.begin(), skipped_.end(),
-                               [&](Slot s) { return seq(s).request.handle == handle; });
-  if (it == skipped_.end()) return;
+  const std::vector<Slot>& loading = waiting_.loading();
+  const auto it = std::find_if(loading.begin(), loading.end(),
+                               [&](Slot s) { return sequences_[s].request.handle == handle; });
+  if (it == loading.end()) return;
   const Slot s = *it;
-  skipped_.erase(it);
+  waiting_.remove_loading(s);
   free_blocks(s);
-  seq(s).state = State::kWaiting;
-  seq(s).remote_done = true;
-  enqueue_waiting(s);
+  sequences_[s].state = State::kWaiting;
+  sequences_[s].remote = RemoteKv::kSettled;
+  waiting_.add(s);
 }
 
 void BatchScheduler::release_held(SequenceRef sequence) {
-  if (!current(sequence)) return;
+  if (!sequences_.current(sequence)) return;
   held_.erase(std::find(held_.begin(), held_.end(), sequence.slot));
   free_blocks(sequence.slot);
-  recycle(sequence.slot);
-}
-
-bool BatchScheduler::any_promotable() const {
-  for (const Slot s : skipped_)
-    if (seq(s).remote_ready) return true;
-  return false;
+  sequences_.recycle(sequence.slot);
 }
 
 void BatchScheduler::process(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
   for (const SequenceRef r : plan.sampled) {
-    if (!current(r)) continue;
-    Sequence& q = seq(r.slot);
+    if (!sequences_.current(r)) continue;
+    Sequence& q = sequences_[r.slot];
     EngineOutput o{.kind = EngineOutputKind::kFirstToken, .handle = q.request.handle, .at = now};
     if (q.started) {
       o.kind = EngineOutputKind::kResumedToken;
@@ -179,131 +129,132 @@ void BatchScheduler::process(StepPlan& plan, SimTime now, std::vector<EngineOutp
     out.push_back(o);
   }
   for (const SequenceRef r : plan.finishing)
-    if (current(r)) finish(r.slot, now, out);
+    if (sequences_.current(r)) finish(r.slot, now, out);
   for (const SequenceRef r : plan.pausing)
-    if (current(r)) seq(r.slot).last_token = now;
+    if (sequences_.current(r)) sequences_[r.slot].last_token = now;
 }
 
 void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out) {
-  if (seq(s).state == State::kDecode) leave_decode(s);
-  Sequence& q = seq(s);
+  Sequence& q = sequences_[s];
+  if (q.state == State::kDecode) decodes_.leave(s);
   out.push_back({.kind = EngineOutputKind::kFinished,
                  .handle = q.request.handle,
                  .value = q.preemptions,
                  .cached_tokens = std::max<std::int64_t>(q.cached, 0),
                  .at = now});
   if (q.state == State::kWaiting) {
-    // Preempted while this token was being computed.
-    waiting_.erase(std::find(waiting_.begin(), waiting_.end(), s));
+    waiting_.remove(s);  // preempted while this token was being computed
   } else {
-    register_up_to(s, q.request.prompt_tokens + q.request.output_tokens - 1);
-    erase_running(s);
+    blocks_.register_up_to(q, q.request.prompt_tokens + q.request.output_tokens - 1);
+    running_.remove(s);
   }
   if (q.request.hold_blocks) {
     q.state = State::kHeld;
     ++q.stamp;
     held_.push_back(s);
-    retry_admission_ = true;  // its place among the running is free, if not its blocks
+    waiting_.retry_head();  // its place among the running is free, if not its blocks
     return;
   }
   free_blocks(s);
-  recycle(s);
+  sequences_.recycle(s);
 }
 
 void BatchScheduler::free_blocks(Slot s) {
-  kv_.release(seq(s).holding);
-  free_windows(seq(s));
-  seq(s).registered = 0;
-  retry_admission_ = true;
+  blocks_.release(sequences_[s]);
+  waiting_.retry_head();
 }
 
-void BatchScheduler::erase_running(Slot s) {
-  // running_ is sorted by order.
-  const std::uint64_t order = seq(s).order;
-  const auto it = std::lower_bound(running_.begin(), running_.end(), order,
-                                   [this](Slot a, std::uint64_t o) { return seq(a).order < o; });
-  ROUTESIM_DCHECK(it != running_.end() && *it == s, "sequence is not running");
-  running_.erase(it);
-}
-
-void BatchScheduler::erase_prefilling(Slot s) {
-  prefilling_.erase(std::find(prefilling_.begin(), prefilling_.end(), s));
-}
-
-BlockKey BatchScheduler::block_key(const Sequence& q, std::int64_t block, BlockKey previous) const {
-  const PromptKeys& keys = *q.request.keys;
-  const auto prompt_blocks = static_cast<std::int64_t>(keys.engine.size());
-  if (block < prompt_blocks) return keys.engine[static_cast<std::size_t>(block)];
-  if (answer_keys_ != nullptr) return answer_keys_->answer_key(q.request.handle, block);
-  return block == prompt_blocks
-             ? fold_piece(keys.tail_state, q.request.output_content, 0,
-                          rules_.block_size - keys.tail_tokens)
-             : fold_piece(previous, q.request.output_content,
-                          block * rules_.block_size - q.request.prompt_tokens, rules_.block_size);
-}
-
-void BatchScheduler::register_up_to(Slot s, std::int64_t tokens) {
-  Sequence& q = seq(s);
-  const std::int64_t full = block_.quotient(tokens);
-  if (!rules_.enable_prefix_caching || full <= q.registered) return;
-  const std::span<const BlockKey> prompt = q.request.keys->engine;
-  const std::int64_t known = q.request.private_answer ? std::min(full, std::ssize(prompt)) : full;
-  if (q.registered < known) {
-    std::span<const BlockKey> keys = prompt;
-    if (known > std::ssize(prompt)) {
-      keys_.assign(prompt.begin() + std::min(q.registered, std::ssize(prompt)), prompt.end());
-      BlockKey previous = q.registered > 0 ? kv_.last_key(q.holding) : 0;
-      for (std::int64_t b = q.registered + std::ssize(keys_); b < known; ++b)
-        keys_.push_back(previous = block_key(q, b, previous));
-      keys = keys_;
-    } else {
-      keys = prompt.subspan(static_cast<std::size_t>(q.registered),
-                            static_cast<std::size_t>(known - q.registered));
-    }
-    register_windows(q, keys);
-    kv_.register_keys(q.holding, keys);
-    if (sink_ != nullptr) sink_->stored(q.request.handle, q.registered, keys);
-    q.registered = known;
+// Gives a block to each member of the decode set that needs one in this pass. The key of a public
+// answer's last block is announced now; what a private one holds matters only when it leaves the
+// set, and the sequence is left alone.
+void BatchScheduler::cross_blocks() {
+  if (decodes_.crossings() == 0) return;
+  if (!load_.public_answers) {
+    kv().take(decodes_.crossings());
+    return;
   }
-  if (q.registered == full) return;
-  const RunRef run = kv_.register_private(q.holding, full - q.registered);
-  q.former.push_back({.position = q.registered, .run = run});
-  q.registered = full;
+  for (const Slot s : decodes_.crossing()) {
+    Sequence& q = sequences_[s];
+    if (q.request.private_answer) {
+      kv().take(1);
+    } else {
+      blocks_.register_up_to(q, q.holding.blocks * rules_.block_size);
+      kv().allocate(1, q.holding);
+    }
+  }
+}
+
+// No sequence does or waits for anything but to decode.
+bool BatchScheduler::decodes_only() const {
+  if (mode_ == PassMode::kWalkAll || decodes_.size() == 0 || !running_.prefilling().empty() ||
+      decodes_.has_leavers() || decodes_.wasted_slots() != 0 ||
+      decodes_.size() > rules_.max_num_batched_tokens)
+    return false;
+  if (running_.size() != decodes_.size()) return false;  // paused or draining
+  if (waiting_.any_arrived()) return false;
+  const bool queued = !waiting_.queue().empty();
+  if (queued && !waiting_.head_blocked()) return false;
+  return rules_.prefill_schedule_interval <= 1 ||
+         (last_release_ == LastRelease::kLeftWaiting) == queued;
+}
+
+BatchScheduler::Forecast BatchScheduler::forecast(std::int64_t limit) const {
+  if (!decodes_only()) return {};
+  bool finishes = false;
+  std::int64_t n = decodes_.passes_before_finish(limit, finishes);
+  if (n < 0) return {};
+  if (kv().free_blocks() >= decodes_.size() * (blocks_.whole_count(n + 1) + 1))
+    return {n, finishes};
+  // Blocks are scarce: find how far they certainly last. Crossings grow with n, so halve.
+  while (n > 0 && decodes_.crossings_until(n) > kv().free_blocks()) n /= 2;
+  return {n, false};
+}
+
+std::int64_t BatchScheduler::passes_without_events(std::int64_t limit) const {
+  if (!blocks_.announces()) return limit;
+  if (load_.public_answers) return 0;
+  // In as many passes as a block has tokens every sequence takes a block.
+  const std::int64_t members = decodes_.size();
+  const std::int64_t rounds = blocks_.whole_count(limit);
+  std::int64_t blocks = kv().blocks_before_known(members * (rounds + 1));
+  if (blocks >= members * (rounds + 1)) return limit;
+  std::int64_t n = std::min(rounds, blocks / members) * rules_.block_size;
+  blocks -= n / rules_.block_size * members;
+  for (; n < limit; ++n) {
+    blocks -= crossings_in(n + 1);
+    if (blocks < 0) break;
+  }
+  return n;
+}
+
+void BatchScheduler::run_decode_pass() {
+  decodes_.begin_pass();
+  decodes_.count_tokens();
+  ++counters_.passes;
+  cross_blocks();
+}
+
+void BatchScheduler::run_decode_passes(std::int64_t passes, std::int64_t blocks) {
+  decodes_.advance(passes);
+  counters_.passes += passes;
+  if (blocks > 0) kv().take(blocks);
 }
 
 void BatchScheduler::verify() const {
-  kv_.verify();
-  std::int64_t members = 0, context = 0, unassigned = 0;
-  std::vector<const BlockHolding*> holdings;
-  for (const Sequence& q : sequences_) {
-    holdings.push_back(&q.holding);
-    for (const BlockHolding& w : q.windows) holdings.push_back(&w);
-    if (q.state != State::kDecode) continue;
-    ++members;
-    const std::int64_t computed = computed_after(q, pass_);
-    context += computed;
-    const std::int64_t owed = blocks_for(computed) - q.holding.blocks;
-    ROUTESIM_CHECK(owed == 0 || (owed > 0 && q.request.private_answer),
-                   "a decoding sequence holds the wrong number of blocks");
-    unassigned += owed;
-  }
-  ROUTESIM_CHECK(members == decodes_, "decode set size drifted");
-  ROUTESIM_CHECK(context == decode_context_, "sum of decode contexts drifted");
-  kv_.verify_holdings(holdings, unassigned);
-  ROUTESIM_CHECK(static_cast<std::int64_t>(running_.size()) <= rules_.max_num_seqs,
-                 "more sequences run than max_num_seqs");
+  blocks_.verify(sequences_.all(), decodes_.verify());
+  ROUTESIM_CHECK(running() <= rules_.max_num_seqs, "more sequences run than max_num_seqs");
 }
 
 std::string BatchScheduler::describe_queues() const {
-  std::string text = "running " + std::to_string(running_.size()) + ", waiting " +
-                     std::to_string(waiting_.size()) + ", waiting for remote KV " +
-                     std::to_string(skipped_.size()) + ", held for transfer " +
-                     std::to_string(held_.size()) + ", free blocks " +
-                     std::to_string(kv_.free_blocks()) + " of " +
-                     std::to_string(kv_.usable_blocks());
-  if (!waiting_.empty()) {
-    const Sequence& head = seq(waiting_.front());
-    text += "; head of the queue needs " + std::to_string(blocks_for(head.target)) + " blocks";
+  std::string text = "running " + std::to_string(running()) + ", waiting " +
+                     std::to_string(waiting_.queue().size()) + ", waiting for remote KV " +
+                     std::to_string(loading()) + ", held for transfer " + std::to_string(held()) +
+                     ", free blocks " + std::to_string(kv().free_blocks()) + " of " +
+                     std::to_string(kv().usable_blocks());
+  if (!waiting_.queue().empty()) {
+    const Sequence& head = sequences_[waiting_.queue().front()];
+    text +=
+        "; head of the queue needs " + std::to_string(blocks_.blocks_for(head.target)) + " blocks";
   }
   return text;
 }

@@ -15,6 +15,7 @@ class Divisor {
         shift_(std::has_single_bit(static_cast<std::uint64_t>(divisor))
                    ? std::countr_zero(static_cast<std::uint64_t>(divisor))
                    : -1) {}
+  std::int64_t divisor() const { return divisor_; }
   std::int64_t quotient(std::int64_t n) const { return shift_ >= 0 ? n >> shift_ : n / divisor_; }
   std::int64_t remainder(std::int64_t n) const { return n - quotient(n) * divisor_; }
 

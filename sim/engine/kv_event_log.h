@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "sim/engine/batch_scheduler.h"
 #include "sim/engine/earliest.h"
+#include "sim/engine/sequence_blocks.h"
 
 namespace routesim::sim {
 

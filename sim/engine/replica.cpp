@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <span>
 #include <utility>
@@ -22,7 +23,8 @@ static_assert(kEndOfTime.ns() <= (SimTime::max().ns() - 2 * models::kLongestStep
 std::int64_t checked_step(std::int64_t ticks) {
   ROUTESIM_CHECK(ticks > 0, "a step must take time");
   if (ticks >= models::kLongestStepTicks)
-    throw ClockError({.path = "cluster",
+    throw ClockError({.where = {},
+                      .path = "cluster",
                       .message = "a step of an engine takes 12 hours of simulated time or more",
                       .hint = "look at the numbers of the accelerator, the model and its curve"});
   return ticks;
@@ -35,9 +37,12 @@ constexpr std::int64_t kFinishCheckPeriod = 32;
 
 Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
     : range_watch_(*options.latency), options_(options) {
-  ranks_.reserve(static_cast<std::size_t>(options.ranks));
+  // Ranks cannot move, so the vector is made from a range of equal options.
+  const std::vector<std::reference_wrapper<const ReplicaOptions>> each(
+      static_cast<std::size_t>(options.ranks), options);
+  ranks_ = std::vector<Rank>(each.begin(), each.end());
   for (int i = 0; i < options.ranks; ++i) {
-    Rank& r = ranks_.emplace_back(options.rules, options.reference);
+    Rank& r = ranks_[static_cast<std::size_t>(i)];
     r.gauges.free_blocks = r.scheduler.kv().free_blocks();
     // Scrapers are not synchronised: every endpoint has its own phase.
     const auto interval = static_cast<std::uint64_t>(options.scrape_interval.ns());
@@ -138,7 +143,7 @@ void Replica::observe(Rank& r, SimTime now) {
 void Replica::process(Rank& r, SimTime now, Duration gap) {
   StepPlan& plan = r.on_gpu();
   if (plan.empty()) return;
-  if (!plan.calm()) r.scheduler.process(plan, now, outputs_);
+  if (!plan.has_no_output()) r.scheduler.process(plan, now, outputs_);
   if (gaps_ != nullptr) gaps_->add_nano(gap.ns(), plan.steady);
   plan.clear();
 }
@@ -313,14 +318,14 @@ void Replica::look_ahead() {
 bool Replica::foresee_calm(Rank& r) {
   const std::int64_t members = r.scheduler.decoding();
   const auto pure = [members](const StepPlan& plan) {
-    return plan.calm() && plan.steady == members && plan.shape.prefill_requests == 0 &&
+    return plan.has_no_output() && plan.steady == members && plan.shape.prefill_requests == 0 &&
            plan.shape.decode_requests == members;
   };
   const bool async = options_.rules.async_scheduling;
   if (members == 0 || gaps_ == nullptr || !r.inbox.empty() || !pure(r.on_gpu())) return false;
   if (async && !pure(r.ahead())) return false;
-  const BatchScheduler::Foresight foresight = r.scheduler.foresee(std::int64_t{1} << 30);
-  if (foresight.calm == 0 && !foresight.then_finishes) return false;
+  const BatchScheduler::Forecast forecast = r.scheduler.forecast(std::int64_t{1} << 30);
+  if (forecast.pure_decode == 0 && !forecast.then_finishes) return false;
   models::BatchShape next = async ? r.ahead().shape : r.on_gpu().shape;
   next.decode_context = r.scheduler.decode_context() + members;
   if (r.scheduler.kv().shared_tokens() > next.decode_context) return false;
@@ -328,9 +333,9 @@ bool Replica::foresee_calm(Rank& r) {
   run_ = options_.latency->decode_run(next);
   run_index_ = 0;
   if (run_.first >= models::kLongestStepTicks) return false;  // The next launch refuses it.
-  calm_left_ = std::min(foresight.calm, run_.steps);
+  calm_left_ = std::min(forecast.pure_decode, run_.steps);
   // The last token of a sequence can be seen when its step ends; before, nothing can.
-  const bool to_finish = foresight.then_finishes && run_.steps > foresight.calm;
+  const bool to_finish = forecast.then_finishes && run_.steps > forecast.pure_decode;
   if (calm_left_ == 0 && !to_finish) return false;
   range_watch_.begin_stretch(next, calm_left_);
   wake_ = calm_end(calm_left_ + (to_finish ? (async ? 2 : 1) : 0));
@@ -357,7 +362,7 @@ SimTime Replica::calm_end(std::int64_t boundary) const {
 SimTime Replica::calm_news(const Rank& r) const {
   if (r.log == nullptr) return wake_;
   if (publishes(r)) return end_;
-  const std::int64_t silent = r.scheduler.silent_passes(calm_left_ + 1);
+  const std::int64_t silent = r.scheduler.passes_without_events(calm_left_ + 1);
   return silent > calm_left_ ? wake_ : std::min(wake_, calm_end(silent + 1));
 }
 
@@ -379,7 +384,7 @@ void Replica::calm_boundaries(SimTime now) {
     last_boundary_ = at;
     --calm_left_;
     ++steps_;
-    r.scheduler.calm_pass();
+    r.scheduler.run_decode_pass();
     calm_gauges_.free_blocks = r.scheduler.kv().free_blocks();
     end_ticks_ += ahead_ticks_ > 0 ? std::exchange(ahead_ticks_, calm_ticks(0)) : calm_ticks(0);
     end_ = SimTime::from_ns(end_ticks_ / kTicks);
@@ -422,7 +427,7 @@ void Replica::silent_boundaries(Rank& r, SimTime now) {
   calm_gauges_ = next;
   r.used_integral += used_integral;
   r.peak_used = std::max(r.peak_used, used - taken);
-  r.scheduler.calm_passes(passes, used - kv.used_blocks());
+  r.scheduler.run_decode_passes(passes, used - kv.used_blocks());
   gaps_->add_nanos({gaps.data(), static_cast<std::size_t>(passes)}, r.on_gpu().steady);
   busy_ += Duration::nanoseconds(last - last_boundary_.ns());
   last_boundary_ = SimTime::from_ns(last);

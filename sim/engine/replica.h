@@ -160,7 +160,7 @@ class Replica {
     int steps = 0;           ///< Ends of steps that still pass before the scheduler hears of it.
   };
   struct Rank {
-    explicit Rank(const EngineRules& rules, bool reference) : scheduler(rules, reference) {}
+    explicit Rank(const ReplicaOptions& o) : scheduler(o.rules, o.reference) {}
     Gauges gauges;
     Gauges scraped;
     SimTime scraped_at = SimTime::from_ns(-1);

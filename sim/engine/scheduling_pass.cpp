@@ -1,5 +1,6 @@
 // One scheduling pass of vLLM v1: phase A gives tokens to running sequences in order, preempting
-// the last one when blocks run out; phase B admits waiting ones (admission_pass.cpp).
+// the last one when blocks run out; phase B admits waiting ones, first come, first served, onto the
+// blocks that the prefix cache has of them and new ones for the rest.
 #include <algorithm>
 
 #include "base/check.h"
@@ -12,31 +13,33 @@ void BatchScheduler::schedule(StepPlan& plan, StepPlan* in_flight, SimTime now,
   // A pass in which a sequence preempted itself may schedule nothing. vLLM's loop then goes round
   // again at once; with a step still running there is time for that when it ends.
   do run_pass(plan, in_flight, now, out);
-  while (in_flight == nullptr && preempted_ && plan.empty());
+  while (in_flight == nullptr && pass_.preempted && plan.empty());
 }
 
 void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
                               std::vector<EngineOutput>& out) {
   plan.clear();
-  if (!leavers_.empty()) retire_leavers();
-  next_pass();
-  deferred_ = rules_.prefill_schedule_interval > 1 &&
-              pass_ % rules_.prefill_schedule_interval != 0 && !saturated_ && decodes_ > 0;
+  if (decodes_.has_leavers()) decodes_.retire_leavers();
+  decodes_.begin_pass();
   ++counters_.passes;
-  plan.pass = pass_;
-  budget_ = rules_.max_num_batched_tokens;
-  preempted_ = false;
-  if (reference_ || !schedule_running_fast(plan, in_flight, now))
+  plan.pass = decodes_.pass();
+  pass_ = {.budget = rules_.max_num_batched_tokens,
+           .prefills_deferred = rules_.prefill_schedule_interval > 1 &&
+                                plan.pass % rules_.prefill_schedule_interval != 0 &&
+                                last_release_ == LastRelease::kAdmittedAll && decodes_.size() > 0};
+  if (mode_ == PassMode::kWalkAll || !schedule_running_fast(plan, in_flight, now))
     walk_running(plan, in_flight, now);
-  if (!preempted_ && !(waiting_.empty() && skipped_.empty())) admit(plan, now, out);
-  if (rules_.max_loras > 0) place_adapters(plan);
+  if (!pass_.preempted && !waiting_.empty()) admit(plan, now, out);
+  if (adapters_.in_use()) adapters_.place(plan);
   // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
-  plan.shape.shared_context = std::min(kv_.shared_tokens(), plan.shape.decode_context);
-  if (!deferred_) saturated_ = !waiting_.empty();
+  plan.shape.shared_context = std::min(kv().shared_tokens(), plan.shape.decode_context);
+  if (!pass_.prefills_deferred)
+    last_release_ =
+        waiting_.queue().empty() ? LastRelease::kAdmittedAll : LastRelease::kLeftWaiting;
   counters_.max_running = std::max(counters_.max_running, running());
   // vLLM processes results in the order of its running list.
   const auto earlier = [this](SequenceRef a, SequenceRef b) {
-    return seq(a.slot).order < seq(b.slot).order;
+    return sequences_[a.slot].order < sequences_[b.slot].order;
   };
   if (plan.sampled.size() > 1) std::sort(plan.sampled.begin(), plan.sampled.end(), earlier);
   if (plan.finishing.size() > 1) std::sort(plan.finishing.begin(), plan.finishing.end(), earlier);
@@ -44,122 +47,100 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
 
 // The common pass: every decode gets its token, then the prompts being prefilled share the rest of
 // the budget. Changes nothing and returns false where every sequence must be looked at: one was
-// left out last time, or a prompt stands before a decode and eats its budget.
+// left out last time, or a prompt stands before a decode and uses its budget.
 bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, SimTime now) {
-  if (decodes_ > budget_ || any_paused()) return false;
-  std::int64_t need = crossings_[phase_];
-  std::int64_t left = budget_ - decodes_;
+  if (decodes_.size() > pass_.budget || running_.any_paused()) return false;
+  const std::int64_t crossings = decodes_.crossings();
+  std::int64_t need = crossings;
+  std::int64_t left = pass_.budget - decodes_.size();
   bool prompts_last = true;
-  if (!deferred_ && !prefilling_.empty()) {
+  if (!pass_.prefills_deferred && !running_.prefilling().empty()) {
     std::int64_t wanted = 0;
-    for (const Slot s : prefilling_) {
-      Sequence& q = seq(s);
+    for (const Slot s : running_.prefilling()) {
+      Sequence& q = sequences_[s];
       std::int64_t n = q.target - q.computed;
       if (rules_.long_prefill_token_threshold > 0)
         n = std::min(n, rules_.long_prefill_token_threshold);
       wanted += n;
       q.scheduled = std::min(n, left);
       left -= q.scheduled;
-      need += blocks_for(q.computed + q.scheduled) - q.holding.blocks;
+      need += blocks_.blocks_for(q.computed + q.scheduled) - q.holding.blocks;
     }
-    prompts_last = decodes_ == 0 || seq(prefilling_.front()).order > last_decode_order_;
-    if (wanted > budget_ - decodes_ && (!prompts_last || need > kv_.free_blocks())) return false;
+    prompts_last = decodes_.size() == 0 ||
+                   sequences_[running_.prefilling().front()].order > decodes_.last_order();
+    if (wanted > pass_.budget - decodes_.size() && (!prompts_last || need > kv().free_blocks()))
+      return false;
   }
   // Order shows where blocks are short and, with listeners, in their events.
-  if (need > kv_.free_blocks() || (sink_ != nullptr && crossings_[phase_] > 0 && !prompts_last)) {
+  if (need > kv().free_blocks() || (blocks_.announces() && crossings > 0 && !prompts_last)) {
     if (rules_.scheduling_policy != SchedulingPolicy::kFcfs) return false;
     allocate_in_order(in_flight, now);
   } else {
     cross_blocks();
   }
   schedule_decodes(plan);
-  if (!deferred_) schedule_prefills(plan);
+  if (!pass_.prefills_deferred) schedule_prefills(plan);
   return true;
 }
 
-bool BatchScheduler::any_paused() {
-  if (paused_) {
-    paused_ = std::any_of(running_.begin(), running_.end(),
-                          [this](Slot s) { return seq(s).state == State::kPaused; });
-  }
-  return paused_;
-}
-
 void BatchScheduler::schedule_decodes(StepPlan& plan) {
-  plan.steady = decodes_ - wasted_slots_;
-  plan.shape.decode_requests = decodes_;
-  decode_context_ += decodes_;
-  plan.shape.decode_context = decode_context_;
-  budget_ -= decodes_;
-  note_finishing(plan);
+  pass_.budget -= decodes_.size();
+  decodes_.decode_all(plan);
 }
 
 void BatchScheduler::schedule_prefills(StepPlan& plan) {
-  for (std::size_t i = 0; i < prefilling_.size();) {
-    const Slot s = prefilling_[i];
-    const std::int64_t n = seq(s).scheduled;
+  for (std::size_t i = 0; i < running_.prefilling().size();) {
+    const Slot s = running_.prefilling()[i];
+    Sequence& q = sequences_[s];
+    const std::int64_t n = q.scheduled;
     if (n == 0) break;
-    kv_.allocate(blocks_for(seq(s).computed + n) - seq(s).holding.blocks, seq(s).holding);
-    budget_ -= n;
+    kv().allocate(blocks_.blocks_for(q.computed + n) - q.holding.blocks, q.holding);
+    pass_.budget -= n;
     give_prefill(s, n, plan);
-    if (seq(s).state == State::kPrefill) ++i;
+    if (q.state == State::kPrefill) ++i;
   }
 }
 
-// Gives blocks to those that need some in this pass, in the order of the running list, preempting
-// from its end: what a walk does, without looking at sequences that need nothing. First come, first
-// served only, where victims always stand behind those already served.
+// Gives blocks to sequences that need some in this pass, in the order of the running list,
+// preempting from its end: what a walk does, without looking at sequences that need nothing. First
+// come, first served only, where victims always stand behind those already served.
 void BatchScheduler::allocate_in_order(StepPlan* in_flight, SimTime now) {
-  needy_ = buckets_[phase_];
-  if (!deferred_) needy_.insert(needy_.end(), prefilling_.begin(), prefilling_.end());
+  needy_.assign(decodes_.crossing().begin(), decodes_.crossing().end());
+  if (!pass_.prefills_deferred)
+    needy_.insert(needy_.end(), running_.prefilling().begin(), running_.prefilling().end());
   std::sort(needy_.begin(), needy_.end(),
-            [this](Slot a, Slot b) { return seq(a).order < seq(b).order; });
+            [this](Slot a, Slot b) { return sequences_[a].order < sequences_[b].order; });
   for (const Slot s : needy_) {
-    Sequence& q = seq(s);
-    if (q.state != State::kDecode && q.state != State::kPrefill)
-      return;  // preempted, as all behind
+    Sequence& q = sequences_[s];
+    // A preempted sequence: all behind it are, too.
+    if (q.state != State::kDecode && q.state != State::kPrefill) return;
     const bool prefill = q.state == State::kPrefill;
     const std::int64_t tokens =
-        prefill ? q.computed + q.scheduled : computed_after(q, pass_ - 1) + 1;
-    if (!prefill) assign_blocks(q, tokens - 1);
-    const std::int64_t need = blocks_for(tokens) - q.holding.blocks;
-    while (need > kv_.free_blocks()) {
-      const Slot victim = running_.back();
-      running_.pop_back();
-      if (seq(victim).state == State::kDecode) leave_for_preemption(victim);
-      seq(victim).scheduled = 0;
+        prefill ? q.computed + q.scheduled : decodes_.computed_after(q, decodes_.pass() - 1) + 1;
+    if (!prefill) decodes_.assign_blocks(q, tokens - 1);
+    const std::int64_t need = blocks_.blocks_for(tokens) - q.holding.blocks;
+    while (need > kv().free_blocks()) {
+      const Slot victim = running_.all().back();
+      running_.remove_at(running_.all().size() - 1);
+      if (sequences_[victim].state == State::kDecode) decodes_.leave_for_preemption(victim);
+      sequences_[victim].scheduled = 0;
       preempt(victim, in_flight, now);
       if (victim == s) return;
     }
-    const std::int64_t registered = q.registered;
-    if (!prefill && !q.request.private_answer) register_up_to(s, tokens - 1);
-    kv_.allocate(need, q.holding);
-    if (prefill) register_up_to(s, tokens);
-    if (q.registered != registered) retry_admission_ = true;
+    bool registered = false;
+    if (!prefill && !q.request.private_answer) registered = blocks_.register_up_to(q, tokens - 1);
+    kv().allocate(need, q.holding);
+    if (prefill) registered = blocks_.register_up_to(q, tokens);
+    if (registered) waiting_.retry_head();
   }
-}
-
-void BatchScheduler::dissolve_decode_set() {
-  for (const Slot s : running_) {
-    Sequence& q = seq(s);
-    q.scheduled = 0;
-    if (q.state == State::kDecode) settle_counts(q);
-  }
-  for (std::vector<Slot>& bucket : buckets_) bucket.clear();
-  std::fill(crossings_.begin(), crossings_.end(), 0);
-  finishes_.clear();
-  leavers_.clear();
-  decodes_ = 0;
-  decode_context_ = 0;
-  wasted_slots_ = 0;
 }
 
 void BatchScheduler::walk_running(StepPlan& plan, StepPlan* in_flight, SimTime now) {
   ++counters_.walks;
-  dissolve_decode_set();
-  for (std::size_t i = 0; i < running_.size() && budget_ > 0;) {
-    const State state = seq(running_[i]).state;
-    if (state == State::kDraining || (deferred_ && state == State::kPrefill)) {
+  decodes_.dissolve(running_.all());
+  for (std::size_t i = 0; i < running_.all().size() && pass_.budget > 0;) {
+    const State state = sequences_[running_.all()[i]].state;
+    if (state == State::kDraining || (pass_.prefills_deferred && state == State::kPrefill)) {
       ++i;
       continue;
     }
@@ -168,57 +149,49 @@ void BatchScheduler::walk_running(StepPlan& plan, StepPlan* in_flight, SimTime n
   settle_walk(plan, in_flight, now);
 }
 
-// Gives tokens to running_[i] and moves i on. False when the pass must stop because the sequence
-// preempted itself.
+// Gives tokens to the i-th running sequence and moves i on. False when the pass must stop because
+// the sequence preempted itself.
 bool BatchScheduler::walk_one(std::size_t& i, StepPlan* in_flight, SimTime now) {
-  const Slot s = running_[i];
+  const Slot s = running_.all()[i];
+  Sequence& q = sequences_[s];
   std::int64_t n = 1;
-  if (seq(s).state == State::kPrefill) {
-    n = seq(s).target - seq(s).computed;
+  if (q.state == State::kPrefill) {
+    n = q.target - q.computed;
     if (rules_.long_prefill_token_threshold > 0)
       n = std::min(n, rules_.long_prefill_token_threshold);
-    n = std::min(n, budget_);
+    n = std::min(n, pass_.budget);
   }
-  const std::int64_t own = blocks_for(seq(s).computed + n) - seq(s).holding.blocks;
-  leave_windows(seq(s));
-  const std::int64_t window = window_need(seq(s), seq(s).computed + n);
+  WindowGroups& windows = blocks_.windows();
+  const std::int64_t total = blocks_.blocks_for(q.computed + n);
+  const std::int64_t own = total - q.holding.blocks;
+  if (windows.leave(q)) waiting_.retry_head();
+  const std::int64_t window = windows.need(q, total);
   const std::int64_t need = own + rules_.window_groups * window;
-  while (need > kv_.free_blocks()) {
-    const std::size_t victim_index = choose_victim();
-    const Slot victim = running_[victim_index];
+  while (need > kv().free_blocks()) {
+    const std::size_t victim_index = running_.victim(rules_.scheduling_policy);
+    const Slot victim = running_.all()[victim_index];
     // As in vLLM, the place in the list moves only with a victim that was given tokens: after one
     // that merely waits for its last token, the next sequence is passed over.
-    if (seq(victim).scheduled > 0) {
-      budget_ += seq(victim).scheduled;
+    if (sequences_[victim].scheduled > 0) {
+      pass_.budget += sequences_[victim].scheduled;
       --i;
     }
-    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(victim_index));
+    running_.remove_at(victim_index);
     preempt(victim, in_flight, now);
     if (victim == s) return false;
   }
   // Registered at once, as vLLM does, so that events come in the order of the running list.
-  const std::int64_t registered = seq(s).registered;
-  if (seq(s).state != State::kPrefill && !seq(s).request.private_answer)
-    register_up_to(s, seq(s).computed);
-  kv_.allocate(own, seq(s).holding);
-  allocate_windows(seq(s), window);
-  if (seq(s).state == State::kPrefill) register_up_to(s, seq(s).computed + n);
-  if (seq(s).registered != registered) retry_admission_ = true;
-  seq(s).scheduled = n;
-  budget_ -= n;
+  bool registered = false;
+  if (q.state != State::kPrefill && !q.request.private_answer)
+    registered = blocks_.register_up_to(q, q.computed);
+  kv().allocate(own, q.holding);
+  windows.allocate(q, window);
+  if (q.state == State::kPrefill) registered = blocks_.register_up_to(q, q.computed + n);
+  if (registered) waiting_.retry_head();
+  q.scheduled = n;
+  pass_.budget -= n;
   ++i;
   return true;
-}
-
-std::size_t BatchScheduler::choose_victim() const {
-  if (rules_.scheduling_policy == SchedulingPolicy::kFcfs) return running_.size() - 1;
-  std::size_t worst = 0;
-  for (std::size_t i = 1; i < running_.size(); ++i) {
-    const EngineRequest& a = seq(running_[worst]).request;
-    const EngineRequest& b = seq(running_[i]).request;
-    if (std::pair(a.priority, a.arrival_order) < std::pair(b.priority, b.arrival_order)) worst = i;
-  }
-  return worst;
 }
 
 bool BatchScheduler::awaits_token(const Sequence& q, const StepPlan* in_flight) const {
@@ -228,78 +201,75 @@ bool BatchScheduler::awaits_token(const Sequence& q, const StepPlan* in_flight) 
 }
 
 void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
-  Sequence& q = seq(s);
+  Sequence& q = sequences_[s];
   // A token still being computed is not lost: vLLM delivers it to the preempted request, which may
   // even finish with it.
   const bool awaits = awaits_token(q, in_flight);
   if (awaits)
-    in_flight->pausing.push_back(ref(s));
+    in_flight->pausing.push_back(sequences_.ref(s));
   else if (q.state == State::kDecode)
     q.last_token = now;
   // What was computed stays findable until its blocks are recycled.
-  register_up_to(s, q.computed + q.scheduled - (awaits ? 1 : 0));
-  if (q.state == State::kPrefill) erase_prefilling(s);
+  blocks_.register_up_to(q, q.computed + q.scheduled - (awaits ? 1 : 0));
+  if (q.state == State::kPrefill) running_.end_prefill(s);
   free_blocks(s);
   ++q.preemptions;
   ++counters_.preemptions;
   q.state = State::kWaiting;
   q.target = q.request.prompt_tokens + q.sampled;
-  hits_version_ = 0;
+  blocks_.forget_prefix();
   q.finish_pass = -1;  // a place it may have among those to finish is void
   q.computed = 0;
   q.scheduled = 0;
-  q.remote_done = true;
-  preempted_ = true;
-  retry_admission_ = true;
-  if (rules_.scheduling_policy == SchedulingPolicy::kFcfs) {
-    waiting_.push_front(s);
-    return;
-  }
-  const auto before = [this](Slot a, Slot b) {
-    const EngineRequest& x = seq(a).request;
-    const EngineRequest& y = seq(b).request;
-    return std::pair(x.priority, x.arrival_order) < std::pair(y.priority, y.arrival_order);
-  };
-  waiting_.insert(std::lower_bound(waiting_.begin(), waiting_.end(), s, before), s);
+  q.remote = RemoteKv::kSettled;
+  pass_.preempted = true;
+  waiting_.put_back(s);
 }
 
 // After the walk every survivor takes its new place: prompts advance, decodes rejoin the set, and
 // those the budget did not reach are paused.
 void BatchScheduler::settle_walk(StepPlan& plan, StepPlan* in_flight, SimTime now) {
-  count_adapters(plan);
-  for (const Slot s : running_) {
-    Sequence& q = seq(s);
-    const bool decoding = q.state == State::kDecode || q.state == State::kPaused;
-    if (!decoding) continue;
-    if (q.scheduled == 0) {
-      if (q.state == State::kPaused) continue;
-      if (q.sampled == q.request.output_tokens) {
-        q.state = State::kDraining;  // its last token is in flight; nothing more to schedule
-        continue;
-      }
-      q.state = State::kPaused;
-      paused_ = true;
-      if (in_flight != nullptr && q.sample_pass == in_flight->pass)
-        in_flight->pausing.push_back(ref(s));
-      else
-        q.last_token = now;
-      continue;
-    }
-    ++q.computed;
-    ++plan.shape.decode_requests;
-    plan.shape.decode_context += q.computed;
-    if (q.sampled == q.request.output_tokens) {
-      q.state = State::kDraining;  // the slot an EOS request wastes under async scheduling
-      continue;
-    }
-    enter_decode(s, plan, q.state == State::kDecode);
+  if (adapters_.in_use()) {
+    adapters_.begin_pass();
+    for (const Slot s : running_.all())
+      adapters_.add(sequences_[s].request.adapter, sequences_[s].scheduled, plan);
   }
-  for (const Slot s : std::vector<Slot>(prefilling_))
-    if (seq(s).scheduled > 0) give_prefill(s, seq(s).scheduled, plan);
+  for (const Slot s : running_.all()) {
+    const State state = sequences_[s].state;
+    if (state == State::kDecode || state == State::kPaused) settle_decode(s, plan, in_flight, now);
+  }
+  for (const Slot s : std::vector<Slot>(running_.prefilling()))
+    if (sequences_[s].scheduled > 0) give_prefill(s, sequences_[s].scheduled, plan);
+}
+
+void BatchScheduler::settle_decode(Slot s, StepPlan& plan, StepPlan* in_flight, SimTime now) {
+  Sequence& q = sequences_[s];
+  const bool last_sampled = q.sampled == q.request.output_tokens;
+  if (q.scheduled == 0) {
+    if (q.state == State::kPaused) return;
+    if (last_sampled) {
+      q.state = State::kDraining;  // its last token is in flight; nothing more to schedule
+      return;
+    }
+    q.state = State::kPaused;
+    running_.note_paused();
+    if (in_flight != nullptr && q.sample_pass == in_flight->pass)
+      in_flight->pausing.push_back(sequences_.ref(s));
+    else
+      q.last_token = now;
+    return;
+  }
+  ++q.computed;
+  ++plan.shape.decode_requests;
+  plan.shape.decode_context += q.computed;
+  if (last_sampled)
+    q.state = State::kDraining;  // the slot an EOS request wastes under async scheduling
+  else
+    decodes_.enter(s, plan, q.state == State::kDecode);
 }
 
 void BatchScheduler::give_prefill(Slot s, std::int64_t n, StepPlan& plan) {
-  Sequence& q = seq(s);
+  Sequence& q = sequences_[s];
   const std::int64_t before = q.computed;
   q.computed += n;
   q.scheduled = 0;
@@ -307,12 +277,171 @@ void BatchScheduler::give_prefill(Slot s, std::int64_t n, StepPlan& plan) {
   plan.shape.prefill_tokens += n;
   plan.shape.prefill_context += q.computed;
   plan.shape.prefill_pairs += q.computed * q.computed - before * before;
-  const std::int64_t registered = q.registered;
-  register_up_to(s, q.computed);
-  if (q.registered != registered) retry_admission_ = true;
+  if (blocks_.register_up_to(q, q.computed)) waiting_.retry_head();
   if (q.computed < q.target) return;
-  erase_prefilling(s);
-  enter_decode(s, plan, false);
+  running_.end_prefill(s);
+  decodes_.enter(s, plan, false);
+}
+
+// Prompts that this pass left out will be in the next batch: their adapters are reserved.
+bool BatchScheduler::has_adapter_slot(Slot s) const {
+  const std::uint32_t adapter = sequences_[s].request.adapter;
+  if (adapter == 0) return true;
+  return adapters_.has_slot(adapter,
+                            pass_.prefills_deferred ? adapters_of(running_.prefilling()) : 0);
+}
+
+// Admits requests whose remote KV has arrived. False when the pass can admit no more.
+bool BatchScheduler::admit_loaded(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
+  for (std::size_t i = 0; i < waiting_.loading().size() && pass_.budget > 0;) {
+    const Slot s = waiting_.loading()[i];
+    if (sequences_[s].remote == RemoteKv::kMissing || !has_adapter_slot(s)) {
+      ++i;
+      continue;
+    }
+    if (running() >= rules_.max_num_seqs) return false;
+    if (sequences_[s].remote == RemoteKv::kArrived) accept_loaded(s);
+    if (try_admit(s, plan, now, out) != Admission::kAdmitted) return false;
+    waiting_.remove_loading_at(i);
+  }
+  return true;
+}
+
+void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
+  if (!admit_loaded(plan, now, out)) return;
+  const std::deque<Slot>& queue = waiting_.queue();
+  if (queue.empty() || (waiting_.head_blocked() && mode_ == PassMode::kSums)) return;
+  std::size_t position = 0;
+  while (position < queue.size() && pass_.budget > 0) {
+    if (running() >= rules_.max_num_seqs) {
+      waiting_.block_head();  // until a sequence leaves
+      return;
+    }
+    const Slot s = queue[position];
+    if (!has_adapter_slot(s)) {
+      ++position;
+      continue;
+    }
+    const Admission result = try_admit(s, plan, now, out);
+    if (result == Admission::kNoBudget) break;
+    if (result == Admission::kBlocked) {
+      if (rules_.skip_unallocatable_head && running_.empty()) {
+        ++position;
+        continue;
+      }
+      // It may fit although nobody leaves: once a free block it hits gives way to its twin in use.
+      waiting_.block_head();
+      if (blocks_.has_free_twin()) waiting_.retry_head();
+      return;
+    }
+    waiting_.remove_at(position);
+  }
+  waiting_.retry_head();
+}
+
+void BatchScheduler::count_hits(Sequence& q, std::int64_t hit) {
+  q.cached = std::min(hit * rules_.block_size, q.request.prompt_tokens);
+  counters_.prefix_query_tokens += q.request.prompt_tokens;
+  counters_.prefix_hit_tokens += q.cached;
+}
+
+BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimTime now,
+                                                    std::vector<EngineOutput>& out) {
+  Sequence& q = sequences_[s];
+  std::int64_t hit = 0;
+  if (q.computed == 0) {
+    hit = blocks_.find_prefix(q, sequences_.ref(s));
+    if (q.request.remote_tokens > 0 && q.remote != RemoteKv::kSettled) {
+      const Admission started = start_remote_load(s, hit, now, out);
+      if (started != Admission::kAdmitted) return started;
+    }
+  } else {
+    blocks_.clear_prefix();
+  }
+  const std::int64_t computed = q.computed + hit * rules_.block_size;
+  if (pass_.prefills_deferred && computed < q.target - 1) return Admission::kNoBudget;
+  std::int64_t n = q.target - computed;
+  if (rules_.long_prefill_token_threshold > 0) n = std::min(n, rules_.long_prefill_token_threshold);
+  if (!rules_.enable_chunked_prefill && n > pass_.budget) return Admission::kNoBudget;
+  n = std::min(n, pass_.budget);
+
+  const WindowGroups& windows = blocks_.windows();
+  const std::int64_t held = q.holding.blocks;
+  const std::int64_t need = blocks_.blocks_for(computed + n) - held - hit;
+  const std::int64_t wanted =
+      rules_.reserve_full_isl ? std::max(need, blocks_.blocks_for(q.target) - held - hit) : need;
+  const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
+  const std::int64_t in_windows =
+      std::max(rules_.window_groups * need,
+               windows.most_blocks(wanted) - (hit > 0 ? windows.hit_blocks() : 0));
+  const std::int64_t free = kv().free_blocks() - reserve - wanted - in_windows;
+  if (free < 0 || blocks_.unreferenced_hits() > free) return Admission::kBlocked;
+
+  if (q.cached < 0) count_hits(q, hit);
+  blocks_.take(q, hit, need);
+  q.computed = computed;
+  q.state = State::kPrefill;
+  q.remote = RemoteKv::kSettled;
+  running_.add(s);
+  pass_.budget -= n;
+  adapters_.add(q.request.adapter, n, plan);
+  give_prefill(s, n, plan);
+  return Admission::kAdmitted;
+}
+
+std::int64_t BatchScheduler::blocks_owed_to_prefills() const {
+  std::int64_t owed = 0;
+  for (const std::vector<Slot>* list : {&running_.prefilling(), &waiting_.loading()})
+    for (const Slot s : *list) {
+      const Sequence& q = sequences_[s];
+      const std::int64_t blocks = blocks_.blocks_for(q.target);
+      owed += blocks - q.holding.blocks + rules_.window_groups * blocks_.windows().need(q, blocks);
+    }
+  return owed;
+}
+
+// Tokens of the prompt whose KV is pulled.
+std::int64_t BatchScheduler::remote_tokens(const Sequence& q) const {
+  const std::int64_t covered = std::min(q.request.remote_tokens, q.request.prompt_tokens);
+  return rules_.remote_partial_block ? covered : blocks_.whole_tokens(covered);
+}
+
+// PD decode leg: all blocks of the prompt at once, so that the pull has somewhere to land. Returns
+// kAdmitted when nothing is left to pull and the request can go on like any other.
+BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t hit, SimTime now,
+                                                            std::vector<EngineOutput>& out) {
+  Sequence& q = sequences_[s];
+  const std::int64_t covered = remote_tokens(q);
+  const std::int64_t missing = covered - hit * rules_.block_size;
+  if (missing <= 0) {
+    q.remote = RemoteKv::kSettled;
+    out.push_back(
+        {.kind = EngineOutputKind::kNothingToPull, .handle = q.request.handle, .at = now});
+    return Admission::kAdmitted;
+  }
+  const std::int64_t need = blocks_.blocks_for(covered) - hit;
+  const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
+  const std::int64_t free = kv().free_blocks() - blocks_owed_to_prefills();
+  const std::int64_t wanted = need * (1 + rules_.window_groups) + blocks_.unreferenced_hits();
+  if (wanted + reserve > free) return Admission::kBlocked;
+  count_hits(q, hit);
+  blocks_.take(q, hit, need);
+  q.state = State::kLoading;
+  waiting_.add_loading(s);
+  out.push_back({.kind = EngineOutputKind::kTransferNeeded,
+                 .handle = q.request.handle,
+                 .value = need + blocks_.windows().pulled_blocks(need),
+                 .at = now});
+  return Admission::kLoading;
+}
+
+void BatchScheduler::accept_loaded(Slot s) {
+  Sequence& q = sequences_[s];
+  const std::int64_t covered = remote_tokens(q);
+  blocks_.register_up_to(q, covered);
+  waiting_.retry_head();  // a waiting prompt may hit what has just arrived
+  q.computed = covered == q.target ? covered - 1 : covered;
+  q.remote = RemoteKv::kSettled;
 }
 
 }  // namespace routesim::sim

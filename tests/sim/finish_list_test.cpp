@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/rng.h"
-#include "sim/engine/batch_scheduler.h"
+#include "sim/engine/decode_set.h"
 
 namespace routesim::sim::testing {
 namespace {

@@ -1,0 +1,62 @@
+// The work of one engine step, and what the step tells the outside.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/units.h"
+#include "models/latency_model.h"
+#include "sim/engine/sequence.h"
+
+namespace routesim::sim {
+
+/// What a step, or the drain before it, tells the outside.
+enum class EngineOutputKind {
+  kFirstToken,      ///< The first token of the request.
+  kResumedToken,    ///< A token after a gap longer than one step: preemption or an empty budget.
+  kFinished,        ///< The last token.
+  kTransferNeeded,  ///< PD decode leg: blocks are allocated, pull `value` blocks.
+  kNothingToPull,   ///< PD decode leg: every block was found locally.
+  kAborted,         ///< The abort was carried out; the engine holds nothing of it any more.
+  kUnservable       ///< Can never fit; removed. `value` is 1 when longer than max_model_len.
+};
+struct EngineOutput {
+  EngineOutputKind kind;
+  std::uint32_t handle;
+  std::int64_t value = 0;          ///< kResumedToken: the gap in ns; kFinished: preemptions.
+  std::int64_t cached_tokens = 0;  ///< kFinished: prompt tokens hit at first admission.
+  SimTime at;
+};
+
+/// The work of one step, fixed when it is scheduled, consumed when it is processed.
+struct StepPlan {
+  models::BatchShape shape;
+  std::int64_t pass = 0;
+  std::int64_t steady = 0;             ///< Decodes that also sampled in the pass before.
+  std::vector<SequenceRef> sampled;    ///< Others that sample: first tokens and resumptions.
+  std::vector<SequenceRef> finishing;  ///< Sequences whose last token is sampled here.
+  std::vector<SequenceRef> pausing;    ///< Sampled here but not scheduled in the next pass.
+  bool empty() const { return shape.tokens() == 0; }
+  /// Its end has no output: every sampled token follows one of the pass before.
+  bool has_no_output() const { return sampled.empty() && finishing.empty() && pausing.empty(); }
+  void clear() {
+    shape = {};
+    steady = 0;
+    sampled.clear();
+    finishing.clear();
+    pausing.clear();
+  }
+};
+
+/// Counters of one engine core.
+struct EngineCounters {
+  std::int64_t passes = 0;
+  std::int64_t walks = 0;  ///< Passes that visited every running sequence.
+  std::int64_t preemptions = 0;
+  std::int64_t prefix_query_tokens = 0;
+  std::int64_t prefix_hit_tokens = 0;
+  std::int64_t max_running = 0;
+  std::int64_t max_waiting = 0;
+};
+
+}  // namespace routesim::sim
