@@ -17,7 +17,7 @@
 #include "models/cost_curve.h"
 #include "policies/config/document.h"
 #include "sim/simulation.h"
-#include "workloads/group_load.h"
+#include "workloads/groups/group_load.h"
 
 namespace routesim::sim {
 namespace {
@@ -150,7 +150,7 @@ RunPlan fleet(std::int64_t endpoints, std::int64_t requests, Diagnostics& diagno
     c.groups = 5 * endpoints;
     workloads::WorkloadOptions options;
     options.seed = seed;
-    return workloads::make_load_generator(c, options, d);
+    return workloads::make_load_generator(c, options, {}, d);
   };
   return plan;
 }

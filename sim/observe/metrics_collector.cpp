@@ -6,9 +6,7 @@
 
 namespace routesim::sim {
 
-bool client_sees_tokens(const WorkloadConfig& workload) {
-  return !workload.inference_perf_config || workload.inference_perf_config->api.streaming;
-}
+bool client_sees_tokens(const WorkloadConfig& workload) { return traits_of(workload.load).streams; }
 
 void forget_token_times(RunResult& result) {
   const auto forget = [](StageResult& stage) {

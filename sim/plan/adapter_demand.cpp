@@ -18,18 +18,6 @@ void add(AdapterDemand& demand, const std::string& name, double share, const IsB
   demand.traffic.shares.push_back({.adapter = adapter, .share = share});
 }
 
-const std::vector<workloads::LoraSplit>* split_of(const WorkloadConfig& w) {
-  if (w.lora_traffic_split) return &*w.lora_traffic_split;
-  if (!w.inference_perf_config || !w.inference_perf_config->load.lora_traffic_split) return nullptr;
-  return &*w.inference_perf_config->load.lora_traffic_split;
-}
-
-std::string key_of(const WorkloadConfig& w) {
-  if (w.lora_traffic_split) return "workload.lora_traffic_split";
-  return w.vllm_bench ? "workload.vllm_bench.lora_modules"
-                      : "workload.inference_perf.load.lora_traffic_split";
-}
-
 void check_pool(const PoolConfig& pool, const std::string& path, const AdapterDemand& demand,
                 const SourceLocation& where, Diagnostics& diagnostics) {
   const EngineConfig& engine = pool.engine;
@@ -50,37 +38,32 @@ void check_pool(const PoolConfig& pool, const std::string& path, const AdapterDe
 }  // namespace
 
 AdapterDemand adapter_demand(const WorkloadConfig& w, const IsBase& is_base) {
+  const workloads::AdapterWish wish = traits_of(w.load).adapters;
   AdapterDemand demand;
-  if (const auto* split = split_of(w)) {
-    const auto& tool = w.inference_perf_config;
-    const auto is_model = [&](const std::string& name) {
-      return is_base(name) || (tool && tool->server.model_name == name);
-    };
-    for (const workloads::LoraSplit& s : *split) add(demand, s.name, s.split, is_model);
-  } else if (w.vllm_bench) {
-    const std::vector<std::string>& modules = w.vllm_bench->lora_modules;
-    for (const std::string& name : modules)
-      add(demand, name, 1.0 / static_cast<double>(modules.size()), is_base);
-    demand.traffic.assignment = w.vllm_bench->lora_assignment;
-  }
-  demand.traffic.warms_up_base = w.vllm_bench.has_value();
+  const auto is_model = [&](const std::string& name) {
+    return is_base(name) || wish.base_name == name;
+  };
+  if (!w.lora_traffic_split) demand.traffic.assignment = wish.assignment;
+  for (const workloads::LoraSplit& s : w.lora_traffic_split ? *w.lora_traffic_split : wish.shares)
+    add(demand, s.name, s.split, is_model);
+  demand.traffic.warms_up_base = wish.warms_up_base;
   if (demand.names.empty()) demand.traffic.shares.clear();
   return demand;
 }
 
 void check_adapters(const Scenario& scenario, const AdapterDemand& demand,
                     const SourceLocation& where, Diagnostics& diagnostics) {
-  if (scenario.workload.lora_traffic_split)
-    workloads::check_lora_split(*scenario.workload.lora_traffic_split,
-                                "workload.lora_traffic_split", diagnostics);
-  const std::string key = key_of(scenario.workload);
+  const WorkloadConfig& workload = scenario.workload;
+  if (workload.lora_traffic_split)
+    workloads::check_lora_split(*workload.lora_traffic_split, "workload.lora_traffic_split",
+                                diagnostics);
+  const std::string key =
+      "workload." + (workload.lora_traffic_split ? std::string("lora_traffic_split")
+                                                 : traits_of(workload.load).adapters.key);
   if (demand.names.size() > workloads::kMostAdapters)
     diagnostics.error(
         where, key,
         "at most " + std::to_string(workloads::kMostAdapters) + " adapters are simulated");
-  if (scenario.workload.vllm_bench &&
-      std::find(demand.names.begin(), demand.names.end(), "") != demand.names.end())
-    diagnostics.error(where, key, "a name is empty");
   const std::vector<PoolConfig>& pools = scenario.cluster.pools;
   for (std::size_t i = 0; i < pools.size(); ++i) {
     const std::string path = "cluster.pools[" + std::to_string(i) + "]";

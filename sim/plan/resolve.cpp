@@ -63,12 +63,6 @@ bool listens_to_events(const std::optional<policies::EndpointPickerConfig>& conf
   return scheduler.valid() && scheduler.needs().block_keys;
 }
 
-/// How many sources of load there are; one is right.
-int sources_of(const WorkloadConfig& w) {
-  return (w.inference_perf_config ? 1 : 0) + (w.vllm_bench ? 1 : 0) + (w.conversations ? 1 : 0) +
-         (w.trace ? 1 : 0) + (w.groups ? 1 : 0);
-}
-
 class Resolver {
  public:
   /// `publishes_events`: somebody listens to the engines' KV events.
@@ -271,11 +265,13 @@ void Resolver::cross_rules(const Scenario& s) {
     error("routing.balancer", "a prefill pool is only reachable through an endpoint picker");
   if (s.routing.balancer == BalancerKind::kEndpointPicker && !inputs_.endpoint_picker)
     error("routing.endpoint_picker", "balancer endpoint-picker needs a document");
-  const int sources = sources_of(s.workload);
-  if (sources != 1)
+  if (const int sources = s.workload.load.tools_given; sources != 1) {
+    std::string keys;
+    for (const std::string& key : workloads::load_keys()) keys += (keys.empty() ? "" : ", ") + key;
     error("workload",
           "exactly one source of load must be given (got " + std::to_string(sources) + ")",
-          "one of inference_perf, vllm_bench, conversations, trace, groups");
+          "one of " + keys);
+  }
 }
 
 AdapterDemand Resolver::adapters(const Scenario& s) {
@@ -296,45 +292,23 @@ AdapterDemand Resolver::adapters(const Scenario& s) {
 /// The load with what its tool does by default, which is of the same release as the servers.
 WorkloadConfig with_release_defaults(const Scenario& s, Diagnostics& diagnostics) {
   WorkloadConfig out = at_scaled_rate(s.workload, diagnostics);
-  if (out.vllm_bench && !out.vllm_bench->initial_test_request && !s.cluster.pools.empty())
-    out.vllm_bench->initial_test_request =
-        s.cluster.pools.front().engine.preset == EnginePreset::k2025H2;
+  if (!s.cluster.pools.empty())
+    set_release_defaults(out.load, s.cluster.pools.front().engine.preset == EnginePreset::k2025H2);
   return out;
 }
 
-/// What loads read besides the scenario.
-struct LoadFiles {
-  workloads::ConversationOpener conversations;
-  workloads::TraceOpener trace;
-  std::shared_ptr<const workloads::ReplayCorpus> sessions;
-};
-
-std::unique_ptr<workloads::LoadGenerator> make_load(const WorkloadConfig& w, const LoadFiles& files,
+std::unique_ptr<workloads::LoadGenerator> make_load(const WorkloadConfig& w,
+                                                    const workloads::LoadInputs& inputs,
                                                     std::uint64_t seed, Diagnostics& d) {
   workloads::WorkloadOptions options = w.options;
   options.seed = seed;
-  const auto& [conversations, trace, sessions] = files;
-  namespace ip = workloads::inference_perf;
-  namespace vb = workloads::vllm_bench;
-  if (w.inference_perf_config)
-    return ip::make_load_generator(
-        *w.inference_perf_config, options,
-        ip::Inputs{.trace = trace, .conversations = conversations, .sessions = sessions}, d);
-  if (w.vllm_bench)
-    return vb::make_load_generator(*w.vllm_bench, options,
-                                   vb::Inputs{.conversations = conversations, .trace = trace}, d);
-  if (w.conversations)
-    return workloads::make_load_generator(*w.conversations, options, conversations, d);
-  if (w.trace) return workloads::make_load_generator(w.trace->replay, options, trace, d);
-  return workloads::make_load_generator(*w.groups, options, d);
+  return make_load_generator(w.load, options, inputs, d);
 }
 
 /// Refuses a load that goes on beyond what the clock can count.
 void check_length(const WorkloadConfig& workload, const workloads::LoadGenerator& load,
                   Diagnostics& diagnostics) {
-  double seconds = 0;
-  if (const auto& tool = workload.inference_perf_config)
-    seconds += tool->load.interval * static_cast<double>(load.stages().size());
+  double seconds = traits_of(workload.load).interval_s * static_cast<double>(load.stages().size());
   for (const workloads::StageInfo& stage : load.stages())
     if (stage.requested_rate > 0 && std::isfinite(stage.requested_rate) && stage.requests > 0)
       seconds += static_cast<double>(stage.requests) / stage.requested_rate;
@@ -368,10 +342,11 @@ void check_burst(const workloads::LoadGenerator& load, Diagnostics& diagnostics)
 }
 
 /// Whether the load can be made: one that cannot is an error of the scenario, not of the run.
-bool try_load(const Scenario& scenario, const LoadFiles& files, Diagnostics& diagnostics) {
+bool try_load(const Scenario& scenario, const workloads::LoadInputs& inputs,
+              Diagnostics& diagnostics) {
   Diagnostics found;
   const std::unique_ptr<workloads::LoadGenerator> made =
-      make_load(with_release_defaults(scenario, found), files, scenario.seed, found);
+      make_load(with_release_defaults(scenario, found), inputs, scenario.seed, found);
   if (made != nullptr) check_length(scenario.workload, *made, found);
   if (made != nullptr) check_burst(*made, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
@@ -395,10 +370,8 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   }
   resolver.cross_rules(scenario);
   const AdapterDemand adapters = resolver.adapters(scenario);
-  const LoadFiles files{
-      .conversations = inputs.conversations, .trace = inputs.trace, .sessions = inputs.sessions};
   if (resolver.errors() > 0) {
-    if (sources_of(scenario.workload) == 1) (void)try_load(scenario, files, diagnostics);
+    if (scenario.workload.load.tools_given == 1) (void)try_load(scenario, inputs.load, diagnostics);
     return std::nullopt;
   }
   plan.adapters = adapters.names;
@@ -409,13 +382,13 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   }
   plan.headers = inputs.headers;
   Diagnostics scaled;  // try_load says it.
-  plan.make_load = [w = with_release_defaults(scenario, scaled), files, adapters](
+  plan.make_load = [w = with_release_defaults(scenario, scaled), files = inputs.load, adapters](
                        std::uint64_t seed, Diagnostics& d) {
     std::unique_ptr<workloads::LoadGenerator> load = make_load(w, files, seed, d);
     if (load == nullptr || adapters.traffic.shares.empty()) return load;
     return workloads::with_adapters(std::move(load), adapters.traffic, seed);
   };
-  if (!try_load(scenario, files, diagnostics)) return std::nullopt;
+  if (!try_load(scenario, inputs.load, diagnostics)) return std::nullopt;
   return plan;
 }
 

@@ -22,9 +22,7 @@ namespace routesim::sim {
 struct ScenarioInputs {
   models::Catalogue catalogue = models::Catalogue::builtin();
   std::optional<policies::EndpointPickerConfig> endpoint_picker;
-  workloads::ConversationOpener conversations;  ///< Opens the conversation file, if any.
-  workloads::TraceOpener trace;                 ///< Opens the trace file, if any.
-  std::shared_ptr<const workloads::ReplayCorpus> sessions;  ///< Recorded sessions, if any.
+  workloads::LoadInputs load;  ///< The data that the load names.
   /// Names and values of HTTP headers that the load tool adds to every request.
   std::vector<std::pair<std::string, std::string>> headers;
   SourceLocation where;  ///< The scenario file, for messages.

@@ -119,30 +119,8 @@ void describe(Describer& d, RoutingConfig& c) {
         RealRange{.min = 0, .max = 1});
 }
 
-void describe(Describer& d, TraceWorkload& c) {
-  field(d, {"file", "Trace file, relative to the scenario.", true}, c.file);
-  field(d,
-        {"format",
-         "mooncake, timed_trace, azure, burstgpt, vidur, csv or jsonl; told from the file when "
-         "absent."},
-        c.format);
-  field(d, {"columns", "Names of the columns (or keys) of a csv or jsonl trace."}, c.columns);
-  describe(d, c.replay);
-}
-
 void describe(Describer& d, WorkloadConfig& c) {
-  field(d,
-        {"inference_perf",
-         "An inference-perf config, verbatim: a path, or the document in "
-         "place."},
-        c.inference_perf);
-  field(d,
-        {"vllm_bench",
-         "Flags of `vllm bench serve`, its command line, or the path of a file with either."},
-        c.vllm_bench);
-  field(d, {"conversations", "Closed-loop chats with growing context."}, c.conversations);
-  field(d, {"trace", "Replay of a recorded trace."}, c.trace);
-  field(d, {"groups", "Streamed Poisson load over groups that share a prefix."}, c.groups);
+  describe_tools(d, c.load);
   field(d, {"options", "What the load tool's own file does not say."}, c.options);
   field(d,
         {"lora_traffic_split",

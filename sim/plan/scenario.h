@@ -11,12 +11,8 @@
 
 #include "base/describe.h"
 #include "sim/engine/engine_config.h"
-#include "workloads/conversations/conversations.h"
-#include "workloads/group_load.h"
-#include "workloads/inference_perf/inference_perf.h"
+#include "workloads/load/load.h"
 #include "workloads/options.h"
-#include "workloads/traces/trace_replay.h"
-#include "workloads/vllm_bench/vllm_bench.h"
 
 namespace routesim::sim {
 
@@ -99,23 +95,9 @@ struct RoutingConfig {
 };
 void describe(Describer& d, RoutingConfig& c);
 
-/// A trace file and how to replay it.
-struct TraceWorkload {
-  std::string file;    ///< Path, relative to the scenario.
-  std::string format;  ///< Empty = told from the file's name and first line.
-  std::optional<workloads::CsvColumns> columns;  ///< Of csv and jsonl traces with other names.
-  workloads::TraceReplayConfig replay;
-};
-void describe(Describer& d, TraceWorkload& c);
-
 /// The load tool and what the client measures. Exactly one source of load is given.
 struct WorkloadConfig {
-  Document inference_perf;  ///< An inference-perf config file, verbatim.
-  std::optional<workloads::inference_perf::Config> inference_perf_config;  ///< The same, read.
-  std::optional<workloads::vllm_bench::Config> vllm_bench;
-  std::optional<workloads::ConversationsConfig> conversations;
-  std::optional<TraceWorkload> trace;
-  std::optional<workloads::GroupLoadConfig> groups;
+  workloads::Load load;
   workloads::WorkloadOptions options;
   /// Adapters of any load; where absent, those of the load tool's own file.
   std::optional<std::vector<workloads::LoraSplit>> lora_traffic_split;

@@ -15,17 +15,8 @@ constexpr std::uint64_t kObjectiveSalt = 0x0b1ec71fe;
 /// What a router that sees text finds in a token of this load.
 double bytes_per_token(const WorkloadConfig& w) {
   if (w.options.bytes_per_token) return *w.options.bytes_per_token;
-  namespace ip = workloads::inference_perf;
-  namespace vb = workloads::vllm_bench;
-  bool random = false;
-  if (w.inference_perf_config) {
-    const ip::DataType type = w.inference_perf_config->data.type;
-    random = type == ip::DataType::kRandom || type == ip::DataType::kSharedPrefix;
-  } else if (w.vllm_bench) {
-    const vb::Dataset set = w.vllm_bench->dataset_name;
-    random = set == vb::Dataset::kRandom || set == vb::Dataset::kPrefixRepetition;
-  }
-  return random ? workloads::kRandomBytesPerToken : workloads::kTextBytesPerToken;
+  return traits_of(w.load).random_text ? workloads::kRandomBytesPerToken
+                                       : workloads::kTextBytesPerToken;
 }
 
 /// The text a prefix-hash balancer would see: two prompts agree in their first characters exactly

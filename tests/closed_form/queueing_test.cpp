@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "tests/closed_form/queue_model.h"
-#include "workloads/group_load.h"
+#include "workloads/groups/group_load.h"
 
 namespace routesim::sim::testing {
 namespace {
@@ -89,7 +89,7 @@ RunPlan reuse_plan(std::int64_t requests, std::int64_t prompts, std::int64_t rep
     c.output_len = workloads::Distribution::fixed(2);
     workloads::WorkloadOptions options;
     options.seed = seed;
-    return workloads::make_load_generator(c, options, d);
+    return workloads::make_load_generator(c, options, {}, d);
   };
   return plan;
 }

@@ -136,7 +136,7 @@ TEST(Adapters, AreUnknownBeforeTheFirstStep) {
 TEST(AdapterDemand, ComesFromTheScenarioOrItsLoadTool) {
   const auto is_base = [](const std::string& name) { return name == "base"; };
   WorkloadConfig w;
-  w.vllm_bench.emplace().lora_modules = {"x", "y", "x"};
+  w.load.emplace<workloads::vllm_bench::Config>().lora_modules = {"x", "y", "x"};
   AdapterDemand d = adapter_demand(w, is_base);
   EXPECT_EQ(d.names, (std::vector<std::string>{"x", "y"}));
   ASSERT_EQ(d.traffic.shares.size(), 3U);
@@ -148,7 +148,8 @@ TEST(AdapterDemand, ComesFromTheScenarioOrItsLoadTool) {
   EXPECT_EQ(d.traffic.shares[0].adapter, 0U);
   w.lora_traffic_split = {{"base", 1.0}};
   EXPECT_TRUE(adapter_demand(w, is_base).traffic.shares.empty());
-  w.inference_perf_config.emplace().server.model_name = "served";
+  w.load.emplace<workloads::inference_perf::Workload>().config.emplace().server.model_name =
+      "served";
   w.lora_traffic_split = {{"served", 0.5}, {"z", 0.5}};
   EXPECT_EQ(adapter_demand(w, is_base).names, (std::vector<std::string>{"z"}));
 }

@@ -28,51 +28,55 @@ std::string refusal(WorkloadConfig w) {
 
 TEST(RateScale, MultipliesTheRatesOfEveryKindOfLoad) {
   WorkloadConfig groups;
-  groups.groups.emplace().rate = 5;
-  EXPECT_EQ(twice(groups).groups->rate, 10);
+  groups.load.emplace<workloads::GroupLoadConfig>().rate = 5;
+  EXPECT_EQ(twice(groups).load.get<workloads::GroupLoadConfig>()->rate, 10);
 
   WorkloadConfig perf;
-  auto& stages = perf.inference_perf_config.emplace().load.stages;
+  auto& stages =
+      perf.load.emplace<workloads::inference_perf::Workload>().config.emplace().load.stages;
   stages.resize(2);
   stages[0].rate = 3;
   stages[0].duration = 20;
   stages[1].session_rate = 0.5;
-  const auto scaled = twice(perf).inference_perf_config->load.stages;
+  const auto scaled =
+      twice(perf).load.get<workloads::inference_perf::Workload>()->config->load.stages;
   EXPECT_EQ(scaled[0].rate, 6);
   EXPECT_EQ(scaled[0].duration, 20) << "twice the requests";
   EXPECT_EQ(scaled[1].session_rate, 1);
 
   WorkloadConfig bench;
-  bench.vllm_bench.emplace().request_rate = 4;
-  bench.vllm_bench->ramp_up_start_rps = 1;
-  bench.vllm_bench->runs.resize(1);
-  bench.vllm_bench->runs[0].request_rate = 7;
-  const auto benched = *twice(bench).vllm_bench;
+  bench.load.emplace<workloads::vllm_bench::Config>().request_rate = 4;
+  bench.load.get<workloads::vllm_bench::Config>()->ramp_up_start_rps = 1;
+  bench.load.get<workloads::vllm_bench::Config>()->runs.resize(1);
+  bench.load.get<workloads::vllm_bench::Config>()->runs[0].request_rate = 7;
+  const auto benched = *twice(bench).load.get<workloads::vllm_bench::Config>();
   EXPECT_EQ(benched.request_rate, 8);
   EXPECT_EQ(benched.ramp_up_start_rps, 2);
   EXPECT_EQ(benched.runs[0].request_rate, 14);
 
   WorkloadConfig timed;
-  timed.vllm_bench.emplace().dataset_name = workloads::vllm_bench::Dataset::kTimedTrace;
-  EXPECT_EQ(twice(timed).vllm_bench->timed_trace.sec_multiplier, 0.0005);
+  timed.load.emplace<workloads::vllm_bench::Config>().dataset_name =
+      workloads::vllm_bench::Dataset::kTimedTrace;
+  EXPECT_EQ(twice(timed).load.get<workloads::vllm_bench::Config>()->timed_trace.sec_multiplier,
+            0.0005);
 
   WorkloadConfig trace;
-  trace.trace.emplace().replay.time_scale = 3;
-  EXPECT_EQ(twice(trace).trace->replay.time_scale, 1.5);
+  trace.load.emplace<workloads::TraceWorkload>().replay.time_scale = 3;
+  EXPECT_EQ(twice(trace).load.get<workloads::TraceWorkload>()->replay.time_scale, 1.5);
 }
 
 TEST(RateScale, IsRefusedWhereTheLoadHasNoRate) {
   WorkloadConfig conversations;
-  conversations.conversations.emplace();
+  conversations.load.emplace<workloads::ConversationsConfig>();
   EXPECT_NE(refusal(conversations).find("closed loop"), std::string::npos);
   WorkloadConfig at_once;
-  at_once.vllm_bench.emplace();
+  at_once.load.emplace<workloads::vllm_bench::Config>();
   EXPECT_NE(refusal(at_once).find("request_rate is inf"), std::string::npos);
   at_once = {};
-  at_once.groups.emplace().rate = std::numeric_limits<double>::infinity();
+  at_once.load.emplace<workloads::GroupLoadConfig>().rate = std::numeric_limits<double>::infinity();
   EXPECT_NE(refusal(at_once).find("groups.rate is infinite"), std::string::npos);
   WorkloadConfig perf;
-  auto& load = perf.inference_perf_config.emplace().load;
+  auto& load = perf.load.emplace<workloads::inference_perf::Workload>().config.emplace().load;
   load.stages.emplace_back().concurrency_level = 8;
   EXPECT_NE(refusal(perf).find("have a concurrency"), std::string::npos);
   load.sweep.emplace();
@@ -84,7 +88,7 @@ TEST(RateScale, IsRefusedWhereTheLoadHasNoRate) {
 
 TEST(RateScale, OfOneChangesNothing) {
   WorkloadConfig conversations;
-  conversations.conversations.emplace();
+  conversations.load.emplace<workloads::ConversationsConfig>();
   Diagnostics d;
   at_scaled_rate(conversations, d);
   EXPECT_TRUE(d.items().empty());

@@ -15,7 +15,7 @@ Scenario one_pool(const std::string& model, EnginePreset preset) {
   pool.engine.preset = preset;
   pool.engine.max_model_len = 4096;
   s.routing.balancer = BalancerKind::kRoundRobin;
-  s.workload.groups.emplace();
+  s.workload.load.emplace<workloads::GroupLoadConfig>();
   return s;
 }
 

@@ -96,7 +96,7 @@ TEST(ApproximateIndex, OfTextKnowsAsManyTokensAsItsBytesHold) {
   plan.scenario.workload.options.bytes_per_token = 6.4;
   EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 100}));
   plan.scenario.workload.options.bytes_per_token.reset();
-  plan.scenario.workload.vllm_bench.emplace().dataset_name =
+  plan.scenario.workload.load.emplace<workloads::vllm_bench::Config>().dataset_name =
       workloads::vllm_bench::Dataset::kRandom;
   EXPECT_EQ(predicted(run_by_hand(plan)), (std::vector<std::int64_t>{0, 100}))
       << "random tokens: 64 bytes are 10.5 of them";

@@ -346,7 +346,8 @@ TEST_F(ScenarioYaml, OneKeyOfALengthLeavesTheOthersAtTheirDefaults) {
       {.path = path, .sets = {"workload.groups.prefix_len.mean=2048"}, .variants = {}, .seed = {}},
       d);
   ASSERT_EQ(messages_of(d), "");
-  const workloads::GroupLoadConfig& groups = *loaded.variants[0].scenario.workload.groups;
+  const workloads::GroupLoadConfig& groups =
+      *loaded.variants[0].scenario.workload.load.get<workloads::GroupLoadConfig>();
   EXPECT_EQ(groups.prefix_len, workloads::GroupLoadConfig{}.prefix_len);
   EXPECT_EQ(groups.suffix_len, workloads::GroupLoadConfig{}.suffix_len);
   EXPECT_EQ(groups.output_len.max, 1024);
@@ -369,7 +370,9 @@ TEST_F(ScenarioYaml, VariantsOverrideTheBase) {
   EXPECT_EQ(loaded.variants[1].scenario.cluster.pools[0].replicas, 7);
   EXPECT_EQ(loaded.variants[1].scenario.cluster.pools[0].tensor_parallel, 2);
   EXPECT_EQ(loaded.variants[1].scenario.seed, 9U);
-  EXPECT_EQ(loaded.variants[1].scenario.workload.groups->prefix_len.mean, 100);
+  EXPECT_EQ(
+      loaded.variants[1].scenario.workload.load.get<workloads::GroupLoadConfig>()->prefix_len.mean,
+      100);
 }
 
 TEST_F(ScenarioYaml, SetWinsOverVariantsAndReachesIntoFiles) {
@@ -393,9 +396,11 @@ TEST_F(ScenarioYaml, SetWinsOverVariantsAndReachesIntoFiles) {
   const sim::Scenario& s = loaded.variants.at(0).scenario;
   EXPECT_EQ(s.variant, "w");
   EXPECT_EQ(s.cluster.pools[0].replicas, 3);
-  ASSERT_TRUE(s.workload.inference_perf_config.has_value());
-  EXPECT_EQ(s.workload.inference_perf_config->load.interval, 0);
-  EXPECT_EQ(s.workload.inference_perf_config->data.shared_prefix->num_groups, 3);
+  ASSERT_NE(s.workload.load.get<workloads::inference_perf::Workload>(), nullptr);
+  EXPECT_EQ(s.workload.load.get<workloads::inference_perf::Workload>()->config->load.interval, 0);
+  EXPECT_EQ(s.workload.load.get<workloads::inference_perf::Workload>()
+                ->config->data.shared_prefix->num_groups,
+            3);
 }
 
 // A benchmark template, the chart's values, a ConfigMap, and a template inline.
@@ -422,7 +427,9 @@ TEST_F(ScenarioYaml, SetReachesIntoTheDocumentInsideAFile) {
          .seed = {}},
         d);
     ASSERT_FALSE(d.has_errors()) << file << "\n" << messages_of(d);
-    const auto& config = *loaded.variants.at(0).scenario.workload.inference_perf_config;
+    const auto& config = *loaded.variants.at(0)
+                              .scenario.workload.load.get<workloads::inference_perf::Workload>()
+                              ->config;
     ASSERT_EQ(config.load.stages.size(), 1U) << file;
     EXPECT_EQ(config.load.stages[0].rate, 7) << file;
     EXPECT_EQ(config.load.interval, 4) << file;
@@ -438,7 +445,10 @@ TEST_F(ScenarioYaml, SetReachesIntoTheDocumentInsideAFile) {
        .seed = {}},
       d);
   ASSERT_FALSE(d.has_errors()) << "a path from the file's own root: " << messages_of(d);
-  EXPECT_EQ(around.variants.at(0).scenario.workload.inference_perf_config->load.interval, 9);
+  EXPECT_EQ(around.variants.at(0)
+                .scenario.workload.load.get<workloads::inference_perf::Workload>()
+                ->config->load.interval,
+            9);
 }
 
 TEST_F(ScenarioYaml, HeadersOfTheLoadGoToTheRouterOrAreSaidToMatterToNothing) {

@@ -98,7 +98,9 @@ TEST(Goodput, BecomesAMetricOfTheRun) {
 TEST(Goodput, ScenariosStateTheirGoals) {
   sim::Scenario scenario;
   EXPECT_TRUE(goals_of(scenario).empty());
-  scenario.workload.inference_perf_config.emplace().report.goodput.constraints.ttft = 2;
+  scenario.workload.load.emplace<workloads::inference_perf::Workload>()
+      .config.emplace()
+      .report.goodput.constraints.ttft = 2;
   EXPECT_EQ(goals_of(scenario).ttft, 2);
   scenario.goodput = {"tpot:50ms"};
   EXPECT_EQ(goals_of(scenario).ttft, std::nullopt) << "the scenario's own goals replace the tool's";

@@ -65,8 +65,8 @@ Report report() {
                                .api_server = {},
                                .labels = {},
                                .vllm_serve = {}}};
-  v.scenario.workload.vllm_bench.emplace();
-  v.scenario.workload.vllm_bench->burstiness = 0.5;
+  v.scenario.workload.load.emplace<workloads::vllm_bench::Config>();
+  v.scenario.workload.load.get<workloads::vllm_bench::Config>()->burstiness = 0.5;
   Report r;
   r.variants.push_back(v);
   return r;
@@ -127,7 +127,9 @@ TEST(ReportFiles, InferencePerfLifecycleFiles) {
 
 TEST(ReportFiles, LifecycleFilesHaveThePercentilesTheirConfigLists) {
   Report r = report();
-  auto& config = r.variants[0].scenario.workload.inference_perf_config.emplace();
+  auto& config = r.variants[0]
+                     .scenario.workload.load.emplace<workloads::inference_perf::Workload>()
+                     .config.emplace();
   config.report.request_lifecycle.percentiles = {50, 99.99, 12.5, 50};
   for (const ReportFile& f : report_files(r, FileFormat::kInferencePerf)) {
     const json ttft = json::parse(f.text)["successes"]["latency"]["time_to_first_token"];
@@ -142,7 +144,9 @@ TEST(ReportFiles, TheRateOfAConcurrentStageIsItsNumberOfRequests) {
   Report r = report();
   r.variants[0].result.stages[0].info.requested_rate = 0;
   r.variants[0].result.stages[0].info.requests = 9;
-  auto& config = r.variants[0].scenario.workload.inference_perf_config.emplace();
+  auto& config = r.variants[0]
+                     .scenario.workload.load.emplace<workloads::inference_perf::Workload>()
+                     .config.emplace();
   config.load.type = workloads::inference_perf::LoadType::kConcurrent;
   const json stage = json::parse(report_files(r, FileFormat::kInferencePerf)[0].text);
   EXPECT_EQ(stage["load_summary"]["requested_rate"], 9.0);

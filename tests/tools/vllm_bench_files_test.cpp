@@ -66,7 +66,8 @@ TEST_F(VllmBenchFiles, TakesTheFlagsAsItsFilesWriteThem) {
       {.path = path, .sets = {"workload.vllm_bench.num-prompts=600"}, .variants = {}, .seed = {}},
       d);
   ASSERT_EQ(messages_of(d), "");
-  const auto& bench = *loaded.variants.at(0).scenario.workload.vllm_bench;
+  const auto& bench =
+      *loaded.variants.at(0).scenario.workload.load.get<workloads::vllm_bench::Config>();
   EXPECT_EQ(bench.num_prompts, 600);
   EXPECT_EQ(bench.max_concurrency, 32);
   EXPECT_EQ(bench.random.input_len, 700);
@@ -107,7 +108,10 @@ TEST_F(VllmBenchFiles, RefusesAFlagInBothSpellings) {
       {.path = path, .sets = {"workload.vllm_bench.request_rate=7"}, .variants = {}, .seed = {}},
       fine);
   ASSERT_EQ(messages_of(fine), "");
-  EXPECT_EQ(loaded.variants.at(0).scenario.workload.vllm_bench->request_rate, 7.0);
+  EXPECT_EQ(loaded.variants.at(0)
+                .scenario.workload.load.get<workloads::vllm_bench::Config>()
+                ->request_rate,
+            7.0);
 }
 
 TEST_F(VllmBenchFiles, SonnetMayNameItsText) {
@@ -138,7 +142,7 @@ TEST_F(VllmBenchFiles, ACommandLineIsItsFlags) {
       d);
   EXPECT_EQ(messages_of(d), "");
   const sim::Scenario& s = loaded.variants.at(0).scenario;
-  const auto& bench = *s.workload.vllm_bench;
+  const auto& bench = *s.workload.load.get<workloads::vllm_bench::Config>();
   EXPECT_EQ(bench.random.input_len, 700);
   EXPECT_EQ(bench.random.output_len, 70);
   EXPECT_EQ(bench.random.input_range_ratio, 0.2);
@@ -161,7 +165,7 @@ TEST_F(VllmBenchFiles, ACommandLineMayStandInAScript) {
   const LoadedScenario loaded = load("run.sh", d);
   EXPECT_EQ(messages_of(d), "");
   const LoadedVariant& variant = loaded.variants.at(0);
-  const auto& bench = *variant.scenario.workload.vllm_bench;
+  const auto& bench = *variant.scenario.workload.load.get<workloads::vllm_bench::Config>();
   EXPECT_EQ(bench.num_prompts, 40);
   EXPECT_TRUE(std::isinf(bench.request_rate)) << "the command line goes before the file";
   EXPECT_EQ(bench.dataset_path, "trace.jsonl");
@@ -174,7 +178,11 @@ TEST_F(VllmBenchFiles, APathMayHoldBlanks) {
   write("my run.sh", "vllm bench serve --num-prompts 41\n");
   for (const char* name : {"my bench.yaml", "my run.sh"}) {
     Diagnostics d;
-    EXPECT_GE(load(name, d).variants.at(0).scenario.workload.vllm_bench->num_prompts, 40);
+    EXPECT_GE(load(name, d)
+                  .variants.at(0)
+                  .scenario.workload.load.get<workloads::vllm_bench::Config>()
+                  ->num_prompts,
+              40);
     EXPECT_EQ(messages_of(d), "") << name;
   }
 }
@@ -205,15 +213,17 @@ TEST_F(VllmBenchFiles, ReadsAdapters) {
     Diagnostics d;
     const LoadedScenario loaded = load(flags, d);
     ASSERT_FALSE(d.has_errors()) << messages_of(d);
-    const auto& bench = *loaded.variants.at(0).scenario.workload.vllm_bench;
+    const auto& bench =
+        *loaded.variants.at(0).scenario.workload.load.get<workloads::vllm_bench::Config>();
     EXPECT_EQ(bench.lora_modules, (std::vector<std::string>{"a", "b"}));
     EXPECT_EQ(bench.lora_assignment, workloads::LoraAssignment::kRoundRobin);
   }
   Diagnostics d;
   const LoadedScenario one = load("{lora-modules: a}", d);
   ASSERT_FALSE(d.has_errors()) << messages_of(d);
-  EXPECT_EQ(one.variants.at(0).scenario.workload.vllm_bench->lora_modules,
-            (std::vector<std::string>{"a"}));
+  EXPECT_EQ(
+      one.variants.at(0).scenario.workload.load.get<workloads::vllm_bench::Config>()->lora_modules,
+      (std::vector<std::string>{"a"}));
 }
 
 TEST_F(VllmBenchFiles, WarnsOfWhatIsLeftOut) {
@@ -229,7 +239,8 @@ TEST_F(VllmBenchFiles, WarnsOfWhatIsLeftOut) {
   Diagnostics none;
   EXPECT_TRUE(load("{probe-request-rate: 0, endpoint-type: openai-chat}", none)
                   .variants.at(0)
-                  .scenario.workload.vllm_bench->chat);
+                  .scenario.workload.load.get<workloads::vllm_bench::Config>()
+                  ->chat);
   EXPECT_EQ(messages_of(none), "");
 }
 
@@ -242,8 +253,12 @@ TEST_F(VllmBenchFiles, SetReachesIntoACommandLine) {
   const LoadedScenario loaded = load_scenario(
       {.path = file, .sets = {"workload.vllm_bench.num-prompts=6"}, .variants = {}, .seed = {}}, d);
   EXPECT_EQ(messages_of(d), "");
-  EXPECT_EQ(loaded.variants.at(0).scenario.workload.vllm_bench->num_prompts, 6);
-  EXPECT_EQ(loaded.variants.at(0).scenario.workload.vllm_bench->seed, 3);
+  EXPECT_EQ(loaded.variants.at(0)
+                .scenario.workload.load.get<workloads::vllm_bench::Config>()
+                ->num_prompts,
+            6);
+  EXPECT_EQ(loaded.variants.at(0).scenario.workload.load.get<workloads::vllm_bench::Config>()->seed,
+            3);
 }
 
 }  // namespace

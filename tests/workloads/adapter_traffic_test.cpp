@@ -7,7 +7,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/workloads/drive.h"
-#include "workloads/group_load.h"
+#include "workloads/groups/group_load.h"
 #include "workloads/vllm_bench/vllm_bench.h"
 
 namespace routesim::workloads {
@@ -22,7 +22,7 @@ std::vector<Request> sent(std::vector<AdapterShare> shares, LoraAssignment assig
   c.groups = 10;
   c.prompts_per_group = prompts_per_group;
   Diagnostics d;
-  const auto load = with_adapters(make_load_generator(c, {.seed = 3}, d),
+  const auto load = with_adapters(make_load_generator(c, {.seed = 3}, {}, d),
                                   {.shares = std::move(shares), .assignment = assignment}, 3);
   std::vector<Request> out;
   for (const Sent& s : drive(*load, fixed_latency(Duration::milliseconds(10))))

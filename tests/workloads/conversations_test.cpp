@@ -19,7 +19,7 @@ std::unique_ptr<LoadGenerator> make(const ConversationsConfig& c, std::uint64_t 
   Diagnostics found;
   WorkloadOptions options;
   options.seed = seed;
-  auto load = make_load_generator(c, options, open, found);
+  auto load = make_load_generator(c, options, {.conversations = open}, found);
   for (const Diagnostic& d : found.items()) ADD_FAILURE() << to_string(d);
   return load;
 }
@@ -306,10 +306,12 @@ TEST(ShareGptReader, BrokenFilesAreNamedWithLineAndColumn) {
 
 TEST(Conversations, ABrokenFileIsAnError) {
   Diagnostics found;
-  EXPECT_EQ(make_load_generator(ConversationsConfig(), {}, opener("[1]"), found), nullptr);
+  EXPECT_EQ(make_load_generator(ConversationsConfig(), {}, {.conversations = opener("[1]")}, found),
+            nullptr);
   EXPECT_TRUE(found.has_errors());
   Diagnostics none;
-  EXPECT_EQ(make_load_generator(ConversationsConfig(), {}, opener("[]"), none), nullptr);
+  EXPECT_EQ(make_load_generator(ConversationsConfig(), {}, {.conversations = opener("[]")}, none),
+            nullptr);
   EXPECT_NE(none.items().at(0).message.find("passes the scenario's filter"), std::string::npos);
 }
 
@@ -326,7 +328,9 @@ TEST(Conversations, MoreThanMemoryHoldsIsRefusedBeforeItIsMade) {
   // A file's threads are repeated: five messages each.
   c.threads = 2'000'001;
   d = {};
-  EXPECT_EQ(make_load_generator(c, WorkloadOptions{}, opener(sharegpt_file()), d), nullptr);
+  EXPECT_EQ(
+      make_load_generator(c, WorkloadOptions{}, {.conversations = opener(sharegpt_file())}, d),
+      nullptr);
   ASSERT_EQ(d.items().size(), 1U);
   EXPECT_EQ(d.items()[0].message,
             "the threads have 10000005 requests, and all are kept in memory: at most 10000000");

@@ -3,7 +3,7 @@
 #include <set>
 
 #include "workloads/conversations/conversations.h"
-#include "workloads/group_load.h"
+#include "workloads/groups/group_load.h"
 #include "workloads/inference_perf/inference_perf.h"
 #include "workloads/traces/trace_replay.h"
 #include "workloads/vllm_bench/vllm_bench.h"

@@ -2,7 +2,7 @@
 // changes one on purpose changes results, and says so in the CHANGELOG.
 #include "tests/workloads/inference_perf_ladder.h"
 #include "workloads/conversations/conversations.h"
-#include "workloads/group_load.h"
+#include "workloads/groups/group_load.h"
 #include "workloads/vllm_bench/vllm_bench.h"
 
 namespace routesim::workloads {
@@ -65,7 +65,7 @@ TEST(Fingerprint, GroupLoadWithDistributions) {
   c.output_len.std_dev = 60;
   c.output_len.skew = 3;
   Diagnostics found;
-  auto load = make_load_generator(c, {}, found);
+  auto load = make_load_generator(c, {}, {}, found);
   EXPECT_EQ(fingerprint(*load, Duration::seconds(1)), 12797659188819251465ULL);
 }
 

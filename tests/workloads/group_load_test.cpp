@@ -1,4 +1,4 @@
-#include "workloads/group_load.h"
+#include "workloads/groups/group_load.h"
 
 #include <map>
 #include <set>
@@ -16,7 +16,7 @@ std::unique_ptr<LoadGenerator> make(const GroupLoadConfig& c, std::uint64_t seed
   Diagnostics found;
   WorkloadOptions options;
   options.seed = seed;
-  auto load = make_load_generator(c, options, found);
+  auto load = make_load_generator(c, options, {}, found);
   for (const Diagnostic& d : found.items()) ADD_FAILURE() << to_string(d);
   return load;
 }
@@ -92,7 +92,7 @@ TEST(GroupLoad, CountsItsRequestsAndFinishes) {
   Diagnostics found;
   c.groups = 1'000'000;
   c.prompts_per_group = 1'000'000;
-  EXPECT_EQ(make_load_generator(c, {}, found), nullptr);
+  EXPECT_EQ(make_load_generator(c, {}, {}, found), nullptr);
   EXPECT_EQ(found.items()[0].path, "prompts_per_group");
 }
 

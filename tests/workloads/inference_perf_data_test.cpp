@@ -237,7 +237,7 @@ TEST(TraceReplay, ArrivalsAndLengthsComeFromTheRows) {
     rows[i].input_tokens = 100 + static_cast<std::int64_t>(i);
     rows[i].output_tokens = 10 + static_cast<std::int64_t>(i);
   }
-  const Inputs inputs{.trace = [rows] { return make_trace_reader(rows); }, .conversations = {}};
+  const LoadInputs inputs{.trace = [rows] { return make_trace_reader(rows); }};
   auto load = make(c, {}, inputs);
   const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
   ASSERT_EQ(sent.size(), 3U);
@@ -262,8 +262,7 @@ TEST(ShareGpt, StreamsTheFileInOrderWithoutItsFirstRecord) {
   Config c = ladder();
   c.data.type = DataType::kShareGpt;
   c.load.stages = {{.rate = 7, .duration = 1}};
-  const Inputs inputs{.trace = {},
-                      .conversations = [file] { return make_conversation_reader(file); }};
+  const LoadInputs inputs{.conversations = [file] { return make_conversation_reader(file); }};
   auto load = make(c, {}, inputs);
   std::vector<std::int64_t> prompts;
   for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1)))) {

@@ -37,7 +37,7 @@ inline Config ladder() {
 }
 
 inline std::unique_ptr<LoadGenerator> make(const Config& c, const WorkloadOptions& options = {},
-                                           const Inputs& inputs = {}) {
+                                           const LoadInputs& inputs = {}) {
   Diagnostics found;
   auto load = make_load_generator(c, options, inputs, found);
   for (const Diagnostic& d : found.items()) EXPECT_NE(d.severity, Severity::kError) << to_string(d);

@@ -14,7 +14,7 @@ using workloads::testing::drive;
 using workloads::testing::fixed_latency;
 using workloads::testing::Sent;
 
-std::unique_ptr<LoadGenerator> make(const Config& c, const Inputs& inputs = {},
+std::unique_ptr<LoadGenerator> make(const Config& c, const LoadInputs& inputs = {},
                                     std::uint64_t seed = 1) {
   Diagnostics found;
   WorkloadOptions options;
@@ -24,7 +24,7 @@ std::unique_ptr<LoadGenerator> make(const Config& c, const Inputs& inputs = {},
   return load;
 }
 
-std::string first_error(const Config& c, const Inputs& inputs = {}) {
+std::string first_error(const Config& c, const LoadInputs& inputs = {}) {
   Diagnostics found;
   EXPECT_EQ(make_load_generator(c, {}, inputs, found), nullptr);
   return found.items().empty() ? "" : found.items()[0].path;
@@ -183,7 +183,7 @@ TEST(VllmBench, SonnetSharesItsPrefix) {
   EXPECT_NE(sent[1].request.prompt->segments[1], sent[2].request.prompt->segments[1]);
 }
 
-Inputs conversations(const std::vector<std::pair<std::int64_t, std::int64_t>>& lengths) {
+LoadInputs conversations(const std::vector<std::pair<std::int64_t, std::int64_t>>& lengths) {
   std::vector<Conversation> items;
   std::uint64_t text = 0;
   for (const auto& [input, output] : lengths) {
@@ -202,7 +202,7 @@ TEST(VllmBench, ShareGptFiltersAndOversamples) {
   c.ignore_eos = true;
   c.initial_test_request = false;
   // Kept: 100/50 and 1024/1024. Dropped: prompt < 4, answer < 4, prompt > 1024, sum > 2048.
-  const Inputs inputs =
+  const LoadInputs inputs =
       conversations({{100, 50}, {3, 50}, {50, 3}, {1025, 10}, {1024, 1025}, {1024, 1024}});
   auto load = make(c, inputs);
   std::map<std::int64_t, int> seen;
@@ -224,7 +224,7 @@ TEST(VllmBench, CustomTakesLengthsFromTheFile) {
   c.num_prompts = 2;
   c.disable_shuffle = true;
   c.initial_test_request = false;
-  const Inputs inputs{
+  const LoadInputs inputs{
       .conversations =
           [] {
             return make_prompt_reader(

@@ -131,7 +131,7 @@ TEST(WekaTrace, ALoadOfItSendsWhenItsWaitsAreOver) {
   config.data.type = inference_perf::DataType::kWekaTraceReplay;
   config.data.weka_trace_replay.emplace();
   config.data.weka_trace_replay->trace_files = {"trace.json"};
-  inference_perf::Inputs inputs;
+  LoadInputs inputs;
   inputs.sessions = std::make_shared<const ReplayCorpus>(
       reader_of(kSubagent, *config.data.weka_trace_replay, d)->take());
   const auto load = inference_perf::make_load_generator(config, {}, inputs, d);

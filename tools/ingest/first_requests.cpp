@@ -40,7 +40,7 @@ bool has_no_tokens(const workloads::Request& request) {
 /// piece of text of its own.
 void check_shared(const sim::RunPlan& plan, const std::vector<workloads::Request>& requests,
                   Diagnostics& diagnostics) {
-  if (!plan.scenario.workload.trace || requests.size() < 2) return;
+  if (!traits_of(plan.scenario.workload.load).is_trace || requests.size() < 2) return;
   std::set<std::uint64_t> contents;
   for (const workloads::Request& request : requests) {
     const std::vector<workloads::Segment>& segments = request.prompt->segments;
@@ -126,7 +126,8 @@ void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   const std::vector<workloads::Request> requests = first_requests(plan, kEnough);
   check_shared(plan, requests, diagnostics);
   // A trace is warned about where its record stands.
-  if (!plan.scenario.workload.trace && std::any_of(requests.begin(), requests.end(), has_no_tokens))
+  if (!traits_of(plan.scenario.workload.load).is_trace &&
+      std::any_of(requests.begin(), requests.end(), has_no_tokens))
     diagnostics.warning({}, "workload",
                         "has prompts of 0 tokens, which vLLM refuses: they are sent with 1",
                         "give every prompt a token");

@@ -22,9 +22,12 @@ namespace {
 
 /// Where the parts stand whose own checks name keys without their place in the scenario.
 const std::vector<std::string>& prefixes() {
-  static const std::vector<std::string> kPrefixes = {
-      "workload.inference_perf", "workload.vllm_bench", "workload.conversations",
-      "workload.trace",          "workload.groups",     "workload.options"};
+  static const std::vector<std::string> kPrefixes = [] {
+    std::vector<std::string> out;
+    for (const std::string& key : workloads::load_keys()) out.push_back("workload." + key);
+    out.emplace_back("workload.options");
+    return out;
+  }();
   return kPrefixes;
 }
 
@@ -34,90 +37,32 @@ std::string path_at(const LoadedVariant& variant, const std::string& key,
   return resolve_path(written, variant.provenance.nearest(key));
 }
 
-/// The trace written at `key` (a map with `file`, `format` and perhaps `columns`).
-workloads::TraceOpener open_trace_at(
-    const LoadedVariant& variant, const std::string& key, const std::string& file,
-    const std::string& format, Diagnostics& diagnostics,
-    const std::optional<workloads::CsvColumns>& columns = std::nullopt) {
-  const std::string file_key = key + ".file";
-  const std::string format_key = key + ".format";
-  return open_trace({.path = path_at(variant, file_key, file),
-                     .path_where = variant.provenance.nearest(file_key),
-                     .path_key = file_key,
-                     .format = format,
-                     .format_where = variant.provenance.nearest(format_key),
-                     .format_key = format_key,
-                     .columns = columns,
-                     .columns_where = variant.provenance.nearest(key + ".columns"),
-                     .columns_key = key + ".columns"},
-                    diagnostics);
-}
-
-void open_inference_perf_data(const LoadedVariant& variant, sim::ScenarioInputs& inputs,
-                              Diagnostics& diagnostics) {
-  const auto& config = variant.scenario.workload.inference_perf_config;
-  if (!config) return;
-  const std::string root = "workload.inference_perf.";
-  const auto open = [&](const auto& trace, const std::string& key) {
-    if (trace) inputs.trace = open_trace_at(variant, key, trace->file, trace->format, diagnostics);
-  };
-  open(config->load.trace, root + "load.trace");
-  open(config->data.trace, root + "data.trace");
-  if (config->data.type == workloads::inference_perf::DataType::kShareGpt && config->data.path) {
-    const std::string key = root + "data.path";
-    inputs.conversations = open_conversations(path_at(variant, key, *config->data.path),
-                                              variant.provenance.nearest(key), key, diagnostics);
+/// Opens the files that the load names.
+void open_load_files(const LoadedVariant& variant, workloads::LoadInputs& inputs,
+                     Diagnostics& diagnostics) {
+  using Kind = workloads::LoadFile::Kind;
+  for (const workloads::LoadFile& file : files_of(variant.scenario.workload.load)) {
+    const std::string key = "workload." + file.key;
+    const SourceLocation where = variant.provenance.nearest(key);
+    const std::string path = path_at(variant, key, file.path);
+    if (file.kind == Kind::kTrace)
+      inputs.trace = open_trace(
+          {.path = path,
+           .path_where = where,
+           .path_key = key,
+           .format = file.format,
+           .format_where = variant.provenance.nearest("workload." + file.format_key),
+           .format_key = "workload." + file.format_key,
+           .columns = file.columns == nullptr ? std::nullopt : std::optional(*file.columns),
+           .columns_where = variant.provenance.nearest("workload." + file.columns_key),
+           .columns_key = "workload." + file.columns_key},
+          diagnostics);
+    else if (file.kind == Kind::kShareGpt)
+      inputs.conversations = open_conversations(path, where, key, diagnostics);
+    else if (file.kind == Kind::kPrompts)
+      inputs.conversations = open_prompts(path, where, key, diagnostics);
   }
   inputs.sessions = read_replay_sessions(variant, diagnostics);
-}
-
-/// The file of a `vllm bench` data set, which decides by its name how the file is read.
-void open_vllm_bench_data(const LoadedVariant& variant, sim::ScenarioInputs& inputs,
-                          Diagnostics& diagnostics) {
-  using workloads::vllm_bench::Dataset;
-  const auto& config = variant.scenario.workload.vllm_bench;
-  if (!config || !config->dataset_path) return;
-  const std::string key = "workload.vllm_bench.dataset_path";
-  const SourceLocation where = variant.provenance.nearest(key);
-  const std::string path = path_at(variant, key, *config->dataset_path);
-  const auto trace = [&](const std::string& format) {
-    inputs.trace = open_trace({.path = path,
-                               .path_where = where,
-                               .path_key = key,
-                               .format = format,
-                               .format_where = where,
-                               .format_key = key},
-                              diagnostics);
-  };
-  switch (config->dataset_name) {
-    case Dataset::kShareGpt:
-      inputs.conversations = open_conversations(path, where, key, diagnostics);
-      return;
-    case Dataset::kCustom:
-      inputs.conversations = open_prompts(path, where, key, diagnostics);
-      return;
-    case Dataset::kBurstGpt:
-      trace("burstgpt");
-      return;
-    case Dataset::kTimedTrace:
-      trace("timed_trace");
-      return;
-    case Dataset::kSonnet:
-      return;  // The tool cuts its prompts from this text; here only their lengths count.
-    default:
-      diagnostics.error(where, key,
-                        "data set " + std::string(enum_name(config->dataset_name)) +
-                            " has no file (got " + printable(*config->dataset_path) + ")");
-  }
-}
-
-void open_conversations_data(const LoadedVariant& variant, sim::ScenarioInputs& inputs,
-                             Diagnostics& diagnostics) {
-  const auto& config = variant.scenario.workload.conversations;
-  if (!config || !config->sharegpt_path) return;
-  const std::string key = "workload.conversations.sharegpt_path";
-  inputs.conversations = open_conversations(path_at(variant, key, *config->sharegpt_path),
-                                            variant.provenance.nearest(key), key, diagnostics);
 }
 
 /// What the router's document and the servers say about each other.
@@ -176,12 +121,7 @@ sim::ScenarioInputs open_inputs(const LoadedVariant& variant, sim::Scenario& sce
   Diagnostics catalogue;
   inputs.catalogue = scenario_catalogue(variant, scenario, catalogue);
   append(found, catalogue);
-  open_inference_perf_data(variant, inputs, found);
-  open_vllm_bench_data(variant, inputs, found);
-  open_conversations_data(variant, inputs, found);
-  if (const auto& trace = variant.scenario.workload.trace; trace && !trace->file.empty())
-    inputs.trace =
-        open_trace_at(variant, "workload.trace", trace->file, trace->format, found, trace->columns);
+  open_load_files(variant, inputs.load, found);
   inputs.headers = request_headers(variant);
   // A catalogue that cannot be read may hold any name.
   if (found.has_errors() && !catalogue.has_errors()) sim::check_names(scenario, inputs, found);
@@ -260,7 +200,8 @@ std::string scenario_hash(const LoadedScenario& scenario) {
         add(text);
     };
     add_file("routing.endpoint_picker", variant.scenario.routing.endpoint_picker.path);
-    add_file("workload.inference_perf", variant.scenario.workload.inference_perf.path);
+    const auto* load = variant.scenario.workload.load.get<workloads::inference_perf::Workload>();
+    if (load != nullptr) add_file("workload.inference_perf", load->document.path);
   }
   std::string text;
   for (const std::uint8_t byte : sha.finish()) {
@@ -279,19 +220,17 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
     if (!document.path.empty())
       files.push_back({key, resolve_path(document.path, document.root->where())});
   };
-  const sim::WorkloadConfig& workload = variant.scenario.workload;
-  add_document("workload.inference_perf", workload.inference_perf);
-  if (const auto& config = workload.inference_perf_config) {
-    const std::string root = "workload.inference_perf.";
-    if (config->load.trace) add(root + "load.trace.file", config->load.trace->file);
-    if (config->data.trace) add(root + "data.trace.file", config->data.trace->file);
-    if (config->data.path) add(root + "data.path", *config->data.path);
-    Diagnostics unread;  // Reported when the files were needed.
-    for (std::string& file : replay_files(variant, unread))
-      files.push_back(
-          {root + "data." + std::string(enum_name(config->data.type)), std::move(file)});
-  }
-  if (workload.trace) add("workload.trace.file", workload.trace->file);
+  using Kind = workloads::LoadFile::Kind;
+  const workloads::Load& load = variant.scenario.workload.load;
+  if (const auto* document = load.get<workloads::inference_perf::Workload>())
+    add_document("workload.inference_perf", document->document);
+  for (const workloads::LoadFile& file : files_of(load))
+    if (file.kind != Kind::kSessions && file.kind != Kind::kSessionFolder &&
+        file.kind != Kind::kUnread)
+      add("workload." + file.key, file.path);
+  Diagnostics unread;  // Reported when the files were needed.
+  for (ReplayFile& file : replay_files(variant, unread))
+    files.push_back({std::move(file.key), std::move(file.path)});
   add_document("routing.endpoint_picker", variant.scenario.routing.endpoint_picker);
   for (std::size_t i = 0; i < variant.scenario.catalogue.size(); ++i)
     add(element_path("catalogue", i), variant.scenario.catalogue[i]);

@@ -1,4 +1,4 @@
-// The files of recorded sessions that an inference-perf load replays.
+// The files of recorded sessions that a load replays.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,12 @@
 
 namespace routesim::tools {
 
+/// A file, and the key that asks for it.
+struct ReplayFile {
+  std::string path;
+  std::string key;
+};
+
 /// Whether a path as written asks for several files: it holds `*` or `?`.
 bool is_pattern(const std::string& path);
 
@@ -20,7 +26,7 @@ std::vector<std::string> matching_files(const std::string& path);
 
 /// The files the variant's load replays, in the order they are read; none when it replays none. A
 /// folder without *.json, and a path without a file, are errors at their keys.
-std::vector<std::string> replay_files(const LoadedVariant& variant, Diagnostics& diagnostics);
+std::vector<ReplayFile> replay_files(const LoadedVariant& variant, Diagnostics& diagnostics);
 
 /// Reads them all. Null when the load replays no files, or after an error.
 std::shared_ptr<const workloads::ReplayCorpus> read_replay_sessions(const LoadedVariant& variant,

@@ -13,9 +13,9 @@ namespace routesim::tools {
 
 std::vector<std::pair<std::string, std::string>> request_headers(const LoadedVariant& variant) {
   std::vector<std::pair<std::string, std::string>> headers;
-  const auto& load = variant.scenario.workload.inference_perf_config;
-  if (!load || load->api.headers.root == nullptr) return headers;
-  for (const ConfigNode::Member& member : load->api.headers.root->members())
+  const workloads::LoadTraits load = traits_of(variant.scenario.workload.load);
+  if (load.headers.root == nullptr) return headers;
+  for (const ConfigNode::Member& member : load.headers.root->members())
     if (member.value->is_scalar()) headers.emplace_back(member.key, member.value->text());
   return headers;
 }
@@ -27,14 +27,14 @@ void warn_unread_headers(const LoadedVariant& variant, Diagnostics& diagnostics)
   const std::vector<std::string> read =
       picks ? sim::headers_read(*variant.endpoint_picker) : std::vector<std::string>();
   std::string unread;
-  const std::string path = "workload.inference_perf.api.headers";
+  const workloads::LoadTraits load = traits_of(variant.scenario.workload.load);
+  const std::string path = "workload." + load.headers_key;
   for (const auto& [name, value] : request_headers(variant)) {
     const bool is_read = std::any_of(
         read.begin(), read.end(),
         [&name = name](const std::string& other) { return policies::same_header(name, other); });
     if (!is_read) unread += (unread.empty() ? "" : ", ") + printable(name);
-    const auto& written = variant.scenario.workload.inference_perf_config->api.headers.root;
-    diagnostics.key(key_use(written->find(name)->key_where, kInferencePerfFormat,
+    diagnostics.key(key_use(load.headers.root->find(name)->key_where, kInferencePerfFormat,
                             path + "." + printable(name), is_read ? Fate::kUsed : Fate::kNoEffect,
                             is_read ? "" : "nothing that routes reads it"));
   }

@@ -1,4 +1,4 @@
-// The HTTP headers that inference-perf's `api.headers` adds to every request.
+// The HTTP headers that the load tool adds to every request (inference-perf's `api.headers`).
 #pragma once
 
 #include <string>

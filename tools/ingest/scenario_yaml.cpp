@@ -277,16 +277,14 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
 }
 
 void read_load(LoadedVariant& variant, Diagnostics& diagnostics) {
-  sim::WorkloadConfig& workload = variant.scenario.workload;
-  if (!workload.inference_perf.empty()) {
-    const Ptr root = document_root(workload.inference_perf, "workload.inference_perf", diagnostics);
-    const ReadOptions options{.path = "workload.inference_perf",
-                              .provenance = &variant.provenance,
-                              .ignored_keys = {},
-                              .format = kInferencePerfFormat};
-    if (root != nullptr)
-      workload.inference_perf_config = load_inference_perf(root, options, diagnostics);
-  }
+  auto* workload = variant.scenario.workload.load.get<workloads::inference_perf::Workload>();
+  if (workload == nullptr) return;
+  const Ptr root = document_root(workload->document, "workload.inference_perf", diagnostics);
+  const ReadOptions options{.path = "workload.inference_perf",
+                            .provenance = &variant.provenance,
+                            .ignored_keys = {},
+                            .format = kInferencePerfFormat};
+  if (root != nullptr) workload->config = load_inference_perf(root, options, diagnostics);
 }
 
 LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& request,

@@ -24,7 +24,7 @@ struct ScenarioRequest {
 };
 
 /// One variant with everything decided, and the documents it refers to already read
-/// (`scenario.workload.inference_perf_config` is filled).
+/// (`scenario.workload.load` holds it).
 struct LoadedVariant {
   sim::Scenario scenario;
   ConfigNode::Ptr node;   ///< The merged tree it was read from.

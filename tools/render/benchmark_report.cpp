@@ -71,9 +71,8 @@ std::int64_t expert_parallel(const PoolConfig& p) {
 
 /// The load tool whose file or flags the scenario holds, by the schema's names.
 std::string_view load_tool(const sim::WorkloadConfig& workload) {
-  if (workload.inference_perf_config) return "inference-perf";
-  if (workload.vllm_bench) return "vllm-benchmark";
-  return "nop";
+  const std::string_view tool = traits_of(workload.load).report_name;
+  return tool.empty() ? "nop" : tool;
 }
 
 /// Version 0.1 lists one entry per server.
@@ -155,10 +154,10 @@ void write_load(JsonWriter& json, const sim::WorkloadConfig& workload, const Sta
   json.key("load").begin_object();
   json.key("metadata").begin_object().member("schema_version", "0.0.1").end_object();
   json.key("standardized").begin_object();
-  json.member("tool", load_tool(workload)).member("tool_version", "simulated");
+  const std::string_view tool = load_tool(workload);
+  json.member("tool", tool).member("tool_version", "simulated");
   json.member("parallelism", 1);
-  json.member("source",
-              workload.inference_perf_config || workload.vllm_bench ? "random" : "unknown");
+  json.member("source", tool == "nop" ? "unknown" : "random");
   json.member("stage", index);
   write_lengths(json, "input_seq_len", s.prompt_tokens);
   write_lengths(json, "output_seq_len", s.output_tokens);

@@ -74,9 +74,8 @@ std::string read_goal(const std::string& text, GoodputGoals& goals) {
 GoodputGoals goals_of(const sim::Scenario& scenario) {
   GoodputGoals goals;
   for (const std::string& goal : scenario.goodput) (void)read_goal(goal, goals);
-  const auto& config = scenario.workload.inference_perf_config;
-  if (!goals.empty() || !config) return goals;
-  const auto& c = config->report.goodput.constraints;
+  if (!goals.empty()) return goals;
+  const workloads::GoodputConstraints c = traits_of(scenario.workload.load).goodput;
   return {.ttft = c.ttft,
           .tpot = c.tpot,
           .itl = c.itl,

@@ -138,17 +138,14 @@ void Writer::failures() {
 }  // namespace
 
 std::vector<double> lifecycle_percentiles(const sim::Scenario& scenario) {
-  const auto& config = scenario.workload.inference_perf_config;
   std::vector<double> out;
-  for (const double q : config ? config->report.request_lifecycle.percentiles
-                               : workloads::inference_perf::RequestLifecycle{}.percentiles)
+  for (const double q : traits_of(scenario.workload.load).percentiles)
     if (std::find(out.begin(), out.end(), q) == out.end()) out.push_back(q);
   return out;
 }
 
 bool rate_is_count(const sim::Scenario& scenario) {
-  const auto& config = scenario.workload.inference_perf_config;
-  return config && config->load.type == workloads::inference_perf::LoadType::kConcurrent;
+  return traits_of(scenario.workload.load).rate_is_count;
 }
 
 void write_lifecycle(JsonWriter& json, const StageResult& stage, const LifecycleForm& form) {

@@ -76,8 +76,7 @@ std::string vllm_bench_text(const Report& report, const VariantReport& variant,
   json.member("label", variant.name).member("model_id", model).member("tokenizer_id", model);
   json.member("num_prompts", stage.requests);
   write_request_rate(json, stage.info.requested_rate);
-  const auto& bench = variant.scenario.workload.vllm_bench;
-  json.member("burstiness", bench ? bench->burstiness : 1.0);
+  json.member("burstiness", traits_of(variant.scenario.workload.load).burstiness);
   json.key("max_concurrency");
   if (stage.info.concurrency > 0)
     json.value(stage.info.concurrency);

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <istream>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "workloads/load_traits.h"
 
 namespace routesim::workloads {
 
@@ -33,9 +33,6 @@ class ConversationReader {
   virtual bool next(Conversation& conversation) = 0;
   virtual const Diagnostics& diagnostics() const = 0;
 };
-
-/// Opens the data from its start; called once per pass.
-using ConversationOpener = std::function<std::unique_ptr<ConversationReader>()>;
 
 /// English prose through the Llama 3 and Qwen tokenizers has about this many characters per token.
 inline constexpr double kCharactersPerToken = 4.3;

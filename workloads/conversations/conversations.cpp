@@ -279,10 +279,24 @@ void describe(Describer& d, ConversationsConfig& t) {
   field(d, {"chat_template", "Tokens the server's chat template adds."}, t.chat_template);
 }
 
+LoadTraits traits_of(const ConversationsConfig&) { return {}; }
+
+std::vector<LoadFile> files_of(const ConversationsConfig& config) {
+  if (!config.sharegpt_path) return {};
+  return {{.kind = LoadFile::Kind::kShareGpt,
+           .key = "conversations.sharegpt_path",
+           .path = *config.sharegpt_path}};
+}
+
+std::string scale_rates(ConversationsConfig&, double) {
+  return "conversations are a closed loop: each client waits for its answers";
+}
+
 std::unique_ptr<LoadGenerator> make_load_generator(const ConversationsConfig& config,
                                                    const WorkloadOptions& options,
-                                                   const ConversationOpener& conversations,
+                                                   const LoadInputs& inputs,
                                                    Diagnostics& diagnostics) {
+  const ConversationOpener& conversations = inputs.conversations;
   Diagnostics found;
   check(config, !conversations, found);
   std::vector<ChatThread> threads;

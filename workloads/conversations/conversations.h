@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/describe.h"
@@ -75,10 +76,14 @@ void repeat_threads(std::size_t wanted, std::vector<ChatThread>& threads);
 /// The prompt tokens all requests of a thread send together.
 std::int64_t prompt_tokens(const ChatThread& thread, const ChatTemplate& chat_template);
 
-/// `conversations` may be empty: synthetic threads are used then. Null after an error.
+LoadTraits traits_of(const ConversationsConfig& config);
+std::vector<LoadFile> files_of(const ConversationsConfig& config);
+std::string scale_rates(ConversationsConfig& config, double by);
+
+/// Without conversations in `inputs`, synthetic threads are used. Null after an error.
 std::unique_ptr<LoadGenerator> make_load_generator(const ConversationsConfig& config,
                                                    const WorkloadOptions& options,
-                                                   const ConversationOpener& conversations,
+                                                   const LoadInputs& inputs,
                                                    Diagnostics& diagnostics);
 
 }  // namespace routesim::workloads

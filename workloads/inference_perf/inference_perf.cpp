@@ -73,7 +73,7 @@ bool replays_sessions(const Config& c) {
 
 bool arrivals_from_trace(const Config& c) { return c.load.type == LoadType::kTraceReplay; }
 
-void check_load(const Config& c, const Inputs& inputs, Diagnostics& out) {
+void check_load(const Config& c, const LoadInputs& inputs, Diagnostics& out) {
   const Load& load = c.load;
   if (load.sweep)
     check_sweep(c, out);
@@ -173,7 +173,7 @@ void check_conversation_replay(const ConversationReplay& r, Diagnostics& out) {
   check_conversation_length(r, out);
 }
 
-void check_random(const Config& c, const Inputs& inputs, Diagnostics& out) {
+void check_random(const Config& c, const LoadInputs& inputs, Diagnostics& out) {
   if (c.data.trace && c.data.type == DataType::kRandom) {
     if (!inputs.trace) out.error({}, "data.trace", "the trace file was not opened");
     return;
@@ -200,7 +200,7 @@ void check_requests(const Config& c, Diagnostics& out) {
               "use completion or chat");
 }
 
-void check_data(const Config& c, const WorkloadOptions& options, const Inputs& inputs,
+void check_data(const Config& c, const WorkloadOptions& options, const LoadInputs& inputs,
                 Diagnostics& out) {
   switch (c.data.type) {
     case DataType::kMock:
@@ -290,7 +290,7 @@ void check_conversations(const Config& c, const ConversationOpener& open, Diagno
     out.error({}, "data.path", "no conversation fits the input and output distributions");
 }
 
-StageLoad make_stage(const Config& c, const WorkloadOptions& options, const Inputs& inputs,
+StageLoad make_stage(const Config& c, const WorkloadOptions& options, const LoadInputs& inputs,
                      std::size_t i, std::int64_t trace_rows, Duration trace_end) {
   const Stage& s = c.load.stages[i];
   StageLoad out;
@@ -345,7 +345,7 @@ std::int64_t shared_permits(const Config& c, const WorkloadOptions& options, con
 }
 
 std::unique_ptr<RequestSource> make_source(const Config& c, const WorkloadOptions& options,
-                                           const Inputs& inputs) {
+                                           const LoadInputs& inputs) {
   if (c.data.type == DataType::kSharedPrefix) return shared_prefix_source(c, options);
   if (c.data.type == DataType::kBimodal) return bimodal_source(c, options);
   if (c.data.type == DataType::kShareGpt) return sharegpt_source(c, options, inputs.conversations);
@@ -366,7 +366,7 @@ void check_options(const Config& c, const WorkloadOptions& options, Diagnostics&
 }
 
 std::unique_ptr<LoadGenerator> make_client(const Config& c, const WorkloadOptions& options,
-                                           const Inputs& inputs, std::vector<StageLoad> loads) {
+                                           const LoadInputs& inputs, std::vector<StageLoad> loads) {
   StageTiming timing = kTiming;
   timing.interval = Duration::from_seconds(c.load.interval);
   std::vector<StagePlan> plans;
@@ -427,7 +427,8 @@ std::int64_t pool_prompts(const Config& config) {
 
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,
-                                                   const Inputs& inputs, Diagnostics& diagnostics) {
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics) {
   Diagnostics found;
   check_load(config, inputs, found);
   check_requests(config, found);

@@ -190,7 +190,7 @@ struct Metrics {
 struct RequestLifecycle {
   bool summary = true, per_stage = true, per_request = false;
   bool per_adapter = true, per_adapter_stage = false;
-  std::vector<double> percentiles = {0.1, 1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9};
+  std::vector<double> percentiles = LoadTraits{}.percentiles;
   bool use_server_output_tokens = false, metrics_only = false;
   std::int64_t max_error_messages = 100;
   Document per_request_fields{};
@@ -202,11 +202,6 @@ struct PrometheusReport {
 
 struct SessionLifecycle {
   bool summary = true, per_stage = true, per_session = false;
-};
-
-/// Bounds in seconds (seconds per token for tpot, itl, ntpot); a request is good when it meets all.
-struct GoodputConstraints {
-  std::optional<double> ttft{}, tpot{}, itl{}, ntpot{}, request_latency{};
 };
 
 struct Goodput {
@@ -245,12 +240,24 @@ struct KeyDrift {
 };
 std::span<const KeyDrift> key_drifts();
 
-/// Data the config refers to, opened by the caller.
-struct Inputs {
-  TraceOpener trace{};                             ///< `data.trace.file` or `load.trace.file`.
-  ConversationOpener conversations{};              ///< `data.path` of shareGPT data.
-  std::shared_ptr<const ReplayCorpus> sessions{};  ///< The traces of otel and weka replay, read.
+/// The tool in a scenario: the document as it is given, and what its reader found in it.
+struct Workload {
+  Document document{};
+  std::optional<Config> config{};
 };
+
+LoadTraits traits_of(const Workload& workload);
+std::vector<LoadFile> files_of(const Workload& workload);
+std::string scale_rates(Workload& workload, double by);
+
+/// The load of a document that has been read.
+std::unique_ptr<LoadGenerator> make_load_generator(const Workload& workload,
+                                                   const WorkloadOptions& options,
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics);
+
+/// A reader for the recorded sessions that data.type asks for; null when it asks for none.
+std::unique_ptr<ReplayReader> session_reader(const Config& config);
 
 /// The settings of the sessions, recorded or made, that data.type asks for; null when it asks for
 /// none, or they are missing.
@@ -266,13 +273,15 @@ std::vector<std::int64_t> requests_per_stage(const Config& config);
 /// The number of distinct pool prompts of shared_prefix data, else 0.
 std::int64_t pool_prompts(const Config& config);
 
-/// Builds the load. Null when `diagnostics` received an error. What the tool does but a simulation
-/// cannot (data sets that are not distributable) is an error; what does not change the load
-/// (circuit breakers that are defined, retries) is a warning. A sweep's stages follow its probe,
-/// stage 0.
+/// Builds the load. Takes from `inputs`: the trace (data.trace or load.trace), the conversations
+/// (data.path of shareGPT data) and the recorded sessions. Null when `diagnostics` received an
+/// error. What the tool does but a simulation cannot (data sets that are not distributable) is an
+/// error; what does not change the load (circuit breakers that are defined, retries) is a warning.
+/// A sweep's stages follow its probe, stage 0.
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,
-                                                   const Inputs& inputs, Diagnostics& diagnostics);
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics);
 
 }  // namespace routesim::workloads::inference_perf
 

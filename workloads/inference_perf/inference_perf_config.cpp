@@ -277,14 +277,6 @@ void describe(Describer& d, SessionLifecycle& t) {
   field(d, no_effect("per_session", "Write one record per session.", kOwnReports), t.per_session);
 }
 
-void describe(Describer& d, GoodputConstraints& t) {
-  field(d, {"ttft", "Seconds to the first token."}, t.ttft, kSeconds);
-  field(d, {"tpot", "Seconds per output token after the first."}, t.tpot, kSeconds);
-  field(d, {"itl", "Seconds between tokens."}, t.itl, kSeconds);
-  field(d, {"ntpot", "Seconds of latency per output token."}, t.ntpot, kSeconds);
-  field(d, {"request_latency", "Seconds to the last token."}, t.request_latency, kSeconds);
-}
-
 void describe(Describer& d, Goodput& t) {
   field(d, {"constraints", "A request is good when it meets all."}, t.constraints);
 }

@@ -67,7 +67,7 @@ std::shared_ptr<const ReplayCorpus> make_agents(const SyntheticAgentic& agents,
 /// seed), or synthetic ones in their own order. Null with an error when there are none.
 std::unique_ptr<LoadGenerator> make_replay_client(const Config& config,
                                                   const WorkloadOptions& options,
-                                                  const Inputs& inputs, Diagnostics& out);
+                                                  const LoadInputs& inputs, Diagnostics& out);
 
 /// Whether shareGPT data sends this conversation at all.
 bool sharegpt_usable(const Config& config, const Conversation& conversation);

@@ -229,7 +229,7 @@ void check_replay_data(const Config& c, Diagnostics& out) {
 }
 
 std::unique_ptr<LoadGenerator> make_replay_client(const Config& c, const WorkloadOptions& options,
-                                                  const Inputs& inputs, Diagnostics& out) {
+                                                  const LoadInputs& inputs, Diagnostics& out) {
   const SessionReplay& replay = *session_replay(c);
   const std::string key = "data." + std::string(enum_name(c.data.type));
   const bool synthetic = c.data.type == DataType::kSyntheticAgentic;

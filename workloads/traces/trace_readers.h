@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <istream>
 #include <memory>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "base/describe.h"
 #include "base/diagnostic.h"
 #include "base/units.h"
+#include "workloads/load_traits.h"
 
 namespace routesim::workloads {
 
@@ -66,9 +66,6 @@ class TraceReader {
   /// Its file, as named in diagnostics; empty for records in memory.
   virtual std::string file() const { return {}; }
 };
-
-/// Opens the trace from its start; called once per pass.
-using TraceOpener = std::function<std::unique_ptr<TraceReader>()>;
 
 struct TraceReadOptions {
   TraceFormat format = TraceFormat::kMooncake;

@@ -258,4 +258,40 @@ std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& conf
                                        summary.has_delays);
 }
 
+void describe(Describer& d, TraceWorkload& t) {
+  field(d, {"file", "Trace file, relative to the scenario.", true}, t.file);
+  field(d,
+        {"format",
+         "mooncake, timed_trace, azure, burstgpt, vidur, csv or jsonl; told from the file when "
+         "absent."},
+        t.format);
+  field(d, {"columns", "Names of the columns (or keys) of a csv or jsonl trace."}, t.columns);
+  describe(d, t.replay);
+}
+
+LoadTraits traits_of(const TraceWorkload&) { return {.is_trace = true}; }
+
+std::vector<LoadFile> files_of(const TraceWorkload& t) {
+  if (t.file.empty()) return {};
+  return {{.kind = LoadFile::Kind::kTrace,
+           .key = "trace.file",
+           .path = t.file,
+           .format = t.format,
+           .format_key = "trace.format",
+           .columns = t.columns ? &*t.columns : nullptr,
+           .columns_key = "trace.columns"}};
+}
+
+std::string scale_rates(TraceWorkload& t, double by) {
+  t.replay.time_scale /= by;
+  return {};
+}
+
+std::unique_ptr<LoadGenerator> make_load_generator(const TraceWorkload& t,
+                                                   const WorkloadOptions& options,
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics) {
+  return make_load_generator(t.replay, options, inputs.trace, diagnostics);
+}
+
 }  // namespace routesim::workloads

@@ -4,7 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/describe.h"
 #include "workloads/load_generator.h"
@@ -37,6 +40,24 @@ void describe(Describer& d, TraceReplayConfig& t);
 std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& config,
                                                    const WorkloadOptions& options,
                                                    const TraceOpener& trace,
+                                                   Diagnostics& diagnostics);
+
+/// A trace file and how to replay it.
+struct TraceWorkload {
+  std::string file;                   ///< Path, relative to the scenario.
+  std::string format;                 ///< Empty = told from the file's name and first line.
+  std::optional<CsvColumns> columns;  ///< Of csv and jsonl traces with other names.
+  TraceReplayConfig replay;
+};
+
+void describe(Describer& d, TraceWorkload& t);
+LoadTraits traits_of(const TraceWorkload& t);
+std::vector<LoadFile> files_of(const TraceWorkload& t);
+std::string scale_rates(TraceWorkload& t, double by);
+
+std::unique_ptr<LoadGenerator> make_load_generator(const TraceWorkload& t,
+                                                   const WorkloadOptions& options,
+                                                   const LoadInputs& inputs,
                                                    Diagnostics& diagnostics);
 
 }  // namespace routesim::workloads

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "base/printable.h"
 #include "workloads/assemble.h"
 #include "workloads/client.h"
 #include "workloads/load_stages.h"
@@ -101,6 +102,13 @@ std::string run_name(const Config& c) {
 }
 
 void check_arrivals(const Config& c, Diagnostics& out) {
+  for (const LoadFile& file : files_of(c))
+    if (file.kind == LoadFile::Kind::kUnread && c.dataset_name != Dataset::kSonnet)
+      out.error({}, "dataset_path",
+                "data set " + std::string(enum_name(c.dataset_name)) + " has no file (got " +
+                    printable(*c.dataset_path) + ")");
+  if (std::find(c.lora_modules.begin(), c.lora_modules.end(), "") != c.lora_modules.end())
+    out.error({}, "lora_modules", "a name is empty");
   const bool ramp = c.ramp_up_strategy != RampUp::kNone;
   if (ramp && !std::isinf(c.request_rate))
     out.error({}, "request_rate", "excludes ramp_up_strategy", "leave request_rate out");
@@ -156,7 +164,7 @@ void set_arrivals(std::shared_ptr<ArrivalStream> arrivals, StagePlan& plan) {
       });
 }
 
-StagePlan main_stage(const Config& c, const WorkloadOptions& options, const Inputs& inputs,
+StagePlan main_stage(const Config& c, const WorkloadOptions& options, const LoadInputs& inputs,
                      std::int64_t n) {
   StagePlan plan = stage("main", n, c);
   plan.info.reported = true;
@@ -187,7 +195,8 @@ Duration client_timeout() { return Duration::seconds(6 * 60 * 60); }
 
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,
-                                                   const Inputs& inputs, Diagnostics& diagnostics) {
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics) {
   Diagnostics found;
   check_arrivals(config, found);
   if (options.natural_answer)

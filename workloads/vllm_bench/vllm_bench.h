@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -90,7 +91,7 @@ struct Config {
   std::int64_t seed = 0;
   std::int64_t num_warmups = 0;
   /// Send request 0 once before the run: the ready check, which the tool made by default up to
-  /// December 2025. Absent: no; `sim::resolve` knows the servers' release.
+  /// December 2025. Absent: no; see set_release_defaults().
   std::optional<bool> initial_test_request{};
   bool disable_shuffle = false;
   bool chat = false;        ///< Backend openai-chat: the server's chat template is added.
@@ -111,22 +112,22 @@ struct Config {
 
 void describe(Describer& d, Config& t);
 
-/// Data the flags refer to, opened by the caller.
-struct Inputs {
-  ConversationOpener conversations{};  ///< sharegpt; custom (make_prompt_reader).
-  /// burstgpt (with model GPT-4) and timed_trace (Mooncake format).
-  TraceOpener trace{};
-};
-
 /// The client's timeout (6 h).
 Duration client_timeout();
 
+LoadTraits traits_of(const Config& config);
+std::vector<LoadFile> files_of(const Config& config);
+std::string scale_rates(Config& config, double by);
+void set_release_defaults(Config& config, bool old_servers);
+
 /// Builds the load. Stages of a run: "test" and "warmup" (unreported, where configured), then
 /// "main"; with `runs` the last is "rate<r>", or "main" again for a rate of inf.
-/// Null when `diagnostics` received an error.
+/// Takes from `inputs`: conversations (sharegpt and custom data) and the trace (burstgpt and
+/// timed_trace). Null when `diagnostics` received an error.
 std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
                                                    const WorkloadOptions& options,
-                                                   const Inputs& inputs, Diagnostics& diagnostics);
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics);
 
 }  // namespace routesim::workloads::vllm_bench
 

@@ -142,7 +142,7 @@ void take_over(const Diagnostics& from, Diagnostics& to) {
 }
 
 std::unique_ptr<SampleSource> sharegpt_samples(const Config& c, std::uint64_t seed,
-                                               const Inputs& inputs, Diagnostics& out) {
+                                               const LoadInputs& inputs, Diagnostics& out) {
   const auto reader = inputs.conversations();
   std::vector<ListedSamples::Item> items;
   Conversation conversation;
@@ -168,7 +168,7 @@ std::unique_ptr<SampleSource> sharegpt_samples(const Config& c, std::uint64_t se
 }
 
 std::unique_ptr<SampleSource> custom_samples(const Config& c, std::uint64_t seed,
-                                             const Inputs& inputs, Diagnostics& out) {
+                                             const LoadInputs& inputs, Diagnostics& out) {
   const auto reader = inputs.conversations();
   const std::int64_t fixed = c.output_len.value_or(c.custom.output_len);
   std::vector<ListedSamples::Item> items;
@@ -196,7 +196,7 @@ std::unique_ptr<SampleSource> custom_samples(const Config& c, std::uint64_t seed
 
 /// Only the lengths of BurstGPT's rows are used; the prompts share nothing.
 std::unique_ptr<SampleSource> burstgpt_samples(const Config& c, std::uint64_t seed,
-                                               const Inputs& inputs, Diagnostics& out) {
+                                               const LoadInputs& inputs, Diagnostics& out) {
   const auto reader = inputs.trace();
   std::vector<ListedSamples::Item> items;
   TraceRecord row;
@@ -235,7 +235,7 @@ class TimedTraceSamples final : public SampleSource {
 };
 
 std::unique_ptr<SampleSource> timed_samples(const Config& c, std::uint64_t seed,
-                                            const Inputs& inputs, Diagnostics& out) {
+                                            const LoadInputs& inputs, Diagnostics& out) {
   const TraceSummary summary =
       survey_trace(inputs.trace, TracePrompts(seed, c.timed_trace.chunk_hash_size),
                    HashLengthRule::kTruncateToIds, c.num_prompts, out);
@@ -259,7 +259,7 @@ bool check_lengths(const Config& c, Diagnostics& out) {
 }  // namespace
 
 std::unique_ptr<SampleSource> make_samples(const Config& c, const WorkloadOptions& options,
-                                           const Inputs& inputs, Diagnostics& out) {
+                                           const LoadInputs& inputs, Diagnostics& out) {
   const std::uint64_t seed = mix64(options.seed, static_cast<std::uint64_t>(c.seed));
   const double scale = options.prompt_token_scale;
   if (!check_lengths(c, out)) return nullptr;

@@ -25,6 +25,6 @@ class SampleSource {
 
 /// Reads and checks what the data set needs. Null after an error.
 std::unique_ptr<SampleSource> make_samples(const Config& config, const WorkloadOptions& options,
-                                           const Inputs& inputs, Diagnostics& diagnostics);
+                                           const LoadInputs& inputs, Diagnostics& diagnostics);
 
 }  // namespace routesim::workloads::vllm_bench

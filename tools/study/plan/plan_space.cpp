@@ -272,8 +272,7 @@ class SpaceReader {
 
   /// A variant that a policy runs must bring the same load to every fleet.
   void check_load(const sim::Scenario& scenario) {
-    const auto& load = scenario.workload.inference_perf_config;
-    if (!load || !load->load.sweep) return;
+    if (!traits_of(scenario.workload.load).finds_rates) return;
     const auto runs = [&scenario](const PlanPolicy& p) {
       return p.variant.empty() || p.variant == scenario.variant;
     };

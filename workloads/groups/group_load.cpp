@@ -1,4 +1,4 @@
-#include "workloads/group_load.h"
+#include "workloads/groups/group_load.h"
 
 #include <algorithm>
 #include <cmath>
@@ -104,9 +104,19 @@ void describe(Describer& d, GroupLoadConfig& t) {
         RealRange{.min = 0, .max = 1e9});
 }
 
+LoadTraits traits_of(const GroupLoadConfig&) { return {}; }
+
+std::vector<LoadFile> files_of(const GroupLoadConfig&) { return {}; }
+
+std::string scale_rates(GroupLoadConfig& config, double by) {
+  if (std::isinf(config.rate)) return "groups.rate is infinite: all requests are sent at once";
+  config.rate *= by;
+  return {};
+}
+
 std::unique_ptr<LoadGenerator> make_load_generator(const GroupLoadConfig& config,
                                                    const WorkloadOptions& options,
-                                                   Diagnostics& diagnostics) {
+                                                   const LoadInputs&, Diagnostics& diagnostics) {
   Diagnostics found;
   check_distribution(config.prefix_len, SamplerKind::kGeneral, "prefix_len", found);
   check_distribution(config.suffix_len, SamplerKind::kGeneral, "suffix_len", found);

@@ -4,11 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/describe.h"
 #include "base/diagnostic.h"
 #include "workloads/distributions.h"
 #include "workloads/load_generator.h"
+#include "workloads/load_traits.h"
 #include "workloads/options.h"
 
 namespace routesim::workloads {
@@ -28,8 +31,13 @@ struct GroupLoadConfig {
 
 void describe(Describer& d, GroupLoadConfig& t);
 
+LoadTraits traits_of(const GroupLoadConfig& config);
+std::vector<LoadFile> files_of(const GroupLoadConfig& config);
+std::string scale_rates(GroupLoadConfig& config, double by);
+
 std::unique_ptr<LoadGenerator> make_load_generator(const GroupLoadConfig& config,
                                                    const WorkloadOptions& options,
+                                                   const LoadInputs& inputs,
                                                    Diagnostics& diagnostics);
 
 }  // namespace routesim::workloads

@@ -1,0 +1,72 @@
+// The load of a scenario: one of the load tools. Only this room and tools/ingest ask which one.
+//
+// A new tool takes two edits: its settings in LoadTool, and their key in kTools (load.cpp). Its
+// room has the functions that workloads/load_traits.h lists.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/describe.h"
+#include "base/diagnostic.h"
+#include "workloads/conversations/conversations.h"
+#include "workloads/groups/group_load.h"
+#include "workloads/inference_perf/inference_perf.h"
+#include "workloads/load_generator.h"
+#include "workloads/load_traits.h"
+#include "workloads/options.h"
+#include "workloads/traces/trace_replay.h"
+#include "workloads/vllm_bench/vllm_bench.h"
+
+namespace routesim::workloads {
+
+/// The settings of a load tool; empty until one is given.
+using LoadTool = std::variant<std::monostate, inference_perf::Workload, vllm_bench::Config,
+                              ConversationsConfig, TraceWorkload, GroupLoadConfig>;
+
+/// The load of a scenario. A scenario that gives several tools is in error; the last one is kept.
+struct Load {
+  LoadTool tool{};
+  std::int32_t tools_given = 0;  ///< Counted while the scenario is read.
+
+  template <class T>
+  T& emplace() {
+    tools_given = 1;
+    return tool.emplace<T>();
+  }
+  template <class T>
+  const T* get() const {
+    return std::get_if<T>(&tool);
+  }
+  template <class T>
+  T* get() {
+    return std::get_if<T>(&tool);
+  }
+};
+
+/// Describes one key per tool. Not `describe`: the keys stand beside others of `workload`.
+void describe_tools(Describer& d, Load& load);
+
+/// The keys of all tools, as in `workload.KEY`.
+std::vector<std::string> load_keys();
+
+LoadTraits traits_of(const Load& load);
+
+/// The files that the load names, in the order in which they are opened.
+std::vector<LoadFile> files_of(const Load& load);
+
+/// Multiplies every rate of the load. Returns why there is no rate to multiply, or "".
+std::string scale_rates(Load& load, double by);
+
+/// Sets what a tool does by default and its file does not say. `old_servers`: the servers are of
+/// 2025, and so is the tool.
+void set_release_defaults(Load& load, bool old_servers);
+
+/// Null when `diagnostics` received an error. The load must have a tool.
+std::unique_ptr<LoadGenerator> make_load_generator(const Load& load, const WorkloadOptions& options,
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics);
+
+}  // namespace routesim::workloads
