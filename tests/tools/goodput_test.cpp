@@ -121,7 +121,9 @@ TEST(Goodput, JsonCarriesQuantilesGoalsAndMeasuredValues) {
   sim::StageResult stage;
   stage.info.name = "0";
   stage.info.requested_rate = 2;
-  stage.requests = stage.successes = 101;
+  stage.requests = 110;
+  stage.successes = 101;
+  stage.failures = 9;
   stage.first_send = SimTime::zero();
   stage.last_end = SimTime::zero() + Duration::seconds(10);
   for (int i = 0; i <= 100; ++i) stage.time_to_first_token.add(i);
@@ -163,6 +165,8 @@ TEST(Goodput, JsonCarriesQuantilesGoalsAndMeasuredValues) {
   EXPECT_EQ(tools_own["total_requests"], 101);
   EXPECT_EQ(tools_own["good_requests"], 19);
   EXPECT_EQ(tools_own["token_goodput"], 400) << "prompt and output, over the span of successes";
+  EXPECT_NEAR(tools_own["goodput_percentage"].get<double>(), 100.0 * 19 / 101, 1e-9)
+      << "failures are not counted";
   EXPECT_NEAR(tools_own["ttft_attainment_percentage"].get<double>(), 100.0 * 19 / 101, 1e-9);
   EXPECT_FALSE(tools_own.contains("tpot_attainment_percentage"));
   ASSERT_EQ(made["measured"].size(), 1U) << "only this stage's rows";

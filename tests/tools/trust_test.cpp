@@ -77,6 +77,10 @@ TEST(Trust, ARunIsAsKnownAsItsLeastKnownPool) {
       << trust_text(result);
 }
 
+TEST(Trust, ATwentiethOfTheTimeOutsideTheRangePassesAsFitted) {
+  EXPECT_EQ(sim::kMostExtrapolated, 0.05);
+}
+
 TEST(Trust, TheClassesHaveTheirNames) {
   EXPECT_EQ(enum_name(Trust::kFitted), "fitted");
   EXPECT_EQ(enum_name(Trust::kExtrapolated), "outside the fitted range");
