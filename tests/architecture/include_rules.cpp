@@ -56,7 +56,6 @@ const std::vector<Home>& homes() {
       {"xxhash.h", {"policies/", "tests/policies/"}, true},
       {"gtest/", {"tests/"}, false},
       {"gmock/", {"tests/"}, false},
-      {"rapidcheck", {"tests/"}, false},
       {"benchmark/", {"bench/"}, false},
   };
   return table;

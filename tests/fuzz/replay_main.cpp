@@ -1,5 +1,7 @@
 // replay [--mutate N] [--from M] TARGET PATH...: feeds every file at the paths (folders are
-// searched) to one target, and then N random mixtures of them, starting with mixture number M.
+// searched) to one target, and then N random mixtures of them, starting with mixture number M. A
+// table of cases (tests/base/case_table.h) counts as many files: each block but the expected one.
+// replay --unpack FOLDER PATH... writes these inputs as files, for a fuzzer that reads folders.
 // Works with any compiler, so that what the fuzzer found stays found. A failing mixture is written
 // to ./fuzz-finding.
 #include <algorithm>
@@ -7,11 +9,11 @@
 #include <exception>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "base/rng.h"
+#include "tests/base/case_table.h"
 #include "tests/fuzz/targets.h"
 
 namespace {
@@ -27,9 +29,43 @@ std::vector<fs::path> files_below(const fs::path& path) {
   return files;
 }
 
+using Bytes = std::vector<std::uint8_t>;
+
+/// One input and the name that a message gives it.
+struct Input {
+  std::string name;
+  Bytes bytes;
+};
+
+std::vector<Input> inputs_below(const fs::path& path) {
+  const auto bytes = [](const std::string& text) { return Bytes(text.begin(), text.end()); };
+  std::vector<Input> inputs;
+  for (const fs::path& file : files_below(path)) {
+    if (file.extension() != ".table") {
+      inputs.push_back({file.string(), bytes(routesim::case_table::read_bytes(file))});
+      continue;
+    }
+    for (const auto& one : routesim::case_table::read_table(file))
+      for (const auto& [name, text] : one.blocks)
+        if (name != "expected")
+          inputs.push_back({file.string() + ", " + one.name + ", " + name, bytes(text)});
+  }
+  return inputs;
+}
+
+int unpack(const fs::path& folder, const std::vector<std::string>& paths) {
+  fs::create_directories(folder);
+  std::size_t n = 0;
+  for (const std::string& path : paths)
+    for (const Input& input : inputs_below(path))
+      std::ofstream(folder / std::to_string(n++), std::ios::binary)
+          .write(reinterpret_cast<const char*>(input.bytes.data()), std::ssize(input.bytes));
+  return 0;
+}
+
 /// Damaged copies of one input: what a fuzzer would try first.
-std::vector<std::vector<std::uint8_t>> variations(const std::vector<std::uint8_t>& bytes) {
-  std::vector<std::vector<std::uint8_t>> all = {bytes};
+std::vector<Bytes> variations(const Bytes& bytes) {
+  std::vector<Bytes> all = {bytes};
   for (std::size_t part = 1; part < 4; ++part)
     all.emplace_back(bytes.begin(),
                      bytes.begin() + static_cast<std::ptrdiff_t>(bytes.size() * part / 4));
@@ -40,8 +76,6 @@ std::vector<std::vector<std::uint8_t>> variations(const std::vector<std::uint8_t
   }
   return all;
 }
-
-using Bytes = std::vector<std::uint8_t>;
 
 /// One of `inputs` with a few random changes: bytes set, removed, doubled, and pieces of others.
 Bytes mixture(const std::vector<Bytes>& inputs, routesim::RandomStream& random) {
@@ -105,6 +139,8 @@ std::int64_t take_number(std::vector<std::string>& arguments, const std::string&
 
 int main(int argc, char** argv) {
   std::vector<std::string> arguments(argv, argv + argc);
+  if (arguments.size() > 3 && arguments[1] == "--unpack")
+    return unpack(arguments[2], {arguments.begin() + 3, arguments.end()});
   const std::int64_t mixtures = take_number(arguments, "--mutate");
   const std::int64_t from = take_number(arguments, "--from");
   const auto* target =
@@ -117,16 +153,14 @@ int main(int argc, char** argv) {
   std::size_t executions = 0;
   std::vector<Bytes> inputs;
   for (std::size_t i = 2; i < arguments.size(); ++i) {
-    for (const fs::path& file : files_below(arguments[i])) {
-      std::ifstream in(file, std::ios::binary);
-      const Bytes bytes{std::istreambuf_iterator<char>(in), {}};
-      inputs.push_back(bytes);
-      for (const std::vector<std::uint8_t>& variation : variations(bytes)) {
+    for (const Input& input : inputs_below(arguments[i])) {
+      inputs.push_back(input.bytes);
+      for (const Bytes& variation : variations(input.bytes)) {
         try {
           target->run(variation);
           ++executions;
         } catch (const std::exception& e) {
-          std::fprintf(stderr, "%s (first %zu bytes, or one bit changed): %s\n", file.c_str(),
+          std::fprintf(stderr, "%s (first %zu bytes, or one bit changed): %s\n", input.name.c_str(),
                        variation.size(), e.what());
           return 1;
         }
@@ -134,7 +168,7 @@ int main(int argc, char** argv) {
     }
   }
   if (inputs.empty() || !run_mixtures(*target, inputs, from, mixtures)) return 1;
-  std::printf("%s: %zu executions of %zu files, %lld mixtures\n", arguments[1].c_str(), executions,
+  std::printf("%s: %zu executions of %zu inputs, %lld mixtures\n", arguments[1].c_str(), executions,
               inputs.size(), static_cast<long long>(mixtures));
   return 0;
 }

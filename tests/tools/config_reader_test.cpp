@@ -1,16 +1,15 @@
-// Every file bad_inputs/NAME.yaml is read into a struct that has one field of each kind; the
-// diagnostics must be exactly those in NAME.expected.
+// Every case of bad_inputs.table is read into a struct that has one field of each kind; the
+// diagnostics must be exactly those expected.
 #include "tools/ingest/config_reader.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+#include <string>
 
 #include "base/scalar_parse.h"
+#include "tests/base/case_table.h"
 #include "tests/base/messages.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
@@ -159,34 +158,27 @@ TEST(ConfigReader, EscapesWhatCouldDriveATerminal) {
   EXPECT_NE(text.find("\\x1b[31m"), std::string::npos) << text;
 }
 
-std::string slurp(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
+class BadInputs : public testing::TestWithParam<case_table::CaseOfTable> {};
 
 /// Set ROUTESIM_UPDATE_EXPECTED=1 to write what the reader says now, then review the diff.
-TEST(ConfigReader, BadInputCorpus) {
-  const auto folder = std::filesystem::path(ROUTESIM_SOURCE_DIR) / "tests/tools/bad_inputs";
-  std::vector<std::filesystem::path> inputs;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".yaml") inputs.push_back(entry.path());
-  std::sort(inputs.begin(), inputs.end());
-  ASSERT_GE(inputs.size(), 30U);
-  for (const auto& input : inputs) {
-    Diagnostics d;
-    Everything value;
-    const auto root = parse_config(slurp(input), {.file = input.filename().string()}, d);
-    if (root != nullptr) read_struct(*root, value, d);
-    auto expected = input;
-    expected.replace_extension(".expected");
-    if (std::getenv("ROUTESIM_UPDATE_EXPECTED") != nullptr)
-      std::ofstream(expected, std::ios::binary) << messages_of(d);
-    EXPECT_TRUE(d.has_errors()) << input;
-    EXPECT_EQ(messages_of(d), slurp(expected)) << input;
+TEST_P(BadInputs, GetsItsMessages) {
+  const case_table::TableCase& one = GetParam().one;
+  Diagnostics d;
+  Everything value;
+  const auto root = parse_config(one.block("input"), {.file = one.name + ".yaml"}, d);
+  if (root != nullptr) read_struct(*root, value, d);
+  if (std::getenv("ROUTESIM_UPDATE_EXPECTED") != nullptr) {
+    case_table::replace_block(GetParam(), "expected", messages_of(d));
+    return;
   }
+  EXPECT_TRUE(d.has_errors());
+  EXPECT_EQ(messages_of(d), one.block("expected"));
 }
+
+INSTANTIATE_TEST_SUITE_P(Table, BadInputs,
+                         testing::ValuesIn(case_table::cases_in(std::string(ROUTESIM_SOURCE_DIR) +
+                                                                "/tests/tools")),
+                         [](const auto& given) { return given.param.one.name; });
 
 }  // namespace
 }  // namespace routesim::tools

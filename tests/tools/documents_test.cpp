@@ -31,7 +31,8 @@ TEST(EndpointPickerYaml, LoadsPublishedHelmValues) {
        {Case{"llm-d-precise.values.yaml", 1, 6}, Case{"llm-d-precise-2026-01.values.yaml", 1, 4},
         Case{"heimdall-values.yaml", 2, 5}, Case{"heimdall-values-random.yaml", 2, 2}}) {
     Diagnostics d;
-    const ConfigNode::Ptr root = read_config_file(input(c.file), d);
+    const ConfigNode::Ptr root =
+        read_config_file(std::string(ROUTESIM_SOURCE_DIR) + "/tests/policies/data/" + c.file, d);
     ASSERT_NE(root, nullptr) << messages_of(d);
     const auto config = load_endpoint_picker(root, {}, d);
     ASSERT_TRUE(config.has_value()) << c.file << "\n" << messages_of(d);
