@@ -36,13 +36,7 @@ RunResult Simulation::run_to_end() {
   while (!(outstanding_ == 0 && load_->finished())) {
     const std::optional<Event> event = queue_.pop();
     if (!event) break;
-    if (event->time >= kEndOfTime)
-      throw ClockError({.where = {},
-                        .path = "workload",
-                        .message = "the run is longer than 103 days of simulated time, which is "
-                                   "all its clock holds",
-                        .hint = "send fewer requests, or use faster servers: " +
-                                std::to_string(outstanding_) + " requests are outstanding"});
+    if (event->time >= kEndOfTime) throw_end_of_time();
     if (next_tick_ <= event->time) tick(event->time);
     handle(*event);
     if (options_.progress != nullptr && options_.progress->stop.load(std::memory_order_relaxed)) {
@@ -57,6 +51,15 @@ RunResult Simulation::run_to_end() {
   for (Observer* o : options_.observers) o->on_result(found, !stopped_);
   if (!client_sees_tokens(plan_.scenario.workload)) forget_token_times(found);
   return found;
+}
+
+void Simulation::throw_end_of_time() const {
+  Diagnostic d;
+  d.path = "workload";
+  d.message = "the run is longer than 103 days of simulated time, which is all its clock holds";
+  d.hint = "send fewer requests, or use faster servers: " + std::to_string(outstanding_) +
+           " requests are outstanding";
+  throw ClockError(std::move(d));
 }
 
 void Simulation::handle(const Event& e) {

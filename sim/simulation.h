@@ -151,6 +151,7 @@ class Simulation {
   void key_prompts(std::size_t i);
   std::uint32_t acquire_slot();
   std::string waits_for(const Live& live, SimTime now) const;
+  [[noreturn]] void throw_end_of_time() const;
   [[noreturn]] void report_stuck(SimTime now) const;
   void verify() const;
   void note_long_waits();

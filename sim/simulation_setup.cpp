@@ -137,7 +137,7 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   endpoint_requests_.assign(endpoints.size(), 0);
   router_ =
       std::make_unique<Router>(plan, options.seed, std::move(endpoints), replicas_, diagnostics);
-  if (options.probe != nullptr) router_->set_probe(options.probe, key_options);
+  if (options.probe != nullptr) router_->set_probe(*options.probe, key_options);
   metrics_ = std::make_unique<MetricsCollector>(load_->stages(),
                                                 plan.scenario.workload.output_token_scale);
   fabric_ =

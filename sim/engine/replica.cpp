@@ -22,12 +22,12 @@ static_assert(kEndOfTime.ns() <= (SimTime::max().ns() - 2 * models::kLongestStep
 /// The ticks of a step, unless it is longer than the clock can take.
 std::int64_t checked_step(std::int64_t ticks) {
   ROUTESIM_CHECK(ticks > 0, "a step must take time");
-  if (ticks >= models::kLongestStepTicks)
-    throw ClockError({.where = {},
-                      .path = "cluster",
-                      .message = "a step of an engine takes 12 hours of simulated time or more",
-                      .hint = "look at the numbers of the accelerator, the model and its curve"});
-  return ticks;
+  if (ticks < models::kLongestStepTicks) return ticks;
+  Diagnostic d;
+  d.path = "cluster";
+  d.message = "a step of an engine takes 12 hours of simulated time or more";
+  d.hint = "look at the numbers of the accelerator, the model and its curve";
+  throw ClockError(std::move(d));
 }
 
 /// vLLM's DP engine cores look for the end of a wave only every 32 steps.
@@ -48,9 +48,9 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
     const auto interval = static_cast<std::uint64_t>(options.scrape_interval.ns());
     const std::uint64_t endpoint =
         options.front_end.value_or(options.first_endpoint + static_cast<std::uint64_t>(i));
-    r.scrape_phase = Duration::nanoseconds(
+    const Duration phase = Duration::nanoseconds(
         static_cast<std::int64_t>(mix64(options.seed, mix64(endpoint)) % interval));
-    r.next_scrape = SimTime::zero() + r.scrape_phase;
+    r.scrapes = ScrapeSnapshot(phase, options.scrape_interval);
     if (options.one_key) r.scheduler.set_answer_keys(&keys);
     if (options.publish_events) {
       r.log = std::make_unique<KvEventLog>(options.one_key ? nullptr : &keys);
@@ -72,7 +72,7 @@ void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimT
     if (stepping_) in.steps = options_.rules.async_scheduling ? 2 : 1;
   }
   r.inbox.push_back(in);
-  calm_left_ = 0;
+  stretch_.left = 0;
   if (!stepping_) {
     start_if_idle(now);
     return;
@@ -82,8 +82,8 @@ void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimT
   const bool answered = kind != InputKind::kRequest || request.remote_tokens > 0 ||
                         !ranks_[static_cast<std::size_t>(rank)].scheduler.can_serve(request);
   wake_ = answered ? end_ : std::min(wake_, end_of_ahead());
-  news_ = next_news();
-  tell_news();
+  next_publication_ = find_publication();
+  tell_publication();
 }
 
 void Replica::start_if_idle(SimTime now) {
@@ -95,7 +95,7 @@ void Replica::start_if_idle(SimTime now) {
   for (Rank& r : ranks_)
     if (publishes(r)) flush_events(r, now);
   launch(now);
-  tell_news();
+  tell_publication();
 }
 
 // The end of the step scheduled ahead if its length is known, otherwise of the one under way.
@@ -105,7 +105,7 @@ SimTime Replica::end_of_ahead() const {
 
 // When there may be events to publish next. The pass at end_ may bring some, but they go out with
 // the step after it.
-SimTime Replica::next_news() const {
+SimTime Replica::find_publication() const {
   if (ranks_.size() != 1) return end_;
   const Rank& r = ranks_.front();
   return publishes(r) || !r.on_gpu().finishing.empty() ? end_ : end_of_ahead();
@@ -114,27 +114,17 @@ SimTime Replica::next_news() const {
 void Replica::advance_to(SimTime now) {
   if (!stepping_ || end_ > now) return;
   while (stepping_ && end_ <= now) {
-    if (calm_left_ > 0)
-      calm_boundaries(now);
+    if (stretch_.left > 0)
+      decode_boundaries(now);
     else
       boundary();
   }
-  tell_news();
-}
-
-// Keeps what a reader may still want to know: the gauges at the last scrape before `now`.
-void Replica::take_scrape(Rank& r, SimTime now, const Gauges& gauges) {
-  const Duration interval = options_.scrape_interval;
-  r.scraped_at = r.next_scrape;
-  if (r.scraped_at + interval < now)
-    r.scraped_at = r.scraped_at + interval * ((now.ns() - 1 - r.scraped_at.ns()) / interval.ns());
-  r.next_scrape = r.scraped_at + interval;
-  r.scraped = gauges;
+  tell_publication();
 }
 
 // Takes the scrape snapshot, and integrates KV usage up to `now`.
 void Replica::observe(Rank& r, SimTime now) {
-  if (r.next_scrape < now) take_scrape(r, now, r.gauges);
+  if (r.scrapes.next() < now) r.scrapes.take(now, r.gauges);
   const std::int64_t used = r.scheduler.kv().used_blocks();
   r.used_integral += static_cast<Wide>(used) * (now - last_boundary_).ns();
   r.peak_used = std::max(r.peak_used, used);
@@ -222,7 +212,7 @@ void Replica::boundary() {
 
 // Puts the next step on the GPU, or goes to sleep.
 void Replica::launch(SimTime now) {
-  calm_left_ = 0;
+  stretch_.left = 0;
   bool work = schedule_step(now);
   if (!work) {
     // With nothing to compute vLLM goes round at once, looking for ended transfers each time.
@@ -306,16 +296,17 @@ std::int64_t Replica::step_ticks() {
 // sequences sample their first or last tokens in it; what needs remote KV speaks up in any pass.
 void Replica::look_ahead() {
   wake_ = end_;
-  news_ = next_news();
+  next_publication_ = find_publication();
   if (options_.reference || ranks_.size() != 1) return;
   Rank& r = ranks_.front();
-  if (foresee_calm(r)) return;
+  if (begin_stretch(r)) return;
   if (r.on_gpu().sampled.empty() && r.on_gpu().finishing.empty() && !r.scheduler.pulls())
     wake_ = end_of_ahead();
 }
 
-// How many boundaries from here on are certain to be calm, and when the step after them ends.
-bool Replica::foresee_calm(Rank& r) {
+// How many boundaries from here on are certain to be pure decode, and when the step after them
+// ends.
+bool Replica::begin_stretch(Rank& r) {
   const std::int64_t members = r.scheduler.decoding();
   const auto pure = [members](const StepPlan& plan) {
     return plan.has_no_output() && plan.steady == members && plan.shape.prefill_requests == 0 &&
@@ -330,87 +321,89 @@ bool Replica::foresee_calm(Rank& r) {
   next.decode_context = r.scheduler.decode_context() + members;
   if (r.scheduler.kv().shared_tokens() > next.decode_context) return false;
   next.shared_context = r.scheduler.kv().shared_tokens();
-  run_ = options_.latency->decode_run(next);
-  run_index_ = 0;
-  if (run_.first >= models::kLongestStepTicks) return false;  // The next launch refuses it.
-  calm_left_ = std::min(forecast.pure_decode, run_.steps);
+  stretch_.run = options_.latency->decode_run(next);
+  stretch_.index = 0;
+  if (stretch_.run.first >= models::kLongestStepTicks) return false;  // The next launch refuses it.
+  stretch_.left = std::min(forecast.pure_decode, stretch_.run.steps);
   // The last token of a sequence can be seen when its step ends; before, nothing can.
-  const bool to_finish = forecast.then_finishes && run_.steps > forecast.pure_decode;
-  if (calm_left_ == 0 && !to_finish) return false;
-  range_watch_.begin_stretch(next, calm_left_);
-  wake_ = calm_end(calm_left_ + (to_finish ? (async ? 2 : 1) : 0));
-  news_ = calm_news(r);
-  calm_gauges_ = gauges_now(r);
+  const bool to_finish = forecast.then_finishes && stretch_.run.steps > forecast.pure_decode;
+  if (stretch_.left == 0 && !to_finish) return false;
+  range_watch_.begin_stretch(next, stretch_.left);
+  wake_ = stretch_end(stretch_.left + (to_finish ? (async ? 2 : 1) : 0));
+  next_publication_ = publication_in_stretch(r);
+  stretch_.gauges = gauges_now(r);
   return true;
 }
 
-// When the `boundary`-th calm boundary from now will be, 0 = the next.
-SimTime Replica::calm_end(std::int64_t boundary) const {
+// When the `boundary`-th boundary of the stretch from now will be, 0 = the next.
+SimTime Replica::stretch_end(std::int64_t boundary) const {
   if (boundary == 0) return end_;
   const std::int64_t n = options_.rules.async_scheduling ? boundary - 1 : boundary;
   // Far ends may lie beyond the clock; an event there ends the run.
-  const Wide ticks = static_cast<Wide>(end_ticks_) + ahead_ticks_ +
-                     static_cast<Wide>(n) * calm_ticks(0) +
-                     static_cast<Wide>(run_.increment) * (static_cast<Wide>(n) * (n - 1) / 2);
+  const Wide ticks =
+      static_cast<Wide>(end_ticks_) + ahead_ticks_ + static_cast<Wide>(n) * stretch_.ticks(0) +
+      static_cast<Wide>(stretch_.run.increment) * (static_cast<Wide>(n) * (n - 1) / 2);
   const auto ns = static_cast<std::int64_t>(
       std::min<Wide>(ticks / kTicks, std::numeric_limits<std::int64_t>::max() / kTicks));
   return SimTime::from_ns(ns);
 }
 
-// next_news() in a calm stretch, where it can be seen further. What a pass brings goes out at the
+// find_publication() in a stretch, where it can be seen further. What a pass brings goes out at the
 // boundary after it.
-SimTime Replica::calm_news(const Rank& r) const {
+SimTime Replica::publication_in_stretch(const Rank& r) const {
   if (r.log == nullptr) return wake_;
   if (publishes(r)) return end_;
-  const std::int64_t silent = r.scheduler.passes_without_events(calm_left_ + 1);
-  return silent > calm_left_ ? wake_ : std::min(wake_, calm_end(silent + 1));
+  const std::int64_t silent = r.scheduler.passes_without_events(stretch_.left + 1);
+  return silent > stretch_.left ? wake_ : std::min(wake_, stretch_end(silent + 1));
 }
 
 // Boundaries up to `now` at which every sequence gets one token and nothing else happens.
-void Replica::calm_boundaries(SimTime now) {
+void Replica::decode_boundaries(SimTime now) {
   Rank& r = ranks_.front();
-  if (listener_ == nullptr && end_ < news_ && r.scheduler.takes_blank_blocks())
-    return silent_boundaries(r, std::min(now, news_ - Duration::nanoseconds(1)));
+  if (listener_ == nullptr && end_ < next_publication_ && r.scheduler.takes_blank_blocks())
+    return boundaries_without_events(r,
+                                     std::min(now, next_publication_ - Duration::nanoseconds(1)));
   const std::int64_t steady = r.on_gpu().steady;
-  while (calm_left_ > 0 && end_ <= now) {
+  while (stretch_.left > 0 && end_ <= now) {
     report_step();
     const SimTime at = end_;
     observe(r, at);
-    r.gauges = calm_gauges_;
+    r.gauges = stretch_.gauges;
     if (publishes(r)) flush_events(r, at);
     const Duration gap = at - last_boundary_;
     gaps_->add_nano(gap.ns(), steady);
     busy_ += gap;
     last_boundary_ = at;
-    --calm_left_;
+    --stretch_.left;
     ++steps_;
     r.scheduler.run_decode_pass();
-    calm_gauges_.free_blocks = r.scheduler.kv().free_blocks();
-    end_ticks_ += ahead_ticks_ > 0 ? std::exchange(ahead_ticks_, calm_ticks(0)) : calm_ticks(0);
+    stretch_.gauges.free_blocks = r.scheduler.kv().free_blocks();
+    end_ticks_ +=
+        ahead_ticks_ > 0 ? std::exchange(ahead_ticks_, stretch_.ticks(0)) : stretch_.ticks(0);
     end_ = SimTime::from_ns(end_ticks_ / kTicks);
-    range_watch_.add_stretch(run_, run_index_, run_index_ + 1);
-    ++run_index_;
+    range_watch_.add_stretch(stretch_.run, stretch_.index, stretch_.index + 1);
+    ++stretch_.index;
     advance_plans(r, 1);
   }
-  news_ = calm_left_ > 0 ? calm_news(r) : next_news();
-  ROUTESIM_DCHECK(wake_ >= end_, "a stretch of calm steps was longer than foreseen");
+  next_publication_ = stretch_.left > 0 ? publication_in_stretch(r) : find_publication();
+  ROUTESIM_DCHECK(wake_ >= end_, "a stretch of decode steps was longer than foreseen");
 }
 
-// The same before news_: since nobody can see when a block was taken, those of all passes are taken
-// at once. Most steps of a run end here, so everything is in local variables.
-void Replica::silent_boundaries(Rank& r, SimTime now) {
+// The same before next_publication_: since nobody can see when a block was taken, those of all
+// passes are taken at once. Most steps of a run end here, so everything is in local variables.
+void Replica::boundaries_without_events(Rank& r, SimTime now) {
   const bool async = options_.rules.async_scheduling;
   const KvCache& kv = r.scheduler.kv();
   std::array<std::int64_t, 32> gaps;
   std::int64_t passes = 0, taken = 0, used = kv.used_blocks();
   std::int64_t last = last_boundary_.ns(), end = end_.ns(), ticks = end_ticks_;
-  std::int64_t ahead = ahead_ticks_, step = calm_ticks(0);
+  std::int64_t ahead = ahead_ticks_, step = stretch_.ticks(0);
   Wide used_integral = 0;
   Gauges gauges = r.gauges;
-  Gauges next = calm_gauges_;
-  const std::int64_t most = std::min(calm_left_, std::ssize(gaps));
+  Gauges next = stretch_.gauges;
+  const std::int64_t most = std::min(stretch_.left, std::ssize(gaps));
   do {
-    if (r.next_scrape.ns() < end) take_scrape(r, SimTime::from_ns(end), gauges);
+    if (r.scrapes.next().ns() < end) r.scrapes.take(SimTime::from_ns(end), gauges);
     gauges = next;
     const std::int64_t gap = end - last;
     gaps[static_cast<std::size_t>(passes++)] = gap;
@@ -420,11 +413,11 @@ void Replica::silent_boundaries(Rank& r, SimTime now) {
     next.free_blocks -= taken;
     last = end;
     ticks += async ? std::exchange(ahead, step) : step;
-    step += run_.increment;
+    step += stretch_.run.increment;
     end = ticks / kTicks;
   } while (passes < most && end <= now.ns());
   r.gauges = gauges;
-  calm_gauges_ = next;
+  stretch_.gauges = next;
   r.used_integral += used_integral;
   r.peak_used = std::max(r.peak_used, used - taken);
   r.scheduler.run_decode_passes(passes, used - kv.used_blocks());
@@ -434,16 +427,17 @@ void Replica::silent_boundaries(Rank& r, SimTime now) {
   end_ = SimTime::from_ns(end);
   end_ticks_ = ticks;
   ahead_ticks_ = ahead;
-  calm_left_ -= passes;
-  range_watch_.add_stretch(run_, run_index_, run_index_ + passes);
-  run_index_ += passes;
+  stretch_.left -= passes;
+  range_watch_.add_stretch(stretch_.run, stretch_.index, stretch_.index + passes);
+  stretch_.index += passes;
   steps_ += passes;
   advance_plans(r, passes);
-  ROUTESIM_DCHECK(wake_ >= end_, "a stretch of calm steps was longer than foreseen");
-  ROUTESIM_DCHECK(!publishes(r) || news_ == end_, "events are published a step too late");
+  ROUTESIM_DCHECK(wake_ >= end_, "a stretch of decode steps was longer than foreseen");
+  ROUTESIM_DCHECK(!publishes(r) || next_publication_ == end_,
+                  "events are published a step too late");
 }
 
-// Calm passes differ in their number and in their contexts, which have grown.
+// Passes of a stretch differ in their number and in their contexts, which have grown.
 void Replica::advance_plans(Rank& r, std::int64_t passes) {
   if (passes == 0) return;
   const bool async = options_.rules.async_scheduling;
@@ -461,40 +455,36 @@ void Replica::advance_plans(Rank& r, std::int64_t passes) {
 
 Gauges Replica::scrape(int rank, SimTime at, SimTime now) {
   if (stepping_ && end_ <= at) {
-    if (const std::optional<Gauges> calm = calm_gauges(at)) return *calm;
+    if (const std::optional<Gauges> certain = stretch_gauges(at)) return *certain;
     advance_to(now);
   }
   const Rank& r = ranks_[static_cast<std::size_t>(rank)];
   if (at >= last_boundary_) return r.gauges;
-  ROUTESIM_DCHECK(r.scraped_at == at, "a scrape instant was passed without a snapshot");
-  return r.scraped;
+  ROUTESIM_DCHECK(r.scrapes.taken_at() == at, "a scrape instant was passed without a snapshot");
+  return r.scrapes.gauges();
 }
 
-// The gauges at `at`, which is not before end_, if all boundaries until then are calm ones.
-std::optional<Gauges> Replica::calm_gauges(SimTime at) const {
-  if (calm_left_ == 0) return std::nullopt;
+// The gauges at `at`, which is not before end_, if all boundaries until then belong to the stretch.
+std::optional<Gauges> Replica::stretch_gauges(SimTime at) const {
+  if (stretch_.left == 0) return std::nullopt;
   const BatchScheduler& scheduler = ranks_.front().scheduler;
   const std::int64_t too_late = (at.ns() + 1) * kTicks;
   const bool async = ahead_ticks_ > 0;
   std::int64_t ticks = end_ticks_;
-  std::int64_t step = async ? ahead_ticks_ : calm_ticks(0);
-  std::int64_t next_step = calm_ticks(async ? 0 : 1);
-  Gauges gauges = calm_gauges_;
+  std::int64_t step = async ? ahead_ticks_ : stretch_.ticks(0);
+  std::int64_t next_step = stretch_.ticks(async ? 0 : 1);
+  Gauges gauges = stretch_.gauges;
   for (std::int64_t n = 1;; ++n) {
     ticks += step;
     if (ticks >= too_late) return gauges;
-    if (n == calm_left_) return std::nullopt;
+    if (n == stretch_.left) return std::nullopt;
     gauges.free_blocks -= scheduler.crossings_in(n);
-    step = std::exchange(next_step, next_step + run_.increment);
+    step = std::exchange(next_step, next_step + stretch_.run.increment);
   }
 }
 
 SimTime Replica::next_scrape(int rank, SimTime now) const {
-  const Rank& r = ranks_[static_cast<std::size_t>(rank)];
-  const std::int64_t interval = options_.scrape_interval.ns();
-  const std::int64_t since = now.ns() - r.scrape_phase.ns();
-  if (since < 0) return SimTime::zero() + r.scrape_phase;
-  return SimTime::from_ns(r.scrape_phase.ns() + (since / interval + 1) * interval);
+  return ranks_[static_cast<std::size_t>(rank)].scrapes.next_after(now);
 }
 
 double Replica::used_block_seconds(int rank, SimTime now) const {

@@ -10,21 +10,14 @@
 #include "models/latency_model.h"
 #include "sim/engine/batch_scheduler.h"
 #include "sim/engine/earliest.h"
+#include "sim/engine/gauges.h"
 #include "sim/engine/kv_event_log.h"
 #include "sim/engine/range_watch.h"
-#include "sim/telemetry/samples.h"
+#include "sim/statistics/samples.h"
 
 namespace routesim::sim {
 
 class Replica;
-
-/// The gauges an engine exports, as of the end of a step.
-struct Gauges {
-  std::int64_t running = 0;
-  std::int64_t waiting = 0;
-  std::int64_t free_blocks = 0;
-  AdapterGauges adapters;
-};
 
 /// Everything about a rank that is fixed for the run.
 struct ReplicaOptions {
@@ -63,12 +56,12 @@ class Replica {
   /// later than the next finish. SimTime::max() when it sleeps.
   SimTime next_wake() const { return wake_; }
 
-  /// Keeps time number `i` of `news` at the end of the next step that may have KV events to
+  /// Keeps time number `i` of `publications` at the end of the next step that may have KV events to
   /// publish, SimTime::max() while there is none: somebody who watches many replicas need not visit
   /// them.
-  void mirror_next_news(Earliest& news, std::size_t i) {
-    news_mirror_ = &news;
-    news_number_ = i;
+  void mirror_next_publication(Earliest& publications, std::size_t i) {
+    publication_mirror_ = &publications;
+    publication_number_ = i;
   }
 
   /// The calls below need advance_to(now) first; they take effect when the engine next drains its
@@ -146,6 +139,17 @@ class Replica {
 
  private:
   __extension__ using Wide = __int128;
+  /// Steps ahead that are certain to be pure decode: one rank, and nothing to admit.
+  struct DecodeStretch {
+    std::int64_t left = 0;   ///< Boundaries still certain to be of this kind.
+    models::DecodeRun run;   ///< Length of each step.
+    std::int64_t index = 0;  ///< Steps of the run that have been scheduled.
+    Gauges gauges;           ///< As the next boundary, if pure decode, will show them.
+    /// Length of the `ahead`-th step that is not scheduled yet.
+    std::int64_t ticks(std::int64_t ahead) const {
+      return run.first + (index + ahead) * run.increment;
+    }
+  };
   enum class InputKind : std::uint8_t {
     kRequest,
     kAbort,
@@ -162,10 +166,7 @@ class Replica {
   struct Rank {
     explicit Rank(const ReplicaOptions& o) : scheduler(o.rules, o.reference) {}
     Gauges gauges;
-    Gauges scraped;
-    SimTime scraped_at = SimTime::from_ns(-1);
-    SimTime next_scrape;
-    Duration scrape_phase;
+    ScrapeSnapshot scrapes;
     BatchScheduler scheduler;
     std::unique_ptr<KvEventLog> log;
     StepPlan plans[2];
@@ -191,7 +192,6 @@ class Replica {
   void start_if_idle(SimTime now);
   void boundary();
   void report_step();
-  void take_scrape(Rank& r, SimTime now, const Gauges& gauges);
   void observe(Rank& r, SimTime now);
   void process(Rank& r, SimTime now, Duration gap);
   void drain(Rank& r, SimTime now, bool everything = false);
@@ -202,22 +202,19 @@ class Replica {
   void schedule_ahead(SimTime now);
   void flush_events(Rank& r, SimTime now);
   void look_ahead();
-  bool foresee_calm(Rank& r);
-  SimTime next_news() const;
-  SimTime calm_news(const Rank& r) const;
-  SimTime calm_end(std::int64_t boundary) const;
-  std::optional<Gauges> calm_gauges(SimTime at) const;
+  bool begin_stretch(Rank& r);
+  SimTime find_publication() const;
+  SimTime publication_in_stretch(const Rank& r) const;
+  SimTime stretch_end(std::int64_t boundary) const;
+  std::optional<Gauges> stretch_gauges(SimTime at) const;
   SimTime end_of_ahead() const;
-  void tell_news() {
-    if (news_mirror_ != nullptr)
-      news_mirror_->set(news_number_, stepping_ ? news_ : SimTime::max());
+  void tell_publication() {
+    if (publication_mirror_ != nullptr)
+      publication_mirror_->set(publication_number_, stepping_ ? next_publication_ : SimTime::max());
   }
-  void calm_boundaries(SimTime now);
-  void silent_boundaries(Rank& r, SimTime now);
+  void decode_boundaries(SimTime now);
+  void boundaries_without_events(Rank& r, SimTime now);
   void advance_plans(Rank& r, std::int64_t passes);
-  std::int64_t calm_ticks(std::int64_t ahead) const {
-    return run_.first + (run_index_ + ahead) * run_.increment;
-  }
 
   // What a visit looks at first: of many servers, none is in the processor's caches.
   alignas(64) bool stepping_ = false;
@@ -225,20 +222,16 @@ class Replica {
   SimTime end_;                   ///< end_ticks_ in whole nanoseconds.
   std::int64_t ahead_ticks_ = 0;  ///< Length of the step scheduled ahead; 0 = none, or not known.
   SimTime last_boundary_;
-  SimTime news_ = SimTime::max();  ///< When there may be events to publish next.
+  SimTime next_publication_ = SimTime::max();  ///< When there may be events to publish next.
   SimTime wake_ = SimTime::max();
-  // A calm stretch: single rank, pure decode, nothing waiting that could be admitted.
-  std::int64_t calm_left_ = 0;  ///< Boundaries still certain to be calm.
-  models::DecodeRun run_;
-  std::int64_t run_index_ = 0;
-  Gauges calm_gauges_;  ///< As the next boundary, if calm, will show them.
+  DecodeStretch stretch_;
   std::vector<Rank> ranks_;
 
   std::vector<EngineOutput> outputs_;
   Samples* gaps_ = nullptr;
   StepListener* listener_ = nullptr;
-  Earliest* news_mirror_ = nullptr;
-  std::size_t news_number_ = 0;
+  Earliest* publication_mirror_ = nullptr;
+  std::size_t publication_number_ = 0;
   std::int64_t steps_ = 0;
   Duration busy_;
   RangeWatch range_watch_;

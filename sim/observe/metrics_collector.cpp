@@ -10,7 +10,7 @@ bool client_sees_tokens(const WorkloadConfig& workload) { return traits_of(workl
 
 void forget_token_times(RunResult& result) {
   const auto forget = [](StageResult& stage) {
-    stage.time_to_first_token = stage.time_per_output_token = stage.inter_token_latency = {};
+    stage.time_to_first_token = stage.time_per_output_token = stage.inter_token_latency = Samples();
   };
   for (StageResult& stage : result.stages) forget(stage);
   forget(result.summary);

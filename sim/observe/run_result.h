@@ -10,7 +10,7 @@
 
 #include "base/units.h"
 #include "models/latency_model.h"
-#include "sim/telemetry/samples.h"
+#include "sim/statistics/samples.h"
 #include "workloads/load_generator.h"
 
 namespace routesim::sim {

@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 #include "policies/decision.h"
-#include "sim/engine/adapter_slots.h"
+#include "sim/engine/gauges.h"
 #include "workloads/request.h"
 
 namespace routesim::sim {

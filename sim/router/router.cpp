@@ -100,25 +100,6 @@ policies::BalancerOptions balancer_options(const RoutingConfig& c) {
 
 }  // namespace
 
-/// Applies the KV events of one endpoint to the index of every router process.
-class Router::IndexFeeder final : public KvEventLog::Reader {
- public:
-  explicit IndexFeeder(std::vector<Instance>& instances) : instances_(instances) {}
-  void set_endpoint(EndpointId endpoint) { endpoint_ = endpoint; }
-  void on_stored(std::span<const BlockKey> engine_keys,
-                 std::span<const std::uint64_t> request_keys) override {
-    for (Instance& in : instances_)
-      in.index->stored(endpoint_, policies::kGpuTier, 0, engine_keys, request_keys);
-  }
-  void on_removed(std::span<const BlockKey> engine_keys) override {
-    for (Instance& in : instances_) in.index->removed(endpoint_, policies::kGpuTier, engine_keys);
-  }
-
- private:
-  std::vector<Instance>& instances_;
-  EndpointId endpoint_;
-};
-
 RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnostics) {
   RouterKeyOptions out;
   out.model = plan.pools.front().config.model;
@@ -146,160 +127,72 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
 }
 
 Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome> endpoints,
-               std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics)
+               const std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics)
     : plan_(plan),
       seed_(seed),
       bytes_per_token_(bytes_per_token(plan.scenario.workload)),
       endpoints_(std::move(endpoints)),
       replicas_(replicas) {
-  const RoutingConfig& routing = plan.scenario.routing;
-  make_rows();
+  add_instances(seed, diagnostics);
+  if (diagnostics.has_errors()) return;
+  for (std::uint32_t row = 0; row < endpoints_.rows(); ++row) {
+    const EndpointHome& home = endpoints_[endpoints_.first(row)];
+    table_.add(endpoint_info(home, plan.pools[home.pool]));
+  }
+  if (plan.endpoint_picker) read_telemetry();
+}
+
+void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
+  const RoutingConfig& routing = plan_.scenario.routing;
   instances_.resize(static_cast<std::size_t>(routing.router_replicas));
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     Instance& in = instances_[i];
-    if (plan.endpoint_picker) {
+    if (plan_.endpoint_picker) {
       in.scheduler = std::make_unique<policies::Scheduler>(
-          *plan.endpoint_picker, policies::SchedulerOptions{.seed = mix64(seed, i)}, diagnostics);
+          *plan_.endpoint_picker, policies::SchedulerOptions{.seed = mix64(seed, i)}, diagnostics);
       if (!in.scheduler->valid()) return;
       in.index = in.scheduler->precise_index();
-      if (plan.endpoint_picker->gate("flowControl"))
+      if (plan_.endpoint_picker->gate("flowControl"))
         in.flow = std::make_unique<policies::FlowControl>(*in.scheduler);
-    } else {
-      in.balancer = policies::make_balancer(balancer_options(routing), seed, i);
-      std::vector<policies::BalancerEndpoint> named;
-      for (const std::uint32_t e : rows_)
-        named.push_back({.name = server_name(endpoints_[e]), .adapters = plan.adapters});
-      in.balancer->set_endpoints(named);
+      continue;
     }
+    in.balancer = policies::make_balancer(balancer_options(routing), seed, i);
+    std::vector<policies::BalancerEndpoint> named;
+    for (std::uint32_t row = 0; row < endpoints_.rows(); ++row)
+      named.push_back(
+          {.name = server_name(endpoints_[endpoints_.first(row)]), .adapters = plan_.adapters});
+    in.balancer->set_endpoints(named);
   }
-  for (const std::uint32_t e : rows_)
-    table_.add(endpoint_info(endpoints_[e], plan.pools[endpoints_[e].pool]));
-  if (!plan.endpoint_picker) return;
-  sessions_ = ClientSessions(*instances_.front().scheduler, plan_.headers);
-  const policies::SignalNeeds& needs = instances_.front().scheduler->needs();
+}
+
+// Starts to read what the configuration needs, and nothing else.
+void Router::read_telemetry() {
+  const policies::Scheduler& first = *instances_.front().scheduler;
+  sessions_ = ClientSessions(first, plan_.headers);
+  const policies::SignalNeeds& needs = first.needs();
+  const bool adapters = needs.lora && !plan_.adapters.empty();
   // Saturation detectors read metrics, too, but are asked only here.
-  reads_adapters_ = needs.lora && !plan.adapters.empty();
-  reads_metrics_ = needs.metrics || reads_adapters_ || holds_back() ||
-                   plan.scenario.workload.sheddable_fraction > 0;
-  reads_events_ = needs.kv_events;
+  if (needs.metrics || adapters || holds_back() || plan_.scenario.workload.sheddable_fraction > 0)
+    scraper_.emplace(plan_, endpoints_, replicas_, adapters);
   counts_first_tokens_ = needs.in_flight;
-  for (std::uint32_t row = 0; row < rows_.size(); ++row)
-    holders_.push_back(instances_.front().scheduler->index_holder(table_, row));
-  watch_replicas();
+  if (!needs.kv_events) return;
+  std::vector<std::uint32_t> holders;
+  for (std::uint32_t row = 0; row < endpoints_.rows(); ++row)
+    holders.push_back(first.index_holder(table_, row));
+  std::vector<policies::PrefixIndex*> indexes;
+  for (const Instance& in : instances_) indexes.push_back(in.index);
+  events_.emplace(endpoints_, replicas_, std::move(holders), std::move(indexes));
 }
 
-void Router::make_rows() {
-  for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
-    if (endpoints_[e].server == e) rows_.push_back(e);
-    row_of_.push_back(static_cast<std::uint32_t>(rows_.size() - 1));
-  }
-}
-
-std::size_t Router::rank_count(std::uint32_t row) const {
-  return (row + 1 < rows_.size() ? rows_[row + 1] : endpoints_.size()) - rows_[row];
-}
-
-// Between two decisions few of many servers say anything new. All are scraped at the same interval,
-// so their scrapes are due in a fixed cyclic order, and servers say when it is worth asking them.
-void Router::watch_replicas() {
-  for (std::uint32_t row = 0; row < rows_.size(); ++row) {
-    const EndpointHome& home = endpoints_[rows_[row]];
-    next_refresh_.push_back(replicas_[home.replica]->next_scrape(home.rank, SimTime::from_ns(-1)));
-    scrape_order_.push_back(row);
-    first_gauge_.push_back(static_cast<std::uint32_t>(scraped_.size()));
-    for (std::size_t e = rows_[row]; e < rows_[row] + rank_count(row); ++e) {
-      const EndpointHome& at = endpoints_[e];
-      const std::int64_t blocks = plan_.pools[at.pool].rules.num_gpu_blocks - 1;
-      scraped_.push_back({.replica = replicas_[at.replica].get(),
-                          .rank = at.rank,
-                          .usable_blocks = static_cast<double>(blocks)});
-    }
-  }
-  first_gauge_.push_back(static_cast<std::uint32_t>(scraped_.size()));
-  for (std::uint32_t e = 0; e < endpoints_.size() && reads_events_; ++e)
-    replicas_[endpoints_[e].replica]
-        ->events(endpoints_[e].rank)
-        .mirror_next_visible(next_visible_, e);
-  std::stable_sort(
-      scrape_order_.begin(), scrape_order_.end(),
-      [this](std::uint32_t a, std::uint32_t b) { return next_refresh_[a] < next_refresh_[b]; });
-  for (std::size_t r = 0; r < replicas_.size() && reads_events_; ++r)
-    replicas_[r]->mirror_next_news(news_, r);
+void Router::set_probe(DecisionProbe& probe, const RouterKeyOptions& key_options) {
+  reporter_.emplace(probe, key_options, plan_, endpoints_, replicas_,
+                    scraper_ ? &*scraper_ : nullptr);
 }
 
 // Brings the router's knowledge up to `now`: what was scraped and published by then, not more.
 void Router::refresh(SimTime now) {
-  if (reads_metrics_) read_scrapes(now);
-  if (reads_events_) read_events(now);
-}
-
-// Ranks behind one front end are scraped together: requests are summed, cache use is the mean.
-void Router::read_scrape(std::uint32_t row, SimTime now) {
-  const Duration interval = plan_.scenario.routing.scrape_interval;
-  SimTime at = next_refresh_[row];
-  if (now - at >= interval) at = at + interval * ((now - at).ns() / interval.ns());
-  next_refresh_[row] = at + interval;
-  double waiting = 0, running = 0, usage = 0;
-  AdapterGauges adapters;
-  const std::uint32_t first = first_gauge_[row], end = first_gauge_[row + 1];
-  for (std::uint32_t i = first; i < end; ++i) {
-    const Scraped& s = scraped_[i];
-    const Gauges g = s.replica->scrape(s.rank, at, now);
-    waiting += static_cast<double>(g.waiting);
-    running += static_cast<double>(g.running);
-    usage += 1.0 - static_cast<double>(g.free_blocks) / s.usable_blocks;
-    if (reads_adapters_) adapters.add(g.adapters);
-  }
-  if (end - first > 1) usage /= static_cast<double>(end - first);
-  table_.set_metrics(EndpointId(row), waiting, running, usage, at);
-  if (reads_adapters_) tell_adapters(row, adapters, table_);
-}
-
-// Of many servers none is in the processor's caches when its turn comes. Those that are due are
-// fetched together, and then what they refer to, instead of one after another.
-void Router::prefetch_scrapes(SimTime now) {
-  due_.clear();
-  std::size_t turn = scrape_head_;
-  while (due_.size() < kFetched && next_refresh_[scrape_order_[turn]] <= now) {
-    due_.push_back(scraped_[first_gauge_[scrape_order_[turn]]]);
-    due_.back().replica->prefetch();
-    turn = turn + 1 == scrape_order_.size() ? 0 : turn + 1;
-  }
-  for (const Scraped& s : due_) s.replica->prefetch(s.rank);
-  for (const Scraped& s : due_) s.replica->scheduler(s.rank).prefetch_crossings();
-}
-
-void Router::read_scrapes(SimTime now) {
-  if (scrape_order_.size() > 2 * kFetched) prefetch_scrapes(now);
-  std::size_t read = 0;
-  for (; read < scrape_order_.size(); ++read) {
-    const std::uint32_t row = scrape_order_[scrape_head_];
-    if (next_refresh_[row] > now) break;
-    read_scrape(row, now);
-    scrape_head_ = scrape_head_ + 1 == scrape_order_.size() ? 0 : scrape_head_ + 1;
-  }
-  if (read < scrape_order_.size()) return;
-  // After a pause of more than an interval the cycle goes on at another place.
-  const auto first = std::min_element(
-      scrape_order_.begin(), scrape_order_.end(),
-      [this](std::uint32_t a, std::uint32_t b) { return next_refresh_[a] < next_refresh_[b]; });
-  scrape_head_ = static_cast<std::size_t>(first - scrape_order_.begin());
-}
-
-void Router::read_events(SimTime now) {
-  while (news_.time() <= now) replicas_[news_.index()]->advance_to(now);
-  readable_.clear();
-  while (next_visible_.time() <= now) {
-    readable_.push_back(static_cast<std::uint32_t>(next_visible_.index()));
-    next_visible_.set(readable_.back(), SimTime::max());
-  }
-  // In the order of endpoints, whoever spoke first.
-  std::sort(readable_.begin(), readable_.end());
-  IndexFeeder feeder(instances_);
-  for (const std::uint32_t e : readable_) {
-    feeder.set_endpoint(EndpointId(holders_[row_of_[e]]));
-    replicas_[endpoints_[e].replica]->events(endpoints_[e].rank).read_until(now, feeder);
-  }
+  if (scraper_) scraper_->read(now, table_);
+  if (events_) events_->read(now);
 }
 
 Route Router::route(const workloads::Request& request, const PromptKeys& keys, SimTime now) {
@@ -313,13 +206,25 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
   Route route;
   if (in.index != nullptr && !keys.request.empty()) in.index->expect(keys.request.front());
   if (in.balancer == nullptr) refresh(now);
-  const bool probed = probe_ != nullptr && probe_->wants(request);
-  DecisionRecord record;
-  if (probed) record_before(in, request, keys, now, record);
-  route = in.balancer != nullptr ? route_by_balancer(in, request)
-                                 : route_by_scheduler(in, request, keys, now);
+  const auto choose = [&] {
+    return in.balancer != nullptr ? route_by_balancer(in, request)
+                                  : route_by_scheduler(in, request, keys, now);
+  };
+  if (!reporter_ || !reporter_->wants(request)) {
+    route = choose();
+    route.instance = which;
+    return route;
+  }
+  const DecisionSubject subject{.scheduler = in.scheduler.get(),
+                                .table = table_,
+                                .request = request,
+                                .keys = keys,
+                                .now = now,
+                                .view = [&] { return view(request, keys); }};
+  DecisionRecord record = reporter_->before(subject);
+  route = choose();
   route.instance = which;
-  if (probed) report_decision(in, request, keys, now, route, record);
+  reporter_->after(subject, in.scratch, route, record);
   return route;
 }
 
@@ -331,11 +236,11 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request)
   std::optional<policies::BalancerPick> pick =
       in.balancer->pick({.prefix = prefix_text_, .adapter = adapter_name(request)});
   if (!pick) return route;
-  force(*pick, request);
+  if (reporter_) reporter_->force(*pick, request);
   in.balancer->on_sent(*pick);
   route.routed = true;
   route.pick = *pick;
-  route.endpoint = EndpointId(rows_[pick->endpoint]);
+  route.endpoint = EndpointId(endpoints_.first(pick->endpoint));
   return route;
 }
 
@@ -349,6 +254,11 @@ std::int32_t Router::objective(const workloads::Request& request) const {
 
 std::int64_t Router::prompt_bytes(const workloads::Request& request) const {
   return static_cast<std::int64_t>(static_cast<double>(request.prompt->tokens) * bytes_per_token_);
+}
+
+std::string_view Router::adapter_name(const workloads::Request& request) const {
+  const std::uint32_t adapter = request.prompt->adapter;
+  return adapter == 0 ? std::string_view() : std::string_view(plan_.adapters[adapter - 1]);
 }
 
 policies::RequestView Router::view(const workloads::Request& request, const PromptKeys& keys) {
@@ -376,14 +286,14 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
     route.http_status = in.decision.http_status;
     return route;
   }
-  force(in.decision, request);
+  if (reporter_) reporter_->force(in.decision, request);
   in.scheduler->on_routed(v, in.decision, table_, now);
   sessions_.on_routed(request, *in.scheduler, in.decision, table_);
   route.routed = true;
-  route.endpoint = EndpointId(rows_[in.decision.primary.value()]);
+  route.endpoint = EndpointId(endpoints_.first(in.decision.primary.value()));
   route.predicted_hit_tokens = in.scheduler->predicted_hit_tokens(in.scratch, in.decision.primary);
   if (in.decision.prefill.valid() && in.decision.prefill != in.decision.primary)
-    route.prefill = EndpointId(rows_[in.decision.prefill.value()]);
+    route.prefill = EndpointId(endpoints_.first(in.decision.prefill.value()));
   return route;
 }
 

@@ -13,44 +13,25 @@
 #include "policies/flow/flow_control.h"
 #include "policies/scheduler.h"
 #include "policies/views.h"
-#include "sim/engine/earliest.h"
-#include "sim/engine/kv_event_log.h"
+#include "sim/engine/endpoints.h"
 #include "sim/engine/prompt_keys.h"
 #include "sim/engine/replica.h"
-#include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
 #include "sim/router/client_sessions.h"
 #include "sim/router/decision_probe.h"
+#include "sim/router/decision_reporter.h"
+#include "sim/router/route.h"
+#include "sim/telemetry/kv_event_feed.h"
+#include "sim/telemetry/scraper.h"
 
 namespace routesim::sim {
 
-/// Where an endpoint lives.
-struct EndpointHome {
-  std::uint32_t replica = 0;
-  int rank = 0;
-  std::uint32_t pool = 0;
-  /// First rank of the server when its own front end chooses among the ranks; otherwise itself. The
-  /// router sees servers.
-  std::uint32_t server = 0;
-  bool behind_front_end = false;
-  std::string name;
-};
-
-/// The outcome of routing one request.
-struct Route {
-  bool routed = false;
-  EndpointId endpoint;                     ///< Serves the request (decodes it).
-  std::optional<EndpointId> prefill;       ///< Computes the prompt first, when disaggregated.
-  std::uint32_t instance = 0;              ///< Which router process decided.
-  policies::BalancerPick pick;             ///< For the balancers.
-  int http_status = 200;                   ///< Of a refusal, otherwise 200.
-  std::int64_t predicted_hit_tokens = -1;  ///< At `endpoint`; -1 without a prefix index.
-};
-
+/// The router processes of a run. They share what scrapes and events have shown; each has its own
+/// scheduler or balancer.
 class Router {
  public:
   Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome> endpoints,
-         std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics);
+         const std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics);
 
   /// Decides at `now` with what is visible then, and counts the request as in flight.
   Route route(const workloads::Request& request, const PromptKeys& keys, SimTime now);
@@ -82,22 +63,19 @@ class Router {
   void on_first_token(const workloads::Request& request, const Route& route, SimTime now);
   void on_completed(const workloads::Request& request, const Route& route, SimTime now);
 
-  /// Lets `probe` look into decisions, or make them differently; null = nobody looks.
-  void set_probe(DecisionProbe* probe, const RouterKeyOptions& key_options) {
-    probe_ = probe;
-    key_options_ = key_options;
-  }
+  /// Lets `probe` look into decisions, or make them differently.
+  void set_probe(DecisionProbe& probe, const RouterKeyOptions& key_options);
 
   /// What the engines must publish and the prompts must be keyed with for this configuration.
   static RouterKeyOptions key_options(const RunPlan& plan, Diagnostics& diagnostics);
   /// What the router knows of the endpoints, as of its last decision.
   const policies::EndpointTable& table() const { return table_; }
-  bool reads_metrics() const { return reads_metrics_; }
-  bool reads_kv_events() const { return reads_events_; }
+  bool reads_metrics() const { return scraper_.has_value(); }
+  bool reads_kv_events() const { return events_.has_value(); }
   bool counts_first_tokens() const { return counts_first_tokens_; }
-  const std::vector<EndpointHome>& endpoints() const { return endpoints_; }
+  const std::vector<EndpointHome>& endpoints() const { return endpoints_.homes(); }
   /// The table's row of an endpoint: ranks behind one front end share it.
-  std::uint32_t row(EndpointId endpoint) const { return row_of_[endpoint.value()]; }
+  std::uint32_t row(EndpointId endpoint) const { return endpoints_.row_of(endpoint.value()); }
 
  private:
   struct Instance {
@@ -108,35 +86,14 @@ class Router {
     policies::Scratch scratch;
     policies::Decision decision;
   };
-  class IndexFeeder;
 
-  void make_rows();
-  std::size_t rank_count(std::uint32_t row) const;
-  void watch_replicas();
-  void read_scrape(std::uint32_t row, SimTime now);
+  void add_instances(std::uint64_t seed, Diagnostics& diagnostics);
+  void read_telemetry();
   void refresh(SimTime now);
-  void prefetch_scrapes(SimTime now);
-  void read_scrapes(SimTime now);
-  void read_events(SimTime now);
   Route route_by_balancer(Instance& in, const workloads::Request& request);
   Route route_by_scheduler(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                            SimTime now);
-  // decision_probe.cpp
-  void force(policies::Decision& decision, const workloads::Request& request);
-  void force(policies::BalancerPick& pick, const workloads::Request& request);
-  std::int64_t cached_tokens(std::uint32_t row, const workloads::Request& request,
-                             const PromptKeys& keys) const;
-  EndpointFacts facts(std::uint32_t row, const workloads::Request& request, const PromptKeys& keys,
-                      SimTime now);
-  void record_before(Instance& in, const workloads::Request& request, const PromptKeys& keys,
-                     SimTime now, DecisionRecord& record);
-  void explain_omniscient(Instance& in, const workloads::Request& request, const PromptKeys& keys,
-                          SimTime now, DecisionRecord& record);
-  void report_decision(Instance& in, const workloads::Request& request, const PromptKeys& keys,
-                       SimTime now, const Route& route, DecisionRecord& record);
   std::string_view adapter_name(const workloads::Request& request) const;
-  void tell_adapters(std::uint32_t row, const AdapterGauges& gauges,
-                     policies::EndpointTable& table) const;
   std::int32_t objective(const workloads::Request& request) const;
   std::int64_t prompt_bytes(const workloads::Request& request) const;
   policies::RequestView view(const workloads::Request& request, const PromptKeys& keys);
@@ -144,37 +101,16 @@ class Router {
   const RunPlan& plan_;
   std::uint64_t seed_;
   double bytes_per_token_;  ///< Of prompt text, for routers that see text.
-  std::vector<EndpointHome> endpoints_;
-  std::vector<std::unique_ptr<Replica>>& replicas_;
+  Endpoints endpoints_;
+  const std::vector<std::unique_ptr<Replica>>& replicas_;
   std::vector<Instance> instances_;
   policies::EndpointTable table_;
-  std::vector<std::uint32_t> rows_;    ///< Per row of the table: its first endpoint.
-  std::vector<std::uint32_t> row_of_;  ///< Per endpoint.
-  /// A rank as the scrapes see it.
-  struct Scraped {
-    Replica* replica;
-    int rank;
-    double usable_blocks;
-  };
-  std::vector<Scraped> scraped_;               ///< By row.
-  static constexpr std::size_t kFetched = 16;  ///< Servers that are fetched together.
-  std::vector<Scraped> due_;                   ///< Scratch.
-  std::vector<std::uint32_t> first_gauge_;     ///< Per row: its first in scraped_; and the end.
-  std::vector<SimTime> next_refresh_;          ///< Per row: the next scrape instant.
-  std::vector<std::uint32_t> scrape_order_;    ///< Rows in the order of their scrapes, a cycle.
-  std::size_t scrape_head_ = 0;                ///< Whose scrape in scrape_order_ is next.
-  Earliest news_;                              ///< Per replica: Replica::mirror_next_news.
-  Earliest next_visible_;                      ///< Per endpoint: KvEventLog::mirror_next_visible.
-  std::vector<std::uint32_t> readable_;        ///< Scratch: endpoints with visible events.
-  std::vector<std::uint32_t> holders_;         ///< Per row: its id in the precise index.
-  bool reads_metrics_ = false;
-  bool reads_adapters_ = false;
-  bool reads_events_ = false;
+  std::optional<Scraper> scraper_;     ///< Where the configuration reads metrics.
+  std::optional<KvEventFeed> events_;  ///< Where it reads KV events.
   bool counts_first_tokens_ = false;
   std::uint64_t next_instance_ = 0;
-  DecisionProbe* probe_ = nullptr;
-  RouterKeyOptions key_options_;  ///< Set with the probe.
-  std::string prefix_text_;
+  std::optional<DecisionReporter> reporter_;
+  std::string prefix_text_;  ///< Scratch.
   ClientSessions sessions_;
 };
 

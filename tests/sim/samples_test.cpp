@@ -1,5 +1,5 @@
 // Percentiles: exact while samples are kept, within 0.2 % in the histogram.
-#include "sim/telemetry/samples.h"
+#include "sim/statistics/samples.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "sim/telemetry/samples.h"
+#include "sim/statistics/samples.h"
 
 #include <algorithm>
 #include <cmath>

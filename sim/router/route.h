@@ -1,0 +1,22 @@
+// The outcome of routing one request.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/ids.h"
+#include "policies/balancers/balancers.h"
+
+namespace routesim::sim {
+
+struct Route {
+  bool routed = false;
+  EndpointId endpoint;                     ///< Serves the request (decodes it).
+  std::optional<EndpointId> prefill;       ///< Computes the prompt first, when disaggregated.
+  std::uint32_t instance = 0;              ///< Which router process decided.
+  policies::BalancerPick pick;             ///< For the balancers.
+  int http_status = 200;                   ///< Of a refusal, otherwise 200.
+  std::int64_t predicted_hit_tokens = -1;  ///< At `endpoint`; -1 without a prefix index.
+};
+
+}  // namespace routesim::sim

@@ -1,0 +1,55 @@
+// The router's scrapes of the engines' gauges.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/units.h"
+#include "policies/views.h"
+#include "sim/engine/endpoints.h"
+#include "sim/engine/replica.h"
+#include "sim/plan/resolve.h"
+
+namespace routesim::sim {
+
+/// Reads every scrape that is due into the router's endpoint table, with the time it was taken. All
+/// endpoints are scraped at the same interval, so their scrapes are due in a fixed cyclic order: a
+/// read costs O(scrapes due). Ranks behind one front end are scraped together.
+class Scraper {
+ public:
+  /// `adapters`: the router reads the LoRA gauges, too. All arguments outlive the scraper.
+  Scraper(const RunPlan& plan, const Endpoints& endpoints,
+          const std::vector<std::unique_ptr<Replica>>& replicas, bool adapters);
+
+  /// Writes what scrapes saw until `now`, not more.
+  void read(SimTime now, policies::EndpointTable& table);
+  /// Writes what a row's engines say of their adapters; nothing where the router does not ask.
+  void write_adapters(std::uint32_t row, const AdapterGauges& gauges,
+                      policies::EndpointTable& table) const;
+
+ private:
+  /// A rank as the scrapes see it.
+  struct Source {
+    Replica* replica;
+    int rank;
+    double usable_blocks;
+  };
+  static constexpr std::size_t kFetched = 16;  ///< Servers that are fetched together.
+
+  void read_row(std::uint32_t row, SimTime now, policies::EndpointTable& table);
+  void prefetch(SimTime now);
+
+  const RunPlan& plan_;
+  const Endpoints& endpoints_;
+  bool adapters_;
+  std::vector<Source> sources_;       ///< By row.
+  std::vector<Source> due_;           ///< Scratch of prefetch().
+  std::vector<std::uint32_t> first_;  ///< Per row: its first in sources_; and the end.
+  std::vector<SimTime> next_;         ///< Per row: the next scrape.
+  std::vector<std::uint32_t> order_;  ///< Rows in the order of their scrapes, a cycle.
+  std::size_t head_ = 0;              ///< Position in order_ of the next scrape.
+};
+
+}  // namespace routesim::sim
