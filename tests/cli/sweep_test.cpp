@@ -97,7 +97,7 @@ TEST_F(Sweep, RowsComeInGridOrderWhateverTheThreads) {
   const std::string one = slurp(path("one"));
   const std::vector<std::string> lines = whole_lines(one);
   ASSERT_EQ(lines.size(), 24U);
-  // `routesim 0.1.0 (COMMIT), …`: a row says which build made it, since resuming keeps rows.
+  // `routesim 0.2.0 (COMMIT), …`: a row says which build made it, since resuming keeps rows.
   std::string build = run({"--version"}).out;
   const std::size_t open = build.find('(');
   build = open == std::string::npos ? "" : build.substr(open + 1, build.find(')') - open - 1);

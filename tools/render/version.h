@@ -5,7 +5,7 @@
 
 namespace routesim::tools {
 
-/// The release, such as "0.1.0": the same for every compiler, so it may stand in results.
+/// The release, such as "0.2.0": the same for every compiler, so it may stand in results.
 std::string version();
 
 /// The commit that was built; with -dirty when files were changed, and a hash of the changes when

@@ -1,7 +1,7 @@
 // A row of a sweep's output: one line of JSON.
 //
 //   {"key":"…","index":3,"of":32,"sweep":"…","experiment":"…","cell":{"rate":10},
-//    "variant":"…","seed":1,"replications":5,"version":"0.1.0",
+//    "variant":"…","seed":1,"replications":5,"version":"0.2.0",
 //    "step_times":"fitted","summary":{"requests":…,
 //    "metrics":{"ttft_ms.mean":{"mean":…,"half_width":…,"values":[…]},…}},
 //    "stages":[{"name":"1","requested_rate":10,…}],"shard":"2/8","checksum":"…"}
