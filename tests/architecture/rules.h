@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "tests/architecture/source_file.h"
 
@@ -37,5 +40,17 @@ inline constexpr std::size_t kMaxColumns = 100;
 /// At most `kMaxFunctionLines` lines between the braces of a function, both included.
 Violations check_function_length(const SourceFile& file);
 inline constexpr std::size_t kMaxFunctionLines = 60;
+
+/// Folders of the product whose includes lead back to themselves.
+std::set<std::string> folders_in_circles(const std::vector<SourceFile>& files);
+
+/// How many data members each class of a product file has. A data member ends in an underscore;
+/// plain structs are records, not state.
+std::map<std::string, std::size_t> members_of_classes(const SourceFile& file);
+inline constexpr std::size_t kMaxMembers = 20;
+
+/// The .cpp files that define member functions, by class.
+std::map<std::string, std::set<std::string>> files_of_classes(const std::vector<SourceFile>& files);
+inline constexpr std::size_t kMaxFilesPerClass = 2;
 
 }  // namespace routesim::architecture

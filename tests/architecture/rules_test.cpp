@@ -136,5 +136,48 @@ TEST(FunctionLength, LooksIntoScopesAndNotIntoData) {
   EXPECT_EQ(count("// {\nconst char* s = \"{\";\nvoid g() {}\n" + fits), 0U);
 }
 
+TEST(Members, CountsTheStateOfEachClass) {
+  const auto count = [](const std::string& text) {
+    return members_of_classes({.path = "sim/a.h", .text = text});
+  };
+  const auto found = count(
+      "namespace a {\nclass B final : public C<int, 3> {\n public:\n"
+      "  explicit B(int x) : x_(x), y_{2} { z_ = 3; }\n"
+      "  int x() const { return x_; }\n  void f(int a_ = 3, std::map<int, int> b_ = {});\n"
+      "  enum class Kind { kA, kB };\n  using T = std::map<int, int>;\n"
+      " private:\n  struct Inner {\n    int plain;\n    int own_ = 0;\n  };\n"
+      "  int x_, y_ = 2;\n  std::map<int, std::vector<int>> z_{{1, {}}};\n"
+      "  std::function<void(int, int)> call_ = [](int, int) {};\n"
+      "  alignas(64) std::atomic<int> n_;\n  int table_[3];  // int no_;\n"
+      "  static int shared_;\n  friend class D;\n  B* next_ = nullptr;\n};\n"
+      "struct Plain { int a; int b; };\n}\n");
+  EXPECT_EQ(found.at("B"), 7U);
+  EXPECT_EQ(found.at("B::Inner"), 1U);
+  EXPECT_EQ(found.at("Plain"), 0U);
+}
+
+TEST(Files, FindsClassesThatAreSliced) {
+  const std::vector<SourceFile> files = {
+      {.path = "sim/a.cpp", .text = "int A::f() const {\n}\nA::A() {}\nvoid B::Impl::g() {\n}\n"},
+      {.path = "sim/b.cpp", .text = "std::vector<int> A::g(int x) {\n  A::h(x);\n}\n"},
+      {.path = "sim/c.cpp",
+       .text = "// void A::h() {}\nint x = A::h(3);\nvoid C::Impl::g() {\n}\n"},
+      {.path = "tests/c.cpp", .text = "void A::h() {}\n"}};
+  const auto found = files_of_classes(files);
+  EXPECT_EQ(found.at("A"), (std::set<std::string>{"sim/a.cpp", "sim/b.cpp"}));
+  EXPECT_EQ(found.at("B::Impl"), (std::set<std::string>{"sim/a.cpp"}));
+}
+
+TEST(Circles, AreFoundOverAnyNumberOfFolders) {
+  const auto file = [](const std::string& path, const std::string& include) {
+    return SourceFile{.path = path, .text = "#include \"" + include + "\"\n"};
+  };
+  const std::vector<SourceFile> files = {
+      file("sim/a/x.h", "sim/b/x.h"), file("sim/b/x.h", "sim/c/x.h"),
+      file("sim/c/x.h", "sim/a/x.h"), file("sim/d/x.h", "sim/a/x.h"),
+      file("sim/d/y.h", "sim/d/x.h")};
+  EXPECT_EQ(folders_in_circles(files), (std::set<std::string>{"sim/a", "sim/b", "sim/c"}));
+}
+
 }  // namespace
 }  // namespace routesim::architecture
