@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "policies/config/document.h"
 #include "sim/simulation.h"
 #include "workloads/groups/group_load.h"
+#include "workloads/traces/trace_replay.h"
 
 namespace routesim::sim {
 namespace {
@@ -154,6 +157,81 @@ RunPlan fleet(std::int64_t endpoints, std::int64_t requests, Diagnostics& diagno
   };
   return plan;
 }
+
+/// A ladder of shared prefixes, such as the published ones: 113 blocks of 64 tokens per prompt, and
+/// each prompt is sent some ten times.
+workloads::GroupLoadConfig ladder(std::int64_t requests) {
+  workloads::GroupLoadConfig c;
+  c.requests = requests;
+  c.rate = 24;
+  c.groups = 150;
+  c.prompts_per_group = std::max<std::int64_t>(1, requests / 1500);
+  c.prefix_len = workloads::Distribution::fixed(6016);
+  c.suffix_len = workloads::Distribution::fixed(1216);
+  return c;
+}
+
+/// The same requests as a Mooncake trace.
+std::string mooncake_ladder(std::int64_t requests) {
+  Diagnostics d;
+  const auto load = workloads::make_load_generator(ladder(requests), {}, {}, d);
+  std::unordered_map<std::uint64_t, std::int64_t> ids;  // By content: the first of its blocks.
+  std::int64_t next_id = 0;
+  std::string text;
+  std::vector<workloads::Request> sent;
+  while (load->next_action() != SimTime::max()) {
+    const SimTime now = load->next_action();
+    load->advance(now, sent);
+    for (const workloads::Request& r : sent) {
+      text += "{\"timestamp\": " + std::to_string(now.to_seconds() * 1e3) +
+              ", \"input_length\": " + std::to_string(r.prompt->tokens) +
+              ", \"output_length\": " + std::to_string(r.output_tokens) + ", \"hash_ids\": [";
+      for (const workloads::Segment& s : r.prompt->segments) {
+        const auto [first, is_new] = ids.emplace(s.content, next_id);
+        if (is_new) next_id += s.length / 64;
+        for (std::int64_t b = 0; b < s.length / 64; ++b)
+          text += std::to_string(first->second + b) + ", ";
+      }
+      text.erase(text.size() - 2);
+      text += "]}\n";
+    }
+    sent.clear();
+  }
+  return text;
+}
+
+/// The ladder on 16 endpoints, generated (0) or read from a trace (1).
+void ladder_requests(benchmark::State& state) {
+  const std::int64_t requests = is_set("ROUTESIM_BENCH_SMOKE") ? 1'500 : 15'000;
+  Diagnostics d;
+  RunPlan plan = fleet(16, requests, d);
+  if (state.range(0) == 0) {
+    plan.make_load = [=](std::uint64_t seed, Diagnostics& found) {
+      return workloads::make_load_generator(ladder(requests), {.seed = seed}, {}, found);
+    };
+  } else {
+    plan.make_load = [text = mooncake_ladder(requests)](std::uint64_t seed, Diagnostics& found) {
+      workloads::TraceReplayConfig c;
+      c.hash_block_tokens = 64;
+      const auto open = [&text] {
+        return workloads::make_trace_reader(std::make_unique<std::istringstream>(text), "ladder",
+                                            {});
+      };
+      return workloads::make_load_generator(c, {.seed = seed}, open, found);
+    };
+  }
+  for (auto _ : state) {
+    Simulation simulation(plan, RunOptions{}, d);
+    const RunResult result = simulation.run();
+    if (d.has_errors() || result.summary.successes != requests)
+      state.SkipWithError("every request must succeed");
+    state.counters["hit"] = result.summary.prefix_hit_ratio();
+  }
+  state.counters["requests/s"] = benchmark::Counter(
+      static_cast<double>(requests * static_cast<std::int64_t>(state.iterations())),
+      benchmark::Counter::kIsRate);
+}
+BENCHMARK(ladder_requests)->Arg(0)->Arg(1)->Iterations(5)->Unit(benchmark::kMillisecond);
 
 /// Runs the fleet once and returns the hit ratio, or nothing when a request failed.
 std::optional<double> run_once(std::int64_t endpoints, std::int64_t requests) {

@@ -60,8 +60,10 @@ void append_tokens(const workloads::Segment& s, std::int64_t first, std::int64_t
   write_tokens(s.content, s.offset + first, out.append(static_cast<std::size_t>(last - first)));
 }
 
-/// Prefixes kept for later prompts. Beyond this many they are forgotten and hashed again.
-constexpr std::size_t kMaxPrefixes = 16'384;
+/// Prefixes, and keys of all together, that are kept for later prompts: some 60 MB. Beyond this
+/// many they are forgotten and hashed again.
+constexpr std::size_t kMaxPrefixes = 262'144;
+constexpr std::size_t kMaxPrefixKeys = 4'194'304;
 
 }  // namespace
 
@@ -186,31 +188,39 @@ void PromptKeyTable::begin(Job& job) const {
     job.signatures.push_back(signature);
   }
   job.segment = 0;
+  job.prefix = kNoPrefix;
+  job.kept = 0;
   job.tokens.clear();
   job.state = chain_of(*job.prompt).start();
   job.out->request.reserve(static_cast<std::size_t>(job.prompt->tokens) /
                            router_.precise->block_size());
 }
 
-// Continues behind the longest list of leading segments that an earlier prompt began with.
+// Continues behind the longest list of leading segments that an earlier prompt began with. Where a
+// list is known, so are the shorter ones (but for those that were forgotten on the way, which costs
+// time and nothing else): O(log segments) look-ups.
 void PromptKeyTable::take_known_prefix(Job& job) const {
   if (job.done()) return;
-  // The last list is the whole prompt, which is nobody's prefix yet.
-  for (std::size_t i = job.prompt->segments.size() - 1; i-- > job.segment;) {
-    const auto it = prefixes_.find(job.signatures[i]);
-    if (it == prefixes_.end()) continue;
-    job.out->request = it->second.keys;
-    job.state = it->second.state;
-    const auto keyed =
-        std::ssize(job.out->request) * static_cast<std::int64_t>(router_.precise->block_size());
-    std::int64_t position = 0;
-    job.tokens.clear();
-    for (job.segment = 0; job.segment <= i; ++job.segment) {
-      const workloads::Segment& s = job.prompt->segments[job.segment];
-      append_tokens(s, std::max<std::int64_t>(0, keyed - position), s.length, job.tokens);
-      position += s.length;
-    }
-    return;
+  // The last list is the whole prompt, which no other prompt begins with yet.
+  const std::size_t last = job.prompt->segments.size() - 1;
+  if (job.segment >= last || !known_.contains(job.signatures[job.segment])) return;
+  std::size_t known = job.segment, unknown = last;
+  while (unknown - known > 1) {
+    const std::size_t middle = known + (unknown - known) / 2;
+    (known_.contains(job.signatures[middle]) ? known : unknown) = middle;
+  }
+  job.prefix = known_.at(job.signatures[known]);
+  copy_keys(job.prefix, job.out->request);
+  job.kept = job.out->request.size();
+  job.state = prefixes_[job.prefix].state;
+  const auto keyed =
+      std::ssize(job.out->request) * static_cast<std::int64_t>(router_.precise->block_size());
+  std::int64_t position = 0;
+  job.tokens.clear();
+  for (job.segment = 0; job.segment <= known; ++job.segment) {
+    const workloads::Segment& s = job.prompt->segments[job.segment];
+    append_tokens(s, std::max<std::int64_t>(0, keyed - position), s.length, job.tokens);
+    position += s.length;
   }
 }
 
@@ -221,8 +231,38 @@ void PromptKeyTable::end_segment(Job& job) {
   job.tokens.drop(job.tokens.size() / block * block);
   const std::uint64_t signature = job.signatures[job.segment++];
   if (job.done()) return;
-  if (prefixes_.size() >= kMaxPrefixes) prefixes_.clear();
-  prefixes_[signature] = Prefix{.keys = job.out->request, .state = job.state};
+  if (prefixes_.size() >= kMaxPrefixes || prefix_keys_.size() >= kMaxPrefixKeys) forget_prefixes();
+  const std::vector<std::uint64_t>& keys = job.out->request;
+  known_[signature] = prefixes_.size();
+  prefixes_.push_back({.parent = job.prefix,
+                       .first = prefix_keys_.size(),
+                       .count = keys.size() - job.kept,
+                       .state = job.state});
+  prefix_keys_.insert(prefix_keys_.end(), keys.begin() + static_cast<std::ptrdiff_t>(job.kept),
+                      keys.end());
+  job.prefix = prefixes_.size() - 1;
+  job.kept = keys.size();
+}
+
+// Prompts on their way keep their keys, and store all of them with their next segment.
+void PromptKeyTable::forget_prefixes() {
+  known_.clear();
+  prefixes_.clear();
+  prefix_keys_.clear();
+  for (Job& job : jobs_) {
+    job.prefix = kNoPrefix;
+    job.kept = 0;
+  }
+}
+
+void PromptKeyTable::copy_keys(std::size_t prefix, std::vector<std::uint64_t>& out) const {
+  std::vector<const Prefix*> parts;
+  for (; prefix != kNoPrefix; prefix = parts.back()->parent) parts.push_back(&prefixes_[prefix]);
+  out.clear();
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    const auto first = prefix_keys_.begin() + static_cast<std::ptrdiff_t>((*part)->first);
+    out.insert(out.end(), first, first + static_cast<std::ptrdiff_t>((*part)->count));
+  }
 }
 
 void PromptKeyTable::append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out) {

@@ -129,9 +129,13 @@ class PromptKeyTable {
     bool reusable = false;
     std::int64_t users = 0;
   };
-  /// Keys of a list of leading segments, shared by the prompts that begin with it.
+  static constexpr std::size_t kNoPrefix = ~std::size_t{0};
+  /// Keys of a list of leading segments, shared by the prompts that begin with it: the keys of a
+  /// shorter list (`parent`), and then `count` of its own in prefix_keys_.
   struct Prefix {
-    std::vector<std::uint64_t> keys;
+    std::size_t parent = kNoPrefix;  ///< In prefixes_.
+    std::size_t first = 0;
+    std::size_t count = 0;
     policies::ChainState state;
   };
 
@@ -141,6 +145,8 @@ class PromptKeyTable {
     PromptKeys* out = nullptr;
     std::vector<std::uint64_t> signatures;  ///< Of the lists of leading segments.
     std::size_t segment = 0;                ///< The next one to key.
+    std::size_t prefix = kNoPrefix;         ///< The longest known list it begins with.
+    std::size_t kept = 0;                   ///< Keys of that list.
     TokenBuffer tokens;                     ///< Behind the last full block so far.
     policies::ChainState state;
     bool done() const { return segment == prompt->segments.size(); }
@@ -154,6 +160,8 @@ class PromptKeyTable {
   void append_request_keys(std::span<Job> jobs);
   void begin(Job& job) const;
   void take_known_prefix(Job& job) const;
+  void copy_keys(std::size_t prefix, std::vector<std::uint64_t>& out) const;
+  void forget_prefixes();
   void end_segment(Job& job);
   void append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out);
 
@@ -164,7 +172,9 @@ class PromptKeyTable {
   std::vector<std::size_t> unused_;  ///< Of prompts that are gone; their memory is reused.
   /// By prompt, those that will be acquired. Few, where prompts do not come back.
   std::unordered_map<std::uint64_t, Entry*> entries_;
-  std::unordered_map<std::uint64_t, Prefix> prefixes_;
+  std::unordered_map<std::uint64_t, std::size_t> known_;  ///< Signature to place in prefixes_.
+  std::vector<Prefix> prefixes_;
+  std::vector<std::uint64_t> prefix_keys_;
   std::array<Job, kTogether> jobs_;
   TokenBuffer tokens_;
 };

@@ -166,9 +166,9 @@ TEST(PromptKeys, HeadsThatWereForgottenAreHashedAgain) {
     ASSERT_EQ(k.request, hashed(*keys.router().precise, tokens_of(*prompt))) << "prompt " << id;
     keys.release(k);
   };
-  for (std::uint64_t id = 0; id < 17'000 && !HasFatalFailure(); ++id) check(id, 1 + id);
-  for (std::uint64_t id = 17'000; id < 17'100 && !HasFatalFailure(); ++id)
-    check(id, 1 + (id - 17'000) * 170);
+  for (std::uint64_t id = 0; id < 263'000 && !HasFatalFailure(); ++id) check(id, 1 + id);
+  for (std::uint64_t id = 263'000; id < 263'100 && !HasFatalFailure(); ++id)
+    check(id, 1 + (id - 263'000) * 2630);
 }
 
 TEST(PromptKeys, ReusablePromptsAreHashedOnce) {

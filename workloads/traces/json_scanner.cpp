@@ -142,8 +142,8 @@ bool JsonScanner::next_element() {
   }
   if (!first_.back() && !expect(',', "',' or ']'")) return false;
   first_.back() = false;
-  if (peek() == Kind::kInvalid || peek() == Kind::kEnd) return fail("expected a value");
-  return true;
+  const Kind kind = peek();
+  return kind != Kind::kInvalid && kind != Kind::kEnd ? true : fail("expected a value");
 }
 
 bool JsonScanner::read_hex4(std::uint32_t& out) {
@@ -244,7 +244,54 @@ bool JsonScanner::read_real(double& out) {
   return true;
 }
 
+/// Reads a number that is nothing but at most 18 digits and stands whole in the buffer, as nearly
+/// all numbers of a trace do. Otherwise reads nothing.
+bool JsonScanner::read_digits(std::int64_t& out) {
+  std::int64_t value = 0;
+  const char* p = cursor_;
+  for (; p != end_ && is_digit(*p) && p - cursor_ < 19; ++p) value = value * 10 + (*p - '0');
+  const auto digits = static_cast<int>(p - cursor_);
+  if (digits == 0 || digits > 18 || (digits > 1 && *cursor_ == '0')) return false;
+  if (p == end_ ? in_ != nullptr : *p == '.' || *p == 'e' || *p == 'E') return false;
+  cursor_ = p;
+  column_ += digits;
+  out = value;
+  return true;
+}
+
+/// Reads a comma and a number of digits that another comma or the end of the array follows.
+/// Otherwise reads nothing.
+bool JsonScanner::read_next_digits(std::int64_t& out) {
+  constexpr std::ptrdiff_t kLongest = 24;
+  if (end_ - cursor_ < kLongest || *cursor_ != ',') return false;
+  const char* p = cursor_ + (cursor_[1] == ' ' ? 2 : 1);
+  const char* const digits = p;
+  std::int64_t value = 0;
+  for (; is_digit(*p) && p - digits < 19; ++p) value = value * 10 + (*p - '0');
+  const std::ptrdiff_t count = p - digits;
+  if (count == 0 || count > 18 || (count > 1 && *digits == '0')) return false;
+  if (*p != ',' && *p != ']') return false;
+  column_ += static_cast<int>(p - cursor_);
+  cursor_ = p;
+  out = value;
+  return true;
+}
+
+bool JsonScanner::read_integers(std::vector<std::uint64_t>& out) {
+  if (!begin_array()) return false;
+  std::int64_t value = 0;
+  while (next_element()) {
+    if (!read_integer(value)) return false;
+    do out.push_back(static_cast<std::uint64_t>(value));
+    while (read_next_digits(value));
+  }
+  return ok();
+}
+
 bool JsonScanner::read_integer(std::int64_t& out) {
+  if (!ok()) return false;
+  skip_blanks();
+  if (read_digits(out)) return true;
   std::string text;
   const int column = value_column();
   if (!read_number_text(text)) return false;

@@ -67,21 +67,31 @@ std::optional<std::int64_t> take_fraction(std::string_view& s, int digits) {
 
 }  // namespace
 
+bool LineReader::refill() {
+  buffer_.resize(64U << 10U);
+  in_.read(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  buffer_.resize(static_cast<std::size_t>(in_.gcount()));
+  at_ = 0;
+  return !buffer_.empty();
+}
+
 bool LineReader::next(std::string& line) {
   for (;;) {
     line.clear();
+    if (at_ == buffer_.size() && !refill()) return false;
+    ++number_;
     // getline would swallow a file without newlines whole.
-    int c = in_.get();
-    if (c == std::char_traits<char>::eof()) return false;
-    for (; c != '\n' && c != std::char_traits<char>::eof(); c = in_.get()) {
-      if (line.size() == kMaxLine) {
-        ++number_;
+    for (bool ended = false; !ended && (at_ < buffer_.size() || refill());) {
+      const std::size_t newline = buffer_.find('\n', at_);
+      ended = newline != std::string::npos;
+      const std::size_t end = ended ? newline : buffer_.size();
+      if (line.size() + (end - at_) > kMaxLine) {
         too_long_ = true;
         return false;
       }
-      line.push_back(static_cast<char>(c));
+      line.append(buffer_, at_, end - at_);
+      at_ = ended ? end + 1 : end;
     }
-    ++number_;
     if (number_ == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);
     if (!line.empty() && line.back() == '\r') line.pop_back();
     if (!trim(line).empty()) return true;

@@ -11,8 +11,8 @@
 
 namespace routesim::workloads {
 
-/// Lines of a stream, without their ends (\n or \r\n) and without a byte order mark. Blank lines
-/// are skipped.
+/// Lines of a stream, read in pieces of 64 KiB, without their ends (\n or \r\n) and without a byte
+/// order mark. Blank lines are skipped.
 class LineReader {
  public:
   explicit LineReader(std::istream& in) : in_(in) {}
@@ -22,7 +22,11 @@ class LineReader {
   bool too_long() const { return too_long_; }
 
  private:
+  bool refill();
+
   std::istream& in_;
+  std::string buffer_;
+  std::size_t at_ = 0;  // Of the next byte in buffer_.
   std::int64_t number_ = 0;
   bool too_long_ = false;
 };
@@ -60,6 +64,8 @@ class JsonScanner {
   bool read_string(std::string& out);
   bool read_real(double& out);
   bool read_integer(std::int64_t& out);
+  /// Reads an array of whole numbers and appends them.
+  bool read_integers(std::vector<std::uint64_t>& out);
   /// A number as it is written.
   bool read_number_text(std::string& out);
   /// true, false or null as it is written.
@@ -94,6 +100,8 @@ class JsonScanner {
   bool read_escape(std::string& out);
   bool read_hex4(std::uint32_t& out);
   bool read_word(std::string_view word);
+  bool read_digits(std::int64_t& out);
+  bool read_next_digits(std::int64_t& out);
 
   std::istream* in_ = nullptr;
   std::string buffer_;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "base/diagnostic.h"
@@ -17,9 +19,16 @@ class TracePrompts {
   TracePrompts(std::uint64_t seed, std::int64_t block_tokens);
   /// Why the record's ids do not fit its length; empty when they do.
   std::string problem(const TraceRecord& record, HashLengthRule rule) const;
+  /// Makes the prompt, with id `number`.
+  std::shared_ptr<const Prompt> prompt(const TraceRecord& record, HashLengthRule rule,
+                                       std::uint64_t number, bool reusable = false) const;
   /// Fills the prompt (with id `number`) and the answer.
   void fill(const TraceRecord& record, HashLengthRule rule, std::uint64_t number,
             Request& request) const;
+  /// Fills the answer of request `number`.
+  void fill_answer(const TraceRecord& record, std::uint64_t number, Request& request) const;
+  /// Equal for records with equal prompts. Nothing where a part of the prompt is its own text.
+  std::optional<std::uint64_t> signature(const TraceRecord& record, HashLengthRule rule) const;
 
  private:
   std::uint64_t seed_;

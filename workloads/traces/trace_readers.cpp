@@ -157,7 +157,7 @@ class JsonlReader final : public LineTraceReader {
           output = json.read_integer(record.output_tokens);
         } else if (key_ == "hash_ids") {
           record.ids_column = column;
-          read_ids(json, record.hash_ids);
+          json.read_integers(record.hash_ids);
         } else if (key_ == columns_.session) {
           read_session(json, record.session);
         } else if (key_ == "delay") {
@@ -198,14 +198,6 @@ class JsonlReader final : public LineTraceReader {
     if (!at) return json.fail_at("the time is negative or too large", column);
     out = *at;
     return true;
-  }
-  static void read_ids(JsonScanner& json, std::vector<std::uint64_t>& ids) {
-    if (!json.begin_array()) return;
-    while (json.next_element()) {
-      std::int64_t id = 0;
-      if (!json.read_integer(id)) return;
-      ids.push_back(static_cast<std::uint64_t>(id));
-    }
   }
   void read_session(JsonScanner& json, std::uint64_t& session) {
     if (json.peek() == JsonScanner::Kind::kString) {

@@ -16,6 +16,11 @@
 namespace routesim::workloads {
 namespace {
 
+/// Bounds of the memory for prompts that may come again: some 50 MB for those seen, and 200 MB for
+/// those kept and their block keys.
+constexpr std::size_t kMostSeen = 1'000'000;
+constexpr std::size_t kMostKeptSegments = 4'000'000;
+
 /// Sends records at their times; a record with a `delay` waits for its session's previous turn.
 class TraceReplay final : public LoadGenerator {
  public:
@@ -122,6 +127,25 @@ class TraceReplay final : public LoadGenerator {
     turns_.add(due, std::move(record));
   }
 
+  /// A prompt that comes for the second time is kept, and is the same object from then on, so that
+  /// its block keys are computed once.
+  std::shared_ptr<const Prompt> prompt_of(const TraceRecord& record) {
+    const std::optional<std::uint64_t> signature = prompts_.signature(record, config_.hash_length);
+    if (!signature) return prompts_.prompt(record, config_.hash_length, next_id_);
+    const auto known = pool_.find(*signature);
+    if (known != pool_.end() && known->second != nullptr) return known->second;
+    const bool keep = known != pool_.end() && kept_segments_ < kMostKeptSegments;
+    std::shared_ptr<const Prompt> prompt =
+        prompts_.prompt(record, config_.hash_length, next_id_, keep);
+    if (keep) {
+      known->second = prompt;
+      kept_segments_ += prompt->segments.size();
+    } else if (known == pool_.end() && pool_.size() < kMostSeen) {
+      pool_.emplace(*signature, nullptr);
+    }
+    return prompt;
+  }
+
   void send(const TraceRecord& record, SimTime due, std::vector<Request>& out) {
     Request request;
     request.id = RequestId(next_id_);
@@ -129,7 +153,8 @@ class TraceReplay final : public LoadGenerator {
     request.due = due;
     request.timeout = timeout_;
     request.session = record.session;
-    prompts_.fill(record, config_.hash_length, next_id_, request);
+    request.prompt = prompt_of(record);
+    prompts_.fill_answer(record, next_id_, request);
     ++next_id_;
     ++in_flight_;
     out.push_back(std::move(request));
@@ -151,6 +176,9 @@ class TraceReplay final : public LoadGenerator {
   std::unordered_map<std::uint64_t, Session> sessions_;  // Looked up, never iterated.
   Timers<std::shared_ptr<const TraceRecord>> turns_;     // Delayed turns of sessions.
   std::int64_t waiting_turns_ = 0;
+  /// Prompts by their signatures; null for those seen once.
+  std::unordered_map<std::uint64_t, std::shared_ptr<const Prompt>> pool_;
+  std::size_t kept_segments_ = 0;
 };
 
 }  // namespace
@@ -169,8 +197,31 @@ std::string TracePrompts::problem(const TraceRecord& record, HashLengthRule rule
          " hash ids";
 }
 
+std::optional<std::uint64_t> TracePrompts::signature(const TraceRecord& record,
+                                                     HashLengthRule rule) const {
+  const std::int64_t covered = std::ssize(record.hash_ids) * block_tokens_;
+  if (record.hash_ids.empty()) return std::nullopt;
+  if (covered < record.input_tokens && rule == HashLengthRule::kStrict) return std::nullopt;
+  auto out = static_cast<std::uint64_t>(std::min(covered, record.input_tokens));
+  for (const std::uint64_t id : record.hash_ids) out = mix64(out, id);
+  return out;
+}
+
 void TracePrompts::fill(const TraceRecord& record, HashLengthRule rule, std::uint64_t number,
                         Request& request) const {
+  request.prompt = prompt(record, rule, number);
+  fill_answer(record, number, request);
+}
+
+void TracePrompts::fill_answer(const TraceRecord& record, std::uint64_t number,
+                               Request& request) const {
+  request.max_tokens = std::max<std::int64_t>(record.output_tokens, 1);
+  request.output_tokens = request.max_tokens;
+  request.output_content = content_id(seed_, ContentKind::kAnswer, number);
+}
+
+std::shared_ptr<const Prompt> TracePrompts::prompt(const TraceRecord& record, HashLengthRule rule,
+                                                   std::uint64_t number, bool reusable) const {
   PromptBuilder prompt;
   prompt.reserve(record.hash_ids.size() + 1);
   std::int64_t left = record.input_tokens;
@@ -182,10 +233,7 @@ void TracePrompts::fill(const TraceRecord& record, HashLengthRule rule, std::uin
   // What no id covers is text of the request's own; vLLM's reader leaves it out.
   if (record.hash_ids.empty() || rule == HashLengthRule::kStrict)
     prompt.append(content_id(seed_, ContentKind::kUnique, number), left);
-  request.prompt = std::move(prompt).build(number);
-  request.max_tokens = std::max<std::int64_t>(record.output_tokens, 1);
-  request.output_tokens = request.max_tokens;
-  request.output_content = content_id(seed_, ContentKind::kAnswer, number);
+  return std::move(prompt).build(number, reusable);
 }
 
 TraceSummary survey_trace(const TraceOpener& open, const TracePrompts& prompts, HashLengthRule rule,
