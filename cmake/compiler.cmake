@@ -28,6 +28,14 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # GCC 12 warns of overlaps in `"literal" + std::string` that are not there (GCC bug 105651).
   target_compile_options(routesim_options INTERFACE -Wno-restrict)
 endif()
+if(ROUTESIM_WERROR)
+  target_compile_options(routesim_options INTERFACE -Werror)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # These find flows in inlined standard headers that no run can take; GCC 13 finds fewer.
+    target_compile_options(routesim_options INTERFACE -Wno-error=maybe-uninitialized
+      -Wno-error=array-bounds -Wno-error=stringop-overflow)
+  endif()
+endif()
 target_include_directories(routesim_options INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
 

@@ -138,7 +138,9 @@ TEST(Ledger, TablesGiveReasonsAndNameAKeyOnce) {
     }
   }
   for (const FlagRule& flag : all_flags())
-    if (flag.fate != Fate::kUsed) EXPECT_FALSE(flag.why.empty()) << flag.name;
+    if (flag.fate != Fate::kUsed) {
+      EXPECT_FALSE(flag.why.empty()) << flag.name;
+    }
 }
 
 TEST(Ledger, EveryInertPluginTypeHasItsParametersInTheTable) {

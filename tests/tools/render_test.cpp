@@ -287,6 +287,8 @@ TEST(Schema, DescribesEveryKeyStrictly) {
                           .partial = false,
                           .integer_shorthand = [](std::string_view k) { return k == "prefix_len"; },
                           .text_shorthand = {},
+                          .other_name = {},
+                          .flags = {},
                           .variants_key = "variants"}));
   EXPECT_EQ(schema["additionalProperties"], false);
   const json& pool = schema["properties"]["cluster"]["properties"]["pools"]["items"];

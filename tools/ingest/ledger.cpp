@@ -114,10 +114,14 @@ std::string keys_text(std::span<const KeyUse> keys) {
   for (const KeyUse& use : keys) {
     text += printable(use.where.file, kLongestPath);
     if (use.where.line > 0)
-      text += ":" + std::to_string(use.where.line) + ":" + std::to_string(use.where.column);
-    text += ": " + std::string(fate_name(use.fate)) + ": " + printable(use.path, kLongestPath);
-    if (!use.why.empty()) text += " (" + use.why + ")";
-    text += "\n";
+      text.append(":")
+          .append(std::to_string(use.where.line))
+          .append(":")
+          .append(std::to_string(use.where.column));
+    text.append(": ").append(fate_name(use.fate)).append(": ");
+    text += printable(use.path, kLongestPath);
+    if (!use.why.empty()) text.append(" (").append(use.why).append(")");
+    text += '\n';
   }
   return text;
 }

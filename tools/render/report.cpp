@@ -59,12 +59,12 @@ std::span<const double> quantile_levels() {
 
 std::vector<Judgement> judgements_of(const Report& report) {
   std::vector<Judgement> all = report.expectations;
-  if (report.interrupted)
-    all.push_back({.what = "the run ends",
-                   .scope = {},
-                   .where = {},
-                   .decision = Decision::kFails,
-                   .detail = "an interrupted run: the results are partial"});
+  if (report.interrupted) {
+    Judgement& ends = all.emplace_back();
+    ends.what = "the run ends";
+    ends.decision = Decision::kFails;
+    ends.detail = "an interrupted run: the results are partial";
+  }
   return all;
 }
 
