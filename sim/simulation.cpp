@@ -7,8 +7,52 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "sim/watchdog.h"
 
 namespace routesim::sim {
+
+namespace {
+
+/// The label under which the load tools count a refusal.
+const char* refusal_label(int http_status) {
+  switch (http_status) {
+    case 412:
+      return "412 Precondition Failed";
+    case 429:
+      return "429 Too Many Requests";
+    case 503:
+      return "503 Service Unavailable";
+    default:
+      return "500 Internal Server Error";
+  }
+}
+
+}  // namespace
+
+Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnostics& diagnostics)
+    : plan_(plan), options_(options), observers_(options.observers, options.check) {
+  load_ = plan.make_load(options.seed, diagnostics);
+  const RouterKeyOptions key_options = Router::key_options(plan, diagnostics);
+  if (load_ == nullptr || diagnostics.has_errors()) return;
+  const std::int64_t block = plan.pools.front().rules.block_size;
+  prompt_keys_.emplace(block, key_options);
+  live_keys_.emplace(live_, *prompt_keys_, block);
+  // With unequal block sizes one event maps several blocks to one key, private ones included.
+  // Blocks of layers with a window are visited one by one.
+  const bool windows = std::any_of(plan.pools.begin(), plan.pools.end(),
+                                   [](const auto& pool) { return pool.rules.window_groups > 0; });
+  private_answers_ =
+      !options.reference && !windows && (!key_options.precise || prompt_keys_->one_key());
+  servers_.emplace(plan, options.seed, options.reference, *prompt_keys_, *live_keys_);
+  router_.emplace(plan, options.seed, servers_->endpoints(), servers_->replicas(), diagnostics);
+  if (options.probe != nullptr) router_->set_probe(*options.probe, key_options);
+  recorder_.emplace(plan, load_->stages(), *servers_, options.keep_requests);
+  RequestFlow& flow = *this;
+  disaggregation_.emplace(plan, *servers_, live_, queue_, flow);
+  held_.emplace(*router_, live_, queue_, flow);
+}
+
+Simulation::~Simulation() = default;
 
 RunResult Simulation::run() {
   try {
@@ -29,26 +73,26 @@ RunResult Simulation::run_to_end() {
       total = s.requests < 0 || total < 0 ? -1 : total + s.requests;
     options_.progress->total = std::max<std::int64_t>(total, 0);
   }
-  const RunView view{plan_, router_->endpoints(), replicas_, *router_, load_->stages()};
-  start_observers(view);
+  const RunView view{plan_, router_->endpoints(), servers_->replicas(), *router_, load_->stages()};
+  observers_.start(view);
   schedule_client(SimTime::zero());
   // Timeouts of requests long answered are still queued when the load ends; they are no part of it.
-  while (!(outstanding_ == 0 && load_->finished())) {
+  while (!(live_.outstanding() == 0 && load_->finished())) {
     const std::optional<Event> event = queue_.pop();
     if (!event) break;
     if (event->time >= kEndOfTime) throw_end_of_time();
-    if (next_tick_ <= event->time) tick(event->time);
+    if (observers_.next_tick() <= event->time) observers_.tick(event->time, servers_->replicas());
     handle(*event);
     if (options_.progress != nullptr && options_.progress->stop.load(std::memory_order_relaxed)) {
       stopped_ = true;
       break;
     }
   }
-  if (!stopped_ && (outstanding_ > 0 || !load_->finished())) report_stuck(queue_.now());
+  if (!stopped_ && (live_.outstanding() > 0 || !load_->finished())) report_stuck(queue_.now());
   if (options_.check && !stopped_) verify();
-  for (Observer* o : options_.observers) o->on_end(queue_.now());
-  RunResult found = result();
-  for (Observer* o : options_.observers) o->on_result(found, !stopped_);
+  for (Observer* o : observers_) o->on_end(queue_.now());
+  RunResult found = recorder_->take_result(*load_, options_.seed, queue_.now(), stopped_);
+  for (Observer* o : observers_) o->on_result(found, !stopped_);
   if (!client_sees_tokens(plan_.scenario.workload)) forget_token_times(found);
   return found;
 }
@@ -57,7 +101,7 @@ void Simulation::throw_end_of_time() const {
   Diagnostic d;
   d.path = "workload";
   d.message = "the run is longer than 103 days of simulated time, which is all its clock holds";
-  d.hint = "send fewer requests, or use faster servers: " + std::to_string(outstanding_) +
+  d.hint = "send fewer requests, or use faster servers: " + std::to_string(live_.outstanding()) +
            " requests are outstanding";
   throw ClockError(std::move(d));
 }
@@ -66,13 +110,14 @@ void Simulation::handle(const Event& e) {
   const bool about_request = e.kind == EventKind::kCompletion || e.kind == EventKind::kDelivery ||
                              e.kind == EventKind::kRoute || e.kind == EventKind::kTimeout ||
                              e.kind == EventKind::kPull;
-  if (about_request && (live_[e.subject].stamp != e.stamp || live_[e.subject].settled)) return;
+  if (about_request && (live_[e.subject].stamp != e.stamp || !live_[e.subject].open())) return;
   switch (e.kind) {
     case EventKind::kReplicaWake:
-      wake(e.subject, e.time);
+      servers_->replica(e.subject).advance_to(e.time);
+      after_touch(e.subject, e.time);
       break;
     case EventKind::kTransferTick:
-      if (pending_tick_ == e.time) transfer_tick(e.time);
+      disaggregation_->transfer_tick(e.time);
       break;
     case EventKind::kCompletion:
       complete(e.subject, workloads::Outcome::kSuccess, e.time);
@@ -90,16 +135,16 @@ void Simulation::handle(const Event& e) {
       route(e.subject, e.time);
       break;
     case EventKind::kRouterTick:
-      router_tick(e.time);
+      held_->tick(e.time);
       break;
     case EventKind::kTimeout:
       give_up(e.subject, "TimeoutError", workloads::Outcome::kTimeout, e.time);
       break;
     case EventKind::kPull:
-      begin_pull(e.subject, e.time);
+      disaggregation_->begin_pull(e.subject, e.time);
       break;
     case EventKind::kLeaseEnd:
-      if (pending_lease_ == e.time) end_leases(e.time);
+      disaggregation_->end_leases(e.time);
       break;
   }
 }
@@ -128,7 +173,7 @@ void Simulation::client_action(SimTime now) {
   schedule_client(now);
 }
 
-// Keys the prompt of to_send_[i], which is not known, and with it others that will soon be sent.
+// Computes block keys for to_send_[i] and, in the same batch, for requests due soon.
 void Simulation::key_prompts(std::size_t i) {
   std::array<const workloads::Prompt*, PromptKeyTable::kTogether> prompts;
   std::size_t n = 0;
@@ -146,29 +191,16 @@ void Simulation::key_prompts(std::size_t i) {
   prompt_keys_->prepare({prompts.data(), n});
 }
 
-std::uint32_t Simulation::acquire_slot() {
-  if (!free_live_.empty()) {
-    const std::uint32_t handle = free_live_.back();
-    free_live_.pop_back();
-    return handle;
-  }
-  live_.emplace_back();
-  return static_cast<std::uint32_t>(live_.size() - 1);
-}
-
 void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime now) {
-  if (!current_stage_.valid() || sent.stage != current_stage_) enter_stage(sent.stage, now);
-  const std::uint32_t handle = acquire_slot();
-  Live& live = live_[handle];
+  recorder_->enter_stage(sent.stage, now);
+  const std::uint32_t handle = live_.open();
+  LiveRequest& live = live_[handle];
   live.request = std::move(sent);
   const workloads::Request& request = live.request;
   live.keys = &keys;
-  live.in_use = true;
   live.sent = now;
-  ++outstanding_;
-  ++stage_outstanding_;
-  metrics_->on_sent(request, now);
-  for (Observer* o : options_.observers) o->on_sent(request, now);
+  recorder_->on_sent(request, now);
+  for (Observer* o : observers_) o->on_sent(request, now);
   queue_.push(
       now + plan_.scenario.workload.client_overhead + plan_.scenario.routing.decision_latency,
       EventKind::kRoute, handle, live.stamp);
@@ -176,8 +208,62 @@ void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime
     queue_.push(now + request.timeout, EventKind::kTimeout, handle, live.stamp);
 }
 
+void Simulation::route(std::uint32_t handle, SimTime now) {
+  if (router_->holds_back()) {
+    held_->add(handle, now);
+    return;
+  }
+  const LiveRequest& live = live_[handle];
+  apply_route(handle, router_->route(live.request, *live.keys, now), now);
+}
+
+void Simulation::refuse(std::uint32_t handle, int http_status, SimTime now) {
+  ++recorder_->routing().rejected;
+  fail(handle, refusal_label(http_status), workloads::Outcome::kError, now);
+}
+
+void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime now) {
+  LiveRequest& live = live_[handle];
+  live.route = route;
+  ++recorder_->routing().decisions;
+  if (!route.routed) {
+    refuse(handle, route.http_status, now);
+    return;
+  }
+  live.route.endpoint = servers_->choose_rank(live.route.endpoint, now);
+  if (live.route.prefill) live.route.prefill = servers_->choose_rank(*live.route.prefill, now);
+  for (Observer* o : observers_) o->on_routed(live.request, live.route, now);
+  if (route.prefill) {
+    ++recorder_->routing().disaggregated;
+    live.leg = Leg::kToPrefill;
+    enter_server(handle, *live.route.prefill, now);
+  } else {
+    live.leg = Leg::kToEngine;
+    enter_server(handle, live.route.endpoint, now);
+  }
+}
+
+// When a request reaches its engine is known as soon as its round at the API server begins.
+void Simulation::enter_server(std::uint32_t handle, EndpointId endpoint, SimTime now) {
+  const LiveRequest& live = live_[handle];
+  const std::uint32_t server = servers_->api_server_of(endpoint);
+  const ApiServer::Visitor visitor{.handle = handle,
+                                   .stamp = live.stamp,
+                                   .prompt_tokens = live.request.prompt->tokens,
+                                   .arrival = now + plan_.scenario.cluster.frontend_latency};
+  book_round(server, servers_->api_server(server).arrive(visitor, booking()));
+}
+
+void Simulation::begin_round(std::uint32_t server, std::uint32_t process, SimTime now) {
+  book_round(server, servers_->api_server(server).begin(process, now, booking()));
+}
+
+void Simulation::book_round(std::uint32_t server, const std::optional<ApiServer::Round>& round) {
+  if (round) queue_.push(round->at, EventKind::kApiRound, server, round->process);
+}
+
 EngineRequest Simulation::engine_request(std::uint32_t handle) const {
-  const Live& live = live_[handle];
+  const LiveRequest& live = live_[handle];
   EngineRequest r;
   r.handle = handle;
   r.keys = live.keys;
@@ -192,7 +278,7 @@ EngineRequest Simulation::engine_request(std::uint32_t handle) const {
 }
 
 void Simulation::deliver(std::uint32_t handle, SimTime now) {
-  Live& live = live_[handle];
+  LiveRequest& live = live_[handle];
   EngineRequest r = engine_request(handle);
   r.arrival_order = ++arrivals_;
   EndpointId target = live.route.endpoint;
@@ -205,30 +291,25 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
     live.leg = Leg::kEngine;
     if (live.route.prefill) r.remote_tokens = r.prompt_tokens;
   }
-  ++endpoint_requests_[target.value()];
-  const EndpointHome& at = home(target);
-  Replica& replica = *replicas_[at.replica];
+  servers_->count_request(target);
+  const EndpointHome& at = servers_->home(target);
+  Replica& replica = servers_->replica(at.replica);
   replica.advance_to(now);
-  for (Observer* o : options_.observers) o->on_delivered(live.request, target, now);
+  for (Observer* o : observers_) o->on_delivered(live.request, target, now);
   replica.deliver(at.rank, r, now);
   after_touch(at.replica, now);
-}
-
-void Simulation::wake(std::uint32_t replica, SimTime now) {
-  replicas_[replica]->advance_to(now);
-  after_touch(replica, now);
 }
 
 // Reads what the replica has to say and books its next wake.
 void Simulation::after_touch(std::uint32_t replica, SimTime now) {
   collect(replica, now);
-  queue_.push(replicas_[replica]->next_wake(), EventKind::kReplicaWake, replica);
-  for (Observer* o : options_.observers) o->on_replica_advanced(*replicas_[replica], now);
+  queue_.push(servers_->replica(replica).next_wake(), EventKind::kReplicaWake, replica);
+  for (Observer* o : observers_) o->on_replica_advanced(servers_->replica(replica), now);
 }
 
-// What one output sets off may make the same server say more: that is collected inside.
+// One output may make the same server say more: that is collected inside.
 void Simulation::collect(std::uint32_t replica, SimTime now) {
-  std::vector<EngineOutput>& outputs = replicas_[replica]->outputs();
+  std::vector<EngineOutput>& outputs = servers_->replica(replica).outputs();
   if (outputs.empty()) return;
   std::vector<EngineOutput> batch = std::move(spare_outputs_);
   batch.clear();
@@ -239,18 +320,18 @@ void Simulation::collect(std::uint32_t replica, SimTime now) {
 
 void Simulation::on_output(const EngineOutput& o, SimTime now) {
   ROUTESIM_DCHECK(o.at == now, "a server woke too late for what it had to say");
-  Live& live = live_[o.handle];
+  LiveRequest& live = live_[o.handle];
   if (o.kind == EngineOutputKind::kAborted) recycle(o.handle);
-  if (live.settled || !live.in_use) return;
+  if (!live.open()) return;
   switch (o.kind) {
     case EngineOutputKind::kFirstToken:
       if (live.leg != Leg::kEngine) return;  // a prefill server's token is dropped
       live.first_token = o.at + plan_.scenario.workload.response_overhead;
       router_->on_first_token(live.request, live.route, o.at);
-      for (Observer* w : options_.observers) w->on_first_token(live.request, o.at);
+      for (Observer* w : observers_) w->on_first_token(live.request, o.at);
       break;
     case EngineOutputKind::kResumedToken:
-      metrics_->on_gap(live.request.stage, Duration::nanoseconds(o.value));
+      recorder_->on_gap(live.request.stage, Duration::nanoseconds(o.value));
       break;
     case EngineOutputKind::kFinished:
       if (live.leg == Leg::kPrefill)
@@ -259,14 +340,14 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
         on_finished(o.handle, o);
       break;
     case EngineOutputKind::kTransferNeeded:
-      start_transfer(o.handle, o.value, now);
+      disaggregation_->start_transfer(o.handle, o.value, now);
       break;
     case EngineOutputKind::kNothingToPull:
-      release_prefill(o.handle, now);
+      disaggregation_->release_prefill(o.handle, now);
       break;
     case EngineOutputKind::kUnservable:
-      // Nobody will pull what a prefill server holds for it.
-      if (live.leg == Leg::kEngine) release_prefill(o.handle, now);
+      // No decode server will pull the blocks that the prefill server holds for it.
+      if (live.leg == Leg::kEngine) disaggregation_->release_prefill(o.handle, now);
       fail(o.handle, o.value == 1 ? "prompt_too_long" : "kv_cache_too_small",
            workloads::Outcome::kError, now);
       break;
@@ -275,8 +356,17 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
   }
 }
 
+// The prefill server has answered: the sidecar now sends the request to the decode server.
+void Simulation::prefill_finished(std::uint32_t handle, SimTime now) {
+  LiveRequest& live = live_[handle];
+  live.leg = Leg::kToEngine;
+  for (Observer* o : observers_) o->on_prefilled(live.request, now);
+  disaggregation_->begin_lease(handle, now);
+  enter_server(handle, live.route.endpoint, now);
+}
+
 void Simulation::on_finished(std::uint32_t handle, const EngineOutput& o) {
-  Live& live = live_[handle];
+  LiveRequest& live = live_[handle];
   live.leg = Leg::kToClient;
   live.preemptions = static_cast<std::int32_t>(o.value);
   live.cached_tokens = o.cached_tokens;
@@ -294,27 +384,23 @@ void Simulation::fail(std::uint32_t handle, const char* label, workloads::Outcom
 // engine has drained the abort, because its steps may still touch the request's blocks.
 void Simulation::give_up(std::uint32_t handle, const char* label, workloads::Outcome outcome,
                          SimTime now) {
-  Live& live = live_[handle];
+  LiveRequest& live = live_[handle];
   const Leg leg = live.leg;
   std::optional<EndpointId> engine;
   if (leg == Leg::kQueued) router_->cancel(live.route.instance, handle, now);
   if (leg == Leg::kPrefill) engine = live.route.prefill;
   if (leg == Leg::kEngine) engine = live.route.endpoint;
-  if (leg == Leg::kEngine || leg == Leg::kToEngine) {
-    fabric_.cancel(handle, now);
-    schedule_transfer_tick();  // the others share what it leaves
-    release_prefill(handle, now);
-  }
+  if (leg == Leg::kEngine || leg == Leg::kToEngine) disaggregation_->cancel(handle, now);
   live.failure = label;
   settle(handle, outcome, now);
   if (!engine) {
     recycle(handle);
     return;
   }
-  const EndpointHome& at = home(*engine);
-  replicas_[at.replica]->advance_to(now);
+  const EndpointHome& at = servers_->home(*engine);
+  servers_->replica(at.replica).advance_to(now);
   collect(at.replica, now);
-  replicas_[at.replica]->abort(at.rank, handle, now);
+  servers_->replica(at.replica).abort(at.rank, handle, now);
   after_touch(at.replica, now);
 }
 
@@ -324,101 +410,39 @@ void Simulation::complete(std::uint32_t handle, workloads::Outcome outcome, SimT
 }
 
 void Simulation::recycle(std::uint32_t handle) {
-  Live& live = live_[handle];
-  prompt_keys_->release(*live.keys);
-  const std::uint32_t stamp = live.stamp + 1;
-  live = Live{};
-  live.stamp = stamp;
-  free_live_.push_back(handle);
+  prompt_keys_->release(*live_[handle].keys);
+  live_.recycle(handle);
   queue_.drop_timeouts([this](const Event& e) { return live_[e.subject].stamp != e.stamp; });
 }
 
 // Closes the client's books on a request and lets the load tool go on.
 void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTime now) {
-  Live& live = live_[handle];
+  const LiveRequest& live = live_[handle];
   const workloads::Request& request = live.request;
-  live.settled = true;
-  RequestRecord record;
-  record.id = request.id.value();
-  record.stage = static_cast<std::int32_t>(request.stage.value());
+  live_.settle(handle);
   if (live.route.routed) {
-    record.endpoint = static_cast<std::int32_t>(live.route.endpoint.value());
-    if (live.route.prefill)
-      record.prefill_endpoint = static_cast<std::int32_t>(live.route.prefill->value());
     router_->on_completed(request, live.route, now);
-    leave_rank(live.route.endpoint);
-    if (live.route.prefill) leave_rank(*live.route.prefill);
+    servers_->leave_rank(live.route.endpoint);
+    if (live.route.prefill) servers_->leave_rank(*live.route.prefill);
   }
-  record.due = request.due;
-  record.sent = live.sent;
-  record.first_token = live.first_token;
-  record.end = now;
-  record.prompt_tokens = request.prompt->tokens;
-  record.cached_tokens = live.cached_tokens;
-  record.output_tokens = request.output_tokens;
-  record.preemptions = live.preemptions;
-  record.adapter = request.prompt->adapter;
-  record.predicted_hit_tokens = live.route.predicted_hit_tokens;
-  record.outcome = outcome;
-  record.failure = live.failure;
-  metrics_->on_done(record, record.failure);
-  for (Observer* o : options_.observers) o->on_done(record);
-  if (options_.keep_requests) result_.requests.push_back(record);
-  result_.routing.prompt_tokens += record.prompt_tokens;
-  result_.routing.hit_tokens += record.cached_tokens;
-  result_.routing.predicted_hit_tokens += std::max<std::int64_t>(0, record.predicted_hit_tokens);
-  result_.fingerprint =
-      mix64(result_.fingerprint, mix64(mix64(static_cast<std::uint64_t>(record.id),
-                                             static_cast<std::uint64_t>(record.first_token.ns())),
-                                       mix64(static_cast<std::uint64_t>(now.ns()),
-                                             static_cast<std::uint64_t>(record.endpoint))));
-
-  --outstanding_;
-  if (--stage_outstanding_ == 0) close_stage(request.stage, now);
+  const RequestRecord record = recorder_->on_done(live, outcome, now);
+  for (Observer* o : observers_) o->on_done(record);
+  recorder_->close(record, request.stage, now);
   if (options_.progress != nullptr)
     options_.progress->completed.fetch_add(1, std::memory_order_relaxed);
   load_->on_completed(request, outcome, now);
   schedule_client(now);
 }
 
-double Simulation::used_block_seconds(SimTime now) {
-  double total = 0;
-  for (std::uint32_t e = 0; e < router_->endpoints().size(); ++e) {
-    const EndpointHome& at = router_->endpoints()[e];
-    replicas_[at.replica]->advance_to(now);
-    total += replicas_[at.replica]->used_block_seconds(at.rank, now) /
-             static_cast<double>(plan_.pools[at.pool].rules.num_gpu_blocks - 1);
-  }
-  return total;
-}
-
-void Simulation::enter_stage(StageId stage, SimTime now) {
-  current_stage_ = stage;
-  for (const std::unique_ptr<Replica>& replica : replicas_) {
-    replica->advance_to(now);
-    replica->count_gaps_in(&metrics_->stage(stage).inter_token_latency);
-  }
-  if (metrics_->stage(stage).requests == 0) stage_start_usage_ = used_block_seconds(now);
-}
-
-void Simulation::close_stage(StageId stage, SimTime now) {
-  StageResult& s = metrics_->stage(stage);
-  const double seconds = (now - s.first_send).to_seconds();
-  if (seconds <= 0) return;
-  const auto endpoints = static_cast<double>(router_->endpoints().size());
-  s.kv_cache_usage_mean = (used_block_seconds(now) - stage_start_usage_) / seconds / endpoints;
-  for (const EndpointHome& at : router_->endpoints())
-    s.kv_cache_usage_max =
-        std::max(s.kv_cache_usage_max,
-                 static_cast<double>(replicas_[at.replica]->peak_used_blocks(at.rank)) /
-                     static_cast<double>(plan_.pools[at.pool].rules.num_gpu_blocks - 1));
+void Simulation::report_stuck(SimTime now) const {
+  throw StuckError(describe_stuck(now, live_, *servers_, *router_, load_->finished()));
 }
 
 void Simulation::verify() const {
-  for (const std::unique_ptr<Replica>& replica : replicas_) replica->verify();
-  std::int64_t in_use = 0;
-  for (const Live& live : live_) in_use += live.in_use && !live.settled ? 1 : 0;
-  ROUTESIM_CHECK(in_use == outstanding_, "requests are not conserved");
+  for (const std::unique_ptr<Replica>& replica : servers_->replicas()) replica->verify();
+  const auto open = std::count_if(live_.all().begin(), live_.all().end(),
+                                  [](const LiveRequest& live) { return live.open(); });
+  ROUTESIM_CHECK(open == live_.outstanding(), "requests are not conserved");
 }
 
 }  // namespace routesim::sim

@@ -1,10 +1,8 @@
-// What a run that can go no further says: who waits for what.
+#include "sim/watchdog.h"
+
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
-
-#include "sim/simulation.h"
 
 namespace routesim::sim {
 
@@ -15,15 +13,14 @@ constexpr std::size_t kNamed = 8;
 
 std::string seconds(SimTime t) { return std::to_string(t.to_seconds()) + " s"; }
 
-}  // namespace
-
-std::string Simulation::waits_for(const Live& live, SimTime now) const {
-  const auto engine = [this](EndpointId e) { return home(e).name; };
+std::string waits_for(const LiveRequest& live, SimTime now, const Servers& servers,
+                      const Router& router) {
+  const auto engine = [&](EndpointId e) { return servers.home(e).name; };
   switch (live.leg) {
     case Leg::kToRouter:
       return "a decision of the router";
     case Leg::kQueued:
-      return "room in the pool: its saturation is " + std::to_string(router_->saturation(now)) +
+      return "room in the pool: its saturation is " + std::to_string(router.saturation(now)) +
              ", and the router's queue never expires";
     case Leg::kToPrefill:
       return "the front end of prefill server " + engine(*live.route.prefill);
@@ -32,7 +29,7 @@ std::string Simulation::waits_for(const Live& live, SimTime now) const {
     case Leg::kToEngine:
       return "the front end of " + engine(live.route.endpoint);
     case Leg::kEngine:
-      if (live.route.prefill && !live.pulled)
+      if (live.route.prefill && !live.kv_released)
         return "blocks at " + engine(live.route.endpoint) + " for the KV that " +
                engine(*live.route.prefill) + " holds for it";
       return "its turn at " + engine(live.route.endpoint);
@@ -42,28 +39,32 @@ std::string Simulation::waits_for(const Live& live, SimTime now) const {
   return "its last token to reach the client";
 }
 
-void Simulation::report_stuck(SimTime now) const {
+}  // namespace
+
+std::string describe_stuck(SimTime now, const LiveRequests& live, const Servers& servers,
+                           const Router& router, bool load_finished) {
   std::string text = "nothing can happen any more at " + seconds(now) + ", but " +
-                     std::to_string(outstanding_) + " requests are outstanding";
-  if (!load_->finished()) text += " and the load generator has not finished";
-  std::vector<const Live*> waiting;
-  for (const Live& live : live_)
-    if (live.in_use && !live.settled) waiting.push_back(&live);
-  std::sort(waiting.begin(), waiting.end(), [](const Live* a, const Live* b) {
+                     std::to_string(live.outstanding()) + " requests are outstanding";
+  if (!load_finished) text += " and the load generator has not finished";
+  std::vector<const LiveRequest*> waiting;
+  for (const LiveRequest& l : live.all())
+    if (l.open()) waiting.push_back(&l);
+  std::sort(waiting.begin(), waiting.end(), [](const LiveRequest* a, const LiveRequest* b) {
     return std::pair(a->sent, a->request.id) < std::pair(b->sent, b->request.id);
   });
   for (std::size_t i = 0; i < std::min(kNamed, waiting.size()); ++i)
     text += "\n  request " + std::to_string(waiting[i]->request.id.value()) + ", sent at " +
-            seconds(waiting[i]->sent) + ", waits for " + waits_for(*waiting[i], now);
+            seconds(waiting[i]->sent) + ", waits for " +
+            waits_for(*waiting[i], now, servers, router);
   if (waiting.size() > kNamed)
     text += "\n  and " + std::to_string(waiting.size() - kNamed) + " more";
-  if (router_->queued() > 0)
-    text += "\n  router: " + std::to_string(router_->queued()) + " requests are held back";
-  for (const EndpointHome& at : router_->endpoints()) {
-    const BatchScheduler& s = replicas_[at.replica]->scheduler(at.rank);
+  if (router.queued() > 0)
+    text += "\n  router: " + std::to_string(router.queued()) + " requests are held back";
+  for (const EndpointHome& at : servers.endpoints().homes()) {
+    const BatchScheduler& s = servers.replicas()[at.replica]->scheduler(at.rank);
     if (!s.idle() || s.held() > 0) text += "\n  " + at.name + ": " + s.describe_queues();
   }
-  throw StuckError(text);
+  return text;
 }
 
 }  // namespace routesim::sim

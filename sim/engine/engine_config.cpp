@@ -6,7 +6,7 @@
 
 namespace routesim::sim {
 
-// What differs between releases.
+// The rules that differ between releases.
 static void describe_switches(Describer& d, EngineConfig& c) {
   field(d,
         {"reserve_full_isl",

@@ -209,7 +209,7 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
     in_flight->pausing.push_back(sequences_.ref(s));
   else if (q.state == State::kDecode)
     q.last_token = now;
-  // What was computed stays findable until its blocks are recycled.
+  // Computed blocks stay findable until they are recycled.
   blocks_.register_up_to(q, q.computed + q.scheduled - (awaits ? 1 : 0));
   if (q.state == State::kPrefill) running_.end_prefill(s);
   free_blocks(s);

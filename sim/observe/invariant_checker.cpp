@@ -260,7 +260,7 @@ void InvariantChecker::check_endpoint(std::uint32_t endpoint, const EndpointObse
   if (!(seen.stepping || seen.running == 0)) [[unlikely]]
     broken(6, who() + "requests run and no step is under way");
   const std::int64_t startable = seen.waiting - seen.loading;
-  // What waits for blocks that a finished prefill holds, or for KV on its way, cannot run.
+  // Requests that wait for blocks of a finished prefill, or for KV on its way, cannot run.
   if (!(seen.stepping || startable <= 0 || seen.held > 0 || seen.loading > 0)) [[unlikely]]
     broken(6, who() + "requests wait and no step is under way");
   if (!(seen.query_tokens >= e.query_tokens && seen.hit_tokens >= e.hit_tokens)) [[unlikely]]

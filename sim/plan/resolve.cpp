@@ -233,7 +233,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   return out;
 }
 
-// What models/ found is about its own structs; say which keys of the scenario they came from.
+// Errors of models/ are about its own structs; name the scenario's keys instead.
 void Resolver::relocate(const Diagnostics& found, const std::string& path, bool tokens_given) {
   for (const Diagnostic& d : found.items()) {
     std::string key = d.path;

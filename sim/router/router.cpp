@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kObjectiveSalt = 0x0b1ec71fe;
 
-/// What a router that sees text finds in a token of this load.
+/// Bytes of text that a router sees in a token of this load.
 double bytes_per_token(const WorkloadConfig& w) {
   if (w.options.bytes_per_token) return *w.options.bytes_per_token;
   return traits_of(w.load).random_text ? workloads::kRandomBytesPerToken
@@ -126,12 +126,12 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
   return out;
 }
 
-Router::Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome> endpoints,
+Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoints,
                const std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics)
     : plan_(plan),
       seed_(seed),
       bytes_per_token_(bytes_per_token(plan.scenario.workload)),
-      endpoints_(std::move(endpoints)),
+      endpoints_(endpoints),
       replicas_(replicas) {
   add_instances(seed, diagnostics);
   if (diagnostics.has_errors()) return;

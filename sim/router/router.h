@@ -30,7 +30,8 @@ namespace routesim::sim {
 /// scheduler or balancer.
 class Router {
  public:
-  Router(const RunPlan& plan, std::uint64_t seed, std::vector<EndpointHome> endpoints,
+  /// The references outlive the router.
+  Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoints,
          const std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics);
 
   /// Decides at `now` with what is visible then, and counts the request as in flight.
@@ -101,7 +102,7 @@ class Router {
   const RunPlan& plan_;
   std::uint64_t seed_;
   double bytes_per_token_;  ///< Of prompt text, for routers that see text.
-  Endpoints endpoints_;
+  const Endpoints& endpoints_;
   const std::vector<std::unique_ptr<Replica>>& replicas_;
   std::vector<Instance> instances_;
   policies::EndpointTable table_;

@@ -1,0 +1,67 @@
+// Prefill/decode disaggregation: the KV hand-over between the two legs of a request.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "sim/event_queue.h"
+#include "sim/live_requests.h"
+#include "sim/network/transfer_fabric.h"
+#include "sim/plan/resolve.h"
+#include "sim/servers.h"
+
+namespace routesim::sim {
+
+/// Owns the NIXL pulls of KV blocks over shared links and the leases under which prefill servers
+/// keep the blocks.
+class Disaggregation {
+ public:
+  /// All arguments outlive this.
+  Disaggregation(const RunPlan& plan, Servers& servers, LiveRequests& live, EventQueue& queue,
+                 RequestFlow& flow);
+
+  /// The prefill server has answered: its promise to keep the blocks begins.
+  void begin_lease(std::uint32_t handle, SimTime now);
+  /// The decode engine has allocated `blocks` blocks for the KV.
+  void start_transfer(std::uint32_t handle, std::int64_t blocks, SimTime now);
+  /// The decode side has read the blocks (or needs none): the prefill side may free them.
+  void release_prefill(std::uint32_t handle, SimTime now);
+  /// The request gives up: its pull ends, and the prefill side may free its blocks.
+  void cancel(std::uint32_t handle, SimTime now);
+
+  // Events.
+  void begin_pull(std::uint32_t handle, SimTime now);
+  void transfer_tick(SimTime now);
+  void end_leases(SimTime now);
+
+ private:
+  /// A prefill server's promise to keep the blocks of a request.
+  struct Lease {
+    SimTime end;
+    std::uint32_t handle = 0;
+    std::uint32_t stamp = 0;
+  };
+
+  bool over(const Lease& lease) const;
+  EnginePreset prefill_preset(std::uint32_t handle) const;
+  void book_transfer_tick();
+  void book_lease_end();
+  void lose_kv(std::uint32_t handle, SimTime now);
+  void fail_load(std::uint32_t handle, SimTime now);
+
+  const RunPlan& plan_;
+  Servers& servers_;
+  LiveRequests& live_;
+  EventQueue& queue_;
+  RequestFlow& flow_;
+  TransferFabric fabric_;
+  SimTime booked_tick_ = SimTime::max();
+  std::deque<Lease> leases_;  ///< By end; the event of the first one is booked.
+  SimTime booked_lease_end_ = SimTime::max();
+  /// When two servers (from, to) have shaken hands.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, SimTime> acquainted_;
+};
+
+}  // namespace routesim::sim

@@ -1,0 +1,31 @@
+// The router's keys of stored blocks, computed while their request is alive.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/engine/prompt_keys.h"
+#include "sim/live_requests.h"
+
+namespace routesim::sim {
+
+/// Answers the engines' questions about keys from the requests under way.
+class LiveKeys final : public SequenceKeySource {
+ public:
+  /// `engine_block`: the engines' block size. `live` and `table` outlive this.
+  LiveKeys(LiveRequests& live, PromptKeyTable& table, std::int64_t engine_block)
+      : live_(live), table_(table), engine_block_(engine_block) {}
+
+  void request_keys(std::uint32_t handle, std::int64_t first_block,
+                    std::span<const BlockKey> engine_keys,
+                    std::vector<std::uint64_t>& out) override;
+  BlockKey answer_key(std::uint32_t handle, std::int64_t block) override;
+
+ private:
+  LiveRequests& live_;
+  PromptKeyTable& table_;
+  std::int64_t engine_block_;
+};
+
+}  // namespace routesim::sim

@@ -1,0 +1,173 @@
+#include "sim/run_recorder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/rng.h"
+
+namespace routesim::sim {
+
+RunRecorder::RunRecorder(const RunPlan& plan, const std::vector<workloads::StageInfo>& stages,
+                         Servers& servers, bool keep_requests)
+    : plan_(plan),
+      servers_(servers),
+      keep_requests_(keep_requests),
+      metrics_(stages, plan.scenario.workload.output_token_scale) {
+  for (const std::unique_ptr<Replica>& replica : servers.replicas())
+    replica->count_gaps_in(&unattributed_gaps_);
+}
+
+void RunRecorder::enter_stage(StageId stage, SimTime now) {
+  if (stage_.valid() && stage == stage_) return;
+  stage_ = stage;
+  for (const std::unique_ptr<Replica>& replica : servers_.replicas()) {
+    replica->advance_to(now);
+    replica->count_gaps_in(&metrics_.stage(stage).inter_token_latency);
+  }
+  if (metrics_.stage(stage).requests == 0) stage_start_usage_ = servers_.used_block_seconds(now);
+}
+
+void RunRecorder::on_sent(const workloads::Request& request, SimTime now) {
+  ++stage_outstanding_;
+  metrics_.on_sent(request, now);
+}
+
+RequestRecord RunRecorder::on_done(const LiveRequest& live, workloads::Outcome outcome,
+                                   SimTime now) {
+  const workloads::Request& request = live.request;
+  RequestRecord record;
+  record.id = request.id.value();
+  record.stage = static_cast<std::int32_t>(request.stage.value());
+  if (live.route.routed) {
+    record.endpoint = static_cast<std::int32_t>(live.route.endpoint.value());
+    if (live.route.prefill)
+      record.prefill_endpoint = static_cast<std::int32_t>(live.route.prefill->value());
+  }
+  record.due = request.due;
+  record.sent = live.sent;
+  record.first_token = live.first_token;
+  record.end = now;
+  record.prompt_tokens = request.prompt->tokens;
+  record.cached_tokens = live.cached_tokens;
+  record.output_tokens = request.output_tokens;
+  record.preemptions = live.preemptions;
+  record.adapter = request.prompt->adapter;
+  record.predicted_hit_tokens = live.route.predicted_hit_tokens;
+  record.outcome = outcome;
+  record.failure = live.failure;
+  metrics_.on_done(record, record.failure);
+  return record;
+}
+
+void RunRecorder::close(const RequestRecord& record, StageId stage, SimTime now) {
+  if (keep_requests_) result_.requests.push_back(record);
+  result_.routing.prompt_tokens += record.prompt_tokens;
+  result_.routing.hit_tokens += record.cached_tokens;
+  result_.routing.predicted_hit_tokens += std::max<std::int64_t>(0, record.predicted_hit_tokens);
+  result_.fingerprint =
+      mix64(result_.fingerprint, mix64(mix64(static_cast<std::uint64_t>(record.id),
+                                             static_cast<std::uint64_t>(record.first_token.ns())),
+                                       mix64(static_cast<std::uint64_t>(now.ns()),
+                                             static_cast<std::uint64_t>(record.endpoint))));
+  if (--stage_outstanding_ == 0) close_stage(stage, now);
+}
+
+void RunRecorder::close_stage(StageId stage, SimTime now) {
+  StageResult& s = metrics_.stage(stage);
+  const double seconds = (now - s.first_send).to_seconds();
+  if (seconds <= 0) return;
+  const auto endpoints = static_cast<double>(servers_.endpoints().size());
+  s.kv_cache_usage_mean =
+      (servers_.used_block_seconds(now) - stage_start_usage_) / seconds / endpoints;
+  for (const EndpointHome& at : servers_.endpoints().homes())
+    s.kv_cache_usage_max =
+        std::max(s.kv_cache_usage_max,
+                 static_cast<double>(servers_.replica(at.replica).peak_used_blocks(at.rank)) /
+                     servers_.usable_blocks(at));
+}
+
+ReplicaResult RunRecorder::replica_result(std::uint32_t endpoint, SimTime end) const {
+  const EndpointHome& at = servers_.endpoints()[endpoint];
+  const ResolvedPool& pool = servers_.pool(at);
+  const Replica& replica = *servers_.replicas()[at.replica];
+  const BatchScheduler& s = replica.scheduler(at.rank);
+  const double usable = servers_.usable_blocks(at);
+  ReplicaResult r;
+  r.name = at.name;
+  r.pool = pool.config.name;
+  r.requests = servers_.requests(endpoint);
+  r.steps = replica.steps();
+  r.busy_s = replica.busy().to_seconds();
+  r.prefix_query_tokens = s.counters().prefix_query_tokens;
+  r.prefix_hit_tokens = s.counters().prefix_hit_tokens;
+  r.preemptions = s.counters().preemptions;
+  r.num_gpu_blocks = pool.rules.num_gpu_blocks;
+  r.kv_cache_tokens = pool.kv_cache_tokens;
+  r.evicted_blocks = s.kv().evictions();
+  r.kv_cache_usage_mean =
+      end.ns() > 0 ? replica.used_block_seconds(at.rank, end) / usable / end.to_seconds() : 0;
+  r.kv_cache_usage_max = static_cast<double>(replica.peak_used_blocks(at.rank)) / usable;
+  r.max_running = s.counters().max_running;
+  r.max_waiting = s.counters().max_waiting;
+  return r;
+}
+
+// No gauge of the engine shows these waits, so a note does.
+void RunRecorder::note_long_waits() {
+  constexpr Duration kLong = Duration::seconds(1);
+  std::vector<Duration> longest(plan_.pools.size());
+  for (std::uint32_t e = 0; e < servers_.endpoints().size(); ++e) {
+    Duration& pool = longest[servers_.endpoints()[e].pool];
+    pool = std::max(pool, servers_.api_server(servers_.api_server_of(EndpointId(e))).longest());
+  }
+  for (std::size_t p = 0; p < longest.size(); ++p) {
+    if (longest[p] <= kLong) continue;
+    result_.notes.push_back(plan_.pools[p].config.name +
+                            ": before its engine heard of it a request spent up to " +
+                            std::to_string(longest[p].ns() / 1'000'000) +
+                            " ms in the API server (api_server), which no gauge of vLLM shows");
+  }
+}
+
+std::vector<StepTimes> RunRecorder::step_times() const {
+  std::vector<StepTimes> pools;
+  for (const ResolvedPool& pool : plan_.pools)
+    pools.push_back({.pool = pool.config.name, .trust = pool.latency->trust({})});
+  for (const EndpointHome& at : servers_.endpoints().homes()) {
+    if (at.rank != 0) continue;
+    const Replica& replica = *servers_.replicas()[at.replica];
+    pools[at.pool].busy_s += replica.busy().to_seconds();
+    pools[at.pool].extrapolated_s += replica.extrapolated_s();
+  }
+  for (StepTimes& pool : pools)
+    if (pool.extrapolated_s > kMostExtrapolated * pool.busy_s)
+      pool.trust = models::Trust::kExtrapolated;
+  return pools;
+}
+
+RunResult RunRecorder::take_result(workloads::LoadGenerator& load, std::uint64_t seed, SimTime end,
+                                   bool stopped) {
+  result_.scenario = plan_.scenario.name;
+  result_.variant = plan_.scenario.variant;
+  result_.seed = seed;
+  result_.end = end;
+  if (stopped) result_.notes.emplace_back("stopped early: the results are partial");
+  for (std::uint32_t e = 0; e < servers_.endpoints().size(); ++e)
+    result_.replicas.push_back(replica_result(e, end));
+  result_.step_times = step_times();
+  for (const ResolvedPool& pool : plan_.pools)
+    result_.notes.push_back(pool.config.name + ": " + pool.latency->provenance());
+  note_long_waits();
+  for (std::string& note : load.notes()) result_.notes.push_back(std::move(note));
+  // A load may have found the rates of its stages by itself.
+  for (std::size_t s = 0; s < metrics_.stages().size(); ++s)
+    metrics_.stages()[s].info = load.stages()[s];
+  metrics_.drop_gaps_without_success();
+  metrics_.measure_growth();
+  if (stopped) metrics_.forget_unfinished();
+  result_.summary = metrics_.summary();
+  result_.stages = std::move(metrics_.stages());
+  return std::move(result_);
+}
+
+}  // namespace routesim::sim

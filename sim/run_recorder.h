@@ -1,0 +1,53 @@
+// Collects what a run finds and makes its result.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/live_requests.h"
+#include "sim/observe/metrics_collector.h"
+#include "sim/observe/run_result.h"
+#include "sim/plan/resolve.h"
+#include "sim/servers.h"
+
+namespace routesim::sim {
+
+/// Owns the metrics of a run. Knows which load stage is under way and what the servers did in it.
+class RunRecorder {
+ public:
+  /// The arguments outlive this.
+  RunRecorder(const RunPlan& plan, const std::vector<workloads::StageInfo>& stages,
+              Servers& servers, bool keep_requests);
+
+  RoutingResult& routing() { return result_.routing; }
+  /// Before a request is counted: its stage may begin with it.
+  void enter_stage(StageId stage, SimTime now);
+  void on_sent(const workloads::Request& request, SimTime now);
+  void on_gap(StageId stage, Duration gap) { metrics_.on_gap(stage, gap); }
+  /// The client is done with a request: counts its latencies.
+  RequestRecord on_done(const LiveRequest& live, workloads::Outcome outcome, SimTime now);
+  /// After the observers have heard of it: counts it as routed, and ends the stage with its last.
+  void close(const RequestRecord& record, StageId stage, SimTime now);
+  /// Call once, at the end. `stopped`: the run did not reach its end.
+  RunResult take_result(workloads::LoadGenerator& load, std::uint64_t seed, SimTime end,
+                        bool stopped);
+
+ private:
+  void close_stage(StageId stage, SimTime now);
+  ReplicaResult replica_result(std::uint32_t endpoint, SimTime end) const;
+  std::vector<StepTimes> step_times() const;
+  void note_long_waits();
+
+  const RunPlan& plan_;
+  Servers& servers_;
+  bool keep_requests_;
+  MetricsCollector metrics_;
+  RunResult result_;
+  StageId stage_;  ///< Under way.
+  std::int64_t stage_outstanding_ = 0;
+  double stage_start_usage_ = 0;  ///< Servers::used_block_seconds() when it began.
+  Samples unattributed_gaps_;     ///< Gaps before any stage.
+};
+
+}  // namespace routesim::sim

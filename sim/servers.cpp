@@ -1,0 +1,114 @@
+#include "sim/servers.h"
+
+#include <string>
+#include <utility>
+
+namespace routesim::sim {
+
+namespace {
+
+// In preset 2026-H1 only ranks of a mixture of experts step together.
+FrontEndRules front_end_rules(const ResolvedPool& pool) {
+  const EnginePreset preset = pool.config.engine.preset;
+  const bool newest = preset == EnginePreset::k2026H2;
+  return {.newest_score = newest,
+          .rotates = newest,
+          .sees_counts = preset != EnginePreset::k2026H1 || pool.lock_step};
+}
+
+}  // namespace
+
+Servers::Servers(const RunPlan& plan, std::uint64_t seed, bool reference,
+                 const PromptKeyTable& keys, SequenceKeySource& key_source)
+    : plan_(plan), key_source_(key_source) {
+  const RoutingConfig& routing = plan.scenario.routing;
+  common_.reference = reference;
+  common_.publish_events = keys.router().precise.has_value();
+  common_.one_key = keys.one_key();
+  common_.kv_event_delay = routing.kv_event_delay;
+  common_.kv_event_loss = routing.kv_event_loss;
+  common_.scrape_interval = routing.scrape_interval;
+  common_.seed = seed;
+  std::vector<EndpointHome> homes;
+  for (std::uint32_t p = 0; p < plan.pools.size(); ++p) add_pool(p, homes);
+  requests_.assign(homes.size(), 0);
+  endpoints_.emplace(std::move(homes));
+}
+
+void Servers::add_pool(std::uint32_t index, std::vector<EndpointHome>& homes) {
+  const ResolvedPool& pool = plan_.pools[index];
+  const auto ranks = static_cast<int>(pool.config.data_parallel);
+  const int loops = pool.lock_step ? 1 : ranks;
+  const int ranks_per_loop = pool.lock_step ? ranks : 1;
+  const bool internal =
+      ranks > 1 && pool.config.data_parallel_balancing == DataParallelBalancing::kInternal;
+  for (std::int64_t server = 0; server < pool.config.replicas; ++server) {
+    const std::size_t server_begin = homes.size();
+    for (int loop = 0; loop < loops; ++loop) {
+      const auto replica = static_cast<std::uint32_t>(replicas_.size());
+      add_replica(pool, ranks_per_loop, homes.size(),
+                  internal ? std::optional<std::uint64_t>(server_begin) : std::nullopt);
+      for (int rank = 0; rank < ranks_per_loop; ++rank) {
+        std::string name = pool.config.name + "-" + std::to_string(server);
+        if (ranks > 1) name += "-rank-" + std::to_string(pool.lock_step ? rank : loop);
+        const auto self = static_cast<std::uint32_t>(homes.size());
+        if (!internal || self == server_begin) api_servers_.emplace_back(pool.api_server);
+        api_server_of_.push_back(static_cast<std::uint32_t>(api_servers_.size() - 1));
+        homes.push_back({.replica = replica,
+                         .rank = rank,
+                         .pool = index,
+                         .server = internal ? static_cast<std::uint32_t>(server_begin) : self,
+                         .behind_front_end = internal,
+                         .name = name});
+      }
+    }
+    if (!internal) continue;
+    for (std::size_t e = server_begin; e < homes.size(); ++e)
+      front_end_of_.emplace(static_cast<std::uint32_t>(e), front_ends_.size());
+    front_ends_.emplace_back(static_cast<std::uint32_t>(server_begin), ranks,
+                             front_end_rules(pool));
+  }
+}
+
+void Servers::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,
+                          std::optional<std::uint64_t> front_end) {
+  ReplicaOptions r = common_;
+  r.rules = pool.rules;
+  r.latency = pool.latency;
+  r.ranks = ranks;
+  r.first_endpoint = first_endpoint;
+  r.front_end = front_end;
+  replicas_.push_back(std::make_unique<Replica>(r, key_source_));
+}
+
+EndpointId Servers::choose_rank(EndpointId server, SimTime now) {
+  const auto it = front_end_of_.find(server.value());
+  if (it == front_end_of_.end()) return server;
+  FrontEnd& front_end = front_ends_[it->second];
+  const auto observe = [&](std::uint32_t endpoint) {
+    const EndpointHome& at = (*endpoints_)[endpoint];
+    replicas_[at.replica]->advance_to(now);
+    const Gauges g = replicas_[at.replica]->gauges(at.rank);
+    return FrontEnd::RankLoad{
+        .waiting = g.waiting,
+        .running = g.running,
+        .kv_usage = 1.0 - static_cast<double>(g.free_blocks) / usable_blocks(at)};
+  };
+  return EndpointId(front_end.choose(now, observe));
+}
+
+void Servers::leave_rank(EndpointId endpoint) {
+  const auto it = front_end_of_.find(endpoint.value());
+  if (it != front_end_of_.end()) front_ends_[it->second].on_completed(endpoint.value());
+}
+
+double Servers::used_block_seconds(SimTime now) {
+  double total = 0;
+  for (const EndpointHome& at : endpoints_->homes()) {
+    replicas_[at.replica]->advance_to(now);
+    total += replicas_[at.replica]->used_block_seconds(at.rank, now) / usable_blocks(at);
+  }
+  return total;
+}
+
+}  // namespace routesim::sim

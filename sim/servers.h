@@ -1,0 +1,72 @@
+// The model servers of a run.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "sim/engine/api_server.h"
+#include "sim/engine/endpoints.h"
+#include "sim/engine/front_end.h"
+#include "sim/engine/prompt_keys.h"
+#include "sim/engine/replica.h"
+#include "sim/plan/resolve.h"
+
+namespace routesim::sim {
+
+/// Owns the engines, the API servers in front of them, and the front ends of servers that balance
+/// their own DP ranks. Ranks in lock step share one step loop (Replica); independent ranks are
+/// replicas of their own.
+class Servers {
+ public:
+  /// The arguments outlive this.
+  Servers(const RunPlan& plan, std::uint64_t seed, bool reference, const PromptKeyTable& keys,
+          SequenceKeySource& key_source);
+
+  const Endpoints& endpoints() const { return *endpoints_; }
+  const EndpointHome& home(EndpointId e) const { return (*endpoints_)[e.value()]; }
+  const ResolvedPool& pool(const EndpointHome& at) const { return plan_.pools[at.pool]; }
+  const std::vector<std::unique_ptr<Replica>>& replicas() const { return replicas_; }
+  Replica& replica(std::uint32_t i) { return *replicas_[i]; }
+
+  /// The API server of an endpoint.
+  std::uint32_t api_server_of(EndpointId e) const { return api_server_of_[e.value()]; }
+  ApiServer& api_server(std::uint32_t i) { return api_servers_[i]; }
+  const ApiServer& api_server(std::uint32_t i) const { return api_servers_[i]; }
+
+  /// The rank that a server's own front end chooses. It decides when the router does: what it knows
+  /// is older than the way from one to the other is long.
+  EndpointId choose_rank(EndpointId server, SimTime now);
+  /// A request has left the rank that choose_rank() returned.
+  void leave_rank(EndpointId endpoint);
+
+  void count_request(EndpointId e) { ++requests_[e.value()]; }
+  std::int64_t requests(std::uint32_t e) const { return requests_[e]; }
+  /// Blocks of a pool's engines that can hold KV.
+  double usable_blocks(const EndpointHome& at) const {
+    return static_cast<double>(pool(at).rules.num_gpu_blocks - 1);
+  }
+  /// Sum over endpoints of the integral of KV use (0..1) over time, seconds. Advances all servers.
+  double used_block_seconds(SimTime now);
+
+ private:
+  void add_pool(std::uint32_t index, std::vector<EndpointHome>& homes);
+  void add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,
+                   std::optional<std::uint64_t> front_end);
+
+  const RunPlan& plan_;
+  ReplicaOptions common_;  ///< Options that all replicas share.
+  SequenceKeySource& key_source_;
+  std::vector<std::unique_ptr<Replica>> replicas_;
+  std::optional<Endpoints> endpoints_;
+  std::vector<ApiServer> api_servers_;
+  std::vector<std::uint32_t> api_server_of_;  ///< By endpoint.
+  std::vector<FrontEnd> front_ends_;
+  std::unordered_map<std::uint32_t, std::size_t> front_end_of_;  ///< By endpoint.
+  std::vector<std::int64_t> requests_;                           ///< By endpoint.
+};
+
+}  // namespace routesim::sim
