@@ -13,7 +13,7 @@
 
 #include "base/config_node.h"
 #include "base/rng.h"
-#include "policies/scheduler.h"
+#include "policies/config/make_scheduler.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
 
@@ -44,8 +44,8 @@ EndpointPickerConfig guide() {
 class Router {
  public:
   Router(std::uint32_t n, bool thread_safe)
-      : scheduler_(guide(), {.seed = 1, .thread_safe = thread_safe}, diagnostics_) {
-    require(scheduler_.valid(), "the scheduler builds");
+      : scheduler_(make_scheduler(guide(), {.seed = 1, .thread_safe = thread_safe}, diagnostics_)) {
+    require(scheduler_ != nullptr, "the scheduler builds");
     RandomStream random(7, Stream::kTest);
     for (std::uint32_t e = 0; e < n; ++e) {
       const std::string name = "10.0." + std::to_string(e / 250) + "." + std::to_string(e % 250);
@@ -70,8 +70,8 @@ class Router {
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       const RequestView view = request(i);
       Explanation explanation;
-      const Decision told = scheduler_.explain(view, table, now, explanation);
-      scheduler_.schedule(view, table, now, scratch, decision);
+      const Decision told = scheduler_->explain(view, table, now, explanation);
+      scheduler_->schedule(view, table, now, scratch, decision);
       require(decision.routed() && decision.primary == told.primary, "explain repeats schedule");
       require(explanation.profiles.size() == 1, "one profile runs");
       require(explanation.profiles[0].scorers.size() == 4, "four scorers run");
@@ -88,7 +88,7 @@ class Router {
             .prompt_tokens = 64 * kPromptKeys,
             .block_keys = prompts[i % prompts.size()]};
   }
-  Scheduler& scheduler() { return scheduler_; }
+  Scheduler& scheduler() { return *scheduler_; }
 
   EndpointTable table;
   std::vector<std::vector<BlockKey>> prompts;
@@ -96,14 +96,14 @@ class Router {
 
  private:
   void store(EndpointId holder, const std::vector<BlockKey>& keys) {
-    if (ConcurrentPrefixIndex* index = scheduler_.concurrent_index())
+    if (ConcurrentPrefixIndex* index = scheduler_->concurrent_index())
       index->stored(holder, kGpuTier, 0, keys, keys);
     else
-      scheduler_.precise_index()->stored(holder, kGpuTier, 0, keys, keys);
+      scheduler_->precise_index()->stored(holder, kGpuTier, 0, keys, keys);
   }
 
   Diagnostics diagnostics_;
-  Scheduler scheduler_;
+  std::unique_ptr<Scheduler> scheduler_;
 };
 
 constexpr std::size_t kStride = 7;  // Successive requests come from different groups mostly.

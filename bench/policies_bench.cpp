@@ -353,7 +353,7 @@ void balance(benchmark::State& state, BalancerKind kind) {
   std::vector<BalancerEndpoint> endpoints;
   for (std::size_t i = 0; i < n; ++i)
     endpoints.push_back({.name = "default/pod-" + std::to_string(i), .adapters = {}});
-  auto balancer = make_balancer({.kind = kind}, 1);
+  auto balancer = make_balancer(kind, {}, 1);
   balancer->set_endpoints(endpoints);
   std::vector<std::string> texts;
   for (int i = 0; i < 200; ++i) texts.push_back("You are agent " + std::to_string(i) + ". ");

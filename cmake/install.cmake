@@ -7,22 +7,26 @@ include(CMakePackageConfigHelpers)
 
 set(ROUTESIM_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/routesim)
 
-# routesim_install_library(EXPORT_SET FOLDER TARGET): the archive and the headers of one module.
-# The headers keep their paths from the root of the repository.
+# routesim_install_library(EXPORT_SET FOLDER TARGET): the archive and the headers of one module. The
+# headers keep their paths from the root of the repository. A target with the property
+# ROUTESIM_PUBLIC_HEADERS installs these headers and no others.
 function(routesim_install_library set folder target)
   string(REPLACE "routesim_" "" name ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS ${target} EXPORT ${set}
           ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-  if(folder)
-    file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${folder}/*.h)
-    list(FILTER headers EXCLUDE REGEX "/examples/")
-    foreach(header IN LISTS headers)
-      get_filename_component(directory ${header} DIRECTORY)
-      install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/routesim/${directory}
-              COMPONENT development)
-    endforeach()
+  if(NOT folder)
+    return()
   endif()
+  get_target_property(headers ${target} ROUTESIM_PUBLIC_HEADERS)
+  if(NOT headers)
+    file(GLOB_RECURSE headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${folder}/*.h)
+  endif()
+  foreach(header IN LISTS headers)
+    get_filename_component(directory ${header} DIRECTORY)
+    install(FILES ${PROJECT_SOURCE_DIR}/${header}
+            DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/routesim/${directory} COMPONENT development)
+  endforeach()
 endfunction()
 
 # Our headers need C++20 of whoever includes them.

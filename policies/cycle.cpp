@@ -23,12 +23,13 @@ void Cycle::begin(const Start& start) {
   order_stream_.reset();
   candidates_ = endpoints_->candidates();
   if (!request_->subset.empty()) {
-    subset_.clear();
+    buffers_.subset.clear();
     for (const EndpointRow r : request_->subset)
-      if (endpoints_->ready(r)) subset_.push_back(r);
-    std::sort(subset_.begin(), subset_.end());
-    subset_.erase(std::unique(subset_.begin(), subset_.end()), subset_.end());
-    candidates_ = subset_;
+      if (endpoints_->ready(r)) buffers_.subset.push_back(r);
+    std::sort(buffers_.subset.begin(), buffers_.subset.end());
+    buffers_.subset.erase(std::unique(buffers_.subset.begin(), buffers_.subset.end()),
+                          buffers_.subset.end());
+    candidates_ = buffers_.subset;
   }
   if (start.plugins == nullptr || *start.plugins != plugins_) {
     flags_.clear();

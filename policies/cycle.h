@@ -138,9 +138,9 @@ class Cycle {
                                 std::span<const EndpointRow> candidates) {
     if (candidates.empty()) return {};
     if (consecutive(candidates)) return column.subspan(candidates.front(), candidates.size());
-    dense_.resize(candidates.size());
-    for (std::size_t i = 0; i < candidates.size(); ++i) dense_[i] = column[candidates[i]];
-    return dense_;
+    buffers_.dense.resize(candidates.size());
+    for (std::size_t i = 0; i < candidates.size(); ++i) buffers_.dense[i] = column[candidates[i]];
+    return buffers_.dense;
   }
 
   /// Scores that are equal but for a few, position by position.
@@ -161,10 +161,10 @@ class Cycle {
       others([&](std::size_t i, double other) { scores[i] = other; });
       return;
     }
-    noted_ = Noted::kAlike;
-    alike_.score = score;
-    alike_.others.clear();
-    others([&](std::size_t i, double other) { alike_.others.emplace_back(i, other); });
+    note_.kind = Noted::kAlike;
+    note_.alike.score = score;
+    note_.alike.others.clear();
+    others([&](std::size_t i, double other) { note_.alike.others.emplace_back(i, other); });
   }
 
   /// Scores that fall with what was measured: (top - value) / range, candidate by candidate.
@@ -178,21 +178,21 @@ class Cycle {
   void score_falling(double top, double range, std::span<const double> values,
                      std::span<double> scores) {
     if (scores.size() < kLargeFleet) return scale_down_from(top, range, values, scores);
-    noted_ = Noted::kFalling;
-    falling_ = {.top = top, .range = range, .values = values};
+    note_.kind = Noted::kFalling;
+    note_.falling = {.top = top, .range = range, .values = values};
   }
 
   /// What became of the scores of the scorer just called: written, or noted below.
   enum class Noted : std::uint8_t { kNothing, kAlike, kFalling };
-  Noted take_note() { return std::exchange(noted_, Noted::kNothing); }
-  const Alike& alike() const { return alike_; }
-  const Falling& falling() const { return falling_; }
+  Noted take_note() { return std::exchange(note_.kind, Noted::kNothing); }
+  const Alike& alike() const { return note_.alike; }
+  const Falling& falling() const { return note_.falling; }
 
   /// A buffer for a plugin's own use during one call.
-  std::vector<EndpointRow>& row_buffer() { return row_buffer_; }
-  std::vector<double>& value_buffer() { return value_buffer_; }
-  MatchScratch& match_scratch() { return match_scratch_; }
-  std::vector<std::uint32_t>& count_buffer() { return count_buffer_; }
+  std::vector<EndpointRow>& row_buffer() { return buffers_.rows; }
+  std::vector<double>& value_buffer() { return buffers_.values; }
+  MatchScratch& match_scratch() { return buffers_.matches; }
+  std::vector<std::uint32_t>& count_buffer() { return buffers_.counts; }
 
  private:
   static constexpr std::size_t kLargeFleet = 64;
@@ -217,16 +217,20 @@ class Cycle {
   };
   std::vector<PrefixMatches> prefix_;
   std::vector<RowFlags> flags_;
-  std::shared_ptr<const char> plugins_;  // Whose flags those are.
+  std::shared_ptr<const char> plugins_;  // The plugins that the flags belong to.
   std::vector<LatencyEstimate> latency_;
   std::optional<RandomStream> picker_stream_, exploration_stream_, order_stream_;
-  std::vector<EndpointRow> row_buffer_, subset_;
-  std::vector<double> value_buffer_, dense_;
-  std::vector<std::uint32_t> count_buffer_;
-  Alike alike_;
-  Falling falling_;
-  Noted noted_ = Noted::kNothing;
-  MatchScratch match_scratch_;
+  struct Buffers {
+    std::vector<EndpointRow> rows, subset;
+    std::vector<double> values, dense;
+    std::vector<std::uint32_t> counts;
+    MatchScratch matches;
+  } buffers_;
+  struct Note {
+    Noted kind = Noted::kNothing;
+    Alike alike;
+    Falling falling;
+  } note_;
 };
 
 }  // namespace routesim::policies

@@ -147,6 +147,16 @@ class Admitter : public virtual Plugin {
   virtual const char* refuse(Cycle& cycle) const = 0;
 };
 
+/// Requests that this router sent and that have not completed, by endpoint. Counts are exact.
+class InFlightCounts {
+ public:
+  virtual ~InFlightCounts() = default;
+  virtual std::int64_t requests(EndpointRow row) const = 0;
+  virtual std::int64_t tokens(EndpointRow row) const = 0;
+  /// Requests over all endpoints.
+  virtual std::size_t tracked_requests() const = 0;
+};
+
 /// A request waiting in flow control.
 struct QueuedRequest {
   std::uint64_t id = 0;

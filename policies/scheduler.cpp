@@ -6,10 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "policies/config/document_wiring.h"
-#include "policies/config/factory.h"
-#include "policies/plugins/inflight_load.h"
-#include "policies/plugins/prefix_producers.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
 namespace {
@@ -46,16 +43,12 @@ struct Scheduler::Flow {
 Scheduler::Scheduler(const EndpointPickerConfig& config, const SchedulerOptions& options,
                      Diagnostics& diagnostics)
     : config_(config), options_(options), plugins_(std::make_unique<PluginSet>()) {
+  ROUTESIM_CHECK(options.registry != nullptr, "schedulers are made by make_scheduler");
   const std::size_t before = diagnostics.items().size();
-  const PluginRegistry& registry =
-      options.registry != nullptr ? *options.registry : PluginRegistry::standard();
-  BuildContext context(config_, registry, *plugins_, needs_, options.thread_safe, diagnostics);
-  context.build_all();
+  BuildContext(config_, *options.registry, *plugins_, needs_, options.thread_safe, diagnostics)
+      .build_all();
   by_address_ = indexes_by_address(config_.era, config_.distribution);
   reads_prompts_ = reads_prompts(config_);
-  if (!reads_prompts_)
-    needs_.block_keys = needs_.kv_events = needs_.approx_hashes = needs_.prompt_tokens =
-        needs_.prompt_bytes = needs_.encoder_cache = false;
   for (const ProfileSpec& spec : config_.profiles) {
     SchedulingProfile profile;
     profile.name = spec.name;
@@ -290,16 +283,7 @@ BlockKeyScheme Scheduler::block_key_scheme() const {
   return plugins_->precise ? plugins_->precise->options().scheme : BlockKeyScheme{};
 }
 
-KvIngestOptions Scheduler::kv_ingest_options() const {
-  KvIngestOptions options;
-  if (!plugins_->precise) return options;
-  const PreciseStore::Options& o = plugins_->precise->options();
-  options.algorithm = o.scheme.algorithm;
-  options.block_size = static_cast<std::uint32_t>(o.scheme.block_size);
-  options.hash_seed = o.scheme.hash_seed;
-  options.tiers = o.tiers;
-  return options;
-}
+KvIngestOptions Scheduler::kv_ingest_options() const { return plugins_->kv_ingest_options(); }
 
 std::int64_t Scheduler::predicted_hit_tokens(const Scratch& scratch, EndpointId endpoint) const {
   std::int64_t precise = -1, approximate = -1;
@@ -307,7 +291,7 @@ std::int64_t Scheduler::predicted_hit_tokens(const Scratch& scratch, EndpointId 
     const PrefixMatches& m = scratch.cycle_.prefix(slot);
     if (!m.computed) continue;
     const std::int64_t tokens = m.cached[endpoint.value()] * m.key_tokens;
-    if (plugins_->approx == nullptr || slot != plugins_->approx->slot())
+    if (plugins_->approx.index == nullptr || slot != plugins_->approx.slot)
       precise = std::max(precise, tokens);
     else
       approximate = tokens;
@@ -315,19 +299,17 @@ std::int64_t Scheduler::predicted_hit_tokens(const Scratch& scratch, EndpointId 
   return precise >= 0 ? precise : approximate;
 }
 
-ApproxPrefixIndex* Scheduler::approx_index() const {
-  return plugins_->approx != nullptr ? &plugins_->approx->index() : nullptr;
-}
+ApproxPrefixIndex* Scheduler::approx_index() const { return plugins_->approx.index; }
 
 ApproxScheme Scheduler::approx_scheme(const EndpointTable& endpoints) const {
-  if (plugins_->approx == nullptr) return {};
+  if (plugins_->approx.index == nullptr) return {};
   const auto candidates = endpoints.candidates();
-  return plugins_->approx->scheme(
+  return plugins_->approx.settings.scheme(
       candidates.empty() ? 0 : endpoints.info(candidates.front()).block_size);
 }
 
 Plugin* Scheduler::plugin(const std::string& name) const { return plugins_->find(name); }
 
-const InFlightLoad* Scheduler::in_flight() const { return plugins_->in_flight; }
+const InFlightCounts* Scheduler::in_flight() const { return plugins_->in_flight; }
 
 }  // namespace routesim::policies

@@ -11,66 +11,28 @@
 
 #include "base/diagnostic.h"
 #include "base/units.h"
-#include "policies/config/document.h"
 #include "policies/cycle.h"
 #include "policies/decision.h"
-#include "policies/kv_events/kv_event_ingest.h"
+#include "policies/endpoint_picker_config.h"
 #include "policies/plugins.h"
+#include "policies/requirements.h"
 #include "policies/scheduling_profile.h"
 #include "policies/views.h"
 
 namespace routesim::policies {
 
-class InFlightLoad;
+class ConcurrentPrefixIndex;
+class PluginRegistry;
 class PluginSet;
 
 struct SchedulerOptions {
   std::uint64_t seed = 0;  ///< Of every random draw the scheduler makes.
   /// Leave candidates in table order where upstream's order is arbitrary (tests, `score`).
   bool ordered_candidates = false;
-  const PluginRegistry* registry = nullptr;  ///< Absent = PluginRegistry::standard().
+  const PluginRegistry* registry = nullptr;  ///< Absent = standard_registry().
   /// Guard plugin state with a lock and use the concurrent prefix index, so that several threads
   /// may decide and run hooks at once. Off for single-threaded use.
   bool thread_safe = false;
-};
-
-/// How the request keys of the precise index are made: arguments for BlockKeyChain.
-struct BlockKeyScheme {
-  /// With a SHA-256 algorithm the index is keyed by the engines' own hashes.
-  KeyAlgorithm algorithm = KeyAlgorithm::kCborFnv;
-  std::int64_t block_size = 16;  ///< Canonical block size in tokens.
-  std::string hash_seed;
-
-  bool operator==(const BlockKeyScheme&) const = default;
-};
-
-/// How the hashes of the approximate index are made.
-struct ApproxScheme {
-  ApproxHashing hashing = ApproxHashing::kTokens;
-  std::int64_t block_size = 64;  ///< Tokens, or bytes in the byte-hashing eras.
-  std::int64_t max_blocks = 0;   ///< Hashes kept per prompt; 0 = unlimited.
-
-  bool operator==(const ApproxScheme&) const = default;
-};
-
-/// Which inputs a configuration reads, so that a caller computes no others.
-struct SignalNeeds {
-  bool metrics = false;        ///< EndpointTable metrics.
-  bool in_flight = false;      ///< on_routed / on_first_token / on_completed.
-  bool block_keys = false;     ///< RequestView::block_keys.
-  bool kv_events = false;      ///< KV events, for the precise index.
-  bool approx_hashes = false;  ///< RequestView::approx_hashes.
-  bool prompt_tokens = false;
-  bool prompt_bytes = false;
-  bool predictions = false;
-  bool encoder_cache = false;  ///< RequestView::items and cached_item_size.
-  bool headers = false;
-  bool lora = false;
-  /// Headers whose value is taken for the id of the request's session.
-  std::vector<std::string> session_id_headers = {};
-  /// Headers the router adds to an answer (Scheduler::response_headers), for the client to send
-  /// with the next request of the session.
-  std::vector<std::string> session_token_headers = {};
 };
 
 /// The reusable buffers of one decision maker; one per thread.
@@ -90,8 +52,9 @@ class Scratch {
 /// EndpointTable meanwhile. Without it: one thread at a time.
 class Scheduler {
  public:
-  /// Instantiates every plugin. Reports bad parameters as errors; then valid() is false and the
-  /// scheduler must not be used.
+  /// For make_scheduler() (config/make_scheduler.h), which returns valid schedulers only.
+  /// Builds every plugin from `options.registry`, which must be set. Reports bad parameters as
+  /// errors; then valid() is false and the scheduler must not be used.
   Scheduler(const EndpointPickerConfig& config, const SchedulerOptions& options,
             Diagnostics& diagnostics);
   ~Scheduler();
@@ -157,7 +120,7 @@ class Scheduler {
   /// A plugin instance by name, or nullptr: for parts driven beside the scheduler (FlowControl).
   Plugin* plugin(const std::string& name) const;
   /// The router's own in-flight counts, or nullptr when nothing uses them.
-  const InFlightLoad* in_flight() const;
+  const InFlightCounts* in_flight() const;
 
  private:
   struct Flow;  // One decision under way: its cycle, buffers and record.

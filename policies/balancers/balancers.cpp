@@ -52,7 +52,7 @@ class Random final : public Balancer {
 /// do. The Service knows nothing of adapters.
 class K8sService final : public Balancer {
  public:
-  K8sService(KubeProxyMode mode, std::uint32_t reuse, RandomStream random)
+  K8sService(ServiceMode mode, std::int64_t reuse, RandomStream random)
       : mode_(mode), reuse_(reuse), random_(random) {}
 
   std::optional<BalancerPick> pick(const BalancerRequest&) override {
@@ -89,7 +89,7 @@ class K8sService final : public Balancer {
 
   BalancerPick open() {
     const std::uint64_t backend =
-        mode_ == KubeProxyMode::kIptables ? random_.below(size()) : rotation_++ % size();
+        mode_ == ServiceMode::kIptables ? random_.below(size()) : rotation_++ % size();
     BalancerPick pick = pick_of(static_cast<std::uint32_t>(backend));
     if (free_.empty()) {
       pick.connection = static_cast<std::uint32_t>(connections_.size());
@@ -102,8 +102,8 @@ class K8sService final : public Balancer {
     return pick;
   }
 
-  KubeProxyMode mode_;
-  std::uint32_t reuse_;
+  ServiceMode mode_;
+  std::int64_t reuse_;
   RandomStream random_;
   std::uint64_t rotation_ = 0;
   std::vector<Connection> connections_;
@@ -147,10 +147,10 @@ class LeastLoad final : public Balancer {
 /// KubeAI's PrefixHash: consistent hashing with bounded loads.
 class PrefixHash final : public Balancer {
  public:
-  explicit PrefixHash(const BalancerOptions& o)
-      : replication_(o.replication),
-        prefix_chars_(o.prefix_char_length),
-        factor_(static_cast<double>(o.mean_load_percentage) / 100.0) {}
+  explicit PrefixHash(const BalancerSettings& o)
+      : replication_(static_cast<std::uint32_t>(o.hash_replication)),
+        prefix_chars_(static_cast<std::uint32_t>(o.prefix_char_length)),
+        factor_(static_cast<double>(o.mean_load_factor) / 100.0) {}
 
   void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
     Balancer::set_endpoints(endpoints);
@@ -197,9 +197,6 @@ class PrefixHash final : public Balancer {
   HashRing ring_;
   std::string key_;
 };
-
-constexpr std::array<std::string_view, 5> kKindNames = {"round-robin", "random", "k8s-service",
-                                                        "least-load", "prefix-hash"};
 
 }  // namespace
 
@@ -259,32 +256,43 @@ void Balancer::on_completed(const BalancerPick& pick) {
   --total_;
 }
 
-std::string_view to_string(BalancerKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
-
-std::optional<BalancerKind> parse_balancer_kind(std::string_view name) {
-  for (std::size_t i = 0; i < kKindNames.size(); ++i)
-    if (kKindNames[i] == name) return static_cast<BalancerKind>(i);
-  return std::nullopt;
+void describe(Describer& d, BalancerSettings& c) {
+  field(d, {"service_mode", "k8s-service: kube-proxy's mode."}, c.service_mode);
+  field(d,
+        {"requests_per_connection",
+         "k8s-service: requests a client sends over one connection "
+         "before it opens another."},
+        c.requests_per_connection, IntRange{1, 1'000'000'000});
+  field(d, {"prefix_char_length", "prefix-hash: characters of the prompt that are hashed."},
+        c.prefix_char_length, IntRange{0, 1'000'000});
+  field(d, {"mean_load_factor", "prefix-hash: percent of the mean load an endpoint may reach."},
+        c.mean_load_factor, IntRange{100, 100'000});
+  field(d, {"hash_replication", "prefix-hash: ring points per endpoint."}, c.hash_replication,
+        IntRange{1, 100'000});
 }
 
-std::unique_ptr<Balancer> make_balancer(const BalancerOptions& options, std::uint64_t seed,
-                                        std::uint64_t entity) {
-  ROUTESIM_CHECK(options.connection_reuse >= 1 && options.replication >= 1 &&
-                     options.mean_load_percentage >= 100,
-                 "balancer options are validated by whoever reads them");
+std::unique_ptr<Balancer> make_balancer(BalancerKind kind, const BalancerSettings& settings,
+                                        std::uint64_t seed, std::uint64_t entity) {
+  ROUTESIM_CHECK(settings.requests_per_connection >= 1 && settings.hash_replication >= 1 &&
+                     settings.mean_load_factor >= 100,
+                 "balancer settings are within their described bounds");
   const RandomStream random(seed, Stream::kBalancer, entity);
-  switch (options.kind) {
+  switch (kind) {
+    case BalancerKind::kEndpointPicker:
+      break;
     case BalancerKind::kRoundRobin:
       return std::make_unique<RoundRobin>();
     case BalancerKind::kRandom:
       return std::make_unique<Random>(random);
     case BalancerKind::kK8sService:
-      return std::make_unique<K8sService>(options.mode, options.connection_reuse, random);
+      return std::make_unique<K8sService>(settings.service_mode, settings.requests_per_connection,
+                                          random);
     case BalancerKind::kLeastLoad:
       return std::make_unique<LeastLoad>(random);
     case BalancerKind::kPrefixHash:
-      return std::make_unique<PrefixHash>(options);
+      return std::make_unique<PrefixHash>(settings);
   }
+  ROUTESIM_CHECK(false, "an endpoint picker is a Scheduler, not a balancer");
   return nullptr;
 }
 

@@ -2,6 +2,7 @@
 // keeps its own in-flight counts, so several router replicas are several objects.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/describe.h"
 #include "base/rng.h"
 
 namespace routesim::policies {
@@ -73,7 +75,9 @@ class Balancer {
   std::uint64_t total_ = 0;
 };
 
+/// How a request finds its endpoint.
 enum class BalancerKind : std::uint8_t {
+  kEndpointPicker,  ///< A Scheduler decides, and no balancer is made.
   kRoundRobin,
   kRandom,
   kK8sService,
@@ -81,31 +85,29 @@ enum class BalancerKind : std::uint8_t {
   kPrefixHash
 };
 
-/// "round-robin", "random", "k8s-service", "least-load", "prefix-hash".
-std::string_view to_string(BalancerKind kind);
-std::optional<BalancerKind> parse_balancer_kind(std::string_view name);
-
 /// How kube-proxy spreads new connections.
-enum class KubeProxyMode : std::uint8_t {
-  kIptables,  ///< Uniformly at random.
-  kIpvsRr,    ///< In rotation.
+enum class ServiceMode : std::uint8_t {
+  kIptables,        ///< Uniformly at random.
+  kIpvsRoundRobin,  ///< In rotation.
 };
 
-struct BalancerOptions {
-  BalancerKind kind = BalancerKind::kRoundRobin;
-  KubeProxyMode mode = KubeProxyMode::kIptables;  ///< k8s-service.
-  /// k8s-service: requests a client sends over one connection before it opens another, >= 1. The
-  /// Service is a layer-4 balancer, so a kept-alive connection stays with its endpoint. 1 = a new
-  /// connection per request.
-  std::uint32_t connection_reuse = 1;
-  std::uint32_t mean_load_percentage = 125;  ///< prefix-hash, >= 100 (KubeAI meanLoadFactor).
-  std::uint32_t replication = 256;           ///< prefix-hash: ring points per endpoint, >= 1.
-  std::uint32_t prefix_char_length = 100;    ///< prefix-hash: code points of the prompt used.
+/// Settings of all balancers; each reads its own.
+struct BalancerSettings {
+  ServiceMode service_mode = ServiceMode::kIptables;  ///< k8s-service.
+  /// k8s-service: a Service is a layer-4 balancer, so a kept-alive connection stays with its
+  /// endpoint. 1 = a new connection per request.
+  std::int64_t requests_per_connection = 1;
+  std::int64_t prefix_char_length = 100;  ///< prefix-hash: code points of the prompt.
+  std::int64_t mean_load_factor = 125;    ///< prefix-hash: percent (KubeAI meanLoadFactor).
+  std::int64_t hash_replication = 256;    ///< prefix-hash.
 };
+/// Names every key with its meaning and bounds.
+void describe(Describer& d, BalancerSettings& c);
 
 /// Makes a balancer drawing from (seed, Stream::kBalancer, entity).
-std::unique_ptr<Balancer> make_balancer(const BalancerOptions& options, std::uint64_t seed,
-                                        std::uint64_t entity = 0);
+/// `kind` is not kEndpointPicker, and `settings` are within the bounds that describe() names.
+std::unique_ptr<Balancer> make_balancer(BalancerKind kind, const BalancerSettings& settings,
+                                        std::uint64_t seed, std::uint64_t entity = 0);
 
 // ---- KubeAI's request side
 // -----------------------------------------------------------------------
@@ -146,3 +148,13 @@ class HashRing {
 };
 
 }  // namespace routesim::policies
+
+template <>
+struct routesim::EnumNames<routesim::policies::BalancerKind> {
+  static constexpr std::array<std::string_view, 6> value = {
+      "endpoint-picker", "round-robin", "random", "k8s-service", "least-load", "prefix-hash"};
+};
+template <>
+struct routesim::EnumNames<routesim::policies::ServiceMode> {
+  static constexpr std::array<std::string_view, 2> value = {"iptables", "ipvs-rr"};
+};

@@ -7,12 +7,6 @@
 
 namespace routesim::policies {
 
-const PluginSpec* EndpointPickerConfig::find(const std::string& plugin) const {
-  for (const PluginSpec& spec : plugins)
-    if (spec.name == plugin) return &spec;
-  return nullptr;
-}
-
 namespace {
 
 /// Builds the plugins of a document, only to report what is wrong with their parameters.
@@ -41,7 +35,7 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterV
     infer_era(root, config, references, found);
   }
   const PluginRegistry& registry =
-      options.registry != nullptr ? *options.registry : PluginRegistry::standard();
+      options.registry != nullptr ? *options.registry : standard_registry();
   if (root.is_map()) complete_document(config, references, registry, found);
   for (const PluginSpec& spec : config.plugins)
     if (const PluginType* type = registry.find(spec.type);

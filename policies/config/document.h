@@ -1,113 +1,24 @@
-// The EndpointPickerConfig document (llm-d.ai/v1alpha1 and inference.networking.x-k8s.io/v1alpha1),
-// typed, validated and with the loader's defaults applied.
+// Reads EndpointPickerConfig documents (llm-d.ai/v1alpha1 and
+// inference.networking.x-k8s.io/v1alpha1): checks them and applies the loader's defaults.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/diagnostic.h"
-#include "base/units.h"
-#include "policies/config/era.h"
-#include "policies/config/parameter_value.h"
+#include "policies/endpoint_picker_config.h"
+#include "policies/era.h"
+#include "policies/parameter_value.h"
 
 namespace routesim::policies {
 
 class PluginRegistry;
 
-/// One entry of `plugins`.
-struct PluginSpec {
-  std::string name;
-  std::string type;
-  ParameterValue parameters;  ///< A map or null.
-  SourceLocation where;
-  std::string path;       ///< "plugins[3]"; empty for a plugin the defaults added.
-  bool implicit = false;  ///< True when the loader's defaults added it.
-};
-
-/// One entry of a scheduling profile.
-struct PluginReference {
-  std::string name;
-  std::optional<double> weight;  ///< Scorers only; absent = 1.
-  SourceLocation where;
-  std::string path;
-  bool implicit = false;
-};
-
-struct ProfileSpec {
-  std::string name;
-  std::vector<PluginReference> plugins;
-  SourceLocation where;
-  std::string path;
-};
-
-struct DataSourceSpec {
-  PluginReference source;
-  std::vector<PluginReference> extractors;
-};
-
-struct DataLayerSpec {
-  bool inject_defaults = true;
-  std::vector<DataSourceSpec> sources;
-  std::optional<PluginReference> discovery, peer_discovery, cross_replica_syncer;
-};
-
-struct PriorityBandSpec {
-  std::int32_t priority = 0;
-  std::optional<std::int64_t> max_bytes = 1'000'000'000;
-  std::optional<std::int64_t> max_requests = 5'000;
-  std::optional<Duration> default_request_ttl;  ///< Absent = the one of all bands.
-  std::string fairness_policy = "global-strict-fairness-policy";
-  std::string ordering_policy = "fcfs-ordering-policy";
-};
-
-struct FlowControlSpec {
-  std::optional<std::int64_t> max_bytes, max_requests;   ///< Absent = unlimited.
-  Duration default_request_ttl = Duration::seconds(60);  ///< Zero = never expires.
-  Duration no_endpoint_request_ttl = Duration::seconds(60);
-  PriorityBandSpec default_band, default_negative_band;
-  std::vector<PriorityBandSpec> bands;
-  std::string usage_limit_policy = "static-usage-limit-policy";
-  bool enable_eviction = false;
-};
-
-/// Copies of the router, as the Helm values around the document say.
-struct RouterReplicas {
-  std::int64_t count = 1;
-  bool all_serve = false;  ///< Otherwise a leader does, and the others wait.
-  SourceLocation where;
-};
-
-/// The whole document.
-struct EndpointPickerConfig {
-  std::string api_version;
-  Era era = Era::kAug2026;
-  std::string era_origin;  ///< Why this era: "set", "inferred: …" or "default: …".
-  Distribution distribution = Distribution::kLlmD;
-  std::map<std::string, bool> feature_gates;  ///< Every registered gate with its value.
-  std::vector<PluginSpec> plugins;
-  std::vector<ProfileSpec> profiles;
-  std::string profile_handler;      ///< Name of the handler's instance.
-  std::string saturation_detector;  ///< Name of the detector's instance.
-  std::vector<std::string> parsers;
-  DataLayerSpec data_layer;
-  FlowControlSpec flow_control;
-  RouterReplicas replicas;
-
-  bool gate(const std::string& name) const {
-    const auto it = feature_gates.find(name);
-    return it != feature_gates.end() && it->second;
-  }
-  const PluginSpec* find(const std::string& plugin) const;
-};
-
 struct LoadOptions {
   std::optional<Era> era;                    ///< Absent = infer from the document's shape.
   std::string era_origin = "set";            ///< Why, when it is given.
   std::optional<Distribution> distribution;  ///< Absent = infer.
-  const PluginRegistry* registry = nullptr;  ///< Absent = PluginRegistry::standard().
+  const PluginRegistry* registry = nullptr;  ///< Absent = standard_registry().
 };
 
 /// Reads, validates and completes a document. Reports every error it finds with place and path;

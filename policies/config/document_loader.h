@@ -6,7 +6,7 @@
 
 #include "policies/config/document.h"
 #include "policies/config/factory.h"
-#include "policies/config/parameter_value.h"
+#include "policies/parameter_value.h"
 
 namespace routesim::policies {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/key_note.h"
-#include "policies/config/document_keys.h"
 #include "policies/config/document_loader.h"
+#include "policies/document_keys.h"
 
 namespace routesim::policies {
 namespace {

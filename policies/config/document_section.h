@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/diagnostic.h"
-#include "policies/config/document_keys.h"
-#include "policies/config/go_values.h"
-#include "policies/config/parameter_value.h"
+#include "policies/document_keys.h"
+#include "policies/go_values.h"
+#include "policies/parameter_value.h"
 
 namespace routesim::policies {
 

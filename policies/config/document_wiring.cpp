@@ -4,9 +4,11 @@
 #include <string>
 
 #include "base/key_note.h"
-#include "policies/config/document_keys.h"
-#include "policies/config/parameter_reader.h"
-#include "policies/plugins/config.h"
+#include "policies/document_keys.h"
+#include "policies/parameter_reader.h"
+#include "policies/plugins/kv_event_feed.h"
+#include "policies/plugins/precise_prefix_parameters.h"
+#include "policies/plugins/profile_handlers.h"
 
 namespace routesim::policies {
 namespace {
@@ -19,25 +21,6 @@ P parameters_of(const PluginSpec& spec) {
 
 bool is_precise(const PluginSpec& spec) {
   return spec.type == "precise-prefix-cache-producer" || spec.type == "precise-prefix-cache-scorer";
-}
-
-/// Whether an endpoint-notification-source of the data layer has the plugin among its extractors.
-bool hears_of_endpoints(const EndpointPickerConfig& config, const PluginSpec& spec) {
-  const auto& sources = config.data_layer.sources;
-  return std::any_of(sources.begin(), sources.end(), [&](const DataSourceSpec& source) {
-    const PluginSpec* of = config.find(source.source.name);
-    return of != nullptr && of->type == "endpoint-notification-source" &&
-           std::any_of(source.extractors.begin(), source.extractors.end(),
-                       [&](const PluginReference& r) { return r.name == spec.name; });
-  });
-}
-
-// Engines of llm-d publish as kv@POD@MODEL (llm-d-kv-cache 0.5.0 pkg/kvevents/zmq_subscriber.go),
-// and a subscription hears the topics that begin with its filter.
-constexpr std::string_view kTopicStart = "kv@";
-
-bool hears_engines(std::string_view topic_filter) {
-  return kTopicStart.starts_with(topic_filter) || topic_filter.starts_with(kTopicStart);
 }
 
 /// Where the topic filter stands, or else the plugin.
@@ -78,10 +61,10 @@ void check_index(const EndpointPickerConfig& config, const PluginSpec& spec,
                  Diagnostics& diagnostics) {
   if (!owns_precise_index(config, spec)) return;
   const auto p = parameters_of<PrecisePrefixParameters>(spec);
-  if (!check_topics(spec, p, diagnostics) || receives_kv_events(config, spec)) return;
+  if (!check_topics(spec, p, diagnostics) || receives_kv_events(config, spec, p.kv_events)) return;
   const bool discovers = p.kv_events.discover_pods.value_or(true);
   std::string hint = "set kvEventsConfig.zmqEndpoint";
-  if (traits(config.era).kv_event_feed == KvEventFeed::kDialsNotified)
+  if (traits(config.era).precise.kv_event_feed == KvEventFeed::kDialsNotified)
     hint +=
         ", or name the plugin among the extractors of an endpoint-notification-source in "
         "dataLayer.sources";
@@ -117,17 +100,6 @@ void check_headers(const EndpointPickerConfig& config, Diagnostics& diagnostics)
                       hint);
 }
 
-/// The parser of OpenAI requests, or null when none of the document takes them. The first parser
-/// without paths of its own ends the list (llm-d-router 0.9.0 pkg/epp/handlers/parsers.go).
-const std::string* openai_parser(const EndpointPickerConfig& config) {
-  for (const std::string& name : config.parsers) {
-    const PluginSpec* spec = config.find(name);
-    const std::string& type = spec == nullptr ? name : spec->type;  // Defaults are not declared.
-    if (type == "openai-parser" || type == "passthrough-parser") return &name;
-  }
-  return nullptr;
-}
-
 void check_parser(const EndpointPickerConfig& config, Diagnostics& diagnostics) {
   if (reads_prompts(config)) return;
   const PluginSpec* parser = config.find(*openai_parser(config));
@@ -140,36 +112,6 @@ void check_parser(const EndpointPickerConfig& config, Diagnostics& diagnostics) 
 }
 
 }  // namespace
-
-bool owns_precise_index(const EndpointPickerConfig& config, const PluginSpec& spec) {
-  if (spec.type != "precise-prefix-cache-scorer") return is_precise(spec);
-  return std::none_of(config.plugins.begin(), config.plugins.end(), [](const PluginSpec& other) {
-    return other.type == "precise-prefix-cache-producer";
-  });
-}
-
-// Up to 0.4.0 llm-d-kv-cache-manager binds tcp://*:5557 unless told otherwise. From 0.5.0 on the
-// scorer dials the endpoints it scores, by default; llm-d-router 0.9.0 dials only endpoints that
-// the data layer notifies it of (preciseprefixcache/extractor.go).
-bool receives_kv_events(const EndpointPickerConfig& config, const PluginSpec& spec) {
-  const auto events = parameters_of<PrecisePrefixParameters>(spec).kv_events;
-  const KvEventFeed feed = traits(config.era).kv_event_feed;
-  if (!hears_engines(events.topic_filter)) return false;
-  if (events.zmq_endpoint) {
-    if (!events.zmq_endpoint->empty()) return true;
-  } else if (feed == KvEventFeed::kSocket) {
-    return true;
-  }
-  if (feed == KvEventFeed::kSocket || !events.discover_pods.value_or(true)) return false;
-  return feed == KvEventFeed::kDialsScored || hears_of_endpoints(config, spec);
-}
-
-bool reads_prompts(const EndpointPickerConfig& config) {
-  const std::string* parser = openai_parser(config);
-  if (parser == nullptr) return true;
-  const PluginSpec* spec = config.find(*parser);
-  return (spec == nullptr ? *parser : spec->type) != "passthrough-parser";
-}
 
 void check_wiring(const EndpointPickerConfig& config, Diagnostics& diagnostics) {
   for (const PluginSpec& spec : config.plugins)

@@ -21,6 +21,7 @@
 #include "policies/plugins/no_hit_lru.h"
 #include "policies/plugins/pickers.h"
 #include "policies/plugins/precise_prefix_cache.h"
+#include "policies/plugins/precise_prefix_parameters.h"
 #include "policies/plugins/predicted_latency.h"
 #include "policies/plugins/prefix_cache.h"
 #include "policies/plugins/prefix_producers.h"
@@ -33,6 +34,10 @@
 
 namespace routesim::policies {
 namespace {
+
+/// Any keys: they are listed by name only.
+struct FreeForm {};
+void describe(Describer&, FreeForm&) {}
 
 PluginType inert(std::string_view type, std::uint32_t roles, std::string_view note) {
   return {.type = type,
@@ -346,7 +351,7 @@ void add_data_layer(PluginRegistry& r) {
 
 }  // namespace
 
-const PluginRegistry& PluginRegistry::standard() {
+const PluginRegistry& standard_registry() {
   static const PluginRegistry kStandard = [] {
     PluginRegistry r;
     add_scorers(r);
@@ -360,27 +365,6 @@ const PluginRegistry& PluginRegistry::standard() {
     return r;
   }();
   return kStandard;
-}
-
-void PluginRegistry::add(PluginType type) {
-  for (PluginType& t : types_) {
-    if (t.type != type.type) continue;
-    t = std::move(type);
-    return;
-  }
-  types_.push_back(std::move(type));
-}
-
-const PluginType* PluginRegistry::find(std::string_view type) const {
-  for (const PluginType& t : types_)
-    if (t.type == type) return &t;
-  return nullptr;
-}
-
-std::vector<std::string> PluginRegistry::type_names() const {
-  std::vector<std::string> names;
-  for (const PluginType& t : types_) names.emplace_back(t.type);
-  return names;
 }
 
 }  // namespace routesim::policies

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/key_note.h"
-#include "policies/config/document_keys.h"
+#include "policies/document_keys.h"
 
 namespace routesim::policies {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "base/key_fate.h"
 #include "policies/config/document.h"
-#include "policies/config/parameter_reader.h"
+#include "policies/parameter_reader.h"
 
 namespace routesim::policies {
 

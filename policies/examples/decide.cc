@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "policies/config/document.h"
+#include "policies/config/make_scheduler.h"
 #include "policies/index/block_keys.h"
 #include "policies/kv_events/kv_event_ingest.h"
 #include "policies/kv_events/kv_events.h"
@@ -55,8 +56,8 @@ int main() {
   routesim::Diagnostics diagnostics;
   const auto config = rp::load_endpoint_picker_config(document(), {}, diagnostics);
   if (!config) return fail(diagnostics);
-  rp::Scheduler scheduler(*config, {.seed = 1}, diagnostics);
-  if (!scheduler.valid() || scheduler.precise_index() == nullptr) return fail(diagnostics);
+  const auto scheduler = rp::make_scheduler(*config, {.seed = 1}, diagnostics);
+  if (scheduler == nullptr || scheduler->precise_index() == nullptr) return fail(diagnostics);
 
   // The pool, as discovered and scraped. Times are the caller's: the library has no clock.
   const auto now = routesim::SimTime::zero() + routesim::Duration::seconds(1);
@@ -76,23 +77,23 @@ int main() {
   rp::KvEventBatch batch;
   batch.events = {stored};
   const std::vector<std::uint8_t> payload = rp::encode_kv_batch(batch);
-  rp::KvEventIngestor ingestor(scheduler.kv_ingest_options(), *scheduler.precise_index(),
-                               *scheduler.tiers());
-  const routesim::EndpointId holder(scheduler.index_holder(pool, 1));
+  rp::KvEventIngestor ingestor(scheduler->kv_ingest_options(), *scheduler->precise_index(),
+                               *scheduler->tiers());
+  const routesim::EndpointId holder(scheduler->index_holder(pool, 1));
   if (!ingestor.apply_message(holder, kModel, payload).empty()) return 1;
 
   // A prompt that begins with those tokens.
-  const rp::BlockKeyScheme scheme = scheduler.block_key_scheme();
+  const rp::BlockKeyScheme scheme = scheduler->block_key_scheme();
   const rp::BlockKeyChain chain(scheme.algorithm, static_cast<std::uint32_t>(scheme.block_size),
                                 scheme.hash_seed, kModel);
   std::vector<std::uint64_t> keys;
   chain.append_keys(rp::BlockKey{0}, tokens, keys);
   const rp::RequestView request{.id = 1, .model = kModel, .prompt_tokens = 40, .block_keys = keys};
 
-  scheduler.advance(now);
-  const rp::Decision decision = scheduler.schedule(request, pool, now);
+  scheduler->advance(now);
+  const rp::Decision decision = scheduler->schedule(request, pool, now);
   if (!decision.routed()) return 1;
-  scheduler.on_routed(request, decision, pool, now);
+  scheduler->on_routed(request, decision, pool, now);
   std::printf("era %s: %s\n", std::string(rp::name(config->era)).c_str(),
               pool.info(decision.primary.value()).host_port().c_str());
   return decision.primary == holder ? 0 : 1;

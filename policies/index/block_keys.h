@@ -31,6 +31,16 @@ std::string_view to_string(KeyAlgorithm algorithm);
 /// The inverse of to_string; nothing for any other name.
 std::optional<KeyAlgorithm> parse_key_algorithm(std::string_view name);
 
+/// How the keys of a precise index are made: the arguments of BlockKeyChain.
+struct BlockKeyScheme {
+  /// With a SHA-256 algorithm the index is keyed by the engines' own hashes.
+  KeyAlgorithm algorithm = KeyAlgorithm::kCborFnv;
+  std::int64_t block_size = 16;  ///< Canonical block size in tokens.
+  std::string hash_seed;
+
+  bool operator==(const BlockKeyScheme&) const = default;
+};
+
 /// The identifiers mixed into one block: multimodal item hashes in order of their start, then
 /// (block 0 only) the cache salt. Empty means a plain text block.
 using BlockExtra = std::vector<std::string>;

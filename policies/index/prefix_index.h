@@ -67,6 +67,7 @@ class MatchScratch {
 
  private:
   friend class PrefixIndex;
+  friend class MatchScorer;
   friend class PrefixIndexImpl;
   friend class ConcurrentPrefixIndex;
   struct Alive {

@@ -1,6 +1,7 @@
 // PrefixIndex: slots, mappings and events.
 #include <algorithm>
 
+#include "base/check.h"
 #include "policies/index/prefix_index_impl.h"
 
 namespace routesim::policies {
@@ -12,11 +13,10 @@ Impl::PrefixIndexImpl(PrefixIndexOptions opts)
       sets(options.pod_cache_size, RowOrder::kRecency),
       requests(options.size),
       engines(options.size),
-      counts(std::max(options.size, kCountFloor)) {
+      counts(slots, sets, mappings, options.count_duplicates, options.size),
+      scorer_(options.tier_weights) {
   ROUTESIM_CHECK(options.size >= 1, "an index has room for at least one key");
   ROUTESIM_CHECK(options.pod_cache_size <= 65535, "podCacheSize is at most 65535");
-  for (std::size_t tier = 0; tier < weights_.size(); ++tier)
-    weights_[tier] = tier < options.tier_weights.size() ? options.tier_weights[tier] : 1.0;
 }
 
 // ---- Slots --------------------------------------------------------------------------------------
@@ -26,7 +26,7 @@ std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
   if (s != kNone) return s;
   s = find(key);
   if (s == kNone) {
-    const std::uint32_t flags = orphaned_counts_ ? kMayHaveCounts : 0;
+    const std::uint32_t flags = counts.initial_flags();
     if (!free_slots.empty()) [[unlikely]] {
       s = free_slots.back();
       free_slots.pop_back();
@@ -59,7 +59,7 @@ Impl::Stretch Impl::find_or_append(std::span<const std::uint64_t> keys, std::uin
 
 void Impl::free_if_unused(std::uint32_t s) {
   if ((slots[s].set | slots[s].mapping) != 0) return;
-  if (may_have_counts(slots[s])) orphaned_counts_ = !counts.empty();
+  counts.note_freed(s);
   table.erase(slots.key(s), s);
   slots.free(s);
   if (requests.linked() || engines.linked()) [[unlikely]]
@@ -98,8 +98,7 @@ std::uint32_t Impl::new_mapping() {
 void Impl::forget_list(std::uint32_t s) {
   if (slots[s].mapping < kFirstList) return;
   const std::uint32_t list = slots[s].mapping - kFirstList;
-  for (const Row row : once.rows(mappings[list].once)) make_explicit(s, row);
-  set_once(mappings[list], 0);
+  counts.forget(s, mappings[list]);
   mappings[list].several = {};
   free_mappings.push_back(list);
 }
@@ -108,7 +107,7 @@ void Impl::map_to_self(std::uint32_t s) {
   const bool known = is_engine(slots[s]);
   forget_list(s);
   // Rows that came before the mapping stand for nothing.
-  if (slots[s].mapping != kSelf && has_counted_rows(slots[s].set)) make_foreign(s);
+  if (slots[s].mapping != kSelf && counts.has_counted_rows(slots[s].set)) counts.make_foreign(s);
   slots.isolate(s).mapping = kSelf;
   if (known) {
     engines.touch(slots, s);
@@ -122,7 +121,7 @@ void Impl::map_to_self(std::uint32_t s) {
 void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
   if (keys.size() == 1 && keys[0] == slots.key(s)) return map_to_self(s);
   const bool known = is_engine(slots[s]);
-  make_foreign(s);
+  counts.make_foreign(s);
   if (slots[s].mapping < kFirstList) slots.isolate(s).mapping = new_mapping() + kFirstList;
   Mapping& mapping = mappings[slots[s].mapping - kFirstList];
   mapping.only = keys[0];
@@ -139,7 +138,7 @@ void Impl::map_to(std::uint32_t s, std::span<const BlockKey> keys) {
 }
 
 void Impl::drop_mapping(std::uint32_t s) {
-  if (slots[s].mapping == kSelf && slots[s].set != 0) make_foreign(s);
+  if (slots[s].mapping == kSelf && slots[s].set != 0) counts.make_foreign(s);
   forget_list(s);
   slots.isolate(s).mapping = 0;
   engines.remove(slots, s);
@@ -185,7 +184,7 @@ void Impl::evict_mapped(std::uint32_t s, Row row) {
   for (std::size_t i = 0; i < mapped_keys(s).size(); ++i) {
     const std::uint32_t t = mapped_slot(s, i);
     if (t == kNone) continue;
-    if (stands_for_count(slots[t], row) && sets.contains(slots[t].set, row)) make_explicit(t, row);
+    counts.keep(t, row);
     evict_row(t, row);
     if (t != s) free_if_unused(t);
   }
@@ -239,7 +238,7 @@ void Impl::stored_self(Row row, std::span<const std::uint64_t> keys) {
     else
       map_to_self(at.first);
     const bool contained = place_row(at.first, row);
-    if (options.count_duplicates) count_self_store(at.first, row, contained);
+    if (counts.enabled()) counts.count_self_store(at.first, row, contained);
     slots.join(previous, at.first);
   }
 }
@@ -251,7 +250,7 @@ bool Impl::store_run(Stretch at, Row row) {
   const bool known = run.mapping == kSelf;
   if (run.flags != 0 || run.mapping > kSelf || requests.room() < at.length ||
       engines.room() < at.length || sets.count(run.set) == options.pod_cache_size ||
-      (!known && has_counted_rows(run.set)))
+      (!known && counts.has_counted_rows(run.set)))
     return false;
   const auto [to, contained] = sets.with(run.set, row);
   if (contained) return false;
@@ -274,14 +273,14 @@ void Impl::stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
       map_to(e, request_keys.subspan(i, 1));
     }
     s = find_or_insert(request_keys[i], s);
-    make_foreign(s);
+    counts.make_foreign(s);
     place_row(s, row);
     if (!pairs) continue;
     if (slots[e].mapping >= kFirstList) mappings[slots[e].mapping - kFirstList].slot = s;
-    if (options.count_duplicates) count_mapped_store(engine_keys[i], e, row);
+    if (counts.enabled()) counts.count_mapped_store(engine_keys[i], e, row);
   }
-  if (pairs || !options.count_duplicates) return;
-  for (const std::uint64_t key : engine_keys) count_mapped_store(key, find(key), row);
+  if (pairs || !counts.enabled()) return;
+  for (const std::uint64_t key : engine_keys) counts.count_mapped_store(key, find(key), row);
 }
 
 // Blocks moved or were copied to another tier; the event names engine hashes only.
@@ -292,10 +291,10 @@ void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
     engines.touch(slots, s);
     const bool self = slots[s].mapping == kSelf;
     const std::uint32_t t = self ? s : find_or_insert(mapped_keys(s).back(), kNone);
-    if (!self) make_foreign(t);
+    if (!self) counts.make_foreign(t);
     const bool contained = place_row(t, row);
-    if (!options.count_duplicates) continue;
-    self ? count_self_store(t, row, contained) : count_mapped_store(key, s, row);
+    if (!counts.enabled()) continue;
+    self ? counts.count_self_store(t, row, contained) : counts.count_mapped_store(key, s, row);
   }
 }
 
@@ -313,7 +312,7 @@ void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
         i += n - 1;
         continue;
       }
-    if (options.count_duplicates && !forward_removal(key, s, row)) continue;
+    if (counts.enabled() && !counts.forward_removal(key, s, row)) continue;
     if (s == kNone || !is_engine(slots[s])) continue;
     evict_mapped(s, row);
     drop_mapping_if_empty(s);
@@ -359,8 +358,6 @@ void Impl::clear(std::uint32_t endpoint) {
   }
   for (const SetId id : held) sets.release(id);
   counts.erase_endpoint(endpoint);
-  for (Mapping& m : mappings)
-    if (m.once != 0) set_once(m, once.without_endpoint(m.once, endpoint));
 }
 
 }  // namespace routesim::policies

@@ -1,5 +1,6 @@
-// PrefixIndex: the rows of keys, as events change them and as others do directly.
+// PrefixIndex: rows of keys, changed by events or directly, and lookups.
 #include <algorithm>
+#include <utility>
 
 #include "policies/index/prefix_index_impl.h"
 
@@ -17,7 +18,7 @@ bool Impl::place_row(std::uint32_t s, Row row) {
   sets.acquire(to);
   if (!contained && sets.count(from) == options.pod_cache_size) [[unlikely]] {
     const Row dropped = sets.rows(from).front();
-    if (stands_for_count(slots[s], dropped)) make_explicit(s, dropped);
+    if (Counts::stands_for_count(slots[s], dropped)) counts.make_explicit(s, dropped);
   }
   slots.isolate(s).set = to;
   if (from != 0) {
@@ -63,7 +64,7 @@ void Impl::evict_row(std::uint32_t s, Row row) {
 void Impl::evict_oldest_request() {
   const std::uint32_t s = requests.oldest(slots, is_request);
   for (const Row row : sets.rows(slots[s].set))
-    if (stands_for_count(slots[s], row)) make_explicit(s, row);
+    if (Counts::stands_for_count(slots[s], row)) counts.make_explicit(s, row);
   set_rows(s, 0);
   free_if_unused(s);
 }
@@ -98,7 +99,7 @@ void Impl::add(std::span<const std::uint64_t> engine_keys, std::span<const Block
     at = find_or_append(request_keys.subspan(i), previous);
     if (!kinds.plain || !add_run(at, pack_row(entries.front()))) {
       at.length = 1;  // A cap may take the others away meanwhile.
-      if (kinds.counted) make_foreign(at.first);
+      if (kinds.counted) counts.make_foreign(at.first);
       for (const HolderEntry& entry : entries) place_row(at.first, pack_row(entry));
     }
     slots.join(previous, at.first);
@@ -121,7 +122,7 @@ void Impl::evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntr
   if (s == kNone || !is_engine(slots[s])) return;
   for (const HolderEntry& entry : entries) {
     const Row row = pack_row(entry);
-    if (stands_for_count(slots[s], row) && sets.contains(slots[s].set, row)) make_explicit(s, row);
+    counts.keep(s, row);
     evict_mapped(s, row);
   }
   drop_mapping_if_empty(s);
@@ -149,8 +150,7 @@ void Impl::evict_request_keys(std::span<const BlockKey> keys,
     for (std::uint32_t t = at.first; t <= at.last(); ++t) {
       for (const HolderEntry& entry : entries) {
         const Row row = pack_row(entry);
-        if (stands_for_count(slots[t], row) && sets.contains(slots[t].set, row))
-          make_explicit(t, row);
+        counts.keep(t, row);
         evict_row(t, row);
       }
       free_if_unused(t);
@@ -167,6 +167,113 @@ bool Impl::evict_run(Stretch at, Row row) {
   if (to == 0) return false;
   use_run(slots.cut(at.first, at.length), to);
   return true;
+}
+
+// ---- Lookups
+// --------------------------------------------------------------------------------------
+
+// The slot of a request key, or kNone.
+template <bool Shared>
+std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key, bool likely) {
+  const std::uint32_t near = guess<Shared>(previous, key);
+  if (near != kNone) return slots[near].set != 0 ? near : kNone;
+  const std::uint32_t s = likely ? find(key) : table.find_unlikely(slots, key);
+  if (s == kNone || slots[s].set == 0) return kNone;
+  remember<Shared>(previous, s);
+  return s;
+}
+
+// Concurrent readers only write `hint` and `request_recency`.
+template <bool Shared>
+bool Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
+  scratch.matches_.clear();
+  scratch.alive_.clear();
+  std::uint64_t stamp = Shared ? requests.reserve_stamps(keys.size()) : 0;
+  SetId run_set = 0;
+  std::uint32_t length = 0;
+  std::uint32_t previous = kNone;
+  bool scoring = true;
+  for (std::size_t i = 0; i < keys.size();) {
+    const std::uint32_t s = locate<Shared>(previous, keys[i], scoring);
+    const std::uint32_t last = std::exchange(previous, s);
+    if (s == kNone) {
+      // The rest cannot score any more, but keys further on are still used, which refreshes them.
+      if (scoring) MatchScorer::credit(length, scratch);
+      if (scoring) table.look_at(keys.subspan(i + 1));
+      scoring = false;
+      table.look_ahead(keys, ++i);
+      continue;
+    }
+    const std::size_t n = slots.common(s, keys.subspan(i));
+    if constexpr (Shared) {
+      KeyRun& run = slots.shared(s);
+      if (run.length != n) return false;
+      std::atomic_ref(run.request_recency).store(stamp, std::memory_order_relaxed);
+      stamp += n;
+    } else if (requests.linked()) [[unlikely]] {
+      requests.touch(slots, s);
+    } else {
+      requests.stamp(slots.cut(s, n));
+      slots.join(last, s);
+    }
+    const SetId set = slots[s].set;
+    if (scoring && set == run_set) {
+      length += static_cast<std::uint32_t>(n);
+    } else if (scoring) {
+      MatchScorer::credit(length, scratch);
+      run_set = set;
+      length = static_cast<std::uint32_t>(n);
+      i == 0 ? scorer_.begin(sets.rows(set), scratch) : scorer_.narrow(sets.rows(set), scratch);
+      if (scratch.alive_.empty()) scoring = false;
+    }
+    previous = s + static_cast<std::uint32_t>(n) - 1;
+    i += n;
+  }
+  if (scoring) MatchScorer::credit(length, scratch);
+  return true;
+}
+
+template bool Impl::match<false>(std::span<const BlockKey>, MatchScratch&);
+template bool Impl::match<true>(std::span<const BlockKey>, MatchScratch&);
+
+std::vector<TierCount> Impl::tier_counts(std::span<const BlockKey> keys,
+                                         EndpointId endpoint) const {
+  std::vector<TierCount> result;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::uint32_t s = find(keys[i]);
+    if (s == kNone || slots[s].set == 0) break;
+    bool any = false;
+    for (const Row row : sets.rows(slots[s].set)) {
+      if (row_endpoint(row) != endpoint.value()) continue;
+      // Rows of several cache groups are one block of their tier.
+      const auto same = std::find_if(result.begin(), result.end(), [row](const TierCount& c) {
+        return c.tier == row_tier(row) && c.speculative == row_speculative(row);
+      });
+      if (same == result.end()) {
+        if (i == 0)
+          result.push_back(
+              {.tier = row_tier(row), .speculative = row_speculative(row), .blocks = 1});
+        any = any || i == 0;
+      } else if (same->blocks == i) {
+        same->blocks = static_cast<std::uint32_t>(i + 1);
+        any = true;
+      } else if (same->blocks == i + 1) {
+        any = true;
+      }
+    }
+    if (!any) break;
+  }
+  std::sort(result.begin(), result.end(), [](const TierCount& a, const TierCount& b) {
+    return std::pair(a.speculative, a.tier) < std::pair(b.speculative, b.tier);
+  });
+  return result;
+}
+
+std::optional<BlockKey> Impl::resolve_engine_key(std::uint64_t engine_key) {
+  const std::uint32_t s = find(engine_key);
+  if (s == kNone || !is_engine(slots[s])) return std::nullopt;
+  engines.touch(slots, s);
+  return mapped_keys(s).back();
 }
 
 }  // namespace routesim::policies

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/config/go_values.h"
+#include "policies/go_values.h"
 
 namespace routesim::policies {
 namespace {
@@ -24,7 +24,7 @@ ActiveRequestScorer::ActiveRequestScorer(const ActiveRequestParameters& p, const
                                          BuildContext& context)
     : idle_threshold_(std::max<std::int64_t>(0, p.idle_threshold.value_or(0))),
       max_busy_score_(max_busy_score(p, spec, context)),
-      load_(context.in_flight(p.in_flight_producer, spec)) {}
+      load_(in_flight_load(context, p.in_flight_producer, spec)) {}
 
 void ActiveRequestScorer::score(Cycle&, std::span<const EndpointRow> candidates,
                                 std::span<double> scores) const {

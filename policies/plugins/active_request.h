@@ -4,13 +4,34 @@
 // counters.
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/describe.h"
 #include "policies/plugins/inflight_load.h"
 
 namespace routesim::policies {
+
+struct ActiveRequestParameters {
+  std::optional<std::int64_t> idle_threshold;
+  std::optional<double> max_busy_score;
+  std::string in_flight_producer;
+  std::string request_timeout;
+};
+inline void describe(Describer& d, ActiveRequestParameters& p) {
+  field(d, {"idleThreshold", "Endpoints with at most this many requests score 1 (default 0)."},
+        p.idle_threshold);
+  field(d, {"maxBusyScore", "Best score of a busy endpoint, 0..1; other values are ignored."},
+        p.max_busy_score);
+  field(d, {"inFlightLoadProducerName", "Instance that counts requests; empty = the default."},
+        p.in_flight_producer);
+  field(d, {"requestTimeout", "Own counters only: when an unfinished request stops counting."},
+        p.request_timeout);
+}
 
 /// `count` requests at an endpoint, `most` at the busiest: 1 up to `idle_threshold`, then
 /// (most - count)/most * max_busy_score.

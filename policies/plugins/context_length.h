@@ -8,9 +8,20 @@
 #include <string_view>
 #include <vector>
 
-#include "policies/config/factory.h"
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+struct ContextLengthParameters {
+  std::optional<std::string> label;
+  bool enable_filtering = false;
+};
+inline void describe(Describer& d, ContextLengthParameters& p) {
+  field(d, {"label", "Label with the range 'min-max' (default by distribution)."}, p.label);
+  field(d, {"enableFiltering", "Also drop endpoints whose range does not fit."},
+        p.enable_filtering);
+}
 
 struct ContextRange {
   std::int64_t min = 0, max = 0;

@@ -8,9 +8,49 @@
 #include <optional>
 #include <string>
 
-#include "policies/config/factory.h"
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+struct FixedRange {
+  double min = 0, max = 0;
+};
+inline void describe(Describer& d, FixedRange& p) {
+  field(d, {"min", "Lower end."}, p.min);
+  field(d, {"max", "Upper end."}, p.max);
+}
+
+/// The key that is there selects the mode; none is adaptiveRange.
+struct AttributeNormalization {
+  std::optional<FixedRange> fixed_range;
+  std::optional<NoParameters> adaptive_range;
+};
+inline void describe(Describer& d, AttributeNormalization& p) {
+  field(d, {"fixedRange", "Score between these bounds."}, p.fixed_range);
+  field(d, {"adaptiveRange", "Score between the candidates' extremes (the default)."},
+        p.adaptive_range);
+}
+
+struct AttributeAlgorithm {
+  std::string type;
+  AttributeNormalization normalization;
+};
+inline void describe(Describer& d, AttributeAlgorithm& p) {
+  field(d, {"type", "linear_lower_is_better or linear_higher_is_better.", true}, p.type);
+  field(d, {"normalization", "How values map to 0..1."}, p.normalization);
+}
+
+struct AttributeScorerParameters {
+  std::string attribute, attribute_key, producer = "core-metrics-extractor";
+  AttributeAlgorithm algorithm;
+};
+inline void describe(Describer& d, AttributeScorerParameters& p) {
+  field(d, {"attributeKey", "Numeric endpoint attribute to score."}, p.attribute_key);
+  field(d, {"attribute", "Other name of attributeKey."}, p.attribute);
+  field(d, {"producer", "Instance that writes it."}, p.producer);
+  field(d, {"algorithm", "How values become scores."}, p.algorithm);
+}
 
 /// The attribute of a row, NaN where missing.
 inline double attribute_at(std::span<const double> column, EndpointRow row) {

@@ -6,9 +6,21 @@
 #include <string_view>
 #include <vector>
 
-#include "policies/config/factory.h"
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+struct ByLabelParameters {
+  std::string label;
+  std::vector<std::string> valid_values;
+  bool allows_no_label = false;
+};
+inline void describe(Describer& d, ByLabelParameters& p) {
+  field(d, {"label", "Label to look at.", true}, p.label);
+  field(d, {"validValues", "Values that pass."}, p.valid_values);
+  field(d, {"allowsNoLabel", "Endpoints without the label pass too."}, p.allows_no_label);
+}
 
 /// The label that holds an endpoint's role.
 std::string_view role_label(Distribution distribution);

@@ -2,9 +2,20 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer.
 #pragma once
 
-#include "policies/config/factory.h"
+#include <string>
+
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+struct HeaderLabelParameters {
+  std::string header_name, label_key;
+};
+inline void describe(Describer& d, HeaderLabelParameters& p) {
+  field(d, {"headerName", "Request header to compare.", true}, p.header_name);
+  field(d, {"labelKey", "Endpoint label to compare with.", true}, p.label_key);
+}
 
 class HeaderLabelAffinityScorer final : public Scorer {
  public:

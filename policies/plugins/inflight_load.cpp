@@ -36,6 +36,12 @@ InFlightLoad::InFlightLoad(const InFlightLoadParameters& parameters, const Plugi
   if (context.plugins().in_flight == nullptr) context.plugins().in_flight = this;
 }
 
+InFlightLoad* in_flight_load(BuildContext& context, const std::string& name,
+                             const PluginSpec& user) {
+  return dynamic_cast<InFlightLoad*>(
+      context.producer(name, Facts::kLoad, user, "inFlightLoadProducerName"));
+}
+
 std::int64_t InFlightLoad::request_tokens(const Cycle& cycle, EndpointRow row) const {
   const RequestView& request = cycle.request();
   const std::int64_t n = request.prompt_tokens;

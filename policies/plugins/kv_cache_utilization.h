@@ -3,7 +3,7 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/kvcacheutilization.
 #pragma once
 
-#include "policies/config/factory.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
 

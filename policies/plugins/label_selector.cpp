@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/key_note.h"
-#include "policies/config/document_keys.h"
+#include "policies/document_keys.h"
 
 namespace routesim::policies {
 

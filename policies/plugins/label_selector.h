@@ -6,9 +6,21 @@
 #include <string>
 #include <vector>
 
-#include "policies/config/factory.h"
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+/// One entry of matchExpressions, as in Kubernetes.
+struct LabelExpression {
+  std::string key, comparison;
+  std::vector<std::string> values;
+};
+inline void describe(Describer& d, LabelExpression& p) {
+  field(d, {"key", "Label to look at.", true}, p.key);
+  field(d, {"operator", "In, NotIn, Exists or DoesNotExist.", true}, p.comparison);
+  field(d, {"values", "Values of In and NotIn."}, p.values);
+}
 
 /// matchLabels and matchExpressions, all of which must hold.
 class LabelSelector {

@@ -3,11 +3,34 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
-#include "policies/config/factory.h"
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+struct LatencyParameters {
+  double ttft_weight = 0.8, tpot_weight = 0.2;
+  std::string strategy = "least";
+  double composite_kv_weight = 1, composite_queue_weight = 1, composite_prefix_weight = 1;
+  std::string prefix_producer, prediction_producer;
+};
+inline void describe(Describer& d, LatencyParameters& p) {
+  field(d, {"ttftWeight", "Weight of the TTFT headroom."}, p.ttft_weight, RealRange{0});
+  field(d, {"tpotWeight", "Weight of the TPOT headroom."}, p.tpot_weight, RealRange{0});
+  field(d, {"headroomSelectionStrategy", "least or most."}, p.strategy);
+  field(d, {"compositeKVWeight", "Without predictions: weight of free KV cache."},
+        p.composite_kv_weight, RealRange{0});
+  field(d, {"compositeQueueWeight", "Without predictions: weight of the queue."},
+        p.composite_queue_weight, RealRange{0});
+  field(d, {"compositePrefixWeight", "Without predictions: weight of the prefix ratio."},
+        p.composite_prefix_weight, RealRange{0});
+  field(d, {"prefixMatchInfoProducerName", "Producer of the prefix ratio."}, p.prefix_producer);
+  field(d, {"latencyPredictionInfoProducerName", "Producer of the predictions."},
+        p.prediction_producer);
+}
 
 /// What the formula reads about one endpoint.
 struct LatencyScoreInput {

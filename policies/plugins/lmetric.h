@@ -4,11 +4,21 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "base/describe.h"
 #include "policies/plugins/inflight_load.h"
 
 namespace routesim::policies {
+
+struct LMetricParameters {
+  std::string prefix_producer, in_flight_producer;
+};
+inline void describe(Describer& d, LMetricParameters& p) {
+  field(d, {"prefixMatchInfoProducerName", "Producer of the cached prefix."}, p.prefix_producer);
+  field(d, {"inFlightLoadProducerName", "Instance that counts requests."}, p.in_flight_producer);
+}
 
 /// At least one token is always left to compute.
 inline double lmetric_cost(std::int64_t match, std::int64_t total, std::int64_t block_size,
@@ -40,7 +50,7 @@ class LMetricScorer final : public Scorer {
  public:
   LMetricScorer(const LMetricParameters& p, const PluginSpec& spec, BuildContext& context)
       : prefix_slot_(context.prefix_slot_of(p.prefix_producer, spec)),
-        load_(context.in_flight(p.in_flight_producer, spec)) {}
+        load_(in_flight_load(context, p.in_flight_producer, spec)) {}
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     const PrefixMatches& m = cycle.prefix(prefix_slot_);

@@ -3,10 +3,20 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
-#include "policies/config/factory.h"
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+struct LoadAwareParameters {
+  std::int64_t threshold = 128;
+};
+inline void describe(Describer& d, LoadAwareParameters& p) {
+  field(d, {"threshold", "Waiting requests at which the score reaches 0; not positive = 128."},
+        p.threshold);
+}
 
 /// In [0, 0.5]; `threshold` > 0.
 inline double load_aware_score(double waiting, double threshold) {

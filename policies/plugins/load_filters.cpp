@@ -28,7 +28,7 @@ UtilizationFilter::UtilizationFilter(const UtilizationFilterParameters& p, const
     if (metric == Metric::kKvUsage && c.max_value.value_or(0) > 1)
       context.error(spec, "conditions", "maxValue of kv-cache-utilization must be at most 1");
     if (metric == Metric::kActive && load_ == nullptr)
-      load_ = context.in_flight(p.in_flight_producer, spec);
+      load_ = in_flight_load(context, p.in_flight_producer, spec);
     else
       context.needs().metrics = true;
     conditions_.push_back({metric, c.max_value.value_or(0)});
@@ -101,7 +101,8 @@ PrefixCacheAffinityFilter::PrefixCacheAffinityFilter(const PrefixAffinityParamet
     choose_ttft_source(spec, context);
     return;
   }
-  if (p.max_tokens_in_flight_penalty > 0) load_ = context.in_flight(p.in_flight_producer, spec);
+  if (p.max_tokens_in_flight_penalty > 0)
+    load_ = in_flight_load(context, p.in_flight_producer, spec);
   // The predictor is a side-car that only documents with its producer have. Without it TTFT is
   // unknown everywhere, which costs nothing.
   std::string predictor;
@@ -122,7 +123,7 @@ void PrefixCacheAffinityFilter::choose_ttft_source(const PluginSpec& spec, Build
   if (from_throughput_) {
     if (p.peak_prefill_throughput == 0)
       context.error(spec, "peakPrefillThroughput", "must be greater than 0 to be used");
-    load_ = context.in_flight(p.in_flight_producer, spec);
+    load_ = in_flight_load(context, p.in_flight_producer, spec);
   } else if (p.ttft_source == "latencyPredictor") {
     context.producer(p.prediction_producer, Facts::kLatencyEstimates, spec,
                      "latencyPredictionInfoProducerName");

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "policies/config/factory.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
 

@@ -3,7 +3,7 @@
 // pkg/epp/framework/plugins/scheduling/scorer/mmcacheaffinity.
 #pragma once
 
-#include "policies/config/factory.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
 

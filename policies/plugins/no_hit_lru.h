@@ -4,12 +4,26 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "base/describe.h"
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {
+
+struct NoHitLruParameters {
+  std::int64_t lru_size = 1024;
+  std::string producer, prefix_plugin_type, prefix_plugin_name;
+};
+inline void describe(Describer& d, NoHitLruParameters& p) {
+  field(d, {"lruSize", "Endpoints remembered."}, p.lru_size);
+  field(d, {"prefixMatchInfoProducerName", "Producer that tells cold from warm."}, p.producer);
+  field(d, {"prefixPluginType", "Older way to name the prefix plugin."}, p.prefix_plugin_type);
+  field(d, {"prefixPluginName", "Older way to name the prefix plugin."}, p.prefix_plugin_name);
+}
 
 /// Endpoints in the order of their last cold request, oldest first, at most `capacity` of them.
 class ColdRequestOrder {

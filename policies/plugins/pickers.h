@@ -2,9 +2,20 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/picker.
 #pragma once
 
-#include "policies/config/factory.h"
+#include <cstdint>
+
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+struct PickerParameters {
+  std::int64_t max_num_of_endpoints = 1;
+};
+inline void describe(Describer& d, PickerParameters& p) {
+  field(d, {"maxNumOfEndpoints", "Targets returned, best first; not positive = 1."},
+        p.max_num_of_endpoints);
+}
 
 /// The key of A-Res weighted sampling (Efraimidis and Spirakis 2006): u^(1/score), 0 for scores
 /// that are not positive; u = 0 counts as 1e-10.

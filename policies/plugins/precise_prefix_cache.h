@@ -52,8 +52,8 @@ class PrecisePrefixScorer final : public Scorer, public Producer {
 
 inline PrecisePrefixScorer::PrecisePrefixScorer(const PrecisePrefixParameters& p,
                                                 const PluginSpec& spec, BuildContext& context)
-    : normalization_(context.traits().precise_normalization),
-      prepares_(context.traits().lookup_candidates_only) {
+    : normalization_(context.traits().precise.normalization),
+      prepares_(context.traits().precise.lookup_candidates_only) {
   std::vector<std::string> producers;
   for (const PluginSpec& other : context.config().plugins)
     if (other.type == "precise-prefix-cache-producer") producers.push_back(other.name);

@@ -2,8 +2,8 @@
 #include <limits>
 #include <utility>
 
-#include "policies/config/document_wiring.h"
-#include "policies/config/go_values.h"
+#include "policies/go_values.h"
+#include "policies/plugins/kv_event_feed.h"
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {
@@ -14,7 +14,7 @@ constexpr std::int64_t kMostHolders = 65535;  // Per key of the index.
 // kvCacheBackendConfigs replaces the whole default list, so tiers it leaves out weigh 1.
 std::vector<double> tier_weights(const PrecisePrefixParameters& p, const EraTraits& traits,
                                  TierRegistry& tiers) {
-  if (!traits.tier_weights) return {};
+  if (!traits.precise.tier_weights) return {};
   if (!p.indexer.backends) return PrefixIndexOptions{}.tier_weights;
   std::vector<double> weights;
   for (const TierWeight& w : *p.indexer.backends) {
@@ -29,7 +29,7 @@ std::vector<double> tier_weights(const PrecisePrefixParameters& p, const EraTrai
 const TokenProcessorParameters& token_processor(const PrecisePrefixParameters& p,
                                                 const PluginSpec& spec, BuildContext& context) {
   static const TokenProcessorParameters kDefault;
-  const bool nested = context.traits().token_processor_in_indexer;
+  const bool nested = context.traits().precise.token_processor_in_indexer;
   const auto& wanted = nested ? p.indexer.token_processor : p.token_processor;
   const auto& misplaced = nested ? p.token_processor : p.indexer.token_processor;
   if (misplaced) {
@@ -48,7 +48,7 @@ std::int64_t block_size_tokens(const TokenProcessorParameters& tp, const PluginS
   const bool old_name = tp.block_size_tokens.value_or(0) == 0 && tp.block_size.value_or(0) != 0;
   const std::int64_t size = old_name ? *tp.block_size : tp.block_size_tokens.value_or(0);
   if (size == 0) return kDefault;
-  const std::string base = context.traits().token_processor_in_indexer
+  const std::string base = context.traits().precise.token_processor_in_indexer
                                ? "indexerConfig.tokenProcessorConfig."
                                : "tokenProcessorConfig.";
   const std::string path = base + (old_name ? "blockSize" : "blockSizeTokens");
@@ -71,7 +71,7 @@ BlockKeyScheme key_scheme(const PrecisePrefixParameters& p, const PluginSpec& sp
                   "must be 'cbor-fnv' or 'xxh64' (got '" + tp.hash_algorithm + "')");
   else
     scheme.algorithm = *algorithm;
-  if (context.traits().index_by_engine_hash) scheme.algorithm = KeyAlgorithm::kSha256Cbor;
+  if (context.traits().precise.index_by_engine_hash) scheme.algorithm = KeyAlgorithm::kSha256Cbor;
   return scheme;
 }
 
@@ -112,7 +112,7 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
       slot_(context.prefix_slot(spec.name)),
       by_address_(indexes_by_address(context.era(), context.distribution())) {
   context.needs().block_keys = true;
-  if (receives_kv_events(context.config(), spec)) context.needs().kv_events = true;
+  if (receives_kv_events(context.config(), spec, p.kv_events)) context.needs().kv_events = true;
   check_backend(p, spec, context);
   if (!is_wrapper && p.indexer.tokenizers_pool)
     context.error(spec, "indexerConfig.tokenizersPoolConfig",
@@ -121,20 +121,20 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
   if (p.kv_events.engine_type != "vllm" && p.kv_events.engine_type != "sglang")
     context.error(spec, "kvEventsConfig.engineType",
                   "must be vllm or sglang (got '" + p.kv_events.engine_type + "')");
-  if (p.speculative_indexing && !traits_.speculative_indexing)
+  if (p.speculative_indexing && !traits_.precise.speculative_indexing)
     context.error(spec, "speculativeIndexing",
                   "does not exist in era " + std::string(name(context.era())));
   TierRegistry tiers;
   PreciseStore::Options options;
   options.scheme = key_scheme(p, spec, context);
-  options.tiers = traits_.tier_weights;
+  options.tiers = traits_.precise.tier_weights;
   options.speculative = p.speculative_indexing;
   options.speculative_ttl = speculative_ttl(p, spec, context);
   const InMemoryIndexParameters memory = memory_of(p.indexer.block_index);
   options.index.size = static_cast<std::size_t>(memory.size);
   options.index.pod_cache_size = static_cast<std::size_t>(memory.pod_cache_size);
-  options.index.count_duplicates = traits_.counts_duplicate_stores;
-  options.index.clear_on_all_blocks_cleared = traits_.clears_on_all_blocks_cleared;
+  options.index.count_duplicates = traits_.precise.counts_duplicate_stores;
+  options.index.clear_on_all_blocks_cleared = traits_.precise.clears_on_all_blocks_cleared;
   options.index.tier_weights = tier_weights(p, traits_, tiers);
   std::unique_ptr<PreciseStore>& shared = context.plugins().precise;
   if (memory.pod_cache_size > kMostHolders) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/config/go_values.h"
+#include "policies/go_values.h"
 
 namespace routesim::policies {
 

@@ -4,10 +4,26 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 
+#include "base/describe.h"
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {
+
+struct PrefixCacheParameters {
+  std::string producer;
+  double match_length_weight = 0;
+  double match_length_scale_tokens = 8192;
+};
+inline void describe(Describer& d, PrefixCacheParameters& p) {
+  field(d, {"prefixMatchInfoProducerName", "Producer to score; empty = the approximate one."},
+        p.producer);
+  field(d, {"matchLengthWeight", "Weight of the squared matched length against the ratio."},
+        p.match_length_weight, RealRange{0, 1});
+  field(d, {"matchLengthScaleTokens", "Matched tokens that count as a full length."},
+        p.match_length_scale_tokens);
+}
 
 /// w * min(1, match*bs/S)^2 + (1-w) * match/total; 0 without blocks.
 inline double prefix_cache_score(std::int64_t match, std::int64_t total, std::int64_t block_size,
@@ -49,7 +65,7 @@ class OwningPrefixCacheScorer final : public Scorer, public Producer {
  public:
   OwningPrefixCacheScorer(const ApproxPrefixParameters& p, const PluginSpec& spec,
                           BuildContext& context)
-      : prepares_(context.traits().lookup_candidates_only), core_(p, spec, context) {}
+      : prepares_(context.traits().precise.lookup_candidates_only), core_(p, spec, context) {}
   void produce(Cycle& cycle) const override {
     if (prepares_) core_.produce(cycle);
   }

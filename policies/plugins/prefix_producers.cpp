@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "policies/config/go_values.h"
+#include "policies/go_values.h"
 
 namespace routesim::policies {
 namespace {
@@ -24,42 +24,6 @@ void for_each_prompt(std::span<const std::uint64_t> all, std::span<const std::ui
 
 constexpr std::int64_t kCharactersPerToken = 4;
 
-// Longest prefix by reading holders only: what PrefixIndex::match computes, without its effects.
-void match_by_holders(const PrefixIndex& index, std::span<const BlockKey> keys,
-                      std::vector<PrefixMatch>& out) {
-  const std::vector<double>& weights = index.options().tier_weights;
-  out.clear();
-  std::vector<std::uint32_t> alive;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::vector<HolderEntry> holders = index.holders(keys[i]);
-    const auto best = [&](EndpointId endpoint) {
-      std::optional<double> weight;
-      for (const HolderEntry& h : holders) {
-        if (h.endpoint != endpoint) continue;
-        const double w = h.tier < weights.size() ? weights[h.tier] : 1.0;
-        weight = weight ? std::max(*weight, w) : w;
-      }
-      return weight;
-    };
-    if (i == 0) {
-      for (const HolderEntry& h : holders) {
-        const bool known = std::any_of(
-            out.begin(), out.end(), [&](const PrefixMatch& m) { return m.endpoint == h.endpoint; });
-        if (!known) out.emplace_back().endpoint = h.endpoint;
-      }
-      for (std::uint32_t m = 0; m < out.size(); ++m) alive.push_back(m);
-    }
-    std::erase_if(alive, [&](std::uint32_t m) {
-      const std::optional<double> w = best(out[m].endpoint);
-      if (!w) return true;
-      out[m].weighted += *w;
-      ++out[m].blocks;
-      return false;
-    });
-    if (alive.empty()) return;
-  }
-}
-
 }  // namespace
 
 CachedTargets cached_targets(const Decision& decision) {
@@ -69,57 +33,6 @@ CachedTargets cached_targets(const Decision& decision) {
     t.prefill =
         decision.profiles[static_cast<std::size_t>(decision.prefill_profile)].targets.front();
   return t;
-}
-
-PreciseStore::PreciseStore(Options options, TierRegistry tiers, bool concurrent)
-    : options_(std::move(options)),
-      tiers_(std::move(tiers)),
-      speculative_(options_.speculative_ttl) {
-  if (concurrent)
-    concurrent_ = std::make_unique<ConcurrentPrefixIndex>(options_.index);
-  else
-    single_ = std::make_unique<PrefixIndex>(options_.index);
-}
-
-std::span<const PrefixMatch> PreciseStore::match(std::span<const BlockKey> keys,
-                                                 MatchScratch& scratch, bool dry_run,
-                                                 std::vector<PrefixMatch>& dry_result) const {
-  if (dry_run) {
-    if (single_)
-      match_by_holders(*single_, keys, dry_result);
-    else
-      concurrent_->exclusive([&](PrefixIndex& i) { match_by_holders(i, keys, dry_result); });
-    return dry_result;
-  }
-  if (single_)
-    single_->match(keys, scratch);
-  else
-    concurrent_->match(keys, scratch);
-  return scratch.matches();
-}
-
-void PreciseStore::add_speculative(std::uint32_t holder, std::span<const BlockKey> keys,
-                                   SimTime now) {
-  const EndpointId id(holder);
-  if (single_)
-    speculative_.add(*single_, id, keys, now);
-  else
-    concurrent_->exclusive([&](PrefixIndex& i) { speculative_.add(i, id, keys, now); });
-}
-
-void PreciseStore::expire(SimTime now) {
-  if (speculative_.pending() == 0) return;
-  if (single_)
-    speculative_.expire(*single_, now);
-  else
-    concurrent_->exclusive([&](PrefixIndex& i) { speculative_.expire(i, now); });
-}
-
-void PreciseStore::remove(std::uint32_t holder) {
-  if (single_)
-    single_->remove_endpoint(EndpointId(holder));
-  else
-    concurrent_->remove_endpoint(EndpointId(holder));
 }
 
 // Of the whole request, or of one of its prompts.
@@ -153,11 +66,11 @@ void PrecisePrefix::produce(Cycle& cycle) const {
   m.written = m.keys > 0 || !traits_.match_info_producers;
   m.total_blocks = m.keys;
   m.block_size = m.key_tokens = store_->options().scheme.block_size;
-  const bool presence_only = traits_.precise_normalization == PreciseNormalization::kAbsolute;
+  const bool presence_only = traits_.precise.normalization == PreciseNormalization::kAbsolute;
   for (const EndpointRow r : m.touched)
     m.match[r] = presence_only ? (m.raw[r] > 0 ? 1 : 0) : static_cast<std::int32_t>(m.raw[r]);
   if (presence_only) m.total_blocks = m.block_size = 1;
-  if (traits_.precise_normalization == PreciseNormalization::kMinMax) find_extremes(m);
+  if (traits_.precise.normalization == PreciseNormalization::kMinMax) find_extremes(m);
 }
 
 void PrecisePrefix::find_extremes(PrefixMatches& m) {
@@ -194,7 +107,7 @@ void PrecisePrefix::add_matches(Cycle& cycle, std::span<const BlockKey> keys) co
       const EndpointRow holder = match.endpoint.value();
       if (holder < m.raw.size() && cycle.is_candidate(holder))
         give(holder, match);
-      else if (!traits_.lookup_candidates_only)
+      else if (!traits_.precise.lookup_candidates_only)
         give_other(match);
     }
     return;
@@ -222,46 +135,37 @@ void PrecisePrefix::on_routed(const RequestView& request, const Decision& decisi
   }
 }
 
-ApproxPrefix::ApproxPrefix(const ApproxPrefixParameters& parameters, const PluginSpec& spec,
+ApproxPrefix::ApproxPrefix(const ApproxPrefixParameters& p, const PluginSpec& spec,
                            BuildContext& context)
-    : parameters_(parameters),
-      hashing_(context.traits().approx_hashing),
-      slot_(context.prefix_slot(spec.name)),
-      index_(static_cast<std::size_t>(std::max<std::int64_t>(1, parameters.lru_capacity))) {
-  if (hashing_ == ApproxHashing::kTokens) {
-    if (parameters_.block_size && parameters_.block_size_tokens == 16)
-      parameters_.block_size_tokens = *parameters_.block_size;
-    if (!parameters_.auto_tune && parameters_.block_size_tokens <= 0)
+    : slot_(context.prefix_slot(spec.name)),
+      index_(static_cast<std::size_t>(std::max<std::int64_t>(1, p.lru_capacity))) {
+  settings_.hashing = context.traits().approx_hashing;
+  settings_.auto_tune = p.auto_tune;
+  if (settings_.hashing == ApproxHashing::kTokens) {
+    const bool old_name = p.block_size && p.block_size_tokens == 16;
+    settings_.block_size = old_name ? *p.block_size : p.block_size_tokens;
+    settings_.max_tokens = p.max_prefix_tokens;
+    settings_.max_blocks = p.max_prefix_blocks.value_or(2048);
+    if (!p.auto_tune && settings_.block_size <= 0)
       context.error(spec, "blockSizeTokens",
                     "must be greater than 0 when autoTune is off (got " +
-                        std::to_string(parameters_.block_size_tokens) + ")");
-  } else if (parameters_.block_size && *parameters_.block_size <= 0) {
-    context.error(spec, "blockSize",
-                  "must be greater than 0 (got " + std::to_string(*parameters_.block_size) + ")");
+                        std::to_string(settings_.block_size) + ")");
+  } else {
+    settings_.block_size = p.block_size.value_or(64);
+    settings_.max_blocks = p.max_prefix_blocks.value_or(256);
+    if (settings_.block_size <= 0)
+      context.error(spec, "blockSize",
+                    "must be greater than 0 (got " + std::to_string(settings_.block_size) + ")");
   }
   context.needs().approx_hashes = true;
-  if (context.plugins().approx == nullptr) {
-    context.plugins().approx = this;
-  } else if (context.plugins().approx->scheme(0) != scheme(0)) {
+  ApproxStore& first = context.plugins().approx;
+  if (first.index == nullptr) {
+    first = {.index = &index_, .settings = settings_, .slot = slot_};
+  } else if (first.settings.scheme(0) != settings_.scheme(0)) {
     context.error(spec, "",
                   "two approximate prefix producers with different block settings are "
                   "not supported");
   }
-}
-
-ApproxScheme ApproxPrefix::scheme(std::int64_t reported_block_size) const {
-  ApproxScheme s{.hashing = hashing_};
-  const bool tune = parameters_.auto_tune && reported_block_size > 0;
-  if (hashing_ != ApproxHashing::kTokens) {
-    s.block_size =
-        tune ? reported_block_size * kCharactersPerToken : parameters_.block_size.value_or(64);
-    s.max_blocks = parameters_.max_prefix_blocks.value_or(256);
-    return s;
-  }
-  s.block_size = effective_approx_block(tune ? reported_block_size : parameters_.block_size_tokens);
-  s.max_blocks = parameters_.max_prefix_tokens > 0 ? parameters_.max_prefix_tokens / s.block_size
-                                                   : parameters_.max_prefix_blocks.value_or(2048);
-  return s;
 }
 
 void ApproxPrefix::produce(Cycle& cycle) const {
@@ -277,8 +181,8 @@ void ApproxPrefix::produce(Cycle& cycle) const {
   const std::span<const EndpointRow> candidates = cycle.candidates();
   const std::int64_t reported =
       candidates.empty() ? 0 : cycle.endpoints().info(candidates.front()).block_size;
-  m.block_size = m.key_tokens = scheme(reported).block_size;
-  if (hashing_ != ApproxHashing::kTokens)
+  m.block_size = m.key_tokens = settings_.scheme(reported).block_size;
+  if (settings_.hashing != ApproxHashing::kTokens)
     m.key_tokens = request.prompt_bytes > 0
                        ? m.block_size * request.prompt_tokens / request.prompt_bytes
                        : m.block_size / kCharactersPerToken;
@@ -296,7 +200,7 @@ void ApproxPrefix::on_routed(const RequestView& request, const Decision& decisio
   const CachedTargets targets = cached_targets(decision);
   for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
     if (!row) continue;
-    const std::int64_t reported = parameters_.auto_tune ? endpoints.info(*row).num_gpu_blocks : 0;
+    const std::int64_t reported = settings_.auto_tune ? endpoints.info(*row).num_gpu_blocks : 0;
     index_.add(EndpointId(*row), request.approx_hashes, static_cast<std::size_t>(reported));
   }
 }

@@ -2,52 +2,52 @@
 // router's own decisions). Each is a core that a producer plugin or, in older eras, a scorer owns.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "policies/config/factory.h"
-#include "policies/config/known_text.h"
+#include "base/describe.h"
+#include "base/field_fates.h"
+#include "policies/build_context.h"
 #include "policies/index/approx_prefix_index.h"
-#include "policies/index/prefix_index.h"
+#include "policies/index/known_text.h"
+#include "policies/index/precise_store.h"
 #include "policies/plugins.h"
 
 namespace routesim::policies {
 
-/// The precise index of a scheduler, in its single-threaded or its concurrent form.
-class PreciseStore {
- public:
-  struct Options {
-    BlockKeyScheme scheme;
-    PrefixIndexOptions index;
-    bool tiers = true;
-    bool speculative = false;
-    Duration speculative_ttl = Duration::seconds(2);
-  };
-  PreciseStore(Options options, TierRegistry tiers, bool concurrent);
+struct PrecisePrefixParameters;
 
-  const Options& options() const { return options_; }
-  PrefixIndex* index() const { return single_.get(); }
-  ConcurrentPrefixIndex* concurrent() const { return concurrent_.get(); }
-  TierRegistry& tiers() { return tiers_; }
-
-  /// Longest-prefix matches of one prompt. A dry run walks the holders key by key, slowly, and
-  /// leaves the recency of the keys alone.
-  std::span<const PrefixMatch> match(std::span<const BlockKey> keys, MatchScratch& scratch,
-                                     bool dry_run, std::vector<PrefixMatch>& dry_result) const;
-  void add_speculative(std::uint32_t holder, std::span<const BlockKey> keys, SimTime now);
-  void expire(SimTime now);
-  void remove(std::uint32_t holder);
-
- private:
-  Options options_;
-  TierRegistry tiers_;
-  std::unique_ptr<PrefixIndex> single_;
-  std::unique_ptr<ConcurrentPrefixIndex> concurrent_;
-  SpeculativeEntries speculative_;
+/// Approximate prefix producer, and prefix-cache-scorer of the eras in which it owned the index.
+struct ApproxPrefixParameters {
+  bool auto_tune = true;
+  std::int64_t block_size_tokens = 16;
+  std::optional<std::int64_t> block_size;
+  std::optional<std::int64_t> max_prefix_blocks;
+  std::int64_t max_prefix_tokens = 131'072;
+  std::int64_t lru_capacity = 31'250;
+  std::string hash_source;
 };
+inline void describe(Describer& d, ApproxPrefixParameters& p) {
+  field(d, {"autoTune", "Take block size and capacity from what the engines report."}, p.auto_tune);
+  field(d, {"blockSizeTokens", "Tokens per block when not auto-tuned (raised to 64)."},
+        p.block_size_tokens);
+  field(d, {"blockSize", "Older name; characters per block in byte-hashing eras (default 64)."},
+        p.block_size);
+  field(d, {"maxPrefixBlocksToMatch", "Cap in blocks; 0 = none (default 2048, older eras 256)."},
+        p.max_prefix_blocks, IntRange{0});
+  field(d, {"maxPrefixTokensToMatch", "Cap in tokens; wins over the cap in blocks; 0 = unset."},
+        p.max_prefix_tokens, IntRange{0});
+  field(d, {"lruCapacityPerServer", "Hashes kept per endpoint when not auto-tuned."},
+        p.lru_capacity, IntRange{1});
+  field(d,
+        no_effect("prefixHashSource", "Who hashes the prompt.",
+                  "either side computes the same hashes"),
+        p.hash_source);
+}
 
 /// Reads the index into the Cycle and feeds it speculative entries.
 class PrecisePrefix {
@@ -95,9 +95,6 @@ class ApproxPrefix {
   ApproxPrefix(const ApproxPrefixParameters& parameters, const PluginSpec& spec,
                BuildContext& context);
   std::size_t slot() const { return slot_; }
-  ApproxScheme scheme(std::int64_t reported_block_size) const;
-  ApproxPrefixIndex& index() { return index_; }
-  const ApproxPrefixParameters& parameters() const { return parameters_; }
 
   void produce(Cycle& cycle) const;
   void on_routed(const RequestView& request, const Decision& decision,
@@ -105,8 +102,7 @@ class ApproxPrefix {
   void on_endpoint_removed(EndpointRow row) { index_.remove_endpoint(EndpointId(row)); }
 
  private:
-  ApproxPrefixParameters parameters_;
-  ApproxHashing hashing_;
+  ApproxSettings settings_;
   std::size_t slot_;
   ApproxPrefixIndex index_;
 };

@@ -2,7 +2,7 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/{queuedepth,runningrequests}.
 #pragma once
 
-#include "policies/config/factory.h"
+#include "policies/build_context.h"
 #include "policies/plugins/min_max.h"
 
 namespace routesim::policies {

@@ -1,7 +1,7 @@
 // response-header-handler of Heimdall generation 1: tells the client who served it.
 #pragma once
 
-#include "policies/config/factory.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
 

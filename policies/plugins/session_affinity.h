@@ -3,14 +3,61 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/sessionaffinity.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "policies/config/factory.h"
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+struct EncodedHeaderParameters {
+  std::string header = "x-session-token";
+};
+inline void describe(Describer& d, EncodedHeaderParameters& p) {
+  field(d, {"header", "Header that holds the encoded endpoint."}, p.header);
+}
+
+struct SessionSource {
+  std::string header, attribute, producer;
+};
+inline void describe(Describer& d, SessionSource& p) {
+  field(d, {"header", "Take the session id from this header."}, p.header);
+  field(d, {"attribute", "Or from this request attribute."}, p.attribute);
+  field(d, {"producer", "Producer of the attribute."}, p.producer);
+}
+
+struct SessionIdParameters {
+  std::optional<std::vector<SessionSource>> sources;
+  std::int64_t eviction_ttl_seconds = 300;
+  std::int64_t eviction_sweep_seconds = 10;
+};
+inline void describe(Describer& d, SessionIdParameters& p) {
+  field(d, {"sources", "Where the session id comes from (default header x-session-id)."},
+        p.sources);
+  field(d, {"evictionTtlSeconds", "Idle seconds after which a binding goes; 0 = 300."},
+        p.eviction_ttl_seconds, IntRange{0});
+  field(d, {"evictionSweepSeconds", "Seconds between sweeps; 0 = 10."}, p.eviction_sweep_seconds,
+        IntRange{0});
+}
+
+struct SessionAffinityParameters {
+  std::string strategy = "encoded_endpoint_header";
+  EncodedHeaderParameters encoded_header;
+  SessionIdParameters session_id;
+  std::string profile_name;
+};
+inline void describe(Describer& d, SessionAffinityParameters& p) {
+  field(d, {"strategy", "encoded_endpoint_header or session_id."}, p.strategy);
+  field(d, {"encodedEndpointHeaderConfig", "For encoded_endpoint_header."}, p.encoded_header);
+  field(d, {"sessionIdConfig", "For session_id."}, p.session_id);
+  field(d, {"profileName", "Profile whose first target the response header names."},
+        p.profile_name);
+}
 
 /// Shared by the scorer and the filter: which endpoint a request is bound to.
 class SessionAffinity {

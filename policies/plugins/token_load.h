@@ -3,10 +3,24 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 
+#include "base/describe.h"
 #include "policies/plugins/inflight_load.h"
 
 namespace routesim::policies {
+
+struct TokenLoadParameters {
+  std::int64_t queue_threshold_tokens = 4'194'304;
+  std::string in_flight_producer;
+};
+inline void describe(Describer& d, TokenLoadParameters& p) {
+  field(d, {"queueThresholdTokens", "Tokens at which the score reaches 0; not positive = default."},
+        p.queue_threshold_tokens);
+  field(d, {"inFlightLoadProducerName", "Instance that counts tokens; empty = the default."},
+        p.in_flight_producer);
+}
 
 /// 1 when idle, 0 at `threshold` tokens (> 0).
 inline double token_load_score(std::int64_t load, double threshold) {
@@ -40,7 +54,7 @@ class TokenLoadScorer final : public Scorer {
           spec, "",
           "needs a declared inflight-load-producer: without one the router does not start",
           "add 'type: inflight-load-producer' to plugins");
-    return context.in_flight(p.in_flight_producer, spec);
+    return in_flight_load(context, p.in_flight_producer, spec);
   }
 
   double threshold_;

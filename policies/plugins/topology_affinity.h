@@ -4,11 +4,22 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <string_view>
 
-#include "policies/config/factory.h"
+#include "base/describe.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
+
+struct TopologyParameters {
+  std::string min_affinity = "host";
+  std::string topology_producer;
+};
+inline void describe(Describer& d, TopologyParameters& p) {
+  field(d, {"minAffinity", "host, rack, zone or region (filter only)."}, p.min_affinity);
+  field(d, {"topologyProducerName", "Instance that knows the topology."}, p.topology_producer);
+}
 
 /// Nearest first.
 enum class TopologyLevel { kHost, kRack, kZone, kRegion, kNone };

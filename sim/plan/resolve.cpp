@@ -6,7 +6,7 @@
 
 #include "models/lora.h"
 #include "models/roofline.h"
-#include "policies/scheduler.h"
+#include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
 #include "sim/plan/rate_scale.h"
 
@@ -58,9 +58,8 @@ std::optional<policies::EndpointPickerConfig> deciding_document(const Scenario& 
 /// The router has a precise prefix index, which lives on the engines' KV events.
 bool listens_to_events(const std::optional<policies::EndpointPickerConfig>& config) {
   if (!config) return false;
-  Diagnostics known;  // The plugins were checked when the document was read.
-  const policies::Scheduler scheduler(*config, {}, known);
-  return scheduler.valid() && scheduler.needs().block_keys;
+  const std::optional<policies::Requirements> needed = policies::requirements(*config);
+  return needed && needed->signals.block_keys;
 }
 
 class Resolver {

@@ -92,18 +92,7 @@ void describe(Describer& d, RoutingConfig& c) {
          "Router release whose behaviour applies, such as v0.7.0; told from the document "
          "when absent."},
         c.era);
-  field(d, {"service_mode", "k8s-service: kube-proxy's mode."}, c.service_mode);
-  field(d,
-        {"requests_per_connection",
-         "k8s-service: requests a client sends over one connection "
-         "before it opens another."},
-        c.requests_per_connection, IntRange{1, 1'000'000'000});
-  field(d, {"prefix_char_length", "prefix-hash: characters of the prompt that are hashed."},
-        c.prefix_char_length, IntRange{0, 1'000'000});
-  field(d, {"mean_load_factor", "prefix-hash: percent of the mean load an endpoint may reach."},
-        c.mean_load_factor, IntRange{100, 100'000});
-  field(d, {"hash_replication", "prefix-hash: ring points per endpoint."}, c.hash_replication,
-        IntRange{1, 100'000});
+  policies::describe(d, c.balancing);
   field(d, {"router_replicas", "Router processes, each with its own index and in-flight counts."},
         c.router_replicas, IntRange{1, 64});
   field(d, {"decision_latency", "Tokeniser, ext-proc and scheduling time of one decision."},

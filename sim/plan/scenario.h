@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/describe.h"
+#include "policies/balancers/balancers.h"
 #include "sim/engine/engine_config.h"
 #include "workloads/load/load.h"
 #include "workloads/options.h"
@@ -65,28 +66,14 @@ struct ClusterConfig {
 };
 void describe(Describer& d, ClusterConfig& c);
 
-/// How a request finds its endpoint when no EndpointPickerConfig is given.
-enum class BalancerKind {
-  kEndpointPicker,
-  kRoundRobin,
-  kRandom,
-  kK8sService,
-  kLeastLoad,
-  kPrefixHash
-};
-/// kube-proxy's two ways of choosing a backend for a connection.
-enum class ServiceMode { kIptables, kIpvsRoundRobin };
+using policies::BalancerKind;
 
 /// The router: which decision code, and how old what it knows is.
 struct RoutingConfig {
   BalancerKind balancer = BalancerKind::kK8sService;
   Document endpoint_picker;  ///< An EndpointPickerConfig, bare or inside Helm values.
   std::string era;           ///< Router release, e.g. `v0.7.0`; empty = from the document.
-  ServiceMode service_mode = ServiceMode::kIptables;
-  std::int64_t requests_per_connection = 1;
-  std::int64_t prefix_char_length = 100;
-  std::int64_t mean_load_factor = 125;
-  std::int64_t hash_replication = 256;
+  policies::BalancerSettings balancing;
   std::int64_t router_replicas = 1;
   Duration decision_latency;  ///< Tokeniser, ext-proc and scheduling, per request.
   Duration scrape_interval = Duration::milliseconds(50);
@@ -155,13 +142,4 @@ struct routesim::EnumNames<routesim::sim::KvLoadFailure> {
 template <>
 struct routesim::EnumNames<routesim::sim::DataParallelBalancing> {
   static constexpr std::array<std::string_view, 2> value = {"external", "internal"};
-};
-template <>
-struct routesim::EnumNames<routesim::sim::BalancerKind> {
-  static constexpr std::array<std::string_view, 6> value = {
-      "endpoint-picker", "round-robin", "random", "k8s-service", "least-load", "prefix-hash"};
-};
-template <>
-struct routesim::EnumNames<routesim::sim::ServiceMode> {
-  static constexpr std::array<std::string_view, 2> value = {"iptables", "ipvs-rr"};
 };

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "policies/scheduler.h"
+#include "policies/config/make_scheduler.h"
 
 namespace routesim::sim {
 namespace {
@@ -178,11 +178,10 @@ std::vector<std::string> headers_read(const policies::EndpointPickerConfig& conf
                                     "x-gateway-inference-fairness-id", "prefer"};
   for (const policies::PluginSpec& spec : config.plugins)
     if (std::string name = deciding_header(spec); !name.empty()) names.push_back(std::move(name));
-  Diagnostics known;  // The plugins were checked when the document was read.
-  const policies::Scheduler scheduler(config, {}, known);
-  if (!scheduler.valid()) return names;
+  const std::optional<policies::Requirements> needed = policies::requirements(config);
+  if (!needed) return names;
   for (const auto* more :
-       {&scheduler.needs().session_id_headers, &scheduler.needs().session_token_headers})
+       {&needed->signals.session_id_headers, &needed->signals.session_token_headers})
     names.insert(names.end(), more->begin(), more->end());
   return names;
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "policies/config/make_scheduler.h"
 
 namespace routesim::sim {
 
@@ -71,33 +72,6 @@ policies::EndpointInfo endpoint_info(const EndpointHome& home, const ResolvedPoo
   return info;
 }
 
-policies::BalancerOptions balancer_options(const RoutingConfig& c) {
-  policies::BalancerOptions o;
-  switch (c.balancer) {
-    case BalancerKind::kRoundRobin:
-      o.kind = policies::BalancerKind::kRoundRobin;
-      break;
-    case BalancerKind::kRandom:
-      o.kind = policies::BalancerKind::kRandom;
-      break;
-    case BalancerKind::kLeastLoad:
-      o.kind = policies::BalancerKind::kLeastLoad;
-      break;
-    case BalancerKind::kPrefixHash:
-      o.kind = policies::BalancerKind::kPrefixHash;
-      break;
-    default:
-      o.kind = policies::BalancerKind::kK8sService;
-  }
-  o.mode = c.service_mode == ServiceMode::kIptables ? policies::KubeProxyMode::kIptables
-                                                    : policies::KubeProxyMode::kIpvsRr;
-  o.connection_reuse = static_cast<std::uint32_t>(c.requests_per_connection);
-  o.mean_load_percentage = static_cast<std::uint32_t>(c.mean_load_factor);
-  o.replication = static_cast<std::uint32_t>(c.hash_replication);
-  o.prefix_char_length = static_cast<std::uint32_t>(c.prefix_char_length);
-  return o;
-}
-
 }  // namespace
 
 RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnostics) {
@@ -105,18 +79,18 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
   out.model = plan.pools.front().config.model;
   out.adapters = plan.adapters;
   if (!plan.endpoint_picker) return out;
-  const policies::Scheduler probe(*plan.endpoint_picker, {}, diagnostics);
-  if (!probe.valid()) return out;
-  if (probe.needs().block_keys) {
-    const policies::BlockKeyScheme& scheme = probe.block_key_scheme();
+  const std::optional<policies::Requirements> needed =
+      policies::requirements(*plan.endpoint_picker, diagnostics);
+  if (!needed) return out;
+  if (needed->signals.block_keys) {
+    const policies::BlockKeyScheme& scheme = needed->block_keys;
     out.precise.emplace(scheme.algorithm, static_cast<std::uint32_t>(scheme.block_size),
                         scheme.hash_seed, out.model);
     out.hash_seed = scheme.hash_seed;
   }
-  if (probe.needs().approx_hashes) {
-    policies::EndpointTable table;
-    table.add(endpoint_info(EndpointHome{}, plan.pools.front()));
-    const policies::ApproxScheme scheme = probe.approx_scheme(table);
+  if (needed->signals.approx_hashes) {
+    const policies::ApproxScheme scheme =
+        needed->approx.scheme(endpoint_info(EndpointHome{}, plan.pools.front()).block_size);
     const bool tokens = scheme.hashing == policies::ApproxHashing::kTokens;
     const double bytes = tokens ? 1 : bytes_per_token(plan.scenario.workload);  // Others cut text.
     out.approx_block = std::max<std::int64_t>(
@@ -148,15 +122,15 @@ void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     Instance& in = instances_[i];
     if (plan_.endpoint_picker) {
-      in.scheduler = std::make_unique<policies::Scheduler>(
+      in.scheduler = policies::make_scheduler(
           *plan_.endpoint_picker, policies::SchedulerOptions{.seed = mix64(seed, i)}, diagnostics);
-      if (!in.scheduler->valid()) return;
+      if (in.scheduler == nullptr) return;
       in.index = in.scheduler->precise_index();
       if (plan_.endpoint_picker->gate("flowControl"))
         in.flow = std::make_unique<policies::FlowControl>(*in.scheduler);
       continue;
     }
-    in.balancer = policies::make_balancer(balancer_options(routing), seed, i);
+    in.balancer = policies::make_balancer(routing.balancer, routing.balancing, seed, i);
     std::vector<policies::BalancerEndpoint> named;
     for (std::uint32_t row = 0; row < endpoints_.rows(); ++row)
       named.push_back(
@@ -231,7 +205,7 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
 Route Router::route_by_balancer(Instance& in, const workloads::Request& request) {
   const RoutingConfig& routing = plan_.scenario.routing;
   if (routing.balancer == BalancerKind::kPrefixHash)
-    write_prefix_text(*request.prompt, routing.prefix_char_length, prefix_text_);
+    write_prefix_text(*request.prompt, routing.balancing.prefix_char_length, prefix_text_);
   Route route;
   std::optional<policies::BalancerPick> pick =
       in.balancer->pick({.prefix = prefix_text_, .adapter = adapter_name(request)});

@@ -22,7 +22,16 @@ struct Direction {
 const std::vector<Direction>& directions() {
   static const std::vector<Direction> table = {
       {"base", {}},
-      {"policies", {"base", "policies/"}},
+      {"policies/index", {"base"}},
+      {"policies/kv_events", {"base", "policies/index"}},
+      {"policies", {"base", "policies/index", "policies/kv_events"}},
+      {"policies/plugins", {"base", "policies", "policies/index"}},
+      {"policies/flow", {"base", "policies", "policies/plugins"}},
+      {"policies/config",
+       {"base", "policies", "policies/index", "policies/plugins", "policies/flow"}},
+      {"policies/balancers", {"base", "policies/index"}},
+      {"policies/examples",
+       {"base", "policies", "policies/index", "policies/kv_events", "policies/config"}},
       {"models", {"base"}},
       {"workloads", {"base", "workloads/"}},
       {"sim/statistics", {}},

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/config_node.h"
+#include "policies/config/make_scheduler.h"
 #include "policies/kv_events/kv_event_ingest.h"
 #include "policies/kv_events/kv_events.h"
 #include "policies/scheduler.h"
@@ -35,9 +36,9 @@ namespace {
 
 void decide_once(const policies::EndpointPickerConfig& config) {
   Diagnostics diagnostics;
-  policies::Scheduler scheduler(config, {.seed = 1}, diagnostics);
+  const auto scheduler = policies::make_scheduler(config, {.seed = 1}, diagnostics);
   print_all(diagnostics);
-  if (!scheduler.valid()) return;
+  if (scheduler == nullptr) return;
   const SimTime now = SimTime::zero() + Duration::seconds(1);
   policies::EndpointTable pool;
   for (const char* address : {"10.0.0.1", "10.0.0.2", "10.0.0.3"}) {
@@ -45,12 +46,12 @@ void decide_once(const policies::EndpointPickerConfig& config) {
     pool.set_metrics(id, 1, 4, 0.5, now);
   }
   const policies::RequestView request{.id = 1, .model = "m", .prompt_tokens = 40};
-  scheduler.advance(now);
-  const policies::Decision decision = scheduler.schedule(request, pool, now);
+  scheduler->advance(now);
+  const policies::Decision decision = scheduler->schedule(request, pool, now);
   if (!decision.routed()) return;
   ROUTESIM_CHECK(decision.primary.value() < 3, "the decision names an endpoint that is not there");
-  scheduler.on_routed(request, decision, pool, now);
-  scheduler.on_completed(1, now);
+  scheduler->on_routed(request, decision, pool, now);
+  scheduler->on_completed(1, now);
 }
 
 void read_conversations(workloads::ConversationReader& reader) {

@@ -19,6 +19,10 @@ if find "$scratch/prefix" -path '*models*' -o -name '*routesim_sim*' | grep .; t
   echo "the simulator was installed with the policies" >&2
   exit 1
 fi
+if find "$scratch/prefix" -path '*policies/plugins/*' -o -name '*_impl.h' | grep .; then
+  echo "internal headers were installed" >&2
+  exit 1
+fi
 cmake -S "$source_dir/tests/package/consumer" -B "$scratch/consumer" -G Ninja \
   -DCMAKE_CXX_COMPILER="$cxx" -DCMAKE_PREFIX_PATH="$scratch/prefix" \
   -DROUTESIM_COMPONENT=policies >/dev/null

@@ -1,6 +1,7 @@
 // Follows "Adding a scorer" of policies/README.md with a scorer of its own.
 #include <gtest/gtest.h>
 
+#include "policies/config/factory.h"
 #include "tests/policies/dummy_scorer.h"
 #include "tests/policies/scheduler_fixture.h"
 
@@ -8,7 +9,7 @@ namespace routesim::policies {
 namespace {
 
 PluginRegistry with_dummy() {
-  PluginRegistry registry = PluginRegistry::standard();
+  PluginRegistry registry = standard_registry();
   // Step 3, factory.cpp: one line.
   registry.add(implemented<LongestQueueScorer, LongestQueueParameters>(
       "longest-queue-scorer", kScorerRole, "Longer queues score higher (a test)."));
@@ -45,10 +46,7 @@ TEST(AddingAScorer, ItsParametersAreCheckedLikeAllOthers) {
                "  - pluginRef: longest-queue-scorer\n"),
       diagnostics, load);
   ASSERT_TRUE(config);
-  SchedulerOptions options;
-  options.registry = &registry;
-  const Scheduler scheduler(*config, options, diagnostics);
-  EXPECT_FALSE(scheduler.valid());
+  EXPECT_EQ(make_scheduler(*config, {.registry = &registry}, diagnostics), nullptr);
   const std::string text = messages_of(diagnostics);
   EXPECT_NE(text.find("scale: must be greater than 0 (got -1)"), std::string::npos) << text;
   EXPECT_NE(text.find("did you mean 'scale'?"), std::string::npos) << text;

@@ -115,12 +115,10 @@ std::optional<ApproxScheme> scheme_of(const Json& c) {
   Diagnostics diagnostics;
   const auto config = load_endpoint_picker_config(to_value(document), {}, diagnostics);
   if (!config) return std::nullopt;
-  const Scheduler scheduler(*config, {}, diagnostics);
-  if (!scheduler.valid()) return std::nullopt;
-  EndpointTable table = make_endpoints(1);
+  const std::optional<Requirements> needed = requirements(*config, diagnostics);
+  if (!needed) return std::nullopt;
   const Json& reported = member(c, "reported_block_size");
-  if (!reported.is_null()) table.mutable_info(EndpointId(0)).block_size = reported;
-  return scheduler.approx_scheme(table);
+  return needed->approx.scheme(reported.is_null() ? 0 : reported.get<std::int64_t>());
 }
 
 TEST(ApproxPrefixIndex, ProducerVectors) {

@@ -46,9 +46,9 @@ BalancerPick send(Balancer& b, const BalancerRequest& request = {}) {
 
 void run_steps(const Json& c, BalancerKind kind) {
   const auto endpoints = endpoints_of(c.at("endpoints"));
-  auto balancer = make_balancer({.kind = kind,
-                                 .mean_load_percentage = c.value("mean_load_percentage", 125u),
-                                 .replication = c.value("replication", 256u)},
+  auto balancer = make_balancer(kind,
+                                {.mean_load_factor = c.value("mean_load_percentage", 125),
+                                 .hash_replication = c.value("replication", 256)},
                                 1);
   balancer->set_endpoints(endpoints);
   for (std::uint32_t e = 0; e < endpoints.size(); ++e)
@@ -88,10 +88,9 @@ void run_owner_or_sequence(const Json& c) {
     }
     return;
   }
-  auto balancer = make_balancer({.kind = BalancerKind::kPrefixHash,
-                                 .mean_load_percentage = c["mean_load_percentage"],
-                                 .replication = c["replication"]},
-                                1);
+  auto balancer = make_balancer(
+      BalancerKind::kPrefixHash,
+      {.mean_load_factor = c["mean_load_percentage"], .hash_replication = c["replication"]}, 1);
   balancer->set_endpoints(endpoints);
   const std::string key = c["key"];
   for (const std::string expected : c["expected_sequence"])
@@ -147,8 +146,8 @@ TEST(Balancers, PrefixHashEqualsTheFullWalk) {
       if (random.below(10) == 0) e.adapters = {"rare"};
     endpoints[0].adapters = {"rare"};
     const HashRing ring(endpoints, 8);
-    auto b = make_balancer(
-        {.kind = BalancerKind::kPrefixHash, .mean_load_percentage = 100, .replication = 8}, seed);
+    auto b = make_balancer(BalancerKind::kPrefixHash,
+                           {.mean_load_factor = 100, .hash_replication = 8}, seed);
     b->set_endpoints(endpoints);
     std::deque<BalancerPick> open;
     for (int i = 0; i < 3000; ++i) {
@@ -176,19 +175,17 @@ TEST(Balancers, PrefixHashEqualsTheFullWalk) {
 // ---- The others
 // -------------------------------------------------------------------------------------
 
-TEST(Balancers, NamesRoundTrip) {
+TEST(Balancers, WithoutEndpointsNoneIsPicked) {
   for (const auto kind :
        {BalancerKind::kRoundRobin, BalancerKind::kRandom, BalancerKind::kK8sService,
         BalancerKind::kLeastLoad, BalancerKind::kPrefixHash}) {
-    EXPECT_EQ(parse_balancer_kind(to_string(kind)), kind);
-    auto b = make_balancer({.kind = kind}, 1);
+    auto b = make_balancer(kind, {}, 1);
     EXPECT_FALSE(b->pick({})) << "nobody to pick";
   }
-  EXPECT_FALSE(parse_balancer_kind("fastest"));
 }
 
 TEST(Balancers, RoundRobinRotatesStrictly) {
-  auto b = make_balancer({.kind = BalancerKind::kRoundRobin}, 1);
+  auto b = make_balancer(BalancerKind::kRoundRobin, {}, 1);
   b->set_endpoints(pods(3));
   for (std::uint32_t i = 0; i < 30; ++i) EXPECT_EQ(send(*b).endpoint, i % 3);
 }
@@ -206,8 +203,8 @@ double chi_square(const std::vector<int>& counts) {
 TEST(Balancers, RandomChoicesAreUniform) {
   for (const auto kind :
        {BalancerKind::kRandom, BalancerKind::kK8sService, BalancerKind::kLeastLoad}) {
-    SCOPED_TRACE(to_string(kind));
-    auto b = make_balancer({.kind = kind}, 5);
+    SCOPED_TRACE(enum_name(kind));
+    auto b = make_balancer(kind, {}, 5);
     b->set_endpoints(pods(8));
     std::vector<int> counts(8);
     for (int i = 0; i < 40000; ++i) {
@@ -220,7 +217,7 @@ TEST(Balancers, RandomChoicesAreUniform) {
 }
 
 TEST(Balancers, RandomChoosesAmongThoseThatServeTheAdapter) {
-  auto b = make_balancer({.kind = BalancerKind::kRandom}, 5);
+  auto b = make_balancer(BalancerKind::kRandom, {}, 5);
   EXPECT_FALSE(b->pick({})) << "nobody is there";
   std::vector<BalancerEndpoint> endpoints = pods(9);
   for (std::size_t i = 2; i < 9; i += 3) endpoints[i].adapters = {"rare"};
@@ -234,7 +231,7 @@ TEST(Balancers, RandomChoosesAmongThoseThatServeTheAdapter) {
 
 TEST(Balancers, SameSeedSamePicksAndEntitiesDiffer) {
   const auto picks = [](std::uint64_t seed, std::uint64_t entity) {
-    auto b = make_balancer({.kind = BalancerKind::kRandom}, seed, entity);
+    auto b = make_balancer(BalancerKind::kRandom, {}, seed, entity);
     b->set_endpoints(pods(64));
     std::vector<std::uint32_t> out;
     for (int i = 0; i < 32; ++i) out.push_back(send(*b).endpoint);
@@ -246,7 +243,7 @@ TEST(Balancers, SameSeedSamePicksAndEntitiesDiffer) {
 }
 
 TEST(Balancers, LeastLoadPicksAMinimum) {
-  auto b = make_balancer({.kind = BalancerKind::kLeastLoad}, 9);
+  auto b = make_balancer(BalancerKind::kLeastLoad, {}, 9);
   b->set_endpoints(pods(16));
   RandomStream random(9, Stream::kTest);
   std::vector<BalancerPick> open;
@@ -269,8 +266,8 @@ TEST(Balancers, LeastLoadPicksAMinimum) {
 
 TEST(Balancers, ServiceKeepsConnectionsWithTheirEndpoint) {
   auto b = make_balancer(
-      {.kind = BalancerKind::kK8sService, .mode = KubeProxyMode::kIpvsRr, .connection_reuse = 3},
-      1);
+      BalancerKind::kK8sService,
+      {.service_mode = ServiceMode::kIpvsRoundRobin, .requests_per_connection = 3}, 1);
   b->set_endpoints(pods(4));
   // One client at a time: three requests per connection, connections in rotation.
   std::vector<std::uint32_t> seen;
@@ -290,7 +287,7 @@ TEST(Balancers, ServiceKeepsConnectionsWithTheirEndpoint) {
 }
 
 TEST(Balancers, EndpointsMayLeaveWithRequestsInFlight) {
-  auto b = make_balancer({.kind = BalancerKind::kLeastLoad}, 1);
+  auto b = make_balancer(BalancerKind::kLeastLoad, {}, 1);
   b->set_endpoints(pods(2));
   const auto one = send(*b);
   const auto two = send(*b);
@@ -312,7 +309,7 @@ TEST(Balancers, EndpointsMayLeaveWithRequestsInFlight) {
 // KubeAI internal/loadbalancer/group.go (July 2025) makes a new counter for a name it does not
 // know.
 TEST(Balancers, AnEndpointThatReturnsStartsWithNothingInFlight) {
-  auto b = make_balancer({.kind = BalancerKind::kLeastLoad}, 1);
+  auto b = make_balancer(BalancerKind::kLeastLoad, {}, 1);
   b->set_endpoints(pods(1));
   const auto before = send(*b);
   b->set_endpoints({});

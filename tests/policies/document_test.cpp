@@ -68,7 +68,7 @@ class LinkedDecider final : public Decider {
 
 std::vector<std::string> build_linked(const std::string& plugins, std::string& errors) {
   std::vector<std::string> order;
-  PluginRegistry registry = PluginRegistry::standard();
+  PluginRegistry registry = standard_registry();
   PluginType linked = *registry.find("always-disagg-pd-decider");
   linked.type = "linked";
   linked.create = [&order](const PluginSpec& spec, BuildContext& context) {
@@ -168,7 +168,7 @@ TEST(Document, UnknownParametersAreErrorsOnlyWhereUpstreamRefusesThem) {
 }
 
 TEST(Document, EveryTypeOfTheCatalogueIsRunInertOrRefusedByName) {
-  for (const PluginType& type : PluginRegistry::standard().types()) {
+  for (const PluginType& type : standard_registry().types()) {
     SCOPED_TRACE(std::string(type.type));
     EXPECT_FALSE(type.note.empty());
     EXPECT_NE(type.roles, 0U);
@@ -223,7 +223,7 @@ TEST(Document, TheCataloguesAreComplete) {
   std::istringstream types{std::string(kCatalogues)};
   int known = 0;
   for (std::string type; types >> type; ++known)
-    EXPECT_NE(PluginRegistry::standard().find(type), nullptr) << type;
+    EXPECT_NE(standard_registry().find(type), nullptr) << type;
   EXPECT_EQ(known, 97);
 }
 

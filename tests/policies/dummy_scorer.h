@@ -1,14 +1,12 @@
-// The scorer of the recipe in policies/README.md ("Adding a scorer"), step by step, as a test: one
-// file with the formula and the class. Its parameters struct would stand in
-// policies/plugins/config.h and its registry line in policies/config/factory.cpp;
-// adding_a_scorer_test.cpp does both from outside.
+// Step 1 of "Adding a scorer" in policies/README.md: the file that would be
+// policies/plugins/longest_queue.h, with parameters, formula and class. adding_a_scorer_test.cpp
+// does steps 2 and 3, which edit policies/config/factory.cpp.
 #pragma once
 
-#include "policies/config/factory.h"
+#include "policies/build_context.h"
 
 namespace routesim::policies {
 
-// Step 1, config.h: the parameters, described once.
 struct LongestQueueParameters {
   double scale = 10;
 };
@@ -17,7 +15,7 @@ inline void describe(Describer& d, LongestQueueParameters& p) {
         RealRange{.min = 0, .min_open = true});
 }
 
-// Step 2, plugins/longest_queue.h: the formula, then the plugin.
+/// In [0, infinity); the profile clamps it to 1.
 inline double longest_queue_score(double waiting, double scale) { return waiting / scale; }
 
 class LongestQueueScorer final : public Scorer {

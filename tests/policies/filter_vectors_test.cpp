@@ -236,7 +236,7 @@ void check_lifecycle(const Json& c, const Json& parameters) {
     else
       FAIL() << "unknown step " << op;
     for (const auto& [endpoint, expected] : step["expected"].items()) {
-      const InFlightLoad& load = *bench.scheduler().in_flight();
+      const InFlightCounts& load = *bench.scheduler().in_flight();
       EXPECT_EQ(load.requests(rows.at(endpoint)), expected["requests"].get<std::int64_t>()) << op;
       EXPECT_EQ(load.tokens(rows.at(endpoint)), expected["tokens"].get<std::int64_t>()) << op;
     }

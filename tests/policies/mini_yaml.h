@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "policies/config/parameter_value.h"
+#include "policies/parameter_value.h"
 
 namespace routesim::policies {
 

@@ -115,7 +115,7 @@ Diagnostics load_and_build(std::string_view type, ParameterValue parameters) {
 
 TEST(ParameterTypes, EveryWrongTypeIsAnErrorAtItsPlace) {
   std::size_t checked = 0;
-  for (const PluginType& type : PluginRegistry::standard().types()) {
+  for (const PluginType& type : standard_registry().types()) {
     if (!type.describe_parameters) continue;
     LeafCollector collector;
     type.describe_parameters(collector);
@@ -155,8 +155,7 @@ TEST(ParameterTypes, ReferencesMustNameTheRightKind) {
     Diagnostics diagnostics;
     const auto config = load_text(yaml, diagnostics);
     if (!config) return messages_of(diagnostics);
-    const Scheduler scheduler(*config, {}, diagnostics);
-    EXPECT_FALSE(scheduler.valid());
+    EXPECT_FALSE(requirements(*config, diagnostics));
     return messages_of(diagnostics);
   };
   const auto scorer = [&](const std::string& type, const std::string& key) {
@@ -203,8 +202,7 @@ TEST(ParameterTypes, ParametersThatHaveNoEffectAreSaidTo) {
                "  - pluginRef: precise-prefix-cache-scorer\n"),
       diagnostics);
   ASSERT_TRUE(config) << messages_of(diagnostics);
-  const Scheduler scheduler(*config, {}, diagnostics);
-  EXPECT_TRUE(scheduler.valid()) << messages_of(diagnostics);
+  EXPECT_TRUE(requirements(*config, diagnostics)) << messages_of(diagnostics);
   EXPECT_NE(messages_of(diagnostics).find("parameters: have no effect"), std::string::npos);
 }
 

@@ -45,7 +45,7 @@ class StubLatencyProducer final : public Producer {
 };
 
 PluginRegistry with_stubs(const StubData* data) {
-  PluginRegistry registry = PluginRegistry::standard();
+  PluginRegistry registry = standard_registry();
   PluginType match = *registry.find("approx-prefix-cache-producer");
   // The stub takes the default producer's place, so every plugin that reads "the" prefix info and
   // names no producer reads the stub.
@@ -123,7 +123,7 @@ PluginBench::PluginBench(const std::string& type, const Json& parameters, std::s
   SchedulerOptions options;
   options.ordered_candidates = true;
   options.registry = &registry_;
-  scheduler_ = std::make_unique<Scheduler>(*config, options, diagnostics_);
+  scheduler_ = make_scheduler(*config, options, diagnostics_);
 }
 
 void PluginBench::load(EndpointRow row, std::int64_t requests, std::int64_t tokens) {

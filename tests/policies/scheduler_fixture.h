@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "policies/config/document.h"
+#include "policies/config/make_scheduler.h"
 #include "policies/scheduler.h"
 #include "tests/base/messages.h"
 #include "tests/policies/mini_yaml.h"
@@ -37,8 +38,8 @@ inline std::unique_ptr<Scheduler> make_scheduler(const std::string& yaml, LoadOp
   EXPECT_TRUE(config) << messages_of(diagnostics);
   if (!config) return nullptr;
   options.registry = load.registry;
-  auto scheduler = std::make_unique<Scheduler>(*config, options, diagnostics);
-  EXPECT_TRUE(scheduler->valid()) << messages_of(diagnostics);
+  auto scheduler = make_scheduler(*config, options, diagnostics);
+  EXPECT_NE(scheduler, nullptr) << messages_of(diagnostics);
   return scheduler;
 }
 
@@ -68,9 +69,9 @@ struct Loaded {
     if (!config) return;
     SchedulerOptions scheduler_options;
     scheduler_options.registry = options.registry;
-    scheduler = std::make_unique<Scheduler>(*config, scheduler_options, diagnostics);
+    scheduler = make_scheduler(*config, scheduler_options, diagnostics);
   }
-  bool ok() const { return scheduler && scheduler->valid(); }
+  bool ok() const { return scheduler != nullptr; }
   std::string text() const { return messages_of(diagnostics); }
   bool mentions(const std::string& words) const { return text().find(words) != std::string::npos; }
   Diagnostics diagnostics;

@@ -283,7 +283,7 @@ std::vector<double> precise_scores(Era era, const std::vector<double>& raw, std:
   Json backends = Json::array();
   for (std::size_t i = 0; i < raw.size(); ++i)
     backends.push_back({{"name", "tier" + std::to_string(i)}, {"weight", raw[i]}});
-  const bool nested = traits(era).token_processor_in_indexer;
+  const bool nested = traits(era).precise.token_processor_in_indexer;
   Json parameters = {{"indexerConfig", {{"kvCacheBackendConfigs", backends}}}};
   (nested ? parameters["indexerConfig"] : parameters)["tokenProcessorConfig"] = {{"blockSize", 16}};
   PluginBench bench("precise-prefix-cache-scorer", parameters, raw.size(),
@@ -330,7 +330,7 @@ class Probe final : public Scorer {
 
 struct ProducerBench {
   explicit ProducerBench(bool speculative = false) {
-    registry = PluginRegistry::standard();
+    registry = standard_registry();
     PluginType probe = *registry.find("queue-scorer");
     probe.create = [this](const PluginSpec&, BuildContext& context) {
       return std::make_unique<Probe>(context.prefix_slot("precise"), &seen);

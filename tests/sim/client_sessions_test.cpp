@@ -1,6 +1,7 @@
 // What clients say of their sessions, as affinity and fairness show it, and what no plugin is told.
 #include <set>
 
+#include "policies/config/make_scheduler.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tests/sim/plan_fixture.h"
 
@@ -77,8 +78,9 @@ TEST(ClientSessions, HeadersOfTheLoadReachTheRouter) {
 TEST(ClientSessions, HeadersOfTheLoadGoBeforeThoseOfTheSession) {
   const policies::EndpointPickerConfig config = affinity("session_id");
   Diagnostics d;
-  const policies::Scheduler scheduler(config, {}, d);
-  ClientSessions sessions(scheduler, {{"x-session-id", "one"}, {"other", "x"}});
+  const auto scheduler = policies::make_scheduler(config, {}, d);
+  ASSERT_NE(scheduler, nullptr);
+  ClientSessions sessions(*scheduler, {{"x-session-id", "one"}, {"other", "x"}});
   workloads::Request request;
   request.session = 7;
   policies::RequestView view;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "policies/config/document.h"
-#include "policies/config/parameter_value.h"
+#include "policies/parameter_value.h"
 
 namespace routesim::sim::testing {
 

@@ -8,9 +8,9 @@
 #include <set>
 #include <tuple>
 
-#include "policies/config/document_keys.h"
 #include "policies/config/factory.h"
 #include "policies/config/inert_keys.h"
+#include "policies/document_keys.h"
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
 #include "tools/cli/check_file.h"
@@ -153,7 +153,7 @@ TEST(Ledger, EveryInertPluginTypeHasItsParametersInTheTable) {
       "sglanghttp-parser",      "vertexai-parser",
       "passthrough-parser",     "disagg-headers-handler",
       "prefill-header-handler", "encoder-header-handler"};
-  for (const policies::PluginType& type : policies::PluginRegistry::standard().types()) {
+  for (const policies::PluginType& type : policies::standard_registry().types()) {
     if (type.support != policies::PluginType::Support::kInert || kNone.contains(type.type))
       continue;
     const std::string prefix = std::string(type.type) + ".";

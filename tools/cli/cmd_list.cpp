@@ -54,7 +54,7 @@ std::string_view support_name(policies::PluginType::Support support) {
 std::string list_plugins() {
   TextTable table(4);
   table.add_row({"plugin", "roles", "here", "note"});
-  for (const policies::PluginType& type : policies::PluginRegistry::standard().types()) {
+  for (const policies::PluginType& type : policies::standard_registry().types()) {
     const std::string lacks = sim::unsupplied_input(type.type);
     table.add_row({std::string(type.type), policies::role_names(type.roles),
                    lacks.empty() ? std::string(support_name(type.support)) : "in part",

@@ -3,6 +3,7 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "policies/config/make_scheduler.h"
 #include "tools/cli/cli.h"
 #include "tools/ingest/config_reader.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
@@ -80,7 +81,7 @@ std::unique_ptr<policies::Scheduler> load_scheduler(const ScoreSettings& setting
   if (root != nullptr) config = load_endpoint_picker(root, options, found);
   std::unique_ptr<policies::Scheduler> scheduler;
   if (config)
-    scheduler = std::make_unique<policies::Scheduler>(
+    scheduler = policies::make_scheduler(
         *config, policies::SchedulerOptions{.seed = settings.seed, .ordered_candidates = true},
         found);
   append(diagnostics, found);

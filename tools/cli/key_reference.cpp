@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "policies/config/document_keys.h"
 #include "policies/config/factory.h"
 #include "policies/config/inert_keys.h"
+#include "policies/document_keys.h"
 #include "tools/ingest/deployment_keys.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/measured_file.h"
@@ -72,8 +72,8 @@ void add_rows(const FieldDescription& field, const std::string& path, Fate fate,
 }
 
 std::string plugins_section() {
-  std::string out = heading("parameters of plugins", "policies/plugins/config.h, by plugin type");
-  const policies::PluginRegistry& registry = policies::PluginRegistry::standard();
+  std::string out = heading("parameters of plugins", "policies/plugins, by plugin type");
+  const policies::PluginRegistry& registry = policies::standard_registry();
   for (const std::string& name : registry.type_names()) {
     const policies::PluginType* type = registry.find(name);
     if (!type->describe_parameters) continue;

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "policies/scheduler.h"
+#include "policies/config/make_scheduler.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_reader.h"
 #include "tools/ingest/deployment_keys.h"
@@ -315,7 +315,7 @@ ParameterValue to_parameter_value(const ConfigNode& node, const std::string& pat
 void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
                    const std::string& path) {
   Diagnostics found;
-  const policies::Scheduler scheduler(config, {}, found);
+  (void)policies::requirements(config, found);
   add_below(path, found, diagnostics);
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "policies/scheduler.h"
+#include "policies/config/make_scheduler.h"
 #include "tools/render/text_table.h"
 #include "workloads/prompts.h"
 
@@ -27,9 +27,9 @@ std::int64_t longest(const sim::ResolvedPool& pool) {
 bool routes_by_prefix(const sim::RunPlan& plan) {
   if (!plan.endpoint_picker)
     return plan.scenario.routing.balancer == sim::BalancerKind::kPrefixHash;
-  Diagnostics known;  // The plugins were checked when the document was read.
-  const policies::Scheduler scheduler(*plan.endpoint_picker, {}, known);
-  return scheduler.valid() && (scheduler.needs().block_keys || scheduler.needs().approx_hashes);
+  const std::optional<policies::Requirements> needed =
+      policies::requirements(*plan.endpoint_picker);
+  return needed && (needed->signals.block_keys || needed->signals.approx_hashes);
 }
 
 bool has_no_tokens(const workloads::Request& request) {

@@ -4,8 +4,8 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "policies/config/make_scheduler.h"
 #include "policies/index/sha256.h"
-#include "policies/scheduler.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
@@ -69,9 +69,8 @@ void open_load_files(const LoadedVariant& variant, workloads::LoadInputs& inputs
 void check_router(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   if (!plan.endpoint_picker) return;
   const policies::EndpointPickerConfig& config = *plan.endpoint_picker;
-  Diagnostics known;  // The plugins were checked when the document was read.
-  const policies::Scheduler scheduler(config, {}, known);
-  if (!scheduler.valid()) return;
+  const std::optional<policies::Requirements> needed = policies::requirements(config);
+  if (!needed) return;
   const policies::PluginSpec* handler = config.find(config.profile_handler);
   const bool disaggregates = handler != nullptr && (handler->type.starts_with("pd-") ||
                                                     handler->type.starts_with("disagg-"));
@@ -82,9 +81,9 @@ void check_router(const sim::RunPlan& plan, Diagnostics& diagnostics) {
                               " is never sent a prefill: the document's profile handler is " +
                               (handler == nullptr ? "absent" : printable(handler->type)),
                           "use disagg-profile-handler (older releases: pd-profile-handler)");
-    const std::int64_t router = scheduler.block_key_scheme().block_size;
+    const std::int64_t router = needed->block_keys.block_size;
     const std::int64_t engine = pool.rules.block_size;
-    if (scheduler.precise_index() != nullptr && router != engine)
+    if (needed->precise_index && router != engine)
       diagnostics.warning({}, "routing.endpoint_picker",
                           "the precise prefix index counts in blocks of " + std::to_string(router) +
                               " tokens, the engines of pool " + printable(pool.config.name) +

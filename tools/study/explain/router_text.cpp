@@ -4,7 +4,7 @@
 
 #include "base/printable.h"
 #include "policies/config/factory.h"
-#include "policies/scheduler.h"
+#include "policies/config/make_scheduler.h"
 #include "tools/ingest/description.h"
 #include "tools/render/text_table.h"
 
@@ -52,8 +52,7 @@ bool given(const ParameterValue& parameters, std::string_view path) {
 const policies::PluginType* parameters_of(const PluginSpec& spec, policies::Era era) {
   const bool owns =
       spec.type == "prefix-cache-scorer" && !policies::traits(era).match_info_producers;
-  return policies::PluginRegistry::standard().find(owns ? "approx-prefix-cache-producer"
-                                                        : spec.type);
+  return policies::standard_registry().find(owns ? "approx-prefix-cache-producer" : spec.type);
 }
 
 /// A plugin's name and type, its parameters as written, and the defaults of the rest.
@@ -131,11 +130,10 @@ std::string router_text(const EndpointPickerConfig& config) {
   text += flow_control_text(config);
   TextTable table(3);
   table.add_row({"  plugin", "value", "origin"});
-  // The scheduler adds the data producers that others need.
-  Diagnostics ignored;
-  const policies::Scheduler scheduler(config, {}, ignored);
-  for (const PluginSpec& spec : scheduler.config().plugins) {
-    const policies::PluginType* type = policies::PluginRegistry::standard().find(spec.type);
+  // This list includes the data producers that others need and the document does not declare.
+  const std::optional<policies::Requirements> needed = policies::requirements(config);
+  for (const PluginSpec& spec : needed ? needed->plugins : config.plugins) {
+    const policies::PluginType* type = policies::standard_registry().find(spec.type);
     add_plugin(spec, type != nullptr ? policies::role_names(type->roles) : "unknown", config.era,
                table);
   }

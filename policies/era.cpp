@@ -1,4 +1,4 @@
-#include "policies/config/era.h"
+#include "policies/era.h"
 
 #include <charconv>
 
@@ -9,10 +9,10 @@ namespace {
 // before, because that is how upstream's history reads.
 constexpr std::array<EraTraits, 7> make_traits() {
   EraTraits t{};
-  t.index_by_engine_hash = true;
-  t.precise_normalization = PreciseNormalization::kMinMax;
-  t.pod_key_is_address = true;
-  t.token_processor_in_indexer = true;
+  t.precise.index_by_engine_hash = true;
+  t.precise.normalization = PreciseNormalization::kMinMax;
+  t.precise.pod_key_is_address = true;
+  t.precise.token_processor_in_indexer = true;
   t.pd_threshold = true;
   t.active_requests = ActiveRequestCounts::kOwn;
   t.approx_hashing = ApproxHashing::kBytes;
@@ -21,12 +21,12 @@ constexpr std::array<EraTraits, 7> make_traits() {
   t.saturated_without_room = true;
   const EraTraits v032 = t;
 
-  t.tier_weights = true;
+  t.precise.tier_weights = true;
   const EraTraits v040 = t;
 
-  t.index_by_engine_hash = false;
-  t.token_processor_in_indexer = false;
-  t.kv_event_feed = KvEventFeed::kDialsScored;
+  t.precise.index_by_engine_hash = false;
+  t.precise.token_processor_in_indexer = false;
+  t.precise.kv_event_feed = KvEventFeed::kDialsScored;
   const EraTraits v050 = t;
 
   t.pd_threshold = false;
@@ -38,29 +38,29 @@ constexpr std::array<EraTraits, 7> make_traits() {
 
   t.decider_zero_disaggregates = false;
   t.default_decider_is_always = false;
-  t.pod_key_is_address = false;
-  t.lookup_candidates_only = true;
-  t.speculative_indexing = true;
+  t.precise.pod_key_is_address = false;
+  t.precise.lookup_candidates_only = true;
+  t.precise.speculative_indexing = true;
   t.active_requests = ActiveRequestCounts::kOwnWithThreshold;
   t.max_busy_score_zero_bug = true;
   t.legacy_role_sets = false;
   t.default_document = true;  // gateway-api-inference-extension 1.4.0.
   const EraTraits v070 = t;
 
-  t.precise_normalization = PreciseNormalization::kAbsolute;
+  t.precise.normalization = PreciseNormalization::kAbsolute;
   t.active_requests = ActiveRequestCounts::kInFlightProducer;
   t.approx_hashing = ApproxHashing::kBytesTail;
   t.match_info_producers = true;
   t.disagg_handler_sets_headers = true;
   const EraTraits may = t;
 
-  t.precise_normalization = PreciseNormalization::kTruncated;
-  t.clears_on_all_blocks_cleared = true;
-  t.counts_duplicate_stores = true;
+  t.precise.normalization = PreciseNormalization::kTruncated;
+  t.precise.clears_on_all_blocks_cleared = true;
+  t.precise.counts_duplicate_stores = true;
   t.max_busy_score_zero_bug = false;
   t.approx_hashing = ApproxHashing::kTokens;
   t.strict_parameters = true;
-  t.kv_event_feed = KvEventFeed::kDialsNotified;
+  t.precise.kv_event_feed = KvEventFeed::kDialsNotified;
   t.token_load_needs_producer = true;
   t.filtered_out_is_429 = true;
   const EraTraits aug = t;
@@ -117,7 +117,7 @@ std::optional<int> minor_of(std::string_view text) {
 const EraTraits& traits(Era era) { return kTraits[static_cast<std::size_t>(era)]; }
 
 bool indexes_by_address(Era era, Distribution distribution) {
-  return traits(era).pod_key_is_address && distribution != Distribution::kHeimdall;
+  return traits(era).precise.pod_key_is_address && distribution != Distribution::kHeimdall;
 }
 
 std::string_view name(Era era) { return kEraNames[static_cast<std::size_t>(era)]; }

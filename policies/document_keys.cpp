@@ -1,4 +1,4 @@
-#include "policies/config/document_keys.h"
+#include "policies/document_keys.h"
 
 #include <algorithm>
 #include <array>

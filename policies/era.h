@@ -58,11 +58,11 @@ enum class KvEventFeed {
   kDialsNotified,  ///< Or what an endpoint-notification-source in dataLayer tells it of.
 };
 
-/// The switches that differ between eras.
-struct EraTraits {
+/// Switches of the precise prefix index.
+struct PreciseTraits {
   bool index_by_engine_hash;  ///< Index keyed by the engine's SHA-256 hashes, not request keys.
   bool tier_weights;          ///< gpu 1.0, cpu 0.8 by default; otherwise every block is 1.
-  PreciseNormalization precise_normalization;
+  PreciseNormalization normalization;
   bool pod_key_is_address;      ///< All ranks of one pod address share their index entries.
   bool lookup_candidates_only;  ///< Min-max sees only candidates, not every indexed pod.
   bool speculative_indexing;    ///< The parameter exists.
@@ -70,6 +70,11 @@ struct EraTraits {
   bool counts_duplicate_stores;     ///< BlockRemoved is suppressed until the last copy is gone.
   bool token_processor_in_indexer;  ///< tokenProcessorConfig belongs inside indexerConfig.
   KvEventFeed kv_event_feed;
+};
+
+/// The switches that differ between eras.
+struct EraTraits {
+  PreciseTraits precise;
   bool pd_threshold;                 ///< pd-profile-handler has a byte threshold, no decider.
   bool disagg_handler_sets_headers;  ///< disagg-profile-handler needs no plugin for them.
   bool decider_zero_disaggregates;   ///< prefix-based-pd-decider with nonCachedTokens 0 says yes.

@@ -7,8 +7,8 @@
 
 #include "base/describe.h"
 #include "base/diagnostic.h"
-#include "policies/config/parameter_value.h"
-#include "policies/plugins/config.h"
+#include "policies/endpoint_picker_config.h"
+#include "policies/parameter_value.h"
 
 namespace routesim::policies {
 

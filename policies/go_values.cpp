@@ -1,4 +1,4 @@
-#include "policies/config/go_values.h"
+#include "policies/go_values.h"
 
 #include <array>
 #include <charconv>

@@ -1,9 +1,7 @@
+#include "policies/build_context.h"
+
 #include <algorithm>
 #include <utility>
-
-#include "policies/config/factory.h"
-#include "policies/plugins/inflight_load.h"
-#include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {
 namespace {
@@ -33,32 +31,15 @@ Plugin* PluginSet::find(std::string_view name) const {
   return nullptr;
 }
 
-std::string role_names(std::uint32_t roles) {
-  constexpr std::array<std::pair<std::uint32_t, const char*>, 16> kNames = {{
-      {kFilterRole, "filter"},
-      {kScorerRole, "scorer"},
-      {kPickerRole, "picker"},
-      {kProfileHandlerRole, "profile handler"},
-      {kProducerRole, "data producer"},
-      {kDeciderRole, "decider"},
-      {kDetectorRole, "saturation detector"},
-      {kAdmitterRole, "admitter"},
-      {kParserRole, "parser"},
-      {kDataSourceRole, "data source"},
-      {kExtractorRole, "extractor"},
-      {kOrderingPolicyRole, "ordering policy"},
-      {kFairnessPolicyRole, "fairness policy"},
-      {kUsageLimitPolicyRole, "usage limit policy"},
-      {kDiscoveryRole, "discovery"},
-      {kOtherRole, "other"},
-  }};
-  std::string text;
-  for (const auto& [role, name] : kNames) {
-    if ((roles & role) == 0) continue;
-    if (!text.empty()) text += '+';
-    text += name;
-  }
-  return text;
+KvIngestOptions PluginSet::kv_ingest_options() const {
+  KvIngestOptions options;
+  if (!precise) return options;
+  const PreciseStore::Options& o = precise->options();
+  options.algorithm = o.scheme.algorithm;
+  options.block_size = static_cast<std::uint32_t>(o.scheme.block_size);
+  options.hash_seed = o.scheme.hash_seed;
+  options.tiers = o.tiers;
+  return options;
 }
 
 BuildContext::BuildContext(EndpointPickerConfig& config, const PluginRegistry& registry,
@@ -166,16 +147,14 @@ std::size_t BuildContext::prefix_slot_of(const std::string& producer_name, const
   return prefix_slot(producer_name.empty() ? std::string(kDefaultProducers[0]) : producer_name);
 }
 
-InFlightLoad* BuildContext::in_flight(const std::string& name, const PluginSpec& user) {
-  return dynamic_cast<InFlightLoad*>(
-      producer(name, Facts::kLoad, user, "inFlightLoadProducerName"));
-}
-
 void BuildContext::build_all() {
   for (std::size_t i = 0; i < config_.plugins.size(); ++i) build(i);
   for (const auto& p : plugins_.all())
     if (const auto* producer = dynamic_cast<const Producer*>(p.get()))
       plugins_.producers.push_back(producer);
+  if (reads_prompts(config_)) return;
+  needs_.block_keys = needs_.kv_events = needs_.approx_hashes = needs_.prompt_tokens =
+      needs_.prompt_bytes = needs_.encoder_cache = false;
 }
 
 }  // namespace routesim::policies

@@ -6,7 +6,7 @@
 
 #include "base/diagnostic.h"
 #include "base/key_fate.h"
-#include "policies/config/parameter_value.h"
+#include "policies/parameter_value.h"
 
 namespace routesim::policies {
 

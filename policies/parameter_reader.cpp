@@ -1,12 +1,12 @@
-#include "policies/config/parameter_reader.h"
+#include "policies/parameter_reader.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/key_note.h"
-#include "policies/config/document_keys.h"
-#include "policies/config/go_values.h"
+#include "policies/document_keys.h"
+#include "policies/go_values.h"
 
 namespace routesim::policies {
 namespace {

@@ -1,4 +1,4 @@
-#include "policies/config/known_text.h"
+#include "policies/index/known_text.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "policies/config/parameter_value.h"
+#include "policies/parameter_value.h"
 
 #include <array>
 #include <cstdio>

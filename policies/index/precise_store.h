@@ -1,0 +1,49 @@
+// The precise prefix index of one scheduler, single-threaded or concurrent, with its speculative
+// entries.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/units.h"
+#include "policies/index/block_keys.h"
+#include "policies/index/endpoint_registry.h"
+#include "policies/index/prefix_index.h"
+
+namespace routesim::policies {
+
+/// The precise index of a scheduler, in its single-threaded or its concurrent form.
+class PreciseStore {
+ public:
+  struct Options {
+    BlockKeyScheme scheme;
+    PrefixIndexOptions index;
+    bool tiers = true;
+    bool speculative = false;
+    Duration speculative_ttl = Duration::seconds(2);
+  };
+  PreciseStore(Options options, TierRegistry tiers, bool concurrent);
+
+  const Options& options() const { return options_; }
+  PrefixIndex* index() const { return single_.get(); }
+  ConcurrentPrefixIndex* concurrent() const { return concurrent_.get(); }
+  TierRegistry& tiers() { return tiers_; }
+
+  /// Longest-prefix matches of one prompt. A dry run walks the holders key by key, slowly, and
+  /// leaves the recency of the keys alone.
+  std::span<const PrefixMatch> match(std::span<const BlockKey> keys, MatchScratch& scratch,
+                                     bool dry_run, std::vector<PrefixMatch>& dry_result) const;
+  void add_speculative(std::uint32_t holder, std::span<const BlockKey> keys, SimTime now);
+  void expire(SimTime now);
+  void remove(std::uint32_t holder);
+
+ private:
+  Options options_;
+  TierRegistry tiers_;
+  std::unique_ptr<PrefixIndex> single_;
+  std::unique_ptr<ConcurrentPrefixIndex> concurrent_;
+  SpeculativeEntries speculative_;
+};
+
+}  // namespace routesim::policies

@@ -1,0 +1,78 @@
+// Plugin types by name, and what a document may reference each as. config/factory.h has the
+// registry of all types this library knows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/describe.h"
+#include "policies/endpoint_picker_config.h"
+#include "policies/era.h"
+#include "policies/plugins.h"
+
+namespace routesim::policies {
+
+class BuildContext;
+
+/// What a plugin type can be referenced as. A type may have several roles.
+enum Role : std::uint32_t {
+  kFilterRole = 1U << 0,
+  kScorerRole = 1U << 1,
+  kPickerRole = 1U << 2,
+  kProfileHandlerRole = 1U << 3,
+  kProducerRole = 1U << 4,
+  kDeciderRole = 1U << 5,
+  kDetectorRole = 1U << 6,
+  kAdmitterRole = 1U << 7,
+  kParserRole = 1U << 8,
+  kDataSourceRole = 1U << 9,
+  kExtractorRole = 1U << 10,
+  kOrderingPolicyRole = 1U << 11,
+  kFairnessPolicyRole = 1U << 12,
+  kUsageLimitPolicyRole = 1U << 13,
+  kDiscoveryRole = 1U << 14,
+  kOtherRole = 1U << 15,
+};
+/// "filter+scorer".
+std::string role_names(std::uint32_t roles);
+
+/// One plugin type.
+struct PluginType {
+  enum class Support {
+    kImplemented,
+    kInert,    ///< Accepted: it reads, parses or reports, and has no part in decisions.
+    kRefused,  ///< Known upstream, not available here; naming it is an error.
+  };
+  std::string_view type;
+  std::uint32_t roles = 0;
+  Support support = Support::kImplemented;
+  std::string_view note;     ///< One sentence: what it does, or why it is inert or refused.
+  Era since = Era::kV0_3_2;  ///< First era whose documents may name it.
+  /// Builds one; adds errors to context.diagnostics() and may return nothing then.
+  std::function<std::unique_ptr<Plugin>(const PluginSpec&, BuildContext&)> create;
+  /// Describes the parameters with their defaults (for `routesim list plugins`).
+  std::function<void(Describer&)> describe_parameters;
+  /// Describes what an era reads of them, with the defaults it has there. Absent where they are the
+  /// same in all eras.
+  std::function<void(Describer&, const PluginSpec&, Era)> describe_applied = {};
+};
+
+/// The set of plugin types a document may use. Immutable once handed to a loader.
+class PluginRegistry {
+ public:
+  /// Adds or replaces a type.
+  void add(PluginType type);
+  const PluginType* find(std::string_view type) const;
+  std::span<const PluginType> types() const { return types_; }
+  std::vector<std::string> type_names() const;
+
+ private:
+  std::vector<PluginType> types_;
+};
+
+}  // namespace routesim::policies
