@@ -112,7 +112,7 @@ TEST(Coverage, OfTheStoppingRule) {
     std::vector<double> values(rule.limit);
     Diagnostics diagnostics;
     const StoppedAt end = replicate_until(
-        plans, rule, ttft_s, {}, {.seed = seed},
+        plans, rule, ttft_s, {.seed = seed},
         [&](const Replication& r, RunResult&& result) { values[r.number] = ttft_s(result); },
         diagnostics);
     values.resize(end.replications);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -77,6 +78,63 @@ TEST(Replicate, AStoppedExperimentHandsOverNothingPartial) {
       },
       diagnostics);
   EXPECT_EQ(handed, 3U);
+}
+
+/// Follow-ups see the result of replication 0 of their plan, and first_in_order keeps the first
+/// runs of the plans apart.
+TEST(Replicate, FollowUpsAndOrderedFirstRunsKeepTheirOrder) {
+  const RunPlan plan = md1_plan(0.5, 200);
+  const std::array<const RunPlan*, 3> plans = {&plan, &plan, &plan};
+  for (const std::size_t jobs : {1U, 2U, 4U}) {
+    std::mutex mutex;
+    std::vector<std::size_t> firsts;
+    std::vector<std::size_t> follow_ups;
+    ReplicationOptions options{.jobs = jobs, .first_in_order = true, .follow_ups = 2};
+    options.follow = [&](std::size_t p, std::size_t i, Diagnostics&) {
+      const std::lock_guard lock(mutex);
+      EXPECT_GT(firsts.size(), p) << "a follow-up needs the result of its plan";
+      follow_ups.push_back(2 * p + i);
+    };
+    Diagnostics diagnostics;
+    replicate(
+        plans, {.first = 0, .count = 3}, options,
+        [&](const Replication& r, RunResult&&) {
+          const std::lock_guard lock(mutex);
+          if (r.number == 0) firsts.push_back(r.plan);
+        },
+        diagnostics);
+    EXPECT_EQ(firsts, (std::vector<std::size_t>{0, 1, 2}));
+    std::sort(follow_ups.begin(), follow_ups.end());
+    EXPECT_EQ(follow_ups, (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));
+  }
+}
+
+TEST(Replicate, HandsOverAPartialFirstRunWhenAsked) {
+  const RunPlan plan = md1_plan(0.5, 1000);
+  const std::array<const RunPlan*, 2> plans = {&plan, &plan};
+  Progress progress;
+  Diagnostics diagnostics;
+  ReplicationOptions options{.progress = &progress, .partial_first = true};
+  std::vector<std::size_t> handed;
+  class Stopper final : public RunWatcher, public Observer {
+   public:
+    explicit Stopper(Progress& progress) : progress_(progress) {}
+    std::vector<Observer*> observers() override { return {this}; }
+    void complete(RunResult&) override {}
+    void on_done(const RequestRecord&) override { progress_.stop = true; }
+
+   private:
+    Progress& progress_;
+  };
+  options.watch = [&](const Replication&) { return std::make_unique<Stopper>(progress); };
+  replicate(
+      plans, {.first = 0, .count = 2}, options,
+      [&](const Replication& r, RunResult&& result) {
+        EXPECT_LT(result.summary.requests, 1000);
+        handed.push_back(r.plan);
+      },
+      diagnostics);
+  EXPECT_EQ(handed, (std::vector<std::size_t>{0})) << "the second plan does not begin";
 }
 
 TEST(Replicate, ReportsTheErrorsOfTheFirstRunThatHasAny) {
@@ -159,7 +217,7 @@ TEST(ReplicateUntil, StopsAtTheFirstLookThatIsPreciseWhateverTheThreads) {
   for (const std::size_t jobs : {1U, 2U, 3U}) {
     Collector collector;
     Diagnostics diagnostics;
-    const StoppedAt end = replicate_until(plans, rule, ttft, {}, {.jobs = jobs, .check = true},
+    const StoppedAt end = replicate_until(plans, rule, ttft, {.jobs = jobs, .check = true},
                                           collector.sink(), diagnostics);
     EXPECT_EQ(end.reason, StopReason::kPrecise);
     EXPECT_EQ(collector.results().size(), end.replications);
@@ -174,36 +232,17 @@ TEST(ReplicateUntil, StopsAtTheFirstLookThatIsPreciseWhateverTheThreads) {
   EXPECT_GT(expected, rule.first_look) << "the case is too easy to test the batches";
 }
 
-TEST(ReplicateUntil, KnownResultsAreNotRunAgain) {
-  const RunPlan plan = md1_plan(0.6, 200);
-  const std::array<const RunPlan*, 1> plans = {&plan};
-  const StoppingRule rule{.relative_half_width = 0.03};
-  Diagnostics diagnostics;
-  RunResult first =
-      Simulation(plan, {.seed = 1, .check = true, .observers = {}}, diagnostics).run();
-  const std::array<const RunResult*, 1> known = {&first};
-  Collector all;
-  Collector others;
-  const StoppedAt a = replicate_until(plans, rule, ttft, {}, {}, all.sink(), diagnostics);
-  const StoppedAt b = replicate_until(plans, rule, ttft, known, {}, others.sink(), diagnostics);
-  EXPECT_EQ(a.replications, b.replications);
-  Results expected = all.results();
-  expected.erase({0, 0});
-  EXPECT_EQ(others.results(), expected);
-}
-
 TEST(ReplicateUntil, SaysWhyItGaveUp) {
   const RunPlan plan = md1_plan(0.8, 50);
   const std::array<const RunPlan*, 1> plans = {&plan};
   const ReplicationSink ignore = [](const Replication&, RunResult&&) {};
   Diagnostics diagnostics;
   const StoppedAt limit = replicate_until(plans, {.relative_half_width = 1e-6, .limit = 12}, ttft,
-                                          {}, {}, ignore, diagnostics);
+                                          {}, ignore, diagnostics);
   EXPECT_EQ(limit.reason, StopReason::kLimit);
   EXPECT_EQ(limit.replications, 12U);
   const StoppedAt empty = replicate_until(
-      plans, {}, [](const RunResult&) { return std::optional<double>(); }, {}, {}, ignore,
-      diagnostics);
+      plans, {}, [](const RunResult&) { return std::optional<double>(); }, {}, ignore, diagnostics);
   EXPECT_EQ(empty.reason, StopReason::kNoData);
 }
 

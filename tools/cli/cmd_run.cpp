@@ -1,26 +1,18 @@
 // routesim run: simulate a scenario's variants and report.
 #include <algorithm>
-#include <chrono>
+#include <string>
+#include <utility>
 
-#include "base/check.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "sim/observe/metrics_collector.h"
-#include "sim/simulation.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/progress.h"
-#include "tools/cli/replications.h"
+#include "tools/cli/run_experiment.h"
 #include "tools/cli/run_outputs.h"
 #include "tools/ingest/first_requests.h"
 #include "tools/ingest/memory.h"
 #include "tools/ingest/prepare.h"
-#include "tools/render/records.h"
-#include "tools/render/report.h"
-#include "tools/render/text_table.h"
-#include "tools/render/trace.h"
 #include "tools/render/version.h"
-#include "tools/study/compare/expectation.h"
 
 namespace routesim::tools {
 
@@ -105,13 +97,6 @@ void check_goals(const std::vector<Expectation>& expectations, const GoodputGoal
                         "set goodput: [ttft:500ms] in the scenario, or --goodput ttft:500ms");
 }
 
-struct PlannedVariant {
-  const LoadedVariant* loaded = nullptr;
-  sim::RunPlan plan;
-  MeasuredTable measured;
-  std::vector<Expectation> expectations;
-};
-
 /// Everything that can be wrong is found before the first variant runs.
 std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
                                           const RunSettings& settings, Diagnostics& diagnostics) {
@@ -129,132 +114,26 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
     if (!plan) continue;
     std::vector<Expectation> expectations =
         load_expectations(scenario, variant, *plan, selected, diagnostics);
-    check_goals(expectations, goals_of(plan->scenario, settings), diagnostics);
-    planned.push_back({&variant, std::move(*plan), std::move(measured), std::move(expectations)});
+    const GoodputGoals goals = goals_of(plan->scenario, settings);
+    check_goals(expectations, goals, diagnostics);
+    planned.push_back({.plan = std::move(*plan),
+                       .resolved = resolved_json(variant),
+                       .measured = std::move(measured),
+                       .goals = goals,
+                       .expectations = std::move(expectations)});
   }
   return planned;
 }
 
-/// The outcome of running all variants.
-struct Outcome {
-  Report report;
-  TraceRecorder trace;
-  bool interrupted = false;
-};
-
-/// Runs; what goes wrong inside tells which variant and seed to repeat.
-sim::RunResult run_named(sim::Simulation& simulation, const sim::Scenario& scenario) {
-  try {
-    return simulation.run();
-  } catch (const InternalError& e) {
-    throw InternalError(std::string(e.what()) + "\n  in variant " + printable(scenario.variant) +
-                        " with seed " + std::to_string(scenario.seed));
-  }
-}
-
-void run_variants(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
-                  RecordWriter* records, sim::Progress& progress, Diagnostics& diagnostics,
-                  Console& console, Outcome& outcome) {
-  for (const PlannedVariant& variant : planned) {
-    const sim::Scenario& scenario = variant.plan.scenario;
-    progress.completed = 0;
-    progress.total = 0;
-    const auto start = std::chrono::steady_clock::now();
-    sim::TimeSeriesRecorder recorder(settings.series.value_or(kSeriesInterval));
-    std::vector<sim::Observer*> observers;
-    if (settings.series) observers.push_back(&recorder);
-    const GoodputGoals goals = goals_of(scenario, settings);
-    GoodputObserver goodput(goals, scenario.workload.output_token_scale,
-                            sim::client_sees_tokens(scenario.workload));
-    if (!goals.empty()) observers.push_back(&goodput);
-    if (settings.wants(OutputFormat::kTrace)) observers.push_back(&outcome.trace);
-    if (records != nullptr) observers.push_back(records);
-    outcome.trace.begin_variant(scenario.variant);
-    if (records != nullptr) records->begin_variant(scenario.variant);
-    sim::RunResult result;
-    {
-      const ProgressDisplay display(progress, printable(scenario.variant), settings.progress,
-                                    console);
-      sim::Simulation simulation(variant.plan,
-                                 {.seed = scenario.seed,
-                                  .check = settings.check,
-                                  .progress = &progress,
-                                  .observers = observers},
-                                 diagnostics);
-      if (diagnostics.has_errors()) break;
-      result = run_named(simulation, scenario);
-    }
-    if (!goals.empty()) goodput.complete(result);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (!settings.quiet)
-      console.complain(printable(scenario.variant) + ": " +
-                       std::to_string(result.summary.requests) + " requests in " +
-                       fixed_text(elapsed.count(), 2) + " s\n");
-    outcome.report.variants.push_back({.name = scenario.variant,
-                                       .result = std::move(result),
-                                       .measured = variant.measured,
-                                       .scenario = scenario,
-                                       .resolved = resolved_json(*variant.loaded)});
-    VariantReport& made = outcome.report.variants.back();
-    if (settings.series) made.series = recorder.take();
-    if (!goals.empty()) made.goodput = goodput.result(made.result);
-    if (progress.stop) {
-      outcome.interrupted = true;
-      break;
-    }
-  }
-}
-
-/// What a few per cent of the KV blocks change where a variant is near its knee.
-void find_capacity_bands(const std::vector<PlannedVariant>& planned, std::size_t jobs,
-                         sim::Progress& progress, Diagnostics& diagnostics, Outcome& outcome) {
-  for (std::size_t v = 0; v < planned.size() && !progress.stop; ++v) {
-    VariantReport& variant = outcome.report.variants[v];
-    if (sim::is_near_knee(variant.result))
-      variant.capacity_band =
-          sim::capacity_band(planned[v].plan, variant.result, jobs, progress, diagnostics);
-  }
-  outcome.interrupted = progress.stop;
-}
-
-/// The other seeds, and what the results of all say about the expectations.
-void replicate_and_judge(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
-                         sim::Progress& progress, Outcome& outcome, Diagnostics& diagnostics,
-                         Console& console) {
-  ReplicationJob job{.plans = {},
-                     .first = {},
-                     .metrics = {},
-                     .goals = {},
-                     .check = settings.check,
-                     .progress = settings.progress};
-  std::vector<Expectation> expectations;
-  for (std::size_t v = 0; v < planned.size(); ++v) {
-    job.plans.push_back(&planned[v].plan);
-    job.first.push_back(&outcome.report.variants[v].result);
-    job.goals.push_back(goals_of(planned[v].plan.scenario, settings));
-    if (!job.goals.back().empty()) job.metrics.push_back(goodput_metric());
-    for (const Expectation& e : planned[v].expectations) {
-      expectations.push_back(e);
-      job.metrics.push_back(e.condition.metric);
-    }
-  }
-  ResultSet set = run_replications(job, settings.replications, progress, console, diagnostics);
-  set.version = version();
-  outcome.interrupted = progress.stop;
-  outcome.report.expectations = judge(expectations, set);
-  if (settings.replications.wanted()) outcome.report.replications = std::move(set);
-}
-
-/// Runs everything that was asked for, until it is done, interrupted or wrong.
-void run_all(const std::vector<PlannedVariant>& planned, const RunSettings& settings,
-             RecordWriter* records, Diagnostics& diagnostics, Console& console, Outcome& outcome) {
-  sim::Progress progress;
-  const InterruptGuard guard(progress.stop);
-  run_variants(planned, settings, records, progress, diagnostics, console, outcome);
-  if (settings.kv_band && !outcome.interrupted && !diagnostics.has_errors())
-    find_capacity_bands(planned, settings.replications.jobs, progress, diagnostics, outcome);
-  if (!outcome.interrupted && !diagnostics.has_errors())
-    replicate_and_judge(planned, settings, progress, outcome, diagnostics, console);
+ExperimentOptions experiment_options(const RunSettings& settings, RecordWriter* records) {
+  return {.replications = settings.replications,
+          .series = settings.series,
+          .trace = settings.wants(OutputFormat::kTrace),
+          .records = records,
+          .check = settings.check,
+          .kv_band = settings.kv_band,
+          .quiet = settings.quiet,
+          .progress = settings.progress};
 }
 
 /// What the results mean for the exit code.
@@ -266,6 +145,30 @@ ExitCode verdict_of(const Outcome& outcome) {
   const bool imprecise = set && set->until && !set->until->reached;
   return expected == Decision::kUndecided || imprecise ? ExitCode::kInconclusive
                                                        : ExitCode::kSuccess;
+}
+
+/// Fills in what a report says of its origin.
+void name_run(const sim::Scenario& scenario, std::string hash, Outcome& outcome) {
+  Report& report = outcome.report;
+  report.scenario = scenario.name;
+  report.question = scenario.question;
+  report.seed = scenario.seed;
+  report.version = version();
+  report.commit = commit();
+  report.scenario_hash = std::move(hash);
+  report.interrupted = outcome.interrupted;
+  if (report.replications) report.replications->version = version();
+}
+
+/// Says on standard error why a run ended early.
+void report_end(const Outcome& outcome, Console& console) {
+  if (outcome.interrupted)
+    console.complain(
+        "routesim: interrupted, the results are partial; names of files got .partial behind "
+        "them\n");
+  const auto& set = outcome.report.replications;
+  if (set && set->until && !set->until->reached && !outcome.interrupted)
+    console.complain("routesim: --until " + set->until->rule + ": " + set->until->reason + "\n");
 }
 
 ExitCode run(const OptionValues& options, Console& console) {
@@ -301,30 +204,22 @@ ExitCode run(const OptionValues& options, Console& console) {
     if (!finish_file(settings.records, file->error(), console)) return ExitCode::kInvalid;
     records.emplace(*file, *record_format(settings.records));
   }
-  run_all(planned, settings, records ? &*records : nullptr, late, console, outcome);
+  {
+    sim::Progress progress;
+    const InterruptGuard guard(progress.stop);
+    run_experiment(planned, experiment_options(settings, records ? &*records : nullptr), progress,
+                   late, console, outcome);
+  }
   if (records && outcome.interrupted) records->mark_partial();
   if (late.has_errors()) {
     console.complain(tidy(late));
     return ExitCode::kInvalid;
   }
-  const sim::Scenario& first = planned.front().plan.scenario;
-  outcome.report.scenario = first.name;
-  outcome.report.question = first.question;
-  outcome.report.seed = first.seed;
-  outcome.report.version = version();
-  outcome.report.commit = commit();
-  outcome.report.scenario_hash = scenario_hash(scenario);
-  outcome.report.interrupted = outcome.interrupted;
+  name_run(planned.front().plan.scenario, scenario_hash(scenario), outcome);
   if (!write_outputs(outcome.report, outcome.trace, settings.outputs, file ? &*file : nullptr,
                      console))
     return ExitCode::kInvalid;
-  if (outcome.interrupted)
-    console.complain(
-        "routesim: interrupted, the results are partial; names of files got .partial behind "
-        "them\n");
-  const auto& set = outcome.report.replications;
-  if (set && set->until && !set->until->reached && !outcome.interrupted)
-    console.complain("routesim: --until " + set->until->rule + ": " + set->until->reason + "\n");
+  report_end(outcome, console);
   return verdict_of(outcome);
 }
 
@@ -365,8 +260,7 @@ Command run_command() {
             "Go on until the interval of this metric of every variant is as narrow: "
             "ttft_ms.mean+-2%. --replications is the limit (200).",
             false},
-           {"jobs,j", "N",
-            "Threads of the replications (default: one per core); no effect on results.", false},
+           {"jobs,j", "N", "Threads (default: one per core); no effect on results.", false},
            {"no-kv-band", "",
             "Do not run a variant near its knee twice more, with 3 % fewer and more KV blocks.",
             false},

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <thread>
 
 #include "base/config_node.h"
 #include "base/printable.h"
@@ -12,6 +11,7 @@
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/render/version.h"
+#include "tools/study/parallel.h"
 #include "tools/study/validate/limits.h"
 #include "tools/study/validate/trust_table.h"
 #include "tools/study/validate/validation.h"
@@ -64,7 +64,6 @@ bool parse_settings(const OptionValues& options, ValidateSettings& settings, std
     }
     settings.gates.push_back(std::move(*gate.value));
   }
-  const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
   const auto seeds = whole_number(options, "seeds", IntRange{1, 1000}, error);
   const auto jobs = whole_number(options, "jobs", IntRange{1, 1024}, error);
   if (!error.empty()) return false;
@@ -74,7 +73,7 @@ bool parse_settings(const OptionValues& options, ValidateSettings& settings, std
     error = "--trust is printed as table, csv or markdown";
   if (settings.trust && (!settings.limits.empty() || !settings.gates.empty()))
     error = "--trust mixes runs as they are with others: it has no gates";
-  settings.jobs = jobs ? static_cast<std::size_t>(*jobs) : cores;
+  settings.jobs = jobs ? static_cast<std::size_t>(*jobs) : sim::default_jobs();
   return parse_format(format, settings, error) && error.empty();
 }
 

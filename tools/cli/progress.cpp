@@ -1,30 +1,22 @@
 #include "tools/cli/progress.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "base/printable.h"
 #include "base/text.h"
-#include "tools/render/text_table.h"
 
 namespace routesim::tools {
 
-namespace {
-
-/// `label: 120 of 400 requests, 30 %, 1.2 s`.
 std::string run_line(const sim::Progress& progress, const std::string& label, double elapsed_s) {
   const auto completed = progress.completed.load(std::memory_order_relaxed);
   const auto total = progress.total.load(std::memory_order_relaxed);
-  std::string text = label + ": " + std::to_string(completed);
-  if (total > 0) {
-    const double share = 100.0 * static_cast<double>(completed) / static_cast<double>(total);
-    text += " of " + std::to_string(total) + " requests, " + fixed_text(share, 0) + " %";
-  } else {
-    text += " requests";
-  }
-  return text + ", " + fixed_text(elapsed_s, 1) + " s";
+  if (total <= 0) return fmt::format("{}: {} requests, {:.1f} s", label, completed, elapsed_s);
+  const double share = 100.0 * static_cast<double>(completed) / static_cast<double>(total);
+  return fmt::format("{}: {} of {} requests, {:.0f} %, {:.1f} s", label, completed, total, share,
+                     elapsed_s);
 }
-
-}  // namespace
 
 OptionSpec progress_option() {
   return {"progress", "WHEN", "auto (default), always or never.",
@@ -42,12 +34,6 @@ bool parse_progress(const OptionValues& options, ProgressMode& mode, std::string
   return true;
 }
 
-ProgressDisplay::ProgressDisplay(const sim::Progress& progress, std::string label,
-                                 ProgressMode mode, Console& console)
-    : ProgressDisplay([&progress, label = std::move(label)](
-                          double elapsed_s) { return run_line(progress, label, elapsed_s); },
-                      mode, console) {}
-
 ProgressDisplay::ProgressDisplay(std::function<std::string(double)> line, ProgressMode mode,
                                  Console& console)
     : line_(std::move(line)), console_(console), overwrite_(console.error_is_terminal()) {
@@ -64,6 +50,12 @@ ProgressDisplay::~ProgressDisplay() {
   wake_.notify_one();
   thread_.join();
   if (overwrite_) console_.draw("\r\x1b[K");
+}
+
+void ProgressDisplay::say(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (thread_.joinable() && overwrite_) console_.draw("\r\x1b[K");
+  console_.complain(text);
 }
 
 void ProgressDisplay::loop() {

@@ -23,16 +23,16 @@ bool parse_progress(const OptionValues& options, ProgressMode& mode, std::string
 /// counters, so results do not depend on it.
 class ProgressDisplay {
  public:
-  /// kAuto shows it only when standard error is a terminal with cursor control; kAlways without
-  /// such a terminal writes a plain line every few seconds.
-  ProgressDisplay(const sim::Progress& progress, std::string label, ProgressMode mode,
-                  Console& console);
-  /// The same with any line of text, made from the seconds that have passed.
+  /// Shows a line that is made from the seconds that have passed. kAuto shows it only when standard
+  /// error is a terminal with cursor control; kAlways without such a terminal writes a plain line
+  /// every few seconds.
   ProgressDisplay(std::function<std::string(double elapsed_s)> line, ProgressMode mode,
                   Console& console);
   ~ProgressDisplay();
   ProgressDisplay(const ProgressDisplay&) = delete;
   ProgressDisplay& operator=(const ProgressDisplay&) = delete;
+  /// Writes a line of its own to standard error, from any thread.
+  void say(std::string_view text);
 
  private:
   void loop();
@@ -45,6 +45,9 @@ class ProgressDisplay {
   bool done_ = false;
   std::thread thread_;
 };
+
+/// `label: 120 of 400 requests, 30 %, 1.2 s`.
+std::string run_line(const sim::Progress& progress, const std::string& label, double elapsed_s);
 
 /// `--progress` as every command that has it takes it.
 OptionSpec progress_option();

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "sim/observe/observer.h"
+#include "sim/observe/run_result.h"
 #include "tools/ingest/scenario_yaml.h"
-#include "tools/study/replicate.h"
 
 namespace routesim::tools {
 
@@ -67,7 +68,7 @@ GoodputGoals goals_of(const sim::Scenario& scenario);
 void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics);
 
 /// Counts while a run goes on.
-class GoodputObserver final : public sim::RunWatcher {
+class GoodputObserver final : public sim::Observer {
  public:
   /// `output_token_scale`: tokens the client counts per token generated. A client that sees no
   /// single tokens has no TTFT, TPOT and ITL, and a bound of those is not met.
@@ -76,7 +77,7 @@ class GoodputObserver final : public sim::RunWatcher {
 
   void on_done(const sim::RequestRecord& record) override;
   /// Fills in `good_requests` of the stages and of the whole run.
-  void complete(sim::RunResult& run) const override;
+  void complete(sim::RunResult& run) const;
   /// The counts, with the summary over the reported stages of `run`.
   GoodputResult result(const sim::RunResult& run) const;
 

@@ -161,7 +161,7 @@ void write_stages(JsonWriter& json, const char* key, const VariantReport& varian
   json.end_array();
 }
 
-void write_side(JsonWriter& json, std::string_view key, const sim::StageBand::Side& side) {
+void write_side(JsonWriter& json, std::string_view key, const sim::StageSide& side) {
   json.key(key).begin_object().member("ttft_mean_s", side.ttft_mean_s);
   json.member("overloaded", side.overloaded).end_object();
 }

@@ -100,7 +100,7 @@ double movement(const sim::StageBand& band) {
 
 /// The first stage that is overloaded; `none` when all are healthy.
 std::string first_overloaded(const std::vector<sim::StageBand>& bands,
-                             sim::StageBand::Side sim::StageBand::*side) {
+                             sim::StageSide sim::StageBand::*side) {
   for (const sim::StageBand& band : bands)
     if ((band.*side).overloaded) return "from stage " + printable(band.stage) + " on";
   return "in no stage";

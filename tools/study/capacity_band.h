@@ -1,7 +1,8 @@
 // How far a small error of the KV capacity moves the results of a run near its knee.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,23 +12,30 @@
 
 namespace routesim::sim {
 
+/// What a few per cent of the KV blocks may change of one stage.
+struct StageSide {
+  double ttft_mean_s = 0;  ///< NaN without a success.
+  bool overloaded = false;
+};
+
 /// A reported stage as it is, and with 1 - kCapacityBand and 1 + kCapacityBand times the KV blocks.
 struct StageBand {
-  struct Side {
-    double ttft_mean_s = 0;  ///< NaN without a success.
-    bool overloaded = false;
-  };
   std::string stage;
-  Side as_is, fewer, more;
+  StageSide as_is, fewer, more;
 };
 
 /// Whether a few per cent of the KV blocks can decide: a reported stage is overloaded, or some
 /// server had all but kCapacityBand of its blocks in use.
 bool is_near_knee(const RunResult& result);
 
-/// Runs the plan twice more with the seed of `result`, in up to `jobs` threads. Empty when
-/// `progress.stop` was set, `diagnostics` got an error, or the load found other stages.
-std::vector<StageBand> capacity_band(const RunPlan& plan, const RunResult& result, std::size_t jobs,
-                                     Progress& progress, Diagnostics& diagnostics);
+/// Runs the plan with `factor` times the KV blocks and returns its stages, empty when
+/// `progress.stop` was set or `found` got an error.
+std::vector<StageSide> stages_with_kv_blocks(const RunPlan& plan, std::uint64_t seed, double factor,
+                                             Progress& progress, Diagnostics& found);
+
+/// The band of `as_is` from its plan's stages with fewer and more KV blocks. Empty when those are
+/// not the same stages, which a load that finds its own rates can cause.
+std::vector<StageBand> capacity_band(const RunResult& as_is, std::span<const StageSide> fewer,
+                                     std::span<const StageSide> more);
 
 }  // namespace routesim::sim

@@ -3,10 +3,13 @@
 #include <tbb/info.h>
 
 #include <algorithm>
-#include <atomic>
+#include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <queue>
+#include <vector>
 
+#include "base/check.h"
 #include "tools/study/tbb_threads.h"
 
 #if defined(__SANITIZE_THREAD__)
@@ -17,26 +20,41 @@ namespace routesim::sim {
 
 namespace {
 
-/// Hands out indices in their order, and remembers the first that failed.
+/// Hands out the lowest index that may begin, and remembers the lowest that failed. Threads take
+/// one index at a time, which costs a lock: a job is a whole simulation.
 class IndexQueue {
  public:
-  IndexQueue(std::size_t count, const std::function<void(std::size_t)>& work)
-      : count_(count), work_(work), failed_at_(count) {}
+  IndexQueue(std::size_t count, const std::function<void(std::size_t)>& work,
+             std::span<const std::size_t> after)
+      : work_(work), followers_(after.empty() ? 0 : count), failed_at_(count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (after.empty() || after[i] == kNoJob) {
+        ready_.push(i);
+      } else {
+        ROUTESIM_CHECK(after[i] < i, "a job can only wait for an earlier one");
+        followers_[after[i]].push_back(i);
+      }
+    }
+  }
 
+  /// Runs jobs until none is left and none is running. Called by several threads at a time.
   void drain() {
-    // Whoever takes an index runs it, so every index below one that failed is run too.
-    while (!failed_) {
-      const std::size_t i = next_++;
-      if (i >= count_) return;
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return has_ready() || running_ == 0; });
+      if (!has_ready()) return;
+      const std::size_t i = ready_.top();
+      ready_.pop();
+      ++running_;
+      lock.unlock();
+      std::exception_ptr failure;
       try {
         work_(i);
       } catch (...) {
-        failed_ = true;
-        const std::lock_guard lock(mutex_);
-        if (i >= failed_at_) continue;
-        failed_at_ = i;
-        failure_ = std::current_exception();
+        failure = std::current_exception();
       }
+      lock.lock();
+      finish(i, failure);
     }
   }
 
@@ -45,11 +63,25 @@ class IndexQueue {
   }
 
  private:
-  std::size_t count_;
+  bool has_ready() const { return !ready_.empty() && ready_.top() < failed_at_; }
+
+  void finish(std::size_t i, const std::exception_ptr& failure) {
+    --running_;
+    if (failure && i < failed_at_) {
+      failed_at_ = i;
+      failure_ = failure;
+    }
+    if (i < followers_.size())
+      for (const std::size_t follower : followers_[i]) ready_.push(follower);
+    changed_.notify_all();
+  }
+
   const std::function<void(std::size_t)>& work_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> failed_{false};
+  std::vector<std::vector<std::size_t>> followers_;  ///< By index; empty when none follows any.
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready_;
   std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t running_ = 0;
   std::size_t failed_at_;
   std::exception_ptr failure_;
 };
@@ -91,8 +123,10 @@ void drain_together(IndexQueue& queue, std::size_t threads) {
 }  // namespace
 
 void for_each_index(std::size_t count, std::size_t jobs,
-                    const std::function<void(std::size_t)>& work) {
-  IndexQueue queue(count, work);
+                    const std::function<void(std::size_t)>& work,
+                    std::span<const std::size_t> after) {
+  ROUTESIM_CHECK(after.empty() || after.size() == count, "one entry per job");
+  IndexQueue queue(count, work, after);
   const std::size_t threads = std::min(std::max<std::size_t>(jobs, 1), count);
   if (threads <= 1) {
     queue.drain();

@@ -3,15 +3,23 @@
 
 #include <cstddef>
 #include <functional>
+#include <limits>
+#include <span>
 
 namespace routesim::sim {
 
+/// The job needs no other job.
+inline constexpr std::size_t kNoJob = std::numeric_limits<std::size_t>::max();
+
 /// Calls `work(i)` once for every i in [0, count), in up to `jobs` threads (at least 1, which is
-/// the caller's own), lower indices first. Returns when all calls have. After a call has thrown,
-/// calls that have not begun are left out, and the exception of the lowest index that threw is
-/// rethrown, so that the message does not depend on `jobs` where only one call can fail.
+/// the caller's own). A thread that is free takes the lowest index that may begin: call i begins
+/// after call `after[i]` has returned, where `after[i]` is less than i or kNoJob; an empty `after`
+/// means that no call needs another. Returns when all calls have returned. After call i has thrown,
+/// no call above i begins, and every call below i still runs. The exception of the lowest index is
+/// rethrown, so `jobs` does not change the error.
 void for_each_index(std::size_t count, std::size_t jobs,
-                    const std::function<void(std::size_t)>& work);
+                    const std::function<void(std::size_t)>& work,
+                    std::span<const std::size_t> after = {});
 
 /// Threads this process may use: what its affinity mask allows; at least 1.
 std::size_t default_jobs();

@@ -1,10 +1,12 @@
 #include "tools/study/replicate.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <string>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "tools/study/parallel.h"
 #include "tools/study/statistics.h"
 
@@ -16,13 +18,13 @@ bool stopped(const ReplicationOptions& options) {
   return options.progress != nullptr && options.progress->stop;
 }
 
-/// Runs; what goes wrong inside tells which variant and seed to repeat.
+/// Runs the simulation; an internal error tells which variant and seed to repeat.
 RunResult run_named(Simulation& simulation, const RunPlan& plan, std::uint64_t seed) {
   try {
     return simulation.run();
   } catch (const InternalError& e) {
-    throw InternalError(std::string(e.what()) + "\n  in variant " + plan.scenario.variant +
-                        " with seed " + std::to_string(seed));
+    throw InternalError(std::string(e.what()) + "\n  in variant " +
+                        printable(plan.scenario.variant) + " with seed " + std::to_string(seed));
   }
 }
 
@@ -62,37 +64,84 @@ std::optional<StopReason> look(const StoppingRule& rule, const Watched& watched,
   return n >= rule.limit ? std::optional(StopReason::kLimit) : std::nullopt;
 }
 
+/// The jobs of one call of replicate(), numbered in the order that decides which errors are told.
+class ReplicationJobs {
+ public:
+  ReplicationJobs(std::span<const RunPlan* const> plans, const ReplicationRange& range,
+                  const ReplicationOptions& options, const ReplicationSink& sink)
+      : plans_(plans),
+        range_(range),
+        options_(options),
+        sink_(sink),
+        follow_ups_(range.first == 0 && range.count > 0 ? options.follow_ups * plans.size() : 0),
+        found_(plans.size() * range.count + follow_ups_),
+        first_bad_(found_.size()) {}
+
+  void run(Diagnostics& diagnostics) {
+    for_each_index(
+        found_.size(), options_.jobs, [this](std::size_t i) { run_job(i); }, needs());
+    if (first_bad_ == found_.size()) return;
+    for (const Diagnostic& d : found_[first_bad_].items()) diagnostics.add(d);
+  }
+
+ private:
+  std::vector<std::size_t> needs() const {
+    std::vector<std::size_t> after(found_.size(), kNoJob);
+    if (range_.first != 0) return after;
+    for (std::size_t i = 1; options_.first_in_order && i < plans_.size(); ++i) after[i] = i - 1;
+    for (std::size_t i = 0; i < follow_ups_; ++i)
+      after[plans_.size() + i] = i / options_.follow_ups;
+    return after;
+  }
+
+  void run_job(std::size_t i) {
+    if (stopped(options_) || i > first_bad_) return;
+    const std::size_t p = plans_.size();
+    if (i >= p && i < p + follow_ups_) {
+      options_.follow((i - p) / options_.follow_ups, (i - p) % options_.follow_ups, found_[i]);
+    } else {
+      const std::size_t run = i < p ? i : i - follow_ups_;
+      run_one({.plan = run % p, .number = range_.first + run / p}, found_[i]);
+    }
+    if (!found_[i].has_errors()) return;
+    std::size_t bad = first_bad_;
+    while (i < bad && !first_bad_.compare_exchange_weak(bad, i)) {
+    }
+  }
+
+  void run_one(const Replication& r, Diagnostics& found) {
+    const RunPlan& plan = *plans_[r.plan];
+    const std::unique_ptr<RunWatcher> watcher = options_.watch ? options_.watch(r) : nullptr;
+    const std::uint64_t seed = (options_.own_seeds ? plan.scenario.seed : options_.seed) + r.number;
+    Simulation simulation(
+        plan,
+        {.seed = seed,
+         .check = options_.check,
+         .progress = options_.progress,
+         .observers = watcher != nullptr ? watcher->observers() : std::vector<Observer*>{}},
+        found);
+    if (found.has_errors()) return;
+    RunResult result = run_named(simulation, plan, seed);
+    if (watcher != nullptr) watcher->complete(result);
+    if (!stopped(options_) || (options_.partial_first && r.number == 0))
+      sink_(r, std::move(result));
+  }
+
+  std::span<const RunPlan* const> plans_;
+  const ReplicationRange& range_;
+  const ReplicationOptions& options_;
+  const ReplicationSink& sink_;
+  std::size_t follow_ups_;
+  std::vector<Diagnostics> found_;
+  std::atomic<std::size_t> first_bad_;  ///< The lowest job with errors.
+};
+
 }  // namespace
 
 void replicate(std::span<const RunPlan* const> plans, const ReplicationRange& range,
                const ReplicationOptions& options, const ReplicationSink& sink,
                Diagnostics& diagnostics) {
-  const std::size_t runs = plans.size() * range.count;
-  std::vector<Diagnostics> found(runs);
-  // Replication by replication, so that an interrupted experiment has whole pairs.
-  for_each_index(runs, options.jobs, [&](std::size_t i) {
-    if (stopped(options)) return;
-    const Replication r{.plan = i % plans.size(), .number = range.first + i / plans.size()};
-    const std::unique_ptr<RunWatcher> watcher = options.watch ? options.watch(r.plan) : nullptr;
-    std::vector<Observer*> observers;
-    if (watcher != nullptr) observers.push_back(watcher.get());
-    const std::uint64_t seed =
-        (options.own_seeds ? plans[r.plan]->scenario.seed : options.seed) + r.number;
-    Simulation simulation(*plans[r.plan],
-                          {.seed = seed,
-                           .check = options.check,
-                           .progress = options.progress,
-                           .observers = observers},
-                          found[i]);
-    if (found[i].has_errors()) return;
-    RunResult result = run_named(simulation, *plans[r.plan], seed);
-    if (watcher != nullptr) watcher->complete(result);
-    if (!stopped(options)) sink(r, std::move(result));
-  });
-  const auto bad =
-      std::find_if(found.begin(), found.end(), [](const Diagnostics& d) { return d.has_errors(); });
-  if (bad == found.end()) return;
-  for (const Diagnostic& d : bad->items()) diagnostics.add(d);
+  ReplicationJobs(plans, range, options, sink).run(diagnostics);
 }
 
 std::size_t next_look(const StoppingRule& rule, std::size_t done) {
@@ -106,24 +155,19 @@ bool is_precise(const StoppingRule& rule, std::span<const double> values) {
 }
 
 StoppedAt replicate_until(std::span<const RunPlan* const> plans, const StoppingRule& rule,
-                          const WatchedValue& value, std::span<const RunResult* const> known,
-                          const ReplicationOptions& options, const ReplicationSink& sink,
-                          Diagnostics& diagnostics) {
+                          const WatchedValue& value, const ReplicationOptions& options,
+                          const ReplicationSink& sink, Diagnostics& diagnostics) {
   ROUTESIM_CHECK(rule.batch > 0 && rule.limit > 0, "a stopping rule must make headway");
-  ROUTESIM_CHECK(known.empty() || known.size() == plans.size(), "one known result per plan");
   Watched watched(plans.size(), rule.limit);
-  for (std::size_t plan = 0; plan < known.size(); ++plan)
-    watched.set({.plan = plan, .number = 0}, value(*known[plan]));
   const ReplicationSink watching = [&](const Replication& r, RunResult&& result) {
     watched.set(r, value(result));
     sink(r, std::move(result));
   };
-  std::size_t complete = known.empty() ? 0 : 1;
-  for (std::size_t looked_at = 0;;) {
-    const std::size_t next = next_look(rule, looked_at);
-    replicate(plans, {.first = complete, .count = next - complete}, options, watching, diagnostics);
-    if (stopped(options) || diagnostics.has_errors()) return {StopReason::kInterrupted, complete};
-    complete = looked_at = next;
+  for (std::size_t done = 0;;) {
+    const std::size_t next = next_look(rule, done);
+    replicate(plans, {.first = done, .count = next - done}, options, watching, diagnostics);
+    if (stopped(options) || diagnostics.has_errors()) return {StopReason::kInterrupted, done};
+    done = next;
     if (const std::optional<StopReason> reason = look(rule, watched, next)) return {*reason, next};
   }
 }

@@ -27,11 +27,14 @@ struct Replication {
   std::size_t number = 0;  ///< The r of seed + r.
 };
 
-/// Sees one run and may add to its result what only the caller knows how to count.
-class RunWatcher : public Observer {
+/// Watches one run. Made, used and destroyed on the thread of that run.
+class RunWatcher {
  public:
-  /// After the run, on the thread that ran it.
-  virtual void complete(RunResult& result) const = 0;
+  virtual ~RunWatcher() = default;
+  /// The observers of the run. They live as long as the watcher.
+  virtual std::vector<Observer*> observers() = 0;
+  /// Called after the run. May add to the result what only the caller knows how to count.
+  virtual void complete(RunResult& result) = 0;
 };
 
 struct ReplicationOptions {
@@ -41,17 +44,27 @@ struct ReplicationOptions {
   std::size_t jobs = 1;          ///< Threads. No effect on results.
   bool check = false;            ///< Verify the numbered invariants during the runs.
   Progress* progress = nullptr;  ///< Shared by all runs; `total` means nothing.
-  /// Makes the watcher of one run of a plan, or null. May be empty. Called from any thread.
-  std::function<std::unique_ptr<RunWatcher>(std::size_t plan)> watch{};
+  /// Makes the watcher of one run, or null. May be empty. Called from any thread.
+  std::function<std::unique_ptr<RunWatcher>(const Replication&)> watch{};
+  /// Replication 0 of a plan begins after that of the plan before it: their watchers write to one
+  /// place.
+  bool first_in_order = false;
+  /// Replication 0 is handed over even when it was cut short.
+  bool partial_first = false;
+  /// Jobs that begin after replication 0 of each plan: `follow(plan, i)`, i < follow_ups.
+  std::size_t follow_ups = 0;
+  std::function<void(std::size_t plan, std::size_t i, Diagnostics&)> follow{};
 };
 
 /// Receives each run that has ended, from any thread, several at a time, in no fixed order. What it
 /// writes must belong to that plan and replication alone. Runs cut short by `progress->stop` are
-/// not handed over.
+/// not handed over, except as `partial_first` says.
 using ReplicationSink = std::function<void(const Replication&, RunResult&&)>;
 
-/// Runs every plan with every replication of the range. The errors of the first run that has any,
-/// in the order of replications and then of plans, go to `diagnostics`.
+/// Runs every plan with every replication of the range, all as one pool of jobs: a free thread
+/// takes the next run of any plan. The errors of the first job that has any go to `diagnostics`;
+/// the order is replication 0 of every plan, its follow-ups, then replication by replication. Jobs
+/// behind one with errors do not begin.
 void replicate(std::span<const RunPlan* const> plans, const ReplicationRange& range,
                const ReplicationOptions& options, const ReplicationSink& sink,
                Diagnostics& diagnostics);
@@ -90,11 +103,9 @@ bool is_precise(const StoppingRule& rule, std::span<const double> values);
 /// The number a rule is about.
 using WatchedValue = std::function<std::optional<double>(const RunResult&)>;
 
-/// replicate() in batches until the rule is met. `known` holds each plan's result of replication 0
-/// where the caller has them already, or is empty; those are not run again nor handed to the sink.
+/// replicate() in batches, from replication 0 on, until the rule is met.
 StoppedAt replicate_until(std::span<const RunPlan* const> plans, const StoppingRule& rule,
-                          const WatchedValue& value, std::span<const RunResult* const> known,
-                          const ReplicationOptions& options, const ReplicationSink& sink,
-                          Diagnostics& diagnostics);
+                          const WatchedValue& value, const ReplicationOptions& options,
+                          const ReplicationSink& sink, Diagnostics& diagnostics);
 
 }  // namespace routesim::sim

@@ -1,12 +1,11 @@
 #include "tools/study/validate/validation_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <exception>
 #include <filesystem>
 #include <mutex>
-#include <thread>
 
 #include "base/config_node.h"
 #include "base/printable.h"
@@ -15,7 +14,7 @@
 #include "tools/ingest/config_reader.h"
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/prepare.h"
-#include "tools/render/text_table.h"
+#include "tools/study/parallel.h"
 #include "tools/study/validate/stated_load.h"
 
 namespace routesim::tools {
@@ -45,86 +44,6 @@ void add_unscored(const std::string& csv, ValidationInput& input, Diagnostics& d
   for (UnscoredRule& rule : parse_unscored_csv(text, path.string(), diagnostics))
     input.unscored.push_back(std::move(rule));
 }
-
-/// Runs every variant of every scenario with every seed, in any number of threads.
-class ValidationRunner {
- public:
-  ValidationRunner(const std::vector<ValidationInput>& inputs, const ValidationEffort& effort,
-                   const std::function<void(const std::string&)>& report, sim::Progress& progress)
-      : inputs_(inputs), effort_(effort), report_(report), progress_(progress) {
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      books_.emplace_back(inputs[i], effort.seeds);
-      for (std::size_t v = 0; v < inputs[i].variants.size(); ++v)
-        for (std::size_t s = 0; s < effort.seeds; ++s) jobs_.push_back({i, v, s, {}, {}});
-    }
-  }
-
-  /// Diagnostics and internal errors are those of the first run, in the
-  /// order of the files, that had any.
-  void run(Diagnostics& diagnostics) {
-    std::vector<std::thread> threads;
-    const std::size_t count = std::min(effort_.jobs, jobs_.size());
-    for (std::size_t t = 1; t < count; ++t) threads.emplace_back([this] { work(); });
-    work();
-    for (std::thread& thread : threads) thread.join();
-    for (const Job& job : jobs_) {
-      append(diagnostics, job.diagnostics);
-      if (job.failure) std::rethrow_exception(job.failure);
-    }
-  }
-
-  std::vector<ScenarioValidation> finish() const {
-    std::vector<ScenarioValidation> all;
-    for (const ValidationBook& book : books_) all.push_back(book.finish());
-    return all;
-  }
-
- private:
-  struct Job {
-    std::size_t input;
-    std::size_t variant;
-    std::size_t seed;  ///< Added to the scenario's seed.
-    Diagnostics diagnostics;
-    std::exception_ptr failure;
-  };
-
-  void work() {
-    for (std::size_t i = next_++; i < jobs_.size() && !progress_.stop && !failed_; i = next_++) {
-      try {
-        run(jobs_[i]);
-      } catch (...) {
-        jobs_[i].failure = std::current_exception();
-        failed_ = true;
-      }
-    }
-  }
-
-  void run(Job& job) {
-    const sim::RunPlan& plan = inputs_[job.input].variants[job.variant].plan;
-    const std::uint64_t seed = plan.scenario.seed + job.seed;
-    const auto start = std::chrono::steady_clock::now();
-    sim::Simulation simulation(plan, {.seed = seed, .progress = &progress_, .observers = {}},
-                               job.diagnostics);
-    if (job.diagnostics.has_errors()) return;
-    const sim::RunResult result = simulation.run();
-    if (progress_.stop) return;
-    books_[job.input].add(job.variant, job.seed, result);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    const std::lock_guard lock(report_mutex_);
-    report_(printable(plan.scenario.name) + ", " + printable(plan.scenario.variant) + ", seed " +
-            std::to_string(seed) + ": " + fixed_text(elapsed.count(), 2) + " s\n");
-  }
-
-  const std::vector<ValidationInput>& inputs_;
-  const ValidationEffort& effort_;
-  const std::function<void(const std::string&)>& report_;
-  sim::Progress& progress_;
-  std::vector<ValidationBook> books_;
-  std::vector<Job> jobs_;
-  std::atomic<std::size_t> next_{0};
-  std::atomic<bool> failed_{false};
-  std::mutex report_mutex_;
-};
 
 }  // namespace
 
@@ -189,10 +108,42 @@ std::vector<ScenarioValidation> run_validation(
     const std::vector<ValidationInput>& inputs, const ValidationEffort& effort,
     const std::function<void(const std::string&)>& report, sim::Progress& progress,
     Diagnostics& diagnostics) {
-  ValidationRunner runner(inputs, effort, report, progress);
-  runner.run(diagnostics);
-  if (progress.stop || diagnostics.has_errors()) return {};
-  return runner.finish();
+  struct Job {
+    std::size_t input;
+    std::size_t variant;
+    std::size_t seed;  ///< Added to the scenario's seed.
+    Diagnostics found{};
+  };
+  std::vector<ValidationBook> books;
+  std::vector<Job> jobs;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    books.emplace_back(inputs[i], effort.seeds);
+    for (std::size_t v = 0; v < inputs[i].variants.size(); ++v)
+      for (std::size_t s = 0; s < effort.seeds; ++s) jobs.push_back({i, v, s});
+  }
+  std::mutex report_mutex;
+  sim::for_each_index(jobs.size(), effort.jobs, [&](std::size_t i) {
+    if (progress.stop) return;
+    Job& job = jobs[i];
+    const sim::RunPlan& plan = inputs[job.input].variants[job.variant].plan;
+    const std::uint64_t seed = plan.scenario.seed + job.seed;
+    const auto start = std::chrono::steady_clock::now();
+    sim::Simulation simulation(plan, {.seed = seed, .progress = &progress, .observers = {}},
+                               job.found);
+    if (job.found.has_errors()) return;
+    const sim::RunResult result = simulation.run();
+    if (progress.stop) return;
+    books[job.input].add(job.variant, job.seed, result);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    const std::lock_guard lock(report_mutex);
+    report(fmt::format("{}, {}, seed {}: {:.2f} s\n", printable(plan.scenario.name),
+                       printable(plan.scenario.variant), seed, elapsed.count()));
+  });
+  for (const Job& job : jobs) append(diagnostics, job.found);
+  std::vector<ScenarioValidation> all;
+  if (progress.stop || diagnostics.has_errors()) return all;
+  for (const ValidationBook& book : books) all.push_back(book.finish());
+  return all;
 }
 
 }  // namespace routesim::tools

@@ -1,0 +1,57 @@
+// Every simulation of one `routesim run`: the variants, their other seeds, and the runs beside a
+// knee, as one pool of independent jobs.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/plan/resolve.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/replications.h"
+#include "tools/ingest/measured_csv.h"
+#include "tools/render/goodput.h"
+#include "tools/render/records.h"
+#include "tools/render/report.h"
+#include "tools/render/trace.h"
+#include "tools/study/compare/expectation.h"
+
+namespace routesim::tools {
+
+struct PlannedVariant {
+  sim::RunPlan plan;
+  std::string resolved;  ///< The resolved scenario as JSON text.
+  MeasuredTable measured;
+  GoodputGoals goals;
+  std::vector<Expectation> expectations;
+};
+
+struct ExperimentOptions {
+  ReplicationRequest replications;
+  std::optional<Duration> series;  ///< The grid of the time series, when one is wanted.
+  bool trace = false;
+  RecordWriter* records = nullptr;
+  bool check = false;
+  bool kv_band = true;  ///< Run a variant near its knee with fewer and more KV blocks, too.
+  bool quiet = false;   ///< No line per variant.
+  ProgressMode progress = ProgressMode::kAuto;
+};
+
+/// The outcome of running all variants.
+struct Outcome {
+  Report report;
+  TraceRecorder trace;
+  bool interrupted = false;
+};
+
+/// Runs everything that was asked for, until it is done, interrupted or wrong. An interrupted
+/// experiment has the variants up to the first that was cut short and, when none was, the
+/// replications that every variant finished. A trace and records are written by one variant after
+/// the other.
+void run_experiment(std::span<const PlannedVariant> planned, const ExperimentOptions& options,
+                    sim::Progress& progress, Diagnostics& diagnostics, Console& console,
+                    Outcome& outcome);
+
+}  // namespace routesim::tools
