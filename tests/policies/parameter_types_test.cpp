@@ -109,7 +109,7 @@ Diagnostics load_and_build(std::string_view type, ParameterValue parameters) {
                            {"pluginRef", text_value("max-score-picker")}})})}})})}});
   Diagnostics diagnostics;
   const auto config = load_endpoint_picker_config(document, {}, diagnostics);
-  if (config) Scheduler(*config, {}, diagnostics);
+  if (config) (void)requirements(*config, diagnostics);
   return diagnostics;
 }
 
