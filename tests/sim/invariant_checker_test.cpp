@@ -109,7 +109,10 @@ TEST_F(Story, Invariant1ARequestIsRoutedAndDeliveredOnce) {
 TEST_F(Story, Invariant1NobodyIsLeftAtTheEnd) {
   tell_until_answered();
   RunResult r = one_request_result();
-  r.stages[0] = {.info = r.stages[0].info, .requests = 1};
+  StageResult unanswered;
+  unanswered.info = r.stages[0].info;
+  unanswered.requests = 1;
+  r.stages[0] = unanswered;
   r.stages[0].first_send = r.stages[0].last_send = at_ms(2);
   r.stages[0].schedule_delay.add(0.001);
   r.summary = r.stages[0];
