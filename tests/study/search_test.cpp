@@ -80,7 +80,7 @@ TEST(UpwardSearch, FindsWhatHoldsOnlyBelowTheLimit) {
         }
         if (!search.answer()) {  // More helped up to the end, as far as the doubling saw.
           EXPECT_FALSE(search.tried_singly());
-          EXPECT_LT(high - middle, middle);
+          EXPECT_LT(static_cast<double>(high) - middle, middle);
           continue;
         }
         ASSERT_EQ(search.answer(), first) << high << ' ' << first << ' ' << last;
