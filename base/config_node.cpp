@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/scalar_parse.h"
+
 namespace routesim {
 
 namespace {
@@ -57,5 +59,46 @@ const ConfigNode::Member* ConfigNode::find(std::string_view key) const {
     if (member.key == key) return &member;
   return nullptr;
 }
+
+const ConfigNode* ConfigNode::child(std::string_view key) const {
+  const Member* member = find(key);
+  return member == nullptr ? nullptr : member->value.get();
+}
+
+bool ConfigNode::is_text() const {
+  return is_scalar() && (style_ == Style::kQuoted || style_ == Style::kBlock ||
+                         plain_type(text_) == PlainType::kText);
+}
+
+namespace tree {
+
+Node text(std::string value, const SourceLocation& where) {
+  return ConfigNode::make_scalar(std::move(value), ConfigNode::Style::kQuoted, where);
+}
+
+Node number(std::int64_t value, const SourceLocation& where) {
+  return ConfigNode::make_scalar(std::to_string(value), ConfigNode::Style::kPlain, where);
+}
+
+Node number(double value, const SourceLocation& where) {
+  return ConfigNode::make_scalar(number_text(value), ConfigNode::Style::kPlain, where);
+}
+
+Node boolean(bool value, const SourceLocation& where) {
+  return ConfigNode::make_scalar(value ? "true" : "false", ConfigNode::Style::kPlain, where);
+}
+
+Node list(std::vector<Node> items, const SourceLocation& where) {
+  return ConfigNode::make_sequence(std::move(items), where);
+}
+
+Node map(Map members, const SourceLocation& where) {
+  std::vector<ConfigNode::Member> placed;
+  placed.reserve(members.size());
+  for (auto& [key, value] : members) placed.push_back({std::move(key), where, std::move(value)});
+  return ConfigNode::make_map(std::move(placed), where);
+}
+
+}  // namespace tree
 
 }  // namespace routesim

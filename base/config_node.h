@@ -1,11 +1,15 @@
 // The parsed form of every YAML or JSON file routesim reads: an immutable tree that remembers the
 // raw text and the place of each value, so that typing stays strict and every error has a line.
+// tools/ingest builds trees from files. A program that links only the libraries builds them with
+// namespace tree (below) from whatever its own YAML reader gives.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -54,6 +58,10 @@ class ConfigNode {
   const std::vector<Member>& members() const { return members_; }
   /// The member with this key, or null.
   const Member* find(std::string_view key) const;
+  /// The value of the member with this key, or null.
+  const ConfigNode* child(std::string_view key) const;
+  /// Text that no reader takes for a number, a boolean or nothing.
+  bool is_text() const;
 
   const SourceLocation& where() const { return where_; }
   /// First line of a literal block's content, or 0 when the scalar is not a literal block.
@@ -80,5 +88,20 @@ class ConfigNode {
   std::size_t expanded_size_ = 1;
   int height_ = 1;
 };
+
+/// Trees built in C++. All nodes get the place `where`; the default is no place.
+namespace tree {
+
+using Node = ConfigNode::Ptr;
+using Map = std::vector<std::pair<std::string, Node>>;
+
+Node text(std::string value, const SourceLocation& where = {});
+Node number(std::int64_t value, const SourceLocation& where = {});
+Node number(double value, const SourceLocation& where = {});
+Node boolean(bool value, const SourceLocation& where = {});
+Node list(std::vector<Node> items, const SourceLocation& where = {});
+Node map(Map members, const SourceLocation& where = {});
+
+}  // namespace tree
 
 }  // namespace routesim

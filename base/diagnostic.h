@@ -22,10 +22,10 @@ enum class Severity { kError, kWarning };
 
 struct Diagnostic {
   Severity severity = Severity::kError;
-  SourceLocation where;
-  std::string path;     ///< Dotted key path such as `cluster.pools[0].replicas`; may be empty.
-  std::string message;  ///< What is wrong, ending in `(got …)` where a value is at fault.
-  std::string hint;     ///< What to do about it; may be empty.
+  SourceLocation where = {};
+  std::string path = {};  ///< Dotted key path such as `cluster.pools[0].replicas`; may be empty.
+  std::string message;    ///< What is wrong, ending in `(got …)` where a value is at fault.
+  std::string hint = {};  ///< What to do about it; may be empty.
 };
 
 /// What became of one key of a file that was read.

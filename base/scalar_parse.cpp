@@ -1,12 +1,13 @@
 #include "base/scalar_parse.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 
 #include "base/printable.h"
 
-namespace routesim::tools {
+namespace routesim {
 
 namespace {
 
@@ -247,6 +248,47 @@ Parsed<Duration> parse_duration(const ConfigNode& node, const DurationRange& ran
   return {.value = duration, .message = {}, .hint = {}};
 }
 
+std::optional<Duration> go_duration(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  text = without_sign(text);
+  if (text == "0") return Duration::zero();
+  if (text.empty()) return std::nullopt;
+  // Longer names first, so that "ms" is not read as "m".
+  constexpr std::array<std::pair<std::string_view, double>, 8> kGoUnits = {{{"ns", 1},
+                                                                            {"us", 1e3},
+                                                                            {"µs", 1e3},
+                                                                            {"μs", 1e3},
+                                                                            {"ms", 1e6},
+                                                                            {"s", 1e9},
+                                                                            {"m", 6e10},
+                                                                            {"h", 3.6e12}}};
+  double total = 0;
+  while (!text.empty()) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+    const std::optional<double> value = number_from(text.substr(0, digits));
+    if (!value) return std::nullopt;
+    text.remove_prefix(digits);
+    const auto unit = std::find_if(kGoUnits.begin(), kGoUnits.end(),
+                                   [&](const auto& u) { return text.starts_with(u.first); });
+    if (unit == kGoUnits.end()) return std::nullopt;
+    text.remove_prefix(unit->first.size());
+    total += *value * unit->second;
+  }
+  if (total >= 9.2e18) return std::nullopt;
+  const auto ns = static_cast<std::int64_t>(std::llround(total));
+  return Duration::nanoseconds(negative ? -ns : ns);
+}
+
+Parsed<Duration> parse_go_duration(const ConfigNode& node, const DurationRange& range) {
+  const std::optional<Duration> value = node.is_text() ? go_duration(node.text()) : std::nullopt;
+  if (!value) return wrong<Duration>("must be a duration such as 500ms or 2m (" + got(node) + ")");
+  std::string bounds =
+      below_or_above(*value, range.min, range.max, false, false, printable(node.text()),
+                     duration_text(range.min), duration_text(range.max));
+  if (!bounds.empty()) return wrong<Duration>(std::move(bounds));
+  return {.value = value, .message = {}, .hint = {}};
+}
+
 Parsed<std::string> parse_text(const ConfigNode& node) {
   if (!node.is_scalar()) return wrong<std::string>("must be text (" + got(node) + ")");
   if (node.style() == ConfigNode::Style::kPlain && plain_type(node.text()) != PlainType::kText)
@@ -268,4 +310,4 @@ Parsed<std::size_t> parse_choice(const ConfigNode& node, std::span<const std::st
   return wrong<std::size_t>("must be one of " + list + " (" + got(node) + ")", hint);
 }
 
-}  // namespace routesim::tools
+}  // namespace routesim

@@ -10,7 +10,7 @@
 #include "base/config_node.h"
 #include "base/describe.h"
 
-namespace routesim::tools {
+namespace routesim {
 
 /// A value, or what is wrong with it.
 template <class T>
@@ -25,6 +25,11 @@ Parsed<std::int64_t> parse_integer(const ConfigNode& node, const IntRange& range
 Parsed<double> parse_real(const ConfigNode& node, const RealRange& range);
 /// `250ms`, `1.5s`, `2m`, `1h`, `300us`, `10ns`, or a bare number of seconds.
 Parsed<Duration> parse_duration(const ConfigNode& node, const DurationRange& range);
+/// A duration as Go writes it, see go_duration: text, never a bare number.
+Parsed<Duration> parse_go_duration(const ConfigNode& node, const DurationRange& range);
+/// Go's time.ParseDuration: "300ms", "1.5s", "2m", "1h30m", "-1s", "0". Nothing when malformed or
+/// out of the range of a Duration.
+std::optional<Duration> go_duration(std::string_view text);
 /// Quoted text, or plain text that is not a number, a boolean or null.
 Parsed<std::string> parse_text(const ConfigNode& node);
 /// An index into `names`.
@@ -51,4 +56,4 @@ std::string range_text(const IntRange& range);
 std::string range_text(const RealRange& range);
 std::string range_text(const DurationRange& range);
 
-}  // namespace routesim::tools
+}  // namespace routesim

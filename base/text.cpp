@@ -9,6 +9,15 @@ bool is_c1(std::string_view text, std::size_t i) {
   return text[i] == '\xC2' && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
 }
 
+constexpr std::string_view kBase64 =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 bool is_continuation(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 }  // namespace
@@ -54,6 +63,54 @@ std::string shortened(std::string_view text, std::size_t max_bytes) {
   std::string out(head_of(text, max_bytes - tail - kGap.size()));
   out += kGap;
   out += text.substr(begin);
+  return out;
+}
+
+std::optional<std::string> decode_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); i += 4) {
+    std::uint32_t bits = 0;
+    int padding = 0;
+    for (std::size_t j = 0; j < 4; ++j) {
+      const char c = text[i + j];
+      if (c == '=' && j >= 2 && i + 4 == text.size()) {
+        ++padding;
+        bits <<= 6;
+        continue;
+      }
+      const std::size_t digit = kBase64.find(c);
+      if (digit == std::string_view::npos || padding > 0) return std::nullopt;
+      bits = bits << 6 | static_cast<std::uint32_t>(digit);
+    }
+    for (int b = 0; b < 3 - padding; ++b)
+      out.push_back(static_cast<char>(bits >> (16 - 8 * b) & 0xff));
+  }
+  return out;
+}
+
+std::string encode_base64(std::string_view bytes) {
+  std::string out;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    std::uint32_t bits = 0;
+    const std::size_t n = bytes.size() - i < 3 ? bytes.size() - i : 3;
+    for (std::size_t j = 0; j < 3; ++j)
+      bits = bits << 8 | (j < n ? static_cast<unsigned char>(bytes[i + j]) : 0U);
+    for (std::size_t j = 0; j < 4; ++j)
+      out.push_back(j <= n ? kBase64[bits >> (18 - 6 * j) & 0x3f] : '=');
+  }
+  return out;
+}
+
+std::optional<std::string> decode_hex(std::string_view text) {
+  if (text.size() % 2 != 0) return std::nullopt;
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    const int high = hex_digit(text[i]);
+    const int low = hex_digit(text[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    out.push_back(static_cast<char>(high * 16 + low));
+  }
   return out;
 }
 

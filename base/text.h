@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,5 +21,11 @@ std::string_view head_of(std::string_view text, std::size_t max_bytes);
 /// The text, or where it is longer than `max_bytes` its begin, ` [...] ` and its end: what a
 /// message says after a quoted text stays.
 std::string shortened(std::string_view text, std::size_t max_bytes);
+
+/// Base64 with padding (RFC 4648 section 4), strict: nothing for other text.
+std::optional<std::string> decode_base64(std::string_view text);
+std::string encode_base64(std::string_view bytes);
+/// Bytes of hexadecimal digits; nothing for other text.
+std::optional<std::string> decode_hex(std::string_view text);
 
 }  // namespace routesim

@@ -7,7 +7,7 @@
 
 #include "base/scalar_parse.h"
 
-namespace routesim::tools {
+namespace routesim {
 
 std::string number_text(double v) {
   if (std::isnan(v)) return ".nan";
@@ -71,4 +71,4 @@ std::string range_text(const DurationRange& range) {
   return text;
 }
 
-}  // namespace routesim::tools
+}  // namespace routesim

@@ -98,33 +98,31 @@ BENCHMARK(scheduler_step)
     ->ArgNames({"batch", "reference"})
     ->Iterations(20'000);
 
-policies::ParameterValue entry(const char* key, const std::string& value) {
-  return policies::ParameterValue(
-      policies::ParameterValue::Map{{key, policies::ParameterValue(value)}});
-}
-
 /// Precise prefix scoring beside queue and cache use, as in llm-d's guide.
 std::optional<policies::EndpointPickerConfig> precise_config(Diagnostics& diagnostics) {
-  using policies::ParameterValue;
-  ParameterValue::List plugins, references;
-  for (const char* type : {"single-profile-handler", "precise-prefix-cache-scorer",
-                           "kv-cache-utilization-scorer", "queue-scorer", "max-score-picker"}) {
+  const auto entry = [](const char* key, const char* value) {
+    return tree::map({{key, tree::text(value)}});
+  };
+  std::vector<tree::Node> plugins, references;
+  for (const char* type : {"single-profile-handler", "kv-cache-utilization-scorer", "queue-scorer",
+                           "max-score-picker"}) {
     plugins.push_back(entry("type", type));
     if (plugins.size() > 1) references.push_back(entry("pluginRef", type));
   }
-  const ParameterValue size(ParameterValue::Map{{"blockSize", ParameterValue(std::int64_t{64})}});
-  plugins[1].map().emplace_back("parameters",
-                                ParameterValue(ParameterValue::Map{
-                                    {"tokenProcessorConfig", size},
-                                    {"kvEventsConfig", entry("zmqEndpoint", "tcp://*:5557")}}));
-  ParameterValue profile = entry("name", "default");
-  profile.map().emplace_back("plugins", ParameterValue(references));
-  const ParameterValue root(
-      ParameterValue::Map{{"apiVersion", ParameterValue(std::string("llm-d.ai/v1alpha1"))},
-                          {"kind", ParameterValue(std::string("EndpointPickerConfig"))},
-                          {"plugins", ParameterValue(plugins)},
-                          {"schedulingProfiles", ParameterValue(ParameterValue::List{profile})}});
-  return policies::load_endpoint_picker_config(root, {}, diagnostics);
+  const auto size = tree::map({{"blockSize", tree::number(std::int64_t{64})}});
+  const auto parameters = tree::map(
+      {{"tokenProcessorConfig", size}, {"kvEventsConfig", entry("zmqEndpoint", "tcp://*:5557")}});
+  const char* precise = "precise-prefix-cache-scorer";
+  plugins.insert(plugins.begin() + 1,
+                 tree::map({{"type", tree::text(precise)}, {"parameters", parameters}}));
+  references.insert(references.begin(), entry("pluginRef", precise));
+  const auto profile =
+      tree::map({{"name", tree::text("default")}, {"plugins", tree::list(references)}});
+  const auto root = tree::map({{"apiVersion", tree::text("llm-d.ai/v1alpha1")},
+                               {"kind", tree::text("EndpointPickerConfig")},
+                               {"plugins", tree::list(plugins)},
+                               {"schedulingProfiles", tree::list({profile})}});
+  return policies::load_endpoint_picker_config(*root, {}, diagnostics);
 }
 
 /// A fleet at 3 requests/s per endpoint, prefixes of 2,048 tokens, five groups per endpoint.

@@ -57,12 +57,12 @@ void BuildContext::error(const PluginSpec& spec, std::string_view parameter, std
                          std::string hint) {
   // The innermost node of the dotted path that the document really has is the place to show.
   SourceLocation where = spec.where;
-  const ParameterValue* node = &spec.parameters;
+  const ConfigNode* node = spec.parameters.get();
   std::string_view rest = parameter;
   while (!rest.empty() && node != nullptr) {
     const std::size_t dot = rest.find('.');
-    node = node->find(rest.substr(0, dot));
-    if (node != nullptr) where = node->where;
+    node = node->child(rest.substr(0, dot));
+    if (node != nullptr) where = node->where();
     rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
   }
   std::string path = spec.path.empty() ? spec.name : spec.path;

@@ -13,7 +13,7 @@
 #include "base/diagnostic.h"
 #include "policies/index/approx_prefix_index.h"
 #include "policies/index/precise_store.h"
-#include "policies/parameter_reader.h"
+#include "policies/parameters.h"
 #include "policies/plugin_registry.h"
 #include "policies/requirements.h"
 
@@ -22,11 +22,6 @@ namespace routesim::policies {
 /// Parameters of plugins that take none.
 struct NoParameters {};
 inline void describe(Describer&, NoParameters&) {}
-
-/// What an era does with parameters it does not know.
-inline UnknownKeys unknown_keys(const EraTraits& traits) {
-  return traits.strict_parameters ? UnknownKeys::kError : UnknownKeys::kWarning;
-}
 
 /// The approximate prefix index of a scheduler. Its plugin owns the index.
 struct ApproxStore {
@@ -71,7 +66,7 @@ class BuildContext {
   const EraTraits& traits() const { return policies::traits(config_.era); }
   Distribution distribution() const { return config_.distribution; }
   const EndpointPickerConfig& config() const { return config_; }
-  UnknownKeys unknown_keys() const { return policies::unknown_keys(traits()); }
+  Severity unknown_keys() const { return policies::unknown_keys(traits()); }
   SignalNeeds& needs() { return needs_; }
   PluginSet& plugins() { return plugins_; }
   Diagnostics& diagnostics() { return diagnostics_; }

@@ -1,27 +1,29 @@
-// The ledger of an EndpointPickerConfig's own keys; the parameters of plugins are described in
-// config.h, those of plugins without a part in decisions in inert_keys.cpp.
+// What EndpointPickerConfig documents have in common with their plugins' parameters: how they are
+// read, and under which name the ledger lists their keys.
 #pragma once
 
 #include <string>
+#include <string_view>
 
-#include "base/diagnostic.h"
-#include "base/key_fate.h"
-#include "policies/parameter_value.h"
+#include "base/tree_reader.h"
+#include "policies/era.h"
 
 namespace routesim::policies {
 
 /// Name of the format in the ledger.
 inline constexpr std::string_view kDocumentFormat = "EndpointPickerConfig";
 
-/// Every key of the document outside `plugins[].parameters`.
-const KeyTable& document_keys();
+/// How this era treats parameters that it does not know.
+inline Severity unknown_keys(const EraTraits& traits) {
+  return traits.strict_parameters ? Severity::kError : Severity::kWarning;
+}
 
-/// Whether the value has no keys of its own.
-bool is_leaf(const ParameterValue& value);
-
-/// Records the fate of a key of the document that has a value of its own; others are recorded key
-/// by key. `path` is relative to the document.
-void note_document_key(const ParameterValue& value, const std::string& path,
-                       Diagnostics& diagnostics);
+/// Options to read a part of a document that stands at `path`.
+inline ReadOptions document_options(std::string path, Severity unknown_key = Severity::kError) {
+  return {.path = std::move(path),
+          .format = kDocumentFormat,
+          .go_values = true,
+          .unknown_key = unknown_key};
+}
 
 }  // namespace routesim::policies

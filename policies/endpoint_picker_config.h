@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "base/config_node.h"
 #include "base/diagnostic.h"
 #include "base/units.h"
 #include "policies/era.h"
-#include "policies/parameter_value.h"
 
 namespace routesim::policies {
 
@@ -19,7 +19,7 @@ namespace routesim::policies {
 struct PluginSpec {
   std::string name;
   std::string type;
-  ParameterValue parameters;  ///< A map or null.
+  ConfigNode::Ptr parameters = ConfigNode::make_null({});  ///< A map or null.
   SourceLocation where;
   std::string path;       ///< "plugins[3]"; empty for a plugin the defaults added.
   bool implicit = false;  ///< True when the loader's defaults added it.

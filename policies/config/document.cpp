@@ -1,9 +1,12 @@
 #include "policies/config/document.h"
 
+#include "base/printable.h"
+#include "base/scalar_parse.h"
 #include "policies/config/document_loader.h"
 #include "policies/config/document_wiring.h"
 #include "policies/config/factory.h"
 #include "policies/config/inert_keys.h"
+#include "policies/document_keys.h"
 
 namespace routesim::policies {
 
@@ -19,7 +22,7 @@ void build_plugins(EndpointPickerConfig config, const PluginRegistry& registry,
 
 }  // namespace
 
-std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterValue& root,
+std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ConfigNode& root,
                                                                 const LoadOptions& options,
                                                                 Diagnostics& diagnostics) {
   EndpointPickerConfig config;
@@ -59,80 +62,80 @@ using Kind = LocatedDocument::Kind;
 constexpr int kChartDepth = 2;
 constexpr std::string_view kChartDefaultFile = "default-plugins.yaml";
 
-bool is_document(const ParameterValue& v) {
-  const ParameterValue* kind = v.find("kind");
-  return kind != nullptr && kind->is_string() && kind->string() == "EndpointPickerConfig";
+/// The text of a value; empty when there is none, or when it is no text.
+std::string_view text_of(const ConfigNode* value) {
+  return value != nullptr && value->is_text() ? std::string_view(value->text())
+                                              : std::string_view();
 }
+
+bool is_document(const ConfigNode& v) { return text_of(v.child("kind")) == "EndpointPickerConfig"; }
 
 std::string below(const std::string& base, const std::string& key) {
   return base.empty() ? key : base + "." + key;
 }
 
 /// The document in `files`, a map of file names to documents or their text.
-LocatedDocument chosen_file(const ParameterValue& files, const ParameterValue* wanted,
+LocatedDocument chosen_file(const ConfigNode& files, const ConfigNode* wanted,
                             const std::string& path) {
-  const auto* chosen = &files.map().front();
-  for (const auto& entry : files.map())
-    if (wanted != nullptr && wanted->is_string() && entry.first == wanted->string())
-      chosen = &entry;
-  if (!chosen->second.is_string() && !chosen->second.is_map()) return {};
-  return {.kind = chosen->second.is_string() ? Kind::kText : Kind::kDocument,
-          .node = &chosen->second,
-          .path = path + "[" + chosen->first + "]"};
+  const ConfigNode::Member* chosen = &files.members().front();
+  if (const ConfigNode::Member* named = files.find(text_of(wanted))) chosen = named;
+  const ConfigNode& node = *chosen->value;
+  if (!node.is_text() && !node.is_map()) return {};
+  return {.kind = node.is_map() ? Kind::kDocument : Kind::kText,
+          .node = &node,
+          .path = path + "[" + chosen->key + "]"};
 }
 
 /// Whether the image is the endpoint picker of llm-d; charts name it or leave it to their default.
-bool is_router_image(const ParameterValue& image) {
+bool is_router_image(const ConfigNode& image) {
   bool named = false;
   for (const char* key : {"name", "repository"}) {
-    const ParameterValue* v = image.find(key);
-    if (v == nullptr || !v->is_string()) continue;
-    named = true;
+    const std::string_view name = text_of(image.child(key));
+    named = named || !name.empty();
     for (const char* product : {"llm-d-inference-scheduler", "llm-d-router"})
-      if (v->string().find(product) != std::string::npos) return true;
+      if (name.find(product) != std::string_view::npos) return true;
   }
   return !named;
 }
 
-ChartValues chart_values(const ParameterValue& chart) {
+ChartValues chart_values(const ConfigNode& chart) {
   ChartValues values;
-  const ParameterValue* image = chart.find("image");
-  const ParameterValue* tag = image == nullptr ? nullptr : image->find("tag");
-  if (tag != nullptr && tag->is_string() && is_router_image(*image))
-    values.image_tag = tag->string();
-  values.replicas = chart.find("replicas");
+  const ConfigNode* image = chart.child("image");
+  if (image != nullptr && is_router_image(*image)) values.image_tag = text_of(image->child("tag"));
+  values.replicas = chart.child("replicas");
   // The second form is how a flag with a value passes through charts that only write names.
-  const ParameterValue* flags = chart.find("flags");
+  const ConfigNode* flags = chart.child("flags");
   if (flags == nullptr) return values;
-  const ParameterValue* elect = flags->find("ha-enable-leader-election");
-  values.all_replicas_serve = (elect != nullptr && elect->to_text() == "false") ||
+  const ConfigNode* elect = flags->child("ha-enable-leader-election");
+  values.all_replicas_serve = (elect != nullptr && elect->is_scalar() && !elect->is_text() &&
+                               parse_bool(*elect).value == false) ||
                               flags->find("ha-enable-leader-election=false") != nullptr;
   return values;
 }
 
-LocatedDocument find_in_values(const ParameterValue& chart, const std::string& path, int depth) {
-  const ParameterValue* files = chart.find("pluginsCustomConfig");
-  if (files != nullptr && files->is_map() && !files->map().empty()) {
+LocatedDocument find_in_values(const ConfigNode& chart, const std::string& path, int depth) {
+  const ConfigNode* files = chart.child("pluginsCustomConfig");
+  if (files != nullptr && files->is_map() && !files->members().empty()) {
     LocatedDocument found =
-        chosen_file(*files, chart.find("pluginsConfigFile"), below(path, "pluginsCustomConfig"));
+        chosen_file(*files, chart.child("pluginsConfigFile"), below(path, "pluginsCustomConfig"));
     found.chart = chart_values(chart);
     if (found.kind != Kind::kNotFound) return found;
   }
-  if (depth == 0 || !chart.is_map()) return {};
-  for (const auto& [key, value] : chart.map()) {
-    LocatedDocument found = find_in_values(value, below(path, key), depth - 1);
+  if (depth == 0) return {};
+  for (const ConfigNode::Member& member : chart.members()) {
+    LocatedDocument found = find_in_values(*member.value, below(path, member.key), depth - 1);
     if (found.kind != Kind::kNotFound) return found;
   }
   return {};
 }
 
 /// The values of the endpoint picker itself, which stand below another key in each chart.
-const ParameterValue* picker_values(const ParameterValue& root) {
-  if (const ParameterValue* router = root.find("router")) return router->find("epp");
-  return root.find("inferenceExtension");
+const ConfigNode* picker_values(const ConfigNode& root) {
+  if (const ConfigNode* router = root.child("router")) return router->child("epp");
+  return root.child("inferenceExtension");
 }
 
-LocatedDocument without_document(const ParameterValue& root) {
+LocatedDocument without_document(const ConfigNode& root) {
   bool is_chart = false;
   for (const char* chart : {"inferenceExtension", "inferencePool", "router"})
     is_chart = is_chart || root.find(chart) != nullptr;
@@ -141,28 +144,23 @@ LocatedDocument without_document(const ParameterValue& root) {
             .hint =
                 "expected kind: EndpointPickerConfig, or Helm values with config: or "
                 "pluginsCustomConfig:"};
-  const ParameterValue* picker = picker_values(root);
-  const ParameterValue* file = picker == nullptr ? nullptr : picker->find("pluginsConfigFile");
-  if (file != nullptr && (!file->is_string() || file->string() != kChartDefaultFile))
+  const ConfigNode* picker = picker_values(root);
+  const ConfigNode* file = picker == nullptr ? nullptr : picker->child("pluginsConfigFile");
+  if (file != nullptr && text_of(file) != kChartDefaultFile)
     return {.path = {},
-            .hint = "these Helm values name " + file->to_text() +
+            .hint = "these Helm values name " +
+                    (file->is_scalar() ? in_quotes(file->text()) : "a file") +
                     ", which they do not hold: write the EndpointPickerConfig out"};
   LocatedDocument found{.kind = Kind::kChartDefault, .node = &root, .path = {}};
   if (picker != nullptr) found.chart = chart_values(*picker);
   return found;
 }
 
-ParameterValue map_at(const SourceLocation& where, ParameterValue::Map map) {
-  ParameterValue value(std::move(map));
-  value.where = where;
-  return value;
-}
-
 }  // namespace
 
-LocatedDocument find_endpoint_picker_config(const ParameterValue& root) {
+LocatedDocument find_endpoint_picker_config(const ConfigNode& root) {
   if (is_document(root)) return {.kind = Kind::kDocument, .node = &root, .path = ""};
-  if (const ParameterValue* config = root.find("config"); config && is_document(*config))
+  if (const ConfigNode* config = root.child("config"); config && is_document(*config))
     return {.kind = Kind::kDocument,
             .node = config,
             .path = "config",
@@ -176,28 +174,28 @@ LocatedDocument find_endpoint_picker_config(const ParameterValue& root) {
 }
 
 // llm-d-router pkg/epp/config/loader/defaults.go, config/charts/routerlib/templates/_config.yaml.
-ParameterValue default_document(const SourceLocation& at, const std::string& api_version) {
-  ParameterValue::List plugins, entries;
-  for (const auto& [type, weight] :
-       {std::pair("queue-scorer", 2.0), std::pair("kv-cache-utilization-scorer", 2.0),
-        std::pair("prefix-cache-scorer", 3.0)}) {
-    plugins.push_back(map_at(at, {{"type", ParameterValue(std::string(type))}}));
-    entries.push_back(map_at(at, {{"pluginRef", ParameterValue(std::string(type))},
-                                  {"weight", ParameterValue(weight)}}));
+ConfigNode::Ptr default_document(const SourceLocation& at, const std::string& api_version) {
+  std::vector<ConfigNode::Ptr> plugins, entries;
+  for (const auto& [type, weight] : {std::pair("queue-scorer", std::int64_t{2}),
+                                     std::pair("kv-cache-utilization-scorer", std::int64_t{2}),
+                                     std::pair("prefix-cache-scorer", std::int64_t{3})}) {
+    plugins.push_back(tree::map({{"type", tree::text(type, at)}}, at));
+    entries.push_back(
+        tree::map({{"pluginRef", tree::text(type, at)}, {"weight", tree::number(weight, at)}}, at));
   }
-  ParameterValue profile = map_at(at, {{"name", ParameterValue(std::string("default"))},
-                                       {"plugins", ParameterValue(std::move(entries))}});
-  return map_at(at,
-                {{"apiVersion", ParameterValue(api_version)},
-                 {"kind", ParameterValue(std::string("EndpointPickerConfig"))},
-                 {"plugins", ParameterValue(std::move(plugins))},
-                 {"schedulingProfiles", ParameterValue(ParameterValue::List{std::move(profile)})}});
+  const ConfigNode::Ptr profile =
+      tree::map({{"name", tree::text("default", at)}, {"plugins", tree::list(entries, at)}}, at);
+  return tree::map({{"apiVersion", tree::text(api_version, at)},
+                    {"kind", tree::text("EndpointPickerConfig", at)},
+                    {"plugins", tree::list(plugins, at)},
+                    {"schedulingProfiles", tree::list({profile}, at)}},
+                   at);
 }
 
-ParameterValue chart_default_document(const ParameterValue& values) {
-  return default_document(values.where, values.find("router") != nullptr
-                                            ? "llm-d.ai/v1alpha1"
-                                            : "inference.networking.x-k8s.io/v1alpha1");
+ConfigNode::Ptr chart_default_document(const ConfigNode& values) {
+  return default_document(values.where(), values.find("router") != nullptr
+                                              ? "llm-d.ai/v1alpha1"
+                                              : "inference.networking.x-k8s.io/v1alpha1");
 }
 
 }  // namespace routesim::policies

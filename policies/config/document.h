@@ -5,10 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "base/config_node.h"
+#include "base/describe.h"
 #include "base/diagnostic.h"
 #include "policies/endpoint_picker_config.h"
 #include "policies/era.h"
-#include "policies/parameter_value.h"
 
 namespace routesim::policies {
 
@@ -23,14 +24,17 @@ struct LoadOptions {
 
 /// Reads, validates and completes a document. Reports every error it finds with place and path;
 /// returns nothing when there is one.
-std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ParameterValue& root,
+std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ConfigNode& root,
                                                                 const LoadOptions& options,
                                                                 Diagnostics& diagnostics);
+
+/// Every key of the document outside `plugins[].parameters`, with its fate.
+void describe_document(Describer& d);
 
 /// What Helm values say of the endpoint picker besides its document.
 struct ChartValues {
   std::string image_tag{};  ///< Of the router's own image; empty when they name none.
-  const ParameterValue* replicas = nullptr;
+  const ConfigNode* replicas = nullptr;
   /// Without the election of a leader all replicas serve; the charts elect one unless told not to.
   bool all_replicas_serve = false;
 };
@@ -44,7 +48,7 @@ struct LocatedDocument {
     kNotFound,
   };
   Kind kind = Kind::kNotFound;
-  const ParameterValue* node = nullptr;
+  const ConfigNode* node = nullptr;
   std::string path;  ///< Dotted path to the node; empty for a bare document.
   Distribution distribution = Distribution::kLlmD;
   ChartValues chart{};  ///< What the Helm values around the document say of the router.
@@ -55,13 +59,13 @@ struct LocatedDocument {
 /// of the first `pluginsCustomConfig` (each chart has it below another key) that
 /// `pluginsConfigFile` beside it names (the only one, or the first in document order, when it names
 /// none).
-LocatedDocument find_endpoint_picker_config(const ParameterValue& root);
+LocatedDocument find_endpoint_picker_config(const ConfigNode& root);
 
 /// The document that the router takes for an empty one, and that charts write for values without
 /// one: queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3.
-ParameterValue default_document(const SourceLocation& where, const std::string& api_version);
+ConfigNode::Ptr default_document(const SourceLocation& where, const std::string& api_version);
 /// The document that the charts of llm-d and of gateway-api-inference-extension write for values
 /// without one: queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3.
-ParameterValue chart_default_document(const ParameterValue& values);
+ConfigNode::Ptr chart_default_document(const ConfigNode& values);
 
 }  // namespace routesim::policies

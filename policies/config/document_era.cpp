@@ -24,30 +24,30 @@ struct Evidence {
   }
 };
 
-bool given(const ParameterValue& map, std::string_view key) { return map.find(key) != nullptr; }
+bool given(const ConfigNode& map, std::string_view key) { return map.find(key) != nullptr; }
 
 void read_precise(const PluginSpec& spec, Evidence& e) {
-  const ParameterValue& p = spec.parameters;
+  const ConfigNode& p = *spec.parameters;
   if (given(p, "tokenProcessorConfig"))
     e.not_before(Era::kV0_5_0, "tokenProcessorConfig beside indexerConfig");
   if (given(p, "speculativeIndexing")) e.not_before(Era::kV0_7_0, "speculativeIndexing");
-  if (const ParameterValue* tp = p.find("tokenProcessorConfig")) {
+  if (const ConfigNode* tp = p.child("tokenProcessorConfig")) {
     if (given(*tp, "hashAlgorithm")) e.not_before(Era::kAug2026, "hashAlgorithm");
     if (given(*tp, "blockSizeTokens")) e.not_before(Era::kMay2026, "blockSizeTokens");
   }
-  const ParameterValue* indexer = p.find("indexerConfig");
+  const ConfigNode* indexer = p.child("indexerConfig");
   if (indexer == nullptr) return;
   if (given(*indexer, "tokenProcessorConfig"))
     e.not_after(Era::kV0_4_0, "tokenProcessorConfig inside indexerConfig");
   if (given(*indexer, "prefixStoreConfig")) e.not_after(Era::kV0_5_0, "prefixStoreConfig");
-  const ParameterValue* pool = indexer->find("tokenizersPoolConfig");
+  const ConfigNode* pool = indexer->child("tokenizersPoolConfig");
   if (pool == nullptr) return;
   // Producers and token-producer replaced tokenizers inside the scorer in the summer of 2026.
   e.not_after(Era::kMay2026, "tokenizersPoolConfig");
   if (given(*pool, "huggingFaceToken") || given(*pool, "tokenizersCacheDir"))
     e.not_after(Era::kV0_3_2, "Hugging Face fields directly in tokenizersPoolConfig");
   if (given(*pool, "hf")) {
-    if (!pool->find("hf")->is_null()) e.not_before(Era::kV0_4_0, "tokenizersPoolConfig.hf");
+    if (!pool->child("hf")->is_null()) e.not_before(Era::kV0_4_0, "tokenizersPoolConfig.hf");
     e.not_after(Era::kV0_5_0, "tokenizersPoolConfig.hf");
   }
   if (given(*pool, "uds")) e.not_before(Era::kV0_5_0, "tokenizersPoolConfig.uds");
@@ -56,7 +56,7 @@ void read_precise(const PluginSpec& spec, Evidence& e) {
 
 void read_plugin(const PluginSpec& spec, Evidence& e) {
   const std::string& t = spec.type;
-  const ParameterValue& p = spec.parameters;
+  const ConfigNode& p = *spec.parameters;
   if (t == "precise-prefix-cache-scorer" || t == "precise-prefix-cache-producer")
     read_precise(spec, e);
   if (t == "pd-profile-handler") {
@@ -97,7 +97,7 @@ void read_plugin(const PluginSpec& spec, Evidence& e) {
 void read_deciders(const EndpointPickerConfig& config, Evidence& e) {
   if (config.api_version != "inference.networking.x-k8s.io/v1alpha1") return;
   for (const PluginSpec& spec : config.plugins) {
-    if (spec.type != "pd-profile-handler" || given(spec.parameters, "deciderPluginName") ||
+    if (spec.type != "pd-profile-handler" || given(*spec.parameters, "deciderPluginName") ||
         config.find("prefix-based-pd-decider") != nullptr)
       continue;
     if (config.find("always-disagg-pd-decider") != nullptr)
@@ -111,7 +111,7 @@ bool fractional(double w) { return w != static_cast<double>(static_cast<std::int
 
 }  // namespace
 
-void infer_era(const ParameterValue& root, EndpointPickerConfig& config,
+void infer_era(const ConfigNode& root, EndpointPickerConfig& config,
                const DocumentReferences& references, Diagnostics& diagnostics) {
   Evidence e;
   if (config.api_version == "llm-d.ai/v1alpha1")
@@ -128,7 +128,7 @@ void infer_era(const ParameterValue& root, EndpointPickerConfig& config,
   if (references.inline_detector) e.not_after(Era::kV0_7_0, "thresholds in saturationDetector");
 
   if (e.lower > e.upper) {
-    diagnostics.warning(root.where, "",
+    diagnostics.warning(root.where(), "",
                         "mixes releases: " + e.lower_reason + " needs " +
                             std::string(name(e.lower)) + " or later, " + e.upper_reason +
                             " ended with " + std::string(name(e.upper)),

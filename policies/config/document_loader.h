@@ -6,7 +6,6 @@
 
 #include "policies/config/document.h"
 #include "policies/config/factory.h"
-#include "policies/parameter_value.h"
 
 namespace routesim::policies {
 
@@ -22,7 +21,7 @@ struct DocumentReferences {
 };
 
 /// Step 1: strict decode, deprecated fields folded, names defaulted.
-void decode_document(const ParameterValue& root, EndpointPickerConfig& config,
+void decode_document(const ConfigNode& root, EndpointPickerConfig& config,
                      DocumentReferences& references, Diagnostics& diagnostics);
 
 /// Gives plugins and parameters with names of the summer of 2025 the names they have now:
@@ -32,7 +31,7 @@ void fold_old_names(EndpointPickerConfig& config, DocumentReferences& references
                     Diagnostics& diagnostics);
 
 /// Chooses the era by the shape of the decoded document.
-void infer_era(const ParameterValue& root, EndpointPickerConfig& config,
+void infer_era(const ConfigNode& root, EndpointPickerConfig& config,
                const DocumentReferences& references, Diagnostics& diagnostics);
 
 /// Steps 2, 5 and 6: plugin entries, defaults, references and roles.

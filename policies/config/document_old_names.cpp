@@ -2,60 +2,67 @@
 // prefix-aware routing were made.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 
 #include "base/key_note.h"
+#include "base/scalar_parse.h"
 #include "policies/config/document_loader.h"
 #include "policies/document_keys.h"
 
 namespace routesim::policies {
 namespace {
 
-/// The last value of `key`, which leaves the map; null when it has none.
-ParameterValue take(ParameterValue& parameters, std::string_view key) {
-  if (!parameters.is_map()) return {};
-  ParameterValue::Map& map = parameters.map();
-  const auto it =
-      std::find_if(map.begin(), map.end(), [&](const auto& entry) { return entry.first == key; });
-  if (it == map.end()) return {};
-  ParameterValue value = std::move(it->second);
-  map.erase(it);
+/// The map with the value of `key`; without the key when the value is null.
+ConfigNode::Ptr with(const ConfigNode& map, std::string_view key, const ConfigNode::Ptr& value) {
+  std::vector<ConfigNode::Member> members = map.members();
+  std::erase_if(members, [&](const ConfigNode::Member& m) { return m.key == key; });
+  if (value != nullptr) members.push_back({std::string(key), value->where(), value});
+  return ConfigNode::make_map(std::move(members), map.where());
+}
+
+/// The value of `key`, which leaves the parameters; null when they have none.
+ConfigNode::Ptr take(PluginSpec& spec, std::string_view key) {
+  const ConfigNode::Member* member = spec.parameters->find(key);
+  if (member == nullptr) return nullptr;
+  ConfigNode::Ptr value = member->value;
+  spec.parameters = with(*spec.parameters, key, nullptr);
   return value;
 }
 
-void set(PluginSpec& spec, std::string key, ParameterValue value) {
-  if (spec.parameters.find(key) != nullptr) return;
-  if (spec.parameters.is_null()) spec.parameters = ParameterValue(ParameterValue::Map{});
-  spec.parameters.map().emplace_back(std::move(key), std::move(value));
+void set(PluginSpec& spec, std::string_view key, const ConfigNode::Ptr& value) {
+  if (spec.parameters->find(key) == nullptr) spec.parameters = with(*spec.parameters, key, value);
 }
 
 /// The interval is a number of nanoseconds upstream; a duration is taken, too.
+ConfigNode::Ptr with_interval(const ConfigNode& node, std::span<const std::string_view> path) {
+  const ConfigNode::Member* member = node.find(path.front());
+  if (member == nullptr) return nullptr;
+  const ConfigNode& value = *member->value;
+  ConfigNode::Ptr changed;
+  if (path.size() > 1)
+    changed = with_interval(value, path.subspan(1));
+  else if (value.is_scalar() && !value.is_text() && plain_type(value.text()) == PlainType::kInteger)
+    changed = tree::text(value.text() + "ns", value.where());
+  return changed == nullptr ? nullptr : with(node, path.front(), changed);
+}
+
 void fold_interval(PluginSpec& spec) {
-  ParameterValue* node = &spec.parameters;
-  for (const std::string_view key :
-       {"indexerConfig", "kvBlockIndexConfig", "metricsLoggingInterval"}) {
-    if (!node->is_map()) return;
-    ParameterValue::Map& map = node->map();
-    const auto it =
-        std::find_if(map.begin(), map.end(), [&](const auto& entry) { return entry.first == key; });
-    if (it == map.end()) return;
-    node = &it->second;
-  }
-  if (node->kind() != ParameterValue::Kind::kInteger) return;
-  const SourceLocation where = node->where;
-  *node = ParameterValue(std::to_string(node->integer()) + "ns");
-  node->where = where;
+  constexpr std::array<std::string_view, 3> kPath = {"indexerConfig", "kvBlockIndexConfig",
+                                                     "metricsLoggingInterval"};
+  if (const ConfigNode::Ptr changed = with_interval(*spec.parameters, kPath))
+    spec.parameters = changed;
 }
 
 /// An index that routers share tells each of them what it would have heard itself.
 void note_shared_backend(const PluginSpec& spec, Diagnostics& diagnostics) {
-  const ParameterValue* indexer = spec.parameters.find("indexerConfig");
-  const ParameterValue* index = indexer == nullptr ? nullptr : indexer->find("kvBlockIndexConfig");
+  const ConfigNode* indexer = spec.parameters->child("indexerConfig");
+  const ConfigNode* index = indexer == nullptr ? nullptr : indexer->child("kvBlockIndexConfig");
   if (index == nullptr) return;
   for (const std::string_view key : {"redisConfig", "valkeyConfig"})
-    if (const ParameterValue* backend = index->find(key))
+    if (const ConfigNode* backend = index->child(key))
       diagnostics.warning(
-          backend->where,
+          backend->where(),
           spec.path + ".parameters.indexerConfig.kvBlockIndexConfig." + std::string(key),
           "is simulated as an index in memory: the decisions are the same, the time of its "
           "lookups is not counted",
@@ -65,16 +72,16 @@ void note_shared_backend(const PluginSpec& spec, Diagnostics& diagnostics) {
 /// llm-d-inference-scheduler up to 0.3.0 chose between the two indexes by `mode`; the parameters
 /// beside it are those of the chosen one.
 void fold_mode(PluginSpec& spec, DocumentReferences& references, Diagnostics& diagnostics) {
-  if (spec.parameters.find("mode") == nullptr) return;
-  const ParameterValue mode = take(spec.parameters, "mode");
+  const ConfigNode::Ptr mode = take(spec, "mode");
+  if (mode == nullptr) return;
   references.old_name = "prefix-cache-scorer mode";
   diagnostics.key(
-      key_use(mode.where, kDocumentFormat, spec.path + ".parameters.mode", Fate::kUsed, {}));
-  if (mode.is_string() && mode.string() == "cache_tracking") {
+      key_use(mode->where(), kDocumentFormat, spec.path + ".parameters.mode", Fate::kUsed, {}));
+  if (mode->is_text() && mode->text() == "cache_tracking") {
     spec.type = "precise-prefix-cache-scorer";
-  } else if (!mode.is_string() || (mode.string() != "estimate" && !mode.string().empty())) {
-    diagnostics.error(mode.where, spec.path + ".parameters.mode",
-                      "must be estimate or cache_tracking (got " + mode.to_text() + ")");
+  } else if (!mode->is_text() || (mode->text() != "estimate" && !mode->text().empty())) {
+    diagnostics.error(mode->where(), spec.path + ".parameters.mode",
+                      "must be estimate or cache_tracking (" + got(*mode) + ")");
   }
 }
 
@@ -97,8 +104,8 @@ void fold_old_names(EndpointPickerConfig& config, DocumentReferences& references
       }
     if (spec.type != "prefix-cache-scorer") continue;
     fold_mode(spec, references, diagnostics);
-    if (spec.parameters.find("hashBlockSize") != nullptr) {
-      set(spec, "blockSize", take(spec.parameters, "hashBlockSize"));
+    if (const ConfigNode::Ptr size = take(spec, "hashBlockSize")) {
+      set(spec, "blockSize", size);
       references.old_name = "prefix-cache-scorer hashBlockSize";
     }
   }
@@ -111,7 +118,7 @@ void fold_old_names(EndpointPickerConfig& config, DocumentReferences& references
   if (references.old_name.empty()) return;
   // Block size and capacity are taken from the engines since October 2025 only.
   for (PluginSpec& spec : config.plugins)
-    if (spec.type == "prefix-cache-scorer") set(spec, "autoTune", ParameterValue(false));
+    if (spec.type == "prefix-cache-scorer") set(spec, "autoTune", tree::boolean(false));
 }
 
 }  // namespace routesim::policies

@@ -5,7 +5,7 @@
 
 #include "base/key_note.h"
 #include "policies/document_keys.h"
-#include "policies/parameter_reader.h"
+#include "policies/parameters.h"
 #include "policies/plugins/kv_event_feed.h"
 #include "policies/plugins/precise_prefix_parameters.h"
 #include "policies/plugins/profile_handlers.h"
@@ -16,7 +16,7 @@ namespace {
 template <class P>
 P parameters_of(const PluginSpec& spec) {
   Diagnostics reported_elsewhere;
-  return read_parameters<P>(spec, UnknownKeys::kWarning, reported_elsewhere);
+  return read_parameters<P>(spec, Severity::kWarning, reported_elsewhere);
 }
 
 bool is_precise(const PluginSpec& spec) {
@@ -25,9 +25,9 @@ bool is_precise(const PluginSpec& spec) {
 
 /// Where the topic filter stands, or else the plugin.
 SourceLocation filter_place(const PluginSpec& spec) {
-  const ParameterValue* events = spec.parameters.find("kvEventsConfig");
-  const ParameterValue* filter = events == nullptr ? nullptr : events->find("topicFilter");
-  return filter == nullptr ? spec.where : filter->where;
+  const ConfigNode* events = spec.parameters->child("kvEventsConfig");
+  const ConfigNode::Member* filter = events == nullptr ? nullptr : events->find("topicFilter");
+  return filter == nullptr ? spec.where : filter->key_where;
 }
 
 std::string what_follows(const PrecisePrefixParameters& p) {

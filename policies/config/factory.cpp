@@ -183,7 +183,7 @@ void add_filters(PluginRegistry& r) {
   affinity.describe_applied = [](Describer& d, const PluginSpec& spec, Era era) {
     Diagnostics reported_elsewhere;
     const auto p =
-        read_parameters<PrefixAffinityParameters>(spec, UnknownKeys::kWarning, reported_elsewhere);
+        read_parameters<PrefixAffinityParameters>(spec, Severity::kWarning, reported_elsewhere);
     describe_applied(d, p, era);
   };
   r.add(std::move(affinity));

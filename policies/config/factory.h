@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "policies/build_context.h"
-#include "policies/parameter_reader.h"
+#include "policies/parameters.h"
 #include "policies/plugin_registry.h"
 
 namespace routesim::policies {

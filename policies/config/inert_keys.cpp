@@ -125,57 +125,36 @@ constexpr KeyTable kTable = {
     .source = "llm-d-router, pkg/epp/framework/plugins at ebab6879 (August 2026)",
     .rules = kRules};
 
-class Walk {
- public:
-  Walk(const PluginSpec& spec, UnknownKeys unknown, Diagnostics& diagnostics)
-      : spec_(spec), unknown_(unknown), diagnostics_(diagnostics) {}
-
-  void visit(const ParameterValue& value, const std::string& path) {
-    if (is_leaf(value)) {
-      if (!path.empty()) note(value, path);
-    } else if (value.is_map()) {
-      for (const auto& [key, member] : value.map())
-        visit(member, path.empty() ? key : path + "." + key);
-    } else {
-      for (std::size_t i = 0; i < value.list().size(); ++i)
-        visit(value.list()[i], path + "[" + std::to_string(i) + "]");
-    }
-  }
-
- private:
-  void note(const ParameterValue& value, const std::string& path) {
-    const KeyRule* rule = find_rule(kTable, spec_.type + "." + path);
-    const std::string at = spec_.path + ".parameters." + path;
-    if (rule == nullptr) report(value, path, at);
-    diagnostics_.key(key_use(value.where, kDocumentFormat, at,
-                             rule == nullptr ? Fate::kNoEffect : rule->fate,
-                             rule == nullptr ? "this release does not know it" : rule->why));
-  }
-
-  void report(const ParameterValue& value, const std::string& path, const std::string& at) {
-    std::vector<std::string> known;
-    for (const KeyRule& rule : kRules)
-      if (rule.pattern.starts_with(spec_.type + "."))
-        known.emplace_back(rule.pattern.substr(spec_.type.size() + 1));
-    const std::string close = nearest(path, known);
-    const std::string hint = close.empty() ? std::string() : "did you mean '" + close + "'?";
-    if (unknown_ == UnknownKeys::kError)
-      diagnostics_.error(value.where, at, "unknown field", hint);
-    else
-      diagnostics_.warning(value.where, at, "unknown field, ignored by this release", hint);
-  }
-
-  const PluginSpec& spec_;
-  UnknownKeys unknown_;
-  Diagnostics& diagnostics_;
-};
+void report(const PluginSpec& spec, const SourceLocation& where, const std::string& path,
+            Severity unknown_key, Diagnostics& diagnostics) {
+  std::vector<std::string> known;
+  for (const KeyRule& rule : kRules)
+    if (rule.pattern.starts_with(spec.type + "."))
+      known.emplace_back(rule.pattern.substr(spec.type.size() + 1));
+  const std::string close = nearest(path, known);
+  const bool is_error = unknown_key == Severity::kError;
+  diagnostics.add({.severity = unknown_key,
+                   .where = where,
+                   .path = spec.path + ".parameters." + path,
+                   .message = is_error ? "unknown key" : "unknown key, ignored by this release",
+                   .hint = close.empty() ? std::string() : "did you mean " + close + "?"});
+}
 
 }  // namespace
 
 const KeyTable& inert_keys() { return kTable; }
 
-void check_inert_parameters(const PluginSpec& spec, UnknownKeys unknown, Diagnostics& diagnostics) {
-  Walk(spec, unknown, diagnostics).visit(spec.parameters, {});
+void check_inert_parameters(const PluginSpec& spec, Severity unknown_key,
+                            Diagnostics& diagnostics) {
+  for_each_key(
+      *spec.parameters, nullptr,
+      [&](const ConfigNode&, const std::string& path, const SourceLocation& where) {
+        const KeyRule* rule = find_rule(kTable, spec.type + "." + path);
+        if (rule == nullptr) report(spec, where, path, unknown_key, diagnostics);
+        diagnostics.key(key_use(where, kDocumentFormat, spec.path + ".parameters." + path,
+                                rule == nullptr ? Fate::kNoEffect : rule->fate,
+                                rule == nullptr ? "this release does not know it" : rule->why));
+      });
 }
 
 }  // namespace routesim::policies

@@ -3,7 +3,6 @@
 
 #include "base/key_fate.h"
 #include "policies/config/document.h"
-#include "policies/parameter_reader.h"
 
 namespace routesim::policies {
 
@@ -11,6 +10,6 @@ namespace routesim::policies {
 const KeyTable& inert_keys();
 
 /// Notes the parameters of an inert plugin, and reports those that its type does not have.
-void check_inert_parameters(const PluginSpec& spec, UnknownKeys unknown, Diagnostics& diagnostics);
+void check_inert_parameters(const PluginSpec& spec, Severity unknown_key, Diagnostics& diagnostics);
 
 }  // namespace routesim::policies

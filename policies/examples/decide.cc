@@ -14,34 +14,32 @@
 #include "policies/views.h"
 
 namespace rp = routesim::policies;
-using Value = rp::ParameterValue;
+namespace tree = routesim::tree;
 
 namespace {
 
 constexpr const char* kModel = "Qwen/Qwen3-32B";
 
-Value text(const char* s) { return Value(std::string(s)); }
-Value plugin(const char* type, Value parameters = {}) {
-  return Value(Value::Map{{"type", text(type)}, {"parameters", std::move(parameters)}});
+tree::Node plugin(const char* type, const tree::Node& parameters = tree::map({})) {
+  return tree::map({{"type", tree::text(type)}, {"parameters", parameters}});
 }
-Value reference(const char* name, std::int64_t weight) {
-  return Value(Value::Map{{"pluginRef", text(name)}, {"weight", Value(weight)}});
+tree::Node reference(const char* name, std::int64_t weight) {
+  return tree::map({{"pluginRef", tree::text(name)}, {"weight", tree::number(weight)}});
 }
 
 /// What a YAML reader would hand over; plain data, because the library parses no files.
-Value document() {
-  const Value block(Value::Map{{"blockSize", Value(std::int64_t{16})}});
-  const Value precise(Value::Map{{"tokenProcessorConfig", block}});
-  const Value profile(
-      Value::Map{{"name", text("default")},
-                 {"plugins", Value(Value::List{reference("precise-prefix-cache-scorer", 3),
-                                               reference("queue-scorer", 2)})}});
-  return Value(Value::Map{
-      {"apiVersion", text("llm-d.ai/v1alpha1")},
-      {"kind", text("EndpointPickerConfig")},
-      {"plugins",
-       Value(Value::List{plugin("precise-prefix-cache-scorer", precise), plugin("queue-scorer")})},
-      {"schedulingProfiles", Value(Value::List{profile})}});
+tree::Node document() {
+  const auto block = tree::map({{"blockSize", tree::number(std::int64_t{16})}});
+  const auto precise = tree::map({{"tokenProcessorConfig", block}});
+  const auto profile = tree::map(
+      {{"name", tree::text("default")},
+       {"plugins",
+        tree::list({reference("precise-prefix-cache-scorer", 3), reference("queue-scorer", 2)})}});
+  return tree::map({{"apiVersion", tree::text("llm-d.ai/v1alpha1")},
+                    {"kind", tree::text("EndpointPickerConfig")},
+                    {"plugins", tree::list({plugin("precise-prefix-cache-scorer", precise),
+                                            plugin("queue-scorer")})},
+                    {"schedulingProfiles", tree::list({profile})}});
 }
 
 int fail(const routesim::Diagnostics& diagnostics) {
@@ -54,7 +52,7 @@ int fail(const routesim::Diagnostics& diagnostics) {
 
 int main() {
   routesim::Diagnostics diagnostics;
-  const auto config = rp::load_endpoint_picker_config(document(), {}, diagnostics);
+  const auto config = rp::load_endpoint_picker_config(*document(), {}, diagnostics);
   if (!config) return fail(diagnostics);
   const auto scheduler = rp::make_scheduler(*config, {.seed = 1}, diagnostics);
   if (scheduler == nullptr || scheduler->precise_index() == nullptr) return fail(diagnostics);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/go_values.h"
+#include "base/scalar_parse.h"
 
 namespace routesim::policies {
 namespace {
@@ -13,7 +13,7 @@ double max_busy_score(const ActiveRequestParameters& p, const PluginSpec& spec,
                       const BuildContext& context) {
   if (p.max_busy_score && *p.max_busy_score >= 0 && *p.max_busy_score <= 1)
     return *p.max_busy_score;
-  if (!p.max_busy_score && spec.parameters.is_map() && context.traits().max_busy_score_zero_bug)
+  if (!p.max_busy_score && spec.parameters->is_map() && context.traits().max_busy_score_zero_bug)
     return 0;
   return 1;
 }
@@ -48,7 +48,7 @@ OwnCountsActiveRequestScorer::OwnCountsActiveRequestScorer(const ActiveRequestPa
                   "does not exist in era " + std::string(policies::name(context.era())));
   }
   // An unparsable time-out falls back to the default, as upstream does.
-  const std::optional<Duration> timeout = parse_go_duration(p.request_timeout);
+  const std::optional<Duration> timeout = go_duration(p.request_timeout);
   if (timeout && *timeout > Duration::zero()) timeout_ = *timeout;
 }
 

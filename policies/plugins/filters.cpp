@@ -30,7 +30,7 @@ bool serves_role(ServingRole role, const std::string* label, bool legacy) {
 ByLabelFilter::ByLabelFilter(const ByLabelParameters& p, const PluginSpec& spec,
                              BuildContext& context)
     : parameters_(p) {
-  if (p.label.empty() && spec.parameters.find("label") != nullptr)
+  if (p.label.empty() && spec.parameters->find("label") != nullptr)
     context.error(spec, "label", "must not be empty");
   if (p.valid_values.empty() && !p.allows_no_label)
     context.error(spec, "validValues", "or allowsNoLabel must be given");

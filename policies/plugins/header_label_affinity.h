@@ -23,9 +23,9 @@ class HeaderLabelAffinityScorer final : public Scorer {
                             BuildContext& context)
       : parameters_(p) {
     context.needs().headers = true;
-    if (p.header_name.empty() && spec.parameters.find("headerName") != nullptr)
+    if (p.header_name.empty() && spec.parameters->find("headerName") != nullptr)
       context.error(spec, "headerName", "must not be empty");
-    if (p.label_key.empty() && spec.parameters.find("labelKey") != nullptr)
+    if (p.label_key.empty() && spec.parameters->find("labelKey") != nullptr)
       context.error(spec, "labelKey", "must not be empty");
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,

@@ -4,30 +4,28 @@
 #include <array>
 
 #include "base/key_note.h"
+#include "base/scalar_parse.h"
 #include "policies/document_keys.h"
 
 namespace routesim::policies {
 
-bool LabelSelector::parse_expressions(const ParameterValue& list, const PluginSpec& spec,
+bool LabelSelector::parse_expressions(const ConfigNode& list, const PluginSpec& spec,
                                       BuildContext& context) {
   constexpr std::array<std::string_view, 4> kOperators = {"In", "NotIn", "Exists", "DoesNotExist"};
-  if (!list.is_list()) {
-    context.error(spec, "matchExpressions", "must be a list (got " + list.to_text() + ")");
+  if (!list.is_sequence()) {
+    context.error(spec, "matchExpressions", "must be a list (" + got(list) + ")");
     return false;
   }
   bool ok = true;
-  for (std::size_t i = 0; i < list.list().size(); ++i) {
-    const ParameterValue& item = list.list()[i];
-    const std::string path = "matchExpressions[" + std::to_string(i) + "]";
+  for (std::size_t i = 0; i < list.items().size(); ++i) {
+    const ConfigNode& item = *list.items()[i];
+    const std::string path = element_path(spec.path + ".parameters.matchExpressions", i);
     const auto refuse = [&](const std::string& message) {
-      context.diagnostics().error(item.where, spec.path + ".parameters." + path, message);
+      context.diagnostics().error(item.where(), path, message);
       ok = false;
     };
     LabelExpression e;
-    ParameterReader reader(item, spec.path + ".parameters." + path, context.unknown_keys(),
-                           context.diagnostics());
-    describe(reader, e);
-    reader.finish();
+    read_struct(item, e, context.diagnostics(), document_options(path, context.unknown_keys()));
     const auto it = std::find(kOperators.begin(), kOperators.end(), e.comparison);
     if (e.key.empty() || it == kOperators.end()) {
       refuse("needs a key and an operator In, NotIn, Exists or DoesNotExist");
@@ -46,29 +44,29 @@ bool LabelSelector::parse_expressions(const ParameterValue& list, const PluginSp
 std::optional<LabelSelector> LabelSelector::parse(const PluginSpec& spec, BuildContext& context) {
   LabelSelector selector;
   bool ok = true;
-  if (spec.parameters.is_map()) {
-    for (const auto& [key, value] : spec.parameters.map()) {
-      if (key == "matchExpressions" && !value.is_null()) {
-        ok = selector.parse_expressions(value, spec, context) && ok;
-      } else if (key == "matchLabels" && value.is_map()) {
-        for (const auto& [label, wanted] : value.map()) {
-          context.diagnostics().key(key_use(wanted.where, kDocumentFormat,
-                                            spec.path + ".parameters.matchLabels." + label,
-                                            Fate::kUsed, {}));
-          if (!wanted.is_string()) {
-            context.error(spec, "matchLabels." + label,
-                          "must be a string (got " + wanted.to_text() + ")");
-            ok = false;
-            continue;
-          }
-          selector.requirements_.push_back({label, Operator::kIn, {wanted.string()}});
-        }
-      } else if (key != "matchLabels" && key != "matchExpressions") {
-        context.error(spec, key, "unknown field", "known: matchLabels, matchExpressions");
-        ok = false;
-      } else if (!value.is_null()) {
-        context.error(spec, key, "must be a map (got " + value.to_text() + ")");
-        ok = false;
+  const auto refuse = [&](const std::string& key, std::string message, std::string hint = {}) {
+    context.error(spec, key, std::move(message), std::move(hint));
+    ok = false;
+  };
+  for (const auto& [key, key_where, value] : spec.parameters->members()) {
+    if (key != "matchLabels" && key != "matchExpressions") {
+      refuse(key, "unknown key", "known: matchLabels, matchExpressions");
+    } else if (value->is_null()) {
+      continue;
+    } else if (key == "matchExpressions") {
+      ok = selector.parse_expressions(*value, spec, context) && ok;
+    } else if (!value->is_map()) {
+      refuse(key, "must be a map (" + got(*value) + ")");
+    } else {
+      for (const auto& [label, label_where, wanted] : value->members()) {
+        context.diagnostics().key(key_use(label_where, kDocumentFormat,
+                                          spec.path + ".parameters.matchLabels." + label,
+                                          Fate::kUsed, {}));
+        Parsed<std::string> text = parse_text(*wanted);
+        if (text.value)
+          selector.requirements_.push_back({label, Operator::kIn, {std::move(*text.value)}});
+        else
+          refuse("matchLabels." + label, std::move(text.message), std::move(text.hint));
       }
     }
   }

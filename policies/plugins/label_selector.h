@@ -36,7 +36,7 @@ class LabelSelector {
     Operator op;
     std::vector<std::string> values;
   };
-  bool parse_expressions(const ParameterValue& list, const PluginSpec& spec, BuildContext& context);
+  bool parse_expressions(const ConfigNode& list, const PluginSpec& spec, BuildContext& context);
   std::vector<Requirement> requirements_;
 };
 

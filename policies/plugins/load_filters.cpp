@@ -14,7 +14,7 @@ UtilizationFilter::UtilizationFilter(const UtilizationFilterParameters& p, const
     : fallback_on_empty_(p.fallback_on_empty) {
   constexpr std::array<std::string_view, 4> kNames = {"active-requests", "running-requests",
                                                       "waiting-queue", "kv-cache-utilization"};
-  if (p.conditions.empty() && spec.parameters.find("conditions") != nullptr)
+  if (p.conditions.empty() && spec.parameters->find("conditions") != nullptr)
     context.error(spec, "conditions", "must not be empty");
   for (const UtilizationCondition& c : p.conditions) {
     const auto it = std::find(kNames.begin(), kNames.end(), c.metric);

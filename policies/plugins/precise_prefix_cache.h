@@ -67,8 +67,8 @@ inline PrecisePrefixScorer::PrecisePrefixScorer(const PrecisePrefixParameters& p
                   "cannot tell which of several precise-prefix-cache-producer instances to score",
                   "use prefix-cache-scorer with prefixMatchInfoProducerName");
   slot_ = context.prefix_slot_of(producers.front(), spec);
-  if (spec.parameters.is_map())
-    context.diagnostics().warning(spec.parameters.where, spec.path + ".parameters",
+  if (spec.parameters->is_map())
+    context.diagnostics().warning(spec.parameters->where(), spec.path + ".parameters",
                                   "have no effect: '" + producers.front() +
                                       "' is a precise-prefix-cache-producer and does the work",
                                   "move them there");

@@ -2,7 +2,7 @@
 #include <limits>
 #include <utility>
 
-#include "policies/go_values.h"
+#include "base/scalar_parse.h"
 #include "policies/plugins/kv_event_feed.h"
 #include "policies/plugins/prefix_producers.h"
 
@@ -79,7 +79,7 @@ Duration speculative_ttl(const PrecisePrefixParameters& p, const PluginSpec& spe
                          BuildContext& context) {
   constexpr Duration kDefault = Duration::seconds(2);
   if (p.speculative_ttl.empty()) return kDefault;
-  const std::optional<Duration> ttl = parse_go_duration(p.speculative_ttl);
+  const std::optional<Duration> ttl = go_duration(p.speculative_ttl);
   if (!ttl) {
     context.error(spec, "speculativeTTL",
                   "must be a duration such as 2s (got '" + p.speculative_ttl + "')");

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/go_values.h"
+#include "base/scalar_parse.h"
 
 namespace routesim::policies {
 
@@ -10,7 +10,7 @@ PredictedLatencyProducer::PredictedLatencyProducer(const PredictedLatencyParamet
                                                    const PluginSpec& spec, BuildContext& context)
     : parameters_(p) {
   context.needs().predictions = true;
-  if (!parse_go_duration(p.context_ttl))
+  if (!go_duration(p.context_ttl))
     context.error(spec, "contextTTL", "must be a duration (got '" + p.context_ttl + "')");
 }
 

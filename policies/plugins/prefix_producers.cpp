@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "policies/go_values.h"
 
 namespace routesim::policies {
 namespace {

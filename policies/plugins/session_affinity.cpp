@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "policies/go_values.h"
+#include "base/text.h"
 
 namespace routesim::policies {
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/scalar_parse.h"
 #include "policies/config/make_scheduler.h"
 
 namespace routesim::sim {
@@ -60,8 +61,8 @@ std::string deciding_header(const policies::PluginSpec& spec) {
   if (spec.type == "header-based-testing-filter") return "test-epp-endpoint-selection";
   if (spec.type != "header-profile-handler" && spec.type != "header-label-affinity-scorer")
     return {};
-  const policies::ParameterValue* name = spec.parameters.find("headerName");
-  if (name != nullptr && name->is_string()) return name->string();
+  const ConfigNode* name = spec.parameters->child("headerName");
+  if (name != nullptr && name->is_text()) return name->text();
   return spec.type == "header-profile-handler" ? "EPP-Profile" : "";
 }
 
@@ -69,8 +70,8 @@ std::string deciding_header(const policies::PluginSpec& spec) {
 bool asks_for_it(const policies::EndpointPickerConfig& config, const policies::PluginSpec& spec) {
   if (spec.type != "prefix-cache-affinity-filter") return true;
   if (config.era > policies::Era::kMay2026) {
-    const policies::ParameterValue* source = spec.parameters.find("ttftSource");
-    return source != nullptr && source->is_string() && source->string() == "latencyPredictor";
+    const ConfigNode* source = spec.parameters->child("ttftSource");
+    return source != nullptr && source->is_text() && source->text() == "latencyPredictor";
   }
   for (const policies::PluginSpec& other : config.plugins)
     if (other.type == "predicted-latency-producer") return true;
@@ -86,7 +87,7 @@ bool has_real_tokens(const policies::EndpointPickerConfig& config) {
   for (const policies::PluginSpec& spec : config.plugins) {
     if (spec.type != "token-producer" && spec.type != "tokenizer") continue;
     for (const char* key : {"vllm", "modelName", "udsTokenizerConfig"})
-      if (spec.parameters.find(key) != nullptr) return true;
+      if (spec.parameters->find(key) != nullptr) return true;
   }
   return false;
 }
@@ -111,18 +112,18 @@ void warn_other_tiers(const policies::EndpointPickerConfig& config, const std::s
                       Diagnostics& diagnostics) {
   for (const policies::PluginSpec& spec : config.plugins) {
     if (!is_precise(spec)) continue;
-    const policies::ParameterValue* indexer = spec.parameters.find("indexerConfig");
-    const policies::ParameterValue* tiers =
-        indexer != nullptr ? indexer->find("kvCacheBackendConfigs") : nullptr;
-    if (tiers == nullptr || !tiers->is_list()) continue;
+    const ConfigNode* indexer = spec.parameters->child("indexerConfig");
+    const ConfigNode* tiers =
+        indexer != nullptr ? indexer->child("kvCacheBackendConfigs") : nullptr;
+    if (tiers == nullptr || !tiers->is_sequence()) continue;
     std::string others;
-    for (const policies::ParameterValue& tier : tiers->list()) {
-      const policies::ParameterValue* name = tier.find("name");
-      if (name != nullptr && name->is_string() && name->string() != "gpu")
-        others += (others.empty() ? "" : ", ") + name->string();
+    for (const ConfigNode::Ptr& tier : tiers->items()) {
+      const ConfigNode* name = tier->child("name");
+      if (name != nullptr && name->is_text() && name->text() != "gpu")
+        others += (others.empty() ? "" : ", ") + name->text();
     }
     if (others.empty()) continue;
-    diagnostics.warning(tiers->where, path.empty() ? spec.path : path + "." + spec.path,
+    diagnostics.warning(tiers->where(), path.empty() ? spec.path : path + "." + spec.path,
                         "plugin '" + spec.name +
                             "' weighs KV blocks in other tiers than the GPU (" + others +
                             "): servers are simulated without them, so these weights have no "
@@ -133,7 +134,7 @@ void warn_other_tiers(const policies::EndpointPickerConfig& config, const std::s
 bool is_approximate(const policies::PluginSpec& spec) {
   return spec.type == "approx-prefix-cache-producer" ||
          (spec.type == "prefix-cache-scorer" &&
-          spec.parameters.find("prefixMatchInfoProducerName") == nullptr);
+          spec.parameters->find("prefixMatchInfoProducerName") == nullptr);
 }
 
 // llm-d's guide to tiered prefix caches has one index per tier. The other tier's has a capacity of
@@ -143,16 +144,15 @@ void warn_second_index(const policies::EndpointPickerConfig& config, const std::
   const auto indexes = std::count_if(
       config.plugins.begin(), config.plugins.end(), [](const policies::PluginSpec& spec) {
         return spec.type == "approx-prefix-cache-producer" ||
-               (is_approximate(spec) && spec.parameters.find("lruCapacityPerServer") != nullptr);
+               (is_approximate(spec) && spec.parameters->find("lruCapacityPerServer") != nullptr);
       });
   for (const policies::PluginSpec& spec : config.plugins) {
-    const policies::ParameterValue* capacity = spec.parameters.find("lruCapacityPerServer");
+    const ConfigNode* capacity = spec.parameters->child("lruCapacityPerServer");
     if (indexes < 2 || !is_approximate(spec) || capacity == nullptr) continue;
-    const policies::ParameterValue* tune = spec.parameters.find("autoTune");
-    const bool fixed = tune != nullptr && tune->kind() == policies::ParameterValue::Kind::kBool &&
-                       !tune->boolean();
+    const ConfigNode* tune = spec.parameters->child("autoTune");
+    const bool fixed = tune != nullptr && parse_bool(*tune).value == false;
     diagnostics.warning(
-        capacity->where, path.empty() ? spec.path : path + "." + spec.path,
+        capacity->where(), path.empty() ? spec.path : path + "." + spec.path,
         "plugin '" + spec.name +
             "' keeps a second prefix index, as of KV in CPU memory: servers are simulated without "
             "that memory, so " +

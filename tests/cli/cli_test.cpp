@@ -136,9 +136,9 @@ TEST_F(Cli, CheckListsTheKeysOfAFile) {
   for (const std::string part :
        {"e.yaml: ok (2 plugins, 1 profile), 5 keys used, 2 without effect\n",
         "e.yaml: note: the router is taken for release 2026-08 (default: the newest release known)",
-        "e.yaml:5:27: used: plugins[0].parameters.threshold\n",
-        "e.yaml:7:22: no effect: plugins[1].parameters.path (the servers are the scenario's)\n",
-        "e.yaml:8:31: no effect: flowControl.enableEviction (it is switched off)\n"})
+        "e.yaml:5:16: used: plugins[0].parameters.threshold\n",
+        "e.yaml:7:16: no effect: plugins[1].parameters.path (the servers are the scenario's)\n",
+        "e.yaml:8:15: no effect: flowControl.enableEviction (it is switched off)\n"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
   const auto doc = nlohmann::json::parse(run({"check", "--keys", e, "-o", "json"}).out);
   EXPECT_EQ(doc[0]["kind"], "EndpointPickerConfig");
@@ -146,7 +146,7 @@ TEST_F(Cli, CheckListsTheKeysOfAFile) {
   EXPECT_EQ(doc[0]["keys"].size(), 7U);
   const auto& key = doc[0]["keys"][6];
   EXPECT_EQ(key["line"], 8);
-  EXPECT_EQ(key["column"], 31);
+  EXPECT_EQ(key["column"], 15);
   EXPECT_EQ(key["format"], "EndpointPickerConfig");
   EXPECT_EQ(key["path"], "flowControl.enableEviction");
   EXPECT_EQ(key["fate"], "no effect");

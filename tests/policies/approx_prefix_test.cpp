@@ -113,7 +113,7 @@ std::optional<ApproxScheme> scheme_of(const Json& c) {
   profile["plugins"].push_back({{"pluginRef", "prefix-cache-scorer"}});
   document["schedulingProfiles"].push_back(profile);
   Diagnostics diagnostics;
-  const auto config = load_endpoint_picker_config(to_value(document), {}, diagnostics);
+  const auto config = load_endpoint_picker_config(*parse_yaml(document.dump()), {}, diagnostics);
   if (!config) return std::nullopt;
   const std::optional<Requirements> needed = requirements(*config, diagnostics);
   if (!needed) return std::nullopt;

@@ -20,17 +20,17 @@ TEST(DocumentLocation, IsFoundWhereverAChartKeepsIt) {
     }
     std::string body = "@" + files;
     for (std::size_t i; (i = body.find('@')) != std::string::npos;) body.replace(i, 1, indent);
-    const ParameterValue root = parse_mini_yaml(head + body);
-    const LocatedDocument found = find_endpoint_picker_config(root);
+    const ConfigNode::Ptr root = parse_yaml(head + body);
+    const LocatedDocument found = find_endpoint_picker_config(*root);
     ASSERT_EQ(found.kind, LocatedDocument::Kind::kText) << head + body;
     EXPECT_EQ(found.path, chart + ".pluginsCustomConfig[b.yaml]");
-    EXPECT_EQ(found.node->string(), "y");
+    EXPECT_EQ(found.node->text(), "y");
   }
 }
 
 TEST(DocumentLocation, SaysWhatAFileWithoutOneIs) {
   const auto hint = [](const std::string& text) {
-    return find_endpoint_picker_config(parse_mini_yaml(text)).hint;
+    return find_endpoint_picker_config(*parse_yaml(text)).hint;
   };
   EXPECT_NE(hint("router:\n  epp:\n    pluginsConfigFile: mine.yaml\n").find("name 'mine.yaml'"),
             std::string::npos);
@@ -39,9 +39,9 @@ TEST(DocumentLocation, SaysWhatAFileWithoutOneIs) {
 
 TEST(DocumentLocation, ValuesTellTheReleaseAndTheReplicas) {
   const auto chart = [](const std::string& values) {
-    const ParameterValue root = parse_mini_yaml("inferenceExtension:\n" + values +
-                                                "  pluginsCustomConfig:\n    a.yaml: x\n");
-    return find_endpoint_picker_config(root).chart;
+    const ConfigNode::Ptr root =
+        parse_yaml("inferenceExtension:\n" + values + "  pluginsCustomConfig:\n    a.yaml: x\n");
+    return find_endpoint_picker_config(*root).chart;
   };
   const std::string tag = "    tag: v0.7.0\n";
   EXPECT_EQ(chart("  image:\n    name: llm-d-inference-scheduler\n" + tag).image_tag, "v0.7.0");
@@ -53,13 +53,13 @@ TEST(DocumentLocation, ValuesTellTheReleaseAndTheReplicas) {
 }
 
 TEST(DocumentLocation, ValuesWithoutADocumentGetTheChartsDefault) {
-  const ParameterValue root = parse_mini_yaml(
+  const ConfigNode::Ptr root = parse_yaml(
       "router:\n  latencyPredictor:\n    enabled: true\n  epp:\n    image:\n      tag: v0.8.0\n");
-  const LocatedDocument found = find_endpoint_picker_config(root);
+  const LocatedDocument found = find_endpoint_picker_config(*root);
   ASSERT_EQ(found.kind, LocatedDocument::Kind::kChartDefault);
   EXPECT_EQ(found.chart.image_tag, "v0.8.0");
   Diagnostics d;
-  const auto config = load_endpoint_picker_config(chart_default_document(root), {}, d);
+  const auto config = load_endpoint_picker_config(*chart_default_document(*root), {}, d);
   ASSERT_TRUE(config.has_value());
   EXPECT_EQ(name(config->era), "2026-08");
   ASSERT_EQ(config->profiles.front().plugins.size(), 4U);

@@ -60,7 +60,7 @@ TEST(DocumentAsPublished, AnIntervalOfMid2025MayBeANumberOfNanoseconds) {
                            "inference.networking.x-k8s.io/v1alpha1"));
   };
   EXPECT_FALSE(with("cache_tracking", "60000000000").mentions("metricsLoggingInterval"));
-  EXPECT_TRUE(with("cache_tracking", "true").mentions("metricsLoggingInterval: must be a string"));
+  EXPECT_TRUE(with("cache_tracking", "true").mentions("metricsLoggingInterval: must be text"));
 }
 
 TEST(DocumentAsPublished, ASharedIndexIsReadAsOneInMemory) {

@@ -59,8 +59,8 @@ class LinkedDecider final : public Decider {
  public:
   LinkedDecider(const PluginSpec& spec, BuildContext& context,
                 std::vector<std::string>* built_order) {
-    if (const ParameterValue* other = spec.parameters.find("pluginRef"))
-      context.plugin(other->string(), spec, "pluginRef");
+    if (const ConfigNode* other = spec.parameters->child("pluginRef"))
+      context.plugin(other->text(), spec, "pluginRef");
     built_order->push_back(spec.name);
   }
   bool disaggregate(const Cycle&, std::optional<EndpointRow>) const override { return true; }
@@ -143,12 +143,12 @@ schedulingProfiles:
 )");
   EXPECT_FALSE(loaded.ok());
   for (const char* line : {
-           "test.yaml:3:10: error: pluginz: unknown field",
-           "hint: did you mean 'plugins'?",
-           "plugins[3].colour: unknown field",
+           "test.yaml:3:1: error: pluginz: unknown key",
+           "hint: did you mean plugins?",
+           "plugins[3].colour: unknown key",
            "plugin type 'queue-scorr' is not registered",
            "did you mean 'queue-scorer'?",
-           "schedulingProfiles[0].plugins[0].weight: must be a number (got 'heavy')",
+           "schedulingProfiles[0].plugins[0].weight: must be a number (got heavy)",
        })
     EXPECT_TRUE(loaded.mentions(line)) << line << "\nnot in\n" << loaded.text();
 }
@@ -159,11 +159,11 @@ TEST(Document, UnknownParametersAreErrorsOnlyWhereUpstreamRefusesThem) {
                "  - pluginRef: load-aware-scorer\n", "inference.networking.x-k8s.io/v1alpha1");
   const Loaded strict(yaml, {.era = Era::kAug2026, .distribution = {}, .registry = nullptr});
   EXPECT_FALSE(strict.ok());
-  EXPECT_TRUE(strict.mentions("test.yaml:6:15: error: plugins[0].parameters.treshold"))
+  EXPECT_TRUE(strict.mentions("test.yaml:6:5: error: plugins[0].parameters.treshold"))
       << strict.text();
   const Loaded lenient(yaml);
   EXPECT_TRUE(lenient.ok()) << lenient.text();
-  EXPECT_TRUE(lenient.mentions("warning: plugins[0].parameters.treshold: unknown field, ignored"))
+  EXPECT_TRUE(lenient.mentions("warning: plugins[0].parameters.treshold: unknown key, ignored"))
       << lenient.text();
 }
 
@@ -378,9 +378,9 @@ TEST(Document, NamesOfTheSummerOf2025) {
   EXPECT_EQ(estimate.config->era, Era::kV0_3_2);
   EXPECT_EQ(estimate.config->era_origin, "inferred: prefix-cache-scorer hashBlockSize");
   EXPECT_EQ(estimate.config->find("kv-cache-scorer")->type, "kv-cache-utilization-scorer");
-  const ParameterValue& index = estimate.config->find("prefix-cache-scorer")->parameters;
-  EXPECT_EQ(index.find("blockSize")->integer(), 256);
-  EXPECT_FALSE(index.find("autoTune")->boolean()) << "nothing was taken from engines yet";
+  const ConfigNode& index = *estimate.config->find("prefix-cache-scorer")->parameters;
+  EXPECT_EQ(index.child("blockSize")->text(), "256");
+  EXPECT_EQ(index.child("autoTune")->text(), "false") << "nothing was taken from engines yet";
 
   const Loaded precise(
       document("- type: prefix-cache-scorer\n  parameters:\n    mode: cache_tracking\n"
@@ -391,8 +391,8 @@ TEST(Document, NamesOfTheSummerOf2025) {
   const Loaded wrong(document("- type: prefix-cache-scorer\n  parameters:\n    mode: guess\n",
                               "  - pluginRef: prefix-cache-scorer\n", old_api));
   EXPECT_FALSE(wrong.ok());
-  EXPECT_TRUE(wrong.mentions(
-      "plugins[0].parameters.mode: must be estimate or cache_tracking (got 'guess')"))
+  EXPECT_TRUE(
+      wrong.mentions("plugins[0].parameters.mode: must be estimate or cache_tracking (got guess)"))
       << wrong.text();
 }
 
@@ -414,7 +414,7 @@ TEST(Document, AnEraThatContradictsTheDocumentIsAnError) {
 }
 
 TEST(Document, NotAnEndpointPickerConfig) {
-  EXPECT_EQ(find_endpoint_picker_config(parse_mini_yaml("a: 1\n")).kind,
+  EXPECT_EQ(find_endpoint_picker_config(*parse_yaml("a: 1\n")).kind,
             LocatedDocument::Kind::kNotFound);
   const Loaded wrong_kind("apiVersion: llm-d.ai/v1alpha1\nkind: Service\nplugins:\n");
   EXPECT_TRUE(wrong_kind.mentions("kind: must be 'EndpointPickerConfig' (got 'Service')"));

@@ -16,37 +16,43 @@ namespace {
 /// it cannot have.
 struct Leaf {
   std::vector<std::string> path;
-  ParameterValue wrong;
+  ConfigNode::Ptr wrong;
 };
+
+const SourceLocation kPlace = {"epp.yaml", 77, 7};
 
 /// Lists the parameters of a type from their description.
 class LeafCollector final : public Describer {
  public:
   std::vector<Leaf> leaves;
 
-  void boolean(const Field& f, bool&) override { add(f, ParameterValue(std::string("maybe"))); }
+  void boolean(const Field& f, bool&) override { add(f, tree::text("maybe", kPlace)); }
   void integer(const Field& f, std::int64_t&, const IntRange&) override {
-    add(f, ParameterValue(std::string("many")));
+    add(f, tree::text("many", kPlace));
   }
   void real(const Field& f, double&, const RealRange&) override {
-    add(f, ParameterValue(std::string("fast")));
+    add(f, tree::text("fast", kPlace));
   }
-  void text(const Field& f, std::string&) override { add(f, ParameterValue(std::int64_t{12345})); }
+  void text(const Field& f, std::string&) override {
+    add(f, tree::number(std::int64_t{12345}, kPlace));
+  }
   void duration(const Field& f, Duration&, const DurationRange&) override {
-    add(f, ParameterValue(true));
+    add(f, tree::boolean(true, kPlace));
   }
   void choice(const Field& f, std::size_t&, std::span<const std::string_view>) override {
-    add(f, ParameterValue(std::string("no-such-choice")));
+    add(f, tree::text("no-such-choice", kPlace));
   }
-  void document(const Field& f, Document&) override { add(f, ParameterValue(std::int64_t{1})); }
+  void document(const Field& f, Document&) override {
+    add(f, tree::number(std::int64_t{1}, kPlace));
+  }
   void object(const Field& f, const std::function<void(Describer&)>& members) override {
-    add(f, ParameterValue(std::string("no map")));
+    add(f, tree::text("no map", kPlace));
     const auto outer = enter(f);
     members(*this);
     path_ = outer;
   }
   void list(const Field& f, ListAccess& items) override {
-    add(f, ParameterValue(std::string("no list")));
+    add(f, tree::text("no list", kPlace));
     const auto outer = enter(f);
     path_.emplace_back("[]");
     items.resize(1);
@@ -66,49 +72,40 @@ class LeafCollector final : public Describer {
     if (!f.name.empty()) path_.emplace_back(f.name);
     return outer;
   }
-  void add(const Field& f, ParameterValue wrong) {
+  void add(const Field& f, ConfigNode::Ptr wrong) {
     Leaf leaf{path_, std::move(wrong)};
     if (!f.name.empty()) leaf.path.emplace_back(f.name);
-    leaf.wrong.where = {"epp.yaml", 77, 7};
     leaves.push_back(std::move(leaf));
   }
   std::vector<std::string> path_;
 };
 
 /// The parameters of a plugin that has nothing but the leaf.
-ParameterValue around(const Leaf& leaf) {
-  ParameterValue value = leaf.wrong;
-  for (std::size_t i = leaf.path.size(); i-- > 0;) {
-    ParameterValue outer =
-        leaf.path[i] == "[]"
-            ? ParameterValue(ParameterValue::List{std::move(value)})
-            : ParameterValue(ParameterValue::Map{{leaf.path[i], std::move(value)}});
-    outer.where = {"epp.yaml", 5, 5};
-    value = std::move(outer);
-  }
+ConfigNode::Ptr around(const Leaf& leaf) {
+  const SourceLocation where{"epp.yaml", 5, 5};
+  ConfigNode::Ptr value = leaf.wrong;
+  for (std::size_t i = leaf.path.size(); i-- > 0;)
+    value = leaf.path[i] == "[]" ? tree::list({value}, where)
+                                 : tree::map({{leaf.path[i], value}}, where);
   return value;
 }
 
-ParameterValue text_value(std::string_view s) { return ParameterValue(std::string(s)); }
-
 /// Diagnostics of a document whose only interesting plugin is this one.
-Diagnostics load_and_build(std::string_view type, ParameterValue parameters) {
-  const ParameterValue plugin(ParameterValue::Map{{"name", text_value("subject")},
-                                                  {"type", text_value(type)},
-                                                  {"parameters", std::move(parameters)}});
-  const ParameterValue document(ParameterValue::Map{
-      {"apiVersion", text_value("llm-d.ai/v1alpha1")},
-      {"kind", text_value("EndpointPickerConfig")},
-      {"plugins",
-       ParameterValue(ParameterValue::List{
-           plugin, ParameterValue(ParameterValue::Map{{"type", text_value("max-score-picker")}})})},
-      {"schedulingProfiles",
-       ParameterValue(ParameterValue::List{ParameterValue(ParameterValue::Map{
-           {"name", text_value("default")},
-           {"plugins", ParameterValue(ParameterValue::List{ParameterValue(ParameterValue::Map{
-                           {"pluginRef", text_value("max-score-picker")}})})}})})}});
+Diagnostics load_and_build(std::string_view type, const ConfigNode::Ptr& parameters) {
+  const auto map = [](tree::Map members) { return tree::map(std::move(members)); };
+  const auto plugin = map({{"name", tree::text("subject")},
+                           {"type", tree::text(std::string(type))},
+                           {"parameters", parameters}});
+  const auto profile =
+      map({{"name", tree::text("default")},
+           {"plugins", tree::list({map({{"pluginRef", tree::text("max-score-picker")}})})}});
+  const auto document =
+      map({{"apiVersion", tree::text("llm-d.ai/v1alpha1")},
+           {"kind", tree::text("EndpointPickerConfig")},
+           {"plugins", tree::list({plugin, map({{"type", tree::text("max-score-picker")}})})},
+           {"schedulingProfiles", tree::list({profile})}});
   Diagnostics diagnostics;
-  const auto config = load_endpoint_picker_config(document, {}, diagnostics);
+  const auto config = load_endpoint_picker_config(*document, {}, diagnostics);
   if (config) (void)requirements(*config, diagnostics);
   return diagnostics;
 }
@@ -145,7 +142,7 @@ TEST(ParameterTypes, AreReportedBesideErrorsOfTheDocument) {
                                   "  - pluginRef: no-hit-lru-scorer\n"),
                          diagnostics));
   const std::string text = messages_of(diagnostics);
-  for (const char* words : {"lruSize: must be a whole number (got 'many')", "is not registered",
+  for (const char* words : {"lruSize: must be a whole number (got many)", "is not registered",
                             "parameters: must be a map (got 7)"})
     EXPECT_NE(text.find(words), std::string::npos) << words << " in " << text;
 }

@@ -63,29 +63,6 @@ PluginRegistry with_stubs(const StubData* data) {
 
 }  // namespace
 
-ParameterValue to_value(const Json& json) {
-  ParameterValue value;
-  if (json.is_boolean()) {
-    value = ParameterValue(json.get<bool>());
-  } else if (json.is_number_integer()) {
-    value = ParameterValue(json.get<std::int64_t>());
-  } else if (json.is_number()) {
-    value = ParameterValue(json.get<double>());
-  } else if (json.is_string()) {
-    value = ParameterValue(json.get<std::string>());
-  } else if (json.is_array()) {
-    ParameterValue::List items;
-    for (const Json& item : json) items.push_back(to_value(item));
-    value = ParameterValue(std::move(items));
-  } else if (json.is_object()) {
-    ParameterValue::Map members;
-    for (const auto& [key, member] : json.items()) members.emplace_back(key, to_value(member));
-    value = ParameterValue(std::move(members));
-  }
-  value.where = {"test.json", 1, 1};
-  return value;
-}
-
 PluginBench::PluginBench(const std::string& type, const Json& parameters, std::size_t endpoints,
                          LoadOptions load, std::vector<std::string> profiles,
                          const Json& more_plugins)
@@ -118,7 +95,7 @@ PluginBench::PluginBench(const std::string& type, const Json& parameters, std::s
     document["plugins"].push_back({{"type", "disagg-profile-handler"}});
   if ((roles & kDetectorRole) != 0) document["saturationDetector"] = {{"pluginRef", "subject"}};
   load.registry = &registry_;
-  const auto config = load_endpoint_picker_config(to_value(document), load, diagnostics_);
+  const auto config = load_endpoint_picker_config(*parse_yaml(document.dump()), load, diagnostics_);
   if (!config) return;
   SchedulerOptions options;
   options.ordered_candidates = true;

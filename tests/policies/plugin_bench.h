@@ -16,9 +16,6 @@ namespace routesim::policies {
 
 using test::Json;
 
-/// JSON as the loader's plain data.
-ParameterValue to_value(const Json& json);
-
 /// What the stub producers write.
 struct StubData {
   struct Match {

@@ -141,9 +141,9 @@ TEST(PluginRules, LabelSelectorsAreRefusedWithTheirPlace) {
   };
   EXPECT_NE(errors({{"matchExpressions", "tier"}}).find("must be a list"), std::string::npos);
   EXPECT_NE(errors({{"matchLabels", "tier"}}).find("must be a map"), std::string::npos);
-  EXPECT_NE(errors({{"matchLabels", {{"tier", 1}}}}).find("matchLabels.tier: must be a string"),
+  EXPECT_NE(errors({{"matchLabels", {{"tier", 1}}}}).find("matchLabels.tier: must be text"),
             std::string::npos);
-  EXPECT_NE(errors({{"tier", "gold"}}).find("tier: unknown field"), std::string::npos);
+  EXPECT_NE(errors({{"tier", "gold"}}).find("tier: unknown key"), std::string::npos);
   EXPECT_NE(errors(expression({{"key", "tier"}, {"operator", "Like"}}))
                 .find("matchExpressions[0]: needs a key and an operator"),
             std::string::npos);
@@ -233,7 +233,7 @@ TEST(PluginRules, NormalizationHasNoType) {
                        1)
         .errors();
   };
-  EXPECT_NE(errors({{"type", "fixedRange"}}).find("normalization.type: unknown field"),
+  EXPECT_NE(errors({{"type", "fixedRange"}}).find("normalization.type: unknown key"),
             std::string::npos)
       << errors({{"type", "fixedRange"}});
   EXPECT_NE(errors({{"fixedRange", {{"max", 1}}}, {"adaptiveRange", Json::object()}})

@@ -11,7 +11,7 @@
 #include "policies/config/make_scheduler.h"
 #include "policies/scheduler.h"
 #include "tests/base/messages.h"
-#include "tests/policies/mini_yaml.h"
+#include "tests/policies/yaml_text.h"
 
 namespace routesim::policies {
 
@@ -19,13 +19,13 @@ namespace routesim::policies {
 inline std::optional<EndpointPickerConfig> load_text(const std::string& yaml,
                                                      Diagnostics& diagnostics,
                                                      LoadOptions options = {}) {
-  ParameterValue root = parse_mini_yaml(yaml);
-  LocatedDocument located = find_endpoint_picker_config(root);
+  const ConfigNode::Ptr root = parse_yaml(yaml);
+  LocatedDocument located = find_endpoint_picker_config(*root);
   if (located.kind == LocatedDocument::Kind::kNotFound) return std::nullopt;
   if (!options.distribution) options.distribution = located.distribution;
   if (located.kind == LocatedDocument::Kind::kText) {
-    const ParameterValue inner = parse_mini_yaml(located.node->string());
-    return load_endpoint_picker_config(inner, options, diagnostics);
+    const ConfigNode::Ptr inner = parse_embedded(*located.node, diagnostics);
+    return load_endpoint_picker_config(*inner, options, diagnostics);
   }
   return load_endpoint_picker_config(*located.node, options, diagnostics);
 }

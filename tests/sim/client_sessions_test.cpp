@@ -8,8 +8,6 @@
 namespace routesim::sim::testing {
 namespace {
 
-ParameterValue list(ParameterValue::List l) { return ParameterValue(std::move(l)); }
-
 /// `rounds` turns of each of three sessions (0 = of nobody), a second apart.
 std::vector<Sent> turns(std::int64_t rounds, bool with_sessions) {
   std::vector<Sent> script;
@@ -97,11 +95,10 @@ TEST(ClientSessions, ShareASaturatedPoolFairly) {
       script.push_back({.parts = {{i, 16}}, .output = 10, .session = 1});
     script.push_back({.at_ms = 1, .parts = {{9, 16}}, .output = 10, .session = 2});
     RunPlan plan = hand_made_plan(script, 1);
-    const ParameterValue band = map({{"fairnessPolicyRef", text(policy)}});
+    const tree::Node band = map({{"fairnessPolicyRef", text(policy)}});
     plan.endpoint_picker =
         DocumentBuilder()
-            .plugin("concurrency-detector",
-                    map({{"maxConcurrency", ParameterValue(std::int64_t{1})}}))
+            .plugin("concurrency-detector", map({{"maxConcurrency", number(1)}}))
             .plugin("round-robin-fairness-policy")
             .plugin("agent-identity")
             .plugin("queue-scorer")
@@ -166,14 +163,14 @@ TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {
     return all;
   };
   const auto tier = [](const char* name, double weight) {
-    return map({{"name", text(name)}, {"weight", ParameterValue(weight)}});
+    return map({{"name", text(name)}, {"weight", tree::number(weight)}});
   };
-  const auto precise = [&](ParameterValue::List tiers) {
+  const auto precise = [&](std::vector<tree::Node> tiers) {
     return said(DocumentBuilder()
                     .plugin("token-producer", map({{"modelName", text("m")}}))
                     .plugin("precise-prefix-cache-scorer",
-                            map({{"indexerConfig", map({{"kvCacheBackendConfigs",
-                                                         ParameterValue(std::move(tiers))}})}}))
+                            map({{"indexerConfig",
+                                  map({{"kvCacheBackendConfigs", list(std::move(tiers))}})}}))
                     .profile("default", {{"precise-prefix-cache-scorer", 1}})
                     .build());
   };
@@ -183,7 +180,7 @@ TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {
                       "hits"),
             std::string::npos);
   EXPECT_EQ(precise({tier("gpu", 0.7)}), "");
-  const auto approximate = [&](ParameterValue parameters) {
+  const auto approximate = [&](tree::Node parameters) {
     policies::EndpointPickerConfig config = DocumentBuilder()
                                                 .plugin("approx-prefix-cache-producer")
                                                 .plugin("queue-scorer")
@@ -195,13 +192,13 @@ TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {
     config.plugins.push_back(second);
     return said(config);
   };
-  EXPECT_NE(approximate(map({{"autoTune", ParameterValue(false)},
-                             {"lruCapacityPerServer", ParameterValue(std::int64_t{41'000})}}))
+  EXPECT_NE(approximate(
+                map({{"autoTune", tree::boolean(false)}, {"lruCapacityPerServer", number(41'000)}}))
                 .find("plugin 'cpu-index' keeps a second prefix index, as of KV in CPU memory: "
                       "servers are simulated without that memory, so it expects blocks that no "
                       "server has any more, and results leave out the hits in it"),
             std::string::npos);
-  EXPECT_NE(approximate(map({{"lruCapacityPerServer", ParameterValue(std::int64_t{41'000})}}))
+  EXPECT_NE(approximate(map({{"lruCapacityPerServer", number(41'000)}}))
                 .find("its lruCapacityPerServer has no effect"),
             std::string::npos);
   EXPECT_EQ(approximate(map({})), "");
@@ -209,7 +206,7 @@ TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {
 
 TEST(UnsuppliedInputs, PreciseScoringWithoutATokenizerIsSaidToMissUpstream) {
   const auto found = [](bool declared, const policies::LoadOptions& options,
-                        ParameterValue parameters = {}) {
+                        tree::Node parameters = {}) {
     DocumentBuilder document;
     if (declared) document.plugin("token-producer", std::move(parameters));
     Diagnostics d;

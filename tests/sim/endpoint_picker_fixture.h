@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "policies/config/document.h"
-#include "policies/parameter_value.h"
 
 namespace routesim::sim::testing {
 
-using policies::ParameterValue;
-
-inline ParameterValue text(const std::string& s) { return ParameterValue(s); }
-inline ParameterValue map(ParameterValue::Map m) { return ParameterValue(std::move(m)); }
+inline tree::Node text(const std::string& s) { return tree::text(s); }
+inline tree::Node number(std::int64_t n) { return tree::number(n); }
+inline tree::Node map(tree::Map members) { return tree::map(std::move(members)); }
+inline tree::Node list(std::vector<tree::Node> items) { return tree::list(std::move(items)); }
 
 /// A plugin of a profile; weight 0 is left out.
 struct Reference {
@@ -28,37 +27,37 @@ class DocumentBuilder {
  public:
   explicit DocumentBuilder(std::string api = "llm-d.ai/v1alpha1") : api_(std::move(api)) {}
 
-  DocumentBuilder& plugin(const std::string& type, ParameterValue parameters = {}) {
-    ParameterValue::Map entry{{"type", text(type)}};
-    if (!parameters.is_null()) entry.emplace_back("parameters", std::move(parameters));
+  DocumentBuilder& plugin(const std::string& type, const tree::Node& parameters = nullptr) {
+    tree::Map entry{{"type", text(type)}};
+    if (parameters != nullptr) entry.emplace_back("parameters", parameters);
     plugins_.push_back(map(std::move(entry)));
     return *this;
   }
   DocumentBuilder& profile(const std::string& name, const std::vector<Reference>& plugins) {
-    ParameterValue::List list;
+    std::vector<tree::Node> list;
     for (const Reference& r : plugins) {
-      ParameterValue::Map entry{{"pluginRef", text(r.name)}};
-      if (r.weight > 0) entry.emplace_back("weight", ParameterValue(r.weight));
+      tree::Map entry{{"pluginRef", text(r.name)}};
+      if (r.weight > 0) entry.emplace_back("weight", tree::number(r.weight));
       list.push_back(map(std::move(entry)));
     }
-    profiles_.push_back(map({{"name", text(name)}, {"plugins", ParameterValue(std::move(list))}}));
+    profiles_.push_back(map({{"name", text(name)}, {"plugins", tree::list(std::move(list))}}));
     return *this;
   }
   /// Any other top-level key.
-  DocumentBuilder& set(const std::string& key, ParameterValue value) {
-    rest_.emplace_back(key, std::move(value));
+  DocumentBuilder& set(const std::string& key, const tree::Node& value) {
+    rest_.emplace_back(key, value);
     return *this;
   }
   policies::EndpointPickerConfig build(const policies::LoadOptions& options = {}) const {
-    ParameterValue::Map entries = {{"apiVersion", text(api_)},
-                                   {"kind", text("EndpointPickerConfig")},
-                                   {"plugins", ParameterValue(plugins_)},
-                                   {"schedulingProfiles", ParameterValue(profiles_)}};
+    tree::Map entries = {{"apiVersion", text(api_)},
+                         {"kind", text("EndpointPickerConfig")},
+                         {"plugins", tree::list(plugins_)},
+                         {"schedulingProfiles", tree::list(profiles_)}};
     entries.insert(entries.end(), rest_.begin(), rest_.end());
-    const ParameterValue root = map(std::move(entries));
+    const tree::Node root = map(std::move(entries));
     Diagnostics found;
     std::optional<policies::EndpointPickerConfig> config =
-        policies::load_endpoint_picker_config(root, options, found);
+        policies::load_endpoint_picker_config(*root, options, found);
     for (const Diagnostic& d : found.items())
       if (d.severity == Severity::kError) ADD_FAILURE() << to_string(d);
     return config ? *config : policies::EndpointPickerConfig{};
@@ -66,14 +65,14 @@ class DocumentBuilder {
 
  private:
   std::string api_;
-  ParameterValue::List plugins_, profiles_;
-  ParameterValue::Map rest_;
+  std::vector<tree::Node> plugins_, profiles_;
+  tree::Map rest_;
 };
 
-inline ParameterValue precise_parameters(std::int64_t block_size, bool speculative) {
-  return map({{"tokenProcessorConfig", map({{"blockSize", ParameterValue(block_size)}})},
+inline tree::Node precise_parameters(std::int64_t block_size, bool speculative) {
+  return map({{"tokenProcessorConfig", map({{"blockSize", tree::number(block_size)}})},
               {"kvEventsConfig", map({{"zmqEndpoint", text("tcp://*:5557")}})},
-              {"speculativeIndexing", ParameterValue(speculative)}});
+              {"speculativeIndexing", tree::boolean(speculative)}});
 }
 
 /// Precise prefix scoring beside queue and cache use, as in llm-d's guide.
@@ -97,8 +96,7 @@ inline policies::EndpointPickerConfig precise_config(std::int64_t block_size,
 /// Queue and cache use only; with `held_back` behind flow control.
 inline policies::EndpointPickerConfig load_aware_config(bool held_back = false) {
   DocumentBuilder document;
-  if (held_back)
-    document.set("featureGates", ParameterValue(ParameterValue::List{text("flowControl")}));
+  if (held_back) document.set("featureGates", list({text("flowControl")}));
   return document.plugin("single-profile-handler")
       .plugin("kv-cache-utilization-scorer")
       .plugin("queue-scorer")

@@ -4,16 +4,13 @@
 namespace routesim::sim::testing {
 namespace {
 
-ParameterValue list(ParameterValue::List l) { return ParameterValue(std::move(l)); }
-
 /// Saturated by `cap` requests in flight per server. `flow` is the document's flowControl section.
-policies::EndpointPickerConfig capped(std::int64_t cap, bool held_back,
-                                      ParameterValue::Map flow = {}) {
+policies::EndpointPickerConfig capped(std::int64_t cap, bool held_back, tree::Map flow = {}) {
   flow.emplace_back("saturationDetector", map({{"pluginRef", text("concurrency-detector")}}));
   DocumentBuilder document;
   document.plugin("single-profile-handler")
       .plugin("queue-scorer")
-      .plugin("concurrency-detector", map({{"maxConcurrency", ParameterValue(cap)}}))
+      .plugin("concurrency-detector", map({{"maxConcurrency", tree::number(cap)}}))
       .plugin("max-score-picker")
       .profile("default", {{"queue-scorer", 1}, {"max-score-picker"}})
       .set("flowControl", map(std::move(flow)));
@@ -79,7 +76,7 @@ TEST(FlowControlRun, BoundsTheServersQueues) {
 
 TEST(FlowControlRun, QueueLimitsRefuse) {
   RunPlan plan = hand_made_plan(burst(10), 1);
-  plan.endpoint_picker = capped(1, true, {{"maxRequests", ParameterValue(std::int64_t{3})}});
+  plan.endpoint_picker = capped(1, true, {{"maxRequests", number(3)}});
   const RunResult r = run_by_hand(plan);
   EXPECT_EQ(r.summary.successes, 4) << "one let through, three queued";
   EXPECT_EQ(failures(r), (std::map<std::string, std::int64_t>{{"429 Too Many Requests", 6}}));

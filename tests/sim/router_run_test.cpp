@@ -87,8 +87,7 @@ TEST(ApproximateIndex, OfTextKnowsAsManyTokensAsItsBytesHold) {
       DocumentBuilder("inference.networking.x-k8s.io/v1alpha1")
           .plugin("single-profile-handler")
           .plugin("prefix-cache-scorer",
-                  map({{"hashBlockSize", ParameterValue(std::int64_t{64})},
-                       {"maxPrefixBlocksToMatch", ParameterValue(std::int64_t{10})}}))
+                  map({{"hashBlockSize", number(64)}, {"maxPrefixBlocksToMatch", number(10)}}))
           .plugin("max-score-picker")
           .profile("default", {{"prefix-cache-scorer", 1}, {"max-score-picker"}})
           .build();
@@ -121,9 +120,8 @@ TEST(KvEvents, AnIndexThatNothingFeedsStaysEmpty) {
     plan.endpoint_picker =
         DocumentBuilder()
             .plugin("precise-prefix-cache-scorer",
-                    map({{"tokenProcessorConfig",
-                          map({{"blockSize", ParameterValue(std::int64_t{16})}})},
-                         {"speculativeIndexing", ParameterValue(speculative)},
+                    map({{"tokenProcessorConfig", map({{"blockSize", number(16)}})},
+                         {"speculativeIndexing", tree::boolean(speculative)},
                          {"speculativeTTL", text("10s")}}))
             .plugin("max-score-picker")
             .profile("default", {{"precise-prefix-cache-scorer", 1}, {"max-score-picker"}})
@@ -178,7 +176,7 @@ RunPlan decided_by_prefix(std::vector<Sent> script, std::int64_t threshold,
   plan.pools[1].config.role = PoolRole::kPrefill;
   plan.endpoint_picker =
       DocumentBuilder()
-          .plugin("prefix-based-pd-decider", map({{"nonCachedTokens", ParameterValue(threshold)}}))
+          .plugin("prefix-based-pd-decider", map({{"nonCachedTokens", tree::number(threshold)}}))
           .plugin("approx-prefix-cache-producer")
           .plugin(names_the_endpoint)
           .plugin("pd-profile-handler",

@@ -47,20 +47,19 @@ TEST(Watchdog, NamesWhoWaitsForRoomThatNeverComes) {
   RunPlan plan = hand_made_plan({{.at_ms = 250, .parts = {{1, 16}}}}, 1);
   plan.scenario.workload.sheddable_fraction = 1;
   const auto band = [](std::int64_t priority) {
-    return map({{"priority", ParameterValue(priority)}});
+    return map({{"priority", tree::number(priority)}});
   };
   plan.endpoint_picker =
       DocumentBuilder()
           .plugin("single-profile-handler")
           .plugin("queue-scorer")
-          .plugin("priority-holdback-policy", map({{"minCeiling", ParameterValue(0.0)}}))
+          .plugin("priority-holdback-policy", map({{"minCeiling", tree::number(0.0)}}))
           .plugin("max-score-picker")
           .profile("default", {{"queue-scorer", 1}, {"max-score-picker"}})
-          .set("featureGates", ParameterValue(ParameterValue::List{text("flowControl")}))
-          .set("flowControl",
-               map({{"defaultRequestTTL", text("0s")},
-                    {"usageLimitPolicyPluginRef", text("priority-holdback-policy")},
-                    {"priorityBands", ParameterValue(ParameterValue::List{band(0), band(-1)})}}))
+          .set("featureGates", list({text("flowControl")}))
+          .set("flowControl", map({{"defaultRequestTTL", text("0s")},
+                                   {"usageLimitPolicyPluginRef", text("priority-holdback-policy")},
+                                   {"priorityBands", list({band(0), band(-1)})}}))
           .build();
   expect_says(stuck(plan), {"1 requests are outstanding",
                             "request 0, sent at 0.250000 s, waits for room in the pool",

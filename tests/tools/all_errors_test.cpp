@@ -300,8 +300,8 @@ TEST_F(AllErrors, OfTheKeysAndTheParametersOfARouter) {
   // nothing, and a value that could not be read is no text.
   const std::vector<std::string> errors = {
       "epp.yaml:3:16: error: featureGates[0]: feature gate 'flowContrl' is unknown",
-      "epp.yaml:4:9: error: plugin: unknown field",
-      "epp.yaml:7:15: error: plugins[0].parametres: unknown field",
+      "epp.yaml:4:1: error: plugin: unknown key",
+      "epp.yaml:7:3: error: plugins[0].parametres: unknown key",
       "epp.yaml:9:23: error: plugins[1].parameters.label: must not be empty",
       "epp.yaml:11:28: error: plugins[2].parameters.conditions: metric 'quue' is unknown",
       "epp.yaml:13:36: error: plugins[3].parameters.deciders.prefill: references undefined plugin",

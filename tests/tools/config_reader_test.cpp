@@ -1,7 +1,5 @@
 // Every case of bad_inputs.table is read into a struct that has one field of each kind; the
 // diagnostics must be exactly those expected.
-#include "tools/ingest/config_reader.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,6 +7,7 @@
 #include <string>
 
 #include "base/scalar_parse.h"
+#include "base/tree_reader.h"
 #include "tests/base/case_table.h"
 #include "tests/base/messages.h"
 #include "tools/ingest/config_file.h"

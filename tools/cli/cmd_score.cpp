@@ -3,9 +3,9 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/config_reader.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/scenario_yaml.h"

@@ -119,7 +119,11 @@ std::string key_reference() {
       "[catalogues](catalogue.md) list the keys of these formats: one that is not simply used says "
       "so. Of traces, the columns of times, lengths, prefixes and sessions are used, and others "
       "have no effect.\n";
-  out += section(policies::document_keys()) + plugins_section() + section(policies::inert_keys());
+  out +=
+      heading(policies::kDocumentFormat,
+              "llm-d-router, apix/config and pkg/epp/config, and its predecessors from v0.2.1 on") +
+      rows_of(policies::describe_document, {}) + plugins_section() +
+      section(policies::inert_keys());
   out += section(router_values_keys()) + section(server_file_keys()) + flags_section();
   return out + section(vllm_bench_keys()) + section(lifecycle_result_keys()) +
          section(bench_result_keys()) + score_sections();

@@ -5,9 +5,9 @@
 #include "base/config_node.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/tree_reader.h"
 #include "models/hf_config.h"
 #include "tools/ingest/config_file.h"
-#include "tools/ingest/config_reader.h"
 
 namespace routesim::tools {
 

@@ -4,8 +4,8 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
-#include "tools/ingest/config_reader.h"
 
 namespace routesim::tools {
 

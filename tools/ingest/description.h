@@ -9,7 +9,7 @@
 
 #include "base/config_node.h"
 #include "base/describe.h"
-#include "tools/ingest/config_reader.h"
+#include "base/tree_reader.h"
 
 namespace routesim::tools {
 

@@ -1,16 +1,14 @@
 #include "tools/ingest/endpoint_picker_yaml.h"
 
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <system_error>
 
-#include "base/check.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
 #include "tools/ingest/config_file.h"
-#include "tools/ingest/config_reader.h"
 #include "tools/ingest/deployment_keys.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
@@ -20,7 +18,6 @@ namespace routesim::tools {
 namespace {
 
 using policies::LocatedDocument;
-using policies::ParameterValue;
 
 /// Words that YAML 1.1 readers, Go's among them, take for booleans.
 bool is_yaml_1_1_bool(const std::string& text) {
@@ -29,76 +26,32 @@ bool is_yaml_1_1_bool(const std::string& text) {
   return std::find(kWords.begin(), kWords.end(), text) != kWords.end();
 }
 
-ParameterValue scalar_value(const ConfigNode& node, const std::string& path,
-                            Diagnostics& diagnostics) {
-  const auto add = [&](const std::string& message, const std::string& hint) {
-    diagnostics.error(node.where(), path, message, hint);
-    return ParameterValue();
+/// Reports values that the router's YAML reader, which is Go's, takes differently.
+void check_scalar(const ConfigNode& node, const std::string& path, Diagnostics& diagnostics) {
+  const auto expect = [&](const auto& parsed) {
+    if (!parsed.value) diagnostics.error(node.where(), path, parsed.message, parsed.hint);
   };
-  const bool bare =
-      node.style() == ConfigNode::Style::kPlain || node.style() == ConfigNode::Style::kUntyped;
-  if (!bare) return ParameterValue(node.text());
-  switch (plain_type(node.text())) {
-    case PlainType::kBool:
-      return ParameterValue(node.text()[0] == 't' || node.text()[0] == 'T');
-    case PlainType::kInteger: {
-      Parsed<std::int64_t> parsed = parse_integer(node, {});
-      return parsed.value ? ParameterValue(*parsed.value) : add(parsed.message, parsed.hint);
-    }
-    case PlainType::kReal:
-    case PlainType::kNotFinite: {
-      Parsed<double> parsed = parse_real(node, {});
-      return parsed.value ? ParameterValue(*parsed.value) : add(parsed.message, parsed.hint);
-    }
-    case PlainType::kText:
-      break;
-  }
+  if (node.style() != ConfigNode::Style::kPlain && node.style() != ConfigNode::Style::kUntyped)
+    return;
+  const PlainType type = plain_type(node.text());
+  if (type == PlainType::kInteger) expect(parse_integer(node, {}));
+  if (type == PlainType::kReal || type == PlainType::kNotFinite) expect(parse_real(node, {}));
   if (node.style() == ConfigNode::Style::kPlain && is_yaml_1_1_bool(node.text()))
-    return add("is a boolean to the router's YAML reader (" + got(node) + ")",
-               "write true or false, or put quotes around it");
-  return ParameterValue(node.text());
+    diagnostics.error(node.where(), path,
+                      "is a boolean to the router's YAML reader (" + got(node) + ")",
+                      "write true or false, or put quotes around it");
 }
 
-ParameterValue convert(const ConfigNode& node, const std::string& path, Diagnostics& diagnostics) {
-  ParameterValue value;
-  switch (node.kind()) {
-    case ConfigNode::Kind::kNull:
-      break;
-    case ConfigNode::Kind::kScalar:
-      value = scalar_value(node, path, diagnostics);
-      break;
-    case ConfigNode::Kind::kSequence: {
-      ParameterValue::List list;
-      for (std::size_t i = 0; i < node.items().size(); ++i)
-        list.push_back(convert(*node.items()[i], element_path(path, i), diagnostics));
-      value = ParameterValue(std::move(list));
-      break;
-    }
-    case ConfigNode::Kind::kMap: {
-      ParameterValue::Map map;
-      for (const ConfigNode::Member& member : node.members())
-        map.emplace_back(member.key,
-                         convert(*member.value, child_path(path, member.key), diagnostics));
-      value = ParameterValue(std::move(map));
-      break;
-    }
-  }
-  value.where = node.where();
-  return value;
+void check_scalars(const ConfigNode& node, const std::string& path, Diagnostics& diagnostics) {
+  if (node.is_scalar()) check_scalar(node, path, diagnostics);
+  for (std::size_t i = 0; i < node.items().size(); ++i)
+    check_scalars(*node.items()[i], element_path(path, i), diagnostics);
+  for (const ConfigNode::Member& member : node.members())
+    check_scalars(*member.value, child_path(path, member.key), diagnostics);
 }
 
 bool same_place(const SourceLocation& a, const SourceLocation& b) {
   return a.line == b.line && a.column == b.column && a.file == b.file;
-}
-
-/// The node at this place: of the wanted kind, since a map and its first key share theirs.
-const ConfigNode* find_at(const ConfigNode& node, const SourceLocation& where, bool want_scalar) {
-  if (same_place(node.where(), where) && node.is_scalar() == want_scalar) return &node;
-  for (const ConfigNode::Ptr& item : node.items())
-    if (const ConfigNode* found = find_at(*item, where, want_scalar)) return found;
-  for (const ConfigNode::Member& member : node.members())
-    if (const ConfigNode* found = find_at(*member.value, where, want_scalar)) return found;
-  return nullptr;
 }
 
 /// What was judged of values other than those that could not be read: they are null to the judge.
@@ -243,19 +196,22 @@ policies::RouterReplicas router_replicas(const policies::ChartValues& chart, Dia
   policies::RouterReplicas replicas;
   replicas.all_serve = chart.all_replicas_serve;
   if (chart.replicas == nullptr) return replicas;
-  replicas.where = chart.replicas->where;
-  const ParameterValue& value = *chart.replicas;
-  const std::string text = value.is_string() ? value.string() : value.to_text();
-  const auto node = ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, value.where);
-  const Parsed<std::int64_t> count = parse_integer(*node, IntRange{0, 1'000'000});
+  replicas.where = chart.replicas->where();
+  if (chart.replicas->is_null()) return replicas;
+  const std::string& text = chart.replicas->text();
+  const auto node = chart.replicas->is_scalar()
+                        ? ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, replicas.where)
+                        : nullptr;
+  const Parsed<std::int64_t> count =
+      parse_integer(node == nullptr ? *chart.replicas : *node, IntRange{0, 1'000'000});
   if (count.value)
     replicas.count = *count.value;
-  else if (value.kind() != ParameterValue::Kind::kNull)
-    found.error(value.where, "replicas", count.message, count.hint);
+  else
+    found.error(replicas.where, "replicas", count.message, count.hint);
   return replicas;
 }
 
-std::optional<policies::EndpointPickerConfig> load_located(const ParameterValue& document,
+std::optional<policies::EndpointPickerConfig> load_located(const ConfigNode& document,
                                                            const LocatedDocument& located,
                                                            policies::LoadOptions options,
                                                            Diagnostics& found) {
@@ -280,9 +236,9 @@ std::optional<policies::EndpointPickerConfig> load_empty(const SourceLocation& w
                                                          const policies::LoadOptions& options,
                                                          Diagnostics& diagnostics,
                                                          const std::string& path) {
-  const ParameterValue document = policies::default_document(where, "llm-d.ai/v1alpha1");
+  const ConfigNode::Ptr document = policies::default_document(where, "llm-d.ai/v1alpha1");
   std::optional<policies::EndpointPickerConfig> config =
-      load_located(document, located, options, diagnostics);
+      load_located(*document, located, options, diagnostics);
   if (config && !policies::traits(config->era).default_document) {
     diagnostics.error(where, path,
                       "is empty: routers of era " + std::string(policies::name(config->era)) +
@@ -296,21 +252,16 @@ std::optional<policies::EndpointPickerConfig> load_empty(const SourceLocation& w
 }
 
 std::optional<policies::EndpointPickerConfig> load_chart_default(
-    const ParameterValue& values, const LocatedDocument& located,
-    const policies::LoadOptions& options, Diagnostics& diagnostics, const std::string& path) {
-  diagnostics.warning(values.where, path,
+    const ConfigNode& values, const LocatedDocument& located, const policies::LoadOptions& options,
+    Diagnostics& diagnostics, const std::string& path) {
+  diagnostics.warning(values.where(), path,
                       "holds no EndpointPickerConfig, so the chart's default is used: "
                       "queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3",
                       "write the EndpointPickerConfig out if another file of values has one");
-  return load_located(policies::chart_default_document(values), located, options, diagnostics);
+  return load_located(*policies::chart_default_document(values), located, options, diagnostics);
 }
 
 }  // namespace
-
-ParameterValue to_parameter_value(const ConfigNode& node, const std::string& path,
-                                  Diagnostics& diagnostics) {
-  return convert(node, path, diagnostics);
-}
 
 void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
                    const std::string& path) {
@@ -333,10 +284,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     return embedded == nullptr ? std::nullopt
                                : load_endpoint_picker(embedded, options, diagnostics, path);
   }
-  // Helm values hold much that is none of our business, so only the document itself is judged.
-  Diagnostics ignored;
-  const ParameterValue outer = convert(*file, {}, ignored);
-  const LocatedDocument located = policies::find_endpoint_picker_config(outer);
+  const LocatedDocument located = policies::find_endpoint_picker_config(*file);
   if (located.kind == LocatedDocument::Kind::kNotFound) {
     diagnostics.error(file->where(), path, "holds no EndpointPickerConfig", located.hint);
     return std::nullopt;
@@ -344,11 +292,10 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   const ConfigNode& whole = file == values ? *root : *file;
   if (located.kind == LocatedDocument::Kind::kChartDefault) {
     note_keys(whole, path, router_values_keys(), nullptr, diagnostics);
-    return load_chart_default(outer, located, options, diagnostics, path);
+    return load_chart_default(*file, located, options, diagnostics, path);
   }
   const bool is_text = located.kind == LocatedDocument::Kind::kText;
-  const ConfigNode* node = find_at(*file, located.node->where, is_text);
-  ROUTESIM_CHECK(node != nullptr, "the located document has no node");
+  const ConfigNode* node = located.node;
   if (is_text && node->text().empty())
     return load_empty(node->where(), located, options, diagnostics, path);
   if (node != file.get()) note_keys(whole, path, router_values_keys(), node, diagnostics);
@@ -361,8 +308,8 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   std::optional<policies::EndpointPickerConfig> config;
   if (node != nullptr) {
     Diagnostics judged;
-    const ParameterValue document = convert(*node, {}, found);
-    config = load_located(document, located, options, judged);
+    check_scalars(*node, {}, found);
+    config = load_located(*node, located, options, judged);
     // Nobody builds the plugins of a file with errors, so what is wrong with them is said now.
     if (config && (found.has_errors() || judged.has_errors())) check_plugins(*config, judged);
     append(found, without_places_of(found, judged));

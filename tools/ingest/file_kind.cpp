@@ -26,10 +26,8 @@ bool holds_router_document(const ConfigNode& root) {
   if (has_any(root, {"plugins", "schedulingProfiles"})) return true;
   // llm-d-benchmark's scenarios are lists of stacks.
   if (root.find("scenario") != nullptr && root.find("scenario")->value->is_sequence()) return true;
-  Diagnostics unsaid;
   using Kind = policies::LocatedDocument::Kind;
-  const policies::ParameterValue values = to_parameter_value(root, {}, unsaid);
-  return policies::find_endpoint_picker_config(values).kind != Kind::kNotFound;
+  return policies::find_endpoint_picker_config(root).kind != Kind::kNotFound;
 }
 
 }  // namespace

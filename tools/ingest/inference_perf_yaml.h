@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/config_node.h"
-#include "tools/ingest/config_reader.h"
+#include "base/tree_reader.h"
 #include "workloads/inference_perf/inference_perf.h"
 
 namespace routesim::tools {

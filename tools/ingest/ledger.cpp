@@ -7,7 +7,7 @@
 
 #include "base/key_note.h"
 #include "base/printable.h"
-#include "tools/ingest/config_reader.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/vllm_serve_flags.h"
 
 namespace routesim::tools {
@@ -17,48 +17,6 @@ namespace {
 /// Longest path of a key in a list of keys.
 constexpr std::size_t kLongestPath = 200;
 
-/// Whether a list holds no keys at any depth.
-bool is_plain(const ConfigNode& node) {
-  return node.members().empty() && std::all_of(node.items().begin(), node.items().end(),
-                                               [](const auto& item) { return is_plain(*item); });
-}
-
-class TableWalk {
- public:
-  TableWalk(std::string prefix, const KeyTable& table, const ConfigNode* elsewhere,
-            Diagnostics& diagnostics)
-      : prefix_(std::move(prefix)),
-        table_(table),
-        elsewhere_(elsewhere),
-        diagnostics_(diagnostics) {}
-
-  void walk(const ConfigNode& node, const std::string& path, const SourceLocation& key) {
-    if (&node == elsewhere_) return;
-    if (is_plain(node)) return note(node, path, key);
-    for (const ConfigNode::Member& member : node.members())
-      walk(*member.value, child_path(path, member.key), member.key_where);
-    for (std::size_t i = 0; i < node.items().size(); ++i)
-      walk(*node.items()[i], element_path(path, i), node.items()[i]->where());
-  }
-
- private:
-  void note(const ConfigNode& node, const std::string& path, const SourceLocation& key) {
-    if (path.empty()) return;
-    const KeyRule* rule = find_rule(table_, path);
-    KeyUse use = key_use(key, table_.format, prefix_.empty() ? path : prefix_ + "." + path,
-                         rule == nullptr ? Fate::kUsed : rule->fate,
-                         rule == nullptr ? "" : rule->why, is_off(node));
-    if (use.fate == Fate::kNotModelled)
-      diagnostics_.warning(key, use.path, "is not modelled: " + use.why);
-    diagnostics_.key(std::move(use));
-  }
-
-  std::string prefix_;
-  const KeyTable& table_;
-  const ConfigNode* elsewhere_;
-  Diagnostics& diagnostics_;
-};
-
 /// How much a fate says about a result.
 int weight(Fate fate) {
   constexpr std::array<int, 4> kWeights = {1, 0, 2, 3};  // In the order of the enumerators.
@@ -67,16 +25,18 @@ int weight(Fate fate) {
 
 }  // namespace
 
-bool is_off(const ConfigNode& node) {
-  if (node.is_scalar())
-    return node.text().empty() || node.text() == "false" || node.text() == "0" ||
-           node.text() == "0.0";
-  return node.items().empty() && node.members().empty();
-}
-
 void note_keys(const ConfigNode& root, const std::string& path, const KeyTable& table,
                const ConfigNode* elsewhere, Diagnostics& diagnostics) {
-  TableWalk(path, table, elsewhere, diagnostics).walk(root, {}, root.where());
+  for_each_key(root, elsewhere,
+               [&](const ConfigNode& node, const std::string& below, const SourceLocation& key) {
+                 const KeyRule* rule = find_rule(table, below);
+                 KeyUse use = key_use(key, table.format, path.empty() ? below : path + "." + below,
+                                      rule == nullptr ? Fate::kUsed : rule->fate,
+                                      rule == nullptr ? "" : rule->why, is_off(node));
+                 if (use.fate == Fate::kNotModelled)
+                   diagnostics.warning(key, use.path, "is not modelled: " + use.why);
+                 diagnostics.key(std::move(use));
+               });
 }
 
 std::vector<KeyUse> ledger(const Diagnostics& diagnostics) {

@@ -10,9 +10,6 @@
 
 namespace routesim::tools {
 
-/// Whether a value switches nothing on: nothing, false, 0, an empty text, list or map.
-bool is_off(const ConfigNode& node);
-
 /// Notes the fate of every key below `root` that has a value of its own, by the format's table,
 /// and warns of what is not modelled. `path` is the key path of the root; what stands at
 /// `elsewhere` is left to another reader. A key without a rule counts as used, and the tests look

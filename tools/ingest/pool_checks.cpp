@@ -64,11 +64,11 @@ void warn_missing_labels(const LoadedVariant& variant, const std::string& path,
   };
   for (const policies::PluginSpec& spec : variant.endpoint_picker->plugins) {
     if (spec.type != "by-label" && spec.type != "context-length-aware") continue;
-    const policies::ParameterValue* key = spec.parameters.find("label");
-    if (key == nullptr || !key->is_string() || has(key->string())) continue;
+    const ConfigNode* key = spec.parameters->child("label");
+    if (key == nullptr || !key->is_text() || has(key->text())) continue;
     diagnostics.warning(spec.where, path + "." + spec.path,
-                        "looks at the label " + printable(key->string()) + ", which no pool has",
-                        "write labels: [" + printable(key->string()) + "=VALUE] into the pools");
+                        "looks at the label " + printable(key->text()) + ", which no pool has",
+                        "write labels: [" + printable(key->text()) + "=VALUE] into the pools");
   }
 }
 

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "base/config_node.h"
+#include "base/tree_reader.h"
 #include "policies/config/document.h"
 #include "sim/plan/scenario.h"
 #include "tools/ingest/config_merge.h"
-#include "tools/ingest/config_reader.h"
 
 namespace routesim::tools {
 

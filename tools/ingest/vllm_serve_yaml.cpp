@@ -6,9 +6,9 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
-#include "tools/ingest/config_reader.h"
 #include "tools/ingest/deployment_keys.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"

@@ -8,7 +8,7 @@
 #include "base/config_node.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/ingest/config_reader.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/description.h"
 #include "tools/render/text_table.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
-#include "tools/ingest/config_reader.h"
 #include "tools/render/page_data.h"
 
 namespace routesim::tools {

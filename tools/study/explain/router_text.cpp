@@ -12,7 +12,6 @@ namespace routesim::tools {
 namespace {
 
 using policies::EndpointPickerConfig;
-using policies::ParameterValue;
 using policies::PluginSpec;
 
 std::string place(const SourceLocation& where) {
@@ -21,25 +20,22 @@ std::string place(const SourceLocation& where) {
 }
 
 /// Every scalar below a node, with its dotted path.
-void add_given(const ParameterValue& node, const std::string& path, TextTable& table) {
-  if (node.is_map()) {
-    for (const auto& [key, value] : node.map())
-      add_given(value, path.empty() ? key : path + "." + key, table);
-  } else if (node.is_list()) {
-    for (std::size_t i = 0; i < node.list().size(); ++i)
-      add_given(node.list()[i], path + "[" + std::to_string(i) + "]", table);
-  } else {
-    const std::string value = node.is_string() ? node.string() : node.to_text();
-    table.add_row({"    " + printable(path), printable(value, 60), place(node.where)});
-  }
+void add_given(const ConfigNode& node, const std::string& path, TextTable& table) {
+  for (const ConfigNode::Member& member : node.members())
+    add_given(*member.value, child_path(path, member.key), table);
+  for (std::size_t i = 0; i < node.items().size(); ++i)
+    add_given(*node.items()[i], element_path(path, i), table);
+  if (node.is_map() || node.is_sequence()) return;
+  const std::string value = node.is_null() ? "null" : node.text();
+  table.add_row({"    " + printable(path), printable(value, 60), place(node.where())});
 }
 
 /// Whether the parameters, or one of the maps on the way, give this path.
-bool given(const ParameterValue& parameters, std::string_view path) {
-  const ParameterValue* node = &parameters;
+bool given(const ConfigNode& parameters, std::string_view path) {
+  const ConfigNode* node = &parameters;
   while (!path.empty()) {
     const std::size_t dot = path.find('.');
-    node = node->find(path.substr(0, dot));
+    node = node->child(path.substr(0, dot));
     if (node == nullptr) return false;
     if (!node->is_map()) return true;
     path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
@@ -62,7 +58,7 @@ void add_plugin(const PluginSpec& spec, std::string_view role, policies::Era era
   const std::string label = spec.name == spec.type ? spec.name : spec.name + " (" + spec.type + ")";
   table.add_row({"  " + std::string(role) + " " + printable(label), "",
                  spec.implicit ? "default" : place(spec.where)});
-  if (spec.parameters.is_map()) add_given(spec.parameters, "", table);
+  if (spec.parameters->is_map()) add_given(*spec.parameters, "", table);
   if (type == nullptr || !type->describe_parameters) return;
   const FieldDescription defaults = describe_values([&](Describer& d) {
     if (type->describe_applied)
@@ -71,7 +67,7 @@ void add_plugin(const PluginSpec& spec, std::string_view role, policies::Era era
       type->describe_parameters(d);
   });
   for (const ResolvedValue& v : resolved_values(defaults, {}))
-    if (!v.value.empty() && !given(spec.parameters, v.path))
+    if (!v.value.empty() && !given(*spec.parameters, v.path))
       table.add_row({"    " + v.path, printable(v.value, 60), "default"});
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/tree_reader.h"
 #include "sim/observe/observer.h"
-#include "tools/ingest/config_reader.h"
 #include "tools/render/goodput.h"
 #include "tools/render/metric_name.h"
 #include "tools/study/plan/plan_config.h"

@@ -7,8 +7,9 @@
 #include "base/field_fates.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
-#include "tools/ingest/config_reader.h"
 
 namespace routesim::tools {
 
@@ -66,44 +67,6 @@ void describe(Describer& d, WrittenLine& line) {
   field(d, {"payload_base64", "The msgpack batch, in base64."}, line.base64);
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-std::optional<std::vector<std::uint8_t>> decode_hex(std::string_view text) {
-  std::vector<std::uint8_t> bytes;
-  if (text.size() % 2 != 0) return std::nullopt;
-  for (std::size_t i = 0; i < text.size(); i += 2) {
-    const int high = hex_digit(text[i]);
-    const int low = hex_digit(text[i + 1]);
-    if (high < 0 || low < 0) return std::nullopt;
-    bytes.push_back(static_cast<std::uint8_t>(high * 16 + low));
-  }
-  return bytes;
-}
-
-std::optional<std::vector<std::uint8_t>> decode_base64(std::string_view text) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  if (text.size() % 4 != 0) return std::nullopt;
-  for (int padding = 0; padding < 2 && text.ends_with('='); ++padding) text.remove_suffix(1);
-  std::vector<std::uint8_t> bytes;
-  std::uint32_t window = 0;
-  int bits = 0;
-  for (const char c : text) {
-    const std::size_t digit = kAlphabet.find(c);
-    if (digit == std::string_view::npos) return std::nullopt;
-    window = window << 6 | static_cast<std::uint32_t>(digit);
-    bits += 6;
-    if (bits < 8) continue;
-    bits -= 8;
-    bytes.push_back(static_cast<std::uint8_t>(window >> bits & 0xff));
-  }
-  return bytes;
-}
-
 /// Reads one line into a message.
 class LineReader {
  public:
@@ -139,10 +102,11 @@ class LineReader {
                        "names no endpoint (got " + printable(endpoint) + ")");
   }
 
-  void decode(const std::string& key, const std::optional<std::vector<std::uint8_t>>& bytes,
-              KvMessage& message) {
+  void decode(const std::string& key, const std::optional<std::string>& bytes, KvMessage& message) {
     const std::string error =
-        bytes ? policies::decode_kv_batch(*bytes, message.batch) : "the text is cut or misspelled";
+        bytes ? policies::decode_kv_batch(std::vector<std::uint8_t>(bytes->begin(), bytes->end()),
+                                          message.batch)
+              : "the text is cut or misspelled";
     if (!error.empty())
       diagnostics_.error(places_.nearest(key), key, "cannot be decoded: " + error);
   }

@@ -4,8 +4,8 @@
 #include "base/key_note.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
-#include "tools/ingest/config_reader.h"
 #include "tools/study/score/score_input.h"
 
 namespace routesim::tools {

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/tree_reader.h"
 #include "tools/ingest/config_merge.h"
-#include "tools/ingest/config_reader.h"
 #include "tools/study/sweep/sweep_config.h"
 
 namespace routesim::tools {

@@ -9,9 +9,9 @@
 
 #include "base/config_node.h"
 #include "base/printable.h"
+#include "base/tree_reader.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"
-#include "tools/ingest/config_reader.h"
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/prepare.h"
 #include "tools/study/parallel.h"

@@ -1,11 +1,13 @@
-#include "tools/ingest/config_reader.h"
+#include "base/tree_reader.h"
+
+#include <algorithm>
+#include <cmath>
 
 #include "base/key_note.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/ingest/ledger.h"
 
-namespace routesim::tools {
+namespace routesim {
 
 namespace {
 
@@ -23,9 +25,14 @@ std::string suggestion(const std::string& key, const std::vector<std::string>& c
   return close;
 }
 
+/// What all values of one read share.
+struct Shared {
+  Diagnostics& diagnostics;
+  const ReadOptions& options;
+};
+
 /// The fate that all keys below some key share.
 struct Subtree {
-  std::string_view format;  ///< Empty: nothing is recorded.
   Fate fate = Fate::kUsed;
   std::string_view why = {};
 };
@@ -49,19 +56,18 @@ bool is_made_up(const ConfigNode::Member& member) {
 /// Reads one value (a map, or the element of a list or the content of an optional).
 class Reader final : public Describer {
  public:
-  Reader(ConfigNode::Ptr node, std::string path, Diagnostics& diagnostics, Provenance* provenance,
-         const Subtree& subtree)
-      : node_(std::move(node)),
-        path_(std::move(path)),
-        diagnostics_(diagnostics),
-        provenance_(provenance),
-        subtree_(subtree) {}
+  Reader(ConfigNode::Ptr node, std::string path, const Shared& shared, const Subtree& subtree)
+      : node_(std::move(node)), path_(std::move(path)), shared_(shared), subtree_(subtree) {}
 
   void boolean(const Field& f, bool& v) override {
     if (const auto child = find(f)) store(f, *child, parse_bool(*child), v);
   }
   void integer(const Field& f, std::int64_t& v, const IntRange& range) override {
-    if (const auto child = find(f)) store(f, *child, parse_integer(*child, range), v);
+    const auto child = find(f);
+    if (child == nullptr) return;
+    if (const auto whole = whole_real(*child); go() && whole)
+      return store(f, *child, parse_integer(*tree::number(*whole), range), v);
+    store(f, *child, parse_integer(*child, range), v);
   }
   void real(const Field& f, double& v, const RealRange& range) override {
     if (const auto child = find(f)) store(f, *child, parse_real(*child, range), v);
@@ -70,7 +76,9 @@ class Reader final : public Describer {
     if (const auto child = find(f)) store(f, *child, parse_text(*child), v);
   }
   void duration(const Field& f, Duration& v, const DurationRange& range) override {
-    if (const auto child = find(f)) store(f, *child, parse_duration(*child, range), v);
+    const auto child = find(f);
+    if (child == nullptr) return;
+    store(f, *child, go() ? parse_go_duration(*child, range) : parse_duration(*child, range), v);
   }
   void choice(const Field& f, std::size_t& index,
               std::span<const std::string_view> names) override {
@@ -81,24 +89,25 @@ class Reader final : public Describer {
     if (child == nullptr) return;
     if (child->is_null()) {
       v = {};
-    } else if (!child->is_scalar()) {
+    } else if (!child->is_scalar() || go()) {
       v = {.path = {}, .root = child};
     } else if (!child->text().empty() && child->style() != ConfigNode::Style::kBlock) {
       v = {.path = child->text(), .root = child};
     } else {
-      diagnostics_.error(child->where(), path_of(f),
-                         "must be a map or the path of a file (" + got(*child) + ")");
+      shared_.diagnostics.error(child->where(), path_of(f),
+                                "must be a map or the path of a file (" + got(*child) + ")");
     }
   }
   void object(const Field& f, const std::function<void(Describer&)>& members) override {
     const ConfigNode::Ptr child = find(f);
-    if (child == nullptr) return;
+    if (child == nullptr || (go() && child->is_null())) return;
     if (!child->is_map()) {
-      diagnostics_.error(child->where(), path_of(f), "must be a map (" + got(*child) + ")",
-                         child->is_null() ? "remove the key, or indent its members below it" : "");
+      shared_.diagnostics.error(
+          child->where(), path_of(f), "must be a map (" + got(*child) + ")",
+          child->is_null() ? "remove the key, or indent its members below it" : "");
       return;
     }
-    Reader inner(child, path_of(f), diagnostics_, provenance_, below(f));
+    Reader inner(child, path_of(f), shared_, below(f));
     members(inner);
     inner.report_unknown({});
   }
@@ -106,16 +115,15 @@ class Reader final : public Describer {
     const ConfigNode::Ptr child = find(f);
     if (child == nullptr) return;
     if (!child->is_sequence()) {
-      diagnostics_.error(child->where(), path_of(f), "must be a list (" + got(*child) + ")",
-                         child->is_scalar() ? "write it in brackets: [...]" : "");
+      shared_.diagnostics.error(child->where(), path_of(f), "must be a list (" + got(*child) + ")",
+                                child->is_scalar() ? "write it in brackets: [...]" : "");
       return;
     }
     // Defaults of the list must not shine through as defaults of its new elements.
     items.resize(0);
     items.resize(child->items().size());
     for (std::size_t i = 0; i < child->items().size(); ++i) {
-      Reader inner(child->items()[i], element_path(path_of(f), i), diagnostics_, provenance_,
-                   below(f));
+      Reader inner(child->items()[i], element_path(path_of(f), i), shared_, below(f));
       items.visit(i, inner);
     }
   }
@@ -127,7 +135,7 @@ class Reader final : public Describer {
       return;
     }
     value.engage(true);
-    Reader inner(child, path_of(f), diagnostics_, provenance_, below(f));
+    Reader inner(child, path_of(f), shared_, below(f));
     value.visit(inner);
   }
 
@@ -138,12 +146,36 @@ class Reader final : public Describer {
       std::vector<std::string> candidates = known_;
       candidates.insert(candidates.end(), ignored.begin(), ignored.end());
       const std::string close = suggestion(member.key, candidates);
-      diagnostics_.error(member.key_where, child_path(path_, member.key), "unknown key",
-                         close.empty() ? known_keys_hint() : "did you mean " + close + "?");
+      report_unknown(member, close.empty() ? known_keys_hint() : "did you mean " + close + "?");
     }
   }
 
  private:
+  bool go() const { return shared_.options.go_values; }
+
+  void report_unknown(const ConfigNode::Member& member, std::string hint) {
+    const bool is_error = shared_.options.unknown_key == Severity::kError;
+    const std::string path = child_path(path_, member.key);
+    shared_.diagnostics.add(
+        {.severity = shared_.options.unknown_key,
+         .where = member.key_where,
+         .path = path,
+         .message = is_error ? "unknown key" : "unknown key, ignored by this release",
+         .hint = std::move(hint)});
+    if (!is_error)
+      shared_.diagnostics.key(key_use(member.key_where, shared_.options.format, path,
+                                      Fate::kNoEffect, "this release does not know it"));
+  }
+
+  /// The whole number that a real such as 2.0 is; nothing for other values.
+  static std::optional<std::int64_t> whole_real(const ConfigNode& node) {
+    if (!node.is_scalar() || node.is_text() || plain_type(node.text()) != PlainType::kReal)
+      return std::nullopt;
+    const std::optional<double> value = parse_real(node, {}).value;
+    if (!value || std::floor(*value) != *value || std::fabs(*value) >= 0x1p53) return std::nullopt;
+    return static_cast<std::int64_t>(*value);
+  }
+
   std::string path_of(const Field& f) const {
     return f.name.empty() ? path_ : child_path(path_, f.name);
   }
@@ -158,16 +190,16 @@ class Reader final : public Describer {
     if (const ConfigNode::Member* member = node_->find(f.name)) {
       note_place(path_of(f), *member->value);
       record(f, *member);
-      return member->value;
+      if (!go() || !member->value->is_null()) return member->value;
     }
     if (f.required)
-      diagnostics_.error(node_->where(), path_of(f), "is missing", std::string(f.doc));
+      shared_.diagnostics.error(node_->where(), path_of(f), "is missing", std::string(f.doc));
     return nullptr;
   }
 
   Subtree below(const Field& f) const {
     if (f.fate == Fate::kUsed) return subtree_;
-    return {.format = subtree_.format, .fate = f.fate, .why = f.why};
+    return {.fate = f.fate, .why = f.why};
   }
 
   /// Notes the fate of a key with a value of its own, and of a whole map that nobody reads. The
@@ -178,13 +210,15 @@ class Reader final : public Describer {
     const bool is_short = std::all_of(members.begin(), members.end(), is_made_up);
     const bool is_whole =
         is_leaf(*member.value) || f.fate != Fate::kUsed || (member.value->is_map() && is_short);
-    if (key.format.empty() || !is_whole || is_made_up(member)) return;
-    diagnostics_.key(key_use(member.key_where, key.format, path_of(f), key.fate, key.why,
-                             is_off(*member.value)));
+    const std::string_view format = shared_.options.format;
+    if (format.empty() || !is_whole || is_made_up(member)) return;
+    shared_.diagnostics.key(
+        key_use(member.key_where, format, path_of(f), key.fate, key.why, is_off(*member.value)));
   }
 
   void note_place(const std::string& path, const ConfigNode& node) {
-    if (provenance_ != nullptr) provenance_->record(path, node.where());
+    if (shared_.options.provenance != nullptr)
+      shared_.options.provenance->record(path, node.where());
   }
 
   template <class T>
@@ -192,8 +226,8 @@ class Reader final : public Describer {
     if (parsed.value) {
       v = std::move(*parsed.value);
     } else {
-      diagnostics_.error(child.where(), path_of(f), std::move(parsed.message),
-                         std::move(parsed.hint));
+      shared_.diagnostics.error(child.where(), path_of(f), std::move(parsed.message),
+                                std::move(parsed.hint));
     }
   }
 
@@ -208,8 +242,7 @@ class Reader final : public Describer {
 
   ConfigNode::Ptr node_;
   std::string path_;
-  Diagnostics& diagnostics_;
-  Provenance* provenance_;
+  const Shared& shared_;
   Subtree subtree_;
   std::vector<std::string> known_;
 };
@@ -218,6 +251,34 @@ class Reader final : public Describer {
 ConfigNode::Ptr borrow(const ConfigNode& node) { return ConfigNode::Ptr(ConfigNode::Ptr(), &node); }
 
 }  // namespace
+
+namespace {
+
+void visit_keys(const ConfigNode& node, const std::string& path, const SourceLocation& key,
+                const ConfigNode* left_out, const KeyVisitor& visit) {
+  if (&node == left_out) return;
+  if (is_leaf(node)) {
+    if (!path.empty()) visit(node, path, key);
+    return;
+  }
+  for (const ConfigNode::Member& member : node.members())
+    visit_keys(*member.value, child_path(path, member.key), member.key_where, left_out, visit);
+  for (std::size_t i = 0; i < node.items().size(); ++i)
+    visit_keys(*node.items()[i], element_path(path, i), node.items()[i]->where(), left_out, visit);
+}
+
+}  // namespace
+
+void for_each_key(const ConfigNode& root, const ConfigNode* left_out, const KeyVisitor& visit) {
+  visit_keys(root, {}, root.where(), left_out, visit);
+}
+
+bool is_off(const ConfigNode& node) {
+  if (node.is_scalar())
+    return node.text().empty() || node.text() == "false" || node.text() == "0" ||
+           node.text() == "0.0";
+  return node.items().empty() && node.members().empty();
+}
 
 bool is_broken(const Diagnostics& diagnostics, const std::string& path) {
   const auto is_part = [](const std::string& inner, const std::string& outer) {
@@ -251,15 +312,15 @@ std::string element_path(const std::string& parent, std::size_t index) {
 
 void read_config(const ConfigNode& root, const DescribeFunction& describe_object,
                  Diagnostics& diagnostics, const ReadOptions& options) {
-  if (!root.is_map()) {
+  if (!root.is_map() && !(options.go_values && root.is_null())) {
     diagnostics.error(root.where(), options.path, "must be a map (" + got(root) + ")");
     return;
   }
   // A document that stands in a file of its own keeps the place of the reference to it.
   if (options.provenance != nullptr && options.provenance->find(options.path) == nullptr)
     options.provenance->record(options.path, root.where());
-  Reader reader(borrow(root), options.path, diagnostics, options.provenance,
-                {.format = options.format});
+  const Shared shared{diagnostics, options};
+  Reader reader(borrow(root), options.path, shared, {});
   describe_object(reader);
   reader.report_unknown(options.ignored_keys);
 }
@@ -308,4 +369,4 @@ Diagnostics Provenance::located(const Diagnostics& diagnostics,
   return out;
 }
 
-}  // namespace routesim::tools
+}  // namespace routesim
