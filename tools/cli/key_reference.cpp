@@ -45,9 +45,10 @@ std::string section(const KeyTable& table) {
 std::string flags_section() {
   std::string out =
       heading(kServeFormat,
-              "vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, v0.6 to v0.26");
+              "vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, v0.9 to v0.26");
   for (const FlagRule& rule : all_flags())
-    out += row("--" + rule.name, rule.fate, rule.fate == Fate::kUsed ? rule.key : rule.why);
+    out += row("--" + std::string(rule.name), rule.fate,
+               rule.fate == Fate::kUsed ? rule.key : rule.why);
   return out;
 }
 

@@ -73,12 +73,9 @@ constexpr std::array kServerRules = {
     KeyRule{"**.parallelism.data"},
     KeyRule{"**.parallelism.dataLocal"},
     KeyRule{"**.parallelism.workers"},
-    KeyRule{"**.slices"},
     KeyRule{"**.leaderWorkerTemplate.size"},
     KeyRule{"modelArtifacts.uri"},
     KeyRule{"modelArtifacts.name"},
-    KeyRule{"**.model.uri"},
-    KeyRule{"**.model.name"},
     KeyRule{"spec.url"},
     KeyRule{"spec.engine"},
     KeyRule{"spec.minReplicas"},
@@ -106,8 +103,8 @@ constexpr std::array kServerRules = {
 constexpr KeyTable kServerTable = {
     .format = "server files",
     .source =
-        "Kubernetes objects, charts of llm-d-modelservice and vLLM production-stack, KServe "
-        "LLMInferenceServices, KubeAI models and compose services",
+        "Kubernetes objects, charts of llm-d-modelservice and vLLM production-stack, KubeAI models "
+        "and compose services",
     .rules = kServerRules};
 
 }  // namespace

@@ -1,33 +1,43 @@
-// Command lines as people paste them: text split into commands and words the way a POSIX shell
-// does it, with what can be said of its variables.
+// Splits command lines into commands and words, as a POSIX shell does for the part of its language
+// that published start scripts use.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/config_node.h"
-#include "tools/ingest/shell_places.h"
 
 namespace routesim::tools {
+
+/// The place of a character of a text, from its line and its column, both from 0.
+using ShellPlaces = std::function<SourceLocation(int line, int column)>;
+
+/// The places inside a scalar: exact in a literal block, else the scalar's own.
+ShellPlaces places_in(const ConfigNode& scalar);
+ShellPlaces places_in_file(const std::string& path);
+
+/// The text of a scalar as a shell reads it. YAML joins the lines of a plain or folded scalar, so a
+/// backslash before a blank stood at the end of a line.
+std::string shell_text(const ConfigNode& scalar);
 
 /// One word of a command, quotes removed and known variables replaced.
 struct ShellWord {
   std::string text = {};
   SourceLocation where = {};
-  /// The first `$NAME`, `$(...)` in it whose value is not known here; it stands in `text` as it was
-  /// written. Empty when everything is known.
+  /// The first expansion in the word whose value is not known; `text` has it as written.
   std::string unknown = {};
 };
 
 using ShellCommand = std::vector<ShellWord>;
 using ShellVariables = std::map<std::string, ShellWord>;
 
-/// Splits `text` into its commands, in order, without empty ones: quotes, backslashes, comments,
-/// redirections (left out), `NAME=VALUE` and `export` (which fill `variables` for what follows),
-/// `$NAME`, `${NAME:-default}`, `$((1 + NAME))` and Kubernetes' `$(NAME)`. A quote that is not
-/// closed is an error, named with `key_path`. Words of a control structure stay words.
+/// Splits `text` into its commands, in order, without empty ones. Reads quotes, backslashes,
+/// comments, redirections (left out), `NAME=VALUE` and `export` (which set `variables` for later
+/// commands), `$NAME`, `${NAME:-default}`, `$((2 * NAME))` and Kubernetes' `$(NAME)`. Control
+/// structures, functions, lists and back quotes are errors, named with `key_path`.
 std::vector<ShellCommand> split_shell(const std::string& text, const ShellPlaces& places,
                                       ShellVariables& variables, const std::string& key_path,
                                       Diagnostics& diagnostics);
@@ -35,7 +45,10 @@ std::vector<ShellCommand> split_shell(const std::string& text, const ShellPlaces
 /// A word that no shell reads: only Kubernetes' `$(NAME)` is replaced.
 ShellWord kubernetes_word(const ConfigNode& scalar, const ShellVariables& variables);
 
-/// Length of the name that a word which opens with `NAME=` assigns to, else 0.
+/// Length of NAME in a word that begins with `NAME=`, else 0.
 std::size_t assigned_name(std::string_view word);
+
+/// The part of a path after its last slash.
+std::string_view last_part(std::string_view path);
 
 }  // namespace routesim::tools

@@ -15,8 +15,6 @@ namespace {
 
 using Ptr = ConfigNode::Ptr;
 
-std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 /// Index of the first word after the ones that start the tool; 0 when there are none.
 std::size_t after_start(const ShellCommand& words) {
   const auto text = [&](std::size_t i) {

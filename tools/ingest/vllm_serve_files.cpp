@@ -5,6 +5,9 @@
 #include <cctype>
 #include <charconv>
 
+#include "base/printable.h"
+#include "base/scalar_parse.h"
+
 namespace routesim::tools {
 
 namespace {
@@ -50,19 +53,13 @@ std::int64_t count_in(const Ptr& node) {
   return error == std::errc() && end == text.data() + text.size() && n > 0 && n <= kMost ? n : 0;
 }
 
-/// `hf://org/name` and `pvc+hf://claim/folders/org/name` name a published model.
+/// `hf://org/name` names a published model.
 Ptr without_scheme(const Ptr& model) {
+  constexpr std::string_view kScheme = "hf://";
   const std::string& text = model->text();
-  const std::size_t scheme = text.find("hf://");
-  if (scheme == std::string::npos) return model;
-  std::string name = text.substr(scheme + 5);
-  if (scheme > 0) {
-    const std::size_t slash = name.rfind('/');
-    const std::size_t before = slash == std::string::npos ? slash : name.rfind('/', slash - 1);
-    if (before != std::string::npos) name = name.substr(before + 1);
-  }
-  return ConfigNode::make_scalar(name.substr(0, name.find('?')), ConfigNode::Style::kQuoted,
-                                 model->where());
+  if (!text.starts_with(kScheme)) return model;
+  const std::string name = text.substr(kScheme.size(), text.find('?') - kScheme.size());
+  return ConfigNode::make_scalar(name, ConfigNode::Style::kQuoted, model->where());
 }
 
 /// `tensorParallelSize` is `tensor-parallel-size`.
@@ -90,46 +87,51 @@ bool is_off(const ConfigNode& map) {
   return text_at(map, {"create"}) == "false" || text_at(map, {"enabled"}) == "false";
 }
 
-/// Words that only vLLM's command line has.
-bool has_vllm_flag(const std::vector<Ptr>& words) {
-  constexpr std::array<std::string_view, 7> kOwn = {
-      "--gpu-memory-utilization", "--kv-transfer-config", "--max-model-len",
-      "--max-num-batched-tokens", "--max-num-seqs",       "--model",
-      "--tensor-parallel-size"};
-  return std::any_of(words.begin(), words.end(), [&](const Ptr& word) {
-    const std::string& text = word->text();
-    const std::string flag = text.substr(0, text.find('='));
-    return std::any_of(kOwn.begin(), kOwn.end(), [&](std::string_view own) {
-      return flag == own || text.find(std::string(own) + ' ') != std::string::npos;
-    });
-  });
-}
-
-/// Whether the words start vLLM themselves, not only carry its flags.
+/// Whether the words start vLLM themselves.
 bool names_vllm(const std::vector<Ptr>& words) {
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& text = words[i]->text();
-    if (text.find("vllm serve") != std::string::npos ||
-        text.find("vllm.entrypoints") != std::string::npos ||
-        text.find("vllm/entrypoints/openai/api_server.py") != std::string::npos)
-      return true;
-    const std::string name = text.substr(text.rfind('/') + 1);
-    if (name == "vllm" && i + 1 < words.size() && words[i + 1]->text() == "serve") return true;
-  }
-  return false;
+  std::string line;
+  for (const Ptr& word : words) line += word->text() + ' ';
+  return line.find("vllm serve ") != std::string::npos ||
+         line.find("vllm.entrypoints.openai.api_server") != std::string::npos;
 }
 
-/// What the words of an image's own entry point begin with.
-bool is_model_or_flag(const std::string& word) {
-  return word.starts_with("-") ||
-         (word.find('/') != std::string::npos && !word.starts_with("/") && !has_blanks(word));
-}
-
-/// Whether an image's own entry point is vLLM's.
+/// Whether an image starts vLLM by itself.
 bool is_vllm_image(const std::string& image) {
-  const std::string name = image.substr(image.rfind('/') + 1);
-  return name.starts_with("vllm-openai") || name.starts_with("vllm-cpu") ||
-         name.starts_with("vllm-cuda") || name.starts_with("vllm:") || name == "vllm";
+  const std::string_view name = last_part(image);
+  return name.starts_with("vllm-openai") || name.starts_with("vllm-cpu");
+}
+
+/// Index of the first word after the ones that start the server; 0 when there are none.
+std::size_t after_start(const std::vector<ShellWord>& words) {
+  const auto text = [&](std::size_t i) {
+    return i < words.size() ? std::string_view(words[i].text) : std::string_view();
+  };
+  if (text(0) == "echo") return 0;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if ((last_part(text(i)) == "vllm" && text(i + 1) == "serve") ||
+        (text(i) == "-m" && text(i + 1) == "vllm.entrypoints.openai.api_server"))
+      return i + 2;
+  return 0;
+}
+
+ServerStart start_of(const std::vector<ShellWord>& words, std::size_t first,
+                     const ShellVariables& variables) {
+  const auto begin = words.begin() + static_cast<std::ptrdiff_t>(first);
+  ServerStart start{
+      .where = words.front().where, .words = {begin, words.end()}, .environment = variables};
+  for (auto word = words.begin(); word != begin; ++word)  // NAME=VALUE before the command.
+    if (const std::size_t n = assigned_name(word->text); n > 0)
+      start.environment[word->text.substr(0, n)] = {
+          .text = word->text.substr(n + 1), .where = word->where, .unknown = word->unknown};
+  return start;
+}
+
+bool is_flag(const ShellWord& word) { return word.text.starts_with("-"); }
+
+/// A model and flags: the `args` of a container whose image starts the server.
+bool is_model_and_flags(const std::vector<ShellWord>& words) {
+  return is_flag(words.front()) || (words.front().text.find('/') != std::string::npos &&
+                                    (words.size() == 1 || is_flag(words[1])));
 }
 
 /// Walks a tree and remembers what holds for everything below.
@@ -152,7 +154,6 @@ class Walk {
     std::string name;
     std::string role;
     Ptr replicas;
-    std::int64_t slices = 1;  ///< Copies of everything below, replicas and all.
     std::vector<Member> flags;
     ShellVariables variables;
     ShellWord image;
@@ -204,7 +205,7 @@ class Walk {
   void note_artifacts(const ConfigNode& artifacts, Context& context) {
     Ptr model = scalar_at(artifacts, {"uri"});
     const Ptr name = scalar_at(artifacts, {"name"});
-    const bool is_published = model != nullptr && model->text().find("hf://") != std::string::npos;
+    const bool is_published = model != nullptr && model->text().starts_with("hf://");
     if (!is_published && name != nullptr) model = name;
     if (model != nullptr) add_flag("model", without_scheme(model), context);
   }
@@ -250,17 +251,12 @@ class Walk {
   void visit_map(const ConfigNode& map, Context context) {
     note_names(map, context);
     if (const Ptr replicas = replicas_at(map, "replicas")) context.replicas = replicas;
-    if (const std::int64_t slices = count_in(scalar_at(map, {"slices"})); slices > 0)
-      context.slices = slices;
     if (const Member* member = map.find("parallelism"); member != nullptr)
       note_parallelism(*member->value, context);
     if (const Member* group = map.find("leaderWorkerTemplate"))
       return visit_group(*group->value, context);
     if (text_at(map, {"kind"}) == "Model" && text_at(map, {"spec", "engine"}) == "VLLM")
       return add_kubeai_model(*map.find("spec")->value, context);
-    if (text_at(map, {"kind"}) == "LLMInferenceService" && map.find("spec") != nullptr &&
-        !has_command(*map.find("spec")->value))
-      return add_inference_service(*map.find("spec")->value, context);
     const bool is_container = map.find("image") != nullptr && map.find("containers") == nullptr &&
                               (map.find("command") != nullptr || map.find("args") != nullptr);
     if (is_container) return visit_container(map, context);
@@ -295,11 +291,6 @@ class Walk {
     if (std::find(kElsewhere.begin(), kElsewhere.end(), member.key) != kElsewhere.end()) return;
     const bool is_map = member.value->is_map();
     if (is_map && is_off(*member.value)) return;
-    if (text_at(*member.value, {"engine"}) == "VLLM" && member.value->find("url") != nullptr) {
-      Context model = context;  // An entry of the catalogue in the values of KubeAI's chart.
-      model.name = member.key;
-      return add_kubeai_model(*member.value, model);
-    }
     if (member.key == "containers" && member.value->is_sequence()) {
       for (const Ptr& item : member.value->items())
         if (item->is_map()) visit_container(*item, context);
@@ -366,9 +357,7 @@ class Walk {
     const std::string mode = text_at(container, {"modelCommand"});
     const bool by_chart = mode == "vllmServe" || mode == "imageDefault";
     const bool by_image = is_vllm_image(text_at(container, {"image"}));
-    const bool flags_alone = words.empty() || by_image || is_model_or_flag(words.front()->text());
-    const bool is_vllm =
-        by_chart || names_vllm(words) || (flags_alone && (by_image || has_vllm_flag(words)));
+    const bool is_vllm = by_chart || by_image || names_vllm(words);
     if (!is_vllm) return;
     read_environment(container, context);
     if (const Ptr image = scalar_at(container, {"image"}))
@@ -410,8 +399,6 @@ class Walk {
     start.router = context.router;
     if (start.environment.empty()) start.environment = context.variables;
     start.replicas = context.replicas;
-    if (const std::int64_t n = count_in(context.replicas); n > 0 && context.slices > 1)
-      start.replicas = plain(std::to_string(n * context.slices), context.replicas->where());
     starts_.push_back(std::move(start));
   }
 
@@ -442,9 +429,7 @@ class Walk {
     for (const Member& member : config.members()) {
       if (member.key == "extraArgs") {
         start.words = chart_words(member.value->items(), context.variables);
-      } else if (member.key == "v0" && member.value->is_scalar() && member.value->text() == "1") {
-        context.variables["VLLM_USE_V1"] = {.text = "0", .where = member.value->where()};
-      } else if (member.key != "v0" && member.key != "v1") {
+      } else if (member.key != "v1") {
         context.flags.push_back({with_dashes(member.key), member.key_where, member.value});
       }
     }
@@ -467,63 +452,81 @@ class Walk {
     keep(std::move(start), "", context);
   }
 
-  /// Whether a container anywhere below says itself what it runs.
-  static bool has_command(const ConfigNode& node) {
-    if (node.find("command") != nullptr || node.find("args") != nullptr) return true;
-    const auto is_one = [](const auto& child) { return has_command(child); };
-    return std::any_of(node.members().begin(), node.members().end(),
-                       [&](const Member& member) {
-                         return member.key != "router" && is_one(*member.value);
-                       }) ||
-           std::any_of(node.items().begin(), node.items().end(),
-                       [&](const Ptr& item) { return is_one(*item); });
-  }
-
-  /// KServe's: its template starts vLLM with the model, the parallelism and VLLM_ADDITIONAL_ARGS.
-  void add_inference_service(const ConfigNode& spec, Context context) {
-    if (const Member* model = spec.find("model")) note_artifacts(*model->value, context);
-    const Member* prefill = spec.find("prefill");
-    Context decode = context;
-    if (prefill != nullptr) decode.role = decode.name = "decode";
-    add_workload(spec, decode);
-    if (prefill == nullptr) return;
-    context.role = context.name = "prefill";
-    add_workload(*prefill->value, context);
-  }
-
-  /// The servers of one role of it.
-  void add_workload(const ConfigNode& workload, Context context) {
-    context.replicas = replicas_at(workload, "replicas");
-    if (const Member* parallelism = workload.find("parallelism"))
-      note_parallelism(*parallelism->value, context);
-    const Member* pod = workload.find("template");
-    const Member* containers = pod != nullptr ? pod->value->find("containers") : nullptr;
-    if (containers != nullptr)
-      for (const Ptr& item : containers->value->items()) {
-        if (!item->is_map() || text_at(*item, {"name"}) != "main") continue;
-        read_environment(*item, context);
-        if (const Ptr image = scalar_at(*item, {"image"}))
-          context.image = kubernetes_word(*image, context.variables);
-      }
-    ServerStart start{.where = workload.where()};
-    const auto more = context.variables.find("VLLM_ADDITIONAL_ARGS");
-    if (more != context.variables.end() && !more->second.text.empty()) {
-      const Ptr flags = ConfigNode::make_scalar(more->second.text, ConfigNode::Style::kQuoted,
-                                                more->second.where);
-      std::optional<ServerStart> read =
-          start_in_scalar(*flags, context.variables, key_path_, diagnostics_);
-      if (!read) return;
-      start.words = std::move(read->words);
-    }
-    keep(std::move(start), "", context);
-  }
-
   const std::string& key_path_;
   Diagnostics& diagnostics_;
   std::vector<ServerStart> starts_;
 };
 
 }  // namespace
+
+std::optional<ServerStart> start_in_text(const std::string& text, const ShellPlaces& places,
+                                         const SourceLocation& where, const ShellVariables& known,
+                                         const std::string& key_path, Diagnostics& diagnostics) {
+  ShellVariables variables = known;
+  Diagnostics found;
+  std::vector<ShellCommand> commands = split_shell(text, places, variables, key_path, found);
+  for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  if (found.has_errors()) return std::nullopt;
+  // Flags alone, one or more per line, are one command.
+  if (!commands.empty() && std::all_of(commands.begin(), commands.end(),
+                                       [](const auto& c) { return is_flag(c.front()); })) {
+    for (std::size_t i = 1; i < commands.size(); ++i)
+      commands[0].insert(commands[0].end(), commands[i].begin(), commands[i].end());
+    return start_of(commands[0], 0, variables);
+  }
+  std::vector<ServerStart> starts;
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const std::size_t first = after_start(commands[i]);
+    if (first == 0) continue;
+    starts.push_back(start_of(commands[i], first, variables));
+    const ShellCommand* next = i + 1 < commands.size() ? &commands[i + 1] : nullptr;
+    if (next != nullptr && next->front().text.starts_with("--"))
+      diagnostics.error(
+          next->front().where, key_path,
+          "is no part of the command before it (got " + in_quotes(next->front().text) + ")",
+          "end the line before with a backslash, and nothing after it");
+  }
+  if (starts.empty() && commands.size() == 1 && is_model_and_flags(commands.front()))
+    return start_of(commands.front(), 0, variables);
+  if (starts.empty())
+    diagnostics.error(where, key_path, "starts no vLLM server",
+                      "write vllm serve MODEL --flags, or the path of a file that does");
+  if (starts.size() > 1)
+    diagnostics.error(
+        starts[1].where, key_path,
+        "starts a second server, after the one on line " + std::to_string(starts[0].where.line),
+        "give the command of one");
+  return starts.size() == 1 ? std::optional<ServerStart>(std::move(starts.front())) : std::nullopt;
+}
+
+std::optional<ServerStart> start_in_scalar(const ConfigNode& scalar, const ShellVariables& known,
+                                           const std::string& key_path, Diagnostics& diagnostics) {
+  return start_in_text(shell_text(scalar), places_in(scalar), scalar.where(), known, key_path,
+                       diagnostics);
+}
+
+std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVariables& known,
+                                         const std::string& key_path, Diagnostics& diagnostics) {
+  std::vector<ShellWord> words;
+  for (const Ptr& item : list.items()) {
+    if (!item->is_scalar()) {
+      diagnostics.error(item->where(), key_path, "must be a list of words (" + got(*item) + ")");
+      return std::nullopt;
+    }
+    words.push_back(kubernetes_word(*item, known));
+  }
+  // [bash, -c, SCRIPT]
+  if (words.size() > 2 && words[0].text.ends_with("sh") && is_flag(words[1]) &&
+      words[1].text.ends_with("c"))
+    return start_in_scalar(*list.items()[2], known, key_path, diagnostics);
+  if (const std::size_t first = after_start(words); first > 0) return start_of(words, first, known);
+  const bool is_subcommand = !words.empty() && words.front().text == "serve";
+  if (is_subcommand || (!words.empty() && is_model_and_flags(words)))
+    return start_of(words, is_subcommand ? 1 : 0, known);
+  diagnostics.error(list.where(), key_path, "starts no vLLM server (" + got(list) + ")",
+                    "write the words of vllm serve MODEL --flags, or the flags alone");
+  return std::nullopt;
+}
 
 std::vector<ServerStart> starts_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
                                         Diagnostics& diagnostics) {

@@ -42,8 +42,7 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
                                          const SourceLocation& where, const ShellVariables& known,
                                          const std::string& key_path, Diagnostics& diagnostics);
 
-/// The same for the text of a scalar. Where YAML has joined its lines (it is no literal block), a
-/// backslash before a blank stood at the end of a line.
+/// The same for the text of a scalar (see shell_text).
 std::optional<ServerStart> start_in_scalar(const ConfigNode& scalar, const ShellVariables& known,
                                            const std::string& key_path, Diagnostics& diagnostics);
 
@@ -52,8 +51,8 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
                                          const std::string& key_path, Diagnostics& diagnostics);
 
 /// Every start in a file of Kubernetes objects, Helm values (llm-d modelservice, vLLM production
-/// stack), KServe LLMInferenceServices, KubeAI models or compose services, in the order of the
-/// file; other servers, sidecars and init containers are passed over.
+/// stack), KubeAI models or compose services, in the order of the file. Other servers, sidecars and
+/// init containers are skipped.
 std::vector<ServerStart> starts_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
                                         Diagnostics& diagnostics);
 

@@ -1,5 +1,7 @@
 #include "tools/ingest/vllm_serve_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -16,124 +18,110 @@ constexpr FlagTakes kNothing = FlagTakes::kNothing;
 constexpr FlagTakes kValue = FlagTakes::kValue;
 
 /// Names and meanings as in vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py,
-/// v0.6 to v0.26.
-struct RuleRow {
-  std::string_view name;
-  FlagTakes takes;
-  FlagUse use;
-  std::string_view key = {};
-  std::string_view why = {};
-  std::string_view harmless = {};
-};
-
+/// v0.9 to v0.26.
 constexpr std::array kMeaningful = {
-    RuleRow{"model", kValue, FlagUse::kCopied, "model"},
-    RuleRow{"tensor-parallel-size", kValue, FlagUse::kCount, "tensor_parallel"},
-    RuleRow{"pipeline-parallel-size", kValue, FlagUse::kCount, "pipeline_parallel"},
-    RuleRow{"data-parallel-size", kValue, FlagUse::kCount, "data_parallel"},
-    RuleRow{"enable-expert-parallel", kNothing, FlagUse::kSwitch, "expert_parallel"},
-    RuleRow{"api-server-count", kValue, FlagUse::kCount, "api_server.processes"},
-    RuleRow{"kv-cache-dtype", kValue, FlagUse::kKvCacheDtype, "kv_cache_dtype"},
-    RuleRow{"block-size", kValue, FlagUse::kCount, "engine.block_size"},
-    RuleRow{"num-gpu-blocks-override", kValue, FlagUse::kCount, "engine.num_gpu_blocks"},
-    RuleRow{"gpu-memory-utilization", kValue, FlagUse::kCopied, "engine.gpu_memory_utilization"},
-    RuleRow{"max-num-batched-tokens", kValue, FlagUse::kCount, "engine.max_num_batched_tokens"},
-    RuleRow{"max-num-seqs", kValue, FlagUse::kCount, "engine.max_num_seqs"},
-    RuleRow{"max-model-len", kValue, FlagUse::kCount, "engine.max_model_len"},
-    RuleRow{"long-prefill-token-threshold", kValue, FlagUse::kCount,
-            "engine.long_prefill_token_threshold"},
-    RuleRow{"prefill-schedule-interval", kValue, FlagUse::kCount,
-            "engine.prefill_schedule_interval"},
-    RuleRow{"watermark", kValue, FlagUse::kCopied, "engine.watermark"},
-    RuleRow{"scheduling-policy", kValue, FlagUse::kCopied, "engine.scheduling_policy"},
-    RuleRow{"enable-chunked-prefill", kNothing, FlagUse::kSwitch, "engine.enable_chunked_prefill"},
-    RuleRow{"enable-prefix-caching", kNothing, FlagUse::kSwitch, "engine.enable_prefix_caching"},
-    RuleRow{"enforce-eager", kNothing, FlagUse::kSwitch, "engine.enforce_eager"},
-    RuleRow{"async-scheduling", kNothing, FlagUse::kSwitch, "engine.async_scheduling"},
-    RuleRow{"scheduler-reserve-full-isl", kNothing, FlagUse::kSwitch, "engine.reserve_full_isl"},
-    RuleRow{"quantization", kValue, FlagUse::kQuantization},
-    RuleRow{"kv-transfer-config", kValue, FlagUse::kConnector},
-    RuleRow{"config", kValue, FlagUse::kConfigFile},
-    RuleRow{"data-parallel-rank", kValue, FlagUse::kBalancing},
-    RuleRow{"data-parallel-start-rank", kValue, FlagUse::kBalancing},
-    RuleRow{"data-parallel-size-local", kValue, FlagUse::kBalancing},
-    RuleRow{"data-parallel-external-lb", kNothing, FlagUse::kBalancing},
-    RuleRow{"data-parallel-multi-port-external-lb", kNothing, FlagUse::kBalancing},
-    RuleRow{"data-parallel-hybrid-lb", kNothing, FlagUse::kBalancing},
-    RuleRow{"headless", kNothing, FlagUse::kRefused, "", "starts a node without its front end"},
-    RuleRow{"dtype", kValue, FlagUse::kRefused, "", "computes in a format without a speed here",
-            "auto half float16 bfloat16"},
-    RuleRow{"speculative-config", kValue, FlagUse::kRefused, "",
-            "makes a step yield more than one token", "none null {}"},
-    RuleRow{"speculative-model", kValue, FlagUse::kRefused, "",
-            "makes a step yield more than one token", "none null"},
-    RuleRow{"spec-method", kValue, FlagUse::kRefused, "", "makes a step yield more than one token"},
-    RuleRow{"spec-model", kValue, FlagUse::kRefused, "", "makes a step yield more than one token"},
-    RuleRow{"spec-tokens", kValue, FlagUse::kRefused, "", "makes a step yield more than one token",
-            "0"},
-    RuleRow{"cpu-offload-gb", kValue, FlagUse::kRefused, "", "leaves weights in the host's memory",
-            "0"},
-    RuleRow{"offload-group-size", kValue, FlagUse::kRefused, "",
-            "leaves weights in the host's memory", "0"},
-    RuleRow{"kv-offloading-size", kValue, FlagUse::kRefused, "",
-            "keeps KV blocks in the host's memory", "0 none null"},
-    RuleRow{"kv-cache-memory-bytes", kValue, FlagUse::kRefused, "engine.num_gpu_blocks",
-            "sets the memory of the KV cache", "none null"},
-    RuleRow{"decode-context-parallel-size", kValue, FlagUse::kRefused, "",
-            "spreads the KV of one request over GPUs", "1"},
-    RuleRow{"prefill-context-parallel-size", kValue, FlagUse::kRefused, "",
-            "spreads a prompt over GPUs", "1"},
-    RuleRow{"scheduler-cls", kValue, FlagUse::kRefused, "", "replaces the scheduler",
-            "none null vllm.v1.core.sched.scheduler.Scheduler "
-            "vllm.v1.core.sched.async_scheduler.AsyncScheduler"},
-    RuleRow{"num-scheduler-steps", kValue, FlagUse::kRefused, "",
-            "schedules several steps at once, as engines before V1 did", "1"},
-    RuleRow{"runner", kValue, FlagUse::kRefused, "", "serves something else than text",
-            "auto generate"},
-    RuleRow{"task", kValue, FlagUse::kRefused, "", "serves something else than text",
-            "auto generate"},
-    RuleRow{"convert", kValue, FlagUse::kRefused, "", "serves something else than text",
-            "auto none"},
-    RuleRow{"mm-encoder-only", kNothing, FlagUse::kRefused, "", "runs no language model"},
-    RuleRow{"enable-eplb", kNothing, FlagUse::kWarned, "",
-            "moves experts between GPUs to even out their load; here every expert has the same "
-            "load, and moving them takes no time"},
-    RuleRow{"eplb-config", kValue, FlagUse::kWarned, "",
-            "may add copies of experts, whose memory is left out"},
-    RuleRow{"num-redundant-experts", kValue, FlagUse::kWarned, "",
-            "adds copies of experts, whose memory is left out", "0"},
-    RuleRow{"enable-lora", kNothing, FlagUse::kAdapters, "engine.max_loras"},
-    RuleRow{"fully-sharded-loras", kNothing, FlagUse::kWarned, "",
-            "splits both factors of adapters over the GPUs; one is split here"},
-    RuleRow{"max-loras", kValue, FlagUse::kAdapters},
-    RuleRow{"max-cpu-loras", kValue, FlagUse::kAdapters, "engine.max_cpu_loras"},
-    RuleRow{"max-lora-rank", kValue, FlagUse::kAdapters, "engine.max_lora_rank"},
-    RuleRow{"stream-interval", kValue, FlagUse::kWarned, "",
-            "sends tokens in groups; here each is sent when it is made", "1"},
-    RuleRow{"enable-dbo", kNothing, FlagUse::kWarned, "",
-            "overlaps two half batches, whose gain is left out"},
-    RuleRow{"max-num-partial-prefills", kValue, FlagUse::kWarned, "",
-            "computes several prompts at once in engines before V1; left out", "1"},
-    RuleRow{"max-num-scheduled-tokens", kValue, FlagUse::kWarned, "",
-            "bounds a step apart from --max-num-batched-tokens; left out", "none null"},
-    RuleRow{"scheduler-delay-factor", kValue, FlagUse::kWarned, "",
-            "delays prompts in engines before V1; left out", "0 0.0"},
-    RuleRow{"disable-hybrid-kv-cache-manager", kNothing, FlagUse::kOffSwitch,
-            "engine.hybrid_kv_manager"},
-    RuleRow{"disable-sliding-window", kNothing, FlagUse::kWarned, "",
-            "cuts the context to the window; left out"},
-    RuleRow{"hf-overrides", kValue, FlagUse::kWarned, "",
-            "changes the model's config; the model is taken as it was published", "{} none null"},
-    RuleRow{"kv-sharing-fast-prefill", kNothing, FlagUse::kWarned, "",
-            "skips layers of a prompt; left out"},
-    RuleRow{"performance-mode", kValue, FlagUse::kWarned, "", "changes several defaults; left out",
-            "balanced"},
-    RuleRow{"optimization-level", kValue, FlagUse::kWarned, "",
-            "says how much is compiled; steps cost what the latency model says", "2 3"},
-    RuleRow{"prefix-match-unit", kValue, FlagUse::kWarned, "",
-            "matches prefixes in another unit than the block; left out", "none null"},
-    RuleRow{"ec-transfer-config", kValue, FlagUse::kWarned, "",
-            "moves the encoder elsewhere; here prompts are text", "none null"},
+    FlagRule{"model", kValue, FlagUse::kCopied, "model"},
+    FlagRule{"tensor-parallel-size", kValue, FlagUse::kCount, "tensor_parallel"},
+    FlagRule{"pipeline-parallel-size", kValue, FlagUse::kCount, "pipeline_parallel"},
+    FlagRule{"data-parallel-size", kValue, FlagUse::kCount, "data_parallel"},
+    FlagRule{"enable-expert-parallel", kNothing, FlagUse::kSwitch, "expert_parallel"},
+    FlagRule{"api-server-count", kValue, FlagUse::kCount, "api_server.processes"},
+    FlagRule{"kv-cache-dtype", kValue, FlagUse::kKvCacheDtype, "kv_cache_dtype"},
+    FlagRule{"block-size", kValue, FlagUse::kCount, "engine.block_size"},
+    FlagRule{"num-gpu-blocks-override", kValue, FlagUse::kCount, "engine.num_gpu_blocks"},
+    FlagRule{"gpu-memory-utilization", kValue, FlagUse::kCopied, "engine.gpu_memory_utilization"},
+    FlagRule{"max-num-batched-tokens", kValue, FlagUse::kCount, "engine.max_num_batched_tokens"},
+    FlagRule{"max-num-seqs", kValue, FlagUse::kCount, "engine.max_num_seqs"},
+    FlagRule{"max-model-len", kValue, FlagUse::kCount, "engine.max_model_len"},
+    FlagRule{"long-prefill-token-threshold", kValue, FlagUse::kCount,
+             "engine.long_prefill_token_threshold"},
+    FlagRule{"prefill-schedule-interval", kValue, FlagUse::kCount,
+             "engine.prefill_schedule_interval"},
+    FlagRule{"watermark", kValue, FlagUse::kCopied, "engine.watermark"},
+    FlagRule{"scheduling-policy", kValue, FlagUse::kCopied, "engine.scheduling_policy"},
+    FlagRule{"enable-chunked-prefill", kNothing, FlagUse::kSwitch, "engine.enable_chunked_prefill"},
+    FlagRule{"enable-prefix-caching", kNothing, FlagUse::kSwitch, "engine.enable_prefix_caching"},
+    FlagRule{"enforce-eager", kNothing, FlagUse::kSwitch, "engine.enforce_eager"},
+    FlagRule{"async-scheduling", kNothing, FlagUse::kSwitch, "engine.async_scheduling"},
+    FlagRule{"scheduler-reserve-full-isl", kNothing, FlagUse::kSwitch, "engine.reserve_full_isl"},
+    FlagRule{"quantization", kValue, FlagUse::kQuantization},
+    FlagRule{"kv-transfer-config", kValue, FlagUse::kConnector},
+    FlagRule{"config", kValue, FlagUse::kConfigFile},
+    FlagRule{"data-parallel-rank", kValue, FlagUse::kBalancing},
+    FlagRule{"data-parallel-start-rank", kValue, FlagUse::kBalancing},
+    FlagRule{"data-parallel-size-local", kValue, FlagUse::kBalancing},
+    FlagRule{"data-parallel-external-lb", kNothing, FlagUse::kBalancing},
+    FlagRule{"data-parallel-multi-port-external-lb", kNothing, FlagUse::kBalancing},
+    FlagRule{"data-parallel-hybrid-lb", kNothing, FlagUse::kBalancing},
+    FlagRule{"headless", kNothing, FlagUse::kRefused, "", "starts a node without its front end"},
+    FlagRule{"dtype", kValue, FlagUse::kRefused, "", "computes in a format without a speed here",
+             "auto half float16 bfloat16"},
+    FlagRule{"speculative-config", kValue, FlagUse::kRefused, "",
+             "makes a step yield more than one token", "none null {}"},
+    FlagRule{"spec-method", kValue, FlagUse::kRefused, "",
+             "makes a step yield more than one token"},
+    FlagRule{"spec-model", kValue, FlagUse::kRefused, "", "makes a step yield more than one token"},
+    FlagRule{"spec-tokens", kValue, FlagUse::kRefused, "", "makes a step yield more than one token",
+             "0"},
+    FlagRule{"cpu-offload-gb", kValue, FlagUse::kRefused, "", "leaves weights in the host's memory",
+             "0"},
+    FlagRule{"offload-group-size", kValue, FlagUse::kRefused, "",
+             "leaves weights in the host's memory", "0"},
+    FlagRule{"kv-offloading-size", kValue, FlagUse::kRefused, "",
+             "keeps KV blocks in the host's memory", "0 none null"},
+    FlagRule{"kv-cache-memory-bytes", kValue, FlagUse::kRefused, "engine.num_gpu_blocks",
+             "sets the memory of the KV cache", "none null"},
+    FlagRule{"decode-context-parallel-size", kValue, FlagUse::kRefused, "",
+             "spreads the KV of one request over GPUs", "1"},
+    FlagRule{"prefill-context-parallel-size", kValue, FlagUse::kRefused, "",
+             "spreads a prompt over GPUs", "1"},
+    FlagRule{"scheduler-cls", kValue, FlagUse::kRefused, "", "replaces the scheduler",
+             "none null vllm.v1.core.sched.scheduler.Scheduler "
+             "vllm.v1.core.sched.async_scheduler.AsyncScheduler"},
+    FlagRule{"runner", kValue, FlagUse::kRefused, "", "serves something else than text",
+             "auto generate"},
+    FlagRule{"task", kValue, FlagUse::kRefused, "", "serves something else than text",
+             "auto generate"},
+    FlagRule{"convert", kValue, FlagUse::kRefused, "", "serves something else than text",
+             "auto none"},
+    FlagRule{"mm-encoder-only", kNothing, FlagUse::kRefused, "", "runs no language model"},
+    FlagRule{"enable-eplb", kNothing, FlagUse::kWarned, "",
+             "moves experts between GPUs to even out their load; here every expert has the same "
+             "load, and moving them takes no time"},
+    FlagRule{"eplb-config", kValue, FlagUse::kWarned, "",
+             "may add copies of experts, whose memory is left out"},
+    FlagRule{"num-redundant-experts", kValue, FlagUse::kWarned, "",
+             "adds copies of experts, whose memory is left out", "0"},
+    FlagRule{"enable-lora", kNothing, FlagUse::kAdapters, "engine.max_loras"},
+    FlagRule{"fully-sharded-loras", kNothing, FlagUse::kWarned, "",
+             "splits both factors of adapters over the GPUs; one is split here"},
+    FlagRule{"max-loras", kValue, FlagUse::kAdapters},
+    FlagRule{"max-cpu-loras", kValue, FlagUse::kAdapters, "engine.max_cpu_loras"},
+    FlagRule{"max-lora-rank", kValue, FlagUse::kAdapters, "engine.max_lora_rank"},
+    FlagRule{"stream-interval", kValue, FlagUse::kWarned, "",
+             "sends tokens in groups; here each is sent when it is made", "1"},
+    FlagRule{"enable-dbo", kNothing, FlagUse::kWarned, "",
+             "overlaps two half batches, whose gain is left out"},
+    FlagRule{"max-num-partial-prefills", kValue, FlagUse::kWarned, "",
+             "computes several prompts at once in engines before V1; left out", "1"},
+    FlagRule{"max-num-scheduled-tokens", kValue, FlagUse::kWarned, "",
+             "bounds a step apart from --max-num-batched-tokens; left out", "none null"},
+    FlagRule{"disable-hybrid-kv-cache-manager", kNothing, FlagUse::kOffSwitch,
+             "engine.hybrid_kv_manager"},
+    FlagRule{"disable-sliding-window", kNothing, FlagUse::kWarned, "",
+             "cuts the context to the window; left out"},
+    FlagRule{"hf-overrides", kValue, FlagUse::kWarned, "",
+             "changes the model's config; the model is taken as it was published", "{} none null"},
+    FlagRule{"kv-sharing-fast-prefill", kNothing, FlagUse::kWarned, "",
+             "skips layers of a prompt; left out"},
+    FlagRule{"performance-mode", kValue, FlagUse::kWarned, "", "changes several defaults; left out",
+             "balanced"},
+    FlagRule{"optimization-level", kValue, FlagUse::kWarned, "",
+             "says how much is compiled; steps cost what the latency model says", "2 3"},
+    FlagRule{"prefix-match-unit", kValue, FlagUse::kWarned, "",
+             "matches prefixes in another unit than the block; left out", "none null"},
+    FlagRule{"ec-transfer-config", kValue, FlagUse::kWarned, "",
+             "moves the encoder elsewhere; here prompts are text", "none null"},
 };
 
 struct ShortForm {
@@ -163,7 +151,6 @@ constexpr std::array kShortForms = {
     ShortForm{"r", "node-rank"},
     ShortForm{"cc", "compilation-config"},
     ShortForm{"ac", "attention-config"},
-    ShortForm{"O", "optimization-level"},
 };
 
 /// Flags that change no key of a pool: why not, and what they take.
@@ -192,7 +179,7 @@ constexpr std::array kLeftAlone = {
     LeftAlone{Fate::kNoEffect, "it is about the front end that answers over HTTP",
               "allow-credentials disable-fastapi-docs disable-frontend-multiprocessing "
               "enable-force-include-usage enable-offline-docs enable-prompt-tokens-details "
-              "enable-request-id-headers enable-ssl-refresh grpc multi-step-stream-outputs "
+              "enable-request-id-headers enable-ssl-refresh grpc "
               "numa-bind return-tokens-as-token-ids tokens-only",
               "allowed-headers allowed-methods allowed-origins "
               "dp-supervisor-probe-failure-threshold dp-supervisor-probe-interval-s "
@@ -234,27 +221,26 @@ constexpr std::array kLeftAlone = {
               "allowed-media-domains"},
     LeftAlone{Fate::kNoEffect, "it is about processes and their addresses",
               "disable-nccl-for-dp-synchronization enable-sleep-mode ray-workers-use-nsight "
-              "worker-use-ray",
+              "",
               "cpu-distributed-timeout-seconds data-parallel-address data-parallel-backend "
               "data-parallel-rpc-port data-parallel-supervisor-port device "
               "distributed-executor-backend distributed-timeout-seconds master-addr master-port "
-              "nnodes node-rank override-neuron-config worker-cls worker-extension-cls",
+              "nnodes node-rank worker-cls worker-extension-cls",
               ""},
     LeftAlone{Fate::kNoEffect, "the router hears of blocks as routing.kv_event_delay says", "",
               "kv-events-config", ""},
     LeftAlone{Fate::kNoEffect, "answers have the length that is asked for", "",
-              "generation-config num-lookahead-slots num-speculative-tokens "
+              "generation-config "
               "override-generation-config seed",
               ""},
     LeftAlone{Fate::kNoEffect, "the engine simulated, V1, does not have it or recomputes instead",
-              "use-v2-block-manager",
-              "max-long-partial-prefills preemption-mode prefix-caching-hash-algo swap-space", ""},
+              "", "max-long-partial-prefills prefix-caching-hash-algo swap-space", ""},
     LeftAlone{Fate::kNoEffect, "it counts where something is offloaded, which is refused", "",
               "cpu-offload-params kv-offloading-backend offload-backend offload-num-in-group "
               "offload-params offload-prefetch-step",
               ""},
     LeftAlone{Fate::kApproximated, "steps cost what the latency model says, whichever kernels run",
-              "calculate-kv-scales disable-async-output-proc disable-cascade-attn "
+              "calculate-kv-scales disable-cascade-attn "
               "disable-custom-all-reduce enable-bf16x3-router-gemm enable-cumem-allocator "
               "enable-cutedsl-warmup enable-ep-weight-filter enable-flash-late-interaction "
               "enable-flashinfer-autotune use-fp64-gumbel",
@@ -262,14 +248,13 @@ constexpr std::array kLeftAlone = {
               "compilation-config cp-kv-cache-interleave-size dbo-decode-token-threshold "
               "dbo-prefill-token-threshold dcp-comm-backend dcp-kv-cache-interleave-size "
               "expert-placement-strategy gdn-prefill-backend ir-op-priority kernel-config "
-              "linear-backend max-cudagraph-capture-size max-seq-len-to-capture moe-backend "
+              "linear-backend max-cudagraph-capture-size moe-backend "
               "override-attention-dtype ubatch-size",
               "cuda-graph-sizes cudagraph-capture-sizes kv-cache-dtype-skip-layers"},
     LeftAlone{Fate::kApproximated, "adapters cost what their slots and rank say",
               "enable-lora-bias enable-mixed-moe-lora-format enable-moe-shared-loras "
-              "enable-prompt-adapter specialize-active-lora",
-              "lora-dtype lora-extra-vocab-size",
-              "lora-modules lora-target-modules prompt-adapters"},
+              "specialize-active-lora",
+              "lora-dtype lora-extra-vocab-size", "lora-modules lora-target-modules "},
     LeftAlone{Fate::kApproximated, "recurrent state takes what the model's config says",
               "enable-mamba-cache-stochastic-rounding",
               "mamba-backend mamba-block-size mamba-cache-dtype mamba-cache-mode "
@@ -280,35 +265,25 @@ constexpr std::array kLeftAlone = {
               "enable-elastic-ep eplb-log-balancedness", "eplb-step-interval eplb-window-size", ""},
 };
 
+bool is_left_out(FlagUse use) { return use == FlagUse::kWarned || use == FlagUse::kRefused; }
+
 void add_names(std::string_view names, FlagTakes takes, const LeftAlone& group,
                std::vector<FlagRule>& rules) {
   while (!names.empty()) {
     const std::size_t end = std::min(names.find(' '), names.size());
-    rules.push_back({.name = std::string(names.substr(0, end)),
-                     .takes = takes,
-                     .why = group.why,
-                     .fate = group.fate});
+    rules.push_back(
+        {.name = names.substr(0, end), .takes = takes, .why = group.why, .fate = group.fate});
     names.remove_prefix(std::min(end + 1, names.size()));
   }
 }
 
-bool is_left_out(FlagUse use) { return use == FlagUse::kWarned || use == FlagUse::kRefused; }
-
 }  // namespace
 
-/// Every flag, sorted by name.
 const std::vector<FlagRule>& all_flags() {
   static const std::vector<FlagRule> kRules = [] {
-    std::vector<FlagRule> rules;
-    rules.reserve(kMeaningful.size());
-    for (const RuleRow& row : kMeaningful)
-      rules.push_back({.name = std::string(row.name),
-                       .takes = row.takes,
-                       .use = row.use,
-                       .key = row.key,
-                       .why = row.why,
-                       .harmless = row.harmless,
-                       .fate = is_left_out(row.use) ? Fate::kNotModelled : Fate::kUsed});
+    std::vector<FlagRule> rules(kMeaningful.begin(), kMeaningful.end());
+    for (FlagRule& rule : rules)
+      if (is_left_out(rule.use)) rule.fate = Fate::kNotModelled;
     for (const LeftAlone& group : kLeftAlone) {
       add_names(group.switches, FlagTakes::kNothing, group, rules);
       add_names(group.values, FlagTakes::kValue, group, rules);
@@ -329,19 +304,6 @@ const FlagRule* exact(std::string_view name) {
       std::lower_bound(rules.begin(), rules.end(), name,
                        [](const FlagRule& rule, std::string_view n) { return rule.name < n; });
   return at != rules.end() && at->name == name ? &*at : nullptr;
-}
-
-/// The only flag that begins so; argparse takes such abbreviations.
-const FlagRule* abbreviated(std::string_view beginning) {
-  constexpr std::size_t kShortest = 6;
-  const FlagRule* only = nullptr;
-  if (beginning.size() < kShortest) return nullptr;
-  for (const FlagRule& rule : all_flags()) {
-    if (!rule.name.starts_with(beginning)) continue;
-    if (only != nullptr) return nullptr;
-    only = &rule;
-  }
-  return only;
 }
 
 std::string_view without_dashes(std::string_view flag) {
@@ -371,12 +333,14 @@ std::optional<bool> truth(const std::string& written) {
 std::string suggestion(std::string_view name) {
   std::vector<std::string> names;
   for (const FlagRule& rule : all_flags()) {
-    names.push_back(rule.name);
-    if (rule.takes == FlagTakes::kNothing) names.push_back("no-" + rule.name);
+    names.emplace_back(rule.name);
+    if (rule.takes == FlagTakes::kNothing) names.push_back("no-" + std::string(rule.name));
   }
-  std::string written = with_dashes(name);
+  const std::string written = with_dashes(name);
   for (const ShortForm& form : kShortForms)
     if (written == form.form) return "did you mean -" + std::string(form.form) + "?";
+  if (exact(written.substr(0, written.find('.'))) != nullptr)
+    return "write the value of " + written.substr(0, written.find('.')) + " as JSON";
   const std::string close = nearest(written, names);
   if (!close.empty()) return "did you mean --" + close + "?";
   return "leave it out if nothing that is simulated depends on it";
@@ -392,16 +356,15 @@ class WordReader {
   void run() {
     while (next_ < words_.size()) {
       const ShellWord& word = words_[next_++];
-      if (is_flag_word(word) && word.text != "--") {
+      if (is_flag_word(word))
         read_flag(word);
-      } else if (word.text != "--") {
+      else
         read_positional(word);
-      }
     }
   }
 
  private:
-  /// The model; a variable before it may hold flags.
+  /// The model. A variable before it may hold flags.
   void read_positional(const ShellWord& word) {
     const bool is_first = model_ == nullptr;
     if (is_first || (!model_->unknown.empty() && word.unknown.empty())) {
@@ -425,62 +388,43 @@ class WordReader {
 
   void read_flag(const ShellWord& word) {
     const std::size_t equals = std::min(word.text.find('='), word.text.size());
-    std::string name = word.text.substr(0, equals);
-    const std::size_t dot = name.find('.');
-    const std::string part = dot == std::string::npos ? "" : name.substr(dot);
-    name.resize(std::min(dot, name.size()));
-    ShellWord value{.text = equals < word.text.size() ? word.text.substr(equals + 1) : "",
-                    .where = word.where,
-                    .unknown = word.unknown};
-    bool has_value = equals < word.text.size();
-    if (name.starts_with("-O") && name.size() > 2) {  // -O3
-      value.text = name.substr(2);
-      has_value = true;
-      name = "-O";
-    }
+    const bool has_value = equals < word.text.size();
+    const std::string name = word.text.substr(0, equals);
     bool negated = false;
     const FlagRule* rule = find_flag(name, negated);
     if (rule == nullptr) {
       diagnostics_.error(word.where, key_path_, "unknown flag " + printable(name),
                          suggestion(without_dashes(name)));
-      while (!has_value && next_ < words_.size() && !is_flag_word(words_[next_])) ++next_;
+      skip_values(has_value);
       return;
     }
-    ServeFlag flag{.rule = rule, .off = negated, .value = std::move(value)};
-    const bool takes_value = rule->takes != FlagTakes::kNothing || !part.empty();
-    if (takes_value ? take_value(name, has_value, flag) : take_truth(name, has_value, flag))
-      flags_[rule->name + part] = std::move(flag);
+    ServeFlag flag{.rule = rule, .off = negated, .value = word};
+    flag.value.text = has_value ? word.text.substr(equals + 1) : "";
+    const bool is_switch = rule->takes == FlagTakes::kNothing;
+    if (is_switch && has_value) {
+      diagnostics_.error(word.where, key_path_,
+                         printable(name) + " is on or off and takes no value (got " +
+                             in_quotes(flag.value.text) + ")",
+                         fmt::format("write --{0} or --no-{0}", rule->name));
+      return;
+    }
+    if (is_switch || take_value(name, has_value, flag))
+      flags_[std::string(rule->name)] = std::move(flag);
   }
 
-  /// The words that belong to a flag with a value.
+  void skip_values(bool has_value) {
+    while (!has_value && next_ < words_.size() && !is_flag_word(words_[next_])) ++next_;
+  }
+
+  /// The words that belong to a flag with a value. `--flag=` leaves the default.
   bool take_value(const std::string& name, bool has_value, ServeFlag& flag) {
-    if (has_value) return !flag.value.text.empty();  // `--flag=` leaves the default.
+    if (has_value) return !flag.value.text.empty();
     if (next_ == words_.size() || is_flag_word(words_[next_])) {
       diagnostics_.error(flag.value.where, key_path_, printable(name) + " has no value");
       return false;
     }
     flag.value = words_[next_++];
-    const bool takes_more = flag.rule->takes == FlagTakes::kValues;
-    while (takes_more && next_ < words_.size() && !is_flag_word(words_[next_])) ++next_;
-    return true;
-  }
-
-  /// `--switch`, `--no-switch`, and what older releases took: `--switch=false`, `--switch false`.
-  bool take_truth(const std::string& name, bool has_value, ServeFlag& flag) {
-    std::optional<bool> said;
-    if (has_value) {
-      said = truth(flag.value.text);
-      if (!said)
-        diagnostics_.error(flag.value.where, key_path_,
-                           printable(name) + " is on or off and takes no value (got " +
-                               in_quotes(flag.value.text) + ")");
-      if (!said) return false;
-    } else if (next_ < words_.size() && !words_[next_].text.starts_with("-")) {
-      const std::string& text = words_[next_].text;
-      if (text.size() >= 4) said = truth(text);  // 0 and 1 are no words of this kind.
-      if (said) ++next_;
-    }
-    if (said) flag.off = flag.off == *said;
+    if (flag.rule->takes == FlagTakes::kValues) skip_values(false);
     return true;
   }
 
@@ -494,6 +438,12 @@ class WordReader {
 
 }  // namespace
 
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
 const FlagRule* find_flag_key(std::string_view key, bool& negated) {
   const std::string name = with_dashes(key);
   const FlagRule* rule = exact(name);
@@ -504,21 +454,12 @@ const FlagRule* find_flag_key(std::string_view key, bool& negated) {
   return negated ? rule : nullptr;
 }
 
-std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 const FlagRule* find_flag(std::string_view written, bool& negated) {
   negated = false;
-  const bool may_be_short = !written.starts_with("--");
-  written = without_dashes(written);
-  if (may_be_short)
+  if (!written.starts_with("--"))
     for (const ShortForm& form : kShortForms)
-      if (written == form.form) return exact(form.name);
-  const FlagRule* rule = find_flag_key(written, negated);
-  return rule != nullptr ? rule : abbreviated(with_dashes(written));
+      if (written.substr(1) == form.form) return exact(form.name);
+  return find_flag_key(without_dashes(written), negated);
 }
 
 void read_flag_words(const std::vector<ShellWord>& words, const std::string& key_path,
@@ -549,7 +490,8 @@ void read_flag_map(const ConfigNode& map, const std::string& key_path, ServeFlag
       continue;
     }
     if (is_switch && said) flag.off = flag.off == *said;
-    if (is_switch || !flag.value.text.empty()) flags[flag.rule->name] = std::move(flag);
+    if (is_switch || !flag.value.text.empty())
+      flags[std::string(flag.rule->name)] = std::move(flag);
   }
 }
 

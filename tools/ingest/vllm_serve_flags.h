@@ -35,7 +35,7 @@ enum class FlagUse {
 };
 
 struct FlagRule {
-  std::string name;  ///< Without dashes before it: `tensor-parallel-size`.
+  std::string_view name;  ///< Without dashes before it: `tensor-parallel-size`.
   FlagTakes takes = FlagTakes::kValue;
   FlagUse use = FlagUse::kIgnored;
   std::string_view key = {};  ///< Key path inside the pool.
@@ -51,7 +51,7 @@ struct ServeFlag {
   ShellWord value;   ///< Its place, and its value if it takes one.
 };
 
-/// The flags in force, by name; a dotted one (`--compilation-config.mode`) by its whole name.
+/// The flags in force, by name.
 using ServeFlags = std::map<std::string, ServeFlag>;
 
 /// Reads the words after `vllm serve` over what `flags` holds: the last of two wins, as vLLM has
@@ -69,11 +69,11 @@ const std::vector<FlagRule>& all_flags();
 /// The text with its ASCII letters in lower case.
 std::string lower_case(std::string text);
 
-/// The rule of a flag of the command line, by its name, its short form, or a beginning that only
-/// one has; null when it is unknown. `negated` tells whether it was `--no-NAME`.
+/// The rule of a flag of the command line, by its name or its short form; null when it is unknown.
+/// `negated` tells whether it was `--no-NAME`.
 const FlagRule* find_flag(std::string_view written, bool& negated);
 
-/// The same for a key of a file: whole names only.
+/// The same for a key of a file, which has no short forms.
 const FlagRule* find_flag_key(std::string_view key, bool& negated);
 
 }  // namespace routesim::tools

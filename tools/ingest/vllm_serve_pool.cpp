@@ -64,16 +64,12 @@ std::optional<WeightDtype> weights_of(const std::string& method) {
   return std::nullopt;
 }
 
-/// The words that stand under `key` in a --kv-transfer-config, inside a MultiConnector too.
-void collect(const ConfigNode& node, std::string_view key, std::vector<std::string>& words) {
-  if (const Member* word = node.find(key); word != nullptr && word->value->is_scalar())
-    words.push_back(word->value->text());
-  for (const Member& member : node.members()) collect(*member.value, key, words);
-  for (const Ptr& item : node.items()) collect(*item, key, words);
-}
-
-bool has_word_in(const std::vector<std::string>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+/// The texts under `key` anywhere in a --kv-transfer-config.
+void collect(const ConfigNode& node, std::string_view key, std::vector<std::string>& texts) {
+  if (const ConfigNode* text = node.child(key); text != nullptr && text->is_scalar())
+    texts.push_back(text->text());
+  for (const Member& member : node.members()) collect(*member.value, key, texts);
+  for (const Ptr& item : node.items()) collect(*item, key, texts);
 }
 
 /// Releases of vLLM, or of llm-d's own images of it, that one preset stands for.
@@ -242,7 +238,7 @@ class Filler {
         if (!is_explicit("model") && is_known(name, flag)) use_quantization(flag);
         break;
       case FlagUse::kConnector:
-        use_connector(name, flag);
+        use_connector(flag);
         break;
       case FlagUse::kWarned:
       case FlagUse::kRefused:
@@ -296,32 +292,15 @@ class Filler {
           "write model: into the pool, with the name of a model in these weights");
   }
 
-  void use_connector(const std::string& name, const ServeFlag& flag) {
-    std::vector<std::string> connectors;
-    std::vector<std::string> failure_policies;
-    bool nested = std::any_of(flags_.begin(), flags_.end(), [](const auto& f) {
-      return f.first.starts_with("kv-transfer-config.kv_connector_extra_config.connectors");
-    });
-    if (name == "kv-transfer-config.kv_connector") {
-      connectors.push_back(flag.value.text);
-    } else if (name == "kv-transfer-config.kv_load_failure_policy") {
-      failure_policies.push_back(flag.value.text);
-    } else if (name == "kv-transfer-config") {
-      Diagnostics unread;
-      const Ptr config = parse_config(flag.value.text, {.file = flag.value.where.file}, unread);
-      if (config == nullptr || !config->is_map() || unread.has_errors())
-        return error(flag,
-                     "--kv-transfer-config is no JSON (got " + in_quotes(flag.value.text) + ")",
-                     "put it into single quotes");
-      collect(*config, "kv_connector", connectors);
-      collect(*config, "kv_load_failure_policy", failure_policies);
-      nested = connectors.size() > 1;
-    }
-    if (!nested && has_word_in(connectors, "MultiConnector"))
-      return error(flag,
-                   "MultiConnector has no connectors to combine, and vLLM does not start without "
-                   "them",
-                   "list them in kv_connector_extra_config.connectors");
+  void use_connector(const ServeFlag& flag) {
+    Diagnostics unread;
+    const Ptr config = parse_config(flag.value.text, {.file = flag.value.where.file}, unread);
+    if (config == nullptr || !config->is_map() || unread.has_errors())
+      return error(flag, "--kv-transfer-config is no JSON (got " + in_quotes(flag.value.text) + ")",
+                   "put it into single quotes");
+    std::vector<std::string> connectors, failure_policies;
+    collect(*config, "kv_connector", connectors);
+    collect(*config, "kv_load_failure_policy", failure_policies);
     constexpr std::string_view kBetweenServers =
         "NixlConnector NixlPullConnector NixlPushConnector MoRIIOConnector MooncakeConnector "
         "P2pNcclConnector MultiConnector TPUConnector";
