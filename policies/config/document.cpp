@@ -6,7 +6,7 @@
 #include "policies/config/document_wiring.h"
 #include "policies/config/factory.h"
 #include "policies/config/inert_keys.h"
-#include "policies/document_keys.h"
+#include "policies/parameters.h"
 
 namespace routesim::policies {
 

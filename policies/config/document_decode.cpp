@@ -8,7 +8,7 @@
 #include "base/field_fates.h"
 #include "base/scalar_parse.h"
 #include "policies/config/document_loader.h"
-#include "policies/document_keys.h"
+#include "policies/parameters.h"
 
 namespace routesim::policies {
 namespace {

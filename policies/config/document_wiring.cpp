@@ -4,9 +4,7 @@
 #include <string>
 
 #include "base/key_note.h"
-#include "policies/document_keys.h"
 #include "policies/parameters.h"
-#include "policies/plugins/kv_event_feed.h"
 #include "policies/plugins/precise_prefix_parameters.h"
 #include "policies/plugins/profile_handlers.h"
 

@@ -2,7 +2,9 @@
 // llm-d-router pkg/epp/framework/plugins/flowcontrol.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <string_view>
 
@@ -71,17 +73,24 @@ inline void describe(Describer& d, StaticLimitParameters& p) {
   field(d, {"threshold", "Saturation at which every band stops."}, p.threshold, RealRange{0});
 }
 
+// Min-max normalisation of one value; equal bounds give 0.
+inline double normalise(double value, double lowest, double highest) {
+  return highest > lowest ? (value - lowest) / (highest - lowest) : 0;
+}
+
+inline double wait_ms(const FlowQueue& q, SimTime now) {
+  return (now - q.head->enqueued).to_milliseconds();
+}
+
 /// fcfs-ordering-policy.
 class FcfsOrdering final : public OrderingPolicy {
  public:
-  FcfsOrdering(const NoParameters&, const PluginSpec&, BuildContext&) {}
   SimTime key(const QueuedRequest& r) const override { return r.enqueued; }
 };
 
 /// edf-ordering-policy: enqueue time plus time to live; requests without one come last.
 class EdfOrdering final : public OrderingPolicy {
  public:
-  EdfOrdering(const NoParameters&, const PluginSpec&, BuildContext&) {}
   SimTime key(const QueuedRequest& r) const override {
     // A time to live of centuries is none.
     const bool ends = r.ttl > Duration::zero() && r.ttl < SimTime::max() - r.enqueued;
@@ -92,7 +101,6 @@ class EdfOrdering final : public OrderingPolicy {
 /// slo-deadline-ordering-policy: receipt plus the TTFT objective; requests without one come last.
 class SloDeadlineOrdering final : public OrderingPolicy {
  public:
-  SloDeadlineOrdering(const NoParameters&, const PluginSpec&, BuildContext&) {}
   SimTime key(const QueuedRequest& r) const override {
     const Duration objective = Duration::from_seconds(r.slo_ttft_ms / 1000);
     const bool ends = r.slo_ttft_ms > 0 && objective < SimTime::max() - r.received;
@@ -103,26 +111,64 @@ class SloDeadlineOrdering final : public OrderingPolicy {
 /// global-strict-fairness-policy: the best head over all flows.
 class GlobalStrictFairness final : public FairnessPolicy {
  public:
-  GlobalStrictFairness(const NoParameters&, const PluginSpec&, BuildContext&) {}
-  std::size_t choose(std::span<const FlowQueue> queues, const std::string& last,
-                     SimTime now) const override;
+  std::size_t choose(std::span<const FlowQueue> queues, const std::string&,
+                     SimTime) const override {
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < queues.size(); ++i) {
+      const FlowQueue& a = queues[i];
+      const FlowQueue& b = queues[best];
+      if (a.head_key < b.head_key ||
+          (a.head_key == b.head_key && a.head_sequence < b.head_sequence))
+        best = i;
+    }
+    return best;
+  }
 };
 
 /// round-robin-fairness-policy: the flow after the last one served, in order of their keys.
 class RoundRobinFairness final : public FairnessPolicy {
  public:
-  RoundRobinFairness(const NoParameters&, const PluginSpec&, BuildContext&) {}
   std::size_t choose(std::span<const FlowQueue> queues, const std::string& last,
-                     SimTime now) const override;
+                     SimTime) const override {
+    for (std::size_t i = 0; i < queues.size(); ++i)
+      if (*queues[i].flow > last) return i;
+    return 0;
+  }
 };
 
 /// program-aware-fairness: least attained service, with some credit for waiting.
 class ProgramAwareFairness final : public FairnessPolicy {
  public:
   ProgramAwareFairness(const ProgramAwareParameters& p, const PluginSpec& spec,
-                       BuildContext& context);
-  std::size_t choose(std::span<const FlowQueue> queues, const std::string& last,
-                     SimTime now) const override;
+                       BuildContext& context)
+      : parameters_(p) {
+    if (p.strategy == FairnessStrategy::kTurnPriority)
+      context.error(spec, "strategy",
+                    "turn-priority is not modelled; leave the strategy out for least attained "
+                    "service");
+  }
+  std::size_t choose(std::span<const FlowQueue> queues, const std::string&,
+                     SimTime now) const override {
+    double least = queues[0].service, most = least;
+    double shortest = wait_ms(queues[0], now), longest = shortest;
+    for (const FlowQueue& q : queues) {
+      least = std::min(least, q.service);
+      most = std::max(most, q.service);
+      shortest = std::min(shortest, wait_ms(q, now));
+      longest = std::max(longest, wait_ms(q, now));
+    }
+    std::size_t best = 0;
+    double best_score = -1;
+    for (std::size_t i = 0; i < queues.size(); ++i) {
+      const double score =
+          parameters_.weight_service * (1 - normalise(queues[i].service, least, most)) +
+          parameters_.weight_head_wait * normalise(wait_ms(queues[i], now), shortest, longest);
+      if (score <= best_score) continue;
+      best_score = score;
+      best = i;
+    }
+    return best;
+  }
 
  private:
   ProgramAwareParameters parameters_;
@@ -133,8 +179,9 @@ class StaticUsageLimit final : public UsageLimitPolicy {
  public:
   StaticUsageLimit(const StaticLimitParameters& p, const PluginSpec&, BuildContext&)
       : threshold_(p.threshold) {}
-  void ceilings(std::span<const std::int32_t> priorities, double saturation,
-                std::span<double> ceilings) override;
+  void ceilings(std::span<const std::int32_t>, double, std::span<double> out) override {
+    std::fill(out.begin(), out.end(), threshold_);
+  }
 
  private:
   double threshold_;
@@ -143,9 +190,26 @@ class StaticUsageLimit final : public UsageLimitPolicy {
 /// priority-holdback-policy: lower bands stop earlier.
 class PriorityHoldback final : public UsageLimitPolicy {
  public:
-  PriorityHoldback(const HoldbackParameters& p, const PluginSpec& spec, BuildContext& context);
-  void ceilings(std::span<const std::int32_t> priorities, double saturation,
-                std::span<double> ceilings) override;
+  PriorityHoldback(const HoldbackParameters& p, const PluginSpec& spec, BuildContext& context)
+      : parameters_(p) {
+    if (p.max_ceiling < p.min_ceiling)
+      context.error(spec, "maxCeiling", "must not be below minCeiling");
+  }
+  void ceilings(std::span<const std::int32_t> priorities, double, std::span<double> out) override {
+    const double range = parameters_.max_ceiling - parameters_.min_ceiling;
+    const std::size_t n = priorities.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      if (n == 1) {
+        out[i] = parameters_.max_ceiling;
+      } else if (parameters_.domain == HoldbackDomain::kRank) {
+        out[i] =
+            parameters_.max_ceiling - static_cast<double>(i) * range / static_cast<double>(n - 1);
+      } else {
+        const double lowest = priorities.back(), highest = priorities.front();
+        out[i] = parameters_.min_ceiling + (priorities[i] - lowest) / (highest - lowest) * range;
+      }
+    }
+  }
 
  private:
   HoldbackParameters parameters_;
@@ -154,9 +218,24 @@ class PriorityHoldback final : public UsageLimitPolicy {
 /// soft-reflective-ceiling-policy: lower bands are let through less and less often.
 class SoftReflectiveCeiling final : public UsageLimitPolicy {
  public:
-  SoftReflectiveCeiling(const NoParameters&, const PluginSpec&, BuildContext&) {}
   void ceilings(std::span<const std::int32_t> priorities, double saturation,
-                std::span<double> ceilings) override;
+                std::span<double> out) override {
+    ++tick_;
+    const std::size_t n = priorities.size();
+    for (std::size_t i = 0; i < n; ++i) {
+      out[i] = 1;
+      if (i == 0) continue;
+      const double share = 1 - static_cast<double>(i) * saturation / static_cast<double>(n - 1);
+      if (saturation < share) continue;
+      if (saturation >= 1) {
+        out[i] = 0;
+        continue;
+      }
+      const double gap = std::round(saturation / (1 - saturation + 1e-9));
+      const auto period = static_cast<std::uint64_t>(std::max(1.0, gap));
+      out[i] = tick_ % period == 0 ? 1 : 0;
+    }
+  }
 
  private:
   std::uint64_t tick_ = 0;

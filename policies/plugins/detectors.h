@@ -2,6 +2,7 @@
 // llm-d-router pkg/epp/framework/plugins/flowcontrol/saturationdetector.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -75,6 +76,11 @@ inline void describe(Describer& d, ProbabilisticAdmitterParameters& p) {
   field(d, {"k", "Refusal probability min(saturation^power * k, 1)."}, p.k, RealRange{0});
 }
 
+// The more binding of queue and KV cache, as a share of its threshold.
+inline double utilization(const EndpointTable& t, EndpointRow r, std::int64_t queue, double kv) {
+  return std::max(t.waiting()[r] / static_cast<double>(queue), t.kv_usage()[r] / kv);
+}
+
 /// utilization-detector: mean of max(queue/Q, kv/K); missing or stale metrics count as 1. In old
 /// eras 1 when no endpoint with fresh metrics is within both thresholds, otherwise 0. As a filter
 /// it fails open.
@@ -86,12 +92,43 @@ class UtilizationDetector final : public SaturationDetector, public Filter {
     context.needs().metrics = true;
   }
   double saturation(const EndpointTable& endpoints, std::span<const EndpointRow> candidates,
-                    SimTime now) const override;
-  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
+                    SimTime now) const override {
+    if (candidates.empty()) return 1.0;
+    if (closes_without_room_)
+      return std::any_of(candidates.begin(), candidates.end(),
+                         [&](EndpointRow r) { return has_room(endpoints, r, now); })
+                 ? 0.0
+                 : 1.0;
+    double sum = 0;
+    for (const EndpointRow r : candidates)
+      sum += fresh(endpoints, r, now) ? utilization(endpoints, r, parameters_.queue_depth_threshold,
+                                                    parameters_.kv_cache_util_threshold)
+                                      : 1.0;
+    return sum / static_cast<double>(candidates.size());
+  }
+  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override {
+    const EndpointTable& t = cycle.endpoints();
+    const double room = 1 + parameters_.headroom;
+    const double queue = static_cast<double>(parameters_.queue_depth_threshold) * room;
+    const double kv = parameters_.kv_cache_util_threshold * room;
+    std::vector<EndpointRow>& kept = cycle.row_buffer();
+    kept.clear();
+    for (const EndpointRow r : candidates)
+      if (fresh(t, r, cycle.now()) && t.waiting()[r] < queue && t.kv_usage()[r] < kv)
+        kept.push_back(r);
+    if (!kept.empty()) candidates.assign(kept.begin(), kept.end());
+  }
 
  private:
-  bool has_room(const EndpointTable& endpoints, EndpointRow row, SimTime now) const;
-  bool fresh(const EndpointTable& endpoints, EndpointRow row, SimTime now) const;
+  bool has_room(const EndpointTable& endpoints, EndpointRow row, SimTime now) const {
+    return fresh(endpoints, row, now) &&
+           endpoints.waiting()[row] <= static_cast<double>(parameters_.queue_depth_threshold) &&
+           endpoints.kv_usage()[row] <= parameters_.kv_cache_util_threshold;
+  }
+  bool fresh(const EndpointTable& endpoints, EndpointRow row, SimTime now) const {
+    return endpoints.has_metrics(row) &&
+           now - endpoints.updated()[row] <= parameters_.metrics_staleness_threshold;
+  }
 
   UtilizationDetectorParameters parameters_;
   bool closes_without_room_;
@@ -104,9 +141,44 @@ class ConcurrencyDetector final : public SaturationDetector, public Filter {
   ConcurrencyDetector(const ConcurrencyDetectorParameters& p, const PluginSpec& spec,
                       BuildContext& context)
       : parameters_(p), load_(in_flight_load(context, p.in_flight_producer, spec)) {}
-  double saturation(const EndpointTable& endpoints, std::span<const EndpointRow> candidates,
-                    SimTime now) const override;
-  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
+  double saturation(const EndpointTable&, std::span<const EndpointRow> candidates,
+                    SimTime) const override {
+    if (candidates.empty()) return 1.0;
+    const auto n = static_cast<double>(candidates.size());
+    const auto requests_cap = static_cast<double>(parameters_.max_concurrency);
+    const auto tokens_cap = static_cast<double>(parameters_.max_token_concurrency);
+    double requests = 0, tokens = 0, worst = 0;
+    for (const EndpointRow r : candidates) {
+      const auto here = static_cast<double>(load_->requests(r));
+      const auto tokens_here = static_cast<double>(load_->tokens(r));
+      requests += here;
+      tokens += tokens_here;
+      worst += std::max(here / requests_cap, tokens_here / tokens_cap);
+    }
+    switch (parameters_.mode) {
+      case ConcurrencyMode::kRequests:
+        return requests / (n * requests_cap);
+      case ConcurrencyMode::kTokens:
+        return tokens / (n * tokens_cap);
+      case ConcurrencyMode::kHybrid:
+        return worst / n;
+    }
+    return 0;
+  }
+  void filter(Cycle&, std::vector<EndpointRow>& candidates) const override {
+    const double room = 1 + parameters_.headroom;
+    const auto limit = [room](std::int64_t cap) {
+      return static_cast<std::int64_t>(static_cast<double>(cap) * room);
+    };
+    const std::int64_t requests = limit(parameters_.max_concurrency);
+    const std::int64_t tokens = limit(parameters_.max_token_concurrency);
+    std::erase_if(candidates, [&](EndpointRow r) {
+      const bool by_requests = parameters_.mode != ConcurrencyMode::kTokens;
+      const bool by_tokens = parameters_.mode != ConcurrencyMode::kRequests;
+      return (by_requests && load_->requests(r) >= requests) ||
+             (by_tokens && load_->tokens(r) >= tokens);
+    });
+  }
 
  private:
   ConcurrencyDetectorParameters parameters_;
@@ -126,8 +198,19 @@ class ProbabilisticAdmitter final : public Admitter {
       : parameters_(p) {
     context.needs().metrics = true;
   }
-  const char* refuse(Cycle& cycle) const override;
-  double saturation(const EndpointTable& endpoints, std::span<const EndpointRow> candidates) const;
+  const char* refuse(Cycle& cycle) const override {
+    const double p = refusal_probability(saturation(cycle.endpoints(), cycle.candidates()),
+                                         parameters_.power, parameters_.k);
+    return cycle.exploration_random().uniform() < p ? "saturated" : nullptr;
+  }
+  double saturation(const EndpointTable& endpoints, std::span<const EndpointRow> candidates) const {
+    if (candidates.empty()) return 1.0;
+    double sum = 0;
+    for (const EndpointRow r : candidates)
+      sum += utilization(endpoints, r, parameters_.queue_depth_threshold,
+                         parameters_.kv_cache_util_threshold);
+    return sum / static_cast<double>(candidates.size());
+  }
 
  private:
   ProbabilisticAdmitterParameters parameters_;
@@ -137,8 +220,24 @@ class ProbabilisticAdmitter final : public Admitter {
 /// is idle or cold.
 class LatencySloAdmitter final : public Admitter {
  public:
-  LatencySloAdmitter(const NoParameters&, const PluginSpec& spec, BuildContext& context);
-  const char* refuse(Cycle& cycle) const override;
+  LatencySloAdmitter(const NoParameters&, const PluginSpec& spec, BuildContext& context) {
+    context.needs().metrics = context.needs().predictions = true;
+    context.producer("", Facts::kLatencyEstimates, spec, "");
+  }
+  const char* refuse(Cycle& cycle) const override {
+    constexpr double kColdUsage = 0.02;
+    const RequestView& request = cycle.request();
+    if (request.slo_ttft_ms <= 0 && request.slo_tpot_ms <= 0) return nullptr;
+    bool predicted = false;
+    for (const EndpointRow r : cycle.candidates()) {
+      const EndpointTable& t = cycle.endpoints();
+      if (t.running()[r] == 0 || t.kv_usage()[r] < kColdUsage) return nullptr;
+      if (r >= cycle.latency().size() || !cycle.latency()[r].present) continue;
+      predicted = true;
+      if (cycle.latency()[r].valid) return nullptr;
+    }
+    return predicted ? "no endpoint can meet the latency objectives" : nullptr;
+  }
 };
 
 }  // namespace routesim::policies

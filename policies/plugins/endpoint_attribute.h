@@ -130,7 +130,6 @@ inline constexpr std::string_view kPoolKvAttribute =
 /// multicluster-queue-scorer: inverse min-max; endpoints without the attribute are left out.
 class MulticlusterQueueScorer final : public Scorer {
  public:
-  MulticlusterQueueScorer(const NoParameters&, const PluginSpec&, BuildContext&) {}
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     const std::span<const double> column = cycle.endpoints().attribute(kPoolQueueAttribute);
@@ -145,7 +144,6 @@ class MulticlusterQueueScorer final : public Scorer {
 /// multicluster-kv-cache-utilization-scorer: 1 - usage; endpoints without it are left out.
 class MulticlusterKvScorer final : public Scorer {
  public:
-  MulticlusterKvScorer(const NoParameters&, const PluginSpec&, BuildContext&) {}
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     const std::span<const double> column = cycle.endpoints().attribute(kPoolKvAttribute);

@@ -1,6 +1,7 @@
 // Filters by label and role. llm-d-router pkg/epp/framework/plugins/scheduling/filter/bylabel.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -23,20 +24,39 @@ inline void describe(Describer& d, ByLabelParameters& p) {
 }
 
 /// The label that holds an endpoint's role.
-std::string_view role_label(Distribution distribution);
+inline std::string_view role_label(Distribution distribution) {
+  return distribution == Distribution::kHeimdall ? "mif.moreh.io/role" : "llm-d.ai/role";
+}
 
 /// What part of a request an endpoint serves.
 enum class ServingRole { kDecode, kPrefill, kEncode };
 
 /// Whether an endpoint with this role label (nullptr = no label) serves that part. `legacy`: the
 /// sets of releases up to v0.6.0 and Heimdall generation 1.
-bool serves_role(ServingRole role, const std::string* label, bool legacy);
+inline bool serves_role(ServingRole role, const std::string* label, bool legacy) {
+  if (label == nullptr) return role == ServingRole::kDecode;
+  const std::string& v = *label;
+  if (legacy) {
+    if (role == ServingRole::kDecode) return v == "decode" || v == "both";
+    return role == ServingRole::kPrefill ? v == "prefill" : v == "encode";
+  }
+  switch (role) {
+    case ServingRole::kDecode:
+      return v == "decode" || v == "prefill-decode" || v == "both" || v == "encode-prefill-decode";
+    case ServingRole::kPrefill:
+      return v == "prefill" || v == "prefill-decode" || v == "both" ||
+             v == "encode-prefill-decode" || v == "encode-prefill";
+    case ServingRole::kEncode:
+      return v == "encode" || v == "encode-prefill" || v == "encode-prefill-decode";
+  }
+  return false;
+}
 
 /// decode-filter, prefill-filter, encode-filter.
 template <ServingRole R>
 class RoleFilter final : public Filter {
  public:
-  RoleFilter(const NoParameters&, const PluginSpec&, BuildContext& context)
+  explicit RoleFilter(BuildContext& context)
       : label_(role_label(context.distribution())),
         legacy_(context.traits().legacy_role_sets ||
                 context.distribution() == Distribution::kHeimdall) {}
@@ -58,8 +78,22 @@ class RoleFilter final : public Filter {
 /// by-label: one label with a list of values.
 class ByLabelFilter final : public Filter {
  public:
-  ByLabelFilter(const ByLabelParameters& p, const PluginSpec& spec, BuildContext& context);
-  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override;
+  ByLabelFilter(const ByLabelParameters& p, const PluginSpec& spec, BuildContext& context)
+      : parameters_(p) {
+    if (p.label.empty() && spec.parameters->find("label") != nullptr)
+      context.error(spec, "label", "must not be empty");
+    if (p.valid_values.empty() && !p.allows_no_label)
+      context.error(spec, "validValues", "or allowsNoLabel must be given");
+  }
+  void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override {
+    std::erase_if(candidates, [&](EndpointRow r) {
+      const auto& labels = cycle.endpoints().info(r).labels;
+      const auto it = labels.find(parameters_.label);
+      if (it == labels.end()) return !parameters_.allows_no_label;
+      const auto& values = parameters_.valid_values;
+      return std::find(values.begin(), values.end(), it->second) == values.end();
+    });
+  }
 
  private:
   ByLabelParameters parameters_;

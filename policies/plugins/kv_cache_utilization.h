@@ -9,9 +9,7 @@ namespace routesim::policies {
 
 class KvCacheUtilizationScorer final : public Scorer {
  public:
-  KvCacheUtilizationScorer(const NoParameters&, const PluginSpec&, BuildContext& context) {
-    context.needs().metrics = true;
-  }
+  explicit KvCacheUtilizationScorer(BuildContext& context) { context.needs().metrics = true; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     cycle.score_falling(1, 1, cycle.dense(cycle.endpoints().kv_usage(), candidates), scores);

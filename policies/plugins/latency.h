@@ -2,6 +2,8 @@
 // KV usage, queue and prefix. llm-d-router pkg/epp/framework/plugins/scheduling/scorer/latency.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 #include <vector>
@@ -46,15 +48,124 @@ struct LatencyScoreWeights {
   double kv = 1, queue = 1, prefix = 1;
 };
 
+using Indices = std::vector<std::size_t>;
+
+inline void composite_scores(std::span<const LatencyScoreInput> inputs,
+                             const LatencyScoreWeights& w, std::span<double> scores) {
+  const double sum = w.kv + w.queue + w.prefix;
+  const double wk = sum > 0 ? w.kv / sum : 1;
+  const double wq = sum > 0 ? w.queue / sum : 0;
+  const double wp = sum > 0 ? w.prefix / sum : 0;
+  double longest = 0;
+  for (const LatencyScoreInput& e : inputs) longest = std::max(longest, e.queue);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const LatencyScoreInput& e = inputs[i];
+    const double room = longest == 0 ? 1 : (longest - e.queue) / longest;
+    const double x = wk * (1 - e.kv_usage) + wq * room + wp * e.prefix_ratio;
+    scores[i] = std::round(100 * x) / 100;
+  }
+}
+
+struct Range {
+  double min = 0, max = 0;
+  bool degenerate() const { return max - min <= 1e-9; }
+  double normalise(double v) const { return degenerate() ? 0.5 : (v - min) / (max - min); }
+};
+
+template <class F>
+Range range_of(const Indices& bucket, F value) {
+  Range r{value(bucket.front()), value(bucket.front())};
+  for (const std::size_t i : bucket) {
+    r.min = std::min(r.min, value(i));
+    r.max = std::max(r.max, value(i));
+  }
+  return r;
+}
+
+// Scores one bucket by normalised distance to the SLO; the others stay 0.
+inline void bucket_scores(std::span<const LatencyScoreInput> inputs, const Indices& bucket,
+                          const LatencyScoreWeights& w, bool most, std::span<double> scores) {
+  const auto x = [&](std::size_t i) { return std::fabs(inputs[i].ttft_headroom_ms); };
+  const auto y = [&](std::size_t i) { return std::fabs(inputs[i].tpot_headroom_ms); };
+  const Range xs = range_of(bucket, x);
+  const Range ys = range_of(bucket, y);
+  const double sum = w.ttft + w.tpot;
+  double a = sum > 0 ? w.ttft / sum : 1;
+  double b = sum > 0 ? w.tpot / sum : 0;
+  if (xs.degenerate() != ys.degenerate()) {
+    a = xs.degenerate() ? 0 : 1;
+    b = 1 - a;
+  }
+  for (const std::size_t i : bucket) {
+    const double c = a * xs.normalise(x(i)) + b * ys.normalise(y(i));
+    scores[i] = (std::trunc((most ? c : 1 - c) * 100) + 1) / 100;
+  }
+}
+
 /// Raw scores, up to 1.01.
-void latency_scores(std::span<const LatencyScoreInput> inputs, const LatencyScoreWeights& weights,
-                    std::span<double> scores);
+inline void latency_scores(std::span<const LatencyScoreInput> inputs,
+                           const LatencyScoreWeights& weights, std::span<double> scores) {
+  if (inputs.empty()) return;
+  if (std::none_of(inputs.begin(), inputs.end(),
+                   [](const LatencyScoreInput& e) { return e.predicted; }))
+    return composite_scores(inputs, weights, scores);
+  std::fill(scores.begin(), scores.end(), 0.0);
+  Indices positive, idle, tpot_only, ttft_only, both;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const LatencyScoreInput& e = inputs[i];
+    const bool ttft = e.predicted && e.ttft_headroom_ms < 0;
+    const bool tpot = e.predicted && e.tpot_headroom_ms < 0;
+    if (!ttft && !tpot) {
+      positive.push_back(i);
+      continue;
+    }
+    if (e.dispatched == 0) idle.push_back(i);
+    (ttft && tpot ? both : tpot ? tpot_only : ttft_only).push_back(i);
+  }
+  if (!positive.empty())
+    return bucket_scores(inputs, positive, weights, weights.most_headroom, scores);
+  // Everything misses an SLO: the smallest miss wins, idle endpoints before all others.
+  for (const Indices* bucket : {&idle, &tpot_only, &ttft_only, &both})
+    if (!bucket->empty()) return bucket_scores(inputs, *bucket, weights, false, scores);
+}
 
 class LatencyScorer final : public Scorer {
  public:
-  LatencyScorer(const LatencyParameters& p, const PluginSpec& spec, BuildContext& context);
+  LatencyScorer(const LatencyParameters& p, const PluginSpec& spec, BuildContext& context)
+      : weights_{.ttft = p.ttft_weight,
+                 .tpot = p.tpot_weight,
+                 .most_headroom = p.strategy == "most",
+                 .kv = p.composite_kv_weight,
+                 .queue = p.composite_queue_weight,
+                 .prefix = p.composite_prefix_weight},
+        prefix_slot_(context.prefix_slot_of(p.prefix_producer, spec)) {
+    context.needs().metrics = context.needs().predictions = true;
+    if (p.strategy != "least" && p.strategy != "most")
+      context.error(spec, "headroomSelectionStrategy",
+                    "must be least or most (got '" + p.strategy + "')");
+    context.producer(p.prediction_producer, Facts::kLatencyEstimates, spec,
+                     "latencyPredictionInfoProducerName");
+  }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
-             std::span<double> scores) const override;
+             std::span<double> scores) const override {
+    std::vector<LatencyScoreInput> inputs(candidates.size());
+    const PrefixMatches& m = cycle.prefix(prefix_slot_);
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const EndpointRow r = candidates[i];
+      LatencyScoreInput& e = inputs[i];
+      e.kv_usage = cycle.endpoints().kv_usage()[r];
+      e.queue = cycle.endpoints().waiting()[r];
+      if (m.written && m.total_blocks > 0)
+        e.prefix_ratio = static_cast<double>(m.match[r]) / static_cast<double>(m.total_blocks);
+      if (r >= cycle.latency().size() || !cycle.latency()[r].present) continue;
+      const LatencyEstimate& estimate = cycle.latency()[r];
+      e.predicted = true;
+      e.ttft_headroom_ms = estimate.ttft_headroom_ms;
+      e.tpot_headroom_ms = estimate.tpot_headroom_ms;
+      e.dispatched = estimate.dispatched;
+    }
+    latency_scores(inputs, weights_, scores);
+  }
 
  private:
   LatencyScoreWeights weights_;

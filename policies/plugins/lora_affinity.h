@@ -22,9 +22,7 @@ inline double lora_affinity_score(const LoraState& state, std::string_view model
 
 class LoraAffinityScorer final : public Scorer {
  public:
-  LoraAffinityScorer(const NoParameters&, const PluginSpec&, BuildContext& context) {
-    context.needs().lora = true;
-  }
+  explicit LoraAffinityScorer(BuildContext& context) { context.needs().lora = true; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     for (std::size_t i = 0; i < candidates.size(); ++i)

@@ -13,9 +13,7 @@ inline double mm_embeddings_score(double cached_size, double total_size) {
 
 class MmEmbeddingsCacheScorer final : public Scorer {
  public:
-  MmEmbeddingsCacheScorer(const NoParameters&, const PluginSpec&, BuildContext& context) {
-    context.needs().encoder_cache = true;
-  }
+  explicit MmEmbeddingsCacheScorer(BuildContext& context) { context.needs().encoder_cache = true; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     const RequestView& request = cycle.request();

@@ -2,10 +2,14 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/picker.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <numeric>
 
 #include "base/describe.h"
 #include "policies/build_context.h"
+#include "policies/row_math.h"
 
 namespace routesim::policies {
 
@@ -19,16 +23,37 @@ inline void describe(Describer& d, PickerParameters& p) {
 
 /// The key of A-Res weighted sampling (Efraimidis and Spirakis 2006): u^(1/score), 0 for scores
 /// that are not positive; u = 0 counts as 1e-10.
-double weighted_random_key(double u, double score);
+inline double weighted_random_key(double u, double score) {
+  if (!(score > 0)) return 0;
+  if (u == 0) u = 1e-10;
+  return std::pow(u, 1.0 / score);
+}
+
+inline void pick_uniform(Cycle& cycle, std::span<const EndpointRow> candidates, std::size_t count,
+                         std::vector<EndpointRow>& picked) {
+  if (count == 1) {
+    picked.push_back(candidates[cycle.picker_random().below(candidates.size())]);
+    return;
+  }
+  picked.assign(candidates.begin(), candidates.end());
+  cycle.picker_random().shuffle(picked.begin(), picked.end());
+  picked.resize(std::min(count, picked.size()));
+}
 
 /// Shared by the pickers: how many to return, and Heimdall's extra step, which makes one of several
 /// targets the only one, uniformly at random.
 class PickerBase : public Picker {
  public:
-  PickerBase(const PickerParameters& p, BuildContext& context);
+  PickerBase(const PickerParameters& p, BuildContext& context)
+      : count_(p.max_num_of_endpoints > 0 ? static_cast<std::size_t>(p.max_num_of_endpoints) : 1),
+        one_of_the_best_(context.distribution() == Distribution::kHeimdall) {}
 
  protected:
-  void finish(Cycle& cycle, std::vector<EndpointRow>& picked) const;
+  void finish(Cycle& cycle, std::vector<EndpointRow>& picked) const {
+    if (!one_of_the_best_ || picked.size() < 2) return;
+    picked.front() = picked[cycle.picker_random().below(picked.size())];
+    picked.resize(1);
+  }
   std::size_t count_;
   bool one_of_the_best_;
 };
@@ -39,15 +64,40 @@ class MaxScorePicker final : public PickerBase {
   MaxScorePicker(const PickerParameters& p, const PluginSpec&, BuildContext& c)
       : PickerBase(p, c) {}
   void pick(Cycle& cycle, std::span<const EndpointRow> candidates, std::span<const double> totals,
-            std::vector<EndpointRow>& picked) const override;
+            std::vector<EndpointRow>& picked) const override {
+    if (count_ == 1) {
+      // Upstream shuffles and sorts stably; for one target that is a uniform draw among the ties.
+      const double best = highest(totals);
+      const std::uint64_t ties = count_equal(totals, best);
+      if (ties == 0) return pick_uniform(cycle, candidates, 1, picked);  // Only NaN.
+      const std::uint64_t skip = ties > 1 ? cycle.picker_random().below(ties) : 0;
+      picked.push_back(candidates[position_of(totals, best, skip)]);
+      return;
+    }
+    std::vector<std::uint32_t>& order = cycle.count_buffer();
+    order.resize(candidates.size());
+    std::iota(order.begin(), order.end(), 0U);
+    cycle.picker_random().shuffle(order.begin(), order.end());
+    std::stable_sort(order.begin(), order.end(), [&totals](std::uint32_t a, std::uint32_t b) {
+      if (std::isnan(totals[a]) || std::isnan(totals[b]))
+        return !std::isnan(totals[a]) && std::isnan(totals[b]);
+      return totals[a] > totals[b];
+    });
+    for (std::size_t i = 0; i < std::min(count_, order.size()); ++i)
+      picked.push_back(candidates[order[i]]);
+    finish(cycle, picked);
+  }
 };
 
 /// Uniform, scores ignored.
 class RandomPicker final : public PickerBase {
  public:
   RandomPicker(const PickerParameters& p, const PluginSpec&, BuildContext& c) : PickerBase(p, c) {}
-  void pick(Cycle& cycle, std::span<const EndpointRow> candidates, std::span<const double> totals,
-            std::vector<EndpointRow>& picked) const override;
+  void pick(Cycle& cycle, std::span<const EndpointRow> candidates, std::span<const double>,
+            std::vector<EndpointRow>& picked) const override {
+    pick_uniform(cycle, candidates, count_, picked);
+    finish(cycle, picked);
+  }
 };
 
 /// The first target is chosen with probability score / sum; uniform when no score is positive.
@@ -56,7 +106,24 @@ class WeightedRandomPicker final : public PickerBase {
   WeightedRandomPicker(const PickerParameters& p, const PluginSpec&, BuildContext& c)
       : PickerBase(p, c) {}
   void pick(Cycle& cycle, std::span<const EndpointRow> candidates, std::span<const double> totals,
-            std::vector<EndpointRow>& picked) const override;
+            std::vector<EndpointRow>& picked) const override {
+    if (std::none_of(totals.begin(), totals.end(), [](double t) { return t > 0; })) {
+      pick_uniform(cycle, candidates, count_, picked);
+      return finish(cycle, picked);
+    }
+    std::vector<double>& keys = cycle.value_buffer();
+    keys.resize(totals.size());
+    for (std::size_t i = 0; i < totals.size(); ++i)
+      keys[i] = weighted_random_key(cycle.picker_random().uniform(), totals[i]);
+    std::vector<std::uint32_t>& order = cycle.count_buffer();
+    order.resize(candidates.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::stable_sort(order.begin(), order.end(),
+                     [&keys](std::uint32_t a, std::uint32_t b) { return keys[a] > keys[b]; });
+    for (std::size_t i = 0; i < std::min(count_, order.size()); ++i)
+      picked.push_back(candidates[order[i]]);
+    finish(cycle, picked);
+  }
 };
 
 }  // namespace routesim::policies

@@ -1,6 +1,7 @@
 // Parameters of the precise prefix plugins: block keys, index, tokenizers and KV events.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/describe.h"
 #include "base/field_fates.h"
+#include "policies/endpoint_picker_config.h"
 
 namespace routesim::policies {
 
@@ -214,6 +216,56 @@ inline void describe(Describer& d, PrecisePrefixParameters& p) {
         p.speculative_indexing);
   field(d, {"speculativeTTL", "How long such an entry lasts; not positive = 2s."},
         p.speculative_ttl);
+}
+
+// ---- Whether the KV events of the engines reach the index -------------------------------------
+
+
+/// Engines of llm-d publish as kv@POD@MODEL (llm-d-kv-cache 0.5.0
+/// pkg/kvevents/zmq_subscriber.go).
+inline constexpr std::string_view kTopicStart = "kv@";
+
+/// Whether an endpoint-notification-source of the data layer has the plugin among its extractors.
+inline bool hears_of_endpoints(const EndpointPickerConfig& config, const PluginSpec& spec) {
+  const auto& sources = config.data_layer.sources;
+  return std::any_of(sources.begin(), sources.end(), [&](const DataSourceSpec& source) {
+    const PluginSpec* of = config.find(source.source.name);
+    return of != nullptr && of->type == "endpoint-notification-source" &&
+           std::any_of(source.extractors.begin(), source.extractors.end(),
+                       [&](const PluginReference& r) { return r.name == spec.name; });
+  });
+}
+
+/// Whether a subscription hears engines: it hears the topics that begin with its filter.
+inline bool hears_engines(std::string_view topic_filter) {
+  return kTopicStart.starts_with(topic_filter) || topic_filter.starts_with(kTopicStart);
+}
+
+/// Whether `spec`, a precise prefix plugin, owns an index instead of reading the one of a producer.
+inline bool owns_precise_index(const EndpointPickerConfig& config, const PluginSpec& spec) {
+  if (spec.type != "precise-prefix-cache-scorer")
+    return spec.type == "precise-prefix-cache-producer";
+  return std::none_of(config.plugins.begin(), config.plugins.end(), [](const PluginSpec& other) {
+    return other.type == "precise-prefix-cache-producer";
+  });
+}
+
+/// Whether KV events reach the index that `spec` owns. Without them it holds at most speculative
+/// entries. `events` are the parameters of `spec`.
+// Up to 0.4.0 llm-d-kv-cache-manager binds tcp://*:5557 unless told otherwise. From 0.5.0 on the
+// scorer dials the endpoints it scores, by default; llm-d-router 0.9.0 dials only endpoints that
+// the data layer notifies it of (preciseprefixcache/extractor.go).
+inline bool receives_kv_events(const EndpointPickerConfig& config, const PluginSpec& spec,
+                               const KvEventsParameters& events) {
+  const KvEventFeed feed = traits(config.era).precise.kv_event_feed;
+  if (!hears_engines(events.topic_filter)) return false;
+  if (events.zmq_endpoint) {
+    if (!events.zmq_endpoint->empty()) return true;
+  } else if (feed == KvEventFeed::kSocket) {
+    return true;
+  }
+  if (feed == KvEventFeed::kSocket || !events.discover_pods.value_or(true)) return false;
+  return feed == KvEventFeed::kDialsScored || hears_of_endpoints(config, spec);
 }
 
 }  // namespace routesim::policies

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/scalar_parse.h"
-#include "policies/plugins/kv_event_feed.h"
+#include "policies/plugins/precise_prefix_parameters.h"
 #include "policies/plugins/prefix_producers.h"
 
 namespace routesim::policies {

@@ -2,13 +2,17 @@
 // router's own decisions). Each is a core that a producer plugin or, in older eras, a scorer owns.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/describe.h"
 #include "base/field_fates.h"
 #include "policies/build_context.h"
@@ -49,6 +53,34 @@ inline void describe(Describer& d, ApproxPrefixParameters& p) {
         p.hash_source);
 }
 
+/// The endpoints whose caches a routed request will fill: the primary target and the first target
+/// of the profile named "prefill".
+struct CachedTargets {
+  std::optional<EndpointRow> primary, prefill;
+};
+// Calls `f` with the span of each prompt of a request.
+template <class F>
+void for_each_prompt(std::span<const std::uint64_t> all, std::span<const std::uint32_t> ends, F f) {
+  if (ends.empty()) return f(all);
+  std::size_t begin = 0;
+  for (const std::uint32_t end : ends) {
+    ROUTESIM_CHECK(begin <= end && end <= all.size(), "prompt ends ascend within the keys");
+    f(all.subspan(begin, end - begin));
+    begin = end;
+  }
+}
+
+inline constexpr std::int64_t kCharactersPerToken = 4;
+
+inline CachedTargets cached_targets(const Decision& decision) {
+  CachedTargets t;
+  if (decision.primary.valid()) t.primary = decision.primary.value();
+  if (decision.prefill_profile >= 0)
+    t.prefill =
+        decision.profiles[static_cast<std::size_t>(decision.prefill_profile)].targets.front();
+  return t;
+}
+
 /// Reads the index into the Cycle and feeds it speculative entries.
 class PrecisePrefix {
  public:
@@ -56,14 +88,105 @@ class PrecisePrefix {
   PrecisePrefix(const PrecisePrefixParameters& parameters, const PluginSpec& spec,
                 BuildContext& context, bool is_wrapper);
   std::size_t slot() const { return slot_; }
-  void produce(Cycle& cycle) const;
+  void produce(Cycle& cycle) const {
+    PrefixMatches& m = cycle.prefix(slot_);
+    if (m.computed) return;
+    m.computed = true;
+    const RequestView& request = cycle.request();
+    if (store_ == nullptr) return;
+    std::size_t looked_up = 0;
+    for_each_prompt(
+        request.block_keys, request.block_key_ends, [&](std::span<const BlockKey> keys) {
+          if (known_text_) {
+            const std::int64_t tokens = std::ssize(keys) * store_->options().scheme.block_size;
+            const bool only = keys.size() == request.block_keys.size();
+            keys = keys.first(known_text_->tokenized(
+                keys, text_length(request, only ? std::max(tokens, request.prompt_tokens) : tokens),
+                cycle.dry_run()));
+          }
+          looked_up += keys.size();
+          add_matches(cycle, keys);
+        });
+    m.keys = static_cast<std::int64_t>(looked_up);
+    // Newer eras write nothing for a prompt without a full block; the scorer of older ones writes
+    // its state whatever the lookup gave.
+    m.written = m.keys > 0 || !traits_.match_info_producers;
+    m.total_blocks = m.keys;
+    m.block_size = m.key_tokens = store_->options().scheme.block_size;
+    const bool presence_only = traits_.precise.normalization == PreciseNormalization::kAbsolute;
+    for (const EndpointRow r : m.touched)
+      m.match[r] = presence_only ? (m.raw[r] > 0 ? 1 : 0) : static_cast<std::int32_t>(m.raw[r]);
+    if (presence_only) m.total_blocks = m.block_size = 1;
+    if (traits_.precise.normalization == PreciseNormalization::kMinMax) find_extremes(m);
+  }
   void on_routed(const RequestView& request, const Decision& decision,
-                 const EndpointTable& endpoints, SimTime now);
+                 const EndpointTable& endpoints, SimTime now) {
+    if (store_ == nullptr || !store_->options().speculative || request.block_keys.empty()) return;
+    const CachedTargets targets = cached_targets(decision);
+    for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
+      if (!row) continue;
+      const std::uint32_t holder = by_address_ ? endpoints.address_group(*row) : *row;
+      store_->add_speculative(holder, request.block_keys, now);
+    }
+  }
 
  private:
-  void add_matches(Cycle& cycle, std::span<const BlockKey> keys) const;
-  static void find_extremes(PrefixMatches& m);
-  static KnownText::Length text_length(const RequestView& request, std::int64_t tokens);
+  void add_matches(Cycle& cycle, std::span<const BlockKey> keys) const {
+    if (keys.empty()) return;
+    PrefixMatches& m = cycle.prefix(slot_);
+    std::vector<PrefixMatch> dry_result;
+    const std::span<const PrefixMatch> matches =
+        store_->match(keys, cycle.match_scratch(), cycle.dry_run(), dry_result);
+    const EndpointTable& table = cycle.endpoints();
+    const auto give = [&m](EndpointRow r, const PrefixMatch& match) {
+      if (m.cached[r] == 0) m.touched.push_back(r);
+      m.raw[r] += match.weighted;
+      m.cached[r] += static_cast<std::int32_t>(match.blocks);
+    };
+    const auto give_other = [&m](const PrefixMatch& match) {
+      const std::uint32_t holder = match.endpoint.value();
+      for (auto& [other, raw] : m.others)
+        if (other == holder) return void(raw += match.weighted);
+      m.others.emplace_back(holder, match.weighted);
+    };
+    if (!by_address_) {
+      for (const PrefixMatch& match : matches) {
+        const EndpointRow holder = match.endpoint.value();
+        if (holder < m.raw.size() && cycle.is_candidate(holder))
+          give(holder, match);
+        else if (!traits_.precise.lookup_candidates_only)
+          give_other(match);
+      }
+      return;
+    }
+    // All ranks behind one address see the entries of all of them.
+    std::vector<std::uint32_t>& match_of = cycle.count_buffer();
+    match_of.assign(m.raw.size(), 0);  // 1 + position in `matches`, by address group.
+    for (std::uint32_t i = 0; i < matches.size(); ++i) {
+      const std::uint32_t group = matches[i].endpoint.value();
+      if (group < match_of.size()) match_of[group] = i + 1;
+      give_other(
+          matches[i]);  // One entry per address; its candidates repeat it, which is harmless.
+    }
+    for (const EndpointRow r : cycle.candidates())
+      if (const std::uint32_t i = match_of[table.address_group(r)]; i > 0) give(r, matches[i - 1]);
+  }
+  static void find_extremes(PrefixMatches& m) {
+    bool first = true;
+    const auto widen = [&](double raw) {
+      m.lowest = first ? raw : std::min(m.lowest, raw);
+      m.highest = first ? raw : std::max(m.highest, raw);
+      first = false;
+    };
+    for (const EndpointRow r : m.touched) widen(m.raw[r]);
+    for (const auto& [holder, raw] : m.others) widen(raw);
+  }
+  // Of the whole request, or of one of its prompts.
+  static KnownText::Length text_length(const RequestView& request, std::int64_t tokens) {
+    const bool known = request.prompt_tokens > 0 && request.prompt_bytes > 0;
+    return {.tokens = tokens,
+            .bytes = known ? tokens * request.prompt_bytes / request.prompt_tokens : 0};
+  }
 
   const EraTraits& traits_;
   std::size_t slot_;
@@ -92,13 +215,74 @@ class PrecisePrefixProducer final : public Producer {
 /// The approximate index with its settings.
 class ApproxPrefix {
  public:
-  ApproxPrefix(const ApproxPrefixParameters& parameters, const PluginSpec& spec,
-               BuildContext& context);
+  ApproxPrefix(const ApproxPrefixParameters& p, const PluginSpec& spec, BuildContext& context)
+      : slot_(context.prefix_slot(spec.name)),
+        index_(static_cast<std::size_t>(std::max<std::int64_t>(1, p.lru_capacity))) {
+    settings_.hashing = context.traits().approx_hashing;
+    settings_.auto_tune = p.auto_tune;
+    if (settings_.hashing == ApproxHashing::kTokens) {
+      const bool old_name = p.block_size && p.block_size_tokens == 16;
+      settings_.block_size = old_name ? *p.block_size : p.block_size_tokens;
+      settings_.max_tokens = p.max_prefix_tokens;
+      settings_.max_blocks = p.max_prefix_blocks.value_or(2048);
+      if (!p.auto_tune && settings_.block_size <= 0)
+        context.error(spec, "blockSizeTokens",
+                      "must be greater than 0 when autoTune is off (got " +
+                          std::to_string(settings_.block_size) + ")");
+    } else {
+      settings_.block_size = p.block_size.value_or(64);
+      settings_.max_blocks = p.max_prefix_blocks.value_or(256);
+      if (settings_.block_size <= 0)
+        context.error(spec, "blockSize",
+                      "must be greater than 0 (got " + std::to_string(settings_.block_size) + ")");
+    }
+    context.needs().approx_hashes = true;
+    ApproxStore& first = context.plugins().approx;
+    if (first.index == nullptr) {
+      first = {.index = &index_, .settings = settings_, .slot = slot_};
+    } else if (first.settings.scheme(0) != settings_.scheme(0)) {
+      context.error(spec, "",
+                    "two approximate prefix producers with different block settings are "
+                    "not supported");
+    }
+  }
   std::size_t slot() const { return slot_; }
 
-  void produce(Cycle& cycle) const;
+  void produce(Cycle& cycle) const {
+    PrefixMatches& m = cycle.prefix(slot_);
+    if (m.computed) return;
+    m.computed = m.written = true;
+    const RequestView& request = cycle.request();
+    std::vector<std::uint32_t>& counts = cycle.count_buffer();
+    counts.assign(m.raw.size(), 0);
+    for_each_prompt(request.approx_hashes, request.approx_hash_ends,
+                    [&](std::span<const std::uint64_t> h) { index_.add_matches(h, counts); });
+    m.keys = m.total_blocks = static_cast<std::int64_t>(request.approx_hashes.size());
+    const std::span<const EndpointRow> candidates = cycle.candidates();
+    const std::int64_t reported =
+        candidates.empty() ? 0 : cycle.endpoints().info(candidates.front()).block_size;
+    m.block_size = m.key_tokens = settings_.scheme(reported).block_size;
+    if (settings_.hashing != ApproxHashing::kTokens)
+      m.key_tokens = request.prompt_bytes > 0
+                         ? m.block_size * request.prompt_tokens / request.prompt_bytes
+                         : m.block_size / kCharactersPerToken;
+    for (const EndpointRow r : candidates) {
+      if (counts[r] == 0) continue;
+      m.touched.push_back(r);
+      m.raw[r] = counts[r];
+      m.match[r] = m.cached[r] = static_cast<std::int32_t>(counts[r]);
+    }
+  }
   void on_routed(const RequestView& request, const Decision& decision,
-                 const EndpointTable& endpoints);
+                 const EndpointTable& endpoints) {
+    if (request.approx_hashes.empty()) return;
+    const CachedTargets targets = cached_targets(decision);
+    for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
+      if (!row) continue;
+      const std::int64_t reported = settings_.auto_tune ? endpoints.info(*row).num_gpu_blocks : 0;
+      index_.add(EndpointId(*row), request.approx_hashes, static_cast<std::size_t>(reported));
+    }
+  }
   void on_endpoint_removed(EndpointRow row) { index_.remove_endpoint(EndpointId(row)); }
 
  private:
@@ -142,12 +326,5 @@ void score_holders(Cycle& cycle, const PrefixMatches& m, std::span<const Endpoin
     }
   });
 }
-
-/// The endpoints whose caches a routed request will fill: the primary target and the first target
-/// of the profile named "prefill".
-struct CachedTargets {
-  std::optional<EndpointRow> primary, prefill;
-};
-CachedTargets cached_targets(const Decision& decision);
 
 }  // namespace routesim::policies

@@ -3,16 +3,26 @@
 #pragma once
 
 #include "policies/build_context.h"
-#include "policies/plugins/min_max.h"
 
 namespace routesim::policies {
+
+/// Inverse min-max over the candidates: scores[i] = (max - x)/(max - min) for x = values[i]; equal
+/// values score 1.
+inline void inverse_min_max(Cycle& cycle, std::span<const double> values,
+                            std::span<double> scores) {
+  if (values.empty()) return;
+  const auto [lowest, highest] = extremes(values);
+  if (highest == lowest) {
+    cycle.score_alike(1, scores);
+    return;
+  }
+  cycle.score_falling(highest, highest - lowest, values, scores);
+}
 
 /// One request of difference costs the full weight when it is the whole range.
 class QueueScorer final : public Scorer {
  public:
-  QueueScorer(const NoParameters&, const PluginSpec&, BuildContext& context) {
-    context.needs().metrics = true;
-  }
+  explicit QueueScorer(BuildContext& context) { context.needs().metrics = true; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     inverse_min_max(cycle, cycle.dense(cycle.endpoints().waiting(), candidates), scores);
@@ -21,9 +31,7 @@ class QueueScorer final : public Scorer {
 
 class RunningRequestsScorer final : public Scorer {
  public:
-  RunningRequestsScorer(const NoParameters&, const PluginSpec&, BuildContext& context) {
-    context.needs().metrics = true;
-  }
+  explicit RunningRequestsScorer(BuildContext& context) { context.needs().metrics = true; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     inverse_min_max(cycle, cycle.dense(cycle.endpoints().running(), candidates), scores);

@@ -7,7 +7,6 @@ namespace routesim::policies {
 
 class ResponseHeaderHandler final : public Plugin {
  public:
-  ResponseHeaderHandler(const NoParameters&, const PluginSpec&, BuildContext&) {}
   void response_headers(const Decision& decision, const EndpointTable& endpoints,
                         std::vector<std::pair<std::string, std::string>>& headers) const override {
     if (decision.primary.valid())

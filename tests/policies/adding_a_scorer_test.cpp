@@ -10,9 +10,9 @@ namespace {
 
 PluginRegistry with_dummy() {
   PluginRegistry registry = standard_registry();
-  // Step 3, factory.cpp: one line.
+  // Step 2, scorers.cpp: one row.
   registry.add(implemented<LongestQueueScorer, LongestQueueParameters>(
-      "longest-queue-scorer", kScorerRole, "Longer queues score higher (a test)."));
+      "longest-queue-scorer", "Longer queues score higher (a test)."));
   return registry;
 }
 

@@ -1,6 +1,6 @@
 // Step 1 of "Adding a scorer" in policies/README.md: the file that would be
 // policies/plugins/longest_queue.h, with parameters, formula and class. adding_a_scorer_test.cpp
-// does steps 2 and 3, which edit policies/config/factory.cpp.
+// does step 2, a row of policies/config/scorers.cpp, and step 3.
 #pragma once
 
 #include "policies/build_context.h"

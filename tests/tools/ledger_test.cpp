@@ -10,7 +10,7 @@
 
 #include "policies/config/factory.h"
 #include "policies/config/inert_keys.h"
-#include "policies/document_keys.h"
+#include "policies/parameters.h"
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
 #include "tools/cli/check_file.h"

@@ -4,7 +4,7 @@
 
 #include "policies/config/factory.h"
 #include "policies/config/inert_keys.h"
-#include "policies/document_keys.h"
+#include "policies/parameters.h"
 #include "tools/ingest/deployment_keys.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/measured_file.h"
