@@ -7,7 +7,6 @@
 #include "tests/fuzz/targets.h"
 #include "tests/workloads/drive.h"
 #include "workloads/sessions/otel_trace.h"
-#include "workloads/sessions/record_filter.h"
 #include "workloads/sessions/replay_client.h"
 #include "workloads/sessions/synthetic_agents.h"
 #include "workloads/sessions/weka_trace.h"
@@ -88,7 +87,7 @@ void replay_agents(Bytes input) {
     d.max = d.min + byte(i) % most;
     return d;
   };
-  workloads::inference_perf::SyntheticAgentic t;
+  workloads::SyntheticAgentic t;
   t.input_tokens_per_turn = up_to(0, 200);
   t.output_tokens_per_turn = up_to(1, 90);
   t.turns_per_session = up_to(2, 6);
@@ -117,16 +116,9 @@ void replay_agents(Bytes input) {
 void sessions(Bytes input) {
   replay_agents(input);
   const std::string text = text_of(input);
-  std::string problem;
-  const auto filter = workloads::RecordFilter::parse(text, problem);
-  ROUTESIM_CHECK(filter.has_value() || !problem.empty(), "a filter is refused without a word");
-  const auto record = workloads::parse_value(R"({"a": 1, "b": ["c", {"d": null}]})");
-  if (filter)
-    ROUTESIM_CHECK(filter->keeps(*record, problem).has_value() || !problem.empty(),
-                   "a filter fails without a word");
   for (const bool lines : {false, true}) {
-    workloads::inference_perf::WekaTraceReplay weka;
-    workloads::inference_perf::OtelTraceReplay otel;
+    workloads::WekaTraceReplay weka;
+    workloads::OtelTraceReplay otel;
     weka.skip_invalid_files = otel.skip_invalid_files = lines;
     read(*workloads::make_weka_reader(weka), text, lines);
     read(*workloads::make_otel_reader(otel), text, lines);

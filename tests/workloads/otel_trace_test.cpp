@@ -12,8 +12,6 @@
 namespace routesim::workloads {
 namespace {
 
-using inference_perf::OtelTraceReplay;
-
 ReplayCorpus corpus_of(const std::string& text, const OtelTraceReplay& settings, Diagnostics& d,
                        bool lines = false) {
   const auto reader = make_otel_reader(settings);

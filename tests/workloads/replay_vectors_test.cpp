@@ -50,8 +50,8 @@ TEST(ReplayGraphs, AreThoseOfTheTool) {
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;
     const bool weka = entry.path().filename().string().starts_with("weka");
-    inference_perf::WekaTraceReplay weka_settings;
-    inference_perf::OtelTraceReplay otel_settings;
+    WekaTraceReplay weka_settings;
+    OtelTraceReplay otel_settings;
     weka_settings.max_wait_ms = otel_settings.max_wait_ms = 1'000'000'000;
     const auto reader = weka ? make_weka_reader(weka_settings) : make_otel_reader(otel_settings);
     std::ifstream in(entry.path(), std::ios::binary);

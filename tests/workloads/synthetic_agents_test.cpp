@@ -6,7 +6,6 @@
 #include <string>
 
 #include "tests/workloads/inference_perf_ladder.h"
-#include "workloads/sessions/agent_theme.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {
@@ -20,7 +19,7 @@ SyntheticAgentic bare() {
   t.input_tokens_per_turn = Distribution::fixed(500);
   t.output_tokens_per_turn = Distribution::fixed(40);
   t.theme_mix = ThemeMix{};
-  t.theme_mix->generic = ThemeWeight{1};
+  t.theme_mix->research_rag = ThemeWeight{1};
   t.shared_system_prompt_len = 0;
   t.tool_catalog_size_per_agent = Distribution::fixed(0);
   return t;

@@ -13,8 +13,6 @@
 namespace routesim::workloads {
 namespace {
 
-using inference_perf::WekaTraceReplay;
-
 constexpr const char* kTwoTurns =
     R"({"id": "a", "models": ["m"], "block_size": 4, "tool_tokens": 4, "requests": [
       {"t": 0, "type": "n", "model": "m", "in": 10, "out": 5, "hash_ids": [1, 2], "api_time": 2},

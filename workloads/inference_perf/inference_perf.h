@@ -18,11 +18,10 @@
 #include "workloads/adapter_traffic.h"
 #include "workloads/conversations/conversation_data.h"
 #include "workloads/distributions.h"
-#include "workloads/inference_perf/inference_perf_agentic.h"
-#include "workloads/inference_perf/inference_perf_replay.h"
 #include "workloads/load_generator.h"
 #include "workloads/options.h"
 #include "workloads/sessions/replay_corpus.h"
+#include "workloads/sessions/replay_settings.h"
 #include "workloads/traces/trace_readers.h"
 
 namespace routesim::workloads::inference_perf {

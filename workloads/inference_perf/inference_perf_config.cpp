@@ -308,17 +308,13 @@ void describe(Describer& d, Config& t) {
 }
 
 std::span<const KeyDrift> key_drifts() {
-  static constexpr std::array<KeyDrift, 17> kDrifts = {{
+  static constexpr std::array<KeyDrift, 15> kDrifts = {{
       {"data.shared_prefix.num_unique_system_prompts", "data.shared_prefix.num_groups", true},
       {"data.shared_prefix.num_users_per_system_prompt", "data.shared_prefix.num_prompts_per_group",
        true},
       {"load.auto_stage.gen_type", "load.auto_stage.type"},
       {"load.auto_stage", "load.sweep"},
       // A theme may be a plain weight.
-      {"data.synthetic_agentic.theme_mix.generic",
-       "data.synthetic_agentic.theme_mix.generic.weight", true},
-      {"data.synthetic_agentic.theme_mix.db2_latency_incident",
-       "data.synthetic_agentic.theme_mix.db2_latency_incident.weight", true},
       {"data.synthetic_agentic.theme_mix.research_rag",
        "data.synthetic_agentic.theme_mix.research_rag.weight", true},
       {"data.synthetic_agentic.theme_mix.code_change_task",

@@ -57,12 +57,6 @@ std::unique_ptr<RateSweep> make_sweep(const Config& config, const WorkloadOption
 void check_session_stage(const Stage& stage, std::size_t i, Diagnostics& out);
 void check_replay_data(const Config& config, Diagnostics& out);
 
-/// What is wrong with the settings of synthetic agents, and their sessions: none where they are too
-/// many, which is an error.
-void check_agents(const SyntheticAgentic& agents, Diagnostics& out);
-std::shared_ptr<const ReplayCorpus> make_agents(const SyntheticAgentic& agents,
-                                                const WorkloadOptions& options, Diagnostics& out);
-
 /// Recorded sessions, in the order the tool draws from load.base_seed (without one: from the run's
 /// seed), or synthetic ones in their own order. Null with an error when there are none.
 std::unique_ptr<LoadGenerator> make_replay_client(const Config& config,

@@ -2,8 +2,6 @@
 
 #include "base/check.h"
 #include "workloads/inference_perf/inference_perf.h"
-#include "workloads/sessions/otel_trace.h"
-#include "workloads/sessions/weka_trace.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {
@@ -98,14 +96,6 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Workload& workload,
                                                    Diagnostics& diagnostics) {
   ROUTESIM_CHECK(workload.config.has_value(), "an inference-perf document that was not read");
   return make_load_generator(*workload.config, options, inputs, diagnostics);
-}
-
-std::unique_ptr<ReplayReader> session_reader(const Config& config) {
-  if (config.data.type == DataType::kOtelTraceReplay && config.data.otel_trace_replay)
-    return make_otel_reader(*config.data.otel_trace_replay);
-  if (config.data.type == DataType::kWekaTraceReplay && config.data.weka_trace_replay)
-    return make_weka_reader(*config.data.weka_trace_replay);
-  return nullptr;
 }
 
 }  // namespace routesim::workloads::inference_perf

@@ -10,12 +10,9 @@
 #include "workloads/prompts.h"
 #include "workloads/sessions/json_value.h"
 #include "workloads/sessions/otel_spans.h"
-#include "workloads/sessions/record_filter.h"
 
 namespace routesim::workloads {
 namespace {
-
-using inference_perf::OtelTraceReplay;
 
 constexpr std::int64_t kCharactersPerToken = 4;
 /// Usage that leaves more than this many characters to a token leaves out what a cache held.
@@ -167,53 +164,12 @@ class SessionMaker {
   std::vector<std::vector<std::int64_t>> lengths_;  // Tokens of each call's messages.
 };
 
-void add_member(JsonValue& record, const char* key, JsonValue::Kind kind, std::string text) {
-  if (record.find(key) != nullptr) return;
-  JsonValue value;
-  value.kind = kind;
-  value.text = std::move(text);
-  record.members.emplace_back(key, std::move(value));
-}
-
-/// Adds what the tool adds for filters to a record that does not say it.
-void complete(JsonValue& record, const std::string& file) {
-  using Kind = JsonValue::Kind;
-  std::int64_t most = 0, sum = 0;
-  JsonValue models;
-  models.kind = Kind::kArray;
-  for (const JsonValue& span : record.find("spans")->items) {
-    const JsonValue* attributes = span.find("attributes");
-    if (attributes == nullptr) continue;
-    std::int64_t tokens = 0;
-    for (const char* key : {"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"})
-      if (const JsonValue* value = attributes->find(key); value != nullptr)
-        tokens += parse_integer(value->text).value_or(0);
-    most = std::max(most, tokens);
-    sum += tokens;
-    const JsonValue* model = attributes->find("gen_ai.request.model");
-    if (model != nullptr &&
-        std::none_of(models.items.begin(), models.items.end(),
-                     [model](const JsonValue& m) { return m.text == model->text; }))
-      models.items.push_back(*model);
-  }
-  const std::string_view id = record.string("trace_id");
-  add_member(record, "session_id", Kind::kString, std::string(id));
-  add_member(record, "source_id", Kind::kString, file);
-  add_member(record, "harness", Kind::kString, "unknown");
-  add_member(record, "benchmark", Kind::kString, "unknown");
-  add_member(record, "max_tokens", Kind::kNumber, std::to_string(most));
-  add_member(record, "total_tokens", Kind::kNumber, std::to_string(sum));
-  if (record.find("models") == nullptr) record.members.emplace_back("models", std::move(models));
-}
-
 class OtelReader final : public ReplayReader {
  public:
-  explicit OtelReader(const OtelTraceReplay& settings)
-      : settings_(settings), filter_(RecordFilter::of(settings.filter)) {}
+  explicit OtelReader(const OtelTraceReplay& settings) : settings_(settings) {}
 
   void read(std::istream& in, const std::string& file, bool lines, Diagnostics& out) override {
     JsonScanner json(in);
-    std::int64_t row = 0;
     while (json.ok() && !json.at_end()) {
       const SourceLocation where = {file, static_cast<int>(json.line()), 0};
       JsonValue document;
@@ -224,7 +180,6 @@ class OtelReader final : public ReplayReader {
         if (!lines || !settings_.skip_invalid_files) return;
         json.next_line();
       }
-      ++row;
     }
   }
   ReplayCorpus take() override { return std::move(corpus_); }
@@ -238,13 +193,7 @@ class OtelReader final : public ReplayReader {
       out.error(where, {}, what, hint);
   }
 
-  bool wanted(JsonValue& document, const SourceLocation& where, Diagnostics& out) const {
-    if (!filter_) return true;
-    complete(document, where.file);
-    return filter_->accepts(document, "this record", where, out);
-  }
-
-  void take_document(JsonValue& document, const SourceLocation& where, Diagnostics& out) {
+  void take_document(const JsonValue& document, const SourceLocation& where, Diagnostics& out) {
     const JsonValue* spans = document.find("spans");
     if (spans == nullptr || !spans->is_array()) {
       const char* hint = "each record is an object with a list `spans`";
@@ -254,8 +203,6 @@ class OtelReader final : public ReplayReader {
         hint = "captures of HTTP calls are not read: give OpenTelemetry spans";
       return complain(where, "a record without a list `spans`", hint, out);
     }
-    if (!wanted(document, where, out)) return;
-    spans = document.find("spans");  // Members were added.
     std::string name(document.string("session_id"));
     if (name.empty()) name = document.string("trace_id");
     std::string problem;
@@ -269,7 +216,6 @@ class OtelReader final : public ReplayReader {
   }
 
   OtelTraceReplay settings_;
-  std::optional<RecordFilter> filter_;
   TextTokens texts_;
   ReplayCorpus corpus_;
 };

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "workloads/inference_perf/inference_perf_replay.h"
 #include "workloads/sessions/replay_corpus.h"
+#include "workloads/sessions/replay_settings.h"
 
 namespace routesim::workloads {
 
@@ -13,6 +13,6 @@ namespace routesim::workloads {
 /// told by the recorded usage: what a prompt has more than what is known is shared out among its
 /// new texts by their characters. Without usage a token has four characters. A session whose spans
 /// cannot be replayed is left out with a warning.
-std::unique_ptr<ReplayReader> make_otel_reader(const inference_perf::OtelTraceReplay& settings);
+std::unique_ptr<ReplayReader> make_otel_reader(const OtelTraceReplay& settings);
 
 }  // namespace routesim::workloads

@@ -9,13 +9,10 @@
 #include <vector>
 
 #include "workloads/prompts.h"
-#include "workloads/sessions/agent_theme.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
 namespace {
-
-using inference_perf::SyntheticAgentic;
 
 /// The client asks for that many tokens where it is told none.
 constexpr std::int64_t kClientMaxTokens = 30;
@@ -24,6 +21,44 @@ constexpr std::int64_t kCallMargin = 64;
 constexpr std::int64_t kToolCallTokens = 4096;
 /// An acknowledgement of a report while others are awaited.
 constexpr std::int64_t kAcknowledgementTokens = 48;
+
+// Search, fetch, retrieve, read, grep, sources, summary, answer.
+constexpr std::array<AgentTool, 8> kResearch = {
+    {{25, 125}, {25, 85}, {35, 100}, {25, 75}, {35, 80}, {25, 75}, {28, 75}, {330, 40}}};
+// List, read, grep, symbol, difference, tests, command, edit, write, patch.
+constexpr std::array<AgentTool, 10> kCode = {{{27, 100},
+                                              {27, 110},
+                                              {25, 85},
+                                              {25, 65},
+                                              {27, 125},
+                                              {28, 150},
+                                              {27, 65},
+                                              {280, 105},
+                                              {685, 75},
+                                              {395, 50}}};
+
+constexpr std::array<AgentTheme, 2> kThemes = {{
+    {.name = "research_rag",
+     .definition = 165,
+     .dump = 235,
+     .objective = 26,
+     .follow_up = 17,
+     .intro = {115, 100},
+     .recap = 60,
+     .tools = kResearch},
+    {.name = "code_change_task",
+     .definition = 165,
+     .dump = 240,
+     .objective = 30,
+     .follow_up = 22,
+     .intro = {200, 190},
+     .recap = 70,
+     .tools = kCode},
+}};
+
+/// Of all sessions together; each call takes some hundred bytes, each message it adds, too.
+constexpr std::size_t kMostCalls = 500'000;
+constexpr std::size_t kMostMessages = 2'000'000;
 
 /// What a draw is for: each has a stream of its own.
 enum class Draw : std::uint64_t {
@@ -460,9 +495,35 @@ std::uint32_t SessionBuilder::add_reports(const Task& task, std::uint32_t spawn,
 
 }  // namespace
 
+const AgentTheme& agent_theme(std::size_t i) { return kThemes.at(i); }
+
 ReplaySession synthetic_session(const SyntheticAgentic& settings, std::uint64_t seed,
                                 std::uint32_t index) {
   return SessionBuilder(settings, seed, index).build();
+}
+
+std::shared_ptr<const ReplayCorpus> synthetic_sessions(const SyntheticAgentic& t,
+                                                       std::uint64_t run_seed,
+                                                       const std::string& path, Diagnostics& out) {
+  const std::uint64_t seed = mix64(run_seed, static_cast<std::uint64_t>(t.seed));
+  auto corpus = std::make_shared<ReplayCorpus>();
+  std::size_t calls = 0, messages = 0;
+  for (std::int64_t i = 0; i < t.num_sessions; ++i) {
+    corpus->sessions.push_back(synthetic_session(t, seed, static_cast<std::uint32_t>(i)));
+    const std::vector<ReplayCall>& made = corpus->sessions.back().calls;
+    calls += made.size();
+    for (const ReplayCall& call : made) messages += call.recorded.size();
+    // Distributions may draw no turn at all.
+    if (made.empty()) corpus->sessions.pop_back();
+    if (calls <= kMostCalls && messages <= kMostMessages) continue;
+    out.error({}, path + "num_sessions",
+              "makes more than " + std::to_string(calls > kMostCalls ? kMostCalls : kMostMessages) +
+                  (calls > kMostCalls ? " calls" : " messages") + " (got " +
+                  std::to_string(t.num_sessions) + ")",
+              "make fewer sessions, or shorter ones");
+    return nullptr;
+  }
+  return corpus;
 }
 
 }  // namespace routesim::workloads

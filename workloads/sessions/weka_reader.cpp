@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "workloads/sessions/record_filter.h"
 #include "workloads/sessions/replay_graph.h"
 #include "workloads/sessions/weka_trace.h"
 #include "workloads/traces/text_scan.h"
@@ -12,17 +11,13 @@
 namespace routesim::workloads {
 namespace {
 
-using inference_perf::WekaTraceReplay;
-
 constexpr std::int64_t kMostTokens = 100'000'000;
 constexpr double kMostSeconds = 1e9;
 
 /// Reads the members of one trace. Every function returns whether the scanner is still good.
 class TraceScan {
  public:
-  /// `members` receives what a filter may ask for: all but the requests.
-  TraceScan(JsonScanner& json, WekaTrace& trace, JsonValue& members)
-      : json_(json), trace_(trace), members_(members) {}
+  TraceScan(JsonScanner& json, WekaTrace& trace) : json_(json), trace_(trace) {}
 
   bool read() {
     bool requests = false, block_size = false;
@@ -39,7 +34,7 @@ class TraceScan {
       } else if (key == "requests") {
         requests = true;
         if (!read_requests()) return false;
-      } else if (!read_value(json_, members_.members.emplace_back(key, JsonValue{}).second)) {
+      } else if (!json_.skip()) {
         return false;
       }
     }
@@ -142,40 +137,7 @@ class TraceScan {
 
   JsonScanner& json_;
   WekaTrace& trace_;
-  JsonValue& members_;
 };
-
-void add_number(JsonValue& members, const char* key, std::int64_t value) {
-  JsonValue number;
-  number.kind = JsonValue::Kind::kNumber;
-  number.text = std::to_string(value);
-  members.members.emplace_back(key, std::move(number));
-}
-
-/// Adds what the trace says by itself, and what the tool adds for filters.
-void complete(JsonValue& members, const WekaTrace& trace) {
-  members.kind = JsonValue::Kind::kObject;
-  JsonValue id;
-  id.kind = JsonValue::Kind::kString;
-  id.text = trace.id;
-  members.members.emplace_back("id", std::move(id));
-  std::int64_t most = 0, sum = 0, turns = 0;
-  const auto count = [&](const std::vector<WekaRequest>& requests) {
-    for (const WekaRequest& r : requests) {
-      most = std::max(most, r.input + r.output);
-      sum += r.input + r.output;
-      ++turns;
-    }
-  };
-  count(trace.requests);
-  for (const WekaSubagent& agent : trace.subagents) count(agent.requests);
-  add_number(members, "block_size", trace.block_size);
-  add_number(members, "tool_tokens", trace.tool_tokens);
-  add_number(members, "system_tokens", trace.system_tokens);
-  add_number(members, "max_tokens", most);
-  add_number(members, "total_tokens", sum);
-  add_number(members, "num_turns", turns);
-}
 
 /// Why the session's graph cannot be built; empty when it can.
 std::string too_large(const WekaTrace& trace) {
@@ -190,8 +152,7 @@ std::string too_large(const WekaTrace& trace) {
 
 class WekaReader final : public ReplayReader {
  public:
-  explicit WekaReader(const WekaTraceReplay& settings)
-      : settings_(settings), filter_(RecordFilter::of(settings.filter)) {}
+  explicit WekaReader(const WekaTraceReplay& settings) : settings_(settings) {}
 
   void read(std::istream& in, const std::string& file, bool lines, Diagnostics& out) override {
     JsonScanner json(in);
@@ -200,10 +161,8 @@ class WekaReader final : public ReplayReader {
       if (lines && taken == settings_.num_dataset_entries) return;
       const int line = static_cast<int>(json.line());
       WekaTrace trace;
-      JsonValue members;
-      if (TraceScan(json, trace, members).read()) {
-        if (wanted(members, trace, {file, line, 0}, out))
-          taken += take_trace(trace, {file, line, 0}, out) ? 1 : 0;
+      if (TraceScan(json, trace).read()) {
+        taken += take_trace(trace, {file, line, 0}, out) ? 1 : 0;
         continue;
       }
       complain({file, static_cast<int>(json.line()), json.column()}, json.error(), out);
@@ -219,13 +178,6 @@ class WekaReader final : public ReplayReader {
       out.warning(where, {}, what + ": left out");
     else
       out.error(where, {}, what);
-  }
-
-  bool wanted(JsonValue& members, const WekaTrace& trace, const SourceLocation& where,
-              Diagnostics& out) const {
-    if (!filter_) return true;
-    complete(members, trace);
-    return filter_->accepts(members, "trace " + trace.id, where, out);
   }
 
   bool take_trace(const WekaTrace& trace, const SourceLocation& where, Diagnostics& out) {
@@ -244,7 +196,6 @@ class WekaReader final : public ReplayReader {
   }
 
   WekaTraceReplay settings_;
-  std::optional<RecordFilter> filter_;
   std::set<std::string> ids_;
   ReplayCorpus corpus_;
 };

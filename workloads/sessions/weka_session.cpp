@@ -12,8 +12,6 @@
 namespace routesim::workloads {
 namespace {
 
-using inference_perf::WekaTraceReplay;
-
 /// Requests that follow one another: the session's own, or those of a sub-agent.
 struct Conversation {
   std::string call_prefix;  ///< Of the names by which calls that start together are ordered.

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "workloads/inference_perf/inference_perf_replay.h"
 #include "workloads/sessions/replay_corpus.h"
+#include "workloads/sessions/replay_settings.h"
 
 namespace routesim::workloads {
 
@@ -38,10 +38,10 @@ struct WekaTrace {
 /// The calls of a trace: messages cut out of the blocks of consecutive requests, sub-agents that
 /// overlap themselves taken apart, gaps between starts capped, waits capped. A hash id is the same
 /// block in all requests of the trace, and in no other trace. No calls without requests.
-ReplaySession weka_session(const WekaTrace& trace, const inference_perf::WekaTraceReplay& settings);
+ReplaySession weka_session(const WekaTrace& trace, const WekaTraceReplay& settings);
 
 /// Reads traces that the filter keeps, at most num_dataset_entries of a file of lines. Two with the
 /// same id are an error.
-std::unique_ptr<ReplayReader> make_weka_reader(const inference_perf::WekaTraceReplay& settings);
+std::unique_ptr<ReplayReader> make_weka_reader(const WekaTraceReplay& settings);
 
 }  // namespace routesim::workloads
