@@ -73,7 +73,7 @@ struct Home {
 const std::vector<Home>& homes() {
   static const std::vector<Home> table = {
       {"yaml-cpp/", {"tools/", "tests/"}, true},
-      {"nlohmann/", {"tools/", "tests/"}, true},
+      {"nlohmann/", {"tools/", "workloads/sessions/", "tests/"}, true},
       {"boost/program_options", {"tools/"}, true},
       {"boost/", {"models/", "sim/", "tools/", "tests/", "bench/"}, true},
       {"fmt/", {"base/", "tools/", "tests/", "bench/"}, true},

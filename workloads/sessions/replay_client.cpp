@@ -19,34 +19,137 @@ constexpr Duration kTeardown = Duration::seconds(1);
 
 }  // namespace
 
+SessionRun::SessionRun(const ReplaySession& session)
+    : session_(&session), calls_(session.calls.size()) {
+  for (std::uint32_t c = 0; c < size(); ++c) {
+    const std::vector<std::uint32_t>& predecessors = session.calls[c].predecessors;
+    calls_[c].missing = static_cast<std::uint32_t>(predecessors.size());
+    for (const std::uint32_t p : predecessors) calls_[p].successors.push_back(c);
+  }
+}
+
+bool SessionRun::begin(std::uint32_t call) {
+  Call& c = calls_[call];
+  c.state = c.missing == 0 ? State::kPausing : State::kWaiting;
+  return c.missing == 0;
+}
+
+void SessionRun::send(std::uint32_t call, std::int64_t answer_tokens) {
+  calls_[call].state = State::kSent;
+  calls_[call].answer_tokens = answer_tokens;
+}
+
+std::int64_t SessionRun::end(std::uint32_t call, bool success, std::vector<std::uint32_t>& ready) {
+  std::int64_t ended = 0;
+  std::vector<std::uint32_t> ending = {call};
+  while (!ending.empty()) {
+    Call& e = calls_[ending.back()];
+    ending.pop_back();
+    e.state = success ? State::kDone : State::kFailed;
+    ++ended;
+    for (const std::uint32_t s : e.successors) {
+      Call& next = calls_[s];
+      if (success) --next.missing;
+      if (next.state != State::kWaiting) continue;
+      if (!success) {
+        next.state = State::kFailed;
+        ending.push_back(s);
+      } else if (next.missing == 0) {
+        next.state = State::kPausing;
+        ready.push_back(s);
+      }
+    }
+  }
+  ended_ += static_cast<std::size_t>(ended);
+  done_ += success ? 1 : 0;
+  failed_ = failed_ || !success;
+  return ended;
+}
+
+SessionPrompts::SessionPrompts(std::shared_ptr<const ReplayCorpus> corpus,
+                               std::vector<ReplaySlot> slots, bool mark,
+                               const WorkloadOptions& options)
+    : corpus_(std::move(corpus)),
+      slots_(std::move(slots)),
+      mark_(mark),
+      seed_(options.seed),
+      template_(options.chat_template) {}
+
+const ReplaySession& SessionPrompts::session(std::size_t slot) const {
+  return corpus_->sessions[slots_[slot].session];
+}
+
+std::uint64_t SessionPrompts::answer_content(std::size_t slot, std::uint32_t call) const {
+  return content_id(seed_, ContentKind::kAnswer, slot, call);
+}
+
+std::shared_ptr<const Prompt> SessionPrompts::make(std::size_t slot, std::uint32_t call,
+                                                   const SessionRun& run) {
+  // The calls whose messages the prompt begins with, from the last to the first, and how many
+  // messages of each count.
+  std::vector<std::pair<std::uint32_t, std::size_t>> chain;
+  std::size_t limit = std::numeric_limits<std::size_t>::max();
+  for (std::uint32_t c = call;;) {
+    chain.emplace_back(c, limit);
+    const std::vector<ReplayPart>& parts = run.recorded(c).parts;
+    if (parts.empty() || parts.front().kind != ReplayPart::Kind::kShared) break;
+    limit = std::min<std::size_t>(limit, parts.front().messages);
+    c = parts.front().source;
+  }
+  const ReplayCall& own = run.recorded(call);
+  const bool has_tools = own.tools.length + own.more_tools.length > 0;
+  const bool marked = mark_ || slots_[slot].duplicate;
+  PromptBuilder prompt;
+  prompt.append(template_preamble(seed_), template_.preamble_tokens).preamble_is_done();
+  prompt.append(own.tools).append(own.more_tools);
+  std::size_t messages = 0;
+  const auto add_message = [&](const ReplayPart& part, const ReplayCall& from,
+                               std::size_t& recorded) {
+    prompt.append(template_header(seed_), template_.message_tokens);
+    if (messages++ == 0 && !has_tools) prompt.preamble_is_done();
+    const bool report = part.kind == ReplayPart::Kind::kReport;
+    if (part.kind == ReplayPart::Kind::kRecorded && marked)
+      prompt.append(content_id(seed_, ContentKind::kTurnInput, slot), kMarkTokens);
+    if (part.kind != ReplayPart::Kind::kAnswer) prompt.append(*from.recorded[recorded++]);
+    if (part.kind != ReplayPart::Kind::kRecorded)
+      prompt.append(answer_content(slot, part.source), run.answer_tokens(part.source));
+    if (report) prompt.append(*from.recorded[recorded++]);
+  };
+  for (auto link = chain.rbegin(); link != chain.rend(); ++link) {
+    const ReplayCall& from = run.recorded(link->first);
+    std::size_t recorded = 0;
+    for (const ReplayPart& part : from.parts) {
+      if (part.kind == ReplayPart::Kind::kShared) continue;
+      for (std::uint32_t m = 0; m < part.messages && messages < link->second; ++m)
+        add_message(part, from, recorded);
+    }
+  }
+  prompt.append(template_reply(seed_), template_.reply_tokens);
+  return std::move(prompt).build(ids_.next());
+}
+
 ReplayClient::ReplayClient(std::shared_ptr<const ReplayCorpus> corpus,
                            std::vector<ReplaySlot> slots, std::vector<ReplayStage> stages,
                            const ReplayClientOptions& client, const WorkloadOptions& options)
-    : corpus_(std::move(corpus)),
-      slots_(std::move(slots)),
+    : prompts_(std::move(corpus), std::move(slots), client.mark_sessions, options),
       stages_(std::move(stages)),
       client_(client),
       seed_(options.seed),
-      template_(options.chat_template),
       answer_(options.natural_answer, client.ignore_eos, options.seed),
-      active_(slots_.size()) {
+      active_(prompts_.slots()) {
   ROUTESIM_CHECK(!client_.permits.empty(), "a client needs a worker");
   std::int64_t sessions = 0;
   for (const ReplayStage& stage : stages_) {
     infos_.push_back(stage.info);
     sessions += stage.sessions;
   }
-  ROUTESIM_CHECK(sessions <= static_cast<std::int64_t>(slots_.size()),
+  ROUTESIM_CHECK(sessions <= static_cast<std::int64_t>(prompts_.slots()),
                  "the stages run more sessions than there are");
   if (!stages_.empty()) events_.add(SimTime::zero(), {What::kStage});
 }
 
 std::size_t ReplayClient::worker_of(std::size_t slot) const {
   return static_cast<std::size_t>(mix64(mix64(seed_, kWorkerSalt), slot) % client_.permits.size());
-}
-
-std::uint64_t ReplayClient::answer_content(std::size_t slot, std::uint32_t call) const {
-  return content_id(seed_, ContentKind::kAnswer, slot, call);
 }
 
 void ReplayClient::start_stage(SimTime start) {
@@ -80,18 +183,10 @@ void ReplayClient::start_sessions() {
 }
 
 void ReplayClient::start_session(std::size_t slot) {
-  auto active = std::make_unique<Active>();
-  active->session = &corpus_->sessions[slots_[slot].session];
-  const std::vector<ReplayCall>& calls = active->session->calls;
-  active->calls.resize(calls.size());
-  active->successors.resize(calls.size());
+  active_[slot] = std::make_unique<SessionRun>(prompts_.session(slot));
   const std::size_t worker = worker_of(slot);
-  for (std::uint32_t c = 0; c < calls.size(); ++c) {
-    active->calls[c].missing = static_cast<std::uint32_t>(calls[c].predecessors.size());
-    for (const std::uint32_t p : calls[c].predecessors) active->successors[p].push_back(c);
+  for (std::uint32_t c = 0; c < active_[slot]->size(); ++c)
     workers_[worker].queue.emplace_back(slot, c);
-  }
-  active_[slot] = std::move(active);
   ++running_;
   pump(worker);
 }
@@ -107,46 +202,24 @@ void ReplayClient::pump(std::size_t worker) {
 }
 
 void ReplayClient::begin_call(std::size_t slot, std::uint32_t call) {
-  Active& active = *active_[slot];
-  if (active.failed) return end_call(slot, call, false);
-  Call& c = active.calls[call];
-  if (c.missing == 0) {
-    c.state = State::kPausing;
-    events_.add(now_ + active.session->calls[call].wait, {What::kSend, slot, call});
-    return;
-  }
-  c.state = State::kWaiting;
+  if (active_[slot]->has_failed()) return end_call(slot, call, false);
+  if (active_[slot]->begin(call)) return pause(slot, call);
   if (client_.predecessor_wait > Duration::zero())
     events_.add(now_ + client_.predecessor_wait, {What::kGiveUp, slot, call});
 }
 
+void ReplayClient::pause(std::size_t slot, std::uint32_t call) {
+  events_.add(now_ + active_[slot]->recorded(call).wait, {What::kSend, slot, call});
+}
+
 void ReplayClient::end_call(std::size_t slot, std::uint32_t call, bool success) {
-  Active& active = *active_[slot];
-  std::vector<std::uint32_t> ended = {call};  // And those that fail with it.
-  while (!ended.empty()) {
-    const std::uint32_t e = ended.back();
-    ended.pop_back();
-    active.calls[e].state = success ? State::kDone : State::kFailed;
-    ++active.ended;
-    ++workers_[worker_of(slot)].permits;
-    for (const std::uint32_t s : active.successors[e]) {
-      Call& next = active.calls[s];
-      if (success) --next.missing;
-      if (next.state != State::kWaiting) continue;
-      if (!success) {
-        next.state = State::kFailed;
-        ended.push_back(s);
-      } else if (next.missing == 0) {
-        next.state = State::kPausing;
-        events_.add(now_ + active.session->calls[s].wait, {What::kSend, slot, s});
-      }
-    }
-  }
-  if (success) ++active.done;
-  const bool over = success ? active.done == active.calls.size() : !active.failed;
-  active.failed = active.failed || !success;
-  if (active.ended == active.calls.size()) active_[slot].reset();
-  if (over) --running_;
+  SessionRun& run = *active_[slot];
+  const bool first_failure = !success && !run.has_failed();
+  std::vector<std::uint32_t> ready;
+  workers_[worker_of(slot)].permits += run.end(call, success, ready);
+  for (const std::uint32_t r : ready) pause(slot, r);
+  if (first_failure || run.has_succeeded()) --running_;
+  if (run.has_ended()) active_[slot].reset();
 }
 
 /// After anything that may have ended a call: others take its permit, sessions its place.
@@ -161,7 +234,7 @@ void ReplayClient::stop_sending() {
   over_ = now_;
   events_.clear();
   for (Worker& worker : workers_) worker.queue.clear();
-  for (std::unique_ptr<Active>& active : active_) active.reset();
+  for (std::unique_ptr<SessionRun>& active : active_) active.reset();
 }
 
 void ReplayClient::end_stage_if_over() {
@@ -189,9 +262,7 @@ void ReplayClient::advance(SimTime now, std::vector<Request>& out) {
         send(event.slot, event.call, out);
         break;
       case What::kGiveUp:
-        if (active_[event.slot] == nullptr ||
-            active_[event.slot]->calls[event.call].state != State::kWaiting)
-          break;
+        if (active_[event.slot] == nullptr || !active_[event.slot]->is_waiting(event.call)) break;
         end_call(event.slot, event.call, false);
         settle(worker_of(event.slot));
         break;
@@ -204,19 +275,18 @@ void ReplayClient::advance(SimTime now, std::vector<Request>& out) {
 }
 
 void ReplayClient::send(std::size_t slot, std::uint32_t call, std::vector<Request>& out) {
-  Call& c = active_[slot]->calls[call];
-  const ReplayCall& recorded = active_[slot]->session->calls[call];
+  SessionRun& run = *active_[slot];
+  const ReplayCall& recorded = run.recorded(call);
   const ReplayStage& stage = stages_[stage_];
-  c.state = State::kSent;
   const auto entity = (static_cast<std::uint64_t>(slot) << 20U) | call;
-  c.answer_tokens =
-      recorded.stops_by_itself ? recorded.output_tokens : answer_(recorded.output_tokens, entity);
+  run.send(call, recorded.stops_by_itself ? recorded.output_tokens
+                                          : answer_(recorded.output_tokens, entity));
   Request request;
   request.id = RequestId(next_id_++);
-  request.prompt = prompt_of(slot, call);
-  request.output_tokens = c.answer_tokens;
+  request.prompt = prompts_.make(slot, call, run);
+  request.output_tokens = run.answer_tokens(call);
   request.max_tokens = recorded.max_tokens;
-  request.output_content = answer_content(slot, call);
+  request.output_content = prompts_.answer_content(slot, call);
   request.stage = StageId(stage_);
   request.session = slot + 1;
   request.due = now_;
@@ -236,55 +306,6 @@ void ReplayClient::on_completed(const Request& request, Outcome outcome, SimTime
   if (over_) return end_stage_if_over();
   end_call(slot, call, outcome == Outcome::kSuccess);
   settle(worker_of(slot));
-}
-
-std::shared_ptr<const Prompt> ReplayClient::prompt_of(std::size_t slot, std::uint32_t call) {
-  const Active& active = *active_[slot];
-  const std::vector<ReplayCall>& calls = active.session->calls;
-  // Whose messages the prompt begins with, and whose those begin with, …; and how many of each.
-  std::vector<std::pair<std::uint32_t, std::size_t>> chain;
-  std::size_t limit = std::numeric_limits<std::size_t>::max();
-  for (std::uint32_t c = call;;) {
-    chain.emplace_back(c, limit);
-    const std::vector<ReplayPart>& parts = calls[c].parts;
-    if (parts.empty() || parts.front().kind != ReplayPart::Kind::kShared) break;
-    limit = std::min<std::size_t>(limit, parts.front().messages);
-    c = parts.front().source;
-  }
-  PromptBuilder prompt;
-  prompt.append(template_preamble(seed_), template_.preamble_tokens).preamble_is_done();
-  prompt.append(calls[call].tools).append(calls[call].more_tools);
-  std::size_t messages = 0;
-  const bool marked = client_.mark_sessions || slots_[slot].duplicate;
-  const auto header = [&] {
-    prompt.append(template_header(seed_), template_.message_tokens);
-    const bool has_tools = calls[call].tools.length + calls[call].more_tools.length > 0;
-    if (messages++ == 0 && !has_tools) prompt.preamble_is_done();
-  };
-  for (auto link = chain.rbegin(); link != chain.rend(); ++link) {
-    const ReplayCall& from = calls[link->first];
-    std::size_t recorded = 0;
-    for (const ReplayPart& part : from.parts) {
-      if (part.kind == ReplayPart::Kind::kShared) continue;
-      for (std::uint32_t m = 0; m < part.messages && messages < link->second; ++m) {
-        header();
-        if (part.kind == ReplayPart::Kind::kAnswer) {
-          prompt.append(answer_content(slot, part.source), active.calls[part.source].answer_tokens);
-          continue;
-        }
-        if (part.kind == ReplayPart::Kind::kReport) {
-          prompt.append(*from.recorded[recorded++]);
-          prompt.append(answer_content(slot, part.source), active.calls[part.source].answer_tokens);
-          prompt.append(*from.recorded[recorded++]);
-          continue;
-        }
-        if (marked) prompt.append(content_id(seed_, ContentKind::kTurnInput, slot), kMarkTokens);
-        prompt.append(*from.recorded[recorded++]);
-      }
-    }
-  }
-  prompt.append(template_reply(seed_), template_.reply_tokens);
-  return std::move(prompt).build(prompts_.next());
 }
 
 }  // namespace routesim::workloads

@@ -42,6 +42,66 @@ struct ReplaySlot {
   bool duplicate = false;     ///< Has a text of its own like with mark_sessions.
 };
 
+/// One session that is going on: what has become of its calls, and what each still waits for.
+class SessionRun {
+ public:
+  explicit SessionRun(const ReplaySession& session);
+
+  const ReplayCall& recorded(std::uint32_t call) const { return session_->calls[call]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(calls_.size()); }
+  bool is_waiting(std::uint32_t call) const { return calls_[call].state == State::kWaiting; }
+  bool has_failed() const { return failed_; }
+  /// Every call has ended.
+  bool has_ended() const { return ended_ == calls_.size(); }
+  bool has_succeeded() const { return done_ == calls_.size(); }
+
+  /// A call has its permit. True when nothing is left to wait for but its pause.
+  bool begin(std::uint32_t call);
+  void send(std::uint32_t call, std::int64_t answer_tokens);
+  /// Tokens of the answer of a call that was sent.
+  std::int64_t answer_tokens(std::uint32_t call) const { return calls_[call].answer_tokens; }
+  /// A call has ended. Returns how many have ended with it, itself included: after a failure those
+  /// that wait for it fail too. `ready` receives the calls whose pauses begin now.
+  std::int64_t end(std::uint32_t call, bool success, std::vector<std::uint32_t>& ready);
+
+ private:
+  enum class State : std::uint8_t { kQueued, kWaiting, kPausing, kSent, kDone, kFailed };
+  struct Call {
+    State state = State::kQueued;
+    std::uint32_t missing = 0;  // Predecessors that are not done yet.
+    std::int64_t answer_tokens = 0;
+    std::vector<std::uint32_t> successors;
+  };
+
+  const ReplaySession* session_;
+  std::vector<Call> calls_;
+  std::size_t ended_ = 0;  // Calls done or failed.
+  std::size_t done_ = 0;
+  bool failed_ = false;
+};
+
+/// Makes the prompts of all sessions: what was recorded, and the answers that really came.
+class SessionPrompts {
+ public:
+  /// With `mark` each session puts a text of its own before recorded messages.
+  SessionPrompts(std::shared_ptr<const ReplayCorpus> corpus, std::vector<ReplaySlot> slots,
+                 bool mark, const WorkloadOptions& options);
+
+  std::size_t slots() const { return slots_.size(); }
+  const ReplaySession& session(std::size_t slot) const;
+  std::uint64_t answer_content(std::size_t slot, std::uint32_t call) const;
+  /// The prompt of a call whose predecessors have succeeded in `run`. Linear in its messages.
+  std::shared_ptr<const Prompt> make(std::size_t slot, std::uint32_t call, const SessionRun& run);
+
+ private:
+  std::shared_ptr<const ReplayCorpus> corpus_;
+  std::vector<ReplaySlot> slots_;
+  bool mark_;
+  std::uint64_t seed_;
+  ChatTemplate template_;
+  PromptIds ids_;
+};
+
 /// All calls of a session belong to one worker, drawn by the session's number. A worker takes its
 /// calls in their order; each holds a permit from then on, while it waits for its predecessors and
 /// its pause, until its answer has come. After a failure in the session, calls that are still
@@ -61,24 +121,10 @@ class ReplayClient final : public LoadGenerator {
 
  private:
   enum class What { kStage, kSession, kSend, kGiveUp, kLimit };
-  enum class State : std::uint8_t { kQueued, kWaiting, kPausing, kSent, kDone, kFailed };
   struct Event {
     What what;
     std::size_t slot = 0;
     std::uint32_t call = 0;
-  };
-  struct Call {
-    State state = State::kQueued;
-    std::uint32_t missing = 0;  // Predecessors not done yet.
-    std::int64_t answer_tokens = 0;
-  };
-  struct Active {
-    const ReplaySession* session = nullptr;
-    std::vector<Call> calls;
-    std::vector<std::vector<std::uint32_t>> successors;
-    std::size_t ended = 0;  // Calls done or failed.
-    std::size_t done = 0;
-    bool failed = false;
   };
   struct Worker {
     std::int64_t permits = 0;
@@ -91,34 +137,30 @@ class ReplayClient final : public LoadGenerator {
   void pump(std::size_t worker);
   void settle(std::size_t worker);
   void begin_call(std::size_t slot, std::uint32_t call);
+  void pause(std::size_t slot, std::uint32_t call);
   void end_call(std::size_t slot, std::uint32_t call, bool success);
   void send(std::size_t slot, std::uint32_t call, std::vector<Request>& out);
   void stop_sending();
   void end_stage_if_over();
   std::size_t worker_of(std::size_t slot) const;
-  std::shared_ptr<const Prompt> prompt_of(std::size_t slot, std::uint32_t call);
-  std::uint64_t answer_content(std::size_t slot, std::uint32_t call) const;
 
-  std::shared_ptr<const ReplayCorpus> corpus_;
-  std::vector<ReplaySlot> slots_;
+  SessionPrompts prompts_;
   std::vector<ReplayStage> stages_;
   std::vector<StageInfo> infos_;
   ReplayClientOptions client_;
   std::uint64_t seed_;
-  ChatTemplate template_;
   AnswerLength answer_;
 
   std::size_t stage_ = 0;
   SimTime now_, stage_start_, next_session_;
   std::optional<SimTime> over_;  // When the stage's last session ended, or its limit came.
-  std::size_t next_slot_ = 0, last_slot_ = 0;    // Of the stage, still to start.
-  std::int64_t running_ = 0;                     // Sessions.
-  std::vector<std::unique_ptr<Active>> active_;  // By slot.
+  std::size_t next_slot_ = 0, last_slot_ = 0;        // Of the stage, still to start.
+  std::int64_t running_ = 0;                         // Sessions.
+  std::vector<std::unique_ptr<SessionRun>> active_;  // By slot.
   std::vector<Worker> workers_;
   std::unordered_map<std::uint32_t, std::pair<std::size_t, std::uint32_t>> in_flight_;
   Timers<Event> events_;
   std::uint64_t next_id_ = 0;
-  PromptIds prompts_;
 };
 
 }  // namespace routesim::workloads

@@ -1,15 +1,147 @@
 #include "workloads/sessions/replay_graph.h"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/rng.h"
-#include "workloads/sessions/replay_match.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
 namespace {
+
+/// The first of `places` that is not before `from`.
+std::optional<std::size_t> first_from(const std::vector<std::size_t>& places, std::size_t from) {
+  const auto found = std::lower_bound(places.begin(), places.end(), from);
+  if (found == places.end()) return std::nullopt;
+  return *found;
+}
+
+/// Where answers of earlier calls stand in the messages of one call, indexed for many answers.
+class MessageIndex {
+ public:
+  MessageIndex(const RecordedCall& call, TextUnit unit) : call_(call), unit_(unit) {
+    for (std::size_t m = 0; m < call.messages.size(); ++m) {
+      const RecordedMessage& message = *call.messages[m];
+      for (const std::string& id : message.call_ids) calls_[id].push_back(m);
+      if (message.role != "assistant") continue;
+      assistants_.push_back(m);
+      longest_ = std::max(longest_, message.text.size());
+      whole_[message.text].push_back(m);
+      if (unit_ != TextUnit::kSymbols) continue;
+      const std::string_view text = message.text;
+      for (std::size_t at = 0; at + kSymbol <= text.size(); at += kSymbol)
+        symbols_.insert(text.substr(at, kSymbol));
+    }
+  }
+
+  struct Found {
+    std::size_t message = 0;
+    bool whole = false;  ///< The message is the text and no more.
+  };
+  /// The first assistant message that is the text or holds it.
+  std::optional<Found> find_text(std::string_view text) const {
+    if (text.size() > longest_ || assistants_.empty()) return std::nullopt;
+    if (unit_ == TextUnit::kSymbols && !text.empty() && !symbols_.contains(text.substr(0, kSymbol)))
+      return std::nullopt;
+    const auto known = whole_.find(text);
+    const std::size_t whole = known == whole_.end() ? call_.messages.size() : known->second.front();
+    for (const std::size_t m : assistants_) {
+      if (m == whole) return Found{.message = m, .whole = true};
+      if (holds(m, text)) return Found{.message = m, .whole = false};
+    }
+    return std::nullopt;
+  }
+
+  /// The first assistant message from `from` on that is the text.
+  std::optional<std::size_t> find_whole(std::string_view text, std::size_t from) const {
+    const auto known = whole_.find(text);
+    return known == whole_.end() ? std::nullopt : first_from(known->second, from);
+  }
+
+  /// The first message from `from` on that makes all these tool calls.
+  std::optional<std::size_t> find_calls(const std::vector<std::string>& ids,
+                                        std::size_t from) const {
+    const auto known = ids.empty() ? calls_.end() : calls_.find(ids.front());
+    if (known == calls_.end()) return std::nullopt;
+    for (const std::size_t m : known->second) {
+      if (m < from) continue;
+      const std::vector<std::string>& has = call_.messages[m]->call_ids;
+      if (std::all_of(ids.begin(), ids.end(), [&has](const std::string& id) {
+            return std::find(has.begin(), has.end(), id) != has.end();
+          }))
+        return m;
+    }
+    return std::nullopt;
+  }
+
+  /// Whether every tool call of the answer stands in some message. False without ids.
+  bool has_calls(const RecordedMessage& answer) const {
+    bool any = false;
+    for (const RecordedPart& part : answer.parts) {
+      if (!part.tool_call || part.id.empty()) continue;
+      if (!calls_.contains(part.id)) return false;
+      any = true;
+    }
+    return any;
+  }
+
+  /// Whether the pieces of the answer stand in messages one after another, with or without its
+  /// text, or its text before each of its tool calls.
+  bool has_pieces(const RecordedMessage& answer) const {
+    if (answer.parts.size() < 2) return false;
+    std::vector<const RecordedPart*> all, tools;
+    for (const RecordedPart& part : answer.parts) {
+      all.push_back(&part);
+      if (part.tool_call) tools.push_back(&part);
+    }
+    if (follow(all, {})) return true;
+    if (answer.parts.front().tool_call) return false;
+    if (tools.size() + 1 == all.size() && follow(tools, answer.parts.front().text + "\n"))
+      return true;
+    return follow(tools, {});
+  }
+
+ private:
+  static constexpr std::size_t kSymbol = 8;  // Bytes.
+
+  bool holds(std::size_t message, std::string_view text) const {
+    const std::string& within = call_.messages[message]->text;
+    for (std::size_t at = within.find(text); at != std::string::npos;
+         at = within.find(text, at + 1))
+      if (unit_ == TextUnit::kCharacters || at % kSymbol == 0) return true;
+    return false;
+  }
+
+  bool follow(const std::vector<const RecordedPart*>& parts, const std::string& before) const {
+    if (parts.empty()) return false;
+    return std::any_of(assistants_.begin(), assistants_.end(), [&](std::size_t m) {
+      return holds(m, before + parts.front()->text) && follow_from(m, parts, before);
+    });
+  }
+  bool follow_from(std::size_t message, const std::vector<const RecordedPart*>& parts,
+                   const std::string& before) const {
+    // A tool call is followed by its result, a text by the next part.
+    std::size_t at = message;
+    for (std::size_t p = 0; p + 1 < parts.size(); ++p) {
+      at += !before.empty() || parts[p]->tool_call ? 2 : 1;
+      if (at >= call_.messages.size() || call_.messages[at]->role != "assistant" ||
+          !holds(at, before + parts[p + 1]->text))
+        return false;
+    }
+    return true;
+  }
+
+  const RecordedCall& call_;
+  TextUnit unit_;
+  std::vector<std::size_t> assistants_;
+  std::size_t longest_ = 0;                                               // Of their texts.
+  std::unordered_map<std::string_view, std::vector<std::size_t>> whole_;  // Looked up only.
+  std::unordered_map<std::string_view, std::vector<std::size_t>> calls_;  // Looked up only.
+  std::unordered_set<std::string_view> symbols_;  // Of assistant texts, when made of them.
+};
 
 /// A set of calls.
 using Calls = std::vector<bool>;

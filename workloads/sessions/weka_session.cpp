@@ -5,12 +5,187 @@
 
 #include "workloads/prompts.h"
 #include "workloads/sessions/replay_graph.h"
-#include "workloads/sessions/weka_messages.h"
 #include "workloads/sessions/weka_trace.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
 namespace {
+
+std::int64_t total(const std::vector<Segment>& tokens) {
+  std::int64_t sum = 0;
+  for (const Segment& s : tokens) sum += s.length;
+  return sum;
+}
+
+/// Keeps the first `tokens`.
+void shorten(std::vector<Segment>& segments, std::int64_t tokens) {
+  std::size_t kept = 0;
+  while (kept < segments.size() && tokens > 0) {
+    segments[kept].length = std::min(segments[kept].length, tokens);
+    tokens -= segments[kept++].length;
+  }
+  segments.resize(kept);
+}
+
+/// Eight bytes for each block or rest of one: equal bytes, equal tokens.
+std::string symbols(const std::vector<Segment>& tokens) {
+  std::string text;
+  for (const Segment& s : tokens) {
+    const std::uint64_t symbol = mix64(mix64(s.content, static_cast<std::uint64_t>(s.offset)),
+                                       static_cast<std::uint64_t>(s.length));
+    for (int byte = 0; byte < 8; ++byte)
+      text.push_back(static_cast<char>((symbol >> (8 * byte)) & 0xffU));
+  }
+  return text;
+}
+
+RecordedMessagePtr message_of(const char* role, const std::vector<Segment>& tokens) {
+  auto message = std::make_shared<RecordedMessage>();
+  message->role = role;
+  message->text = symbols(tokens);
+  message->tokens = std::make_shared<const std::vector<Segment>>(tokens);
+  return message;
+}
+
+std::int64_t blocks_for(std::int64_t tokens, std::int64_t block_size) {
+  return (tokens + block_size - 1) / block_size;
+}
+
+/// The messages of one conversation, request by request: what two prompts in a row have in common
+/// is kept, the first new blocks are the previous answer, the rest is the user's. As
+/// inference-perf's ConversationReconstructor, to the token, where the prefix ends within a message
+/// too.
+class WekaMessages {
+ public:
+  /// Texts that no block covers belong to `conversation` of `trace`.
+  WekaMessages(std::uint64_t trace, std::uint64_t conversation, std::int64_t block_size)
+      : trace_(trace), conversation_(conversation), block_size_(block_size) {}
+
+  /// Goes to the next request. Its tool and system prompt count for the first one only.
+  void advance(const WekaRequest& request, std::int64_t prefix_tokens) {
+    if (previous_ == nullptr)
+      begin(request, prefix_tokens);
+    else
+      go_on(*previous_, request);
+    previous_ = &request;
+    ++turn_;
+  }
+
+  /// The prompt's messages now.
+  const std::vector<RecordedMessagePtr>& messages() const { return messages_; }
+  /// The last message that is an answer; an empty text when there is none.
+  RecordedMessagePtr last_answer() const {
+    for (std::size_t i = messages_.size(); i-- > 0;)
+      if (messages_[i]->role == "assistant") return messages_[i];
+    return message_of("assistant", {});
+  }
+  /// An answer of that many tokens that stands in no prompt.
+  RecordedMessagePtr final_answer(std::int64_t tokens) const {
+    if (tokens <= 0) return message_of("assistant", {});
+    return message_of(
+        "assistant",
+        {{.content = content_id(0, ContentKind::kAnswer, conversation_, turn_), .length = tokens}});
+  }
+
+ private:
+  struct Stretch {
+    const char* role = "user";
+    std::int64_t blocks = 0;
+    std::vector<Segment> tokens;
+  };
+
+  void begin(const WekaRequest& request, std::int64_t prefix_tokens) {
+    const std::int64_t hashes = std::ssize(request.hash_ids);
+    const std::int64_t whole = request.input / block_size_;
+    const std::int64_t covered = std::min(whole, hashes);
+    const std::int64_t prefix = std::min(blocks_for(prefix_tokens, block_size_), hashes);
+    if (prefix > 0) append("system", prefix, blocks_of(request, 0, prefix));
+    std::vector<Segment> tokens = blocks_of(request, prefix, covered);
+    add_tail(tokens, (whole - covered) * block_size_ + request.input % block_size_);
+    // Fewer blocks than the prefix make the count negative, with the tool as here.
+    append("user", covered - prefix, std::move(tokens));
+  }
+
+  void go_on(const WekaRequest& previous, const WekaRequest& request) {
+    const std::vector<std::int64_t>& is = request.hash_ids;
+    const auto differ =
+        std::mismatch(previous.hash_ids.begin(), previous.hash_ids.end(), is.begin(), is.end());
+    const std::int64_t common = differ.second - is.begin();
+    const std::int64_t hashes = std::ssize(is);
+    truncate(common, previous.input % block_size_);
+    const std::int64_t answer = std::min(blocks_for(previous.output, block_size_), hashes - common);
+    if (answer > 0) append("assistant", answer, blocks_of(request, common, common + answer));
+    std::vector<Segment> rest = blocks_of(request, common + answer, hashes);
+    const std::int64_t missing = std::max<std::int64_t>(request.input / block_size_ - hashes, 0);
+    add_tail(rest, missing * block_size_ + request.input % block_size_);
+    if (!rest.empty()) append("user", hashes - common - answer, std::move(rest));
+  }
+
+  /// Keeps the first `blocks` blocks, and takes the previous prompt's tail off the stretch that
+  /// ends with them.
+  void truncate(std::int64_t blocks, std::int64_t previous_tail) {
+    if (blocks <= 0) return keep(0);
+    std::int64_t before = 0;
+    for (std::size_t i = 0; i < stretches_.size(); ++i) {
+      const std::int64_t end = before + stretches_[i].blocks;
+      if (end < blocks) {
+        before = end;
+      } else if (end == blocks) {
+        keep(i + 1);
+        return cut(i, std::max<std::int64_t>(total(stretches_[i].tokens) - previous_tail, 0));
+      } else if (before == blocks) {
+        return keep(i);
+      } else {
+        keep(i + 1);
+        stretches_[i].blocks = blocks - before;
+        return cut(i, (blocks - before) * block_size_);
+      }
+    }
+  }
+
+  void keep(std::size_t stretches) {
+    if (stretches >= stretches_.size()) return;
+    stretches_.resize(stretches);
+    messages_.resize(stretches);
+  }
+
+  void cut(std::size_t stretch, std::int64_t tokens) {
+    Stretch& s = stretches_[stretch];
+    if (tokens >= total(s.tokens)) return;
+    shorten(s.tokens, tokens);
+    messages_[stretch] = message_of(s.role, s.tokens);
+  }
+
+  void append(const char* role, std::int64_t blocks, std::vector<Segment> tokens) {
+    messages_.push_back(message_of(role, tokens));
+    stretches_.push_back({role, blocks, std::move(tokens)});
+  }
+
+  std::vector<Segment> blocks_of(const WekaRequest& request, std::int64_t from,
+                                 std::int64_t to) const {
+    std::vector<Segment> tokens;
+    for (std::int64_t i = from; i < to; ++i) {
+      const auto hash = static_cast<std::uint64_t>(request.hash_ids[static_cast<std::size_t>(i)]);
+      tokens.push_back({.content = content_id(0, ContentKind::kTraceBlock, trace_, hash),
+                        .length = block_size_});
+    }
+    return tokens;
+  }
+
+  /// Tokens behind the last whole block with a hash: of this request alone.
+  void add_tail(std::vector<Segment>& tokens, std::int64_t length) const {
+    if (length > 0)
+      tokens.push_back(
+          {.content = content_id(0, ContentKind::kUnique, conversation_, turn_), .length = length});
+  }
+
+  std::uint64_t trace_, conversation_;
+  std::int64_t block_size_;
+  std::uint64_t turn_ = 0;  // Requests so far.
+  const WekaRequest* previous_ = nullptr;
+  std::vector<Stretch> stretches_;
+  std::vector<RecordedMessagePtr> messages_;  // Of the stretches.
+};
 
 /// Requests that follow one another: the session's own, or those of a sub-agent.
 struct Conversation {
