@@ -97,7 +97,8 @@ class Router {
  private:
   void store(EndpointId holder, const std::vector<BlockKey>& keys) {
     if (ConcurrentPrefixIndex* index = scheduler_->concurrent_index())
-      index->stored(holder, kGpuTier, 0, keys, keys);
+      index->exclusive(
+          [&](PrefixIndex& inner) { return inner.stored(holder, kGpuTier, 0, keys, keys); });
     else
       scheduler_->precise_index()->stored(holder, kGpuTier, 0, keys, keys);
   }

@@ -3,14 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -96,20 +92,17 @@ void lookup(benchmark::State& state) {
   const Prompts prompts(150, 5, 94, kPromptKeys);
   PrefixIndex index;
   fill(index, prompts, endpoints);
-  std::vector<EndpointId> candidates;
-  for (std::uint32_t e = 0; e < endpoints; ++e) candidates.emplace_back(e);
-  std::vector<PrefixMatch> out(endpoints);
   MatchScratch scratch;
   for (const auto& keys : prompts.keys) {
-    index.match(keys, candidates, out, scratch);
+    index.match(keys, scratch);
     std::uint32_t best = 0;
-    for (const PrefixMatch& m : out) best = std::max(best, m.blocks);
+    for (const PrefixMatch& m : scratch.matches()) best = std::max(best, m.blocks);
     require(best == kPromptKeys, "the storing endpoint holds the whole prompt");
   }
   std::size_t next = 0;
   for (auto _ : state) {
-    index.match(prompts.keys[next], candidates, out, scratch);
-    benchmark::DoNotOptimize(out.data());
+    index.match(prompts.keys[next], scratch);
+    benchmark::DoNotOptimize(scratch.matches().data());
     next = next + 7 < prompts.keys.size() ? next + 7 : next + 7 - prompts.keys.size();
   }
   state.counters["keys/s"] =
@@ -248,65 +241,6 @@ void ingest_wire(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(kBlocks));
 }
 BENCHMARK(ingest_wire);
-
-/// Engines that keep writing, each from a thread of its own: the events of a prompt's 24 new
-/// blocks a thousand times a second, stored and removed in turn.
-class Writers {
- public:
-  Writers(ConcurrentPrefixIndex& index, const Prompts& prompts, std::uint32_t count) {
-    for (std::uint32_t w = 0; w < count; ++w)
-      threads_.emplace_back([this, &index, &prompts, w] {
-        for (std::size_t i = w; !stop_.load(std::memory_order_relaxed); i += 7) {
-          const auto& keys = prompts.keys[i / 2 % prompts.keys.size()];
-          const auto fresh = std::span<const BlockKey>(keys).last(24);
-          if (i % 2 == 0)
-            index.stored(EndpointId(w), kGpuTier, 0, fresh, fresh);
-          else
-            index.removed(EndpointId(w), kGpuTier, fresh);
-          events_.fetch_add(1, std::memory_order_relaxed);
-          std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-      });
-  }
-  ~Writers() {
-    stop_ = true;
-    for (std::thread& t : threads_) t.join();
-  }
-  std::uint64_t events() const { return events_.load(); }
-
- private:
-  std::atomic<bool> stop_{false};
-  std::atomic<std::uint64_t> events_{0};
-  std::vector<std::thread> threads_;
-};
-
-// Readers of one shared index, alone (0) or beside eight writers. Items are lookups of all threads.
-void concurrent_lookup(benchmark::State& state) {
-  static std::unique_ptr<ConcurrentPrefixIndex> index;
-  static std::unique_ptr<Prompts> prompts;
-  static std::unique_ptr<Writers> writers;
-  if (state.thread_index() == 0) {
-    prompts = std::make_unique<Prompts>(150, 5, 94, kPromptKeys);
-    index = std::make_unique<ConcurrentPrefixIndex>();
-    index->exclusive([&](PrefixIndex& inner) { fill(inner, *prompts, 8); });
-    MatchScratch scratch;
-    index->match(prompts->keys[0], scratch);
-    require(!scratch.matches().empty() && scratch.matches()[0].blocks >= 94, "shared prefix");
-    writers =
-        std::make_unique<Writers>(*index, *prompts, static_cast<std::uint32_t>(state.range(0)));
-  }
-  MatchScratch scratch;
-  std::size_t next = static_cast<std::size_t>(state.thread_index()) * 13;
-  for (auto _ : state) {
-    index->match(prompts->keys[next++ % prompts->keys.size()], scratch);
-    benchmark::DoNotOptimize(scratch.matches().data());
-  }
-  state.SetItemsProcessed(state.iterations());
-  if (state.thread_index() != 0) return;
-  state.counters["written"] = static_cast<double>(writers->events()) * 24;
-  writers.reset();
-}
-BENCHMARK(concurrent_lookup)->Arg(0)->Arg(8)->ThreadRange(1, 8)->UseRealTime();
 
 // ---- The approximate index
 // --------------------------------------------------------------------------

@@ -6,69 +6,10 @@
 
 #include "base/check.h"
 #include "policies/index/holder_sets.h"
+#include "policies/index/slot_table.h"
 
 namespace routesim::policies {
 namespace {
-
-constexpr std::uint32_t kNil = 0xffffffff;
-
-std::uint32_t tag_of(std::uint64_t hash) {
-  return static_cast<std::uint32_t>((hash * 0x9e3779b97f4a7c15ULL) >> 32);
-}
-
-/// Open addressing from a 64-bit hash to a dense number, with backward-shift removal. `KeyOf` tells
-/// the hash of a number.
-class NumberTable {
- public:
-  template <class KeyOf>
-  std::uint32_t find(std::uint64_t hash, KeyOf key_of) const {
-    if (buckets_.empty()) return kNil;
-    const std::size_t mask = buckets_.size() - 1;
-    const std::uint32_t tag = tag_of(hash);
-    for (std::size_t i = tag & mask; buckets_[i].number_plus_1 != 0; i = (i + 1) & mask)
-      if (buckets_[i].tag == tag && key_of(buckets_[i].number_plus_1 - 1) == hash)
-        return buckets_[i].number_plus_1 - 1;
-    return kNil;
-  }
-  void insert(std::uint64_t hash, std::uint32_t number) {
-    if ((count_ + 1) * 2 > buckets_.size()) grow();
-    place({.tag = tag_of(hash), .number_plus_1 = number + 1});
-    ++count_;
-  }
-  void erase(std::uint64_t hash, std::uint32_t number) {
-    const std::size_t mask = buckets_.size() - 1;
-    std::size_t hole = tag_of(hash) & mask;
-    while (buckets_[hole].number_plus_1 != number + 1) hole = (hole + 1) & mask;
-    for (std::size_t i = (hole + 1) & mask; buckets_[i].number_plus_1 != 0; i = (i + 1) & mask) {
-      if (((i - (buckets_[i].tag & mask)) & mask) < ((i - hole) & mask)) continue;
-      buckets_[hole] = buckets_[i];
-      hole = i;
-    }
-    buckets_[hole] = {};
-    --count_;
-  }
-  std::size_t count() const { return count_; }
-
- private:
-  struct Bucket {
-    std::uint32_t tag = 0;
-    std::uint32_t number_plus_1 = 0;
-  };
-  void place(Bucket b) {
-    const std::size_t mask = buckets_.size() - 1;
-    std::size_t i = b.tag & mask;
-    while (buckets_[i].number_plus_1 != 0) i = (i + 1) & mask;
-    buckets_[i] = b;
-  }
-  void grow() {
-    std::vector<Bucket> old(buckets_.empty() ? 64 : buckets_.size() * 2);
-    std::swap(old, buckets_);
-    for (const Bucket& b : old)
-      if (b.number_plus_1 != 0) place(b);
-  }
-  std::vector<Bucket> buckets_;
-  std::size_t count_ = 0;
-};
 
 /// One endpoint's LRU of hashes: nodes in an array, linked by number.
 class HashLru {
@@ -79,7 +20,7 @@ class HashLru {
   /// Makes `hash` the newest; returns the hash this pushed out, if any.
   std::optional<std::uint64_t> touch(std::uint64_t hash) {
     std::uint32_t n = find(hash);
-    if (n != kNil) {
+    if (n != kNone) {
       if (n == newest_) return std::nullopt;
       unlink(n);
       link(n);
@@ -100,42 +41,42 @@ class HashLru {
     link(n);
     return pushed_out;
   }
+  std::uint64_t key(std::uint32_t n) const { return nodes_[n].hash; }
   template <class F>
   void for_each(F f) const {
-    for (std::uint32_t n = oldest_; n != kNil; n = nodes_[n].newer) f(nodes_[n].hash);
+    for (std::uint32_t n = oldest_; n != kNone; n = nodes_[n].newer) f(nodes_[n].hash);
   }
 
  private:
   struct Node {
     std::uint64_t hash = 0;
-    std::uint32_t older = kNil;
-    std::uint32_t newer = kNil;
+    std::uint32_t older = kNone;
+    std::uint32_t newer = kNone;
   };
   // The blocks of a prompt mostly come in the order they came in last time, so the node behind the
   // previous one is tried first. Nodes are never free, so its hash can be trusted.
   std::uint32_t find(std::uint64_t hash) {
     std::uint32_t n = expected_;
-    if (n == kNil || nodes_[n].hash != hash)
-      n = table_.find(hash, [this](std::uint32_t m) { return nodes_[m].hash; });
-    expected_ = n == kNil ? kNil : nodes_[n].newer;
+    if (n == kNone || nodes_[n].hash != hash) n = table_.find(*this, hash);
+    expected_ = n == kNone ? kNone : nodes_[n].newer;
     return n;
   }
   void unlink(std::uint32_t n) {
     const Node& node = nodes_[n];
-    (node.older == kNil ? oldest_ : nodes_[node.older].newer) = node.newer;
-    (node.newer == kNil ? newest_ : nodes_[node.newer].older) = node.older;
+    (node.older == kNone ? oldest_ : nodes_[node.older].newer) = node.newer;
+    (node.newer == kNone ? newest_ : nodes_[node.newer].older) = node.older;
   }
   void link(std::uint32_t n) {
     nodes_[n].older = newest_;
-    nodes_[n].newer = kNil;
-    (newest_ == kNil ? oldest_ : nodes_[newest_].newer) = n;
+    nodes_[n].newer = kNone;
+    (newest_ == kNone ? oldest_ : nodes_[newest_].newer) = n;
     newest_ = n;
   }
   std::vector<Node> nodes_;
-  NumberTable table_;
-  std::uint32_t oldest_ = kNil;
-  std::uint32_t newest_ = kNil;
-  std::uint32_t expected_ = kNil;
+  SlotTable table_;
+  std::uint32_t oldest_ = kNone;
+  std::uint32_t newest_ = kNone;
+  std::uint32_t expected_ = kNone;
 };
 
 }  // namespace
@@ -152,11 +93,10 @@ class ApproxPrefixIndex::Impl {
     std::uint32_t hint = 0;  ///< The entry that followed this one in a prompt, probably.
   };
 
-  std::uint32_t find(std::uint64_t hash) const {
-    return table.find(hash, [this](std::uint32_t n) { return entries[n].hash; });
-  }
+  std::uint64_t key(std::uint32_t n) const { return entries[n].hash; }
+  std::uint32_t find(std::uint64_t hash) const { return table.find(*this, hash); }
   std::uint32_t follow(std::uint32_t previous, std::uint64_t hash) const {
-    if (previous != kNil) {
+    if (previous != kNone) {
       const Entry& next = entries[entries[previous].hint];
       if (next.hash == hash && next.set != 0) return entries[previous].hint;
     }
@@ -164,7 +104,7 @@ class ApproxPrefixIndex::Impl {
   }
   std::uint32_t set_holder(std::uint32_t previous, std::uint64_t hash, Row row) {
     std::uint32_t n = follow(previous, hash);
-    if (n == kNil) {
+    if (n == kNone) {
       if (free.empty()) {
         n = static_cast<std::uint32_t>(entries.size());
         entries.emplace_back();
@@ -175,13 +115,13 @@ class ApproxPrefixIndex::Impl {
       entries[n] = {.hash = hash};
       table.insert(hash, n);
     }
-    if (previous != kNil) entries[previous].hint = n;
+    if (previous != kNone) entries[previous].hint = n;
     replace(n, sets.with(entries[n].set, row).set);
     return n;
   }
   void drop_holder(std::uint64_t hash, Row row) {
     const std::uint32_t n = find(hash);
-    if (n == kNil) return;
+    if (n == kNone) return;
     replace(n, sets.without(entries[n].set, row));
     if (entries[n].set != 0) return;
     table.erase(hash, n);
@@ -200,10 +140,10 @@ class ApproxPrefixIndex::Impl {
   void for_each_run(std::span<const std::uint64_t> hashes, F f) const {
     SetId set = 0;
     std::uint32_t run = 0;
-    std::uint32_t previous = kNil;
+    std::uint32_t previous = kNone;
     for (const std::uint64_t hash : hashes) {
       previous = follow(previous, hash);
-      if (previous == kNil) break;
+      if (previous == kNone) break;
       if (entries[previous].set != set) {
         if (run > 0) f(set, run);
         set = entries[previous].set;
@@ -217,7 +157,7 @@ class ApproxPrefixIndex::Impl {
   std::size_t default_capacity;
   std::vector<Entry> entries;
   std::vector<std::uint32_t> free;
-  NumberTable table;
+  SlotTable table;
   HolderSets sets;
   std::vector<HashLru> lrus;  // By endpoint.
 };
@@ -236,7 +176,7 @@ void ApproxPrefixIndex::add(EndpointId endpoint, std::span<const std::uint64_t> 
   const Row row = endpoint.value();
   for (const std::uint64_t hash : hashes)
     if (const auto pushed_out = lru.touch(hash)) impl_->drop_holder(*pushed_out, row);
-  std::uint32_t previous = kNil;
+  std::uint32_t previous = kNone;
   for (const std::uint64_t hash : hashes) previous = impl_->set_holder(previous, hash, row);
 }
 
@@ -245,23 +185,6 @@ void ApproxPrefixIndex::remove_endpoint(EndpointId endpoint) {
   HashLru& lru = impl_->lrus[endpoint.value()];
   lru.for_each([&](std::uint64_t hash) { impl_->drop_holder(hash, endpoint.value()); });
   lru = {};
-}
-
-void ApproxPrefixIndex::match(std::span<const std::uint64_t> hashes,
-                              std::vector<ApproxMatch>& out) const {
-  out.clear();
-  impl_->for_each_run(hashes, [&](SetId set, std::uint32_t run) {
-    for (const Row row : impl_->sets.rows(set)) {
-      const EndpointId e(row);
-      const auto at =
-          std::lower_bound(out.begin(), out.end(), e,
-                           [](const ApproxMatch& m, EndpointId id) { return m.endpoint < id; });
-      if (at != out.end() && at->endpoint == e)
-        at->blocks += run;
-      else
-        out.insert(at, {.endpoint = e, .blocks = run});
-    }
-  });
 }
 
 void ApproxPrefixIndex::add_matches(std::span<const std::uint64_t> hashes,
@@ -275,7 +198,7 @@ void ApproxPrefixIndex::add_matches(std::span<const std::uint64_t> hashes,
 std::vector<EndpointId> ApproxPrefixIndex::holders(std::uint64_t hash) const {
   std::vector<EndpointId> result;
   const std::uint32_t n = impl_->find(hash);
-  if (n == kNil) return result;
+  if (n == kNone) return result;
   for (const Row row : impl_->sets.rows(impl_->entries[n].set)) result.emplace_back(row);
   return result;
 }

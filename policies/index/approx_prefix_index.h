@@ -14,11 +14,6 @@
 
 namespace routesim::policies {
 
-struct ApproxMatch {
-  EndpointId endpoint;
-  std::uint32_t blocks = 0;
-};
-
 /// Single-threaded. Memory: about 20 bytes per (endpoint, hash) and 16 per distinct hash.
 class ApproxPrefixIndex {
  public:
@@ -36,11 +31,8 @@ class ApproxPrefixIndex {
   void remove_endpoint(EndpointId endpoint);
 
   /// Walks the hashes in order and stops at the first one held by no endpoint; every endpoint that
-  /// holds the current hash gets one more. Replaces `out` by the endpoints with a count > 0, in
-  /// ascending order.
-  void match(std::span<const std::uint64_t> hashes, std::vector<ApproxMatch>& out) const;
-  /// The same added to counts[endpoint] (sized by the caller; ids beyond it are ignored), which
-  /// allows summing several prompts.
+  /// holds the current hash gets one more in counts[endpoint] (sized by the caller; ids beyond it
+  /// are ignored). Counts of several prompts add up.
   void add_matches(std::span<const std::uint64_t> hashes, std::span<std::uint32_t> counts) const;
 
   /// Endpoints under one hash, ascending.

@@ -7,21 +7,22 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
+#include "base/check.h"
 #include "policies/index/holder_sets.h"
+#include "policies/index/slot_table.h"
 
 namespace routesim::policies {
-
-inline constexpr std::uint32_t kNone = 0xffffffff;
 
 /// The two levels of a key, each with its own recency.
 enum class Level { kRequest, kEngine };
 
 /// Adjacent slots in which all of this is equal, but for recency, which counts up from the first.
 struct KeyRun {
-  /// Of the first slot: stamps, or (older, newer) links once a cap has bound; by Level.
+  /// Stamps of the first slot, by Level.
   std::uint64_t request_recency = 0;
   std::uint64_t engine_recency = 0;
   std::uint32_t first = 0;
@@ -29,7 +30,7 @@ struct KeyRun {
   SetId set = 0;              ///< Holders; 0 = not request keys.
   std::uint32_t mapping = 0;  ///< 0 = not engine keys, else see PrefixIndexImpl.
   std::uint32_t flags = 0;    ///< See PrefixIndexImpl.
-  std::uint32_t hint = 0;     ///< The slot that followed the last one in a prompt, probably.
+  std::uint32_t hint = 0;     ///< The slot that probably follows the last one in a prompt.
 
   template <Level L>
   std::uint64_t& recency() {
@@ -41,6 +42,20 @@ struct KeyRun {
   }
   std::uint32_t end() const { return first + length; }
 };
+
+// How many of two lists of keys are equal, from the first on. Mostly all are.
+inline std::size_t equal_keys(const std::uint64_t* a, const std::uint64_t* b, std::size_t n) {
+  if (std::memcmp(a, b, n * sizeof *a) == 0) return n;
+  return static_cast<std::size_t>(std::mismatch(a, a + n, b).first - a);
+}
+
+// Whether two runs are one but for what they have been through. Recency matters on levels the keys
+// have.
+inline bool alike(const KeyRun& left, const KeyRun& right) {
+  return left.set == right.set && left.mapping == right.mapping && left.flags == right.flags &&
+         (left.set == 0 || left.request_recency + left.length == right.request_recency) &&
+         (left.mapping == 0 || left.engine_recency + left.length == right.engine_recency);
+}
 
 /// The slots. A freed one keeps its key and belongs to run 0, which has neither level. References
 /// to runs are void after any call that is not const.
@@ -78,18 +93,25 @@ class KeyRuns {
     return run.length == n ? run : cut_out(s, n);
   }
   KeyRun& isolate(std::uint32_t s) { return cut(s, 1); }
-  /// The run of `s`, of which nothing but hint and recency may change; for concurrent readers.
-  KeyRun& shared(std::uint32_t s) { return runs_[run_of_[s]]; }
+  /// Notes which slot followed `s`, where `s` is the last of its run.
+  void set_hint(std::uint32_t s, std::uint32_t next) {
+    KeyRun& run = runs_[run_of_[s]];
+    if (s + 1 == run.end()) run.hint = next;
+  }
   /// Joins the run of `s` with the one before it if they are alike. `previous`: what was used right
   /// before; recency can only go on from there.
   void join(std::uint32_t previous, std::uint32_t s) {
     if (previous + 1 == s && s != 0) join(s);
   }
-  /// From now on every slot is a run of its own, for ever: recency has become links.
-  void isolate_all();
 
   /// A new slot at the end, alone.
-  std::uint32_t append(std::uint64_t key, std::uint32_t flags);
+  std::uint32_t append(std::uint64_t key, std::uint32_t flags) {
+    const auto s = static_cast<std::uint32_t>(keys_.size());
+    ROUTESIM_CHECK(s < kNone - 1, "too many keys");
+    keys_.push_back(key);
+    run_of_.push_back(new_run({.first = s, .length = 1, .flags = flags}));
+    return s;
+  }
   /// A new slot behind the last one and in its run, which has neither level yet.
   void extend(std::uint64_t key) {
     const RunId id = run_of_.back();
@@ -97,10 +119,12 @@ class KeyRuns {
     run_of_.push_back(id);
     ++runs_[id].length;
   }
-  /// The same as append() in place of a freed slot.
-  void reuse(std::uint32_t s, std::uint64_t key, std::uint32_t flags);
   /// The keys of `n` slots from `s` on, which are in one run, have neither level any more.
-  void free(std::uint32_t s, std::size_t n = 1);
+  void free(std::uint32_t s, std::size_t n = 1) {
+    cut(s, n);
+    drop_run(run_of_[s]);
+    label(s, static_cast<std::uint32_t>(n), 0);
+  }
   /// Moves the slots together over the freed ones, in order; tells `moved(key, from, to)` of each.
   template <class Moved>
   void close_holes(Moved moved);
@@ -112,16 +136,74 @@ class KeyRuns {
 
  private:
   using RunId = std::uint32_t;
-  std::size_t common_of(std::size_t s, std::span<const BlockKey> keys) const;
-  KeyRun& cut_out(std::uint32_t s, std::size_t n);
-  RunId new_run(const KeyRun& run);
-  void drop_run(RunId id);
-  void split_before(std::uint32_t s);
-  void join(std::uint32_t s);
-  void label(std::uint32_t first, std::uint32_t length, RunId id);
+  std::size_t common_of(std::size_t s, std::span<const BlockKey> keys) const {
+    return equal_keys(keys_.data() + s, keys.data(), keys.size());
+  }
+  KeyRun& cut_out(std::uint32_t s, std::size_t n) {
+    const auto end = s + static_cast<std::uint32_t>(n);
+    const std::uint32_t run_end = (*this)[s].end();
+    ROUTESIM_DCHECK(end <= run_end, "what is cut out of a run is part of it");
+    split_before(s);
+    if (end < run_end) split_before(end);
+    return runs_[run_of_[s]];
+  }
+  RunId new_run(const KeyRun& run) {
+    if (run.set != 0) sets_.acquire(run.set);
+    if (free_runs_.empty()) {
+      runs_.push_back(run);
+      return static_cast<RunId>(runs_.size() - 1);
+    }
+    const RunId id = free_runs_.back();
+    free_runs_.pop_back();
+    runs_[id] = run;
+    return id;
+  }
+  void drop_run(RunId id) {
+    if (runs_[id].set != 0) sets_.release(runs_[id].set);
+    free_runs_.push_back(id);
+  }
+  // The shorter part gets a new number.
+  void split_before(std::uint32_t s) {
+    const RunId id = run_of_[s];
+    KeyRun left = runs_[id];
+    if (left.first == s) return;
+    KeyRun right = left;
+    left.length = s - left.first;
+    left.hint = s;
+    right.first = s;
+    right.length -= left.length;
+    right.request_recency += left.length;
+    right.engine_recency += left.length;
+    const bool new_left = left.length < right.length;
+    const KeyRun& small = new_left ? left : right;
+    label(small.first, small.length, new_run(small));
+    runs_[id] = new_left ? right : left;
+  }
+  void join(std::uint32_t s) {
+    const RunId left_id = run_of_[s - 1];
+    const RunId right_id = run_of_[s];
+    KeyRun& left = runs_[left_id];
+    KeyRun& right = runs_[right_id];
+    if (left_id == 0 || !alike(left, right)) return;
+    if (left.length >= right.length) {
+      label(right.first, right.length, left_id);
+      left.length += right.length;
+      left.hint = right.hint;
+      drop_run(right_id);
+    } else {
+      label(left.first, left.length, right_id);
+      right.first = left.first;
+      right.length += left.length;
+      right.request_recency = left.request_recency;
+      right.engine_recency = left.engine_recency;
+      drop_run(left_id);
+    }
+  }
+  void label(std::uint32_t first, std::uint32_t length, RunId id) {
+    std::fill_n(run_of_.begin() + first, length, id);
+  }
 
   HolderSets& sets_;
-  bool joining_ = true;
   std::vector<std::uint64_t> keys_;
   std::vector<RunId> run_of_;
   std::vector<KeyRun> runs_;  // The first is that of freed slots.

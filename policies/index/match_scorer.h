@@ -2,7 +2,9 @@
 // and what their blocks weigh.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <span>
 
@@ -16,18 +18,65 @@ namespace routesim::policies {
 class MatchScorer {
  public:
   /// `tier_weights`: by TierId; missing tiers weigh 1.
-  explicit MatchScorer(std::span<const double> tier_weights);
+  explicit MatchScorer(std::span<const double> tier_weights) {
+    for (std::size_t tier = 0; tier < weights_.size(); ++tier)
+      weights_[tier] = tier < tier_weights.size() ? tier_weights[tier] : 1.0;
+  }
 
   /// The holders of the first key.
-  void begin(std::span<const Row> rows, MatchScratch& scratch) const;
+  void begin(std::span<const Row> rows, MatchScratch& scratch) const {
+    index_best_weights(rows, scratch);
+    ++scratch.epoch_;  // Each endpoint is taken when met first; from then on it is out of date.
+    for (const Row row : rows) {
+      const std::uint32_t e = row_endpoint(row);
+      if (scratch.seen_[e] == scratch.epoch_) continue;
+      scratch.seen_[e] = scratch.epoch_;
+      scratch.alive_.push_back({.match = static_cast<std::uint32_t>(scratch.matches_.size()),
+                                .endpoint = e,
+                                .weight = scratch.best_[e]});
+      scratch.matches_.push_back({.weighted = 0, .endpoint = EndpointId(e), .blocks = 0});
+    }
+  }
   /// The holders of a later key: drops every endpoint that is not among them.
-  void narrow(std::span<const Row> rows, MatchScratch& scratch) const;
+  void narrow(std::span<const Row> rows, MatchScratch& scratch) const {
+    index_best_weights(rows, scratch);
+    std::erase_if(scratch.alive_, [&](MatchScratch::Alive& a) {
+      if (a.endpoint >= scratch.seen_.size() || scratch.seen_[a.endpoint] != scratch.epoch_)
+        return true;
+      a.weight = scratch.best_[a.endpoint];
+      return false;
+    });
+  }
   /// Adds `length` blocks to every endpoint that is left.
-  static void credit(std::uint32_t length, MatchScratch& scratch);
+  // Adds `length` blocks to every endpoint still alive. The raw score is a sum of doubles in key
+  // order; a product gives the same bits only while everything is a small integer.
+  static void credit(std::uint32_t length, MatchScratch& scratch) {
+    if (length == 0) return;
+    for (const MatchScratch::Alive& a : scratch.alive_) {
+      PrefixMatch& m = scratch.matches_[a.match];
+      m.blocks += length;
+      if (a.weight == 1.0 && m.weighted == std::trunc(m.weighted)) {
+        m.weighted += length;
+      } else {
+        for (std::uint32_t i = 0; i < length; ++i) m.weighted += a.weight;
+      }
+    }
+  }
 
  private:
-  bool best_weight(std::span<const Row> rows, std::uint32_t endpoint, double& best) const;
-  void index_best_weights(std::span<const Row> rows, MatchScratch& scratch) const;
+  void index_best_weights(std::span<const Row> rows, MatchScratch& scratch) const {
+    ++scratch.epoch_;
+    for (const Row row : rows) {
+      const std::uint32_t e = row_endpoint(row);
+      if (e >= scratch.seen_.size()) {
+        scratch.seen_.resize(e + 1, 0);
+        scratch.best_.resize(e + 1, 0);
+      }
+      const bool first = scratch.seen_[e] != scratch.epoch_;
+      scratch.seen_[e] = scratch.epoch_;
+      scratch.best_[e] = first ? weight(row) : std::max(scratch.best_[e], weight(row));
+    }
+  }
   double weight(Row row) const { return weights_[row_tier(row)]; }
 
   std::array<double, 128> weights_;  // By tier.

@@ -58,42 +58,24 @@ PreciseStore::PreciseStore(Options options, TierRegistry tiers, bool concurrent)
 std::span<const PrefixMatch> PreciseStore::match(std::span<const BlockKey> keys,
                                                  MatchScratch& scratch, bool dry_run,
                                                  std::vector<PrefixMatch>& dry_result) const {
-  if (dry_run) {
-    if (single_)
-      match_by_holders(*single_, keys, dry_result);
-    else
-      concurrent_->exclusive([&](PrefixIndex& i) { match_by_holders(i, keys, dry_result); });
-    return dry_result;
-  }
-  if (single_)
-    single_->match(keys, scratch);
-  else
-    concurrent_->match(keys, scratch);
-  return scratch.matches();
+  use([&](PrefixIndex& index) {
+    dry_run ? match_by_holders(index, keys, dry_result) : index.match(keys, scratch);
+  });
+  return dry_run ? dry_result : scratch.matches();
 }
 
 void PreciseStore::add_speculative(std::uint32_t holder, std::span<const BlockKey> keys,
                                    SimTime now) {
-  const EndpointId id(holder);
-  if (single_)
-    speculative_.add(*single_, id, keys, now);
-  else
-    concurrent_->exclusive([&](PrefixIndex& i) { speculative_.add(i, id, keys, now); });
+  use([&](PrefixIndex& index) { speculative_.add(index, EndpointId(holder), keys, now); });
 }
 
 void PreciseStore::expire(SimTime now) {
   if (speculative_.pending() == 0) return;
-  if (single_)
-    speculative_.expire(*single_, now);
-  else
-    concurrent_->exclusive([&](PrefixIndex& i) { speculative_.expire(i, now); });
+  use([&](PrefixIndex& index) { speculative_.expire(index, now); });
 }
 
 void PreciseStore::remove(std::uint32_t holder) {
-  if (single_)
-    single_->remove_endpoint(EndpointId(holder));
-  else
-    concurrent_->remove_endpoint(EndpointId(holder));
+  use([&](PrefixIndex& index) { index.remove_endpoint(EndpointId(holder)); });
 }
 
 }  // namespace routesim::policies

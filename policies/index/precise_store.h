@@ -8,8 +8,8 @@
 
 #include "base/units.h"
 #include "policies/index/block_keys.h"
-#include "policies/index/endpoint_registry.h"
 #include "policies/index/prefix_index.h"
+#include "policies/index/tier_registry.h"
 
 namespace routesim::policies {
 
@@ -39,6 +39,12 @@ class PreciseStore {
   void remove(std::uint32_t holder);
 
  private:
+  /// Runs `f` on the index, alone where it is concurrent.
+  template <class F>
+  void use(F f) const {
+    single_ ? f(*single_) : concurrent_->exclusive(f);
+  }
+
   Options options_;
   TierRegistry tiers_;
   std::unique_ptr<PrefixIndex> single_;

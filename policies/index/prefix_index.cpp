@@ -1,10 +1,8 @@
 // PrefixIndex: the public face. prefix_index_impl.h has the work.
 #include "policies/index/prefix_index.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "policies/index/prefix_index_impl.h"
 
 namespace routesim::policies {
@@ -62,35 +60,8 @@ void PrefixIndex::evict_request_keys(std::span<const BlockKey> request_keys,
   impl_->evict_request_keys(request_keys, entries);
 }
 
-void PrefixIndex::expect(BlockKey first) const { impl_->table.prefetch(first); }
-
 void PrefixIndex::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
-  impl_->match<false>(keys, scratch);
-}
-
-void PrefixIndex::match(std::span<const BlockKey> keys, std::span<const EndpointId> candidates,
-                        std::span<PrefixMatch> out, MatchScratch& scratch) {
-  ROUTESIM_CHECK(out.size() == candidates.size(), "one result per candidate");
-  impl_->match<false>(keys, scratch);
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    out[i].weighted = 0;
-    out[i].endpoint = candidates[i];
-    out[i].blocks = 0;
-  }
-  for (const PrefixMatch& m : scratch.matches_) {
-    const std::size_t e = m.endpoint.value();
-    if (e < candidates.size() && candidates[e] == m.endpoint) {
-      out[e] = m;
-      continue;
-    }
-    const auto at = std::find(candidates.begin(), candidates.end(), m.endpoint);
-    if (at != candidates.end()) out[static_cast<std::size_t>(at - candidates.begin())] = m;
-  }
-}
-
-std::vector<TierCount> PrefixIndex::tier_counts(std::span<const BlockKey> keys,
-                                                EndpointId endpoint) const {
-  return impl_->tier_counts(keys, endpoint);
+  impl_->match(keys, scratch);
 }
 
 std::optional<BlockKey> PrefixIndex::resolve_engine_key(std::uint64_t engine_key) {
@@ -126,17 +97,10 @@ const PrefixIndexOptions& PrefixIndex::options() const { return impl_->options; 
 std::size_t PrefixIndex::memory_bytes() const {
   std::size_t lists = impl_->mappings.capacity() * sizeof(Mapping);
   for (const auto& m : impl_->mappings) lists += m.several.capacity() * sizeof(BlockKey);
-  return sizeof(Impl) + impl_->slots.memory_bytes() +
-         (impl_->free_slots.capacity() + impl_->free_mappings.capacity()) * sizeof(std::uint32_t) +
+  return sizeof(Impl) + impl_->slots.memory_bytes() + impl_->requests.memory_bytes() +
+         impl_->engines.memory_bytes() + impl_->free_mappings.capacity() * sizeof(std::uint32_t) +
          impl_->table.memory_bytes() + impl_->sets.memory_bytes() + impl_->counts.memory_bytes() +
          lists;
-}
-
-bool PrefixIndex::supports_shared_match() const { return !impl_->requests.linked(); }
-
-bool PrefixIndex::match_shared(std::span<const BlockKey> keys, MatchScratch& scratch) const {
-  ROUTESIM_DCHECK(supports_shared_match(), "lookups relink keys once the cap has bound");
-  return impl_->match<true>(keys, scratch);
 }
 
 // ---- Speculative entries
@@ -155,7 +119,6 @@ void SpeculativeEntries::add(PrefixIndex& index, EndpointId endpoint,
     item.keys = std::move(spare_.back());
     spare_.pop_back();
   }
-  item.first = keys.front();
   item.keys.assign(keys.begin(), keys.end());
 }
 
@@ -167,7 +130,6 @@ void SpeculativeEntries::expire(PrefixIndex& index, SimTime now) {
     index.evict_request_keys(item.keys, std::span(&entry, 1));
     spare_.push_back(std::move(item.keys));
   }
-  if (!queue_.empty()) index.expect(queue_.front().first);
 }
 
 }  // namespace routesim::policies

@@ -4,19 +4,20 @@
 // with locks.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/units.h"
 #include "policies/index/block_keys.h"
-#include "policies/index/endpoint_registry.h"
+#include "policies/index/tier_registry.h"
 
 namespace routesim::policies {
 
@@ -50,13 +51,6 @@ struct PrefixMatch {
   std::uint32_t blocks = 0;  ///< Unweighted contiguous count ("cachedBlockCount").
 };
 
-/// Contiguous blocks of one endpoint counted per tier.
-struct TierCount {
-  TierId tier = kNoTier;
-  bool speculative = false;  ///< Reported under the tier name "speculative".
-  std::uint32_t blocks = 0;
-};
-
 class PrefixIndexImpl;
 
 /// Buffers a lookup needs; keep one per thread and reuse it.
@@ -66,10 +60,8 @@ class MatchScratch {
   std::span<const PrefixMatch> matches() const { return matches_; }
 
  private:
-  friend class PrefixIndex;
   friend class MatchScorer;
   friend class PrefixIndexImpl;
-  friend class ConcurrentPrefixIndex;
   struct Alive {
     std::uint32_t match;  ///< Position in matches_.
     std::uint32_t endpoint;
@@ -77,12 +69,10 @@ class MatchScratch {
   };
   std::vector<PrefixMatch> matches_;
   std::vector<Alive> alive_;  // Endpoints that held every key so far.
-  // By endpoint, for sets too large to search: the best weight in the set of number `epoch_`.
+  // By endpoint: the best weight in the set of number `epoch_`.
   std::vector<std::uint64_t> seen_;
   std::vector<double> best_;
   std::uint64_t epoch_ = 0;
-  // Which lock of a ConcurrentPrefixIndex this reader uses; 0 = none yet.
-  std::uint32_t stripe_ = 0;
 };
 
 /// The single-threaded index. Keys are hashes already; rows are 64-bit integers; no allocation per
@@ -131,21 +121,10 @@ class PrefixIndex {
 
   // ---- Reading ---------------------------------------------------------------------------------
 
-  /// Says that `first` will soon be looked up as the first of a list of keys. Large indices are in
-  /// no cache: what the lookup reads is fetched meanwhile.
-  void expect(BlockKey first) const;
-
   /// Longest-prefix lookup over the keys of one prompt; the result is in `scratch.matches()`, in
   /// holder order of the first key. It is not restricted to candidates: an endpoint's numbers do
   /// not depend on the others, so drop those you do not want. Refreshes the recency of the keys.
   void match(std::span<const BlockKey> keys, MatchScratch& scratch);
-  /// The same for `candidates`: out[i] describes candidates[i] (zero where it holds nothing).
-  /// Fastest when candidates[i] is endpoint i.
-  void match(std::span<const BlockKey> keys, std::span<const EndpointId> candidates,
-             std::span<PrefixMatch> out, MatchScratch& scratch);
-  /// Per-tier contiguous counts of one endpoint, ascending by (speculative, tier).
-  std::vector<TierCount> tier_counts(std::span<const BlockKey> keys, EndpointId endpoint) const;
-
   /// The last request key an engine key maps to. Refreshes its recency, like any use of it.
   std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);
   /// All request keys of an engine key, without refreshing anything; empty when unknown.
@@ -159,13 +138,6 @@ class PrefixIndex {
   std::size_t engine_key_count() const;
   std::size_t memory_bytes() const;
   const PrefixIndexOptions& options() const;
-
-  /// True while a lookup only stamps keys, so that lookups may run in parallel with each other (but
-  /// not with anything else) through match_shared(). False once a cap binds.
-  bool supports_shared_match() const;
-  /// match() for concurrent readers; requires supports_shared_match(). False where the lookup must
-  /// change more than recency: it has to be done again, alone.
-  bool match_shared(std::span<const BlockKey> keys, MatchScratch& scratch) const;
 
  private:
   std::unique_ptr<PrefixIndexImpl> impl_;
@@ -187,54 +159,29 @@ class SpeculativeEntries {
   struct Item {
     SimTime due;
     EndpointId endpoint;
-    BlockKey first = 0;
     std::vector<BlockKey> keys;
   };
   Duration ttl_;
   std::deque<Item> queue_;
-  std::vector<std::vector<BlockKey>> spare_;  ///< Room for the keys of items to come.
+  std::vector<std::vector<BlockKey>> spare_;  ///< Buffers for the keys of items to come.
 };
 
-/// PrefixIndex for a live router: any number of threads may call anything. Readers share the index,
-/// each through its own lock stripe, so that their throughput grows with their number; a writer
-/// takes all stripes once per event, and readers that come back let it pass.
+/// A PrefixIndex for a live router: any number of threads may use it, one at a time.
 class ConcurrentPrefixIndex {
  public:
-  explicit ConcurrentPrefixIndex(PrefixIndexOptions options = {});
-  ~ConcurrentPrefixIndex();
+  explicit ConcurrentPrefixIndex(PrefixIndexOptions options = {}) : index_(std::move(options)) {}
 
-  bool stored(EndpointId endpoint, TierId tier, std::uint64_t parent,
-              std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
-              bool tokens_present = true, std::optional<std::uint32_t> group = std::nullopt);
-  void removed(EndpointId endpoint, TierId tier, std::span<const std::uint64_t> engine_keys,
-               std::optional<std::uint32_t> group = std::nullopt);
-  void cleared(EndpointId endpoint);
-  void remove_endpoint(EndpointId endpoint);
-  void add(std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
-           std::span<const HolderEntry> entries);
-  void match(std::span<const BlockKey> keys, MatchScratch& scratch);
-  std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);
-  std::size_t request_key_count() const;
-
-  /// Runs `f(PrefixIndex&)` alone: for anything not forwarded above.
+  /// Runs `f(PrefixIndex&)` alone and returns its result. A lookup or an event takes about a
+  /// microsecond; while it runs, others wait.
   template <class F>
   auto exclusive(F&& f) {
-    ExclusiveLock lock(*this);
+    const std::lock_guard lock(mutex_);
     return f(index_);
   }
 
  private:
-  struct Stripes;
-  class ExclusiveLock {
-   public:
-    explicit ExclusiveLock(const ConcurrentPrefixIndex& owner);
-    ~ExclusiveLock();
-
-   private:
-    const ConcurrentPrefixIndex& owner_;
-  };
+  std::mutex mutex_;
   PrefixIndex index_;
-  std::unique_ptr<Stripes> stripes_;
 };
 
 }  // namespace routesim::policies

@@ -13,7 +13,7 @@ Impl::PrefixIndexImpl(PrefixIndexOptions opts)
       sets(options.pod_cache_size, RowOrder::kRecency),
       requests(options.size),
       engines(options.size),
-      counts(slots, sets, mappings, options.count_duplicates, options.size),
+      counts(slots, sets, options.count_duplicates, options.size),
       scorer_(options.tier_weights) {
   ROUTESIM_CHECK(options.size >= 1, "an index has room for at least one key");
   ROUTESIM_CHECK(options.pod_cache_size <= 65535, "podCacheSize is at most 65535");
@@ -26,14 +26,7 @@ std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
   if (s != kNone) return s;
   s = find(key);
   if (s == kNone) {
-    const std::uint32_t flags = counts.initial_flags();
-    if (!free_slots.empty()) [[unlikely]] {
-      s = free_slots.back();
-      free_slots.pop_back();
-      slots.reuse(s, key, flags);
-    } else {
-      s = slots.append(key, flags);
-    }
+    s = slots.append(key, counts.initial_flags());
     table.insert(key, s);
   }
   remember(previous, s);
@@ -62,23 +55,19 @@ void Impl::free_if_unused(std::uint32_t s) {
   counts.note_freed(s);
   table.erase(slots.key(s), s);
   slots.free(s);
-  if (requests.linked() || engines.linked()) [[unlikely]]
-    free_slots.push_back(s);
-  else
-    ++holes_;
+  ++holes_;
 }
 
 // New keys go to the end, so that those of one prompt stand side by side, and the holes that others
-// leave are closed when they are many. Once links have replaced stamps slots cannot move any more,
-// and holes are filled one by one. Slot numbers held by the caller become void; those that are
+// leave are closed when they are many. Slot numbers held by the caller become void; those that are
 // only probably right stay so.
 void Impl::close_holes() {
-  if (holes_ < kToleratedHoles || holes_ * 3 < slots.size() || requests.linked() ||
-      engines.linked())
-    return;
+  if (holes_ < kToleratedHoles || holes_ * 3 < slots.size()) return;
   slots.close_holes([this](std::uint64_t key, std::uint32_t from, std::uint32_t to) {
     table.relocate(key, from, to);
   });
+  requests.forget_order();
+  engines.forget_order();
   holes_ = 0;
 }
 
@@ -98,7 +87,6 @@ std::uint32_t Impl::new_mapping() {
 void Impl::forget_list(std::uint32_t s) {
   if (slots[s].mapping < kFirstList) return;
   const std::uint32_t list = slots[s].mapping - kFirstList;
-  counts.forget(s, mappings[list]);
   mappings[list].several = {};
   free_mappings.push_back(list);
 }
@@ -141,7 +129,7 @@ void Impl::drop_mapping(std::uint32_t s) {
   if (slots[s].mapping == kSelf && slots[s].set != 0) counts.make_foreign(s);
   forget_list(s);
   slots.isolate(s).mapping = 0;
-  engines.remove(slots, s);
+  engines.remove();
   free_if_unused(s);
 }
 
@@ -248,8 +236,8 @@ void Impl::stored_self(Row row, std::span<const std::uint64_t> keys) {
 bool Impl::store_run(Stretch at, Row row) {
   const KeyRun& run = slots[at.first];
   const bool known = run.mapping == kSelf;
-  if (run.flags != 0 || run.mapping > kSelf || requests.room() < at.length ||
-      engines.room() < at.length || sets.count(run.set) == options.pod_cache_size ||
+  if (run.flags != 0 || run.mapping > kSelf || (run.set == 0 && requests.room() < at.length) ||
+      (!known && engines.room() < at.length) || sets.count(run.set) == options.pod_cache_size ||
       (!known && counts.has_counted_rows(run.set)))
     return false;
   const auto [to, contained] = sets.with(run.set, row);
@@ -323,8 +311,8 @@ void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
 // returns how many.
 std::size_t Impl::free_run(std::uint32_t s, std::span<const std::uint64_t> keys, Row row) {
   const KeyRun& run = slots[s];
-  if (run.mapping != kSelf || run.flags != 0 || requests.linked() || engines.linked() ||
-      sets.count(run.set) != 1 || sets.rows(run.set).front() != row)
+  if (run.mapping != kSelf || run.flags != 0 || sets.count(run.set) != 1 ||
+      sets.rows(run.set).front() != row)
     return 0;
   const std::size_t most = std::min<std::size_t>(keys.size(), s - run.first + 1);
   std::uint32_t n = 0;

@@ -3,13 +3,8 @@
 // that the caller can use as request keys directly ("self mapping"), and then an event touches one
 // slot only. Slots that are alike are kept as runs (key_runs.h), and what happens to the blocks of
 // a prompt is done run by run.
-//
-// Recency: while a cap has never been reached, using keys only stores a stamp in their run. The
-// first time a cap binds, the stamps are sorted once into a linked list of slots, each a run by
-// itself, which is kept from then on.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -27,7 +22,7 @@
 namespace routesim::policies {
 
 /// Slots, rows and mappings of one index. Events are in prefix_index_events.cpp, rows and lookups
-/// in prefix_index_rows.cpp. One thread at a time, but for match<true>.
+/// in prefix_index_rows.cpp. One thread at a time.
 class PrefixIndexImpl {
  public:
   explicit PrefixIndexImpl(PrefixIndexOptions opts);
@@ -42,11 +37,7 @@ class PrefixIndexImpl {
   void evict_engine_key(std::uint64_t engine_key, std::span<const HolderEntry> entries);
   void evict_request_keys(std::span<const BlockKey> keys, std::span<const HolderEntry> entries);
 
-  /// Shared: may run in parallel with itself. See PrefixIndex::match.
-  /// A shared lookup returns false where it cannot: it would have to cut a run.
-  template <bool Shared>
-  bool match(std::span<const BlockKey> keys, MatchScratch& scratch);
-  std::vector<TierCount> tier_counts(std::span<const BlockKey> keys, EndpointId endpoint) const;
+  void match(std::span<const BlockKey> keys, MatchScratch& scratch);
 
   std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);
 
@@ -60,21 +51,14 @@ class PrefixIndexImpl {
   std::uint32_t find(std::uint64_t key) const { return table.find(slots, key); }
   /// The slot of a key if it is where the slot of the key before it suggests, else kNone. Keys that
   /// arrived together sit in consecutive slots, which needs no read of the hint.
-  template <bool Shared = false>
-  std::uint32_t guess(std::uint32_t previous, std::uint64_t key) {
+  std::uint32_t guess(std::uint32_t previous, std::uint64_t key) const {
     if (previous == kNone) return kNone;
     if (slots.holds(previous + 1, key)) return previous + 1;
-    std::uint32_t& word = slots.shared(previous).hint;
-    const std::uint32_t hint =
-        Shared ? std::atomic_ref(word).load(std::memory_order_relaxed) : word;
+    const std::uint32_t hint = slots[previous].hint;
     return slots.holds(hint, key) ? hint : kNone;
   }
-  template <bool Shared = false>
   void remember(std::uint32_t previous, std::uint32_t s) {
-    if (previous == kNone) return;
-    KeyRun& run = slots.shared(previous);
-    if (previous + 1 != run.end()) return;
-    Shared ? std::atomic_ref(run.hint).store(s, std::memory_order_relaxed) : void(run.hint = s);
+    if (previous != kNone) slots.set_hint(previous, s);
   }
   static bool is_request(const KeyRun& run) { return run.set != 0; }
   static bool is_engine(const KeyRun& run) { return run.mapping != 0; }
@@ -85,13 +69,11 @@ class PrefixIndexImpl {
   SlotTable table;
   Recency<Level::kRequest> requests;
   Recency<Level::kEngine> engines;
-  std::vector<std::uint32_t> free_slots;  // Once recency is linked; before, close_holes().
-  std::vector<Mapping> mappings;          // Of engine keys that are not their own request key.
+  std::vector<Mapping> mappings;  // Of engine keys that are not their own request key.
   std::vector<std::uint32_t> free_mappings;
   DuplicateCounts counts;
 
  private:
-  using Counts = DuplicateCounts;
   static constexpr std::size_t kToleratedHoles = 1024;
 
   /// Slots of one run.
@@ -138,12 +120,10 @@ class PrefixIndexImpl {
   void update_tier(Row row, std::span<const std::uint64_t> engine_keys);
 
   // Lookup.
-  template <bool Shared>
   std::uint32_t locate(std::uint32_t previous, std::uint64_t key, bool likely);
 
   MatchScorer scorer_;
-  // Slots of keys that are gone, not counting free_slots.
-  std::size_t holes_ = 0;
+  std::size_t holes_ = 0;  // Slots of keys that are gone.
 };
 
 }  // namespace routesim::policies

@@ -18,7 +18,7 @@ bool Impl::place_row(std::uint32_t s, Row row) {
   sets.acquire(to);
   if (!contained && sets.count(from) == options.pod_cache_size) [[unlikely]] {
     const Row dropped = sets.rows(from).front();
-    if (Counts::stands_for_count(slots[s], dropped)) counts.make_explicit(s, dropped);
+    if (DuplicateCounts::stands_for_count(slots[s], dropped)) counts.make_explicit(s, dropped);
   }
   slots.isolate(s).set = to;
   if (from != 0) {
@@ -33,7 +33,7 @@ bool Impl::place_row(std::uint32_t s, Row row) {
 }
 
 // Uses the keys of a run and gives them other holders: what happens to one block of a prompt mostly
-// happens to the blocks after it. Not where rows that stand for counts go, nor for linked recency.
+// happens to the blocks after it. Not where rows that stand for counts go.
 void Impl::use_run(KeyRun& run, SetId to) {
   sets.acquire(to);
   const SetId from = run.set;
@@ -51,7 +51,7 @@ void Impl::set_rows(std::uint32_t s, SetId to) {
   run.set = to;
   if (to != 0) return;
   run.flags &= ~kForeign;
-  requests.remove(slots, s);
+  requests.remove();
 }
 
 // One row of one request key, by an access that refreshes the key. A key without rows disappears.
@@ -64,7 +64,7 @@ void Impl::evict_row(std::uint32_t s, Row row) {
 void Impl::evict_oldest_request() {
   const std::uint32_t s = requests.oldest(slots, is_request);
   for (const Row row : sets.rows(slots[s].set))
-    if (Counts::stands_for_count(slots[s], row)) counts.make_explicit(s, row);
+    if (DuplicateCounts::stands_for_count(slots[s], row)) counts.make_explicit(s, row);
   set_rows(s, 0);
   free_if_unused(s);
 }
@@ -110,7 +110,7 @@ void Impl::add(std::span<const std::uint64_t> engine_keys, std::span<const Block
 // to it.
 bool Impl::add_run(Stretch at, Row row) {
   const SetId from = slots[at.first].set;
-  if (requests.room() < at.length) return false;
+  if (from == 0 && requests.room() < at.length) return false;
   const auto [to, contained] = sets.with(from, row);
   if (!contained && sets.count(from) == options.pod_cache_size) return false;
   use_run(slots.cut(at.first, at.length), to);
@@ -162,7 +162,7 @@ void Impl::evict_request_keys(std::span<const BlockKey> keys,
 // is more to it.
 bool Impl::evict_run(Stretch at, Row row) {
   const SetId from = slots[at.first].set;
-  if (from == 0 || requests.linked()) return false;
+  if (from == 0) return false;
   const SetId to = sets.without(from, row);
   if (to == 0) return false;
   use_run(slots.cut(at.first, at.length), to);
@@ -173,28 +173,24 @@ bool Impl::evict_run(Stretch at, Row row) {
 // --------------------------------------------------------------------------------------
 
 // The slot of a request key, or kNone.
-template <bool Shared>
 std::uint32_t Impl::locate(std::uint32_t previous, std::uint64_t key, bool likely) {
-  const std::uint32_t near = guess<Shared>(previous, key);
+  const std::uint32_t near = guess(previous, key);
   if (near != kNone) return slots[near].set != 0 ? near : kNone;
   const std::uint32_t s = likely ? find(key) : table.find_unlikely(slots, key);
   if (s == kNone || slots[s].set == 0) return kNone;
-  remember<Shared>(previous, s);
+  remember(previous, s);
   return s;
 }
 
-// Concurrent readers only write `hint` and `request_recency`.
-template <bool Shared>
-bool Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
+void Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
   scratch.matches_.clear();
   scratch.alive_.clear();
-  std::uint64_t stamp = Shared ? requests.reserve_stamps(keys.size()) : 0;
   SetId run_set = 0;
   std::uint32_t length = 0;
   std::uint32_t previous = kNone;
   bool scoring = true;
   for (std::size_t i = 0; i < keys.size();) {
-    const std::uint32_t s = locate<Shared>(previous, keys[i], scoring);
+    const std::uint32_t s = locate(previous, keys[i], scoring);
     const std::uint32_t last = std::exchange(previous, s);
     if (s == kNone) {
       // The rest cannot score any more, but keys further on are still used, which refreshes them.
@@ -205,17 +201,8 @@ bool Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
       continue;
     }
     const std::size_t n = slots.common(s, keys.subspan(i));
-    if constexpr (Shared) {
-      KeyRun& run = slots.shared(s);
-      if (run.length != n) return false;
-      std::atomic_ref(run.request_recency).store(stamp, std::memory_order_relaxed);
-      stamp += n;
-    } else if (requests.linked()) [[unlikely]] {
-      requests.touch(slots, s);
-    } else {
-      requests.stamp(slots.cut(s, n));
-      slots.join(last, s);
-    }
+    requests.stamp(slots.cut(s, n));
+    slots.join(last, s);
     const SetId set = slots[s].set;
     if (scoring && set == run_set) {
       length += static_cast<std::uint32_t>(n);
@@ -230,43 +217,6 @@ bool Impl::match(std::span<const BlockKey> keys, MatchScratch& scratch) {
     i += n;
   }
   if (scoring) MatchScorer::credit(length, scratch);
-  return true;
-}
-
-template bool Impl::match<false>(std::span<const BlockKey>, MatchScratch&);
-template bool Impl::match<true>(std::span<const BlockKey>, MatchScratch&);
-
-std::vector<TierCount> Impl::tier_counts(std::span<const BlockKey> keys,
-                                         EndpointId endpoint) const {
-  std::vector<TierCount> result;
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    const std::uint32_t s = find(keys[i]);
-    if (s == kNone || slots[s].set == 0) break;
-    bool any = false;
-    for (const Row row : sets.rows(slots[s].set)) {
-      if (row_endpoint(row) != endpoint.value()) continue;
-      // Rows of several cache groups are one block of their tier.
-      const auto same = std::find_if(result.begin(), result.end(), [row](const TierCount& c) {
-        return c.tier == row_tier(row) && c.speculative == row_speculative(row);
-      });
-      if (same == result.end()) {
-        if (i == 0)
-          result.push_back(
-              {.tier = row_tier(row), .speculative = row_speculative(row), .blocks = 1});
-        any = any || i == 0;
-      } else if (same->blocks == i) {
-        same->blocks = static_cast<std::uint32_t>(i + 1);
-        any = true;
-      } else if (same->blocks == i + 1) {
-        any = true;
-      }
-    }
-    if (!any) break;
-  }
-  std::sort(result.begin(), result.end(), [](const TierCount& a, const TierCount& b) {
-    return std::pair(a.speculative, a.tier) < std::pair(b.speculative, b.tier);
-  });
-  return result;
 }
 
 std::optional<BlockKey> Impl::resolve_engine_key(std::uint64_t engine_key) {

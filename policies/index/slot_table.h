@@ -1,25 +1,27 @@
-// The hash table of PrefixIndex.
+// The hash table of the prefix indexes.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
-
-#include "policies/index/key_runs.h"
 
 namespace routesim::policies {
 
+inline constexpr std::uint32_t kNone = 0xffffffff;
+
 /// Open-addressing map from a 64-bit key to its slot number: 8-byte buckets, linear probing,
-/// backward shift on removal.
+/// backward shift on removal. The keys themselves are with the caller: `slots.key(slot)`.
 class SlotTable {
  public:
   SlotTable() : buckets_(64) {}
   static std::uint32_t tag(std::uint64_t key) {
     return static_cast<std::uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> 32);
   }
-  std::uint32_t find(const KeyRuns& slots, std::uint64_t key) const {
+  template <class Slots>
+  std::uint32_t find(const Slots& slots, std::uint64_t key) const {
     const std::uint32_t t = tag(key);
     const std::size_t mask = buckets_.size() - 1;
     for (std::size_t i = t & mask; buckets_[i].slot_plus_1 != 0; i = (i + 1) & mask)
@@ -29,7 +31,8 @@ class SlotTable {
   }
   /// find() for a key that is probably not there. Where such a search ends is random, so that a
   /// branch per bucket would be mispredicted every other time: this one looks at four at once.
-  std::uint32_t find_unlikely(const KeyRuns& slots, std::uint64_t key) const {
+  template <class Slots>
+  std::uint32_t find_unlikely(const Slots& slots, std::uint64_t key) const {
     const std::uint32_t t = tag(key);
     const std::size_t mask = buckets_.size() - 1;
     for (std::size_t i = t & mask;; i = (i + 4) & mask) {
@@ -61,7 +64,20 @@ class SlotTable {
     place({.tag = tag(key), .slot_plus_1 = slot + 1});
     ++count_;
   }
-  void erase(std::uint64_t key, std::uint32_t slot);
+  void erase(std::uint64_t key, std::uint32_t slot) {
+    const std::size_t mask = buckets_.size() - 1;
+    std::size_t hole = tag(key) & mask;
+    while (buckets_[hole].slot_plus_1 != slot + 1) hole = (hole + 1) & mask;
+    // Backward shift: an entry may move into the hole unless that would put it before its home.
+    for (std::size_t i = (hole + 1) & mask; buckets_[i].slot_plus_1 != 0; i = (i + 1) & mask) {
+      const std::size_t home = buckets_[i].tag & mask;
+      if (((i - home) & mask) < ((i - hole) & mask)) continue;
+      buckets_[hole] = buckets_[i];
+      hole = i;
+    }
+    buckets_[hole] = {};
+    --count_;
+  }
   /// The key's slot is `to` from now on, no longer `from`.
   void relocate(std::uint64_t key, std::uint32_t from, std::uint32_t to) {
     const std::size_t mask = buckets_.size() - 1;
@@ -69,6 +85,7 @@ class SlotTable {
     while (buckets_[i].slot_plus_1 != from + 1) i = (i + 1) & mask;
     buckets_[i].slot_plus_1 = to + 1;
   }
+  std::size_t count() const { return count_; }
   std::size_t memory_bytes() const { return buckets_.capacity() * sizeof(Bucket); }
 
  private:
@@ -83,7 +100,12 @@ class SlotTable {
     while (buckets_[i].slot_plus_1 != 0) i = (i + 1) & mask;
     buckets_[i] = b;
   }
-  void grow();
+  void grow() {
+    std::vector<Bucket> old(buckets_.size() * 2);
+    std::swap(old, buckets_);
+    for (const Bucket& b : old)
+      if (b.slot_plus_1 != 0) place(b);
+  }
 
   std::vector<Bucket> buckets_;
   std::size_t count_ = 0;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "policies/index/block_keys.h"
-#include "policies/index/endpoint_registry.h"
+#include "policies/index/tier_registry.h"
 #include "policies/index/prefix_index.h"
 #include "policies/kv_events/kv_events.h"
 

@@ -178,7 +178,6 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
                      SimTime now) {
   Instance& in = instances_[which];
   Route route;
-  if (in.index != nullptr && !keys.request.empty()) in.index->expect(keys.request.front());
   if (in.balancer == nullptr) refresh(now);
   const auto choose = [&] {
     return in.balancer != nullptr ? route_by_balancer(in, request)

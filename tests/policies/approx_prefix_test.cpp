@@ -10,7 +10,8 @@
 #include "base/rng.h"
 #include "policies/index/approx_prefix_index.h"
 #include "policies/index/block_keys.h"
-#include "policies/index/endpoint_registry.h"
+#include "policies/index/tier_registry.h"
+#include "tests/policies/endpoint_names.h"
 #include "tests/policies/plugin_bench.h"
 #include "tests/policies/vector_file.h"
 
@@ -28,7 +29,7 @@ std::vector<std::uint64_t> hashes_of(const Json& tokens, std::uint32_t block_siz
 
 void run_indexer(const Json& c) {
   ApproxPrefixIndex index(c["default_capacity"]);
-  EndpointRegistry servers;
+  test::EndpointNames servers;
   for (const Json& op : c["ops"]) {
     if (op.contains("add_each")) {
       for (const Json& server : op["servers"])
@@ -37,14 +38,14 @@ void run_indexer(const Json& c) {
     } else if (op.contains("add")) {
       index.add(servers.intern(op["server"].get<std::string>()), u64_list(op["add"]));
     } else {
-      index.remove_endpoint(servers.find(op.at("remove_server").get<std::string>()));
+      index.remove_endpoint(servers.intern(op.at("remove_server").get<std::string>()));
     }
   }
   for (const auto& [server, size] : c["expected"]["lru_len"].items())
-    EXPECT_EQ(index.lru_size(servers.find(server)), size.get<std::size_t>()) << server;
+    EXPECT_EQ(index.lru_size(servers.intern(server)), size.get<std::size_t>()) << server;
   for (const auto& [hash, names] : c["expected"]["holders"].items()) {
     std::set<std::string> got;
-    for (const EndpointId e : index.holders(std::stoull(hash))) got.insert(servers.address(e));
+    for (const EndpointId e : index.holders(std::stoull(hash))) got.insert(servers.name(e));
     EXPECT_EQ(got, names.get<std::set<std::string>>()) << "hash " << hash;
   }
   EXPECT_EQ(index.distinct_hashes(), c["expected"]["distinct_hashes"].get<std::size_t>());
@@ -52,7 +53,7 @@ void run_indexer(const Json& c) {
 
 void run_match(const Json& c) {
   ApproxPrefixIndex index;
-  EndpointRegistry pods;
+  test::EndpointNames pods;
   const auto size = c["block_size"].get<std::uint32_t>();
   for (const Json& seed : c["seed"])
     for (const char* role : {"primary", "prefill"})
@@ -60,14 +61,11 @@ void run_match(const Json& c) {
         index.add(pods.intern(seed[role].get<std::string>()), hashes_of(seed["tokens"], size));
   const auto query = hashes_of(c["query_tokens"], size);
   EXPECT_EQ(query.size(), c["expected_total"].get<std::size_t>());
-  std::vector<ApproxMatch> matches;
-  index.match(query, matches);
   for (std::size_t i = 0; i < c["candidates"].size(); ++i) {
     const EndpointId pod = pods.intern(c["candidates"][i].get<std::string>());
-    std::uint32_t blocks = 0;
-    for (const ApproxMatch& m : matches)
-      if (m.endpoint == pod) blocks = m.blocks;
-    EXPECT_EQ(blocks, c["expected_match"][i].get<std::uint32_t>()) << c["candidates"][i];
+    std::vector<std::uint32_t> counts(pod.value() + 1);
+    index.add_matches(query, counts);
+    EXPECT_EQ(counts.back(), c["expected_match"][i].get<std::uint32_t>()) << c["candidates"][i];
   }
 }
 
@@ -89,17 +87,18 @@ void run_match_multi(const Json& c) {
 
 void run_holders(const Json& c) {
   ApproxPrefixIndex index;
-  EndpointRegistry pods;
+  test::EndpointNames pods;
   std::vector<std::uint64_t> hashes;
   for (std::uint64_t h = 1; h <= c["holders"].size(); ++h) {
     hashes.push_back(h);
     for (const Json& pod : c["holders"][h - 1])
       index.add(pods.intern(pod.get<std::string>()), std::span(&h, 1));
   }
-  std::vector<ApproxMatch> matches;
-  index.match(hashes, matches);
+  std::vector<std::uint32_t> counts(8);
+  index.add_matches(hashes, counts);
   std::map<std::string, std::uint32_t> got;
-  for (const ApproxMatch& m : matches) got[pods.address(m.endpoint)] = m.blocks;
+  for (std::uint32_t e = 0; e < counts.size(); ++e)
+    if (counts[e] > 0) got[pods.name(EndpointId(e))] = counts[e];
   EXPECT_EQ(got, (c["expected_match"].get<std::map<std::string, std::uint32_t>>()));
 }
 
@@ -229,14 +228,11 @@ TEST(ApproxPrefixIndex, EqualsTheModelUnderRandomPrompts) {
           break;
         }
         default: {
-          std::vector<ApproxMatch> matches;
-          index.match(hashes, matches);
-          std::map<std::uint32_t, std::uint32_t> got;
-          for (const ApproxMatch& m : matches) got[m.endpoint.value()] = m.blocks;
-          ASSERT_EQ(got, model.match(hashes)) << "step " << step;
+          auto expected = model.match(hashes);
           std::vector<std::uint32_t> counts(5);
           index.add_matches(hashes, counts);
-          for (std::uint32_t k = 0; k < 5; ++k) ASSERT_EQ(counts[k], got.count(k) ? got[k] : 0);
+          for (std::uint32_t k = 0; k < 5; ++k)
+            ASSERT_EQ(counts[k], expected[k]) << "step " << step << " endpoint " << k;
         }
       }
       ASSERT_EQ(index.distinct_hashes(), model.map.size()) << "step " << step;

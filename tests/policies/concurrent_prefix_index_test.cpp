@@ -19,8 +19,17 @@ std::vector<BlockKey> prompt(std::uint64_t n) {
   return keys;
 }
 
-// Each writer owns one endpoint and only ever stores whole prompts and removes them from the end,
-// so every state a reader can see has contiguous prefixes.
+// The events of round `i` of a writer. Each writer owns one endpoint and only ever stores whole
+// prompts and removes them from the end, so every state a reader can see has contiguous prefixes.
+void write(PrefixIndex& index, std::uint32_t writer, int i) {
+  const auto keys = prompt(static_cast<std::uint64_t>(i % 24));
+  index.stored(EndpointId(writer), kGpuTier, 0, keys, keys);
+  if (i % 3 == 0)
+    index.removed(EndpointId(writer), kGpuTier,
+                  std::vector<std::uint64_t>(keys.rbegin(), keys.rend()));
+  if (i % 50 == 49) index.cleared(EndpointId(writer));
+}
+
 void run(std::size_t size, int rounds) {
   ConcurrentPrefixIndex index({.size = size, .pod_cache_size = 16});
   std::atomic<bool> stop{false};
@@ -29,20 +38,14 @@ void run(std::size_t size, int rounds) {
   for (std::uint32_t w = 0; w < 8; ++w)
     threads.emplace_back([&index, w, rounds] {
       for (int i = 0; i < rounds; ++i) {
-        const auto keys = prompt(static_cast<std::uint64_t>(i % 24));
-        index.stored(EndpointId(w), kGpuTier, 0, keys, keys);
-        if (i % 3 == 0) {
-          const std::vector<std::uint64_t> reversed(keys.rbegin(), keys.rend());
-          index.removed(EndpointId(w), kGpuTier, reversed);
-        }
-        if (i % 50 == 49) index.cleared(EndpointId(w));
+        index.exclusive([&](PrefixIndex& inner) { write(inner, w, i); });
       }
     });
   for (std::uint32_t r = 0; r < 8; ++r)
     threads.emplace_back([&index, &stop, &lookups, r] {
       MatchScratch scratch;
       for (std::uint64_t i = r; !stop.load(std::memory_order_relaxed); ++i) {
-        index.match(prompt(i % 24), scratch);
+        index.exclusive([&](PrefixIndex& inner) { inner.match(prompt(i % 24), scratch); });
         for (const PrefixMatch& m : scratch.matches()) {
           if (m.blocks > kLength || m.endpoint.value() >= 8 || m.weighted != m.blocks)
             ADD_FAILURE() << "endpoint " << m.endpoint.value() << " blocks " << m.blocks;
@@ -58,22 +61,15 @@ void run(std::size_t size, int rounds) {
   // What is left equals what one thread alone leaves, as far as order cannot matter: each
   // endpoint's rows depend on its own writer only.
   if (size < 10'000) {
-    EXPECT_LE(index.request_key_count(), size);
+    EXPECT_LE(index.exclusive([](PrefixIndex& inner) { return inner.request_key_count(); }), size);
     return;
   }
-  ConcurrentPrefixIndex alone({.size = size, .pod_cache_size = 16});
-  for (int i = 0; i < rounds; ++i) {
-    const auto keys = prompt(static_cast<std::uint64_t>(i % 24));
-    alone.stored(EndpointId(0), kGpuTier, 0, keys, keys);
-    if (i % 3 == 0)
-      alone.removed(EndpointId(0), kGpuTier,
-                    std::vector<std::uint64_t>(keys.rbegin(), keys.rend()));
-    if (i % 50 == 49) alone.cleared(EndpointId(0));
-  }
+  PrefixIndex alone({.size = size, .pod_cache_size = 16});
+  for (int i = 0; i < rounds; ++i) write(alone, 0, i);
   MatchScratch many;
   MatchScratch one;
   for (std::uint64_t n = 0; n < 24; ++n) {
-    index.match(prompt(n), many);
+    index.exclusive([&](PrefixIndex& inner) { inner.match(prompt(n), many); });
     alone.match(prompt(n), one);
     const std::uint32_t expected = one.matches().empty() ? 0 : one.matches()[0].blocks;
     EXPECT_EQ(many.matches().size(), expected == 0 ? 0u : 8u);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/rng.h"
-#include "policies/index/endpoint_registry.h"
+#include "policies/index/tier_registry.h"
 #include "policies/kv_events/kv_msgpack.h"
 #include "tests/policies/vector_file.h"
 

@@ -9,7 +9,8 @@
 #include <string>
 
 #include "base/rng.h"
-#include "policies/index/endpoint_registry.h"
+#include "policies/index/tier_registry.h"
+#include "tests/policies/endpoint_names.h"
 #include "tests/policies/vector_file.h"
 
 namespace routesim::policies {
@@ -23,7 +24,7 @@ using test::vector_cases;
 
 /// Names to ids, and back, for one vector case.
 struct Names {
-  EndpointRegistry pods;
+  test::EndpointNames pods;
   TierRegistry tiers;
 
   HolderEntry entry(const Json& j) {
@@ -52,7 +53,7 @@ void apply_op(const Json& op, PrefixIndex& index, Names& names) {
   } else if (op.contains("evict_engine")) {
     index.evict_engine_key(op["evict_engine"].get<std::uint64_t>(), names.entries(op["entries"]));
   } else if (op.contains("clear")) {
-    index.cleared(names.pods.find(op["clear"].get<std::string>()));
+    index.cleared(names.pods.intern(op["clear"].get<std::string>()));
   } else {
     ADD_FAILURE() << "unknown op " << op.dump();
   }
@@ -137,16 +138,10 @@ void run_scoring_case(const Json& c) {
     for (const PrefixMatch& m : scratch.matches())
       if (m.endpoint == pod) blocks = m.blocks;
     EXPECT_EQ(blocks, c["expected_count"].get<std::uint32_t>());
-    std::map<std::string, std::uint32_t> by_tier;
-    for (const TierCount& t : index.tier_counts(keys, pod))
-      by_tier[names.tiers.name(t.tier)] = t.blocks;
-    if (c.contains("expected_by_tier")) {
-      EXPECT_EQ(by_tier, (c["expected_by_tier"].get<std::map<std::string, std::uint32_t>>()));
-    }
     return;
   }
   std::map<std::string, double> raw;
-  for (const PrefixMatch& m : scratch.matches()) raw[names.pods.address(m.endpoint)] = m.weighted;
+  for (const PrefixMatch& m : scratch.matches()) raw[names.pods.name(m.endpoint)] = m.weighted;
   // "pod-b": 0 in the vectors means it is absent or scores nothing.
   for (const auto& [pod, score] : c["expected_raw_scores"].items())
     EXPECT_NEAR(raw[pod], score.get<double>(), 1e-9) << pod;
@@ -184,21 +179,6 @@ TEST(PrefixIndex, WeightedSumsAreAddedKeyByKey) {
   for (int i = 0; i < 10; ++i) sum += 0.8;
   ASSERT_NE(sum, 8.0) << "otherwise this test proves nothing";
   EXPECT_EQ(scratch.matches()[0].weighted, sum);
-}
-
-TEST(PrefixIndex, DenseMatchFollowsTheCandidateOrder) {
-  PrefixIndex index;
-  const auto keys = chain(2, 5);
-  index.stored(EndpointId(7), kGpuTier, 0, keys, keys);
-  index.stored(EndpointId(1), kGpuTier, 0, std::span(keys).first(3), std::span(keys).first(3));
-  const std::vector<EndpointId> candidates = {EndpointId(3), EndpointId(1), EndpointId(7)};
-  std::vector<PrefixMatch> out(3);
-  MatchScratch scratch;
-  index.match(keys, candidates, out, scratch);
-  EXPECT_EQ(out[0].blocks, 0u);
-  EXPECT_EQ(out[1].blocks, 3u);
-  EXPECT_EQ(out[2].blocks, 5u);
-  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(out[i].endpoint, candidates[i]);
 }
 
 TEST(PrefixIndex, AllBlocksClearedFollowsTheEra) {

@@ -478,7 +478,9 @@ TEST(Threads, MayDecideAndRunHooksAtOnce) {
       scheduler->schedule(request, table, now, scratch, decision);
       scheduler->on_routed(request, decision, table, now);
       scheduler->on_first_token(request.id, now);
-      scheduler->concurrent_index()->stored(decision.primary, kGpuTier, 0, keys, keys);
+      scheduler->concurrent_index()->exclusive([&](PrefixIndex& index) {
+        return index.stored(decision.primary, kGpuTier, 0, keys, keys);
+      });
       scheduler->on_completed(request.id, now);
     }
   };
@@ -487,7 +489,9 @@ TEST(Threads, MayDecideAndRunHooksAtOnce) {
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(scheduler->in_flight()->tracked_requests(), 0U);
   for (EndpointRow r = 0; r < 8; ++r) EXPECT_EQ(scheduler->in_flight()->requests(r), 0);
-  EXPECT_EQ(scheduler->concurrent_index()->request_key_count(), 7U * 20U);
+  EXPECT_EQ(scheduler->concurrent_index()->exclusive(
+                [](PrefixIndex& index) { return index.request_key_count(); }),
+            7U * 20U);
 }
 
 }  // namespace
