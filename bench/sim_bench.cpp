@@ -208,14 +208,17 @@ void ladder_requests(benchmark::State& state) {
       return workloads::make_load_generator(ladder(requests), {.seed = seed}, {}, found);
     };
   } else {
-    plan.make_load = [text = mooncake_ladder(requests)](std::uint64_t seed, Diagnostics& found) {
+    plan.make_load = [text = mooncake_ladder(requests),
+                      survey = std::make_shared<workloads::TraceSurvey>()](std::uint64_t seed,
+                                                                           Diagnostics& found) {
       workloads::TraceReplayConfig c;
       c.hash_block_tokens = 64;
       const auto open = [&text] {
         return workloads::make_trace_reader(std::make_unique<std::istringstream>(text), "ladder",
                                             {});
       };
-      return workloads::make_load_generator(c, {.seed = seed}, open, found);
+      return workloads::make_load_generator(c, {.seed = seed}, {.trace = open, .survey = survey},
+                                            found);
     };
   }
   for (auto _ : state) {

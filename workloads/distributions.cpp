@@ -8,6 +8,7 @@
 namespace routesim::workloads {
 namespace {
 
+/// Rounds as numpy does, whatever the rounding mode of the processor.
 double round_half_even(double x) {
   const double down = std::floor(x);
   const double fraction = x - down;
@@ -40,33 +41,16 @@ void describe(Describer& d, Distribution& t) {
 }
 
 bool is_length_key(std::string_view name) {
-  static constexpr std::array<std::string_view, 26> kKeys = {"system_prompt_len",
-                                                             "question_len",
-                                                             "output_len",
-                                                             "question_distribution",
-                                                             "output_distribution",
-                                                             "input_distribution",
-                                                             "dynamic_system_prompt_len",
-                                                             "turns_per_conversation",
-                                                             "input_tokens_per_turn",
-                                                             "output_tokens_per_turn",
-                                                             "tool_call_latency_sec",
-                                                             "prefix_len",
-                                                             "suffix_len",
-                                                             "natural_answer",
-                                                             "mode_a_user_prompt_len",
-                                                             "mode_a_output_len",
-                                                             "mode_b_user_prompt_len",
-                                                             "mode_b_output_len",
-                                                             "turns_per_session",
-                                                             "tool_loop_depth",
-                                                             "sub_agents_per_spawn",
-                                                             "tool_catalog_size_per_agent",
-                                                             "parallel_tool_calls_per_step",
-                                                             "user_think_time_sec",
-                                                             "trigger_tokens",
-                                                             "target_tokens"};
-  return std::find(kKeys.begin(), kKeys.end(), name) != kKeys.end();
+  // Each name stands between blanks.
+  static constexpr std::string_view kKeys =
+      " system_prompt_len question_len output_len question_distribution output_distribution "
+      "input_distribution dynamic_system_prompt_len turns_per_conversation "
+      "input_tokens_per_turn output_tokens_per_turn tool_call_latency_sec prefix_len "
+      "suffix_len natural_answer mode_a_user_prompt_len mode_a_output_len "
+      "mode_b_user_prompt_len mode_b_output_len turns_per_session tool_loop_depth "
+      "sub_agents_per_spawn tool_catalog_size_per_agent parallel_tool_calls_per_step "
+      "user_think_time_sec trigger_tokens target_tokens ";
+  return kKeys.find(std::string(" ").append(name).append(" ")) != std::string_view::npos;
 }
 
 void check_distribution(const Distribution& d, SamplerKind kind, const std::string& path,
@@ -91,6 +75,13 @@ void check_distribution(const Distribution& d, SamplerKind kind, const std::stri
                         ? "must exceed min for a lognormal (the tool shifts it by min)"
                         : "must be positive for a lognormal");
   }
+}
+
+void check_distributions(
+    std::initializer_list<std::pair<const char*, std::optional<Distribution>>> all,
+    const std::string& path, Diagnostics& diagnostics) {
+  for (const auto& [key, d] : all)
+    if (d) check_distribution(*d, SamplerKind::kGeneral, path + key, diagnostics);
 }
 
 LengthSampler::LengthSampler(const Distribution& d, SamplerKind kind)

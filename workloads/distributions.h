@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/describe.h"
@@ -54,6 +56,11 @@ enum class SamplerKind { kGeneral, kRandomData };
 /// Adds an error for every parameter the sampler cannot use. `path` is the key of the object.
 void check_distribution(const Distribution& d, SamplerKind kind, const std::string& path,
                         Diagnostics& diagnostics);
+
+/// Checks several of one object: each that is there, and its key below `path`.
+void check_distributions(
+    std::initializer_list<std::pair<const char*, std::optional<Distribution>>> all,
+    const std::string& path, Diagnostics& diagnostics);
 
 /// Draws lengths. Everything but `fixed` is clipped to [min, max], rounded half to even, and
 /// clipped again, as inference-perf does.

@@ -26,6 +26,7 @@ class ConversationReader;
 struct CsvColumns;
 struct ReplayCorpus;
 class TraceReader;
+class TraceSurvey;
 
 /// Opens the data from its start; called once per pass.
 using ConversationOpener = std::function<std::unique_ptr<ConversationReader>()>;
@@ -35,6 +36,7 @@ using TraceOpener = std::function<std::unique_ptr<TraceReader>()>;
 struct LoadInputs {
   ConversationOpener conversations{};
   TraceOpener trace{};
+  std::shared_ptr<TraceSurvey> survey{};  ///< Shared by all loads made of `trace`; may be null.
   std::shared_ptr<const ReplayCorpus> sessions{};
 };
 

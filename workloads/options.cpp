@@ -1,6 +1,27 @@
 #include "workloads/options.h"
 
+#include "workloads/load_traits.h"
+
 namespace routesim::workloads {
+
+void describe(Describer& d, ChatTemplate& t) {
+  const IntRange tokens{0, 1'000'000};
+  field(d, {"preamble_tokens", "Tokens once at the start of every prompt (begin-of-text …)."},
+        t.preamble_tokens, tokens);
+  field(d, {"message_tokens", "Tokens before each message's text (role header, separators)."},
+        t.message_tokens, tokens);
+  field(d, {"reply_tokens", "Tokens at the end, the header of the answer to come."}, t.reply_tokens,
+        tokens);
+}
+
+void describe(Describer& d, GoodputConstraints& t) {
+  const RealRange seconds{.min = 0, .max = 1e9};
+  field(d, {"ttft", "Seconds to the first token."}, t.ttft, seconds);
+  field(d, {"tpot", "Seconds per output token after the first."}, t.tpot, seconds);
+  field(d, {"itl", "Seconds between tokens."}, t.itl, seconds);
+  field(d, {"ntpot", "Seconds of latency per output token."}, t.ntpot, seconds);
+  field(d, {"request_latency", "Seconds to the last token."}, t.request_latency, seconds);
+}
 
 void describe(Describer& d, WorkloadOptions& t) {
   field(d,

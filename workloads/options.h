@@ -8,7 +8,6 @@
 
 #include "base/describe.h"
 #include "workloads/distributions.h"
-#include "workloads/prompts.h"
 
 namespace routesim::workloads {
 
@@ -28,6 +27,17 @@ inline constexpr double kTextBytesPerToken = 4;
 /// bytes each, and 1.049 tokens each when tokenised again (inference-perf's log: 1.053).
 /// o200k_base: 6.8.
 inline constexpr double kRandomBytesPerToken = 6.1;
+
+/// Tokens a server's chat template wraps around messages. All zero (the default) means that
+/// lengths already count them, or that the completion API is used.
+struct ChatTemplate {
+  std::int64_t preamble_tokens = 0;  ///< Once at the start (begin-of-text, default system prompt).
+  std::int64_t message_tokens = 0;   ///< Per message, before its text (role header, separators).
+  std::int64_t reply_tokens = 0;     ///< Once at the end (header of the answer to come).
+  bool operator==(const ChatTemplate&) const = default;
+};
+
+void describe(Describer& d, ChatTemplate& t);
 
 /// Options of every load tool.
 struct WorkloadOptions {

@@ -1,12 +1,15 @@
-// How prompts are made: content ids, the builder that keeps segment lists canonical, prompt ids.
+// How prompts and answers are made, for every tool: content ids, the builder that keeps segment
+// lists canonical, chat templates, lengths of answers.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "base/describe.h"
 #include "base/rng.h"
+#include "workloads/distributions.h"
+#include "workloads/options.h"
 #include "workloads/request.h"
 
 namespace routesim::workloads {
@@ -31,17 +34,6 @@ constexpr std::uint64_t content_id(std::uint64_t seed, ContentKind kind, std::ui
                                    std::uint64_t b = 0) {
   return mix64(mix64(seed, static_cast<std::uint64_t>(kind)), mix64(a, b));
 }
-
-/// Tokens a server's chat template wraps around messages. All zero (the default) means that
-/// lengths already count them, or that the completion API is used.
-struct ChatTemplate {
-  std::int64_t preamble_tokens = 0;  ///< Once at the start (begin-of-text, default system prompt).
-  std::int64_t message_tokens = 0;   ///< Per message, before its text (role header, separators).
-  std::int64_t reply_tokens = 0;     ///< Once at the end (header of the answer to come).
-  bool operator==(const ChatTemplate&) const = default;
-};
-
-void describe(Describer& d, ChatTemplate& t);
 
 /// Collects segments in order; adjacent segments that continue each other become one and empty
 /// ones vanish, so equal token sequences made from the same contents have equal segment lists.
@@ -92,5 +84,64 @@ class PromptIds {
  private:
   std::uint64_t next_ = 0;
 };
+
+/// Wraps texts in the server's chat template when the API is a chat API.
+class PromptAssembler {
+ public:
+  PromptAssembler(const WorkloadOptions& options, bool chat);
+  /// A prompt of one user message made of `parts`.
+  std::shared_ptr<const Prompt> single(const std::vector<Segment>& parts, std::uint64_t id,
+                                       bool reusable) const;
+  /// A prompt of several messages, one segment each.
+  std::shared_ptr<const Prompt> messages(const std::vector<Segment>& texts, std::uint64_t id) const;
+
+ private:
+  ChatTemplate template_;
+  std::uint64_t preamble_, header_, reply_;
+};
+
+/// How many tokens an answer really has: max_tokens, or the natural length where the model may
+/// stop.
+class AnswerLength {
+ public:
+  AnswerLength(const std::optional<Distribution>& natural, bool ignore_eos, std::uint64_t seed);
+  std::int64_t operator()(std::int64_t max_tokens, std::uint64_t entity) const;
+
+ private:
+  std::optional<LengthSampler> natural_;
+  std::uint64_t seed_;
+};
+
+/// The answers of requests that are numbered by stage, each a text of its own.
+class StagedAnswers {
+ public:
+  StagedAnswers(const WorkloadOptions& options, bool ignore_eos, std::uint64_t seed)
+      : seed_(seed), length_(options.natural_answer, ignore_eos, seed) {}
+  /// Names the draws of request `index` of a stage.
+  static std::uint64_t entity(std::size_t stage, std::int64_t index) {
+    return (static_cast<std::uint64_t>(stage) << 40) | static_cast<std::uint64_t>(index);
+  }
+  std::uint64_t seed() const { return seed_; }
+  /// Sets what is asked for (at least 1), the tokens that come, and their content.
+  void fill(std::size_t stage, std::int64_t index, std::int64_t max_tokens, Request& request) const;
+
+ private:
+  std::uint64_t seed_;
+  AnswerLength length_;
+};
+
+/// Contents of the chat template's parts under a seed.
+std::uint64_t template_preamble(std::uint64_t seed);
+std::uint64_t template_header(std::uint64_t seed);
+std::uint64_t template_reply(std::uint64_t seed);
+
+/// `tokens` times `scale`, rounded.
+std::int64_t scaled_tokens(std::int64_t tokens, double scale);
+
+/// Tokens of all segments.
+std::int64_t tokens_in(const std::vector<Segment>& segments);
+
+/// Keeps the first `tokens`.
+void shorten(std::vector<Segment>& segments, std::int64_t tokens);
 
 }  // namespace routesim::workloads

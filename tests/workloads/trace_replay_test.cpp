@@ -226,7 +226,7 @@ TEST(TraceReplay, ErrorsOfRecordsStandInTheTrace) {
   const auto said = [](const std::string& text) {
     Diagnostics d;
     (void)make_load_generator(TraceReplayConfig{}, WorkloadOptions{},
-                              opener(text, format(TraceFormat::kMooncake)), d);
+                              {.trace = opener(text, format(TraceFormat::kMooncake))}, d);
     return d.items().empty() ? std::string() : to_string(d.items().front());
   };
   EXPECT_TRUE(said(line + "\"hash_ids\": [1]}\n" +
@@ -290,7 +290,7 @@ TEST(TextScan, JsonSkipsAnythingWithinItsDepth) {
 
 TEST(TraceReplay, EqualHashIdsShareTheirTokens) {
   Diagnostics found;
-  auto load = make_load_generator(TraceReplayConfig{}, {}, opener(mooncake()), found);
+  auto load = make_load_generator(TraceReplayConfig{}, {}, {.trace = opener(mooncake())}, found);
   ASSERT_NE(load, nullptr);
   EXPECT_EQ(load->stages()[0].requests, 3);
   const auto sent = drive(*load, fixed_latency(Duration::seconds(60)));
@@ -312,18 +312,18 @@ TEST(TraceReplay, IdsThatDoNotFitAreAnErrorOrCutThePrompt) {
   const std::string text =
       "{\"timestamp\": 0, \"input_length\": 1300, \"output_length\": 1, \"hash_ids\": [1]}\n";
   Diagnostics found;
-  EXPECT_EQ(make_load_generator(TraceReplayConfig{}, {}, opener(text), found), nullptr);
+  EXPECT_EQ(make_load_generator(TraceReplayConfig{}, {}, {.trace = opener(text)}, found), nullptr);
   ASSERT_EQ(found.items().size(), 1U);
   EXPECT_EQ(found.items()[0].where.line, 1);
   TraceReplayConfig config;
   config.hash_length = HashLengthRule::kTruncateToIds;
   Diagnostics none;
-  auto load = make_load_generator(config, {}, opener(text), none);
+  auto load = make_load_generator(config, {}, {.trace = opener(text)}, none);
   EXPECT_EQ(drive(*load, fixed_latency(Duration::seconds(1)))[0].request.prompt->tokens, 512);
   // A floor instead of a ceiling is accepted: the rest is text of the request's own.
   config = {};
   config.hash_block_tokens = 1000;
-  load = make_load_generator(config, {}, opener(text), none);
+  load = make_load_generator(config, {}, {.trace = opener(text)}, none);
   const auto sent = drive(*load, fixed_latency(Duration::seconds(1)));
   EXPECT_EQ(sent[0].request.prompt->tokens, 1300);
   EXPECT_EQ(sent[0].request.prompt->segments.size(), 2U);
@@ -342,7 +342,7 @@ TEST(TraceReplay, TimeScaleLimitAndPermits) {
   config.time_scale = 0.5;
   config.max_requests = 4;
   config.max_concurrency = 1;
-  auto load = make_load_generator(config, {}, open, found);
+  auto load = make_load_generator(config, {}, {.trace = open}, found);
   const auto sent = drive(*load, fixed_latency(Duration::seconds(3)));
   ASSERT_EQ(sent.size(), 4U);
   for (std::size_t i = 0; i < 4; ++i) {
@@ -358,7 +358,7 @@ TEST(TraceReplay, PromptsWithoutIdsShareNothing) {
   for (int i = 0; i < 50; ++i) text += "0,100,5\n";
   Diagnostics found;
   auto load = make_load_generator(TraceReplayConfig{}, {},
-                                  opener(text, format(TraceFormat::kVidur)), found);
+                                  {.trace = opener(text, format(TraceFormat::kVidur))}, found);
   std::set<std::uint64_t> contents;
   for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1))))
     contents.insert(s.request.prompt->segments[0].content);
@@ -387,10 +387,30 @@ class EndlessReader final : public TraceReader {
   Diagnostics diagnostics_;
 };
 
+TEST(TraceReplay, LoadsThatShareASurveyReadTheTraceThroughOnce) {
+  int opened = 0;
+  const TraceOpener open = [&opened] {
+    ++opened;
+    return std::make_unique<EndlessReader>(10);
+  };
+  const LoadInputs inputs = {.trace = open, .survey = std::make_shared<TraceSurvey>()};
+  Diagnostics found;
+  TraceReplayConfig config;
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const auto load = make_load_generator(config, {.seed = seed}, inputs, found);
+    EXPECT_EQ(load->stages()[0].requests, 10);
+  }
+  EXPECT_EQ(opened, 1 + 3) << "a survey, and the replays";
+  config.max_requests = 4;
+  EXPECT_EQ(make_load_generator(config, {}, inputs, found)->stages()[0].requests, 4);
+  EXPECT_EQ(opened, 6) << "another question needs another survey";
+}
+
 TEST(TraceReplay, StreamsWithoutKeepingRequests) {
   Diagnostics found;
   auto load = make_load_generator(
-      TraceReplayConfig{}, {}, [] { return std::make_unique<EndlessReader>(100'000); }, found);
+      TraceReplayConfig{}, {}, {.trace = [] { return std::make_unique<EndlessReader>(100'000); }},
+      found);
   std::vector<Request> batch;
   std::int64_t n = 0;
   while (!load->finished()) {
@@ -415,7 +435,7 @@ TEST(TraceReplay, DelayedTurnsWaitForTheirSession) {
       "{\"timestamp\": 9000, \"session_id\": \"c\", \"input_length\": 50, \"output_length\": 1}\n"
       "{\"delay\": 100, \"session_id\": \"b\", \"input_length\": 60, \"output_length\": 1}\n";
   Diagnostics found;
-  auto load = make_load_generator(TraceReplayConfig{}, {}, opener(text), found);
+  auto load = make_load_generator(TraceReplayConfig{}, {}, {.trace = opener(text)}, found);
   ASSERT_NE(load, nullptr);
   std::map<std::int64_t, std::int64_t> at;
   for (const Sent& s : drive(*load, fixed_latency(Duration::seconds(1))))
@@ -428,11 +448,13 @@ TEST(TraceReplay, DelayedTurnsWaitForTheirSession) {
 
 TEST(TraceReplay, ABrokenLineStopsTheUserBeforeTheRun) {
   Diagnostics found;
-  EXPECT_EQ(make_load_generator(TraceReplayConfig{}, {}, opener(mooncake() + "{"), found), nullptr);
+  EXPECT_EQ(
+      make_load_generator(TraceReplayConfig{}, {}, {.trace = opener(mooncake() + "{")}, found),
+      nullptr);
   ASSERT_TRUE(found.has_errors());
   EXPECT_EQ(found.items()[0].where.line, 5);
   Diagnostics empty;
-  EXPECT_EQ(make_load_generator(TraceReplayConfig{}, {}, opener("\n"), empty), nullptr);
+  EXPECT_EQ(make_load_generator(TraceReplayConfig{}, {}, {.trace = opener("\n")}, empty), nullptr);
   EXPECT_TRUE(empty.has_errors());
 }
 

@@ -62,6 +62,7 @@ void open_load_files(const LoadedVariant& variant, workloads::LoadInputs& inputs
     else if (file.kind == Kind::kPrompts)
       inputs.conversations = open_prompts(path, where, key, diagnostics);
   }
+  if (inputs.trace) inputs.survey = std::make_shared<workloads::TraceSurvey>();
   inputs.sessions = read_replay_sessions(variant, diagnostics);
 }
 

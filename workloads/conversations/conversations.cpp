@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "workloads/assemble.h"
+#include "workloads/prompts.h"
 
 namespace routesim::workloads {
 namespace {

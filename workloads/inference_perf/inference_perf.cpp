@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "workloads/inference_perf/inference_perf_data.h"
+#include "workloads/traces/trace_replay.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {
@@ -14,6 +15,20 @@ constexpr std::int64_t kDefaultTimeoutSeconds = 300;
 
 /// Every request waits at least this long, so that the queue is filled before the first is due.
 constexpr StageTiming kTiming = {.lead = Duration::seconds(1), .poll = Duration::seconds(1)};
+
+/// The probe's requests are due within these seconds.
+constexpr double kProbeSeconds = 5;
+std::unique_ptr<ArrivalStream> rate_arrivals(LoadType type, double rate, double duration_s,
+                                             RandomStream random) {
+  return type == LoadType::kPoisson ? poisson_arrivals(rate, duration_s, random)
+                                    : constant_arrivals(rate, duration_s, random);
+}
+
+/// The parts of a stage that do not depend on the client.
+struct StageLoad {
+  StageInfo info{};
+  std::unique_ptr<ArrivalStream> arrivals{};
+};
 
 bool has_turns(const Config& c) {
   return c.data.type == DataType::kConversationReplay ||
@@ -25,6 +40,31 @@ bool has_turns(const Config& c) {
 constexpr std::int64_t kMostRequests = 1'000'000'000;
 /// Of a stage whose arrivals are drawn twice, to know when the last is due.
 constexpr std::int64_t kMostRehearsed = 100'000'000;
+
+/// What is wrong with load.sweep, which is given.
+void check_sweep(const Config& c, Diagnostics& out) {
+  const Sweep& s = *c.load.sweep;
+  if (c.load.type != LoadType::kConstant && c.load.type != LoadType::kPoisson)
+    out.error({}, "load.sweep",
+              "needs a load type with rates (got " + std::string(enum_name(c.load.type)) + ")",
+              "use constant or poisson, or list the stages");
+  if (c.data.trace)
+    out.error({}, "data.trace", "says how many requests a stage has: a sweep cannot",
+              "list the stages");
+  if (!c.load.stages.empty())
+    out.warning({}, "load.stages", "has no effect: load.sweep makes the stages");
+  if (c.load.num_workers == 0)
+    out.error({}, "load.num_workers", "a sweep needs worker processes (got 0)",
+              "without them the tool never sends the probe, and has no stages");
+  // No more than all of the probe's requests can end within half a second.
+  const double most = 2 * static_cast<double>(s.num_requests);
+  if (most * static_cast<double>(s.stage_duration) > static_cast<double>(kMostRequests))
+    out.error(
+        {}, "load.sweep.stage_duration",
+        "makes stages of up to 2 * num_requests * stage_duration requests, and 1000000000 are "
+        "the most (got 2 * " +
+            std::to_string(s.num_requests) + " * " + std::to_string(s.stage_duration) + ")");
+}
 
 std::string stage_path(std::size_t i, const char* key) {
   return "load.stages[" + std::to_string(i) + "]." + key;
@@ -116,14 +156,12 @@ void check_load(const Config& c, const LoadInputs& inputs, Diagnostics& out) {
 
 void check_shared_prefix(const SharedPrefix& p, Diagnostics& out) {
   const std::string path = "data.shared_prefix.";
-  auto check = [&](const Distribution& d, const char* key) {
-    check_distribution(d, SamplerKind::kGeneral, path + key, out);
-  };
-  check(p.system_prompt_len, "system_prompt_len");
-  check(p.question_len, "question_len");
-  check(p.output_len, "output_len");
-  if (p.question_distribution) check(*p.question_distribution, "question_distribution");
-  if (p.output_distribution) check(*p.output_distribution, "output_distribution");
+  check_distributions({{"system_prompt_len", p.system_prompt_len},
+                       {"question_len", p.question_len},
+                       {"output_len", p.output_len},
+                       {"question_distribution", p.question_distribution},
+                       {"output_distribution", p.output_distribution}},
+                      path, out);
   if (p.question_distribution && p.question_len.type != DistributionType::kFixed)
     out.error({}, path + "question_distribution",
               "question_len already is a distribution; give one of them");
@@ -137,13 +175,11 @@ void check_shared_prefix(const SharedPrefix& p, Diagnostics& out) {
 }
 
 void check_bimodal(const Bimodal& b, Diagnostics& out) {
-  const auto check = [&](const Distribution& d, const char* key) {
-    check_distribution(d, SamplerKind::kGeneral, std::string("data.bimodal.") + key, out);
-  };
-  check(b.mode_a_user_prompt_len, "mode_a_user_prompt_len");
-  check(b.mode_a_output_len, "mode_a_output_len");
-  check(b.mode_b_user_prompt_len, "mode_b_user_prompt_len");
-  check(b.mode_b_output_len, "mode_b_output_len");
+  check_distributions({{"mode_a_user_prompt_len", b.mode_a_user_prompt_len},
+                       {"mode_a_output_len", b.mode_a_output_len},
+                       {"mode_b_user_prompt_len", b.mode_b_user_prompt_len},
+                       {"mode_b_output_len", b.mode_b_output_len}},
+                      "data.bimodal.", out);
 }
 
 /// What the tool can do with shared prefixes and the simulation cannot.
@@ -161,15 +197,12 @@ void check_prefix_extras(const SharedPrefix& p, Diagnostics& out) {
 }
 
 void check_conversation_replay(const ConversationReplay& r, Diagnostics& out) {
-  const std::string path = "data.conversation_replay.";
-  auto check = [&](const std::optional<Distribution>& d, const char* key) {
-    if (d) check_distribution(*d, SamplerKind::kGeneral, path + key, out);
-  };
-  check(r.dynamic_system_prompt_len, "dynamic_system_prompt_len");
-  check(r.turns_per_conversation, "turns_per_conversation");
-  check(r.input_tokens_per_turn, "input_tokens_per_turn");
-  check(r.output_tokens_per_turn, "output_tokens_per_turn");
-  check(r.tool_call_latency_sec, "tool_call_latency_sec");
+  check_distributions({{"dynamic_system_prompt_len", r.dynamic_system_prompt_len},
+                       {"turns_per_conversation", r.turns_per_conversation},
+                       {"input_tokens_per_turn", r.input_tokens_per_turn},
+                       {"output_tokens_per_turn", r.output_tokens_per_turn},
+                       {"tool_call_latency_sec", r.tool_call_latency_sec}},
+                      "data.conversation_replay.", out);
   check_conversation_length(r, out);
 }
 
@@ -202,28 +235,26 @@ void check_requests(const Config& c, Diagnostics& out) {
 
 void check_data(const Config& c, const WorkloadOptions& options, const LoadInputs& inputs,
                 Diagnostics& out) {
+  const auto is_given = [&](bool given) {
+    if (!given)
+      out.error({}, "data." + std::string(enum_name(c.data.type)),
+                "is missing: data.type asks for it");
+    return given;
+  };
   switch (c.data.type) {
     case DataType::kMock:
       return;
     case DataType::kSharedPrefix:
-      if (c.data.shared_prefix) {
-        check_shared_prefix(*c.data.shared_prefix, out);
-        check_prefix_extras(*c.data.shared_prefix, out);
-      } else {
-        out.error({}, "data.shared_prefix", "is missing: data.type asks for it");
-      }
+      if (!is_given(c.data.shared_prefix.has_value())) return;
+      check_shared_prefix(*c.data.shared_prefix, out);
+      check_prefix_extras(*c.data.shared_prefix, out);
       return;
     case DataType::kConversationReplay:
-      if (c.data.conversation_replay)
+      if (is_given(c.data.conversation_replay.has_value()))
         check_conversation_replay(*c.data.conversation_replay, out);
-      else
-        out.error({}, "data.conversation_replay", "is missing: data.type asks for it");
       return;
     case DataType::kBimodal:
-      if (c.data.bimodal)
-        check_bimodal(*c.data.bimodal, out);
-      else
-        out.error({}, "data.bimodal", "is missing: data.type asks for it");
+      if (is_given(c.data.bimodal.has_value())) check_bimodal(*c.data.bimodal, out);
       return;
     case DataType::kRandom:
     case DataType::kSynthetic:
@@ -255,20 +286,6 @@ std::int64_t workers(const Config& c, const WorkloadOptions& options) {
   return c.load.num_workers.value_or(options.default_workers);
 }
 
-/// Reads a trace once to count it and to find what is wrong with it before anything runs.
-std::int64_t count_records(const TraceOpener& open, Duration* last, Diagnostics& out) {
-  const std::unique_ptr<TraceReader> reader = open();
-  TraceRecord record;
-  std::int64_t n = 0;
-  while (reader->next(record)) {
-    ++n;
-    if (last) *last = record.at;
-  }
-  for (const Diagnostic& d : reader->diagnostics().items()) out.add(d);
-  if (n == 0 && !out.has_errors()) out.error({}, "load.trace", "the trace has no records");
-  return n;
-}
-
 std::unique_ptr<ArrivalStream> trace_arrivals(const TraceOpener& open) {
   std::shared_ptr<TraceReader> reader = open();
   auto record = std::make_shared<TraceRecord>();
@@ -291,7 +308,7 @@ void check_conversations(const Config& c, const ConversationOpener& open, Diagno
 }
 
 StageLoad make_stage(const Config& c, const WorkloadOptions& options, const LoadInputs& inputs,
-                     std::size_t i, std::int64_t trace_rows, Duration trace_end) {
+                     std::size_t i, const TraceSummary& trace) {
   const Stage& s = c.load.stages[i];
   StageLoad out;
   out.info.name = std::to_string(i);
@@ -306,8 +323,8 @@ StageLoad make_stage(const Config& c, const WorkloadOptions& options, const Load
       out.arrivals = constant_arrivals(static_cast<double>(*s.num_requests), 1, random);
       break;
     case LoadType::kTraceReplay:
-      out.info.requests = trace_rows;
-      out.info.duration_s = trace_end.to_seconds();
+      out.info.requests = trace.records;
+      out.info.duration_s = trace.last.to_seconds();
       out.info.requested_rate = s.rate.value_or(0);
       out.arrivals = trace_arrivals(inputs.trace);
       break;
@@ -316,12 +333,50 @@ StageLoad make_stage(const Config& c, const WorkloadOptions& options, const Load
       out.info.requested_rate = *s.rate;
       out.info.duration_s = duration;
       out.info.requests = requests_of_stage(*s.rate, duration);
-      out.arrivals = c.load.type == LoadType::kPoisson
-                         ? poisson_arrivals(*s.rate, duration, random)
-                         : constant_arrivals(*s.rate, duration, random);
+      out.arrivals = rate_arrivals(c.load.type, *s.rate, duration, random);
     }
   }
   return out;
+}
+
+/// The probe of load.sweep, and the stages whose arrivals and rates only make_sweep's will know.
+std::vector<StageLoad> sweep_stages(const Config& c, const WorkloadOptions& options) {
+  const Sweep& s = *c.load.sweep;
+  std::vector<StageLoad> out(static_cast<std::size_t>(s.num_stages) + 1);
+  StageInfo& probe = out.front().info;
+  probe.name = "probe";
+  probe.requested_rate = static_cast<double>(s.num_requests) / kProbeSeconds;
+  probe.duration_s = kProbeSeconds;
+  probe.requests = requests_of_stage(probe.requested_rate, kProbeSeconds);
+  probe.reported = false;
+  probe.is_preparation = true;
+  out.front().arrivals = rate_arrivals(c.load.type, probe.requested_rate, kProbeSeconds,
+                                       RandomStream(options.seed, Stream::kArrivals, 0));
+  for (std::size_t i = 1; i < out.size(); ++i) {
+    StageInfo& info = out[i].info;
+    info.name = std::to_string(i - 1);
+    info.duration_s = static_cast<double>(s.stage_duration);
+    info.requests = -1;
+    info.reported = i > static_cast<std::size_t>(options.warmup_stages);
+  }
+  return out;
+}
+
+std::unique_ptr<RateSweep> make_sweep(const Config& c, const WorkloadOptions& options) {
+  const Sweep& s = *c.load.sweep;
+  const auto duration = static_cast<double>(s.stage_duration);
+  SweepSettings settings;
+  settings.spacing = s.type == SweepType::kLinear ? RateSpacing::kLinear : RateSpacing::kGeometric;
+  settings.stages = s.num_stages;
+  settings.stage_duration_s = duration;
+  settings.timeout_s = s.timeout;
+  settings.saturation_percentile = s.saturation_percentile;
+  settings.grace = Duration::from_seconds(c.load.stage_teardown_grace_seconds);
+  settings.arrivals = [type = c.load.type, seed = options.seed, duration](std::size_t stage,
+                                                                          double rate) {
+    return rate_arrivals(type, rate, duration, RandomStream(seed, Stream::kArrivals, stage));
+  };
+  return std::make_unique<RateSweep>(std::move(settings));
 }
 
 /// The permits of each worker that has any, for data with turns.
@@ -342,16 +397,6 @@ std::int64_t shared_permits(const Config& c, const WorkloadOptions& options, con
   if (c.load.type == LoadType::kConcurrent) return *s.concurrency_level;
   const std::int64_t n = workers(c, options);
   return n == 0 ? kUnlimitedPermits : n * c.load.worker_max_concurrency;
-}
-
-std::unique_ptr<RequestSource> make_source(const Config& c, const WorkloadOptions& options,
-                                           const LoadInputs& inputs) {
-  if (c.data.type == DataType::kSharedPrefix) return shared_prefix_source(c, options);
-  if (c.data.type == DataType::kBimodal) return bimodal_source(c, options);
-  if (c.data.type == DataType::kShareGpt) return sharegpt_source(c, options, inputs.conversations);
-  if (c.data.type == DataType::kRandom && c.data.trace)
-    return trace_length_source(c, options, inputs.trace);
-  return random_source(c, options);
 }
 
 void check_options(const Config& c, const WorkloadOptions& options, Diagnostics& out) {
@@ -390,11 +435,8 @@ std::unique_ptr<LoadGenerator> make_client(const Config& c, const WorkloadOption
   if (!has_turns(c))
     return std::make_unique<StagedClient>(std::move(plans), make_source(c, options, inputs), timing,
                                           std::move(sweep));
-  auto sessions = c.data.type == DataType::kConversationReplay
-                      ? conversation_replay_sessions(c, options)
-                      : shared_prefix_sessions(c, options);
-  return std::make_unique<SessionClient>(std::move(session_stages), std::move(sessions), timing,
-                                         std::move(sweep));
+  return std::make_unique<SessionClient>(std::move(session_stages), make_sessions(c, options),
+                                         timing, std::move(sweep));
 }
 
 }  // namespace
@@ -434,10 +476,9 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
   check_requests(config, found);
   check_data(config, options, inputs, found);
   check_options(config, options, found);
-  std::int64_t rows = -1;
-  Duration trace_end;
+  TraceSummary trace;
   if (!found.has_errors() && inputs.trace && (arrivals_from_trace(config) || config.data.trace))
-    rows = count_records(inputs.trace, &trace_end, found);
+    trace = survey_trace(inputs, 1, HashLengthRule::kTruncateToIds, 0, "load.trace", found);
   if (!found.has_errors() && config.data.type == DataType::kShareGpt)
     check_conversations(config, inputs.conversations, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
@@ -448,7 +489,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
     stages = sweep_stages(config, options);
   else
     for (std::size_t i = 0; i < config.load.stages.size(); ++i)
-      stages.push_back(make_stage(config, options, inputs, i, rows, trace_end));
+      stages.push_back(make_stage(config, options, inputs, i, trace));
   return make_client(config, options, inputs, std::move(stages));
 }
 

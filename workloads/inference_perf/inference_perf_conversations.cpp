@@ -1,4 +1,4 @@
-// inference-perf's conversation_replay and shareGPT data.
+// inference-perf's conversation_replay data.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -12,20 +12,6 @@ constexpr std::int64_t kDefaultMaxModelLen = 225'000;
 /// The tool leaves these free beside an answer: its tokens may not be the server's.
 constexpr std::int64_t kPromptTokenBuffer = 200;
 
-std::int64_t tokens_of(const std::vector<Segment>& segments) {
-  std::int64_t sum = 0;
-  for (const Segment& segment : segments) sum += segment.length;
-  return sum;
-}
-
-/// Keeps the first `tokens`.
-void cut(std::vector<Segment>& segments, std::int64_t tokens) {
-  for (Segment& segment : segments) {
-    segment.length = std::min(segment.length, tokens);
-    tokens -= segment.length;
-  }
-}
-
 /// What a conversation has said so far. The tool cuts it for every request, and what is cut stays
 /// cut: whole turns, oldest first, then the end of the system prompt, then the end of the input.
 struct Context {
@@ -35,20 +21,20 @@ struct Context {
   Segment input{};                            ///< As the turn under way sent it.
 
   std::int64_t tokens() const {
-    std::int64_t sum = tokens_of(system);
-    for (const auto& turn : turns) sum += tokens_of(turn);
+    std::int64_t sum = tokens_in(system);
+    for (const auto& turn : turns) sum += tokens_in(turn);
     return sum;
   }
   void drop_turns_beyond(std::int64_t budget) {
     std::int64_t used = tokens();
     auto kept = turns.begin();
-    for (; kept != turns.end() && used > budget; ++kept) used -= tokens_of(*kept);
+    for (; kept != turns.end() && used > budget; ++kept) used -= tokens_in(*kept);
     turns.erase(turns.begin(), kept);
   }
   void fit(Segment next, std::int64_t budget) {
     drop_turns_beyond(budget - next.length);
     if (tokens() + next.length > budget)
-      cut(system, std::max<std::int64_t>(budget - next.length, 0));
+      shorten(system, std::max<std::int64_t>(budget - next.length, 0));
     next.length = std::min(next.length, budget);
     input = next;
   }
@@ -67,9 +53,7 @@ struct Blueprint {
 
 Blueprint make_blueprint(const ConversationReplay& r, std::uint64_t seed, std::uint64_t slot,
                          double scale) {
-  const auto scaled = [scale](std::int64_t n) {
-    return static_cast<std::int64_t>(static_cast<double>(n) * scale + 0.5);
-  };
+  const auto scaled = [scale](std::int64_t n) { return scaled_tokens(n, scale); };
   RandomStream random(seed, Stream::kConversations, slot);
   const auto draw = [&](const std::optional<Distribution>& d, std::int64_t fallback) {
     return d ? LengthSampler(*d).sample(random) : fallback;
@@ -94,22 +78,17 @@ Blueprint make_blueprint(const ConversationReplay& r, std::uint64_t seed, std::u
 
 class ConversationReplaySessions final : public SessionSource {
  public:
-  ConversationReplaySessions(const Config& config, const WorkloadOptions& options)
-      : seed_(
-            mix64(options.seed, static_cast<std::uint64_t>(config.data.conversation_replay->seed))),
-        slots_(config.data.conversation_replay->num_conversations),
-        shared_tokens_(static_cast<std::int64_t>(
-            static_cast<double>(config.data.conversation_replay->shared_system_prompt_len) *
-                options.prompt_token_scale +
-            0.5)),
-        max_model_len_(
-            config.data.conversation_replay->max_model_len.value_or(kDefaultMaxModelLen)),
-        answer_(options.natural_answer, config.server.ignore_eos, seed_),
+  ConversationReplaySessions(const ConversationReplay& r, bool ignore_eos,
+                             const WorkloadOptions& options)
+      : seed_(mix64(options.seed, static_cast<std::uint64_t>(r.seed))),
+        slots_(r.num_conversations),
+        shared_tokens_(scaled_tokens(r.shared_system_prompt_len, options.prompt_token_scale)),
+        max_model_len_(r.max_model_len.value_or(kDefaultMaxModelLen)),
+        answers_(options, ignore_eos, seed_),
         contexts_(static_cast<std::size_t>(slots_)) {
     for (std::int64_t s = 0; s < slots_; ++s)
-      blueprints_.push_back(make_blueprint(*config.data.conversation_replay, seed_,
-                                           static_cast<std::uint64_t>(s),
-                                           options.prompt_token_scale));
+      blueprints_.push_back(
+          make_blueprint(r, seed_, static_cast<std::uint64_t>(s), options.prompt_token_scale));
   }
 
   std::uint64_t session_of(std::size_t, std::int64_t index) const override {
@@ -141,11 +120,7 @@ class ConversationReplaySessions final : public SessionSource {
     for (const auto& said : context.turns) prompt.append(said);
     prompt.append(context.input);
     request.prompt = std::move(prompt).build(ids_.next());
-    request.max_tokens = turn.output;
-    request.output_tokens = answer_(
-        turn.output, (static_cast<std::uint64_t>(stage) << 40) | static_cast<std::uint64_t>(index));
-    request.output_content =
-        content_id(seed_, ContentKind::kAnswer, stage, static_cast<std::uint64_t>(index));
+    answers_.fill(stage, index, turn.output, request);
     request.session = session + 1;
   }
 
@@ -179,85 +154,13 @@ class ConversationReplaySessions final : public SessionSource {
   std::int64_t slots_;
   std::int64_t shared_tokens_;
   std::int64_t max_model_len_;
-  AnswerLength answer_;
+  StagedAnswers answers_;
   std::vector<Blueprint> blueprints_;
   std::vector<Context> contexts_;
   PromptIds ids_;
 };
 
-bool within(std::int64_t n, const std::optional<Distribution>& d) {
-  return !d || (n >= d->min && n <= d->max);
-}
-
-class ShareGptSource final : public RequestSource {
- public:
-  ShareGptSource(const Config& config, const WorkloadOptions& options, ConversationOpener open)
-      : seed_(mix64(options.seed, 0)),
-        assembler_(options, config.api.type != ApiType::kCompletion),
-        answer_(options.natural_answer,
-                config.server.ignore_eos && config.api.type == ApiType::kCompletion, seed_),
-        chat_(config.api.type != ApiType::kCompletion),
-        config_(config),
-        open_(std::move(open)) {
-    if (chat_) natural_.emplace(*options.natural_answer);
-  }
-
-  void fill(std::size_t stage, std::int64_t index, Request& request) override {
-    read_usable();
-    std::vector<Segment> texts;
-    for (const Message& m : current_.messages) {
-      texts.push_back({.content = content_id(0, ContentKind::kText, m.text), .length = m.tokens});
-      if (!chat_) break;
-    }
-    request.prompt = assembler_.messages(texts, ids_.next());
-    const auto entity =
-        (static_cast<std::uint64_t>(stage) << 40) | static_cast<std::uint64_t>(index);
-    if (chat_) {
-      RandomStream random(seed_, Stream::kLengths, entity);
-      request.max_tokens = std::max<std::int64_t>(natural_->sample(random), 1);
-      request.output_tokens = request.max_tokens;
-    } else {
-      request.max_tokens = std::max<std::int64_t>(current_.messages[1].tokens, 1);
-      request.output_tokens = answer_(request.max_tokens, entity);
-    }
-    request.output_content =
-        content_id(seed_, ContentKind::kAnswer, stage, static_cast<std::uint64_t>(index));
-  }
-
- private:
-  /// The next usable conversation; the file starts again at its end. `make_load_generator` has
-  /// made sure that there is one.
-  void read_usable() {
-    do {
-      if (reader_ && reader_->next(current_)) continue;
-      const bool first_pass = reader_ == nullptr;
-      reader_ = open_();
-      // The tool consumes one record when it starts.
-      if (first_pass) reader_->next(current_);
-      reader_->next(current_);
-    } while (!sharegpt_usable(config_, current_));
-  }
-
-  std::uint64_t seed_;
-  PromptAssembler assembler_;
-  AnswerLength answer_;
-  bool chat_;
-  std::optional<LengthSampler> natural_;
-  Config config_;
-  ConversationOpener open_;
-  std::unique_ptr<ConversationReader> reader_;
-  Conversation current_;
-  PromptIds ids_;
-};
-
 }  // namespace
-
-bool sharegpt_usable(const Config& config, const Conversation& conversation) {
-  if (conversation.messages.size() < 2) return false;
-  return config.api.type != ApiType::kCompletion ||
-         (within(conversation.messages[0].tokens, config.data.input_distribution) &&
-          within(conversation.messages[1].tokens, config.data.output_distribution));
-}
 
 void check_conversation_length(const ConversationReplay& r, Diagnostics& out) {
   const Distribution answer = r.output_tokens_per_turn.value_or(Distribution::fixed(256));
@@ -274,12 +177,8 @@ void check_conversation_length(const ConversationReplay& r, Diagnostics& out) {
 
 std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config,
                                                             const WorkloadOptions& options) {
-  return std::make_unique<ConversationReplaySessions>(config, options);
-}
-
-std::unique_ptr<RequestSource> sharegpt_source(const Config& config, const WorkloadOptions& options,
-                                               ConversationOpener conversations) {
-  return std::make_unique<ShareGptSource>(config, options, std::move(conversations));
+  return std::make_unique<ConversationReplaySessions>(*config.data.conversation_replay,
+                                                      config.server.ignore_eos, options);
 }
 
 }  // namespace routesim::workloads::inference_perf

@@ -1,3 +1,4 @@
+// The data generators of inference-perf that send single requests, and shared_prefix with turns.
 #include "workloads/inference_perf/inference_perf_data.h"
 
 #include <algorithm>
@@ -7,16 +8,7 @@
 namespace routesim::workloads::inference_perf {
 namespace {
 
-/// Answers are never the same text twice: the tool sends no temperature, so servers sample.
-std::uint64_t answer_content(std::uint64_t seed, std::size_t stage, std::int64_t index) {
-  return content_id(seed, ContentKind::kAnswer, stage, static_cast<std::uint64_t>(index));
-}
-
-std::uint64_t stage_entity(std::size_t stage, std::int64_t index) {
-  return (static_cast<std::uint64_t>(stage) << 40) | static_cast<std::uint64_t>(index);
-}
-
-std::uint64_t data_seed(const WorkloadOptions& options, std::optional<std::int64_t> seed) {
+std::uint64_t data_seed(const WorkloadOptions& options, std::optional<std::int64_t> seed = {}) {
   return mix64(options.seed, static_cast<std::uint64_t>(seed.value_or(0)));
 }
 
@@ -29,7 +21,7 @@ struct PoolPrompt {
   std::int64_t output = 0;
 };
 
-/// All G * P prompts in the order they are sent.
+/// All prompts of the pool in the order they are sent.
 std::vector<PoolPrompt> make_pool(const SharedPrefix& data, std::uint64_t seed, double scale) {
   const auto groups = static_cast<std::uint64_t>(data.num_groups);
   const auto per_group = static_cast<std::uint64_t>(data.num_prompts_per_group);
@@ -56,30 +48,27 @@ std::vector<PoolPrompt> make_pool(const SharedPrefix& data, std::uint64_t seed, 
   return pool;
 }
 
+/// shared_prefix without turns: a pool of prompts, permuted once, cycled.
 class SharedPrefixSource final : public RequestSource {
  public:
   SharedPrefixSource(const Config& config, const WorkloadOptions& options)
-      : seed_(data_seed(options, config.data.shared_prefix->seed)),
-        indexing_(options.prompt_indexing),
-        answer_(options.natural_answer, config.server.ignore_eos, seed_) {
+      : indexing_(options.prompt_indexing),
+        answers_(options, config.server.ignore_eos,
+                 data_seed(options, config.data.shared_prefix->seed)) {
     const PromptAssembler assembler(options, is_chat(config));
     PromptIds ids;
     for (const PoolPrompt& p :
-         make_pool(*config.data.shared_prefix, seed_, options.prompt_token_scale))
+         make_pool(*config.data.shared_prefix, answers_.seed(), options.prompt_token_scale))
       pool_.push_back(
           {assembler.single({p.prefix, p.question}, ids.next(), /*reusable=*/true), p.output});
   }
 
   void fill(std::size_t stage, std::int64_t index, Request& request) override {
-    if (index == 0) {
-      if (indexing_ == PromptIndexing::kRestart) next_ = 0;
-    }
+    if (index == 0 && indexing_ == PromptIndexing::kRestart) next_ = 0;
     const Item& item = pool_[next_];
     next_ = next_ + 1 == pool_.size() ? 0 : next_ + 1;
     request.prompt = item.prompt;
-    request.max_tokens = item.output;
-    request.output_tokens = answer_(item.output, stage_entity(stage, index));
-    request.output_content = answer_content(seed_, stage, index);
+    answers_.fill(stage, index, item.output, request);
   }
 
  private:
@@ -87,22 +76,22 @@ class SharedPrefixSource final : public RequestSource {
     std::shared_ptr<const Prompt> prompt;
     std::int64_t output;
   };
-  std::uint64_t seed_;
   PromptIndexing indexing_;
-  AnswerLength answer_;
+  StagedAnswers answers_;
   std::vector<Item> pool_;
   std::size_t next_ = 0;
 };
 
-/// shared_prefix users who keep talking (UserSessionCompletionAPIData upstream).
+/// shared_prefix with turns: every prompt of the pool is a user who keeps talking
+/// (UserSessionCompletionAPIData upstream).
 class SharedPrefixSessions final : public SessionSource {
  public:
   SharedPrefixSessions(const Config& config, const WorkloadOptions& options)
-      : seed_(data_seed(options, config.data.shared_prefix->seed)),
-        groups_(config.data.shared_prefix->num_groups),
+      : groups_(config.data.shared_prefix->num_groups),
         style_(options.multi_turn),
-        answer_(options.natural_answer, config.server.ignore_eos, seed_),
-        users_(make_pool(*config.data.shared_prefix, seed_, options.prompt_token_scale)),
+        answers_(options, config.server.ignore_eos,
+                 data_seed(options, config.data.shared_prefix->seed)),
+        users_(make_pool(*config.data.shared_prefix, answers_.seed(), options.prompt_token_scale)),
         contexts_(users_.size()) {}
 
   std::uint64_t session_of(std::size_t, std::int64_t index) const override {
@@ -119,9 +108,7 @@ class SharedPrefixSessions final : public SessionSource {
       prompt.append(user.prefix);
     prompt.append(user.question);
     request.prompt = std::move(prompt).build(ids_.next());
-    request.max_tokens = user.output;
-    request.output_tokens = answer_(user.output, stage_entity(stage, index));
-    request.output_content = answer_content(seed_, stage, index);
+    answers_.fill(stage, index, user.output, request);
     request.session = user_index + 1;
   }
 
@@ -141,77 +128,88 @@ class SharedPrefixSessions final : public SessionSource {
   }
 
  private:
-  std::uint64_t seed_;
   std::int64_t groups_;
   MultiTurnStyle style_;
-  AnswerLength answer_;
+  StagedAnswers answers_;
   PromptIds ids_;
   std::vector<PoolPrompt> users_;
   std::vector<std::vector<Segment>> contexts_;  // Empty: the user has not spoken in this stage.
 };
 
-/// One of the two kinds of requests of bimodal data.
-struct Mode {
-  std::int64_t system_prompt;
-  std::int64_t groups;
-  LengthSampler text, output;
+/// Sources that make each prompt when it is sent, and never again.
+class FreshSource : public RequestSource {
+ public:
+  FreshSource(const Config& config, const WorkloadOptions& options)
+      : assembler_(options, is_chat(config)),
+        answers_(options, config.server.ignore_eos, data_seed(options)),
+        scale_(options.prompt_token_scale) {}
+
+ protected:
+  std::uint64_t seed() const { return answers_.seed(); }
+  /// A text of about that many tokens.
+  Segment text(ContentKind kind, std::uint64_t a, std::uint64_t b, std::int64_t tokens) const {
+    return {.content = content_id(seed(), kind, a, b), .length = scaled_tokens(tokens, scale_)};
+  }
+  void send(std::size_t stage, std::int64_t index, const std::vector<Segment>& texts,
+            std::int64_t output, Request& request) {
+    request.prompt = assembler_.single(texts, ids_.next(), /*reusable=*/false);
+    answers_.fill(stage, index, output, request);
+  }
+
+ private:
+  PromptAssembler assembler_;
+  StagedAnswers answers_;
+  double scale_;
+  PromptIds ids_;
 };
 
-class BimodalSource final : public RequestSource {
+/// bimodal: request n is of the same mode and group with the same text in every stage.
+class BimodalSource final : public FreshSource {
  public:
   BimodalSource(const Config& config, const WorkloadOptions& options)
-      : seed_(mix64(options.seed, 0)),
-        indexing_(options.prompt_indexing),
-        assembler_(options, is_chat(config)),
-        answer_(options.natural_answer, config.server.ignore_eos, seed_),
-        scale_(options.prompt_token_scale),
-        ratio_(config.data.bimodal->mode_a_ratio),
-        modes_{{{.system_prompt = config.data.bimodal->mode_a_system_prompt_len,
-                 .groups = config.data.bimodal->mode_a_groups,
-                 .text = LengthSampler(config.data.bimodal->mode_a_user_prompt_len),
-                 .output = LengthSampler(config.data.bimodal->mode_a_output_len)},
-                {.system_prompt = config.data.bimodal->mode_b_system_prompt_len,
-                 .groups = config.data.bimodal->mode_b_groups,
-                 .text = LengthSampler(config.data.bimodal->mode_b_user_prompt_len),
-                 .output = LengthSampler(config.data.bimodal->mode_b_output_len)}}} {}
+      : FreshSource(config, options), indexing_(options.prompt_indexing) {
+    const Bimodal& b = *config.data.bimodal;
+    ratio_ = b.mode_a_ratio;
+    modes_ = {{.system_prompt = b.mode_a_system_prompt_len,
+               .groups = b.mode_a_groups,
+               .text = LengthSampler(b.mode_a_user_prompt_len),
+               .output = LengthSampler(b.mode_a_output_len)},
+              {.system_prompt = b.mode_b_system_prompt_len,
+               .groups = b.mode_b_groups,
+               .text = LengthSampler(b.mode_b_user_prompt_len),
+               .output = LengthSampler(b.mode_b_output_len)}};
+  }
 
   void fill(std::size_t stage, std::int64_t index, Request& request) override {
     if (index == 0 && indexing_ == PromptIndexing::kRestart) next_ = 0;
     const std::uint64_t n = next_++;
-    RandomStream draws(seed_, Stream::kLengths, n);
+    RandomStream draws(seed(), Stream::kLengths, n);
     const std::uint64_t which = draws.uniform() < ratio_ ? 0 : 1;
     const Mode& mode = modes_[which];
     const std::uint64_t group = draws.below(static_cast<std::uint64_t>(mode.groups));
-    const Segment prefix{.content = content_id(seed_, ContentKind::kSystemPrompt, which, group),
-                         .length = scaled_tokens(mode.system_prompt, scale_)};
-    const Segment text{.content = content_id(seed_, ContentKind::kQuestion, which, n),
-                       .length = scaled_tokens(mode.text.sample(draws), scale_)};
-    const std::int64_t output = std::max<std::int64_t>(mode.output.sample(draws), 1);
-    request.prompt = assembler_.single({prefix, text}, ids_.next(), /*reusable=*/false);
-    request.max_tokens = output;
-    request.output_tokens = answer_(output, stage_entity(stage, index));
-    request.output_content = answer_content(seed_, stage, index);
+    const Segment prefix = text(ContentKind::kSystemPrompt, which, group, mode.system_prompt);
+    const Segment own = text(ContentKind::kQuestion, which, n, mode.text.sample(draws));
+    send(stage, index, {prefix, own}, mode.output.sample(draws), request);
   }
 
  private:
-  std::uint64_t seed_;
+  /// One of the two kinds of requests.
+  struct Mode {
+    std::int64_t system_prompt;
+    std::int64_t groups;
+    LengthSampler text, output;
+  };
   PromptIndexing indexing_;
-  PromptAssembler assembler_;
-  AnswerLength answer_;
-  double scale_;
-  double ratio_;
-  std::array<Mode, 2> modes_;
+  double ratio_ = 0;
+  std::vector<Mode> modes_;
   std::uint64_t next_ = 0;
-  PromptIds ids_;
 };
 
-class RandomSource final : public RequestSource {
+/// random, synthetic and mock: unshared prompts with drawn lengths.
+class RandomSource final : public FreshSource {
  public:
   RandomSource(const Config& config, const WorkloadOptions& options)
-      : seed_(mix64(options.seed, 0)),
-        assembler_(options, is_chat(config)),
-        answer_(options.natural_answer, config.server.ignore_eos, seed_),
-        scale_(options.prompt_token_scale),
+      : FreshSource(config, options),
         input_(config.data.input_distribution.value_or(Distribution::fixed(3)),
                SamplerKind::kRandomData),
         // 30 tokens is what the tool asks for when nothing says otherwise (mock data).
@@ -220,84 +218,122 @@ class RandomSource final : public RequestSource {
 
   void fill(std::size_t stage, std::int64_t index, Request& request) override {
     // Lengths are drawn up front, once: request n has the same lengths in every stage.
-    RandomStream lengths(seed_, Stream::kLengths, static_cast<std::uint64_t>(index));
-    const std::int64_t input = scaled_tokens(input_.sample(lengths), scale_);
-    const std::int64_t output = std::max<std::int64_t>(output_.sample(lengths), 1);
-    const Segment text{.content = content_id(seed_, ContentKind::kUnique, stage,
-                                             static_cast<std::uint64_t>(index)),
-                       .length = input};
-    request.prompt = assembler_.single({text}, ids_.next(), /*reusable=*/false);
-    request.max_tokens = output;
-    request.output_tokens = answer_(output, stage_entity(stage, index));
-    request.output_content = answer_content(seed_, stage, index);
+    const auto n = static_cast<std::uint64_t>(index);
+    RandomStream lengths(seed(), Stream::kLengths, n);
+    const Segment own = text(ContentKind::kUnique, stage, n, input_.sample(lengths));
+    send(stage, index, {own}, output_.sample(lengths), request);
   }
 
  private:
-  std::uint64_t seed_;
-  PromptAssembler assembler_;
-  AnswerLength answer_;
-  double scale_;
   LengthSampler input_, output_;
-  PromptIds ids_;
 };
 
-class TraceLengthSource final : public RequestSource {
+/// random with data.trace: unshared prompts with the lengths of the trace's rows, cycled.
+class TraceLengthSource final : public FreshSource {
  public:
   TraceLengthSource(const Config& config, const WorkloadOptions& options, TraceOpener trace)
-      : seed_(mix64(options.seed, 0)),
-        assembler_(options, is_chat(config)),
-        answer_(options.natural_answer, config.server.ignore_eos, seed_),
-        trace_(std::move(trace)) {}
+      : FreshSource(config, options), trace_(std::move(trace)) {}
 
   void fill(std::size_t stage, std::int64_t index, Request& request) override {
     if (index == 0 || !reader_->next(record_)) {
       reader_ = trace_();
       reader_->next(record_);
     }
-    const Segment text{.content = content_id(seed_, ContentKind::kUnique, stage,
-                                             static_cast<std::uint64_t>(index)),
-                       .length = record_.input_tokens};
-    request.prompt = assembler_.single({text}, ids_.next(), /*reusable=*/false);
-    request.max_tokens = std::max<std::int64_t>(record_.output_tokens, 1);
-    request.output_tokens = answer_(request.max_tokens, stage_entity(stage, index));
-    request.output_content = answer_content(seed_, stage, index);
+    // The rows say tokens of the server: they are not scaled.
+    const Segment own{.content = content_id(seed(), ContentKind::kUnique, stage,
+                                            static_cast<std::uint64_t>(index)),
+                      .length = record_.input_tokens};
+    send(stage, index, {own}, record_.output_tokens, request);
   }
 
  private:
-  std::uint64_t seed_;
-  PromptAssembler assembler_;
-  AnswerLength answer_;
   TraceOpener trace_;
   std::unique_ptr<TraceReader> reader_;
   TraceRecord record_;
+};
+
+bool within(std::int64_t n, const std::optional<Distribution>& d) {
+  return !d || (n >= d->min && n <= d->max);
+}
+
+/// shareGPT: the file in order, cycled, its first record discarded.
+class ShareGptSource final : public RequestSource {
+ public:
+  ShareGptSource(const Config& config, const WorkloadOptions& options, ConversationOpener open)
+      : assembler_(options, is_chat(config)),
+        // A chat asks for no maximum: its answers are as long as they are.
+        answers_(options, config.server.ignore_eos || is_chat(config), data_seed(options)),
+        config_(config),
+        open_(std::move(open)) {
+    if (is_chat(config)) natural_.emplace(*options.natural_answer);
+  }
+
+  void fill(std::size_t stage, std::int64_t index, Request& request) override {
+    read_usable();
+    std::vector<Segment> texts;
+    for (const Message& m : current_.messages) {
+      texts.push_back({.content = content_id(0, ContentKind::kText, m.text), .length = m.tokens});
+      if (!natural_) break;
+    }
+    request.prompt = assembler_.messages(texts, ids_.next());
+    std::int64_t output = current_.messages[1].tokens;
+    if (natural_) {
+      RandomStream random(answers_.seed(), Stream::kLengths, StagedAnswers::entity(stage, index));
+      output = natural_->sample(random);
+    }
+    answers_.fill(stage, index, output, request);
+  }
+
+ private:
+  /// The next usable conversation; the file starts again at its end. `make_load_generator` has
+  /// made sure that there is one.
+  void read_usable() {
+    do {
+      if (reader_ && reader_->next(current_)) continue;
+      const bool first_pass = reader_ == nullptr;
+      reader_ = open_();
+      // The tool consumes one record when it starts.
+      if (first_pass) reader_->next(current_);
+      reader_->next(current_);
+    } while (!sharegpt_usable(config_, current_));
+  }
+
+  PromptAssembler assembler_;
+  StagedAnswers answers_;
+  std::optional<LengthSampler> natural_;
+  Config config_;
+  ConversationOpener open_;
+  std::unique_ptr<ConversationReader> reader_;
+  Conversation current_;
   PromptIds ids_;
 };
 
 }  // namespace
 
-std::unique_ptr<RequestSource> shared_prefix_source(const Config& config,
-                                                    const WorkloadOptions& options) {
-  return std::make_unique<SharedPrefixSource>(config, options);
+bool sharegpt_usable(const Config& config, const Conversation& conversation) {
+  if (conversation.messages.size() < 2) return false;
+  return is_chat(config) ||
+         (within(conversation.messages[0].tokens, config.data.input_distribution) &&
+          within(conversation.messages[1].tokens, config.data.output_distribution));
 }
 
-std::unique_ptr<SessionSource> shared_prefix_sessions(const Config& config,
-                                                      const WorkloadOptions& options) {
-  return std::make_unique<SharedPrefixSessions>(config, options);
-}
-
-std::unique_ptr<RequestSource> bimodal_source(const Config& config,
-                                              const WorkloadOptions& options) {
-  return std::make_unique<BimodalSource>(config, options);
-}
-
-std::unique_ptr<RequestSource> random_source(const Config& config, const WorkloadOptions& options) {
+std::unique_ptr<RequestSource> make_source(const Config& config, const WorkloadOptions& options,
+                                           const LoadInputs& inputs) {
+  if (config.data.type == DataType::kSharedPrefix)
+    return std::make_unique<SharedPrefixSource>(config, options);
+  if (config.data.type == DataType::kBimodal)
+    return std::make_unique<BimodalSource>(config, options);
+  if (config.data.type == DataType::kShareGpt)
+    return std::make_unique<ShareGptSource>(config, options, inputs.conversations);
+  if (config.data.type == DataType::kRandom && config.data.trace)
+    return std::make_unique<TraceLengthSource>(config, options, inputs.trace);
   return std::make_unique<RandomSource>(config, options);
 }
 
-std::unique_ptr<RequestSource> trace_length_source(const Config& config,
-                                                   const WorkloadOptions& options,
-                                                   TraceOpener trace) {
-  return std::make_unique<TraceLengthSource>(config, options, std::move(trace));
+std::unique_ptr<SessionSource> make_sessions(const Config& config, const WorkloadOptions& options) {
+  if (config.data.type == DataType::kSharedPrefix)
+    return std::make_unique<SharedPrefixSessions>(config, options);
+  return conversation_replay_sessions(config, options);
 }
 
 }  // namespace routesim::workloads::inference_perf

@@ -4,23 +4,19 @@
 #include <memory>
 #include <vector>
 
-#include "workloads/assemble.h"
 #include "workloads/client.h"
 #include "workloads/inference_perf/inference_perf.h"
+#include "workloads/prompts.h"
 #include "workloads/sessions/session_client.h"
 
 namespace routesim::workloads::inference_perf {
 
-/// shared_prefix without turns: a pool of prompts, permuted once, cycled.
-std::unique_ptr<RequestSource> shared_prefix_source(const Config& config,
-                                                    const WorkloadOptions& options);
+/// The single requests that data.type asks for, which has been checked.
+std::unique_ptr<RequestSource> make_source(const Config& config, const WorkloadOptions& options,
+                                           const LoadInputs& inputs);
 
-/// shared_prefix with enable_multi_turn_chat: every pool prompt is a user.
-std::unique_ptr<SessionSource> shared_prefix_sessions(const Config& config,
-                                                      const WorkloadOptions& options);
-
-/// bimodal: request n is of the same mode and group with the same text in every stage.
-std::unique_ptr<RequestSource> bimodal_source(const Config& config, const WorkloadOptions& options);
+/// The turns that data.type asks for.
+std::unique_ptr<SessionSource> make_sessions(const Config& config, const WorkloadOptions& options);
 
 /// conversation_replay.
 std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config,
@@ -28,30 +24,6 @@ std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config
 
 /// An error when the longest answer leaves no room for a prompt, as the tool refuses it.
 void check_conversation_length(const ConversationReplay& r, Diagnostics& out);
-
-/// random, synthetic and mock: unshared prompts with drawn lengths.
-std::unique_ptr<RequestSource> random_source(const Config& config, const WorkloadOptions& options);
-
-/// random with data.trace: unshared prompts with the lengths of the trace's rows, cycled.
-std::unique_ptr<RequestSource> trace_length_source(const Config& config,
-                                                   const WorkloadOptions& options,
-                                                   TraceOpener trace);
-
-/// shareGPT: the file in order, cycled, its first record discarded.
-std::unique_ptr<RequestSource> sharegpt_source(const Config& config, const WorkloadOptions& options,
-                                               ConversationOpener conversations);
-
-/// The parts of a stage that do not depend on the client.
-struct StageLoad {
-  StageInfo info{};
-  std::unique_ptr<ArrivalStream> arrivals{};
-};
-
-/// What is wrong with load.sweep, which is given.
-void check_sweep(const Config& config, Diagnostics& out);
-/// Its probe, and the stages whose arrivals and rates only make_sweep's will know.
-std::vector<StageLoad> sweep_stages(const Config& config, const WorkloadOptions& options);
-std::unique_ptr<RateSweep> make_sweep(const Config& config, const WorkloadOptions& options);
 
 /// What is wrong with a stage of recorded sessions, and with their settings.
 void check_session_stage(const Stage& stage, std::size_t i, Diagnostics& out);

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "workloads/assemble.h"
 #include "workloads/load_generator.h"
+#include "workloads/prompts.h"
 #include "workloads/sessions/replay_corpus.h"
 #include "workloads/timers.h"
 

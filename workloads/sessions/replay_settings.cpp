@@ -110,26 +110,6 @@ double longest_request(const SyntheticAgentic& t) {
          std::max(1.0, ceiling(t.turns_per_session, 1)) * turn + output;
 }
 
-void check_distributions(const SyntheticAgentic& t, const std::string& path, Diagnostics& out) {
-  const auto check = [&](const std::optional<Distribution>& d, const char* key) {
-    if (d) check_distribution(*d, SamplerKind::kGeneral, path + key, out);
-  };
-  check(t.input_tokens_per_turn, "input_tokens_per_turn");
-  check(t.output_tokens_per_turn, "output_tokens_per_turn");
-  check(t.turns_per_session, "turns_per_session");
-  check(t.tool_loop_depth, "tool_loop_depth");
-  check(t.sub_agents_per_spawn, "sub_agents_per_spawn");
-  check(t.tool_catalog_size_per_agent, "tool_catalog_size_per_agent");
-  check(t.parallel_tool_calls_per_step, "parallel_tool_calls_per_step");
-  if (ceiling(t.parallel_tool_calls_per_step, 1) > 64)
-    out.error({}, path + "parallel_tool_calls_per_step", "may exceed 64 calls");
-  check(t.tool_call_latency_sec, "tool_call_latency_sec");
-  check(t.user_think_time_sec, "user_think_time_sec");
-  if (!t.context_compaction) return;
-  check(t.context_compaction->trigger_tokens, "context_compaction.trigger_tokens");
-  check(t.context_compaction->target_tokens, "context_compaction.target_tokens");
-}
-
 }  // namespace
 
 void describe(Describer& d, OtelTraceReplay& t) {
@@ -238,7 +218,23 @@ void check(const WekaTraceReplay& r, const std::string& path, Diagnostics& out) 
 }
 
 void check(const SyntheticAgentic& t, const std::string& path, Diagnostics& out) {
-  check_distributions(t, path, out);
+  check_distributions({{"input_tokens_per_turn", t.input_tokens_per_turn},
+                       {"output_tokens_per_turn", t.output_tokens_per_turn},
+                       {"turns_per_session", t.turns_per_session},
+                       {"tool_loop_depth", t.tool_loop_depth},
+                       {"sub_agents_per_spawn", t.sub_agents_per_spawn},
+                       {"tool_catalog_size_per_agent", t.tool_catalog_size_per_agent},
+                       {"parallel_tool_calls_per_step", t.parallel_tool_calls_per_step}},
+                      path, out);
+  if (ceiling(t.parallel_tool_calls_per_step, 1) > 64)
+    out.error({}, path + "parallel_tool_calls_per_step", "may exceed 64 calls");
+  check_distributions({{"tool_call_latency_sec", t.tool_call_latency_sec},
+                       {"user_think_time_sec", t.user_think_time_sec}},
+                      path, out);
+  if (t.context_compaction)
+    check_distributions({{"trigger_tokens", t.context_compaction->trigger_tokens},
+                         {"target_tokens", t.context_compaction->target_tokens}},
+                        path + "context_compaction.", out);
   const std::vector<double> weights = theme_weights(t);
   if (*std::max_element(weights.begin(), weights.end()) <= 0)
     out.error({}, path + "theme_mix", "names no theme with a weight above 0",

@@ -92,12 +92,6 @@ MessageTokens common_message(std::string_view name, std::int64_t tokens) {
   return message({common(name, tokens)});
 }
 
-std::int64_t tokens_of(const MessageTokens& text) {
-  std::int64_t n = 0;
-  for (const Segment& s : *text) n += s.length;
-  return n;
-}
-
 /// The tool calls of one answer, and what they return.
 struct Step {
   std::int64_t call = 0;
@@ -285,7 +279,7 @@ class SessionBuilder {
   }
 
   static void add_text(ReplayCall& call, Event& event, MessageTokens text) {
-    event.counted += tokens_of(text);
+    event.counted += tokens_in(*text);
     call.recorded.push_back(std::move(text));
     if (!call.parts.empty() && call.parts.back().kind == ReplayPart::Kind::kRecorded)
       ++call.parts.back().messages;

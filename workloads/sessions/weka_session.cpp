@@ -11,22 +11,6 @@
 namespace routesim::workloads {
 namespace {
 
-std::int64_t total(const std::vector<Segment>& tokens) {
-  std::int64_t sum = 0;
-  for (const Segment& s : tokens) sum += s.length;
-  return sum;
-}
-
-/// Keeps the first `tokens`.
-void shorten(std::vector<Segment>& segments, std::int64_t tokens) {
-  std::size_t kept = 0;
-  while (kept < segments.size() && tokens > 0) {
-    segments[kept].length = std::min(segments[kept].length, tokens);
-    tokens -= segments[kept++].length;
-  }
-  segments.resize(kept);
-}
-
 /// Eight bytes for each block or rest of one: equal bytes, equal tokens.
 std::string symbols(const std::vector<Segment>& tokens) {
   std::string text;
@@ -132,7 +116,7 @@ class WekaMessages {
         before = end;
       } else if (end == blocks) {
         keep(i + 1);
-        return cut(i, std::max<std::int64_t>(total(stretches_[i].tokens) - previous_tail, 0));
+        return cut(i, std::max<std::int64_t>(tokens_in(stretches_[i].tokens) - previous_tail, 0));
       } else if (before == blocks) {
         return keep(i);
       } else {
@@ -151,7 +135,7 @@ class WekaMessages {
 
   void cut(std::size_t stretch, std::int64_t tokens) {
     Stretch& s = stretches_[stretch];
-    if (tokens >= total(s.tokens)) return;
+    if (tokens >= tokens_in(s.tokens)) return;
     shorten(s.tokens, tokens);
     messages_[stretch] = message_of(s.role, s.tokens);
   }

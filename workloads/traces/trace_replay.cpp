@@ -10,8 +10,8 @@
 
 #include "base/check.h"
 #include "workloads/load_stages.h"
+#include "workloads/prompts.h"
 #include "workloads/timers.h"
-#include "workloads/traces/trace_prompts.h"
 
 namespace routesim::workloads {
 namespace {
@@ -207,12 +207,6 @@ std::optional<std::uint64_t> TracePrompts::signature(const TraceRecord& record,
   return out;
 }
 
-void TracePrompts::fill(const TraceRecord& record, HashLengthRule rule, std::uint64_t number,
-                        Request& request) const {
-  request.prompt = prompt(record, rule, number);
-  fill_answer(record, number, request);
-}
-
 void TracePrompts::fill_answer(const TraceRecord& record, std::uint64_t number,
                                Request& request) const {
   request.max_tokens = std::max<std::int64_t>(record.output_tokens, 1);
@@ -236,33 +230,49 @@ std::shared_ptr<const Prompt> TracePrompts::prompt(const TraceRecord& record, Ha
   return std::move(prompt).build(number, reusable);
 }
 
-TraceSummary survey_trace(const TraceOpener& open, const TracePrompts& prompts, HashLengthRule rule,
-                          std::int64_t max_requests, Diagnostics& out) {
+TraceSummary TraceSurvey::read(const TraceOpener& open, std::int64_t block_tokens,
+                               HashLengthRule rule, std::int64_t max_requests) {
+  const std::lock_guard lock(mutex_);
+  const auto asked = std::tuple(block_tokens, rule, max_requests);
+  if (asked_ == asked) return summary_;
+  asked_ = asked;
+  summary_ = {};
+  TraceSummary& s = summary_;
+  const TracePrompts prompts(0, block_tokens);
   const std::unique_ptr<TraceReader> reader = open();
-  TraceSummary summary;
   TraceRecord record;
-  SourceLocation first_empty;
-  std::int64_t empty_prompts = 0;
-  while ((max_requests == 0 || summary.records < max_requests) && reader->next(record)) {
-    ++summary.records;
-    if (!record.delay) summary.last = record.at;
-    summary.has_delays = summary.has_delays || record.delay.has_value();
-    if (record.input_tokens == 0 && empty_prompts++ == 0)
-      first_empty = {reader->file(), static_cast<int>(record.line), record.input_column};
+  while ((max_requests == 0 || s.records < max_requests) && reader->next(record)) {
+    ++s.records;
+    if (!record.delay) s.last = record.at;
+    s.has_delays = s.has_delays || record.delay.has_value();
+    if (record.input_tokens == 0 && s.empty_prompts++ == 0)
+      s.first_empty = {reader->file(), static_cast<int>(record.line), record.input_column};
     std::string problem = prompts.problem(record, rule);
     if (problem.empty()) continue;
-    out.error({reader->file(), static_cast<int>(record.line), record.ids_column}, "hash_ids",
-              std::move(problem), "set hash_block_tokens to the tokens one id stands for");
-    return summary;
+    s.found.error({reader->file(), static_cast<int>(record.line), record.ids_column}, "hash_ids",
+                  std::move(problem), "set hash_block_tokens to the tokens one id stands for");
+    return s;
   }
-  if (empty_prompts > 0)
-    out.warning(first_empty, "",
+  for (const Diagnostic& d : reader->diagnostics().items()) s.found.add(d);
+  return s;
+}
+
+TraceSummary survey_trace(const LoadInputs& inputs, std::int64_t block_tokens, HashLengthRule rule,
+                          std::int64_t max_requests, const std::string& key, Diagnostics& out) {
+  TraceSurvey once;
+  TraceSurvey& survey = inputs.survey != nullptr ? *inputs.survey : once;
+  TraceSummary summary = survey.read(inputs.trace, block_tokens, rule, max_requests);
+  const bool bad_ids =
+      summary.found.has_errors() && summary.found.items().front().path == "hash_ids";
+  if (summary.empty_prompts > 0 && !bad_ids)
+    out.warning(summary.first_empty, "",
                 "a prompt of 0 tokens, which vLLM refuses: it is sent with 1" +
-                    (empty_prompts > 1 ? ", as " + std::to_string(empty_prompts - 1) + " more are"
-                                       : std::string()),
+                    (summary.empty_prompts > 1
+                         ? ", as " + std::to_string(summary.empty_prompts - 1) + " more are"
+                         : std::string()),
                 "leave such records out");
-  for (const Diagnostic& d : reader->diagnostics().items()) out.add(d);
-  if (summary.records == 0 && !out.has_errors()) out.error({}, "trace", "the trace has no records");
+  for (const Diagnostic& d : summary.found.items()) out.add(d);
+  if (summary.records == 0 && !out.has_errors()) out.error({}, key, "the trace has no records");
   return summary;
 }
 
@@ -283,17 +293,16 @@ void describe(Describer& d, TraceReplayConfig& t) {
 
 std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& config,
                                                    const WorkloadOptions& options,
-                                                   const TraceOpener& trace,
+                                                   const LoadInputs& inputs,
                                                    Diagnostics& diagnostics) {
-  if (!trace) {
+  if (!inputs.trace) {
     diagnostics.error({}, "trace", "a trace replay needs a trace");
     return nullptr;
   }
   Diagnostics found;
   // Read once before the run: a broken line stops the user now, not after an hour.
-  const TraceSummary summary =
-      survey_trace(trace, TracePrompts(options.seed, config.hash_block_tokens), config.hash_length,
-                   config.max_requests, found);
+  const TraceSummary summary = survey_trace(inputs, config.hash_block_tokens, config.hash_length,
+                                            config.max_requests, "trace", found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return nullptr;
   StageInfo info;
@@ -302,7 +311,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& conf
   info.duration_s = summary.last.to_seconds() * config.time_scale;
   if (info.duration_s > 0)
     info.requested_rate = static_cast<double>(summary.records) / info.duration_s;
-  return std::make_unique<TraceReplay>(config, options, trace(), std::move(info),
+  return std::make_unique<TraceReplay>(config, options, inputs.trace(), std::move(info),
                                        summary.has_delays);
 }
 
@@ -339,7 +348,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const TraceWorkload& t,
                                                    const WorkloadOptions& options,
                                                    const LoadInputs& inputs,
                                                    Diagnostics& diagnostics) {
-  return make_load_generator(t.replay, options, inputs.trace, diagnostics);
+  return make_load_generator(t.replay, options, inputs, diagnostics);
 }
 
 }  // namespace routesim::workloads

@@ -4,12 +4,15 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/describe.h"
+#include "base/diagnostic.h"
 #include "workloads/load_generator.h"
 #include "workloads/options.h"
 #include "workloads/traces/trace_readers.h"
@@ -33,13 +36,60 @@ struct TraceReplayConfig {
 
 void describe(Describer& d, TraceReplayConfig& t);
 
+/// Makes prompts of trace records. A hash id stands for a block with its whole prefix, so each id
+/// becomes a segment of its own content; a record without ids shares nothing.
+class TracePrompts {
+ public:
+  TracePrompts(std::uint64_t seed, std::int64_t block_tokens);
+  /// Why the record's ids do not fit its length; empty when they do.
+  std::string problem(const TraceRecord& record, HashLengthRule rule) const;
+  /// Makes the prompt, with id `number`.
+  std::shared_ptr<const Prompt> prompt(const TraceRecord& record, HashLengthRule rule,
+                                       std::uint64_t number, bool reusable = false) const;
+  /// Fills the answer of request `number`.
+  void fill_answer(const TraceRecord& record, std::uint64_t number, Request& request) const;
+  /// Equal for records with equal prompts. Nothing where a part of the prompt is its own text.
+  std::optional<std::uint64_t> signature(const TraceRecord& record, HashLengthRule rule) const;
+
+ private:
+  std::uint64_t seed_;
+  std::int64_t block_tokens_;
+};
+
+/// What one reading of a trace found.
+struct TraceSummary {
+  std::int64_t records = 0;
+  Duration last{};          ///< Of the last record with a time of its own.
+  bool has_delays = false;  ///< Some record waits for its session.
+  std::int64_t empty_prompts = 0;
+  SourceLocation first_empty{};
+  Diagnostics found{};  ///< What is wrong; reading ends there.
+};
+
+/// Reads a trace through, up to `max_requests` records (0: all), and keeps what it found: the loads
+/// that one plan makes share a survey and read the file once. Thread-safe.
+class TraceSurvey {
+ public:
+  TraceSummary read(const TraceOpener& open, std::int64_t block_tokens, HashLengthRule rule,
+                    std::int64_t max_requests);
+
+ private:
+  std::mutex mutex_;
+  std::optional<std::tuple<std::int64_t, HashLengthRule, std::int64_t>> asked_;
+  TraceSummary summary_;
+};
+
+/// Surveys the trace of `inputs` and reports what is wrong with it; `key` is to name a trace.
+TraceSummary survey_trace(const LoadInputs& inputs, std::int64_t block_tokens, HashLengthRule rule,
+                          std::int64_t max_requests, const std::string& key, Diagnostics& out);
+
 /// Streams the trace: one record in memory, and, only when the trace has delays, its sessions and
 /// the turns that wait for them. Records with the same hash id share that block's tokens; records
 /// without ids share nothing. A record with a `delay` is sent that long after its session's
 /// previous request completed.
 std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& config,
                                                    const WorkloadOptions& options,
-                                                   const TraceOpener& trace,
+                                                   const LoadInputs& inputs,
                                                    Diagnostics& diagnostics);
 
 /// A trace file and how to replay it.

@@ -6,13 +6,28 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "workloads/assemble.h"
 #include "workloads/client.h"
 #include "workloads/load_stages.h"
+#include "workloads/prompts.h"
 #include "workloads/vllm_bench/vllm_bench_data.h"
 
 namespace routesim::workloads::vllm_bench {
 namespace {
+
+/// How the tool reads the file of a data set; kUnread where it reads none.
+LoadFile::Kind kind_of(Dataset data_set) {
+  switch (data_set) {
+    case Dataset::kShareGpt:
+      return LoadFile::Kind::kShareGpt;
+    case Dataset::kCustom:
+      return LoadFile::Kind::kPrompts;
+    case Dataset::kBurstGpt:
+    case Dataset::kTimedTrace:
+      return LoadFile::Kind::kTrace;
+    default:
+      return LoadFile::Kind::kUnread;
+  }
+}
 
 /// The tool has every prompt in memory before it sends the first, which bounds them there, too.
 constexpr IntRange kPrompts{1, 10'000'000};
@@ -20,12 +35,11 @@ constexpr IntRange kPrompts{1, 10'000'000};
 /// Sends sample 0 in the stages before the run, and every sample once in the run.
 class BenchSource final : public RequestSource {
  public:
-  BenchSource(const Config& config, const WorkloadOptions& options,
-              std::unique_ptr<SampleSource> samples, std::size_t main_stage)
-      : seed_(mix64(options.seed, static_cast<std::uint64_t>(config.seed))),
-        assembler_(options, config.chat),
-        answer_(options.natural_answer,
-                config.ignore_eos || config.dataset_name == Dataset::kRandom, seed_),
+  BenchSource(const Config& config, const WorkloadOptions& options, Samples samples,
+              std::size_t main_stage)
+      : assembler_(options, config.chat),
+        answers_(options, config.ignore_eos || config.dataset_name == Dataset::kRandom,
+                 mix64(options.seed, static_cast<std::uint64_t>(config.seed))),
         samples_(std::move(samples)),
         main_stage_(main_stage) {
     first_ = make(0, /*reusable=*/true);
@@ -34,13 +48,8 @@ class BenchSource final : public RequestSource {
   void fill(std::size_t stage, std::int64_t index, Request& request) override {
     const bool first = stage < main_stage_ || index == 0;
     Item item = first ? first_ : make(index, /*reusable=*/false);
-    const auto entity =
-        (static_cast<std::uint64_t>(stage) << 40) | static_cast<std::uint64_t>(index);
     request.prompt = std::move(item.prompt);
-    request.max_tokens = std::max<std::int64_t>(item.output, 1);
-    request.output_tokens = answer_(request.max_tokens, entity);
-    request.output_content =
-        content_id(seed_, ContentKind::kAnswer, stage, static_cast<std::uint64_t>(index));
+    answers_.fill(stage, index, item.output, request);
   }
 
  private:
@@ -49,14 +58,13 @@ class BenchSource final : public RequestSource {
     std::int64_t output = 0;
   };
   Item make(std::int64_t i, bool reusable) {
-    const Sample sample = samples_->make(i);
+    const Sample sample = samples_.make(i);
     return {assembler_.single(sample.text, static_cast<std::uint64_t>(i), reusable), sample.output};
   }
 
-  std::uint64_t seed_;
   PromptAssembler assembler_;
-  AnswerLength answer_;
-  std::unique_ptr<SampleSource> samples_;
+  StagedAnswers answers_;
+  Samples samples_;
   std::size_t main_stage_;
   Item first_;
 };
@@ -209,19 +217,68 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
   std::vector<StagePlan> plans;
   auto source = std::make_unique<RunsSource>();
   for (const Config& run : runs) {
-    std::unique_ptr<SampleSource> samples = make_samples(run, options, inputs, found);
+    Samples samples = make_samples(run, options, inputs, found);
     if (found.has_errors()) break;
     const std::size_t first = plans.size();
     if (run.initial_test_request.value_or(false)) plans.push_back(stage("test", 1, run));
     if (run.num_warmups > 0) plans.push_back(stage("warmup", run.num_warmups, run));
     const std::size_t main = plans.size() - first;
-    plans.push_back(main_stage(run, options, inputs, samples->size()));
+    plans.push_back(main_stage(run, options, inputs, samples.size));
     if (!config.runs.empty()) plans.back().info.name = run_name(run);
     source->add(std::make_unique<BenchSource>(run, options, std::move(samples), main), main + 1);
   }
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return nullptr;
   return std::make_unique<StagedClient>(std::move(plans), std::move(source), StageTiming{});
+}
+
+LoadTraits traits_of(const Config& c) {
+  LoadTraits traits;
+  traits.report_name = "vllm-benchmark";
+  traits.random_text =
+      c.dataset_name == Dataset::kRandom || c.dataset_name == Dataset::kPrefixRepetition;
+  traits.burstiness = c.burstiness;
+  for (const std::string& name : c.lora_modules)
+    traits.adapters.shares.push_back(
+        {.name = name, .split = 1.0 / static_cast<double>(c.lora_modules.size())});
+  traits.adapters.assignment = c.lora_assignment;
+  traits.adapters.warms_up_base = true;
+  traits.adapters.key = "vllm_bench.lora_modules";
+  return traits;
+}
+
+std::vector<LoadFile> files_of(const Config& c) {
+  if (!c.dataset_path) return {};
+  const std::string key = "vllm_bench.dataset_path";
+  LoadFile file{.kind = kind_of(c.dataset_name), .key = key, .path = *c.dataset_path};
+  if (file.kind == LoadFile::Kind::kTrace) {
+    file.format = std::string(enum_name(c.dataset_name));
+    file.format_key = key;
+  }
+  return {file};
+}
+
+std::string scale_rates(Config& c, double by) {
+  if (c.dataset_name == Dataset::kTimedTrace && c.timed_trace.self_timed) {
+    c.timed_trace.sec_multiplier /= by;
+    return {};
+  }
+  bool scaled = false;
+  const auto scale = [&](double& rate) {
+    if (!std::isfinite(rate)) return;
+    rate *= by;
+    scaled = true;
+  };
+  scale(c.request_rate);
+  for (auto* rate : {&c.ramp_up_start_rps, &c.ramp_up_end_rps})
+    if (*rate) scale(**rate);
+  for (Run& run : c.runs)
+    if (run.request_rate) scale(*run.request_rate);
+  return scaled ? "" : "request_rate is inf: all requests are sent at once";
+}
+
+void set_release_defaults(Config& c, bool old_servers) {
+  if (!c.initial_test_request) c.initial_test_request = old_servers;
 }
 
 void describe(Describer& d, PrefixRepetition& t) {

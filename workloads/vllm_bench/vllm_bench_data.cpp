@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
-#include "workloads/assemble.h"
-#include "workloads/traces/trace_prompts.h"
+#include "workloads/prompts.h"
+#include "workloads/traces/trace_replay.h"
 
 namespace routesim::workloads::vllm_bench {
 namespace {
@@ -20,34 +21,6 @@ Segment shared_text(std::uint64_t seed, std::uint64_t which, std::int64_t length
   return {.content = content_id(seed, ContentKind::kSystemPrompt, which), .length = length};
 }
 
-/// prefix_repetition: num_prompts div num_prefixes prompts per prefix, shuffled once.
-class PrefixRepetitionSamples final : public SampleSource {
- public:
-  PrefixRepetitionSamples(const Config& c, std::uint64_t seed, double scale)
-      : seed_(seed),
-        per_prefix_(c.num_prompts / c.prefix_repetition.num_prefixes),
-        prefix_(scaled_tokens(c.prefix_repetition.prefix_len, scale)),
-        suffix_(scaled_tokens(c.prefix_repetition.suffix_len, scale)),
-        output_(c.output_len.value_or(c.prefix_repetition.output_len)) {
-    order_.resize(static_cast<std::size_t>(per_prefix_ * c.prefix_repetition.num_prefixes));
-    for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<std::uint32_t>(i);
-    RandomStream random(seed, Stream::kPromptOrder);
-    if (!c.disable_shuffle) random.shuffle(order_.begin(), order_.end());
-  }
-  std::int64_t size() const override { return static_cast<std::int64_t>(order_.size()); }
-  Sample make(std::int64_t i) override {
-    const std::uint32_t n = order_[static_cast<std::size_t>(i)];
-    const std::uint64_t prefix = n / static_cast<std::uint64_t>(per_prefix_);
-    return {.text = {shared_text(seed_, prefix, prefix_), unique_text(seed_, n, suffix_)},
-            .output = output_};
-  }
-
- private:
-  std::uint64_t seed_;
-  std::int64_t per_prefix_, prefix_, suffix_, output_;
-  std::vector<std::uint32_t> order_;  // Position sent -> position generated (prefix-major).
-};
-
 /// An integer range [floor(len (1 - r)), ceil(len (1 + r))].
 struct LengthRange {
   LengthRange(std::int64_t length, double ratio)
@@ -60,73 +33,64 @@ struct LengthRange {
   std::int64_t low, high;
 };
 
-class RandomSamples final : public SampleSource {
- public:
-  RandomSamples(const Config& c, std::uint64_t seed, double scale)
-      : seed_(seed),
-        size_(c.num_prompts),
-        scale_(scale),
-        prefix_(scaled_tokens(c.random.prefix_len, scale)),
-        input_(c.input_len.value_or(c.random.input_len),
-               c.random.input_range_ratio.value_or(c.random.range_ratio)),
-        output_(c.output_len.value_or(c.random.output_len),
-                c.random.output_range_ratio.value_or(c.random.range_ratio)) {}
-  std::int64_t size() const override { return size_; }
-  Sample make(std::int64_t i) override {
-    RandomStream lengths(seed_, Stream::kLengths, static_cast<std::uint64_t>(i));
-    const std::int64_t input = scaled_tokens(input_.draw(lengths), scale_);
-    return {.text = {shared_text(seed_, 0, prefix_), unique_text(seed_, i, input)},
-            .output = output_.draw(lengths)};
-  }
+/// prefix_repetition: num_prompts div num_prefixes prompts per prefix, shuffled once.
+Samples prefix_repetition_samples(const Config& c, std::uint64_t seed, double scale) {
+  const PrefixRepetition& p = c.prefix_repetition;
+  const std::int64_t per_prefix = c.num_prompts / p.num_prefixes;
+  const std::int64_t prefix = scaled_tokens(p.prefix_len, scale);
+  const std::int64_t suffix = scaled_tokens(p.suffix_len, scale);
+  // Position sent -> position generated, prefix by prefix.
+  std::vector<std::uint32_t> order(static_cast<std::size_t>(per_prefix * p.num_prefixes));
+  std::iota(order.begin(), order.end(), 0U);
+  RandomStream random(seed, Stream::kPromptOrder);
+  if (!c.disable_shuffle) random.shuffle(order.begin(), order.end());
+  return {.size = std::ssize(order),
+          .make = [=, output = c.output_len.value_or(p.output_len),
+                   order = std::move(order)](std::int64_t i) -> Sample {
+            const std::uint32_t n = order[static_cast<std::size_t>(i)];
+            const std::uint64_t which = n / static_cast<std::uint64_t>(per_prefix);
+            return {{shared_text(seed, which, prefix), unique_text(seed, n, suffix)}, output};
+          }};
+}
 
- private:
-  std::uint64_t seed_;
-  std::int64_t size_;
-  double scale_;
-  std::int64_t prefix_;
-  LengthRange input_, output_;
+Samples random_samples(const Config& c, std::uint64_t seed, double scale) {
+  const LengthRange inputs(c.input_len.value_or(c.random.input_len),
+                           c.random.input_range_ratio.value_or(c.random.range_ratio));
+  const LengthRange outputs(c.output_len.value_or(c.random.output_len),
+                            c.random.output_range_ratio.value_or(c.random.range_ratio));
+  const std::int64_t prefix = scaled_tokens(c.random.prefix_len, scale);
+  return {
+      .size = c.num_prompts, .make = [=](std::int64_t i) -> Sample {
+        RandomStream lengths(seed, Stream::kLengths, static_cast<std::uint64_t>(i));
+        const std::int64_t input = scaled_tokens(inputs.draw(lengths), scale);
+        return {{shared_text(seed, 0, prefix), unique_text(seed, i, input)}, outputs.draw(lengths)};
+      }};
+}
+
+Samples sonnet_samples(const Config& c, std::uint64_t seed) {
+  const std::int64_t prefix = c.sonnet.prefix_len;
+  const std::int64_t rest = c.input_len.value_or(c.sonnet.input_len) - prefix;
+  const std::int64_t output = c.output_len.value_or(c.sonnet.output_len);
+  return {.size = c.num_prompts, .make = [=](std::int64_t i) -> Sample {
+            return {{shared_text(seed, 0, prefix), unique_text(seed, i, rest)}, output};
+          }};
+}
+
+/// A row of a data set, in memory.
+struct Item {
+  std::uint64_t content = 0;
+  std::int64_t input = 0, output = 0;
 };
 
-class SonnetSamples final : public SampleSource {
- public:
-  SonnetSamples(const Config& c, std::uint64_t seed)
-      : seed_(seed),
-        size_(c.num_prompts),
-        prefix_(c.sonnet.prefix_len),
-        rest_(c.input_len.value_or(c.sonnet.input_len) - c.sonnet.prefix_len),
-        output_(c.output_len.value_or(c.sonnet.output_len)) {}
-  std::int64_t size() const override { return size_; }
-  Sample make(std::int64_t i) override {
-    return {.text = {shared_text(seed_, 0, prefix_), unique_text(seed_, i, rest_)},
-            .output = output_};
-  }
-
- private:
-  std::uint64_t seed_;
-  std::int64_t size_, prefix_, rest_, output_;
-};
-
-/// Samples that stand in memory: what is left of a data set after filtering and choosing.
-class ListedSamples final : public SampleSource {
- public:
-  struct Item {
-    std::uint64_t content = 0;
-    std::int64_t input = 0, output = 0;
-  };
-  explicit ListedSamples(std::vector<Item> items) : items_(std::move(items)) {}
-  std::int64_t size() const override { return static_cast<std::int64_t>(items_.size()); }
-  Sample make(std::int64_t i) override {
-    const Item& item = items_[static_cast<std::size_t>(i)];
-    return {.text = {{.content = item.content, .length = item.input}}, .output = item.output};
-  }
-
- private:
-  std::vector<Item> items_;
-};
+Samples listed_samples(std::vector<Item> items) {
+  return {.size = std::ssize(items), .make = [items = std::move(items)](std::int64_t i) -> Sample {
+            const Item& item = items[static_cast<std::size_t>(i)];
+            return {{{.content = item.content, .length = item.input}}, item.output};
+          }};
+}
 
 /// Cuts to num_prompts, or repeats random items until there are as many.
-void fit(std::vector<ListedSamples::Item>& items, std::int64_t wanted, bool oversample,
-         RandomStream& random) {
+void fit(std::vector<Item>& items, std::int64_t wanted, bool oversample, RandomStream& random) {
   const auto n = static_cast<std::size_t>(wanted);
   const std::size_t had = items.size();
   if (had >= n) {
@@ -137,14 +101,26 @@ void fit(std::vector<ListedSamples::Item>& items, std::int64_t wanted, bool over
   }
 }
 
-void take_over(const Diagnostics& from, Diagnostics& to) {
-  for (const Diagnostic& d : from.items()) to.add(d);
+/// Chooses and orders what was read of a data set, unless an error was found while reading it.
+Samples chosen(std::vector<Item> items, const Config& c, std::uint64_t seed, bool oversample,
+               const Diagnostics& found, const char* key, const char* nothing, Diagnostics& out) {
+  for (const Diagnostic& d : found.items()) out.add(d);
+  if (items.empty() && !out.has_errors()) out.error({}, key, nothing);
+  if (out.has_errors()) return {};
+  RandomStream random(seed, Stream::kPromptOrder);
+  const bool shuffles = !c.disable_shuffle || c.dataset_name == Dataset::kBurstGpt;
+  if (shuffles) random.shuffle(items.begin(), items.end());
+  fit(items, c.num_prompts, oversample, random);
+  if (c.dataset_name == Dataset::kBurstGpt)
+    for (std::size_t i = 0; i < items.size(); ++i)
+      items[i].content = content_id(seed, ContentKind::kUnique, i);
+  return listed_samples(std::move(items));
 }
 
-std::unique_ptr<SampleSource> sharegpt_samples(const Config& c, std::uint64_t seed,
-                                               const LoadInputs& inputs, Diagnostics& out) {
+Samples sharegpt_samples(const Config& c, std::uint64_t seed, const LoadInputs& inputs,
+                         Diagnostics& out) {
   const auto reader = inputs.conversations();
-  std::vector<ListedSamples::Item> items;
+  std::vector<Item> items;
   Conversation conversation;
   const std::optional<std::int64_t> fixed =
       c.sharegpt.output_len ? c.sharegpt.output_len : c.output_len;
@@ -157,21 +133,15 @@ std::unique_ptr<SampleSource> sharegpt_samples(const Config& c, std::uint64_t se
     items.push_back(
         {content_id(0, ContentKind::kText, conversation.messages[0].text), input, output});
   }
-  take_over(reader->diagnostics(), out);
-  if (items.empty() && !out.has_errors())
-    out.error({}, "sharegpt", "the file has no conversation the tool would use");
-  if (out.has_errors()) return nullptr;
-  RandomStream random(seed, Stream::kPromptOrder);
-  if (!c.disable_shuffle) random.shuffle(items.begin(), items.end());
-  fit(items, c.num_prompts, c.sharegpt.oversample, random);
-  return std::make_unique<ListedSamples>(std::move(items));
+  return chosen(std::move(items), c, seed, c.sharegpt.oversample, reader->diagnostics(), "sharegpt",
+                "the file has no conversation the tool would use", out);
 }
 
-std::unique_ptr<SampleSource> custom_samples(const Config& c, std::uint64_t seed,
-                                             const LoadInputs& inputs, Diagnostics& out) {
+Samples custom_samples(const Config& c, std::uint64_t seed, const LoadInputs& inputs,
+                       Diagnostics& out) {
   const auto reader = inputs.conversations();
   const std::int64_t fixed = c.output_len.value_or(c.custom.output_len);
-  std::vector<ListedSamples::Item> items;
+  std::vector<Item> items;
   Conversation row;
   while (reader->next(row)) {
     if (row.messages.empty()) continue;
@@ -180,67 +150,43 @@ std::unique_ptr<SampleSource> custom_samples(const Config& c, std::uint64_t seed
       out.error({}, "custom.output_len",
                 "row " + std::to_string(row.record) + " has no output_tokens",
                 "give an output_len");
-      return nullptr;
+      return {};
     }
     items.push_back({content_id(0, ContentKind::kText, row.messages[0].text),
                      row.messages[0].tokens, fixed < 0 ? row.messages[1].tokens : fixed});
   }
-  take_over(reader->diagnostics(), out);
-  if (items.empty() && !out.has_errors()) out.error({}, "custom", "the file has no rows");
-  if (out.has_errors()) return nullptr;
-  RandomStream random(seed, Stream::kPromptOrder);
-  if (!c.disable_shuffle) random.shuffle(items.begin(), items.end());
-  fit(items, c.num_prompts, true, random);
-  return std::make_unique<ListedSamples>(std::move(items));
+  return chosen(std::move(items), c, seed, true, reader->diagnostics(), "custom",
+                "the file has no rows", out);
 }
 
 /// Only the lengths of BurstGPT's rows are used; the prompts share nothing.
-std::unique_ptr<SampleSource> burstgpt_samples(const Config& c, std::uint64_t seed,
-                                               const LoadInputs& inputs, Diagnostics& out) {
+Samples burstgpt_samples(const Config& c, std::uint64_t seed, const LoadInputs& inputs,
+                         Diagnostics& out) {
   const auto reader = inputs.trace();
-  std::vector<ListedSamples::Item> items;
+  std::vector<Item> items;
   TraceRecord row;
   while (reader->next(row))
     if (row.output_tokens > 0) items.push_back({0, row.input_tokens, row.output_tokens});
-  take_over(reader->diagnostics(), out);
-  if (items.empty() && !out.has_errors())
-    out.error({}, "burstgpt", "the file has no GPT-4 row with an answer");
-  if (out.has_errors()) return nullptr;
-  RandomStream random(seed, Stream::kPromptOrder);
-  random.shuffle(items.begin(), items.end());
-  fit(items, c.num_prompts, true, random);
-  for (std::size_t i = 0; i < items.size(); ++i)
-    items[i].content = content_id(seed, ContentKind::kUnique, i);
-  return std::make_unique<ListedSamples>(std::move(items));
+  return chosen(std::move(items), c, seed, true, reader->diagnostics(), "burstgpt",
+                "the file has no GPT-4 row with an answer", out);
 }
 
 /// timed_trace: each hash id expands to chunk_hash_size tokens; the prompt ends with its ids.
-class TimedTraceSamples final : public SampleSource {
- public:
-  TimedTraceSamples(const Config& c, std::uint64_t seed, TraceOpener open, std::int64_t size)
-      : prompts_(seed, c.timed_trace.chunk_hash_size), reader_(open()), size_(size) {}
-  std::int64_t size() const override { return size_; }
-  Sample make(std::int64_t i) override {
-    reader_->next(record_);
-    Request request;
-    prompts_.fill(record_, HashLengthRule::kTruncateToIds, static_cast<std::uint64_t>(i), request);
-    return {.text = request.prompt->segments, .output = request.max_tokens};
-  }
-
- private:
-  TracePrompts prompts_;
-  std::unique_ptr<TraceReader> reader_;
-  std::int64_t size_;
-  TraceRecord record_;
-};
-
-std::unique_ptr<SampleSource> timed_samples(const Config& c, std::uint64_t seed,
-                                            const LoadInputs& inputs, Diagnostics& out) {
+Samples timed_samples(const Config& c, std::uint64_t seed, const LoadInputs& inputs,
+                      Diagnostics& out) {
   const TraceSummary summary =
-      survey_trace(inputs.trace, TracePrompts(seed, c.timed_trace.chunk_hash_size),
-                   HashLengthRule::kTruncateToIds, c.num_prompts, out);
-  if (out.has_errors()) return nullptr;
-  return std::make_unique<TimedTraceSamples>(c, seed, inputs.trace, summary.records);
+      survey_trace(inputs, c.timed_trace.chunk_hash_size, HashLengthRule::kTruncateToIds,
+                   c.num_prompts, "trace", out);
+  if (out.has_errors()) return {};
+  const TracePrompts prompts(seed, c.timed_trace.chunk_hash_size);
+  return {.size = summary.records,
+          .make = [prompts, reader = std::shared_ptr<TraceReader>(inputs.trace()),
+                   record = TraceRecord()](std::int64_t i) mutable -> Sample {
+            reader->next(record);
+            const auto prompt = prompts.prompt(record, HashLengthRule::kTruncateToIds,
+                                               static_cast<std::uint64_t>(i));
+            return {prompt->segments, std::max<std::int64_t>(record.output_tokens, 1)};
+          }};
 }
 
 bool check_lengths(const Config& c, Diagnostics& out) {
@@ -258,11 +204,11 @@ bool check_lengths(const Config& c, Diagnostics& out) {
 
 }  // namespace
 
-std::unique_ptr<SampleSource> make_samples(const Config& c, const WorkloadOptions& options,
-                                           const LoadInputs& inputs, Diagnostics& out) {
+Samples make_samples(const Config& c, const WorkloadOptions& options, const LoadInputs& inputs,
+                     Diagnostics& out) {
   const std::uint64_t seed = mix64(options.seed, static_cast<std::uint64_t>(c.seed));
   const double scale = options.prompt_token_scale;
-  if (!check_lengths(c, out)) return nullptr;
+  if (!check_lengths(c, out)) return {};
   const bool needs_conversations =
       c.dataset_name == Dataset::kShareGpt || c.dataset_name == Dataset::kCustom;
   const bool needs_trace =
@@ -271,15 +217,15 @@ std::unique_ptr<SampleSource> make_samples(const Config& c, const WorkloadOption
     out.error({}, "dataset_name",
               "this data set needs a file (got " + std::string(enum_name(c.dataset_name)) + ")",
               "name it in dataset_path");
-    return nullptr;
+    return {};
   }
   switch (c.dataset_name) {
     case Dataset::kPrefixRepetition:
-      return std::make_unique<PrefixRepetitionSamples>(c, seed, scale);
+      return prefix_repetition_samples(c, seed, scale);
     case Dataset::kRandom:
-      return std::make_unique<RandomSamples>(c, seed, scale);
+      return random_samples(c, seed, scale);
     case Dataset::kSonnet:
-      return std::make_unique<SonnetSamples>(c, seed);
+      return sonnet_samples(c, seed);
     case Dataset::kShareGpt:
       return sharegpt_samples(c, seed, inputs, out);
     case Dataset::kCustom:

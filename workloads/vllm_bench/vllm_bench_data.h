@@ -1,7 +1,9 @@
 // The data sets of `vllm bench serve`. Private to workloads/.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "workloads/vllm_bench/vllm_bench.h"
 
@@ -14,17 +16,13 @@ struct Sample {
 };
 
 /// The samples in the order they are sent.
-class SampleSource {
- public:
-  virtual ~SampleSource() = default;
-  /// How many there are (may be fewer than num_prompts).
-  virtual std::int64_t size() const = 0;
-  /// Sample i; called with i = 0, 1, 2 … once each.
-  virtual Sample make(std::int64_t i) = 0;
+struct Samples {
+  std::int64_t size = 0;                       ///< May be fewer than num_prompts.
+  std::function<Sample(std::int64_t)> make{};  ///< Called with 0, 1, 2 … once each.
 };
 
-/// Reads and checks what the data set needs. Null after an error.
-std::unique_ptr<SampleSource> make_samples(const Config& config, const WorkloadOptions& options,
-                                           const LoadInputs& inputs, Diagnostics& diagnostics);
+/// Reads and checks what the data set needs. After an error there are no samples.
+Samples make_samples(const Config& config, const WorkloadOptions& options, const LoadInputs& inputs,
+                     Diagnostics& diagnostics);
 
 }  // namespace routesim::workloads::vllm_bench
