@@ -62,4 +62,10 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
   return best;
 }
 
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates,
+                         const std::string& otherwise) {
+  const std::string close = nearest(word, candidates);
+  return close.empty() ? otherwise : "did you mean " + close + "?";
+}
+
 }  // namespace routesim

@@ -71,4 +71,8 @@ std::string to_string(const Diagnostic& d);
 /// The candidate closest to `word` by edit distance, or "" when none is close enough to suggest.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
+/// `did you mean CANDIDATE?` with the nearest candidate; `otherwise` when none is close enough.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates,
+                         const std::string& otherwise = {});
+
 }  // namespace routesim

@@ -207,10 +207,11 @@ TEST(ValidationLimits, MalformedFilesAreRefusedAllAtOnce) {
 }
 
 std::string gate_says(const std::string& text) {
-  const Parsed<ErrorGate> gate = parse_error_gate(text);
-  if (!gate.value) return gate.message;
+  Diagnostics wrong;
+  const std::optional<ErrorGate> gate = parse_error_gate(text, wrong);
+  if (!gate) return wrong.items().front().message;
   LimitFindings findings;
-  check_gate(*gate.value, by_hand(), findings);
+  check_gate(*gate, by_hand(), findings);
   return messages_of(findings.unmatched) + messages_of(findings.exceeded);
 }
 

@@ -13,10 +13,10 @@ namespace routesim::tools {
 struct CheckedFile {
   std::string path;
   FileKind kind = FileKind::kScenario;
-  std::string contents;               ///< In words: the variants, the cells, the fleets, ….
-  std::vector<std::string> variants;  ///< Of a scenario.
-  std::vector<std::string> notes;     ///< What was assumed where the file says nothing.
-  Diagnostics diagnostics;            ///< Tidied; with the fate of every key.
+  std::string contents = {};               ///< In words: the variants, the cells, the fleets.
+  std::vector<std::string> variants = {};  ///< Names of a scenario's variants.
+  std::vector<std::string> notes = {};     ///< Assumptions made where the file says nothing.
+  Diagnostics diagnostics = {};            ///< Tidied; with the fate of every key.
 };
 
 /// Reads and resolves everything and runs nothing. `request.sets` apply to scenarios, sweeps and

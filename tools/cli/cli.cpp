@@ -1,55 +1,40 @@
 #include "tools/cli/cli.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <new>
 
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/printable.h"
-#include "base/text.h"
 #include "tools/render/version.h"
 
 namespace routesim::tools {
 
 namespace {
 
-std::string synopsis(const Command& command) {
-  std::string text = "routesim " + command.name;
-  if (command.positional.max > 0) text += " " + command.positional.name;
-  if (command.positional.max > 1) text += "...";
-  return text + " [options]";
-}
-
-std::string command_help(const Command& command) {
-  return "Usage: " + synopsis(command) + "\n\n" + command.summary + "\n\nOptions:\n" +
-         options_help(command.options);
-}
-
 std::string general_help() {
   std::string text =
       "Usage: routesim COMMAND [arguments]\n\n"
       "Which routing policy and how many servers, for this traffic and these goals?\n\n"
       "Commands:\n";
-  for (const Command& command : commands()) {
-    std::string line = "  " + command.name;
-    line.resize(14, ' ');
-    text += line + command.summary + "\n";
-  }
+  for (const Command& command : commands())
+    text += fmt::format("  {:<12}{}\n", command.name, command.summary);
   text +=
       "\n`routesim COMMAND --help` lists a command's options; `routesim --version` identifies the "
       "build.\n\nExit codes:\n";
-  for (const ExitMeaning& exit : kExitMeanings) {
-    std::string line = "  " + std::to_string(static_cast<int>(exit.code));
-    line.resize(14, ' ');
-    text.append(line).append(exit.meaning).append("\n");
-  }
+  for (const ExitMeaning& exit : kExitMeanings)
+    text += fmt::format("  {:<12}{}\n", static_cast<int>(exit.code), exit.meaning);
   return text;
 }
 
-const Command* find_command(const std::string& name) {
-  for (const Command& command : commands())
-    if (command.name == name) return &command;
-  return nullptr;
+ExitCode unknown_command(const std::string& name, Console& console) {
+  std::vector<std::string> names;
+  for (const Command& c : commands()) names.push_back(c.name);
+  const std::string close = did_you_mean(name, names);
+  Options none({}, {}, {}, {});
+  none.fail("unknown command " + printable(name) + (close.empty() ? "" : ", " + close));
+  return refuse(none, console);
 }
 
 ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
@@ -66,33 +51,31 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
     console.print(general_help());
     return ExitCode::kSuccess;
   }
-  const Command* command = find_command(name);
-  if (command == nullptr) {
-    std::vector<std::string> names;
-    for (const Command& c : commands()) names.push_back(c.name);
-    const std::string close = nearest(name, names);
-    return usage_error(console, "",
-                       "unknown command " + printable(name) +
-                           (close.empty() ? std::string() : ", did you mean " + close + "?"));
-  }
-  std::vector<OptionSpec> options = command->options;
-  options.push_back(help_option());
-  std::string error;
-  const std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
-  const auto values = parse_options(options, command->positional, rest, error);
-  if (!values) return usage_error(console, command->name, error);
-  if (values->has("help")) {
-    console.print(command_help({.name = command->name,
-                                .summary = command->summary,
-                                .positional = command->positional,
-                                .options = options,
-                                .run = command->run}));
+  for (const Command& command : commands()) {
+    if (command.name != name) continue;
+    Options options(name, command.all_options(), command.positional,
+                    {arguments.begin() + 1, arguments.end()});
+    if (!options.ok()) return refuse(options, console);
+    if (!options.has("help")) return command.run(options, console);
+    console.print("Usage: " + command.usage() + " [options]\n\n" + command.summary +
+                  "\n\nOptions:\n" + options_help(command.all_options()));
     return ExitCode::kSuccess;
   }
-  return command->run(*values, console);
+  return unknown_command(name, console);
 }
 
 }  // namespace
+
+std::vector<OptionSpec> Command::all_options() const {
+  std::vector<OptionSpec> all = options;
+  all.push_back({"help,h", "", "Print this help.", true});
+  return all;
+}
+
+std::string Command::usage() const {
+  return "routesim " + name + (positional.max > 0 ? " " + positional.name : "") +
+         (positional.max > 1 ? "..." : "");
+}
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
@@ -104,14 +87,8 @@ const std::vector<Command>& commands() {
   return kCommands;
 }
 
-OptionSpec help_option() {
-  return {.name = "help,h", .value_name = {}, .help = "Print this help.", .repeatable = true};
-}
-
-ExitCode usage_error(Console& console, const std::string& command, const std::string& what) {
-  console.complain("routesim: error: " + shortened(what, kLongestMessage) +
-                   "\n  hint: see `routesim " + (command.empty() ? std::string() : command + " ") +
-                   "--help`\n");
+ExitCode refuse(const Options& options, Console& console) {
+  console.complain(options.problems());
   return ExitCode::kInvalid;
 }
 
@@ -124,8 +101,6 @@ ExitCode run_command_line(const std::vector<std::string>& arguments, Console& co
     console.complain(to_string(e.diagnostic()) + "\n");
     console.discard_output();
     return ExitCode::kInvalid;
-  } catch (const InternalError& e) {
-    console.complain("routesim: internal error: " + std::string(e.what()) + "\n");
   } catch (const std::bad_alloc&) {
     console.complain(
         "routesim: error: out of memory\n  hint: simulate less at once (servers, groups, threads, "

@@ -10,27 +10,28 @@
 
 namespace routesim::tools {
 
-/// One command. `run` gets the parsed options; usage errors never reach it.
+/// One command. `run` gets options that were parsed without a problem.
 struct Command {
   std::string name;
   std::string summary;  ///< One line for the list of commands.
-  PositionalSpec positional;
-  std::vector<OptionSpec> options;
-  ExitCode (*run)(const OptionValues& options, Console& console);
+  PositionalSpec positional = {};
+  std::vector<OptionSpec> options = {};  ///< Its own; all_options() adds `--help`.
+  ExitCode (*run)(Options& options, Console& console);
+
+  std::vector<OptionSpec> all_options() const;
+  /// `routesim run SCENARIO`, without the options.
+  std::string usage() const;
 };
 
 /// Every command, in the order of the help text.
 const std::vector<Command>& commands();
 
-/// `--help`, which every command has besides its own options.
-OptionSpec help_option();
-
 /// Runs one command line (without the program's name). Never throws: a broken invariant becomes
 /// kInternalError with its message on standard error.
 ExitCode run_command_line(const std::vector<std::string>& arguments, Console& console);
 
-/// Complains in the form every usage error has, and returns kInvalid.
-ExitCode usage_error(Console& console, const std::string& command, const std::string& what);
+/// Complains about the options and returns kInvalid.
+ExitCode refuse(const Options& options, Console& console);
 
 Command run_command();
 Command check_command();

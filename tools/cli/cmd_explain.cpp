@@ -1,6 +1,5 @@
 // routesim explain: every resolved value with its origin, and the numbers derived from them.
 #include "base/printable.h"
-#include "base/scalar_parse.h"
 #include "tools/cli/cli.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/prepare.h"
@@ -9,7 +8,6 @@
 #include "tools/study/explain/decision_study.h"
 #include "tools/study/explain/hit_study.h"
 #include "tools/study/explain/router_text.h"
-#include "tools/study/parallel.h"
 
 namespace routesim::tools {
 
@@ -52,27 +50,16 @@ struct ExplainSettings {
   std::size_t jobs = 1;
 };
 
-bool parse_settings(const OptionValues& options, ExplainSettings& settings, std::string& error) {
-  const auto number = [&](const std::string& name, const IntRange& range) {
-    const auto node = ConfigNode::make_scalar(options.get(name), ConfigNode::Style::kUntyped, {});
-    const Parsed<std::int64_t> value = parse_integer(*node, range);
-    if (!value.value) error = "--" + name + " " + value.message;
-    return value.value;
-  };
-  if (options.has("request")) settings.request = number("request", IntRange{0});
-  settings.jobs = sim::default_jobs();
-  if (options.has("jobs"))
-    settings.jobs = static_cast<std::size_t>(number("jobs", IntRange{1, 1024}).value_or(1));
-  settings.hits = options.has("hits");
-  const std::string format = options.get("output", "text");
-  settings.json = format == "json";
-  if (error.empty() && format != "text" && format != "json")
-    error = "--output must be text or json (got " + printable(format) + ")";
-  if (error.empty() && settings.hits && settings.request)
-    error = "--hits is about all requests: leave out --request";
-  if (error.empty() && settings.json && !settings.hits && !settings.request)
-    error = "--output json needs --request or --hits; for the values there is --yaml";
-  return error.empty();
+ExplainSettings read_settings(Options& options) {
+  const ExplainSettings settings{.request = options.whole("request", IntRange{0}),
+                                 .hits = options.has("hits"),
+                                 .json = options.choice("output") == "json",
+                                 .jobs = options.jobs()};
+  if (settings.hits && settings.request)
+    options.fail("--hits is about all requests: leave out --request");
+  if (settings.json && !settings.hits && !settings.request)
+    options.fail("--output json needs --request or --hits; for the values there is --yaml");
+  return settings;
 }
 
 /// One decision, or all hits, of one variant; empty after an error.
@@ -107,35 +94,40 @@ ExitCode explain_run(const LoadedScenario& loaded, const ExplainSettings& settin
   return diagnostics.has_errors() ? ExitCode::kInvalid : ExitCode::kSuccess;
 }
 
-ExitCode run_explain(const OptionValues& options, Console& console) {
-  ExplainSettings settings;
-  std::string error;
-  if (!parse_settings(options, settings, error)) return usage_error(console, "explain", error);
+/// Every value of the variant with its origin, and what follows from them.
+std::string values_text(const LoadedVariant& variant, const sim::RunPlan& plan) {
+  return "variant " + printable(variant.scenario.variant) + "\n\n" + values_table(variant) + "\n" +
+         derived_table(plan) + "\n" +
+         (plan.endpoint_picker ? router_text(*plan.endpoint_picker) : "") + "\n";
+}
+
+std::string values_yaml(const LoadedVariant& variant) {
+  return "# variant " + printable(variant.scenario.variant) + "\n" +
+         to_yaml(*to_node(scenario_values(variant)));
+}
+
+ExitCode run_explain(Options& options, Console& console) {
+  const ExplainSettings settings = read_settings(options);
+  if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
-  const LoadedScenario loaded = load_scenario({.path = options.positionals.front(),
+  const LoadedScenario loaded = load_scenario({.path = options.positionals().front(),
                                                .sets = options.all("set"),
-                                               .variants = options.all("variant"),
-                                               .seed = {}},
+                                               .variants = options.all("variant")},
                                               diagnostics);
-  const bool unreadable = diagnostics.has_errors();
-  if (!diagnostics.has_errors() && (settings.hits || settings.request))
+  const bool readable = !diagnostics.has_errors();
+  if (readable && (settings.hits || settings.request))
     return explain_run(loaded, settings, diagnostics, console);
-  if (!diagnostics.has_errors()) {
-    for (const LoadedVariant& variant : loaded.variants) {
-      const std::optional<sim::RunPlan> plan = prepare(variant, diagnostics);
-      if (!plan) continue;
-      const std::string name = "variant " + printable(variant.scenario.variant) + "\n";
-      if (options.has("yaml")) {
-        console.print((&variant == &loaded.variants.front() ? "# " : "---\n# ") + name +
-                      to_yaml(*to_node(scenario_values(variant))));
-        continue;
-      }
-      console.print(name + "\n" + values_table(variant) + "\n" + derived_table(*plan) + "\n" +
-                    (plan->endpoint_picker ? router_text(*plan->endpoint_picker) : "") + "\n");
+  std::string yaml;
+  for (const LoadedVariant& variant : loaded.variants) {
+    if (!readable) {
+      check_variant(variant, diagnostics);
+    } else if (const auto plan = prepare(variant, diagnostics); plan && options.has("yaml")) {
+      yaml += (yaml.empty() ? "" : "---\n") + values_yaml(variant);
+    } else if (plan) {
+      console.print(values_text(variant, *plan));
     }
   }
-  if (unreadable)
-    for (const LoadedVariant& variant : loaded.variants) check_variant(variant, diagnostics);
+  console.print(yaml);
   console.complain(tidy(diagnostics));
   return diagnostics.has_errors() ? ExitCode::kInvalid : ExitCode::kSuccess;
 }
@@ -146,24 +138,20 @@ Command explain_command() {
   return {.name = "explain",
           .summary = "Print every resolved value with its origin, and what follows from them.",
           .positional = {.name = "SCENARIO", .min = 1, .max = 1},
-          .options = {{"variant", "NAME", "Only this variant.", true},
-                      {"set", "KEY=VALUE", "Override a value, as in `run`.", true},
+          .options = {variant_option(),
+                      set_option(),
                       {"yaml", "",
-                       "Print the resolved values as YAML instead, a document per variant.", false},
+                       "Print the resolved values as YAML instead, a document per variant."},
                       {"request", "N",
                        "Run, and explain how request N was routed and what other choices would "
-                       "have brought.",
-                       false},
+                       "have brought."},
                       {"hits", "",
-                       "Run, and explain where prefix-cache hits were lost: the hit-rate ladder.",
-                       false},
-                      {"output,o",
-                       "FORMAT",
-                       "text (default) or json, for --request and --hits.",
-                       false,
-                       {},
-                       {"text", "json"}},
-                      {"jobs", "N", "Runs at a time for --request; default all cores.", false}},
+                       "Run, and explain where prefix-cache hits were lost: the hit-rate ladder."},
+                      {.name = "output,o",
+                       .value_name = "FORMAT",
+                       .help = "text (default) or json, for --request and --hits.",
+                       .choices = {"text", "json"}},
+                      {"jobs", "N", "Runs at a time for --request; default all cores."}},
           .run = &run_explain};
 }
 

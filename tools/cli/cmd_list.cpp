@@ -93,34 +93,25 @@ std::string list_scenarios(const std::string& folder, Console& console) {
   return table.str();
 }
 
-ExitCode run_list(const OptionValues& options, Console& console) {
-  const std::string& what = options.positionals.front();
-  std::string text;
-  if (what == "accelerators") text = list_accelerators();
-  if (what == "models") text = list_models();
-  if (what == "plugins") text = list_plugins();
-  if (what == "scenarios") text = list_scenarios(options.get("folder", "scenarios"), console);
-  if (!text.empty()) {
-    console.print(text);
-    return ExitCode::kSuccess;
-  }
-  if (what == "scenarios") return ExitCode::kInvalid;
-  const std::string close = nearest(what, {"accelerators", "models", "plugins", "scenarios"});
-  return usage_error(console, "list",
-                     "cannot list " + printable(what) +
-                         (close.empty() ? ", one of models, accelerators, plugins, scenarios"
-                                        : ", did you mean " + close + "?"));
+ExitCode run_list(Options& options, Console& console) {
+  const std::string& what = options.positionals().front();
+  if (what == "accelerators") console.print(list_accelerators());
+  if (what == "models") console.print(list_models());
+  if (what == "plugins") console.print(list_plugins());
+  if (what != "scenarios") return ExitCode::kSuccess;
+  const std::string text = list_scenarios(options.get("folder", "scenarios"), console);
+  console.print(text);
+  return text.empty() ? ExitCode::kInvalid : ExitCode::kSuccess;
 }
 
 }  // namespace
 
 Command list_command() {
-  return {
-      .name = "list",
-      .summary = "List models, accelerators, plugins or scenarios.",
-      .positional = {.name = "models|accelerators|plugins|scenarios", .min = 1, .max = 1},
-      .options = {{"folder", "PATH", "Where scenarios are looked for (default scenarios).", false}},
-      .run = &run_list};
+  return {.name = "list",
+          .summary = "List models, accelerators, plugins or scenarios.",
+          .positional = {.name = "models|accelerators|plugins|scenarios", .min = 1, .max = 1},
+          .options = {{"folder", "PATH", "Where scenarios are looked for (default scenarios)."}},
+          .run = &run_list};
 }
 
 }  // namespace routesim::tools

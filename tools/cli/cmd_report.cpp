@@ -4,6 +4,7 @@
 #include "base/config_node.h"
 #include "base/printable.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/output_target.h"
 #include "tools/ingest/config_file.h"
 #include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
@@ -15,13 +16,6 @@ namespace {
 
 /// Far above any honest result: a page of 1,000 stages with time series has a few megabytes.
 constexpr std::size_t kMostBytes = std::size_t{512} << 20U;
-
-bool write(const std::string& path, const std::string& text, Console& console) {
-  const std::string error = write_file(path, text);
-  if (error.empty()) return true;
-  console.complain("routesim: cannot write " + printable(path, 200) + ": " + error + "\n");
-  return false;
-}
 
 /// Every table and curve of the page as files in `folder`, which is made if need be.
 bool write_export(const PageData& data, const std::string& folder, Console& console) {
@@ -36,24 +30,27 @@ bool write_export(const PageData& data, const std::string& folder, Console& cons
   std::vector<ExportFile> files = export_tables(data);
   for (ExportFile& chart : export_charts(data)) files.push_back(std::move(chart));
   for (const ExportFile& file : files)
-    ok = write((std::filesystem::path(folder) / file.name).string(), file.content, console) && ok;
+    ok = write_text((std::filesystem::path(folder) / file.name).string(), file.content, console) &&
+         ok;
   return ok;
 }
 
-ExitCode run_report(const OptionValues& options, Console& console) {
-  const std::string output = options.get("output");
+ExitCode run_report(Options& options, Console& console) {
+  const std::vector<std::string>& paths = options.positionals();
   const std::string folder = options.get("export");
-  if (output.empty() && folder.empty())
-    return usage_error(console, "report",
-                       "give --output PATH for a page (- is standard output), or --export FOLDER");
-  for (const std::string& path : options.positionals)
-    if (!output.empty() && output != "-" && !path.ends_with(".html") &&
-        written_file(path) == written_file(output))
-      return usage_error(console, "report",
-                         "--output would replace the result " + printable(path, 200));
+  std::string output = options.get("output");
+  const bool wants_page = !output.empty();
+  if (output == "-") output.clear();
+  if (!wants_page && folder.empty())
+    options.fail("give --output PATH for a page (- is standard output), or --export FOLDER");
+  // A page may be made again out of itself.
+  for (const std::string& path : paths)
+    if (!output.empty() && !path.ends_with(".html") && written_file(path) == written_file(output))
+      options.fail("--output would replace the result " + printable(path, 200));
+  if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
   std::vector<ResultText> results;
-  for (const std::string& path : options.positionals) {
+  for (const std::string& path : paths) {
     ResultText result{.file = path, .text = {}};
     const SourceLocation where{.file = path, .line = 1, .column = 1};
     if (read_text_file(path, where, "", kMostBytes, result.text, diagnostics))
@@ -64,11 +61,7 @@ ExitCode run_report(const OptionValues& options, Console& console) {
   console.complain(diagnostics);
   if (diagnostics.has_errors()) return ExitCode::kInvalid;
   if (!folder.empty() && !write_export(data, folder, console)) return ExitCode::kInvalid;
-  if (output == "-") {
-    console.print(render_page(data));
-  } else if (!output.empty() && !write(output, render_page(data), console)) {
-    return ExitCode::kInvalid;
-  }
+  if (wants_page && !write_text(output, render_page(data), console)) return ExitCode::kInvalid;
   return ExitCode::kSuccess;
 }
 
@@ -80,10 +73,9 @@ Command report_command() {
       .summary = "Make one self-contained HTML page of results.",
       .positional = {.name = "RESULT", .min = 1, .max = 64},
       .options =
-          {{"output,o", "PATH", "Where the page goes; - is standard output.", false},
+          {{"output,o", "PATH", "Where the page goes; - is standard output."},
            {"export", "FOLDER",
-            "Write what the page shows as CSV and JSON lines into FOLDER, and its curves as SVG.",
-            false}},
+            "Write what the page shows as CSV and JSON lines into FOLDER, and its curves as SVG."}},
       .run = &run_report};
 }
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/printable.h"
-#include "base/scalar_parse.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/run_experiment.h"
@@ -23,63 +22,66 @@ constexpr Duration kSeriesInterval = Duration::milliseconds(100);
 
 struct RunSettings {
   ScenarioRequest request;
-  std::vector<OutputTarget> outputs;
-  ProgressMode progress = ProgressMode::kAuto;
-  std::optional<Duration> series;  ///< The grid of the time series, when one is wanted.
-  GoodputGoals goals;   ///< `--goodput`; empty = the ones of the workload's own file, if any.
-  std::string records;  ///< Where one line per request goes; empty = nowhere.
-  ReplicationRequest replications;
-  bool check = false;
-  bool quiet = false;
-  bool kv_band = true;  ///< Near a knee, run with fewer and more KV blocks, too.
+  std::vector<Output> outputs;
+  GoodputGoals goals = {};  ///< `--goodput`; empty = the ones of the workload's own file, if any.
+  std::string records;      ///< Where one line per request goes; empty = nowhere.
+  ExperimentOptions experiment = {};
 
-  bool wants(OutputFormat format) const {
-    return std::any_of(outputs.begin(), outputs.end(),
-                       [format](const OutputTarget& o) { return o.format == format; });
+  bool wants(std::string_view format) const {
+    return std::ranges::find(outputs, format, &Output::format) != outputs.end();
   }
 };
 
-bool parse_series(const OptionValues& options, RunSettings& settings, std::string& error) {
-  if (settings.wants(OutputFormat::kSeries) || settings.wants(OutputFormat::kHtml))
-    settings.series = kSeriesInterval;
-  if (!options.has("series")) return true;
-  const auto node = ConfigNode::make_scalar(options.get("series"), ConfigNode::Style::kUntyped, {});
-  const Parsed<Duration> interval =
-      parse_duration(*node, {.min = Duration::microseconds(1), .max = Duration::max()});
-  if (!interval.value) error = "--series " + interval.message;
-  settings.series = interval.value;
-  return interval.value.has_value();
+/// `--until`, whose limit is the number of replications.
+std::optional<UntilRule> read_until(Options& options, std::size_t replications) {
+  if (!options.has("until")) return std::nullopt;
+  Parsed<UntilRule> until = parse_until(options.get("until"));
+  if (!until.value) options.fail("--until " + until.message + "; " + until.hint);
+  if (replications < 2) options.fail("--until needs --replications of at least 2, its limit");
+  if (until.value) until.value->rule.limit = replications;
+  return std::move(until.value);
 }
 
-bool parse_settings(const OptionValues& options, RunSettings& settings, std::string& error) {
-  settings.request = {.path = options.positionals.front(),
-                      .sets = options.all("set"),
-                      .variants = options.all("variant"),
-                      .seed = {}};
-  settings.check = options.has("check");
-  settings.kv_band = !options.has("no-kv-band");
-  settings.quiet = options.has("quiet");
-  if (options.has("seed")) {
-    const auto seed = whole_number(options, "seed", IntRange{0}, error);
-    if (!seed) return false;
+ExperimentOptions read_experiment(const RunSettings& settings, Options& options) {
+  const std::size_t fallback = options.has("until") ? sim::StoppingRule{}.limit : 1;
+  ExperimentOptions experiment{
+      .replications = static_cast<std::size_t>(
+          options.whole("replications", IntRange{1, 100'000}, static_cast<std::int64_t>(fallback))),
+      .jobs = options.jobs(),
+      .series =
+          options.duration("series", {.min = Duration::microseconds(1), .max = Duration::max()}),
+      .trace = settings.wants("trace"),
+      .check = options.has("check"),
+      .kv_band = !options.has("no-kv-band"),
+      .quiet = options.has("quiet"),
+      .progress = progress_mode(options)};
+  experiment.until = read_until(options, experiment.replications);
+  if (!experiment.series && (settings.wants("series") || settings.wants("html")))
+    experiment.series = kSeriesInterval;
+  return experiment;
+}
+
+RunSettings read_settings(Options& options) {
+  RunSettings settings{.request = {.path = options.positionals().front(),
+                                   .sets = options.all("set"),
+                                   .variants = options.all("variant")},
+                       .outputs = options.outputs(),
+                       .records = options.get("records")};
+  if (const auto seed = options.whole("seed", IntRange{0}))
     settings.request.seed = static_cast<std::uint64_t>(*seed);
-  }
   for (const std::string& goal : options.all("goodput")) {
-    error = read_goal(goal, settings.goals);
-    if (error.empty()) continue;
-    error = "--goodput " + error;
-    return false;
+    const std::string error = read_goal(goal, settings.goals);
+    if (!error.empty()) options.fail("--goodput " + error);
   }
-  settings.records = options.get("records");
-  if (options.has("records") && !record_format(settings.records)) {
-    error =
-        "--records: the file must end in .csv or .jsonl (got " + printable(settings.records) + ")";
-    return false;
-  }
-  return parse_progress(options, settings.progress, error) &&
-         parse_replications(options, settings.replications, error) &&
-         parse_outputs(options.all("output"), settings.outputs, error) &&
-         parse_series(options, settings, error);
+  for (const Output& output : settings.outputs)
+    if (output.path.empty() && is_folder_format(output.format))
+      options.fail("--output: " + output.format + " is several files, write " + output.format +
+                   "=FOLDER");
+  if (options.has("records") && !record_format(settings.records))
+    options.fail("--records: the file must end in .csv or .jsonl (got " +
+                 printable(settings.records) + ")");
+  settings.experiment = read_experiment(settings, options);
+  return settings;
 }
 
 /// The goals of a variant: the command line's, or the scenario's.
@@ -125,17 +127,6 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
   return planned;
 }
 
-ExperimentOptions experiment_options(const RunSettings& settings, RecordWriter* records) {
-  return {.replications = settings.replications,
-          .series = settings.series,
-          .trace = settings.wants(OutputFormat::kTrace),
-          .records = records,
-          .check = settings.check,
-          .kv_band = settings.kv_band,
-          .quiet = settings.quiet,
-          .progress = settings.progress};
-}
-
 /// What the results mean for the exit code.
 ExitCode verdict_of(const Outcome& outcome) {
   if (outcome.interrupted) return ExitCode::kInterrupted;
@@ -171,10 +162,10 @@ void report_end(const Outcome& outcome, Console& console) {
     console.complain("routesim: --until " + set->until->rule + ": " + set->until->reason + "\n");
 }
 
-ExitCode run(const OptionValues& options, Console& console) {
-  RunSettings settings;
-  std::string error;
-  if (!parse_settings(options, settings, error)) return usage_error(console, "run", error);
+ExitCode run(Options& options, Console& console) {
+  RunSettings settings = read_settings(options);
+  if (!options.ok()) return refuse(options, console);
+  const bool quiet = settings.experiment.quiet;
   Diagnostics diagnostics;
   const LoadedScenario scenario = load_scenario(settings.request, diagnostics);
   std::vector<PlannedVariant> planned;
@@ -187,8 +178,8 @@ ExitCode run(const OptionValues& options, Console& console) {
     }
   }
   const bool valid = !diagnostics.has_errors();
-  if (!valid || !settings.quiet) console.complain(tidy(diagnostics));
-  if (valid && !settings.quiet)
+  if (!valid || !quiet) console.complain(tidy(diagnostics));
+  if (valid && !quiet)
     for (const std::string& note : assumed_releases(scenario))
       console.complain("routesim: " + note + "\n");
   if (!valid ||
@@ -203,12 +194,12 @@ ExitCode run(const OptionValues& options, Console& console) {
     file.emplace(settings.records);
     if (!finish_file(settings.records, file->error(), console)) return ExitCode::kInvalid;
     records.emplace(*file, *record_format(settings.records));
+    settings.experiment.records = &*records;
   }
   {
     sim::Progress progress;
     const InterruptGuard guard(progress.stop);
-    run_experiment(planned, experiment_options(settings, records ? &*records : nullptr), progress,
-                   late, console, outcome);
+    run_experiment(planned, settings.experiment, progress, late, console, outcome);
   }
   if (records && outcome.interrupted) records->mark_partial();
   if (late.has_errors()) {
@@ -216,8 +207,8 @@ ExitCode run(const OptionValues& options, Console& console) {
     return ExitCode::kInvalid;
   }
   name_run(planned.front().plan.scenario, scenario_hash(scenario), outcome);
-  if (!write_outputs(outcome.report, outcome.trace, settings.outputs, file ? &*file : nullptr,
-                     console))
+  if (!write_run_outputs(outcome.report, outcome.trace, settings.outputs, file ? &*file : nullptr,
+                         console))
     return ExitCode::kInvalid;
   report_end(outcome, console);
   return verdict_of(outcome);
@@ -231,19 +222,18 @@ Command run_command() {
       .summary = "Simulate a scenario's variants and print what they achieve.",
       .positional = {.name = "SCENARIO", .min = 1, .max = 1},
       .options =
-          {{"variant", "NAME", "Run only this variant.", true},
-           {"set", "KEY=VALUE", "Override a value: cluster.pools[0].replicas=4.", true},
-           {"seed", "N", "Seed of the workload and of every random draw.", false},
-           {"output,o",
-            "FORMAT[=PATH]",
-            "table (default), json, csv, series (CSV over time), trace (for Perfetto), "
-            "markdown, junit, github (annotations) or html (one page); to standard output or PATH. "
-            "inference-perf, benchmark-report (v0.2), benchmark-report-v0.1 and vllm-bench "
-            "write that tool's files into a folder PATH.",
-            true,
-            {},
-            {"table", "json", "csv", "series", "trace", "markdown", "junit", "github", "html",
-             "inference-perf", "benchmark-report", "benchmark-report-v0.1", "vllm-bench"}},
+          {variant_option("Run only this variant."),
+           set_option("Override a value: cluster.pools[0].replicas=4."),
+           seed_option("Seed of the workload and of every random draw."),
+           {.name = "output,o",
+            .value_name = "FORMAT[=PATH]",
+            .help =
+                "table (default), json, csv, series (CSV over time), trace (for Perfetto), "
+                "markdown, junit, github (annotations) or html (one page); to standard output or "
+                "PATH. inference-perf, benchmark-report (v0.2), benchmark-report-v0.1 and "
+                "vllm-bench write that tool's files into a folder PATH.",
+            .repeatable = true,
+            .choices = run_formats()},
            {"series", "INTERVAL",
             "Sample every server over time for json, from every INTERVAL (100ms) on; the "
             "grid is coarsened to stay below 600 points.",
@@ -251,22 +241,19 @@ Command run_command() {
            {"goodput", "NAME:BOUND",
             "Count requests that meet this goal and the others: ttft:500ms.", true},
            {"records", "PATH",
-            "One line per request, in the order they end: PATH ends in .csv or .jsonl.", false},
+            "One line per request, in the order they end: PATH ends in .csv or .jsonl."},
            {"replications", "N",
             "Runs per variant, with seeds from --seed on: means with 95 % intervals and "
-            "paired differences.",
-            false},
+            "paired differences."},
            {"until", "METRIC+-X%",
             "Go on until the interval of this metric of every variant is as narrow: "
-            "ttft_ms.mean+-2%. --replications is the limit (200).",
-            false},
-           {"jobs,j", "N", "Threads (default: one per core); no effect on results.", false},
+            "ttft_ms.mean+-2%. --replications is the limit (200)."},
+           jobs_option(),
            {"no-kv-band", "",
-            "Do not run a variant near its knee twice more, with 3 % fewer and more KV blocks.",
-            false},
-           {"check", "", "Verify the simulator's invariants during the run.", false},
+            "Do not run a variant near its knee twice more, with 3 % fewer and more KV blocks."},
+           {"check", "", "Verify the simulator's invariants during the run."},
            progress_option(),
-           {"quiet,q", "", "No progress, timing or warnings on standard error.", false}},
+           {"quiet,q", "", "No progress, timing or warnings on standard error."}},
       .run = &run};
 }
 

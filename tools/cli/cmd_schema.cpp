@@ -1,15 +1,25 @@
 // routesim schema: what a scenario file may contain, for editors and for people.
 #include <array>
 #include <string_view>
+#include <vector>
 
-#include "base/printable.h"
+#include "policies/config/factory.h"
+#include "policies/config/inert_keys.h"
+#include "policies/parameters.h"
 #include "sim/plan/scenario.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/key_reference.h"
 #include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/deployment_keys.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/measured_file.h"
 #include "tools/ingest/schema_json.h"
+#include "tools/ingest/vllm_bench_yaml.h"
+#include "tools/ingest/vllm_serve_flags.h"
 #include "tools/ingest/vllm_serve_yaml.h"
 #include "tools/study/plan/plan_config.h"
+#include "tools/study/score/score_events.h"
+#include "tools/study/score/score_input.h"
 #include "tools/study/sweep/sweep_config.h"
 #include "workloads/distributions.h"
 #include "workloads/inference_perf/inference_perf.h"
@@ -24,8 +34,6 @@ struct SchemaKind {
   std::string_view title;
   std::string_view description;
   FieldDescription (*types)();
-  /// A scenario's required keys may stand in the base or in each variant.
-  bool has_variants = false;
 };
 
 template <class T>
@@ -37,7 +45,7 @@ FieldDescription types_of() {
 constexpr std::array<SchemaKind, 5> kKinds = {{
     {"scenario", "routesim scenario",
      "A workload, the clusters and the routing policies it is compared on.",
-     &types_of<sim::Scenario>, true},
+     &types_of<sim::Scenario>},
     {"inference-perf", "inference-perf configuration",
      "A load for kubernetes-sigs/inference-perf, as routesim reads it.",
      &types_of<workloads::inference_perf::Config>},
@@ -50,69 +58,169 @@ constexpr std::array<SchemaKind, 5> kKinds = {{
      "Accelerators, models and fitted curves besides the built-in ones.", &types_of<CatalogueFile>},
 }};
 
-const SchemaKind* find_kind(const std::string& name) {
-  for (const SchemaKind& kind : kKinds)
-    if (kind.name == name) return &kind;
-  return nullptr;
-}
-
-/// `scenario, inference-perf, sweep`.
-std::string kind_names(std::string_view separator) {
+std::string kind_names() {
   std::string names;
-  for (const SchemaKind& kind : kKinds)
-    names.append(names.empty() ? "" : separator).append(kind.name);
-  return names;
+  for (const SchemaKind& kind : kKinds) names.append(kind.name).append("|");
+  return names + "keys";
 }
 
-ExitCode run_schema(const OptionValues& options, Console& console) {
-  const std::string what = options.positionals.empty() ? "scenario" : options.positionals.front();
-  const std::string format = options.get("output", "json");
-  if (what == "keys" && format == "markdown") {
-    console.print(key_reference());
-    return ExitCode::kSuccess;
+/// A table cell; a bar would end it.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
   }
-  if (what == "keys")
-    return usage_error(console, "schema", "the page of keys has no JSON form: add -o markdown");
-  const SchemaKind* const kind = find_kind(what);
-  if (kind == nullptr)
-    return usage_error(
-        console, "schema",
-        "no schema of " + printable(what) + ", one of " + kind_names(", ") + ", keys");
-  if (format != "json" && format != "markdown")
-    return usage_error(console, "schema",
-                       "--output must be json or markdown (got " + printable(format) + ")");
-  if (format == "markdown") {
-    const bool article_is_an = what.front() == 'i';
-    console.print(reference_markdown(kind->types(), std::string("Keys of ") +
-                                                        (article_is_an ? "an " : "a ") + what +
-                                                        (what == "scenario" ? "" : " file")));
-    return ExitCode::kSuccess;
+  return out;
+}
+
+std::string row(std::string_view key, Fate fate, std::string_view why) {
+  return "| `" + cell(key) + "` | " + std::string(fate_name(fate)) + " | " + cell(why) + " |\n";
+}
+
+std::string heading(std::string_view format, std::string_view source) {
+  return "\n## " + std::string(format) + "\n\nFrom " + std::string(source) +
+         ".\n\n| Key | Fate | Why |\n|---|---|---|\n";
+}
+
+std::string section(const KeyTable& table) {
+  std::string out = heading(table.format, table.source);
+  for (const KeyRule& rule : table.rules) out += row(rule.pattern, rule.fate, rule.why);
+  return out;
+}
+
+std::string flags_section() {
+  std::string out =
+      heading(kServeFormat,
+              "vllm/engine/arg_utils.py and vllm/entrypoints/openai/cli_args.py, v0.9 to v0.26");
+  for (const FlagRule& rule : all_flags())
+    out += row("--" + std::string(rule.name), rule.fate,
+               rule.fate == Fate::kUsed ? rule.key : rule.why);
+  return out;
+}
+
+/// The rows of all keys below `path`; those of a map that is not simply used share its fate.
+void add_rows(const FieldDescription& field, const std::string& path, Fate fate,
+              std::string_view why, std::string& out) {
+  const FieldDescription* content = &field;
+  std::string below = path;
+  if (field.kind == FieldDescription::Kind::kList) {
+    content = field.element.get();
+    below += "[]";
   }
-  console.print(schema_json(
-      kind->types(),
+  if (content->members.empty()) {
+    out += row(below, fate, fate == Fate::kUsed ? field.doc : why);
+    return;
+  }
+  for (const FieldDescription& member : content->members) {
+    const bool is_own = member.fate != Fate::kUsed;
+    add_rows(member, below + "." + member.name, is_own ? member.fate : fate,
+             is_own ? member.why : why, out);
+  }
+}
+
+std::string plugins_section() {
+  std::string out = heading("parameters of plugins", "policies/plugins, by plugin type");
+  const policies::PluginRegistry& registry = policies::standard_registry();
+  for (const std::string& name : registry.type_names()) {
+    const policies::PluginType* type = registry.find(name);
+    if (!type->describe_parameters) continue;
+    const FieldDescription types = describe_types(type->describe_parameters);
+    if (!types.members.empty()) add_rows(types, name, Fate::kUsed, {}, out);
+  }
+  return out;
+}
+
+/// The rows of a described struct; `path` ends in a dot or is empty.
+std::string rows_of(const DescribeFunction& describe_object, const std::string& path) {
+  std::string out;
+  for (const FieldDescription& member : describe_types(describe_object).members)
+    add_rows(member, path + member.name, member.fate, member.why, out);
+  return out;
+}
+
+std::string score_sections() {
+  return heading(kScoreEndpointsFormat, "`routesim score --endpoints`, a list of these") +
+         rows_of(describe_score_endpoint, {}) +
+         heading(kScoreRequestFormat, "`routesim score --request`") +
+         rows_of(describe_score_request, {}) +
+         heading(kScoreEventsFormat, "`routesim score --events`, one per line") +
+         rows_of(describe_score_line, {}) + rows_of(describe_score_event, "events[].");
+}
+
+std::string schema_text(const SchemaKind& kind) {
+  const bool is_scenario = kind.name == "scenario";
+  return schema_json(
+      kind.types(),
       {.id = {},
-       .title = std::string(kind->title),
-       .description = std::string(kind->description),
-       .partial = kind->has_variants,
+       .title = std::string(kind.title),
+       .description = std::string(kind.description),
+       .partial = is_scenario,
        .integer_shorthand = [](std::string_view key) { return workloads::is_length_key(key); },
        .text_shorthand =
            [](std::string_view key) { return key == "expect" || key == "vllm_bench"; },
-       .other_name = what == "scenario" ? &vllm_spelling : nullptr,
+       .other_name = is_scenario ? &vllm_spelling : nullptr,
        .flags = [](std::string_view key) { return key == "vllm_bench"; },
-       .variants_key = kind->has_variants ? "variants" : ""}));
+       .variants_key = is_scenario ? "variants" : ""});
+}
+
+std::string reference_text(const SchemaKind& kind) {
+  const std::string article = kind.name.front() == 'i' ? "an " : "a ";
+  return reference_markdown(kind.types(), "Keys of " + article + std::string(kind.name) +
+                                              (kind.name == "scenario" ? "" : " file"));
+}
+
+ExitCode run_schema(Options& options, Console& console) {
+  const std::string what =
+      options.positionals().empty() ? "scenario" : options.positionals().front();
+  const bool markdown = options.choice("output") == "markdown";
+  if (what == "keys" && !markdown)
+    options.fail("the page of keys has no JSON form: add -o markdown");
+  if (!options.ok()) return refuse(options, console);
+  if (what == "keys") console.print(key_reference());
+  for (const SchemaKind& kind : kKinds)
+    if (kind.name == what) console.print(markdown ? reference_text(kind) : schema_text(kind));
   return ExitCode::kSuccess;
 }
 
 }  // namespace
 
+std::string key_reference() {
+  std::string out =
+      "# What becomes of every key\n\n"
+      "`routesim schema keys -o markdown` writes this page from the tables that the readers use. "
+      "`routesim check --keys FILE` says it of the keys of one file.\n\n"
+      "- *used*: the result depends on it, as in the real system.\n"
+      "- *no effect*: the result would not depend on it in the real system either, or routesim "
+      "knows by other means what it says.\n"
+      "- *approximated*: used, but more simply than the real system uses it.\n"
+      "- *not modelled*: the real system uses it and routesim does not. A warning says so, or an "
+      "error where the answer would be another one.\n\n"
+      "In a key, `*` stands for any one key, `[]` for any index and `**` for any keys. The most "
+      "precise row counts. The pages of [scenarios](scenario.md), "
+      "[inference-perf](inference-perf.md), [plans](plan.md), [sweeps](sweep.md) and "
+      "[catalogues](catalogue.md) list the keys of these formats: one that is not simply used says "
+      "so. Of traces, the columns of times, lengths, prefixes and sessions are used, and others "
+      "have no effect.\n";
+  out +=
+      heading(policies::kDocumentFormat,
+              "llm-d-router, apix/config and pkg/epp/config, and its predecessors from v0.2.1 on") +
+      rows_of(policies::describe_document, {}) + plugins_section() +
+      section(policies::inert_keys());
+  out += section(router_values_keys()) + section(server_file_keys()) + flags_section();
+  return out + section(vllm_bench_keys()) + section(lifecycle_result_keys()) +
+         section(bench_result_keys()) + score_sections();
+}
+
 Command schema_command() {
-  return {
-      .name = "schema",
-      .summary = "Print the JSON Schema or the reference page of a scenario or another file.",
-      .positional = {.name = kind_names("|") + "|keys", .min = 0, .max = 1},
-      .options =
-          {{"output,o", "FORMAT", "json (default) or markdown.", false, {}, {"json", "markdown"}}},
-      .run = &run_schema};
+  return {.name = "schema",
+          .summary = "Print the JSON Schema or the reference page of a scenario or another file.",
+          .positional = {.name = kind_names(), .min = 0, .max = 1},
+          .options = {{.name = "output,o",
+                       .value_name = "FORMAT",
+                       .help = "json (default) or markdown.",
+                       .choices = {"json", "markdown"}}},
+          .run = &run_schema};
 }
 
 }  // namespace routesim::tools

@@ -1,8 +1,5 @@
 // routesim score: one decision of a router, with its reasons and without a simulation.
-#include <cmath>
-
 #include "base/printable.h"
-#include "base/scalar_parse.h"
 #include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
 #include "tools/cli/cli.h"
@@ -22,45 +19,23 @@ struct ScoreSettings {
   std::optional<policies::Era> era;
 };
 
-/// One option's value typed like a value of a file.
-template <class T, class Parse>
-bool parse_option(const OptionValues& options, const std::string& name, const Parse& parse, T& out,
-                  std::string& error) {
-  if (!options.has(name)) return true;
-  const auto node = ConfigNode::make_scalar(options.get(name), ConfigNode::Style::kUntyped, {});
-  const auto parsed = parse(*node);
-  if (!parsed.value) {
-    error = "--" + name + " " + parsed.message;
-    return false;
-  }
-  out = static_cast<T>(*parsed.value);
-  return true;
-}
-
-bool parse_settings(const OptionValues& options, ScoreSettings& settings, std::string& error) {
-  for (const char* required : {"config", "endpoints", "request"}) {
-    if (options.has(required)) continue;
-    error = "--" + std::string(required) + " is missing";
-    return false;
-  }
-  settings.config = options.get("config");
-  settings.endpoints = options.get("endpoints");
-  settings.request = options.get("request");
-  settings.events = options.get("events");
+ScoreSettings read_settings(Options& options) {
+  for (const char* required : {"config", "endpoints", "request"})
+    if (!options.has(required)) options.fail("--" + std::string(required) + " is missing");
   const std::string era = options.get("era");
-  settings.era = policies::parse_era(era);
-  if (options.has("era") && !settings.era) {
-    error = "--era is not a router release (got " + printable(era) +
-            "), known: " + policies::known_eras();
-    return false;
-  }
-  double now = 0;
-  const auto parse_seed = [](const ConfigNode& n) { return parse_integer(n, IntRange{0}); };
-  const auto parse_now = [](const ConfigNode& n) { return parse_real(n, RealRange{0, 1e9}); };
-  if (!parse_option(options, "seed", parse_seed, settings.seed, error)) return false;
-  if (!parse_option(options, "now", parse_now, now, error)) return false;
-  settings.now = SimTime::zero() + Duration::from_seconds(now);
-  return true;
+  const ScoreSettings settings{
+      .config = options.get("config"),
+      .endpoints = options.get("endpoints"),
+      .request = options.get("request"),
+      .events = options.get("events"),
+      .seed = static_cast<std::uint64_t>(options.whole("seed", IntRange{0}, 0)),
+      .now =
+          SimTime::zero() + Duration::from_seconds(options.real("now", {.min = 0, .max = 1e9}, 0)),
+      .era = policies::parse_era(era)};
+  if (options.has("era") && !settings.era)
+    options.fail("--era is not a router release (got " + printable(era) +
+                 "), known: " + policies::known_eras());
+  return settings;
 }
 
 struct ScoreInputs {
@@ -103,10 +78,9 @@ ScoreInputs load_inputs(const ScoreSettings& settings, Diagnostics& diagnostics)
   return inputs;
 }
 
-ExitCode run_score(const OptionValues& options, Console& console) {
-  ScoreSettings settings;
-  std::string error;
-  if (!parse_settings(options, settings, error)) return usage_error(console, "score", error);
+ExitCode run_score(Options& options, Console& console) {
+  const ScoreSettings settings = read_settings(options);
+  if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
   ScoreInputs inputs = load_inputs(settings, diagnostics);
   if (diagnostics.has_errors()) {
@@ -137,18 +111,16 @@ ExitCode run_score(const OptionValues& options, Console& console) {
 }  // namespace
 
 Command score_command() {
-  return {
-      .name = "score",
-      .summary = "Make one routing decision and show how each plugin came to it.",
-      .positional = {},
-      .options = {{"config", "EPP.yaml", "EndpointPickerConfig, or Helm values with one.", false},
-                  {"endpoints", "E.json", "The endpoints as the router sees them.", false},
-                  {"request", "R.json", "The request.", false},
-                  {"events", "F.jsonl", "KV events to feed the prefix index first.", false},
-                  {"era", "RELEASE", "Behave as this router release, such as v0.7.0.", false},
-                  {"seed", "N", "Seed of random picks (default 0).", false},
-                  {"now", "SECONDS", "The instant of the decision (default 0).", false}},
-      .run = &run_score};
+  return {.name = "score",
+          .summary = "Make one routing decision and show how each plugin came to it.",
+          .options = {{"config", "EPP.yaml", "EndpointPickerConfig, or Helm values with one."},
+                      {"endpoints", "E.json", "The endpoints as the router sees them."},
+                      {"request", "R.json", "The request."},
+                      {"events", "F.jsonl", "KV events to feed the prefix index first."},
+                      {"era", "RELEASE", "Behave as this router release, such as v0.7.0."},
+                      {"seed", "N", "Seed of random picks (default 0)."},
+                      {"now", "SECONDS", "The instant of the decision (default 0)."}},
+          .run = &run_score};
 }
 
 }  // namespace routesim::tools

@@ -1,18 +1,15 @@
 // routesim sweep: a scenario over a grid of values, in parallel, resumable and shardable.
-#include <array>
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <set>
 
 #include "base/printable.h"
-#include "base/scalar_parse.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/prepare.h"
-#include "tools/render/text_table.h"
-#include "tools/render/version.h"
-#include "tools/study/parallel.h"
 #include "tools/study/sweep/sweep_journal.h"
 #include "tools/study/sweep/sweep_merge.h"
 #include "tools/study/sweep/sweep_row.h"
@@ -24,68 +21,59 @@ namespace routesim::tools {
 
 namespace {
 
+constexpr std::int64_t kMost = 1'000'000'000;  ///< Largest seed, and number of replications.
+
 struct SweepSettings {
   SweepRequest request;
-  SweepShard shard;
-  bool table = false;     ///< The table goes to standard output.
-  bool rows = false;      ///< The rows go to standard output.
-  std::string rows_path;  ///< The rows go to this file; empty = to no file.
-  std::string table_path;
+  SweepShard shard = {};
+  std::vector<Output> outputs;
+  std::string rows_path = {};  ///< The file of the rows, which can be resumed; empty = none.
   ProgressMode progress = ProgressMode::kAuto;
   bool resume = false;
   bool quiet = false;
 };
-
-/// `table` and `jsonl`, each `[=PATH]`; empty after success.
-std::string parse_outputs(const std::vector<std::string>& texts, SweepSettings& settings) {
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.find('=');
-    const std::string name = text.substr(0, equals);
-    std::string path = equals == std::string::npos ? "" : text.substr(equals + 1);
-    if (path == "-") path.clear();
-    if (name != "table" && name != "jsonl")
-      return "--output: unknown format " + printable(name) + ", one of table, jsonl";
-    bool& on_stdout = name == "table" ? settings.table : settings.rows;
-    std::string& target = name == "table" ? settings.table_path : settings.rows_path;
-    if (path.empty() ? on_stdout : !target.empty()) return "--output " + name + " is given twice";
-    if (path.empty()) on_stdout = true;
-    target = path.empty() ? target : path;
-  }
-  if (texts.empty()) settings.table = true;
-  if (settings.table && settings.rows)
-    return "--output: only one format can go to standard output, add =PATH";
-  return {};
-}
 
 std::optional<std::string> environment_variable(const std::string& name) {
   const char* const value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-bool parse_settings(const OptionValues& options, SweepSettings& settings, std::string& error) {
-  settings.request.path = options.positionals.front();
-  settings.request.sets = options.all("set");
-  constexpr std::int64_t kMost = 1'000'000'000;
-  const auto jobs = whole_number(options, "jobs", IntRange{1, kMost}, error);
-  if (error.empty())
-    settings.request.seed = whole_number(options, "seed", IntRange{0, kMost}, error);
-  if (error.empty())
-    settings.request.replications =
-        whole_number(options, "replications", IntRange{1, kMost}, error);
-  if (!error.empty()) return false;
-  settings.request.jobs = jobs ? static_cast<std::size_t>(*jobs) : sim::default_jobs();
-  settings.resume = options.has("resume");
-  settings.quiet = options.has("quiet");
-  if (!parse_progress(options, settings.progress, error)) return false;
-  error = parse_outputs(options.all("output"), settings);
-  if (error.empty() && settings.resume && settings.rows_path.empty())
-    error = "--resume needs the file to continue: --output jsonl=PATH";
-  if (!error.empty()) return false;
+/// The file that rows are written to; there may be one at most.
+std::string rows_file(const std::vector<Output>& outputs, Options& options) {
+  std::string path;
+  for (const Output& output : outputs) {
+    if (output.format != "jsonl" || output.path.empty()) continue;
+    if (!path.empty()) options.fail("--output jsonl is given twice");
+    path = output.path;
+  }
+  return path;
+}
+
+SweepSettings read_settings(Options& options) {
+  SweepSettings settings{
+      .request = {.path = options.positionals().front(),
+                  .sets = options.all("set"),
+                  .seed = options.whole("seed", IntRange{0, kMost}),
+                  .replications = options.whole("replications", IntRange{1, kMost}),
+                  .jobs = options.jobs()},
+      .outputs = options.outputs(),
+      .progress = progress_mode(options),
+      .resume = options.has("resume"),
+      .quiet = options.has("quiet")};
+  settings.rows_path = rows_file(settings.outputs, options);
+  if (settings.resume && settings.rows_path.empty())
+    options.fail("--resume needs the file to continue: --output jsonl=PATH");
   std::optional<std::string> shard;
   if (options.has("shard")) shard = options.get("shard");
-  const auto chosen = choose_shard(shard, &environment_variable, error);
-  if (chosen) settings.shard = *chosen;
-  return chosen.has_value();
+  std::string error;
+  if (const auto chosen = choose_shard(shard, &environment_variable, error))
+    settings.shard = *chosen;
+  else
+    options.fail(error);
+  if (options.positionals().size() > 1)
+    options.fail(fmt::format("one SWEEP file at a time (got {}); --merge takes several",
+                             options.positionals().size()));
+  return settings;
 }
 
 /// `sweep 12 of 32 rows [=====>    ] 45 %, 1.2 s, 1.5 s left`.
@@ -93,18 +81,11 @@ std::string progress_line(const SweepProgress& progress, double elapsed_s) {
   constexpr std::size_t kWidth = 24;
   const double share = progress.cost > 0 ? progress.cost_done.load() / progress.cost : 0;
   const auto filled = static_cast<std::size_t>(share * static_cast<double>(kWidth));
-  std::string bar(std::min(filled, kWidth), '=');
-  bar.resize(kWidth, ' ');
-  std::string text = std::to_string(progress.rows_done.load()) + " of " +
-                     std::to_string(progress.rows) + " rows [" + bar + "] " +
-                     fixed_text(100 * share, 0) + " %, " + fixed_text(elapsed_s, 1) + " s";
-  if (share > 0) text += ", " + fixed_text(elapsed_s * (1 - share) / share, 1) + " s left";
+  std::string text = fmt::format(
+      "{} of {} rows [{:<{}}] {:.0f} %, {:.1f} s", progress.rows_done.load(), progress.rows,
+      std::string(std::min(filled, kWidth), '='), kWidth, 100 * share, elapsed_s);
+  if (share > 0) text += fmt::format(", {:.1f} s left", elapsed_s * (1 - share) / share);
   return text;
-}
-
-ExitCode write_failure(Console& console, const std::string& path, const std::string& error) {
-  finish_file(path, error, console);
-  return ExitCode::kInvalid;
 }
 
 /// One sweep from its plan to its outputs.
@@ -161,9 +142,9 @@ class SweepCommand {
     if (settings_.quiet) return;
     const SweepShard& shard = settings_.shard;
     std::string text;
-    if (shard.count > 1) text = "shard " + shard.text() + " (from " + shard.origin + "), ";
-    text += std::to_string(todo) + " rows to compute";
-    if (settings_.resume) text += ", " + std::to_string(journal_.size()) + " taken up";
+    if (shard.count > 1) text = fmt::format("shard {} (from {}), ", shard.text(), shard.origin);
+    text += fmt::format("{} rows to compute", todo);
+    if (settings_.resume) text += fmt::format(", {} taken up", journal_.size());
     console_.complain(text + "\n");
   }
 
@@ -190,8 +171,8 @@ class SweepCommand {
   }
 
   ExitCode say_interrupted(const SweepProgress& progress) {
-    std::string text = "routesim: interrupted after " + std::to_string(progress.rows_done.load()) +
-                       " of " + std::to_string(progress.rows) + " rows";
+    std::string text = fmt::format("routesim: interrupted after {} of {} rows",
+                                   progress.rows_done.load(), progress.rows);
     if (journaled() && journal_.size() + progress.rows_done.load() > 0)
       text +=
           "; they are in " + printable(journal_.partial_path(), 200) + ", continue with --resume";
@@ -201,28 +182,21 @@ class SweepCommand {
 
   ExitCode write_outputs() {
     std::string content;
-    std::vector<RowLine> lines;
-    const bool wants_table = settings_.table || !settings_.table_path.empty();
+    std::vector<std::string> lines;
     for (std::size_t i = 0; i < plan_.rows.size(); ++i) {
       if (!settings_.shard.holds(i)) continue;
-      std::string line = sealed_row(row_head(plan_, i), *tail_of(i), settings_.shard.text());
-      content += line;
-      line.pop_back();
-      if (wants_table) lines.push_back(std::move(line));
+      lines.push_back(sealed_row(row_head(plan_, i), *tail_of(i), settings_.shard.text()));
+      content += lines.back();
     }
-    if (journaled())
-      if (const std::string error = journal_.finish(content); !error.empty())
-        return write_failure(console_, settings_.rows_path, error);
-    if (settings_.rows) console_.print(content);
-    if (!wants_table) return ExitCode::kSuccess;
-    const std::string table = plan_.config.name + "\n" +
-                              (plan_.config.question.empty() ? "" : plan_.config.question + "\n") +
-                              "\n" + sweep_table(plan_, lines);
-    if (settings_.table) console_.print(table);
-    if (settings_.table_path.empty()) return ExitCode::kSuccess;
-    const std::string error = write_file(settings_.table_path, table);
-    return error.empty() ? ExitCode::kSuccess
-                         : write_failure(console_, settings_.table_path, error);
+    bool ok = true;
+    for (const Output& output : settings_.outputs) {
+      const bool is_rows = output.format == "jsonl";
+      if (is_rows && !output.path.empty())
+        ok = finish_file(output.path, journal_.finish(content), console_) && ok;
+      else
+        ok = write_text(output.path, is_rows ? content : sweep_text(plan_, lines), console_) && ok;
+    }
+    return ok ? ExitCode::kSuccess : ExitCode::kInvalid;
   }
 
   const SweepPlan& plan_;
@@ -232,43 +206,34 @@ class SweepCommand {
   std::map<std::string, std::string> tails_;  ///< Of a sweep without a file, by key.
 };
 
-ExitCode run_merge(const OptionValues& options, Console& console) {
-  SweepSettings settings;
-  settings.rows = options.all("output").empty();
-  if (!settings.rows) {
-    const std::string error = parse_outputs(options.all("output"), settings);
-    if (!error.empty()) return usage_error(console, "sweep", error);
-  }
-  if (settings.table || !settings.table_path.empty())
-    return usage_error(console, "sweep", "--merge writes rows: --output jsonl[=PATH]");
+ExitCode run_merge(Options& options, Console& console) {
+  std::vector<Output> outputs = options.outputs();
+  if (!options.has("output")) outputs = {{.format = "jsonl", .path = {}}};
+  for (const Output& output : outputs)
+    if (output.format != "jsonl") options.fail("--merge writes rows: --output jsonl[=PATH]");
+  if (!options.ok()) return refuse(options, console);
   constexpr std::size_t kMostBytes = std::size_t{1} << 40U;
   Diagnostics diagnostics;
   std::vector<RowFile> files;
-  for (const std::string& path : options.positionals) {
+  for (const std::string& path : options.positionals()) {
     RowFile& file = files.emplace_back(RowFile{.path = path, .text = {}});
     (void)read_text_file(path, {.file = path}, "", kMostBytes, file.text, diagnostics);
   }
+  if (!check_outputs(outputs, options.positionals(), console)) return ExitCode::kInvalid;
   std::string text;
-  if (!check_outputs(std::span(&settings.rows_path, 1), options.positionals, console))
-    return ExitCode::kInvalid;
   if (!diagnostics.has_errors()) text = merge_rows(files, diagnostics);
   if (!options.has("quiet") || diagnostics.has_errors()) console.complain(diagnostics);
   if (diagnostics.has_errors()) return ExitCode::kInvalid;
-  if (settings.rows) console.print(text);
-  if (settings.rows_path.empty()) return ExitCode::kSuccess;
-  const std::string error = write_file(settings.rows_path, text);
-  return error.empty() ? ExitCode::kSuccess : write_failure(console, settings.rows_path, error);
+  const bool written = tools::write_outputs(
+      outputs, [&text](const std::string&) { return text; }, console);
+  return written ? ExitCode::kSuccess : ExitCode::kInvalid;
 }
 
-/// What the sweep reads: its own file, the scenario, and what these and the axes name.
+/// The files that the sweep reads: its own, the scenario, and those that these and the axes name.
 std::vector<std::string> input_files(const SweepPlan& plan) {
-  Diagnostics known;  // Said when the sweep was read.
-  std::vector<std::string> files = files_read(load_scenario({.path = plan.scenario_path,
-                                                             .sets = {},
-                                                             .variants = {},
-                                                             .seed = {},
-                                                             .assignments = plan.assignments},
-                                                            known));
+  Diagnostics known;  // Reported when the sweep was read.
+  std::vector<std::string> files = files_read(
+      load_scenario({.path = plan.scenario_path, .assignments = plan.assignments}, known));
   files.push_back(plan.path);
   for (const Dimension& dimension : plan.grid.dimensions)
     for (const Axis& axis : dimension.axes)
@@ -281,49 +246,41 @@ std::vector<std::string> input_files(const SweepPlan& plan) {
   return files;
 }
 
-ExitCode run_sweep(const OptionValues& options, Console& console) {
+ExitCode run_sweep(Options& options, Console& console) {
   if (options.has("merge")) return run_merge(options, console);
-  if (options.positionals.size() > 1)
-    return usage_error(console, "sweep",
-                       "one SWEEP file at a time (got " +
-                           std::to_string(options.positionals.size()) + "); --merge takes several");
-  SweepSettings settings;
-  std::string error;
-  if (!parse_settings(options, settings, error)) return usage_error(console, "sweep", error);
+  const SweepSettings settings = read_settings(options);
+  if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
   const SweepPlan plan = load_sweep(settings.request, diagnostics);
   const bool valid = !diagnostics.has_errors();
   if (!valid || !settings.quiet) console.complain(diagnostics);
-  if (!valid) return ExitCode::kInvalid;
-  const std::array<std::string, 2> outputs = {settings.rows_path, settings.table_path};
-  if (!check_outputs(outputs, input_files(plan), console)) return ExitCode::kInvalid;
+  if (!valid || !check_outputs(settings.outputs, input_files(plan), console))
+    return ExitCode::kInvalid;
   return SweepCommand(plan, settings, console).run();
 }
 
 }  // namespace
 
 Command sweep_command() {
-  return {
-      .name = "sweep",
-      .summary = "Run a scenario over a grid of values, in parallel; one row of JSON per cell.",
-      .positional = {.name = "SWEEP", .min = 1, .max = 100'000},
-      .options = {{"output,o",
-                   "FORMAT[=PATH]",
-                   "table (default) or jsonl; to standard output or PATH.",
-                   true,
-                   {},
-                   {"table", "jsonl"}},
-                  {"resume", "", "Take up the rows that jsonl=PATH and PATH.partial hold.", false},
-                  {"shard", "I/N",
-                   "Compute every N-th row; default: the Slurm or Kubernetes array's.", false},
-                  {"merge", "", "Join the rows of shards: sweep --merge A.jsonl B.jsonl.", false},
-                  {"jobs,j", "N", "Threads (default: one per core); no effect on the rows.", false},
-                  {"set", "KEY=VALUE", "Override a value in every cell, as in `run`.", true},
-                  {"seed", "N", "Seed of the first replication.", false},
-                  {"replications", "N", "Runs per row, with consecutive seeds.", false},
-                  progress_option(),
-                  {"quiet,q", "", "No progress or warnings on standard error.", false}},
-      .run = &run_sweep};
+  return {.name = "sweep",
+          .summary = "Run a scenario over a grid of values, in parallel; one row of JSON per cell.",
+          .positional = {.name = "SWEEP", .min = 1, .max = 100'000},
+          .options = {{.name = "output,o",
+                       .value_name = "FORMAT[=PATH]",
+                       .help = "table (default) or jsonl; to standard output or PATH.",
+                       .repeatable = true,
+                       .choices = {"table", "jsonl"}},
+                      {"resume", "", "Take up the rows that jsonl=PATH and PATH.partial hold."},
+                      {"shard", "I/N",
+                       "Compute every N-th row; default: the Slurm or Kubernetes array's."},
+                      {"merge", "", "Join the rows of shards: sweep --merge A.jsonl B.jsonl."},
+                      jobs_option("the rows"),
+                      set_option("Override a value in every cell, as in `run`."),
+                      seed_option(),
+                      {"replications", "N", "Runs per row, with consecutive seeds."},
+                      progress_option(),
+                      quiet_option()},
+          .run = &run_sweep};
 }
 
 }  // namespace routesim::tools

@@ -4,7 +4,6 @@
 
 #include <chrono>
 
-#include "base/printable.h"
 #include "base/text.h"
 
 namespace routesim::tools {
@@ -19,19 +18,16 @@ std::string run_line(const sim::Progress& progress, const std::string& label, do
 }
 
 OptionSpec progress_option() {
-  return {"progress", "WHEN", "auto (default), always or never.",
-          false,      {},     {"auto", "always", "never"}};
+  return {.name = "progress",
+          .value_name = "WHEN",
+          .help = "auto (default), always or never.",
+          .choices = {"auto", "always", "never"}};
 }
 
-bool parse_progress(const OptionValues& options, ProgressMode& mode, std::string& error) {
-  const std::string when = options.get("progress", "auto");
-  if (when != "auto" && when != "always" && when != "never") {
-    error = "--progress must be auto, always or never (got " + printable(when) + ")";
-    return false;
-  }
-  if (when == "always") mode = ProgressMode::kAlways;
-  if (when == "never" || options.has("quiet")) mode = ProgressMode::kNever;
-  return true;
+ProgressMode progress_mode(Options& options) {
+  const std::string when = options.choice("progress");
+  if (when == "never" || options.has("quiet")) return ProgressMode::kNever;
+  return when == "always" ? ProgressMode::kAlways : ProgressMode::kAuto;
 }
 
 ProgressDisplay::ProgressDisplay(std::function<std::string(double)> line, ProgressMode mode,

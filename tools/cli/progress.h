@@ -16,8 +16,8 @@ namespace routesim::tools {
 /// When to show progress.
 enum class ProgressMode { kAuto, kAlways, kNever };
 
-/// Reads --progress, which --quiet overrules; false with `error` set when it is none of its values.
-bool parse_progress(const OptionValues& options, ProgressMode& mode, std::string& error);
+/// Reads --progress, which --quiet overrules.
+ProgressMode progress_mode(Options& options);
 
 /// Shows how far a run has come, four times a second, until it is destroyed. It only reads the
 /// counters, so results do not depend on it.

@@ -123,13 +123,13 @@ std::vector<std::string> names_of(std::span<const PlannedVariant> planned) {
 
 /// The numbers that the outputs need besides the standard ones.
 std::vector<MetricName> metrics_of(std::span<const PlannedVariant> planned,
-                                   const ReplicationRequest& request) {
+                                   const std::optional<UntilRule>& until) {
   std::vector<MetricName> more;
   for (const PlannedVariant& v : planned) {
     if (!v.goals.empty()) more.push_back(goodput_metric());
     for (const Expectation& e : v.expectations) more.push_back(e.condition.metric);
   }
-  if (request.until) more.push_back(request.until->metric);
+  if (until) more.push_back(until->metric);
   return metrics_with(more);
 }
 
@@ -143,7 +143,7 @@ class Experiment {
         progress_(progress),
         console_(console),
         trace_(trace),
-        builder_(names_of(planned), metrics_of(planned, options.replications)),
+        builder_(names_of(planned), metrics_of(planned, options.until)),
         first_(planned.size()) {
     for (const PlannedVariant& v : planned) plans_.push_back(&v.plan);
   }
@@ -155,16 +155,16 @@ class Experiment {
     const sim::ReplicationSink sink = [&](const sim::Replication& r, sim::RunResult&& result) {
       take(r, std::move(result), display);
     };
-    const ReplicationRequest& request = options_.replications;
-    if (!request.until) {
-      sim::replicate(plans_, {.first = 0, .count = request.replications}, how, sink, diagnostics);
+    if (!options_.until) {
+      sim::replicate(plans_, {.first = 0, .count = options_.replications}, how, sink, diagnostics);
       return;
     }
+    const UntilRule& until = *options_.until;
     const sim::WatchedValue value = [&](const sim::RunResult& result) {
-      return metric_value(result.summary, request.until->metric);
+      return metric_value(result.summary, until.metric);
     };
-    until_ = outcome_of(*request.until, sim::replicate_until(plans_, request.until->rule, value,
-                                                             how, sink, diagnostics));
+    until_ =
+        outcome_of(until, sim::replicate_until(plans_, until.rule, value, how, sink, diagnostics));
   }
 
   void write_report(Outcome& outcome) {
@@ -181,14 +181,14 @@ class Experiment {
     for (const PlannedVariant& v : planned_)
       expectations.insert(expectations.end(), v.expectations.begin(), v.expectations.end());
     outcome.report.expectations = judge(expectations, set);
-    if (options_.replications.wanted()) outcome.report.replications = std::move(set);
+    if (options_.replicates()) outcome.report.replications = std::move(set);
   }
 
  private:
   sim::ReplicationOptions replication_options() {
     return {.seed = 0,
             .own_seeds = true,
-            .jobs = options_.replications.jobs,
+            .jobs = options_.jobs,
             .check = options_.check,
             .progress = &progress_,
             .watch = [this](const sim::Replication& r) { return make_watcher(r); },
@@ -235,17 +235,16 @@ class Experiment {
   }
 
   std::string progress_line(double elapsed_s) const {
-    const ReplicationRequest& request = options_.replications;
     const std::size_t done = done_;
-    if (planned_.size() == 1 && !request.wanted()) {
+    if (planned_.size() == 1 && !options_.replicates()) {
       const std::string name = printable(planned_.front().plan.scenario.variant);
       if (done == 0) return run_line(progress_, name, elapsed_s);
       return fmt::format("{}: fewer and more KV blocks, {:.1f} s", name, elapsed_s);
     }
     const std::string all =
-        request.until ? "" : fmt::format(" of {}", request.replications * planned_.size());
+        options_.until ? "" : fmt::format(" of {}", options_.replications * planned_.size());
     return fmt::format("{}: {}{} runs, {} requests, {:.1f} s",
-                       request.wanted() ? "replications" : "variants", done, all,
+                       options_.replicates() ? "replications" : "variants", done, all,
                        progress_.completed.load(std::memory_order_relaxed), elapsed_s);
   }
 

@@ -10,13 +10,13 @@
 
 #include "sim/plan/resolve.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/replications.h"
 #include "tools/ingest/measured_csv.h"
 #include "tools/render/goodput.h"
 #include "tools/render/records.h"
 #include "tools/render/report.h"
 #include "tools/render/trace.h"
 #include "tools/study/compare/expectation.h"
+#include "tools/study/compare/until.h"
 
 namespace routesim::tools {
 
@@ -29,14 +29,18 @@ struct PlannedVariant {
 };
 
 struct ExperimentOptions {
-  ReplicationRequest replications;
-  std::optional<Duration> series;  ///< The grid of the time series, when one is wanted.
+  std::size_t replications = 1;         ///< With a rule: the most it may use.
+  std::size_t jobs = 1;                 ///< Threads; no effect on results.
+  std::optional<UntilRule> until = {};  ///< `--until`.
+  std::optional<Duration> series;       ///< The grid of the time series, when one is wanted.
   bool trace = false;
   RecordWriter* records = nullptr;
   bool check = false;
   bool kv_band = true;  ///< Run a variant near its knee with fewer and more KV blocks, too.
   bool quiet = false;   ///< No line per variant.
   ProgressMode progress = ProgressMode::kAuto;
+
+  bool replicates() const { return replications > 1 || until.has_value(); }
 };
 
 /// The outcome of running all variants.

@@ -1,7 +1,6 @@
 #include "tools/cli/run_outputs.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -14,84 +13,43 @@ namespace routesim::tools {
 
 namespace {
 
-struct FormatName {
+namespace fs = std::filesystem;
+
+struct RunFormat {
   std::string_view name;
-  OutputFormat format;
+  std::string (*render)(const Report& report, const TraceRecorder& trace);
+  std::optional<FileFormat> files = {};  ///< The format is these files in a folder; no `render`.
 };
-constexpr std::array<FormatName, 13> kFormats = {
-    {{"table", OutputFormat::kTable},
-     {"json", OutputFormat::kJson},
-     {"csv", OutputFormat::kCsv},
-     {"series", OutputFormat::kSeries},
-     {"trace", OutputFormat::kTrace},
-     {"markdown", OutputFormat::kMarkdown},
-     {"junit", OutputFormat::kJunit},
-     {"github", OutputFormat::kGithub},
-     {"html", OutputFormat::kHtml},
-     {"inference-perf", OutputFormat::kInferencePerf},
-     {"benchmark-report", OutputFormat::kBenchmarkReport},
-     {"benchmark-report-v0.1", OutputFormat::kBenchmarkReportV01},
-     {"vllm-bench", OutputFormat::kVllmBench}}};
 
-/// The formats that are files in a folder, one per load stage.
-std::optional<FileFormat> file_format(OutputFormat format) {
-  switch (format) {
-    case OutputFormat::kInferencePerf:
-      return FileFormat::kInferencePerf;
-    case OutputFormat::kBenchmarkReport:
-      return FileFormat::kBenchmarkReport;
-    case OutputFormat::kBenchmarkReportV01:
-      return FileFormat::kBenchmarkReportV01;
-    case OutputFormat::kVllmBench:
-      return FileFormat::kVllmBench;
-    default:
-      return std::nullopt;
-  }
+/// A new format needs a row here and its name in the help text of `run --output`.
+const std::vector<RunFormat>& formats() {
+  using R = const Report&;
+  using T = const TraceRecorder&;
+  static const std::vector<RunFormat> kFormats = {
+      {"table", [](R r, T) { return render_text(r); }},
+      {"json", [](R r, T) { return render_json(r); }},
+      {"csv", [](R r, T) { return render_csv(r); }},
+      {"series", [](R r, T) { return render_series_csv(r); }},
+      {"trace", [](R r, T trace) { return trace.json(r.interrupted); }},
+      {"markdown", [](R r, T) { return render_markdown(r); }},
+      {"junit", [](R r, T) { return render_junit(r.scenario, judgements_of(r)); }},
+      {"github", [](R r, T) { return render_github(r.scenario, judgements_of(r)); }},
+      {"html", [](R r, T) { return render_html(r); }},
+      {"inference-perf", nullptr, FileFormat::kInferencePerf},
+      {"benchmark-report", nullptr, FileFormat::kBenchmarkReport},
+      {"benchmark-report-v0.1", nullptr, FileFormat::kBenchmarkReportV01},
+      {"vllm-bench", nullptr, FileFormat::kVllmBench}};
+  return kFormats;
 }
 
-/// `FORMAT` or `FORMAT=PATH`; on error sets `error`.
-std::optional<OutputTarget> parse_output(const std::string& text, std::string& error) {
-  std::array<std::string_view, kFormats.size()> names;
-  std::transform(kFormats.begin(), kFormats.end(), names.begin(),
-                 [](const FormatName& f) { return f.name; });
-  const std::optional<NamedOutput> named = parse_named_output(text, names, error);
-  if (!named) return std::nullopt;
-  const auto at = std::find(names.begin(), names.end(), named->format) - names.begin();
-  const OutputTarget target{.format = kFormats[static_cast<std::size_t>(at)].format,
-                            .path = named->path};
-  if (!file_format(target.format) || !target.path.empty()) return target;
-  error = "--output: " + named->format + " is several files, write " + named->format + "=FOLDER";
-  return std::nullopt;
-}
-
-std::string render(const Report& report, const TraceRecorder& trace, OutputFormat format) {
-  switch (format) {
-    case OutputFormat::kJson:
-      return render_json(report);
-    case OutputFormat::kCsv:
-      return render_csv(report);
-    case OutputFormat::kSeries:
-      return render_series_csv(report);
-    case OutputFormat::kTrace:
-      return trace.json(report.interrupted);
-    case OutputFormat::kMarkdown:
-      return render_markdown(report);
-    case OutputFormat::kJunit:
-      return render_junit(report.scenario, judgements_of(report));
-    case OutputFormat::kGithub:
-      return render_github(report.scenario, judgements_of(report));
-    case OutputFormat::kHtml:
-      return render_html(report);
-    default:
-      break;
-  }
-  return render_text(report);
+const RunFormat& format_of(const std::string& name) {
+  return *std::ranges::find(formats(), name, &RunFormat::name);
 }
 
 /// PATH.partial of a folder, however it is spelled.
 std::string partial_folder(const std::string& folder) {
   std::error_code code;
-  const std::filesystem::path path = std::filesystem::weakly_canonical(folder, code);
+  const fs::path path = fs::weakly_canonical(folder, code);
   return (code ? folder : path.string()) + ".partial";
 }
 
@@ -99,34 +57,14 @@ std::string partial_folder(const std::string& folder) {
 bool write_folder(const Report& report, FileFormat format, const std::string& folder,
                   Console& console) {
   for (const ReportFile& file : report_files(report, format)) {
-    const std::filesystem::path path = std::filesystem::path(folder) / file.name;
+    const fs::path path = fs::path(folder) / file.name;
     std::error_code code;
-    std::filesystem::create_directories(path.parent_path(), code);
+    fs::create_directories(path.parent_path(), code);
     const std::string error = code ? code.message() : write_file(path.string(), file.text);
     if (!finish_file(path.string(), error, console)) return false;
   }
   return true;
 }
-
-}  // namespace
-
-bool parse_outputs(const std::vector<std::string>& texts, std::vector<OutputTarget>& outputs,
-                   std::string& error) {
-  std::vector<std::string> paths;
-  for (const std::string& text : texts) {
-    const std::optional<OutputTarget> target = parse_output(text, error);
-    if (!target) return false;
-    paths.push_back(target->path);
-    outputs.push_back(*target);
-  }
-  if (texts.empty()) outputs.push_back({});
-  error = shared_place(paths);
-  return error.empty();
-}
-
-namespace {
-
-namespace fs = std::filesystem;
 
 /// Whether a file that write_folder() makes may be this input, or stand in it: folder/VARIANT/FILE.
 bool may_replace(const std::string& folder, const std::string& input) {
@@ -156,40 +94,46 @@ bool check_folder(const std::string& folder, std::span<const std::string> inputs
 
 }  // namespace
 
-bool check_run_outputs(const std::vector<OutputTarget>& outputs, const std::string& records,
+std::vector<std::string> run_formats() {
+  std::vector<std::string> names;
+  for (const RunFormat& format : formats()) names.emplace_back(format.name);
+  return names;
+}
+
+bool is_folder_format(const std::string& format) { return format_of(format).files.has_value(); }
+
+bool check_run_outputs(const std::vector<Output>& outputs, const std::string& records,
                        std::span<const std::string> inputs, Console& console) {
   std::vector<std::string> files = {records};
   bool ok = true;
-  for (const OutputTarget& target : outputs) {
-    if (file_format(target.format)) {
-      ok = check_folder(target.path, inputs, console) && ok;
-    } else {
-      files.push_back(target.path);
-    }
+  for (const Output& output : outputs) {
+    if (is_folder_format(output.format))
+      ok = check_folder(output.path, inputs, console) && ok;
+    else
+      files.push_back(output.path);
   }
   return check_outputs(files, inputs, console) && ok;
 }
 
-bool write_outputs(const Report& report, const TraceRecorder& trace,
-                   const std::vector<OutputTarget>& outputs, OutputFile* records,
-                   Console& console) {
+bool write_run_outputs(const Report& report, const TraceRecorder& trace,
+                       const std::vector<Output>& outputs, OutputFile* records, Console& console) {
   OutputBatch batch;
   const bool partial = report.interrupted;
   if (records != nullptr && partial) records->mark_partial();
   if (records != nullptr) batch.add(*records);
-  for (const OutputTarget& target : outputs) {
-    if (file_format(target.format)) continue;
-    const std::string text = render(report, trace, target.format);
-    if (target.path.empty()) {
+  for (const Output& output : outputs) {
+    const RunFormat& format = format_of(output.format);
+    if (format.files) continue;
+    const std::string text = format.render(report, trace);
+    if (output.path.empty())
       console.print(text);
-    } else {
-      batch.add(partial ? partial_path(target.path) : target.path, text);
-    }
+    else
+      batch.add(partial ? partial_path(output.path) : output.path, text);
   }
   bool ok = batch.close(console);
-  for (const OutputTarget& target : outputs)
-    if (const auto format = file_format(target.format); ok && format)
-      ok = write_folder(report, *format, partial ? partial_folder(target.path) : target.path,
+  for (const Output& output : outputs)
+    if (const auto files = format_of(output.format).files; ok && files)
+      ok = write_folder(report, *files, partial ? partial_folder(output.path) : output.path,
                         console);
   ok = ok && batch.finish(console);
   if (trace.dropped() > 0)

@@ -16,9 +16,9 @@ namespace routesim::tools {
 /// What the command line asks of a scenario file.
 struct ScenarioRequest {
   std::string path;
-  std::vector<std::string> sets;      ///< `--set` arguments, applied in order after the overrides.
-  std::vector<std::string> variants;  ///< `--variant` arguments; empty = all.
-  std::optional<std::uint64_t> seed;  ///< `--seed`.
+  std::vector<std::string> sets = {};  ///< `--set` arguments, applied in order after the overrides.
+  std::vector<std::string> variants = {};  ///< `--variant` arguments; empty = all.
+  std::optional<std::uint64_t> seed = {};  ///< `--seed`.
   /// Made after `sets`: what another file (a sweep, a plan) asks of this one.
   std::vector<Assignment> assignments = {};
 };

@@ -53,8 +53,8 @@ struct PlanSpace {
 /// What the command line asks of a plan file.
 struct PlanRequest {
   std::string path;
-  std::vector<std::string> sets;
-  std::optional<std::int64_t> seed;
+  std::vector<std::string> sets = {};
+  std::optional<std::int64_t> seed = {};
 };
 
 /// Reads the file and prepares the smallest fleet of every family. A family whose model does not

@@ -17,10 +17,10 @@ namespace routesim::tools {
 /// What the command line asks of a sweep file.
 struct SweepRequest {
   std::string path;
-  std::vector<std::string> sets;             ///< `--set`, after the file's own `set`.
-  std::optional<std::int64_t> seed;          ///< `--seed`.
-  std::optional<std::int64_t> replications;  ///< `--replications`.
-  std::size_t jobs = 1;                      ///< Threads that check cells; no effect on results.
+  std::vector<std::string> sets = {};             ///< `--set`, after the file's own `set`.
+  std::optional<std::int64_t> seed = {};          ///< `--seed`.
+  std::optional<std::int64_t> replications = {};  ///< `--replications`.
+  std::size_t jobs = 1;      ///< Threads that check cells; no effect on results.
   bool with_ledger = false;  ///< Whether the diagnostics tell of the scenario's keys, too.
 };
 

@@ -97,11 +97,11 @@ std::string trust_notes(const std::vector<Json>& rows) {
 
 }  // namespace
 
-std::string sweep_table(const SweepPlan& plan, const std::vector<RowLine>& rows) {
+std::string sweep_text(const SweepPlan& plan, const std::vector<std::string>& rows) {
   const std::vector<std::string> columns = columns_of(plan);
   std::vector<Json> parsed;
   bool by_stage = false;
-  for (const RowLine& line : rows) {
+  for (const std::string& line : rows) {
     parsed.push_back(Json::parse(line));
     by_stage = by_stage || reported(parsed.back()).size() > 1;
   }
@@ -119,8 +119,11 @@ std::string sweep_table(const SweepPlan& plan, const std::vector<RowLine>& rows)
       for (const Json* stage : reported(row))
         add_stage(row, *stage, rate_text(*stage), columns, table);
   }
-  std::string text = table.str();
-  if (text.find("! ") != std::string::npos)
+  std::string text = plan.config.name + "\n";
+  if (!plan.config.question.empty()) text += plan.config.question + "\n";
+  const std::string body = table.str();
+  text += "\n" + body;
+  if (body.find("! ") != std::string::npos)
     text += "! overloaded: the queue grows until the stage ends\n";
   return text + trust_notes(parsed);
 }

@@ -8,11 +8,9 @@
 
 namespace routesim::tools {
 
-/// A row as it is stored, without its line break.
-using RowLine = std::string;
-
-/// One line per row (and per reported stage, where a row has several): the axes, the variant, and
-/// the mean of each of the first metrics with the half width of its 95 % interval.
-std::string sweep_table(const SweepPlan& plan, const std::vector<RowLine>& rows);
+/// Name, question and a table with one line per row (and per reported stage, where a row has
+/// several): the axes, the variant, and the mean of each of the first metrics with the half width
+/// of its 95 % interval. `rows` are lines as they are stored.
+std::string sweep_text(const SweepPlan& plan, const std::vector<std::string>& rows);
 
 }  // namespace routesim::tools

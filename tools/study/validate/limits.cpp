@@ -9,6 +9,7 @@
 
 #include "base/config_node.h"
 #include "base/printable.h"
+#include "base/scalar_parse.h"
 #include "tools/ingest/csv_splitter.h"
 #include "tools/render/metrics.h"
 #include "tools/render/report.h"
@@ -175,15 +176,18 @@ void check_row(const RowLimit& limit, const RowLimit& row, Diagnostics& exceeded
 
 }  // namespace
 
-Parsed<ErrorGate> parse_error_gate(const std::string& text) {
+std::optional<ErrorGate> parse_error_gate(const std::string& text, Diagnostics& diagnostics) {
+  const auto fail = [&](const std::string& what) {
+    diagnostics.error({.file = "--fail-if"}, "", what, kExample);
+    return std::nullopt;
+  };
   ErrorGate gate;
   gate.text = trimmed(text);
   const std::size_t at = text.find('>');
   std::string number =
       at == std::string::npos ? "" : trimmed(std::string_view(text).substr(at + 1));
   if (!number.ends_with('%'))
-    return {
-        {}, "must be [SCOPE:]METRIC[.STATISTIC]>PERCENT% (got " + printable(text) + ")", kExample};
+    return fail("must be [SCOPE:]METRIC[.STATISTIC]>PERCENT% (got " + printable(text) + ")");
   number = trimmed(std::string_view(number).substr(0, number.size() - 1));
   std::string name = trimmed(std::string_view(text).substr(0, at));
   if (const std::size_t colon = name.rfind(':'); colon != std::string::npos) {
@@ -193,12 +197,12 @@ Parsed<ErrorGate> parse_error_gate(const std::string& text) {
   const std::size_t dot = std::min(name.find('.'), name.size());
   gate.metric = name.substr(0, dot);
   if (dot < name.size()) gate.statistic = name.substr(dot + 1);
-  if (gate.metric.empty()) return {{}, "names no metric (got " + printable(text) + ")", kExample};
+  if (gate.metric.empty()) return fail("names no metric (got " + printable(text) + ")");
   const auto node = ConfigNode::make_scalar(number, ConfigNode::Style::kUntyped, {});
   const Parsed<double> bound = parse_real(*node, {.min = 0});
-  if (!bound.value) return {{}, "bound " + bound.message, kExample};
+  if (!bound.value) return fail("bound " + bound.message);
   gate.percent = *bound.value;
-  return {std::move(gate), {}, {}};
+  return gate;
 }
 
 std::vector<RowLimit> parse_limits_csv(const std::string& text, const std::string& file,

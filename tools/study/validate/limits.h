@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/scalar_parse.h"
 #include "tools/study/validate/validation.h"
 
 namespace routesim::tools {
@@ -21,8 +20,8 @@ struct ErrorGate {
   double percent = 0;
 };
 
-/// `[SCOPE:]METRIC[.STATISTIC]>PERCENT%`.
-Parsed<ErrorGate> parse_error_gate(const std::string& text);
+/// `[SCOPE:]METRIC[.STATISTIC]>PERCENT%`; nothing, with an error, when it is not.
+std::optional<ErrorGate> parse_error_gate(const std::string& text, Diagnostics& diagnostics);
 
 /// The limit of one row of an error table.
 struct RowLimit {
