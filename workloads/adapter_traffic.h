@@ -1,4 +1,4 @@
-// Which LoRA adapter each request asks for: load tools choose one per request, whatever the load.
+// The LoRA adapter of each request: load tools choose one per request, whatever the load.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ void check_lora_split(const std::vector<LoraSplit>& split, const std::string& pa
 /// (`vllm bench serve --lora-assignment`).
 enum class LoraAssignment { kRandom, kRoundRobin };
 
-/// What a request may ask for.
+/// An adapter that a request may ask for.
 struct AdapterShare {
   std::uint32_t adapter = 0;  ///< 0 = the base model.
   double share = 0;

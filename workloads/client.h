@@ -15,7 +15,7 @@
 
 namespace routesim::workloads {
 
-/// What the requests of a workload consist of; the client draws a few of them ahead.
+/// Makes the requests of a workload; the client draws a few of them ahead.
 class RequestSource {
  public:
   virtual ~RequestSource() = default;
@@ -81,12 +81,12 @@ class StagedClient final : public LoadGenerator {
   std::unique_ptr<RequestSource> source_;
   StageTiming timing_;
   std::unique_ptr<RateSweep> sweep_;
-  SimTime limit_ = SimTime::max();  // Of a probe: what is not over then is cut.
+  SimTime limit_ = SimTime::max();  // A probe that still runs then is cut.
   SimTime now_;
   SimTime stage_start_;
   std::size_t stage_ = 0;              // plans_.size() when finished.
-  std::int64_t index_ = 0;             // Of the stage's next request to draw.
-  std::array<Request, kAhead> ahead_;  // Those from next_ to drawn_ are still to be sent.
+  std::int64_t index_ = 0;             // Index of the stage's next request to draw.
+  std::array<Request, kAhead> ahead_;  // From next_ to drawn_: still to be sent.
   std::size_t next_ = 0;
   std::size_t drawn_ = 0;
   std::int64_t in_flight_ = 0;

@@ -160,7 +160,7 @@ ZipfSampler::ZipfSampler(std::uint64_t n, double exponent) : n_(n), exponent_(ex
       small.push_back(l);
     }
   }
-  // What is left differs from 1 by rounding only.
+  // The rest differs from 1 by rounding only.
   for (const std::uint32_t i : small) keep_[i] = 1;
   for (const std::uint32_t i : large) keep_[i] = 1;
 }

@@ -11,7 +11,7 @@
 
 namespace routesim::workloads {
 
-/// What a report needs to know about a stage.
+/// Facts about a stage that a report needs.
 struct StageInfo {
   std::string name{};  ///< "0", "1", … or the tool's own word.
   /// Requests/s; 0 for closed loops, infinity for "all at once". Where the load finds its rates
@@ -65,7 +65,7 @@ class LoadGenerator {
   /// True when every request has been sent and completed and no stage is left.
   virtual bool finished() const = 0;
 
-  /// What a reader of the results must know about this load, a sentence each. For the end of the
+  /// Facts that a reader of the results must know, a sentence each. For the end of the
   /// run.
   virtual std::vector<std::string> notes() const { return {}; }
 };

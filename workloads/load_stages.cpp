@@ -95,42 +95,6 @@ class PoissonArrivals final : public ArrivalStream {
   ScaledGaps second_gaps_;
 };
 
-class ExponentialArrivals final : public ArrivalStream {
- public:
-  ExponentialArrivals(double rate, std::int64_t n, RandomStream random)
-      : mean_gap_ns_(1e9 / rate), left_(n), random_(random) {}
-  bool next(Duration& due) override {
-    if (left_ == 0) return false;
-    --left_;
-    // Whole nanoseconds are added, so that a long stream does not lose precision.
-    const double gap = std::min(random_.exponential(mean_gap_ns_), kCenturySeconds * 1e9);
-    at_ += Duration::nanoseconds(static_cast<std::int64_t>(gap + 0.5));
-    at_ = std::min(at_, within_a_century(kCenturySeconds));
-    due = at_;
-    return true;
-  }
-
- private:
-  double mean_gap_ns_;
-  std::int64_t left_;
-  RandomStream random_;
-  Duration at_;
-};
-
-class ImmediateArrivals final : public ArrivalStream {
- public:
-  explicit ImmediateArrivals(std::int64_t n) : left_(n) {}
-  bool next(Duration& due) override {
-    if (left_ == 0) return false;
-    --left_;
-    due = Duration::zero();
-    return true;
-  }
-
- private:
-  std::int64_t left_;
-};
-
 class VllmArrivalStream final : public ArrivalStream {
  public:
   VllmArrivalStream(const VllmArrivals& options, RandomStream random)
@@ -211,11 +175,21 @@ std::unique_ptr<ArrivalStream> exponential_arrivals(double rate, std::int64_t re
                                                     RandomStream random) {
   ROUTESIM_CHECK(rate > 0, "exponential arrivals need a positive rate");
   if (std::isinf(rate)) return immediate_arrivals(requests);
-  return std::make_unique<ExponentialArrivals>(rate, requests, random);
+  // Whole nanoseconds are added, so that a long stream does not lose precision.
+  return callback_arrivals([=, at = Duration::zero(), left = requests](Duration& due) mutable {
+    if (left-- <= 0) return false;
+    const double gap = std::min(random.exponential(1e9 / rate), kCenturySeconds * 1e9);
+    at += Duration::nanoseconds(static_cast<std::int64_t>(gap + 0.5));
+    due = at = std::min(at, within_a_century(kCenturySeconds));
+    return true;
+  });
 }
 
 std::unique_ptr<ArrivalStream> immediate_arrivals(std::int64_t requests) {
-  return std::make_unique<ImmediateArrivals>(requests);
+  return callback_arrivals([left = requests](Duration& due) mutable {
+    due = Duration::zero();
+    return left-- > 0;
+  });
 }
 
 double ramp_rate(const VllmArrivals& options, std::int64_t j) {

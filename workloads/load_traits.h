@@ -1,6 +1,7 @@
-// What every load tool tells about itself and takes from files. Each tool's room has these
+// The facts that every load tool tells about itself, and its files. Each tool's room has these
 // functions for its settings T, found by argument-dependent lookup (workloads/load/load.h):
 //
+//     template <> struct LoadKey<T>: the key of the tool in a scenario, and its documentation
 //     void describe(Describer& d, T& t);
 //     LoadTraits traits_of(const T& t);
 //     std::vector<LoadFile> files_of(const T& t);
@@ -21,6 +22,10 @@
 #include "workloads/adapter_traffic.h"
 
 namespace routesim::workloads {
+
+/// The key below `workload` under which a scenario has the settings T of a tool: `value`, a Field.
+template <class T>
+struct LoadKey;
 
 class ConversationReader;
 struct CsvColumns;
@@ -52,10 +57,10 @@ struct LoadFile {
   };
   Kind kind = Kind::kUnread;
   std::string key{};                    ///< The key that has the path, below `workload`.
-  std::string path{};                   ///< As written.
-  std::string format{};                 ///< Of a trace; empty: told from the file.
+  std::string path{};                   ///< The path in the file.
+  std::string format{};                 ///< Format of a trace; empty: told from the file.
   std::string format_key{};             ///< The key that has the format.
-  const CsvColumns* columns = nullptr;  ///< Of a trace; belongs to the load.
+  const CsvColumns* columns = nullptr;  ///< Columns of a trace; belongs to the load.
   std::string columns_key{};
 };
 
@@ -75,7 +80,7 @@ struct AdapterWish {
   std::string key{};                       ///< The key of the shares, below `workload`.
 };
 
-/// What others must know about a load: what its client sees, and how reports call things.
+/// Facts that others must know about a load: what its client sees, how reports call things.
 struct LoadTraits {
   std::string_view report_name{};  ///< In llm-d's benchmark report; empty: not one it knows.
   bool streams = true;             ///< The client sees each token when it comes.

@@ -1,4 +1,4 @@
-// What a simulation must know about a load tool that the tool's own config file does not say.
+// Facts about a load tool that its own config file does not say.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace routesim::workloads {
 
-/// Where shared_prefix takes the prompt of a stage's first request from. The tool's source restarts
-/// at prompt 0 in every stage; published descriptions of runs say that the list goes on.
+/// The source of the prompt of a stage's first request in shared_prefix data. The tool's source
+/// restarts at prompt 0 in every stage; published descriptions of runs say that the list goes on.
 enum class PromptIndexing { kRestart, kContinue };
 
 /// inference-perf multi-turn chat over the releases. `kRepeatPrompt`: every round sends the context
@@ -20,9 +20,9 @@ enum class PromptIndexing { kRestart, kContinue };
 /// in the newest): the context starts as the prefix and each round appends the question.
 enum class MultiTurnStyle { kRepeatPrompt, kAppendQuestion };
 
-/// Of English text; the estimate that routers themselves make.
+/// English text; the estimate that routers themselves make.
 inline constexpr double kTextBytesPerToken = 4;
-/// Of tokens drawn evenly from the vocabulary and decoded: most entries are rare, long words.
+/// Tokens drawn evenly from the vocabulary and decoded: most entries are rare, long words.
 /// 40,000 tokens of cl100k_base, which the vocabularies of Llama 3 and Qwen extend, give 6.445
 /// bytes each, and 1.049 tokens each when tokenised again (inference-perf's log: 1.053).
 /// o200k_base: 6.8.
@@ -41,7 +41,7 @@ void describe(Describer& d, ChatTemplate& t);
 
 /// Options of every load tool.
 struct WorkloadOptions {
-  std::uint64_t seed = 1;  ///< Of the run. Not described: the scenario sets it.
+  std::uint64_t seed = 1;  ///< Seed of the run. Not described: the scenario sets it.
   /// Worker processes when the file does not say: inference-perf takes the CPU count of the client
   /// pod, which no published report states. 224 is what the January 2026 llm-d template used.
   std::int32_t default_workers = 224;

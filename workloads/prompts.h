@@ -14,12 +14,12 @@
 
 namespace routesim::workloads {
 
-/// What a text is. Part of every content id, so that texts of different kinds never collide. The
-/// numbers are part of the results: never renumber, only append.
+/// The kind of a text. Part of every content id, so that texts of different kinds never collide.
+/// The numbers are part of the results: never renumber, only append.
 enum class ContentKind : std::uint64_t {
   kSystemPrompt = 1,  ///< Shared prefix of a group.
-  kQuestion = 2,      ///< What one user of a group asks.
-  kAnswer = 3,        ///< What the model generates.
+  kQuestion = 2,      ///< The question of one user of a group.
+  kAnswer = 3,        ///< Text that the model generates.
   kUnique = 4,        ///< Text nobody else sends.
   kChatTemplate = 5,  ///< Role headers and other text the server's chat template adds.
   kMessage = 6,       ///< A human message of a conversation.
@@ -49,7 +49,7 @@ class PromptBuilder {
   }
   PromptBuilder& append(const std::vector<Segment>& segments);
 
-  /// What stands so far is the same in every chat prompt (Prompt::preamble_tokens).
+  /// All tokens so far are the same in every chat prompt (Prompt::preamble_tokens).
   PromptBuilder& preamble_is_done() {
     preamble_tokens_ = tokens_;
     return *this;

@@ -58,7 +58,7 @@ struct Request {
   RequestId id;  ///< Dense, in the order the generator made them.
   std::shared_ptr<const Prompt> prompt;
   std::int64_t output_tokens = 0;    ///< Tokens the engine will really generate (>= 1).
-  std::int64_t max_tokens = 0;       ///< What the client asks for (>= output_tokens).
+  std::int64_t max_tokens = 0;       ///< Tokens that the client asks for (>= output_tokens).
   std::uint64_t output_content = 0;  ///< Content id of the answer: token i is (content, i).
   StageId stage;
   std::uint64_t session = 0;  ///< Conversation or user; 0 = none.

@@ -17,7 +17,7 @@ namespace routesim::workloads {
 /// How the rates of a sweep's stages are spaced.
 enum class RateSpacing { kGeometric, kLinear };
 
-/// What is under way at the servers, sampled every half second from the start of a stage on.
+/// Samples the requests in flight every half second from the start of a stage on.
 class DrainProbe {
  public:
   /// Samples at `until` or later do not count.
@@ -26,15 +26,15 @@ class DrainProbe {
   /// Tells that `in_flight` requests are under way from `at` (since the start) on. A sample at `at`
   /// is from before. `at` never goes back.
   void see(Duration at, std::int64_t in_flight);
-  /// Of each half second at whose end fewer were under way than at its start: how many fewer, per
-  /// second. `end` is the end of the stage, of which no sample is taken any more.
+  /// Drain rates, per second, of the half seconds that ended with fewer requests in flight than
+  /// they began with. No sample is taken at `end`, the end of the stage.
   std::vector<double> drain_rates(Duration end);
 
  private:
   void sample_before(Duration end);
 
   Duration until_;
-  Duration next_;  // Of the next sample.
+  Duration next_;  // Time of the next sample.
   std::int64_t now_ = 0, last_ = 0;
   std::vector<double> rates_;
 };
@@ -52,9 +52,9 @@ struct SweepSettings {
   RateSpacing spacing = RateSpacing::kGeometric;
   std::int64_t stages = 5;
   double stage_duration_s = 180;
-  double timeout_s = 60;              ///< Of the probe, counted from a second after its start.
-  double saturation_percentile = 95;  ///< Of the probe's drain rates, 0..100.
-  Duration grace{};                   ///< What is under way when a probe is cut may take this.
+  double timeout_s = 60;              ///< Limit of the probe, from a second after its start on.
+  double saturation_percentile = 95;  ///< Percentile of the probe's drain rates, 0..100.
+  Duration grace{};                   ///< Requests in flight when a probe is cut may take this.
   std::function<std::unique_ptr<ArrivalStream>(std::size_t stage, double rate)> arrivals{};
 };
 
@@ -66,7 +66,7 @@ class RateSweep {
 
   /// From the start of a probe to the instant at which it is cut.
   Duration probe_limit() const { return limit_; }
-  /// And to the one at which what is still under way is cancelled.
+  /// From the start of a probe to the instant at which requests still in flight are cancelled.
   Duration probe_deadline() const { return limit_ + settings_.grace; }
   /// When a probe whose last request ended at `last` is seen to be over: at a whole second, and one
   /// at least after a cut. Both since its start.
@@ -76,7 +76,7 @@ class RateSweep {
   bool finish_probe(Duration end);
   /// Arrivals of a stage, from 1 on, whose rate and count of requests are known now.
   std::unique_ptr<ArrivalStream> start_stage(std::size_t stage, StageInfo& info) const;
-  /// What was found, in a sentence. Empty before the end of the probe.
+  /// The finding in a sentence. Empty before the end of the probe.
   const std::string& note() const { return note_; }
 
  private:

@@ -1,4 +1,4 @@
-// What a client has put off, by the instant it is for. Private to workloads/.
+// Things that a client has put off, by the instant of each. Private to workloads/.
 #pragma once
 
 #include <cstdint>

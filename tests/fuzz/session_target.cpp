@@ -6,10 +6,9 @@
 #include "base/check.h"
 #include "tests/fuzz/targets.h"
 #include "tests/workloads/drive.h"
-#include "workloads/sessions/otel_trace.h"
+#include "workloads/sessions/recorded_sessions.h"
 #include "workloads/sessions/replay_client.h"
 #include "workloads/sessions/synthetic_agents.h"
-#include "workloads/sessions/weka_trace.h"
 
 namespace routesim::fuzz {
 

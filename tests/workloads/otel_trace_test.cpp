@@ -1,12 +1,11 @@
 // OpenTelemetry spans as sessions: which texts are the same tokens, and how many.
-#include "workloads/sessions/otel_trace.h"
-
 #include <gtest/gtest.h>
 
 #include <sstream>
 
 #include "tests/workloads/drive.h"
 #include "workloads/inference_perf/inference_perf.h"
+#include "workloads/sessions/recorded_sessions.h"
 
 namespace routesim::workloads {
 namespace {

@@ -6,8 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "workloads/sessions/otel_trace.h"
-#include "workloads/sessions/weka_trace.h"
+#include "workloads/sessions/recorded_sessions.h"
 
 namespace routesim::workloads {
 namespace {

@@ -1,6 +1,4 @@
 // Weka traces: from hashes and times to calls, computed by hand.
-#include "workloads/sessions/weka_trace.h"
-
 #include <gtest/gtest.h>
 
 #include <sstream>
@@ -8,6 +6,7 @@
 #include "tests/workloads/drive.h"
 #include "workloads/inference_perf/inference_perf.h"
 #include "workloads/prompts.h"
+#include "workloads/sessions/recorded_sessions.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
@@ -190,8 +189,9 @@ TEST(WekaReader, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(complaint(R"({"id": "a", "requests": [{"type": "n", "in": 1, "out": 1}]})"),
             "trace.json:1:58: error: a request without `t`");
   const std::string good = R"({"id": "a", "block_size": 4, "requests": []})";
-  EXPECT_EQ(complaint(good + good),
-            "trace.json:1:0: error: a second trace with the id a\n"
+  EXPECT_EQ(complaint(good + good), "trace.json:1:45: error: text behind the trace");
+  EXPECT_EQ(complaint(good + "\n" + good, false, /*lines=*/true),
+            "trace.json:2:0: error: a second trace with the id a\n"
             "  hint: each trace is one session, and is read once");
 }
 

@@ -200,8 +200,9 @@ std::string scenario_hash(const LoadedScenario& scenario) {
         add(text);
     };
     add_file("routing.endpoint_picker", variant.scenario.routing.endpoint_picker.path);
-    const auto* load = variant.scenario.workload.load.get<workloads::inference_perf::Workload>();
-    if (load != nullptr) add_file("workload.inference_perf", load->document.path);
+    const workloads::Load& load = variant.scenario.workload.load;
+    if (const Document* document = document_of(load))
+      add_file("workload." + std::string(load_key(load)), document->path);
   }
   std::string text;
   for (const std::uint8_t byte : sha.finish()) {
@@ -222,8 +223,8 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
   };
   using Kind = workloads::LoadFile::Kind;
   const workloads::Load& load = variant.scenario.workload.load;
-  if (const auto* document = load.get<workloads::inference_perf::Workload>())
-    add_document("workload.inference_perf", document->document);
+  if (const Document* document = document_of(load))
+    add_document("workload." + std::string(load_key(load)), *document);
   for (const workloads::LoadFile& file : files_of(load))
     if (file.kind != Kind::kSessions && file.kind != Kind::kSessionFolder &&
         file.kind != Kind::kUnread)

@@ -93,9 +93,8 @@ std::shared_ptr<const workloads::ReplayCorpus> read_replay_sessions(const Loaded
   const std::vector<ReplayFile> files = replay_files(variant, found);
   std::shared_ptr<const workloads::ReplayCorpus> corpus;
   if (!files.empty()) {
-    const auto* load = variant.scenario.workload.load.get<workloads::inference_perf::Workload>();
     const std::unique_ptr<workloads::ReplayReader> reader =
-        workloads::inference_perf::session_reader(*load->config);
+        session_reader(variant.scenario.workload.load);
     for (const ReplayFile& file : files) {
       const std::unique_ptr<std::istream> in =
           open_records(file.path, variant.provenance.nearest(file.key), file.key, found);

@@ -86,7 +86,7 @@ std::int64_t answer_tokens(const ConversationsConfig& config, RandomStream& rand
 
 /// The random shape of a thread's text before its scale is known.
 struct ThreadShape {
-  std::vector<double> weights{};  // Of the messages; they sum to 1.
+  std::vector<double> weights{};  // Shares of the messages; they sum to 1.
   std::vector<std::int64_t> answers{};
   double excess = 0;  // Relative amount of text beyond the filter's minimum.
 };

@@ -54,53 +54,31 @@ class ShareGptReader final : public ConversationReader {
   }
 
   bool read_record(Conversation& conversation) {
-    if (!json_.begin_object()) return false;
     bool found = false;
-    while (json_.next_member(key_)) {
-      if (key_ == "conversations") {
-        if (found) return json_.fail("the key `conversations` stands here twice");
-        found = true;
-        if (!read_messages(conversation)) return false;
-      } else if (!json_.skip()) {
-        return false;
-      }
-    }
-    if (json_.ok() && !found) return json_.fail("a record without `conversations`");
-    return json_.ok();
-  }
-
-  bool read_messages(Conversation& conversation) {
-    if (!json_.begin_array()) return false;
-    while (json_.next_element()) {
-      Message message;
-      if (!read_message(message)) return false;
-      conversation.messages.push_back(message);
-    }
-    return json_.ok();
+    const bool good = json_.members([&](const std::string& key) {
+      if (key != "conversations") return json_.skip();
+      if (std::exchange(found, true))
+        return json_.fail("the key `conversations` stands here twice");
+      return json_.elements([&] { return read_message(conversation.messages.emplace_back()); });
+    });
+    return good && (found || json_.fail("a record without `conversations`"));
   }
 
   bool read_message(Message& message) {
-    if (!json_.begin_object()) return false;
-    bool from = false, value = false;
-    while (json_.next_member(key_)) {
-      if ((from && key_ == "from") || (value && key_ == "value"))
-        return json_.fail("the key `" + key_ + "` stands here twice");
-      if (key_ == "from") {
-        from = true;
-        if (!json_.read_string(text_)) return false;
-        message.human = text_ == "human" || text_ == "user";
-      } else if (key_ == "value") {
-        value = true;
-        if (!json_.read_string(text_)) return false;
-        const bool human = message.human;
+    bool from = false, value = false, human = false;
+    const bool good = json_.members([&](const std::string& key) {
+      if (key != "from" && key != "value") return json_.skip();
+      if (std::exchange(key == "from" ? from : value, true))
+        return json_.fail("the key `" + key + "` stands here twice");
+      if (!json_.read_string(text_)) return false;
+      if (key == "from")
+        human = text_ == "human" || text_ == "user";
+      else
         message = describe_text(text_, characters_per_token_);
-        message.human = human;
-      } else if (!json_.skip()) {
-        return false;
-      }
-    }
-    if (json_.ok() && !(from && value)) return json_.fail("a message without `from` or `value`");
-    return json_.ok();
+      return true;
+    });
+    message.human = human;
+    return good && ((from && value) || json_.fail("a message without `from` or `value`"));
   }
 
   std::unique_ptr<std::istream> in_;
@@ -108,7 +86,7 @@ class ShareGptReader final : public ConversationReader {
   double characters_per_token_;
   JsonScanner json_;
   Diagnostics diagnostics_;
-  std::string key_, text_;
+  std::string text_;
   std::int64_t record_ = 0;
   bool over_ = false;
 };
@@ -132,24 +110,17 @@ class PromptReader final : public ConversationReader {
     JsonScanner json(line_, lines_.line_number());
     std::int64_t output = 0;
     bool prompt = false, has_output = false;
-    if (json.begin_object()) {
-      while (json.next_member(key_)) {
-        const int column = json.value_column();
-        if ((prompt && key_ == "prompt") || (has_output && key_ == "output_tokens")) {
-          json.fail_at("the key `" + key_ + "` stands here twice", column);
-        } else if (key_ == "prompt") {
-          prompt = json.read_string(text_);
-          if (prompt && text_.empty())
-            json.fail_at("the prompt is empty, which vLLM refuses", column);
-        } else if (key_ == "output_tokens") {
-          has_output = true;
-          json.read_integer(output);
-          if (output < 0) json.fail_at("output_tokens must not be negative", column);
-        } else {
-          json.skip();
-        }
-      }
-    }
+    (void)json.members([&](const std::string& key) {
+      if (key != "prompt" && key != "output_tokens") return json.skip();
+      const int column = json.value_column();
+      if (std::exchange(key == "prompt" ? prompt : has_output, true))
+        return json.fail_at("the key `" + key + "` stands here twice", column);
+      if (key == "output_tokens")
+        return json.read_integer(output) &&
+               (output >= 0 || json.fail_at("output_tokens must not be negative", column));
+      return json.read_string(text_) &&
+             (!text_.empty() || json.fail_at("the prompt is empty, which vLLM refuses", column));
+    });
     if (json.ok() && !json.at_end()) json.fail("text behind the object");
     if (json.ok() && !prompt) json.fail("a row without `prompt`");
     if (!json.ok()) return fail(json.error(), json.column());
@@ -175,7 +146,7 @@ class PromptReader final : public ConversationReader {
   double characters_per_token_;
   LineReader lines_;
   Diagnostics diagnostics_;
-  std::string line_, key_, text_;
+  std::string line_, text_;
   std::int64_t record_ = 0;
   bool over_ = false;
 };

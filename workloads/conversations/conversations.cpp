@@ -46,8 +46,8 @@ class ConversationClient final : public LoadGenerator {
     User& user = users_[index];
     const ChatThread& thread = threads_[user.thread];
     ++user.turn;
-    // As in the script: a refused request ends the thread, and after a timeout the user goes on
-    // with the next message although nobody answered this one.
+    // The script does the same: a refused request ends the thread, and after a timeout the user
+    // goes on with the next message although nobody answered this one.
     const bool goes_on =
         outcome != Outcome::kError && user.turn < thread.turns.size() && now < cut_;
     if (goes_on) {

@@ -44,7 +44,7 @@ struct ConversationsConfig {
   double graceful_stop_s = 30;           ///< Threads still running are cut this long after that.
   double request_timeout_s = 60;         ///< k6's default for HTTP requests; 0: none.
   bool preloaded = false;                ///< An unreported run of the same threads comes first.
-  ThreadTotals totals{};                 ///< Of the synthetic threads.
+  ThreadTotals totals{};                 ///< Totals of the synthetic threads.
   /// Llama 3.1's: begin-of-text and the dated system header, role header and end-of-turn per
   /// message.
   ChatTemplate chat_template = {.preamble_tokens = 25, .message_tokens = 5, .reply_tokens = 4};
@@ -87,3 +87,8 @@ std::unique_ptr<LoadGenerator> make_load_generator(const ConversationsConfig& co
                                                    Diagnostics& diagnostics);
 
 }  // namespace routesim::workloads
+
+template <>
+struct routesim::workloads::LoadKey<routesim::workloads::ConversationsConfig> {
+  static constexpr Field value = {"conversations", "Closed-loop chats with growing context."};
+};

@@ -121,7 +121,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const GroupLoadConfig& config
   check_distribution(config.prefix_len, SamplerKind::kGeneral, "prefix_len", found);
   check_distribution(config.suffix_len, SamplerKind::kGeneral, "suffix_len", found);
   check_distribution(config.output_len, SamplerKind::kGeneral, "output_len", found);
-  // As many as inference-perf may have: a pool prompt stays in memory once it was sent.
+  // The same bound as for inference-perf: a pool prompt stays in memory once it was sent.
   constexpr std::int64_t kMostPoolPrompts = 10'000'000;
   if (config.prompts_per_group > kMostPoolPrompts / config.groups)
     found.error({}, "prompts_per_group", "groups * prompts_per_group must not exceed 10,000,000",

@@ -41,3 +41,9 @@ std::unique_ptr<LoadGenerator> make_load_generator(const GroupLoadConfig& config
                                                    Diagnostics& diagnostics);
 
 }  // namespace routesim::workloads
+
+template <>
+struct routesim::workloads::LoadKey<routesim::workloads::GroupLoadConfig> {
+  static constexpr Field value = {"groups",
+                                  "Streamed Poisson load over groups that share a prefix."};
+};

@@ -36,12 +36,12 @@ bool has_turns(const Config& c) {
           c.data.shared_prefix->enable_multi_turn_chat);
 }
 
-/// Of one stage.
+/// The most requests of one stage.
 constexpr std::int64_t kMostRequests = 1'000'000'000;
-/// Of a stage whose arrivals are drawn twice, to know when the last is due.
+/// The most of a stage whose arrivals are drawn twice, to know when the last is due.
 constexpr std::int64_t kMostRehearsed = 100'000'000;
 
-/// What is wrong with load.sweep, which is given.
+/// Reports errors in load.sweep, which is given.
 void check_sweep(const Config& c, Diagnostics& out) {
   const Sweep& s = *c.load.sweep;
   if (c.load.type != LoadType::kConstant && c.load.type != LoadType::kPoisson)
@@ -182,7 +182,7 @@ void check_bimodal(const Bimodal& b, Diagnostics& out) {
                       "data.bimodal.", out);
 }
 
-/// What the tool can do with shared prefixes and the simulation cannot.
+/// Reports settings of shared prefixes that the simulation does not have.
 void check_prefix_extras(const SharedPrefix& p, Diagnostics& out) {
   const std::string path = "data.shared_prefix.";
   if (!p.num_tool_calls_per_turn.empty())

@@ -68,7 +68,7 @@ struct SharedPrefix {
   std::optional<Distribution> output_distribution{};    ///< Legacy form of output_len.
   bool enable_multi_turn_chat = false;
   std::optional<std::int64_t> max_model_len{};  ///< Ceiling of a multi-turn context; not applied.
-  Document num_tool_calls_per_turn{};           ///< Of early 2026; drawn there, and never used.
+  Document num_tool_calls_per_turn{};           ///< A key of early 2026, drawn and never used.
   Document multimodal{};
 };
 
@@ -135,7 +135,7 @@ enum class SweepType { kGeometric, kLinear };
 /// A probe finds the rate at which the servers drain a burst, and stages up to that rate follow.
 struct Sweep {
   SweepType type = SweepType::kGeometric;  ///< Dense at the saturation, or evenly spaced.
-  std::int64_t num_requests = 2000;        ///< Of the probe, sent in five seconds.
+  std::int64_t num_requests = 2000;        ///< Requests of the probe, sent in five seconds.
   double timeout = 60;                     ///< Seconds the probe may last.
   std::int64_t num_stages = 5;
   std::int64_t stage_duration = 180;
@@ -223,18 +223,18 @@ struct Config {
   std::optional<Tokenizer> tokenizer{};
   Report report{};
   std::optional<Metrics> metrics{};
-  Document storage{};           ///< Where the real tool writes; no use here.
+  Document storage{};           ///< Output of the real tool; no use here.
   Document circuit_breakers{};  ///< Definitions; see make_load_generator.
   Document observability{};     ///< The real tool's own metrics; no use here.
 };
 
 void describe(Describer& d, Config& t);
 
-/// Where files in circulation differ from the tool's present schema. The reader moves or renames
+/// A key of files in circulation that the present schema does not have. The reader moves or renames
 /// the left to the right before it reads: paths are dotted, `*` stands for any one key.
 struct KeyDrift {
-  std::string_view from;      ///< As found.
-  std::string_view to;        ///< As described; empty: accepted and dropped.
+  std::string_view from;      ///< The path found.
+  std::string_view to;        ///< The path described; empty: the key is dropped.
   bool both_current = false;  ///< The tool itself takes either spelling: nothing to warn about.
 };
 std::span<const KeyDrift> key_drifts();
@@ -256,7 +256,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Workload& workload,
                                                    Diagnostics& diagnostics);
 
 /// A reader for the recorded sessions that data.type asks for; null when it asks for none.
-std::unique_ptr<ReplayReader> session_reader(const Config& config);
+std::unique_ptr<ReplayReader> session_reader(const Workload& workload);
 
 /// The settings of the sessions, recorded or made, that data.type asks for; null when it asks for
 /// none, or they are missing.
@@ -316,4 +316,10 @@ template <>
 struct routesim::EnumNames<routesim::workloads::inference_perf::LoadType> {
   static constexpr std::array<std::string_view, 5> value = {"constant", "poisson", "trace_replay",
                                                             "concurrent", "trace_session_replay"};
+};
+
+template <>
+struct routesim::workloads::LoadKey<routesim::workloads::inference_perf::Workload> {
+  static constexpr Field value = {
+      "inference_perf", "An inference-perf config, verbatim: a path, or the document in place."};
 };

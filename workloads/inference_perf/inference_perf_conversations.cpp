@@ -12,13 +12,13 @@ constexpr std::int64_t kDefaultMaxModelLen = 225'000;
 /// The tool leaves these free beside an answer: its tokens may not be the server's.
 constexpr std::int64_t kPromptTokenBuffer = 200;
 
-/// What a conversation has said so far. The tool cuts it for every request, and what is cut stays
-/// cut: whole turns, oldest first, then the end of the system prompt, then the end of the input.
+/// The text of a conversation so far. The tool cuts it for every request, and a cut stays: whole
+/// turns, oldest first, then the end of the system prompt, then the end of the input.
 struct Context {
   std::uint64_t session = ~0ULL;
   std::vector<Segment> system{};
-  std::vector<std::vector<Segment>> turns{};  ///< What was sent, and the answer.
-  Segment input{};                            ///< As the turn under way sent it.
+  std::vector<std::vector<Segment>> turns{};  ///< The input and the answer of each.
+  Segment input{};                            ///< The input of the current turn.
 
   std::int64_t tokens() const {
     std::int64_t sum = tokens_in(system);

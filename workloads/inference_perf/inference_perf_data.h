@@ -25,7 +25,7 @@ std::unique_ptr<SessionSource> conversation_replay_sessions(const Config& config
 /// An error when the longest answer leaves no room for a prompt, as the tool refuses it.
 void check_conversation_length(const ConversationReplay& r, Diagnostics& out);
 
-/// What is wrong with a stage of recorded sessions, and with their settings.
+/// Report errors in a stage of recorded sessions, and in their settings.
 void check_session_stage(const Stage& stage, std::size_t i, Diagnostics& out);
 void check_replay_data(const Config& config, Diagnostics& out);
 

@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "workloads/inference_perf/inference_perf_data.h"
-#include "workloads/sessions/otel_trace.h"
 #include "workloads/sessions/python_random.h"
+#include "workloads/sessions/recorded_sessions.h"
 #include "workloads/sessions/replay_client.h"
 #include "workloads/sessions/synthetic_agents.h"
-#include "workloads/sessions/weka_trace.h"
 
 namespace routesim::workloads::inference_perf {
 namespace {
@@ -54,11 +53,13 @@ const SessionReplay* session_replay(const Config& c) {
   return nullptr;
 }
 
-std::unique_ptr<ReplayReader> session_reader(const Config& config) {
-  if (config.data.type == DataType::kOtelTraceReplay && config.data.otel_trace_replay)
-    return make_otel_reader(*config.data.otel_trace_replay);
-  if (config.data.type == DataType::kWekaTraceReplay && config.data.weka_trace_replay)
-    return make_weka_reader(*config.data.weka_trace_replay);
+std::unique_ptr<ReplayReader> session_reader(const Workload& workload) {
+  if (!workload.config) return nullptr;
+  const Data& data = workload.config->data;
+  if (data.type == DataType::kOtelTraceReplay && data.otel_trace_replay)
+    return make_otel_reader(*data.otel_trace_replay);
+  if (data.type == DataType::kWekaTraceReplay && data.weka_trace_replay)
+    return make_weka_reader(*data.weka_trace_replay);
   return nullptr;
 }
 

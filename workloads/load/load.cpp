@@ -1,6 +1,5 @@
 #include "workloads/load/load.h"
 
-#include <array>
 #include <type_traits>
 #include <utility>
 
@@ -8,18 +7,6 @@
 
 namespace routesim::workloads {
 namespace {
-
-/// The key of each tool and its documentation, in the order of LoadTool from its second on.
-constexpr std::array<Field, std::variant_size_v<LoadTool> - 1> kTools = {{
-    {"inference_perf",
-     "An inference-perf config, verbatim: a path, or the document in "
-     "place."},
-    {"vllm_bench",
-     "Flags of `vllm bench serve`, its command line, or the path of a file with either."},
-    {"conversations", "Closed-loop chats with growing context."},
-    {"trace", "Replay of a recorded trace."},
-    {"groups", "Streamed Poisson load over groups that share a prefix."},
-}};
 
 /// A tool as an optional value: giving one takes the place of the one before.
 template <class T>
@@ -41,23 +28,21 @@ class ToolAccess final : public OptionalAccess {
   Load& load_;
 };
 
+/// Describes a tool, or only its document where a reader in tools/ingest fills in the rest.
 template <class T>
 void describe_tool(Describer& d, const Field& f, Load& load) {
-  ToolAccess<T> access(load);
-  d.optional(f, access);
-}
-
-/// The document only: its reader fills in what it says.
-template <>
-void describe_tool<inference_perf::Workload>(Describer& d, const Field& f, Load& load) {
-  const auto* known = load.get<inference_perf::Workload>();
-  Document document = known != nullptr ? known->document : Document{};
-  d.document(f, document);
-  if (document.empty()) return;
-  if (known == nullptr) ++load.tools_given;
-  auto& workload = known != nullptr ? *load.get<inference_perf::Workload>()
-                                    : load.tool.emplace<inference_perf::Workload>();
-  workload.document = std::move(document);
+  if constexpr (requires(T & t) { t.document; }) {
+    const T* known = load.get<T>();
+    Document document = known != nullptr ? known->document : Document{};
+    d.document(f, document);
+    if (document.empty()) return;
+    if (known == nullptr) ++load.tools_given;
+    T& tool = known != nullptr ? *load.get<T>() : load.tool.emplace<T>();
+    tool.document = std::move(document);
+  } else {
+    ToolAccess<T> access(load);
+    d.optional(f, access);
+  }
 }
 
 /// Calls `f` with the settings of the tool, or returns `none` where there is no tool.
@@ -73,19 +58,46 @@ R with_tool(L& load, R none, const F& f) {
       load.tool);
 }
 
+/// Calls `f.template operator()<T>()` for the settings T of each tool.
+template <class F>
+void for_each_tool(const F& f) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (f.template operator()<std::variant_alternative_t<I + 1, LoadTool>>(), ...);
+  }
+  (std::make_index_sequence<std::variant_size_v<LoadTool> - 1>());
+}
+
 }  // namespace
 
 void describe_tools(Describer& d, Load& load) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    (describe_tool<std::variant_alternative_t<I + 1, LoadTool>>(d, kTools[I], load), ...);
-  }
-  (std::make_index_sequence<kTools.size()>());
+  for_each_tool([&]<class T>() { describe_tool<T>(d, LoadKey<T>::value, load); });
 }
 
 std::vector<std::string> load_keys() {
   std::vector<std::string> keys;
-  for (const Field& tool : kTools) keys.emplace_back(tool.name);
+  for_each_tool([&]<class T>() { keys.emplace_back(LoadKey<T>::value.name); });
   return keys;
+}
+
+std::string_view load_key(const Load& load) {
+  return with_tool(load, std::string_view(),
+                   []<class T>(const T&) { return LoadKey<T>::value.name; });
+}
+
+const Document* document_of(const Load& load) {
+  return with_tool(load, static_cast<const Document*>(nullptr),
+                   []<class T>(const T& tool) -> const Document* {
+                     if constexpr (requires { tool.document; }) return &tool.document;
+                     return nullptr;
+                   });
+}
+
+std::unique_ptr<ReplayReader> session_reader(const Load& load) {
+  return with_tool(load, std::unique_ptr<ReplayReader>(),
+                   []<class T>(const T& tool) -> std::unique_ptr<ReplayReader> {
+                     if constexpr (requires { session_reader(tool); }) return session_reader(tool);
+                     return nullptr;
+                   });
 }
 
 LoadTraits traits_of(const Load& load) {

@@ -1,11 +1,12 @@
 // The load of a scenario: one of the load tools. Only this room and tools/ingest ask which one.
 //
-// A new tool takes two edits: its settings in LoadTool, and their key in kTools (load.cpp). Its
-// room has the functions that workloads/load_traits.h lists.
+// A new tool takes two edits: its settings in LoadTool, and, where it has files of its own, a row
+// in tools/ingest that reads them. Its room has the functions that workloads/load_traits.h lists.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "workloads/load_generator.h"
 #include "workloads/load_traits.h"
 #include "workloads/options.h"
+#include "workloads/sessions/replay_corpus.h"
 #include "workloads/traces/trace_replay.h"
 #include "workloads/vllm_bench/vllm_bench.h"
 
@@ -51,6 +53,12 @@ void describe_tools(Describer& d, Load& load);
 
 /// The keys of all tools, as in `workload.KEY`.
 std::vector<std::string> load_keys();
+/// The key of the tool that the load has; empty without one.
+std::string_view load_key(const Load& load);
+/// The document of a tool that has a configuration file of its own; else null.
+const Document* document_of(const Load& load);
+/// A reader for the recorded sessions that the load replays; null when it replays none.
+std::unique_ptr<ReplayReader> session_reader(const Load& load);
 
 LoadTraits traits_of(const Load& load);
 

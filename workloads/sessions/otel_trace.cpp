@@ -1,8 +1,7 @@
-#include "workloads/sessions/otel_trace.h"
-
+// LLM calls recorded as OpenTelemetry spans, as sessions. Follows inference-perf's
+// otel_trace_to_replay_graph and otel_trace_utils.
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -13,6 +12,7 @@
 
 #include "base/printable.h"
 #include "workloads/prompts.h"
+#include "workloads/sessions/recorded_sessions.h"
 #include "workloads/sessions/replay_graph.h"
 #include "workloads/traces/text_scan.h"
 
@@ -32,7 +32,7 @@ constexpr std::int64_t kMostCharactersPerToken = 10;
 constexpr std::int64_t kClientMaxTokens = 30;
 constexpr std::int64_t kToolCallTokens = 4096;
 
-/// What is wrong with a JSON text, and the byte, counted from 1, at which it is.
+/// An error in a JSON text, and its byte, counted from 1.
 struct JsonProblem {
   std::string what;
   std::size_t byte = 0;
@@ -287,7 +287,7 @@ RecordedMessagePtr message_of(const Json& message, std::string& problem) {
   return out;
 }
 
-/// What a span tells of its call.
+/// A call, and what its span tells beside it.
 struct SpanCall {
   RecordedCall call;  ///< Times in milliseconds since the session's first call.
   std::optional<std::int64_t> prompt_tokens, completion_tokens;
@@ -550,7 +550,7 @@ class SessionMaker {
   /// leaves, in proportion to their characters.
   void decide_texts(const RecordedCall& recorded, const SpanCall& span, const ReplayCall& call,
                     const ReplaySession& session) {
-    std::vector<std::int64_t> lengths;  // Of the messages; of the new ones 0.
+    std::vector<std::int64_t> lengths;  // One per message; 0 for new ones.
     std::vector<const std::string*> fresh;
     std::int64_t known = 0, characters = 0;
     const auto look_at = [&](const std::string& text) {
@@ -595,7 +595,7 @@ class SessionMaker {
                      ? 1
                      : std::llround(static_cast<double>(left) * static_cast<double>(own) /
                                     static_cast<double>(characters));
-        // What is left goes to the texts that follow, so that nothing is lost by rounding.
+        // The rest goes to the texts that follow, so that rounding loses nothing.
         left -= tokens;
         characters -= own;
       }
@@ -609,7 +609,7 @@ class SessionMaker {
   std::vector<std::vector<std::int64_t>> lengths_;  // Tokens of each call's messages.
 };
 
-/// Where byte `byte`, counted from 1, of a text stands that begins at `start`.
+/// The place of byte `byte`, counted from 1, of a text that begins at `start`.
 SourceLocation place_in(std::string_view text, std::size_t byte, SourceLocation start) {
   text = text.substr(0, std::min(byte == 0 ? 0 : byte - 1, text.size()));
   start.line += static_cast<int>(std::count(text.begin(), text.end(), '\n'));
@@ -620,45 +620,21 @@ SourceLocation place_in(std::string_view text, std::size_t byte, SourceLocation 
   return start;
 }
 
-class OtelReader final : public ReplayReader {
+class OtelReader final : public RecordReader {
  public:
-  explicit OtelReader(const OtelTraceReplay& settings) : settings_(settings) {}
-
-  void read(std::istream& in, const std::string& file, bool lines, Diagnostics& out) override {
-    if (!lines) {
-      read_record(std::string(std::istreambuf_iterator<char>(in), {}), {file, 1, 0}, out);
-      return;
-    }
-    LineReader reader(in);
-    std::string line;
-    bool good = true;
-    const auto where = [&] {
-      return SourceLocation{file, static_cast<int>(reader.line_number()), 0};
-    };
-    while ((good || settings_.skip_invalid_files) && reader.next(line))
-      good = read_record(line, where(), out);
-    if (reader.too_long()) complain(where(), "the line is longer than 16 MiB", {}, out);
-  }
-  ReplayCorpus take() override { return std::move(corpus_); }
+  explicit OtelReader(const OtelTraceReplay& settings)
+      : RecordReader(settings.skip_invalid_files), settings_(settings) {}
 
  private:
-  void complain(const SourceLocation& where, const std::string& what, const std::string& hint,
-                Diagnostics& out) const {
-    if (settings_.skip_invalid_files)
-      out.warning(where, {}, what + ": left out", hint);
-    else
-      out.error(where, {}, what, hint);
-  }
-
-  /// False when the text is no JSON.
-  bool read_record(std::string_view text, const SourceLocation& where, Diagnostics& out) {
+  Result read_record(std::string_view text, const SourceLocation& where,
+                     Diagnostics& out) override {
     JsonProblem problem;
     const std::optional<Json> record = parse(text, problem);
     if (record)
       take_record(*record, where, out);
     else
       complain(place_in(text, problem.byte, where), problem.what, {}, out);
-    return record.has_value();
+    return record ? Result::kTaken : Result::kBroken;
   }
 
   void take_record(const Json& record, const SourceLocation& where, Diagnostics& out) {
@@ -680,13 +656,11 @@ class OtelReader final : public ReplayReader {
       out.warning(where, {},
                   "session " + (name.empty() ? "" : name + " ") + "is left out: " + problem);
     else
-      corpus_.sessions.push_back(
-          SessionMaker(std::move(calls), settings_, texts_).make(std::move(name)));
+      add(SessionMaker(std::move(calls), settings_, texts_).make(std::move(name)));
   }
 
   OtelTraceReplay settings_;
   TextTokens texts_;
-  ReplayCorpus corpus_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What Python's `random.Random(seed).shuffle` does, to the draw: tools written in Python choose the
+// Python's `random.Random(seed).shuffle`, to the draw: tools written in Python choose the
 // order of their data with it. Private to workloads/.
 #pragma once
 

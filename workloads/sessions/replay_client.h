@@ -24,11 +24,11 @@ struct ReplayStage {
   std::int64_t concurrent = 0;           ///< 0: all.
   std::optional<double> session_rate{};  ///< Sessions/s (> 0).
   Duration limit = Duration::max();      ///< From its start on, no more calls are sent.
-  Duration grace{};                      ///< What is under way then may take that much longer.
+  Duration grace{};                      ///< Calls in flight then may take that much longer.
 };
 
 struct ReplayClientOptions {
-  std::vector<std::int64_t> permits{1};  ///< Of each worker (>= 1).
+  std::vector<std::int64_t> permits{1};  ///< One number per worker (>= 1).
   Duration request_timeout = Duration::max();
   Duration interval{};          ///< Between stages.
   Duration predecessor_wait{};  ///< A call that waits longer fails; zero: never.
@@ -38,7 +38,7 @@ struct ReplayClientOptions {
 
 /// One run of a session.
 struct ReplaySlot {
-  std::uint32_t session = 0;  ///< Of the corpus.
+  std::uint32_t session = 0;  ///< Index in the corpus.
   bool duplicate = false;     ///< Has a text of its own like with mark_sessions.
 };
 
@@ -154,7 +154,7 @@ class ReplayClient final : public LoadGenerator {
   std::size_t stage_ = 0;
   SimTime now_, stage_start_, next_session_;
   std::optional<SimTime> over_;  // When the stage's last session ended, or its limit came.
-  std::size_t next_slot_ = 0, last_slot_ = 0;        // Of the stage, still to start.
+  std::size_t next_slot_ = 0, last_slot_ = 0;        // Slots of the stage still to start.
   std::int64_t running_ = 0;                         // Sessions.
   std::vector<std::unique_ptr<SessionRun>> active_;  // By slot.
   std::vector<Worker> workers_;

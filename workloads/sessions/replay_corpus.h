@@ -34,11 +34,11 @@ struct ReplayCall {
   std::vector<std::uint32_t> predecessors;  ///< Earlier calls that must have succeeded.
   Duration wait{};                          ///< After the last of them.
   Segment tools{};                          ///< Tool definitions, in front of the messages.
-  Segment more_tools{};                     ///< And those behind them.
+  Segment more_tools{};                     ///< Tool definitions behind the first ones.
   std::vector<ReplayPart> parts;            ///< A kShared part only comes first.
   std::vector<MessageTokens> recorded;
   std::int64_t output_tokens = 1;  ///< Recorded length of the answer, >= 1.
-  std::int64_t max_tokens = 1;     ///< What the replay asks for, >= output_tokens.
+  std::int64_t max_tokens = 1;     ///< Tokens that the replay asks for, >= output_tokens.
   bool stops_by_itself = false;    ///< The end of the sequence counts whatever ignore_eos says.
 };
 
@@ -59,7 +59,7 @@ class ReplayReader {
   /// `lines`. What is wrong is an error with its place (with `skip_invalid_files`, a warning, and
   /// the record, or the rest of a file that is not of lines, is left out).
   virtual void read(std::istream& in, const std::string& file, bool lines, Diagnostics& out) = 0;
-  /// What was read. Nothing may be read afterwards.
+  /// Takes all sessions. Nothing may be read afterwards.
   virtual ReplayCorpus take() = 0;
 };
 

@@ -19,7 +19,7 @@ std::optional<std::size_t> first_from(const std::vector<std::size_t>& places, st
   return *found;
 }
 
-/// Where answers of earlier calls stand in the messages of one call, indexed for many answers.
+/// Finds answers of earlier calls in the messages of one call, indexed for many answers.
 class MessageIndex {
  public:
   MessageIndex(const RecordedCall& call, TextUnit unit) : call_(call), unit_(unit) {
@@ -137,10 +137,10 @@ class MessageIndex {
   const RecordedCall& call_;
   TextUnit unit_;
   std::vector<std::size_t> assistants_;
-  std::size_t longest_ = 0;                                               // Of their texts.
+  std::size_t longest_ = 0;  // Longest of their texts, in bytes.
   std::unordered_map<std::string_view, std::vector<std::size_t>> whole_;  // Looked up only.
   std::unordered_map<std::string_view, std::vector<std::size_t>> calls_;  // Looked up only.
-  std::unordered_set<std::string_view> symbols_;  // Of assistant texts, when made of them.
+  std::unordered_set<std::string_view> symbols_;  // In assistant texts that consist of symbols.
 };
 
 /// A set of calls.
@@ -177,7 +177,7 @@ class GraphBuilder {
   }
 
  private:
-  /// Of each number of leading messages one hash: equal hashes, equal messages.
+  /// One hash per number of leading messages: equal hashes, equal messages.
   std::vector<std::uint64_t> chain_of(const RecordedCall& call) {
     std::vector<std::uint64_t> chain;
     std::uint64_t hash = 0;
@@ -300,9 +300,10 @@ class GraphBuilder {
   std::vector<GraphNode> nodes_;
   std::unordered_map<const RecordedMessage*, std::uint64_t> hashes_;  // Looked up, never iterated.
   std::vector<std::vector<std::uint64_t>> chains_;
-  std::vector<Calls> causes_;     // Of each call, all it depends on by answers.
-  std::vector<Calls> ancestors_;  // Of each call, all it waits for.
-  std::vector<std::optional<std::size_t>> whole_matches_;  // Of earlier answers, in this call.
+  std::vector<Calls> causes_;     // Per call: all it depends on by answers.
+  std::vector<Calls> ancestors_;  // Per call: all it waits for.
+  std::vector<std::optional<std::size_t>>
+      whole_matches_;  // Places of earlier answers in this call.
 };
 
 }  // namespace

@@ -16,20 +16,20 @@ namespace routesim::workloads {
 struct RecordedPart {
   bool tool_call = false;
   std::string text;
-  std::string id;  ///< Of a tool call; may be empty.
+  std::string id;  ///< Id of a tool call; may be empty.
 };
 
 /// One message as it was recorded. Only an answer has `parts`.
 struct RecordedMessage {
   std::string role;
-  std::string text;                     ///< What messages are compared by.
-  std::vector<std::string> call_ids{};  ///< Of the tool calls it makes.
+  std::string text;                     ///< Messages with equal texts are equal.
+  std::vector<std::string> call_ids{};  ///< Ids of the tool calls it makes.
   std::vector<RecordedPart> parts{};
   MessageTokens tokens{};  ///< Null where only the text is known.
 };
 using RecordedMessagePtr = std::shared_ptr<const RecordedMessage>;
 
-/// What the graph needs of a call.
+/// The facts about a call that the graph needs.
 struct RecordedCall {
   std::int64_t start_ms = 0, end_ms = 0;
   std::vector<RecordedMessagePtr> messages;
@@ -41,7 +41,7 @@ struct RecordedCall {
 enum class TextUnit { kCharacters, kSymbols };
 
 struct GraphNode {
-  std::vector<std::uint32_t> predecessors;  ///< Those found by their answers first.
+  std::vector<std::uint32_t> predecessors;  ///< First the ones found by their answers.
   std::int64_t wait_ms = 0;                 ///< From the end of the last predecessor to the start.
   std::vector<ReplayPart> parts;
 };
@@ -51,8 +51,8 @@ struct GraphNode {
 /// latest to start that had ended when it started. `calls` are in the order of their starts.
 std::vector<GraphNode> build_call_graph(const std::vector<RecordedCall>& calls, TextUnit unit);
 
-/// Of one session: beyond these its graph takes gigabytes.
+/// The largest session: beyond these numbers its graph takes gigabytes.
 inline constexpr std::size_t kMostCalls = 20'000;
-inline constexpr std::size_t kMostMessages = 30'000'000;  ///< Of all its calls together.
+inline constexpr std::size_t kMostMessages = 30'000'000;  ///< In all its calls together.
 
 }  // namespace routesim::workloads

@@ -17,7 +17,7 @@ namespace routesim::workloads {
 enum class ToolChoiceMode { kForceRecorded, kAsRecorded };
 enum class BadToolCallHandling { kNone, kUseRecorded };
 
-/// What every kind of recorded session has. Keys about the text of answers (tool_choice_mode,
+/// Settings of every kind of session. Keys about the text of answers (tool_choice_mode,
 /// bad_tool_call_handling) and about model names have no effect on a simulation.
 struct SessionReplay {
   std::optional<std::string> trace_directory{};  ///< Every *.json in it, in the order of the names.
@@ -50,7 +50,7 @@ struct WekaTraceReplay : SessionReplay {
   double trace_idle_gap_cap_seconds = 60;  ///< Longer gaps between starts are cut; 0: none is.
   bool ignore_trace_delays = false;        ///< Read by the tool, and never used.
   bool use_think_time_only = false;        ///< Read by the tool, and never used.
-  std::int64_t default_block_size = 64;    ///< Of traces whose block_size is 0.
+  std::int64_t default_block_size = 64;    ///< Block size of traces whose block_size is 0.
   std::int64_t num_dataset_entries = 100;  ///< Most traces of a file of JSON lines.
   std::optional<std::int64_t> datagen_workers{};
 };
@@ -60,7 +60,7 @@ struct ThemeWeight {
   double weight = 0;
 };
 
-/// What sessions are about, which decides how long their tools' texts are. The tool has two more
+/// The subjects of sessions, which decide how long their tools' texts are. The tool has two more
 /// themes (incidents of a service and of a database), which no published file uses.
 struct ThemeMix {
   std::optional<ThemeWeight> research_rag{}, code_change_task{};
@@ -69,7 +69,7 @@ struct ThemeMix {
 /// When a session's context is replaced by a summary; both are drawn once per session, in tokens.
 struct ContextCompaction {
   Distribution trigger_tokens{};  ///< Messages and tool definitions before the user's next turn.
-  Distribution target_tokens{};   ///< Of the summary.
+  Distribution target_tokens{};   ///< Length of the summary.
 };
 
 /// Sessions of agents with tool loops and sub-agents, as graphs of calls like recorded ones. A
@@ -79,16 +79,16 @@ struct SyntheticAgentic : SessionReplay {
   SyntheticAgentic() { override_tool_call_max_tokens = false; }
 
   std::int64_t num_sessions = 1;
-  Distribution input_tokens_per_turn{};   ///< Of a user's message, and of a sub-agent's task.
-  Distribution output_tokens_per_turn{};  ///< Of an answer that calls no tool.
+  Distribution input_tokens_per_turn{};             ///< Length of a user's message, and of a task.
+  Distribution output_tokens_per_turn{};            ///< Length of an answer that calls no tool.
   std::optional<Distribution> turns_per_session{};  ///< Absent: 1.
-  double fanout_probability = 0;        ///< That an agent spawns others, per turn and sub-agent.
-  std::optional<ThemeMix> theme_mix{};  ///< Absent: both alike.
+  double fanout_probability = 0;                    ///< Chance that an agent spawns others.
+  std::optional<ThemeMix> theme_mix{};              ///< Absent: both alike.
   std::int64_t seed = 42;
   std::int64_t shared_system_prompt_len = 1000;
   std::optional<Distribution> tool_loop_depth{};               ///< Absent: 2.
   std::optional<Distribution> sub_agents_per_spawn{};          ///< Absent: uniform from 2 to 4.
-  std::int64_t max_depth = 2;                                  ///< Of sub-agents in sub-agents.
+  std::int64_t max_depth = 2;                                  ///< Levels of sub-agents.
   std::int64_t max_events_per_session = 64;                    ///< Calls.
   std::optional<Distribution> tool_catalog_size_per_agent{};   ///< Absent: 8.
   std::optional<Distribution> parallel_tool_calls_per_step{};  ///< Absent: 1.

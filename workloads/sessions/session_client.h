@@ -13,7 +13,7 @@
 
 namespace routesim::workloads {
 
-/// What the turns of a workload consist of. `index` counts the requests of a stage from 0.
+/// Makes the turns of a workload. `index` counts the requests of a stage from 0.
 class SessionSource {
  public:
   virtual ~SessionSource() = default;
@@ -39,7 +39,7 @@ class SessionClient final : public LoadGenerator {
   struct Stage {
     StageInfo info;
     std::unique_ptr<ArrivalStream> arrivals;
-    std::vector<std::int64_t> permits;  ///< Of each active worker; none may be zero.
+    std::vector<std::int64_t> permits;  ///< One number per active worker; none is zero.
     Duration timeout = Duration::max();
   };
 
@@ -79,14 +79,14 @@ class SessionClient final : public LoadGenerator {
   std::unique_ptr<SessionSource> source_;
   StageTiming timing_;
   std::unique_ptr<RateSweep> sweep_;
-  SimTime limit_ = SimTime::max();  // Of a probe: what is not over then is cut.
+  SimTime limit_ = SimTime::max();  // A probe that still runs then is cut.
   std::int64_t under_way_ = 0;      // Due and not over, in a probe.
 
   std::size_t stage_ = 0;
   SimTime stage_start_;
   SimTime now_;
-  std::vector<SimTime> due_;                                  // Of each request of the stage.
-  std::vector<std::vector<std::int64_t>> queues_;             // Of each worker, in order.
+  std::vector<SimTime> due_;                                  // One per request of the stage.
+  std::vector<std::vector<std::int64_t>> queues_;             // One per worker, in order.
   std::vector<std::size_t> heads_;                            // Next request of each queue.
   std::unordered_map<std::uint64_t, Lock> locks_;             // Looked up, never iterated.
   std::unordered_map<std::uint32_t, std::int64_t> index_of_;  // In-flight request -> index.

@@ -16,7 +16,7 @@ namespace {
 
 /// The client asks for that many tokens where it is told none.
 constexpr std::int64_t kClientMaxTokens = 30;
-/// What a tool call may take beyond its own length, and what any may take.
+/// Tokens that a tool call may take beyond its own length, and the most of any.
 constexpr std::int64_t kCallMargin = 64;
 constexpr std::int64_t kToolCallTokens = 4096;
 /// An acknowledgement of a report while others are awaited.
@@ -56,11 +56,11 @@ constexpr std::array<AgentTheme, 2> kThemes = {{
      .tools = kCode},
 }};
 
-/// Of all sessions together; each call takes some hundred bytes, each message it adds, too.
+/// Bounds for all sessions; a call takes some hundred bytes, and so does a message it adds.
 constexpr std::size_t kMostCalls = 500'000;
 constexpr std::size_t kMostMessages = 2'000'000;
 
-/// What a draw is for: each has a stream of its own.
+/// The purpose of a draw: each has a stream of its own.
 enum class Draw : std::uint64_t {
   kTheme = 1,
   kTurns,
@@ -95,18 +95,18 @@ MessageTokens common_message(std::string_view name, std::int64_t tokens) {
 /// The tool calls of one answer, and what they return.
 struct Step {
   std::int64_t call = 0;
-  std::int64_t frames = 0;  ///< What JSON adds.
+  std::int64_t frames = 0;  ///< Added by JSON.
   std::vector<std::int64_t> results;
 };
 
-/// What is known about a call beside the call itself.
+/// Facts about a call beside the call itself.
 struct Event {
   std::uint32_t messages = 0;
-  std::int64_t counted = 0;  ///< Of their texts, as the generator counts: no tool calls in it.
+  std::int64_t counted = 0;  ///< Tokens of their texts as the generator counts: no tool calls.
   bool calls_tools = false;
 };
 
-/// What an agent is asked, and by whom.
+/// The task of an agent, and its origin.
 struct Task {
   std::int64_t depth = 0;
   std::uint64_t path = 0;                ///< Names its draws.
@@ -315,177 +315,167 @@ class SessionBuilder {
       call.max_tokens = std::max(4 * call.max_tokens, kToolCallTokens);
   }
 
-  /// The calls of an agent; the last of them, or nothing where not one more fits.
-  std::optional<std::uint32_t> add_agent(const Task& task);
-  std::uint32_t add_principal(const Task& task, std::int64_t depth, bool spawns, const Step& first);
-  /// The calls from `last` on, which asked for `asked`; the last of them.
+  /// Adds the calls of an agent. Returns the last of them, or nothing where not one more fits.
+  std::optional<std::uint32_t> add_agent(const Task& task) {
+    if (!fits(1, task.reserved)) return std::nullopt;
+    std::int64_t depth = 0;
+    if (tools_ > 0)
+      depth = std::max<std::int64_t>(
+          sample(settings_.tool_loop_depth, Distribution::fixed(2), task.path, Draw::kDepth), 0);
+    const bool spawns = stream(task.path, Draw::kSpawn).uniform() < settings_.fanout_probability &&
+                        task.depth < settings_.max_depth;
+    Step asked = depth > 0 ? step(task, 0) : Step{};
+    std::uint32_t last = add_principal(task, depth, spawns, asked);
+    last = add_loop(task, depth, spawns, last, asked);
+    if (spawns) last = add_fan_out(task, last, asked);
+    // Nobody answers the tool calls of a loop that was cut: the agent says what it has.
+    if (events_[last].calls_tools) {
+      events_[last].calls_tools = false;
+      answers(session_.calls[last], task);
+    }
+    return last;
+  }
+
+  std::uint32_t add_principal(const Task& task, std::int64_t depth, bool spawns,
+                              const Step& first) {
+    Event event;
+    ReplayCall call;
+    if (task.continues) {
+      call = continuation(*task.after, task.wait, event);
+      add_answer(call, *task.after);
+      event.counted += kPlaceholderTokens;
+    } else {
+      if (task.after) call.predecessors = {*task.after};
+      call.wait = task.wait;
+      if (settings_.shared_system_prompt_len > 0) add_text(call, event, head(task));
+    }
+    const std::int64_t wanted = sample(settings_.input_tokens_per_turn, task.path, Draw::kInput);
+    add_text(call, event, message(padded(wanted, task.text)));
+    if (depth > 0) {
+      calls_tools(call, event, first.call, first.frames);
+    } else if (spawns) {
+      says(call, 0);
+    } else {
+      if (!task.is_root() || tools_ > 0) add_directive(call, event, task);
+      answers(call, task);
+    }
+    return add(std::move(call), event);
+  }
+
+  /// Adds the calls from `last` on, which asked for `asked`. Returns the last of them.
   std::uint32_t add_loop(const Task& task, std::int64_t depth, bool spawns, std::uint32_t last,
-                         Step& asked);
-  std::uint32_t add_fan_out(const Task& task, std::uint32_t last, const Step& asked);
+                         Step& asked) {
+    // An agent that spawns others does so in place of the last of these.
+    const std::int64_t calls = spawns ? depth - 1 : depth;
+    for (std::int64_t t = 0; t < calls && fits(1, task.reserved); ++t) {
+      Event event;
+      ReplayCall call = continuation(
+          last,
+          sample_seconds(settings_.tool_call_latency_sec, 1,
+                         mix64(task.path, static_cast<std::uint64_t>(t) + 1), Draw::kLatency),
+          event);
+      add_answer(call, last);
+      add_results(call, event, asked);
+      if (t == depth - 1 && !spawns) {
+        add_directive(call, event, task);
+        answers(call, task);
+        asked = {};
+      } else {
+        asked = step(task, t + 1);
+        calls_tools(call, event, asked.call, asked.frames);
+      }
+      last = add(std::move(call), event);
+    }
+    return last;
+  }
+
+  std::uint32_t add_fan_out(const Task& task, std::uint32_t last, const Step& asked) {
+    Distribution fallback;
+    fallback.type = DistributionType::kUniform;
+    fallback.min = 2;
+    fallback.max = 4;
+    const std::int64_t n =
+        sample(settings_.sub_agents_per_spawn, fallback, task.path, Draw::kSubAgents);
+    if (n <= 0 || n > settings_.max_events_per_session || !fits(1 + n + n + 1, task.reserved))
+      return last;
+    Event event;
+    ReplayCall call = continuation(last, Duration::zero(), event);
+    if (!asked.results.empty()) {
+      add_answer(call, last);
+      add_results(call, event, asked);
+    }
+    add_text(call, event, common_message("delegate", kDelegateTokens));
+    calls_tools(call, event, n * (theme_.objective + kDispatchCallTokens), n * kCallFrameTokens);
+    call.more_tools = dispatch_tool();
+    const std::uint32_t spawn = add(std::move(call), event);
+    const auto ends = add_sub_agents(task, spawn, n);
+    if (ends && fits(n + 1, task.reserved)) return add_reports(task, spawn, *ends);
+    session_.calls.resize(spawn);
+    events_.resize(spawn);
+    return last;
+  }
+
   std::optional<std::vector<std::uint32_t>> add_sub_agents(const Task& task, std::uint32_t spawn,
-                                                           std::int64_t n);
+                                                           std::int64_t n) {
+    std::vector<std::uint32_t> ends;
+    for (std::int64_t c = 0; c < n; ++c) {
+      Task child{.depth = task.depth + 1,
+                 .path = mix64(task.path, 200 + static_cast<std::uint64_t>(c)),
+                 .text = theme_.objective,
+                 .after = spawn};
+      // Still to come: this agent's own calls, and at least one of each child after this.
+      child.reserved = task.reserved + n + 1 + (n - c - 1);
+      const std::optional<std::uint32_t> end = add_agent(child);
+      if (!end) return std::nullopt;
+      ends.push_back(*end);
+    }
+    return ends;
+  }
+
   std::uint32_t add_reports(const Task& task, std::uint32_t spawn,
-                            const std::vector<std::uint32_t>& ends);
+                            const std::vector<std::uint32_t>& ends) {
+    Event event;
+    ReplayCall call = continuation(spawn, Duration::zero(), event);
+    add_answer(call, spawn);
+    for (std::size_t c = 0; c < ends.size(); ++c)
+      add_text(call, event, common_message("dispatch stub", kDispatchStubTokens));
+    says(call, kAcknowledgementTokens);
+    call.more_tools = dispatch_tool();
+    std::uint32_t last = add(std::move(call), event);
+    for (std::size_t c = 0; c < ends.size(); ++c) {
+      Event heard;
+      ReplayCall report = continuation(last, Duration::zero(), heard);
+      report.predecessors.push_back(ends[c]);
+      report.parts.push_back({.kind = ReplayPart::Kind::kReport, .source = ends[c], .messages = 1});
+      report.recorded = {common_message("report open", kReportOpenTokens),
+                         common_message("report close", kReportCloseTokens)};
+      heard.counted += kPlaceholderTokens;
+      if (c + 1 == ends.size()) {
+        add_directive(report, heard, task);
+        answers(report, task);
+      } else {
+        says(report, kAcknowledgementTokens);
+      }
+      report.more_tools = dispatch_tool();
+      last = add(std::move(report), heard);
+    }
+    return last;
+  }
+
   Segment dispatch_tool() const { return common("agent tools: dispatch", kDispatchTool); }
 
   const SyntheticAgentic& settings_;
   std::uint64_t seed_;
   const AgentTheme& theme_;
-  std::int64_t tools_ = 0;  // Of the catalogue.
+  std::int64_t tools_ = 0;  // Size of the catalogue.
   Segment catalogue_;
   std::uint64_t filler_ = 0;
   std::optional<std::int64_t> trigger_;
   std::int64_t target_ = 0;
   std::uint64_t texts_ = 0;
   ReplaySession session_;
-  std::vector<Event> events_;  // Of each call.
+  std::vector<Event> events_;  // One per call.
 };
-
-std::optional<std::uint32_t> SessionBuilder::add_agent(const Task& task) {
-  if (!fits(1, task.reserved)) return std::nullopt;
-  std::int64_t depth = 0;
-  if (tools_ > 0)
-    depth = std::max<std::int64_t>(
-        sample(settings_.tool_loop_depth, Distribution::fixed(2), task.path, Draw::kDepth), 0);
-  const bool spawns = stream(task.path, Draw::kSpawn).uniform() < settings_.fanout_probability &&
-                      task.depth < settings_.max_depth;
-  Step asked = depth > 0 ? step(task, 0) : Step{};
-  std::uint32_t last = add_principal(task, depth, spawns, asked);
-  last = add_loop(task, depth, spawns, last, asked);
-  if (spawns) last = add_fan_out(task, last, asked);
-  // Nobody answers the tool calls of a loop that was cut: the agent says what it has.
-  if (events_[last].calls_tools) {
-    events_[last].calls_tools = false;
-    answers(session_.calls[last], task);
-  }
-  return last;
-}
-
-std::uint32_t SessionBuilder::add_principal(const Task& task, std::int64_t depth, bool spawns,
-                                            const Step& first) {
-  Event event;
-  ReplayCall call;
-  if (task.continues) {
-    call = continuation(*task.after, task.wait, event);
-    add_answer(call, *task.after);
-    event.counted += kPlaceholderTokens;
-  } else {
-    if (task.after) call.predecessors = {*task.after};
-    call.wait = task.wait;
-    if (settings_.shared_system_prompt_len > 0) add_text(call, event, head(task));
-  }
-  const std::int64_t wanted = sample(settings_.input_tokens_per_turn, task.path, Draw::kInput);
-  add_text(call, event, message(padded(wanted, task.text)));
-  if (depth > 0) {
-    calls_tools(call, event, first.call, first.frames);
-  } else if (spawns) {
-    says(call, 0);
-  } else {
-    if (!task.is_root() || tools_ > 0) add_directive(call, event, task);
-    answers(call, task);
-  }
-  return add(std::move(call), event);
-}
-
-std::uint32_t SessionBuilder::add_loop(const Task& task, std::int64_t depth, bool spawns,
-                                       std::uint32_t last, Step& asked) {
-  // Who spawns others does so in place of the last of these.
-  const std::int64_t calls = spawns ? depth - 1 : depth;
-  for (std::int64_t t = 0; t < calls && fits(1, task.reserved); ++t) {
-    Event event;
-    ReplayCall call = continuation(
-        last,
-        sample_seconds(settings_.tool_call_latency_sec, 1,
-                       mix64(task.path, static_cast<std::uint64_t>(t) + 1), Draw::kLatency),
-        event);
-    add_answer(call, last);
-    add_results(call, event, asked);
-    if (t == depth - 1 && !spawns) {
-      add_directive(call, event, task);
-      answers(call, task);
-      asked = {};
-    } else {
-      asked = step(task, t + 1);
-      calls_tools(call, event, asked.call, asked.frames);
-    }
-    last = add(std::move(call), event);
-  }
-  return last;
-}
-
-std::uint32_t SessionBuilder::add_fan_out(const Task& task, std::uint32_t last, const Step& asked) {
-  Distribution fallback;
-  fallback.type = DistributionType::kUniform;
-  fallback.min = 2;
-  fallback.max = 4;
-  const std::int64_t n =
-      sample(settings_.sub_agents_per_spawn, fallback, task.path, Draw::kSubAgents);
-  if (n <= 0 || n > settings_.max_events_per_session || !fits(1 + n + n + 1, task.reserved))
-    return last;
-  Event event;
-  ReplayCall call = continuation(last, Duration::zero(), event);
-  if (!asked.results.empty()) {
-    add_answer(call, last);
-    add_results(call, event, asked);
-  }
-  add_text(call, event, common_message("delegate", kDelegateTokens));
-  calls_tools(call, event, n * (theme_.objective + kDispatchCallTokens), n * kCallFrameTokens);
-  call.more_tools = dispatch_tool();
-  const std::uint32_t spawn = add(std::move(call), event);
-  const auto ends = add_sub_agents(task, spawn, n);
-  if (ends && fits(n + 1, task.reserved)) return add_reports(task, spawn, *ends);
-  session_.calls.resize(spawn);
-  events_.resize(spawn);
-  return last;
-}
-
-std::optional<std::vector<std::uint32_t>> SessionBuilder::add_sub_agents(const Task& task,
-                                                                         std::uint32_t spawn,
-                                                                         std::int64_t n) {
-  std::vector<std::uint32_t> ends;
-  for (std::int64_t c = 0; c < n; ++c) {
-    Task child{.depth = task.depth + 1,
-               .path = mix64(task.path, 200 + static_cast<std::uint64_t>(c)),
-               .text = theme_.objective,
-               .after = spawn};
-    // What is still to come: this agent's own calls, and one at least of each child after this.
-    child.reserved = task.reserved + n + 1 + (n - c - 1);
-    const std::optional<std::uint32_t> end = add_agent(child);
-    if (!end) return std::nullopt;
-    ends.push_back(*end);
-  }
-  return ends;
-}
-
-std::uint32_t SessionBuilder::add_reports(const Task& task, std::uint32_t spawn,
-                                          const std::vector<std::uint32_t>& ends) {
-  Event event;
-  ReplayCall call = continuation(spawn, Duration::zero(), event);
-  add_answer(call, spawn);
-  for (std::size_t c = 0; c < ends.size(); ++c)
-    add_text(call, event, common_message("dispatch stub", kDispatchStubTokens));
-  says(call, kAcknowledgementTokens);
-  call.more_tools = dispatch_tool();
-  std::uint32_t last = add(std::move(call), event);
-  for (std::size_t c = 0; c < ends.size(); ++c) {
-    Event heard;
-    ReplayCall report = continuation(last, Duration::zero(), heard);
-    report.predecessors.push_back(ends[c]);
-    report.parts.push_back({.kind = ReplayPart::Kind::kReport, .source = ends[c], .messages = 1});
-    report.recorded = {common_message("report open", kReportOpenTokens),
-                       common_message("report close", kReportCloseTokens)};
-    heard.counted += kPlaceholderTokens;
-    if (c + 1 == ends.size()) {
-      add_directive(report, heard, task);
-      answers(report, task);
-    } else {
-      says(report, kAcknowledgementTokens);
-    }
-    report.more_tools = dispatch_tool();
-    last = add(std::move(report), heard);
-  }
-  return last;
-}
 
 }  // namespace
 

@@ -21,18 +21,18 @@ namespace routesim::workloads {
 /// In tokens.
 struct AgentTool {
   std::int64_t call = 0;    ///< Its name and arguments.
-  std::int64_t result = 0;  ///< What it returns.
+  std::int64_t result = 0;  ///< Its answer.
 };
 
 /// In tokens.
 struct AgentTheme {
   std::string_view name;
-  std::int64_t definition = 0;  ///< Of one tool, in a prompt.
-  std::int64_t dump = 0;        ///< Of one tool, as the generator counts it: described twice.
-  std::int64_t objective = 0;   ///< The task of an agent.
-  std::int64_t follow_up = 0;   ///< A later question of the user.
+  std::int64_t definition = 0;          ///< One tool in a prompt.
+  std::int64_t dump = 0;                ///< One tool as the generator counts it: twice.
+  std::int64_t objective = 0;           ///< The task of an agent.
+  std::int64_t follow_up = 0;           ///< A later question of the user.
   std::array<std::int64_t, 2> intro{};  ///< Documents a session may begin with.
-  std::int64_t recap = 0;               ///< What a compacted context says at least.
+  std::int64_t recap = 0;               ///< The least that a compacted context says.
   std::span<const AgentTool> tools{};   ///< A longer catalogue repeats them by other names.
 };
 
@@ -57,7 +57,7 @@ inline constexpr std::int64_t kDispatchStubTokens = 15;     ///< Its result.
 inline constexpr std::int64_t kReportOpenTokens = 9;        ///< Around a report that comes in.
 inline constexpr std::int64_t kReportCloseTokens = 10;
 inline constexpr std::int64_t kPlaceholderTokens = 6;  ///< An answer, to who counts the transcript.
-inline constexpr std::int64_t kUnknownResultTokens = 16;  ///< Of a tool with another name.
+inline constexpr std::int64_t kUnknownResultTokens = 16;  ///< A tool with another name.
 inline constexpr std::int64_t kCallFrameTokens = 25;      ///< Around a call in its JSON.
 
 /// Session `index` of the tool's generator of August 2026 (sub-agents report one by one): a

@@ -9,22 +9,11 @@ bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(int c) { return c >= '0' && c <= '9'; }
 
 void append_utf8(std::string& out, std::uint32_t c) {
-  const auto byte = [&out](std::uint32_t b) { out.push_back(static_cast<char>(b)); };
-  if (c < 0x80) {
-    byte(c);
-  } else if (c < 0x800) {
-    byte(0xC0 | (c >> 6));
-    byte(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    byte(0xE0 | (c >> 12));
-    byte(0x80 | ((c >> 6) & 0x3F));
-    byte(0x80 | (c & 0x3F));
-  } else {
-    byte(0xF0 | (c >> 18));
-    byte(0x80 | ((c >> 12) & 0x3F));
-    byte(0x80 | ((c >> 6) & 0x3F));
-    byte(0x80 | (c & 0x3F));
-  }
+  const auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((c >> shift) & 0x3F)); };
+  const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
+  static constexpr std::uint32_t kLead[] = {0, 0xC0, 0xE0, 0xF0};
+  out += static_cast<char>(kLead[more] | (c >> (6 * more)));
+  for (int k = more - 1; k >= 0; --k) tail(6 * k);
 }
 
 }  // namespace
@@ -104,44 +93,34 @@ JsonScanner::Kind JsonScanner::peek() {
   return Kind::kInvalid;
 }
 
-bool JsonScanner::begin_object() {
-  if (!expect('{', "an object")) return false;
+bool JsonScanner::begin(char bracket, const char* what) {
+  if (!expect(bracket, what)) return false;
   if (first_.size() == kMaxDepth) return fail("nested too deeply");
   first_.push_back(true);
   return true;
 }
 
-bool JsonScanner::begin_array() {
-  if (!expect('[', "an array")) return false;
-  if (first_.size() == kMaxDepth) return fail("nested too deeply");
-  first_.push_back(true);
+/// False at the closing bracket, which is consumed. Otherwise the comma is consumed.
+bool JsonScanner::next(char bracket, const char* what) {
+  if (!ok()) return false;
+  skip_blanks();
+  if (look() == bracket) {
+    get();
+    first_.pop_back();
+    return false;
+  }
+  if (!first_.back() && !expect(',', what)) return false;
+  first_.back() = false;
   return true;
 }
 
 bool JsonScanner::next_member(std::string& key) {
-  if (!ok()) return false;
-  skip_blanks();
-  if (look() == '}') {
-    get();
-    first_.pop_back();
-    return false;
-  }
-  if (!first_.back() && !expect(',', "',' or '}'")) return false;
-  first_.back() = false;
-  return read_string(key) && expect(':', "':'");
+  return next('}', "',' or '}'") && read_string(key) && expect(':', "':'");
 }
 
 bool JsonScanner::next_element() {
-  if (!ok()) return false;
-  skip_blanks();
-  if (look() == ']') {
-    // [1,] is caught here: a comma must be followed by a value.
-    get();
-    first_.pop_back();
-    return false;
-  }
-  if (!first_.back() && !expect(',', "',' or ']'")) return false;
-  first_.back() = false;
+  if (!next(']', "',' or ']'")) return false;
+  // [1,] is caught here: a comma must be followed by a value.
   const Kind kind = peek();
   return kind != Kind::kInvalid && kind != Kind::kEnd ? true : fail("expected a value");
 }
@@ -149,17 +128,11 @@ bool JsonScanner::next_element() {
 bool JsonScanner::read_hex4(std::uint32_t& out) {
   out = 0;
   for (int i = 0; i < 4; ++i) {
+    static constexpr std::string_view kDigits = "0123456789abcdefABCDEF";
     const int c = get();
-    std::uint32_t digit = 0;
-    if (is_digit(c))
-      digit = static_cast<std::uint32_t>(c - '0');
-    else if (c >= 'a' && c <= 'f')
-      digit = static_cast<std::uint32_t>(c - 'a' + 10);
-    else if (c >= 'A' && c <= 'F')
-      digit = static_cast<std::uint32_t>(c - 'A' + 10);
-    else
-      return fail("expected four hex digits after \\u");
-    out = out * 16 + digit;
+    const std::size_t digit = c < 0 ? kDigits.npos : kDigits.find(static_cast<char>(c));
+    if (digit == kDigits.npos) return fail("expected four hex digits after \\u");
+    out = out * 16 + static_cast<std::uint32_t>(digit < 16 ? digit : digit - 6);
   }
   return true;
 }
@@ -206,29 +179,28 @@ bool JsonScanner::read_string(std::string& out) {
   }
 }
 
+/// A number as it is written.
 bool JsonScanner::read_number_text(std::string& out) {
   if (!ok()) return false;
   if (peek() != Kind::kNumber) return fail("expected a number");
   out.clear();
+  const auto take = [&] { out.push_back(static_cast<char>(get())); };
   const auto digits = [&] {
     if (!is_digit(look())) return fail("malformed number");
-    while (is_digit(look()) && out.size() < 400) out.push_back(static_cast<char>(get()));
+    while (is_digit(look()) && out.size() < 400) take();
     return true;
   };
-  if (look() == '-') out.push_back(static_cast<char>(get()));
-  if (look() == '0') {
-    out.push_back(static_cast<char>(get()));
-    if (is_digit(look())) return fail("number with a leading zero");
-  } else if (!digits()) {
-    return false;
-  }
+  if (look() == '-') take();
+  const bool zero = look() == '0';
+  if (!digits()) return false;
+  if (zero && out.size() > (out.front() == '-' ? 2 : 1)) return fail("number with a leading zero");
   if (look() == '.') {
-    out.push_back(static_cast<char>(get()));
+    take();
     if (!digits()) return false;
   }
   if (look() == 'e' || look() == 'E') {
-    out.push_back(static_cast<char>(get()));
-    if (look() == '+' || look() == '-') out.push_back(static_cast<char>(get()));
+    take();
+    if (look() == '+' || look() == '-') take();
     if (!digits()) return false;
   }
   return true;
@@ -278,14 +250,13 @@ bool JsonScanner::read_next_digits(std::int64_t& out) {
 }
 
 bool JsonScanner::read_integers(std::vector<std::uint64_t>& out) {
-  if (!begin_array()) return false;
   std::int64_t value = 0;
-  while (next_element()) {
+  return elements([&] {
     if (!read_integer(value)) return false;
     do out.push_back(static_cast<std::uint64_t>(value));
     while (read_next_digits(value));
-  }
-  return ok();
+    return true;
+  });
 }
 
 bool JsonScanner::read_integer(std::int64_t& out) {
@@ -307,26 +278,13 @@ bool JsonScanner::read_word(std::string_view word) {
   return true;
 }
 
-bool JsonScanner::read_word_text(std::string& out) {
-  if (!ok()) return false;
-  const int c = look();
-  out = c == 't' ? "true" : c == 'f' ? "false" : "null";
-  return read_word(out);
-}
-
 bool JsonScanner::skip() {
   std::string scratch;
   switch (peek()) {
     case Kind::kObject:
-      if (!begin_object()) return false;
-      while (next_member(scratch))
-        if (!skip()) return false;
-      return ok();
+      return members([this](const std::string&) { return skip(); });
     case Kind::kArray:
-      if (!begin_array()) return false;
-      while (next_element())
-        if (!skip()) return false;
-      return ok();
+      return elements([this] { return skip(); });
     case Kind::kString:
       return read_string(scratch);
     case Kind::kNumber:
@@ -340,12 +298,6 @@ bool JsonScanner::skip() {
       break;
   }
   return fail("expected a value");
-}
-
-void JsonScanner::next_line() {
-  error_.clear();
-  first_.clear();
-  for (int c = get(); c >= 0 && c != '\n';) c = get();
 }
 
 bool JsonScanner::at_end() {

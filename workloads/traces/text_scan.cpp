@@ -8,8 +8,6 @@
 namespace routesim::workloads {
 namespace {
 
-constexpr std::size_t kMaxLine = 16U << 20U;
-
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 std::string_view trim(std::string_view s) {
@@ -85,7 +83,7 @@ bool LineReader::next(std::string& line) {
       const std::size_t newline = buffer_.find('\n', at_);
       ended = newline != std::string::npos;
       const std::size_t end = ended ? newline : buffer_.size();
-      if (line.size() + (end - at_) > kMaxLine) {
+      if (line.size() + (end - at_) > most_bytes_) {
         too_long_ = true;
         return false;
       }

@@ -15,8 +15,9 @@ namespace routesim::workloads {
 /// order mark. Blank lines are skipped.
 class LineReader {
  public:
-  explicit LineReader(std::istream& in) : in_(in) {}
-  /// False at the end, or when a line is longer than 16 MiB (then too_long()).
+  explicit LineReader(std::istream& in, std::size_t most_bytes = 16U << 20U)
+      : in_(in), most_bytes_(most_bytes) {}
+  /// False at the end, or when a line is longer than `most_bytes` (then too_long()).
   bool next(std::string& line);
   std::int64_t line_number() const { return number_; }
   bool too_long() const { return too_long_; }
@@ -25,8 +26,9 @@ class LineReader {
   bool refill();
 
   std::istream& in_;
+  std::size_t most_bytes_;
   std::string buffer_;
-  std::size_t at_ = 0;  // Of the next byte in buffer_.
+  std::size_t at_ = 0;  // Index of the next byte in buffer_.
   std::int64_t number_ = 0;
   bool too_long_ = false;
 };
@@ -55,10 +57,28 @@ class JsonScanner {
 
   /// The kind of the next value.
   Kind peek();
-  bool begin_object();
+  /// Reads an object: calls `f(key)` for each member, which reads the value and says whether to go
+  /// on. False after an error.
+  template <class F>
+  bool members(const F& f) {
+    if (!begin_object()) return false;
+    std::string key;
+    while (next_member(key))
+      if (!f(key)) return false;
+    return ok();
+  }
+  /// Reads an array likewise.
+  template <class F>
+  bool elements(const F& f) {
+    if (!begin_array()) return false;
+    while (next_element())
+      if (!f()) return false;
+    return ok();
+  }
+  bool begin_object() { return begin('{', "an object"); }
   /// Reads the next key and its colon. False at the end of the object, which is consumed.
   bool next_member(std::string& key);
-  bool begin_array();
+  bool begin_array() { return begin('[', "an array"); }
   /// False at the end of the array, which is consumed.
   bool next_element();
   bool read_string(std::string& out);
@@ -66,21 +86,13 @@ class JsonScanner {
   bool read_integer(std::int64_t& out);
   /// Reads an array of whole numbers and appends them.
   bool read_integers(std::vector<std::uint64_t>& out);
-  /// A number as it is written.
-  bool read_number_text(std::string& out);
-  /// true, false or null as it is written.
-  bool read_word_text(std::string& out);
   /// Skips a value of any kind.
   bool skip();
   /// True when only blanks are left.
   bool at_end();
-  /// Forgets an error and what is open, and goes behind the end of the line: where one broken line
-  /// is no reason to give up the others.
-  void next_line();
-
   bool ok() const { return error_.empty(); }
   const std::string& error() const { return error_; }
-  /// Where the error is, or else where the scanner stands. Columns count bytes from 1.
+  /// The place of the error, or else the place of the scanner. Columns count bytes from 1.
   std::int64_t line() const { return line_; }
   int column() const { return column_; }
   bool fail(std::string message);
@@ -97,6 +109,9 @@ class JsonScanner {
   int look();  // The byte get() would return.
   void skip_blanks();
   bool expect(char c, const char* what);
+  bool begin(char bracket, const char* what);
+  bool next(char bracket, const char* what);
+  bool read_number_text(std::string& out);
   bool read_escape(std::string& out);
   bool read_hex4(std::uint32_t& out);
   bool read_word(std::string_view word);
@@ -118,7 +133,7 @@ std::uint64_t hash_bytes(std::string_view bytes);
 
 /// Unicode code points of UTF-8 text (bytes that are not continuation bytes).
 std::int64_t count_code_points(std::string_view utf8);
-/// Those from U+2E80 on: Chinese, Japanese and Korean script (and emoji).
+/// Code points from U+2E80 on: Chinese, Japanese and Korean script (and emoji).
 std::int64_t count_wide_code_points(std::string_view utf8);
 
 }  // namespace routesim::workloads

@@ -13,7 +13,7 @@ constexpr std::int64_t kMaxTokens = 100'000'000;
 /// A century: later times are mistakes, and their nanoseconds would not fit.
 constexpr double kMaxSeconds = 3.2e9;
 
-/// What all readers of lines share: the first error ends the reading.
+/// The base of all readers of lines: the first error ends the reading.
 class LineTraceReader : public TraceReader {
  public:
   LineTraceReader(std::unique_ptr<std::istream> in, std::string file, bool from_first)
@@ -143,30 +143,34 @@ class JsonlReader final : public LineTraceReader {
     record.at = Duration::zero();
     seen_.clear();
     Columns& at = columns_of_values;
-    if (json.begin_object()) {
-      while (next_key(json)) {
-        const int column = json.value_column();
-        if (key_ == columns_.timestamp) {
-          at.time = column;
-          time = read_time(json, record.at);
-        } else if (key_ == columns_.input) {
-          at.input = column;
-          input = json.read_integer(record.input_tokens);
-        } else if (key_ == columns_.output) {
-          at.output = column;
-          output = json.read_integer(record.output_tokens);
-        } else if (key_ == "hash_ids") {
-          record.ids_column = column;
-          json.read_integers(record.hash_ids);
-        } else if (key_ == columns_.session) {
-          read_session(json, record.session);
-        } else if (key_ == "delay") {
-          read_time(json, record.delay.emplace());
-        } else {
-          json.skip();
-        }
+    (void)json.members([&](const std::string& key) {
+      const bool is_read = key == columns_.timestamp || key == columns_.input ||
+                           key == columns_.output || key == columns_.session || key == "hash_ids" ||
+                           key == "delay";
+      if (!is_read) return json.skip();
+      const int column = json.value_column();
+      if (std::find(seen_.begin(), seen_.end(), key) != seen_.end())
+        return json.fail_at("the key `" + key + "` stands here twice", column);
+      seen_.push_back(key);
+      if (key == columns_.timestamp) {
+        at.time = column;
+        return time = read_time(json, record.at);
       }
-    }
+      if (key == columns_.input) {
+        at.input = column;
+        return input = json.read_integer(record.input_tokens);
+      }
+      if (key == columns_.output) {
+        at.output = column;
+        return output = json.read_integer(record.output_tokens);
+      }
+      if (key == "hash_ids") {
+        record.ids_column = column;
+        return json.read_integers(record.hash_ids);
+      }
+      return key == columns_.session ? read_session(json, record.session)
+                                     : read_time(json, record.delay.emplace());
+    });
     if (json.ok() && !json.at_end()) json.fail("text behind the object");
     if (!json.ok()) return fail(json.error(), {}, json.column());
     if (!input) return fail("`" + columns_.input + "` is missing");
@@ -177,19 +181,6 @@ class JsonlReader final : public LineTraceReader {
   }
 
  private:
-  /// The next key, which must be new if it is one that is read.
-  bool next_key(JsonScanner& json) {
-    if (!json.next_member(key_)) return false;
-    const bool is_read = key_ == columns_.timestamp || key_ == columns_.input ||
-                         key_ == columns_.output || key_ == columns_.session ||
-                         key_ == "hash_ids" || key_ == "delay";
-    if (!is_read) return true;
-    if (std::find(seen_.begin(), seen_.end(), key_) != seen_.end())
-      return json.fail_at("the key `" + key_ + "` stands here twice", json.value_column());
-    seen_.push_back(key_);
-    return true;
-  }
-
   bool read_time(JsonScanner& json, Duration& out) const {
     double value = 0;
     const int column = json.value_column();
@@ -199,17 +190,20 @@ class JsonlReader final : public LineTraceReader {
     out = *at;
     return true;
   }
-  void read_session(JsonScanner& json, std::uint64_t& session) {
+  bool read_session(JsonScanner& json, std::uint64_t& session) {
     if (json.peek() == JsonScanner::Kind::kString) {
-      if (json.read_string(text_)) session = hash_bytes(text_) | 1;
-    } else {
-      std::int64_t id = 0;
-      if (json.read_integer(id)) session = mix64(static_cast<std::uint64_t>(id)) | 1;
+      if (!json.read_string(text_)) return false;
+      session = hash_bytes(text_) | 1;
+      return true;
     }
+    std::int64_t id = 0;
+    if (!json.read_integer(id)) return false;
+    session = mix64(static_cast<std::uint64_t>(id)) | 1;
+    return true;
   }
 
   CsvColumns columns_;
-  std::string key_, text_;
+  std::string text_;
   std::vector<std::string> seen_;  ///< Keys of this line that are read.
 };
 
@@ -334,7 +328,7 @@ class CsvReader final : public LineTraceReader {
   TraceReadOptions options_;
   CsvColumns names_;
   std::vector<std::string> fields_;
-  std::vector<int> starts_;  ///< Where the fields begin, from 1.
+  std::vector<int> starts_;  ///< Columns at which the fields begin, from 1.
   bool header_read_ = false;
   std::size_t width_ = 0;
   int time_ = -1, input_ = -1, output_ = -1, session_ = -1, model_ = -1;
@@ -386,13 +380,11 @@ std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first
   };
   if (options.format == TraceFormat::kMooncake || options.format == TraceFormat::kJsonl) {
     JsonScanner json(first_line, 1);
-    std::string key;
-    if (!json.begin_object()) return {};
-    while (json.next_member(key)) {
+    const bool good = json.members([&](const std::string& key) {
       add(key, {"hash_ids", "delay"});
-      json.skip();
-    }
-    return json.ok() ? columns : std::vector<std::pair<std::string, bool>>();
+      return json.skip();
+    });
+    return good ? columns : std::vector<std::pair<std::string, bool>>();
   }
   std::vector<std::string> fields;
   std::vector<int> places;

@@ -50,9 +50,9 @@ struct TraceRecord {
       hash_ids{};                   ///< One per block, the last may be partial; empty: unknown.
   std::uint64_t session = 0;        ///< 0: none.
   std::optional<Duration> delay{};  ///< Gap after the session's previous turn, instead of `at`.
-  std::int64_t line = 0;            ///< Of the file, from 1.
-  int ids_column = 1;               ///< Where the hash ids stand in the line.
-  int input_column = 1;             ///< Where the input tokens do.
+  std::int64_t line = 0;            ///< Line of the file, from 1.
+  int ids_column = 1;               ///< Column of the hash ids in the line.
+  int input_column = 1;             ///< Column of the input tokens.
 };
 
 /// A source of records.

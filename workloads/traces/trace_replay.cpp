@@ -224,7 +224,7 @@ std::shared_ptr<const Prompt> TracePrompts::prompt(const TraceRecord& record, Ha
     prompt.append(content_id(seed_, ContentKind::kTraceBlock, id), length);
     left -= length;
   }
-  // What no id covers is text of the request's own; vLLM's reader leaves it out.
+  // Tokens without an id are the request's own text; vLLM's reader leaves them out.
   if (record.hash_ids.empty() || rule == HashLengthRule::kStrict)
     prompt.append(content_id(seed_, ContentKind::kUnique, number), left);
   return std::move(prompt).build(number, reusable);

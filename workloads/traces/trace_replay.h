@@ -19,7 +19,7 @@
 
 namespace routesim::workloads {
 
-/// What to do when hash ids and the input length disagree.
+/// The rule for hash ids that disagree with the input length.
 enum class HashLengthRule {
   kStrict,         ///< ceil or floor of input / block ids, else an error that names the line.
   kTruncateToIds,  ///< vLLM timed_trace: the prompt ends where the ids end, without a word.
@@ -56,14 +56,14 @@ class TracePrompts {
   std::int64_t block_tokens_;
 };
 
-/// What one reading of a trace found.
+/// The result of one reading of a trace.
 struct TraceSummary {
   std::int64_t records = 0;
-  Duration last{};          ///< Of the last record with a time of its own.
+  Duration last{};          ///< Time of the last record that has one.
   bool has_delays = false;  ///< Some record waits for its session.
   std::int64_t empty_prompts = 0;
   SourceLocation first_empty{};
-  Diagnostics found{};  ///< What is wrong; reading ends there.
+  Diagnostics found{};  ///< Errors; reading ends at the first.
 };
 
 /// Reads a trace through, up to `max_requests` records (0: all), and keeps what it found: the loads
@@ -96,7 +96,7 @@ std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& conf
 struct TraceWorkload {
   std::string file;                   ///< Path, relative to the scenario.
   std::string format;                 ///< Empty = told from the file's name and first line.
-  std::optional<CsvColumns> columns;  ///< Of csv and jsonl traces with other names.
+  std::optional<CsvColumns> columns;  ///< Column names of csv and jsonl traces.
   TraceReplayConfig replay;
 };
 
@@ -115,4 +115,9 @@ std::unique_ptr<LoadGenerator> make_load_generator(const TraceWorkload& t,
 template <>
 struct routesim::EnumNames<routesim::workloads::HashLengthRule> {
   static constexpr std::array<std::string_view, 2> value = {"strict", "truncate_to_ids"};
+};
+
+template <>
+struct routesim::workloads::LoadKey<routesim::workloads::TraceWorkload> {
+  static constexpr Field value = {"trace", "Replay of a recorded trace."};
 };

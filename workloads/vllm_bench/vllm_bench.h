@@ -140,3 +140,10 @@ struct routesim::EnumNames<routesim::workloads::vllm_bench::Dataset> {
   static constexpr std::array<std::string_view, 7> value = {
       "prefix_repetition", "random", "sharegpt", "burstgpt", "sonnet", "custom", "timed_trace"};
 };
+
+template <>
+struct routesim::workloads::LoadKey<routesim::workloads::vllm_bench::Config> {
+  static constexpr Field value = {
+      "vllm_bench",
+      "Flags of `vllm bench serve`, its command line, or the path of a file with either."};
+};

@@ -1,15 +1,154 @@
+// Coding-agent sessions as kv-cache-tester records them: requests with the hashes of the blocks of
+// their prompts, and sub-agents with requests of their own. Rebuilt as inference-perf does.
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "workloads/prompts.h"
+#include "workloads/sessions/recorded_sessions.h"
 #include "workloads/sessions/replay_graph.h"
-#include "workloads/sessions/weka_trace.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
 namespace {
+
+constexpr std::int64_t kMostTokens = 100'000'000;
+constexpr double kMostSeconds = 1e9;
+
+struct WekaRequest {
+  double t = 0;  ///< Start, in seconds; a sub-agent's may count from its own start.
+  std::int64_t input = 0, output = 0;  ///< Tokens.
+  double api_time = 0;                 ///< Seconds the answer took.
+  std::vector<std::uint64_t> hash_ids{};
+};
+
+struct WekaSubagent {
+  double t = 0;  ///< Start, in seconds.
+  std::string agent_id{};
+  std::int64_t tool_tokens = 0, system_tokens = 0;
+  std::vector<WekaRequest> requests{};
+};
+
+/// One session.
+struct WekaTrace {
+  std::string id{};
+  std::int64_t block_size = 0;  ///< Tokens of a hash id; 0: the replay's default.
+  std::int64_t tool_tokens = 0, system_tokens = 0;
+  std::vector<WekaRequest> requests{};
+  std::vector<WekaSubagent> subagents{};
+};
+
+/// Reads the members of one trace. Every function returns whether the scanner is still good.
+class TraceScan {
+ public:
+  TraceScan(JsonScanner& json, WekaTrace& trace) : json_(json), trace_(trace) {}
+
+  bool read() {
+    bool requests = false, block_size = false;
+    const bool good = json_.members([&](const std::string& key) {
+      if (key == "id") return json_.read_string(trace_.id);
+      if (key == "block_size")
+        return block_size = read_count(trace_.block_size, 1'000'000, "block_size");
+      if (key == "tool_tokens") return read_count(trace_.tool_tokens, kMostTokens, key);
+      if (key == "system_tokens") return read_count(trace_.system_tokens, kMostTokens, key);
+      if (key == "requests") return requests = read_requests();
+      return json_.skip();
+    });
+    if (!good) return false;
+    if (trace_.id.empty()) return json_.fail("a trace without `id`");
+    if (!block_size) return json_.fail("a trace without `block_size`");
+    if (!requests) return json_.fail("a trace without `requests`");
+    return true;
+  }
+
+ private:
+  /// One entry of `requests`; its type tells which members count.
+  struct Entry {
+    std::string type;
+    WekaRequest request;
+    WekaSubagent agent;
+    bool t = false, in = false, out = false, id = false;
+  };
+
+  bool read_count(std::int64_t& out, std::int64_t most, const std::string& what) {
+    if (!json_.read_integer(out)) return false;
+    if (out >= 0 && out <= most) return true;
+    return json_.fail(what + " must be from 0 to " + std::to_string(most) + " (got " +
+                      std::to_string(out) + ")");
+  }
+
+  bool read_seconds(double& out, double least, const std::string& what) {
+    if (json_.peek() == JsonScanner::Kind::kNull) return json_.skip();
+    if (!json_.read_real(out)) return false;
+    if (out >= least && out <= kMostSeconds) return true;
+    return json_.fail(what + " must be at most 10^9 seconds" +
+                      (least < 0 ? "" : " and not negative"));
+  }
+
+  bool read_member(const std::string& key, Entry& e, bool nested) {
+    if (key == "type") return json_.read_string(e.type);
+    if (key == "t") return e.t = read_seconds(e.request.t, -kMostSeconds, key);
+    if (key == "in") return e.in = read_count(e.request.input, kMostTokens, key);
+    if (key == "out") return e.out = read_count(e.request.output, kMostTokens, key);
+    if (key == "api_time") return read_seconds(e.request.api_time, 0, key);
+    if (key == "hash_ids") return json_.read_integers(e.request.hash_ids);
+    if (nested) return json_.skip();
+    if (key == "agent_id") return e.id = json_.read_string(e.agent.agent_id);
+    if (key == "tool_tokens") return read_count(e.agent.tool_tokens, kMostTokens, key);
+    if (key == "system_tokens") return read_count(e.agent.system_tokens, kMostTokens, key);
+    if (key != "requests") return json_.skip();
+    return json_.elements([&] {
+      Entry inner;
+      if (!read_entry(inner, true)) return false;
+      e.agent.requests.push_back(std::move(inner.request));
+      return true;
+    });
+  }
+
+  bool read_entry(Entry& e, bool nested) {
+    if (!json_.members([&](const std::string& key) { return read_member(key, e, nested); }))
+      return false;
+    const bool request = e.type == "n" || e.type == "s";
+    if (!request && (nested || e.type != "subagent"))
+      return json_.fail(nested ? "a request of a sub-agent whose type is not n or s"
+                               : "a request whose type is not n, s or subagent");
+    if (!e.t) return json_.fail("a request without `t`");
+    if (request && (!e.in || !e.out)) return json_.fail("a request without `in` or `out`");
+    if (!request && !e.id) return json_.fail("a sub-agent without `agent_id`");
+    return true;
+  }
+
+  bool read_requests() {
+    return json_.elements([this] {
+      Entry e;
+      if (!read_entry(e, false)) return false;
+      if (e.type == "subagent") {
+        e.agent.t = e.request.t;
+        trace_.subagents.push_back(std::move(e.agent));
+      } else {
+        trace_.requests.push_back(std::move(e.request));
+      }
+      return true;
+    });
+  }
+
+  JsonScanner& json_;
+  WekaTrace& trace_;
+};
+
+/// Why the session's graph cannot be built; empty when it can.
+std::string too_large(const WekaTrace& trace) {
+  std::size_t calls = trace.requests.size(), messages = calls * calls * 2;
+  for (const WekaSubagent& agent : trace.subagents) {
+    calls += agent.requests.size();
+    messages += agent.requests.size() * agent.requests.size() * 2;
+  }
+  if (calls <= kMostCalls && messages <= kMostMessages) return {};
+  return "has " + std::to_string(calls) + " requests, too many for one session";
+}
 
 /// Eight bytes for each block or rest of one: equal bytes, equal tokens.
 std::string symbols(const std::vector<Segment>& tokens) {
@@ -91,7 +230,7 @@ class WekaMessages {
   }
 
   void go_on(const WekaRequest& previous, const WekaRequest& request) {
-    const std::vector<std::int64_t>& is = request.hash_ids;
+    const std::vector<std::uint64_t>& is = request.hash_ids;
     const auto differ =
         std::mismatch(previous.hash_ids.begin(), previous.hash_ids.end(), is.begin(), is.end());
     const std::int64_t common = differ.second - is.begin();
@@ -149,7 +288,7 @@ class WekaMessages {
                                  std::int64_t to) const {
     std::vector<Segment> tokens;
     for (std::int64_t i = from; i < to; ++i) {
-      const auto hash = static_cast<std::uint64_t>(request.hash_ids[static_cast<std::size_t>(i)]);
+      const std::uint64_t hash = request.hash_ids[static_cast<std::size_t>(i)];
       tokens.push_back({.content = content_id(0, ContentKind::kTraceBlock, trace_, hash),
                         .length = block_size_});
     }
@@ -168,16 +307,16 @@ class WekaMessages {
   std::uint64_t turn_ = 0;  // Requests so far.
   const WekaRequest* previous_ = nullptr;
   std::vector<Stretch> stretches_;
-  std::vector<RecordedMessagePtr> messages_;  // Of the stretches.
+  std::vector<RecordedMessagePtr> messages_;  // One per stretch.
 };
 
-/// Requests that follow one another: the session's own, or those of a sub-agent.
+/// Requests that follow one another: the session's own, or a sub-agent's.
 struct Conversation {
-  std::string call_prefix;  ///< Of the names by which calls that start together are ordered.
+  std::string call_prefix;  ///< Start of the names that order calls which start together.
   std::string id;
   std::int64_t prefix_tokens = 0;
   std::vector<const WekaRequest*> requests;
-  std::vector<double> starts;  ///< Of each request, in seconds of the session.
+  std::vector<double> starts;  ///< One per request, in seconds of the session.
 };
 
 /// Compresses the gaps between starts that are longer than `cap` seconds.
@@ -194,7 +333,7 @@ class IdleGaps {
       ends_.emplace_back(starts[i], shift);
     }
   }
-  /// Of a start: no other instant is asked for.
+  /// Maps the start of a call; no other instant may be given.
   double map(double start) const {
     const auto after = std::upper_bound(
         ends_.begin(), ends_.end(), start,
@@ -302,8 +441,9 @@ ReplayCall replay_call(const RecordedCall& recorded, std::int64_t output, GraphN
   return call;
 }
 
-}  // namespace
-
+/// The calls of a trace: messages cut out of the blocks of consecutive requests, sub-agents that
+/// overlap themselves taken apart, gaps between starts capped, waits capped. A hash id is the same
+/// block in all requests of the trace, and in no other trace. No calls without requests.
 ReplaySession weka_session(const WekaTrace& trace, const WekaTraceReplay& settings) {
   const std::int64_t block_size =
       trace.block_size > 0 ? trace.block_size : settings.default_block_size;
@@ -326,6 +466,45 @@ ReplaySession weka_session(const WekaTrace& trace, const WekaTraceReplay& settin
     session.calls.push_back(
         replay_call(calls[i], named[i].request->output, std::move(nodes[i]), settings.max_wait_ms));
   return session;
+}
+
+class WekaReader final : public RecordReader {
+ public:
+  explicit WekaReader(const WekaTraceReplay& settings)
+      : RecordReader(settings.skip_invalid_files, settings.num_dataset_entries),
+        settings_(settings) {}
+
+ private:
+  Result read_record(std::string_view text, const SourceLocation& where,
+                     Diagnostics& out) override {
+    JsonScanner json(text, where.line);
+    WekaTrace trace;
+    if (TraceScan(json, trace).read() && !json.at_end()) json.fail("text behind the trace");
+    if (!json.ok()) {
+      complain({where.file, static_cast<int>(json.line()), json.column()}, json.error(), {}, out);
+      return Result::kBroken;
+    }
+    if (!ids_.insert(trace.id).second) {
+      out.error(where, {}, "a second trace with the id " + trace.id,
+                "each trace is one session, and is read once");
+      return Result::kLeftOut;
+    }
+    if (const std::string what = too_large(trace); !what.empty()) {
+      complain(where, what, {}, out);
+      return Result::kLeftOut;
+    }
+    add(weka_session(trace, settings_));
+    return Result::kTaken;
+  }
+
+  WekaTraceReplay settings_;
+  std::set<std::string> ids_;
+};
+
+}  // namespace
+
+std::unique_ptr<ReplayReader> make_weka_reader(const WekaTraceReplay& settings) {
+  return std::make_unique<WekaReader>(settings);
 }
 
 }  // namespace routesim::workloads
