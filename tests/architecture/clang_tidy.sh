@@ -13,7 +13,7 @@ llvm_tool clang-tidy
 generated="$(mktemp -d)"
 trap 'rm -rf "$generated"' EXIT
 mkdir -p "$generated/tools/render"
-echo '#define ROUTESIM_COMMIT ""' >"$generated/tools/render/commit.h"
+echo '#define ROUTESIM_COMMIT ""' >"$generated/tools/results/commit.h"
 
 # One process per core and file: what it says about one file stands together.
 find "$@" -name '*.cpp' -print0 | sort -z |

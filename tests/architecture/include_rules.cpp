@@ -19,8 +19,29 @@ struct Direction {
   std::vector<std::string_view> may_include;
 };
 
-const std::vector<Direction>& directions() {
-  static const std::vector<Direction> table = {
+/// cli -> study -> ingest, render -> results -> sim.
+std::vector<Direction> rooms_of_tools() {
+  std::vector<Direction> rows = {
+      {"tools/results", {"base", "models", "sim/observe", "sim/plan"}},
+      {"tools/ingest", {"base", "policies/", "models", "workloads/", "sim/plan", "tools/results"}},
+      {"tools/render", {"base", "policies/index", "sim/", "tools/results"}},
+      {"tools/study", {"base", "sim/", "tools/results"}},
+      {"tools/cli",
+       {"base", "policies/", "models", "workloads/", "sim/", "tools/results", "tools/ingest",
+        "tools/render", "tools/study/"}}};
+  const std::vector<std::string_view> study = {"base",         "policies/",    "models",
+                                               "workloads/",   "sim/",         "tools/results",
+                                               "tools/ingest", "tools/render", "tools/study"};
+  for (const std::string_view folder :
+       {"tools/study/compare", "tools/study/explain", "tools/study/plan", "tools/study/score",
+        "tools/study/sweep", "tools/study/validate", "tools/study/calibrate"})
+    rows.push_back({folder, study});
+  rows.back().may_include.push_back("tools/study/validate");
+  return rows;
+}
+
+std::vector<Direction> all_rooms() {
+  std::vector<Direction> table = {
       {"base", {}},
       {"policies/index", {"base"}},
       {"policies/kv_events", {"base", "policies/index"}},
@@ -55,10 +76,15 @@ const std::vector<Direction>& directions() {
       {"sim",
        {"base", "policies/", "models", "workloads/", "sim/engine", "sim/network", "sim/observe",
         "sim/plan", "sim/router", "sim/statistics"}},
-      {"tools", {"base", "policies/", "models", "workloads/", "sim/", "tools/"}},
       {"bench", {"base", "policies/", "models", "workloads/", "sim/", "tools/"}},
       {"tests", {"base", "policies/", "models", "workloads/", "sim/", "tools/", "tests/"}},
   };
+  for (const Direction& row : rooms_of_tools()) table.push_back(row);
+  return table;
+}
+
+const std::vector<Direction>& directions() {
+  static const std::vector<Direction> table = all_rooms();
   return table;
 }
 

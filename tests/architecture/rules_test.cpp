@@ -29,16 +29,18 @@ TEST(Includes, FollowTheArrows) {
   EXPECT_EQ(includes("policies/a.h", "#include \"basement.h\"\n"), 1U);
   EXPECT_EQ(includes("models/a.cpp", "#include \"workloads/request.h\"\n"), 1U);
   EXPECT_EQ(includes("workloads/a.cpp", "#include \"policies/views.h\"\n"), 1U);
-  EXPECT_EQ(includes("sim/a.cpp", "#include \"tools/render/report.h\"\n"), 1U);
+  EXPECT_EQ(includes("sim/a.cpp", "#include \"tools/results/report.h\"\n"), 1U);
   EXPECT_EQ(includes("sim/a.cpp", "#include \"policies/views.h\"\n"), 0U);
-  EXPECT_EQ(includes("tools/a.cpp", "#include \"tests/x.h\"\n"), 1U);
-  EXPECT_EQ(includes("tools/a.cpp", "#include \"report.h\"\n"), 1U);
-  EXPECT_EQ(includes("tools/a.cpp", "// #include \"report.h\"\n"), 0U);
+  EXPECT_EQ(includes("tools/cli/a.cpp", "#include \"tests/x.h\"\n"), 1U);
+  EXPECT_EQ(includes("tools/cli/a.cpp", "#include \"report.h\"\n"), 1U);
+  EXPECT_EQ(includes("tools/results/a.cpp", "#include \"tools/render/render.h\"\n"), 1U);
+  EXPECT_EQ(includes("tools/study/plan/a.cpp", "#include \"tools/study/sweep/a.h\"\n"), 1U);
+  EXPECT_EQ(includes("tools/cli/a.cpp", "// #include \"report.h\"\n"), 0U);
 }
 
 TEST(Includes, ThirdPartyHeadersStayAtHome) {
-  EXPECT_EQ(includes("tools/a.cpp", "#include <yaml-cpp/yaml.h>\n"), 0U);
-  EXPECT_EQ(includes("tools/a.h", "#include <yaml-cpp/yaml.h>\n"), 1U);
+  EXPECT_EQ(includes("tools/cli/a.cpp", "#include <yaml-cpp/yaml.h>\n"), 0U);
+  EXPECT_EQ(includes("tools/cli/a.h", "#include <yaml-cpp/yaml.h>\n"), 1U);
   EXPECT_EQ(includes("sim/a.cpp", "#include <nlohmann/json.hpp>\n"), 1U);
   EXPECT_EQ(includes("tests/sim/a.h", "#include <nlohmann/json.hpp>\n"), 0U);
   EXPECT_EQ(includes("tools/study/parallel.cpp", "#include <tbb/parallel_for.h>\n"), 0U);
@@ -46,9 +48,9 @@ TEST(Includes, ThirdPartyHeadersStayAtHome) {
   EXPECT_EQ(includes("models/calibration_fit.cpp", "#include <Eigen/Dense>\n"), 0U);
   EXPECT_EQ(includes("models/roofline.cpp", "#include <Eigen/Dense>\n"), 1U);
   EXPECT_EQ(includes("policies/a.cpp", "#include <unistd.h>\n"), 1U);
-  EXPECT_EQ(includes("tools/a.cpp", "#include <unistd.h>\n"), 0U);
-  EXPECT_EQ(includes("tools/a.cpp", "#include <never/heard.h>\n"), 1U);
-  EXPECT_EQ(includes("tools/a.cpp", "#include <vector>\n"), 0U);
+  EXPECT_EQ(includes("tools/cli/a.cpp", "#include <unistd.h>\n"), 0U);
+  EXPECT_EQ(includes("tools/cli/a.cpp", "#include <never/heard.h>\n"), 1U);
+  EXPECT_EQ(includes("tools/cli/a.cpp", "#include <vector>\n"), 0U);
 }
 
 TEST(HeaderForm, WantsPragmaOnceFirst) {

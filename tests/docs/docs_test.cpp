@@ -142,7 +142,7 @@ TEST_F(Documentation, TheTableOfErrorsByClassIsCurrent) {
       "routesim validate --trust -q scenarios/*.yaml scenarios/holdout/*.yaml -o ";
   const CommandResult csv = run(command + "csv", kRoot);
   ASSERT_EQ(csv.code, 0) << csv.err;
-  const std::string data = "tools/render/trust_errors.csv";
+  const std::string data = "tools/results/trust_errors.csv";
   const std::string page = "docs/reference/trust.md";
   if (updating()) {
     write(kRoot / data, csv.out);

@@ -11,9 +11,9 @@
 
 #include "base/rng.h"
 #include "tests/closed_form/queue_model.h"
+#include "tools/results/statistics.h"
 #include "tools/study/parallel.h"
 #include "tools/study/replicate.h"
-#include "tools/study/statistics.h"
 
 namespace routesim::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "tests/closed_form/queue_model.h"
-#include "tools/study/statistics.h"
+#include "tools/results/statistics.h"
 
 namespace routesim::sim {
 namespace {

@@ -1,5 +1,5 @@
 // The formulas, against tables and numbers a reader can redo.
-#include "tools/study/statistics.h"
+#include "tools/results/statistics.h"
 
 #include <gtest/gtest.h>
 

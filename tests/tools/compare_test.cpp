@@ -7,10 +7,10 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
-#include "tools/render/report.h"
+#include "tools/render/render.h"
+#include "tools/results/report.h"
 #include "tools/study/compare/comparison.h"
 #include "tools/study/compare/expectation.h"
-#include "tools/study/compare/render_replications.h"
 #include "tools/study/compare/until.h"
 
 namespace routesim::tools {

@@ -1,12 +1,13 @@
 // Goodput: which requests count, and how goals are written.
-#include "tools/render/goodput.h"
+#include "tools/results/goodput.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "tools/render/metric_name.h"
-#include "tools/render/report.h"
+#include "tools/render/render.h"
+#include "tools/results/metric_name.h"
+#include "tools/results/report.h"
 
 namespace routesim::tools {
 namespace {

@@ -1,5 +1,5 @@
 // Names of metrics: every spelling users bring from their tools, and what is said about the others.
-#include "tools/render/metric_name.h"
+#include "tools/results/metric_name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,6 @@
 // Numbers out: metrics, measured tables, renderers, descriptions.
+#include "tools/render/render.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -9,10 +11,10 @@
 #include "tools/ingest/description.h"
 #include "tools/ingest/measured_csv.h"
 #include "tools/ingest/schema_json.h"
-#include "tools/render/json_writer.h"
-#include "tools/render/metrics.h"
-#include "tools/render/report.h"
-#include "tools/render/text_table.h"
+#include "tools/results/json_writer.h"
+#include "tools/results/metrics.h"
+#include "tools/results/report.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 namespace {

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/describe.h"
-#include "tools/render/trust_errors.h"
+#include "tools/results/trust_errors.h"
 #include "tools/study/validate/trust_table.h"
 
 namespace routesim::tools {

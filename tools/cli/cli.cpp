@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/printable.h"
-#include "tools/render/version.h"
+#include "tools/results/version.h"
 
 namespace routesim::tools {
 

@@ -16,7 +16,8 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
-#include "tools/render/text_table.h"
+#include "tools/results/output_file.h"
+#include "tools/results/text_table.h"
 #include "tools/study/calibrate/calibrate_data.h"
 #include "tools/study/calibrate/calibrate_scenario.h"
 

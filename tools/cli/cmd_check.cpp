@@ -12,7 +12,7 @@
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/prepare.h"
-#include "tools/render/json_writer.h"
+#include "tools/results/json_writer.h"
 #include "tools/study/compare/expectation.h"
 #include "tools/study/plan/plan_space.h"
 #include "tools/study/sweep/sweep_plan.h"

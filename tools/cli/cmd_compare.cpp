@@ -2,6 +2,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/render/render.h"
 #include "tools/study/compare/comparison.h"
 
 namespace routesim::tools {

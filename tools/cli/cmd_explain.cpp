@@ -4,7 +4,7 @@
 #include "tools/ingest/description.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 #include "tools/study/explain/decision_study.h"
 #include "tools/study/explain/hit_study.h"
 #include "tools/study/explain/router_text.h"

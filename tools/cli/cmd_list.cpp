@@ -9,7 +9,7 @@
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/cli.h"
 #include "tools/ingest/config_file.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

@@ -6,6 +6,7 @@
 #include "tools/cli/progress.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/results/output_file.h"
 #include "tools/study/plan/plan_render.h"
 
 namespace routesim::tools {

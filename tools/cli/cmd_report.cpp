@@ -9,6 +9,8 @@
 #include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
 #include "tools/render/page_export.h"
+#include "tools/results/output_file.h"
+#include "tools/study/sweep/sweep_row.h"
 
 namespace routesim::tools {
 
@@ -56,6 +58,8 @@ ExitCode run_report(Options& options, Console& console) {
     if (read_text_file(path, where, "", kMostBytes, result.text, diagnostics))
       results.push_back(std::move(result));
   }
+  for (const ResultText& result : results)
+    if (!data_block(result.text)) check_rows(result.file, result.text, diagnostics);
   PageData data;
   if (!diagnostics.has_errors()) data = read_results(results, diagnostics);
   console.complain(diagnostics);

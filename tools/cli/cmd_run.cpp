@@ -11,7 +11,8 @@
 #include "tools/ingest/first_requests.h"
 #include "tools/ingest/memory.h"
 #include "tools/ingest/prepare.h"
-#include "tools/render/version.h"
+#include "tools/results/output_file.h"
+#include "tools/results/version.h"
 
 namespace routesim::tools {
 

@@ -10,6 +10,7 @@
 #include "tools/cli/progress.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/prepare.h"
+#include "tools/results/output_file.h"
 #include "tools/study/sweep/sweep_journal.h"
 #include "tools/study/sweep/sweep_merge.h"
 #include "tools/study/sweep/sweep_row.h"

@@ -1,74 +1,15 @@
 #include "tools/cli/console.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <utility>
 
 #include "base/text.h"
-#include "tools/cli/exit_code.h"
+#include "tools/results/output_file.h"
 
 namespace routesim::tools {
-
-namespace {
-
-/// Paths of the temporary files that a signal must remove; empty where there is none. Plain arrays,
-/// because a signal handler may not touch a std::string.
-std::array<std::array<char, 4096>, 32> g_temporaries{};
-
-/// What the first signal sets while an InterruptGuard lives. Lock-free, so a handler may use it.
-std::atomic<std::atomic<bool>*> g_stop{nullptr};
-static_assert(std::atomic<std::atomic<bool>*>::is_always_lock_free);
-
-void end_interrupted(int /*signal*/) {
-  std::atomic<bool>* const stop = g_stop.load();
-  if (stop != nullptr && !stop->exchange(true)) return;
-  constexpr char kMessage[] = "\nroutesim: interrupted, no results were written\n";
-  for (const auto& path : g_temporaries)
-    if (path[0] != '\0') ::unlink(path.data());
-  const ssize_t ignored = ::write(STDERR_FILENO, kMessage, sizeof kMessage - 1);
-  (void)ignored;
-  ::_exit(static_cast<int>(ExitCode::kInterrupted));
-}
-
-bool is_ordinary_target(const std::string& path) {
-  struct stat info {};
-  return ::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode);
-}
-
-/// What a path names through symbolic links: a rename would replace the link, not the file behind
-/// it. A circle of links is left as it is.
-std::string link_target(const std::string& path) {
-  constexpr int kMostLinks = 40;
-  std::filesystem::path target = path;
-  std::error_code error;
-  for (int i = 0; std::filesystem::is_symlink(target, error); ++i) {
-    const std::filesystem::path link = std::filesystem::read_symlink(target, error);
-    if (error || i == kMostLinks) return path;
-    target = link.is_absolute() ? link : target.parent_path() / link;
-  }
-  return target.string();
-}
-
-}  // namespace
-
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(descriptor, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return 0;
-}
 
 void Console::complain(const Diagnostics& diagnostics) {
   std::string text;
@@ -99,109 +40,6 @@ bool SystemConsole::flush() {
   complain(std::string("routesim: cannot write to standard output: ") + std::strerror(error) +
            "\n");
   return false;
-}
-
-OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(link_target(path_)) {
-  if (!is_ordinary_target(path_)) {
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CLOEXEC);
-    if (descriptor_ < 0) fail(errno);
-    return;
-  }
-  temporary_ = target_ + ".tmp-" + std::to_string(::getpid());
-  while (slot_ < g_temporaries.size() && g_temporaries[slot_][0] != '\0') ++slot_;
-  if (slot_ == g_temporaries.size() || temporary_.size() >= g_temporaries[slot_].size()) {
-    temporary_.clear();
-    error_ = slot_ == g_temporaries.size() ? "too many files are open" : "the path is too long";
-    return;
-  }
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) {
-    fail(errno);
-    temporary_.clear();
-    return;
-  }
-  std::memcpy(g_temporaries[slot_].data(), temporary_.c_str(), temporary_.size() + 1);
-}
-
-OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  if (temporary_.empty()) return;
-  ::unlink(temporary_.c_str());
-  g_temporaries[slot_][0] = '\0';
-}
-
-void OutputFile::fail(int error) {
-  // A reader that has gone away is content with what it got.
-  if (temporary_.empty() && error == EPIPE) {
-    closed_reader_ = true;
-  } else {
-    error_ = std::strerror(error);
-  }
-}
-
-void OutputFile::write(std::string_view text) {
-  if (descriptor_ < 0 || closed_reader_ || !error_.empty()) return;
-  const int error = write_all(descriptor_, text);
-  if (error != 0) fail(error);
-}
-
-std::string OutputFile::close() {
-  if (descriptor_ < 0) return error_;
-  // A full disk may only show when the file is closed.
-  if (::close(descriptor_) != 0 && error_.empty()) fail(errno);
-  descriptor_ = -1;
-  return error_;
-}
-
-void OutputFile::mark_partial() { target_ = partial_path(target_); }
-
-std::string OutputFile::finish() {
-  (void)close();
-  if (temporary_.empty() || !error_.empty()) return error_;
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
-    fail(errno);
-    return error_;
-  }
-  g_temporaries[slot_][0] = '\0';
-  temporary_.clear();
-  return error_;
-}
-
-std::string partial_path(const std::string& path) {
-  return is_ordinary_target(path) ? path + ".partial" : path;
-}
-
-std::string written_file(const std::string& path) {
-  if (!is_ordinary_target(path)) return {};
-  std::error_code error;
-  const std::filesystem::path file =
-      std::filesystem::weakly_canonical(std::filesystem::absolute(link_target(path)), error);
-  return error ? path : file.lexically_normal().string();
-}
-
-std::string why_not_writable(const std::string& path) {
-  std::error_code error;  // A path that cannot even be looked at is no folder; opening it says why.
-  if (std::filesystem::is_directory(path, error)) return std::strerror(EISDIR);
-  // Opening a pipe would wait for its reader.
-  return is_ordinary_target(path) ? OutputFile(path).error() : std::string();
-}
-
-std::string write_file(const std::string& path, std::string_view content) {
-  OutputFile file(path);
-  file.write(content);
-  return file.finish();
-}
-
-InterruptGuard::InterruptGuard(std::atomic<bool>& stop) { g_stop.store(&stop); }
-InterruptGuard::~InterruptGuard() { g_stop.store(nullptr); }
-
-void install_signal_handlers() {
-  struct sigaction action {};
-  action.sa_handler = &end_interrupted;
-  ::sigemptyset(&action.sa_mask);
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
 }
 
 }  // namespace routesim::tools

@@ -4,6 +4,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/console.h"
 #include "tools/cli/heap.h"
+#include "tools/results/output_file.h"
 
 int main(int argc, char** argv) {
   namespace tools = routesim::tools;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/printable.h"
+#include "tools/results/output_file.h"
 
 namespace routesim::tools {
 

@@ -10,6 +10,7 @@
 
 #include "tools/cli/console.h"
 #include "tools/cli/options.h"
+#include "tools/results/output_file.h"
 
 namespace routesim::tools {
 

@@ -41,7 +41,7 @@ struct FirstRun {
   std::optional<GoodputResult> goodput;
   double elapsed_s = 0;
   bool complete = false;
-  std::array<std::vector<sim::StageSide>, 2> other_kv;  ///< With fewer and more KV blocks.
+  std::array<std::vector<StageSide>, 2> other_kv;  ///< With fewer and more KV blocks.
 };
 
 /// Observes the first run of a variant for every output that was asked for.
@@ -208,10 +208,10 @@ class Experiment {
 
   void run_with_other_kv(std::size_t v, std::size_t i, Diagnostics& found) {
     FirstRun& first = first_[v];
-    if (!first.result || !sim::is_near_knee(*first.result)) return;
-    first.other_kv[i] = sim::stages_with_kv_blocks(
-        planned_[v].plan, first.result->seed,
-        i == 0 ? 1 - sim::kCapacityBand : 1 + sim::kCapacityBand, progress_, found);
+    if (!first.result || !is_near_knee(*first.result)) return;
+    first.other_kv[i] =
+        stages_with_kv_blocks(planned_[v].plan, first.result->seed,
+                              i == 0 ? 1 - kCapacityBand : 1 + kCapacityBand, progress_, found);
   }
 
   void take(const sim::Replication& r, sim::RunResult&& result, ProgressDisplay& display) {
@@ -251,9 +251,8 @@ class Experiment {
   VariantReport variant_report(std::size_t v) {
     const PlannedVariant& variant = planned_[v];
     FirstRun& first = first_[v];
-    std::vector<sim::StageBand> band;
-    if (!progress_.stop)
-      band = sim::capacity_band(*first.result, first.other_kv[0], first.other_kv[1]);
+    std::vector<StageBand> band;
+    if (!progress_.stop) band = capacity_band(*first.result, first.other_kv[0], first.other_kv[1]);
     return {.name = variant.plan.scenario.variant,
             .result = std::move(*first.result),
             .measured = variant.measured,

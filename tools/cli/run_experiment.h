@@ -11,10 +11,10 @@
 #include "sim/plan/resolve.h"
 #include "tools/cli/progress.h"
 #include "tools/ingest/measured_csv.h"
-#include "tools/render/goodput.h"
 #include "tools/render/records.h"
-#include "tools/render/report.h"
 #include "tools/render/trace.h"
+#include "tools/results/goodput.h"
+#include "tools/results/report.h"
 #include "tools/study/compare/expectation.h"
 #include "tools/study/compare/until.h"
 

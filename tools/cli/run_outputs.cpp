@@ -7,7 +7,9 @@
 
 #include "base/printable.h"
 #include "tools/render/html_page.h"
+#include "tools/render/render.h"
 #include "tools/render/report_files.h"
+#include "tools/results/output_file.h"
 
 namespace routesim::tools {
 

@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "tools/cli/output_target.h"
-#include "tools/render/report.h"
 #include "tools/render/trace.h"
+#include "tools/results/output_file.h"
+#include "tools/results/report.h"
 
 namespace routesim::tools {
 

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "tools/render/version.h"
+#include "tools/results/version.h"
 
 namespace routesim::tools {
 

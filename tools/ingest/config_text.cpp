@@ -1,7 +1,7 @@
 // ConfigNode trees as text again: YAML and JSON.
 #include "base/scalar_parse.h"
 #include "tools/ingest/description.h"
-#include "tools/render/json_writer.h"
+#include "tools/results/json_writer.h"
 
 namespace routesim::tools {
 

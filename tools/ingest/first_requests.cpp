@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "policies/config/make_scheduler.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 #include "workloads/prompts.h"
 
 namespace routesim::tools {

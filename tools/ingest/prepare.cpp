@@ -14,7 +14,7 @@
 #include "tools/ingest/replay_files.h"
 #include "tools/ingest/request_headers.h"
 #include "tools/ingest/trace_files.h"
-#include "tools/render/goodput.h"
+#include "tools/results/goodput.h"
 
 namespace routesim::tools {
 
@@ -35,6 +35,16 @@ const std::vector<std::string>& prefixes() {
 std::string path_at(const LoadedVariant& variant, const std::string& key,
                     const std::string& written) {
   return resolve_path(written, variant.provenance.nearest(key));
+}
+
+/// Reports what cannot be read of the scenario's `goodput`.
+void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  GoodputGoals goals;
+  for (std::size_t i = 0; i < variant.scenario.goodput.size(); ++i) {
+    const std::string path = element_path("goodput", i);
+    const std::string error = read_goal(variant.scenario.goodput[i], goals);
+    if (!error.empty()) diagnostics.error(variant.provenance.nearest(path), path, error);
+  }
 }
 
 /// Opens the files that the load names.

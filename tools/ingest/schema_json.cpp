@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/scalar_parse.h"
-#include "tools/render/json_writer.h"
+#include "tools/results/json_writer.h"
 
 namespace routesim::tools {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tools/render/report.h"
+#include "tools/results/report.h"
 
 namespace routesim::tools {
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "tools/render/numbers.h"
+#include "tools/render/render.h"
 
 namespace routesim::tools {
 

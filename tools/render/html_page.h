@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "tools/render/page_data.h"
-#include "tools/render/report.h"
+#include "tools/results/report.h"
 
 namespace routesim::tools {
 

@@ -4,7 +4,7 @@
 
 #include "base/scalar_parse.h"
 #include "tools/render/svg_marks.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

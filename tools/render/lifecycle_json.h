@@ -5,8 +5,8 @@
 
 #include "sim/observe/run_result.h"
 #include "sim/plan/scenario.h"
-#include "tools/render/goodput.h"
-#include "tools/render/json_writer.h"
+#include "tools/results/goodput.h"
+#include "tools/results/json_writer.h"
 
 namespace routesim::tools {
 

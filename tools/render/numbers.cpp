@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tools/render/markup.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

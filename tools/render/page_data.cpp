@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/render/page_reader.h"
-#include "tools/study/sweep/sweep_row.h"
 
 namespace routesim::tools {
 
@@ -56,29 +55,6 @@ Kind kind_of(const json& value) {
   return Kind::kUnknown;
 }
 
-/// Refuses damaged rows of a sweep, and says when some of its rows are not in the file.
-void check_rows(const ResultText& result, Diagnostics& diagnostics) {
-  std::size_t rows = 0, of = 0;
-  std::string_view rest = result.text;
-  for (int number = 1; !rest.empty(); ++number) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const std::optional<StoredRow> row = parse_row(rest.substr(0, end));
-    rest.remove_prefix(std::min(rest.size(), end + 1));
-    if (!row) continue;
-    const SourceLocation where{.file = result.file, .line = number, .column = 1};
-    if (row->seal == Seal::kBroken)
-      diagnostics.error(where, "", std::string(seal_error(row->seal)));
-    const std::optional<RowPlace> place = place_of(row->head);
-    ++rows;
-    if (place) of = place->of;
-  }
-  if (rows < of)
-    diagnostics.warning({.file = result.file, .line = 1, .column = 1}, "",
-                        "is partial: it has " + std::to_string(rows) + " of the " +
-                            std::to_string(of) + " rows of the sweep",
-                        "finish the sweep with --resume, or join its shards with --merge");
-}
-
 /// Text that may stand in a <script> element: no `</` and no `<!--`.
 std::string script_safe(const std::string& text) {
   std::string out;
@@ -114,7 +90,6 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
       diagnostics.error(where, "", "is not a result of routesim", hint);
       continue;
     }
-    if (kind_of(value) == Kind::kSweep && !data_block(result.text)) check_rows(result, diagnostics);
     json parts = value.is_object() && value.contains("results") ? value["results"]
                                                                 : json::array({std::move(value)});
     for (json& part : parts) {

@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "base/scalar_parse.h"
-#include "tools/render/json_writer.h"
-#include "tools/render/report.h"
+#include "tools/render/render.h"
 #include "tools/render/run_charts.h"
 #include "tools/render/svg_file.h"
+#include "tools/results/json_writer.h"
 
 namespace routesim::tools {
 

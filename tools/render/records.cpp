@@ -2,7 +2,7 @@
 
 #include "sim/plan/resolve.h"
 #include "sim/router/router.h"
-#include "tools/render/report.h"
+#include "tools/render/render.h"
 
 namespace routesim::tools {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/observe/observer.h"
-#include "tools/cli/console.h"
+#include "tools/results/output_file.h"
 
 namespace routesim::tools {
 

@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "base/scalar_parse.h"
-#include "tools/render/metrics.h"
-#include "tools/render/report.h"
-#include "tools/study/compare/render_replications.h"
+#include "tools/render/render.h"
+#include "tools/results/metrics.h"
+#include "tools/results/report.h"
 
 namespace routesim::tools {
 

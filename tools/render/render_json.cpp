@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <array>
 
-#include "tools/render/json_writer.h"
 #include "tools/render/lifecycle_json.h"
-#include "tools/render/metrics.h"
-#include "tools/render/report.h"
-#include "tools/render/trust_errors.h"
-#include "tools/study/compare/render_replications.h"
-#include "tools/study/what_if.h"
+#include "tools/render/render.h"
+#include "tools/results/json_writer.h"
+#include "tools/results/metrics.h"
+#include "tools/results/report.h"
+#include "tools/results/trust_errors.h"
 
 namespace routesim::tools {
 
@@ -161,16 +160,16 @@ void write_stages(JsonWriter& json, const char* key, const VariantReport& varian
   json.end_array();
 }
 
-void write_side(JsonWriter& json, std::string_view key, const sim::StageSide& side) {
+void write_side(JsonWriter& json, std::string_view key, const StageSide& side) {
   json.key(key).begin_object().member("ttft_mean_s", side.ttft_mean_s);
   json.member("overloaded", side.overloaded).end_object();
 }
 
 /// What a few per cent of the KV blocks change near a knee.
 void write_capacity_band(JsonWriter& json, const VariantReport& variant) {
-  json.key("kv_capacity_band").begin_object().member("band", sim::kCapacityBand);
+  json.key("kv_capacity_band").begin_object().member("band", kCapacityBand);
   json.member("text", capacity_text(variant)).key("stages").begin_array();
-  for (const sim::StageBand& band : variant.capacity_band) {
+  for (const StageBand& band : variant.capacity_band) {
     json.begin_object().member("name", band.stage);
     write_side(json, "as_is", band.as_is);
     write_side(json, "fewer", band.fewer);

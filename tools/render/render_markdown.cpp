@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include <array>
 
-#include "tools/render/report.h"
-#include "tools/study/compare/difference.h"
+#include "tools/render/render.h"
+#include "tools/results/difference.h"
+#include "tools/results/report.h"
 
 namespace routesim::tools {
 
@@ -26,7 +29,7 @@ std::string numbers_table(const ResultSet& set) {
   std::string head = "| whole run |";
   std::string line = "|---|";
   for (std::size_t v = 0; v < set.variants.size(); ++v) {
-    head += " " + markdown_cell(set.variants[v].name) + " |";
+    head += fmt::format(" {} |", markdown_cell(set.variants[v].name));
     line += "--:|";
     if (v == 0) continue;
     head += " change % | verdict |";
@@ -35,11 +38,11 @@ std::string numbers_table(const ResultSet& set) {
   std::string out = head + "\n" + line + "\n";
   for (const MetricName& m : set.metrics) {
     if (std::find(kShown.begin(), kShown.end(), m.text) == kShown.end()) continue;
-    out += "| `" + m.text + "` |";
+    out += fmt::format("| `{}` |", m.text);
     std::optional<std::vector<double>> base;
     for (std::size_t v = 0; v < set.variants.size(); ++v) {
       const auto values = set.values(set.variants[v].stages.back(), m);
-      out += values ? " " + estimate_text(sim::estimate(*values)) + " |" : " - |";
+      out += fmt::format(" {} |", values ? estimate_text(sim::estimate(*values)) : "-");
       if (v == 0) base = values;
       if (v == 0) continue;
       if (!base || !values) {
@@ -47,12 +50,10 @@ std::string numbers_table(const ResultSet& set) {
         continue;
       }
       const Difference d = difference_of(*base, *values, m, set.variants[v].unpaired.empty());
-      out += " " + percent_text(d) + " | " +
-             (pooled_overload(set.variants[0], "").empty() &&
-                      pooled_overload(set.variants[v], "").empty()
-                  ? verdict_text(d, m)
-                  : std::string(kNotJudged)) +
-             " |";
+      const bool pooled = !pooled_overload(set.variants[0], "").empty() ||
+                          !pooled_overload(set.variants[v], "").empty();
+      out += fmt::format(" {} | {} |", percent_text(d),
+                         pooled ? std::string(kNotJudged) : verdict_text(d, m));
     }
     out += "\n";
   }

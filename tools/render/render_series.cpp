@@ -2,7 +2,8 @@
 #include <limits>
 
 #include "base/scalar_parse.h"
-#include "tools/render/report.h"
+#include "tools/render/render.h"
+#include "tools/results/report.h"
 
 namespace routesim::tools {
 

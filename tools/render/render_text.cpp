@@ -4,10 +4,10 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/render/metrics.h"
-#include "tools/render/report.h"
-#include "tools/render/text_table.h"
-#include "tools/study/compare/render_replications.h"
+#include "tools/render/render.h"
+#include "tools/results/metrics.h"
+#include "tools/results/report.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

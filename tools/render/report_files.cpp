@@ -1,5 +1,7 @@
 #include "tools/render/report_files.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "tools/render/benchmark_report.h"
@@ -45,11 +47,11 @@ std::string lifecycle_text(const Report& report, const VariantReport& variant,
 /// `mean_ttft_ms`, `median_ttft_ms`, `std_ttft_ms` and `p<q>_ttft_ms`; zeros without samples, as
 /// the tool writes them.
 void write_latency(JsonWriter& json, const std::string& name, const Samples& samples) {
-  json.member("mean_" + name + "_ms", 1e3 * samples.mean());
-  json.member("median_" + name + "_ms", 1e3 * samples.percentile(50));
-  json.member("std_" + name + "_ms", 1e3 * samples.stddev());
+  json.member(fmt::format("mean_{}_ms", name), 1e3 * samples.mean());
+  json.member(fmt::format("median_{}_ms", name), 1e3 * samples.percentile(50));
+  json.member(fmt::format("std_{}_ms", name), 1e3 * samples.stddev());
   for (const int q : {25, 50, 75, 90, 95, 99})
-    json.member("p" + std::to_string(q) + "_" + name + "_ms", 1e3 * samples.percentile(q));
+    json.member(fmt::format("p{}_{}_ms", q, name), 1e3 * samples.percentile(q));
 }
 
 void write_request_rate(JsonWriter& json, double rate) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/render/report.h"
+#include "tools/results/report.h"
 
 namespace routesim::tools {
 

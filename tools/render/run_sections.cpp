@@ -8,7 +8,7 @@
 #include "tools/render/html_parts.h"
 #include "tools/render/run_charts.h"
 #include "tools/render/run_verdict.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

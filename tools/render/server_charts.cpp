@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "tools/render/run_charts.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

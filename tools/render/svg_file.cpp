@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "tools/render/html_page.h"
 #include "tools/render/svg_marks.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

@@ -1,7 +1,7 @@
 #include "tools/render/svg_marks.h"
 
 #include "tools/render/svg_chart.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

@@ -7,7 +7,7 @@
 #include "tools/render/html_page.h"
 #include "tools/render/html_parts.h"
 #include "tools/render/svg_chart.h"
-#include "tools/render/trust_errors.h"
+#include "tools/results/trust_errors.h"
 
 namespace routesim::tools {
 

@@ -1,10 +1,12 @@
 #include "tools/render/trace.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "sim/engine/replica.h"
 #include "sim/router/router.h"
-#include "tools/render/json_writer.h"
+#include "tools/results/json_writer.h"
 
 namespace routesim::tools {
 
@@ -13,14 +15,10 @@ namespace {
 constexpr Duration kCounterInterval = Duration::milliseconds(20);
 
 /// Nanoseconds as microseconds with three decimals.
-std::string microseconds(std::int64_t ns) {
-  std::string digits = std::to_string(ns % 1000);
-  digits.insert(0, 3 - digits.size(), '0');
-  return std::to_string(ns / 1000) + "." + digits;
-}
+std::string microseconds(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
 std::string member(const char* key, std::int64_t value) {
-  return "\"" + std::string(key) + "\":" + std::to_string(value);
+  return fmt::format("\"{}\":{}", key, value);
 }
 
 bool only_decodes(const models::BatchShape& s) {

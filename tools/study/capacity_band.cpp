@@ -4,40 +4,41 @@
 
 #include "tools/study/what_if.h"
 
-namespace routesim::sim {
+namespace routesim::tools {
 
 namespace {
 
-bool is_reported(const StageResult& stage) {
+bool is_reported(const sim::StageResult& stage) {
   return stage.info.reported && !stage.info.is_preparation;
 }
 
-StageSide side_of(const StageResult& stage) {
+StageSide side_of(const sim::StageResult& stage) {
   return {.ttft_mean_s = stage.time_to_first_token.mean(), .overloaded = stage.overloaded()};
 }
 
 }  // namespace
 
-bool is_near_knee(const RunResult& result) {
-  return std::ranges::any_of(result.stages, [](const StageResult& stage) {
+bool is_near_knee(const sim::RunResult& result) {
+  return std::ranges::any_of(result.stages, [](const sim::StageResult& stage) {
     return is_reported(stage) &&
            (stage.overloaded() || stage.kv_cache_usage_max >= 1 - kCapacityBand);
   });
 }
 
-std::vector<StageSide> stages_with_kv_blocks(const RunPlan& plan, std::uint64_t seed, double factor,
-                                             Progress& progress, Diagnostics& found) {
-  const RunPlan other = with_kv_blocks(plan, factor);
-  Simulation simulation(other, {.seed = seed, .progress = &progress, .observers = {}}, found);
+std::vector<StageSide> stages_with_kv_blocks(const sim::RunPlan& plan, std::uint64_t seed,
+                                             double factor, sim::Progress& progress,
+                                             Diagnostics& found) {
+  const sim::RunPlan other = sim::with_kv_blocks(plan, factor);
+  sim::Simulation simulation(other, {.seed = seed, .progress = &progress, .observers = {}}, found);
   if (found.has_errors()) return {};
-  const RunResult result = simulation.run();
+  const sim::RunResult result = simulation.run();
   std::vector<StageSide> sides;
   if (progress.stop) return sides;
-  for (const StageResult& stage : result.stages) sides.push_back(side_of(stage));
+  for (const sim::StageResult& stage : result.stages) sides.push_back(side_of(stage));
   return sides;
 }
 
-std::vector<StageBand> capacity_band(const RunResult& as_is, std::span<const StageSide> fewer,
+std::vector<StageBand> capacity_band(const sim::RunResult& as_is, std::span<const StageSide> fewer,
                                      std::span<const StageSide> more) {
   std::vector<StageBand> band;
   if (fewer.size() != as_is.stages.size() || more.size() != as_is.stages.size()) return band;
@@ -50,4 +51,4 @@ std::vector<StageBand> capacity_band(const RunResult& as_is, std::span<const Sta
   return band;
 }
 
-}  // namespace routesim::sim
+}  // namespace routesim::tools

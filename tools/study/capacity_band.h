@@ -3,39 +3,28 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
 #include "sim/simulation.h"
+#include "tools/results/report.h"
 
-namespace routesim::sim {
-
-/// What a few per cent of the KV blocks may change of one stage.
-struct StageSide {
-  double ttft_mean_s = 0;  ///< NaN without a success.
-  bool overloaded = false;
-};
-
-/// A reported stage as it is, and with 1 - kCapacityBand and 1 + kCapacityBand times the KV blocks.
-struct StageBand {
-  std::string stage;
-  StageSide as_is, fewer, more;
-};
+namespace routesim::tools {
 
 /// Whether a few per cent of the KV blocks can decide: a reported stage is overloaded, or some
 /// server had all but kCapacityBand of its blocks in use.
-bool is_near_knee(const RunResult& result);
+bool is_near_knee(const sim::RunResult& result);
 
 /// Runs the plan with `factor` times the KV blocks and returns its stages, empty when
 /// `progress.stop` was set or `found` got an error.
-std::vector<StageSide> stages_with_kv_blocks(const RunPlan& plan, std::uint64_t seed, double factor,
-                                             Progress& progress, Diagnostics& found);
+std::vector<StageSide> stages_with_kv_blocks(const sim::RunPlan& plan, std::uint64_t seed,
+                                             double factor, sim::Progress& progress,
+                                             Diagnostics& found);
 
 /// The band of `as_is` from its plan's stages with fewer and more KV blocks. Empty when those are
 /// not the same stages, which a load that finds its own rates can cause.
-std::vector<StageBand> capacity_band(const RunResult& as_is, std::span<const StageSide> fewer,
+std::vector<StageBand> capacity_band(const sim::RunResult& as_is, std::span<const StageSide> fewer,
                                      std::span<const StageSide> more);
 
-}  // namespace routesim::sim
+}  // namespace routesim::tools

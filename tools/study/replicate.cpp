@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "base/printable.h"
+#include "tools/results/statistics.h"
 #include "tools/study/parallel.h"
-#include "tools/study/statistics.h"
 
 namespace routesim::sim {
 

@@ -33,9 +33,6 @@ bool has_resource(const RunPlan& plan, Resource r);
 /// model says of the step with it, less what it says of the step without it.
 RunPlan with_doubled(const RunPlan& plan, Resource r);
 
-/// KV capacities are rarely known better than to this share.
-inline constexpr double kCapacityBand = 0.03;
-
 /// The plan with `factor` times the KV blocks of every pool, at least two of them.
 RunPlan with_kv_blocks(const RunPlan& plan, double factor);
 

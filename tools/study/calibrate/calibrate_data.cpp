@@ -10,7 +10,7 @@
 #include "base/scalar_parse.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/description.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

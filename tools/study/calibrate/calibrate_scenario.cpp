@@ -9,8 +9,8 @@
 
 #include "base/printable.h"
 #include "models/roofline.h"
-#include "tools/render/metrics.h"
-#include "tools/render/text_table.h"
+#include "tools/results/metrics.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

@@ -1,9 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/printable.h"
-#include "tools/render/text_table.h"
+#include "tools/render/render.h"
+#include "tools/results/text_table.h"
 #include "tools/study/compare/comparison.h"
-#include "tools/study/compare/render_replications.h"
 
 namespace routesim::tools {
 
@@ -167,7 +169,7 @@ std::string render_comparison_text(const Comparison& c) {
       table.add_row({row.metric.text, estimate_text(d.base), estimate_text(d.changed),
                      estimate_text(d.difference), percent_text(d), verdict_of(pair, c.stage, row)});
     }
-    out += "\n" + title_of(c, pair) + ": " + how_many(c, pair) + "\n" + table.str();
+    out += fmt::format("\n{}: {}\n{}", title_of(c, pair), how_many(c, pair), table.str());
   }
   return out;
 }

@@ -7,8 +7,8 @@
 
 #include "sim/plan/resolve.h"
 #include "tools/ingest/scenario_yaml.h"
-#include "tools/study/compare/judgement.h"
-#include "tools/study/compare/result_set.h"
+#include "tools/results/difference.h"
+#include "tools/results/result_set.h"
 
 namespace routesim::tools {
 

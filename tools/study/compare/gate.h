@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "tools/study/compare/judgement.h"
+#include "tools/results/difference.h"
 
 namespace routesim::tools {
 

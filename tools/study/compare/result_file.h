@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/config_node.h"
-#include "tools/study/compare/result_set.h"
+#include "tools/results/result_set.h"
 
 namespace routesim::tools {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tools/render/metric_name.h"
+#include "tools/results/metric_name.h"
 #include "tools/study/replicate.h"
 
 namespace routesim::tools {

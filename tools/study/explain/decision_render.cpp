@@ -2,8 +2,8 @@
 
 #include "base/printable.h"
 #include "policies/scheduling_profile.h"
-#include "tools/render/json_writer.h"
-#include "tools/render/text_table.h"
+#include "tools/results/json_writer.h"
+#include "tools/results/text_table.h"
 #include "tools/study/explain/decision_study.h"
 
 namespace routesim::tools {

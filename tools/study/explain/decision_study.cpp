@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "sim/simulation.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 #include "tools/study/parallel.h"
 
 namespace routesim::tools {

@@ -1,8 +1,8 @@
 #include <array>
 
 #include "base/printable.h"
-#include "tools/render/json_writer.h"
-#include "tools/render/text_table.h"
+#include "tools/results/json_writer.h"
+#include "tools/results/text_table.h"
 #include "tools/study/explain/hit_study.h"
 
 namespace routesim::tools {

@@ -6,7 +6,7 @@
 #include "policies/config/factory.h"
 #include "policies/config/make_scheduler.h"
 #include "tools/ingest/description.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 namespace {

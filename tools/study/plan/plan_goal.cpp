@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/render/metrics.h"
+#include "tools/results/metrics.h"
 
 namespace routesim::tools {
 

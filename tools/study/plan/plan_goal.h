@@ -7,10 +7,10 @@
 
 #include "base/tree_reader.h"
 #include "sim/observe/observer.h"
-#include "tools/render/goodput.h"
-#include "tools/render/metric_name.h"
+#include "tools/results/goodput.h"
+#include "tools/results/metric_name.h"
+#include "tools/results/statistics.h"
 #include "tools/study/plan/plan_config.h"
-#include "tools/study/statistics.h"
 
 namespace routesim::tools {
 

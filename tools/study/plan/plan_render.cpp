@@ -7,10 +7,10 @@
 #include "base/describe.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/render/json_writer.h"
-#include "tools/render/text_table.h"
-#include "tools/render/trust_errors.h"
-#include "tools/render/version.h"
+#include "tools/results/json_writer.h"
+#include "tools/results/text_table.h"
+#include "tools/results/trust_errors.h"
+#include "tools/results/version.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::tools {
@@ -18,7 +18,7 @@ namespace routesim::tools {
 namespace {
 
 /// Four digits, for people.
-std::string short_number(double v) {
+std::string plan_number(double v) {
   const double size = std::abs(v);
   if (!std::isfinite(v)) return "-";
   if (size >= 1000 || size == 0) return fixed_text(v, 0);
@@ -44,9 +44,9 @@ std::string family_text(const PlanFamily& family) {
 }
 
 std::string state_text(const GoalState& state) {
-  std::string text = short_number(state.estimate.mean);
+  std::string text = plan_number(state.estimate.mean);
   if (std::isfinite(state.estimate.half_width) && state.estimate.half_width > 0)
-    text.append(" ±").append(short_number(state.estimate.half_width));
+    text.append(" ±").append(plan_number(state.estimate.half_width));
   return text;
 }
 
@@ -118,7 +118,7 @@ std::string flip_text(const PlanSpace& space, const PlanResult& result) {
 
 /// A sentence that says how far the answer survives another KV capacity.
 std::string capacity_text(const FoundPlan& plan) {
-  const std::string percent = number_text(std::round(100 * sim::kCapacityBand)) + " % ";
+  const std::string percent = number_text(std::round(100 * kCapacityBand)) + " % ";
   if (plan.holds_with_fewer_blocks && plan.holds_with_more_blocks)
     return "It holds with " + percent + "fewer and with " + percent + "more KV blocks.";
   return "It does not hold with " + percent +
@@ -177,7 +177,7 @@ std::string plans_table(const PlanSpace& space, const PlanResult& result) {
         plan.price_per_million_tokens ? fixed_text(*plan.price_per_million_tokens, 2) : "-"};
     for (const std::size_t g : shown_goals(space))
       row.push_back(state_text(plan.evaluation.states[g]));
-    row.push_back((plan.knee_fails ? "" : "over ") + short_number(plan.knee));
+    row.push_back((plan.knee_fails ? "" : "over ") + plan_number(plan.knee));
     row.push_back(std::to_string(plan.spares_today));
     table.add_row(std::move(row));
   }
@@ -191,17 +191,17 @@ std::string bindings_text(const PlanResult& result) {
     const FoundPlan& plan = result.plans[i];
     text += std::to_string(i + 1) + ": ";
     if (!plan.knee_fails) {
-      text += "no rate up to " + short_number(plan.knee) + " req/s fails\n";
+      text += "no rate up to " + plan_number(plan.knee) + " req/s fails\n";
       continue;
     }
-    text += binding_text(plan.binding) + " binds: at " + short_number(*plan.knee_fails) +
-            " req/s " + plan.binding.goal +
+    text += binding_text(plan.binding) + " binds: at " + plan_number(*plan.knee_fails) + " req/s " +
+            plan.binding.goal +
             (plan.binding.missed_by > 1
-                 ? " misses by a factor of " + short_number(plan.binding.missed_by)
-                 : " is at " + short_number(plan.binding.missed_by) +
+                 ? " misses by a factor of " + plan_number(plan.binding.missed_by)
+                 : " is at " + plan_number(plan.binding.missed_by) +
                        " of its bound, too near for the confidence");
     const bool helped = plan.binding.with_double < plan.binding.missed_by;
-    if (helped) text += ", with twice as much by " + short_number(plan.binding.with_double);
+    if (helped) text += ", with twice as much by " + plan_number(plan.binding.with_double);
     text += helped && plan.binding.with_double <= 1 ? ", which meets it\n" : "\n";
   }
   return text;
@@ -248,8 +248,8 @@ std::string short_run_note(const PlanResult& result) {
     const double latency = plan.evaluation.mean_of(&FleetRun::mean_latency_s);
     const double send = plan.evaluation.mean_of(&FleetRun::send_s);
     if (send < kLatencies * latency)
-      return "note: runs send for " + short_number(send) + " s, requests take " +
-             short_number(latency) +
+      return "note: runs send for " + plan_number(send) + " s, requests take " +
+             plan_number(latency) +
              " s: a longer demand.duration would show more of the steady state\n";
   }
   return {};
@@ -307,7 +307,7 @@ void write_plan(JsonWriter& json, const PlanSpace& space, const FoundPlan& plan)
   json.key("step_time_band").begin_object().member("fraction", plan.band.fraction);
   write_bought(json, space, family, "longer", plan.band.longer);
   write_bought(json, space, family, "shorter", plan.band.shorter);
-  json.end_object().key("kv_capacity").begin_object().member("band", sim::kCapacityBand);
+  json.end_object().key("kv_capacity").begin_object().member("band", kCapacityBand);
   json.member("holds_with_fewer", plan.holds_with_fewer_blocks);
   json.member("holds_with_more", plan.holds_with_more_blocks).end_object();
   json.key("price_per_million_output_tokens");
@@ -385,10 +385,10 @@ std::string render_plan_text(const PlanSpace& space, const PlanResult& result) {
   std::string text = printable(config.name) + ", routesim " + version() + "\n";
   if (!config.question.empty()) text += printable(config.question, 500) + "\n";
   text += answer_text(space, result);
-  text += "Demand: " + short_number(space.planned_rate()) + " req/s";
+  text += "Demand: " + plan_number(space.planned_rate()) + " req/s";
   if (config.demand.growth > 0)
-    text += " (" + short_number(config.demand.rate) + " today, " +
-            short_number(100 * config.demand.growth) + " % growth)";
+    text += " (" + plan_number(config.demand.rate) + " today, " +
+            plan_number(100 * config.demand.growth) + " % growth)";
   text += ". Goals, each with " + number_text(100 * config.confidence) +
           " % confidence: " + goals_text(space) + ".\n\n";
   if (result.plans.empty()) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tools/render/trust_errors.h"
+#include "tools/results/trust_errors.h"
 #include "tools/study/search.h"
 #include "tools/study/what_if.h"
 
@@ -94,8 +94,8 @@ class PlanSearch {
     rank();
     evaluate_bought();
     for (FoundPlan& plan : result_.plans) {
-      plan.holds_with_fewer_blocks = holds_with_blocks(plan, 1 - sim::kCapacityBand);
-      plan.holds_with_more_blocks = holds_with_blocks(plan, 1 + sim::kCapacityBand);
+      plan.holds_with_fewer_blocks = holds_with_blocks(plan, 1 - kCapacityBand);
+      plan.holds_with_more_blocks = holds_with_blocks(plan, 1 + kCapacityBand);
     }
     find_bands();
     find_knees();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/results/report.h"
 #include "tools/study/plan/plan_evaluate.h"
 #include "tools/study/what_if.h"
 
@@ -50,8 +51,8 @@ struct FoundPlan {
   Binding binding = {};
   models::Trust trust = models::Trust::kFitted;  ///< Of its runs, the least known.
   StepTimeBand band = {};
-  bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - sim::kCapacityBand,
-  bool holds_with_more_blocks = false;   ///< or 1 + sim::kCapacityBand times the KV blocks.
+  bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - kCapacityBand,
+  bool holds_with_more_blocks = false;   ///< or 1 + kCapacityBand times the KV blocks.
 };
 
 /// What became of a family.

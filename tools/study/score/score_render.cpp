@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "tools/render/json_writer.h"
+#include "tools/results/json_writer.h"
 #include "tools/study/score/score_decision.h"
 
 namespace routesim::tools {

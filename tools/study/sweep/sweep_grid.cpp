@@ -6,7 +6,7 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/render/json_writer.h"
+#include "tools/results/json_writer.h"
 
 namespace routesim::tools {
 

@@ -11,8 +11,8 @@
 
 #include "base/config_node.h"
 #include "base/printable.h"
-#include "tools/cli/console.h"
 #include "tools/ingest/config_file.h"
+#include "tools/results/output_file.h"
 #include "tools/study/sweep/sweep_row.h"
 
 namespace routesim::tools {

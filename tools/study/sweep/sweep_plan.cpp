@@ -13,8 +13,8 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/prepare.h"
-#include "tools/render/goodput.h"
-#include "tools/render/version.h"
+#include "tools/results/goodput.h"
+#include "tools/results/version.h"
 #include "tools/study/parallel.h"
 
 namespace routesim::tools {

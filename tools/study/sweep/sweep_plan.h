@@ -9,7 +9,7 @@
 
 #include "sim/plan/resolve.h"
 #include "tools/ingest/scenario_yaml.h"
-#include "tools/render/metric_name.h"
+#include "tools/results/metric_name.h"
 #include "tools/study/sweep/sweep_grid.h"
 
 namespace routesim::tools {

@@ -6,9 +6,9 @@
 
 #include "base/describe.h"
 #include "policies/index/sha256.h"
-#include "tools/render/json_writer.h"
-#include "tools/render/version.h"
-#include "tools/study/statistics.h"
+#include "tools/results/json_writer.h"
+#include "tools/results/statistics.h"
+#include "tools/results/version.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::tools {
@@ -263,6 +263,28 @@ std::optional<RowPlace> place_of(std::string_view head) {
   return RowPlace{.index = row["index"].get<std::size_t>(),
                   .of = row["of"].get<std::size_t>(),
                   .experiment = named ? experiment->get<std::string>() : std::string()};
+}
+
+void check_rows(const std::string& file, std::string_view text, Diagnostics& diagnostics) {
+  std::size_t rows = 0, of = 0;
+  std::string_view rest = text;
+  for (int number = 1; !rest.empty(); ++number) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::optional<StoredRow> row = parse_row(rest.substr(0, end));
+    rest.remove_prefix(std::min(rest.size(), end + 1));
+    if (!row) continue;
+    const SourceLocation where{.file = file, .line = number, .column = 1};
+    if (row->seal == Seal::kBroken)
+      diagnostics.error(where, "", std::string(seal_error(row->seal)));
+    const std::optional<RowPlace> place = place_of(row->head);
+    ++rows;
+    if (place) of = place->of;
+  }
+  if (rows < of)
+    diagnostics.warning({.file = file, .line = 1, .column = 1}, "",
+                        "is partial: it has " + std::to_string(rows) + " of the " +
+                            std::to_string(of) + " rows of the sweep",
+                        "finish the sweep with --resume, or join its shards with --merge");
 }
 
 }  // namespace routesim::tools

@@ -87,4 +87,8 @@ struct RowPlace {
 /// Nothing when the head does not say it.
 std::optional<RowPlace> place_of(std::string_view head);
 
+/// Refuses damaged rows of a sweep, and warns when some of its rows are not in the file. A text
+/// that holds no rows passes.
+void check_rows(const std::string& file, std::string_view text, Diagnostics& diagnostics);
+
 }  // namespace routesim::tools

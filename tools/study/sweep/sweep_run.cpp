@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "sim/observe/metrics_collector.h"
-#include "tools/render/goodput.h"
+#include "tools/results/goodput.h"
 #include "tools/study/parallel.h"
 #include "tools/study/sweep/sweep_row.h"
 

@@ -7,8 +7,8 @@
 #include "base/describe.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/render/text_table.h"
-#include "tools/render/trust_errors.h"
+#include "tools/results/text_table.h"
+#include "tools/results/trust_errors.h"
 
 namespace routesim::tools {
 

@@ -11,8 +11,8 @@
 #include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "tools/ingest/csv_splitter.h"
-#include "tools/render/metrics.h"
-#include "tools/render/report.h"
+#include "tools/render/render.h"
+#include "tools/results/metrics.h"
 
 namespace routesim::tools {
 

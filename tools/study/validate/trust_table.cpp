@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/describe.h"
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/render/trust_errors.h"
+#include "tools/results/trust_errors.h"
 #include "tools/study/validate/validation.h"
 
 namespace routesim::tools {

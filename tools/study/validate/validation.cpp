@@ -10,8 +10,8 @@
 #include "base/check.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/render/metrics.h"
-#include "tools/render/report.h"
+#include "tools/results/metrics.h"
+#include "tools/results/report.h"
 #include "tools/study/validate/measured_units.h"
 
 namespace routesim::tools {

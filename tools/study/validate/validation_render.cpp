@@ -2,8 +2,8 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/render/json_writer.h"
-#include "tools/render/text_table.h"
+#include "tools/results/json_writer.h"
+#include "tools/results/text_table.h"
 #include "tools/study/validate/validation.h"
 
 namespace routesim::tools {

@@ -1,4 +1,4 @@
-#include "tools/study/statistics.h"
+#include "tools/results/statistics.h"
 
 #include <algorithm>
 #include <boost/math/distributions/binomial.hpp>

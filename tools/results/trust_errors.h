@@ -9,7 +9,7 @@
 
 #include "models/latency_model.h"
 #include "sim/observe/run_result.h"
-#include "tools/render/json_writer.h"
+#include "tools/results/json_writer.h"
 
 namespace routesim::tools {
 

@@ -1,4 +1,4 @@
-#include "tools/render/metrics.h"
+#include "tools/results/metrics.h"
 
 #include <array>
 #include <charconv>

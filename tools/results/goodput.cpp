@@ -1,4 +1,4 @@
-#include "tools/render/goodput.h"
+#include "tools/results/goodput.h"
 
 #include <algorithm>
 #include <array>
@@ -81,15 +81,6 @@ GoodputGoals goals_of(const sim::Scenario& scenario) {
           .itl = c.itl,
           .ntpot = c.ntpot,
           .request_latency = c.request_latency};
-}
-
-void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics) {
-  GoodputGoals goals;
-  for (std::size_t i = 0; i < variant.scenario.goodput.size(); ++i) {
-    const std::string path = element_path("goodput", i);
-    const std::string error = read_goal(variant.scenario.goodput[i], goals);
-    if (!error.empty()) diagnostics.error(variant.provenance.nearest(path), path, error);
-  }
 }
 
 void GoodputObserver::on_done(const sim::RequestRecord& record) {

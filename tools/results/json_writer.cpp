@@ -1,4 +1,4 @@
-#include "tools/render/json_writer.h"
+#include "tools/results/json_writer.h"
 
 #include <cmath>
 

@@ -1,9 +1,12 @@
-#include "tools/study/compare/difference.h"
+#include "tools/results/difference.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
@@ -40,7 +43,9 @@ int decimals_for(double v, int digits) {
   return std::clamp(digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(v)))), 0, 9);
 }
 
-std::string signed_number(double v) { return (v < 0 ? "" : "+") + fixed_text(v, 1); }
+std::string signed_number(double v) {
+  return fmt::format("{}{}", v < 0 ? "" : "+", fixed_text(v, 1));
+}
 
 }  // namespace
 
@@ -50,16 +55,15 @@ std::string estimate_text(const sim::Estimate& e) {
   if (!std::isfinite(e.half_width)) return short_number(e.mean);
   if (e.half_width == 0) return short_number(e.mean) + " ± 0";
   const int decimals = decimals_for(e.half_width, 2);
-  return fixed_text(e.mean, decimals) + " ± " + fixed_text(e.half_width, decimals);
+  return fmt::format("{} ± {}", fixed_text(e.mean, decimals), fixed_text(e.half_width, decimals));
 }
 
 std::string percent_text(const Difference& d) {
   if (!d.percent) return "-";
-  std::string text = signed_number(*d.percent);
-  if (d.percent_interval)
-    text += " [" + signed_number(d.percent_interval->low) + ", " +
-            signed_number(d.percent_interval->high) + "]";
-  return text;
+  const std::string change = signed_number(*d.percent);
+  if (!d.percent_interval) return change;
+  return fmt::format("{} [{}, {}]", change, signed_number(d.percent_interval->low),
+                     signed_number(d.percent_interval->high));
 }
 
 void write_percent(JsonWriter& json, const Difference& d) {
@@ -81,6 +85,20 @@ Decision decide_below_zero(const sim::Estimate& excess, bool or_equal) {
   if (or_equal ? high <= 0 : high < 0) return Decision::kHolds;
   if (or_equal ? low > 0 : low >= 0) return Decision::kFails;
   return Decision::kUndecided;
+}
+
+std::string decision_text(Decision d) {
+  constexpr std::array<const char*, 3> kNames = {"holds", "fails", "undecided"};
+  return kNames[static_cast<std::size_t>(d)];
+}
+
+Decision overall(const std::vector<Judgement>& judgements) {
+  Decision worst = Decision::kHolds;
+  for (const Judgement& j : judgements) {
+    if (j.decision == Decision::kFails) return j.decision;
+    if (j.decision == Decision::kUndecided) worst = j.decision;
+  }
+  return worst;
 }
 
 }  // namespace routesim::tools

@@ -1,4 +1,4 @@
-#include "tools/render/text_table.h"
+#include "tools/results/text_table.h"
 
 #include <fmt/format.h>
 

@@ -10,7 +10,7 @@
 
 #include "base/scalar_parse.h"
 #include "sim/observe/run_result.h"
-#include "tools/study/statistics.h"
+#include "tools/results/statistics.h"
 
 namespace routesim::tools {
 

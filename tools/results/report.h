@@ -1,4 +1,4 @@
-// Everything a run found, in the form the renderers share.
+// Everything a run found, as values: the renderers and the studies share them.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,27 @@
 #include "sim/observe/run_result.h"
 #include "sim/observe/time_series.h"
 #include "sim/plan/scenario.h"
-#include "tools/ingest/measured_csv.h"
-#include "tools/render/goodput.h"
-#include "tools/render/json_writer.h"
-#include "tools/study/capacity_band.h"
-#include "tools/study/compare/judgement.h"
-#include "tools/study/compare/result_set.h"
+#include "tools/results/difference.h"
+#include "tools/results/goodput.h"
+#include "tools/results/measured.h"
+#include "tools/results/result_set.h"
 
 namespace routesim::tools {
+
+/// KV capacities are rarely known better than to this share.
+inline constexpr double kCapacityBand = 0.03;
+
+/// What a few per cent of the KV blocks may change of one stage.
+struct StageSide {
+  double ttft_mean_s = 0;  ///< NaN without a success.
+  bool overloaded = false;
+};
+
+/// A reported stage as it is, and with 1 - kCapacityBand and 1 + kCapacityBand times the KV blocks.
+struct StageBand {
+  std::string stage;
+  StageSide as_is, fewer, more;
+};
 
 /// One variant's result, beside the published numbers it is compared with.
 struct VariantReport {
@@ -27,8 +40,8 @@ struct VariantReport {
   sim::Scenario scenario{};  ///< What was run.
   std::optional<sim::TimeSeries> series{};  ///< Every server over time, when asked for.
   std::string resolved{};  ///< The resolved scenario as JSON text; empty = left out.
-  std::optional<GoodputResult> goodput{};       ///< Against the goals, when there are any.
-  std::vector<sim::StageBand> capacity_band{};  ///< Near a knee; else empty.
+  std::optional<GoodputResult> goodput{};  ///< Against the goals, when there are any.
+  std::vector<StageBand> capacity_band{};  ///< Near a knee; else empty.
 };
 
 struct Report {
@@ -71,32 +84,5 @@ std::vector<std::string> trust_lines(const Report& report);
 
 /// How far kCapacityBand of the KV blocks moves the variant: a sentence, empty away from a knee.
 std::string capacity_text(const VariantReport& variant);
-
-/// A table for people: per metric, simulated beside measured for every variant, and the difference
-/// between the variants; then the summary rows.
-std::string render_text(const Report& report);
-
-/// One JSON object; its stages are inference-perf lifecycle reports.
-std::string render_json(const Report& report);
-
-/// Markdown for a pull request: expectations, then the numbers of every variant with intervals.
-std::string render_markdown(const Report& report);
-
-/// Tidy CSV: one number per row, beside the published one where there is one.
-std::string render_csv(const Report& report);
-
-/// CSV of every server over time: one row per variant, endpoint and grid point. Rates of a stretch
-/// in which nothing happened are empty. Only the header when no variant has a series; kPartialLine
-/// at the end when the run was interrupted.
-std::string render_series_csv(const Report& report);
-
-/// The same as one JSON object per variant: columns, with null for such rates.
-void write_series(JsonWriter& json, const sim::TimeSeries& series);
-
-/// The last line of a CSV file whose run was interrupted.
-inline constexpr std::string_view kPartialLine = "# interrupted: the results are partial\n";
-
-/// `text` as a CSV field: quoted when it holds a comma, a quote or a line break (RFC 4180).
-std::string csv_field(const std::string& text);  ///< Text as a cell that holds just this text.
 
 }  // namespace routesim::tools

@@ -1,6 +1,6 @@
-#include "tools/render/version.h"
+#include "tools/results/version.h"
 
-#include "tools/render/commit.h"
+#include "tools/results/commit.h"
 
 namespace routesim::tools {
 

@@ -1,4 +1,4 @@
-#include "tools/render/trust_errors.h"
+#include "tools/results/trust_errors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,8 @@
 #include "base/describe.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/render/text_table.h"
-#include "tools/render/trust_errors_csv.h"
+#include "tools/results/text_table.h"
+#include "tools/results/trust_errors_csv.h"
 
 namespace routesim::tools {
 

@@ -1,13 +1,12 @@
-#include "tools/study/compare/render_replications.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "base/printable.h"
-#include "tools/render/report.h"
-#include "tools/render/text_table.h"
-#include "tools/study/compare/difference.h"
+#include "tools/render/render.h"
+#include "tools/results/difference.h"
+#include "tools/results/report.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 

@@ -1,4 +1,4 @@
-#include "tools/study/compare/result_set.h"
+#include "tools/results/result_set.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,11 +1,13 @@
-#include "tools/render/metric_name.h"
+#include "tools/results/metric_name.h"
+
+#include <fmt/format.h>
 
 #include <array>
 #include <charconv>
 
 #include "base/check.h"
 #include "base/printable.h"
-#include "tools/render/metrics.h"
+#include "tools/results/metrics.h"
 
 namespace routesim::tools {
 
@@ -153,7 +155,7 @@ std::optional<std::string> parse_statistic(std::string_view word) {
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, q, std::chars_format::fixed);
   if (error != std::errc{} || stop != end || !(q >= 0 && q <= 100)) return std::nullopt;
-  return q == 50 ? "median" : "p" + number_text(q);
+  return q == 50 ? "median" : fmt::format("p{}", number_text(q));
 }
 
 /// Splits `ttft_ms.p99` or vllm's `p99_ttft_ms`.

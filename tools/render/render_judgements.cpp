@@ -1,12 +1,11 @@
-#include "tools/study/compare/judgement.h"
-
 #include <algorithm>
 #include <array>
 
 #include "base/printable.h"
 #include "base/text.h"
 #include "tools/render/markup.h"
-#include "tools/render/text_table.h"
+#include "tools/render/render.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
@@ -69,17 +68,6 @@ std::string totals(const std::vector<Judgement>& judgements) {
 }
 
 }  // namespace
-
-std::string decision_text(Decision d) {
-  constexpr std::array<const char*, 3> kNames = {"holds", "fails", "undecided"};
-  return kNames[static_cast<std::size_t>(d)];
-}
-
-Decision overall(const std::vector<Judgement>& judgements) {
-  if (count(judgements, Decision::kFails) > 0) return Decision::kFails;
-  if (count(judgements, Decision::kUndecided) > 0) return Decision::kUndecided;
-  return Decision::kHolds;
-}
 
 std::string judgements_text(const std::vector<Judgement>& judgements) {
   if (judgements.empty()) return {};

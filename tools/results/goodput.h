@@ -12,7 +12,7 @@
 
 #include "sim/observe/observer.h"
 #include "sim/observe/run_result.h"
-#include "tools/ingest/scenario_yaml.h"
+#include "sim/plan/scenario.h"
 
 namespace routesim::tools {
 
@@ -60,12 +60,9 @@ struct GoodputResult {
   GoodputCount summary;              ///< Of the reported stages.
 };
 
-/// The goals a scenario states: its own `goodput`, else its load tool's `report.goodput`. What
-/// check_goals() complains about is left out.
+/// The goals a scenario states: its own `goodput`, else its load tool's `report.goodput`. A goal
+/// that cannot be read is left out.
 GoodputGoals goals_of(const sim::Scenario& scenario);
-
-/// Reports what cannot be read of the scenario's `goodput`.
-void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics);
 
 /// Counts while a run goes on.
 class GoodputObserver final : public sim::Observer {

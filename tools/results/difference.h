@@ -1,13 +1,16 @@
-// Two series of one metric, subtracted; and numbers with intervals as people read them.
+// Two series of one metric, subtracted; numbers with intervals as people read them; and whether
+// what was expected of them holds.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "tools/render/json_writer.h"
-#include "tools/render/metric_name.h"
-#include "tools/study/statistics.h"
+#include "base/diagnostic.h"
+#include "tools/results/json_writer.h"
+#include "tools/results/metric_name.h"
+#include "tools/results/statistics.h"
 
 namespace routesim::tools {
 
@@ -50,5 +53,20 @@ enum class Decision { kHolds, kFails, kUndecided };
 /// Whether `excess` is below zero (`or_equal`: or zero). With one run the number itself decides;
 /// with several, the interval does, and one that holds zero decides nothing.
 Decision decide_below_zero(const sim::Estimate& excess, bool or_equal);
+
+/// "holds", "fails" or "undecided".
+std::string decision_text(Decision d);
+
+/// One expectation or gate, judged.
+struct Judgement {
+  std::string what;      ///< `ttft_ms.p99 < 500`.
+  std::string scope;     ///< `llm-d-precise`, `llm-d-precise, stage 4`.
+  SourceLocation where;  ///< Where it is written; no file for what stands on the command line.
+  Decision decision = Decision::kHolds;
+  std::string detail;  ///< What was found: `612.4 ± 20.1`.
+};
+
+/// The worst of all: a failure counts more than what the intervals leave open. kHolds for none.
+Decision overall(const std::vector<Judgement>& judgements);
 
 }  // namespace routesim::tools

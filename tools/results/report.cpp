@@ -1,4 +1,4 @@
-#include "tools/render/report.h"
+#include "tools/results/report.h"
 
 #include <algorithm>
 #include <array>
@@ -6,10 +6,9 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "tools/render/metrics.h"
-#include "tools/render/text_table.h"
-#include "tools/render/trust_errors.h"
-#include "tools/study/what_if.h"
+#include "tools/results/metrics.h"
+#include "tools/results/text_table.h"
+#include "tools/results/trust_errors.h"
 
 namespace routesim::tools {
 
@@ -90,7 +89,7 @@ std::vector<std::string> trust_lines(const Report& report) {
 namespace {
 
 /// How much the mean TTFT of a stage moves, as a ratio of at least 1.
-double movement(const sim::StageBand& band) {
+double movement(const StageBand& band) {
   const double as_is = band.as_is.ttft_mean_s;
   const auto ratio = [as_is](double other) {
     return as_is > 0 && other > 0 ? std::max(other / as_is, as_is / other) : 1;
@@ -99,9 +98,8 @@ double movement(const sim::StageBand& band) {
 }
 
 /// The first stage that is overloaded; `none` when all are healthy.
-std::string first_overloaded(const std::vector<sim::StageBand>& bands,
-                             sim::StageSide sim::StageBand::*side) {
-  for (const sim::StageBand& band : bands)
+std::string first_overloaded(const std::vector<StageBand>& bands, StageSide StageBand::*side) {
+  for (const StageBand& band : bands)
     if ((band.*side).overloaded) return "from stage " + printable(band.stage) + " on";
   return "in no stage";
 }
@@ -109,19 +107,19 @@ std::string first_overloaded(const std::vector<sim::StageBand>& bands,
 }  // namespace
 
 std::string capacity_text(const VariantReport& variant) {
-  const std::vector<sim::StageBand>& bands = variant.capacity_band;
+  const std::vector<StageBand>& bands = variant.capacity_band;
   if (bands.empty()) return {};
   const auto most = std::ranges::max_element(bands, {}, movement);
-  const std::string percent = number_text(std::round(100 * sim::kCapacityBand)) + " %";
+  const std::string percent = number_text(std::round(100 * kCapacityBand)) + " %";
   const auto seconds = [](double v) { return fixed_text(v, v < 1 ? 3 : 2) + " s"; };
   std::string text = "near its knee, where " + percent +
                      " of the KV blocks move the mean TTFT of " +
                      (bands.size() > 1 ? "stage " + printable(most->stage) : "the run") + " from " +
                      seconds(most->as_is.ttft_mean_s) + " to " + seconds(most->fewer.ttft_mean_s) +
                      " (fewer) or " + seconds(most->more.ttft_mean_s) + " (more)";
-  const std::string as_is = first_overloaded(bands, &sim::StageBand::as_is);
-  const std::string fewer = first_overloaded(bands, &sim::StageBand::fewer);
-  const std::string more = first_overloaded(bands, &sim::StageBand::more);
+  const std::string as_is = first_overloaded(bands, &StageBand::as_is);
+  const std::string fewer = first_overloaded(bands, &StageBand::fewer);
+  const std::string more = first_overloaded(bands, &StageBand::more);
   if (as_is == fewer && as_is == more)
     return text + (as_is == "in no stage" ? "; no stage is overloaded in any of the three"
                                           : "; all three are overloaded " + as_is);

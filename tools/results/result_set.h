@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "sim/observe/run_result.h"
-#include "tools/render/metric_name.h"
+#include "tools/results/metric_name.h"
 
 namespace routesim::tools {
 

@@ -1,0 +1,76 @@
+// A report, or a part of one, as text for people, build servers and programs.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/results/json_writer.h"
+#include "tools/results/report.h"
+
+namespace routesim::tools {
+
+/// A table for people: per metric, simulated beside measured for every variant, and the difference
+/// between the variants; then the summary rows.
+std::string render_text(const Report& report);
+
+/// One JSON object; its stages are inference-perf lifecycle reports.
+std::string render_json(const Report& report);
+
+/// Markdown for a pull request: expectations, then the numbers of every variant with intervals.
+std::string render_markdown(const Report& report);
+
+/// Tidy CSV: one number per row, beside the published one where there is one.
+std::string render_csv(const Report& report);
+
+/// CSV of every server over time: one row per variant, endpoint and grid point. Rates of a stretch
+/// in which nothing happened are empty. Only the header when no variant has a series; kPartialLine
+/// at the end when the run was interrupted.
+std::string render_series_csv(const Report& report);
+
+/// The same as one JSON object per variant: columns, with null for such rates.
+void write_series(JsonWriter& json, const sim::TimeSeries& series);
+
+/// The last line of a CSV file whose run was interrupted.
+inline constexpr std::string_view kPartialLine = "# interrupted: the results are partial\n";
+
+/// `text` as a CSV field that holds just this text: quoted when it holds a comma, a quote or a line
+/// break (RFC 4180).
+std::string csv_field(const std::string& text);
+
+/// Text inside a cell of a Markdown table.
+std::string markdown_cell(const std::string& text);
+
+/// One line per judgement, aligned; empty for none.
+std::string judgements_text(const std::vector<Judgement>& judgements);
+
+/// A Markdown table; empty for none.
+std::string judgements_markdown(const std::vector<Judgement>& judgements);
+
+/// A JSON array of objects.
+void write_judgements(JsonWriter& json, const std::vector<Judgement>& judgements);
+
+/// JUnit XML: one test case each; `fails` is a failure, `undecided` an error. Without judgements
+/// there is one case which says that the command ran.
+std::string render_junit(const std::string& suite, const std::vector<Judgement>& judgements);
+
+/// GitHub workflow commands, `::error file=…,line=…::…` per failure and `::warning …` for what is
+/// undecided, then a notice that sums up.
+std::string render_github(const std::string& suite, const std::vector<Judgement>& judgements);
+
+/// Per ladder metric and for the whole run: every variant's mean with its 95 % interval, and the
+/// paired difference of each later variant to the first, with a verdict.
+std::string replications_text(const ResultSet& set);
+
+/// One JSON object: seeds; per variant, stage and metric the mean, its interval and the value of
+/// every seed; per later variant the paired differences to the first. Infinite half widths (one
+/// run) are null, and so is a metric that some run does not have.
+void write_replications(JsonWriter& json, const ResultSet& set);
+
+/// One row per variant, stage and metric.
+std::string replications_csv(const ResultSet& set);
+
+/// "seeds 1 to 5", "seed 7".
+std::string seeds_text(const ResultSet& set);
+
+}  // namespace routesim::tools
