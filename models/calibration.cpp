@@ -1,7 +1,5 @@
-// The linear algebra of calibration; the only file that knows Eigen.
 #include "models/calibration.h"
 
-#include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,73 +7,75 @@
 
 #include "base/check.h"
 #include "models/calibration_detail.h"
+#include "models/linear_algebra.h"
 
 namespace routesim::models {
 namespace {
 
-using Matrix = Eigen::MatrixXd;
-using Vector = Eigen::VectorXd;
-using Index = Eigen::Index;
+using Index = std::size_t;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Matrix columns(const Matrix& a, const std::vector<Index>& which) {
-  Matrix out(a.rows(), static_cast<Index>(which.size()));
-  for (std::size_t k = 0; k < which.size(); ++k) out.col(static_cast<Index>(k)) = a.col(which[k]);
-  return out;
-}
 
 /// Least squares over the passive columns, zero elsewhere.
 Vector solve_passive(const Matrix& a, const Vector& b, const std::vector<bool>& passive) {
   std::vector<Index> which;
-  for (Index j = 0; j < a.cols(); ++j)
-    if (passive[static_cast<std::size_t>(j)]) which.push_back(j);
-  Vector x = Vector::Zero(a.cols());
+  for (Index j = 0; j < a.columns(); ++j)
+    if (passive[j]) which.push_back(j);
+  Vector x(a.columns(), 0.0);
   if (which.empty()) return x;
-  const Vector z = columns(a, which).colPivHouseholderQr().solve(b);
-  for (std::size_t k = 0; k < which.size(); ++k) x[which[k]] = z[static_cast<Index>(k)];
+  const Vector z = least_squares(columns(a, which), b);
+  for (Index k = 0; k < which.size(); ++k) x[which[k]] = z[k];
   return x;
 }
 
 /// Moves x towards z until the first passive coordinate meets zero; those that met it go active.
 void step_to_bound(Vector& x, const Vector& z, std::vector<bool>& passive) {
   double alpha = 1.0;
+  double largest = 1.0;
   for (Index j = 0; j < x.size(); ++j)
-    if (passive[static_cast<std::size_t>(j)] && z[j] <= 0)
-      alpha = x[j] > 0 ? std::min(alpha, x[j] / (x[j] - z[j])) : 0.0;
-  x += alpha * (z - x);
-  const double tiny = 1e-14 * std::max(1.0, x.cwiseAbs().maxCoeff());
+    if (passive[j] && z[j] <= 0) alpha = x[j] > 0 ? std::min(alpha, x[j] / (x[j] - z[j])) : 0.0;
+  for (Index j = 0; j < x.size(); ++j) {
+    x[j] += alpha * (z[j] - x[j]);
+    largest = std::max(largest, std::abs(x[j]));
+  }
   for (Index j = 0; j < x.size(); ++j)
-    if (passive[static_cast<std::size_t>(j)] && x[j] <= tiny) {
+    if (passive[j] && x[j] <= 1e-14 * largest) {
       x[j] = 0;
-      passive[static_cast<std::size_t>(j)] = false;
+      passive[j] = false;
     }
 }
 
+/// b - a·x.
+Vector residual(const Matrix& a, const Vector& x, const Vector& b) {
+  Vector out = product(a, x);
+  for (Index r = 0; r < out.size(); ++r) out[r] = b[r] - out[r];
+  return out;
+}
+
 /// Lawson-Hanson on columns scaled to unit length, so that units do not decide the tolerance.
-Vector non_negative(const Matrix& a_unscaled, const Vector& b) {
-  Vector scale = a_unscaled.colwise().norm();
-  for (Index j = 0; j < scale.size(); ++j)
-    if (scale[j] == 0) scale[j] = 1;
-  const Matrix a = a_unscaled * scale.cwiseInverse().asDiagonal();
-  const Index n = a.cols();
-  std::vector<bool> passive(static_cast<std::size_t>(n), false);
-  Vector x = Vector::Zero(n);
-  const double tolerance = 1e-12 * std::max(1.0, b.norm());
+Vector non_negative(Matrix a, const Vector& b) {
+  const Index n = a.columns();
+  Vector scale(n, 1.0);
+  for (Index j = 0; j < n; ++j) {
+    if (const double length = norm(column(a, j)); length > 0) scale[j] = length;
+    for (Index r = 0; r < a.rows(); ++r) a(r, j) /= scale[j];
+  }
+  std::vector<bool> passive(n, false);
+  Vector x(n, 0.0);
+  const double tolerance = 1e-12 * std::max(1.0, norm(b));
   for (Index round = 0; round < 10 * n + 10; ++round) {
-    const Vector gradient = a.transpose() * (b - a * x);
-    Index best = -1;
+    const Vector gradient = transposed_product(a, residual(a, x, b));
+    Index best = n;
     for (Index j = 0; j < n; ++j)
-      if (!passive[static_cast<std::size_t>(j)] && gradient[j] > tolerance &&
-          (best < 0 || gradient[j] > gradient[best]))
+      if (!passive[j] && gradient[j] > tolerance && (best == n || gradient[j] > gradient[best]))
         best = j;
-    if (best < 0) break;
-    passive[static_cast<std::size_t>(best)] = true;
+    if (best == n) break;
+    passive[best] = true;
     for (Index inner = 0; inner <= n; ++inner) {
       const Vector z = solve_passive(a, b, passive);
       bool feasible = true;
       for (Index j = 0; j < n; ++j)
-        if (passive[static_cast<std::size_t>(j)] && z[j] <= 0) feasible = false;
+        if (passive[j] && z[j] <= 0) feasible = false;
       if (feasible) {
         x = z;
         break;
@@ -83,7 +83,8 @@ Vector non_negative(const Matrix& a_unscaled, const Vector& b) {
       step_to_bound(x, z, passive);
     }
   }
-  return x.cwiseQuotient(scale);
+  for (Index j = 0; j < n; ++j) x[j] /= scale[j];
+  return x;
 }
 
 /// Inverse of a Gram matrix, and which columns stand in a direction the data do not see.
@@ -94,23 +95,24 @@ struct GramInverse {
 
 GramInverse invert(const Matrix& gram) {
   const Index n = gram.rows();
-  GramInverse out{Matrix::Zero(n, n), std::vector<bool>(static_cast<std::size_t>(n), false)};
-  Vector scale = gram.diagonal().cwiseSqrt();
+  GramInverse out{Matrix(n, n), std::vector<bool>(n, false)};
+  Vector scale(n, 1.0);
   for (Index j = 0; j < n; ++j)
-    if (!(scale[j] > 0)) scale[j] = 1;
-  const Matrix inverse_scale = scale.cwiseInverse().asDiagonal();
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(inverse_scale * gram * inverse_scale);
-  const double floor = 1e-10 * std::max(eigen.eigenvalues().maxCoeff(), 1e-300);
+    if (gram(j, j) > 0) scale[j] = std::sqrt(gram(j, j));
+  Matrix scaled = gram;
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < n; ++j) scaled(i, j) /= scale[i] * scale[j];
+  const EigenPairs eigen = symmetric_eigen(std::move(scaled));
+  const double floor =
+      1e-10 * std::max(*std::max_element(eigen.values.begin(), eigen.values.end()), 1e-300);
   for (Index k = 0; k < n; ++k) {
-    const Vector v = eigen.eigenvectors().col(k);
-    if (eigen.eigenvalues()[k] > floor) {
-      out.inverse += v * v.transpose() / eigen.eigenvalues()[k];
-      continue;
+    const Vector v = column(eigen.vectors, k);
+    for (Index i = 0; i < n; ++i) {
+      if (eigen.values[k] <= floor && std::abs(v[i]) > 0.05) out.blind[i] = true;
+      for (Index j = 0; j < n && eigen.values[k] > floor; ++j)
+        out.inverse(i, j) += v[i] * v[j] / eigen.values[k] / (scale[i] * scale[j]);
     }
-    for (Index j = 0; j < n; ++j)
-      if (std::abs(v[j]) > 0.05) out.blind[static_cast<std::size_t>(j)] = true;
   }
-  out.inverse = inverse_scale * out.inverse * inverse_scale;
   return out;
 }
 
@@ -119,7 +121,7 @@ class CurveProblem {
  public:
   CurveProblem(std::span<const CurveSample> samples, const CostCurveParameters& prior,
                const CurveFitOptions& options)
-      : prior_(to_array(prior)), options_(options) {
+      : prior_(to_array(prior)), options_(options), a_(0, 0) {
     for (std::size_t i = 0; i < kCoefficients; ++i) {
       if (i == index(Coefficient::kPrefillChunk) && !options.fit_chunks) continue;
       if (i == index(Coefficient::kGroupToken) && !options.fit_group) continue;
@@ -142,8 +144,7 @@ class CurveProblem {
   void merge_shared_context() {
     const auto shared = position(Coefficient::kSharedContext);
     const auto context = position(Coefficient::kContext);
-    a_.col(context) += a_.col(shared);
-    a_.col(shared).setZero();
+    for (Index r = 0; r < a_.rows(); ++r) a_(r, context) += std::exchange(a_(r, shared), 0.0);
     merged_ = true;
   }
 
@@ -153,13 +154,14 @@ class CurveProblem {
     if (options_.prior_relative_sd <= 0) return;
     // The prior as one more observation per coefficient, of relative error prior_relative_sd.
     const double pull = std::max(sigma_, 1e-9) / options_.prior_relative_sd;
-    Matrix a = Matrix::Zero(a_.rows() + a_.cols(), a_.cols());
-    Vector b = Vector::Zero(a.rows());
-    a.topRows(a_.rows()) = a_;
-    b.head(a_.rows()) = b_;
-    prior_gram_ = Vector::Zero(a_.cols());
-    for (Index j = 0; j < a_.cols(); ++j) {
-      const double value = prior_[present_[static_cast<std::size_t>(j)]];
+    Matrix a(a_.rows() + a_.columns(), a_.columns());
+    for (Index r = 0; r < a_.rows(); ++r)
+      for (Index j = 0; j < a_.columns(); ++j) a(r, j) = a_(r, j);
+    Vector b = b_;
+    b.resize(a.rows(), 0.0);
+    prior_gram_.assign(a_.columns(), 0.0);
+    for (Index j = 0; j < a_.columns(); ++j) {
+      const double value = prior_[present_[j]];
       if (value <= 0 || (merged_ && j == position(Coefficient::kSharedContext))) continue;
       a(a_.rows() + j, j) = pull / value;
       b[a_.rows() + j] = pull;
@@ -173,7 +175,7 @@ class CurveProblem {
 
   std::array<double, kCoefficients> solution() const {
     std::array<double, kCoefficients> all = prior_;
-    for (std::size_t k = 0; k < present_.size(); ++k) all[present_[k]] = x_[static_cast<Index>(k)];
+    for (std::size_t k = 0; k < present_.size(); ++k) all[present_[k]] = x_[k];
     if (merged_) all[index(Coefficient::kSharedContext)] = all[index(Coefficient::kContext)];
     return all;
   }
@@ -182,29 +184,36 @@ class CurveProblem {
 
  private:
   Index position(Coefficient c) const {
-    return std::find(present_.begin(), present_.end(), index(c)) - present_.begin();
+    return static_cast<Index>(std::find(present_.begin(), present_.end(), index(c)) -
+                              present_.begin());
   }
 
   void fill(std::span<const CurveSample> samples) {
-    a_ = Matrix::Zero(static_cast<Index>(samples.size()), static_cast<Index>(present_.size()));
-    b_ = Vector::Zero(a_.rows());
-    prior_gram_ = Vector::Zero(a_.cols());
+    a_ = Matrix(samples.size(), present_.size());
+    b_.assign(a_.rows(), 0.0);
+    prior_gram_.assign(a_.columns(), 0.0);
     for (Index r = 0; r < a_.rows(); ++r) {
-      const CurveSample& s = samples[static_cast<std::size_t>(r)];
+      const CurveSample& s = samples[r];
       const double w = std::sqrt(s.weight) / s.ms;
-      for (Index k = 0; k < a_.cols(); ++k)
-        a_(r, k) = w * s.features[present_[static_cast<std::size_t>(k)]];
+      for (Index k = 0; k < a_.columns(); ++k) a_(r, k) = w * s.features[present_[k]];
       b_[r] = w * s.ms;
       if (s.weight > 0) ++observations_;
     }
   }
 
   double degrees() const {
-    const auto free = (x_.array() > 0).count();
+    const auto free = std::count_if(x_.begin(), x_.end(), [](double x) { return x > 0; });
     return std::max(1.0, static_cast<double>(observations_) - static_cast<double>(free));
   }
 
-  double residual_sd() const { return (b_ - a_ * x_).norm() / std::sqrt(degrees()); }
+  /// Whether a coefficient at zero could as well be above: nothing pushes it against the bound.
+  bool is_undecided(Index j) const {
+    const Vector a = column(a_, j);
+    const double push = dot(a, residual(a_, x_, b_)) + prior_gram_[j] * prior_[present_[j]];
+    return norm(a) > 0 && std::abs(push) <= 1e-9 * norm(a) * norm(b_);
+  }
+
+  double residual_sd() const { return norm(residual(a_, x_, b_)) / std::sqrt(degrees()); }
 
   void explain(FittedCoefficient& f, Index own, const std::vector<Index>& free) const;
 
@@ -238,23 +247,21 @@ FittedCoefficient CurveProblem::report(std::size_t coefficient) const {
   const Index own = position(f.coefficient);
   std::vector<Index> free;
   for (Index j = 0; j < x_.size(); ++j)
-    if (x_[j] > 0 || j == own) free.push_back(j);
+    if (x_[j] > 0 || j == own || is_undecided(j)) free.push_back(j);
   explain(f, own, free);
   return f;
 }
 
 void CurveProblem::explain(FittedCoefficient& f, Index own, const std::vector<Index>& free) const {
-  const Matrix a = columns(a_, free);
-  Matrix gram = a.transpose() * a;
-  for (std::size_t k = 0; k < free.size(); ++k)
-    gram(static_cast<Index>(k), static_cast<Index>(k)) += prior_gram_[free[k]];
-  const GramInverse inverse = invert(gram);
+  Matrix scatter = gram(columns(a_, free));
+  for (Index k = 0; k < free.size(); ++k) scatter(k, k) += prior_gram_[free[k]];
+  const GramInverse inverse = invert(scatter);
   const auto me = static_cast<Index>(std::find(free.begin(), free.end(), own) - free.begin());
   const double variance = sigma_ * sigma_ * inverse.inverse(me, me);
   const double half = t_quantile(degrees()) * std::sqrt(std::max(0.0, variance));
   f.low = std::max(0.0, f.value - half);
   f.high = f.value + half;
-  if (inverse.blind[static_cast<std::size_t>(me)]) {
+  if (inverse.blind[me]) {
     f.low = 0;
     f.high = kInfinity;
     f.identified = Identified::kWeakly;
@@ -274,14 +281,13 @@ void CurveProblem::explain(FittedCoefficient& f, Index own, const std::vector<In
     return;
   }
   f.identified = half > 0.5 * f.value ? Identified::kWeakly : Identified::kByData;
-  for (Index k = 0; k < static_cast<Index>(free.size()); ++k) {
+  for (Index k = 0; k < free.size(); ++k) {
     if (k == me) continue;
     const double correlation =
         inverse.inverse(me, k) / std::sqrt(inverse.inverse(me, me) * inverse.inverse(k, k));
     if (std::abs(correlation) < 0.95) continue;
     f.note = "trades off against " +
-             std::string(coefficient_name(static_cast<Coefficient>(
-                 present_[static_cast<std::size_t>(free[static_cast<std::size_t>(k)])])));
+             std::string(coefficient_name(static_cast<Coefficient>(present_[free[k]])));
   }
 }
 
@@ -305,14 +311,12 @@ bool check_samples(std::span<const CurveSample> samples, Diagnostics& out) {
 std::vector<double> solve_non_negative(const std::vector<std::vector<double>>& rows,
                                        const std::vector<double>& rhs) {
   ROUTESIM_CHECK(!rows.empty() && rows.size() == rhs.size(), "shape of the least-squares problem");
-  Matrix a(static_cast<Index>(rows.size()), static_cast<Index>(rows.front().size()));
+  Matrix a(rows.size(), rows.front().size());
   for (Index r = 0; r < a.rows(); ++r) {
-    const auto& row = rows[static_cast<std::size_t>(r)];
-    ROUTESIM_CHECK(static_cast<Index>(row.size()) == a.cols(), "rows of unequal length");
-    for (Index c = 0; c < a.cols(); ++c) a(r, c) = row[static_cast<std::size_t>(c)];
+    ROUTESIM_CHECK(rows[r].size() == a.columns(), "rows of unequal length");
+    for (Index c = 0; c < a.columns(); ++c) a(r, c) = rows[r][c];
   }
-  const Vector x = non_negative(a, Eigen::Map<const Vector>(rhs.data(), a.rows()));
-  return {x.data(), x.data() + x.size()};
+  return non_negative(std::move(a), rhs);
 }
 
 std::optional<CurveFit> fit_cost_curve(std::span<const CurveSample> samples,
@@ -330,10 +334,10 @@ std::optional<CurveFit> fit_cost_curve(std::span<const CurveSample> samples,
       problem.value(Coefficient::kSharedContext) > problem.value(Coefficient::kContext)) {
     problem.merge_shared_context();
     problem.solve();
-    fit.notes.push_back("shared context came out dearer than unshared; both are held equal");
+    fit.notes.emplace_back("shared context came out dearer than unshared; both are held equal");
   }
   if (!problem.has(Coefficient::kSharedContext))
-    fit.notes.push_back("no sample has shared context: shared_context_weight is the prior's");
+    fit.notes.emplace_back("no sample has shared context: shared_context_weight is the prior's");
   fit.parameters = from_array(problem.solution(), prior, problem.has(Coefficient::kSharedContext));
   for (const std::size_t i : problem.asked()) fit.coefficients.push_back(problem.report(i));
   for (const CurveSample& s : samples)
@@ -349,29 +353,27 @@ class BoundedSearch {
  public:
   BoundedSearch(const std::vector<BoundedParameter>& parameters, const ResidualFunction& f,
                 const ObjectiveFitOptions& options)
-      : parameters_(parameters), f_(f), options_(options) {
-    u_ = Vector::Zero(static_cast<Index>(parameters.size()));
-    for (Index j = 0; j < u_.size(); ++j) {
-      const BoundedParameter& p = parameters[static_cast<std::size_t>(j)];
+      : parameters_(parameters), f_(f), options_(options), jacobian_(0, 0) {
+    for (const BoundedParameter& p : parameters) {
       ROUTESIM_CHECK(p.high > p.low, "bounds of " + p.name);
-      u_[j] = std::clamp((p.start - p.low) / (p.high - p.low), 0.0, 1.0);
+      u_.push_back(std::clamp((p.start - p.low) / (p.high - p.low), 0.0, 1.0));
     }
     r_ = evaluate(u_);
-    start_cost_ = r_.squaredNorm();
+    start_cost_ = dot(r_, r_);
   }
 
   ObjectiveFit run() {
-    bool converged = u_.size() == 0;
-    while (!converged && left() > u_.size()) {
+    bool converged = u_.empty();
+    while (!converged && left() > static_cast<int>(u_.size())) {
       differentiate();
-      const double before = r_.squaredNorm();
+      const double before = dot(r_, r_);
       if (!improve()) {
         converged = left() > 0;
         break;
       }
-      converged = before - r_.squaredNorm() <= options_.relative_tolerance * before;
+      converged = before - dot(r_, r_) <= options_.relative_tolerance * before;
     }
-    if (jacobian_.rows() == 0 && u_.size() > 0) differentiate();
+    if (jacobian_.rows() == 0 && !u_.empty()) differentiate();
     return report(converged);
   }
 
@@ -380,49 +382,48 @@ class BoundedSearch {
 
   Vector evaluate(const Vector& u) {
     std::vector<double> x;
-    for (Index j = 0; j < u.size(); ++j) {
-      const BoundedParameter& p = parameters_[static_cast<std::size_t>(j)];
-      x.push_back(p.low + u[j] * (p.high - p.low));
-    }
+    for (Index j = 0; j < u.size(); ++j)
+      x.push_back(parameters_[j].low + u[j] * (parameters_[j].high - parameters_[j].low));
     ++evaluations_;
-    const std::vector<double> r = f_(x);
-    return Eigen::Map<const Vector>(r.data(), static_cast<Index>(r.size()));
+    return f_(x);
   }
 
   void differentiate() {
-    jacobian_ = Matrix::Zero(r_.size(), u_.size());
+    jacobian_ = Matrix(r_.size(), u_.size());
     for (Index j = 0; j < u_.size(); ++j) {
-      const BoundedParameter& p = parameters_[static_cast<std::size_t>(j)];
+      const BoundedParameter& p = parameters_[j];
       double h = p.step > 0 ? std::min(0.5, p.step / (p.high - p.low)) : 0.02;
       if (u_[j] + h > 1) h = -h;  // Differences point into the box.
       Vector moved = u_;
       moved[j] += h;
-      jacobian_.col(j) = (evaluate(moved) - r_) / h;
+      const Vector r = evaluate(moved);
+      for (Index i = 0; i < r.size(); ++i) jacobian_(i, j) = (r[i] - r_[i]) / h;
     }
   }
 
   /// Tries ever shorter steps until one lowers the cost. False when none does.
   bool improve() {
-    const Vector gradient = jacobian_.transpose() * r_;
-    Matrix gram = jacobian_.transpose() * jacobian_;
+    const Vector gradient = transposed_product(jacobian_, r_);
+    Matrix normal = gram(jacobian_);
+    Vector target;
+    for (const double g : gradient) target.push_back(-g);
+    double size = 1e-300;
     for (Index j = 0; j < u_.size(); ++j) {  // A bound the gradient pushes against stays.
-      const bool held = (u_[j] <= 0 && gradient[j] > 0) || (u_[j] >= 1 && gradient[j] < 0);
-      if (!held) continue;
-      gram.row(j).setZero();
-      gram.col(j).setZero();
-      gram(j, j) = 1;
+      if ((u_[j] <= 0 && gradient[j] > 0) || (u_[j] >= 1 && gradient[j] < 0)) {
+        for (Index k = 0; k < u_.size(); ++k) normal(j, k) = normal(k, j) = 0;
+        normal(j, j) = 1;
+        target[j] = 0;
+      }
+      size = std::max(size, normal(j, j));
     }
-    Vector target = -gradient;
-    for (Index j = 0; j < u_.size(); ++j)
-      if ((u_[j] <= 0 && gradient[j] > 0) || (u_[j] >= 1 && gradient[j] < 0)) target[j] = 0;
-    const double size = std::max(gram.diagonal().maxCoeff(), 1e-300);
     for (int attempt = 0; attempt < 8 && left() > 0; ++attempt) {
-      Matrix damped = gram;
-      damped.diagonal() += damping_ * (gram.diagonal().array() + 1e-6 * size).matrix();
-      const Vector step = damped.ldlt().solve(target);
-      const Vector candidate = (u_ + step).cwiseMax(0.0).cwiseMin(1.0);
+      Matrix damped = normal;
+      for (Index j = 0; j < u_.size(); ++j) damped(j, j) += damping_ * (normal(j, j) + 1e-6 * size);
+      Vector candidate = least_squares(std::move(damped), target);
+      for (Index j = 0; j < u_.size(); ++j)
+        candidate[j] = std::clamp(u_[j] + candidate[j], 0.0, 1.0);
       const Vector r = evaluate(candidate);
-      if (r.squaredNorm() < r_.squaredNorm()) {
+      if (dot(r, r) < dot(r_, r_)) {
         u_ = candidate;
         r_ = r;
         damping_ = std::max(1e-9, damping_ / 5);
@@ -435,20 +436,20 @@ class BoundedSearch {
 
   ObjectiveFit report(bool converged) const {
     ObjectiveFit out;
-    out.cost = r_.squaredNorm();
+    out.cost = dot(r_, r_);
     out.start_cost = start_cost_;
     out.evaluations = evaluations_;
     out.converged = converged;
-    if (u_.size() == 0) return out;
-    const GramInverse inverse = invert(jacobian_.transpose() * jacobian_);
-    const double dof = std::max(1.0, static_cast<double>(r_.size() - u_.size()));
+    if (u_.empty()) return out;
+    const GramInverse inverse = invert(gram(jacobian_));
+    const double dof =
+        std::max(1.0, static_cast<double>(r_.size()) - static_cast<double>(u_.size()));
     for (Index j = 0; j < u_.size(); ++j) {
-      const BoundedParameter& p = parameters_[static_cast<std::size_t>(j)];
+      const BoundedParameter& p = parameters_[j];
       const double range = p.high - p.low;
       FittedParameter f{.name = p.name, .value = p.low + u_[j] * range};
       f.at_bound = u_[j] <= 0 || u_[j] >= 1;
-      f.identifiable =
-          jacobian_.col(j).squaredNorm() > 0 && !inverse.blind[static_cast<std::size_t>(j)];
+      f.identifiable = norm(column(jacobian_, j)) > 0 && !inverse.blind[j];
       const double half = t_quantile(dof) *
                           std::sqrt(out.cost / dof * std::max(0.0, inverse.inverse(j, j))) * range;
       f.low = f.identifiable ? std::max(p.low, f.value - half) : p.low;

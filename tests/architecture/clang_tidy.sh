@@ -19,6 +19,6 @@ echo '#define ROUTESIM_COMMIT ""' >"$generated/tools/results/commit.h"
 find "$@" -name '*.cpp' -print0 | sort -z |
   xargs -0 -r -n 1 -P "$(nproc 2>/dev/null || echo 1)" bash -c '
     tool="$1" generated="$2" file="$3"
-    said="$("$tool" --quiet "$file" -- -std=c++20 -I. -I"$generated" -isystem /usr/include/eigen3 \
+    said="$("$tool" --quiet "$file" -- -std=c++20 -I. -I"$generated" \
       -DROUTESIM_VERSION=\"0\" -DROUTESIM_BUILD_TYPE=\"\" 2>/dev/null)" ||
       { printf "%s\n" "$said"; exit 1; }' _ "$tool" "$generated"

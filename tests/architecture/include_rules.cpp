@@ -106,7 +106,6 @@ const std::vector<Home>& homes() {
       {"tbb/", {"tools/study/"}, true},
       {"oneapi/tbb", {"tools/study/"}, true},
       {"sanitizer/", {"tools/study/"}, true},
-      {"Eigen/", {"models/calibration"}, true},
       {"Random123/", {"base/rng.cpp"}, true},
       {"xxhash.h", {"policies/", "tests/policies/"}, true},
       {"gtest/", {"tests/"}, false},
