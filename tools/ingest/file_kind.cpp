@@ -4,8 +4,8 @@
 #include <array>
 
 #include "policies/config/document.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
-#include "tools/ingest/kubernetes_file.h"
 
 namespace routesim::tools {
 
@@ -24,8 +24,6 @@ bool has_any(const ConfigNode& root, std::initializer_list<std::string_view> key
 bool holds_router_document(const ConfigNode& root) {
   if (is_kubernetes_object(root)) return true;
   if (has_any(root, {"plugins", "schedulingProfiles"})) return true;
-  // llm-d-benchmark's scenarios are lists of stacks.
-  if (root.find("scenario") != nullptr && root.find("scenario")->value->is_sequence()) return true;
   using Kind = policies::LocatedDocument::Kind;
   return policies::find_endpoint_picker_config(root).kind != Kind::kNotFound;
 }

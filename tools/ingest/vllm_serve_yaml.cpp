@@ -10,7 +10,6 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/deployment_keys.h"
-#include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/ingest/vllm_serve_files.h"
