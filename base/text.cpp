@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <cstdint>
+
 namespace routesim {
 
 namespace {
@@ -45,6 +47,32 @@ std::string escaped(std::string_view text, std::string_view keep) {
     }
   }
   return out;
+}
+
+std::size_t utf8_length(std::string_view text, std::size_t i) {
+  const auto lead = static_cast<unsigned char>(text[i]);
+  if (lead < 0x80) return 1;
+  if (lead < 0xC2 || lead > 0xF4) return 0;
+  const std::size_t extra = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
+  if (i + extra >= text.size()) return 0;
+  std::uint32_t code = lead & (0x3FU >> extra);
+  for (std::size_t k = 1; k <= extra; ++k) {
+    const auto byte = static_cast<unsigned char>(text[i + k]);
+    if ((byte & 0xC0U) != 0x80U) return 0;
+    code = (code << 6U) | (byte & 0x3FU);
+  }
+  const bool overlong = (extra == 2 && code < 0x800) || (extra == 3 && code < 0x10000);
+  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
+  return overlong || is_surrogate || code > 0x10FFFF ? 0 : extra + 1;
+}
+
+std::size_t first_not_utf8(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = text[i] == '\0' ? 0 : utf8_length(text, i);
+    if (length == 0) return i;
+    i += length;
+  }
+  return std::string_view::npos;
 }
 
 std::string_view head_of(std::string_view text, std::size_t max_bytes) {

@@ -22,6 +22,11 @@ std::string_view head_of(std::string_view text, std::size_t max_bytes);
 /// message says after a quoted text stays.
 std::string shortened(std::string_view text, std::size_t max_bytes);
 
+/// Bytes of the UTF-8 character at `i`; 0 when there is none (RFC 3629).
+std::size_t utf8_length(std::string_view text, std::size_t i);
+/// Offset of the first byte that is NUL or not UTF-8, or npos.
+std::size_t first_not_utf8(std::string_view text);
+
 /// Base64 with padding (RFC 4648 section 4), strict: nothing for other text.
 std::optional<std::string> decode_base64(std::string_view text);
 std::string encode_base64(std::string_view bytes);

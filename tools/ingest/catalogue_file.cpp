@@ -34,7 +34,7 @@ bool readable(const std::string& path, const SourceLocation& where, const std::s
   return read_text_file(path, where, key, ConfigLimits{}.max_bytes, text, diagnostics);
 }
 
-/// A curve nobody can look up is a slip of the pen.
+/// Reports a curve whose accelerator or model is unknown: no scenario could use it.
 void check_names(const models::FittedCurve& curve, const std::string& entry,
                  const models::Catalogue& catalogue, const Provenance& places,
                  Diagnostics& diagnostics) {
@@ -116,7 +116,7 @@ bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
                 {.path = {}, .provenance = &places, .ignored_keys = {}, .format = "catalogue"});
   else if (root != nullptr)
     found.error(root->where(), "", "must be a map with accelerators, models or curves");
-  if (found.has_errors()) {  // Checks of half-read entries would say it all again.
+  if (found.has_errors()) {  // Checks of half-read entries would repeat these errors.
     append(diagnostics, found);
     return false;
   }

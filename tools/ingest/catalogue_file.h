@@ -1,4 +1,4 @@
-// What users add to the catalogue: files with accelerators, models and fitted curves, and the
+// Additions to the catalogue: files with accelerators, models and fitted curves, and the
 // config.json of a Hugging Face model.
 #pragma once
 

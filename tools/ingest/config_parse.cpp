@@ -13,6 +13,7 @@
 
 #include "base/config_node.h"
 #include "base/printable.h"
+#include "base/text.h"
 #include "tools/ingest/config_file.h"
 
 namespace routesim {
@@ -22,41 +23,13 @@ namespace {
 /// Ends the parse after a limit was exceeded; its diagnostic is already recorded.
 struct Abandoned {};
 
-/// Bytes of the UTF-8 character at `i`; 0 when there is none.
-std::size_t utf8_length(std::string_view text, std::size_t i) {
-  const auto lead = static_cast<unsigned char>(text[i]);
-  if (lead < 0x80) return 1;
-  if (lead < 0xC2 || lead > 0xF4) return 0;
-  const std::size_t extra = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-  if (i + extra >= text.size()) return 0;
-  std::uint32_t code = lead & (0x3FU >> extra);
-  for (std::size_t k = 1; k <= extra; ++k) {
-    const auto byte = static_cast<unsigned char>(text[i + k]);
-    if ((byte & 0xC0U) != 0x80U) return 0;
-    code = (code << 6U) | (byte & 0x3FU);
-  }
-  const bool overlong = (extra == 2 && code < 0x800) || (extra == 3 && code < 0x10000);
-  const bool is_surrogate = code >= 0xD800 && code < 0xE000;
-  return overlong || is_surrogate || code > 0x10FFFF ? 0 : extra + 1;
-}
-
-/// What the file may be instead.
+/// Guesses which encoding the file has instead.
 std::string encoding_hint(std::string_view text, std::size_t bad) {
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF") ||
       (bad < 2 && text.size() > 3 && (text[0] == '\0') != (text[1] == '\0')))
     return "it looks like UTF-16 or UTF-32: save it as UTF-8";
   if (text[bad] == '\0') return "it has a NUL byte";
   return "is this a text file?";
-}
-
-/// Byte offset of the first byte that is not valid UTF-8 (or a NUL), or npos.
-std::size_t first_invalid_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = text[i] == '\0' ? 0 : utf8_length(text, i);
-    if (length == 0) return i;
-    i += length;
-  }
-  return std::string_view::npos;
 }
 
 /// yaml-cpp 0.7 gives the escapes \N and \_ (next line, unbreakable space) as the single bytes of
@@ -355,7 +328,7 @@ bool check_text(std::string_view text, const TextPlacement& placement, Diagnosti
         "larger than the limit of " + std::to_string(limits.max_bytes >> 20) + " MiB");
     return false;
   }
-  const std::size_t bad = first_invalid_utf8(text);
+  const std::size_t bad = first_not_utf8(text);
   if (bad == std::string_view::npos) return true;
   int line = 1;
   std::size_t start = 0;
@@ -371,7 +344,7 @@ bool check_text(std::string_view text, const TextPlacement& placement, Diagnosti
   return false;
 }
 
-/// What most often lies behind a syntax error.
+/// The most frequent cause of a syntax error.
 std::string syntax_hint(std::string_view text, const YAML::Mark& mark, std::string_view message) {
   if (mark.is_null()) return {};
   std::size_t start = 0;
@@ -386,7 +359,7 @@ std::string syntax_hint(std::string_view text, const YAML::Mark& mark, std::stri
   return {};
 }
 
-/// What yaml-cpp says, but in all of its versions which anchor is missing.
+/// yaml-cpp's message; names the missing anchor with all versions of yaml-cpp.
 std::string syntax_message(std::string_view text, const YAML::Exception& e) {
   constexpr std::string_view kUnknown = "the referenced anchor is not defined";
   if (!std::string_view(e.msg).starts_with(kUnknown)) return printable(e.msg, 120);

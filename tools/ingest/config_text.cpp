@@ -24,8 +24,8 @@ bool is_safe_text(const std::string& text) {
   return plain_type(text) == PlainType::kText && text != "null";
 }
 
-/// A scalar for YAML. JSON's quoting is YAML's double quoting, so text needs no rules of its own.
-/// What was plain stays plain where it can: a number must, and a folded text of two lines cannot.
+/// A scalar for YAML. Quoted text is written as JSON, which YAML's double quotes read.
+/// Plain text stays plain if it reads back as the same: a number does, two folded lines do not.
 std::string yaml_scalar(const ConfigNode& node) {
   const bool stays =
       is_plain(node) && (plain_type(node.text()) != PlainType::kText || is_safe_text(node.text()));

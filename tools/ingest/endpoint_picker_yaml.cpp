@@ -53,7 +53,7 @@ bool same_place(const SourceLocation& a, const SourceLocation& b) {
   return a.line == b.line && a.column == b.column && a.file == b.file;
 }
 
-/// What was judged of values other than those that could not be read: they are null to the judge.
+/// Drops judgements of values that could not be read: the judge took them for null.
 Diagnostics without_places_of(const Diagnostics& unread, const Diagnostics& judged) {
   Diagnostics out;
   for (const Diagnostic& d : judged.items())
@@ -214,7 +214,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     Diagnostics judged;
     check_scalars(*node, {}, found);
     config = load_located(*node, located, options, judged);
-    // Nobody builds the plugins of a file with errors, so what is wrong with them is said now.
+    // The plugins of a file with errors are never built later, so they are checked now.
     if (config && (found.has_errors() || judged.has_errors())) check_plugins(*config, judged);
     append(found, without_places_of(found, judged));
   }

@@ -221,7 +221,7 @@ void read_result(const std::string& path, const std::string& policy, MeasuredTab
                     reader.is_lifecycle() ? "it sums up all stages: name the folder it is in" : "");
 }
 
-/// What kind of result this text is, of those that are not read; "" when it may be a CSV.
+/// Names a kind of result that is not read; "" when the text may be a CSV.
 std::string other_result(std::string_view text) {
   const bool has_version = text.starts_with("version:") || text.find("\nversion:") < text.size();
   return has_version && text.find("\nscenario:") < text.size() ? "a Benchmark Report" : "";

@@ -26,7 +26,7 @@ std::int64_t bounded(Wide bytes) {
   return static_cast<std::int64_t>(std::min<Wide>(bytes, std::int64_t{1} << 59U));
 }
 
-/// Text of a size in the unit people buy memory in.
+/// A size in GiB, with one decimal.
 std::string gib(std::int64_t bytes) {
   const std::int64_t tenths = bytes * 10 / (std::int64_t{1} << 30U);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";

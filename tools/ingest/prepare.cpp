@@ -1,5 +1,10 @@
 #include "tools/ingest/prepare.h"
 
+#include <glob.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <istream>
 #include <set>
 
 #include "base/printable.h"
@@ -10,8 +15,6 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/measured_file.h"
-#include "tools/ingest/pool_checks.h"
-#include "tools/ingest/replay_files.h"
 #include "tools/ingest/request_headers.h"
 #include "tools/ingest/trace_files.h"
 #include "tools/results/goodput.h"
@@ -20,7 +23,7 @@ namespace routesim::tools {
 
 namespace {
 
-/// Where the parts stand whose own checks name keys without their place in the scenario.
+/// The checks of some parts name keys without their place in the scenario: these prefixes.
 const std::vector<std::string>& prefixes() {
   static const std::vector<std::string> kPrefixes = [] {
     std::vector<std::string> out;
@@ -45,6 +48,106 @@ void check_goals(const LoadedVariant& variant, Diagnostics& diagnostics) {
     const std::string error = read_goal(variant.scenario.goodput[i], goals);
     if (!error.empty()) diagnostics.error(variant.provenance.nearest(path), path, error);
   }
+}
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  // A pipe is refused where it is opened, which tells why.
+  return std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored);
+}
+
+void add_folder(const std::string& path, const std::string& key, const SourceLocation& where,
+                std::vector<ReferencedFile>& out, Diagnostics& diagnostics) {
+  std::error_code error;
+  std::vector<std::string> found;
+  bool lines = false;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (!is_file(entry->path().string())) continue;
+    lines = lines || entry->path().extension() == ".jsonl";
+    if (entry->path().extension() == ".json") found.push_back(entry->path().string());
+  }
+  if (error)
+    diagnostics.error(where, key,
+                      "cannot read the folder " + printable(path, 200) + ": " + error.message(),
+                      "paths inside a file are relative to that file");
+  else if (found.empty())
+    diagnostics.error(where, key, "no *.json is in " + printable(path, 200),
+                      lines ? "name its *.jsonl as trace_files" : "");
+  std::sort(found.begin(), found.end());
+  for (std::string& file : found) out.push_back({key, std::move(file)});
+}
+
+/// Whether a path as written asks for several files.
+bool is_pattern(const std::string& path) { return path.find_first_of("*?") != std::string::npos; }
+
+/// The regular files a path names, or those that a pattern matches in the order of their names.
+std::vector<std::string> matching_files(const std::string& path) {
+  if (!is_pattern(path)) {
+    if (is_file(path)) return {path};
+    return {};
+  }
+  std::vector<std::string> out;
+  glob_t found{};
+  if (::glob(path.c_str(), 0, nullptr, &found) == 0)
+    for (std::size_t i = 0; i < found.gl_pathc; ++i)
+      if (is_file(found.gl_pathv[i])) out.emplace_back(found.gl_pathv[i]);
+  ::globfree(&found);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+/// The files of recorded sessions that the load replays, in the order they are read. A folder
+/// without *.json, and a path without a file, are errors at their keys.
+std::vector<ReferencedFile> replay_files(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  using Kind = workloads::LoadFile::Kind;
+  std::vector<ReferencedFile> out;
+  for (const workloads::LoadFile& named : files_of(variant.scenario.workload.load)) {
+    if (named.kind != Kind::kSessions && named.kind != Kind::kSessionFolder) continue;
+    const std::string key = "workload." + named.key;
+    const SourceLocation where = variant.provenance.nearest(key);
+    const std::string path = resolve_path(named.path, where);
+    if (named.kind == Kind::kSessionFolder) {
+      add_folder(path, key, where, out, diagnostics);
+      continue;
+    }
+    const std::vector<std::string> files = matching_files(path);
+    for (const std::string& file : files) {
+      const bool known = std::any_of(out.begin(), out.end(), [&file](const ReferencedFile& asked) {
+        return asked.path == file;
+      });
+      if (!known) out.push_back({key, file});
+    }
+    if (!files.empty()) continue;
+    if (is_pattern(path))
+      diagnostics.error(where, key, "no file matches " + printable(path, 200));
+    else
+      out.push_back({key, path});  // Opening it tells why it cannot be read.
+  }
+  return out;
+}
+
+/// Reads them all. Null when the load replays no files, or after an error.
+std::shared_ptr<const workloads::ReplayCorpus> read_replay_sessions(const LoadedVariant& variant,
+                                                                    Diagnostics& diagnostics) {
+  Diagnostics found;
+  const std::vector<ReferencedFile> files = replay_files(variant, found);
+  std::shared_ptr<const workloads::ReplayCorpus> corpus;
+  if (!files.empty()) {
+    const std::unique_ptr<workloads::ReplayReader> reader =
+        session_reader(variant.scenario.workload.load);
+    for (const ReferencedFile& file : files) {
+      const std::unique_ptr<std::istream> in =
+          open_records(file.path, variant.provenance.nearest(file.key), file.key, found);
+      // After an error only what else is missing matters.
+      if (in != nullptr && !found.has_errors())
+        reader->read(*in, file.path, file.path.ends_with(".jsonl"), found);
+    }
+    if (!found.has_errors())
+      corpus = std::make_shared<const workloads::ReplayCorpus>(reader->take());
+  }
+  for (const Diagnostic& d : found.items()) diagnostics.add(d);
+  return corpus;
 }
 
 /// Opens the files that the load names.
@@ -76,7 +179,7 @@ void open_load_files(const LoadedVariant& variant, workloads::LoadInputs& inputs
   inputs.sessions = read_replay_sessions(variant, diagnostics);
 }
 
-/// What the router's document and the servers say about each other.
+/// Compares the router's document with the servers.
 void check_router(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   if (!plan.endpoint_picker) return;
   const policies::EndpointPickerConfig& config = *plan.endpoint_picker;
@@ -104,8 +207,8 @@ void check_router(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   }
 }
 
-/// vLLM does not start where one sequence of the longest length does not fit. A simulation can:
-/// whether requests get that long is another matter. Whoever states the blocks knows them.
+/// Warns where one sequence of max_model_len does not fit into the KV cache: vLLM would not start.
+/// A simulation can run, because requests may be shorter. A stated number of blocks is trusted.
 void check_lengths(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < plan.pools.size(); ++i) {
     const sim::ResolvedPool& pool = plan.pools[i];
@@ -119,9 +222,69 @@ void check_lengths(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   }
 }
 
-}  // namespace
+/// A balancer sends every request to any of its servers, so these serve one model. The formats of
+/// its weights may differ.
+void check_one_model(const sim::Scenario& scenario, const models::Catalogue& catalogue,
+                     Diagnostics& diagnostics) {
+  const std::vector<sim::PoolConfig>& pools = scenario.cluster.pools;
+  const auto same_architecture = [](const models::ModelSpec& a, const models::ModelSpec& b) {
+    return a.layers == b.layers && a.hidden == b.hidden && a.heads == b.heads &&
+           a.kv_heads == b.kv_heads && a.experts == b.experts && a.vocab == b.vocab;
+  };
+  const models::ModelSpec* first = nullptr;  // The model of pool `of_first`.
+  std::size_t of_first = 0;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    // A name that is not in the catalogue is reported where it is looked up, and the two sides of a
+    // disaggregated pair by check_handover().
+    const models::ModelSpec* const model = catalogue.find_model(pools[i].model);
+    if (model == nullptr || pools[i].role != sim::PoolRole::kBoth) continue;
+    if (first == nullptr) {
+      first = model;
+      of_first = i;
+    } else if (!same_architecture(*first, *model)) {
+      diagnostics.error(
+          {}, child_path(element_path("cluster.pools", i), "model"),
+          "is another model than that of pool " + printable(pools[of_first].name) +
+              ", but one balancer sends every request to any pool (got " +
+              printable(pools[i].model) + " in pool " + printable(pools[i].name) + " and " +
+              printable(pools[of_first].model) + ")",
+          "simulate the pools and the traffic of each model in a scenario of its own");
+    }
+  }
+}
 
-namespace {
+/// Decode servers read what a prefill server computed: both have one model and one KV format.
+void check_handover(const sim::Scenario& scenario, const models::Catalogue& catalogue,
+                    Diagnostics& diagnostics) {
+  // `auto` is bf16.
+  const auto format = [](const sim::PoolConfig& c) {
+    return c.kv_cache_dtype.starts_with("fp8") ? "fp8" : "bf16";
+  };
+  const std::vector<sim::PoolConfig>& pools = scenario.cluster.pools;
+  const auto prefill = std::find_if(pools.begin(), pools.end(), [](const sim::PoolConfig& p) {
+    return p.role == sim::PoolRole::kPrefill;
+  });
+  if (prefill == pools.end()) return;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const sim::PoolConfig& pool = pools[i];
+    if (pool.role == sim::PoolRole::kBoth) continue;
+    const std::string path = element_path("cluster.pools", i);
+    const std::string other = " of pool " + printable(prefill->name) + " (got ";
+    // A name that is not in the catalogue is reported where it is looked up.
+    const models::ModelSpec* const model = catalogue.find_model(pool.model);
+    const models::ModelSpec* const first = catalogue.find_model(prefill->model);
+    if (model != nullptr && first != nullptr && model != first)
+      diagnostics.error({}, path + ".model",
+                        "differs from the model" + other + printable(pool.model) + " and " +
+                            printable(prefill->model) + ")",
+                        "decode servers pull the KV of prefill servers, so both have one model");
+    if (std::string_view(format(pool)) != format(*prefill))
+      diagnostics.error(
+          {}, path + ".kv_cache_dtype",
+          "differs from the KV format" + other + format(pool) + " and " + format(*prefill) + ")",
+          "decode servers pull the KV of prefill servers, so both have one format");
+  }
+}
 
 /// Opens everything the variant names. Names of models become those of the catalogue.
 sim::ScenarioInputs open_inputs(const LoadedVariant& variant, sim::Scenario& scenario,
@@ -240,8 +403,7 @@ std::vector<ReferencedFile> referenced_files(const LoadedVariant& variant) {
         file.kind != Kind::kUnread)
       add("workload." + file.key, file.path);
   Diagnostics unread;  // Reported when the files were needed.
-  for (ReplayFile& file : replay_files(variant, unread))
-    files.push_back({std::move(file.key), std::move(file.path)});
+  for (ReferencedFile& file : replay_files(variant, unread)) files.push_back(std::move(file));
   add_document("routing.endpoint_picker", variant.scenario.routing.endpoint_picker);
   for (std::size_t i = 0; i < variant.scenario.catalogue.size(); ++i)
     add(element_path("catalogue", i), variant.scenario.catalogue[i]);

@@ -1,6 +1,7 @@
 #include "tools/ingest/scenario_yaml.h"
 
 #include <filesystem>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -13,7 +14,6 @@
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/inference_perf_yaml.h"
 #include "tools/ingest/ledger.h"
-#include "tools/ingest/pool_checks.h"
 #include "tools/ingest/request_headers.h"
 #include "tools/ingest/vllm_bench_yaml.h"
 #include "tools/ingest/vllm_serve_yaml.h"
@@ -194,8 +194,8 @@ Ptr with_goodput_flag(const Ptr& root) {
                        ConfigNode::make_map({{"goodput", goals->where(), goals}}, root->where()));
 }
 
-/// What may be written shorter: flags as their tool writes them, lengths as bare integers, as
-/// inference-perf allows, and expectations as bare text.
+/// Expands short forms: flags as their tool writes them, lengths as bare integers (inference-perf
+/// allows them), and expectations as bare text.
 Ptr without_shorthands(const Ptr& root, Diagnostics& diagnostics) {
   const auto flags = [&](const Ptr& value) { return vllm_bench_flags(value, diagnostics); };
   return change_member(
@@ -209,6 +209,72 @@ Ptr without_shorthands(const Ptr& root, Diagnostics& diagnostics) {
 }
 
 constexpr std::int64_t kMostRouters = 64;
+
+/// Endpoints are called after their pool, so every pool has a name of its own.
+void check_pool_names(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  const std::vector<sim::PoolConfig>& pools = variant.scenario.cluster.pools;
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    if (names.insert(pools[i].name).second) continue;
+    const std::string path = child_path(element_path("cluster.pools", i), "name");
+    const std::string what = variant.provenance.find(path) != nullptr
+                                 ? "is the name of another pool too (got "
+                                 : "is missing, and another pool has the default name too (";
+    diagnostics.error(variant.provenance.nearest(path), path, what + printable(pools[i].name) + ")",
+                      "give each pool a name");
+  }
+}
+
+/// Labels are key=value, each key once in a pool.
+void check_labels(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  const std::vector<sim::PoolConfig>& pools = variant.scenario.cluster.pools;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    std::map<std::string, std::string> seen;
+    for (std::size_t l = 0; l < pools[i].labels.size(); ++l) {
+      const std::string& label = pools[i].labels[l];
+      const std::string path =
+          element_path(child_path(element_path("cluster.pools", i), "labels"), l);
+      if (is_broken(diagnostics, path)) continue;
+      const std::size_t equals = label.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        diagnostics.error(variant.provenance.nearest(path), path,
+                          "must be key=value (got " + printable(label) + ")",
+                          "for example labels: [llm-d.ai/model=Qwen3-32B]");
+        continue;
+      }
+      const std::string key = label.substr(0, equals);
+      const std::string value = label.substr(equals + 1);
+      const auto [first, is_new] = seen.try_emplace(key, value);
+      if (!is_new && first->second != value)
+        diagnostics.error(variant.provenance.nearest(path), path,
+                          "is another value of a label that the pool has already (got " +
+                              printable(label) + " beside " + printable(key + "=" + first->second) +
+                              ")",
+                          "keep one of the two");
+    }
+  }
+}
+
+/// Warns of plugins of the router document at the key `path` that look at a label no pool has.
+void warn_missing_labels(const LoadedVariant& variant, const std::string& path,
+                         Diagnostics& diagnostics) {
+  const auto has = [&](const std::string& key) {
+    // Role labels are added automatically.
+    if (key == "llm-d.ai/role" || key == "mif.moreh.io/role") return true;
+    for (const sim::PoolConfig& pool : variant.scenario.cluster.pools)
+      for (const std::string& label : pool.labels)
+        if (label.starts_with(key + "=")) return true;
+    return false;
+  };
+  for (const policies::PluginSpec& spec : variant.endpoint_picker->plugins) {
+    if (spec.type != "by-label" && spec.type != "context-length-aware") continue;
+    const ConfigNode* key = spec.parameters->child("label");
+    if (key == nullptr || !key->is_text() || has(key->text())) continue;
+    diagnostics.warning(spec.where, path + "." + spec.path,
+                        "looks at the label " + printable(key->text()) + ", which no pool has",
+                        "write labels: [" + printable(key->text()) + "=VALUE] into the pools");
+  }
+}
 
 /// The copies that the Helm values around the document ask for, where the scenario says nothing.
 void take_replicas(LoadedVariant& variant, Diagnostics& diagnostics) {
@@ -231,7 +297,7 @@ void take_replicas(LoadedVariant& variant, Diagnostics& diagnostics) {
                       "set routing.router_replicas to say otherwise");
 }
 
-/// Who names a router's document and no balancer means the router.
+/// A router's document without a balancer selects the router.
 void take_balancer(LoadedVariant& variant) {
   if (variant.provenance.find("routing.balancer") != nullptr) return;
   variant.scenario.routing.balancer = sim::BalancerKind::kEndpointPicker;
@@ -257,7 +323,7 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
           load_endpoint_picker(root, options, diagnostics, "routing.endpoint_picker");
     if (variant.endpoint_picker) {
       check_plugins(*variant.endpoint_picker, diagnostics, "routing.endpoint_picker");
-      // What a document that another balancer stands in for would do is nobody's concern.
+      // With another balancer the document has no effect.
       if (routing.balancer == sim::BalancerKind::kEndpointPicker) {
         std::vector<std::string> sent;
         for (auto& [name, value] : request_headers(variant)) sent.push_back(std::move(name));

@@ -65,7 +65,7 @@ std::string number(double seconds) {
   return text;
 }
 
-/// What a text file of records cannot begin with; empty when it may be one.
+/// Says why the line cannot begin a text file of records; empty when it can.
 std::string wrong_kind(const std::string& line, std::string& hint) {
   if (line.starts_with("\x1F\x8B") || line.starts_with("\x28\xB5\x2F\xFD") ||
       line.starts_with("PK\x03\x04")) {
@@ -116,7 +116,7 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
                       "set format: jsonl if they are seconds, format: mooncake if not");
 }
 
-/// Where the columns of a header, or the keys of a record, stand in their line, in bytes from 1.
+/// Positions, in bytes from 1, of the columns of a header or the keys of a record in their line.
 std::vector<int> column_places(std::string_view line, TraceFormat format) {
   std::vector<int> places;
   if (format != TraceFormat::kMooncake && format != TraceFormat::kJsonl) {

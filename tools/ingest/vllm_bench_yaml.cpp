@@ -196,8 +196,7 @@ void note_ready_check(ConfigNode::Member& flag, Diagnostics& diagnostics) {
                                        ConfigNode::Style::kPlain, flag.value->where());
 }
 
-/// The same flag in both spellings: which of them counts, nobody can tell. One from the command
-/// line replaces what the file says.
+/// Refuses a flag in both spellings. One from the command line replaces that of the file.
 void check_spelled_once(const ConfigNode& flags, Diagnostics& diagnostics) {
   std::map<std::string, const ConfigNode::Member*> seen;
   for (const ConfigNode::Member& flag : flags.members()) {

@@ -1,5 +1,5 @@
-// Where server starts are written down: command lines, scripts, and the containers of Kubernetes
-// objects, Helm values and compose files.
+// Finds server starts in command lines, scripts, and the containers of Kubernetes objects, Helm
+// values and compose files, and turns them into the keys of a pool.
 #pragma once
 
 #include <optional>
@@ -55,5 +55,11 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
 /// init containers are skipped.
 std::vector<ServerStart> starts_in_tree(const ConfigNode::Ptr& root, const std::string& key_path,
                                         Diagnostics& diagnostics);
+
+/// The pool with the keys that `start` decides and the pool does not. `written_at` is where the
+/// scenario names the start, `key_path` goes before every message about it.
+ConfigNode::Ptr fill_pool(const ConfigNode::Ptr& pool, const ServerStart& start,
+                          const SourceLocation& written_at, const std::string& key_path,
+                          Diagnostics& diagnostics);
 
 }  // namespace routesim::tools

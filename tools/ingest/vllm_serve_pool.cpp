@@ -1,4 +1,4 @@
-#include "tools/ingest/vllm_serve_pool.h"
+// Turns the flags of `vllm serve` into the keys of a pool.
 
 #include <algorithm>
 #include <array>
@@ -12,6 +12,8 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/vllm_serve_files.h"
+#include "tools/ingest/vllm_serve_flags.h"
 
 namespace routesim::tools {
 
@@ -89,7 +91,7 @@ constexpr std::array kLlmD = {Releases{2, 4, "2025-H2"}, Releases{5, 7, "2026-H1
 constexpr std::array<std::string_view, 4> kLlmDImages = {"llm-d", "llm-d-cuda", "llm-d-aws",
                                                          "llm-d-rocm"};
 
-/// What an image's name says about the engine.
+/// The release of the engine, read from an image's name.
 struct ImageRelease {
   bool known = false;       ///< An official image, with a release for its tag.
   std::string_view preset;  ///< Empty where no preset stands for the release.
@@ -181,7 +183,7 @@ class Filler {
     diagnostics_.error(flag.value.where, key_path_, what, hint);
   }
 
-  /// False, with an error, when the value hangs on a variable that nobody gave.
+  /// False, with an error, when the value depends on a variable without a value.
   bool is_known(const std::string& name, const ServeFlag& flag) {
     if (flag.value.unknown.empty()) return true;
     const std::string key(flag.rule->key);
@@ -372,7 +374,7 @@ class Filler {
                                            model->value.where));
   }
 
-  /// Who chooses the rank: vLLM's front end, unless each rank has one of its own.
+  /// vLLM's front end chooses the rank, unless each rank has a front end of its own.
   void use_balancing() {
     const ServeFlag* size = find("data-parallel-size");
     const std::optional<std::int64_t> ranks = whole(size);

@@ -13,7 +13,7 @@
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/ingest/vllm_serve_files.h"
-#include "tools/ingest/vllm_serve_pool.h"
+#include "tools/ingest/vllm_serve_flags.h"
 
 namespace routesim::tools {
 
@@ -207,7 +207,7 @@ Ptr pool_without(const Ptr& pool, const std::string& path, std::vector<FoundRout
   Ptr filled = own;
   if (start && !start->router.product.empty()) routers.push_back({path, start->router});
   if (start) filled = fill_pool(own, *start, serve->value->where(), serve_path, found);
-  // What is wrong with the start has been said; that the model is missing follows from it.
+  // The errors of the start have been reported; a missing model would only follow from them.
   if (found.has_errors()) filled = merge_configs(placeholder(serve->value->where()), filled);
   append(diagnostics, found);
   return filled;
