@@ -1,6 +1,8 @@
 #include "models/catalogue.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/diagnostic.h"
 
@@ -79,17 +81,40 @@ std::string suggest(const std::vector<Entry>& entries, std::string_view name) {
   return {};
 }
 
+/// Endings of the names of checkpoints in a format. The first one makes the name of the entry.
+const std::vector<std::string>& endings(WeightDtype weights) {
+  static const std::array<std::vector<std::string>, EnumNames<WeightDtype>::value.size()> kAll = {{
+      {"-BF16"},
+      {"-FP8", "-FP8-dynamic", "-FP8-block"},
+      {"-MXFP4"},
+      {"-AWQ", "-AWQ-INT4", "-GPTQ-Int4", "-GPTQ", "-quantized.w4a16"},
+      {"-NVFP4", "-FP4"},
+  }};
+  return kAll[static_cast<std::size_t>(weights)];
+}
+
+/// The same model with weights in another format.
+ModelSpec in_format(const ModelSpec& m, const WeightFormat& format) {
+  ModelSpec out = m;
+  out.weights = format.weights;
+  out.scaled_blocks = format.scaled_blocks;
+  out.bf16_attention = format.bf16_attention;
+  out.aliases.clear();
+  for (const std::string& ending : endings(format.weights)) {
+    out.aliases.push_back(m.name + ending);
+    for (const std::string& alias : m.aliases) out.aliases.push_back(alias + ending);
+  }
+  out.name = out.aliases.front();
+  out.aliases.erase(out.aliases.begin());
+  return out;
+}
+
 }  // namespace
 
-Catalogue Catalogue::builtin() {
-  static const Catalogue kBuiltin = [] {
-    Catalogue c;
-    c.accelerators_ = builtin_accelerators();
-    c.models_ = builtin_models();
-    c.curves_ = builtin_curves();
-    return c;
-  }();
-  return kBuiltin;
+void Catalogue::add(ModelSpec m) {
+  const std::vector<WeightFormat> formats = std::exchange(m.formats, {});
+  models_.push_back(m);
+  for (const WeightFormat& format : formats) models_.push_back(in_format(m, format));
 }
 
 const AcceleratorSpec* Catalogue::find_accelerator(std::string_view name) const {

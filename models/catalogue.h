@@ -1,4 +1,5 @@
-// Everything known by name: accelerators, models, fitted curves. Built in, and extended by users.
+// Everything known by name: accelerators, models, fitted curves. tools/ingest reads the built-in
+// entries and those of users from catalogue files; this library holds and finds them.
 #pragma once
 
 #include <memory>
@@ -32,11 +33,10 @@ void describe(Describer& d, FittedCurve& c);
 /// ("Qwen/Qwen3-32B" is "qwen3 32b"). Entries added later win over earlier ones of the same name.
 class Catalogue {
  public:
-  /// The built-in entries.
-  static Catalogue builtin();
-
   void add(AcceleratorSpec a) { accelerators_.push_back(std::move(a)); }
-  void add(ModelSpec m) { models_.push_back(std::move(m)); }
+  /// Adds the model, and one entry for each of its `formats` as "NAME-FP8", "NAME-AWQ" or
+  /// "NAME-NVFP4", which also answers to the names that such checkpoints are published under.
+  void add(ModelSpec m);
   void add(FittedCurve c) { curves_.push_back(std::move(c)); }
 
   /// The entry, or null. Pointers stay valid until the next add().
@@ -71,10 +71,5 @@ std::shared_ptr<const LatencyModel> make_latency_model(const Catalogue& catalogu
                                                        const Parallelism& p,
                                                        std::string_view preset,
                                                        const RooflineOptions& options = {});
-
-/// The built-in entries by kind, in display order.
-std::vector<AcceleratorSpec> builtin_accelerators();
-std::vector<ModelSpec> builtin_models();
-std::vector<FittedCurve> builtin_curves();
 
 }  // namespace routesim::models

@@ -1,12 +1,7 @@
 #include "models/roofline.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
 
-#include "models/accelerators.h"
-#include "models/kv_cache_spec.h"
 #include "models/ticks.h"
 
 namespace routesim::models {
@@ -14,122 +9,21 @@ namespace {
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
-/// The GPU multiplies weights in this narrow format as they are; others are widened to bf16 first.
-bool multiplies_narrow(const AcceleratorSpec& a, WeightDtype weights) {
-  return (weights == WeightDtype::kFp8 && a.fp8_tflops > 0) ||
-         (weights == WeightDtype::kNvfp4 && a.fp4_tflops > 0);
-}
-
-/// FLOP per nanosecond that matrix products in this weight format reach.
-double matrix_rate(const AcceleratorSpec& a, WeightDtype weights) {
-  if (!multiplies_narrow(a, weights)) return a.bf16_tflops * 1e3 * a.prefill_mfu;
-  return weights == WeightDtype::kFp8 ? a.fp8_tflops * 1e3 * a.prefill_mfu_fp8
-                                      : a.fp4_tflops * 1e3 * a.prefill_mfu_fp4;
-}
-
-/// Products whose activations are quantised first, block by block.
-bool quantises_activations(const AcceleratorSpec& a, const ModelSpec& m) {
-  return m.scaled_blocks || (m.weights == WeightDtype::kNvfp4 && multiplies_narrow(a, m.weights));
-}
-
-/// Bytes per nanosecond when weights are streamed.
-double weight_rate(const AcceleratorSpec& a) { return a.memory_tb_per_s * 1e3 * a.weight_mbu; }
-
-/// Bytes per nanosecond of collectives among `gpus` GPUs; a node has eight. A switch that reduces
-/// gives more to more of them: 320, 350 and 446 GB/s of volume for 2, 4 and 8 H100
-/// (aiconfigurator's table of vLLM 0.19 at 512 MB).
-double collective_rate(const AcceleratorSpec& a, std::int64_t gpus) {
-  if (gpus > 8) return a.nic_gb_per_s * a.collective_efficiency;
-  const double gain = a.switched_link ? 1 + 0.05 * real(gpus - 2) : 1;
-  return a.link_gb_per_s * a.collective_efficiency * gain;
-}
-
-/// What grouped products of 4-bit weights that are widened on the way reach of the rate of plain
-/// bf16 ones: with it 8,192 tokens of gpt-oss-120b take one H100 0.24 s, llm-d's measured 33,821
-/// tokens/s (`peakPrefillThroughput` of its router); 0.57 on the A100.
-constexpr double kGroupedRateWidened = 0.52;
-/// The same with Marlin on a GPU of the Hopper generation, whose matrix units it does not use:
-/// 23,700 prompt tokens/s and GPU of gpt-oss-120b with vLLM 0.11
-/// (anyscale/ray-serve-llm-perf-examples), InferenceX's TTFT on H100 and H200.
-constexpr double kGroupedRateMarlin = 0.29;
-
-/// What grouped products reach of the rate of plain ones: vLLM's own benchmark of Mixtral's experts
-/// in bf16 on an H100 (vllm-project/vllm#24700) takes 289 us for each 512 tokens more, 623 TFLOP/s,
-/// where plain products reach 742. An older kernel on the MI300X (ROCm/triton#685): 368 of 549.
-constexpr double kGroupedRate = 0.84;
-
-/// The same in fp8, and assumed for fp4: 0.18 for Qwen3-30B-A3B (the same page, 208 TFLOP/s), 0.37
-/// for DeepSeek-V3 in DeepGEMM (vllm-project/vllm#13932, 423 TFLOP/s), of 1,148 for plain products
-/// on an H100.
-constexpr double kGroupedRateNarrow = 0.4;
-
 /// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
 constexpr double kEagerLayerNs = 110e3;
 
-/// Products that quantise their activations as a whole: fp8 weights with one scale each.
-bool quantises_whole(const AcceleratorSpec& a, const ModelSpec& m) {
-  return m.weights == WeightDtype::kFp8 && multiplies_narrow(a, m.weights) && !m.scaled_blocks;
-}
-
-double grouped_rate(const AcceleratorSpec& a, WeightDtype weights, bool marlin) {
-  if (multiplies_narrow(a, weights)) return kGroupedRateNarrow;
-  if (weights != WeightDtype::kMxfp4 && weights != WeightDtype::kNvfp4) return kGroupedRate;
-  return marlin && a.fp8_tflops > 0 ? kGroupedRateMarlin : kGroupedRateWidened;
-}
-
 }  // namespace
-
-AllReduce::AllReduce(const AcceleratorSpec& a, std::int64_t gpus)
-    : latency_ns_(a.collective_us * 1e3),
-      others_(real(gpus - 1)),
-      gpus_(real(gpus)),
-      rate_(collective_rate(a, gpus)) {
-  if (a.switched_link && gpus <= 8) step_ns_ = 6'500 * (1 - 2.0 / gpus_);
-}
-
-// Beyond some 64 KB the GPUs no longer read everything from everybody, but wait for each other
-// twice: fitted to aiconfigurator's table for 2, 4 and 8 H100 (vLLM 0.19).
-double AllReduce::ns(double bytes) const {
-  constexpr double kStepBytes = 65'536;
-  return latency_ns_ + step_ns_ * bytes / (bytes + kStepBytes) +
-         bytes * 2.0 * others_ / gpus_ / rate_;
-}
-
-std::int64_t expert_tile(double rows) {
-  std::int64_t tile = 16;
-  while (tile < 128 && real(tile) < rows) tile *= 2;
-  return tile;
-}
-
-double expected_maximum(std::int64_t n) {
-  constexpr std::array<double, 11> kAtPowerOfTwo = {0,     0.564, 1.029, 1.424, 1.766, 2.070,
-                                                    2.344, 2.594, 2.825, 3.041, 3.245};
-  const auto count = static_cast<std::uint64_t>(std::max<std::int64_t>(1, n));
-  const auto log2 = static_cast<std::size_t>(std::bit_width(count) - 1);
-  if (log2 + 1 >= kAtPowerOfTwo.size()) return kAtPowerOfTwo.back();
-  const double above =
-      real(n) / real(std::int64_t{1} << log2) - 1;  // Near enough to the logarithm.
-  return kAtPowerOfTwo[log2] + above * (kAtPowerOfTwo[log2 + 1] - kAtPowerOfTwo[log2]);
-}
-
-std::int64_t padded_to_graph(std::int64_t tokens) {
-  if (tokens <= 2 || tokens > 512) return tokens;
-  if (tokens <= 4) return 4;
-  const std::int64_t stride = tokens <= 256 ? 8 : 16;
-  return (tokens + stride - 1) / stride * stride;
-}
 
 Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
                    const RooflineOptions& options)
     : options_(options),
-      all_reduce_(a, p.tp),
+      dense_(a, m, p),
+      experts_(a, m, p, options.older_experts),
+      attention_(a, m, p, options.kv_dtype, options.older_fp8_cache),
+      communication_(a, m, p),
       host_step_(ms_to_ticks(a.host_step_ms)),
       host_sequence_(ms_to_ticks(a.host_sequence_ms)),
-      trust_(has_measured_efficiencies(a.name) ? Trust::kRoofline : Trust::kDataSheet) {
-  set_dense_costs(a, m, p);
-  if (m.is_moe()) set_expert_costs(a, m, p);
-  set_attention_costs(a, m, p);
-  set_communication_costs(a, m, p);
+      trust_(a.measured ? Trust::kRoofline : Trust::kDataSheet) {
   if (!options.cuda_graphs)
     launch_ns_ = kEagerLayerNs * real(m.layers);
   else
@@ -140,155 +34,13 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
                 (p.ep > 1 ? " ep" + std::to_string(p.ep) : "") + " (" + a.source + ")";
 }
 
-void Roofline::set_dense_costs(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p) {
-  const ParameterCount c = count_parameters(m);
-  const double tp = real(p.tp);
-  const double trunk = c.attention + c.dense_mlp;
-  dense_bytes_ns_ = (trunk_bytes(m) / tp + 2.0 * c.router) / weight_rate(a);
-  const double rate = matrix_rate(a, m.weights);
-  dense_token_ns_ = 2.0 * ((trunk + c.shared_mlp) / tp + c.router) / rate;
-  if (m.bf16_attention)
-    dense_token_ns_ += 2.0 * c.attention / tp * (1 / matrix_rate(a, WeightDtype::kBf16) - 1 / rate);
-  // Query-key-value, attention output, gate-up and down; two grouped products more with experts.
-  fixed_ns_ = ((4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us +
-               real(m.layers) * a.layer_us + real(m.moe_layers()) * a.expert_layer_us) *
-                  1e3 +
-              a.gpu_step_ms * 1e6;
-  if (quantises_activations(a, m)) {
-    const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
-    const std::int64_t attentions = m.bf16_attention ? 0 : (m.is_mla() ? 3 : 2) * m.layers;
-    fixed_ns_ += real(attentions + 2 * mlps) * a.scaled_product_us * 1e3;
-  }
-  if (quantises_whole(a, m)) {
-    const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
-    fixed_ns_ += 2.0 * real(m.layers + mlps) * a.fp8_product_us * 1e3;
-  }
-  const double output = real(m.vocab) * real(m.hidden) / tp;
-  output_bytes_ns_ = 2.0 * output / weight_rate(a);
-  output_token_ns_ = 2.0 * output / matrix_rate(a, WeightDtype::kBf16);
-}
-
-void Roofline::set_expert_costs(const AcceleratorSpec& a, const ModelSpec& m,
-                                const Parallelism& p) {
-  const double shards = real(p.tp * p.dp);
-  const double routed = count_parameters(m).routed_mlp / shards;
-  const double visited = real(m.experts_per_token) / real(m.experts);
-  const bool fp8 = m.weights == WeightDtype::kFp8;
-  const bool fp4 = m.weights == WeightDtype::kNvfp4;
-  const double mbu = fp8                                       ? a.fp8_expert_mbu
-                     : fp4 || m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu
-                                                               : a.weight_mbu;
-  expert_bytes_ns_ = routed * bytes_per_weight(m.weights) / (a.memory_tb_per_s * 1e3 * mbu);
-  experts_ = real(m.experts);
-  experts_per_token_ = real(m.experts_per_token);
-  expert_row_ns_ = 2.0 * routed / experts_ /
-                   (matrix_rate(a, m.weights) * grouped_rate(a, m.weights, options_.older_experts));
-  ranks_ = p.dp;
-  if (p.ep > 1) {
-    peers_ = shards - 1;
-    unlucky_ = expected_maximum(p.tp * p.dp);
-  }
-  // Repeated products instead of pow(): the same bits on every platform.
-  double miss = 1.0;
-  while (miss > 1e-6) {
-    untouched_.push_back(miss);
-    miss *= 1.0 - visited;
-  }
-}
-
-void Roofline::set_attention_costs(const AcceleratorSpec& a, const ModelSpec& m,
-                                   const Parallelism& p) {
-  const double tp = real(p.tp);
-  const double attention_rate = a.bf16_tflops * 1e3 * a.attention_mfu;
-  const bool slow_cache = options_.kv_dtype == KvDtype::kFp8 && options_.older_fp8_cache;
-  const double kv_rate = a.memory_tb_per_s * 1e3 * (slow_cache ? a.kv_mbu_fp8 : a.kv_mbu);
-  // Scores and weighted values of one causal pair: 2·(d_k + d_v) FLOP per head. S counts pairs
-  // twice.
-  const double width =
-      m.is_mla() ? real(m.head_dim + m.rope_dim + m.v_head_dim) : 2.0 * real(m.head_dim);
-  const double pair = real(m.heads) / tp * width / attention_rate;
-  pair_ns_ = pair * real(m.full_layers());
-  windowed_pair_ns_ = pair * real(m.sliding_layers);
-  Parallelism one_stage = p;
-  one_stage.pp = 1;
-  const double layer = real(kv_bytes_per_token_per_gpu(m, options_.kv_dtype, one_stage)) /
-                       real(m.kv_capacity_layers()) / kv_rate;
-  const double full = layer * real(m.full_layers());
-  prefill_context_ns_ = full;
-  // Absorbed MLA decode multiplies every head with the latent, twice: compute can bind there.
-  const double latent = m.is_mla() ? 2.0 * real(m.heads) / tp * real(m.layers) *
-                                         real(2 * m.kv_lora_rank + m.rope_dim) / attention_rate
-                                   : 0.0;
-  context_ = ns_to_ticks(std::max(full, latent));
-  shared_context_ = ns_to_ticks(std::max(full * a.shared_context_weight, latent));
-  windowed_context_ = ns_to_ticks(layer * real(m.sliding_layers));
-  window_ = m.sliding_window;
-}
-
-void Roofline::set_communication_costs(const AcceleratorSpec& a, const ModelSpec& m,
-                                       const Parallelism& p) {
-  const double latency = a.collective_us * 1e3;
-  const double row = 2.0 * real(m.hidden);  // One token's activations in bf16.
-  row_bytes_ = row;
-  if (p.tp > 1) all_reduces_ = 2.0 * real(m.layers);
-  if (p.pp > 1) {
-    latency_ns_ += real(p.pp - 1) * latency;
-    token_ns_ += real(p.pp - 1) * row / (a.nic_gb_per_s * a.collective_efficiency);
-  }
-  const std::int64_t group = p.tp * p.dp;
-  if (!m.is_moe() || (p.ep == 1 && p.dp == 1)) return;
-  latency_ns_ += 2.0 * real(m.moe_layers()) * latency;
-  // Dispatch sends a token once to every other GPU that holds one of its experts (fp8 when the
-  // experts are fp8), combine returns bf16. Without ep every rank needs every token.
-  double peers = real(group - 1);
-  if (p.ep > 1) {
-    double miss = 1.0;
-    for (std::int64_t i = 0; i < m.experts_per_token; ++i) miss *= 1.0 - 1.0 / real(p.ep);
-    peers *= 1.0 - miss;
-  }
-  const double dispatch = m.weights == WeightDtype::kFp8 ? row / 2 : row;
-  token_ns_ +=
-      real(m.moe_layers()) * peers * (dispatch + row) / real(p.tp) / collective_rate(a, group);
-}
-
-double Roofline::linear_ns(double tokens, double sampled) const {
-  return fixed_ns_ + std::max(dense_bytes_ns_, tokens * dense_token_ns_) +
-         std::max(output_bytes_ns_, sampled * output_token_ns_);
-}
-
-double Roofline::expert_ns(const BatchShape& s) const {
-  if (untouched_.empty()) return 0;
-  const std::int64_t all = s.group_total_tokens > 0 ? s.group_total_tokens : s.tokens() * ranks_;
-  const auto n = static_cast<std::size_t>(std::max<std::int64_t>(1, all));
-  const double touched = n < untouched_.size() ? 1.0 - untouched_[n] : 1.0;
-  // The last tile of an expert is half empty in the mean.
-  const double visits = real(all) * experts_per_token_;
-  const double rows = visits / experts_;
-  const double tile = real(expert_tile(rows));
-  const double padded = std::max(tile, rows / touched + (tile - 1) / 2);
-  // Standard deviation over mean of what falls to one GPU: of the experts touched, drawn without
-  // replacement, and of the rows. All wait for the busiest.
-  const double uneven_experts = std::sqrt(peers_ * (1 - touched) / (experts_ * touched));
-  const double uneven_rows = std::sqrt(peers_ / visits);
-  return std::max(expert_bytes_ns_ * touched * (1 + unlucky_ * uneven_experts),
-                  expert_row_ns_ * experts_ * touched * padded * (1 + unlucky_ * uneven_rows));
-}
-
-double Roofline::prefill_attention_ns(const BatchShape& s) const {
-  const double pairs = real(s.prefill_pairs);
-  const double windowed = std::min(pairs, 2.0 * real(s.prefill_tokens) * real(window_));
-  return std::max(pairs * pair_ns_ + windowed * windowed_pair_ns_,
-                  real(s.prefill_context) * prefill_context_ns_);
-}
-
 std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
   std::int64_t own = std::max<std::int64_t>(1, s.tokens());
   if (options_.cuda_graphs) own = padded_to_graph(own);
   const double tokens = real(std::max(own, s.group_tokens));
-  double ns = linear_ns(tokens, real(s.decode_requests + s.prefill_requests)) + expert_ns(s) +
-              latency_ns_ + tokens * token_ns_;
-  if (all_reduces_ > 0) ns += all_reduces_ * all_reduce_.ns(tokens * row_bytes_);
-  if (s.prefill_tokens > 0) ns += prefill_attention_ns(s) + chunk_ns_;
+  double ns = dense_.ns(tokens, real(s.decode_requests + s.prefill_requests)) + experts_.ns(s);
+  ns = communication_.add_to(ns, tokens);
+  if (s.prefill_tokens > 0) ns += attention_.prefill_ns(s) + chunk_ns_;
   return ns_to_ticks(std::max(ns, launch_ns_));
 }
 
@@ -297,36 +49,19 @@ std::int64_t Roofline::host_ticks(const BatchShape& s) const {
                                         (s.decode_requests + s.prefill_requests));
 }
 
-std::int64_t Roofline::context_ticks(const BatchShape& s) const {
-  const auto times = [](std::int64_t ticks, std::int64_t count) {
-    return static_cast<WideTicks>(ticks) * count;
-  };
-  return bounded_ticks(
-      times(context_, s.decode_context - s.shared_context) +
-      times(shared_context_, s.shared_context) +
-      times(windowed_context_, std::min(s.decode_context, s.decode_requests * window_)));
-}
-
 std::int64_t Roofline::step_ticks(const BatchShape& s) const {
   if (s.tokens() == 0 && s.group_tokens == 0) return 0;
-  const std::int64_t gpu = bounded_ticks(fixed_ticks(s) + context_ticks(s));
+  const std::int64_t gpu = bounded_ticks(fixed_ticks(s) + attention_.decode_ticks(s));
   const std::int64_t host = host_ticks(s);
   return std::max<std::int64_t>(
       1, options_.async_scheduling ? std::max(gpu, host) : bounded_ticks(gpu + host));
 }
 
 DecodeRun Roofline::decode_run(const BatchShape& s) const {
-  const std::int64_t b = s.decode_requests;
-  const std::int64_t gpu = bounded_ticks(fixed_ticks(s) + context_ticks(s));
+  const std::int64_t gpu = bounded_ticks(fixed_ticks(s) + attention_.decode_ticks(s));
   const std::int64_t host = host_ticks(s);
-  const std::int64_t inside_window = b * window_ - s.decode_context;
-  std::int64_t slope = context_;
-  std::int64_t steps = kUnboundedSteps;
-  if (inside_window > 0) {  // The windows still fill, until their last token.
-    slope += windowed_context_;
-    if (windowed_context_ > 0) steps = inside_window / b + 1;
-  }
-  const std::int64_t increment = bounded_ticks(static_cast<WideTicks>(slope) * b);
+  const auto [slope, steps] = attention_.growth(s);
+  const std::int64_t increment = bounded_ticks(static_cast<WideTicks>(slope) * s.decode_requests);
   if (options_.async_scheduling)
     return run_behind_cpu(gpu, increment, std::max<std::int64_t>(1, host), steps);
   return run_behind_cpu(bounded_ticks(gpu + host), increment, 1, steps);
@@ -346,9 +81,11 @@ CostCurveParameters Roofline::as_cost_curve() const {
   p.sequence_ms = (fixed_ms(128, 0) - fixed_ms(8, 0)) / 120.0;
   p.step_ms = std::max(0.0, fixed_ms(8, 0) - 8.0 * p.sequence_ms);
   p.prefill_us_per_token = (fixed_ms(0, 8192) - fixed_ms(0, 4096)) / 4096.0 * 1e3;
-  p.prefill_pair_ns = pair_ns_;
-  p.context_us_per_ktok = real(context_) * tick_ns;
-  p.shared_context_weight = context_ > 0 ? real(shared_context_) / real(context_) : 1.0;
+  p.prefill_pair_ns = attention_.pair_ns();
+  const std::int64_t context = attention_.context_ticks();
+  p.context_us_per_ktok = real(context) * tick_ns;
+  p.shared_context_weight =
+      context > 0 ? real(attention_.shared_context_ticks()) / real(context) : 1.0;
   p.async_scheduling = options_.async_scheduling;
   if (options_.async_scheduling) {
     p.cpu_step_ms = host_step_ms;

@@ -246,6 +246,7 @@ void describe(Describer& d, AcceleratorSpec& a) {
   field(d, {"name", "Name scenarios refer to.", true}, a.name);
   field(d, {"source", "Where the numbers come from."}, a.source);
   field(d, {"aliases", "Other spellings of the name."}, a.aliases);
+  field(d, {"measured", "Its efficiencies come from measurements of it."}, a.measured);
   field(d, {"bf16_tflops", "Peak dense bf16, 10^12 FLOP/s.", true}, a.bf16_tflops, positive);
   field(d, {"fp8_tflops", "Peak dense fp8, 10^12 FLOP/s; 0 when it has none."}, a.fp8_tflops,
         amount);
@@ -286,6 +287,12 @@ void describe(Describer& d, AcceleratorSpec& a) {
   describe_times(d, a);
 }
 
+void describe(Describer& d, WeightFormat& f) {
+  field(d, {"weights", "Storage format of the weights.", true}, f.weights);
+  field(d, {"scaled_blocks", "The weights have a scale per block of 128 x 128."}, f.scaled_blocks);
+  field(d, {"bf16_attention", "The projections of attention stay in bf16."}, f.bf16_attention);
+}
+
 void describe(Describer& d, ModelSpec& m) {
   const IntRange tokens{.min = 0, .max = 1'000'000'000};
   const IntRange some_layers{.min = 0, .max = kMostLayers};
@@ -324,6 +331,9 @@ void describe(Describer& d, ModelSpec& m) {
         m.bf16_attention);
   field(d, {"workspace_bytes", "Extra device memory of its kernels, bytes per GPU."},
         m.workspace_bytes, RealRange{.min = 0, .max = kMostBytes});
+  field(d,
+        {"formats", "Other weight formats it is published in; each becomes an entry of its own."},
+        m.formats);
 }
 
 void describe(Describer& d, Parallelism& p) {

@@ -88,6 +88,14 @@ struct AcceleratorSpec {
   double collective_us = 5.0;        ///< Latency of one all-reduce or all-to-all.
   double collective_efficiency = 0.65;  ///< Share of link_gb_per_s that collectives reach.
   bool switched_link = false;           ///< A switch joins the GPUs of a node (NVSwitch).
+  bool measured = false;                ///< Its efficiencies come from measurements of it.
+};
+
+/// Another weight format that a model is published in, with what such checkpoints do differently.
+struct WeightFormat {
+  WeightDtype weights = WeightDtype::kFp8;
+  bool scaled_blocks = false;   ///< As in ModelSpec.
+  bool bf16_attention = false;  ///< As in ModelSpec.
 };
 
 /// A decoder-only transformer, by its architecture. Zero in a group of fields means "has none".
@@ -123,6 +131,8 @@ struct ModelSpec {
   /// The projections of attention are in bf16 whatever the weights (DeepSeek in NVFP4).
   bool bf16_attention = false;
   double workspace_bytes = 0;  ///< Extra device memory its kernels are known to take.
+  /// Other formats it is published in; the catalogue makes an entry of each.
+  std::vector<WeightFormat> formats = {};
 
   bool is_moe() const { return experts > 0; }
   bool is_mla() const { return kv_lora_rank > 0; }
@@ -187,6 +197,7 @@ bool check_model(const ModelSpec& m, Diagnostics& diagnostics);
 bool check_accelerator(const AcceleratorSpec& a, Diagnostics& diagnostics);
 
 void describe(Describer& d, AcceleratorSpec& a);
+void describe(Describer& d, WeightFormat& f);
 void describe(Describer& d, ModelSpec& m);
 void describe(Describer& d, Parallelism& p);
 

@@ -20,7 +20,7 @@ namespace routesim::sim {
 
 /// What tools/ read for a scenario besides its YAML.
 struct ScenarioInputs {
-  models::Catalogue catalogue = models::Catalogue::builtin();
+  models::Catalogue catalogue;
   std::optional<policies::EndpointPickerConfig> endpoint_picker;
   workloads::LoadInputs load;  ///< The data that the load names.
   /// Names and values of HTTP headers that the load tool adds to every request.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "models/catalogue.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::models {
 namespace {
@@ -43,7 +44,7 @@ TEST(Accelerators, PeaksOfTheDataSheets) {
                           {"RTX-5090", 209, 419, 1676, 1.792, 64},
                           {"T4", 65, 0, 0, 0.32, 16},
                           {"V100-32", 112, 0, 0, 0.9, 16}};
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   for (const Sheet& sheet : sheets) {
     const AcceleratorSpec* a = c.find_accelerator(sheet.name);
     ASSERT_NE(a, nullptr) << sheet.name;
@@ -63,7 +64,7 @@ TEST(Accelerators, EfficienciesOfTheMeasuredOnes) {
     const char* name;
     double bf16, fp8, attention, weights, mxfp4, kv, kv_fp8, shared;
   };
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   for (const Reached& r : {Reached{"H100-SXM", 0.75, 0.50, 0.65, 0.88, 0.75, 0.85, 0.43, 0.5},
                            {"H200", 0.72, 0.50, 0.65, 0.89, 0.65, 0.85, 0.43, 0.5},
                            {"A100-80", 0.82, 0.5, 0.6, 0.68, 0.45, 0.85, 0.85, 0.7},
@@ -91,7 +92,7 @@ TEST(Accelerators, FixedTimesOfTheMeasuredOnes) {
     const char* name;
     double kernel, layer, experts, scaled, fp8, chunk, gpu_step, host_step;
   };
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   for (const Times& t : {Times{"H100-SXM", 3.0, 15, 20, 10, 3.5, 90, 0.8, 0.7},
                          {"H200", 4.0, 15, 20, 10, 3.5, 90, 0.8, 0.7},
                          {"A100-80", 2.0, 15, 45, 10, 0, 90, 0.8, 0.7},

@@ -7,12 +7,13 @@
 #include "models/catalogue.h"
 #include "models/roofline.h"
 #include "tests/models/engine_steps.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::models {
 namespace {
 
 CostCurveParameters h100_roofline(std::int64_t tp) {
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   return Roofline(*c.find_accelerator("H100"), *c.find_model("Qwen3-32B"), {.tp = tp})
       .as_cost_curve();
 }
@@ -120,7 +121,7 @@ TEST(CurveFit, ReproducesTheStaticBatchTable) {
 }
 
 TEST(CurveFit, ShippedCurvesAreThisFitUnderTheRooflinePrior) {
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   for (const int tp : {2, 4, 8}) {
     const FittedCurve* shipped = c.find_cost_curve("H100", "Qwen3-32B", {.tp = tp}, "2025-H2");
     ASSERT_NE(shipped, nullptr);

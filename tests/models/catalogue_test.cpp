@@ -5,11 +5,13 @@
 #include <initializer_list>
 #include <tuple>
 
+#include "tools/ingest/catalogue_file.h"
+
 namespace routesim::models {
 namespace {
 
 TEST(Catalogue, FindsByNameAliasAndHuggingFacePath) {
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   for (const char* name : {"H100-SXM", "H100", "H100 SXM", "h100_sxm", "NVIDIA H100 80GB HBM3"}) {
     ASSERT_NE(c.find_accelerator(name), nullptr) << name;
     EXPECT_EQ(c.find_accelerator(name)->name, "H100-SXM");
@@ -23,7 +25,7 @@ TEST(Catalogue, FindsByNameAliasAndHuggingFacePath) {
 }
 
 TEST(Catalogue, SuggestsTheNearestName) {
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   EXPECT_EQ(c.suggest_accelerator("H10O"), "H100-SXM");
   EXPECT_EQ(c.suggest_accelerator("MI-300"), "MI300X");
   EXPECT_EQ(c.suggest_model("Qwen/Qwen3-23B"), "Qwen3-32B");
@@ -31,7 +33,7 @@ TEST(Catalogue, SuggestsTheNearestName) {
 }
 
 TEST(Catalogue, EveryEntryIsSoundSourcedAndUnambiguous) {
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   Diagnostics d;
   for (const AcceleratorSpec& a : c.accelerators()) {
     EXPECT_TRUE(check_accelerator(a, d)) << a.name;
@@ -60,7 +62,7 @@ TEST(Catalogue, ParametersAddUpToWhatTheMakersState) {
     const char* name;
     double total, active;
   };
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   for (const Size& size : std::initializer_list<Size>{{"Qwen3-32B", 32.8, 0},
                                                       {"Qwen3-14B", 14.8, 0},
                                                       {"Qwen3-8B", 8.2, 0},
@@ -114,7 +116,7 @@ TEST(Catalogue, ParametersAddUpToWhatTheMakersState) {
 }
 
 TEST(Catalogue, QuantisedModelsAnswerToThePublishedNames) {
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   for (const auto& [path, name, weights] :
        std::initializer_list<std::tuple<const char*, const char*, WeightDtype>>{
            {"Qwen/Qwen3-32B-FP8", "Qwen3-32B-FP8", WeightDtype::kFp8},
@@ -137,7 +139,7 @@ TEST(Catalogue, QuantisedModelsAnswerToThePublishedNames) {
 }
 
 TEST(Catalogue, UserEntriesWinAndExtend) {
-  Catalogue c = Catalogue::builtin();
+  Catalogue c = tools::builtin_catalogue();
   AcceleratorSpec mine = *c.find_accelerator("H100");
   mine.memory_bytes = 94e9;
   c.add(mine);
@@ -149,7 +151,7 @@ TEST(Catalogue, UserEntriesWinAndExtend) {
 }
 
 TEST(Catalogue, CurveByPresetThenAnyThenRoofline) {
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   const Parallelism tp2{.tp = 2};
   ASSERT_NE(c.find_cost_curve("H100", "Qwen/Qwen3-32B", tp2, "2025-H2"), nullptr);
   EXPECT_NEAR(c.find_cost_curve("H100", "Qwen/Qwen3-32B", tp2, "2025-H2")->parameters.step_ms,
@@ -170,7 +172,7 @@ TEST(Catalogue, CurveByPresetThenAnyThenRoofline) {
 }
 
 TEST(Catalogue, ModelSaysWhereItComesFrom) {
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   const auto fitted = make_latency_model(c, *c.find_accelerator("H100"), *c.find_model("Qwen3-32B"),
                                          {.tp = 4}, "2026-H1");
   EXPECT_NE(fitted->provenance().find("NNLS fit"), std::string::npos);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/catalogue.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::models {
 namespace {
@@ -21,7 +22,7 @@ std::string name_of(const FittedCurve& c) {
 }
 
 const Catalogue& catalogue() {
-  static const Catalogue c = Catalogue::builtin();
+  static const Catalogue c = tools::builtin_catalogue();
   return c;
 }
 

@@ -60,8 +60,9 @@ std::size_t audit(T value) {
 }
 
 TEST(Describe, EveryConfigStructOfTheModule) {
-  EXPECT_EQ(audit(AcceleratorSpec{}), 33u);
-  EXPECT_EQ(audit(ModelSpec{}), 28u);
+  EXPECT_EQ(audit(AcceleratorSpec{}), 34u);
+  EXPECT_EQ(audit(ModelSpec{}), 29u);
+  EXPECT_EQ(audit(WeightFormat{}), 3u);
   EXPECT_EQ(audit(Parallelism{}), 4u);
   EXPECT_EQ(audit(CostCurveParameters{}), 14u);
   EXPECT_EQ(audit(FittedRange{}), 4u);

@@ -10,6 +10,7 @@
 
 #include "models/catalogue.h"
 #include "models/kv_cache_spec.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::models {
 namespace {
@@ -65,7 +66,7 @@ void expect_same_physics(const HfConfig& config, const char* catalogue_name) {
   Diagnostics d;
   const auto m = model_from_hf_config("mine", config, d);
   ASSERT_TRUE(m) << to_string(d.items().front());
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   const ModelSpec& reference = *c.find_model(catalogue_name);
   EXPECT_DOUBLE_EQ(total_parameters(*m), total_parameters(reference));
   EXPECT_DOUBLE_EQ(active_parameters(*m), active_parameters(reference));

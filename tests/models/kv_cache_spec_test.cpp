@@ -4,12 +4,13 @@
 #include <gtest/gtest.h>
 
 #include "models/catalogue.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::models {
 namespace {
 
 const Catalogue& catalogue() {
-  static const Catalogue c = Catalogue::builtin();
+  static const Catalogue c = tools::builtin_catalogue();
   return c;
 }
 

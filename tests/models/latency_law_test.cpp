@@ -8,6 +8,7 @@
 #include "models/cost_curve.h"
 #include "models/measured.h"
 #include "models/roofline.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::models {
 namespace {
@@ -92,7 +93,7 @@ TEST(DecodeRunLaw, CostCurve) {
 
 TEST(DecodeRunLaw, RooflineOfEveryModelOnEveryAccelerator) {
   Draw draw(kSeed);
-  const Catalogue c = Catalogue::builtin();
+  const Catalogue c = tools::builtin_catalogue();
   int knees = 0;
   for (int n = 0; n < 6'000; ++n) {
     const auto& a = c.accelerators()[static_cast<std::size_t>(draw.integer(0, 7))];
@@ -124,7 +125,7 @@ TEST(DecodeRunLaw, MeasuredTable) {
 
 TEST(DecodeRunLaw, BuiltInCurves) {
   Draw draw(kSeed);
-  for (const FittedCurve& f : builtin_curves()) {
+  for (const FittedCurve& f : tools::builtin_catalogue().curves()) {
     const CostCurve curve(f.parameters, f.range, f.provenance);
     for (int n = 0; n < 500; ++n) check_law(curve, random_decode(draw), draw);
   }

@@ -4,12 +4,13 @@
 
 #include "models/catalogue.h"
 #include "models/roofline.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::models {
 namespace {
 
 const Catalogue& catalogue() {
-  static const Catalogue c = Catalogue::builtin();
+  static const Catalogue c = tools::builtin_catalogue();
   return c;
 }
 

@@ -13,12 +13,13 @@
 #include "models/calibration.h"
 #include "models/catalogue.h"
 #include "tests/models/engine_steps.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::models {
 namespace {
 
 const Catalogue& catalogue() {
-  static const Catalogue c = Catalogue::builtin();
+  static const Catalogue c = tools::builtin_catalogue();
   return c;
 }
 

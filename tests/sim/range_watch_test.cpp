@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/accelerators.h"
 #include "models/catalogue.h"
 #include "models/cost_curve.h"
 #include "models/roofline.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::sim {
 namespace {
@@ -49,8 +49,8 @@ TEST(RangeWatch, AStretchIsTheSumOfItsSteps) {
 }
 
 TEST(RangeWatch, WhatWasNeverFittedHasNoRange) {
-  const models::Roofline latency(models::h100_sxm(),
-                                 *models::Catalogue::builtin().find_model("Qwen3-32B"), {});
+  const models::Roofline latency(*tools::builtin_catalogue().find_accelerator("H100-SXM"),
+                                 *tools::builtin_catalogue().find_model("Qwen3-32B"), {});
   RangeWatch watch(latency);
   watch.add_step({.decode_requests = 100'000, .decode_context = 1}, 1000);
   EXPECT_EQ(watch.ticks(), 0);

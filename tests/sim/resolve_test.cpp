@@ -3,6 +3,7 @@
 #include "sim/plan/resolve.h"
 
 #include "tests/sim/plan_fixture.h"
+#include "tools/ingest/catalogue_file.h"
 
 namespace routesim::sim::testing {
 namespace {
@@ -25,7 +26,10 @@ Scenario scout(EnginePreset preset) {
   return s;
 }
 
-ResolvedPool resolved(const Scenario& s, const ScenarioInputs& inputs = {}) {
+/// A scenario that names no other files.
+ScenarioInputs no_files() { return {.catalogue = tools::builtin_catalogue()}; }
+
+ResolvedPool resolved(const Scenario& s, const ScenarioInputs& inputs = no_files()) {
   Diagnostics d;
   const std::optional<RunPlan> plan = resolve(s, inputs, d);
   EXPECT_TRUE(plan.has_value()) << (d.items().empty() ? "" : d.items().front().message);
@@ -126,13 +130,13 @@ TEST(KvCacheTokens, OfTheLogStandForBlocks) {
   EXPECT_TRUE(pool.kv_plan.explicit_blocks);
   s.cluster.pools[0].engine.num_gpu_blocks = 20'000;
   Diagnostics d;
-  EXPECT_FALSE(resolve(s, {}, d));
+  EXPECT_FALSE(resolve(s, no_files(), d));
   ASSERT_EQ(d.items().size(), 1U);
   EXPECT_EQ(d.items()[0].path, "cluster.pools[0].engine.kv_cache_tokens");
   s = one_pool("Qwen3-8B", EnginePreset::k2026H1);
   s.cluster.pools[0].engine.kv_cache_tokens = 16;  // One block, which is the null block.
   Diagnostics small;
-  EXPECT_FALSE(resolve(s, {}, small));
+  EXPECT_FALSE(resolve(s, no_files(), small));
   ASSERT_EQ(small.items().size(), 1U);
   EXPECT_EQ(small.items()[0].path, "cluster.pools[0].engine.kv_cache_tokens");
 }
@@ -140,7 +144,7 @@ TEST(KvCacheTokens, OfTheLogStandForBlocks) {
 TEST(HybridKvManager, HalvesTheCacheOfGptOssBehindAPreciseRouterOf2025) {
   Scenario s = one_pool("gpt-oss-120b", EnginePreset::k2025H2);
   const ResolvedPool alone = resolved(s);
-  ScenarioInputs inputs;
+  ScenarioInputs inputs = no_files();
   inputs.endpoint_picker = precise_config(16);
   s.routing.balancer = BalancerKind::kEndpointPicker;
   const ResolvedPool behind = resolved(s, inputs);
@@ -159,7 +163,7 @@ TEST(HybridKvManager, DisaggregatedPairsHaveWindowBlocksFrom2026H2On) {
 
 TEST(DecidingDocument, IsNoneWhereAnotherBalancerIsNamed) {
   Scenario s = one_pool("gpt-oss-120b", EnginePreset::k2025H2);
-  ScenarioInputs inputs;
+  ScenarioInputs inputs = no_files();
   inputs.endpoint_picker = precise_config(16);
   for (const BalancerKind balancer : {BalancerKind::kLeastLoad, BalancerKind::kEndpointPicker}) {
     s.routing.balancer = balancer;

@@ -29,7 +29,7 @@ class TestConsole final : public Console {
 };
 
 CalibrationTarget target(double kv_tokens = 300'000) {
-  const models::Catalogue c = models::Catalogue::builtin();
+  const models::Catalogue c = builtin_catalogue();
   return {.accelerator = *c.find_accelerator("H100-SXM"),
           .model = *c.find_model("Qwen3-32B"),
           .parallelism = {.tp = 2},
@@ -65,7 +65,7 @@ TEST_F(Calibrate, TheCommittedBenchmarkGivesItsPublishedCoefficients) {
   EXPECT_NE(console.output().find("shared_context_weight is the prior's"), std::string::npos);
 
   // The entry reads back into a catalogue, and wins over the built-in curve of its preset.
-  models::Catalogue catalogue = models::Catalogue::builtin();
+  models::Catalogue catalogue = builtin_catalogue();
   Diagnostics d;
   ASSERT_TRUE(add_catalogue_file(out, catalogue, d)) << messages_of(d);
   const models::FittedCurve* curve =
@@ -130,7 +130,7 @@ TEST_F(Calibrate, StepTimesGiveBackTheCurveTheyWereMadeWith) {
                        console),
       ExitCode::kSuccess)
       << console.errors;
-  models::Catalogue catalogue = models::Catalogue::builtin();
+  models::Catalogue catalogue = builtin_catalogue();
   Diagnostics d;
   ASSERT_TRUE(add_catalogue_file(out, catalogue, d)) << messages_of(d);
   const models::CostCurveParameters& p = catalogue.curves().back().parameters;

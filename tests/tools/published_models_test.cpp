@@ -103,7 +103,7 @@ class PublishedModels : public testing::FolderTest {
 };
 
 TEST_F(PublishedModels, EveryEntryIsWhatItsOwnConfigJsonGives) {
-  const models::Catalogue catalogue = models::Catalogue::builtin();
+  const models::Catalogue catalogue = builtin_catalogue();
   std::set<std::string> left = unread();
   for (const ModelSpec& entry : catalogue.models()) {
     if (const auto published = read_.find(entry.name); published != read_.end()) {
@@ -120,7 +120,7 @@ TEST_F(PublishedModels, EveryEntryIsWhatItsOwnConfigJsonGives) {
 }
 
 TEST_F(PublishedModels, AFormatChangesTheWeightsOnly) {
-  const models::Catalogue catalogue = models::Catalogue::builtin();
+  const models::Catalogue catalogue = builtin_catalogue();
   for (const ModelSpec& entry : catalogue.models()) {
     const std::string base = base_of(entry.name);
     if (base.empty()) continue;
@@ -137,7 +137,7 @@ TEST_F(PublishedModels, Llama4LooksAtChunksAndKeepsAttentionInBf16) {
     EXPECT_EQ(m.sliding_window, 8192) << name;
     EXPECT_EQ(m.full_layers(), 12) << name;
   }
-  const models::Catalogue catalogue = models::Catalogue::builtin();
+  const models::Catalogue catalogue = builtin_catalogue();
   EXPECT_TRUE(catalogue.find_model("Llama-4-Scout-FP8")->bf16_attention);
   EXPECT_TRUE(catalogue.find_model("Llama-4-Maverick-FP8")->bf16_attention);
 }

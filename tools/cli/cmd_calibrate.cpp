@@ -56,7 +56,7 @@ double default_kv_tokens(const CalibrationTarget& target, Diagnostics& diagnosti
 }
 
 CalibrateSettings read_settings(Options& options, Diagnostics& diagnostics) {
-  models::Catalogue catalogue = models::Catalogue::builtin();
+  models::Catalogue catalogue = builtin_catalogue();
   for (const std::string& path : options.all("catalogue"))
     (void)add_catalogue_file(path, catalogue, diagnostics);
   const std::string accelerator = options.get("accelerator");

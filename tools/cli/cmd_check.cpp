@@ -104,7 +104,7 @@ void check_sweep(const ScenarioRequest& request, CheckedFile& file) {
 }
 
 void check_catalogue(const std::string& path, CheckedFile& file) {
-  models::Catalogue catalogue = models::Catalogue::builtin();
+  models::Catalogue catalogue = builtin_catalogue();
   add_catalogue_file(path, catalogue, file.diagnostics);
 }
 

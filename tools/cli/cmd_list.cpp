@@ -4,10 +4,10 @@
 
 #include "base/config_node.h"
 #include "base/printable.h"
-#include "models/catalogue.h"
 #include "policies/config/factory.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/cli.h"
+#include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"
 #include "tools/results/text_table.h"
 
@@ -18,8 +18,7 @@ namespace {
 std::string list_accelerators() {
   TextTable table(1);
   table.add_row({"accelerator", "memory GB", "TB/s", "bf16 TFLOP/s", "fp8 TFLOP/s", "link GB/s"});
-  const models::Catalogue catalogue = models::Catalogue::builtin();
-  for (const models::AcceleratorSpec& a : catalogue.accelerators())
+  for (const models::AcceleratorSpec& a : builtin_catalogue().accelerators())
     table.add_row({a.name, fixed_text(a.memory_bytes / 1e9, 1), fixed_text(a.memory_tb_per_s, 2),
                    fixed_text(a.bf16_tflops, 0),
                    a.fp8_tflops > 0 ? fixed_text(a.fp8_tflops, 0) : "-",
@@ -30,8 +29,7 @@ std::string list_accelerators() {
 std::string list_models() {
   TextTable table(2);
   table.add_row({"model", "weights", "params, B", "active, B", "layers", "max context"});
-  const models::Catalogue catalogue = models::Catalogue::builtin();
-  for (const models::ModelSpec& m : catalogue.models())
+  for (const models::ModelSpec& m : builtin_catalogue().models())
     table.add_row({m.name, std::string(enum_name(m.weights)),
                    fixed_text(models::total_parameters(m) / 1e9, 1),
                    fixed_text(models::active_parameters(m) / 1e9, 1), std::to_string(m.layers),

@@ -1,12 +1,15 @@
 #include "tools/ingest/catalogue_file.h"
 
 #include <filesystem>
+#include <string_view>
 
+#include "base/check.h"
 #include "base/config_node.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "base/tree_reader.h"
 #include "models/hf_config.h"
+#include "tools/ingest/builtin_catalogs.h"
 #include "tools/ingest/config_file.h"
 
 namespace routesim::tools {
@@ -105,21 +108,16 @@ void describe(Describer& d, CatalogueFile& c) {
   field(d, {"curves", "Fitted cost curves."}, c.curves);
 }
 
-bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
-                        Diagnostics& diagnostics) {
-  Diagnostics found;
-  const ConfigNode::Ptr root = read_config_file(path, found);
+namespace {
+
+/// Adds the entries of a parsed catalogue. `format` is what the ledger of keys lists them under.
+void add_entries(const ConfigNode& root, std::string_view format, models::Catalogue& catalogue,
+                 Diagnostics& found) {
   CatalogueFile file;
   Provenance places;
-  if (root != nullptr && root->is_map())
-    read_struct(*root, file, found,
-                {.path = {}, .provenance = &places, .ignored_keys = {}, .format = "catalogue"});
-  else if (root != nullptr)
-    found.error(root->where(), "", "must be a map with accelerators, models or curves");
-  if (found.has_errors()) {  // Checks of half-read entries would repeat these errors.
-    append(diagnostics, found);
-    return false;
-  }
+  read_struct(root, file, found,
+              {.path = {}, .provenance = &places, .ignored_keys = {}, .format = format});
+  if (found.has_errors()) return;  // Checks of half-read entries would repeat the errors.
   for (std::size_t i = 0; i < file.accelerators.size(); ++i) {
     Diagnostics entry;
     models::check_accelerator(file.accelerators[i], entry);
@@ -136,6 +134,32 @@ bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
     check_names(file.curves[i], element_path("curves", i), catalogue, places, found);
     catalogue.add(std::move(file.curves[i]));
   }
+}
+
+}  // namespace
+
+const models::Catalogue& builtin_catalogue() {
+  static const models::Catalogue kBuiltin = [] {
+    models::Catalogue catalogue;
+    for (const auto& [name, text] : kBuiltinCatalogs) {
+      Diagnostics found;
+      const ConfigNode::Ptr root =
+          parse_config(std::string(text), {.file = std::string(name)}, found);
+      if (root != nullptr) add_entries(*root, {}, catalogue, found);
+      ROUTESIM_CHECK(root != nullptr && !found.has_errors(), "a built-in catalogue is wrong");
+    }
+    return catalogue;
+  }();
+  return kBuiltin;
+}
+
+bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,
+                        Diagnostics& diagnostics) {
+  Diagnostics found;
+  const ConfigNode::Ptr root = read_config_file(path, found);
+  if (root != nullptr && !root->is_map())
+    found.error(root->where(), "", "must be a map with accelerators, models or curves");
+  if (!found.has_errors()) add_entries(*root, "catalogue", catalogue, found);
   append(diagnostics, found);
   return !found.has_errors();
 }
@@ -162,7 +186,7 @@ std::optional<models::ModelSpec> read_hf_config(const std::string& path, Diagnos
 
 models::Catalogue scenario_catalogue(const LoadedVariant& variant, sim::Scenario& scenario,
                                      Diagnostics& diagnostics) {
-  models::Catalogue catalogue = models::Catalogue::builtin();
+  models::Catalogue catalogue = builtin_catalogue();
   for (std::size_t i = 0; i < scenario.catalogue.size(); ++i) {
     const std::string key = element_path("catalogue", i);
     const SourceLocation where = variant.provenance.nearest(key);

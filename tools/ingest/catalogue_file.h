@@ -1,5 +1,5 @@
-// Additions to the catalogue: files with accelerators, models and fitted curves, and the
-// config.json of a Hugging Face model.
+// Reads the catalogue: files with accelerators, models and fitted curves, built in or added by
+// users, and the config.json of a Hugging Face model.
 #pragma once
 
 #include <optional>
@@ -19,6 +19,10 @@ struct CatalogueFile {
   std::vector<models::FittedCurve> curves;
 };
 void describe(Describer& d, CatalogueFile& c);
+
+/// The built-in entries: scenarios/catalogs/*.yaml, compiled in and read at the first call. Any
+/// thread may call it.
+const models::Catalogue& builtin_catalogue();
 
 /// Reads a catalogue file and adds its entries. A curve for a model or an accelerator that neither
 /// the file nor `catalogue` knows is an error, as is every malformed entry, at its line. False

@@ -8,7 +8,7 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
-#include "models/catalogue.h"
+#include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/scenario_yaml.h"
@@ -282,8 +282,7 @@ class Filler {
     const std::string method = lower_case(flag.value.text);
     const ServeFlag* model = find("model");
     if (has_word("none null auto compressed-tensors", method) || model == nullptr) return;
-    static const models::Catalogue kCatalogue = models::Catalogue::builtin();
-    const models::ModelSpec* known = kCatalogue.find_model(model->value.text);
+    const models::ModelSpec* known = builtin_catalogue().find_model(model->value.text);
     if (known == nullptr) return;  // Its own message comes when the pool is resolved.
     const std::optional<WeightDtype> wanted = weights_of(method);
     if (wanted && *wanted == known->weights) return;

@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "base/tree_reader.h"
+#include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/description.h"
 #include "tools/results/text_table.h"
 
@@ -267,7 +268,7 @@ class StaticBatchReader {
 
   Sheet& sheet_;
   const CalibrationTarget& target_;
-  models::Catalogue catalogue_ = models::Catalogue::builtin();
+  models::Catalogue catalogue_ = builtin_catalogue();
   std::size_t other_model_ = 0, other_system_ = 0, other_tp_ = 0, queued_ = 0;
 };
 

@@ -491,7 +491,7 @@ class SpaceReader {
   Provenance provenance_;
   Diagnostics read_;                     ///< What reading the file found.
   std::vector<std::string> pool_names_;  ///< Of the scenario.
-  models::Catalogue catalogue_ = models::Catalogue::builtin();
+  models::Catalogue catalogue_ = builtin_catalogue();
 };
 
 }  // namespace

@@ -1,0 +1,286 @@
+#include "models/roofline_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+#include "models/kv_cache_spec.h"
+#include "models/ticks.h"
+
+namespace routesim::models {
+namespace {
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+/// The GPU multiplies weights in this narrow format as they are; others are widened to bf16 first.
+bool multiplies_narrow(const AcceleratorSpec& a, WeightDtype weights) {
+  return (weights == WeightDtype::kFp8 && a.fp8_tflops > 0) ||
+         (weights == WeightDtype::kNvfp4 && a.fp4_tflops > 0);
+}
+
+/// FLOP per nanosecond that matrix products in this weight format reach.
+double matrix_rate(const AcceleratorSpec& a, WeightDtype weights) {
+  if (!multiplies_narrow(a, weights)) return a.bf16_tflops * 1e3 * a.prefill_mfu;
+  return weights == WeightDtype::kFp8 ? a.fp8_tflops * 1e3 * a.prefill_mfu_fp8
+                                      : a.fp4_tflops * 1e3 * a.prefill_mfu_fp4;
+}
+
+/// Products whose activations are quantised first, block by block.
+bool quantises_activations(const AcceleratorSpec& a, const ModelSpec& m) {
+  return m.scaled_blocks || (m.weights == WeightDtype::kNvfp4 && multiplies_narrow(a, m.weights));
+}
+
+/// Bytes per nanosecond when weights are streamed.
+double weight_rate(const AcceleratorSpec& a) { return a.memory_tb_per_s * 1e3 * a.weight_mbu; }
+
+/// Bytes per nanosecond of collectives among `gpus` GPUs; a node has eight. A switch that reduces
+/// gives more to more of them: 320, 350 and 446 GB/s of volume for 2, 4 and 8 H100
+/// (aiconfigurator's table of vLLM 0.19 at 512 MB).
+double collective_rate(const AcceleratorSpec& a, std::int64_t gpus) {
+  if (gpus > 8) return a.nic_gb_per_s * a.collective_efficiency;
+  const double gain = a.switched_link ? 1 + 0.05 * real(gpus - 2) : 1;
+  return a.link_gb_per_s * a.collective_efficiency * gain;
+}
+
+/// What grouped products of 4-bit weights that are widened on the way reach of the rate of plain
+/// bf16 ones: with it 8,192 tokens of gpt-oss-120b take one H100 0.24 s, llm-d's measured 33,821
+/// tokens/s (`peakPrefillThroughput` of its router); 0.57 on the A100.
+constexpr double kGroupedRateWidened = 0.52;
+/// The same with Marlin on a GPU of the Hopper generation, whose matrix units it does not use:
+/// 23,700 prompt tokens/s and GPU of gpt-oss-120b with vLLM 0.11
+/// (anyscale/ray-serve-llm-perf-examples), InferenceX's TTFT on H100 and H200.
+constexpr double kGroupedRateMarlin = 0.29;
+
+/// What grouped products reach of the rate of plain ones: vLLM's own benchmark of Mixtral's experts
+/// in bf16 on an H100 (vllm-project/vllm#24700) takes 289 us for each 512 tokens more, 623 TFLOP/s,
+/// where plain products reach 742. An older kernel on the MI300X (ROCm/triton#685): 368 of 549.
+constexpr double kGroupedRate = 0.84;
+
+/// The same in fp8, and assumed for fp4: 0.18 for Qwen3-30B-A3B (the same page, 208 TFLOP/s), 0.37
+/// for DeepSeek-V3 in DeepGEMM (vllm-project/vllm#13932, 423 TFLOP/s), of 1,148 for plain products
+/// on an H100.
+constexpr double kGroupedRateNarrow = 0.4;
+
+/// Products that quantise their activations as a whole: fp8 weights with one scale each.
+bool quantises_whole(const AcceleratorSpec& a, const ModelSpec& m) {
+  return m.weights == WeightDtype::kFp8 && multiplies_narrow(a, m.weights) && !m.scaled_blocks;
+}
+
+double grouped_rate(const AcceleratorSpec& a, WeightDtype weights, bool marlin) {
+  if (multiplies_narrow(a, weights)) return kGroupedRateNarrow;
+  if (weights != WeightDtype::kMxfp4 && weights != WeightDtype::kNvfp4) return kGroupedRate;
+  return marlin && a.fp8_tflops > 0 ? kGroupedRateMarlin : kGroupedRateWidened;
+}
+
+}  // namespace
+
+std::int64_t expert_tile(double rows) {
+  std::int64_t tile = 16;
+  while (tile < 128 && real(tile) < rows) tile *= 2;
+  return tile;
+}
+
+double expected_maximum(std::int64_t n) {
+  constexpr std::array<double, 11> kAtPowerOfTwo = {0,     0.564, 1.029, 1.424, 1.766, 2.070,
+                                                    2.344, 2.594, 2.825, 3.041, 3.245};
+  const auto count = static_cast<std::uint64_t>(std::max<std::int64_t>(1, n));
+  const auto log2 = static_cast<std::size_t>(std::bit_width(count) - 1);
+  if (log2 + 1 >= kAtPowerOfTwo.size()) return kAtPowerOfTwo.back();
+  const double above =
+      real(n) / real(std::int64_t{1} << log2) - 1;  // Near enough to the logarithm.
+  return kAtPowerOfTwo[log2] + above * (kAtPowerOfTwo[log2 + 1] - kAtPowerOfTwo[log2]);
+}
+
+std::int64_t padded_to_graph(std::int64_t tokens) {
+  if (tokens <= 2 || tokens > 512) return tokens;
+  if (tokens <= 4) return 4;
+  const std::int64_t stride = tokens <= 256 ? 8 : 16;
+  return (tokens + stride - 1) / stride * stride;
+}
+
+DenseCost::DenseCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p) {
+  const ParameterCount c = count_parameters(m);
+  const double tp = real(p.tp);
+  const double trunk = c.attention + c.dense_mlp;
+  weights_ns_ = (trunk_bytes(m) / tp + 2.0 * c.router) / weight_rate(a);
+  const double rate = matrix_rate(a, m.weights);
+  token_ns_ = 2.0 * ((trunk + c.shared_mlp) / tp + c.router) / rate;
+  if (m.bf16_attention)
+    token_ns_ += 2.0 * c.attention / tp * (1 / matrix_rate(a, WeightDtype::kBf16) - 1 / rate);
+  // Query-key-value, attention output, gate-up and down; two grouped products more with experts.
+  fixed_ns_ = ((4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us +
+               real(m.layers) * a.layer_us + real(m.moe_layers()) * a.expert_layer_us) *
+                  1e3 +
+              a.gpu_step_ms * 1e6;
+  if (quantises_activations(a, m)) {
+    const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
+    const std::int64_t attentions = m.bf16_attention ? 0 : (m.is_mla() ? 3 : 2) * m.layers;
+    fixed_ns_ += real(attentions + 2 * mlps) * a.scaled_product_us * 1e3;
+  }
+  if (quantises_whole(a, m)) {
+    const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
+    fixed_ns_ += 2.0 * real(m.layers + mlps) * a.fp8_product_us * 1e3;
+  }
+  const double output = real(m.vocab) * real(m.hidden) / tp;
+  output_weights_ns_ = 2.0 * output / weight_rate(a);
+  output_token_ns_ = 2.0 * output / matrix_rate(a, WeightDtype::kBf16);
+}
+
+double DenseCost::ns(double tokens, double sampled) const {
+  return fixed_ns_ + std::max(weights_ns_, tokens * token_ns_) +
+         std::max(output_weights_ns_, sampled * output_token_ns_);
+}
+
+ExpertCost::ExpertCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
+                       bool older) {
+  if (!m.is_moe()) return;
+  const double shards = real(p.tp * p.dp);
+  const double routed = count_parameters(m).routed_mlp / shards;
+  const double visited = real(m.experts_per_token) / real(m.experts);
+  const bool fp8 = m.weights == WeightDtype::kFp8;
+  const bool fp4 = m.weights == WeightDtype::kNvfp4;
+  const double mbu = fp8                                       ? a.fp8_expert_mbu
+                     : fp4 || m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu
+                                                               : a.weight_mbu;
+  weights_ns_ = routed * bytes_per_weight(m.weights) / (a.memory_tb_per_s * 1e3 * mbu);
+  experts_ = real(m.experts);
+  experts_per_token_ = real(m.experts_per_token);
+  row_ns_ =
+      2.0 * routed / experts_ / (matrix_rate(a, m.weights) * grouped_rate(a, m.weights, older));
+  ranks_ = p.dp;
+  if (p.ep > 1) {
+    peers_ = shards - 1;
+    deviations_ = expected_maximum(p.tp * p.dp);
+  }
+  // Repeated products instead of pow(): the same bits on every platform.
+  double miss = 1.0;
+  while (miss > 1e-6) {
+    untouched_.push_back(miss);
+    miss *= 1.0 - visited;
+  }
+}
+
+double ExpertCost::ns(const BatchShape& s) const {
+  if (untouched_.empty()) return 0;
+  const std::int64_t all = s.group_total_tokens > 0 ? s.group_total_tokens : s.tokens() * ranks_;
+  const auto n = static_cast<std::size_t>(std::max<std::int64_t>(1, all));
+  const double touched = n < untouched_.size() ? 1.0 - untouched_[n] : 1.0;
+  // The last tile of an expert is half empty in the mean.
+  const double visits = real(all) * experts_per_token_;
+  const double rows = visits / experts_;
+  const double tile = real(expert_tile(rows));
+  const double padded = std::max(tile, rows / touched + (tile - 1) / 2);
+  // Standard deviation over mean of what falls to one GPU: of the experts touched, drawn without
+  // replacement, and of the rows. All wait for the busiest.
+  const double uneven_experts = std::sqrt(peers_ * (1 - touched) / (experts_ * touched));
+  const double uneven_rows = std::sqrt(peers_ / visits);
+  return std::max(weights_ns_ * touched * (1 + deviations_ * uneven_experts),
+                  row_ns_ * experts_ * touched * padded * (1 + deviations_ * uneven_rows));
+}
+
+AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
+                             KvDtype kv, bool older_fp8_cache) {
+  const double tp = real(p.tp);
+  const double attention_rate = a.bf16_tflops * 1e3 * a.attention_mfu;
+  const bool slow_cache = kv == KvDtype::kFp8 && older_fp8_cache;
+  const double kv_rate = a.memory_tb_per_s * 1e3 * (slow_cache ? a.kv_mbu_fp8 : a.kv_mbu);
+  // Scores and weighted values of one causal pair: 2·(d_k + d_v) FLOP per head. S counts pairs
+  // twice.
+  const double width =
+      m.is_mla() ? real(m.head_dim + m.rope_dim + m.v_head_dim) : 2.0 * real(m.head_dim);
+  const double pair = real(m.heads) / tp * width / attention_rate;
+  pair_ns_ = pair * real(m.full_layers());
+  windowed_pair_ns_ = pair * real(m.sliding_layers);
+  Parallelism one_stage = p;
+  one_stage.pp = 1;
+  const double layer =
+      real(kv_bytes_per_token_per_gpu(m, kv, one_stage)) / real(m.kv_capacity_layers()) / kv_rate;
+  const double full = layer * real(m.full_layers());
+  prefill_context_ns_ = full;
+  // Absorbed MLA decode multiplies every head with the latent, twice: compute can bind there.
+  const double latent = m.is_mla() ? 2.0 * real(m.heads) / tp * real(m.layers) *
+                                         real(2 * m.kv_lora_rank + m.rope_dim) / attention_rate
+                                   : 0.0;
+  context_ = ns_to_ticks(std::max(full, latent));
+  shared_context_ = ns_to_ticks(std::max(full * a.shared_context_weight, latent));
+  windowed_context_ = ns_to_ticks(layer * real(m.sliding_layers));
+  window_ = m.sliding_window;
+}
+
+double AttentionCost::prefill_ns(const BatchShape& s) const {
+  const double pairs = real(s.prefill_pairs);
+  const double windowed = std::min(pairs, 2.0 * real(s.prefill_tokens) * real(window_));
+  return std::max(pairs * pair_ns_ + windowed * windowed_pair_ns_,
+                  real(s.prefill_context) * prefill_context_ns_);
+}
+
+std::int64_t AttentionCost::decode_ticks(const BatchShape& s) const {
+  const auto times = [](std::int64_t ticks, std::int64_t count) {
+    return static_cast<WideTicks>(ticks) * count;
+  };
+  return bounded_ticks(
+      times(context_, s.decode_context - s.shared_context) +
+      times(shared_context_, s.shared_context) +
+      times(windowed_context_, std::min(s.decode_context, s.decode_requests * window_)));
+}
+
+AttentionCost::Growth AttentionCost::growth(const BatchShape& s) const {
+  const std::int64_t inside_window = s.decode_requests * window_ - s.decode_context;
+  Growth growth{.ticks = context_, .steps = kUnboundedSteps};
+  if (inside_window <= 0) return growth;
+  growth.ticks += windowed_context_;  // The windows still fill, until their last token.
+  if (windowed_context_ > 0) growth.steps = inside_window / s.decode_requests + 1;
+  return growth;
+}
+
+AllReduce::AllReduce(const AcceleratorSpec& a, std::int64_t gpus)
+    : latency_ns_(a.collective_us * 1e3),
+      others_(real(gpus - 1)),
+      gpus_(real(gpus)),
+      rate_(collective_rate(a, gpus)) {
+  if (a.switched_link && gpus <= 8) step_ns_ = 6'500 * (1 - 2.0 / gpus_);
+}
+
+// Beyond some 64 KB the GPUs no longer read everything from everybody, but wait for each other
+// twice: fitted to aiconfigurator's table for 2, 4 and 8 H100 (vLLM 0.19).
+double AllReduce::ns(double bytes) const {
+  constexpr double kStepBytes = 65'536;
+  return latency_ns_ + step_ns_ * bytes / (bytes + kStepBytes) +
+         bytes * 2.0 * others_ / gpus_ / rate_;
+}
+
+CommunicationCost::CommunicationCost(const AcceleratorSpec& a, const ModelSpec& m,
+                                     const Parallelism& p)
+    : all_reduce_(a, p.tp) {
+  const double latency = a.collective_us * 1e3;
+  const double row = 2.0 * real(m.hidden);  // One token's activations in bf16.
+  row_bytes_ = row;
+  if (p.tp > 1) all_reduces_ = 2.0 * real(m.layers);
+  if (p.pp > 1) {
+    latency_ns_ += real(p.pp - 1) * latency;
+    token_ns_ += real(p.pp - 1) * row / (a.nic_gb_per_s * a.collective_efficiency);
+  }
+  const std::int64_t group = p.tp * p.dp;
+  if (!m.is_moe() || (p.ep == 1 && p.dp == 1)) return;
+  latency_ns_ += 2.0 * real(m.moe_layers()) * latency;
+  // Dispatch sends a token once to every other GPU that holds one of its experts (fp8 when the
+  // experts are fp8), combine returns bf16. Without ep every rank needs every token.
+  double peers = real(group - 1);
+  if (p.ep > 1) {
+    double miss = 1.0;
+    for (std::int64_t i = 0; i < m.experts_per_token; ++i) miss *= 1.0 - 1.0 / real(p.ep);
+    peers *= 1.0 - miss;
+  }
+  const double dispatch = m.weights == WeightDtype::kFp8 ? row / 2 : row;
+  token_ns_ +=
+      real(m.moe_layers()) * peers * (dispatch + row) / real(p.tp) / collective_rate(a, group);
+}
+
+double CommunicationCost::add_to(double ns, double tokens) const {
+  ns = ns + latency_ns_ + tokens * token_ns_;
+  if (all_reduces_ > 0) ns += all_reduces_ * all_reduce_.ns(tokens * row_bytes_);
+  return ns;
+}
+
+}  // namespace routesim::models
