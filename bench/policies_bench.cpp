@@ -18,6 +18,7 @@
 #include "policies/index/prefix_index.h"
 #include "policies/kv_events/kv_event_ingest.h"
 #include "policies/kv_events/kv_events.h"
+#include "tests/policies/kv_encode.h"
 
 namespace routesim::policies {
 namespace {

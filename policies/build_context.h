@@ -39,10 +39,10 @@ class PluginSet {
   Plugin* add(std::unique_ptr<Plugin> plugin, const PluginSpec& spec);
   Plugin* find(std::string_view name) const;
   std::span<const std::unique_ptr<Plugin>> all() const { return plugins_; }
-  /// Those with a hook of their own, in document order.
+  /// The plugins with a hook of their own, in document order.
   std::span<Plugin* const> with(Hook hook) const { return hooked_[static_cast<std::size_t>(hook)]; }
 
-  /// What a KvEventIngestor over the precise index must be built with.
+  /// The options for a KvEventIngestor over the precise index.
   KvIngestOptions kv_ingest_options() const;
 
   std::unique_ptr<PreciseStore> precise;
@@ -56,7 +56,7 @@ class PluginSet {
   std::array<std::vector<Plugin*>, kHookCount> hooked_;
 };
 
-/// What a plugin may ask for while it is built.
+/// The requests that a plugin may make while it is built.
 class BuildContext {
  public:
   BuildContext(EndpointPickerConfig& config, const PluginRegistry& registry, PluginSet& plugins,

@@ -16,7 +16,6 @@
 #include "policies/decision.h"
 #include "policies/index/approx_prefix_index.h"
 #include "policies/index/prefix_index.h"
-#include "policies/row_math.h"
 #include "policies/views.h"
 
 namespace routesim::policies {
@@ -47,7 +46,7 @@ struct PrefixMatches {
   void reset(std::size_t rows);
 };
 
-/// What predicted-latency-producer knows about one endpoint for this request.
+/// The estimate of predicted-latency-producer for this request on one endpoint.
 struct LatencyEstimate {
   bool present = false;
   double ttft_ms = 0;
@@ -65,7 +64,7 @@ inline bool consecutive(std::span<const EndpointRow> candidates) {
 /// Everything a plugin may look at for one decision. Owned by a Scratch; see Scheduler.
 class Cycle {
  public:
-  /// What a decision starts from.
+  /// The inputs of a decision.
   struct Start {
     const RequestView& request;
     const EndpointTable& endpoints;
@@ -75,7 +74,7 @@ class Cycle {
     bool ordered_candidates = false;
     bool dry_run = false;
     std::size_t prefix_slots = 0;
-    /// Whose plugins decide; null = unknown, then nothing is kept from the decision before.
+    /// Identity of the deciding plugins; null = unknown, then nothing is kept between decisions.
     const std::shared_ptr<const char>* plugins = nullptr;
   };
   /// Begins a decision, reusing the buffers of the one before. The references must outlive it.
@@ -143,51 +142,6 @@ class Cycle {
     return buffers_.dense;
   }
 
-  /// Scores that are equal but for a few, position by position.
-  struct Alike {
-    double score = 0;
-    std::vector<std::pair<std::size_t, double>> others;  ///< Each position at most once.
-  };
-  /// A scorer's answer where all candidates get `score`. In a large fleet that is noted instead of
-  /// being written to each of them.
-  void score_alike(double score, std::span<double> scores) {
-    score_alike(score, scores, [](auto) {});
-  }
-  /// The same but for a few: `others(set)` calls `set(position, score)` for each.
-  template <class F>
-  void score_alike(double score, std::span<double> scores, F others) {
-    if (scores.size() < kLargeFleet) {
-      std::fill(scores.begin(), scores.end(), score);
-      others([&](std::size_t i, double other) { scores[i] = other; });
-      return;
-    }
-    note_.kind = Noted::kAlike;
-    note_.alike.score = score;
-    note_.alike.others.clear();
-    others([&](std::size_t i, double other) { note_.alike.others.emplace_back(i, other); });
-  }
-
-  /// Scores that fall with what was measured: (top - value) / range, candidate by candidate.
-  struct Falling {
-    double top = 1;
-    double range = 1;
-    std::span<const double> values;
-  };
-  /// A scorer's answer of that kind; `values` as from dense(). In a large fleet it is noted, too,
-  /// and becomes part of the totals without being written down in between.
-  void score_falling(double top, double range, std::span<const double> values,
-                     std::span<double> scores) {
-    if (scores.size() < kLargeFleet) return scale_down_from(top, range, values, scores);
-    note_.kind = Noted::kFalling;
-    note_.falling = {.top = top, .range = range, .values = values};
-  }
-
-  /// What became of the scores of the scorer just called: written, or noted below.
-  enum class Noted : std::uint8_t { kNothing, kAlike, kFalling };
-  Noted take_note() { return std::exchange(note_.kind, Noted::kNothing); }
-  const Alike& alike() const { return note_.alike; }
-  const Falling& falling() const { return note_.falling; }
-
   /// A buffer for a plugin's own use during one call.
   std::vector<EndpointRow>& row_buffer() { return buffers_.rows; }
   std::vector<double>& value_buffer() { return buffers_.values; }
@@ -195,8 +149,6 @@ class Cycle {
   std::vector<std::uint32_t>& count_buffer() { return buffers_.counts; }
 
  private:
-  static constexpr std::size_t kLargeFleet = 64;
-
   RandomStream& stream(std::optional<RandomStream>& s, Stream kind) {
     if (!s) s.emplace(seed_, kind, request_->id);
     return *s;
@@ -226,11 +178,6 @@ class Cycle {
     std::vector<std::uint32_t> counts;
     MatchScratch matches;
   } buffers_;
-  struct Note {
-    Noted kind = Noted::kNothing;
-    Alike alike;
-    Falling falling;
-  } note_;
 };
 
 }  // namespace routesim::policies

@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, 6> kOutcomeNames = {
 
 enum class ProfileState : std::uint8_t { kNotRun, kFailed, kOk };
 
-/// What one scheduling profile produced.
+/// The result of one scheduling profile.
 struct ProfileResult {
   ProfileState state = ProfileState::kNotRun;
   std::vector<EndpointRow> targets;  ///< Best first; may be empty only for a handler's own reasons.
@@ -47,8 +47,8 @@ struct Decision {
   Outcome outcome = Outcome::kNoEndpoints;
   int http_status = 503;
   const char* reason = "";                  ///< Static text; empty when routed.
-  EndpointId primary;                       ///< Where the request goes; invalid unless routed.
-  EndpointId prefill;                       ///< Where the side-car is told to prefill, if anywhere.
+  EndpointId primary;                       ///< The target; invalid unless routed.
+  EndpointId prefill;                       ///< The prefill endpoint named to the side-car, if any.
   std::vector<EndpointRow> targets;         ///< The primary, then the fallbacks for the proxy.
   std::vector<EndpointRow> encode_targets;  ///< Encoders of a disaggregated multimodal request.
   std::int32_t primary_profile = -1;        ///< Index of the primary profile; -1 = none.
@@ -64,11 +64,37 @@ struct Decision {
   std::vector<Note> notes;
 
   bool routed() const { return outcome == Outcome::kRouted; }
-  void clear();
+  void clear() {
+    outcome = Outcome::kNoEndpoints;
+    http_status = 503;
+    reason = "";
+    primary = prefill = EndpointId();
+    targets.clear();
+    encode_targets.clear();
+    primary_profile = prefill_profile = destination_port = -1;
+    for (ProfileResult& r : profiles) {
+      r.state = ProfileState::kNotRun;
+      r.targets.clear();
+    }
+    headers.clear();
+    notes.clear();
+  }
   /// The value a plugin noted under a key, or `fallback`.
-  std::int64_t note(std::uint32_t plugin, std::uint32_t key, std::int64_t fallback) const;
+  std::int64_t note(std::uint32_t plugin, std::uint32_t key, std::int64_t fallback) const {
+    for (const Note& n : notes)
+      if (n.plugin == plugin && n.key == key) return n.value;
+    return fallback;
+  }
   /// Sets or replaces a note.
-  void set_note(std::uint32_t plugin, std::uint32_t key, std::int64_t value);
+  void set_note(std::uint32_t plugin, std::uint32_t key, std::int64_t value) {
+    for (Note& n : notes) {
+      if (n.plugin == plugin && n.key == key) {
+        n.value = value;
+        return;
+      }
+    }
+    notes.push_back({plugin, key, value});
+  }
 };
 
 /// How one profile came to its result: what `explain` and `score` print.
@@ -84,7 +110,7 @@ struct ProfileExplanation {
   };
   std::string profile;
   ProfileState state = ProfileState::kNotRun;
-  std::vector<EndpointRow> candidates;  ///< What the filters received.
+  std::vector<EndpointRow> candidates;  ///< The input of the filters.
   std::vector<FilterStep> filters;
   std::vector<EndpointRow> scored;  ///< Survivors of all filters.
   std::vector<ScorerStep> scorers;

@@ -49,7 +49,7 @@ struct DataSourceSpec {
 struct DataLayerSpec {
   bool inject_defaults = true;
   std::vector<DataSourceSpec> sources;
-  std::optional<PluginReference> discovery, peer_discovery, cross_replica_syncer;
+  std::optional<PluginReference> discovery, peer_discovery;
 };
 
 struct PriorityBandSpec {
@@ -68,7 +68,6 @@ struct FlowControlSpec {
   PriorityBandSpec default_band, default_negative_band;
   std::vector<PriorityBandSpec> bands;
   std::string usage_limit_policy = "static-usage-limit-policy";
-  bool enable_eviction = false;
 };
 
 /// Copies of the router, as the Helm values around the document say.
@@ -98,14 +97,31 @@ struct EndpointPickerConfig {
     const auto it = feature_gates.find(name);
     return it != feature_gates.end() && it->second;
   }
-  const PluginSpec* find(const std::string& plugin) const;
+  const PluginSpec* find(const std::string& plugin) const {
+    for (const PluginSpec& spec : plugins)
+      if (spec.name == plugin) return &spec;
+    return nullptr;
+  }
 };
+
+/// Name of the parser that takes OpenAI requests; nullptr when none of the document does. The first
+/// parser without paths of its own ends the list (llm-d-router 0.9.0 pkg/epp/handlers/parsers.go).
+inline const std::string* openai_parser(const EndpointPickerConfig& config) {
+  for (const std::string& name : config.parsers) {
+    const PluginSpec* spec = config.find(name);
+    const std::string& type = spec == nullptr ? name : spec->type;  // Defaults are not declared.
+    if (type == "openai-parser" || type == "passthrough-parser") return &name;
+  }
+  return nullptr;
+}
 
 /// Whether the router reads the prompts of OpenAI requests. It does not when passthrough-parser
 /// takes them.
-bool reads_prompts(const EndpointPickerConfig& config);
-/// Name of the parser that takes OpenAI requests; nullptr when none of the document does. The first
-/// parser without paths of its own ends the list (llm-d-router 0.9.0 pkg/epp/handlers/parsers.go).
-const std::string* openai_parser(const EndpointPickerConfig& config);
+inline bool reads_prompts(const EndpointPickerConfig& config) {
+  const std::string* parser = openai_parser(config);
+  if (parser == nullptr) return true;
+  const PluginSpec* spec = config.find(*parser);
+  return (spec == nullptr ? *parser : spec->type) != "passthrough-parser";
+}
 
 }  // namespace routesim::policies

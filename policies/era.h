@@ -23,7 +23,7 @@ enum class Era {
 inline constexpr std::array<std::string_view, 7> kEraNames = {
     "v0.3.2", "v0.4.0", "v0.5.0", "v0.6.0", "v0.7.0", "2026-05", "2026-08"};
 
-/// Whose build runs the document: the label keys differ, the mechanisms do not.
+/// The vendor whose build runs the document: the label keys differ, the mechanisms do not.
 enum class Distribution {
   kLlmD,      ///< llm-d router.
   kHeimdall,  ///< Moreh's Heimdall, generation 1.
@@ -37,14 +37,14 @@ enum class PreciseNormalization {
   kTruncated,  ///< trunc(raw) / total.
 };
 
-/// What the approximate prefix index hashes.
+/// The input of the approximate prefix hashes.
 enum class ApproxHashing {
   kBytes,      ///< Chunks of prompt bytes; the tail is dropped.
   kBytesTail,  ///< Chunks of prompt bytes; the tail is hashed too.
   kTokens,     ///< Blocks of at least 64 tokens; the tail is hashed too.
 };
 
-/// Where active-request-scorer takes its counts from.
+/// The source of the counts of active-request-scorer.
 enum class ActiveRequestCounts {
   kOwn,               ///< Its own counters with a time-out; maximum over every tracked endpoint.
   kOwnWithThreshold,  ///< The same, with idleThreshold and maxBusyScore.
@@ -102,7 +102,7 @@ std::string_view name(Distribution distribution);
 /// Accepts the names above, and any release v0.3 to v0.10 with its patches and candidates, such as
 /// "v0.8.1" or "v0.10.0-rc.1", for the column that decides like it.
 std::optional<Era> parse_era(std::string_view text);
-/// What parse_era accepts, for messages.
+/// The names that parse_era accepts, for messages.
 std::string known_eras();
 /// "v0.9.0 decides like 2026-08" where the text is not the era's own name, otherwise "".
 std::string era_note(std::string_view text);

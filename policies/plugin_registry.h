@@ -2,12 +2,14 @@
 // registry of all types this library knows.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/describe.h"
@@ -19,7 +21,7 @@ namespace routesim::policies {
 
 class BuildContext;
 
-/// What a plugin type can be referenced as. A type may have several roles.
+/// The ways in which a plugin type can be referenced. A type may have several roles.
 enum Role : std::uint32_t {
   kFilterRole = 1U << 0,
   kScorerRole = 1U << 1,
@@ -39,7 +41,33 @@ enum Role : std::uint32_t {
   kOtherRole = 1U << 15,
 };
 /// "filter+scorer".
-std::string role_names(std::uint32_t roles);
+inline std::string role_names(std::uint32_t roles) {
+  constexpr std::array<std::pair<std::uint32_t, const char*>, 16> kNames = {{
+      {kFilterRole, "filter"},
+      {kScorerRole, "scorer"},
+      {kPickerRole, "picker"},
+      {kProfileHandlerRole, "profile handler"},
+      {kProducerRole, "data producer"},
+      {kDeciderRole, "decider"},
+      {kDetectorRole, "saturation detector"},
+      {kAdmitterRole, "admitter"},
+      {kParserRole, "parser"},
+      {kDataSourceRole, "data source"},
+      {kExtractorRole, "extractor"},
+      {kOrderingPolicyRole, "ordering policy"},
+      {kFairnessPolicyRole, "fairness policy"},
+      {kUsageLimitPolicyRole, "usage limit policy"},
+      {kDiscoveryRole, "discovery"},
+      {kOtherRole, "other"},
+  }};
+  std::string text;
+  for (const auto& [role, name] : kNames) {
+    if ((roles & role) == 0) continue;
+    if (!text.empty()) text += '+';
+    text += name;
+  }
+  return text;
+}
 
 /// One plugin type.
 struct PluginType {
@@ -66,10 +94,25 @@ struct PluginType {
 class PluginRegistry {
  public:
   /// Adds or replaces a type.
-  void add(PluginType type);
-  const PluginType* find(std::string_view type) const;
+  void add(PluginType type) {
+    for (PluginType& t : types_) {
+      if (t.type != type.type) continue;
+      t = std::move(type);
+      return;
+    }
+    types_.push_back(std::move(type));
+  }
+  const PluginType* find(std::string_view type) const {
+    for (const PluginType& t : types_)
+      if (t.type == type) return &t;
+    return nullptr;
+  }
   std::span<const PluginType> types() const { return types_; }
-  std::vector<std::string> type_names() const;
+  std::vector<std::string> type_names() const {
+    std::vector<std::string> names;
+    for (const PluginType& t : types_) names.emplace_back(t.type);
+    return names;
+  }
 
  private:
   std::vector<PluginType> types_;

@@ -58,7 +58,7 @@ class Plugin {
   friend std::unique_ptr<Plugin> make_plugin(Args&&... args);
   std::string name_, type_;
   std::uint32_t index_ = 0;
-  std::bitset<kHookCount> hooks_ = ~std::bitset<kHookCount>();  ///< Those to call, by Hook.
+  std::bitset<kHookCount> hooks_ = ~std::bitset<kHookCount>();  ///< Hooks to call.
 };
 
 /// A plugin of class T, of which only the hooks are called that T, or a base of it, overrides:
@@ -80,7 +80,7 @@ std::unique_ptr<Plugin> make_plugin(Args&&... args) {
   return plugin;
 }
 
-/// What a producer provides, so that a parameter cannot name one of another kind.
+/// The kind of facts a producer provides, so that a parameter cannot name another kind.
 enum class Facts { kPrefixMatches, kLatencyEstimates, kLoad };
 inline constexpr std::array<std::string_view, 3> kFactsNames = {"prefix match info",
                                                                 "latency predictions", "load"};
@@ -101,8 +101,7 @@ class Filter : public virtual Plugin {
 /// Gives every candidate a score, nominally in [0, 1]; the profile clamps and weights it.
 class Scorer : public virtual Plugin {
  public:
-  /// `scores` is parallel to `candidates`; write kUnscored to abstain. Where nearly all are equal,
-  /// or fall along a column, Cycle::score_alike() and score_falling() say so in less time.
+  /// `scores` is parallel to `candidates`; write kUnscored to abstain.
   virtual void score(Cycle& cycle, std::span<const EndpointRow> candidates,
                      std::span<double> scores) const = 0;
 };

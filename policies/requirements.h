@@ -1,4 +1,4 @@
-// What a configuration needs from its caller: which inputs to compute for each request, and how.
+// The needs of a configuration: which inputs its caller computes for each request, and how.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,18 @@ struct ApproxSettings {
   std::int64_t max_blocks = 0;   ///< Cap of a prompt in blocks; 0 = unlimited.
 
   /// `reported_block_size`: tokens per KV block as an engine reports them; 0 = unknown.
-  ApproxScheme scheme(std::int64_t reported_block_size) const;
+  ApproxScheme scheme(std::int64_t reported_block_size) const {
+    constexpr std::int64_t kCharactersPerToken = 4;
+    const bool tune = auto_tune && reported_block_size > 0;
+    if (hashing != ApproxHashing::kTokens)
+      return {.hashing = hashing,
+              .block_size = tune ? reported_block_size * kCharactersPerToken : block_size,
+              .max_blocks = max_blocks};
+    const std::int64_t block = effective_approx_block(tune ? reported_block_size : block_size);
+    return {.hashing = hashing,
+            .block_size = block,
+            .max_blocks = max_tokens > 0 ? max_tokens / block : max_blocks};
+  }
 };
 
 /// Which inputs a configuration reads, so that a caller computes no others.
@@ -58,7 +69,7 @@ struct SignalNeeds {
 struct Requirements {
   SignalNeeds signals;
   bool precise_index = false;  ///< A plugin has one, even where a parser leaves prompts unread.
-  BlockKeyScheme block_keys;   ///< Of the precise index.
+  BlockKeyScheme block_keys;   ///< Keys of the precise index.
   KvIngestOptions kv_ingest;   ///< Meaningful when signals.kv_events.
   ApproxSettings approx;       ///< Meaningful when signals.approx_hashes.
   /// The plugins of the document in its order, then the data producers that they need and the

@@ -1,6 +1,6 @@
-// Arithmetic over one value per candidate: all that a decision does some thousand times in a large
-// fleet. Where the compiler can, each loop is built a second time for AVX2 and the processor
-// chooses; both give the same bits, because neither reorders nor fuses an operation.
+// Arithmetic over one value per candidate. Where the compiler can, each loop is
+// built a second time for AVX2 and the processor chooses; both give the same
+// bits, because neither reorders nor fuses an operation.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,6 @@ constexpr double clamp_score(double score) {
 /// totals[i] += clamp_score(scores[i]) * weight. The spans are equally long.
 void add_clamped(std::span<double> totals, std::span<const double> scores, double weight);
 
-/// totals[i] += clamp_score((top - values[i]) / range) * weight. The spans are equally long.
-void add_falling(std::span<double> totals, std::span<const double> values, double top, double range,
-                 double weight);
-
-/// totals[i] += addend.
-void add_constant(std::span<double> totals, double addend);
-
 struct Extremes {
   double lowest;
   double highest;
@@ -36,14 +29,15 @@ Extremes extremes(std::span<const double> values);
 void scale_down_from(double top, double range, std::span<const double> values,
                      std::span<double> scores);
 
-/// The largest value, or -infinity; NaN is never above another value, so it never wins.
+/// The largest value, or -infinity; NaN is never above another value, so it
+/// never wins.
 double highest(std::span<const double> values);
 
 /// How many values equal `x`.
 std::size_t count_equal(std::span<const double> values, double x);
 
-/// Where the value is that equals `x` after `skip` others that do; values.size() if there are
-/// fewer.
+/// The place of the value that equals `x` after `skip` others that do;
+/// values.size() if there are fewer.
 std::size_t position_of(std::span<const double> values, double x, std::size_t skip);
 
 }  // namespace routesim::policies

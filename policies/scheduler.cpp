@@ -29,6 +29,12 @@ const RequestView& as_read(const RequestView& original, bool reads_prompts,
   return request;
 }
 
+/// A Lock of the mutex, taken only when wanted.
+template <class Lock>
+Lock lock_if(bool wanted, std::shared_mutex& mutex) {
+  return wanted ? Lock(mutex) : Lock(mutex, std::defer_lock);
+}
+
 }  // namespace
 
 struct Scheduler::Flow {
@@ -204,8 +210,7 @@ Decision Scheduler::explain(const RequestView& request, const EndpointTable& end
   std::optional<RequestView> copy;
   const RequestView& seen = as_read(request, reads_prompts_, copy);
   Flow flow{seen, endpoints, now, scratch, decision, &explanation};
-  std::shared_lock lock(mutex_, std::defer_lock);
-  if (options_.thread_safe) lock.lock();
+  const auto lock = lock_if<std::shared_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   decide(flow);
   return decision;
 }
@@ -215,27 +220,23 @@ void Scheduler::on_routed(const RequestView& request, const Decision& decision,
   if (!decision.routed()) return;
   std::optional<RequestView> copy;
   const RequestView& seen = as_read(request, reads_prompts_, copy);
-  std::unique_lock lock(mutex_, std::defer_lock);
-  if (options_.thread_safe) lock.lock();
+  const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   for (Plugin* plugin : plugins_->with(Hook::kRouted))
     plugin->on_routed(seen, decision, endpoints, now);
 }
 
 void Scheduler::on_first_token(std::uint64_t request, SimTime now) {
-  std::unique_lock lock(mutex_, std::defer_lock);
-  if (options_.thread_safe) lock.lock();
+  const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   for (Plugin* plugin : plugins_->with(Hook::kFirstToken)) plugin->on_first_token(request, now);
 }
 
 void Scheduler::on_completed(std::uint64_t request, SimTime now) {
-  std::unique_lock lock(mutex_, std::defer_lock);
-  if (options_.thread_safe) lock.lock();
+  const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   for (Plugin* plugin : plugins_->with(Hook::kCompleted)) plugin->on_completed(request, now);
 }
 
 void Scheduler::on_endpoint_removed(EndpointRow row, const EndpointTable& endpoints, SimTime now) {
-  std::unique_lock lock(mutex_, std::defer_lock);
-  if (options_.thread_safe) lock.lock();
+  const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   for (const auto& plugin : plugins_->all()) plugin->on_endpoint_removed(row, now);
   if (!plugins_->precise) return;
   // Ranks of one address share their entries, which go with the last of them.
@@ -247,8 +248,7 @@ void Scheduler::on_endpoint_removed(EndpointRow row, const EndpointTable& endpoi
 }
 
 void Scheduler::advance(SimTime now) {
-  std::unique_lock lock(mutex_, std::defer_lock);
-  if (options_.thread_safe) lock.lock();
+  const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   if (plugins_->precise) plugins_->precise->expire(now);
   for (Plugin* plugin : plugins_->with(Hook::kAdvance)) plugin->advance(now);
 }
@@ -261,8 +261,7 @@ std::vector<std::pair<std::string, std::string>> Scheduler::response_headers(
 }
 
 double Scheduler::saturation(const EndpointTable& endpoints, SimTime now) const {
-  std::shared_lock lock(mutex_, std::defer_lock);
-  if (options_.thread_safe) lock.lock();
+  const auto lock = lock_if<std::shared_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   if (detector_ == nullptr) return endpoints.candidates().empty() ? 1.0 : 0.0;
   return detector_->saturation(endpoints, endpoints.candidates(), now);
 }

@@ -26,7 +26,7 @@ class PluginRegistry;
 class PluginSet;
 
 struct SchedulerOptions {
-  std::uint64_t seed = 0;  ///< Of every random draw the scheduler makes.
+  std::uint64_t seed = 0;  ///< Seed of every random draw of the scheduler.
   /// Leave candidates in table order where upstream's order is arbitrary (tests, `score`).
   bool ordered_candidates = false;
   const PluginRegistry* registry = nullptr;  ///< Absent = standard_registry().
@@ -101,7 +101,7 @@ class Scheduler {
   ConcurrentPrefixIndex* concurrent_index() const;
   /// Names of the index's storage tiers; needed to feed events.
   TierRegistry* tiers() const;
-  /// What a KvEventIngestor over the precise index must be built with.
+  /// The options for a KvEventIngestor over the precise index.
   KvIngestOptions kv_ingest_options() const;
   /// The keys the precise index wants; meaningful when precise_index() is not null.
   BlockKeyScheme block_key_scheme() const;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "policies/plugins.h"
-#include "policies/row_math.h"
 
 namespace routesim::policies {
 
@@ -25,16 +24,11 @@ struct SchedulingProfile {
   struct Buffers {
     std::vector<EndpointRow> survivors;
     std::vector<double> totals, scores;
-    std::vector<double> kept;  ///< Totals that are not like the others.
   };
   /// Runs on the cycle's candidates. Totals add up clamp(score) * weight in scorer order, so that
   /// sums are the same to the last bit as upstream's. `explanation` may be null.
   ProfileState run(Cycle& cycle, Buffers& buffers, std::vector<EndpointRow>& picked,
                    ProfileExplanation* explanation) const;
-
- private:
-  static void add_scores(const Cycle& cycle, Cycle::Noted noted, double weight, Buffers& buffers);
-  static void add_alike(const Cycle::Alike& alike, double weight, Buffers& buffers);
 };
 
 }  // namespace routesim::policies

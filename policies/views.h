@@ -1,4 +1,4 @@
-// What a router can see: its endpoints, as last reported, and one request. Neither says how long
+// The view of a router: its endpoints, as last reported, and one request. Neither says how long
 // the answer will be nor what an engine is really doing (design law 5).
 #pragma once
 
@@ -19,7 +19,7 @@ namespace routesim::policies {
 /// A row of EndpointTable. Rows are small and reused, so plugins can index arrays by them.
 using EndpointRow = std::uint32_t;
 
-/// Where a server stands; an empty level is unknown and never equals another.
+/// The place of a server; an empty level is unknown and never equals another.
 struct Topology {
   std::string host, rack, zone, region;
 };
@@ -139,7 +139,7 @@ struct Header {
   std::string_view value;
 };
 
-/// What a latency side-car predicts for one request on one endpoint.
+/// The prediction of a latency side-car for one request on one endpoint.
 struct LatencyPrediction {
   bool present = false;
   double ttft_ms = 0;
@@ -164,7 +164,7 @@ struct RequestView {
   std::span<const std::uint64_t> block_keys = {};
   /// Hashes for the approximate index (Scheduler::approx_scheme).
   std::span<const std::uint64_t> approx_hashes = {};
-  /// Where each prompt of a multi-prompt request ends in the span above it; empty = one prompt.
+  /// The end of each prompt of a multi-prompt request in the span above; empty = one prompt.
   std::span<const std::uint32_t> block_key_ends = {};
   std::span<const std::uint32_t> approx_hash_ends = {};
   std::span<const Header> headers = {};

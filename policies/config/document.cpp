@@ -3,7 +3,6 @@
 #include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "policies/config/document_loader.h"
-#include "policies/config/document_wiring.h"
 #include "policies/config/factory.h"
 #include "policies/config/inert_keys.h"
 #include "policies/parameters.h"

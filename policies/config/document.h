@@ -31,15 +31,15 @@ std::optional<EndpointPickerConfig> load_endpoint_picker_config(const ConfigNode
 /// Every key of the document outside `plugins[].parameters`, with its fate.
 void describe_document(Describer& d);
 
-/// What Helm values say of the endpoint picker besides its document.
+/// Facts in Helm values about the endpoint picker, besides its document.
 struct ChartValues {
-  std::string image_tag{};  ///< Of the router's own image; empty when they name none.
+  std::string image_tag{};  ///< Tag of the router's own image; empty when they name none.
   const ConfigNode* replicas = nullptr;
   /// Without the election of a leader all replicas serve; the charts elect one unless told not to.
   bool all_replicas_serve = false;
 };
 
-/// Where an EndpointPickerConfig was found inside a YAML file.
+/// The place of an EndpointPickerConfig inside a YAML file.
 struct LocatedDocument {
   enum class Kind {
     kDocument,      ///< `node` is the document.
@@ -51,7 +51,7 @@ struct LocatedDocument {
   const ConfigNode* node = nullptr;
   std::string path;  ///< Dotted path to the node; empty for a bare document.
   Distribution distribution = Distribution::kLlmD;
-  ChartValues chart{};  ///< What the Helm values around the document say of the router.
+  ChartValues chart{};  ///< Facts about the router in the Helm values around the document.
   std::string hint{};   ///< When not found: what the file is, and what would help.
 };
 

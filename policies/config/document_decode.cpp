@@ -385,11 +385,6 @@ class Converter {
     if (text.discovery) discovery(*text.discovery, path + ".discovery");
     if (text.peer_discovery)
       data.peer_discovery = reference(text.peer_discovery->plugin, path + ".peerDiscovery");
-    if (!text.syncer.empty())
-      data.cross_replica_syncer = at(text.syncer, path + ".crossReplicaSyncerPluginRef");
-    if (text.cross_replica && !text.cross_replica->syncer.empty())
-      data.cross_replica_syncer =
-          at(text.cross_replica->syncer, path + ".crossReplica.syncerPluginRef");
   }
 
   void quantity(const Document& text, const std::string& path, std::optional<std::int64_t>& value) {
@@ -445,8 +440,7 @@ class Converter {
     if (text.saturation_detector)
       references_.saturation_detector =
           reference(text.saturation_detector->plugin, path + ".saturationDetector");
-    flow.enable_eviction = text.enable_eviction;
-    if (flow.enable_eviction)
+    if (text.enable_eviction)
       diagnostics_.warning(places_.nearest(path), path + ".enableEviction",
                            "evicting running requests is not modelled");
   }

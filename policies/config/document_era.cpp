@@ -6,7 +6,8 @@
 namespace routesim::policies {
 namespace {
 
-/// What the shape says: not before `lower`, not after `upper`, each with its reason.
+/// Evidence in the shape of a document: not before `lower`, not after `upper`, each with its
+/// reason.
 struct Evidence {
   Era lower = Era::kV0_3_2;
   Era upper = Era::kAug2026;

@@ -34,6 +34,10 @@ void fold_old_names(EndpointPickerConfig& config, DocumentReferences& references
 void infer_era(const ConfigNode& root, EndpointPickerConfig& config,
                const DocumentReferences& references, Diagnostics& diagnostics);
 
+/// Warns of a precise index that nothing feeds, of a prefill endpoint that is picked and never
+/// named to the side-car, and of prompts that nothing reads. The document must be complete.
+void check_wiring(const EndpointPickerConfig& config, Diagnostics& diagnostics);
+
 /// Steps 2, 5 and 6: plugin entries, defaults, references and roles.
 void complete_document(EndpointPickerConfig& config, const DocumentReferences& references,
                        const PluginRegistry& registry, Diagnostics& diagnostics);

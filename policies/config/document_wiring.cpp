@@ -1,4 +1,4 @@
-#include "policies/config/document_wiring.h"
+#include "policies/config/document_loader.h"
 
 #include <algorithm>
 #include <string>
@@ -21,7 +21,7 @@ bool is_precise(const PluginSpec& spec) {
   return spec.type == "precise-prefix-cache-producer" || spec.type == "precise-prefix-cache-scorer";
 }
 
-/// Where the topic filter stands, or else the plugin.
+/// The place of the topic filter, or else of the plugin.
 SourceLocation filter_place(const PluginSpec& spec) {
   const ConfigNode* events = spec.parameters->child("kvEventsConfig");
   const ConfigNode::Member* filter = events == nullptr ? nullptr : events->find("topicFilter");

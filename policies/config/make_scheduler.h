@@ -17,7 +17,7 @@ std::unique_ptr<Scheduler> make_scheduler(const EndpointPickerConfig& config,
                                           const SchedulerOptions& options,
                                           Diagnostics& diagnostics);
 
-/// What a scheduler of this configuration needs. Returns nothing and adds errors when a parameter
+/// The needs of a scheduler of this configuration. Returns nothing and adds errors when a parameter
 /// is bad. Thread-safe. `registry`: absent = standard_registry().
 std::optional<Requirements> requirements(const EndpointPickerConfig& config,
                                          Diagnostics& diagnostics,

@@ -65,20 +65,18 @@ int main() {
     pool.set_metrics(id, /*waiting=*/1, /*running=*/4, /*kv_usage=*/0.5, now);
   }
 
-  // The second engine publishes that it holds 32 tokens. These are the bytes it would send.
+  // The second engine publishes that it holds 32 tokens. apply_message() takes such events as the
+  // bytes that arrive.
   std::vector<std::uint32_t> tokens(40);
   std::iota(tokens.begin(), tokens.end(), 1000U);
   rp::BlockStored stored;
   stored.hashes = {11, 12};
   stored.tokens.assign(tokens.begin(), tokens.begin() + 32);
   stored.block_size = 16;
-  rp::KvEventBatch batch;
-  batch.events = {stored};
-  const std::vector<std::uint8_t> payload = rp::encode_kv_batch(batch);
   rp::KvEventIngestor ingestor(scheduler->kv_ingest_options(), *scheduler->precise_index(),
                                *scheduler->tiers());
   const routesim::EndpointId holder(scheduler->index_holder(pool, 1));
-  if (!ingestor.apply_message(holder, kModel, payload).empty()) return 1;
+  ingestor.apply(holder, kModel, stored);
 
   // A prompt that begins with those tokens.
   const rp::BlockKeyScheme scheme = scheduler->block_key_scheme();

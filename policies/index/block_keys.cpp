@@ -34,14 +34,19 @@ std::uint64_t fnv_bytes(std::uint64_t h, std::string_view bytes) {
 enum CborMajor : std::uint64_t { kUint = 0, kByteString = 2, kText = 3, kArray = 4, kMap = 5 };
 constexpr std::uint8_t kCborNull = 0xf6;
 
-// The head of an item: major type and argument in its shortest form (RFC 7049 section 3.9).
-std::uint64_t fnv_head(std::uint64_t h, CborMajor major, std::uint64_t value) {
+// Writes the head of an item to `put`, byte by byte: major type and argument in its shortest form
+// (RFC 7049 section 3.9).
+template <class Put>
+void cbor_head(CborMajor major, std::uint64_t value, Put put) {
   const std::uint64_t type = static_cast<std::uint64_t>(major) << 5;
-  if (value < 24) return fnv_byte(h, type | value);
-  const int bytes = value <= 0xff ? 1 : value <= 0xffff ? 2 : value <= 0xffffffff ? 4 : 8;
-  h = fnv_byte(
-      h, type | (24 + static_cast<std::uint64_t>(std::countr_zero(static_cast<unsigned>(bytes)))));
-  for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) h = fnv_byte(h, value >> shift);
+  if (value < 24) return put(type | value);
+  const unsigned bytes = value <= 0xff ? 1 : value <= 0xffff ? 2 : value <= 0xffffffff ? 4 : 8;
+  put(type | (24 + static_cast<std::uint64_t>(std::countr_zero(bytes))));
+  for (unsigned i = bytes; i-- > 0;) put(value >> (8 * i));
+}
+
+std::uint64_t fnv_head(std::uint64_t h, CborMajor major, std::uint64_t value) {
+  cbor_head(major, value, [&h](std::uint64_t byte) { h = fnv_byte(h, byte); });
   return h;
 }
 
@@ -63,7 +68,7 @@ inline std::uint64_t fnv_token(std::uint64_t h, std::uint32_t token) {
 inline bool usual(std::uint32_t token) { return token - 256 < (1u << 24) - 256; }
 
 // fnv_token() of such ids without a branch: several chains side by side are not held up by
-// multiplications but by branches that nobody can predict. Where the third byte is not there it is
+// multiplications but by branches that nobody can predict. If the third byte is missing, it is
 // zero, and a multiplication is taken back: by the factor 1 in place of the square.
 inline std::uint64_t fnv_usual_token(std::uint64_t h, std::uint32_t token) {
   static constexpr std::array<std::uint64_t, 2> kFactors = {1, kFnvPrime * kFnvPrime};
@@ -159,18 +164,11 @@ std::uint64_t xxh_key(std::uint64_t parent, std::span<const std::uint32_t> token
 
 // SHA-256 needs bytes, but one small head at a time is enough.
 void sha_head(Sha256& sha, CborMajor major, std::uint64_t value) {
-  const auto type = static_cast<std::uint8_t>(static_cast<std::uint64_t>(major) << 5);
   std::array<std::uint8_t, 9> bytes;
-  if (value < 24) {
-    bytes[0] = static_cast<std::uint8_t>(type | value);
-    sha.update(bytes.data(), 1);
-    return;
-  }
-  const unsigned n = value <= 0xff ? 1 : value <= 0xffff ? 2 : value <= 0xffffffff ? 4 : 8;
-  bytes[0] = static_cast<std::uint8_t>(type | (24 + std::countr_zero(n)));
-  for (unsigned i = 0; i < n; ++i)
-    bytes[1 + i] = static_cast<std::uint8_t>(value >> (8 * (n - 1 - i)));
-  sha.update(bytes.data(), 1 + n);
+  std::size_t n = 0;
+  cbor_head(major, value,
+            [&](std::uint64_t byte) { bytes[n++] = static_cast<std::uint8_t>(byte); });
+  sha.update(bytes.data(), n);
 }
 
 BlockKey last_64_bits(const Sha256Digest& digest) {
@@ -201,7 +199,7 @@ void sha_extend(ChainState& state, bool wide, std::span<const std::uint32_t> tok
   }
   sha_head(sha, kArray, tokens.size());
   for (const std::uint32_t token : tokens) sha_head(sha, kUint, token);
-  // Those releases had no extra keys on the router's side; vLLM hashes them as an array of texts.
+  // These releases had no extra keys on the router's side; vLLM hashes them as an array of texts.
   if (extra.empty()) {
     sha.update(&kCborNull, 1);
   } else {

@@ -45,7 +45,7 @@ struct BlockKeyScheme {
 /// (block 0 only) the cache salt. Empty means a plain text block.
 using BlockExtra = std::vector<std::string>;
 
-/// Where a chain stands: enough to compute the key of the next block.
+/// The state of a chain: enough to compute the key of the next block.
 struct ChainState {
   BlockKey key = 0;       ///< Key of the last block, or the root before the first one.
   Sha256Digest digest{};  ///< Full digest; only sha256-cbor uses it.
@@ -115,7 +115,7 @@ class BlockKeyChain {
 std::uint64_t fnv1a64(std::string_view bytes);
 /// XXH64 with seed 0 over raw bytes.
 std::uint64_t xxh64(std::string_view bytes);
-/// What index_key() xors into the keys of a model in the SHA-256 eras.
+/// The value that index_key() xors into the keys of a model in the SHA-256 eras.
 std::uint64_t sha_model_scope(std::string_view model);
 
 // ---- Extra keys -------------------------------------------------------------------------------

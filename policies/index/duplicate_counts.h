@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kOneCount = 256;     ///< Higher flag bits count 
 struct Mapping {
   BlockKey only = 0;
   std::vector<BlockKey> several;  ///< All of them when there is more than one.
-  std::uint32_t slot = 0;         ///< Of `only`, probably.
+  std::uint32_t slot = 0;         ///< Probable slot of `only`.
 };
 
 // Least room for explicit counts, however small the index is.

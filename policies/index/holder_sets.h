@@ -84,17 +84,47 @@ class HolderSets {
   };
   /// The set after adding `row`. The result is not referenced yet: acquire it before the next call.
   Added with(SetId from, Row row) {
-    if (from == last_with_.from && row == last_with_.row && last_with_.to != 0)
-      return {last_with_.to, last_with_.contained};
-    const Added added = find_with(from, row);
-    last_with_ = {.row = row, .from = from, .to = added.set, .contained = added.contained};
-    return added;
+    // Adding to the empty set has from_and_op 0, which also marks unused entries: row 0 (endpoint
+    // 0, no tier) is then told apart by its result, which is never the empty set.
+    Transition& t = transition(from, row, false);
+    if (t.row == row && t.from_and_op == from * 2 && t.to_and_flag != 0)
+      return {t.to_and_flag / 2, (t.to_and_flag & 1) != 0};
+    const auto old = rows(from);
+    scratch_.clear();
+    const auto at = std::find(old.begin(), old.end(), row);
+    const bool contained = at != old.end();
+    if (order_ == RowOrder::kSorted) {
+      if (contained) {
+        t = {.row = row, .from_and_op = from * 2, .to_and_flag = from * 2 + 1};
+        return {from, true};
+      }
+      const auto place = std::lower_bound(old.begin(), old.end(), row);
+      scratch_.assign(old.begin(), place);
+      scratch_.push_back(row);
+      scratch_.insert(scratch_.end(), place, old.end());
+    } else {
+      const bool drop = !contained && old.size() >= capacity_;
+      scratch_.assign(old.begin() + (drop ? 1 : 0), old.end());
+      if (contained) scratch_.erase(scratch_.begin() + (at - old.begin()));
+      scratch_.push_back(row);
+    }
+    const SetId to = intern(scratch_);
+    // intern() may have cleared the memo, which is fine: `t` is still an entry of it.
+    t = {.row = row, .from_and_op = from * 2, .to_and_flag = to * 2 + (contained ? 1 : 0)};
+    return {to, contained};
   }
   /// The set after removing `row`; `from` itself when it is not there.
   SetId without(SetId from, Row row) {
-    if (from == last_without_.from && row == last_without_.row) return last_without_.to;
-    const SetId to = find_without(from, row);
-    last_without_ = {.row = row, .from = from, .to = to, .contained = false};
+    if (from == 0) return 0;
+    Transition& t = transition(from, row, true);
+    if (t.row == row && t.from_and_op == from * 2 + 1) return t.to_and_flag / 2;
+    const auto old = rows(from);
+    const auto at = std::find(old.begin(), old.end(), row);
+    if (at == old.end()) return from;
+    scratch_.assign(old.begin(), at);
+    scratch_.insert(scratch_.end(), at + 1, old.end());
+    const SetId to = intern(scratch_);
+    t = {.row = row, .from_and_op = from * 2 + 1, .to_and_flag = to * 2};
     return to;
   }
   /// The set after removing every row of an endpoint.
@@ -136,62 +166,11 @@ class HolderSets {
     std::uint32_t to_and_flag = 0;  // minus a row is never remembered). to * 2 + contained.
   };
   static constexpr std::size_t kTransitions = 2048;
-  /// The transition before: runs of consecutive keys nearly always repeat it. Initially that of the
-  /// empty set, which is the same whatever the row.
-  struct Last {
-    Row row = 0;
-    SetId from = 0;
-    SetId to = 0;
-    bool contained = false;
-  };
 
   Transition& transition(SetId from, Row row, bool removal) {
     const std::uint64_t key = std::uint64_t{from} << 1 | (removal ? 1 : 0);
     const std::uint64_t h = (row ^ key * 0xff51afd7ed558ccdULL) * 0x9e3779b97f4a7c15ULL;
     return memo_[h >> 53];
-  }
-  Added find_with(SetId from, Row row) {
-    // Adding to the empty set has from_and_op 0, which also marks unused entries: row 0 (endpoint
-    // 0, no tier) is then told apart by its result, which is never the empty set.
-    Transition& t = transition(from, row, false);
-    if (t.row == row && t.from_and_op == from * 2 && t.to_and_flag != 0)
-      return {t.to_and_flag / 2, (t.to_and_flag & 1) != 0};
-    const auto old = rows(from);
-    scratch_.clear();
-    const auto at = std::find(old.begin(), old.end(), row);
-    const bool contained = at != old.end();
-    if (order_ == RowOrder::kSorted) {
-      if (contained) {
-        t = {.row = row, .from_and_op = from * 2, .to_and_flag = from * 2 + 1};
-        return {from, true};
-      }
-      const auto place = std::lower_bound(old.begin(), old.end(), row);
-      scratch_.assign(old.begin(), place);
-      scratch_.push_back(row);
-      scratch_.insert(scratch_.end(), place, old.end());
-    } else {
-      const bool drop = !contained && old.size() >= capacity_;
-      scratch_.assign(old.begin() + (drop ? 1 : 0), old.end());
-      if (contained) scratch_.erase(scratch_.begin() + (at - old.begin()));
-      scratch_.push_back(row);
-    }
-    const SetId to = intern(scratch_);
-    // intern() may have cleared the memo, which is fine: `t` is still an entry of it.
-    t = {.row = row, .from_and_op = from * 2, .to_and_flag = to * 2 + (contained ? 1 : 0)};
-    return {to, contained};
-  }
-  SetId find_without(SetId from, Row row) {
-    if (from == 0) return 0;
-    Transition& t = transition(from, row, true);
-    if (t.row == row && t.from_and_op == from * 2 + 1) return t.to_and_flag / 2;
-    const auto old = rows(from);
-    const auto at = std::find(old.begin(), old.end(), row);
-    if (at == old.end()) return from;
-    scratch_.assign(old.begin(), at);
-    scratch_.insert(scratch_.end(), at + 1, old.end());
-    const SetId to = intern(scratch_);
-    t = {.row = row, .from_and_op = from * 2 + 1, .to_and_flag = to * 2};
-    return to;
   }
   SetId intern(std::span<const Row> rows_in) {
     if (rows_in.empty()) return 0;
@@ -261,7 +240,6 @@ class HolderSets {
       }
     garbage_ = 0;
     std::fill(memo_.begin(), memo_.end(), Transition{});
-    last_with_ = last_without_ = {};
     rebuild_table(table_.size());
   }
   void rebuild_table(std::size_t buckets) {
@@ -282,7 +260,6 @@ class HolderSets {
   std::array<std::vector<std::size_t>, 32> free_blocks_;  // By size class: room for 2^class rows.
   std::vector<SetId> table_;  // Open addressing by content hash; 0 = empty bucket.
   std::vector<Transition> memo_;
-  Last last_with_, last_without_;
   std::vector<Row> scratch_;
   std::size_t garbage_ = 0;
 };

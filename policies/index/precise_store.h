@@ -4,7 +4,7 @@
 
 #include <memory>
 #include <span>
-#include <vector>
+#include <utility>
 
 #include "base/units.h"
 #include "policies/index/block_keys.h"
@@ -23,20 +23,37 @@ class PreciseStore {
     bool speculative = false;
     Duration speculative_ttl = Duration::seconds(2);
   };
-  PreciseStore(Options options, TierRegistry tiers, bool concurrent);
+  PreciseStore(Options options, TierRegistry tiers, bool concurrent)
+      : options_(std::move(options)),
+        tiers_(std::move(tiers)),
+        speculative_(options_.speculative_ttl) {
+    if (concurrent)
+      concurrent_ = std::make_unique<ConcurrentPrefixIndex>(options_.index);
+    else
+      single_ = std::make_unique<PrefixIndex>(options_.index);
+  }
 
   const Options& options() const { return options_; }
   PrefixIndex* index() const { return single_.get(); }
   ConcurrentPrefixIndex* concurrent() const { return concurrent_.get(); }
   TierRegistry& tiers() { return tiers_; }
 
-  /// Longest-prefix matches of one prompt. A dry run walks the holders key by key, slowly, and
-  /// leaves the recency of the keys alone.
+  /// Longest-prefix matches of one prompt, in `scratch`. See PrefixIndex::match.
   std::span<const PrefixMatch> match(std::span<const BlockKey> keys, MatchScratch& scratch,
-                                     bool dry_run, std::vector<PrefixMatch>& dry_result) const;
-  void add_speculative(std::uint32_t holder, std::span<const BlockKey> keys, SimTime now);
-  void expire(SimTime now);
-  void remove(std::uint32_t holder);
+                                     bool dry_run) const {
+    use([&](PrefixIndex& index) { index.match(keys, scratch, dry_run); });
+    return scratch.matches();
+  }
+  void add_speculative(std::uint32_t holder, std::span<const BlockKey> keys, SimTime now) {
+    use([&](PrefixIndex& index) { speculative_.add(index, EndpointId(holder), keys, now); });
+  }
+  void expire(SimTime now) {
+    if (speculative_.pending() == 0) return;
+    use([&](PrefixIndex& index) { speculative_.expire(index, now); });
+  }
+  void remove(std::uint32_t holder) {
+    use([&](PrefixIndex& index) { index.remove_endpoint(EndpointId(holder)); });
+  }
 
  private:
   /// Runs `f` on the index, alone where it is concurrent.

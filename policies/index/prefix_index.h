@@ -42,13 +42,20 @@ struct PrefixIndexOptions {
   std::vector<double> tier_weights = {1.0, 1.0, 0.8};
 };
 
-/// What the index knows about one endpoint and one list of keys.
+/// The match of one endpoint for one list of keys.
 struct PrefixMatch {
   /// Sum over the contiguous prefix of the largest tier weight of the endpoint's rows: the raw
   /// score of llm-d's LongestPrefix scorer, summed in key order as doubles.
   double weighted = 0;
   EndpointId endpoint;
   std::uint32_t blocks = 0;  ///< Unweighted contiguous count ("cachedBlockCount").
+};
+
+/// Contiguous blocks of one endpoint counted per tier.
+struct TierCount {
+  TierId tier = kNoTier;
+  bool speculative = false;  ///< Reported under the tier name "speculative".
+  std::uint32_t blocks = 0;
 };
 
 class PrefixIndexImpl;
@@ -65,7 +72,7 @@ class MatchScratch {
   struct Alive {
     std::uint32_t match;  ///< Position in matches_.
     std::uint32_t endpoint;
-    double weight;  ///< Of the current run of keys.
+    double weight;  ///< Weight in the current run of keys.
   };
   std::vector<PrefixMatch> matches_;
   std::vector<Alive> alive_;  // Endpoints that held every key so far.
@@ -123,8 +130,12 @@ class PrefixIndex {
 
   /// Longest-prefix lookup over the keys of one prompt; the result is in `scratch.matches()`, in
   /// holder order of the first key. It is not restricted to candidates: an endpoint's numbers do
-  /// not depend on the others, so drop those you do not want. Refreshes the recency of the keys.
-  void match(std::span<const BlockKey> keys, MatchScratch& scratch);
+  /// not depend on the others, so drop those you do not want. Refreshes the recency of the keys,
+  /// unless it is a `dry_run`. O(keys), in stretches of keys with equal holders.
+  void match(std::span<const BlockKey> keys, MatchScratch& scratch, bool dry_run = false);
+  /// Per-tier contiguous counts of one endpoint, ascending by (speculative, tier).
+  std::vector<TierCount> tier_counts(std::span<const BlockKey> keys, EndpointId endpoint) const;
+
   /// The last request key an engine key maps to. Refreshes its recency, like any use of it.
   std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);
   /// All request keys of an engine key, without refreshing anything; empty when unknown.

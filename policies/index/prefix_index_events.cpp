@@ -33,7 +33,7 @@ std::uint32_t Impl::find_or_insert(std::uint64_t key, std::uint32_t previous) {
   return s;
 }
 
-// The longest stretch of a run that holds the first of `keys`. Where nobody knows them, they become
+// The longest stretch of a run that holds the first of `keys`. Unknown keys become
 // a new run without either level, no longer than there is room for.
 Impl::Stretch Impl::find_or_append(std::span<const std::uint64_t> keys, std::uint32_t previous) {
   const std::size_t before = slots.size();

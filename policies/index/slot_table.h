@@ -29,7 +29,7 @@ class SlotTable {
         return buckets_[i].slot_plus_1 - 1;
     return kNone;
   }
-  /// find() for a key that is probably not there. Where such a search ends is random, so that a
+  /// find() for a key that is probably not there. The end of such a search is random, so that a
   /// branch per bucket would be mispredicted every other time: this one looks at four at once.
   template <class Slots>
   std::uint32_t find_unlikely(const Slots& slots, std::uint64_t key) const {

@@ -103,7 +103,7 @@ void KvEventIngestor::stored(EndpointId endpoint, std::string_view topic_model,
   }
   keys_.clear();
   if (is_sha(options_.algorithm)) {
-    // Those releases file the engine's own hashes under (model, hash) and look at nothing else.
+    // These releases file the engine's own hashes under (model, hash) and look at nothing else.
     const std::uint64_t scope = sha_model_scope(topic_model);
     for (const std::uint64_t hash : event.hashes) keys_.push_back(hash ^ scope);
     index_.stored(endpoint, *tier, 0, keys_, keys_);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "policies/index/block_keys.h"
-#include "policies/index/tier_registry.h"
 #include "policies/index/prefix_index.h"
+#include "policies/index/tier_registry.h"
 #include "policies/kv_events/kv_events.h"
 
 namespace routesim::policies {

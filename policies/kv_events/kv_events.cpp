@@ -3,12 +3,14 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
 #include "policies/kv_events/kv_msgpack.h"
 
 namespace routesim::policies {
 namespace {
 
-constexpr std::uint32_t kMaxGroup = (1u << 24) - 2;  // What a row of the index can hold.
+constexpr std::uint32_t kMaxGroup =
+    (1u << 24) - 2;  // The largest group that a row of the index can hold.
 
 // Positions of the array form, which the map form names.
 enum Field : int {
@@ -328,89 +330,56 @@ std::string decode_kv_hash(std::span<const std::uint8_t> payload, std::uint64_t&
   return finish(in, in.next(v) && EventDecoder(in).hash(v, out));
 }
 
-// ---- Encoding
-// -------------------------------------------------------------------------------------
+// ---- Transport: topics, sequence numbers, sharding ---------------------------------------------
 
-namespace {
+KvTopic parse_kv_topic(std::string_view topic) {
+  const std::size_t first = topic.find('@');
+  const std::size_t second = first == std::string_view::npos ? first : topic.find('@', first + 1);
+  const bool three =
+      second != std::string_view::npos && topic.find('@', second + 1) == std::string_view::npos;
+  if (!three) return {.pod = topic, .model = {}};
+  return {.pod = topic.substr(first + 1, second - first - 1), .model = topic.substr(second + 1)};
+}
 
-/// Writes the fields of one event, positional or named.
-class EventEncoder {
- public:
-  EventEncoder(MsgWriter& out, KvEncoding encoding)
-      : out_(out), map_(encoding == KvEncoding::kMap) {}
+std::optional<std::uint64_t> parse_kv_sequence(std::span<const std::uint8_t> frame) {
+  if (frame.size() != 8) return std::nullopt;
+  std::uint64_t value = 0;
+  for (const std::uint8_t byte : frame) value = value << 8 | byte;
+  return value;
+}
 
-  void operator()(const BlockStored& e) {
-    begin("BlockStored", 12);
-    name("block_hashes"), hashes(e.hashes);
-    name("parent_block_hash");
-    e.parent == 0 ? out_.nil() : out_.uint64(e.parent);
-    name("token_ids"), out_.array(e.tokens.size());
-    for (const std::uint32_t t : e.tokens) out_.integer(t);
-    name("block_size"), out_.integer(e.block_size);
-    name("lora_id"), maybe(e.lora_id);
-    name("medium"), medium(e.medium);
-    name("lora_name"), maybe(e.lora_name);
-    name("extra_keys"), extra_keys(e.extra_keys);
-    name("group_idx"), maybe(e.group_idx);
-    name("kv_cache_spec_kind"), maybe(e.kv_cache_spec_kind);
-    name("kv_cache_spec_sliding_window"), maybe(e.sliding_window);
-  }
-  void operator()(const BlockRemoved& e) {
-    begin("BlockRemoved", 4);
-    name("block_hashes"), hashes(e.hashes);
-    name("medium"), medium(e.medium);
-    name("group_idx"), maybe(e.group_idx);
-  }
-  void operator()(const AllBlocksCleared&) { begin("AllBlocksCleared", 1); }
+std::array<std::uint8_t, 8> encode_kv_sequence(std::uint64_t sequence) {
+  std::array<std::uint8_t, 8> frame;
+  for (std::size_t i = 0; i < 8; ++i)
+    frame[i] = static_cast<std::uint8_t>(sequence >> (56 - 8 * i));
+  return frame;
+}
 
- private:
-  void begin(std::string_view tag, std::size_t fields) {
-    map_ ? out_.map(fields) : out_.array(fields);
-    name("type");
-    out_.text(tag);
-  }
-  void name(std::string_view field) {
-    if (map_) out_.text(field);
-  }
-  void hashes(const std::vector<std::uint64_t>& list) {
-    out_.array(list.size());
-    for (const std::uint64_t h : list) out_.uint64(h);
-  }
-  void medium(const std::string& m) { m.empty() ? out_.nil() : out_.text(m); }
-  void maybe(const std::optional<std::int64_t>& v) { v ? out_.integer(*v) : out_.nil(); }
-  void maybe(const std::optional<std::uint32_t>& v) { v ? out_.integer(*v) : out_.nil(); }
-  void maybe(const std::optional<std::string>& v) { v ? out_.text(*v) : out_.nil(); }
-  void extra_keys(const std::optional<std::vector<BlockExtra>>& blocks) {
-    if (!blocks) return out_.nil();
-    out_.array(blocks->size());
-    for (const BlockExtra& identifiers : *blocks) {
-      if (identifiers.empty()) {
-        out_.nil();
-        continue;
-      }
-      out_.array(identifiers.size());
-      for (const std::string& id : identifiers) out_.text(id);
-    }
-  }
+SequenceVerdict SequenceTracker::observe(std::uint64_t sequence) {
+  const std::optional<std::uint64_t> last = last_;
+  last_ = sequence;
+  if (!last || sequence == *last + 1) return {};
+  // The same number again can only come from a publisher that restarted.
+  if (sequence <= *last)
+    return {.action = replay_ ? SequenceAction::kClearAndReplay : SequenceAction::kDeliver};
+  missed_ += sequence - *last - 1;
+  if (!replay_) return {};
+  return {.action = SequenceAction::kReplay, .replay_from = *last + 1};
+}
 
-  MsgWriter& out_;
-  bool map_;
-};
+std::uint32_t fnv1a32(std::string_view bytes) {
+  std::uint32_t h = 0x811c9dc5;
+  for (const char c : bytes) h = (h ^ static_cast<unsigned char>(c)) * 0x01000193;
+  return h;
+}
 
-}  // namespace
+std::uint32_t kv_worker(std::string_view source, std::uint32_t concurrency) {
+  ROUTESIM_CHECK(concurrency >= 1, "at least one worker");
+  return fnv1a32(source) % concurrency;
+}
 
-std::vector<std::uint8_t> encode_kv_batch(const KvEventBatch& batch, KvEncoding encoding) {
-  MsgWriter out;
-  out.array(kBatchFields);
-  out.real(batch.timestamp);
-  out.array(batch.events.size());
-  for (const KvEvent& e : batch.events) std::visit(EventEncoder(out, encoding), e);
-  // vLLM sends the field always, as nil where there is no rank.
-  if (batch.data_parallel_rank)
-    out.integer(*batch.data_parallel_rank);
-  else
-    out.nil();
-  return out.take();
+std::string kv_subscriber_endpoint(std::string_view address, int socket_port, int rank_index) {
+  return "tcp://" + std::string(address) + ":" + std::to_string(socket_port + rank_index);
 }
 
 }  // namespace routesim::policies

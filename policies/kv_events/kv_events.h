@@ -63,9 +63,6 @@ struct KvDecodeLimits {
   std::size_t max_depth = 8;                      ///< Deepest nesting accepted.
 };
 
-/// How events are written: the positional form, or the maps of newer vLLM.
-enum class KvEncoding : std::uint8_t { kArray, kMap };
-
 /// Decodes one batch. One bad event discards the whole message, as the vLLM adapter does. Returns
 /// the error text, empty on success; `out` is unspecified on failure.
 std::string decode_kv_batch(std::span<const std::uint8_t> payload, KvEventBatch& out,
@@ -76,10 +73,6 @@ std::string decode_kv_event(std::span<const std::uint8_t> payload, KvEvent& out,
 /// Decodes a block hash (uint64, int64 or bytes; narrower integers are refused, because upstream's
 /// msgpack library hands them over as types its adapter does not accept).
 std::string decode_kv_hash(std::span<const std::uint8_t> payload, std::uint64_t& out);
-
-/// Writes a batch; hashes are always written as uint64 so that decoders accept them.
-std::vector<std::uint8_t> encode_kv_batch(const KvEventBatch& batch,
-                                          KvEncoding encoding = KvEncoding::kArray);
 
 // ---- Transport ---------------------------------------------------------------------------------
 
@@ -95,7 +88,7 @@ KvTopic parse_kv_topic(std::string_view topic);
 std::optional<std::uint64_t> parse_kv_sequence(std::span<const std::uint8_t> frame);
 std::array<std::uint8_t, 8> encode_kv_sequence(std::uint64_t sequence);
 
-/// What to do with a message given its sequence number.
+/// The action for a message, given its sequence number.
 enum class SequenceAction : std::uint8_t {
   kDeliver,         ///< In order, or gaps do not matter.
   kReplay,          ///< Messages are missing: ask for a replay from `replay_from`, then deliver.

@@ -82,8 +82,8 @@ inline double utilization(const EndpointTable& t, EndpointRow r, std::int64_t qu
 }
 
 /// utilization-detector: mean of max(queue/Q, kv/K); missing or stale metrics count as 1. In old
-/// eras 1 when no endpoint with fresh metrics is within both thresholds, otherwise 0. As a filter
-/// it fails open.
+/// eras 1 when no endpoint with fresh metrics is within both thresholds, otherwise 0. Used as a
+/// filter it fails open.
 class UtilizationDetector final : public SaturationDetector, public Filter {
  public:
   UtilizationDetector(const UtilizationDetectorParameters& p, const PluginSpec&,
@@ -134,8 +134,8 @@ class UtilizationDetector final : public SaturationDetector, public Filter {
   bool closes_without_room_;
 };
 
-/// concurrency-detector: in-flight requests or tokens against a limit per endpoint. As a filter it
-/// may leave nothing.
+/// concurrency-detector: in-flight requests or tokens against a limit per endpoint. Used as a
+/// filter it may leave nothing.
 class ConcurrencyDetector final : public SaturationDetector, public Filter {
  public:
   ConcurrencyDetector(const ConcurrencyDetectorParameters& p, const PluginSpec& spec,

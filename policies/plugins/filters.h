@@ -28,7 +28,7 @@ inline std::string_view role_label(Distribution distribution) {
   return distribution == Distribution::kHeimdall ? "mif.moreh.io/role" : "llm-d.ai/role";
 }
 
-/// What part of a request an endpoint serves.
+/// The part of a request that an endpoint serves.
 enum class ServingRole { kDecode, kPrefill, kEncode };
 
 /// Whether an endpoint with this role label (nullptr = no label) serves that part. `legacy`: the

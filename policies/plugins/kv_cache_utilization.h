@@ -4,6 +4,7 @@
 #pragma once
 
 #include "policies/build_context.h"
+#include "policies/row_math.h"
 
 namespace routesim::policies {
 
@@ -12,7 +13,7 @@ class KvCacheUtilizationScorer final : public Scorer {
   explicit KvCacheUtilizationScorer(BuildContext& context) { context.needs().metrics = true; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    cycle.score_falling(1, 1, cycle.dense(cycle.endpoints().kv_usage(), candidates), scores);
+    scale_down_from(1, 1, cycle.dense(cycle.endpoints().kv_usage(), candidates), scores);
   }
 };
 

@@ -34,7 +34,7 @@ inline void describe(Describer& d, LatencyParameters& p) {
         p.prediction_producer);
 }
 
-/// What the formula reads about one endpoint.
+/// The inputs of the formula for one endpoint.
 struct LatencyScoreInput {
   double kv_usage = 0, queue = 0, prefix_ratio = 0;
   bool predicted = false;

@@ -276,7 +276,7 @@ class PrefixCacheAffinityFilter final : public Filter {
     const bool known = row < cycle.latency().size() && cycle.latency()[row].present;
     return known ? cycle.latency()[row].ttft_ms : std::numeric_limits<double>::infinity();
   }
-  /// What TTFT costs when nothing is written, and where it is read from.
+  /// The default limit of the TTFT penalty, and the source of TTFT.
   void choose_ttft_source(const PluginSpec& spec, BuildContext& context) {
     const PrefixAffinityParameters& p = parameters_;
     if (p.max_tokens_in_flight_penalty > 0)

@@ -102,7 +102,7 @@ class NoHitLruScorer final : public Scorer {
     // Upstream keeps one flag per request, so the profile scored last decides.
     cycle.decision().set_note(index(), kColdNote, cold ? 1 : 0);
     if (!cold) {
-      cycle.score_alike(0.5, scores);
+      std::fill(scores.begin(), scores.end(), 0.5);
       return;
     }
     constexpr std::uint32_t kNeverUsed = std::numeric_limits<std::uint32_t>::max();

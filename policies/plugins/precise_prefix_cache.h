@@ -79,7 +79,7 @@ inline void PrecisePrefixScorer::score_matches(Cycle& cycle,
                                                std::span<double> scores) const {
   const PrefixMatches& m = cycle.prefix(slot_);
   if (m.keys == 0 || m.touched.empty()) {
-    cycle.score_alike(0, scores);
+    std::fill(scores.begin(), scores.end(), 0.0);
     return;
   }
   const auto keys = static_cast<double>(m.keys);
@@ -94,7 +94,7 @@ inline void PrecisePrefixScorer::score_matches(Cycle& cycle,
     }
     return static_cast<double>(m.match[r]) / keys;
   };
-  score_holders(cycle, m, candidates, scores, score_of);
+  score_holders(m, candidates, scores, score_of);
 }
 
 }  // namespace routesim::policies

@@ -93,7 +93,7 @@ class PredictedLatencyProducer final : public Producer {
  private:
   // The requests this router has running on one endpoint.
   struct Running {
-    std::vector<double> tpot_slos_ms;  // Of those that have one.
+    std::vector<double> tpot_slos_ms;  // One per request that has one.
     std::int64_t requests = 0;
     std::uint32_t generation = 0;
   };

@@ -47,7 +47,7 @@ class PrefixCacheScorer final : public Scorer {
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     const PrefixMatches& m = cycle.prefix(slot_);
-    score_holders(cycle, m, candidates, scores, [&](EndpointRow r) {
+    score_holders(m, candidates, scores, [&](EndpointRow r) {
       return !m.written ? 0
                         : prefix_cache_score(m.match[r], m.total_blocks, m.block_size,
                                              parameters_.match_length_weight,
@@ -74,7 +74,7 @@ class OwningPrefixCacheScorer final : public Scorer, public Producer {
              std::span<double> scores) const override {
     core_.produce(cycle);
     const PrefixMatches& m = cycle.prefix(core_.slot());
-    score_holders(cycle, m, candidates, scores, [&](EndpointRow r) {
+    score_holders(m, candidates, scores, [&](EndpointRow r) {
       return prefix_cache_score(m.match[r], m.total_blocks, m.block_size, 0, 1);
     });
   }

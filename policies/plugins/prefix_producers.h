@@ -134,9 +134,8 @@ class PrecisePrefix {
   void add_matches(Cycle& cycle, std::span<const BlockKey> keys) const {
     if (keys.empty()) return;
     PrefixMatches& m = cycle.prefix(slot_);
-    std::vector<PrefixMatch> dry_result;
     const std::span<const PrefixMatch> matches =
-        store_->match(keys, cycle.match_scratch(), cycle.dry_run(), dry_result);
+        store_->match(keys, cycle.match_scratch(), cycle.dry_run());
     const EndpointTable& table = cycle.endpoints();
     const auto give = [&m](EndpointRow r, const PrefixMatch& match) {
       if (m.cached[r] == 0) m.touched.push_back(r);
@@ -181,7 +180,7 @@ class PrecisePrefix {
     for (const EndpointRow r : m.touched) widen(m.raw[r]);
     for (const auto& [holder, raw] : m.others) widen(raw);
   }
-  // Of the whole request, or of one of its prompts.
+  // The length of the whole request, or of one of its prompts.
   static KnownText::Length text_length(const RequestView& request, std::int64_t tokens) {
     const bool known = request.prompt_tokens > 0 && request.prompt_bytes > 0;
     return {.tokens = tokens,
@@ -311,20 +310,19 @@ class ApproxPrefixProducer final : public Producer {
 };
 
 /// Scores candidates by what they hold of the prompt: `score_of(row)`, which must be 0 for a row
-/// without a match. Of a large fleet few have one.
+/// without a match. Few of a large fleet have one.
 template <class F>
-void score_holders(Cycle& cycle, const PrefixMatches& m, std::span<const EndpointRow> candidates,
+void score_holders(const PrefixMatches& m, std::span<const EndpointRow> candidates,
                    std::span<double> scores, F score_of) {
   if (!consecutive(candidates)) {
     for (std::size_t i = 0; i < candidates.size(); ++i) scores[i] = score_of(candidates[i]);
     return;
   }
-  cycle.score_alike(0, scores, [&](auto set) {
-    for (const EndpointRow r : m.touched) {
-      const std::size_t i = r - candidates.front();
-      if (r >= candidates.front() && i < candidates.size()) set(i, score_of(r));
-    }
-  });
+  std::fill(scores.begin(), scores.end(), 0.0);
+  for (const EndpointRow r : m.touched) {
+    const std::size_t i = r - candidates.front();
+    if (r >= candidates.front() && i < candidates.size()) scores[i] = score_of(r);
+  }
 }
 
 }  // namespace routesim::policies

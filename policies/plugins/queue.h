@@ -2,21 +2,22 @@
 // llm-d-router pkg/epp/framework/plugins/scheduling/scorer/{queuedepth,runningrequests}.
 #pragma once
 
+#include <algorithm>
+
 #include "policies/build_context.h"
+#include "policies/row_math.h"
 
 namespace routesim::policies {
 
 /// Inverse min-max over the candidates: scores[i] = (max - x)/(max - min) for x = values[i]; equal
 /// values score 1.
-inline void inverse_min_max(Cycle& cycle, std::span<const double> values,
-                            std::span<double> scores) {
+inline void inverse_min_max(std::span<const double> values, std::span<double> scores) {
   if (values.empty()) return;
   const auto [lowest, highest] = extremes(values);
-  if (highest == lowest) {
-    cycle.score_alike(1, scores);
-    return;
-  }
-  cycle.score_falling(highest, highest - lowest, values, scores);
+  if (highest == lowest)
+    std::fill(scores.begin(), scores.end(), 1.0);
+  else
+    scale_down_from(highest, highest - lowest, values, scores);
 }
 
 /// One request of difference costs the full weight when it is the whole range.
@@ -25,7 +26,7 @@ class QueueScorer final : public Scorer {
   explicit QueueScorer(BuildContext& context) { context.needs().metrics = true; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    inverse_min_max(cycle, cycle.dense(cycle.endpoints().waiting(), candidates), scores);
+    inverse_min_max(cycle.dense(cycle.endpoints().waiting(), candidates), scores);
   }
 };
 
@@ -34,7 +35,7 @@ class RunningRequestsScorer final : public Scorer {
   explicit RunningRequestsScorer(BuildContext& context) { context.needs().metrics = true; }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
-    inverse_min_max(cycle, cycle.dense(cycle.endpoints().running(), candidates), scores);
+    inverse_min_max(cycle.dense(cycle.endpoints().running(), candidates), scores);
   }
 };
 

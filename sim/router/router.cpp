@@ -204,7 +204,7 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
 Route Router::route_by_balancer(Instance& in, const workloads::Request& request) {
   const RoutingConfig& routing = plan_.scenario.routing;
   if (routing.balancer == BalancerKind::kPrefixHash)
-    write_prefix_text(*request.prompt, routing.balancing.prefix_char_length, prefix_text_);
+    write_prefix_text(*request.prompt, routing.balancing.kubeai.prefix_char_length, prefix_text_);
   Route route;
   std::optional<policies::BalancerPick> pick =
       in.balancer->pick({.prefix = prefix_text_, .adapter = adapter_name(request)});

@@ -11,6 +11,7 @@
 #include "policies/kv_events/kv_events.h"
 #include "policies/scheduler.h"
 #include "tests/fuzz/targets.h"
+#include "tests/policies/kv_encode.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/endpoint_picker_yaml.h"

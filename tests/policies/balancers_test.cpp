@@ -46,10 +46,12 @@ BalancerPick send(Balancer& b, const BalancerRequest& request = {}) {
 
 void run_steps(const Json& c, BalancerKind kind) {
   const auto endpoints = endpoints_of(c.at("endpoints"));
-  auto balancer = make_balancer(kind,
-                                {.mean_load_factor = c.value("mean_load_percentage", 125),
-                                 .hash_replication = c.value("replication", 256)},
-                                1);
+  auto balancer =
+      make_balancer(kind,
+                    {.kubernetes = {},
+                     .kubeai = {.mean_load_factor = c.value("mean_load_percentage", 125),
+                                .hash_replication = c.value("replication", 256)}},
+                    1);
   balancer->set_endpoints(endpoints);
   for (std::uint32_t e = 0; e < endpoints.size(); ++e)
     for (int i = c.contains("initial_in_flight")
@@ -88,9 +90,11 @@ void run_owner_or_sequence(const Json& c) {
     }
     return;
   }
-  auto balancer = make_balancer(
-      BalancerKind::kPrefixHash,
-      {.mean_load_factor = c["mean_load_percentage"], .hash_replication = c["replication"]}, 1);
+  auto balancer = make_balancer(BalancerKind::kPrefixHash,
+                                {.kubernetes = {},
+                                 .kubeai = {.mean_load_factor = c["mean_load_percentage"],
+                                            .hash_replication = c["replication"]}},
+                                1);
   balancer->set_endpoints(endpoints);
   const std::string key = c["key"];
   for (const std::string expected : c["expected_sequence"])
@@ -146,8 +150,9 @@ TEST(Balancers, PrefixHashEqualsTheFullWalk) {
       if (random.below(10) == 0) e.adapters = {"rare"};
     endpoints[0].adapters = {"rare"};
     const HashRing ring(endpoints, 8);
-    auto b = make_balancer(BalancerKind::kPrefixHash,
-                           {.mean_load_factor = 100, .hash_replication = 8}, seed);
+    auto b = make_balancer(
+        BalancerKind::kPrefixHash,
+        {.kubernetes = {}, .kubeai = {.mean_load_factor = 100, .hash_replication = 8}}, seed);
     b->set_endpoints(endpoints);
     std::deque<BalancerPick> open;
     for (int i = 0; i < 3000; ++i) {
@@ -267,7 +272,9 @@ TEST(Balancers, LeastLoadPicksAMinimum) {
 TEST(Balancers, ServiceKeepsConnectionsWithTheirEndpoint) {
   auto b = make_balancer(
       BalancerKind::kK8sService,
-      {.service_mode = ServiceMode::kIpvsRoundRobin, .requests_per_connection = 3}, 1);
+      {.kubernetes = {.service_mode = ServiceMode::kIpvsRoundRobin, .requests_per_connection = 3},
+       .kubeai = {}},
+      1);
   b->set_endpoints(pods(4));
   // One client at a time: three requests per connection, connections in rotation.
   std::vector<std::uint32_t> seen;

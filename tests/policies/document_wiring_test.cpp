@@ -1,14 +1,13 @@
 // What plugins need from each other without naming it, and what they do without it. Checked against
 // llm-d-inference-scheduler 0.3.2 to 0.8.0 and of May 2026, llm-d-kv-cache 0.3.2 to 0.8.1 and
 // llm-d-router at ebab6879 (August 2026).
-#include "policies/config/document_wiring.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <map>
 #include <numeric>
 
+#include "policies/config/document_loader.h"
 #include "policies/index/prefix_index.h"
 #include "tests/policies/scheduler_fixture.h"
 

@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "policies/index/tier_registry.h"
 #include "policies/kv_events/kv_msgpack.h"
+#include "tests/policies/kv_encode.h"
 #include "tests/policies/vector_file.h"
 
 namespace routesim::policies {

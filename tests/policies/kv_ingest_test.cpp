@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "policies/kv_events/kv_event_ingest.h"
+#include "tests/policies/kv_encode.h"
 #include "tests/policies/vector_file.h"
 
 namespace routesim::policies {

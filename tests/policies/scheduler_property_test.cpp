@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "policies/plugins/inflight_load.h"
 #include "policies/plugins/latency.h"
+#include "policies/row_math.h"
 #include "tests/policies/plugin_bench.h"
 
 namespace routesim::policies {
@@ -92,83 +93,6 @@ TEST(Ties, OfTheTopTwoAreUniformTooAndHeimdallTakesOneOfThem) {
       EXPECT_EQ(first[1], 9000);
       second.erase(second.begin() + 1);
       EXPECT_LT(chi_square(second, std::vector<double>(3, 1.0 / 3)), chi_square_limit(2));
-    }
-  }
-}
-
-/// Scores that can be noted in short: alike but for a few, or falling with a column. In one of the
-/// two ways to say so.
-class NotableScorer final : public Scorer {
- public:
-  NotableScorer(RandomStream& random, std::size_t n, bool noted) : noted_(noted) {
-    falls_ = random.below(2) == 0;
-    const std::vector<double> kinds = {-0.5, 0, 0.25, 0.5, 1, 3, kUnscored};
-    score_ = kinds[random.below(kinds.size())];
-    for (std::size_t i = 0; i < n; ++i)
-      if (random.below(20) == 0) others_.emplace_back(i, random.uniform() * 2 - 0.5);
-    range_ = random.below(3) == 0 ? 1 : static_cast<double>(1 + random.below(7));
-    for (std::size_t i = 0; i < n; ++i)
-      column_.push_back(random.below(30) == 0 ? std::numeric_limits<double>::quiet_NaN()
-                                              : range_ * (random.uniform() * 1.2 - 0.1));
-  }
-  void score(Cycle& cycle, std::span<const EndpointRow>, std::span<double> scores) const override {
-    if (noted_ && falls_) return cycle.score_falling(range_, range_, column_, scores);
-    if (noted_)
-      return cycle.score_alike(score_, scores, [this](auto set) {
-        for (const auto& [i, other] : others_) set(i, other);
-      });
-    std::fill(scores.begin(), scores.end(), score_);
-    for (const auto& [i, other] : others_) scores[i] = other;
-    for (std::size_t i = 0; i < scores.size() && falls_; ++i)
-      scores[i] = (range_ - column_[i]) / range_;
-  }
-
- private:
-  bool noted_;
-  bool falls_;
-  double score_ = 0;
-  double range_ = 1;
-  std::vector<std::pair<std::size_t, double>> others_;
-  std::vector<double> column_;
-};
-
-/// Equal, or both not a number.
-bool same(const std::vector<double>& a, const std::vector<double>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
-}
-
-TEST(Scores, ThatAreNotedAddUpAsIfWrittenOut) {
-  for (const std::size_t n : {3, 63, 64, 200}) {
-    PluginBench bench("max-score-picker", {}, n);
-    for (std::uint64_t trial = 0; trial < 200; ++trial) {
-      SCOPED_TRACE(std::to_string(n) + " endpoints, trial " + std::to_string(trial));
-      std::vector<ProfileExplanation> explained(2);
-      for (const bool noted : {false, true}) {
-        RandomStream random(trial, Stream::kTest);
-        std::vector<std::unique_ptr<NotableScorer>> scorers;
-        SchedulingProfile profile;
-        profile.picker = &bench.subject<Picker>();
-        for (int k = 0; k < 4; ++k) {
-          scorers.push_back(std::make_unique<NotableScorer>(random, n, noted));
-          profile.scorers.push_back({scorers.back().get(), random.uniform() * 4 - 1});
-        }
-        Cycle cycle;
-        Decision decision;
-        RequestView request;
-        request.id = trial;
-        bench.begin(cycle, request, decision);
-        SchedulingProfile::Buffers buffers;
-        std::vector<EndpointRow> picked;
-        profile.run(cycle, buffers, picked, &explained[noted ? 1 : 0]);
-      }
-      ASSERT_EQ(explained[0].totals.size(), n);
-      for (std::size_t i = 0; i < n; ++i)
-        ASSERT_EQ(std::bit_cast<std::uint64_t>(explained[0].totals[i]),
-                  std::bit_cast<std::uint64_t>(explained[1].totals[i]));
-      for (std::size_t k = 0; k < 4; ++k)
-        ASSERT_TRUE(same(explained[0].scorers[k].scores, explained[1].scorers[k].scores));
-      ASSERT_EQ(explained[0].picked, explained[1].picked);
     }
   }
 }

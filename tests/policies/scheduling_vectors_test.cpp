@@ -7,6 +7,7 @@
 
 #include "policies/plugins/no_hit_lru.h"
 #include "policies/plugins/session_affinity.h"
+#include "policies/row_math.h"
 #include "policies/scheduling_profile.h"
 #include "tests/policies/plugin_bench.h"
 

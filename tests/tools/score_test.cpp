@@ -8,6 +8,7 @@
 #include <set>
 
 #include "policies/kv_events/kv_events.h"
+#include "tests/policies/kv_encode.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 

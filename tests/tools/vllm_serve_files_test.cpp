@@ -327,9 +327,10 @@ class ServeRouters : public testing::FolderTest {
                       d);
     if (d.has_errors()) return messages_of(d);
     const sim::RoutingConfig& r = loaded.variants.front().scenario.routing;
-    return std::string(enum_name(r.balancer)) + " " + std::to_string(r.balancing.mean_load_factor) +
-           " " + std::to_string(r.balancing.hash_replication) + " " +
-           std::to_string(r.balancing.prefix_char_length);
+    return std::string(enum_name(r.balancer)) + " " +
+           std::to_string(r.balancing.kubeai.mean_load_factor) + " " +
+           std::to_string(r.balancing.kubeai.hash_replication) + " " +
+           std::to_string(r.balancing.kubeai.prefix_char_length);
   }
 
   static std::string model(const std::string& balancing) {

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "base/printable.h"
+#include "policies/row_math.h"
 #include "policies/scheduling_profile.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"

@@ -1,0 +1,68 @@
+#include "policies/balancers/balancer.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace routesim::policies {
+namespace {
+
+constexpr std::uint32_t kGone = 0xffffffff;
+
+}  // namespace
+
+void Balancer::set_endpoints(std::span<const BalancerEndpoint> endpoints) {
+  std::vector<std::uint32_t> load(index_of_.size(),
+                                  0);  // By server, wherever it is kept now.
+  for (std::uint32_t s = 0; s < index_of_.size(); ++s)
+    load[s] = index_of_[s] == kGone ? gone_load_[s] : in_flight_[index_of_[s]];
+  endpoints_.assign(endpoints.begin(), endpoints.end());
+  std::fill(index_of_.begin(), index_of_.end(), kGone);
+  in_flight_.assign(endpoints.size(), 0);
+  server_of_.assign(endpoints.size(), 0);
+  for (std::uint32_t i = 0; i < endpoints.size(); ++i) {
+    const auto next = static_cast<std::uint32_t>(index_of_.size());
+    const auto [at, is_new] = servers_.emplace(endpoints[i].name, next);
+    if (is_new) {
+      index_of_.push_back(kGone);
+      load.push_back(0);
+    }
+    const std::uint32_t s = at->second;
+    server_of_[i] = s;
+    if (index_of_[s] == kGone) index_of_[s] = i;
+    in_flight_[i] = load[s];
+  }
+  gone_load_.assign(index_of_.size(), 0);
+  for (std::uint32_t s = 0; s < index_of_.size(); ++s)
+    if (index_of_[s] == kGone) gone_load_[s] = load[s];
+  // KubeAI internal/loadbalancer/group.go (July 2025) deletes an endpoint that
+  // left, so that one which returns under its name starts at 0.
+  std::erase_if(servers_, [this](const auto& named) { return index_of_[named.second] == kGone; });
+}
+
+std::optional<std::uint32_t> Balancer::index_of(std::uint32_t server) const {
+  if (index_of_[server] == kGone) return std::nullopt;
+  return index_of_[server];
+}
+
+bool Balancer::serves(std::uint32_t i, std::string_view adapter) const {
+  if (adapter.empty()) return true;
+  const auto& list = endpoints_[i].adapters;
+  return std::find(list.begin(), list.end(), adapter) != list.end();
+}
+
+void Balancer::on_sent(const BalancerPick& pick) {
+  const std::uint32_t i = index_of_[pick.server];
+  ++(i == kGone ? gone_load_[pick.server] : in_flight_[i]);
+  ++total_;
+}
+
+void Balancer::on_completed(const BalancerPick& pick) {
+  const std::uint32_t i = index_of_[pick.server];
+  std::uint32_t& load = i == kGone ? gone_load_[pick.server] : in_flight_[i];
+  ROUTESIM_CHECK(load > 0, "a request completed that was not in flight");
+  --load;
+  --total_;
+}
+
+}  // namespace routesim::policies
