@@ -105,15 +105,5 @@ TEST(MetricName, EmptyStagesHaveNoValues) {
     EXPECT_FALSE(metric_value(empty, name).has_value()) << name.text;
 }
 
-TEST(MetricName, HelpListsEveryStandardMetric) {
-  const std::string help = metric_names_help();
-  for (const MetricName& name : standard_metrics()) {
-    const std::string word = name.text.substr(0, name.text.find('.'));
-    const std::string stem = word.ends_with("_ms") ? word.substr(0, word.size() - 3) : word;
-    EXPECT_NE(help.find("  " + stem), std::string::npos) << stem;
-  }
-  EXPECT_NE(help.find("ttft_ms.p99"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace routesim::tools

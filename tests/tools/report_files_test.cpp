@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tools/render/file_name.h"
 
 namespace routesim::tools {
 namespace {

@@ -28,8 +28,9 @@ struct RunSettings {
   std::string records;      ///< Where one line per request goes; empty = nowhere.
   ExperimentOptions experiment = {};
 
-  bool wants(std::string_view format) const {
-    return std::ranges::find(outputs, format, &Output::format) != outputs.end();
+  bool wants(RunNeeds needs) const {
+    return std::ranges::any_of(
+        outputs, [needs](const Output& output) { return needs_of(output.format) == needs; });
   }
 };
 
@@ -51,14 +52,13 @@ ExperimentOptions read_experiment(const RunSettings& settings, Options& options)
       .jobs = options.jobs(),
       .series =
           options.duration("series", {.min = Duration::microseconds(1), .max = Duration::max()}),
-      .trace = settings.wants("trace"),
+      .trace = settings.wants(RunNeeds::kTrace),
       .check = options.has("check"),
       .kv_band = !options.has("no-kv-band"),
       .quiet = options.has("quiet"),
       .progress = progress_mode(options)};
   experiment.until = read_until(options, experiment.replications);
-  if (!experiment.series && (settings.wants("series") || settings.wants("html")))
-    experiment.series = kSeriesInterval;
+  if (!experiment.series && settings.wants(RunNeeds::kSeries)) experiment.series = kSeriesInterval;
   return experiment;
 }
 
@@ -228,11 +228,7 @@ Command run_command() {
            seed_option("Seed of the workload and of every random draw."),
            {.name = "output,o",
             .value_name = "FORMAT[=PATH]",
-            .help =
-                "table (default), json, csv, series (CSV over time), trace (for Perfetto), "
-                "markdown, junit, github (annotations) or html (one page); to standard output or "
-                "PATH. inference-perf, benchmark-report (v0.2), benchmark-report-v0.1 and "
-                "vllm-bench write that tool's files into a folder PATH.",
+            .help = run_formats_help(),
             .repeatable = true,
             .choices = run_formats()},
            {"series", "INTERVAL",

@@ -1,5 +1,7 @@
 #include "tools/cli/run_outputs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -19,33 +21,55 @@ namespace fs = std::filesystem;
 
 struct RunFormat {
   std::string_view name;
+  std::string_view note;  ///< Stands in parentheses behind the name in help texts.
   std::string (*render)(const Report& report, const TraceRecorder& trace);
   std::optional<FileFormat> files = {};  ///< The format is these files in a folder; no `render`.
+  RunNeeds needs = RunNeeds::kReport;
 };
 
-/// A new format needs a row here and its name in the help text of `run --output`.
+/// A new format needs a row here; the option, its help and shell completion follow.
 const std::vector<RunFormat>& formats() {
   using R = const Report&;
   using T = const TraceRecorder&;
   static const std::vector<RunFormat> kFormats = {
-      {"table", [](R r, T) { return render_text(r); }},
-      {"json", [](R r, T) { return render_json(r); }},
-      {"csv", [](R r, T) { return render_csv(r); }},
-      {"series", [](R r, T) { return render_series_csv(r); }},
-      {"trace", [](R r, T trace) { return trace.json(r.interrupted); }},
-      {"markdown", [](R r, T) { return render_markdown(r); }},
-      {"junit", [](R r, T) { return render_junit(r.scenario, judgements_of(r)); }},
-      {"github", [](R r, T) { return render_github(r.scenario, judgements_of(r)); }},
-      {"html", [](R r, T) { return render_html(r); }},
-      {"inference-perf", nullptr, FileFormat::kInferencePerf},
-      {"benchmark-report", nullptr, FileFormat::kBenchmarkReport},
-      {"benchmark-report-v0.1", nullptr, FileFormat::kBenchmarkReportV01},
-      {"vllm-bench", nullptr, FileFormat::kVllmBench}};
+      {"table", "default", [](R r, T) { return render_text(r); }},
+      {"json", "", [](R r, T) { return render_json(r); }},
+      {"csv", "", [](R r, T) { return render_csv(r); }},
+      {"series",
+       "CSV over time",
+       [](R r, T) { return render_series_csv(r); },
+       {},
+       RunNeeds::kSeries},
+      {"trace",
+       "for Perfetto",
+       [](R r, T trace) { return trace.json(r.interrupted); },
+       {},
+       RunNeeds::kTrace},
+      {"markdown", "", [](R r, T) { return render_markdown(r); }},
+      {"junit", "", [](R r, T) { return render_junit(r.scenario, judgements_of(r)); }},
+      {"github", "annotations", [](R r, T) { return render_github(r.scenario, judgements_of(r)); }},
+      {"html", "one page", [](R r, T) { return render_html(r); }, {}, RunNeeds::kSeries},
+      {"inference-perf", "", nullptr, FileFormat::kInferencePerf},
+      {"benchmark-report", "v0.2", nullptr, FileFormat::kBenchmarkReport},
+      {"benchmark-report-v0.1", "", nullptr, FileFormat::kBenchmarkReportV01},
+      {"vllm-bench", "", nullptr, FileFormat::kVllmBench}};
   return kFormats;
 }
 
 const RunFormat& format_of(const std::string& name) {
   return *std::ranges::find(formats(), name, &RunFormat::name);
+}
+
+/// `a, b (note) or c`: the formats that are, or are not, files in a folder.
+std::string listed(bool folders, std::string_view last_word) {
+  std::vector<std::string> names;
+  for (const RunFormat& f : formats())
+    if (f.files.has_value() == folders)
+      names.push_back(f.note.empty() ? std::string(f.name)
+                                     : fmt::format("{} ({})", f.name, f.note));
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} {} {}", fmt::join(names, ", "), last_word, last);
 }
 
 /// PATH.partial of a folder, however it is spelled.
@@ -101,6 +125,14 @@ std::vector<std::string> run_formats() {
   for (const RunFormat& format : formats()) names.emplace_back(format.name);
   return names;
 }
+
+std::string run_formats_help() {
+  return fmt::format(
+      "{}; to standard output or PATH. {} write that tool's files into a folder PATH.",
+      listed(false, "or"), listed(true, "and"));
+}
+
+RunNeeds needs_of(const std::string& format) { return format_of(format).needs; }
 
 bool is_folder_format(const std::string& format) { return format_of(format).files.has_value(); }
 

@@ -15,6 +15,13 @@ namespace routesim::tools {
 /// Every format that a run's results can be written as; the first is the default.
 std::vector<std::string> run_formats();
 
+/// The same with notes, as a sentence for `run --help`.
+std::string run_formats_help();
+
+/// What a format shows beside the report, which costs time to collect.
+enum class RunNeeds { kReport, kSeries, kTrace };
+RunNeeds needs_of(const std::string& format);
+
 /// Whether the format is files in a folder, one per load stage; then an Output names the folder.
 bool is_folder_format(const std::string& format);
 

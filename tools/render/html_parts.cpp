@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/scalar_parse.h"
-#include "tools/render/svg_marks.h"
+#include "tools/render/svg_chart.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tools/render/page_reader.h"
-
 namespace routesim::tools {
 
 using json = nlohmann::ordered_json;

@@ -170,4 +170,13 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
 /// The data block of a page, or nothing when `text` is no page of ours.
 std::optional<std::string> data_block(std::string_view text);
 
+/// The JSON of `routesim run`, which stands at `path` in the data block.
+PageRun read_run(const std::string& json_text, const std::string& path);
+
+/// The JSON of `routesim plan`.
+PagePlan read_plan(const std::string& json_text, const std::string& path);
+
+/// `{"sweep_rows": [...]}`: the lines of `routesim sweep`.
+PageSweep read_sweep(const std::string& json_text, const std::string& path);
+
 }  // namespace routesim::tools

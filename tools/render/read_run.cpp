@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/scalar_parse.h"
-#include "tools/render/page_reader.h"
+#include "tools/render/page_data.h"
 
 namespace routesim::tools {
 

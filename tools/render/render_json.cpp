@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -44,12 +46,8 @@ void write_goodput(JsonWriter& json, const StageResult& stage, const GoodputCoun
   const auto total = static_cast<double>(stage.requests);
   json.key("goodput").begin_object();
   json.member("good_requests", count.good).member("sent_requests", stage.requests);
-  json.key("percentage");
-  if (total > 0) {
-    json.value(100 * static_cast<double>(count.good) / total);
-  } else {
-    json.null();
-  }
+  json.member("percentage", total > 0 ? std::optional(100 * static_cast<double>(count.good) / total)
+                                      : std::nullopt);
   json.member("requests_per_sec", stage.per_second(static_cast<double>(count.good)));
   json.member("output_tokens_per_sec", stage.per_second(static_cast<double>(count.good_tokens)));
   json.end_object();
@@ -101,12 +99,6 @@ void write_routing(JsonWriter& json, const sim::RoutingResult& routing) {
   json.member("prompt_tokens", routing.prompt_tokens);
   json.member("disaggregated", routing.disaggregated);
   json.end_object();
-}
-
-std::string hexadecimal(std::uint64_t v) {
-  std::string out(16, '0');
-  for (std::size_t i = 16; i-- > 0; v >>= 4U) out[i] = "0123456789abcdef"[v & 0xFU];
-  return out;
 }
 
 void write_replica(JsonWriter& json, const sim::ReplicaResult& replica) {
@@ -204,7 +196,7 @@ void write_variant(JsonWriter& json, const VariantReport& variant) {
   if (!variant.measured.rows.empty()) write_published(json, variant);
   json.member("simulated_s", result.end.to_seconds());
   // As text: 64 bits do not survive a reader that keeps every number as a double.
-  json.member("fingerprint", hexadecimal(result.fingerprint));
+  json.member("fingerprint", fmt::format("{:016x}", result.fingerprint));
   json.key("notes").begin_array();
   for (const std::string& note : result.notes) json.value(note);
   json.end_array();

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 
+#include "policies/index/sha256.h"
 #include "tools/render/benchmark_report.h"
-#include "tools/render/file_name.h"
 #include "tools/render/lifecycle_json.h"
 
 namespace routesim::tools {
@@ -79,11 +80,8 @@ std::string vllm_bench_text(const Report& report, const VariantReport& variant,
   json.member("num_prompts", stage.requests);
   write_request_rate(json, stage.info.requested_rate);
   json.member("burstiness", traits_of(variant.scenario.workload.load).burstiness);
-  json.key("max_concurrency");
-  if (stage.info.concurrency > 0)
-    json.value(stage.info.concurrency);
-  else
-    json.null();
+  json.member("max_concurrency",
+              stage.info.concurrency > 0 ? std::optional(stage.info.concurrency) : std::nullopt);
   json.member("duration", duration);
   json.member("completed", stage.successes).member("failed", stage.failures);
   json.member("total_input_tokens", stage.prompt_tokens_total);
@@ -124,6 +122,47 @@ ReportFile stage_file(const Report& report, const VariantReport& variant, const 
   return {"stage_" + number + "_lifecycle_metrics.json", lifecycle_text(report, variant, stage)};
 }
 
+constexpr std::size_t kMostBytes = 150;  ///< File systems allow 255, with room for a suffix.
+constexpr std::string_view kUpper = "0123456789ABCDEF";
+constexpr std::string_view kLower = "0123456789abcdef";
+
+bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+
+void append_hex(std::string& out, unsigned byte, std::string_view digits) {
+  out += digits[byte >> 4U];
+  out += digits[byte & 0xFU];
+}
+
+std::string encoded(const std::string& name, bool escape_capitals) {
+  if (name.empty()) return "%";
+  std::string out;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
+                       (c == '.' && !out.empty()) || (is_capital(c) && !escape_capitals);
+    if (plain) {
+      out += c;
+    } else {
+      out += '%';
+      append_hex(out, static_cast<unsigned char>(c), kUpper);
+    }
+  }
+  if (out.size() <= kMostBytes) return out;
+  policies::Sha256 hash;
+  hash.update(name.data(), name.size());
+  const policies::Sha256Digest digest = hash.finish();
+  // No other name has %~ in it.
+  out.resize(kMostBytes - 2 - 2 * 8);
+  out += "%~";
+  for (std::size_t i = 0; i < 8; ++i) append_hex(out, digest[i], kLower);
+  return out;
+}
+
+std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (is_capital(c)) c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
 }  // namespace
 
 std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
@@ -147,6 +186,16 @@ std::vector<ReportFile> report_files(const Report& report, FileFormat format) {
       files.push_back({folder + "summary_lifecycle_metrics.json",
                        lifecycle_text(report, variant, variant.result.summary)});
   }
+  return files;
+}
+
+std::vector<std::string> file_names(const std::vector<std::string>& names) {
+  std::map<std::string, int> sharing;
+  for (const std::string& name : names) ++sharing[lower_case(encoded(name, false))];
+  std::vector<std::string> files;
+  files.reserve(names.size());
+  for (const std::string& name : names)
+    files.push_back(encoded(name, sharing[lower_case(encoded(name, false))] > 1));
   return files;
 }
 

@@ -1,15 +1,50 @@
 #include "tools/render/svg_chart.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 
-#include "tools/render/svg_marks.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
 namespace {
+
+std::string number(double v) { return fixed_text(v, 1); }
+
+std::string shape(std::size_t which, double x, double y) {
+  std::string path;
+  // One corner: a command letter and a point relative to the middle.
+  const auto to = [&](char command, double dx, double dy) {
+    path += command;
+    path.append(number(x + dx)).append(" ").append(number(y + dy));
+  };
+  if (which == kMeasuredShape) {
+    to('M', 0, -5.5);
+    to('L', 5.5, 0);
+    to('L', 0, 5.5);
+    to('L', -5.5, 0);
+    return path.append("Z");
+  }
+  switch (which % 4) {
+    case 0:  // a disc
+      to('M', -3.2, 0);
+      return path.append("a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0 -6.4 0Z");
+    case 1:  // a square
+      to('M', -3, -3);
+      return path.append("h6v6h-6Z");
+    case 2:  // a triangle
+      to('M', 0, -4);
+      to('L', 3.8, 3);
+      to('L', -3.8, 3);
+      return path.append("Z");
+    default:  // a cross
+      to('M', -1.2, -3.8);
+      return path.append("h2.4v2.6h2.6v2.4h-2.6v2.6h-2.4v-2.6h-2.6v-2.4h2.6Z");
+  }
+}
 
 constexpr double kWidth = 440;
 constexpr double kHeight = 270;
@@ -367,6 +402,38 @@ std::string draw(const HeatMap& map) {
                     map.columns[c]);
   out += svg_text((left + kWidth) / 2, bottom + 33, "middle", map.x_title, "unit");
   return out + "</svg></figure>";
+}
+
+std::string svg_open(double width, double height, const std::string& label) {
+  return fmt::format(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)",
+                     fixed_text(width, 0), fixed_text(height, 0), html(label));
+}
+
+std::string svg_line(double x1, double y1, double x2, double y2, const std::string& style) {
+  return fmt::format(R"(<line class="{}" x1="{}" y1="{}" x2="{}" y2="{}"/>)", style, number(x1),
+                     number(y1), number(x2), number(y2));
+}
+
+std::string svg_text(double x, double y, const std::string& anchor, const std::string& text,
+                     const std::string& style, double shift) {
+  return fmt::format(R"(<text{} x="{}" y="{}" text-anchor="{}">{}</text>)",
+                     style.empty() ? "" : fmt::format(R"( class="{}")", style), number(x + shift),
+                     number(y), anchor, html(text));
+}
+
+std::string svg_marker(std::size_t which, double x, double y, const std::string& tip) {
+  return fmt::format(R"(<path class="mark" d="{}"><title>{}</title></path>)", shape(which, x, y),
+                     html(tip));
+}
+
+std::string svg_key(std::size_t colour, bool measured, bool marker) {
+  std::string out = fmt::format(R"(<svg class="key c{}{}" viewBox="0 0 28 14" aria-hidden="true">)",
+                                colour % kColours, measured ? " measured" : "");
+  if (!measured) out += fmt::format(R"(<path class="line d{}" d="M1 7H27"/>)", colour % 4);
+  if (measured || marker)
+    out += fmt::format(R"(<path class="mark" d="{}"/>)",
+                       shape(measured ? kMeasuredShape : colour, 14, 7));
+  return out + "</svg>";
 }
 
 }  // namespace routesim::tools

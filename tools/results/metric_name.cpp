@@ -249,21 +249,6 @@ bool needs_goals(const MetricName& name) {
   return name.metric == "goodput" || name.metric == "good_request_throughput";
 }
 
-std::string metric_names_help() {
-  std::string out;
-  for (const Kind& kind : kKinds) {
-    std::string line = "  " + example(kind);
-    line.resize(std::max<std::size_t>(line.size() + 2, 30), ' ');
-    std::string also;
-    for (const std::string_view alias : kind.aliases)
-      if (!alias.empty()) also.append(also.empty() ? "also " : ", ").append(alias);
-    out += line + also;
-    while (out.ends_with(' ')) out.pop_back();
-    out += "\n";
-  }
-  return out;
-}
-
 const std::vector<MetricName>& standard_metrics() {
   static const std::vector<MetricName> metrics = [] {
     std::vector<std::string> texts;

@@ -40,9 +40,6 @@ MetricName goodput_metric();
 /// Whether the metric exists only where latency goals say which requests are good.
 bool needs_goals(const MetricName& name);
 
-/// Every metric with its units and aliases, one line each, for help texts.
-std::string metric_names_help();
-
 /// The metrics that results list with intervals: latencies in ms as mean, median, p90, p95 and p99,
 /// then rates, hit rate and failures.
 const std::vector<MetricName>& standard_metrics();

@@ -310,20 +310,10 @@ void write_plan(JsonWriter& json, const PlanSpace& space, const FoundPlan& plan)
   json.end_object().key("kv_capacity").begin_object().member("band", kCapacityBand);
   json.member("holds_with_fewer", plan.holds_with_fewer_blocks);
   json.member("holds_with_more", plan.holds_with_more_blocks).end_object();
-  json.key("price_per_million_output_tokens");
-  if (plan.price_per_million_tokens) {
-    json.value(*plan.price_per_million_tokens);
-  } else {
-    json.null();
-  }
+  json.member("price_per_million_output_tokens", plan.price_per_million_tokens);
   json.member("output_tokens_per_s", plan.evaluation.mean_of(&FleetRun::output_tokens_per_s));
   json.member("knee_requests_per_s", plan.knee);
-  json.key("knee_fails_at");
-  if (plan.knee_fails) {
-    json.value(*plan.knee_fails);
-  } else {
-    json.null();
-  }
+  json.member("knee_fails_at", plan.knee_fails);
   json.member("spare_replicas_today", plan.spares_today);
   json.key("binding").begin_object().member("resource", plan.binding.what);
   json.member("goal", plan.binding.goal).member("missed_by", plan.binding.missed_by);

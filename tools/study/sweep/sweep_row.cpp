@@ -88,13 +88,7 @@ void write_metric(JsonWriter& json, const std::vector<std::optional<double>>& va
   }
   json.key("half_width").value(estimate.half_width);  // Infinity is written as null.
   json.key("values").begin_array();
-  for (const std::optional<double>& v : values) {
-    if (v) {
-      json.value(*v);
-    } else {
-      json.null();
-    }
-  }
+  for (const std::optional<double>& v : values) json.value(v);
   json.end_array().end_object();
 }
 

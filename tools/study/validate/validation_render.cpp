@@ -2,6 +2,7 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "tools/render/render.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"
 #include "tools/study/validate/validation.h"
@@ -137,16 +138,6 @@ void add_section(std::string& out, const std::string& title, const Table& table,
   out += "\n" + std::string(markdown ? "### " : "") + title + "\n";
   if (markdown) out += "\n";
   out += table.str(markdown);
-}
-
-std::string csv_field(const std::string& s) {
-  if (s.find_first_of(",\"\r\n") == std::string::npos) return s;
-  std::string out = "\"";
-  for (const char c : s) {
-    if (c == '"') out += '"';
-    out += c;
-  }
-  return out + "\"";
 }
 
 void write_cells(JsonWriter& json, const ScenarioValidation& v) {
