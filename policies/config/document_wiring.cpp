@@ -1,9 +1,8 @@
-#include "policies/config/document_loader.h"
-
 #include <algorithm>
 #include <string>
 
 #include "base/key_note.h"
+#include "policies/config/document_loader.h"
 #include "policies/parameters.h"
 #include "policies/plugins/precise_prefix_parameters.h"
 #include "policies/plugins/profile_handlers.h"

@@ -220,7 +220,6 @@ inline void describe(Describer& d, PrecisePrefixParameters& p) {
 
 // ---- Whether the KV events of the engines reach the index -------------------------------------
 
-
 /// Engines of llm-d publish as kv@POD@MODEL (llm-d-kv-cache 0.5.0
 /// pkg/kvevents/zmq_subscriber.go).
 inline constexpr std::string_view kTopicStart = "kv@";

@@ -76,7 +76,7 @@ std::vector<Direction> all_rooms() {
       {"sim",
        {"base", "policies/", "models", "workloads/", "sim/engine", "sim/network", "sim/observe",
         "sim/plan", "sim/router", "sim/statistics"}},
-      {"bench", {"base", "policies/", "models", "workloads/", "sim/", "tools/"}},
+      {"bench", {"base", "policies/", "models", "workloads/", "sim/", "tools/", "tests/policies"}},
       {"tests", {"base", "policies/", "models", "workloads/", "sim/", "tools/", "tests/"}},
   };
   for (const Direction& row : rooms_of_tools()) table.push_back(row);

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-
 namespace routesim::tools {
 namespace {
 
