@@ -44,6 +44,7 @@ constexpr std::array<EraTraits, 7> make_traits() {
   t.active_requests = ActiveRequestCounts::kOwnWithThreshold;
   t.max_busy_score_zero_bug = true;
   t.legacy_role_sets = false;
+  t.default_document = true;  // gateway-api-inference-extension 1.4.0.
   const EraTraits v070 = t;
 
   t.precise.normalization = PreciseNormalization::kAbsolute;

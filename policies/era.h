@@ -90,6 +90,7 @@ struct EraTraits {
   bool filtered_out_is_429;        ///< "no endpoints available" answers 429 instead of 500.
   bool match_info_producers;       ///< Prefix state comes from named producers (2026-05 on).
   bool token_load_needs_producer;  ///< token-load-scorer needs a declared inflight-load-producer.
+  bool default_document;           ///< An empty document stands for the loader's own.
 };
 
 const EraTraits& traits(Era era);

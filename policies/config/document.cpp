@@ -172,12 +172,8 @@ LocatedDocument find_endpoint_picker_config(const ConfigNode& root) {
   return without_document(root);
 }
 
-// llm-d-router config/charts/routerlib/templates/_config.yaml.
-ConfigNode::Ptr chart_default_document(const ConfigNode& values) {
-  const SourceLocation& at = values.where();
-  const char* const api_version = values.find("router") != nullptr
-                                      ? "llm-d.ai/v1alpha1"
-                                      : "inference.networking.x-k8s.io/v1alpha1";
+// llm-d-router pkg/epp/config/loader/defaults.go, config/charts/routerlib/templates/_config.yaml.
+ConfigNode::Ptr default_document(const SourceLocation& at, const std::string& api_version) {
   std::vector<ConfigNode::Ptr> plugins, entries;
   for (const auto& [type, weight] : {std::pair("queue-scorer", std::int64_t{2}),
                                      std::pair("kv-cache-utilization-scorer", std::int64_t{2}),
@@ -193,6 +189,12 @@ ConfigNode::Ptr chart_default_document(const ConfigNode& values) {
                     {"plugins", tree::list(plugins, at)},
                     {"schedulingProfiles", tree::list({profile}, at)}},
                    at);
+}
+
+ConfigNode::Ptr chart_default_document(const ConfigNode& values) {
+  return default_document(values.where(), values.find("router") != nullptr
+                                              ? "llm-d.ai/v1alpha1"
+                                              : "inference.networking.x-k8s.io/v1alpha1");
 }
 
 }  // namespace routesim::policies

@@ -61,6 +61,9 @@ struct LocatedDocument {
 /// none).
 LocatedDocument find_endpoint_picker_config(const ConfigNode& root);
 
+/// The document that the router takes for an empty one, and that charts write for values without
+/// one: queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3.
+ConfigNode::Ptr default_document(const SourceLocation& where, const std::string& api_version);
 /// The document that the charts of llm-d and of gateway-api-inference-extension write for values
 /// without one: queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3.
 ConfigNode::Ptr chart_default_document(const ConfigNode& values);

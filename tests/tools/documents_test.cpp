@@ -125,12 +125,16 @@ TEST(EndpointPickerYaml, IsFoundInsideKubernetesObjects) {
             "load-aware-scorer");
 }
 
-TEST(EndpointPickerYaml, SeveralInOneManifestAreAnError) {
+TEST(EndpointPickerYaml, AContainerSaysWhichOfSeveralIsRead) {
   const std::string two = config_map() + "  b.yaml: |\n" + document_with("random-picker", "    ");
-  EXPECT_NE(first_type(two).find(
-                "m.yaml:1:1: error: p: holds several EndpointPickerConfigs: a.yaml, b.yaml"),
+  EXPECT_NE(first_type(two).find("m.yaml:1:1: error: p: holds no EndpointPickerConfig\n"
+                                 "  hint: it holds several (a.yaml, b.yaml)"),
             std::string::npos)
       << first_type(two);
+  const std::string deployment = "---\napiVersion: apps/v1\nkind: Deployment\nspec:\n  args:\n";
+  EXPECT_EQ(first_type(two + deployment + "  - --config-file=/etc/epp/b.yaml\n"), "random-picker");
+  EXPECT_EQ(first_type(two + deployment + "  - -configFile\n  - /etc/epp/a.yaml\n"),
+            "queue-scorer");
 }
 
 TEST(EndpointPickerYaml, ErrorsInsideAManifestPointIntoIt) {
@@ -139,8 +143,7 @@ TEST(EndpointPickerYaml, ErrorsInsideAManifestPointIntoIt) {
   EXPECT_NE(first_type(wrong).find("m.yaml:16:7: error: p.plugins[1]: plugin type 'queue-scorrer'"),
             std::string::npos)
       << first_type(wrong);
-  EXPECT_NE(first_type("kind: Service\napiVersion: v1\n")
-                .find("m.yaml:1:1: error: p: holds no EndpointPickerConfig"),
+  EXPECT_NE(first_type("kind: Service\napiVersion: v1\n").find("it is a Kubernetes Service"),
             std::string::npos);
   EXPECT_NE(first_type("a: 1\n---\nb: 2\n").find("a second document starts here"),
             std::string::npos);
@@ -164,6 +167,29 @@ TEST(InferencePerfYaml, LoadsPublishedFilesUnchanged) {
   }
 }
 
+TEST(InferencePerfYaml, ToleratesDriftWithWarnings) {
+  Diagnostics d;
+  const ConfigNode::Ptr root = parse_config(
+      "load: {stages: [{rate: 1, duration: 2}]}\n"
+      "data:\n"
+      "  type: random\n"
+      "  input_distribution: {type: normal, mean: 50, std: 5}\n"
+      "  output_distribution: 20\n"
+      "server: {name: vllm}\n"
+      "report: {prometheus: true}\n",
+      {.file = "perf.yaml"}, d);
+  const auto config = load_inference_perf(root, {}, d);
+  EXPECT_FALSE(d.has_errors()) << messages_of(d);
+  EXPECT_EQ(d.items().size(), 2U) << messages_of(d);
+  EXPECT_EQ(config.data.input_distribution->std_dev, 200) << "the tool does not know std";
+  EXPECT_NE(messages_of(d).find("data.input_distribution.std: has no effect, as in the tool"),
+            std::string::npos)
+      << messages_of(d);
+  EXPECT_EQ(config.data.input_distribution->max, 1024) << "the tool's default, not the struct's";
+  EXPECT_EQ(config.data.output_distribution->type, workloads::DistributionType::kFixed);
+  EXPECT_TRUE(config.report.prometheus.summary);
+}
+
 TEST(InferencePerfYaml, RefusesBothNamesOfOneKey) {
   Diagnostics d;
   const ConfigNode::Ptr root =
@@ -171,7 +197,8 @@ TEST(InferencePerfYaml, RefusesBothNamesOfOneKey) {
                    {.file = "perf.yaml"}, d);
   (void)load_inference_perf(root, {}, d);
   EXPECT_TRUE(d.has_errors());
-  EXPECT_NE(messages_of(d).find("is another name of num_groups"), std::string::npos)
+  EXPECT_NE(messages_of(d).find("is another name of data.shared_prefix.num_groups"),
+            std::string::npos)
       << messages_of(d);
 }
 
@@ -202,6 +229,30 @@ TEST(InferencePerfYaml, TakesTheToolsOwnSpellingsWithoutAWord) {
   EXPECT_EQ(perf.config.data.shared_prefix->num_prompts_per_group, 4);
 }
 
+TEST(InferencePerfYaml, ReadsTheDistributionsOfEarly2026WithTheirDefaults) {
+  const ReadPerf perf(
+      "data: {type: shared_prefix, shared_prefix: {question_len: {distribution: lognormal,\n"
+      "       mean: 200}, output_len: {type: normal, mean: 200}}}\n");
+  EXPECT_EQ(perf.said, "");
+  const workloads::Distribution& early = perf.config.data.shared_prefix->question_len;
+  EXPECT_EQ(early.type, workloads::DistributionType::kLognormal);
+  EXPECT_EQ(early.min, 0);
+  EXPECT_EQ(early.max, 4096);
+  EXPECT_EQ(early.std_dev, 0);
+  EXPECT_EQ(perf.config.data.shared_prefix->output_len.max, 1024);
+}
+
+TEST(InferencePerfYaml, KeysOfTheServerThatTheToolHasNotAreLeftOut) {
+  const ReadPerf perf(
+      "load: {stages: [{rate: 1, duration: 2}]}\ndata: {type: mock}\n"
+      "server: {type: vllm, max_model_len: 4096, ignore_eos: false}\n");
+  EXPECT_FALSE(perf.found.has_errors()) << perf.said;
+  EXPECT_NE(perf.said.find("perf.yaml:3:22: warning: w.server.max_model_len: has no effect"),
+            std::string::npos)
+      << perf.said;
+  EXPECT_FALSE(perf.config.server.ignore_eos);
+}
+
 TEST(InferencePerfYaml, ReadsTheDocumentInTheChartsValues) {
   const ReadPerf perf(
       "job: {image: {tag: x}}\nlogLevel: INFO\nmetrics: {interval: 15s}\n"
@@ -230,25 +281,56 @@ TEST(InferencePerfYaml, ReadsTheWorkloadOfABenchmarkTemplate) {
       << two.said;
 }
 
+TEST(InferencePerfYaml, ReadsTheDocumentOfAConfigMap) {
+  const ReadPerf perf(
+      "apiVersion: v1\nkind: ConfigMap\ndata:\n  run.sh: \"load: x\"\n  config.yml: |\n"
+      "    load: {stages: [{rate: 3, duration: 2}]}\n    data: {type: mock}\n    wrong: 1\n");
+  EXPECT_EQ(perf.said.substr(0, perf.said.find('\n')),
+            "perf.yaml:8:5: error: w.wrong: unknown key");
+  ASSERT_EQ(perf.config.load.stages.size(), 1U);
+  EXPECT_EQ(perf.config.load.stages[0].rate, 3);
+}
+
 TEST(InferencePerfYaml, TakesTheConfigurationBesideItsReports) {
   const ReadPerf perf(
       "api: {headers: null, streaming: true, type: completion}\ncircuit_breakers: null\n"
       "load: {stages: [{rate: 1.0, duration: 2, num_requests: null}], sweep: null, trace: null}\n"
       "data: {type: mock, input_distribution: null, path: null, some_newer_data: null}\n"
-      "report:\n  prometheus: null\n  goodput: {constraints: {ttft: 1}}\n"
+      "report:\n  prometheus: null\n  goodput: {constraints: {ttft: 1}, percentile: p90}\n"
       "  request_lifecycle: {per_request: null, per_request_fields: {request: false}}\n"
       "tokenizer: {trust_remote_code: null, token: null}\n");
-  EXPECT_EQ(perf.said, "");
+  EXPECT_FALSE(perf.found.has_errors()) << perf.said;
+  EXPECT_EQ(perf.found.items().size(), 1U) << perf.said;
+  EXPECT_NE(perf.said.find("w.report.goodput.percentile: has no effect here"), std::string::npos)
+      << perf.said;
   EXPECT_EQ(perf.config.report.goodput.constraints.ttft, 1);
   EXPECT_FALSE(perf.config.load.sweep.has_value());
+}
+
+TEST(InferencePerfYaml, APlaceholderIsCalledOne) {
+  const ReadPerf perf(
+      "load: {type: concurrent, stages: [{num_requests: REPLACE_ENV_X_COUNT,\n"
+      "       concurrency_level: many}]}\ndata: {type: mock}\n");
+  EXPECT_NE(perf.said.find("num_requests: must be a whole number (got REPLACE_ENV_X_COUNT)\n"
+                           "  hint: a placeholder of llm-d-benchmark"),
+            std::string::npos)
+      << perf.said;
+  EXPECT_NE(perf.said.find("(got many)\n"), std::string::npos) << perf.said;
 }
 
 TEST(InferencePerfYaml, SaysThatAKubernetesObjectIsNone) {
   const ReadPerf perf("apiVersion: batch/v1\nkind: Job\nspec: {a: 1}\n");
   EXPECT_EQ(perf.found.items().size(), 1U) << perf.said;
-  EXPECT_NE(perf.said.find("w: is a Kubernetes object (got Job), not an inference-perf file"),
-            std::string::npos)
+  EXPECT_NE(perf.said.find("w: is a Kubernetes Job, not an inference-perf file"), std::string::npos)
       << perf.said;
+}
+
+TEST(InferencePerfYaml, AnAutomaticStageIsTheSweepOfToday) {
+  const ReadPerf perf("load: {auto_stage: {gen_type: linear, num_stages: 3}}\ndata: {}\n");
+  EXPECT_FALSE(perf.found.has_errors()) << perf.said;
+  ASSERT_TRUE(perf.config.load.sweep.has_value());
+  EXPECT_EQ(perf.config.load.sweep->type, workloads::inference_perf::SweepType::kLinear);
+  EXPECT_EQ(perf.config.load.sweep->num_stages, 3);
 }
 
 /// A scenario file in a folder of its own.
@@ -328,8 +410,10 @@ TEST_F(ScenarioYaml, SetReachesIntoTheDocumentInsideAFile) {
       "load: {stages: [{rate: 1, duration: 2}]}, data: {type: shared_prefix}";
   write("template.yaml", "harness: {name: x}\nworkload: {rates: {" + document + "}}\n");
   write("values.yaml", "job: {image: x}\nconfig: {" + document + "}\n");
+  write("map.yaml",
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yml: |\n    {" + document + "}\n");
   for (const std::string& file : std::initializer_list<std::string>{
-           "template.yaml", "values.yaml",
+           "template.yaml", "values.yaml", "map.yaml",
            "{harness: {name: x}, workload: {rates: {" + document + "}}}"}) {
     Diagnostics d;
     const LoadedScenario loaded = load_scenario(
@@ -352,6 +436,20 @@ TEST_F(ScenarioYaml, SetReachesIntoTheDocumentInsideAFile) {
     EXPECT_EQ(config.load.interval, 4) << file;
     EXPECT_EQ(config.data.shared_prefix->num_groups, 5) << file;
   }
+  Diagnostics d;
+  const LoadedScenario around = load_scenario(
+      {.path = write("s.yaml",
+                     "name: s\nworkload: {inference_perf: values.yaml}\n"
+                     "cluster: {pools: [{name: a, accelerator: H200, model: Qwen3-8B}]}\n"),
+       .sets = {"workload.inference_perf.config.load.interval=9"},
+       .variants = {},
+       .seed = {}},
+      d);
+  ASSERT_FALSE(d.has_errors()) << "a path from the file's own root: " << messages_of(d);
+  EXPECT_EQ(around.variants.at(0)
+                .scenario.workload.load.get<workloads::inference_perf::Workload>()
+                ->config->load.interval,
+            9);
 }
 
 TEST_F(ScenarioYaml, HeadersOfTheLoadGoToTheRouterOrAreSaidToMatterToNothing) {

@@ -15,9 +15,9 @@
 #include "tests/tools/scenario_fixture.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/key_reference.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/deployment_keys.h"
 #include "tools/ingest/description.h"
+#include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/vllm_bench_yaml.h"
 #include "tools/ingest/vllm_serve_flags.h"
@@ -441,6 +441,48 @@ TEST_F(LedgerFiles, ATopicFilterCountsWhereItLeavesEnginesOut) {
   EXPECT_EQ(fate_of("kv@"), "no effect");
   EXPECT_EQ(fate_of("events"), "used");
   EXPECT_EQ(fate_of("kv@10.0.0.1"), "approximated");
+}
+
+TEST_F(LedgerFiles, VariablesThatNobodyFilledInAreTold) {
+  const CheckedFile file =
+      check("e.yaml",
+            "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\nplugins:\n"
+            "- type: token-producer\n  parameters: {modelName: \"${MODEL}\"}\n"
+            "- type: load-aware-scorer\n  parameters: {threshold: \"${THRESHOLD}\"}\n");
+  const std::string said = messages_of(file.diagnostics);
+  EXPECT_NE(said.find("e.yaml:5:27: warning: the variable ${MODEL} has not been filled in"),
+            std::string::npos)
+      << said;
+}
+
+TEST_F(LedgerFiles, BenchmarkScenariosHoldTheirRouter) {
+  const std::string document =
+      "          pluginsConfigFile: a.yaml\n"
+      "          pluginsCustomConfig:\n"
+      "            a.yaml: |\n"
+      "              apiVersion: llm-d.ai/v1alpha1\n"
+      "              kind: EndpointPickerConfig\n"
+      "              plugins: [{type: queue-scorer}]\n";
+  const auto contents = [&](const std::string& text) {
+    const CheckedFile file = check("b.yaml", text);
+    return messages_of(file.diagnostics) + file.contents;
+  };
+  const std::string router = contents(
+      "scenario:\n  - name: x\n    model: {name: m}\n    router:\n"
+      "        epp:\n" +
+      document);
+  EXPECT_EQ(router, "1 plugin, 1 profile");
+  EXPECT_EQ(contents("scenario:\n  - name: x\n    modelservice:\n      router:\n        epp:\n" +
+                     document),
+            router);
+  EXPECT_EQ(contents("scenario:\n  - name: x\n  - name: y\nshared:\n    modelservice:\n"
+                     "      router:\n        epp:\n" +
+                     document),
+            router);
+  const std::string twice =
+      contents("scenario:\n  - name: x\n    router:\n        epp:\n" + document +
+               "  - name: y\n    router:\n        epp:\n" + document);
+  EXPECT_NE(twice.find("is the router of a second stack in the file"), std::string::npos) << twice;
 }
 
 /// A value of the described type, as JSON. Maps with keys of the user's choice have one.

@@ -181,5 +181,34 @@ TEST_F(RouterValues, ExplainShowsWhatTheReleaseReadsOfTheAffinityFilter) {
   EXPECT_EQ(predictor.count("peakPrefillThroughput"), 0U);
 }
 
+// llm-d-router ebab6879 pkg/epp/config/loader/configloader.go; gateway-api-inference-extension has
+// a default since 1.4.0.
+TEST_F(RouterValues, AnEmptyDocumentIsTheRoutersDefault) {
+  const auto loaded = [&](const std::string& text, const std::string& more, Diagnostics& d) {
+    write("v.yaml", text);
+    return load_routed(more, d).variants.at(0).endpoint_picker;
+  };
+  for (const std::string text :
+       {"", "router:\n  epp:\n    pluginsCustomConfig: {a.yaml: \"\"}\n"}) {
+    Diagnostics d;
+    const auto config = loaded(text, "", d);
+    ASSERT_TRUE(config.has_value()) << messages_of(d);
+    EXPECT_NE(messages_of(d).find("is empty, so the router's default is used"), std::string::npos);
+    ASSERT_EQ(config->profiles.size(), 1U);
+    EXPECT_EQ(config->profiles[0].plugins[0].name, "queue-scorer");
+    EXPECT_EQ(config->profiles[0].plugins[0].weight, 2.0);
+    EXPECT_EQ(config->profiles[0].plugins[2].name, "prefix-cache-scorer");
+    EXPECT_EQ(config->profiles[0].plugins[2].weight, 3.0);
+    EXPECT_EQ(name(config->era), "2026-08");
+  }
+  Diagnostics old;
+  EXPECT_FALSE(loaded("", ", era: v0.5.0", old).has_value());
+  EXPECT_NE(messages_of(old).find("is empty: routers of era v0.5.0 do not start"),
+            std::string::npos)
+      << messages_of(old);
+  Diagnostics comment;
+  EXPECT_FALSE(loaded("# later\n", "", comment).has_value());
+}
+
 }  // namespace
 }  // namespace routesim::tools

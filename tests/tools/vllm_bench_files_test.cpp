@@ -1,6 +1,8 @@
 // `vllm bench serve` as people keep it: what its flags become.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/ingest/prepare.h"
@@ -125,26 +127,97 @@ TEST_F(VllmBenchFiles, SonnetMayNameItsText) {
   EXPECT_EQ(messages_of(d), "");
 }
 
-TEST_F(VllmBenchFiles, ACommandLineIsRefusedWithWhatToWrite) {
+TEST_F(VllmBenchFiles, ACommandLineIsItsFlags) {
   Diagnostics d;
-  (void)load("vllm bench serve --num-prompts 3", d);
-  EXPECT_NE(messages_of(d).find(
-                "s.yaml:3:15: error: workload.vllm_bench: must be flags or the path of a file with "
-                "them (got a command line)\n"
-                "  hint: write the flags as keys: {num_prompts: 100, request_rate: 4}\n"),
-            std::string::npos)
-      << messages_of(d);
+  const LoadedScenario loaded = load(
+      "|\n"
+      "    # as run on the client\n"
+      "    export RATE=12\n"
+      "    vllm bench serve --backend vllm --model Qwen/Qwen3-8B \\\n"
+      "      --dataset-name random --random-input-len=700 --random-output-len 70 \\\n"
+      "      --random-range-ratio '{\"input\": 0.2, \"output\": 0.1}' --ignore-eos \\\n"
+      "      --num-prompts 20 --request-rate $RATE --percentile-metrics ttft,tpot \\\n"
+      "      --header a=b c=d --top-p 0.9 --extra-body '{\"a\": 1}' --no-oversample \\\n"
+      "      --goodput ttft:500 tpot:50 --result-dir $RESULTS --num-prompts 30\n",
+      d);
+  EXPECT_EQ(messages_of(d), "");
+  const sim::Scenario& s = loaded.variants.at(0).scenario;
+  const auto& bench = *s.workload.load.get<workloads::vllm_bench::Config>();
+  EXPECT_EQ(bench.random.input_len, 700);
+  EXPECT_EQ(bench.random.output_len, 70);
+  EXPECT_EQ(bench.random.input_range_ratio, 0.2);
+  EXPECT_EQ(bench.random.output_range_ratio, 0.1);
+  EXPECT_TRUE(bench.ignore_eos);
+  EXPECT_FALSE(bench.sharegpt.oversample);
+  EXPECT_EQ(bench.num_prompts, 30) << "the last of two counts";
+  EXPECT_EQ(bench.request_rate, 12);
+  EXPECT_EQ(s.goodput, (std::vector<std::string>{"ttft:500ms", "tpot:50ms"}));
+}
+
+TEST_F(VllmBenchFiles, ACommandLineMayStandInAScript) {
+  write("bench.yaml", "num-prompts: 40\nrequest-rate: 3\ndataset-path: x.txt\n");
+  write(
+      "run.sh",
+      "#!/bin/bash\nset -e\nvllm serve Qwen/Qwen3-8B &\n"
+      "python3 -m vllm.entrypoints.cli.main bench serve --request-rate inf --config bench.yaml \\\n"
+      "  --dataset-name timed_trace --dataset-path trace.jsonl --no-self-timed\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load("run.sh", d);
+  EXPECT_EQ(messages_of(d), "");
+  const LoadedVariant& variant = loaded.variants.at(0);
+  const auto& bench = *variant.scenario.workload.load.get<workloads::vllm_bench::Config>();
+  EXPECT_EQ(bench.num_prompts, 40);
+  EXPECT_TRUE(std::isinf(bench.request_rate)) << "the command line goes before the file";
+  EXPECT_EQ(bench.dataset_path, "trace.jsonl");
+  EXPECT_FALSE(bench.timed_trace.self_timed);
+  EXPECT_EQ(variant.provenance.nearest("workload.vllm_bench.dataset_path").file, path("run.sh"));
+}
+
+TEST_F(VllmBenchFiles, APathMayHoldBlanks) {
+  write("my bench.yaml", "num-prompts: 40\n");
+  write("my run.sh", "vllm bench serve --num-prompts 41\n");
+  for (const char* name : {"my bench.yaml", "my run.sh"}) {
+    Diagnostics d;
+    EXPECT_GE(load(name, d)
+                  .variants.at(0)
+                  .scenario.workload.load.get<workloads::vllm_bench::Config>()
+                  ->num_prompts,
+              40);
+    EXPECT_EQ(messages_of(d), "") << name;
+  }
+}
+
+TEST_F(VllmBenchFiles, SaysWhatACommandLineLacks) {
+  const auto said = [&](const std::string& flags) {
+    Diagnostics d;
+    (void)load(flags, d);
+    return messages_of(d);
+  };
+  const auto expect = [&](const std::string& flags, const std::string& message) {
+    EXPECT_NE(said(flags).find(message), std::string::npos) << said(flags);
+  };
+  expect("vllm bench latency --x 1", "s.yaml:3:15: error: workload.vllm_bench: runs no vllm bench");
+  expect("|\n    vllm bench serve --num-prompts 3\n    vllm bench serve --num-prompts 4\n",
+         "s.yaml:5:5: error: workload.vllm_bench: is a second run, after the one on line 4");
+  expect("vllm bench serve --num-prompts $N", "the value of --num-prompts is not known here");
+  expect("vllm bench serve 5", "stands without a flag (got '5')");
+  expect("vllm bench serve --num-promts 5", "workload.vllm_bench.num_promts: unknown key");
+  expect("vllm bench serve --num-prompts 3 4", "workload.vllm_bench.num_prompts: must be");
+  EXPECT_EQ(said("--num-prompts 5 --max-concurrency 2"), "") << "flags alone will do";
 }
 
 TEST_F(VllmBenchFiles, ReadsAdapters) {
-  Diagnostics several;
-  const LoadedScenario loaded =
-      load("{lora-modules: [a, b], lora-assignment: round-robin}", several);
-  ASSERT_FALSE(several.has_errors()) << messages_of(several);
-  const auto& bench =
-      *loaded.variants.at(0).scenario.workload.load.get<workloads::vllm_bench::Config>();
-  EXPECT_EQ(bench.lora_modules, (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(bench.lora_assignment, workloads::LoraAssignment::kRoundRobin);
+  for (const char* flags :
+       {"{lora-modules: [a, b], lora-assignment: round-robin}",
+        "vllm bench serve --lora-modules a b --lora-assignment round-robin --num-prompts 5"}) {
+    Diagnostics d;
+    const LoadedScenario loaded = load(flags, d);
+    ASSERT_FALSE(d.has_errors()) << messages_of(d);
+    const auto& bench =
+        *loaded.variants.at(0).scenario.workload.load.get<workloads::vllm_bench::Config>();
+    EXPECT_EQ(bench.lora_modules, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(bench.lora_assignment, workloads::LoraAssignment::kRoundRobin);
+  }
   Diagnostics d;
   const LoadedScenario one = load("{lora-modules: a}", d);
   ASSERT_FALSE(d.has_errors()) << messages_of(d);
@@ -169,6 +242,23 @@ TEST_F(VllmBenchFiles, WarnsOfWhatIsLeftOut) {
                   .scenario.workload.load.get<workloads::vllm_bench::Config>()
                   ->chat);
   EXPECT_EQ(messages_of(none), "");
+}
+
+TEST_F(VllmBenchFiles, SetReachesIntoACommandLine) {
+  const std::string file =
+      write("s.yaml",
+            "name: s\nworkload: {vllm_bench: vllm bench serve --num-prompts 5 --seed 3}\n"
+            "cluster: {pools: [{name: a, accelerator: H100-SXM, model: Qwen3-8B}]}\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load_scenario(
+      {.path = file, .sets = {"workload.vllm_bench.num-prompts=6"}, .variants = {}, .seed = {}}, d);
+  EXPECT_EQ(messages_of(d), "");
+  EXPECT_EQ(loaded.variants.at(0)
+                .scenario.workload.load.get<workloads::vllm_bench::Config>()
+                ->num_prompts,
+            6);
+  EXPECT_EQ(loaded.variants.at(0).scenario.workload.load.get<workloads::vllm_bench::Config>()->seed,
+            3);
 }
 
 }  // namespace

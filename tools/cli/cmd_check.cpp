@@ -7,10 +7,10 @@
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
 #include "tools/ingest/catalogue_file.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/first_requests.h"
 #include "tools/ingest/inference_perf_yaml.h"
+#include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/prepare.h"
 #include "tools/results/json_writer.h"
@@ -35,6 +35,8 @@ bool has_any(const ConfigNode& root, std::initializer_list<std::string_view> key
 bool holds_router_document(const ConfigNode& root) {
   if (is_kubernetes_object(root)) return true;
   if (has_any(root, {"plugins", "schedulingProfiles"})) return true;
+  // llm-d-benchmark's scenarios are lists of stacks.
+  if (root.find("scenario") != nullptr && root.find("scenario")->value->is_sequence()) return true;
   using Kind = policies::LocatedDocument::Kind;
   return policies::find_endpoint_picker_config(root).kind != Kind::kNotFound;
 }

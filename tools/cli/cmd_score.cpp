@@ -3,8 +3,8 @@
 #include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
 #include "tools/cli/cli.h"
-#include "tools/ingest/config_file.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
+#include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/study/score/score_decision.h"
 

@@ -48,19 +48,6 @@ ConfigNode::Ptr read_config_file(const std::string& path, Diagnostics& diagnosti
   return parse_config(text, {.file = path}, diagnostics, limits);
 }
 
-ConfigNode::Ptr read_manifest_file(const std::string& path, const SourceLocation& asked_from,
-                                   const std::string& key_path, Diagnostics& diagnostics) {
-  std::string text;
-  if (!read_text_file(path, asked_from, key_path, ConfigLimits{}.max_bytes, text, diagnostics))
-    return nullptr;
-  return parse_manifest(text, {.file = path}, diagnostics);
-}
-
-bool is_kubernetes_object(const ConfigNode& node) {
-  const ConfigNode* kind = node.child("kind");
-  return kind != nullptr && kind->is_scalar() && node.child("apiVersion") != nullptr;
-}
-
 ConfigNode::Ptr parse_embedded(const ConfigNode& scalar, Diagnostics& diagnostics,
                                const ConfigLimits& limits) {
   TextPlacement placement{.file = scalar.where().file};

@@ -39,14 +39,6 @@ ConfigNode::Ptr parse_manifest(const std::string& text, const TextPlacement& pla
 ConfigNode::Ptr read_config_file(const std::string& path, Diagnostics& diagnostics,
                                  const ConfigLimits& limits = {});
 
-/// Reads a file that may hold a manifest of several objects (see `parse_manifest`). A file that
-/// cannot be read is a diagnostic at `asked_from`, the reference that named it or the file itself.
-ConfigNode::Ptr read_manifest_file(const std::string& path, const SourceLocation& asked_from,
-                                   const std::string& key_path, Diagnostics& diagnostics);
-
-/// Whether the map is a Kubernetes object: it has `apiVersion` and `kind`.
-bool is_kubernetes_object(const ConfigNode& node);
-
 /// Parses the YAML text held by a scalar (Helm values do this), with places in the outer file.
 ConfigNode::Ptr parse_embedded(const ConfigNode& scalar, Diagnostics& diagnostics,
                                const ConfigLimits& limits = {});

@@ -1,8 +1,8 @@
 #include "tools/ingest/endpoint_picker_yaml.h"
 
-#include <fmt/format.h>
-
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
@@ -10,6 +10,7 @@
 #include "policies/config/make_scheduler.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/deployment_keys.h"
+#include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 
 namespace routesim::tools {
@@ -82,43 +83,104 @@ bool is_document(const ConfigNode& map) {
          kind->value->text() == "EndpointPickerConfig";
 }
 
-/// An EndpointPickerConfig in other objects: a map, or a text that holds one.
-struct Candidate {
-  std::string name;  ///< The key it stands under.
-  ConfigNode::Ptr node;
-};
-
-void find_documents(const ConfigNode::Ptr& node, const std::string& name,
-                    std::vector<Candidate>& found) {
-  const bool is_one = node->is_scalar()
-                          ? node->text().find("EndpointPickerConfig") != std::string::npos
-                          : node->is_map() && is_document(*node);
-  if (is_one) return found.push_back({name, node});
-  for (const ConfigNode::Ptr& item : node->items()) find_documents(item, name, found);
-  for (const ConfigNode::Member& member : node->members())
-    if (member.key != "metadata" && member.key != "status")  // kubectl repeats the object there.
-      find_documents(member.value, member.key, found);
+bool may_hold_document(const std::string& text) {
+  return text.find("EndpointPickerConfig") != std::string::npos;
 }
 
 /// The node inside Kubernetes objects, or `root` itself when it is no such object. Null, with an
-/// error, when there is none or more than one.
+/// error, when there is none.
 ConfigNode::Ptr find_document(const ConfigNode::Ptr& root, const std::string& path,
                               Diagnostics& diagnostics) {
   // A document of a wrong kind is better reported than not found.
   const bool is_meant = root->find("plugins") != nullptr || root->find("schedulingProfiles");
   if (!is_kubernetes_object(*root) || is_document(*root) || is_meant) return root;
-  std::vector<Candidate> found;
-  find_documents(root, "", found);
-  if (found.size() == 1) return found.front().node;
-  std::vector<std::string> names;
-  for (const Candidate& candidate : found) names.push_back(printable(candidate.name));
-  diagnostics.error(
-      root->where(), path,
-      found.empty()
-          ? "holds no EndpointPickerConfig"
-          : fmt::format("holds several EndpointPickerConfigs: {}", fmt::join(names, ", ")),
-      "give the EndpointPickerConfig itself, or one ConfigMap or Helm values with it");
-  return nullptr;
+  const DocumentSearch search{
+      .is_document = is_document,
+      .may_hold = may_hold_document,
+      .file_keys = {"config-file", "configFile", "pluginsConfigFile"},
+  };
+  FoundDocument found = find_in_objects(root, search);
+  if (found.node == nullptr) {
+    if (found.hint.empty())
+      found.hint =
+          "it is a Kubernetes " + printable(root->find("kind")->value->text()) +
+          ": give the EndpointPickerConfig itself, or the ConfigMap or Helm values with it";
+    diagnostics.error(root->where(), path, "holds no EndpointPickerConfig", found.hint);
+  }
+  return found.node;
+}
+
+/// The router of one stack of llm-d-benchmark (config/scenarios/**), or null.
+const ConfigNode::Ptr* stack_router(const ConfigNode& stack) {
+  if (const ConfigNode::Member* router = stack.find("router")) return &router->value;
+  const ConfigNode::Member* service = stack.find("modelservice");
+  const ConfigNode::Member* router = service == nullptr ? nullptr : service->value->find("router");
+  return router == nullptr ? nullptr : &router->value;
+}
+
+/// The values of the router inside a scenario file of llm-d-benchmark, as its chart would get them;
+/// `root` itself for any other file. Null, with an error, when several stacks have one.
+ConfigNode::Ptr unwrap_benchmark(const ConfigNode::Ptr& root, const std::string& path,
+                                 Diagnostics& diagnostics) {
+  const ConfigNode::Member* stacks = root->find("scenario");
+  if (stacks == nullptr || !stacks->value->is_sequence()) return root;
+  const ConfigNode::Ptr* router = nullptr;
+  for (const ConfigNode::Ptr& stack : stacks->value->items()) {
+    const ConfigNode::Ptr* own = stack->is_map() ? stack_router(*stack) : nullptr;
+    if (own != nullptr && router != nullptr) {
+      diagnostics.error((*own)->where(), path, "is the router of a second stack in the file",
+                        "give the EndpointPickerConfig of one of them");
+      return nullptr;
+    }
+    if (own != nullptr) router = own;
+  }
+  const ConfigNode::Member* shared = root->find("shared");
+  if (router == nullptr && shared != nullptr) router = stack_router(*shared->value);
+  if (router == nullptr) return root;
+  return ConfigNode::make_map({{"router", (*router)->where(), *router}}, root->where());
+}
+
+/// A variable of the shell that stands in a text, such as `${NAME}`; empty when there is none.
+std::string variable_in(const std::string& text) {
+  const std::size_t start = text.find("${");
+  const std::size_t end = start == std::string::npos ? start : text.find('}', start);
+  return end == std::string::npos ? std::string() : text.substr(start, end + 1 - start);
+}
+
+void find_variables(const ConfigNode& node, std::vector<const ConfigNode*>& found) {
+  if (node.is_scalar() && !variable_in(node.text()).empty()) found.push_back(&node);
+  for (const ConfigNode::Ptr& item : node.items()) find_variables(*item, found);
+  for (const ConfigNode::Member& member : node.members()) find_variables(*member.value, found);
+}
+
+/// Tells of variables that nobody has filled in: an error where the value is wrong for it, else a
+/// warning.
+Diagnostics explain_variables(const ConfigNode& document, const Diagnostics& found) {
+  std::vector<const ConfigNode*> variables;
+  find_variables(document, variables);
+  if (variables.empty()) return found;
+  const auto words = [](const ConfigNode& node) {
+    return "the variable " + printable(variable_in(node.text())) + " has not been filled in";
+  };
+  const std::string hint = "write its value, or pass the file through envsubst";
+  Diagnostics out;
+  std::vector<const ConfigNode*> told;
+  for (Diagnostic d : found.items()) {
+    const auto at = std::find_if(variables.begin(), variables.end(), [&](const ConfigNode* node) {
+      return same_place(node->where(), d.where);
+    });
+    if (at != variables.end()) {
+      d.message += ": " + words(**at);
+      d.hint = hint;
+      told.push_back(*at);
+    }
+    out.add(std::move(d));
+  }
+  for (const ConfigNode* node : variables)
+    if (std::find(told.begin(), told.end(), node) == told.end())
+      out.warning(node->where(), {}, words(*node), hint);
+  for (const KeyUse& use : found.keys()) out.key(use);
+  return out;
 }
 
 /// The release of the image decides like one that was asked for, unless one was.
@@ -161,6 +223,34 @@ std::optional<policies::EndpointPickerConfig> load_located(const ConfigNode& doc
   return config;
 }
 
+/// A file without a byte: comments alone do not pass for an empty document upstream.
+bool is_empty_file(const ConfigNode& root) {
+  std::error_code failed;
+  return root.kind() == ConfigNode::Kind::kNull &&
+         std::filesystem::file_size(root.where().file, failed) == 0 && !failed;
+}
+
+// llm-d-router 0.9.0 pkg/epp/config/loader/configloader.go.
+std::optional<policies::EndpointPickerConfig> load_empty(const SourceLocation& where,
+                                                         const LocatedDocument& located,
+                                                         const policies::LoadOptions& options,
+                                                         Diagnostics& diagnostics,
+                                                         const std::string& path) {
+  const ConfigNode::Ptr document = policies::default_document(where, "llm-d.ai/v1alpha1");
+  std::optional<policies::EndpointPickerConfig> config =
+      load_located(*document, located, options, diagnostics);
+  if (config && !policies::traits(config->era).default_document) {
+    diagnostics.error(where, path,
+                      "is empty: routers of era " + std::string(policies::name(config->era)) +
+                          " do not start without a document");
+    return std::nullopt;
+  }
+  diagnostics.warning(where, path,
+                      "is empty, so the router's default is used: queue-scorer 2, "
+                      "kv-cache-utilization-scorer 2, prefix-cache-scorer 3");
+  return config;
+}
+
 std::optional<policies::EndpointPickerConfig> load_chart_default(
     const ConfigNode& values, const LocatedDocument& located, const policies::LoadOptions& options,
     Diagnostics& diagnostics, const std::string& path) {
@@ -183,10 +273,13 @@ void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& di
 std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     const ConfigNode::Ptr& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
     const std::string& path) {
-  const ConfigNode::Ptr file = find_document(root, path, diagnostics);
+  if (is_empty_file(*root)) return load_empty(root->where(), {}, options, diagnostics, path);
+  const ConfigNode::Ptr values = unwrap_benchmark(root, path, diagnostics);
+  const ConfigNode::Ptr file =
+      values == nullptr ? nullptr : find_document(values, path, diagnostics);
   if (file == nullptr) return std::nullopt;
-  if (file != root) note_keys(*root, path, router_values_keys(), file.get(), diagnostics);
-  if (file->is_scalar() && file != root) {
+  if (file != values) note_keys(*root, path, router_values_keys(), file.get(), diagnostics);
+  if (file->is_scalar() && file != values) {
     const ConfigNode::Ptr embedded = parse_embedded(*file, diagnostics);
     return embedded == nullptr ? std::nullopt
                                : load_endpoint_picker(embedded, options, diagnostics, path);
@@ -196,13 +289,16 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     diagnostics.error(file->where(), path, "holds no EndpointPickerConfig", located.hint);
     return std::nullopt;
   }
+  const ConfigNode& whole = file == values ? *root : *file;
   if (located.kind == LocatedDocument::Kind::kChartDefault) {
-    note_keys(*file, path, router_values_keys(), nullptr, diagnostics);
+    note_keys(whole, path, router_values_keys(), nullptr, diagnostics);
     return load_chart_default(*file, located, options, diagnostics, path);
   }
   const bool is_text = located.kind == LocatedDocument::Kind::kText;
   const ConfigNode* node = located.node;
-  if (node != file.get()) note_keys(*file, path, router_values_keys(), node, diagnostics);
+  if (is_text && node->text().empty())
+    return load_empty(node->where(), located, options, diagnostics, path);
+  if (node != file.get()) note_keys(whole, path, router_values_keys(), node, diagnostics);
   Diagnostics found;
   ConfigNode::Ptr embedded;
   if (is_text) {
@@ -218,7 +314,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     if (config && (found.has_errors() || judged.has_errors())) check_plugins(*config, judged);
     append(found, without_places_of(found, judged));
   }
-  add_below(path, found, diagnostics);
+  add_below(path, node == nullptr ? found : explain_variables(*node, found), diagnostics);
   return found.has_errors() ? std::nullopt : std::move(config);
 }
 

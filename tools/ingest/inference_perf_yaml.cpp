@@ -8,6 +8,7 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
+#include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 
 namespace routesim::tools {
@@ -15,15 +16,133 @@ namespace routesim::tools {
 namespace {
 
 using Ptr = ConfigNode::Ptr;
-using Member = ConfigNode::Member;
+using Keys = std::vector<std::string>;
 namespace perf = workloads::inference_perf;
+
+/// Flags by which a container names the tool's file.
+const std::vector<std::string_view> kFileKeys = {"config_file", "c"};
+
+Keys split(std::string_view path) {
+  Keys keys;
+  while (!path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    keys.emplace_back(path.substr(0, dot));
+    path.remove_prefix(std::min(dot + 1, path.size()));
+  }
+  return keys;
+}
+
+std::string join(const Keys& keys, std::string path = {}) {
+  for (const std::string& key : keys) path = child_path(path, key);
+  return path;
+}
+
+/// Every concrete path in the tree that a pattern with `*` matches.
+void find_matches(const ConfigNode& node, const Keys& pattern, Keys& prefix,
+                  std::vector<Keys>& matches) {
+  if (prefix.size() == pattern.size()) {
+    matches.push_back(prefix);
+    return;
+  }
+  const std::string& wanted = pattern[prefix.size()];
+  for (const ConfigNode::Member& member : node.members()) {
+    if (wanted != "*" && wanted != member.key) continue;
+    prefix.push_back(member.key);
+    find_matches(*member.value, pattern, prefix, matches);
+    prefix.pop_back();
+  }
+}
+
+const ConfigNode* node_at(const ConfigNode& root, const Keys& keys) {
+  const ConfigNode* node = &root;
+  for (const std::string& key : keys) {
+    const ConfigNode::Member* member = node->find(key);
+    if (member == nullptr) return nullptr;
+    node = member->value.get();
+  }
+  return node;
+}
+
+/// The tree without the member at `keys`; `removed` receives it.
+Ptr without(const Ptr& node, const Keys& keys, std::size_t depth, Ptr& removed) {
+  std::vector<ConfigNode::Member> members;
+  for (const ConfigNode::Member& member : node->members()) {
+    if (member.key != keys[depth]) {
+      members.push_back(member);
+    } else if (depth + 1 == keys.size()) {
+      removed = member.value;
+    } else {
+      members.push_back(
+          {member.key, member.key_where, without(member.value, keys, depth + 1, removed)});
+    }
+  }
+  return ConfigNode::make_map(std::move(members), node->where());
+}
+
+/// `to` with each `*` replaced by the key that `from` matched there.
+Keys target_of(const perf::KeyDrift& drift, const Keys& match) {
+  Keys target = split(drift.to);
+  for (std::size_t i = 0; i < target.size() && i < match.size(); ++i)
+    if (target[i] == "*") target[i] = match[i];
+  return target;
+}
+
+Ptr move_key(const Ptr& root, const std::string& at, const Keys& from, const Keys& to,
+             bool silently, Diagnostics& diagnostics) {
+  const ConfigNode& node = *node_at(*root, from);
+  const bool into_itself =
+      to.size() > from.size() && std::equal(from.begin(), from.end(), to.begin());
+  if (into_itself && !node.is_scalar()) return root;
+  if (!into_itself && !to.empty() && node_at(*root, to) != nullptr) {
+    diagnostics.error(node.where(), join(from, at),
+                      silently ? "is another name of " + join(to) + ", which is set too"
+                               : "is an older name of " + join(to) + ", which is set too",
+                      "keep one of the two");
+    return root;
+  }
+  Ptr value;
+  Ptr changed = without(root, from, 0, value);
+  if (to.empty()) {
+    // llm-d/llm-d#890: the files that had it ran with the default.
+    if (from.back() == "std")
+      diagnostics.warning(
+          value->where(), join(from, at),
+          "has no effect, as in the tool: it knows std_dev only, ignored other keys, "
+          "and refuses them now",
+          "write std_dev, which is 200 unless it is given");
+    else
+      diagnostics.warning(value->where(), join(from, at), "has no effect here");
+    return changed;
+  }
+  if (!silently) diagnostics.warning(value->where(), join(from, at), "is read as " + join(to, at));
+  Assignment assignment{.path = join(to), .steps = {}, .value = value};
+  for (const std::string& key : to)
+    assignment.steps.push_back({.key = key, .in_brackets = false, .index = std::nullopt});
+  return apply_assignment(changed, assignment, diagnostics);
+}
 
 Ptr plain(const std::string& text, const SourceLocation& where) {
   return ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, where);
 }
 
+/// In early 2026 a distribution named its family `distribution`, not `type`, and had defaults of
+/// its own.
+Ptr complete_early_distribution(const Ptr& written) {
+  const SourceLocation& where = written->where();
+  std::vector<ConfigNode::Member> members = written->members();
+  for (ConfigNode::Member& member : members)
+    if (member.key == "distribution") member.key = "type";
+  const Ptr base = ConfigNode::make_map({{"min", where, plain("0", where)},
+                                         {"max", where, plain("4096", where)},
+                                         {"std_dev", where, plain("0", where)}},
+                                        where);
+  return merge_configs(base, ConfigNode::make_map(std::move(members), where));
+}
+
 /// inference-perf's defaults of a distribution object, under what the user wrote.
 Ptr complete_distribution(const Ptr& written) {
+  if (written->find("distribution") != nullptr && written->find("type") == nullptr)
+    return complete_early_distribution(written);
   const workloads::Distribution defaults;
   const SourceLocation& where = written->where();
   const Ptr base =
@@ -36,6 +155,24 @@ Ptr complete_distribution(const Ptr& written) {
   return merge_configs(base, written);
 }
 
+/// Before its first release the tool had the server under the name of its kind: `server.vllm`, and
+/// before that `vllm`. Refused with what to write today; the result is the tree without it.
+Ptr refuse_early_server(const Ptr& root, const std::string& at, Diagnostics& diagnostics) {
+  Ptr current = root;
+  for (const Keys& early : {Keys{"server", "vllm"}, Keys{"vllm"}}) {
+    if (node_at(*current, early) == nullptr) continue;
+    Ptr removed;
+    current = without(current, early, 0, removed);
+    diagnostics.error(removed->where(), join(early, at),
+                      "is how inference-perf named the server before its first release",
+                      "write server: {type: vllm, model_name: ..., base_url: ...} and "
+                      "api: {type: completion or chat, streaming: true or false}");
+    const ConfigNode* api = node_at(*current, {"api"});
+    if (api != nullptr && api->is_scalar()) current = without(current, {"api"}, 0, removed);
+  }
+  return current;
+}
+
 /// The tree without its nulls. The tool writes one for every setting left alone into the
 /// `config.yaml` beside its reports, and reads it as not written.
 Ptr without_nulls(const Ptr& node) {
@@ -45,30 +182,33 @@ Ptr without_nulls(const Ptr& node) {
     return ConfigNode::make_sequence(std::move(items), node->where());
   }
   if (!node->is_map()) return node;
-  std::vector<Member> members;
-  for (const Member& member : node->members())
+  std::vector<ConfigNode::Member> members;
+  for (const ConfigNode::Member& member : node->members())
     if (!member.value->is_null())
       members.push_back({member.key, member.key_where, without_nulls(member.value)});
   return ConfigNode::make_map(std::move(members), node->where());
 }
 
-/// The tool has two names for these keys of `data.shared_prefix`.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOtherNames = {
-    {{"num_unique_system_prompts", "num_groups"},
-     {"num_users_per_system_prompt", "num_prompts_per_group"}}};
-
-Ptr with_one_name(const Ptr& prefix, const std::string& path, Diagnostics& diagnostics) {
-  std::vector<Member> members = prefix->members();
-  for (Member& member : members)
-    for (const auto& [other, name] : kOtherNames) {
-      if (member.key != other) continue;
-      if (prefix->find(name) != nullptr)
-        diagnostics.error(member.key_where, child_path(path, member.key),
-                          "is another name of " + std::string(name) + ", which is set too",
-                          "keep one of the two");
-      member.key = std::string(name);
+/// The document without keys of `server` that the tool does not know: they are about the server,
+/// which the scenario describes, and files keep them beside what the tool reads.
+Ptr without_unknown_server_keys(const Ptr& root, const std::string& at, Diagnostics& diagnostics) {
+  perf::Config defaults;
+  const FieldDescription all = describe_values([&](Describer& d) { describe(d, defaults); });
+  const auto known = std::find_if(all.members.begin(), all.members.end(),
+                                  [](const FieldDescription& f) { return f.name == "server"; });
+  return change_member(root, "server", [&](const Ptr& written) {
+    std::vector<ConfigNode::Member> members;
+    for (const ConfigNode::Member& member : written->members()) {
+      if (std::any_of(known->members.begin(), known->members.end(),
+                      [&](const FieldDescription& field) { return field.name == member.key; }))
+        members.push_back(member);
+      else
+        diagnostics.warning(member.key_where, join({"server", member.key}, at),
+                            "has no effect: the tool does not know it, and the servers are the "
+                            "scenario's");
     }
-  return prefix->is_map() ? ConfigNode::make_map(std::move(members), prefix->where()) : prefix;
+    return written->is_map() ? ConfigNode::make_map(std::move(members), written->where()) : written;
+  });
 }
 
 Ptr complete_lengths(const Ptr& node, std::string_view key) {
@@ -80,33 +220,39 @@ Ptr complete_lengths(const Ptr& node, std::string_view key) {
   }
   if (!node->is_map()) return node;
   if (workloads::is_length_key(key)) return complete_distribution(node);
-  std::vector<Member> members;
-  for (const Member& member : node->members())
+  std::vector<ConfigNode::Member> members;
+  for (const ConfigNode::Member& member : node->members())
     members.push_back({member.key, member.key_where, complete_lengths(member.value, member.key)});
   return ConfigNode::make_map(std::move(members), node->where());
 }
 
-/// The document, whose path is `at`, in the form `describe` knows: nulls left out, one name for
-/// each key, and lengths complete.
+/// The document, whose path is `at`, in the form `describe` knows: nulls left out, keys of older
+/// files moved to their present place (with a warning, unless the tool still takes the older key),
+/// a bare length written as a `fixed` distribution, and a distribution's missing keys filled with
+/// inference-perf's defaults.
 Ptr normalize(const Ptr& root, const std::string& at, Diagnostics& diagnostics) {
-  const Ptr named = change_member(without_nulls(root), "data", [&](const Ptr& data) {
-    return change_member(data, "shared_prefix", [&](const Ptr& prefix) {
-      return with_one_name(prefix, child_path(at, "data.shared_prefix"), diagnostics);
-    });
-  });
-  return complete_lengths(named, {});
+  Ptr current = refuse_early_server(without_nulls(root), at, diagnostics);
+  for (const perf::KeyDrift& drift : perf::key_drifts()) {
+    std::vector<Keys> matches;
+    Keys prefix;
+    find_matches(*current, split(drift.from), prefix, matches);
+    for (const Keys& match : matches)
+      current =
+          move_key(current, at, match, target_of(drift, match), drift.both_current, diagnostics);
+  }
+  return complete_lengths(without_unknown_server_keys(current, at, diagnostics), {});
 }
 
 /// Whether a member of `workload.groups` is a length whose type is fixed, written or by default.
-bool stays_fixed(const Member& member) {
+bool stays_fixed(const ConfigNode::Member& member) {
   if (!workloads::is_length_key(member.key) || !member.value->is_map()) return false;
-  const Member* const type = member.value->find("type");
+  const ConfigNode::Member* const type = member.value->find("type");
   if (type == nullptr) return member.value->find("distribution") == nullptr;
   return type->value->is_scalar() && type->value->text() == "fixed";
 }
 
 bool has_map(const ConfigNode& map, std::string_view key) {
-  const Member* member = map.find(key);
+  const ConfigNode::Member* member = map.find(key);
   return member != nullptr && member->value->is_map();
 }
 
@@ -120,13 +266,44 @@ constexpr KeyTable kWrapperTable = {
     .source = "the chart of inference-perf and the templates of llm-d-benchmark",
     .rules = kWrapperRules};
 
+/// Whether the node is one of the tree, not of a text in it.
+bool is_below(const ConfigNode& tree, const ConfigNode& node) {
+  return &tree == &node ||
+         std::any_of(tree.members().begin(), tree.members().end(),
+                     [&](const auto& member) { return is_below(*member.value, node); });
+}
+
+bool may_hold_document(const std::string& text) {
+  if (text.find("load:") == std::string::npos || text.find("data:") == std::string::npos)
+    return false;
+  Diagnostics ignored;
+  const Ptr root = parse_config(text, {.file = {}}, ignored);
+  return root != nullptr && root->is_map() && is_document(*root);
+}
+
+/// The document inside Kubernetes objects; null, with an error, when there is none.
+Ptr document_in_objects(const Ptr& root, const std::string& path, Diagnostics& diagnostics) {
+  const FoundDocument found = find_in_objects(
+      root, {.is_document = is_document, .may_hold = may_hold_document, .file_keys = kFileKeys});
+  if (found.node != nullptr)
+    return found.node->is_scalar() ? parse_embedded(*found.node, diagnostics) : found.node;
+  diagnostics.error(root->where(), path,
+                    "is a Kubernetes " + printable(root->find("kind")->value->text()) +
+                        ", not an inference-perf file",
+                    found.hint.empty()
+                        ? "give the file that its --config_file names, the ConfigMap with it, or "
+                          "the chart's values"
+                        : found.hint);
+  return nullptr;
+}
+
 /// The document among the `workload` of llm-d's benchmark templates, by their names; null when
 /// there is none, or, with an error, more than one.
 Ptr document_among_workloads(const ConfigNode& workloads, const std::string& path,
                              Diagnostics& diagnostics) {
   Ptr found;
   std::string names;
-  for (const Member& member : workloads.members()) {
+  for (const ConfigNode::Member& member : workloads.members()) {
     if (!is_document(*member.value)) continue;
     names += (names.empty() ? "" : ", ") + printable(member.key);
     if (found != nullptr) {
@@ -143,13 +320,8 @@ Ptr document_among_workloads(const ConfigNode& workloads, const std::string& pat
 
 Ptr inference_perf_document(const Ptr& root, const std::string& path, Diagnostics& diagnostics) {
   if (!root->is_map() || root->find("load") != nullptr) return root;
-  if (is_kubernetes_object(*root)) {
-    diagnostics.error(
-        root->where(), path,
-        "is a Kubernetes object (" + got(*root->child("kind")) + "), not an inference-perf file",
-        "give the file that its --config_file names, or the chart's values");
-    return nullptr;
-  }
+  // A ConfigMap has a key `data`, too.
+  if (is_kubernetes_object(*root)) return document_in_objects(root, path, diagnostics);
   if (root->find("data") != nullptr) return root;
   if (has_map(*root, "workload")) {
     Diagnostics several;
@@ -158,7 +330,7 @@ Ptr inference_perf_document(const Ptr& root, const std::string& path, Diagnostic
     if (found != nullptr || several.has_errors()) return found;
   }
   // The values of the tool's own Helm chart hold the document; the rest is about the job.
-  const Member* config = root->find("config");
+  const ConfigNode::Member* config = root->find("config");
   return config != nullptr && config->value->is_map() ? config->value : root;
 }
 
@@ -166,13 +338,13 @@ Ptr complete_lengths(const Ptr& node) { return complete_lengths(node, {}); }
 
 Ptr complete_group_lengths(const Ptr& groups, Diagnostics& diagnostics) {
   if (!groups->is_map()) return groups;
-  std::vector<Member> members;
-  for (Member member : groups->members()) {
+  std::vector<ConfigNode::Member> members;
+  for (ConfigNode::Member member : groups->members()) {
     if (!stays_fixed(member)) {
       member.value = complete_lengths(member.value, member.key);
     } else if (member.value->find("type") == nullptr) {
       for (const char* key : {"min", "max", "std_dev", "variance", "skew"})
-        if (const Member* of_other = member.value->find(key))
+        if (const ConfigNode::Member* of_other = member.value->find(key))
           diagnostics.error(of_other->key_where, "workload.groups." + member.key + "." + key,
                             "means nothing to a length of type fixed, the default",
                             "add type: normal, skew_normal, lognormal, uniform or poisson");
@@ -187,8 +359,16 @@ perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
   perf::Config config;
   const Ptr document = inference_perf_document(root, options.path, diagnostics);
   if (document == nullptr) return config;
-  if (document != root) note_keys(*root, options.path, kWrapperTable, document.get(), diagnostics);
-  read_struct(*normalize(document, options.path, diagnostics), config, diagnostics, options);
+  if (document != root && is_below(*root, *document))
+    note_keys(*root, options.path, kWrapperTable, document.get(), diagnostics);
+  Diagnostics found;
+  read_struct(*normalize(document, options.path, found), config, found, options);
+  for (Diagnostic d : found.items()) {
+    if (d.message.find("(got REPLACE_ENV_") != std::string::npos)
+      d.hint = "a placeholder of llm-d-benchmark: write the value, or give it with --set";
+    diagnostics.add(std::move(d));
+  }
+  for (const KeyUse& use : found.keys()) diagnostics.key(use);
   return config;
 }
 

@@ -13,6 +13,7 @@
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/inference_perf_yaml.h"
+#include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/request_headers.h"
 #include "tools/ingest/vllm_bench_yaml.h"
@@ -39,13 +40,21 @@ bool reaches_into_load(const Assignment& assignment) {
          assignment.steps[1].key == "inference_perf";
 }
 
+/// The document inside `root`, to which the assignment's path leads unless it begins with a key of
+/// what is around it.
+Ptr load_tool_document(const Ptr& root, const Assignment& assignment, Diagnostics& diagnostics) {
+  const bool around = root->is_map() && root->find(assignment.steps[2].key) != nullptr;
+  if (around && !is_kubernetes_object(*root)) return root;
+  return inference_perf_document(root, "workload.inference_perf", diagnostics);
+}
+
 /// The scenario whose workload is the load tool's document itself where it holds more, inline.
 Ptr without_wrapper(const Ptr& scenario, const Assignment& assignment, Diagnostics& diagnostics) {
   if (!reaches_into_load(assignment)) return scenario;
   return change_member(scenario, "workload", [&](const Ptr& workload) {
     return change_member(workload, "inference_perf", [&](const Ptr& value) {
       if (!value->is_map()) return value;
-      const Ptr document = inference_perf_document(value, "workload.inference_perf", diagnostics);
+      const Ptr document = load_tool_document(value, assignment, diagnostics);
       return document != nullptr ? document : value;
     });
   });
@@ -54,6 +63,8 @@ Ptr without_wrapper(const Ptr& scenario, const Assignment& assignment, Diagnosti
 /// The file behind a scalar that names one, so that `--set` can reach into it.
 Ptr load_reference(const ConfigNode& scalar, const Assignment& assignment,
                    Diagnostics& diagnostics) {
+  if (is_vllm_bench_command(scalar) && scalar.text().find("bench serve") != std::string::npos)
+    return vllm_bench_command(scalar, "workload.vllm_bench", diagnostics);
   const std::string& text = scalar.text();
   const auto ends = [&](std::string_view suffix) { return text.ends_with(suffix); };
   const bool named = ends(".yaml") || ends(".yml") || ends(".json") || ends(".yaml.in");
@@ -61,8 +72,7 @@ Ptr load_reference(const ConfigNode& scalar, const Assignment& assignment,
   const std::string path = resolve_path(text, scalar.where());
   if (!reaches_into_load(assignment)) return read_config_file(path, diagnostics);
   const Ptr root = read_manifest_file(path, scalar.where(), "workload.inference_perf", diagnostics);
-  return root != nullptr ? inference_perf_document(root, "workload.inference_perf", diagnostics)
-                         : nullptr;
+  return root != nullptr ? load_tool_document(root, assignment, diagnostics) : nullptr;
 }
 
 struct NamedNode {
@@ -165,19 +175,15 @@ Ptr complete_expectations(const Ptr& list) {
   return ConfigNode::make_sequence(std::move(items), list->where());
 }
 
-/// The scenario with the flags of the file that `workload.vllm_bench` names in place.
+/// The scenario with the flags that `workload.vllm_bench` gives as text, or in a file, in place.
 Ptr with_flags_file(const Ptr& root, Diagnostics& diagnostics) {
   return change_member(root, "workload", [&](const Ptr& workload) {
     return change_member(workload, "vllm_bench", [&](const Ptr& value) {
       if (!value->is_scalar()) return value;
-      Ptr flags;
-      if (value->text().find("--") != std::string::npos)
-        diagnostics.error(value->where(), "workload.vllm_bench",
-                          "must be flags or the path of a file with them (got a command line)",
-                          "write the flags as keys: {num_prompts: 100, request_rate: 4}");
-      else
-        flags = document_root({.path = value->text(), .root = value}, "workload.vllm_bench",
-                              diagnostics);
+      const Ptr command = vllm_bench_command(*value, "workload.vllm_bench", diagnostics);
+      if (command != nullptr) return command;
+      const Document file{.path = value->text(), .root = value};
+      const Ptr flags = document_root(file, "workload.vllm_bench", diagnostics);
       return flags != nullptr ? flags : ConfigNode::make_map({}, value->where());
     });
   });

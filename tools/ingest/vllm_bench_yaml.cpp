@@ -167,22 +167,28 @@ ConfigNode::Member renamed(const ConfigNode::Member& flag, Diagnostics& diagnost
   return out;
 }
 
-/// Notes what becomes of a flag. Returns whether it is a key of the scenario.
-bool is_used(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
-  const std::string name = with_underscores(flag.key);
-  const std::string path = "workload.vllm_bench." + flag.key;
-  const KeyRule* rule = find_rule(kTable, name);
-  const Fate fate = rule == nullptr ? Fate::kUsed : rule->fate;
-  const std::string_view why = rule == nullptr ? "" : rule->why;
-  diagnostics.key(key_use(flag.key_where, kBenchFormat, path, fate, why, is_off(*flag.value)));
-  const std::string body =
-      name == "extra_body" ? flag.value->text() + to_json(*flag.value) : std::string();
+/// Notes what becomes of a flag; those that are used are keys of the scenario.
+void note_fate(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
+  const KeyRule* rule = find_rule(kTable, with_underscores(flag.key));
+  diagnostics.key(key_use(flag.key_where, kBenchFormat, "workload.vllm_bench." + flag.key,
+                          rule == nullptr ? Fate::kUsed : rule->fate,
+                          rule == nullptr ? "" : rule->why, is_off(*flag.value)));
+}
+
+/// Says of a flag what the simulation leaves out; whether it is such a flag.
+bool is_unsimulated(const ConfigNode::Member& flag, Diagnostics& diagnostics) {
+  const std::string body = with_underscores(flag.key) == "extra_body"
+                               ? flag.value->text() + to_json(*flag.value)
+                               : std::string();
   if (body.find("ignore_eos") != std::string::npos || body.find("_tokens") != std::string::npos)
-    diagnostics.warning(flag.key_where, path, "what it says of the length of answers is not read",
+    diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key,
+                        "what it says of the length of answers is not read",
                         "say it with ignore-eos, or the output-len of the data set");
-  if (fate == Fate::kNotModelled && !is_off(*flag.value))
-    diagnostics.warning(flag.key_where, path, std::string(why));
-  return fate == Fate::kUsed;
+  const KeyRule* rule = find_rule(kTable, with_underscores(flag.key));
+  if (rule == nullptr || rule->fate != Fate::kNotModelled) return false;
+  if (!is_off(*flag.value))
+    diagnostics.warning(flag.key_where, "workload.vllm_bench." + flag.key, std::string(rule->why));
+  return true;
 }
 
 /// A ready check waits for the answer to a test request; without a timeout there is none.
@@ -219,6 +225,11 @@ bool has_flag(const ConfigNode& flags, std::string_view key) {
 
 const KeyTable& vllm_bench_keys() { return kTable; }
 
+bool is_own_business_of_vllm_bench(std::string_view flag) {
+  const KeyRule* rule = find_rule(kTable, with_underscores(std::string(flag)));
+  return rule != nullptr && rule->fate == Fate::kNoEffect;
+}
+
 Ptr vllm_bench_goodput(const ConfigNode& flags) {
   for (const ConfigNode::Member& flag : flags.members()) {
     if (flag.key != "goodput") continue;
@@ -242,7 +253,8 @@ Ptr vllm_bench_flags(const Ptr& flags, Diagnostics& diagnostics) {
   const bool states_test_request = has_flag(*flags, "initial_test_request");
   std::vector<ConfigNode::Member> members;
   for (const ConfigNode::Member& flag : flags->members()) {
-    if (!is_used(flag, diagnostics)) continue;
+    note_fate(flag, diagnostics);
+    if (is_unsimulated(flag, diagnostics) || is_own_business_of_vllm_bench(flag.key)) continue;
     ConfigNode::Member member = renamed(flag, diagnostics);
     if (member.key == "endpoint" || member.key == "goodput") continue;
     if (member.key == "ready_check_timeout_sec") {

@@ -10,6 +10,7 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/deployment_keys.h"
+#include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/ingest/vllm_serve_files.h"

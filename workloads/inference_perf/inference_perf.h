@@ -230,6 +230,15 @@ struct Config {
 
 void describe(Describer& d, Config& t);
 
+/// A key of files in circulation that the present schema does not have. The reader moves or renames
+/// the left to the right before it reads: paths are dotted, `*` stands for any one key.
+struct KeyDrift {
+  std::string_view from;      ///< The path found.
+  std::string_view to;        ///< The path described; empty: the key is dropped.
+  bool both_current = false;  ///< The tool itself takes either spelling: nothing to warn about.
+};
+std::span<const KeyDrift> key_drifts();
+
 /// The tool in a scenario: the document as it is given, and what its reader found in it.
 struct Workload {
   Document document{};

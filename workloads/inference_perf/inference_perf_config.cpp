@@ -334,6 +334,32 @@ void describe(Describer& d, Config& t) {
         t.observability);
 }
 
+std::span<const KeyDrift> key_drifts() {
+  static constexpr std::array<KeyDrift, 15> kDrifts = {{
+      {"data.shared_prefix.num_unique_system_prompts", "data.shared_prefix.num_groups", true},
+      {"data.shared_prefix.num_users_per_system_prompt", "data.shared_prefix.num_prompts_per_group",
+       true},
+      {"load.auto_stage.gen_type", "load.auto_stage.type"},
+      {"load.auto_stage", "load.sweep"},
+      // A theme may be a plain weight.
+      {"data.synthetic_agentic.theme_mix.research_rag",
+       "data.synthetic_agentic.theme_mix.research_rag.weight", true},
+      {"data.synthetic_agentic.theme_mix.code_change_task",
+       "data.synthetic_agentic.theme_mix.code_change_task.weight", true},
+      {"data.*.std", ""},
+      {"data.*.*.std", ""},
+      {"tokenizer.type", "data.type"},
+      {"tokenizer.shared_prefix", "data.shared_prefix"},
+      {"tokenizer.input_distribution", "data.input_distribution"},
+      {"tokenizer.output_distribution", "data.output_distribution"},
+      // Older files have a plain boolean there.
+      {"report.prometheus", "report.prometheus.summary"},
+      {"report.request_lifecycle.per_worker", ""},
+      {"report.goodput.percentile", ""},
+  }};
+  return kDrifts;
+}
+
 LoadTraits traits_of(const Workload& workload) {
   LoadTraits traits;
   if (!workload.config) return traits;

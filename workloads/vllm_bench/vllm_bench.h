@@ -143,6 +143,7 @@ struct routesim::EnumNames<routesim::workloads::vllm_bench::Dataset> {
 
 template <>
 struct routesim::workloads::LoadKey<routesim::workloads::vllm_bench::Config> {
-  static constexpr Field value = {"vllm_bench",
-                                  "Flags of `vllm bench serve`, or the path of a file with them."};
+  static constexpr Field value = {
+      "vllm_bench",
+      "Flags of `vllm bench serve`, its command line, or the path of a file with either."};
 };
