@@ -101,7 +101,11 @@ class ReplicationJobs {
       options_.follow((i - p) / options_.follow_ups, (i - p) % options_.follow_ups, found_[i]);
     } else {
       const std::size_t run = i < p ? i : i - follow_ups_;
-      run_one({.plan = run % p, .number = range_.first + run / p}, found_[i]);
+      const std::size_t round = run / p;
+      // Every other round goes backwards, so that a core which got a long variant gets a short one
+      // next and all cores end together.
+      const std::size_t plan = round % 2 == 0 ? run % p : p - 1 - run % p;
+      run_one({.plan = plan, .number = range_.first + round}, found_[i]);
     }
     if (!found_[i].has_errors()) return;
     std::size_t bad = first_bad_;
