@@ -9,13 +9,15 @@
 namespace routesim::policies {
 
 /// Below 0 gives 0, above 1 gives 1; NaN passes both comparisons and stays NaN.
-constexpr double clamp_score(double score) {
-  const double floored = score < 0 ? 0 : score;
-  return floored > 1 ? 1 : floored;
+constexpr double clamp_score(double score, double low = 0, double high = 1) {
+  const double floored = score < low ? low : score;
+  return floored > high ? high : floored;
 }
 
-/// totals[i] += clamp_score(scores[i]) * weight. The spans are equally long.
-void add_clamped(std::span<double> totals, std::span<const double> scores, double weight);
+/// totals[i] += clamp_score(scores[i]) * weight. The spans are equally long. Nobody gives other
+/// bounds; gcc 12 makes a maximum and a minimum of bounds that it does not know, else branches.
+void add_clamped(std::span<double> totals, std::span<const double> scores, double weight,
+                 double low = 0, double high = 1);
 
 struct Extremes {
   double lowest;

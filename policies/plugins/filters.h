@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,6 +68,9 @@ class RoleFilter final : public Filter {
       const auto it = labels.find(label_);
       return serves_role(R, it == labels.end() ? nullptr : &it->second, legacy_) ? 1 : 0;
     });
+    if (consecutive(candidates) &&
+        std::memchr(&serves[candidates.front()], 0, candidates.size()) == nullptr)
+      return;  // All serve, as in a pool of one role.
     std::erase_if(candidates, [&](EndpointRow r) { return serves[r] == 0; });
   }
 

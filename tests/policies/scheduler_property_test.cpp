@@ -112,6 +112,32 @@ TEST(RowMath, FindsTheValueBehindSoManyEqualOnes) {
   }
 }
 
+TEST(RowMath, GivesTheBitsOfPlainLoops) {
+  RandomStream random(7, Stream::kTest);
+  const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x); };
+  for (const std::size_t n : {1, 15, 16, 17, 100, 1024}) {
+    std::vector<double> values(n);
+    for (double& v : values) v = 4 * random.uniform() - 2;
+    values[n / 2] = n % 2 == 0 ? std::numeric_limits<double>::quiet_NaN() : kUnscored;
+    double lowest = values[0], highest_value = values[0];
+    std::vector<double> totals(n, 0.125), expected(n, 0.125), scores(n);
+    add_clamped(totals, values, 0.3);
+    for (std::size_t i = 0; i < n; ++i) {
+      expected[i] += clamp_score(values[i]) * 0.3;
+      lowest = values[i] < lowest ? values[i] : lowest;
+      highest_value = values[i] > highest_value ? values[i] : highest_value;
+      ASSERT_EQ(bits(totals[i]), bits(expected[i]));
+    }
+    ASSERT_EQ(extremes(values).lowest, lowest);
+    ASSERT_EQ(extremes(values).highest, highest_value);
+    ASSERT_EQ(highest(values), highest_value);
+    for (const double range : {1.0, 3.0}) {
+      scale_down_from(2, range, values, scores);
+      for (std::size_t i = 0; i < n; ++i) ASSERT_EQ(bits(scores[i]), bits((2 - values[i]) / range));
+    }
+  }
+}
+
 TEST(WeightedRandom, WinsInProportionToTheScore) {
   RandomStream random(kSeed, Stream::kTest);
   for (int trial = 0; trial < 5; ++trial) {
