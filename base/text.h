@@ -26,6 +26,8 @@ std::string shortened(std::string_view text, std::size_t max_bytes);
 std::size_t utf8_length(std::string_view text, std::size_t i);
 /// Offset of the first byte that is NUL or not UTF-8, or npos.
 std::size_t first_not_utf8(std::string_view text);
+/// The text without the characters of `blanks` at its two ends. O(length).
+std::string_view trimmed(std::string_view text, std::string_view blanks = " ");
 
 /// Base64 with padding (RFC 4648 section 4), strict: nothing for other text.
 std::optional<std::string> decode_base64(std::string_view text);

@@ -4,11 +4,10 @@
 
 #include "base/check.h"
 #include "models/calibration.h"
+#include "models/specs.h"
 
 namespace routesim::models {
 namespace {
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 double& at(CurveSample& s, Coefficient c) { return s.features[static_cast<std::size_t>(c)]; }
 
@@ -31,7 +30,8 @@ BurstStep fill_step(std::int64_t isl, std::int64_t budget, std::int64_t& left,
   while (left > 0 && room > 0) {
     const std::int64_t n = std::min(room, isl - computed);
     step.tokens += n;
-    step.pairs += real(computed + n) * real(computed + n) - real(computed) * real(computed);
+    step.pairs +=
+        as_real(computed + n) * as_real(computed + n) - as_real(computed) * as_real(computed);
     ++step.chunks;
     room -= n;
     computed += n;
@@ -45,11 +45,11 @@ BurstStep fill_step(std::int64_t isl, std::int64_t budget, std::int64_t& left,
 
 void add_step(CurveSample& s, const BurstStep& step, double times) {
   at(s, Coefficient::kStep) += times;
-  at(s, Coefficient::kSequence) += times * real(step.decoding);
-  at(s, Coefficient::kContext) += times * real(step.context) * 1e-6;
-  at(s, Coefficient::kPrefillToken) += times * real(step.tokens) * 1e-3;
+  at(s, Coefficient::kSequence) += times * as_real(step.decoding);
+  at(s, Coefficient::kContext) += times * as_real(step.context) * 1e-6;
+  at(s, Coefficient::kPrefillToken) += times * as_real(step.tokens) * 1e-3;
   at(s, Coefficient::kPrefillPair) += times * step.pairs * 1e-6;
-  at(s, Coefficient::kPrefillChunk) += times * real(step.chunks);
+  at(s, Coefficient::kPrefillChunk) += times * as_real(step.chunks);
 }
 
 }  // namespace
@@ -96,13 +96,13 @@ CurveSample step_sample(const BatchShape& shape, double ms) {
   CurveSample s;
   s.ms = ms;
   at(s, Coefficient::kStep) = 1;
-  at(s, Coefficient::kSequence) = real(shape.decode_requests);
-  at(s, Coefficient::kContext) = real(shape.decode_context - shape.shared_context) * 1e-6;
-  at(s, Coefficient::kSharedContext) = real(shape.shared_context) * 1e-6;
-  at(s, Coefficient::kPrefillToken) = real(shape.prefill_tokens) * 1e-3;
-  at(s, Coefficient::kPrefillPair) = real(shape.prefill_pairs) * 1e-6;
-  at(s, Coefficient::kPrefillChunk) = real(shape.prefill_requests);
-  at(s, Coefficient::kGroupToken) = real(shape.group_total_tokens) * 1e-3;
+  at(s, Coefficient::kSequence) = as_real(shape.decode_requests);
+  at(s, Coefficient::kContext) = as_real(shape.decode_context - shape.shared_context) * 1e-6;
+  at(s, Coefficient::kSharedContext) = as_real(shape.shared_context) * 1e-6;
+  at(s, Coefficient::kPrefillToken) = as_real(shape.prefill_tokens) * 1e-3;
+  at(s, Coefficient::kPrefillPair) = as_real(shape.prefill_pairs) * 1e-6;
+  at(s, Coefficient::kPrefillChunk) = as_real(shape.prefill_requests);
+  at(s, Coefficient::kGroupToken) = as_real(shape.group_total_tokens) * 1e-3;
   return s;
 }
 
@@ -111,13 +111,13 @@ CurveSample tpot_sample(const StaticBatchRow& row) {
   CurveSample s;
   s.ms = row.tpot_ms;
   s.label = row.label;
-  const double b = real(row.concurrency);
-  const double prompts = (b - 1) / real(row.osl);
+  const double b = as_real(row.concurrency);
+  const double prompts = (b - 1) / as_real(row.osl);
   at(s, Coefficient::kStep) = 1;
   at(s, Coefficient::kSequence) = b;
-  at(s, Coefficient::kContext) = b * (real(row.isl) + real(row.osl) / 2) * 1e-6;
-  at(s, Coefficient::kPrefillToken) = prompts * real(row.isl) * 1e-3;
-  at(s, Coefficient::kPrefillPair) = prompts * real(row.isl) * real(row.isl) * 1e-6;
+  at(s, Coefficient::kContext) = b * (as_real(row.isl) + as_real(row.osl) / 2) * 1e-6;
+  at(s, Coefficient::kPrefillToken) = prompts * as_real(row.isl) * 1e-3;
+  at(s, Coefficient::kPrefillPair) = prompts * as_real(row.isl) * as_real(row.isl) * 1e-6;
   at(s, Coefficient::kPrefillChunk) = prompts;
   return s;
 }
@@ -130,13 +130,13 @@ CurveSample ttft_sample(const StaticBatchRow& row, std::int64_t token_budget, do
   s.label = row.label;
   std::int64_t left = row.concurrency;
   std::int64_t computed = 0;
-  const double share = 1.0 / (real(row.concurrency) * rounds);
+  const double share = 1.0 / (as_real(row.concurrency) * rounds);
   while (left > 0) {
     // Every prompt that ends in this step or later waits for the whole step.
     const std::int64_t waiting = left;
     const BurstStep step =
         fill_step(row.isl, token_budget, left, computed, row.concurrency - waiting);
-    add_step(s, step, share * real(waiting));
+    add_step(s, step, share * as_real(waiting));
   }
   if (rounds <= 1) return s;
   const double steady = 1.0 - 1.0 / rounds;

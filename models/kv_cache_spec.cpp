@@ -12,8 +12,6 @@ constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 /// The most that engine.num_gpu_blocks may say and a cache can count.
 constexpr double kMostBlocks = 1e8;
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-
 std::string gib(double bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f", bytes / kGib);
@@ -85,18 +83,18 @@ std::int64_t window_groups(const ModelSpec& m) {
 
 double activation_bytes(const ModelSpec& m, const Parallelism& p, std::int64_t batched_tokens,
                         std::int64_t sequences) {
-  const double tp = real(p.tp);
+  const double tp = as_real(p.tp);
   // MLA expands the latent of every prompt token to full keys and values, twice with the output.
-  const double attention = m.is_mla()
-                               ? real(m.heads) * 2 * real(m.head_dim + m.rope_dim + m.v_head_dim)
-                               : real(2 * m.heads + 2 * m.kv_heads) * real(m.head_dim);
+  const double attention =
+      m.is_mla() ? as_real(m.heads) * 2 * as_real(m.head_dim + m.rope_dim + m.v_head_dim)
+                 : as_real(2 * m.heads + 2 * m.kv_heads) * as_real(m.head_dim);
   // Gate, up and product live together. A MoE layer runs experts_per_token narrow MLPs per token.
-  const double dense = 3 * real(m.ffn);
-  const double moe = m.is_moe() ? 3 * real(m.expert_ffn) * real(m.experts_per_token) : 0;
+  const double dense = 3 * as_real(m.ffn);
+  const double moe = m.is_moe() ? 3 * as_real(m.expert_ffn) * as_real(m.experts_per_token) : 0;
   const double widest = std::max({attention, dense, moe}) / tp;
-  const double tensors = real(batched_tokens) * 2 * (3 * real(m.hidden) + widest);
+  const double tensors = as_real(batched_tokens) * 2 * (3 * as_real(m.hidden) + widest);
   // Logits in bf16, their fp32 copy and one fp32 scratch of the sampler: 10 bytes per entry.
-  const double logits = real(std::min(sequences, batched_tokens)) * real(m.vocab) * 10;
+  const double logits = as_real(std::min(sequences, batched_tokens)) * as_real(m.vocab) * 10;
   return tensors + logits;
 }
 
@@ -123,8 +121,8 @@ std::optional<KvCachePlan> plan_kv_cache(const KvCacheInput& in, Diagnostics& di
     }
     return plan;
   }
-  const double block = real(plan.bytes_per_block);
-  const double needed = block * real(std::max<std::int64_t>(2, blocks_for_one));
+  const double block = as_real(plan.bytes_per_block);
+  const double needed = block * as_real(std::max<std::int64_t>(2, blocks_for_one));
   if (plan.available < needed) {
     report_no_fit(in, plan, needed, diagnostics);
     return std::nullopt;

@@ -7,8 +7,6 @@
 namespace routesim::models {
 namespace {
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-
 /// Some twenty launches per layer at 5 to 6 us each: what an eager decode step cannot beat.
 constexpr double kEagerLayerNs = 110e3;
 
@@ -25,9 +23,9 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
       host_sequence_(ms_to_ticks(a.host_sequence_ms)),
       trust_(a.measured ? Trust::kRoofline : Trust::kDataSheet) {
   if (!options.cuda_graphs)
-    launch_ns_ = kEagerLayerNs * real(m.layers);
+    launch_ns_ = kEagerLayerNs * as_real(m.layers);
   else
-    chunk_ns_ = a.chunk_layer_us * 1e3 * real(m.layers);
+    chunk_ns_ = a.chunk_layer_us * 1e3 * as_real(m.layers);
   provenance_ = "roofline, unfitted: " + m.name + " on " + a.name + " tp" + std::to_string(p.tp) +
                 (p.pp > 1 ? " pp" + std::to_string(p.pp) : "") +
                 (p.dp > 1 ? " dp" + std::to_string(p.dp) : "") +
@@ -37,8 +35,8 @@ Roofline::Roofline(const AcceleratorSpec& a, const ModelSpec& m, const Paralleli
 std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
   std::int64_t own = std::max<std::int64_t>(1, s.tokens());
   if (options_.cuda_graphs) own = padded_to_graph(own);
-  const double tokens = real(std::max(own, s.group_tokens));
-  double ns = dense_.ns(tokens, real(s.decode_requests + s.prefill_requests)) + experts_.ns(s);
+  const double tokens = as_real(std::max(own, s.group_tokens));
+  double ns = dense_.ns(tokens, as_real(s.decode_requests + s.prefill_requests)) + experts_.ns(s);
   ns = communication_.add_to(ns, tokens);
   if (s.prefill_tokens > 0) ns += attention_.prefill_ns(s) + chunk_ns_;
   return ns_to_ticks(std::max(ns, launch_ns_));
@@ -73,19 +71,19 @@ CostCurveParameters Roofline::as_cost_curve() const {
     BatchShape s;
     s.decode_requests = decode;
     s.prefill_tokens = prefill;
-    return real(fixed_ticks(s)) * tick_ns * 1e-6;
+    return as_real(fixed_ticks(s)) * tick_ns * 1e-6;
   };
-  const double host_step_ms = real(host_step_) * tick_ns * 1e-6;
-  const double host_sequence_ms = real(host_sequence_) * tick_ns * 1e-6;
+  const double host_step_ms = as_real(host_step_) * tick_ns * 1e-6;
+  const double host_sequence_ms = as_real(host_sequence_) * tick_ns * 1e-6;
   CostCurveParameters p;
   p.sequence_ms = (fixed_ms(128, 0) - fixed_ms(8, 0)) / 120.0;
   p.step_ms = std::max(0.0, fixed_ms(8, 0) - 8.0 * p.sequence_ms);
   p.prefill_us_per_token = (fixed_ms(0, 8192) - fixed_ms(0, 4096)) / 4096.0 * 1e3;
   p.prefill_pair_ns = attention_.pair_ns();
   const std::int64_t context = attention_.context_ticks();
-  p.context_us_per_ktok = real(context) * tick_ns;
+  p.context_us_per_ktok = as_real(context) * tick_ns;
   p.shared_context_weight =
-      context > 0 ? real(attention_.shared_context_ticks()) / real(context) : 1.0;
+      context > 0 ? as_real(attention_.shared_context_ticks()) / as_real(context) : 1.0;
   p.async_scheduling = options_.async_scheduling;
   if (options_.async_scheduling) {
     p.cpu_step_ms = host_step_ms;

@@ -11,8 +11,6 @@
 namespace routesim::models {
 namespace {
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-
 /// The GPU multiplies weights in this narrow format as they are; others are widened to bf16 first.
 bool multiplies_narrow(const AcceleratorSpec& a, WeightDtype weights) {
   return (weights == WeightDtype::kFp8 && a.fp8_tflops > 0) ||
@@ -39,7 +37,7 @@ double weight_rate(const AcceleratorSpec& a) { return a.memory_tb_per_s * 1e3 * 
 /// (aiconfigurator's table of vLLM 0.19 at 512 MB).
 double collective_rate(const AcceleratorSpec& a, std::int64_t gpus) {
   if (gpus > 8) return a.nic_gb_per_s * a.collective_efficiency;
-  const double gain = a.switched_link ? 1 + 0.05 * real(gpus - 2) : 1;
+  const double gain = a.switched_link ? 1 + 0.05 * as_real(gpus - 2) : 1;
   return a.link_gb_per_s * a.collective_efficiency * gain;
 }
 
@@ -77,7 +75,7 @@ double grouped_rate(const AcceleratorSpec& a, WeightDtype weights, bool marlin) 
 
 std::int64_t expert_tile(double rows) {
   std::int64_t tile = 16;
-  while (tile < 128 && real(tile) < rows) tile *= 2;
+  while (tile < 128 && as_real(tile) < rows) tile *= 2;
   return tile;
 }
 
@@ -88,7 +86,7 @@ double expected_maximum(std::int64_t n) {
   const auto log2 = static_cast<std::size_t>(std::bit_width(count) - 1);
   if (log2 + 1 >= kAtPowerOfTwo.size()) return kAtPowerOfTwo.back();
   const double above =
-      real(n) / real(std::int64_t{1} << log2) - 1;  // Near enough to the logarithm.
+      as_real(n) / as_real(std::int64_t{1} << log2) - 1;  // Near enough to the logarithm.
   return kAtPowerOfTwo[log2] + above * (kAtPowerOfTwo[log2 + 1] - kAtPowerOfTwo[log2]);
 }
 
@@ -101,7 +99,7 @@ std::int64_t padded_to_graph(std::int64_t tokens) {
 
 DenseCost::DenseCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p) {
   const ParameterCount c = count_parameters(m);
-  const double tp = real(p.tp);
+  const double tp = as_real(p.tp);
   const double trunk = c.attention + c.dense_mlp;
   weights_ns_ = (trunk_bytes(m) / tp + 2.0 * c.router) / weight_rate(a);
   const double rate = matrix_rate(a, m.weights);
@@ -109,20 +107,20 @@ DenseCost::DenseCost(const AcceleratorSpec& a, const ModelSpec& m, const Paralle
   if (m.bf16_attention)
     token_ns_ += 2.0 * c.attention / tp * (1 / matrix_rate(a, WeightDtype::kBf16) - 1 / rate);
   // Query-key-value, attention output, gate-up and down; two grouped products more with experts.
-  fixed_ns_ = ((4.0 * real(m.layers) + 2.0 * real(m.moe_layers())) * a.kernel_us +
-               real(m.layers) * a.layer_us + real(m.moe_layers()) * a.expert_layer_us) *
+  fixed_ns_ = ((4.0 * as_real(m.layers) + 2.0 * as_real(m.moe_layers())) * a.kernel_us +
+               as_real(m.layers) * a.layer_us + as_real(m.moe_layers()) * a.expert_layer_us) *
                   1e3 +
               a.gpu_step_ms * 1e6;
   if (quantises_activations(a, m)) {
     const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
     const std::int64_t attentions = m.bf16_attention ? 0 : (m.is_mla() ? 3 : 2) * m.layers;
-    fixed_ns_ += real(attentions + 2 * mlps) * a.scaled_product_us * 1e3;
+    fixed_ns_ += as_real(attentions + 2 * mlps) * a.scaled_product_us * 1e3;
   }
   if (quantises_whole(a, m)) {
     const std::int64_t mlps = m.shared_experts > 0 ? m.layers : m.layers - m.moe_layers();
-    fixed_ns_ += 2.0 * real(m.layers + mlps) * a.fp8_product_us * 1e3;
+    fixed_ns_ += 2.0 * as_real(m.layers + mlps) * a.fp8_product_us * 1e3;
   }
-  const double output = real(m.vocab) * real(m.hidden) / tp;
+  const double output = as_real(m.vocab) * as_real(m.hidden) / tp;
   output_weights_ns_ = 2.0 * output / weight_rate(a);
   output_token_ns_ = 2.0 * output / matrix_rate(a, WeightDtype::kBf16);
 }
@@ -135,17 +133,17 @@ double DenseCost::ns(double tokens, double sampled) const {
 ExpertCost::ExpertCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
                        bool older) {
   if (!m.is_moe()) return;
-  const double shards = real(p.tp * p.dp);
+  const double shards = as_real(p.tp * p.dp);
   const double routed = count_parameters(m).routed_mlp / shards;
-  const double visited = real(m.experts_per_token) / real(m.experts);
+  const double visited = as_real(m.experts_per_token) / as_real(m.experts);
   const bool fp8 = m.weights == WeightDtype::kFp8;
   const bool fp4 = m.weights == WeightDtype::kNvfp4;
   const double mbu = fp8                                       ? a.fp8_expert_mbu
                      : fp4 || m.weights == WeightDtype::kMxfp4 ? a.mxfp4_mbu
                                                                : a.weight_mbu;
   weights_ns_ = routed * bytes_per_weight(m.weights) / (a.memory_tb_per_s * 1e3 * mbu);
-  experts_ = real(m.experts);
-  experts_per_token_ = real(m.experts_per_token);
+  experts_ = as_real(m.experts);
+  experts_per_token_ = as_real(m.experts_per_token);
   row_ns_ =
       2.0 * routed / experts_ / (matrix_rate(a, m.weights) * grouped_rate(a, m.weights, older));
   ranks_ = p.dp;
@@ -167,9 +165,9 @@ double ExpertCost::ns(const BatchShape& s) const {
   const auto n = static_cast<std::size_t>(std::max<std::int64_t>(1, all));
   const double touched = n < untouched_.size() ? 1.0 - untouched_[n] : 1.0;
   // The last tile of an expert is half empty in the mean.
-  const double visits = real(all) * experts_per_token_;
+  const double visits = as_real(all) * experts_per_token_;
   const double rows = visits / experts_;
-  const double tile = real(expert_tile(rows));
+  const double tile = as_real(expert_tile(rows));
   const double padded = std::max(tile, rows / touched + (tile - 1) / 2);
   // Standard deviation over mean of what falls to one GPU: of the experts touched, drawn without
   // replacement, and of the rows. All wait for the busiest.
@@ -181,38 +179,38 @@ double ExpertCost::ns(const BatchShape& s) const {
 
 AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
                              KvDtype kv, bool older_fp8_cache) {
-  const double tp = real(p.tp);
+  const double tp = as_real(p.tp);
   const double attention_rate = a.bf16_tflops * 1e3 * a.attention_mfu;
   const bool slow_cache = kv == KvDtype::kFp8 && older_fp8_cache;
   const double kv_rate = a.memory_tb_per_s * 1e3 * (slow_cache ? a.kv_mbu_fp8 : a.kv_mbu);
   // Scores and weighted values of one causal pair: 2·(d_k + d_v) FLOP per head. S counts pairs
   // twice.
   const double width =
-      m.is_mla() ? real(m.head_dim + m.rope_dim + m.v_head_dim) : 2.0 * real(m.head_dim);
-  const double pair = real(m.heads) / tp * width / attention_rate;
-  pair_ns_ = pair * real(m.full_layers());
-  windowed_pair_ns_ = pair * real(m.sliding_layers);
+      m.is_mla() ? as_real(m.head_dim + m.rope_dim + m.v_head_dim) : 2.0 * as_real(m.head_dim);
+  const double pair = as_real(m.heads) / tp * width / attention_rate;
+  pair_ns_ = pair * as_real(m.full_layers());
+  windowed_pair_ns_ = pair * as_real(m.sliding_layers);
   Parallelism one_stage = p;
   one_stage.pp = 1;
-  const double layer =
-      real(kv_bytes_per_token_per_gpu(m, kv, one_stage)) / real(m.kv_capacity_layers()) / kv_rate;
-  const double full = layer * real(m.full_layers());
+  const double layer = as_real(kv_bytes_per_token_per_gpu(m, kv, one_stage)) /
+                       as_real(m.kv_capacity_layers()) / kv_rate;
+  const double full = layer * as_real(m.full_layers());
   prefill_context_ns_ = full;
   // Absorbed MLA decode multiplies every head with the latent, twice: compute can bind there.
-  const double latent = m.is_mla() ? 2.0 * real(m.heads) / tp * real(m.layers) *
-                                         real(2 * m.kv_lora_rank + m.rope_dim) / attention_rate
+  const double latent = m.is_mla() ? 2.0 * as_real(m.heads) / tp * as_real(m.layers) *
+                                         as_real(2 * m.kv_lora_rank + m.rope_dim) / attention_rate
                                    : 0.0;
   context_ = ns_to_ticks(std::max(full, latent));
   shared_context_ = ns_to_ticks(std::max(full * a.shared_context_weight, latent));
-  windowed_context_ = ns_to_ticks(layer * real(m.sliding_layers));
+  windowed_context_ = ns_to_ticks(layer * as_real(m.sliding_layers));
   window_ = m.sliding_window;
 }
 
 double AttentionCost::prefill_ns(const BatchShape& s) const {
-  const double pairs = real(s.prefill_pairs);
-  const double windowed = std::min(pairs, 2.0 * real(s.prefill_tokens) * real(window_));
+  const double pairs = as_real(s.prefill_pairs);
+  const double windowed = std::min(pairs, 2.0 * as_real(s.prefill_tokens) * as_real(window_));
   return std::max(pairs * pair_ns_ + windowed * windowed_pair_ns_,
-                  real(s.prefill_context) * prefill_context_ns_);
+                  as_real(s.prefill_context) * prefill_context_ns_);
 }
 
 std::int64_t AttentionCost::decode_ticks(const BatchShape& s) const {
@@ -236,8 +234,8 @@ AttentionCost::Growth AttentionCost::growth(const BatchShape& s) const {
 
 AllReduce::AllReduce(const AcceleratorSpec& a, std::int64_t gpus)
     : latency_ns_(a.collective_us * 1e3),
-      others_(real(gpus - 1)),
-      gpus_(real(gpus)),
+      others_(as_real(gpus - 1)),
+      gpus_(as_real(gpus)),
       rate_(collective_rate(a, gpus)) {
   if (a.switched_link && gpus <= 8) step_ns_ = 6'500 * (1 - 2.0 / gpus_);
 }
@@ -254,27 +252,27 @@ CommunicationCost::CommunicationCost(const AcceleratorSpec& a, const ModelSpec& 
                                      const Parallelism& p)
     : all_reduce_(a, p.tp) {
   const double latency = a.collective_us * 1e3;
-  const double row = 2.0 * real(m.hidden);  // One token's activations in bf16.
+  const double row = 2.0 * as_real(m.hidden);  // One token's activations in bf16.
   row_bytes_ = row;
-  if (p.tp > 1) all_reduces_ = 2.0 * real(m.layers);
+  if (p.tp > 1) all_reduces_ = 2.0 * as_real(m.layers);
   if (p.pp > 1) {
-    latency_ns_ += real(p.pp - 1) * latency;
-    token_ns_ += real(p.pp - 1) * row / (a.nic_gb_per_s * a.collective_efficiency);
+    latency_ns_ += as_real(p.pp - 1) * latency;
+    token_ns_ += as_real(p.pp - 1) * row / (a.nic_gb_per_s * a.collective_efficiency);
   }
   const std::int64_t group = p.tp * p.dp;
   if (!m.is_moe() || (p.ep == 1 && p.dp == 1)) return;
-  latency_ns_ += 2.0 * real(m.moe_layers()) * latency;
+  latency_ns_ += 2.0 * as_real(m.moe_layers()) * latency;
   // Dispatch sends a token once to every other GPU that holds one of its experts (fp8 when the
   // experts are fp8), combine returns bf16. Without ep every rank needs every token.
-  double peers = real(group - 1);
+  double peers = as_real(group - 1);
   if (p.ep > 1) {
     double miss = 1.0;
-    for (std::int64_t i = 0; i < m.experts_per_token; ++i) miss *= 1.0 - 1.0 / real(p.ep);
+    for (std::int64_t i = 0; i < m.experts_per_token; ++i) miss *= 1.0 - 1.0 / as_real(p.ep);
     peers *= 1.0 - miss;
   }
   const double dispatch = m.weights == WeightDtype::kFp8 ? row / 2 : row;
-  token_ns_ +=
-      real(m.moe_layers()) * peers * (dispatch + row) / real(p.tp) / collective_rate(a, group);
+  token_ns_ += as_real(m.moe_layers()) * peers * (dispatch + row) / as_real(p.tp) /
+               collective_rate(a, group);
 }
 
 double CommunicationCost::add_to(double ns, double tokens) const {

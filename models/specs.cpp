@@ -25,20 +25,18 @@ std::int64_t bytes_per_kv_element(KvDtype dtype) { return dtype == KvDtype::kFp8
 
 namespace {
 
-double real(std::int64_t n) { return static_cast<double>(n); }
-
 double attention_parameters_per_layer(const ModelSpec& m) {
-  const double d = real(m.hidden);
-  const double h = real(m.heads);
+  const double d = as_real(m.hidden);
+  const double h = as_real(m.heads);
   if (!m.is_mla()) {
-    const double width = real(m.head_dim);
-    return 2 * d * h * width + 2 * d * real(m.kv_heads) * width;
+    const double width = as_real(m.head_dim);
+    return 2 * d * h * width + 2 * d * as_real(m.kv_heads) * width;
   }
-  const double query = real(m.head_dim + m.rope_dim);
-  const double q = m.q_lora_rank > 0 ? real(m.q_lora_rank) * (d + h * query) : d * h * query;
-  const double kv = d * real(m.kv_lora_rank + m.rope_dim) +
-                    real(m.kv_lora_rank) * h * real(m.head_dim + m.v_head_dim);
-  return q + kv + h * real(m.v_head_dim) * d;
+  const double query = as_real(m.head_dim + m.rope_dim);
+  const double q = m.q_lora_rank > 0 ? as_real(m.q_lora_rank) * (d + h * query) : d * h * query;
+  const double kv = d * as_real(m.kv_lora_rank + m.rope_dim) +
+                    as_real(m.kv_lora_rank) * h * as_real(m.head_dim + m.v_head_dim);
+  return q + kv + h * as_real(m.v_head_dim) * d;
 }
 
 void error(Diagnostics& d, const char* path, std::string message, std::string hint = {}) {
@@ -56,17 +54,17 @@ constexpr std::int64_t kMostWidth = 100'000'000;
 }  // namespace
 
 ParameterCount count_parameters(const ModelSpec& m) {
-  const double d = real(m.hidden);
-  const double dense_layers = real(m.is_moe() ? m.dense_layers : m.layers);
-  const double moe_layers = real(m.moe_layers());
-  const double expert = 3 * d * real(m.expert_ffn);  // Gate, up and down projections.
-  return {.attention = real(m.layers) * attention_parameters_per_layer(m),
-          .dense_mlp = dense_layers * 3 * d * real(m.ffn),
-          .shared_mlp = moe_layers * real(m.shared_experts) * expert,
-          .routed_mlp = moe_layers * real(m.experts) * expert,
-          .router = moe_layers * d * real(m.experts),
-          .embedding = real(m.vocab) * d,
-          .output = m.tied_embeddings ? 0.0 : real(m.vocab) * d};
+  const double d = as_real(m.hidden);
+  const double dense_layers = as_real(m.is_moe() ? m.dense_layers : m.layers);
+  const double moe_layers = as_real(m.moe_layers());
+  const double expert = 3 * d * as_real(m.expert_ffn);  // Gate, up and down projections.
+  return {.attention = as_real(m.layers) * attention_parameters_per_layer(m),
+          .dense_mlp = dense_layers * 3 * d * as_real(m.ffn),
+          .shared_mlp = moe_layers * as_real(m.shared_experts) * expert,
+          .routed_mlp = moe_layers * as_real(m.experts) * expert,
+          .router = moe_layers * d * as_real(m.experts),
+          .embedding = as_real(m.vocab) * d,
+          .output = m.tied_embeddings ? 0.0 : as_real(m.vocab) * d};
 }
 
 double trunk_bytes(const ModelSpec& m) {
@@ -85,9 +83,9 @@ double total_parameters(const ModelSpec& m) {
 
 double active_parameters(const ModelSpec& m) {
   const ParameterCount c = count_parameters(m);
-  const double visited = m.is_moe() ? real(m.experts_per_token) / real(m.experts) : 0.0;
+  const double visited = m.is_moe() ? as_real(m.experts_per_token) / as_real(m.experts) : 0.0;
   return c.attention + c.dense_mlp + c.shared_mlp + c.routed_mlp * visited + c.router +
-         real(m.vocab) * real(m.hidden);
+         as_real(m.vocab) * as_real(m.hidden);
 }
 
 double weight_bytes(const ModelSpec& m) { return weight_bytes_per_gpu(m, Parallelism{}); }
@@ -99,11 +97,11 @@ double weight_bytes_per_gpu(const ModelSpec& m, const Parallelism& p) {
   const double vocabulary =
       2.0 * (p.pp > 1 ? std::max(c.embedding, c.output) : c.embedding + c.output);
   const double routed = c.routed_mlp * bytes_per_weight(m.weights);
-  const double expert_shards = real(p.tp * p.dp);
-  const double stage = real((m.layers + p.pp - 1) / p.pp) / real(m.layers);
+  const double expert_shards = as_real(p.tp * p.dp);
+  const double stage = as_real((m.layers + p.pp - 1) / p.pp) / as_real(m.layers);
   // Expert gates are small and replicated on every GPU of a stage.
-  return stage * (trunk_bytes(m) / real(p.tp) + routed / expert_shards + 2.0 * c.router) +
-         vocabulary / real(p.tp);
+  return stage * (trunk_bytes(m) / as_real(p.tp) + routed / expert_shards + 2.0 * c.router) +
+         vocabulary / as_real(p.tp);
 }
 
 std::int64_t kv_bytes_per_token(const ModelSpec& m, KvDtype dtype) {

@@ -13,6 +13,8 @@
 
 namespace routesim::models {
 
+constexpr double as_real(std::int64_t n) { return static_cast<double>(n); }
+
 /// How the weights are stored. Embeddings, norms and routers stay in bf16 in every format.
 /// Int4 is the four-bit integer of AWQ and GPTQ, widened to bf16 on the way to the product. NVFP4
 /// is multiplied as it is by GPUs with fp4 products, by activations quantised to match, and widened

@@ -9,7 +9,6 @@
 #include "policies/index/slot_table.h"
 
 namespace routesim::policies {
-namespace {
 
 /// One endpoint's LRU of hashes: nodes in an array, linked by number.
 class HashLru {
@@ -78,8 +77,6 @@ class HashLru {
   std::uint32_t newest_ = kNone;
   std::uint32_t expected_ = kNone;
 };
-
-}  // namespace
 
 class ApproxPrefixIndex::Impl {
  public:

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/describe.h"
+#include "base/text.h"
 #include "policies/build_context.h"
 
 namespace routesim::policies {
@@ -168,12 +169,8 @@ inline void name_encoders(Cycle& cycle, Decision& decision, const ProfileResult*
   set_header(decision, "x-encoder-hosts-ports", std::move(hosts));
 }
 
-inline std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin);
-}
+/// What Go's strings.TrimSpace takes away.
+inline constexpr std::string_view kSpace = " \t\r\n\v\f";
 
 /// single-profile-handler.
 class SingleProfileHandler final : public ProfileHandler {
@@ -227,7 +224,8 @@ class HeaderProfileHandler final : public ProfileHandler {
  public:
   HeaderProfileHandler(const HeaderProfileParameters& p, const PluginSpec& spec,
                        BuildContext& context)
-      : header_(trimmed(p.header_name)), default_profile_(trimmed(p.default_profile)) {
+      : header_(trimmed(p.header_name, kSpace)),
+        default_profile_(trimmed(p.default_profile, kSpace)) {
     context.needs().headers = true;
     if (header_.empty()) header_ = HeaderProfileParameters{}.header_name;
     if (default_profile_.empty()) default_profile_ = HeaderProfileParameters{}.default_profile;
@@ -242,7 +240,7 @@ class HeaderProfileHandler final : public ProfileHandler {
             std::vector<std::uint32_t>& run) const override {
     if (count_run(results) > 0) return;
     if (profiles.size() == 1) return run.push_back(0);  // There is nothing to choose.
-    const std::string_view asked = trimmed(cycle.request().header(header_).value_or(""));
+    const std::string_view asked = trimmed(cycle.request().header(header_).value_or(""), kSpace);
     const std::int32_t index = profile_index(profiles, asked.empty() ? default_profile_ : asked);
     if (index >= 0) run.push_back(static_cast<std::uint32_t>(index));
   }

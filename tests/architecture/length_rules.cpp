@@ -28,9 +28,6 @@ void blank_directives(std::string& code) {
 }
 
 bool has_word(std::string_view text, std::string_view word) {
-  const auto is_word = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  };
   for (std::size_t p = text.find(word); p != std::string_view::npos; p = text.find(word, p + 1)) {
     const std::size_t end = p + word.size();
     if ((p == 0 || !is_word(text[p - 1])) && (end == text.size() || !is_word(text[end])))

@@ -31,8 +31,6 @@ SourceFile read_file(const fs::path& root, const fs::path& path) {
   return {.path = path.lexically_relative(root).generic_string(), .text = bytes.str()};
 }
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 /// Walks over C++ source and copies what is code; everything else becomes spaces.
 class Stripper {
  public:
@@ -102,6 +100,8 @@ class Stripper {
 };
 
 }  // namespace
+
+bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 std::vector<SourceFile> read_repository(const std::string& root) {
   std::vector<SourceFile> files;

@@ -21,6 +21,7 @@ using Violations = std::vector<std::string>;
 /// and whatever else lies in the root folder, are not looked at.
 std::vector<SourceFile> read_repository(const std::string& root);
 
+bool is_word(char c);  ///< Can be part of a C++ name.
 bool is_header(const SourceFile& file);
 bool is_cpp(const SourceFile& file);  ///< A .cpp or a .h file.
 

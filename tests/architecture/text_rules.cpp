@@ -9,8 +9,6 @@
 namespace routesim::architecture {
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-
 /// The position of `word` in `text` at or after `from` with no word character on either side.
 std::size_t find_word(std::string_view text, std::string_view word, std::size_t from = 0) {
   for (std::size_t p = text.find(word, from); p != std::string_view::npos;

@@ -13,16 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/base/slurp.h"
+
 namespace routesim::tools::testing {
 
 namespace fs = std::filesystem;
-
-inline std::string slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
 
 struct Result {
   int code = -1;  ///< Exit code, or 128 + signal as a shell reports it.

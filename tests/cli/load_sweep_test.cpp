@@ -97,9 +97,9 @@ TEST_F(LoadSweep, HasNoRateWhereRunsDiffer) {
 }
 
 TEST_F(LoadSweep, IsDrawnByTheNumberOfItsStages) {
-  const std::string json = path("r.json");
-  ASSERT_EQ(run({"run", scenario(), "--quiet", "--output", "json=" + json}).code, 0);
-  const Result page = this->run({"report", json, "--output", path("r.html")});
+  const std::string stored = path("r.json");
+  ASSERT_EQ(run({"run", scenario(), "--quiet", "--output", "json=" + stored}).code, 0);
+  const Result page = this->run({"report", stored, "--output", path("r.html")});
   EXPECT_EQ(page.code, 0) << page.err;
   const std::string text = slurp(path("r.html"));
   EXPECT_EQ(text.find("requests/s asked for"), std::string::npos);

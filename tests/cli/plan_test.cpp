@@ -307,8 +307,8 @@ TEST_F(Plan, NoPlanIsAnAnswer) {
   EXPECT_EQ(result.code, 1);
   EXPECT_NE(result.out.find("No plan in this space meets every goal. Nearest: "), std::string::npos)
       << result.out;
-  const Result json = run({"plan", plan("[ttft_ms.p90 < 20]"), "--output", "json"});
-  const auto answer = nlohmann::json::parse(json.out);
+  const Result as_json = run({"plan", plan("[ttft_ms.p90 < 20]"), "--output", "json"});
+  const auto answer = nlohmann::json::parse(as_json.out);
   EXPECT_EQ(answer["met"], false);
   EXPECT_EQ(answer["plans"].size(), 0U);
   for (const auto& family : answer["families"]) EXPECT_TRUE(family.contains("near_miss"));

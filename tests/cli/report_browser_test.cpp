@@ -10,16 +10,13 @@
 #include <regex>
 #include <sstream>
 
+#include "tests/base/slurp.h"
+
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
+using routesim::slurp;
 
 /// Standard output and standard error of a shell command; `code` gets its exit status.
 std::string shell(const std::string& command, int& code) {

@@ -18,6 +18,8 @@ namespace routesim::docs {
 
 namespace fs = std::filesystem;
 
+inline const fs::path kRoot = ROUTESIM_SOURCE_DIR;
+
 inline std::string read(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   std::ostringstream out;

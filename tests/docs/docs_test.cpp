@@ -14,8 +14,6 @@ namespace {
 
 bool updating() { return std::getenv("ROUTESIM_UPDATE_EXPECTED") != nullptr; }
 
-const fs::path kRoot = ROUTESIM_SOURCE_DIR;
-
 /// Pages whose commands are run, and the folder each starts in: a copy of the examples, or the
 /// repository itself.
 struct Page {

@@ -14,8 +14,6 @@
 namespace routesim::docs {
 namespace {
 
-const fs::path kRoot = ROUTESIM_SOURCE_DIR;
-
 /// A row of a Markdown table of the validation page, by column.
 struct TableRow {
   bool held_out = false;

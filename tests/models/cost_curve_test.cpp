@@ -3,13 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "models/catalogue.h"
+#include "tests/models/model_fixture.h"
 
 namespace routesim::models {
 namespace {
-
-double ms(std::int64_t ticks) {
-  return static_cast<double>(ticks) / static_cast<double>(kTicksPerMillisecond);
-}
 
 CostCurveParameters reference() {
   return {.step_ms = 14.30,

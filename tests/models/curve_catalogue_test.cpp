@@ -6,24 +6,14 @@
 
 #include <string>
 
-#include "models/catalogue.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tests/models/model_fixture.h"
 
 namespace routesim::models {
 namespace {
 
-double ms(std::int64_t ticks) {
-  return static_cast<double>(ticks) / static_cast<double>(kTicksPerMillisecond);
-}
-
 std::string name_of(const FittedCurve& c) {
   return c.accelerator + " " + c.model + " tp" + std::to_string(c.parallelism.tp) + " dp" +
          std::to_string(c.parallelism.dp) + " " + c.preset;
-}
-
-const Catalogue& catalogue() {
-  static const Catalogue c = tools::builtin_catalogue();
-  return c;
 }
 
 struct Published {

@@ -3,16 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/catalogue.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tests/models/model_fixture.h"
 
 namespace routesim::models {
 namespace {
-
-const Catalogue& catalogue() {
-  static const Catalogue c = tools::builtin_catalogue();
-  return c;
-}
 
 const ModelSpec& model(const char* name) { return *catalogue().find_model(name); }
 const AcceleratorSpec& gpu(const char* name) { return *catalogue().find_accelerator(name); }

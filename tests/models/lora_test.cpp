@@ -2,17 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "models/catalogue.h"
 #include "models/roofline.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tests/models/model_fixture.h"
 
 namespace routesim::models {
 namespace {
-
-const Catalogue& catalogue() {
-  static const Catalogue c = tools::builtin_catalogue();
-  return c;
-}
 
 TEST(Lora, AnAdapterHasTheParametersThatPeftCounts) {
   // Rank 16 on all linear layers of Llama-3.1-8B: 41,943,040 parameters.

@@ -2,12 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/models/model_fixture.h"
+
 namespace routesim::models {
 namespace {
-
-double ms(std::int64_t ticks) {
-  return static_cast<double>(ticks) / static_cast<double>(kTicksPerMillisecond);
-}
 
 MeasuredTable table() {
   return {.decode = {{1, 1000, 10}, {1, 3000, 12}, {11, 1000, 20}, {11, 3000, 42}},

@@ -11,25 +11,15 @@
 #include <tuple>
 
 #include "models/calibration.h"
-#include "models/catalogue.h"
 #include "tests/models/engine_steps.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tests/models/model_fixture.h"
 
 namespace routesim::models {
 namespace {
 
-const Catalogue& catalogue() {
-  static const Catalogue c = tools::builtin_catalogue();
-  return c;
-}
-
 Roofline roofline(const char* gpu, const char* model, const Parallelism& p,
                   const RooflineOptions& options = {}) {
   return Roofline(*catalogue().find_accelerator(gpu), *catalogue().find_model(model), p, options);
-}
-
-double ms(std::int64_t ticks) {
-  return static_cast<double>(ticks) / static_cast<double>(kTicksPerMillisecond);
 }
 
 BatchShape decode(std::int64_t b, std::int64_t context) {

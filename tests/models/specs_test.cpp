@@ -7,17 +7,11 @@
 #include <functional>
 #include <string>
 
-#include "models/catalogue.h"
 #include "tests/base/messages.h"
-#include "tools/ingest/catalogue_file.h"
+#include "tests/models/model_fixture.h"
 
 namespace routesim::models {
 namespace {
-
-const Catalogue& catalogue() {
-  static const Catalogue c = tools::builtin_catalogue();
-  return c;
-}
 
 /// What is said of the catalogue's model after a change.
 std::string said_of(const char* name, const std::function<void(ModelSpec&)>& change) {

@@ -14,9 +14,8 @@ namespace routesim::policies {
 namespace {
 
 using test::member;
+using test::name_of;
 using test::vector_cases;
-
-std::string name_of(const Json& c) { return c.at("name").get<std::string>(); }
 
 std::vector<std::string> kept_pods(PluginBench& bench) {
   std::vector<std::string> names;

@@ -10,9 +10,8 @@ namespace routesim::policies {
 namespace {
 
 using test::member;
+using test::name_of;
 using test::vector_cases;
-
-std::string name_of(const Json& c) { return c.at("name").get<std::string>(); }
 
 /// Results by profile name: null = failed, a name or list of names = targets.
 std::vector<ProfileResult> results_from(const Json& json, const std::vector<std::string>& profiles,

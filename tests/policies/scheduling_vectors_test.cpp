@@ -15,10 +15,9 @@ namespace routesim::policies {
 namespace {
 
 using test::member;
+using test::name_of;
 using test::u64_list;
 using test::vector_cases;
-
-std::string name_of(const Json& c) { return c.at("name").get<std::string>(); }
 
 // ---- scheduler_profile --------------------------------------------------------------------------
 

@@ -16,9 +16,8 @@ namespace routesim::policies {
 namespace {
 
 using test::member;
+using test::name_of;
 using test::vector_cases;
-
-std::string name_of(const Json& c) { return c.at("name").get<std::string>(); }
 
 void expect_scores(const std::vector<double>& got, const Json& expected, double tolerance) {
   ASSERT_EQ(got.size(), expected.size());

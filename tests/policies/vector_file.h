@@ -80,6 +80,8 @@ inline std::vector<Json> vector_cases(const std::string& name) {
   return cases;
 }
 
+inline std::string name_of(const Json& c) { return c.at("name").get<std::string>(); }
+
 /// A member by reference, or null (which iterates as empty) when there is none.
 inline const Json& member(const Json& j, const char* name) {
   static const Json none;

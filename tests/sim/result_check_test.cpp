@@ -97,13 +97,13 @@ TEST(ResultCheck, LooksAtThePercentilesOfReports) {
   EXPECT_DOUBLE_EQ(d.sum, 500'500);
 }
 
-struct Case {
+struct WrongResult {
   const char* what;
   std::function<void(StageResult&)> doctor;
 };
 
 TEST(ResultCheck, HoldsThePartsOfAStage) {
-  const std::vector<Case> cases = {
+  const std::vector<WrongResult> cases = {
       {"successes and failures are not the requests sent",
        [](StageResult& s) { ++s.failures_by_label["TimeoutError"], ++s.failures; }},
       {"failures by label do not add up",
@@ -151,13 +151,13 @@ TEST(ResultCheck, HoldsThePartsOfAStage) {
       {"kv_cache_usage has a mean over its max",
        [](StageResult& s) { s.kv_cache_usage_mean = 0.625; }},
   };
-  for (const Case& c : cases)
+  for (const WrongResult& c : cases)
     EXPECT_EQ(in_stage(c.doctor).rfind(std::string("invariant 16: stage 0: ") + c.what, 0), 0U)
         << c.what << ", but found " << in_stage(c.doctor);
 }
 
 TEST(ResultCheck, HoldsTheSummaryToItsStages) {
-  const std::vector<Case> cases = {
+  const std::vector<WrongResult> cases = {
       {"preemptions are not those of the stages", [](StageResult& s) { s.preemptions = 1; }},
       {"cached tokens are not those of the stages",
        [](StageResult& s) { s.cached_tokens_total = 31; }},
@@ -173,7 +173,7 @@ TEST(ResultCheck, HoldsTheSummaryToItsStages) {
       {"kv_cache_usage.mean is none between those of the stages",
        [](StageResult& s) { s.kv_cache_usage_mean = 0.125; }},
   };
-  for (const Case& c : cases)
+  for (const WrongResult& c : cases)
     EXPECT_EQ(doctored([&](RunResult& r) { c.doctor(r.summary); }),
               std::string("invariant 16: summary: ") + c.what);
 }

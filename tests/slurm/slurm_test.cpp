@@ -18,17 +18,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/base/slurp.h"
+
 namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-std::string slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
+using routesim::slurp;
 
 /// A port nobody listens on just now.
 int free_port() {

@@ -36,10 +36,10 @@ CalibrationTarget target(double kv_tokens = 300'000) {
           .kv_tokens = kv_tokens};
 }
 
-class Calibrate : public testing::Test {
+class Calibrate : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    const auto* info = ::testing::UnitTest::GetInstance()->current_test_info();
     folder_ = fs::temp_directory_path() / ("routesim-calibrate-" + std::string(info->name()));
     fs::remove_all(folder_);
     fs::create_directories(folder_);

@@ -157,7 +157,7 @@ TEST(ConfigReader, EscapesWhatCouldDriveATerminal) {
   EXPECT_NE(text.find("\\x1b[31m"), std::string::npos) << text;
 }
 
-class BadInputs : public testing::TestWithParam<case_table::CaseOfTable> {};
+class BadInputs : public ::testing::TestWithParam<case_table::CaseOfTable> {};
 
 /// Set ROUTESIM_UPDATE_EXPECTED=1 to write what the reader says now, then review the diff.
 TEST_P(BadInputs, GetsItsMessages) {
@@ -175,8 +175,8 @@ TEST_P(BadInputs, GetsItsMessages) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, BadInputs,
-                         testing::ValuesIn(case_table::cases_in(std::string(ROUTESIM_SOURCE_DIR) +
-                                                                "/tests/tools")),
+                         ::testing::ValuesIn(case_table::cases_in(std::string(ROUTESIM_SOURCE_DIR) +
+                                                                  "/tests/tools")),
                          [](const auto& given) { return given.param.one.name; });
 
 }  // namespace

@@ -60,7 +60,7 @@ sim::RunResult run(const sim::RunPlan& plan, sim::DecisionProbe* probe, bool kee
   return simulation.run();
 }
 
-class Everything : public sim::DecisionProbe {
+class RecordAll : public sim::DecisionProbe {
  public:
   bool wants(const workloads::Request&) override { return true; }
   void on_decision(const sim::DecisionRecord& record) override { records.push_back(record); }
@@ -71,7 +71,7 @@ TEST(DecisionProbe, LookingChangesNothing) {
   for (const std::string& routing :
        {precise(), precise(", router_replicas: 2"), std::string("{balancer: least-load}")}) {
     const sim::RunPlan plan = plan_of(scenario_text(200, 100, routing));
-    Everything probe;
+    RecordAll probe;
     EXPECT_EQ(run(plan, nullptr).fingerprint, run(plan, &probe).fingerprint) << routing;
     EXPECT_EQ(probe.records.size(), 200U);
   }
@@ -79,7 +79,7 @@ TEST(DecisionProbe, LookingChangesNothing) {
 
 TEST(DecisionProbe, TheRecordIsTheDecision) {
   const sim::RunPlan plan = plan_of(scenario_text(200, 100, precise()));
-  Everything probe;
+  RecordAll probe;
   const sim::RunResult result = run(plan, &probe, true);
   std::vector<std::int32_t> went(200, -1);
   for (const sim::RequestRecord& r : result.requests)
@@ -102,7 +102,7 @@ TEST(DecisionProbe, TheRecordIsTheDecision) {
 
 TEST(DecisionStudy, ForcingTheRealChoiceIsTheRealRun) {
   const sim::RunPlan plan = plan_of(scenario_text(150, 100, precise()));
-  class Same final : public Everything {
+  class Same final : public RecordAll {
    public:
     std::int64_t forced_row(const workloads::Request& request) override {
       return static_cast<std::int64_t>(request.id.value()) == 70 ? row : -1;

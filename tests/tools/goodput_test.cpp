@@ -150,11 +150,11 @@ TEST(Goodput, JsonCarriesQuantilesGoalsAndMeasuredValues) {
                 .scenario_hash = "h",
                 .variants = {}};
   report.variants.push_back(variant);
-  const auto json = nlohmann::json::parse(render_json(report));
-  EXPECT_EQ(json["question"], "q");
-  EXPECT_FALSE(json.contains("commit")) << "unknown facts are left out";
-  const auto& made = json["variants"][0]["stages"][0];
-  const auto levels = json["quantile_levels"];
+  const auto parsed = nlohmann::json::parse(render_json(report));
+  EXPECT_EQ(parsed["question"], "q");
+  EXPECT_FALSE(parsed.contains("commit")) << "unknown facts are left out";
+  const auto& made = parsed["variants"][0]["stages"][0];
+  const auto levels = parsed["quantile_levels"];
   ASSERT_EQ(made["quantiles"]["time_to_first_token"].size(), levels.size());
   for (std::size_t i = 0; i < levels.size(); ++i)
     EXPECT_DOUBLE_EQ(made["quantiles"]["time_to_first_token"][i].get<double>(), levels[i]);
@@ -172,7 +172,7 @@ TEST(Goodput, JsonCarriesQuantilesGoalsAndMeasuredValues) {
   EXPECT_FALSE(tools_own.contains("tpot_attainment_percentage"));
   ASSERT_EQ(made["measured"].size(), 1U) << "only this stage's rows";
   EXPECT_EQ(made["measured"][0]["value"], 40);
-  EXPECT_EQ(json["variants"][0]["goodput_goals"]["ttft"], 0.5);
+  EXPECT_EQ(parsed["variants"][0]["goodput_goals"]["ttft"], 0.5);
 }
 
 }  // namespace

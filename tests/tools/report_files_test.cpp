@@ -15,7 +15,7 @@ namespace {
 using nlohmann::json;
 
 /// Three requests with TTFT 1, 2 and 3 s over 10 s; 100 tokens in and 50 out each.
-Report report() {
+Report three_requests() {
   sim::StageResult s;
   s.info = {.name = "0", .requested_rate = 2, .duration_s = 5, .requests = 3, .concurrency = 4};
   s.requests = 4;
@@ -72,7 +72,8 @@ Report report() {
 
 std::map<std::string, json> files(FileFormat format) {
   std::map<std::string, json> out;
-  for (const ReportFile& f : report_files(report(), format)) out[f.name] = json::parse(f.text);
+  for (const ReportFile& f : report_files(three_requests(), format))
+    out[f.name] = json::parse(f.text);
   return out;
 }
 
@@ -124,7 +125,7 @@ TEST(ReportFiles, InferencePerfLifecycleFiles) {
 }
 
 TEST(ReportFiles, LifecycleFilesHaveThePercentilesTheirConfigLists) {
-  Report r = report();
+  Report r = three_requests();
   auto& config = r.variants[0]
                      .scenario.workload.load.emplace<workloads::inference_perf::Workload>()
                      .config.emplace();
@@ -139,7 +140,7 @@ TEST(ReportFiles, LifecycleFilesHaveThePercentilesTheirConfigLists) {
 }
 
 TEST(ReportFiles, TheRateOfAConcurrentStageIsItsNumberOfRequests) {
-  Report r = report();
+  Report r = three_requests();
   r.variants[0].result.stages[0].info.requested_rate = 0;
   r.variants[0].result.stages[0].info.requests = 9;
   auto& config = r.variants[0]
@@ -151,7 +152,7 @@ TEST(ReportFiles, TheRateOfAConcurrentStageIsItsNumberOfRequests) {
 }
 
 TEST(ReportFiles, CountTheStagesOfTheLoadOnly) {
-  Report r = report();
+  Report r = three_requests();
   sim::StageResult test = r.variants[0].result.stages[0];
   test.info.reported = false;
   test.info.is_preparation = true;
@@ -248,7 +249,7 @@ TEST(ReportFiles, ResultFileOfVllmBench) {
   EXPECT_NEAR(r["p99_itl_ms"].get<double>(), 20, 0.1);
   EXPECT_EQ(r["mean_e2el_ms"], 3000.0);
   EXPECT_TRUE(r["request_goodput"].is_null());
-  Report late = report();
+  Report late = three_requests();
   late.variants[0].result.stages[0].info.lead_s = 2;
   late.variants[0].goodput =
       GoodputResult{.goals = {}, .stages = {{.good = 6, .good_tokens = 0}}, .summary = {}};

@@ -11,6 +11,7 @@
 
 #include "models/cost_curve.h"
 #include "tests/base/messages.h"
+#include "tests/base/slurp.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 #include "tools/study/validate/limits.h"
@@ -22,13 +23,6 @@ namespace {
 namespace fs = std::filesystem;
 
 const fs::path kScenarios = fs::path(ROUTESIM_SOURCE_DIR) / "scenarios";
-
-std::string slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
 
 std::vector<ValidationInput> load(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -114,7 +108,7 @@ TEST(ValidationLimits, ABentCurveBreaksALimitOfItsExperiment) {
 }
 
 /// One row of each table: 8 % off at the mean, -12.5 % at the worst; 3.04 points, 1 of 2 signs.
-std::vector<ScenarioValidation> by_hand() {
+std::vector<ScenarioValidation> two_rows() {
   ScenarioValidation v;
   v.scenario = "hand";
   v.errors.push_back({.experiment = "e",
@@ -144,7 +138,7 @@ constexpr char kHeader[] =
 
 TEST(ValidationLimits, AFileIsThePresentValueAndATenthAtLeastAPoint) {
   // 8 + 1 (a tenth were 0.8); 12.5 x 1.1 = 13.75; 3.04 + 1 = 4.04; 20 x 1.1; 0 + 1.
-  EXPECT_EQ(render_limits_csv(by_hand()),
+  EXPECT_EQ(render_limits_csv(two_rows()),
             kHeader + std::string("e,smart,,ttft,p50,2,9,13.8,,\n"
                                   "e,smart,rr,ttft,p50,2,4.1,22,1,1\n"));
 }
@@ -152,7 +146,7 @@ TEST(ValidationLimits, AFileIsThePresentValueAndATenthAtLeastAPoint) {
 LimitFindings findings_of(const std::string& rows) {
   Diagnostics d;
   LimitFindings findings;
-  check_limits(parse_limits_csv(kHeader + rows, "limits.csv", d), "limits.csv", by_hand(),
+  check_limits(parse_limits_csv(kHeader + rows, "limits.csv", d), "limits.csv", two_rows(),
                findings);
   EXPECT_EQ(messages_of(d), "");
   return findings;
@@ -211,7 +205,7 @@ std::string gate_says(const std::string& text) {
   const std::optional<ErrorGate> gate = parse_error_gate(text, wrong);
   if (!gate) return wrong.items().front().message;
   LimitFindings findings;
-  check_gate(*gate, by_hand(), findings);
+  check_gate(*gate, two_rows(), findings);
   return messages_of(findings.unmatched) + messages_of(findings.exceeded);
 }
 

@@ -12,6 +12,7 @@
 
 #include "sim/simulation.h"
 #include "tests/base/messages.h"
+#include "tests/base/slurp.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/cli/cli.h"
 #include "tools/ingest/prepare.h"
@@ -21,13 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-std::string slurp(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
 
 /// A stage of 10 s with these TTFTs, 100 output tokens per request.
 sim::StageResult stage(const std::string& name, double rate, const std::vector<double>& ttft) {

@@ -55,6 +55,9 @@ inline std::vector<Sent> drive(LoadGenerator& load, const Latency& latency,
   return all;
 }
 
+/// Seconds since the start of the load.
+inline double seconds(SimTime t) { return (t - SimTime::zero()).to_seconds(); }
+
 inline Latency fixed_latency(Duration d) {
   return [d](const Request&) { return d; };
 }

@@ -14,6 +14,7 @@ namespace routesim::workloads::inference_perf {
 
 using workloads::testing::drive;
 using workloads::testing::fixed_latency;
+using workloads::testing::seconds;
 using workloads::testing::Sent;
 
 /// The llm-d guide's benchmark of its precise prefix router on 16 H100.

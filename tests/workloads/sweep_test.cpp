@@ -12,8 +12,6 @@ namespace {
 
 Duration ms(std::int64_t n) { return Duration::milliseconds(n); }
 
-double seconds(SimTime t) { return (t - SimTime::zero()).to_seconds(); }
-
 /// In flight: 10 from 1.2 s on, 7 from 2.1 s, 3 from 2.6 s, none from 4 s. The samples of half
 /// seconds are therefore 0 0 0 10 10 7 3 3 3 and, at 4.5 s, 0.
 std::vector<double> rates(Duration until, Duration end) {

@@ -241,8 +241,6 @@ Config agents(SyntheticAgentic t) {
   return c;
 }
 
-double seconds(SimTime t) { return (t - SimTime::zero()).to_seconds(); }
-
 TEST(SyntheticAgents, AreSentWhenTheirToolsAndUsersAreReady) {
   SyntheticAgentic t = with_tools(1);
   t.turns_per_session = Distribution::fixed(2);

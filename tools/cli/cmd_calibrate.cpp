@@ -55,7 +55,7 @@ double default_kv_tokens(const CalibrationTarget& target, Diagnostics& diagnosti
   return plan ? static_cast<double>(plan->tokens()) : 0;
 }
 
-CalibrateSettings read_settings(Options& options, Diagnostics& diagnostics) {
+CalibrateSettings read_calibrate_settings(Options& options, Diagnostics& diagnostics) {
   models::Catalogue catalogue = builtin_catalogue();
   for (const std::string& path : options.all("catalogue"))
     (void)add_catalogue_file(path, catalogue, diagnostics);
@@ -181,7 +181,7 @@ std::string scenario_command(const Options& options) {
 }
 
 /// Everything but how to reload.
-ScenarioFitRequest read_request(Options& options) {
+ScenarioFitRequest read_fit_request(Options& options) {
   constexpr IntRange kPositive{1, 1'000'000'000};
   ScenarioFitRequest request;
   request.effort = {.seeds = static_cast<std::size_t>(options.whole("seeds", kPositive, 3)),
@@ -198,7 +198,7 @@ ScenarioFitRequest read_request(Options& options) {
 }
 
 ExitCode calibrate_scenarios(Options& options, Console& console) {
-  ScenarioFitRequest request = read_request(options);
+  ScenarioFitRequest request = read_fit_request(options);
   if (!options.ok()) return refuse(options, console);
   const auto load = [&options](const std::vector<std::string>& more, Diagnostics& diagnostics) {
     std::vector<std::string> sets = options.all("set");
@@ -233,7 +233,7 @@ ExitCode run_calibrate(Options& options, Console& console) {
   if (options.has("scenario")) return calibrate_scenarios(options, console);
   if (options.positionals().empty()) options.fail("DATA.csv or --scenario is required");
   Diagnostics diagnostics;
-  const CalibrateSettings settings = read_settings(options, diagnostics);
+  const CalibrateSettings settings = read_calibrate_settings(options, diagnostics);
   if (!options.ok()) {
     console.complain(diagnostics);
     return refuse(options, console);

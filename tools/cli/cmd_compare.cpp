@@ -17,7 +17,7 @@ std::string render(const Comparison& c, const std::string& format) {
   return render_comparison_text(c);
 }
 
-ComparisonRequest read_request(Options& options) {
+ComparisonRequest read_comparison_request(Options& options) {
   ComparisonRequest request;
   request.variants = options.all("variant");
   request.stage = options.get("stage");
@@ -36,7 +36,7 @@ ComparisonRequest read_request(Options& options) {
 }
 
 ExitCode run_compare(Options& options, Console& console) {
-  const ComparisonRequest request = read_request(options);
+  const ComparisonRequest request = read_comparison_request(options);
   const std::vector<Output> outputs = options.outputs();
   if (!options.ok()) return refuse(options, console);
   const std::vector<std::string>& results = options.positionals();

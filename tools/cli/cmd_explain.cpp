@@ -50,7 +50,7 @@ struct ExplainSettings {
   std::size_t jobs = 1;
 };
 
-ExplainSettings read_settings(Options& options) {
+ExplainSettings read_explain_settings(Options& options) {
   const ExplainSettings settings{.request = options.whole("request", IntRange{0}),
                                  .hits = options.has("hits"),
                                  .json = options.choice("output") == "json",
@@ -107,7 +107,7 @@ std::string values_yaml(const LoadedVariant& variant) {
 }
 
 ExitCode run_explain(Options& options, Console& console) {
-  const ExplainSettings settings = read_settings(options);
+  const ExplainSettings settings = read_explain_settings(options);
   if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
   const LoadedScenario loaded = load_scenario({.path = options.positionals().front(),

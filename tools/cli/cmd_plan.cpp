@@ -20,7 +20,7 @@ struct PlanSettings {
   ProgressMode progress = ProgressMode::kAuto;
 };
 
-PlanSettings read_settings(Options& options) {
+PlanSettings read_plan_settings(Options& options) {
   return {.request = {.path = options.positionals().front(),
                       .sets = options.all("set"),
                       .seed = options.whole("seed", IntRange{0, 1'000'000'000})},
@@ -60,7 +60,7 @@ std::vector<std::string> input_files(const PlanSpace& space) {
 }
 
 ExitCode run_plan(Options& options, Console& console) {
-  const PlanSettings settings = read_settings(options);
+  const PlanSettings settings = read_plan_settings(options);
   if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
   const PlanSpace space = load_plan(settings.request, diagnostics);

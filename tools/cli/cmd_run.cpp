@@ -62,7 +62,7 @@ ExperimentOptions read_experiment(const RunSettings& settings, Options& options)
   return experiment;
 }
 
-RunSettings read_settings(Options& options) {
+RunSettings read_run_settings(Options& options) {
   RunSettings settings{.request = {.path = options.positionals().front(),
                                    .sets = options.all("set"),
                                    .variants = options.all("variant")},
@@ -164,7 +164,7 @@ void report_end(const Outcome& outcome, Console& console) {
 }
 
 ExitCode run(Options& options, Console& console) {
-  RunSettings settings = read_settings(options);
+  RunSettings settings = read_run_settings(options);
   if (!options.ok()) return refuse(options, console);
   const bool quiet = settings.experiment.quiet;
   Diagnostics diagnostics;

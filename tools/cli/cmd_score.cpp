@@ -19,7 +19,7 @@ struct ScoreSettings {
   std::optional<policies::Era> era;
 };
 
-ScoreSettings read_settings(Options& options) {
+ScoreSettings read_score_settings(Options& options) {
   for (const char* required : {"config", "endpoints", "request"})
     if (!options.has(required)) options.fail("--" + std::string(required) + " is missing");
   const std::string era = options.get("era");
@@ -79,7 +79,7 @@ ScoreInputs load_inputs(const ScoreSettings& settings, Diagnostics& diagnostics)
 }
 
 ExitCode run_score(Options& options, Console& console) {
-  const ScoreSettings settings = read_settings(options);
+  const ScoreSettings settings = read_score_settings(options);
   if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
   ScoreInputs inputs = load_inputs(settings, diagnostics);

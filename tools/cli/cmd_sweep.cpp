@@ -50,7 +50,7 @@ std::string rows_file(const std::vector<Output>& outputs, Options& options) {
   return path;
 }
 
-SweepSettings read_settings(Options& options) {
+SweepSettings read_sweep_settings(Options& options) {
   SweepSettings settings{
       .request = {.path = options.positionals().front(),
                   .sets = options.all("set"),
@@ -249,7 +249,7 @@ std::vector<std::string> input_files(const SweepPlan& plan) {
 
 ExitCode run_sweep(Options& options, Console& console) {
   if (options.has("merge")) return run_merge(options, console);
-  const SweepSettings settings = read_settings(options);
+  const SweepSettings settings = read_sweep_settings(options);
   if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
   const SweepPlan plan = load_sweep(settings.request, diagnostics);

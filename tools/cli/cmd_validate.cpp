@@ -49,7 +49,7 @@ std::vector<std::string> measured_scenarios(const std::string& folder, Options& 
   return paths;
 }
 
-ValidateSettings read_settings(Options& options) {
+ValidateSettings read_validate_settings(Options& options) {
   ValidateSettings settings{
       .paths = options.positionals(),
       .limits = options.get("limits"),
@@ -124,7 +124,7 @@ std::vector<ValidationInput> read_inputs(const ValidateSettings& settings, const
 }
 
 ExitCode run_validate(Options& options, Console& console) {
-  const ValidateSettings settings = read_settings(options);
+  const ValidateSettings settings = read_validate_settings(options);
   if (!options.ok()) return refuse(options, console);
   const bool quiet = options.has("quiet");
   std::vector<std::string> files = files_read(settings.paths);

@@ -16,7 +16,7 @@ namespace {
 using Ptr = ConfigNode::Ptr;
 
 /// Index of the first word after the ones that start the tool; 0 when there are none.
-std::size_t after_start(const ShellCommand& words) {
+std::size_t after_bench(const ShellCommand& words) {
   const auto text = [&](std::size_t i) {
     return i < words.size() ? std::string_view(words[i].text) : std::string_view();
   };
@@ -139,7 +139,7 @@ Ptr flags_in_text(const std::string& text, const ShellPlaces& places, const Sour
   const ShellCommand* run = nullptr;
   std::size_t first = 0;
   for (const ShellCommand& command : commands) {
-    const std::size_t start = after_start(command);
+    const std::size_t start = after_bench(command);
     if (start == 0 && !(commands.size() == 1 && is_flag(command.front()))) continue;
     if (run != nullptr) {
       diagnostics.error(

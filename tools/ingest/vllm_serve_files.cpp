@@ -83,7 +83,7 @@ bool has_blanks(const std::string& text) {
   return text.find_first_of(" \t\n") != std::string::npos;
 }
 
-bool is_off(const ConfigNode& map) {
+bool is_disabled(const ConfigNode& map) {
   return text_at(map, {"create"}) == "false" || text_at(map, {"enabled"}) == "false";
 }
 
@@ -102,7 +102,7 @@ bool is_vllm_image(const std::string& image) {
 }
 
 /// Index of the first word after the ones that start the server; 0 when there are none.
-std::size_t after_start(const std::vector<ShellWord>& words) {
+std::size_t after_serve(const std::vector<ShellWord>& words) {
   const auto text = [&](std::size_t i) {
     return i < words.size() ? std::string_view(words[i].text) : std::string_view();
   };
@@ -126,12 +126,12 @@ ServerStart start_of(const std::vector<ShellWord>& words, std::size_t first,
   return start;
 }
 
-bool is_flag(const ShellWord& word) { return word.text.starts_with("-"); }
+bool is_option(const ShellWord& word) { return word.text.starts_with("-"); }
 
 /// A model and flags: the `args` of a container whose image starts the server.
 bool is_model_and_flags(const std::vector<ShellWord>& words) {
-  return is_flag(words.front()) || (words.front().text.find('/') != std::string::npos &&
-                                    (words.size() == 1 || is_flag(words[1])));
+  return is_option(words.front()) || (words.front().text.find('/') != std::string::npos &&
+                                      (words.size() == 1 || is_option(words[1])));
 }
 
 /// Walks a tree and remembers what holds for everything below.
@@ -290,7 +290,7 @@ class Walk {
                                                             "volumes", "routerSpec"};
     if (std::find(kElsewhere.begin(), kElsewhere.end(), member.key) != kElsewhere.end()) return;
     const bool is_map = member.value->is_map();
-    if (is_map && is_off(*member.value)) return;
+    if (is_map && is_disabled(*member.value)) return;
     if (member.key == "containers" && member.value->is_sequence()) {
       for (const Ptr& item : member.value->items())
         if (item->is_map()) visit_container(*item, context);
@@ -469,14 +469,14 @@ std::optional<ServerStart> start_in_text(const std::string& text, const ShellPla
   if (found.has_errors()) return std::nullopt;
   // Flags alone, one or more per line, are one command.
   if (!commands.empty() && std::all_of(commands.begin(), commands.end(),
-                                       [](const auto& c) { return is_flag(c.front()); })) {
+                                       [](const auto& c) { return is_option(c.front()); })) {
     for (std::size_t i = 1; i < commands.size(); ++i)
       commands[0].insert(commands[0].end(), commands[i].begin(), commands[i].end());
     return start_of(commands[0], 0, variables);
   }
   std::vector<ServerStart> starts;
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    const std::size_t first = after_start(commands[i]);
+    const std::size_t first = after_serve(commands[i]);
     if (first == 0) continue;
     starts.push_back(start_of(commands[i], first, variables));
     const ShellCommand* next = i + 1 < commands.size() ? &commands[i + 1] : nullptr;
@@ -516,10 +516,10 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
     words.push_back(kubernetes_word(*item, known));
   }
   // [bash, -c, SCRIPT]
-  if (words.size() > 2 && words[0].text.ends_with("sh") && is_flag(words[1]) &&
+  if (words.size() > 2 && words[0].text.ends_with("sh") && is_option(words[1]) &&
       words[1].text.ends_with("c"))
     return start_in_scalar(*list.items()[2], known, key_path, diagnostics);
-  if (const std::size_t first = after_start(words); first > 0) return start_of(words, first, known);
+  if (const std::size_t first = after_serve(words); first > 0) return start_of(words, first, known);
   const bool is_subcommand = !words.empty() && words.front().text == "serve";
   if (is_subcommand || (!words.empty() && is_model_and_flags(words)))
     return start_of(words, is_subcommand ? 1 : 0, known);

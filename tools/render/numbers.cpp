@@ -22,7 +22,7 @@ std::string significant(double value) {
 }
 
 /// Without zeros (and a point) at the end of the decimals.
-std::string trimmed(std::string text) {
+std::string without_zeros(std::string text) {
   if (text.find('.') == std::string::npos) return text;
   while (text.back() == '0') text.pop_back();
   if (text.back() == '.') text.pop_back();
@@ -40,7 +40,7 @@ std::string scaled(double value, const Scale* begin, const Scale* end) {
   // 999.6 of one unit would round to 1000: it is written in the next.
   for (const Scale* s = begin; s != end; ++s)
     if (std::abs(value) >= s->from * 0.9995) scale = s;
-  return trimmed(significant(value / scale->factor)) + std::string(scale->suffix);
+  return without_zeros(significant(value / scale->factor)) + std::string(scale->suffix);
 }
 
 std::string seconds_text(double value) {
@@ -68,9 +68,9 @@ std::string human(double value, Unit unit, bool with_unit) {
     case Unit::kSeconds:
       return seconds_text(value);
     case Unit::kRatio:
-      return trimmed(significant(100 * value)) + "\u00a0%";
+      return without_zeros(significant(100 * value)) + "\u00a0%";
     case Unit::kPercent:
-      return trimmed(significant(value)) + "\u00a0%";
+      return without_zeros(significant(value)) + "\u00a0%";
     case Unit::kTokensPerSecond:
       return plain_text(value) + (with_unit ? "\u00a0tok/s" : "");
     case Unit::kRequestsPerSecond:
@@ -87,7 +87,7 @@ std::string human(double value, Unit unit, bool with_unit) {
 std::string times(double a, double b) {
   if (b == 0) return "infinitely";
   const double ratio = a / b;
-  return (ratio >= 9.95 ? fixed_text(ratio, 0) : trimmed(fixed_text(ratio, 1))) + " times";
+  return (ratio >= 9.95 ? fixed_text(ratio, 0) : without_zeros(fixed_text(ratio, 1))) + " times";
 }
 
 std::string_view axis_unit(Unit unit) {

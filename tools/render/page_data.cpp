@@ -5,7 +5,7 @@
 
 namespace routesim::tools {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 const Datum* StageView::find(std::string_view key) const {
   const auto found = values.find(key);
@@ -18,34 +18,34 @@ constexpr std::string_view kBlockOpen = "<script type=\"application/json\" id=\"
 constexpr std::string_view kBlockClose = "</script>";
 
 /// JSON lines, one object each; discarded when a line is not one.
-json parse_lines(const std::string& text) {
-  json rows = json::array();
+Json parse_lines(const std::string& text) {
+  Json rows = Json::array();
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string line = text.substr(begin, end - begin);
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    json row = json::parse(line, nullptr, false);
-    if (!row.is_object()) return json(json::value_t::discarded);
+    Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object()) return Json(Json::value_t::discarded);
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
 /// What a file holds: one or more results in one value.
-json parse_result(const std::string& text) {
+Json parse_result(const std::string& text) {
   const std::optional<std::string> block = data_block(text);
-  json value = json::parse(block ? *block : text, nullptr, false);
+  Json value = Json::parse(block ? *block : text, nullptr, false);
   if (!value.is_discarded()) return value;
-  json rows = parse_lines(text);
-  if (rows.is_discarded() || rows.empty()) return json(json::value_t::discarded);
-  return json{{"sweep_rows", std::move(rows)}};
+  Json rows = parse_lines(text);
+  if (rows.is_discarded() || rows.empty()) return Json(Json::value_t::discarded);
+  return Json{{"sweep_rows", std::move(rows)}};
 }
 
 enum class Kind { kUnknown, kRun, kSweep, kPlan };
 
-Kind kind_of(const json& value) {
+Kind kind_of(const Json& value) {
   if (!value.is_object()) return Kind::kUnknown;
   if (value.contains("sweep_rows")) return Kind::kSweep;
   if (value.contains("plans") && value.contains("families")) return Kind::kPlan;
@@ -78,9 +78,9 @@ std::optional<std::string> data_block(std::string_view text) {
 }
 
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics) {
-  json all = json::array();
+  Json all = Json::array();
   for (const ResultText& result : results) {
-    json value = parse_result(result.text);
+    Json value = parse_result(result.text);
     const SourceLocation where{.file = result.file, .line = 1, .column = 1};
     const std::string hint =
         "give the JSON of `run` or `plan`, the JSON lines of `sweep`, or a page made by `report`";
@@ -88,9 +88,9 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
       diagnostics.error(where, "", "is not a result of routesim", hint);
       continue;
     }
-    json parts = value.is_object() && value.contains("results") ? value["results"]
-                                                                : json::array({std::move(value)});
-    for (json& part : parts) {
+    Json parts = value.is_object() && value.contains("results") ? value["results"]
+                                                                : Json::array({std::move(value)});
+    for (Json& part : parts) {
       if (kind_of(part) == Kind::kUnknown)
         diagnostics.error(where, "", "is JSON, but not a result of routesim", hint);
       else
@@ -105,10 +105,10 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
     if (kind == Kind::kPlan) data.plans.push_back(read_plan(all[i].dump(), path));
     if (kind == Kind::kSweep) data.sweeps.push_back(read_sweep(all[i].dump(), path));
   }
-  const json block = all.size() == 1 ? all[0] : json{{"results", all}};
+  const Json block = all.size() == 1 ? all[0] : Json{{"results", all}};
   // The text came from files: what is not UTF-8 is replaced, not refused.
   data.block = std::string(kBlockOpen) +
-               script_safe(block.dump(-1, ' ', false, json::error_handler_t::replace)) +
+               script_safe(block.dump(-1, ' ', false, Json::error_handler_t::replace)) +
                std::string(kBlockClose);
   return data;
 }

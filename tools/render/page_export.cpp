@@ -156,7 +156,7 @@ void export_plans(const PageData& data, std::vector<ExportFile>& files) {
 
 /// What charts need of a style. `$name` is a variable of the page's style sheet, which viewers of
 /// plain SVG mostly do not know, so that its value is written instead.
-constexpr std::string_view kStyle = R"css(
+constexpr std::string_view kExportStyle = R"css(
 .title{font-weight:600}text:not(.title){font-size:12px}
 text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif}
 .plot text:not(.title){font-size:9px}.plot text.tight:not(.title){font-size:8px}
@@ -200,7 +200,7 @@ std::string style() {
   std::string rules(kColourRules);
   for (std::size_t series = 0; series < kColours; ++series)
     for (const char c : kSeriesColour) c == '#' ? rules += std::to_string(series) : rules += c;
-  return "<style>" + std::string(kStyle) + resolved(rules, false) +
+  return "<style>" + std::string(kExportStyle) + resolved(rules, false) +
          "@media (prefers-color-scheme:dark){\n" + resolved(rules, true) + "}\n</style>";
 }
 

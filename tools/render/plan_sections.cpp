@@ -70,7 +70,7 @@ std::string verdict_section(const PagePlan& plan) {
   return out + ".</p></section>";
 }
 
-constexpr std::array<Shown, 6> kColumns = {
+constexpr std::array<Shown, 6> kPlanColumns = {
     {{"price_per_hour", "price per hour", "", Unit::kDollars, true},
      {"price_per_million_output_tokens", "per million output tokens", "", Unit::kDollars, true},
      {"gpus", "GPUs", "", Unit::kCount, true},
@@ -83,12 +83,12 @@ std::string plans_table(const PagePlan& plan) {
   std::string out =
       "<h2>Fleets that meet the goals</h2><div class=\"scroll\"><table><thead><tr>"
       "<th>fleet</th><th>step times</th>";
-  for (const Shown& column : kColumns) out += "<th>" + html(column.title) + "</th>";
+  for (const Shown& column : kPlanColumns) out += "<th>" + html(column.title) + "</th>";
   out += "<th>binds</th></tr></thead><tbody>";
   for (const PagePlan::Choice& choice : plan.plans) {
     out += "<tr><td>" + html(name_of(choice)) + "</td><td class=\"text\">" +
            html(choice.step_times) + "</td>";
-    for (const Shown& column : kColumns)
+    for (const Shown& column : kPlanColumns)
       out += number_cell(value_of(choice, column.key), column.unit);
     out += "<td class=\"text\">" + html(choice.binds) + "</td></tr>";
   }

@@ -9,16 +9,16 @@ namespace routesim::tools {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 /// A value with its place in the data block.
 class Node {
  public:
-  Node(const json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+  Node(const Json& value, std::string path) : value_(&value), path_(std::move(path)) {}
 
   /// The member or element; a null node when there is none.
   Node operator[](const std::string& key) const {
-    static const json kNull;
+    static const Json kNull;
     const bool found = value_->is_object() && value_->contains(key);
     std::string escaped;
     for (const char c : key) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
@@ -31,7 +31,7 @@ class Node {
       out.emplace_back((*value_)[i], path_ + "/" + std::to_string(i));
     return out;
   }
-  const json& value() const { return *value_; }
+  const Json& value() const { return *value_; }
   const std::string& path() const { return path_; }
   std::string text() const {
     if (value_->is_string()) return value_->get<std::string>();
@@ -43,7 +43,7 @@ class Node {
   }
 
  private:
-  const json* value_;
+  const Json* value_;
   std::string path_;
 };
 
@@ -63,7 +63,8 @@ constexpr std::array<Latency, 4> kLatencies = {{{"ttft", "time_to_first_token"},
                                                 {"itl", "inter_token_latency"},
                                                 {"tpot", "time_per_output_token"},
                                                 {"request_latency", "request_latency"}}};
-constexpr std::array<const char*, 6> kStatistics = {"mean", "median", "p90", "p95", "p99", "max"};
+constexpr std::array<const char*, 6> kSummaryStatistics = {"mean", "median", "p90",
+                                                           "p95",  "p99",    "max"};
 
 using Values = std::map<std::string, Datum, std::less<>>;
 
@@ -86,7 +87,7 @@ StageView read_stage(const Node& node) {
   const Node successes = node["successes"];
   for (const Latency& latency : kLatencies) {
     const Node samples = successes["latency"][latency.member];
-    for (const char* statistic : kStatistics)
+    for (const char* statistic : kSummaryStatistics)
       put(v, std::string(latency.key) + "." + statistic, samples[statistic]);
     const std::vector<double> quantiles = numbers(node["quantiles"][latency.member]);
     if (!quantiles.empty()) stage.quantiles.emplace(latency.key, quantiles);
@@ -128,7 +129,7 @@ ServerView read_server(const Node& node) {
 }
 
 /// Every scalar below `value` with its path as `--set` writes it.
-void flatten(const json& value, const std::string& path,
+void flatten(const Json& value, const std::string& path,
              std::vector<std::pair<std::string, std::string>>& out) {
   if (value.is_object()) {
     for (const auto& [key, member] : value.items())
@@ -179,7 +180,7 @@ VariantView read_variant(const Node& node) {
          .measured = *measured});
   }
   const Node goals = node["goodput_goals"];
-  if (const json& bounds = goals.value(); bounds.is_object())
+  if (const Json& bounds = goals.value(); bounds.is_object())
     for (const auto& [name, bound] : bounds.items())
       if (bound.is_number()) variant.goals.emplace_back(name, bound.get<double>());
   variant.trust = node["trust"]["text"].text();
@@ -187,9 +188,9 @@ VariantView read_variant(const Node& node) {
     variant.notes.push_back(band);
   for (const Node& note : node["notes"].items()) variant.notes.push_back(note.text());
   const Node settings = node["resolved"];
-  if (const json& resolved = settings.value(); resolved.is_object()) {
+  if (const Json& resolved = settings.value(); resolved.is_object()) {
     flatten(resolved, "", variant.resolved);
-    variant.resolved_text = resolved.dump(2, ' ', false, json::error_handler_t::replace);
+    variant.resolved_text = resolved.dump(2, ' ', false, Json::error_handler_t::replace);
   }
   return variant;
 }
@@ -285,7 +286,7 @@ void read_expectations(const Node& node, PageRun& run) {
 }  // namespace
 
 PageRun read_run(const std::string& json_text, const std::string& path) {
-  const json value = json::parse(json_text, nullptr, false);
+  const Json value = Json::parse(json_text, nullptr, false);
   const Node root(value, path);
   PageRun run;
   run.scenario = root["scenario"].text();
@@ -334,7 +335,7 @@ PageSweep::Row read_row(const Node& node, PageSweep& sweep) {
 }  // namespace
 
 PageSweep read_sweep(const std::string& json_text, const std::string& path) {
-  const json value = json::parse(json_text, nullptr, false);
+  const Json value = Json::parse(json_text, nullptr, false);
   const Node rows = Node(value, path)["sweep_rows"];
   PageSweep sweep;
   for (const Node& node : rows.items()) {
@@ -344,10 +345,10 @@ PageSweep read_sweep(const std::string& json_text, const std::string& path) {
       if (const auto n = node["replications"].datum())
         sweep.replications = static_cast<std::int64_t>(n->value);
       const Node cell = node["cell"];
-      if (const json& axes = cell.value(); axes.is_object())
+      if (const Json& axes = cell.value(); axes.is_object())
         for (const auto& [axis, setting] : axes.items()) sweep.axes.push_back(axis);
       const Node summary = node["summary"]["metrics"];
-      if (const json& metrics = summary.value(); metrics.is_object())
+      if (const Json& metrics = summary.value(); metrics.is_object())
         for (const auto& [metric, numbers_of_metric] : metrics.items())
           sweep.metrics.push_back(metric);
     }
@@ -414,7 +415,7 @@ PagePlan::Family read_family(const Node& node) {
 }  // namespace
 
 PagePlan read_plan(const std::string& json_text, const std::string& path) {
-  const json value = json::parse(json_text, nullptr, false);
+  const Json value = Json::parse(json_text, nullptr, false);
   const Node root(value, path);
   PagePlan plan;
   plan.name = root["plan"].text();

@@ -16,7 +16,7 @@ namespace {
 using sim::StageResult;
 
 /// A column of the tables: what to show, in which unit, with how many decimals.
-struct Shown {
+struct TextColumn {
   std::string_view title;
   std::string_view metric;
   std::string_view statistic;
@@ -24,14 +24,14 @@ struct Shown {
   int decimals;
 };
 
-constexpr std::array<Shown, 4> kLadder = {{
+constexpr std::array<TextColumn, 4> kLadder = {{
     {"Output tokens/s", "output_throughput", "mean", 1, 0},
     {"TTFT mean, s", "ttft", "mean", 1, 3},
     {"TTFT p90, s", "ttft", "p90", 1, 3},
     {"ITL mean, ms", "itl", "mean", 1e3, 1},
 }};
 
-constexpr std::array<Shown, 12> kSummary = {{
+constexpr std::array<TextColumn, 12> kSummary = {{
     {"requests sent/s", "requests_per_sec_sent", "mean", 1, 2},
     {"output tokens/s", "output_throughput", "mean", 1, 0},
     {"total tokens/s", "total_throughput", "mean", 1, 0},
@@ -46,7 +46,7 @@ constexpr std::array<Shown, 12> kSummary = {{
     {"prefix cache hits, %", "prefix_cache_hit_rate", "mean", 100, 1},
 }};
 
-std::string shown_text(const std::optional<double>& value, const Shown& shown) {
+std::string shown_text(const std::optional<double>& value, const TextColumn& shown) {
   return value ? fixed_text(*value * shown.scale, shown.decimals) : "-";
 }
 
@@ -60,7 +60,7 @@ std::string marked(const StageResult& stage, const std::string& number) {
   return stage.overloaded() ? "! " + number : number;
 }
 
-std::optional<double> simulated(const StageResult& stage, const Shown& shown) {
+std::optional<double> simulated(const StageResult& stage, const TextColumn& shown) {
   return metric_value(stage, shown.metric, shown.statistic, "");
 }
 
@@ -73,7 +73,7 @@ std::string rate_text(const StageResult& stage) {
   return exact.size() <= 7 ? exact : fixed_text(rate, rate < 0.1 ? 5 : rate < 10 ? 3 : 1);
 }
 
-bool measured_anywhere(const VariantReport& variant, const Shown& shown) {
+bool measured_anywhere(const VariantReport& variant, const TextColumn& shown) {
   for (const StageResult* stage : reported_stages(variant.result))
     if (measured_value(variant, *stage, shown.metric, shown.statistic)) return true;
   return false;
@@ -95,7 +95,7 @@ struct MeanError {
 /// difference to the first.
 class LadderTable {
  public:
-  LadderTable(const Report& report, const Shown& shown) : report_(report), shown_(shown) {
+  LadderTable(const Report& report, const TextColumn& shown) : report_(report), shown_(shown) {
     for (const VariantReport& variant : report.variants) {
       stages_.push_back(reported_stages(variant.result));
       has_measured_.push_back(measured_anywhere(variant, shown));
@@ -177,7 +177,7 @@ class LadderTable {
   }
 
   const Report& report_;
-  const Shown& shown_;
+  const TextColumn& shown_;
   std::vector<std::vector<const StageResult*>> stages_;
   std::vector<bool> has_measured_;
   std::vector<MeanError> errors_;
@@ -188,14 +188,14 @@ class LadderTable {
 std::string plain_stages(const VariantReport& variant) {
   TextTable table(1);
   std::vector<std::string> head = {"stage", "rate", "requests", "failed"};
-  for (const Shown& shown : kLadder) head.emplace_back(shown.title);
+  for (const TextColumn& shown : kLadder) head.emplace_back(shown.title);
   head.emplace_back("hits, %");
   table.add_row(std::move(head));
   for (const StageResult* stage : reported_stages(variant.result)) {
     std::vector<std::string> row = {printable(stage->info.name), rate_text(*stage),
                                     std::to_string(stage->requests),
                                     std::to_string(stage->failures)};
-    for (const Shown& shown : kLadder)
+    for (const TextColumn& shown : kLadder)
       row.push_back(marked(*stage, shown_text(simulated(*stage, shown), shown)));
     row.push_back(fixed_text(100 * stage->prefix_hit_ratio(), 1));
     table.add_row(std::move(row));
@@ -283,10 +283,10 @@ std::string summary_table(const Report& report) {
   };
   add("requests", [](const auto& v) { return std::to_string(v.result.summary.requests); });
   add("failures", [](const auto& v) { return std::to_string(v.result.summary.failures); });
-  for (const Shown& shown : kSummary)
+  for (const TextColumn& shown : kSummary)
     add(std::string(shown.title),
         [&](const auto& v) { return shown_text(simulated(v.result.summary, shown), shown); });
-  constexpr Shown kGoodput{"requests within goals, %", "goodput", "mean", 100, 1};
+  constexpr TextColumn kGoodput{"requests within goals, %", "goodput", "mean", 100, 1};
   if (std::any_of(report.variants.begin(), report.variants.end(),
                   [](const auto& v) { return v.result.summary.good_requests.has_value(); }))
     add(std::string(kGoodput.title),
@@ -379,7 +379,8 @@ std::string render_text(const Report& report) {
   for (const VariantReport& variant : report.variants)
     compares = compares || !variant.measured.rows.empty();
   if (compares) {
-    for (const Shown& shown : kLadder) out.append("\n").append(LadderTable(report, shown).str());
+    for (const TextColumn& shown : kLadder)
+      out.append("\n").append(LadderTable(report, shown).str());
   } else if (!report.variants.empty()) {
     out.append("\n").append(plain_stages(report.variants.front()));
   }

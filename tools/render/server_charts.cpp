@@ -47,7 +47,7 @@ struct Column {
   std::string_view title;
   Unit unit;
 };
-constexpr std::array<Column, 3> kColumns = {
+constexpr std::array<Column, 3> kServerColumns = {
     {{"load", "requests running and waiting", Unit::kCount},
      {"kv_cache_usage", "KV cache in use", Unit::kRatio},
      {"prefix_hit_rate", "prefix cache hits", Unit::kRatio}}};
@@ -190,7 +190,7 @@ double top(const LineChart& chart) {
 std::string server_charts(const PageRun& run) {
   std::string out;
   for (std::size_t v = 0; v < run.variants.size(); ++v) out += requests_chart(run.variants[v], v);
-  for (const Column& c : kColumns) {
+  for (const Column& c : kServerColumns) {
     std::vector<LineChart> charts;
     double most = 0;
     for (const VariantView& variant : run.variants) {

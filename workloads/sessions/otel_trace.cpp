@@ -28,9 +28,6 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kCharactersPerToken = 4;
 /// Usage that leaves more than this many characters to a token leaves out what a cache held.
 constexpr std::int64_t kMostCharactersPerToken = 10;
-/// The tool's client asks for that many tokens where it is told none.
-constexpr std::int64_t kClientMaxTokens = 30;
-constexpr std::int64_t kToolCallTokens = 4096;
 
 /// An error in a JSON text, and its byte, counted from 1.
 struct JsonProblem {

@@ -51,6 +51,11 @@ struct GraphNode {
 /// latest to start that had ended when it started. `calls` are in the order of their starts.
 std::vector<GraphNode> build_call_graph(const std::vector<RecordedCall>& calls, TextUnit unit);
 
+/// Output tokens of a call whose record gives none: the default of the tool's client.
+inline constexpr std::int64_t kClientMaxTokens = 30;
+/// The tool's client allows a call that uses tools at least this many output tokens.
+inline constexpr std::int64_t kToolCallTokens = 4096;
+
 /// The largest session: beyond these numbers its graph takes gigabytes.
 inline constexpr std::size_t kMostCalls = 20'000;
 inline constexpr std::size_t kMostMessages = 30'000'000;  ///< In all its calls together.

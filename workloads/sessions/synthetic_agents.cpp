@@ -9,16 +9,14 @@
 #include <vector>
 
 #include "workloads/prompts.h"
+#include "workloads/sessions/replay_graph.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
 namespace {
 
-/// The client asks for that many tokens where it is told none.
-constexpr std::int64_t kClientMaxTokens = 30;
 /// Tokens that a tool call may take beyond its own length, and the most of any.
 constexpr std::int64_t kCallMargin = 64;
-constexpr std::int64_t kToolCallTokens = 4096;
 /// An acknowledgement of a report while others are awaited.
 constexpr std::int64_t kAcknowledgementTokens = 48;
 
@@ -57,8 +55,8 @@ constexpr std::array<AgentTheme, 2> kThemes = {{
 }};
 
 /// Bounds for all sessions; a call takes some hundred bytes, and so does a message it adds.
-constexpr std::size_t kMostCalls = 500'000;
-constexpr std::size_t kMostMessages = 2'000'000;
+constexpr std::size_t kMostCallsOfAllSessions = 500'000;
+constexpr std::size_t kMostMessagesOfAllSessions = 2'000'000;
 
 /// The purpose of a draw: each has a stream of its own.
 enum class Draw : std::uint64_t {
@@ -499,10 +497,12 @@ std::shared_ptr<const ReplayCorpus> synthetic_sessions(const SyntheticAgentic& t
     for (const ReplayCall& call : made) messages += call.recorded.size();
     // Distributions may draw no turn at all.
     if (made.empty()) corpus->sessions.pop_back();
-    if (calls <= kMostCalls && messages <= kMostMessages) continue;
+    if (calls <= kMostCallsOfAllSessions && messages <= kMostMessagesOfAllSessions) continue;
     out.error({}, path + "num_sessions",
-              "makes more than " + std::to_string(calls > kMostCalls ? kMostCalls : kMostMessages) +
-                  (calls > kMostCalls ? " calls" : " messages") + " (got " +
+              "makes more than " +
+                  std::to_string(calls > kMostCallsOfAllSessions ? kMostCallsOfAllSessions
+                                                                 : kMostMessagesOfAllSessions) +
+                  (calls > kMostCallsOfAllSessions ? " calls" : " messages") + " (got " +
                   std::to_string(t.num_sessions) + ")",
               "make fewer sessions, or shorter ones");
     return nullptr;

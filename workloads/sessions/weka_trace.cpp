@@ -420,9 +420,6 @@ void add_calls(const WekaTrace& trace, const Conversation& c, std::int64_t block
     out.back().call.answer = messages.final_answer(c.requests.back()->output);
 }
 
-/// The tool's client asks for that many tokens where it is told none.
-constexpr std::int64_t kClientMaxTokens = 30;
-
 ReplayCall replay_call(const RecordedCall& recorded, std::int64_t output, GraphNode node,
                        std::int64_t max_wait_ms) {
   ReplayCall call;

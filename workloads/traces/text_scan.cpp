@@ -4,17 +4,14 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "base/text.h"
 
 namespace routesim::workloads {
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-std::string_view trim(std::string_view s) {
-  while (!s.empty() && (s.front() == ' ' || s.front() == '\t')) s.remove_prefix(1);
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\t')) s.remove_suffix(1);
-  return s;
-}
+std::string_view trim(std::string_view s) { return trimmed(s, " \t"); }
 
 /// The digits at the front of `s` as a number of exactly `width` digits.
 std::optional<int> take_digits(std::string_view& s, std::size_t width) {

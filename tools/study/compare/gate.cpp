@@ -4,44 +4,41 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "base/text.h"
 
 namespace routesim::tools {
 
 namespace {
 
-constexpr char kExample[] =
+constexpr char kGateExample[] =
     "for example ttft_ms.p99>+5%, output_tokens_per_s<-2%, ttft_ms.p99>+20 or ttft_ms.p99>500";
-
-std::string trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return std::string(text);
-}
 
 }  // namespace
 
 Parsed<Gate> parse_gate(const std::string& text) {
   const std::size_t at = text.find_first_of("<>");
   if (at == std::string::npos || (at + 1 < text.size() && text[at + 1] == '='))
-    return {{}, "must be METRIC>BOUND or METRIC<BOUND (got " + printable(text) + ")", kExample};
-  Parsed<MetricName> metric = parse_metric_name(trimmed(std::string_view(text).substr(0, at)));
+    return {{}, "must be METRIC>BOUND or METRIC<BOUND (got " + printable(text) + ")", kGateExample};
+  Parsed<MetricName> metric =
+      parse_metric_name(std::string(trimmed(std::string_view(text).substr(0, at))));
   if (!metric.value) return {{}, metric.message, metric.hint};
-  Gate gate{.text = trimmed(text),
+  Gate gate{.text = std::string(trimmed(text)),
             .metric = std::move(*metric.value),
             .greater = text[at] == '>',
             .kind = Gate::Kind::kValue,
             .bound = 0};
-  std::string number = trimmed(std::string_view(text).substr(at + 1));
+  std::string number = std::string(trimmed(std::string_view(text).substr(at + 1)));
   if (number.starts_with('+') || number.starts_with('-')) gate.kind = Gate::Kind::kAbsolute;
   if (number.ends_with('%')) {
     gate.kind = Gate::Kind::kRelative;
-    number = trimmed(std::string_view(number).substr(0, number.size() - 1));
+    number = std::string(trimmed(std::string_view(number).substr(0, number.size() - 1)));
   }
   if (number.starts_with('+')) number.erase(0, 1);
-  if (number.starts_with('+')) return {{}, "has two signs (got " + printable(text) + ")", kExample};
+  if (number.starts_with('+'))
+    return {{}, "has two signs (got " + printable(text) + ")", kGateExample};
   const auto node = ConfigNode::make_scalar(number, ConfigNode::Style::kUntyped, {});
   const Parsed<double> bound = parse_real(*node, {});
-  if (!bound.value) return {{}, "bound " + bound.message, kExample};
+  if (!bound.value) return {{}, "bound " + bound.message, kGateExample};
   gate.bound = *bound.value;
   return {std::move(gate), {}, {}};
 }

@@ -6,6 +6,7 @@
 
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/results/metrics.h"
 
 namespace routesim::tools {
@@ -13,12 +14,6 @@ namespace routesim::tools {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
 
 /// `METRIC < NUMBER`; sets `error` when it is not.
 std::optional<PlanGoal> parse_goal(const std::string& text, std::string& error, std::string& hint) {
@@ -29,10 +24,10 @@ std::optional<PlanGoal> parse_goal(const std::string& text, std::string& error, 
     return std::nullopt;
   }
   const bool or_equal = sign + 1 < text.size() && text[sign + 1] == '=';
-  const std::string number = trimmed(text.substr(sign + (or_equal ? 2 : 1)));
+  const std::string number = std::string(trimmed(text.substr(sign + (or_equal ? 2 : 1))));
   const Parsed<double> bound =
       parse_real(*ConfigNode::make_scalar(number, ConfigNode::Style::kUntyped, {}), {});
-  Parsed<MetricName> metric = parse_metric_name(trimmed(text.substr(0, sign)));
+  Parsed<MetricName> metric = parse_metric_name(std::string(trimmed(text.substr(0, sign))));
   if (!bound.value || !metric.value) {
     error = bound.value ? metric.message : "the bound " + bound.message;
     if (bound.value && !metric.hint.empty()) hint = metric.hint;

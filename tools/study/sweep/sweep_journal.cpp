@@ -19,7 +19,7 @@ namespace routesim::tools {
 
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{1} << 40U;
+constexpr std::size_t kMostJournalBytes = std::size_t{1} << 40U;
 
 bool exists(const std::string& path) {
   struct stat info {};
@@ -82,7 +82,7 @@ void SweepJournal::take_row(std::string_view line, const SourceLocation& where,
 bool SweepJournal::take_up(const std::string& path, bool may_be_torn,
                            const std::set<std::string>& keys, Diagnostics& diagnostics) {
   std::string text;
-  if (!read_text_file(path, {.file = path}, "", kMostBytes, text, diagnostics)) return false;
+  if (!read_text_file(path, {.file = path}, "", kMostJournalBytes, text, diagnostics)) return false;
   std::string_view rest = text;
   for (int line = 1; !rest.empty(); ++line) {
     const std::size_t end = rest.find('\n');

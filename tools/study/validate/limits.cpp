@@ -10,6 +10,7 @@
 #include "base/config_node.h"
 #include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/ingest/csv_splitter.h"
 #include "tools/render/render.h"
 #include "tools/results/metrics.h"
@@ -25,12 +26,6 @@ constexpr std::array<std::string_view, 10> kColumns = {"experiment", "policy", "
 constexpr char kExample[] =
     "for example ttft.mean>8%, or llmd_precise_prefix:ttft>10% for one policy or experiment; "
     "metrics and statistics are named as in the error tables";
-
-std::string trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return std::string(text);
-}
 
 /// `p99.9` as `p99p9`, `median` as `p50`.
 std::string plain(std::string statistic) {
@@ -182,14 +177,14 @@ std::optional<ErrorGate> parse_error_gate(const std::string& text, Diagnostics& 
     return std::nullopt;
   };
   ErrorGate gate;
-  gate.text = trimmed(text);
+  gate.text = std::string(trimmed(text));
   const std::size_t at = text.find('>');
   std::string number =
-      at == std::string::npos ? "" : trimmed(std::string_view(text).substr(at + 1));
+      at == std::string::npos ? "" : std::string(trimmed(std::string_view(text).substr(at + 1)));
   if (!number.ends_with('%'))
     return fail("must be [SCOPE:]METRIC[.STATISTIC]>PERCENT% (got " + printable(text) + ")");
-  number = trimmed(std::string_view(number).substr(0, number.size() - 1));
-  std::string name = trimmed(std::string_view(text).substr(0, at));
+  number = std::string(trimmed(std::string_view(number).substr(0, number.size() - 1)));
+  std::string name(trimmed(std::string_view(text).substr(0, at)));
   if (const std::size_t colon = name.rfind(':'); colon != std::string::npos) {
     gate.scope = name.substr(0, colon);
     name.erase(0, colon + 1);

@@ -15,7 +15,7 @@ using models::Trust;
 
 constexpr std::array<Trust, 4> kClasses = {Trust::kFitted, Trust::kExtrapolated, Trust::kRoofline,
                                            Trust::kDataSheet};
-constexpr std::array<std::string_view, 4> kQuantities = {
+constexpr std::array<std::string_view, 4> kTrustQuantities = {
     "output tokens/s", "TTFT mean", "TTFT p90 and above", "time per output token"};
 
 /// What a cell counts towards; empty when towards nothing.
@@ -23,11 +23,11 @@ std::string_view quantity_of(const MeasuredRow& row) {
   const std::string metric = plain_metric(row.metric);
   const std::string statistic = plain_statistic(row.statistic);
   const bool is_tail = statistic.starts_with("p9");
-  if (metric == "output_throughput" && statistic == "mean") return kQuantities[0];
-  if (metric == "ttft" && statistic == "mean") return kQuantities[1];
-  if (metric == "ttft" && is_tail) return kQuantities[2];
+  if (metric == "output_throughput" && statistic == "mean") return kTrustQuantities[0];
+  if (metric == "ttft" && statistic == "mean") return kTrustQuantities[1];
+  if (metric == "ttft" && is_tail) return kTrustQuantities[2];
   if ((metric == "tpot" || metric == "itl" || metric == "ntpot") && statistic == "mean")
-    return kQuantities[3];
+    return kTrustQuantities[3];
   return {};
 }
 
@@ -36,7 +36,7 @@ std::string_view quantity_of(const MeasuredRow& row) {
 std::vector<TrustError> trust_table(const std::vector<ScenarioValidation>& all) {
   std::vector<TrustError> errors;
   for (const Trust trust : kClasses)
-    for (const std::string_view quantity : kQuantities) {
+    for (const std::string_view quantity : kTrustQuantities) {
       TrustError e{.trust = trust, .quantity = std::string(quantity)};
       for (const ScenarioValidation& v : all)
         for (const ValidationCell& cell : v.cells) {
