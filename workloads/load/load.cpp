@@ -70,7 +70,7 @@ void for_each_tool(const F& f) {
 }  // namespace
 
 void describe_tools(Describer& d, Load& load) {
-  for_each_tool([&]<class T>() { describe_tool<T>(d, LoadKey<T>::value, load); });
+  for_each_tool([&]<LoadSettings T>() { describe_tool<T>(d, LoadKey<T>::value, load); });
 }
 
 std::vector<std::string> load_keys() {

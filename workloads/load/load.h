@@ -4,6 +4,7 @@
 // in tools/ingest that reads them. Its room has the functions that workloads/load_traits.h lists.
 #pragma once
 
+#include <concepts>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -23,6 +24,22 @@
 #include "workloads/vllm_bench/vllm_bench.h"
 
 namespace routesim::workloads {
+
+/// Settings that LoadTool accepts: a key and the functions that load_traits.h lists. A tool whose
+/// own file is read by tools/ingest has a `document`; the others have `describe`.
+template <class T>
+concept LoadSettings = requires(T& t, const T& c, const WorkloadOptions& options,
+                                const LoadInputs& inputs, Diagnostics& diagnostics) {
+  LoadKey<T>::value.name;
+  { traits_of(c) } -> std::same_as<LoadTraits>;
+  { files_of(c) } -> std::same_as<std::vector<LoadFile>>;
+  { scale_rates(t, 1.0) } -> std::same_as<std::string>;
+  {
+    make_load_generator(c, options, inputs, diagnostics)
+    } -> std::same_as<std::unique_ptr<LoadGenerator>>;
+}
+&&(
+    requires(T& t) { t.document; } || requires(T & t, Describer& d) { describe(d, t); });
 
 /// The settings of a load tool; empty until one is given.
 using LoadTool = std::variant<std::monostate, inference_perf::Workload, vllm_bench::Config,
