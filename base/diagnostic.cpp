@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/text.h"
 
@@ -66,6 +67,16 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
                          const std::string& otherwise) {
   const std::string close = nearest(word, candidates);
   return close.empty() ? otherwise : "did you mean " + close + "?";
+}
+
+KeyUse key_use(SourceLocation where, std::string_view format, std::string path, Fate fate,
+               std::string_view why, bool is_off) {
+  const bool is_moot = is_off && fate == Fate::kNotModelled;
+  return {.where = std::move(where),
+          .format = format,
+          .path = std::move(path),
+          .fate = is_moot ? Fate::kNoEffect : fate,
+          .why = std::string(is_moot ? "it is switched off" : why)};
 }
 
 }  // namespace routesim

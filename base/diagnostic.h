@@ -75,4 +75,9 @@ std::string nearest(const std::string& word, const std::vector<std::string>& can
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& candidates,
                          const std::string& otherwise = {});
 
+/// The entry of one key. `is_off` says that its value switches nothing on: what is not modelled has
+/// no effect then.
+KeyUse key_use(SourceLocation where, std::string_view format, std::string path, Fate fate,
+               std::string_view why, bool is_off = false);
+
 }  // namespace routesim

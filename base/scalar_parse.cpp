@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace routesim {
 

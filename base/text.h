@@ -35,4 +35,11 @@ std::string encode_base64(std::string_view bytes);
 /// Bytes of hexadecimal digits; nothing for other text.
 std::optional<std::string> decode_hex(std::string_view text);
 
+/// Control characters escaped (a config file must not be able to drive the terminal), line breaks
+/// as `\n`, cut with `...` after `max_bytes`, never inside a UTF-8 character.
+std::string printable(std::string_view text, std::size_t max_bytes = 60);
+
+/// The same between single quotes.
+std::string in_quotes(std::string_view text);
+
 }  // namespace routesim

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/key_note.h"
-#include "base/printable.h"
+#include "base/diagnostic.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 
 namespace routesim {
 

@@ -1,7 +1,7 @@
 #include "policies/config/document.h"
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "policies/config/document_loader.h"
 #include "policies/config/factory.h"
 #include "policies/config/inert_keys.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/field_fates.h"
+#include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "policies/config/document_loader.h"
 #include "policies/parameters.h"

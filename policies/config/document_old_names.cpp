@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "base/key_note.h"
+#include "base/diagnostic.h"
 #include "base/scalar_parse.h"
 #include "policies/config/document_loader.h"
 #include "policies/parameters.h"

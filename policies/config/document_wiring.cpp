@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/key_note.h"
+#include "base/diagnostic.h"
 #include "policies/config/document_loader.h"
 #include "policies/parameters.h"
 #include "policies/plugins/precise_prefix_parameters.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/key_note.h"
+#include "base/diagnostic.h"
 #include "policies/parameters.h"
 
 namespace routesim::policies {

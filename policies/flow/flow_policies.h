@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "base/describe.h"
-#include "base/field_fates.h"
 #include "policies/build_context.h"
 
 namespace routesim::policies {

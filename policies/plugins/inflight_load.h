@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/describe.h"
-#include "base/field_fates.h"
 #include "policies/build_context.h"
 #include "policies/plugins.h"
 

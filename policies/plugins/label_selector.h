@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/describe.h"
-#include "base/key_note.h"
+#include "base/diagnostic.h"
 #include "base/scalar_parse.h"
 #include "policies/build_context.h"
 #include "policies/parameters.h"

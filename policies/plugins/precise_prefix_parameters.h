@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/describe.h"
-#include "base/field_fates.h"
 #include "policies/endpoint_picker_config.h"
 
 namespace routesim::policies {

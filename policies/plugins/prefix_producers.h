@@ -14,7 +14,6 @@
 
 #include "base/check.h"
 #include "base/describe.h"
-#include "base/field_fates.h"
 #include "policies/build_context.h"
 #include "policies/index/approx_prefix_index.h"
 #include "policies/index/known_text.h"

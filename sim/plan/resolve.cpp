@@ -8,7 +8,6 @@
 #include "models/roofline.h"
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
-#include "sim/plan/rate_scale.h"
 
 namespace routesim::sim {
 
@@ -395,6 +394,16 @@ void check_names(const Scenario& scenario, const ScenarioInputs& inputs, Diagnos
   Resolver resolver(inputs, false, diagnostics);
   for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i)
     resolver.check_names(scenario.cluster.pools[i], "cluster.pools[" + std::to_string(i) + "]");
+}
+
+WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagnostics) {
+  WorkloadConfig out = workload;
+  if (workload.rate_scale == 1) return out;
+  const std::string nothing = scale_rates(out.load, workload.rate_scale);
+  if (!nothing.empty())
+    diagnostics.error({}, "workload.rate_scale", "has no rate to multiply: " + nothing,
+                      "leave it out, and change what the load has instead");
+  return out;
 }
 
 }  // namespace routesim::sim

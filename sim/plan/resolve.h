@@ -61,4 +61,10 @@ void check_names(const Scenario& scenario, const ScenarioInputs& inputs, Diagnos
 std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
                                Diagnostics& diagnostics);
 
+/// The workload with every rate of its load multiplied by `rate_scale`: of inference-perf's stages
+/// (requests or sessions), of `vllm bench` and its runs, of groups; a trace plays so much faster. A
+/// load without rates (a closed loop, everything at once, rates that the tool finds itself, the
+/// times in inference-perf's own trace) is an error unless the scale is 1.
+WorkloadConfig at_scaled_rate(const WorkloadConfig& workload, Diagnostics& diagnostics);
+
 }  // namespace routesim::sim

@@ -5,7 +5,6 @@
 
 #include "tests/cli/cli_fixture.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/shell_support.h"
 
 namespace routesim::tools::testing {
 namespace {

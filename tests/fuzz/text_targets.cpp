@@ -15,7 +15,7 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
-#include "tools/ingest/measured_csv.h"
+#include "tools/ingest/measured_file.h"
 #include "tools/ingest/shell_words.h"
 #include "tools/ingest/vllm_serve_yaml.h"
 #include "workloads/conversations/conversation_data.h"

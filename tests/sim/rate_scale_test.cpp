@@ -1,9 +1,9 @@
 // `workload.rate_scale`, by what it makes of each kind of load.
-#include "sim/plan/rate_scale.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
+
+#include "sim/plan/resolve.h"
 
 namespace routesim::sim {
 namespace {

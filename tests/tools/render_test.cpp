@@ -9,7 +9,7 @@
 #include "tests/base/messages.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
-#include "tools/ingest/measured_csv.h"
+#include "tools/ingest/measured_file.h"
 #include "tools/ingest/schema_json.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/metrics.h"

@@ -10,7 +10,6 @@
 #include "tools/render/html_page.h"
 #include "tools/render/numbers.h"
 #include "tools/render/page_data.h"
-#include "tools/render/page_export.h"
 #include "tools/render/render.h"
 #include "tools/render/run_verdict.h"
 #include "tools/render/svg_chart.h"

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "base/clock.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/results/version.h"
 
 namespace routesim::tools {

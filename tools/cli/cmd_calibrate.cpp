@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "base/config_node.h"
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "models/kv_cache_spec.h"
 #include "models/roofline.h"
 #include "tools/cli/cli.h"

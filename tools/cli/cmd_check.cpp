@@ -2,17 +2,17 @@
 #include <algorithm>
 #include <array>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
-#include "tools/ingest/first_requests.h"
 #include "tools/ingest/inference_perf_yaml.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/prepare.h"
+#include "tools/ingest/run_checks.h"
 #include "tools/results/json_writer.h"
 #include "tools/study/compare/expectation.h"
 #include "tools/study/plan/plan_space.h"

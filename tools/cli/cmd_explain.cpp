@@ -1,5 +1,5 @@
 // routesim explain: every resolved value with its origin, and the numbers derived from them.
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/prepare.h"

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/config_node.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "policies/config/factory.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/cli.h"

@@ -2,13 +2,12 @@
 #include <filesystem>
 
 #include "base/config_node.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/ingest/config_file.h"
 #include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
-#include "tools/render/page_export.h"
 #include "tools/results/output_file.h"
 #include "tools/study/sweep/sweep_row.h"
 

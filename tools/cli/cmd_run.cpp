@@ -3,14 +3,13 @@
 #include <string>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/run_experiment.h"
 #include "tools/cli/run_outputs.h"
-#include "tools/ingest/first_requests.h"
-#include "tools/ingest/memory.h"
 #include "tools/ingest/prepare.h"
+#include "tools/ingest/run_checks.h"
 #include "tools/results/output_file.h"
 #include "tools/results/version.h"
 

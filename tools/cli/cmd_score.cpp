@@ -1,5 +1,5 @@
 // routesim score: one decision of a router, with its reasons and without a simulation.
-#include "base/printable.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
 #include "tools/cli/cli.h"

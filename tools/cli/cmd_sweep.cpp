@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"

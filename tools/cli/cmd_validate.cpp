@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "base/config_node.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/ingest/config_file.h"

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/results/output_file.h"
 
 namespace routesim::tools {

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "sim/observe/metrics_collector.h"
 #include "sim/observe/time_series.h"
 #include "tools/ingest/description.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/render/html_page.h"
 #include "tools/render/render.h"
 #include "tools/render/report_files.h"

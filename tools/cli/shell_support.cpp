@@ -1,10 +1,9 @@
 // routesim completion, routesim manual. A completion script is a plain table of words, written out
 // as the shell's own code.
-#include "tools/cli/shell_support.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tools/cli/cli.h"
 #include "tools/results/version.h"
 
 namespace routesim::tools {

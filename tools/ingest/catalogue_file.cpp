@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/config_node.h"
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "models/hf_config.h"
 #include "tools/ingest/builtin_catalogs.h"

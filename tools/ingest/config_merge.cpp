@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
 

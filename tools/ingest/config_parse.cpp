@@ -12,7 +12,6 @@
 #include <unordered_map>
 
 #include "base/config_node.h"
-#include "base/printable.h"
 #include "base/text.h"
 #include "tools/ingest/config_file.h"
 

@@ -4,12 +4,11 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
 #include "tools/ingest/config_file.h"
-#include "tools/ingest/deployment_keys.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 
@@ -77,13 +76,13 @@ void add_below(const std::string& path, const Diagnostics& found, Diagnostics& d
   }
 }
 
-bool is_document(const ConfigNode& map) {
+bool is_picker_document(const ConfigNode& map) {
   const ConfigNode::Member* kind = map.find("kind");
   return kind != nullptr && kind->value->is_scalar() &&
          kind->value->text() == "EndpointPickerConfig";
 }
 
-bool may_hold_document(const std::string& text) {
+bool may_hold_picker_document(const std::string& text) {
   return text.find("EndpointPickerConfig") != std::string::npos;
 }
 
@@ -93,10 +92,10 @@ ConfigNode::Ptr find_document(const ConfigNode::Ptr& root, const std::string& pa
                               Diagnostics& diagnostics) {
   // A document of a wrong kind is better reported than not found.
   const bool is_meant = root->find("plugins") != nullptr || root->find("schedulingProfiles");
-  if (!is_kubernetes_object(*root) || is_document(*root) || is_meant) return root;
+  if (!is_kubernetes_object(*root) || is_picker_document(*root) || is_meant) return root;
   const DocumentSearch search{
-      .is_document = is_document,
-      .may_hold = may_hold_document,
+      .is_document = is_picker_document,
+      .may_hold = may_hold_picker_document,
       .file_keys = {"config-file", "configFile", "pluginsConfigFile"},
   };
   FoundDocument found = find_in_objects(root, search);

@@ -1,10 +1,11 @@
 // Measured numbers in whatever file they come in: a tidy CSV, or what a load tool wrote.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/diagnostic.h"
-#include "tools/ingest/measured_csv.h"
+#include "tools/results/measured.h"
 
 namespace routesim::tools {
 
@@ -22,5 +23,15 @@ const KeyTable& bench_result_keys();
 MeasuredTable read_measured(const std::string& path, const std::string& policy,
                             const SourceLocation& where, const std::string& key,
                             Diagnostics& diagnostics);
+
+/// Parses CSV (RFC 4180) with exactly the header
+/// `experiment,policy,stage,rate,metric,statistic,unit,value,source`. Every malformed row, repeated
+/// row and value that is not a finite number is an error at its line; null after any error.
+std::optional<MeasuredTable> parse_measured_csv(const std::string& text, const std::string& file,
+                                                Diagnostics& diagnostics);
+
+/// The rows of one policy, and of one experiment unless `experiment` is empty.
+MeasuredTable select_rows(const MeasuredTable& table, const std::string& experiment,
+                          const std::string& policy);
 
 }  // namespace routesim::tools

@@ -7,15 +7,15 @@
 #include <istream>
 #include <set>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "policies/config/make_scheduler.h"
 #include "policies/index/sha256.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/measured_file.h"
-#include "tools/ingest/request_headers.h"
+#include "tools/ingest/run_checks.h"
 #include "tools/ingest/trace_files.h"
 #include "tools/results/goodput.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/plan/resolve.h"
-#include "tools/ingest/measured_csv.h"
+#include "tools/ingest/measured_file.h"
 #include "tools/ingest/scenario_yaml.h"
 
 namespace routesim::tools {

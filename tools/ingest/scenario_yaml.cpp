@@ -5,7 +5,6 @@
 #include <set>
 #include <tuple>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "sim/plan/unsupplied_inputs.h"
@@ -15,7 +14,7 @@
 #include "tools/ingest/inference_perf_yaml.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
-#include "tools/ingest/request_headers.h"
+#include "tools/ingest/run_checks.h"
 #include "tools/ingest/vllm_bench_yaml.h"
 #include "tools/ingest/vllm_serve_yaml.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace routesim::tools {
 

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <memory>
 
-#include "base/key_note.h"
-#include "base/printable.h"
+#include "base/diagnostic.h"
+#include "base/text.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::tools {

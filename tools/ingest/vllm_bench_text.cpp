@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/scenario_yaml.h"

@@ -5,9 +5,9 @@
 #include <map>
 #include <sstream>
 
-#include "base/key_note.h"
-#include "base/printable.h"
+#include "base/diagnostic.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"

@@ -5,8 +5,8 @@
 #include <cctype>
 #include <charconv>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 
 namespace routesim::tools {
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <cctype>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/ingest/description.h"
 
 namespace routesim::tools {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <span>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"

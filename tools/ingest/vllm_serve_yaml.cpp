@@ -4,12 +4,11 @@
 #include <array>
 #include <filesystem>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
-#include "tools/ingest/deployment_keys.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/scenario_yaml.h"

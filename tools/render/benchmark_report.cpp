@@ -1,7 +1,7 @@
-#include "tools/render/benchmark_report.h"
-
 #include <array>
 #include <cmath>
+
+#include "tools/render/report_files.h"
 
 namespace routesim::tools {
 

@@ -1,9 +1,12 @@
 // A report page: one self-contained HTML file.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "tools/render/numbers.h"
 #include "tools/render/page_data.h"
 #include "tools/results/report.h"
 
@@ -25,5 +28,43 @@ std::string plan_sections(const PagePlan& plan);
 /// Style sheet and the script that shows a chart's numbers under the pointer.
 std::string_view page_style();
 std::string_view page_script();
+
+/// What the page shows of a metric, and how.
+struct Shown {
+  std::string_view key;     ///< Into StageView::values.
+  std::string_view title;   ///< In tables and on axes.
+  std::string_view answer;  ///< How a chart's title begins; empty = not drawn.
+  Unit unit = Unit::kNone;
+  bool less_is_better = false;
+};
+
+/// A table cell with its number for people, and in attributes the exact number and its place in the
+/// data block; `–` for nothing.
+std::string number_cell(const Datum* datum, Unit unit);
+
+/// `+12.3 %`; of ratios `+4.0 points`; `–` where there is nothing to divide by.
+std::string change_text(double from, double to, Unit unit);
+
+/// The change from `from` to `to` in percent, coloured by whether it is for the better.
+/// Of ratios it is the difference in percentage points.
+std::string change_cell(const Datum* from, const Datum* to, const Shown& shown);
+
+/// A `<th>` with the key of a series' colour.
+std::string series_heading(std::size_t colour, const std::string& name, std::size_t columns = 1);
+
+/// One file of an export.
+struct ExportFile {
+  std::string name;  ///< `summary.csv`, ...
+  std::string content;
+};
+
+/// Tables in base units (seconds, tokens, ratios), one number per row, as CSV (RFC 4180) and the
+/// same rows as JSON lines: `summary`, `stages`, `quantiles`, `servers`, `series` of runs,
+/// `sweep` of sweeps and `plan` of plans. Tables without rows are left out.
+std::vector<ExportFile> export_tables(const PageData& data);
+
+/// The curves over the load of each run as SVG files, `ttft.mean.svg`; of several runs with their
+/// numbers, `2-ttft.mean.svg`.
+std::vector<ExportFile> export_charts(const PageData& data);
 
 }  // namespace routesim::tools

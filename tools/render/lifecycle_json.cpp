@@ -1,7 +1,7 @@
-#include "tools/render/lifecycle_json.h"
-
 #include <algorithm>
 #include <cstdio>
+
+#include "tools/render/report_files.h"
 
 namespace routesim::tools {
 

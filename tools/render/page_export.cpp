@@ -1,4 +1,3 @@
-#include "tools/render/page_export.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "tools/render/html_page.h"
-#include "tools/render/html_parts.h"
 #include "tools/render/svg_chart.h"
 
 namespace routesim::tools {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 
-#include "tools/render/lifecycle_json.h"
 #include "tools/render/render.h"
+#include "tools/render/report_files.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/metrics.h"
 #include "tools/results/report.h"

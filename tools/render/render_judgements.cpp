@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/printable.h"
 #include "base/text.h"
 #include "tools/render/markup.h"
 #include "tools/render/render.h"

@@ -2,7 +2,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/render/render.h"
 #include "tools/results/difference.h"
 #include "tools/results/report.h"

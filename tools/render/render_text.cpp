@@ -2,8 +2,8 @@
 #include <array>
 #include <cmath>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/render/render.h"
 #include "tools/results/metrics.h"
 #include "tools/results/report.h"

@@ -6,8 +6,6 @@
 #include <map>
 
 #include "policies/index/sha256.h"
-#include "tools/render/benchmark_report.h"
-#include "tools/render/lifecycle_json.h"
 
 namespace routesim::tools {
 

@@ -2,9 +2,14 @@
 // llm-d's Benchmark Report and the result file of `vllm bench serve`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "sim/observe/run_result.h"
+#include "sim/plan/scenario.h"
+#include "tools/results/goodput.h"
+#include "tools/results/json_writer.h"
 #include "tools/results/report.h"
 
 namespace routesim::tools {
@@ -32,5 +37,34 @@ std::vector<ReportFile> report_files(const Report& report, FileFormat format);
 /// and so do a leading dot and, where two names differ in case only, capital letters. A long name
 /// is cut and ends in a hash of the whole. No result is longer than 150 bytes.
 std::vector<std::string> file_names(const std::vector<std::string>& names);
+
+/// Version 0.1 of a stage of the variant, the `number`-th of its load. Latencies in s and s/token,
+/// duration is the send duration, as the importer of inference-perf results has it.
+std::string benchmark_report_v01(const VariantReport& variant, const sim::StageResult& stage,
+                                 std::int64_t number);
+
+/// Version 0.2: one stack component per pool and one for the router. Throughputs have only a mean.
+std::string benchmark_report_v02(const VariantReport& variant, const sim::StageResult& stage,
+                                 std::int64_t number);
+
+/// What the tool's settings decide about a report.
+struct LifecycleForm {
+  bool is_summary = false;  ///< Its load has only its count and schedule delay, as the tool's has.
+  std::vector<double> percentiles{};
+  bool rate_is_count = false;  ///< Stages of `concurrent` load: the tool sets rate = num_requests.
+  const GoodputGoals* goals = nullptr;  ///< And the stage's count, when there are any.
+  const ToolGoodput* goodput = nullptr;
+};
+
+/// The percentiles that `report.request_lifecycle` of the load lists, each once; of other loads,
+/// the tool's default.
+std::vector<double> lifecycle_percentiles(const sim::Scenario& scenario);
+
+/// Whether the load is inference-perf's `concurrent`.
+bool rate_is_count(const sim::Scenario& scenario);
+
+/// Writes the members `benchmark_time_seconds`, `load_summary`, `successes` and `failures` into the
+/// open object.
+void write_lifecycle(JsonWriter& json, const sim::StageResult& stage, const LifecycleForm& form);
 
 }  // namespace routesim::tools

@@ -5,7 +5,6 @@
 
 #include "base/scalar_parse.h"
 #include "tools/render/html_page.h"
-#include "tools/render/html_parts.h"
 #include "tools/render/run_charts.h"
 #include "tools/render/run_verdict.h"
 #include "tools/results/text_table.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/render/html_parts.h"
+#include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
 
 namespace routesim::tools {

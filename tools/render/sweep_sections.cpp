@@ -5,7 +5,6 @@
 
 #include "base/describe.h"
 #include "tools/render/html_page.h"
-#include "tools/render/html_parts.h"
 #include "tools/render/svg_chart.h"
 #include "tools/results/trust_errors.h"
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 
 namespace routesim::tools {
 

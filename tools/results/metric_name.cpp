@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/results/metrics.h"
 
 namespace routesim::tools {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/results/metrics.h"
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"

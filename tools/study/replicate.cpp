@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/results/statistics.h"
 #include "tools/study/parallel.h"
 

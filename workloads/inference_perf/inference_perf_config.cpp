@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "base/field_fates.h"
+#include "base/describe.h"
 #include "workloads/inference_perf/inference_perf.h"
 
 namespace routesim::workloads::inference_perf {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "workloads/prompts.h"
 #include "workloads/sessions/recorded_sessions.h"
 #include "workloads/sessions/replay_graph.h"

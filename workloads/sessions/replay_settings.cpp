@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/field_fates.h"
+#include "base/describe.h"
 
 namespace routesim::workloads {
 namespace {

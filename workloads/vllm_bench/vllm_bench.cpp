@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "workloads/client.h"
 #include "workloads/load_stages.h"
 #include "workloads/prompts.h"

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/config_node.h"
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/description.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <set>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "models/roofline.h"
 #include "tools/results/metrics.h"
 #include "tools/results/text_table.h"

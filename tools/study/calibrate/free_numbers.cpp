@@ -5,8 +5,8 @@
 #include <cmath>
 #include <set>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/description.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/render/render.h"
 #include "tools/results/text_table.h"
 #include "tools/study/compare/comparison.h"

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <vector>
 
-#include "base/printable.h"
 #include "base/text.h"
 
 namespace routesim::tools {

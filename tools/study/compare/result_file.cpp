@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
 #include "tools/render/page_data.h"

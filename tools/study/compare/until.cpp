@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "base/printable.h"
 #include "base/text.h"
 
 namespace routesim::tools {

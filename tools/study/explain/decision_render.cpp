@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "policies/row_math.h"
 #include "policies/scheduling_profile.h"
 #include "tools/results/json_writer.h"

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"
 #include "tools/study/explain/hit_study.h"

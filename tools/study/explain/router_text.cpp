@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "policies/config/factory.h"
 #include "policies/config/make_scheduler.h"
 #include "tools/ingest/description.h"

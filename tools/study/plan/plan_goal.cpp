@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/results/metrics.h"

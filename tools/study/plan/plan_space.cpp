@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "models/catalogue.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"

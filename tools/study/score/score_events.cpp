@@ -4,8 +4,7 @@
 #include <charconv>
 
 #include "base/check.h"
-#include "base/field_fates.h"
-#include "base/printable.h"
+#include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "base/tree_reader.h"

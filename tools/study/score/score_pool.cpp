@@ -1,9 +1,9 @@
 // E: the list of endpoints.
 #include <set>
 
-#include "base/key_note.h"
-#include "base/printable.h"
+#include "base/diagnostic.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
 #include "tools/study/score/score_input.h"

@@ -1,10 +1,10 @@
 // R: the request to be scored.
 #include <charconv>
 
-#include "base/field_fates.h"
-#include "base/key_note.h"
-#include "base/printable.h"
+#include "base/describe.h"
+#include "base/diagnostic.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
 #include "tools/study/score/score_input.h"

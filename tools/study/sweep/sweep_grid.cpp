@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/results/json_writer.h"
 
 namespace routesim::tools {

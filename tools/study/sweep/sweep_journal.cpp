@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "base/config_node.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "tools/ingest/config_file.h"
 #include "tools/results/output_file.h"
 #include "tools/study/sweep/sweep_row.h"

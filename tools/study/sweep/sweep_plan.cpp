@@ -7,7 +7,7 @@
 #include <string_view>
 #include <tuple>
 
-#include "base/printable.h"
+#include "base/text.h"
 #include "policies/index/sha256.h"
 #include "sim/simulation.h"
 #include "tools/ingest/config_file.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/printable.h"
+#include "base/text.h"
 
 namespace routesim::tools {
 

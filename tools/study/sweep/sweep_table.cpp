@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/describe.h"
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
 

@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "base/config_node.h"
-#include "base/printable.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/csv_splitter.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "tools/ingest/measured_csv.h"
+#include "tools/ingest/measured_file.h"
 
 namespace routesim::tools {
 

@@ -5,10 +5,10 @@
 #include <limits>
 #include <string>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "models/catalogue.h"
-#include "tools/ingest/first_requests.h"
+#include "tools/ingest/run_checks.h"
 
 namespace routesim::tools {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "sim/plan/resolve.h"
-#include "tools/ingest/measured_csv.h"
+#include "tools/ingest/measured_file.h"
 
 namespace routesim::tools {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/results/metrics.h"
 #include "tools/results/report.h"
 #include "tools/study/validate/measured_units.h"

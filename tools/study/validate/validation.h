@@ -9,7 +9,7 @@
 
 #include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
-#include "tools/ingest/measured_csv.h"
+#include "tools/ingest/measured_file.h"
 
 namespace routesim::tools {
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "base/printable.h"
 #include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/render/render.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"

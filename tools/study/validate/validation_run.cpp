@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "base/config_node.h"
-#include "base/printable.h"
+#include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"

@@ -1,12 +1,22 @@
-#include "tools/ingest/first_requests.h"
+#include "tools/ingest/run_checks.h"
+
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/config_node.h"
+#include "base/diagnostic.h"
+#include "base/text.h"
 #include "policies/config/make_scheduler.h"
+#include "policies/views.h"
+#include "sim/plan/unsupplied_inputs.h"
+#include "tools/ingest/inference_perf_yaml.h"
 #include "tools/results/text_table.h"
 #include "workloads/prompts.h"
 
@@ -14,7 +24,7 @@ namespace routesim::tools {
 
 namespace {
 
-constexpr std::size_t kEnough = 64;
+constexpr std::size_t kEnoughRequests = 64;
 constexpr int kMostInstants = 10'000;  // Of a load whose stages begin with long silence.
 
 /// Tokens of prompt and answer that a server of the pool can hold, as its engine decides it: one
@@ -123,7 +133,7 @@ void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
   std::int64_t room = 0;
   for (const sim::ResolvedPool& pool : plan.pools) room = std::max(room, longest(pool));
   std::int64_t shortest = 0, longest_prompt = 0;
-  const std::vector<workloads::Request> requests = first_requests(plan, kEnough);
+  const std::vector<workloads::Request> requests = first_requests(plan, kEnoughRequests);
   check_shared(plan, requests, diagnostics);
   // A trace is warned about where its record stands.
   if (!traits_of(plan.scenario.workload.load).is_trace &&
@@ -153,6 +163,116 @@ void check_first_requests(const sim::RunPlan& plan, Diagnostics& diagnostics) {
                             std::to_string(room) + ": they will fail",
                         "shorten them, or raise engine.max_model_len or num_gpu_blocks");
   }
+}
+
+namespace {
+
+// Measured on idle fleets of 20,000 and 60,000 ranks, and with full caches on 1,024; estimates err
+// on the low side.
+constexpr std::int64_t kBytesPerRank = 3500;
+constexpr std::int64_t kBytesPerBucket = 24;  ///< A rank has one per token of a block.
+constexpr std::int64_t kBytesPerCachedBlock = 10;
+constexpr std::int64_t kBytesPerIndexedBlock = 50;
+
+/// Products of counts, before they are bounded.
+__extension__ using Wide = __int128;
+
+/// At most what 64 bits hold, with room for a factor of ten.
+std::int64_t bounded(Wide bytes) {
+  return static_cast<std::int64_t>(std::min<Wide>(bytes, std::int64_t{1} << 59U));
+}
+
+/// A size in GiB, with one decimal.
+std::string gib(std::int64_t bytes) {
+  const std::int64_t tenths = bytes * 10 / (std::int64_t{1} << 30U);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " GiB";
+}
+
+}  // namespace
+
+std::optional<std::int64_t> available_memory() {
+  std::optional<std::int64_t> least;
+  const auto limit = [&least](std::int64_t bytes) {
+    least = std::min(least.value_or(bytes), bytes);
+  };
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string key, unit; meminfo >> key; std::getline(meminfo, unit)) {
+    std::int64_t kib = 0;
+    if (key == "MemAvailable:" && meminfo >> kib) limit(kib * 1024);
+  }
+  std::int64_t group = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> group) limit(group);
+  struct rlimit space {};
+  if (::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY &&
+      space.rlim_cur <= static_cast<rlim_t>(std::numeric_limits<std::int64_t>::max()))
+    limit(static_cast<std::int64_t>(space.rlim_cur));
+  return least;
+}
+
+MemoryNeed memory_need(const sim::RunPlan& plan) {
+  Wide idle = 0, blocks = 0;
+  for (const sim::ResolvedPool& pool : plan.pools) {
+    const Wide ranks = static_cast<Wide>(pool.config.replicas) * pool.config.data_parallel;
+    idle += ranks * (kBytesPerRank + kBytesPerBucket * pool.rules.block_size);
+    if (pool.rules.enable_prefix_caching) blocks += ranks * pool.rules.num_gpu_blocks;
+  }
+  Wide full = idle + blocks * kBytesPerCachedBlock;
+  if (plan.endpoint_picker)
+    full += blocks * kBytesPerIndexedBlock * plan.scenario.routing.router_replicas;
+  return {.idle = bounded(idle), .full = bounded(full)};
+}
+
+void check_memory(const sim::RunPlan& plan, std::optional<std::int64_t> available,
+                  Diagnostics& diagnostics) {
+  if (!available) return;
+  const MemoryNeed need = memory_need(plan);
+  if (need.idle > *available) {
+    diagnostics.error({}, "cluster.pools",
+                      "the run takes at least " + gib(need.idle) + " of memory for its servers, " +
+                          gib(*available) + " are available",
+                      "simulate fewer servers, or use a machine with more memory");
+  } else if (need.full > *available) {
+    diagnostics.warning({}, "cluster.pools",
+                        "the run may come to take " + gib(need.full) +
+                            " of memory: that much once every server's prefix cache is full; " +
+                            gib(*available) + " are available",
+                        "simulate fewer servers or requests, or larger blocks (engine.block_size)");
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> request_headers(const LoadedVariant& variant) {
+  std::vector<std::pair<std::string, std::string>> headers;
+  const workloads::LoadTraits load = traits_of(variant.scenario.workload.load);
+  if (load.headers.root == nullptr) return headers;
+  for (const ConfigNode::Member& member : load.headers.root->members())
+    if (member.value->is_scalar()) headers.emplace_back(member.key, member.value->text());
+  return headers;
+}
+
+void warn_unread_headers(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  const sim::RoutingConfig& routing = variant.scenario.routing;
+  const bool picks =
+      routing.balancer == sim::BalancerKind::kEndpointPicker && variant.endpoint_picker.has_value();
+  const std::vector<std::string> read =
+      picks ? sim::headers_read(*variant.endpoint_picker) : std::vector<std::string>();
+  std::string unread;
+  const workloads::LoadTraits load = traits_of(variant.scenario.workload.load);
+  const std::string path = "workload." + load.headers_key;
+  for (const auto& [name, value] : request_headers(variant)) {
+    const bool is_read = std::any_of(
+        read.begin(), read.end(),
+        [&name = name](const std::string& other) { return policies::same_header(name, other); });
+    if (!is_read) unread += (unread.empty() ? "" : ", ") + printable(name);
+    diagnostics.key(key_use(load.headers.root->find(name)->key_where, kInferencePerfFormat,
+                            path + "." + printable(name), is_read ? Fate::kUsed : Fate::kNoEffect,
+                            is_read ? "" : "nothing that routes reads it"));
+  }
+  if (unread.empty()) return;
+  diagnostics.warning({}, path,
+                      "has no effect on results: " +
+                          (picks ? "no plugin of the router that is simulated reads " + unread
+                                 : "the balancer " + std::string(enum_name(routing.balancer)) +
+                                       " reads no headers (got " + unread + ")"));
 }
 
 }  // namespace routesim::tools
