@@ -21,7 +21,6 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME routesim)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME routesim-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "libtbb-dev")
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
     "The routesim command and its scenarios: which routing policy, and how many servers,\nfor this traffic and these latency goals.")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION

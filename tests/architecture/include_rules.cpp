@@ -103,9 +103,6 @@ const std::vector<Home>& homes() {
       {"boost/program_options", {"tools/"}, true},
       {"boost/", {"models/", "sim/", "tools/", "tests/", "bench/"}, true},
       {"fmt/", {"base/", "tools/", "tests/", "bench/"}, true},
-      {"tbb/", {"tools/study/"}, true},
-      {"oneapi/tbb", {"tools/study/"}, true},
-      {"sanitizer/", {"tools/study/"}, true},
       {"Random123/", {"base/rng.cpp"}, true},
       {"xxhash.h", {"policies/", "tests/policies/"}, true},
       {"gtest/", {"tests/"}, false},
@@ -140,7 +137,7 @@ bool is_standard(std::string_view header) {
 /// Headers of the operating system: for those who own the I/O, and for tests of them.
 bool is_posix(std::string_view header) {
   static const std::set<std::string_view> headers = {
-      "fcntl.h",  "malloc.h", "netinet/in.h", "pthread.h", "poll.h",
+      "fcntl.h",  "malloc.h", "netinet/in.h", "pthread.h", "poll.h", "sched.h",
       "signal.h", "spawn.h",  "termios.h",    "unistd.h",  "glob.h"};
   return headers.contains(header) || header.starts_with("sys/");
 }

@@ -1,20 +1,19 @@
 #include "tools/study/parallel.h"
 
-#include <tbb/info.h>
+#ifdef __linux__
+#include <sched.h>
+#endif
 
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <queue>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "base/check.h"
-#include "tools/study/tbb_threads.h"
-
-#if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#endif
 
 namespace routesim::sim {
 
@@ -86,40 +85,6 @@ class IndexQueue {
   std::exception_ptr failure_;
 };
 
-/// What crosses from the caller to the threads of TBB and back.
-struct Handover {
-  IndexQueue& queue;
-  char begun = 0;  ///< Only its address is used, and that of `done`.
-  char done = 0;
-};
-
-#if defined(__SANITIZE_THREAD__)
-/// The installed TBB is built without ThreadSanitizer, which therefore does not see that whatever
-/// the caller did comes before the work, and the work before the caller goes on.
-void before_handing_over(char& what) { __tsan_release(&what); }
-void after_taking_over(char& what) { __tsan_acquire(&what); }
-#else
-void before_handing_over(char&) {}
-void after_taking_over(char&) {}
-#endif
-
-/// One call per thread, each taking the next index: runs differ in length by orders of magnitude,
-/// so ranges would leave threads idle.
-void drain_together(IndexQueue& queue, std::size_t threads) {
-  Handover handover{.queue = queue};
-  before_handing_over(handover.begun);
-  run_in_threads(
-      threads,
-      [](void* data) {
-        Handover& taken = *static_cast<Handover*>(data);
-        after_taking_over(taken.begun);
-        taken.queue.drain();
-        before_handing_over(taken.done);
-      },
-      &handover);
-  after_taking_over(handover.done);
-}
-
 }  // namespace
 
 void for_each_index(std::size_t count, std::size_t jobs,
@@ -128,16 +93,26 @@ void for_each_index(std::size_t count, std::size_t jobs,
   ROUTESIM_CHECK(after.empty() || after.size() == count, "one entry per job");
   IndexQueue queue(count, work, after);
   const std::size_t threads = std::min(std::max<std::size_t>(jobs, 1), count);
-  if (threads <= 1) {
+  {
+    // The caller is one of the threads; the others are joined at the end of this block.
+    std::vector<std::jthread> others;
+    try {
+      for (std::size_t i = 1; i < threads; ++i) others.emplace_back([&queue] { queue.drain(); });
+    } catch (const std::system_error&) {
+      // The system allows no more threads: those that run take all jobs.
+    }
     queue.drain();
-  } else {
-    drain_together(queue, threads);
   }
   queue.rethrow();
 }
 
 std::size_t default_jobs() {
-  return static_cast<std::size_t>(std::max(1, tbb::info::default_concurrency()));
+#ifdef __linux__
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0)
+    return static_cast<std::size_t>(std::max(1, CPU_COUNT(&allowed)));
+#endif
+  return std::max<std::size_t>(1, std::thread::hardware_concurrency());
 }
 
 }  // namespace routesim::sim
