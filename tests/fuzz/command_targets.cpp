@@ -13,8 +13,7 @@
 #include "tools/cli/cli.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/inference_perf_yaml.h"
-#include "tools/study/score/score_events.h"
-#include "tools/study/score/score_input.h"
+#include "tools/study/score/score.h"
 
 namespace routesim::fuzz {
 

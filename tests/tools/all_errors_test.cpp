@@ -147,7 +147,7 @@ TEST_F(AllErrors, OfAPlan) {
        "p.yaml:12:17: error: prices[2].accelerator: has a price already (got H100-SXM, which is "
        "prices[0])",
        "p.yaml:15:3: error: hardware[1]: has the name of another hardware too (got x)",
-       "p.yaml:15:36: error: cluster: must be KEY=VALUE (got no '=')",
+       "p.yaml:15:36: error: hardware[1].set[0]: cluster: must be KEY=VALUE (got no '=')",
        "p.yaml:16:22: error: policies[0].variant: is no variant of the scenario (got nobody)",
        "p.yaml:17:27: error: pools[1].pool: is sized twice (got a)",
        "p.yaml:17:38: error: pools[2].pool: is no pool of the scenario (got b)",

@@ -233,11 +233,11 @@ TEST(IdealCaches, BeladyIsTheBestOfAllPolicies) {
   for (int round = 0; round < 300; ++round) {
     // Two chains, 0 1 2 and 3 4 5; a request touches the front of one.
     std::vector<std::uint32_t> keys;
-    std::vector<KeyedRequest> requests;
+    std::vector<StreamRequest> requests;
     for (int r = 0; r < 7; ++r) {
       const std::uint32_t base = random() % 2 * 3;
       const std::size_t length = 1 + random() % 3;
-      KeyedRequest request{.begin = keys.size()};
+      StreamRequest request{.begin = keys.size()};
       for (std::uint32_t i = 0; i < length; ++i) keys.push_back(base + i);
       request.hit_end = request.end = keys.size();
       requests.push_back(request);

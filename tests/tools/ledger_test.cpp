@@ -20,8 +20,7 @@
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/vllm_bench_yaml.h"
 #include "tools/ingest/vllm_serve_flags.h"
-#include "tools/study/score/score_events.h"
-#include "tools/study/score/score_input.h"
+#include "tools/study/score/score.h"
 
 namespace routesim::tools {
 namespace {

@@ -42,7 +42,7 @@ std::string derived_table(const sim::RunPlan& plan) {
   return table.str();
 }
 
-/// What to explain besides the values.
+/// The studies to make besides printing the values.
 struct ExplainSettings {
   std::optional<std::int64_t> request;
   bool hits = false;

@@ -7,7 +7,7 @@
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/results/output_file.h"
-#include "tools/study/plan/plan_render.h"
+#include "tools/study/plan/plan_search.h"
 
 namespace routesim::tools {
 

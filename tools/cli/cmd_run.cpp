@@ -24,7 +24,7 @@ struct RunSettings {
   ScenarioRequest request;
   std::vector<Output> outputs;
   GoodputGoals goals = {};  ///< `--goodput`; empty = the ones of the workload's own file, if any.
-  std::string records;      ///< Where one line per request goes; empty = nowhere.
+  std::string records;      ///< File of one line per request; empty = none.
   ExperimentOptions experiment = {};
 
   bool wants(RunNeeds needs) const {
@@ -127,7 +127,7 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
   return planned;
 }
 
-/// What the results mean for the exit code.
+/// The exit code of these results.
 ExitCode verdict_of(const Outcome& outcome) {
   if (outcome.interrupted) return ExitCode::kInterrupted;
   const Decision expected = overall(outcome.report.expectations);

@@ -17,9 +17,8 @@
 #include "tools/ingest/vllm_serve_flags.h"
 #include "tools/ingest/vllm_serve_yaml.h"
 #include "tools/study/plan/plan_config.h"
-#include "tools/study/score/score_events.h"
-#include "tools/study/score/score_input.h"
-#include "tools/study/sweep/sweep_config.h"
+#include "tools/study/score/score.h"
+#include "tools/study/sweep/sweep_grid.h"
 #include "workloads/distributions.h"
 #include "workloads/inference_perf/inference_perf.h"
 

@@ -6,7 +6,7 @@
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/scenario_yaml.h"
-#include "tools/study/score/score_decision.h"
+#include "tools/study/score/score.h"
 
 namespace routesim::tools {
 

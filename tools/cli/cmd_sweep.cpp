@@ -12,11 +12,9 @@
 #include "tools/ingest/prepare.h"
 #include "tools/results/output_file.h"
 #include "tools/study/sweep/sweep_journal.h"
-#include "tools/study/sweep/sweep_merge.h"
 #include "tools/study/sweep/sweep_row.h"
 #include "tools/study/sweep/sweep_run.h"
 #include "tools/study/sweep/sweep_shard.h"
-#include "tools/study/sweep/sweep_table.h"
 
 namespace routesim::tools {
 
@@ -204,7 +202,7 @@ class SweepCommand {
   const SweepSettings& settings_;
   Console& console_;
   SweepJournal journal_;
-  std::map<std::string, std::string> tails_;  ///< Of a sweep without a file, by key.
+  std::map<std::string, std::string> tails_;  ///< By key, in a sweep without a file.
 };
 
 ExitCode run_merge(Options& options, Console& console) {

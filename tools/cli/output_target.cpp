@@ -15,7 +15,7 @@ bool finish_file(const std::string& path, const std::string& error, Console& con
 
 bool check_outputs(std::span<const std::string> outputs, std::span<const std::string> inputs,
                    Console& console) {
-  std::map<std::string, std::string> read;  // What each file is called where it is named.
+  std::map<std::string, std::string> read;  // By file, its name on the command line.
   for (const std::string& input : inputs) read.try_emplace(written_file(input), input);
   std::map<std::string, std::string> written;
   bool ok = true;

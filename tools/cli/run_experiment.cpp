@@ -10,7 +10,6 @@
 #include "sim/observe/metrics_collector.h"
 #include "sim/observe/time_series.h"
 #include "tools/ingest/description.h"
-#include "tools/study/capacity_band.h"
 #include "tools/study/replicate.h"
 #include "tools/study/what_if.h"
 
@@ -34,7 +33,7 @@ class GoodputWatcher final : public sim::RunWatcher {
   GoodputObserver goodput_;
 };
 
-/// What the first run of a variant leaves besides its result.
+/// The outcome of a variant's first run.
 struct FirstRun {
   std::optional<sim::RunResult> result;  ///< Empty when the run did not begin.
   std::optional<sim::TimeSeries> series;

@@ -1,4 +1,4 @@
-// Where the results of `routesim run` go, and as what.
+// The output formats of `routesim run`.
 #pragma once
 
 #include <span>

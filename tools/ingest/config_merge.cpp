@@ -300,4 +300,41 @@ void warn_overridden(const std::vector<Assignment>& early, const std::vector<Ass
   }
 }
 
+std::optional<Assignment> parse_assignment_at(const std::string& text, const SourceLocation& where,
+                                              Diagnostics& diagnostics) {
+  Diagnostics found;
+  std::optional<Assignment> assignment = parse_assignment(text, found);
+  for (Diagnostic d : found.items()) {
+    d.where = where;
+    diagnostics.add(std::move(d));
+  }
+  if (!assignment) return std::nullopt;
+  assignment->where = where;
+  assignment->value = moved_to(assignment->value, where);
+  return assignment;
+}
+
+std::vector<Assignment> parse_assignments(const std::vector<std::string>& texts,
+                                          const std::string& path, const Provenance* provenance,
+                                          const Diagnostics& read, Diagnostics& diagnostics) {
+  std::vector<Assignment> all;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    const std::string element = element_path(path, i);
+    if (provenance != nullptr && is_broken(read, element)) continue;
+    Diagnostics found;
+    std::optional<Assignment> assignment =
+        provenance == nullptr ? parse_assignment(texts[i], found)
+                              : parse_assignment_at(texts[i], provenance->nearest(element), found);
+    for (Diagnostic d : found.items()) {
+      if (provenance != nullptr) {
+        d.message = d.path + ": " + d.message;
+        d.path = element;
+      }
+      diagnostics.add(std::move(d));
+    }
+    if (assignment) all.push_back(std::move(*assignment));
+  }
+  return all;
+}
+
 }  // namespace routesim::tools

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/config_node.h"
+#include "base/tree_reader.h"
 
 namespace routesim::tools {
 
@@ -47,6 +48,17 @@ std::optional<std::vector<PathStep>> parse_key_path(std::string_view path);
 /// Parses one `--set` argument. A value that opens with `[`, `{` or a quote is YAML, any other is a
 /// bare word. Returns nothing, with a diagnostic placed at `--set`, when it is malformed.
 std::optional<Assignment> parse_assignment(const std::string& argument, Diagnostics& diagnostics);
+
+/// The same for text of a file: the assignment and its errors stand at `where`, not on the command
+/// line.
+std::optional<Assignment> parse_assignment_at(const std::string& text, const SourceLocation& where,
+                                              Diagnostics& diagnostics);
+
+/// The list of assignments at `path` of a file that `provenance` describes, without the elements
+/// that could not be read (`read` has their errors); `--set` arguments when `provenance` is null.
+std::vector<Assignment> parse_assignments(const std::vector<std::string>& texts,
+                                          const std::string& path, const Provenance* provenance,
+                                          const Diagnostics& read, Diagnostics& diagnostics);
 
 /// Warns of every assignment of the command line among `early` whose key one of `late`, which are
 /// made after it, sets too: it has no effect. `by` says where the late ones stand, `pools` how the

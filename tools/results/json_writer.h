@@ -43,6 +43,14 @@ class JsonWriter {
     return key(name).value(v);
   }
 
+  /// An array of values under a key.
+  template <class Range>
+  JsonWriter& list(std::string_view name, const Range& values) {
+    key(name).begin_array();
+    for (const auto& v : values) value(v);
+    return end_array();
+  }
+
   /// The text so far.
   const std::string& str() const { return out_; }
 

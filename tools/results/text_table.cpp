@@ -84,4 +84,20 @@ std::string TextTable::str() const {
   return out;
 }
 
+std::string TextTable::markdown() const {
+  std::string out;
+  for (std::size_t r = 0; r < rows_.size(); ++r) {
+    for (const std::string& cell : rows_[r]) {
+      out += "| ";
+      for (const char c : cell) out.append(c == '|' ? "\\" : "").push_back(c);
+      out += " ";
+    }
+    out += "|\n";
+    if (r > 0) continue;
+    for (std::size_t c = 0; c < rows_[r].size(); ++c) out += c < left_columns_ ? "|---" : "|---:";
+    out += "|\n";
+  }
+  return out;
+}
+
 }  // namespace routesim::tools

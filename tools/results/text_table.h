@@ -18,6 +18,10 @@ class TextTable {
     headings_.push_back({first_column, span, std::move(text)});
   }
   std::string str() const;
+  /// The same as a Markdown table, whose first row is the header; without headings.
+  std::string markdown() const;
+  /// Whether there is no row besides the header.
+  bool empty() const { return rows_.size() < 2; }
 
  private:
   struct Heading {

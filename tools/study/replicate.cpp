@@ -28,7 +28,7 @@ RunResult run_named(Simulation& simulation, const RunPlan& plan, std::uint64_t s
   }
 }
 
-/// What the rule looks at, by plan and replication.
+/// The watched values, by plan and replication.
 class Watched {
  public:
   Watched(std::size_t plans, std::size_t replications)

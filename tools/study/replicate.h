@@ -38,7 +38,7 @@ class RunWatcher {
 };
 
 struct ReplicationOptions {
-  std::uint64_t seed = 1;  ///< Of replication 0; replication r has seed + r.
+  std::uint64_t seed = 1;  ///< Seed of replication 0; replication r has seed + r.
   /// Replication r of a plan has the seed of its scenario + r instead.
   bool own_seeds = false;
   std::size_t jobs = 1;          ///< Threads. No effect on results.
@@ -75,7 +75,7 @@ void replicate(std::span<const RunPlan* const> plans, const ReplicationRange& ra
 /// optimistic; the first look is late enough to keep its coverage (measured by
 /// tests/statistics/coverage_test.cpp).
 struct StoppingRule {
-  double relative_half_width = 0.02;  ///< Of the mean: 0.02 is +-2 %.
+  double relative_half_width = 0.02;  ///< As a share of the mean: 0.02 is +-2 %.
   std::size_t first_look = 10;
   std::size_t batch = 5;    ///< Replications between looks.
   std::size_t limit = 200;  ///< Most replications; a last look is taken there.

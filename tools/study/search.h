@@ -60,7 +60,7 @@ class UpwardSearch {
 
   std::int64_t high_;
   std::optional<std::int64_t> next_;  ///< While doubling.
-  std::vector<Miss> misses_;          ///< Of the doubling, ascending.
+  std::vector<Miss> misses_;          ///< Numbers that failed while doubling, ascending.
   std::optional<Bisection> halving_;
   std::vector<std::int64_t> singles_;  ///< Left to try one by one, the smallest last.
   bool tried_singly_ = false;

@@ -41,7 +41,7 @@ class Faster final : public models::LatencyModel {
 
   std::int64_t step_ticks(const BatchShape& shape) const override {
     const std::int64_t all = base_->step_ticks(shape);
-    std::int64_t rest = 0;  // Of the step without the work that is faster.
+    std::int64_t rest = 0;  // Ticks of the step without the faster work.
     if (part_ == Part::kPrefill) {
       if (shape.prefill_tokens == 0) return all;
       if (shape.decode_requests > 0) rest = base_->step_ticks(without_prefill(shape));
@@ -68,7 +68,7 @@ class Scaled final : public models::LatencyModel {
 
   std::int64_t step_ticks(const BatchShape& shape) const override {
     const std::int64_t ticks = base_->step_ticks(shape);
-    if (ticks == 0) return 0;  // Of an empty batch.
+    if (ticks == 0) return 0;  // The batch is empty.
     return std::clamp<std::int64_t>(std::llround(factor_ * static_cast<double>(ticks)), 1,
                                     models::kLongestStepTicks);
   }
@@ -147,3 +147,52 @@ RunPlan with_step_times(const RunPlan& plan, double factor) {
 }
 
 }  // namespace routesim::sim
+
+namespace routesim::tools {
+
+namespace {
+
+bool is_reported(const sim::StageResult& stage) {
+  return stage.info.reported && !stage.info.is_preparation;
+}
+
+StageSide side_of(const sim::StageResult& stage) {
+  return {.ttft_mean_s = stage.time_to_first_token.mean(), .overloaded = stage.overloaded()};
+}
+
+}  // namespace
+
+bool is_near_knee(const sim::RunResult& result) {
+  return std::ranges::any_of(result.stages, [](const sim::StageResult& stage) {
+    return is_reported(stage) &&
+           (stage.overloaded() || stage.kv_cache_usage_max >= 1 - kCapacityBand);
+  });
+}
+
+std::vector<StageSide> stages_with_kv_blocks(const sim::RunPlan& plan, std::uint64_t seed,
+                                             double factor, sim::Progress& progress,
+                                             Diagnostics& found) {
+  const sim::RunPlan other = sim::with_kv_blocks(plan, factor);
+  sim::Simulation simulation(other, {.seed = seed, .progress = &progress, .observers = {}}, found);
+  if (found.has_errors()) return {};
+  const sim::RunResult result = simulation.run();
+  std::vector<StageSide> sides;
+  if (progress.stop) return sides;
+  for (const sim::StageResult& stage : result.stages) sides.push_back(side_of(stage));
+  return sides;
+}
+
+std::vector<StageBand> capacity_band(const sim::RunResult& as_is, std::span<const StageSide> fewer,
+                                     std::span<const StageSide> more) {
+  std::vector<StageBand> band;
+  if (fewer.size() != as_is.stages.size() || more.size() != as_is.stages.size()) return band;
+  for (std::size_t s = 0; s < as_is.stages.size(); ++s)
+    if (is_reported(as_is.stages[s]))
+      band.push_back({.stage = as_is.stages[s].info.name,
+                      .as_is = side_of(as_is.stages[s]),
+                      .fewer = fewer[s],
+                      .more = more[s]});
+  return band;
+}
+
+}  // namespace routesim::tools

@@ -3,13 +3,19 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
+#include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
+#include "sim/simulation.h"
+#include "tools/results/report.h"
 
 namespace routesim::sim {
 
-/// What a plan can run short of.
+/// A resource that a plan can run short of.
 enum class Resource {
   kKvBlocks,         ///< Room for KV cache, running and reusable.
   kPrefillCompute,   ///< Prompt tokens per second.
@@ -40,3 +46,22 @@ RunPlan with_kv_blocks(const RunPlan& plan, double factor);
 RunPlan with_step_times(const RunPlan& plan, double factor);
 
 }  // namespace routesim::sim
+
+namespace routesim::tools {
+
+/// Whether a few per cent of the KV blocks can decide: a reported stage is overloaded, or some
+/// server had all but kCapacityBand of its blocks in use.
+bool is_near_knee(const sim::RunResult& result);
+
+/// Runs the plan with `factor` times the KV blocks and returns its stages, empty when
+/// `progress.stop` was set or `found` got an error.
+std::vector<StageSide> stages_with_kv_blocks(const sim::RunPlan& plan, std::uint64_t seed,
+                                             double factor, sim::Progress& progress,
+                                             Diagnostics& found);
+
+/// The band of `as_is` from its plan's stages with fewer and more KV blocks. Empty when those are
+/// not the same stages, which a load that finds its own rates can cause.
+std::vector<StageBand> capacity_band(const sim::RunResult& as_is, std::span<const StageSide> fewer,
+                                     std::span<const StageSide> more);
+
+}  // namespace routesim::tools

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/csv_splitter.h"
 #include "tools/ingest/description.h"
 #include "tools/results/text_table.h"
 
@@ -41,26 +42,6 @@ constexpr std::array<ShapeColumn, 10> kShapeColumns = {{
     {"group_rounds", &BatchShape::group_rounds},
 }};
 
-/// One line's fields; a quoted field may hold commas and doubled quotes, but no line break.
-std::vector<std::string> split_line(std::string_view line) {
-  std::vector<std::string> fields(1);
-  bool quoted = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (c == '"' && quoted && i + 1 < line.size() && line[i + 1] == '"') {
-      fields.back() += '"';
-      ++i;
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      fields.emplace_back();
-    } else {
-      fields.back() += c;
-    }
-  }
-  return fields;
-}
-
 /// `1 row is`, `3 rows are`.
 std::string rows_are(std::size_t n) {
   return std::to_string(n) + (n == 1 ? " row is" : " rows are");
@@ -71,17 +52,13 @@ class Sheet {
  public:
   Sheet(std::string_view text, const std::string& file, Diagnostics& diagnostics)
       : file_(file), diagnostics_(diagnostics) {
-    for (int line = 1; !text.empty(); ++line) {
-      const std::size_t end = std::min(text.find('\n'), text.size());
-      std::string_view one = text.substr(0, end);
-      text.remove_prefix(std::min(end + 1, text.size()));
-      if (one.ends_with('\r')) one.remove_suffix(1);
-      if (line == 1) {
-        header_ = split_line(one);
-      } else if (!one.empty()) {
-        rows_.push_back({line, split_line(one)});
-      }
-    }
+    CsvSplitter splitter(text, file, diagnostics);
+    std::vector<std::string> fields;
+    std::vector<SourceLocation> places;
+    (void)splitter.next(header_, places);
+    while (splitter.next(fields, places))
+      if (fields.size() > 1 || !fields.front().empty())
+        rows_.push_back({places.front().line, std::move(fields)});
     drop_ragged_rows();
   }
 
@@ -102,19 +79,11 @@ class Sheet {
   }
 
   std::int64_t whole(std::size_t row, std::size_t column, std::int64_t least) {
-    const auto node = ConfigNode::make_scalar(cell(row, column), ConfigNode::Style::kUntyped, {});
-    const Parsed<std::int64_t> value = parse_integer(*node, IntRange{least});
-    if (!value.value) error(line(row), header_[column], value.message);
-    return value.value.value_or(least);
+    return take(row, column, parse_integer(*node(row, column), IntRange{least})).value_or(least);
   }
-
   double positive(std::size_t row, std::size_t column) {
-    const auto node = ConfigNode::make_scalar(cell(row, column), ConfigNode::Style::kUntyped, {});
-    const Parsed<double> value = parse_real(*node, {});
-    if (!value.value) error(line(row), header_[column], value.message);
-    if (value.value && *value.value <= 0)
-      error(line(row), header_[column], "must be above 0 (got " + cell(row, column) + ")");
-    return value.value.value_or(1);
+    const RealRange range{.min = 0, .min_open = true};
+    return take(row, column, parse_real(*node(row, column), range)).value_or(1);
   }
 
   void error(int line, const std::string& column, const std::string& what) {
@@ -122,7 +91,16 @@ class Sheet {
   }
 
  private:
-  /// Rows of another length are errors; the first few say it of a file of another kind.
+  ConfigNode::Ptr node(std::size_t row, std::size_t column) const {
+    return ConfigNode::make_scalar(cell(row, column), ConfigNode::Style::kUntyped, {});
+  }
+  template <class T>
+  std::optional<T> take(std::size_t row, std::size_t column, const Parsed<T>& parsed) {
+    if (!parsed.value) error(line(row), header_[column], parsed.message);
+    return parsed.value;
+  }
+
+  /// Rows of another length are errors; a file of another kind has many, so a few are shown.
   void drop_ragged_rows() {
     constexpr std::size_t kShown = 5;
     std::size_t ragged = 0;

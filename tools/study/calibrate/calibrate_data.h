@@ -21,11 +21,11 @@ struct CalibrationTarget {
   double kv_tokens = 0;
 };
 
-/// What the files say.
+/// The samples of the files.
 struct CalibrationData {
   std::vector<models::CurveSample> samples;
   models::FittedRange range;       ///< The largest batch in the samples.
-  std::vector<std::string> notes;  ///< What was left out, and why. One sentence each.
+  std::vector<std::string> notes;  ///< Rows that were left out, and why. One sentence each.
 };
 
 /// Adds a CSV file's samples. The header decides what it is:

@@ -26,19 +26,19 @@ struct ScenarioFitRequest {
   std::vector<Tolerance> tolerances;  ///< The last that names a number counts.
   ValidationEffort effort;
   int explore = 0;           ///< Points tried before the descent; 0: it starts from present values.
-  int max_evaluations = 60;  ///< Of the descent.
+  int max_evaluations = 60;  ///< Evaluations of the descent.
   /// Loads the scenarios again with these `--set` arguments besides those they had. Called only
   /// when a free number is the scenarios'.
   std::function<std::vector<ValidationInput>(const std::vector<std::string>&, Diagnostics&)> reload;
 };
 
-/// What a fit to scenarios found.
+/// The result of a fit to scenarios.
 struct ScenarioFit {
   models::ObjectiveFit fit;       ///< Values as published, see FreeNumbers::rounded.
   models::FittedCurve curve;      ///< The present curve with fitted coefficients; no provenance.
   std::vector<std::string> sets;  ///< The other fitted numbers, as arguments of `--set`.
   std::size_t cells = 0;          ///< Published numbers it was fitted to.
-  std::vector<ScenarioValidation> before;  ///< Of the scenarios as they are.
+  std::vector<ScenarioValidation> before;  ///< The scenarios as they are.
   std::vector<ScenarioValidation> after;
 };
 

@@ -110,10 +110,9 @@ FreeNumbers::FreeNumbers(const std::vector<FreeNumber>& free, const CostCurvePar
     if (coefficient != kCoefficients.end()) {
       add_coefficient(f, coefficient->member, diagnostics);
     } else if (!add_key(f, inputs, diagnostics)) {
-      const std::string close = nearest(f.name, names_of_numbers());
       diagnostics.error({}, "--free",
                         "unknown coefficient or number of the scenario " + printable(f.name),
-                        close.empty() ? "" : "did you mean " + close + "?");
+                        did_you_mean(f.name, names_of_numbers()));
     }
   }
 }

@@ -1,4 +1,4 @@
-// What a fit to scenarios may change: coefficients of the cost curve, and numbers of the scenarios.
+// The numbers that a fit to scenarios may change: coefficients of the curve, keys of the scenarios.
 #pragma once
 
 #include <string>

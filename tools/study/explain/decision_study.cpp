@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
+#include "policies/row_math.h"
+#include "policies/scheduling_profile.h"
 #include "sim/simulation.h"
+#include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"
 #include "tools/study/parallel.h"
 
@@ -174,6 +178,215 @@ double regret_s(const DecisionStudy& study) {
   for (const Alternative& a : study.alternatives)
     if (a.succeeded) best = std::min(best, a.ttft_s);
   return study.alternatives.front().ttft_s - best;
+}
+
+namespace {
+
+using sim::DecisionRecord;
+using sim::EndpointFacts;
+
+std::string score_text(double score) {
+  return std::isfinite(score) ? fixed_text(score, 4) : std::string("-");
+}
+
+/// One profile: a row per endpoint that was scored, a column per scorer.
+std::string profile_table(const DecisionRecord& record,
+                          const policies::ProfileExplanation& profile) {
+  TextTable table(1);
+  std::vector<std::string> head = {"endpoint"};
+  for (const auto& step : profile.scorers)
+    head.push_back(printable(step.plugin) + " x" + fixed_text(step.weight, 2));
+  head.emplace_back("total");
+  head.emplace_back("");
+  table.add_row(std::move(head));
+  for (std::size_t i = 0; i < profile.scored.size(); ++i) {
+    const policies::EndpointRow row = profile.scored[i];
+    std::vector<std::string> cells = {printable(record.endpoints[row].name)};
+    for (const auto& step : profile.scorers) cells.push_back(score_text(step.scores[i]));
+    cells.push_back(score_text(profile.totals[i]));
+    const bool picked = !profile.picked.empty() && profile.picked.front() == row;
+    cells.emplace_back(picked ? "<- picked" : "");
+    table.add_row(std::move(cells));
+  }
+  std::string filters;
+  for (const auto& step : profile.filters)
+    filters += "  filter " + printable(step.plugin) + " left " +
+               std::to_string(step.survivors.size()) + " of " +
+               std::to_string(profile.candidates.size()) + "\n";
+  return "  profile " + printable(profile.profile) + ", picker " + printable(profile.picker) +
+         "\n" + filters + table.str();
+}
+
+std::string known_and_true(const std::string& known, double truth, int decimals) {
+  return known + " / " + fixed_text(truth, decimals);
+}
+
+std::string facts_table(const DecisionRecord& record) {
+  TextTable table(1);
+  table.add_row(
+      {"endpoint", "scrape age, ms", "waiting", "running", "KV use, %", "prefix, tokens"});
+  for (const EndpointFacts& f : record.endpoints) {
+    const auto known = [&](double value, int decimals) {
+      return f.scraped ? fixed_text(value, decimals) : std::string("?");
+    };
+    table.add_row(
+        {printable(f.name),
+         f.scraped ? fixed_text((record.now - f.scraped_at).to_seconds() * 1e3, 1) : "-",
+         known_and_true(known(f.known_waiting, 0), f.waiting, 0),
+         known_and_true(known(f.known_running, 0), f.running, 0),
+         known_and_true(known(100 * f.known_kv_usage, 1), 100 * f.kv_usage, 1),
+         known_and_true(f.predicted_tokens >= 0 ? std::to_string(f.predicted_tokens) : "?",
+                        static_cast<double>(f.cached_tokens), 0)});
+  }
+  return table.str();
+}
+
+std::string alternatives_table(const DecisionStudy& study) {
+  TextTable table(1);
+  table.add_row({"endpoint", "TTFT, ms", "change", "latency, s", "cached tokens",
+                 "all: mean TTFT, ms", "change"});
+  const Alternative& real = study.alternatives.front();
+  for (const Alternative& a : study.alternatives) {
+    const bool first = &a == &real;
+    table.add_row(
+        {printable(a.endpoint) + (first ? " (as it was)" : ""),
+         a.succeeded ? fixed_text(a.ttft_s * 1e3, 1) : "failed",
+         first || real.ttft_s == 0 ? "" : signed_percent(100 * (a.ttft_s / real.ttft_s - 1)) + " %",
+         fixed_text(a.latency_s, 3), std::to_string(a.cached_tokens),
+         fixed_text(a.mean_ttft_s * 1e3, 2),
+         first || real.mean_ttft_s == 0
+             ? ""
+             : signed_percent(100 * (a.mean_ttft_s / real.mean_ttft_s - 1)) + " %"});
+  }
+  return table.str();
+}
+
+std::string omniscient_text(const DecisionStudy& study) {
+  if (!study.record.scored) return {};
+  std::string text = "\nWith every queue, KV use and cache known as it is (";
+  if (study.omniscient == static_cast<std::int64_t>(study.record.picked))
+    text += "the same pick";
+  else if (study.omniscient >= 0)
+    text += "it would have been " +
+            printable(study.record.endpoints[static_cast<std::size_t>(study.omniscient)].name);
+  else
+    text += "no endpoint";
+  text += ")\n";
+  for (const auto& profile : study.record.omniscient.profiles)
+    text += profile_table(study.record, profile);
+  return text;
+}
+
+}  // namespace
+
+std::string render_decision_text(const DecisionStudy& study) {
+  const DecisionRecord& r = study.record;
+  std::string out = "variant " + printable(study.variant) + ", request " +
+                    std::to_string(r.request) + " of " + std::to_string(r.prompt_tokens) +
+                    " prompt tokens, decided at " + fixed_text(r.now.to_seconds(), 6) +
+                    " s by router process " + std::to_string(r.instance) + "\n" +
+                    printable(why(study), 400) + "\n";
+  if (r.scored) {
+    out += "\nAs the router saw it\n";
+    for (const auto& profile : r.seen.profiles) out += profile_table(r, profile);
+  }
+  out += "\nWhat it knew / what was true\n" + facts_table(r) + omniscient_text(study);
+  if (study.alternatives.empty()) return out;
+  const double regret = regret_s(study);
+  out += "\nThe same run with this request elsewhere";
+  if (!study.all_tried)
+    out.append(" (the best ").append(std::to_string(study.alternatives.size())).append(")");
+  out.append("\n").append(alternatives_table(study));
+  out += "\nrealised regret: " + fixed_text(regret * 1e3, 1) + " ms of TTFT" +
+         (regret > 0 ? "\n" : ": no other choice was faster for this request\n");
+  return out;
+}
+
+namespace {
+
+void write_profile(JsonWriter& json, const DecisionRecord& record,
+                   const policies::ProfileExplanation& profile) {
+  json.begin_object().member("profile", profile.profile).member("picker", profile.picker);
+  json.key("filters").begin_array();
+  for (const auto& step : profile.filters) {
+    json.begin_object().member("plugin", step.plugin).key("survivors").begin_array();
+    for (const auto row : step.survivors) json.value(record.endpoints[row].name);
+    json.end_array().end_object();
+  }
+  json.end_array().key("endpoints").begin_array();
+  for (std::size_t i = 0; i < profile.scored.size(); ++i) {
+    json.begin_object().member("endpoint", record.endpoints[profile.scored[i]].name);
+    json.member("total", profile.totals[i]).key("scores").begin_array();
+    for (const auto& step : profile.scorers) {
+      json.begin_object().member("plugin", step.plugin).member("weight", step.weight);
+      json.member("score", step.scores[i]);
+      json.member("contribution", policies::clamp_score(step.scores[i]) * step.weight).end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().key("picked").begin_array();
+  for (const auto row : profile.picked) json.value(record.endpoints[row].name);
+  json.end_array().end_object();
+}
+
+void write_facts(JsonWriter& json, const DecisionRecord& record, const EndpointFacts& f) {
+  json.begin_object().member("endpoint", f.name);
+  json.key("scrape_age_s");
+  if (f.scraped) {
+    json.value((record.now - f.scraped_at).to_seconds());
+    json.key("known").begin_object().member("waiting", f.known_waiting);
+    json.member("running", f.known_running).member("kv_cache_usage", f.known_kv_usage);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.key("predicted_tokens");
+  if (f.predicted_tokens >= 0)
+    json.value(f.predicted_tokens);
+  else
+    json.null();
+  json.key("true").begin_object().member("waiting", f.waiting).member("running", f.running);
+  json.member("kv_cache_usage", f.kv_usage).member("cached_tokens", f.cached_tokens);
+  json.end_object().end_object();
+}
+
+void write_alternatives(JsonWriter& json, const DecisionStudy& study) {
+  json.key("alternatives").begin_array();
+  for (const Alternative& a : study.alternatives) {
+    json.begin_object().member("endpoint", a.endpoint);
+    json.member("chosen", a.row == study.record.picked).member("succeeded", a.succeeded);
+    json.member("ttft_s", a.ttft_s).member("request_latency_s", a.latency_s);
+    json.member("cached_tokens", a.cached_tokens).member("run_ttft_mean_s", a.mean_ttft_s);
+    json.member("run_request_latency_mean_s", a.mean_latency_s).end_object();
+  }
+  json.end_array().member("all_candidates_tried", study.all_tried);
+  json.member("regret_ttft_s", regret_s(study));
+}
+
+}  // namespace
+
+std::string render_decision_json(const DecisionStudy& study) {
+  const DecisionRecord& r = study.record;
+  JsonWriter json;
+  json.begin_object().member("scenario", study.scenario).member("variant", study.variant);
+  json.member("seed", study.seed).member("request", r.request);
+  json.member("time_s", r.now.to_seconds()).member("prompt_tokens", r.prompt_tokens);
+  json.member("router_process", static_cast<std::int64_t>(r.instance)).member("routed", r.routed);
+  if (r.routed) json.member("picked", r.endpoints[r.picked].name);
+  json.member("why", why(study));
+  json.key("seen").begin_array();
+  for (const auto& profile : r.seen.profiles) write_profile(json, r, profile);
+  json.end_array().key("omniscient").begin_array();
+  for (const auto& profile : r.omniscient.profiles) write_profile(json, r, profile);
+  json.end_array();
+  if (study.omniscient >= 0)
+    json.member("omniscient_pick", r.endpoints[static_cast<std::size_t>(study.omniscient)].name);
+  json.key("endpoints").begin_array();
+  for (const EndpointFacts& f : r.endpoints) write_facts(json, r, f);
+  json.end_array();
+  write_alternatives(json, study);
+  json.end_object();
+  return json.str() + "\n";
 }
 
 }  // namespace routesim::tools

@@ -17,10 +17,10 @@ struct Alternative {
   std::uint32_t row = 0;
   std::string endpoint;
   bool succeeded = false;
-  double ttft_s = 0;     ///< Of the request, as its client sees it.
+  double ttft_s = 0;     ///< The request's, as its client sees it.
   double latency_s = 0;  ///< Likewise.
   std::int64_t cached_tokens = 0;
-  double mean_ttft_s = 0;     ///< Of the whole run's reported requests.
+  double mean_ttft_s = 0;     ///< Mean over the run's reported requests.
   double mean_latency_s = 0;  ///< Likewise.
 };
 

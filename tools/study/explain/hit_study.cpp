@@ -1,17 +1,96 @@
 #include "tools/study/explain/hit_study.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
+#include "base/text.h"
 #include "sim/router/decision_probe.h"
 #include "sim/simulation.h"
+#include "tools/results/json_writer.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
 namespace {
 
-/// What was known of one request when it was routed.
+constexpr std::uint32_t kNever = std::numeric_limits<std::uint32_t>::max();
+
+std::size_t distinct(const std::vector<std::uint32_t>& keys) {
+  std::uint32_t most = 0;
+  for (const std::uint32_t key : keys) most = std::max(most, key);
+  return keys.empty() ? 0 : std::size_t{most} + 1;
+}
+
+/// Per position of the stream: the next request that touches the same key, or kNever.
+std::vector<std::uint32_t> next_uses(const std::vector<std::uint32_t>& keys,
+                                     const std::vector<StreamRequest>& requests) {
+  std::vector<std::uint32_t> next(keys.size(), kNever);
+  std::vector<std::uint32_t> seen(distinct(keys), kNever);
+  for (std::size_t r = requests.size(); r-- > 0;) {
+    for (std::size_t i = requests[r].begin; i < requests[r].end; ++i) next[i] = seen[keys[i]];
+    for (std::size_t i = requests[r].begin; i < requests[r].end; ++i)
+      seen[keys[i]] = static_cast<std::uint32_t>(r);
+  }
+  return next;
+}
+
+}  // namespace
+
+// A prompt's blocks are touched from the front, so a block is needed again no later than those
+// behind it: evicting the block needed last, the deepest one among equals, never leaves a gap.
+std::int64_t belady_hits(const std::vector<std::uint32_t>& keys,
+                         const std::vector<StreamRequest>& requests, std::int64_t capacity) {
+  const std::vector<std::uint32_t> next = next_uses(keys, requests);
+  struct Place {
+    bool held = false;
+    std::uint32_t next = 0, depth = 0;
+  };
+  std::vector<Place> places(distinct(keys));
+  std::set<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> held;  // next, depth, key
+  std::int64_t hits = 0;
+  for (const StreamRequest& request : requests) {
+    for (std::size_t i = request.begin; i < request.hit_end && places[keys[i]].held; ++i) ++hits;
+    for (std::size_t i = request.begin; i < request.end; ++i) {
+      Place& place = places[keys[i]];
+      if (place.held) held.erase({place.next, place.depth, keys[i]});
+      place = {.held = next[i] != kNever,
+               .next = next[i],
+               .depth = static_cast<std::uint32_t>(i - request.begin)};
+      if (place.held) held.insert({place.next, place.depth, keys[i]});
+    }
+    while (std::ssize(held) > capacity) {
+      const auto last = std::prev(held.end());
+      places[std::get<2>(*last)].held = false;
+      held.erase(last);
+    }
+  }
+  return hits;
+}
+
+std::int64_t infinite_hits(const std::vector<std::uint32_t>& keys,
+                           const std::vector<StreamRequest>& requests) {
+  std::vector<std::int64_t> touched(distinct(keys), 0);
+  std::vector<std::int64_t> can_hit(distinct(keys), 0);
+  for (const StreamRequest& request : requests)
+    for (std::size_t i = request.begin; i < request.end; ++i) {
+      ++touched[keys[i]];
+      if (i < request.hit_end) ++can_hit[keys[i]];
+    }
+  std::int64_t hits = 0;
+  // Somebody computes the block first; best is somebody who could not have hit it.
+  for (std::size_t k = 0; k < touched.size(); ++k)
+    if (touched[k] > 0) hits += std::min(can_hit[k], touched[k] - 1);
+  return hits;
+}
+
+namespace {
+
+/// The facts about one request when it was routed.
 struct Routed {
   std::int64_t best = 0;       ///< Most cached tokens at any candidate.
   std::int64_t at_pick = 0;    ///< At the one picked.
@@ -55,7 +134,7 @@ class HitWatcher final : public sim::DecisionProbe, public sim::Observer {
                         .loss = loss_of(r, best)};
   }
   void on_routed(const workloads::Request& request, const sim::Route&, SimTime) override {
-    KeyedRequest keyed{.begin = stream_.size()};
+    StreamRequest keyed{.begin = stream_.size()};
     append_keys(*request.prompt);
     const auto prompt_end = stream_.size();
     keyed.hit_end =
@@ -123,7 +202,7 @@ class HitWatcher final : public sim::DecisionProbe, public sim::Observer {
   std::unordered_map<std::int64_t, Routed> open_;
   std::unordered_map<sim::BlockKey, std::uint32_t> numbers_;
   std::vector<std::uint32_t> stream_;
-  std::vector<KeyedRequest> requests_;
+  std::vector<StreamRequest> requests_;
 };
 
 /// KV blocks of all engine cores that take prompts.
@@ -148,6 +227,80 @@ std::optional<HitStudy> study_hits(const sim::RunPlan& plan, Diagnostics& diagno
   (void)simulation.run();
   watcher.finish(fleet_blocks(plan));
   return study;
+}
+
+namespace {
+
+struct Rung {
+  std::string_view key, title;
+  std::int64_t HitLadder::*tokens;
+};
+constexpr std::array<Rung, 5> kRungs = {
+    {{"infinite_cache", "infinite cache", &HitLadder::infinite},
+     {"one_cache", "one cache of the fleet's size", &HitLadder::one_cache},
+     {"best_routing", "best endpoint for each request", &HitLadder::best_routing},
+     {"predicted", "predicted for the pick", &HitLadder::predicted},
+     {"delivered", "delivered by the engines", &HitLadder::delivered}}};
+
+struct Cause {
+  std::string_view key, title;
+  std::int64_t HitLosses::*tokens;
+};
+constexpr std::array<Cause, 7> kCauses = {
+    {{"capacity", "capacity: no cache of this size could keep it", &HitLosses::capacity},
+     {"split", "split: copies and evictions in separate caches", &HitLosses::split},
+     {"stale_index", "stale index: the router did not see it", &HitLosses::stale},
+     {"load_spread", "load spread: the router knew and preferred another", &HitLosses::load},
+     {"tie", "tie: an endpoint that held more scored no less", &HitLosses::tie},
+     {"blind", "blind: nothing in the router looks at caches", &HitLosses::blind},
+     {"evicted_waiting", "evicted between routing and the engine", &HitLosses::waiting}}};
+
+double share(std::int64_t part, std::int64_t whole) {
+  return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
+}
+
+}  // namespace
+
+std::string render_hits_text(const HitStudy& study) {
+  const HitLadder& l = study.ladder;
+  std::string out = "variant " + printable(study.variant) + ", " + std::to_string(study.requests) +
+                    " requests, " + std::to_string(l.prompt) + " prompt tokens\n\n";
+  TextTable ladder(1);
+  ladder.add_row({"hit-rate ladder", "tokens", "of the prompt, %", "lost, %"});
+  std::int64_t above = l.infinite;
+  for (const Rung& rung : kRungs) {
+    const std::int64_t tokens = l.*rung.tokens;
+    ladder.add_row({std::string(rung.title), std::to_string(tokens),
+                    fixed_text(100 * share(tokens, l.prompt), 2),
+                    fixed_text(100 * share(above - tokens, l.prompt), 2)});
+    above = tokens;
+  }
+  out += ladder.str() + "\n";
+  TextTable causes(1);
+  const std::int64_t lost = l.infinite - l.delivered;
+  causes.add_row({"where lost hits went", "tokens", "of the lost, %"});
+  for (const Cause& cause : kCauses)
+    causes.add_row({std::string(cause.title), std::to_string(study.losses.*cause.tokens),
+                    fixed_text(100 * share(study.losses.*cause.tokens, lost), 1)});
+  causes.add_row({"all", std::to_string(lost), lost > 0 ? "100.0" : "0.0"});
+  out += causes.str();
+  out += "\nthe index promised " + std::to_string(study.promised_in_vain) +
+         " tokens that were not there, and missed " + std::to_string(study.not_promised) +
+         " that were\n";
+  return out;
+}
+
+std::string render_hits_json(const HitStudy& study) {
+  JsonWriter json;
+  json.begin_object().member("scenario", study.scenario).member("variant", study.variant);
+  json.member("seed", study.seed).member("requests", study.requests);
+  json.member("prompt_tokens", study.ladder.prompt).key("ladder").begin_object();
+  for (const Rung& rung : kRungs) json.member(rung.key, study.ladder.*rung.tokens);
+  json.end_object().key("lost").begin_object();
+  for (const Cause& cause : kCauses) json.member(cause.key, study.losses.*cause.tokens);
+  json.end_object().member("promised_in_vain", study.promised_in_vain);
+  json.member("not_promised", study.not_promised).end_object();
+  return json.str() + "\n";
 }
 
 }  // namespace routesim::tools

@@ -1,4 +1,4 @@
-// Where prefix-cache hits go: the hit-rate ladder of a run, and the reasons for each step down.
+// The hit-rate ladder of a run, and the reasons for each step down.
 #pragma once
 
 #include <cstdint>
@@ -68,14 +68,14 @@ std::string render_hits_json(const HitStudy& study);
 /// Blocks hit by a cache of `capacity` blocks under Belady's replacement with bypass, for requests
 /// that touch `keys[begin, hit_end)` of the stream, of which a leading run can hit, and then hold
 /// `keys[begin, end)`.
-struct KeyedRequest {
+struct StreamRequest {
   std::size_t begin = 0, hit_end = 0, end = 0;
 };
 std::int64_t belady_hits(const std::vector<std::uint32_t>& keys,
-                         const std::vector<KeyedRequest>& requests, std::int64_t capacity);
+                         const std::vector<StreamRequest>& requests, std::int64_t capacity);
 
 /// Blocks hit when nothing is forgotten, in the best order of the requests.
 std::int64_t infinite_hits(const std::vector<std::uint32_t>& keys,
-                           const std::vector<KeyedRequest>& requests);
+                           const std::vector<StreamRequest>& requests);
 
 }  // namespace routesim::tools

@@ -1,4 +1,4 @@
-// What decides in an EndpointPickerConfig, defaults included, as text.
+// The values that decide in an EndpointPickerConfig, defaults included, as text.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a plan file says: a demand, goals, and the fleets that may meet them, with their prices.
+// A plan file: a demand, goals, and the fleets that may meet them, with their prices.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct PlanGoodput {
 };
 void describe(Describer& d, PlanGoodput& p);
 
-/// What one GPU costs.
+/// The price of one GPU.
 struct PlanPrice {
   std::string accelerator;
   double per_hour = 0;
 };
 void describe(Describer& d, PlanPrice& p);
 
-/// What a replica is made of. Keys that are absent stay as the scenario has them.
+/// The hardware of a replica. Absent keys stay as the scenario has them.
 struct PlanHardware {
   std::string name;  ///< Empty = made from the keys below.
   std::optional<std::string> accelerator;
@@ -48,7 +48,7 @@ void describe(Describer& d, PlanHardware& p);
 /// A routing policy: a variant of the scenario, and what to change in it.
 struct PlanPolicy {
   std::string name;     ///< Empty = the variant's.
-  std::string variant;  ///< Of the scenario; empty when it has none.
+  std::string variant;  ///< A variant of the scenario; empty when it has none.
   std::vector<std::string> set;
 };
 void describe(Describer& d, PlanPolicy& p);

@@ -27,7 +27,7 @@ struct FleetProbe {
   }
 };
 
-/// What one run of a fleet showed.
+/// The numbers of one run of a fleet.
 struct FleetRun {
   std::vector<double> values;  ///< By goal.
   double output_tokens_per_s = 0;
@@ -50,7 +50,7 @@ struct FleetEvaluation {
   double shortfall() const;
   std::size_t worst_goal() const;
   double mean_of(double FleetRun::*number) const;
-  /// Of the runs, the least known.
+  /// The least trusted class among the runs.
   models::Trust trust() const;
 };
 

@@ -21,7 +21,7 @@ struct PlanGoal {
   Kind kind = Kind::kMetric;
   std::string text;   ///< `ttft_ms.p99 < 500`, `goodput > 0.95`.
   std::string label;  ///< `ttft_ms.p99`.
-  MetricName metric;  ///< Of kMetric.
+  MetricName metric;  ///< Set for kMetric.
   bool upper = true;  ///< The number must stay below the bound, not above.
   double bound = 0;
 };
@@ -69,7 +69,7 @@ std::optional<double> other_rate_asked(const sim::RunResult& run, double rate);
 std::vector<double> goal_values(const std::vector<PlanGoal>& goals, const sim::RunResult& run,
                                 const PlanObserver& observer, double rate);
 
-/// What the runs so far say.
+/// The verdict of the runs so far.
 enum class GoalVerdict { kMeets, kMisses, kOpen };
 
 /// One goal after some runs.

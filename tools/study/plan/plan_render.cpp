@@ -1,4 +1,5 @@
-#include "tools/study/plan/plan_render.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
 #include "tools/results/version.h"
+#include "tools/study/plan/plan_search.h"
 #include "tools/study/what_if.h"
 
 namespace routesim::tools {
@@ -28,19 +30,15 @@ std::string plan_number(double v) {
 
 /// `8 vllm`, `1 prefill + 2 decode`.
 std::string size_text(const PlanSpace& space, const FleetSize& size) {
-  std::string text;
+  std::vector<std::string> parts;
   for (std::size_t i = 0; i < size.size(); ++i)
-    text.append(text.empty() ? "" : " + ")
-        .append(std::to_string(size[i]))
-        .append(" ")
-        .append(printable(space.config.pools[i].pool));
-  return text;
+    parts.push_back(fmt::format("{} {}", size[i], printable(space.config.pools[i].pool)));
+  return fmt::format("{}", fmt::join(parts, " + "));
 }
 
 std::string family_text(const PlanFamily& family) {
-  std::string text = printable(family.hardware);
-  if (!family.policy.empty()) text.append(", ").append(printable(family.policy));
-  return text;
+  return printable(family.hardware) +
+         (family.policy.empty() ? "" : ", " + printable(family.policy));
 }
 
 std::string state_text(const GoalState& state) {
@@ -56,12 +54,11 @@ std::string binding_text(const Binding& binding) {
 }
 
 std::string goals_text(const PlanSpace& space) {
-  std::string text;
-  for (const PlanGoal& goal : space.goals) {
-    if (goal.kind == PlanGoal::Kind::kGrowth || goal.kind == PlanGoal::Kind::kRate) continue;
-    text.append(text.empty() ? "" : ", ").append(printable(goal.text));
-  }
-  return text;
+  std::vector<std::string> texts;
+  for (const PlanGoal& goal : space.goals)
+    if (goal.kind != PlanGoal::Kind::kGrowth && goal.kind != PlanGoal::Kind::kRate)
+      texts.push_back(printable(goal.text));
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 /// Goals of the file: those that always hold need no column.
@@ -76,22 +73,22 @@ std::vector<std::size_t> shown_goals(const PlanSpace& space) {
 
 /// `22 vllm at $44.00/h`.
 std::string fleet_text(const PlanSpace& space, const FoundPlan& plan, const FleetSize& size) {
-  return size_text(space, size) + " at $" + fixed_text(space.families[plan.family].price(size), 2) +
-         "/h";
+  return fmt::format("{} at ${:.2f}/h", size_text(space, size),
+                     space.families[plan.family].price(size));
 }
 
-/// What the cheapest plan would take at the ends of its error band.
+/// The fleets that the cheapest plan would need at the ends of its error band.
 std::string band_text(const PlanSpace& space, const FoundPlan& plan) {
-  const std::string percent = number_text(std::round(100 * plan.band.fraction)) + " % ";
+  const std::string percent = number_text(std::round(100 * plan.band.fraction)) + " %";
   if (plan.band.longer == plan.size && plan.band.shorter == plan.size)
-    return "It takes as many with steps " + percent + "longer or shorter.";
-  std::string text = "Were its steps " + percent + "longer, ";
-  text += plan.band.longer ? "it would take " + fleet_text(space, plan, *plan.band.longer)
-                           : "no size of this space would do";
-  text += "; " + percent + "shorter, ";
-  text += plan.band.shorter ? fleet_text(space, plan, *plan.band.shorter)
-                            : "no size of this space would do";
-  return text + ".";
+    return fmt::format("It takes as many with steps {} longer or shorter.", percent);
+  const auto fleet = [&](std::string_view verb, const std::optional<FleetSize>& size) {
+    return size ? fmt::format("{}{}", verb, fleet_text(space, plan, *size))
+                : std::string("no size of this space would do");
+  };
+  return fmt::format("Were its steps {} longer, {}; {} shorter, {}.", percent,
+                     fleet("it would take ", plan.band.longer), percent,
+                     fleet("", plan.band.shorter));
 }
 
 /// Which other plans may be cheaper than the first when both err within their bands.
@@ -100,17 +97,18 @@ std::string flip_text(const PlanSpace& space, const PlanResult& result) {
   const PlanFamily& family = space.families[best.family];
   const double most =
       best.band.longer ? family.price(*best.band.longer) : std::numeric_limits<double>::infinity();
-  std::string rivals;
+  std::vector<std::string> rivals;
   for (std::size_t i = 1; i < result.plans.size(); ++i) {
     const FoundPlan& other = result.plans[i];
     if (!other.band.shorter) continue;
     if (space.families[other.family].price(*other.band.shorter) >= most) continue;
-    rivals += (rivals.empty() ? "" : ", ") + fleet_text(space, other, *other.band.shorter) +
-              " of " + family_text(space.families[other.family]);
+    rivals.push_back(fleet_text(space, other, *other.band.shorter) + " of " +
+                     family_text(space.families[other.family]));
   }
   if (!rivals.empty())
-    return "Errors of that size can flip the answer: within its own band it may also be " + rivals +
-           ".";
+    return fmt::format(
+        "Errors of that size can flip the answer: within its own band it may also be {}.",
+        fmt::join(rivals, ", "));
   if (result.plans.size() == 1) return "No other fleet met the goals.";
   return best.band.longer ? "No other plan gets cheaper than that within its own band."
                           : "No other plan holds within its own band.";
@@ -118,16 +116,16 @@ std::string flip_text(const PlanSpace& space, const PlanResult& result) {
 
 /// A sentence that says how far the answer survives another KV capacity.
 std::string capacity_text(const FoundPlan& plan) {
-  const std::string percent = number_text(std::round(100 * kCapacityBand)) + " % ";
+  const std::string percent = number_text(std::round(100 * kCapacityBand));
   if (plan.holds_with_fewer_blocks && plan.holds_with_more_blocks)
-    return "It holds with " + percent + "fewer and with " + percent + "more KV blocks.";
-  return "It does not hold with " + percent +
-         (plan.holds_with_more_blocks    ? "fewer KV blocks."
-          : plan.holds_with_fewer_blocks ? "more KV blocks."
-                                         : "fewer or more KV blocks.");
+    return fmt::format("It holds with {0} % fewer and with {0} % more KV blocks.", percent);
+  const std::string_view direction = plan.holds_with_more_blocks    ? "fewer"
+                                     : plan.holds_with_fewer_blocks ? "more"
+                                                                    : "fewer or more";
+  return fmt::format("It does not hold with {} % {} KV blocks.", percent, direction);
 }
 
-/// What the answer survives, and what flips it.
+/// Errors that the answer survives, and errors that flip it.
 std::string robustness_text(const PlanSpace& space, const PlanResult& result) {
   const FoundPlan& best = result.plans.front();
   return band_text(space, best) + " " + flip_text(space, result) + " " + capacity_text(best);
@@ -135,17 +133,16 @@ std::string robustness_text(const PlanSpace& space, const PlanResult& result) {
 
 /// The answer in one sentence, and what it rests on.
 std::string answer_text(const PlanSpace& space, const PlanResult& result) {
-  const std::string chance =
-      "The " + number_text(100 * space.config.confidence) +
-      " % confidence covers chance between runs, not errors of step times, of "
-      "KV capacity or of the load.\n";
+  const std::string chance = fmt::format(
+      "The {} % confidence covers chance between runs, not errors of step times, of KV capacity or "
+      "of the load.\n",
+      number_text(100 * space.config.confidence));
   if (result.plans.empty()) return chance;
   const FoundPlan& best = result.plans.front();
-  return "Cheapest: " + size_text(space, best.size) + " of " +
-         family_text(space.families[best.family]) + ", $" + fixed_text(best.price_per_hour, 2) +
-         "/h, resting on " + std::string(trust_clause(best.trust)) + ". " +
-         robustness_text(space, result) + " For such step times, " + trust_errors_text(best.trust) +
-         ". " + chance;
+  return fmt::format("Cheapest: {} of {}, ${:.2f}/h, resting on {}. {} For such step times, {}. {}",
+                     size_text(space, best.size), family_text(space.families[best.family]),
+                     best.price_per_hour, trust_clause(best.trust), robustness_text(space, result),
+                     trust_errors_text(best.trust), chance);
 }
 
 /// `36.00 to 54.00`: at the ends of the error band; `-` where no size holds.
@@ -184,22 +181,22 @@ std::string plans_table(const PlanSpace& space, const PlanResult& result) {
   return table.str();
 }
 
-/// What each plan runs short of, just above its knee.
+/// The resource that each plan runs short of, just above its knee.
 std::string bindings_text(const PlanResult& result) {
   std::string text;
   for (std::size_t i = 0; i < result.plans.size(); ++i) {
     const FoundPlan& plan = result.plans[i];
     text += std::to_string(i + 1) + ": ";
     if (!plan.knee_fails) {
-      text += "no rate up to " + plan_number(plan.knee) + " req/s fails\n";
+      text += fmt::format("no rate up to {} req/s fails\n", plan_number(plan.knee));
       continue;
     }
-    text += binding_text(plan.binding) + " binds: at " + plan_number(*plan.knee_fails) + " req/s " +
-            plan.binding.goal +
-            (plan.binding.missed_by > 1
-                 ? " misses by a factor of " + plan_number(plan.binding.missed_by)
-                 : " is at " + plan_number(plan.binding.missed_by) +
-                       " of its bound, too near for the confidence");
+    const std::string missed_by = plan_number(plan.binding.missed_by);
+    text += fmt::format("{} binds: at {} req/s {} ", binding_text(plan.binding),
+                        plan_number(*plan.knee_fails), plan.binding.goal);
+    text += plan.binding.missed_by > 1
+                ? "misses by a factor of " + missed_by
+                : "is at " + missed_by + " of its bound, too near for the confidence";
     const bool helped = plan.binding.with_double < plan.binding.missed_by;
     if (helped) text += ", with twice as much by " + plan_number(plan.binding.with_double);
     text += helped && plan.binding.with_double <= 1 ? ", which meets it\n" : "\n";
@@ -208,8 +205,7 @@ std::string bindings_text(const PlanResult& result) {
 }
 
 std::string method_text(const FamilyOutcome& outcome) {
-  const std::string tried =
-      std::to_string(outcome.sizes_tried) + " of " + std::to_string(outcome.sizes);
+  const std::string tried = fmt::format("{} of {}", outcome.sizes_tried, outcome.sizes);
   if (outcome.method == SizeMethod::kScan) return tried + " splits in the order of their price";
   if (outcome.tried_singly) return tried + " sizes by doubling, then all around the nearest";
   return tried + (outcome.size ? " sizes by doubling, then halving" : " sizes by doubling");
@@ -231,9 +227,10 @@ std::string families_text(const PlanSpace& space, const PlanResult& result) {
     } else {
       const FleetEvaluation& miss = *outcome.near_miss;
       const PlanGoal& goal = space.goals[miss.worst_goal()];
-      text += "no size meets the goals; nearest " + size_text(space, miss.probe.size) + " with " +
-              goal.label + " " + state_text(miss.states[miss.worst_goal()]) + " (goal " +
-              goal.text.substr(goal.label.size() + 1) + ")";
+      text += fmt::format("no size meets the goals; nearest {} with {} {} (goal {})",
+                          size_text(space, miss.probe.size), goal.label,
+                          state_text(miss.states[miss.worst_goal()]),
+                          goal.text.substr(goal.label.size() + 1));
       if (miss.verdict == GoalVerdict::kOpen) text += ", which the interval does not decide";
     }
     text += "; " + method_text(outcome) + "\n";
@@ -248,9 +245,10 @@ std::string short_run_note(const PlanResult& result) {
     const double latency = plan.evaluation.mean_of(&FleetRun::mean_latency_s);
     const double send = plan.evaluation.mean_of(&FleetRun::send_s);
     if (send < kLatencies * latency)
-      return "note: runs send for " + plan_number(send) + " s, requests take " +
-             plan_number(latency) +
-             " s: a longer demand.duration would show more of the steady state\n";
+      return fmt::format(
+          "note: runs send for {} s, requests take {} s: a longer demand.duration would show more "
+          "of the steady state\n",
+          plan_number(send), plan_number(latency));
   }
   return {};
 }
@@ -327,14 +325,12 @@ void write_family(JsonWriter& json, const PlanSpace& space, const PlanFamily& fa
   json.begin_object().member("hardware", family.hardware).member("policy", family.policy);
   json.member("method", outcome.method == SizeMethod::kDoubling ? "doubling" : "scan");
   json.member("tried_singly", outcome.tried_singly);
-  json.member("sizes", static_cast<std::uint64_t>(outcome.sizes));
-  json.member("sizes_tried", static_cast<std::uint64_t>(outcome.sizes_tried));
+  json.member("sizes", outcome.sizes).member("sizes_tried", outcome.sizes_tried);
   if (!family.impossible.empty()) {
     json.member("impossible", family.impossible);
   } else {
-    json.member("step_times", std::string(enum_name(family.trust))).key("sources").begin_array();
-    for (const std::string& source : family.step_times) json.value(source);
-    json.end_array().member("seed", family.seed).member("scenario_hash", family.scenario_hash);
+    json.member("step_times", enum_name(family.trust)).list("sources", family.step_times);
+    json.member("seed", family.seed).member("scenario_hash", family.scenario_hash);
   }
   if (outcome.size) {
     json.key("replicas");
@@ -418,7 +414,7 @@ std::string render_plan_json(const PlanSpace& space, const PlanResult& result) {
   json.end_array().key("families").begin_array();
   for (std::size_t f = 0; f < result.families.size(); ++f)
     write_family(json, space, space.families[f], result.families[f]);
-  json.end_array().member("runs", static_cast<std::uint64_t>(result.runs)).end_object();
+  json.end_array().member("runs", result.runs).end_object();
   return json.str() + "\n";
 }
 

@@ -158,7 +158,7 @@ class PlanSearch {
     if (evaluator_.at(probes.front()).holds()) outcome.size = plan.needed;
   }
 
-  /// What every found plan would take at the ends of its error band. Two searches per plan, of some
+  /// The fleet of every found plan at the ends of its error band. Two searches per plan, of about
   /// log2(sizes) fleets each.
   void find_bands() {
     std::vector<SizeQuestion> questions;
@@ -182,7 +182,7 @@ class PlanSearch {
     }
   }
 
-  /// What is bought must hold too, not only what is left of it without the spares.
+  /// The fleet must hold with its spares, too, not only without them.
   void add_spares(std::vector<FleetProbe>& probes) {
     if (space_.config.spares == 0) return;
     std::vector<FleetProbe> bought;
@@ -275,7 +275,8 @@ class PlanSearch {
 
   /// Repeats a miss with each resource doubled, and names the one that helps most.
   Binding bind(const FleetEvaluation& miss) {
-    constexpr double kNoHelp = 0.95;   // Of the shortfall: less of an improvement names nothing.
+    constexpr double kNoHelp =
+        0.95;  // Share of the shortfall; a smaller improvement names nothing.
     constexpr double kLopsided = 1.5;  // Requests of the busiest endpoint over the mean.
     const std::size_t goal = miss.worst_goal();
     std::vector<sim::RunPlan> plans = {*miss.plan};

@@ -19,7 +19,7 @@ enum class SizeMethod {
   kScan  ///< Several pools: one may starve the other, so every split is tried, by price.
 };
 
-/// What a plan runs short of, just above the rate it holds.
+/// The resource that a plan runs short of, just above the rate it holds.
 struct Binding {
   std::string what;        ///< `KV blocks`, ..., `hot prefix`, or empty when nothing stands out.
   std::string goal;        ///< The goal that is missed first.
@@ -27,8 +27,8 @@ struct Binding {
   double with_double = 0;  ///< ... and with twice the resource.
 };
 
-/// What a fleet's hardware and policy would take if steps were longer or shorter by what validation
-/// saw of their class.
+/// The fleets that a plan would need if its steps were longer or shorter by the error that
+/// validation found for their class.
 struct StepTimeBand {
   double fraction = 0;               ///< step_time_band() of the class.
   std::optional<FleetSize> longer;   ///< Bought with steps 1 + fraction times as long; nothing when
@@ -39,30 +39,30 @@ struct StepTimeBand {
 /// A fleet that meets every goal.
 struct FoundPlan {
   std::size_t family = 0;
-  FleetSize size;    ///< What is bought, spares included.
+  FleetSize size;    ///< The fleet to buy, spares included.
   FleetSize needed;  ///< The least that holds.
   double price_per_hour = 0;
   /// Output tokens, at the planned rate; nothing for a fleet that makes none.
   std::optional<double> price_per_million_tokens = {};
-  FleetEvaluation evaluation = {};        ///< Of `size` at the planned rate.
+  FleetEvaluation evaluation = {};        ///< `size` at the planned rate.
   double knee = 0;                        ///< The highest rate it holds, requests/s.
   std::optional<double> knee_fails = {};  ///< The lowest rate seen to fail; absent when none was.
   std::int64_t spares_today = 0;  ///< Replicas (of any one pool) that may be gone at today's rate.
   Binding binding = {};
-  models::Trust trust = models::Trust::kFitted;  ///< Of its runs, the least known.
+  models::Trust trust = models::Trust::kFitted;  ///< The least trusted class among its runs.
   StepTimeBand band = {};
   bool holds_with_fewer_blocks = false;  ///< Whether every goal is met with 1 - kCapacityBand,
   bool holds_with_more_blocks = false;   ///< or 1 + kCapacityBand times the KV blocks.
 };
 
-/// What became of a family.
+/// The outcome of a family.
 struct FamilyOutcome {
   SizeMethod method = SizeMethod::kDoubling;
   bool tried_singly = false;  ///< A middle size came nearest, and those around it were run too.
   std::size_t sizes_tried = 0;
   std::size_t sizes = 0;                     ///< In the space.
   std::optional<FleetSize> size;             ///< The least that holds.
-  std::optional<FleetEvaluation> near_miss;  ///< Of a family where nothing holds: the best seen.
+  std::optional<FleetEvaluation> near_miss;  ///< The best fleet seen, when none holds.
 };
 
 struct PlanResult {
@@ -78,5 +78,10 @@ inline constexpr std::size_t kMostPlans = 4;
 
 /// Searches; throws PlanStopped when the evaluator does.
 PlanResult search_plan(const PlanSpace& space, FleetEvaluator& evaluator);
+
+/// The verdict, the plans as a table, what binds each, and how they were found.
+std::string render_plan_text(const PlanSpace& space, const PlanResult& result);
+/// The same as one JSON object.
+std::string render_plan_json(const PlanSpace& space, const PlanResult& result);
 
 }  // namespace routesim::tools

@@ -25,37 +25,6 @@ std::string filled(std::string text, const std::string& name, const std::string&
   return text;
 }
 
-/// The assignment, whose own place and its value's become `where`: whatever is wrong with it stands
-/// there, not on the command line.
-std::optional<Assignment> parse_at(const std::string& text, const SourceLocation& where,
-                                   Diagnostics& diagnostics) {
-  Diagnostics found;
-  std::optional<Assignment> assignment = parse_assignment(text, found);
-  for (Diagnostic d : found.items()) {
-    d.where = where;
-    diagnostics.add(std::move(d));
-  }
-  if (!assignment) return std::nullopt;
-  assignment->where = where;
-  assignment->value = moved_to(assignment->value, where);
-  return assignment;
-}
-
-/// Those that could be read, as `read` says.
-std::vector<Assignment> parse_all(const std::vector<std::string>& texts, const std::string& path,
-                                  const Provenance* provenance, const Diagnostics& read,
-                                  Diagnostics& diagnostics) {
-  std::vector<Assignment> all;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    if (provenance != nullptr && is_broken(read, element_path(path, i))) continue;
-    const SourceLocation where = provenance == nullptr ? SourceLocation{.file = "--set"}
-                                                       : provenance->nearest(element_path(path, i));
-    if (std::optional<Assignment> assignment = parse_at(texts[i], where, diagnostics))
-      all.push_back(std::move(*assignment));
-  }
-  return all;
-}
-
 /// `cluster.pools[POOL].KEY=VALUE`.
 Assignment pool_assignment(const std::string& pool, const std::string& key,
                            const std::string& value, const SourceLocation& where) {
@@ -91,7 +60,8 @@ std::vector<Assignment> demand_assignments(const PlanSpace& space, double rate,
     text = filled(std::move(text), "rate", number_text(rate));
     text = filled(std::move(text), "requests", std::to_string(requests_in(duration, rate)));
     text = filled(std::move(text), "seconds", std::to_string(seconds));
-    std::optional<Assignment> assignment = parse_at(text, space.demand_places[i], diagnostics);
+    std::optional<Assignment> assignment =
+        parse_assignment_at(text, space.demand_places[i], diagnostics);
     if (assignment) all.push_back(std::move(*assignment));
   }
   return all;
@@ -99,11 +69,7 @@ std::vector<Assignment> demand_assignments(const PlanSpace& space, double rate,
 
 ScenarioRequest fleet_request(const PlanSpace& space, const PlanFamily& family,
                               const FleetSize& size, double rate, Diagnostics& diagnostics) {
-  ScenarioRequest request{.path = space.scenario_path,
-                          .sets = {},
-                          .variants = {},
-                          .seed = {},
-                          .assignments = space.base};
+  ScenarioRequest request{.path = space.scenario_path, .assignments = space.base};
   if (!family.variant.empty()) request.variants = {family.variant};
   if (space.config.seed) request.seed = static_cast<std::uint64_t>(*space.config.seed);
   std::vector<Assignment>& all = request.assignments;
@@ -125,8 +91,7 @@ class SpaceReader {
     space_.path = request_.path;
     const ConfigNode::Ptr root = read_config_file(request_.path, diagnostics_);
     if (root == nullptr) return;
-    read_struct(*root, config_, diagnostics_,
-                {.path = {}, .provenance = &provenance_, .ignored_keys = {}, .format = "plan"});
+    read_struct(*root, config_, diagnostics_, {.provenance = &provenance_, .format = "plan"});
     if (!root->is_map()) return;
     read_ = diagnostics_;
     if (request_.seed) config_.seed = request_.seed;
@@ -170,8 +135,8 @@ class SpaceReader {
   }
 
   void read_parts() {
-    space_.base = parse_all(config_.set, "set", &provenance_, read_, diagnostics_);
-    for (Assignment& a : parse_all(request_.sets, "", nullptr, read_, diagnostics_))
+    space_.base = parse_assignments(config_.set, "set", &provenance_, read_, diagnostics_);
+    for (Assignment& a : parse_assignments(request_.sets, {}, nullptr, read_, diagnostics_))
       space_.base.push_back(std::move(a));
     (void)demand_assignments(space_, space_.planned_rate(), diagnostics_);
     Diagnostics found;
@@ -244,7 +209,7 @@ class SpaceReader {
 
   /// A `--set` that the demand or the size of a pool sets again changes nothing.
   void warn_of_sets() {
-    Diagnostics known;  // What is wrong with the demand is said with the fleets.
+    Diagnostics known;  // Errors of the demand are reported with the fleets.
     std::vector<Assignment> sizes;
     for (const PlanPool& pool : config_.pools)
       sizes.push_back(pool_assignment(pool.pool, "replicas", "1", {}));
@@ -284,17 +249,13 @@ class SpaceReader {
           "a plan compares fleets under one load: list the stages");
   }
 
-  /// What is wrong with the scenario, beside what is wrong with the plan: as far as the load of the
-  /// plan goes, without its fleets.
+  /// Reports errors of the scenario under the load of the plan, beside the errors of the plan;
+  /// without its fleets.
   void check_scenario() {
     if (is_broken(diagnostics_, "scenario") || is_broken(diagnostics_, "set") ||
         is_broken(diagnostics_, "demand"))
       return;
-    ScenarioRequest request{.path = space_.scenario_path,
-                            .sets = {},
-                            .variants = {},
-                            .seed = {},
-                            .assignments = space_.base};
+    ScenarioRequest request{.path = space_.scenario_path, .assignments = space_.base};
     Diagnostics known;
     for (Assignment& a : demand_assignments(space_, space_.planned_rate(), known))
       request.assignments.push_back(std::move(a));
@@ -327,14 +288,13 @@ class SpaceReader {
     for (std::size_t i = 0; i < config_.policies.size(); ++i) {
       const std::string& name = config_.policies[i].variant;
       if (name.empty() || std::ranges::find(names, name) != names.end()) continue;
-      const std::string close = nearest(name, names);
       error(element_path("policies", i) + ".variant",
             "is no variant of the scenario (got " + printable(name) + ")",
-            close.empty() ? "" : "did you mean " + close + "?");
+            did_you_mean(name, names));
     }
   }
 
-  /// What its own catalogue files add to the accelerators; and every variant is a policy when the
+  /// Takes accelerators from the scenario's catalogue files, and every variant as a policy when the
   /// plan names none.
   void look_at_scenario() {
     std::string text;
@@ -343,8 +303,7 @@ class SpaceReader {
                         ConfigLimits{}.max_bytes, text, diagnostics_))
       return;
     Diagnostics ignored;  // Whatever is wrong is found again, and placed, by try_families().
-    const LoadedScenario loaded = load_scenario(
-        {.path = space_.scenario_path, .sets = {}, .variants = {}, .seed = {}}, ignored);
+    const LoadedScenario loaded = load_scenario({.path = space_.scenario_path}, ignored);
     if (!loaded.variants.empty()) {
       sim::Scenario scenario = loaded.variants.front().scenario;
       catalogue_ = scenario_catalogue(loaded.variants.front(), scenario, ignored);
@@ -391,7 +350,8 @@ class SpaceReader {
         add("tensor_parallel", std::to_string(*hardware.tensor_parallel));
       if (hardware.data_parallel) add("data_parallel", std::to_string(*hardware.data_parallel));
     }
-    for (Assignment& a : parse_all(hardware.set, path + ".set", &provenance_, read_, diagnostics_))
+    for (Assignment& a :
+         parse_assignments(hardware.set, path + ".set", &provenance_, read_, diagnostics_))
       all.push_back(std::move(a));
     return all;
   }
@@ -406,8 +366,8 @@ class SpaceReader {
                           .policy = policy_name(policy),
                           .variant = policy.variant};
         family.assignments = hardware_assignments(all_hardware[h], element_path("hardware", h));
-        for (Assignment& a : parse_all(policy.set, element_path("policies", p) + ".set",
-                                       &provenance_, read_, diagnostics_))
+        for (Assignment& a : parse_assignments(policy.set, element_path("policies", p) + ".set",
+                                               &provenance_, read_, diagnostics_))
           family.assignments.push_back(std::move(a));
         space_.families.push_back(std::move(family));
       }
@@ -489,8 +449,8 @@ class SpaceReader {
   PlanConfig& config_;
   Diagnostics& diagnostics_;
   Provenance provenance_;
-  Diagnostics read_;                     ///< What reading the file found.
-  std::vector<std::string> pool_names_;  ///< Of the scenario.
+  Diagnostics read_;                     ///< Errors of reading the file.
+  std::vector<std::string> pool_names_;  ///< Pools of the scenario.
   models::Catalogue catalogue_ = builtin_catalogue();
 };
 

@@ -20,16 +20,16 @@ struct PlanFamily {
   std::string hardware;
   std::string policy;
   std::string variant;                       ///< Empty when the scenario has none.
-  std::vector<Assignment> assignments = {};  ///< Of the hardware and of the policy.
-  std::vector<double> replica_price = {};    ///< Of one replica of each sized pool, per hour.
+  std::vector<Assignment> assignments = {};  ///< From the hardware and from the policy.
+  std::vector<double> replica_price = {};    ///< One replica of each sized pool, per hour.
   std::vector<std::int64_t> replica_gpus = {};
-  double fixed_price = 0;  ///< Of the pools that are not sized, per hour.
+  double fixed_price = 0;  ///< All pools that are not sized, per hour.
   std::int64_t fixed_gpus = 0;
   models::Trust trust = models::Trust::kFitted;  ///< The least known of its pools.
   std::vector<std::string> step_times = {};      ///< By pool: which model, from what data.
-  std::string scenario_hash = {};                ///< Of its smallest fleet, everything resolved.
-  std::uint64_t seed = 0;                        ///< Of its first replication.
-  std::string impossible = {};                   ///< Why it cannot run at all; empty when it can.
+  std::string scenario_hash = {};  ///< Hash of its smallest fleet, everything resolved.
+  std::uint64_t seed = 0;          ///< Seed of its first replication.
+  std::string impossible = {};     ///< Why it cannot run at all; empty when it can.
 
   double price(const FleetSize& size) const;
   std::int64_t gpus(const FleetSize& size) const;
@@ -39,18 +39,18 @@ struct PlanSpace {
   PlanConfig config;
   std::string path;
   std::string scenario_path;
-  std::vector<Assignment> base;  ///< Of every fleet.
+  std::vector<Assignment> base;  ///< Made in every fleet.
   std::vector<PlanGoal> goals;
   GoodputGoals goodput;
   std::vector<PlanFamily> families;
   SourceLocation demand_where;
-  std::vector<SourceLocation> demand_places;  ///< Of each assignment of the demand.
-  std::vector<SourceLocation> pool_where;     ///< Of each sized pool's name.
+  std::vector<SourceLocation> demand_places;  ///< Place of each assignment of the demand.
+  std::vector<SourceLocation> pool_where;     ///< Place of each sized pool's name.
 
   double planned_rate() const { return config.demand.rate * (1 + config.demand.growth); }
 };
 
-/// What the command line asks of a plan file.
+/// A plan file and the options of the command line.
 struct PlanRequest {
   std::string path;
   std::vector<std::string> sets = {};

@@ -1,12 +1,11 @@
-#include "tools/study/score/score_decision.h"
-
 #include "policies/index/block_keys.h"
+#include "tools/study/score/score.h"
 
 namespace routesim::tools {
 
 namespace {
 
-/// What the token producer's estimate backend and our own sizes assume of one token.
+/// Bytes of one token, as the token producer's estimate backend takes it.
 constexpr std::int64_t kBytesPerToken = 4;
 
 bool is_sha(policies::KeyAlgorithm algorithm) {

@@ -1,5 +1,3 @@
-#include "tools/study/score/score_events.h"
-
 #include <array>
 #include <charconv>
 
@@ -9,6 +7,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
+#include "tools/study/score/score.h"
 
 namespace routesim::tools {
 
@@ -75,9 +74,7 @@ class LineReader {
   KvMessage read(const ConfigNode& root) {
     KvMessage message;
     WrittenLine line;
-    read_struct(
-        root, line, diagnostics_,
-        {.path = {}, .provenance = &places_, .ignored_keys = {}, .format = kScoreEventsFormat});
+    read_struct(root, line, diagnostics_, {.provenance = &places_, .format = kScoreEventsFormat});
     message.model = line.model;
     resolve(line.endpoint, message);
     const bool spelled = places_.find("events") != nullptr;
@@ -126,9 +123,8 @@ class LineReader {
       if (const auto parsed = parse_choice(*member->value, kEventTypes); parsed.value)
         type = static_cast<EventType>(*parsed.value);
     WrittenEvent e;
-    read_config(
-        node, [&](Describer& d) { describe_event(d, e, type); }, diagnostics_,
-        {.path = path, .provenance = nullptr, .ignored_keys = {}, .format = kScoreEventsFormat});
+    read_config(node, [&](Describer& d) { describe_event(d, e, type); }, diagnostics_,
+                {.path = path, .format = kScoreEventsFormat});
     std::vector<std::uint64_t> hashes;
     if (e.hashes.root)
       hashes = parse_keys(*e.hashes.root, child_path(path, "block_hashes"), diagnostics_)

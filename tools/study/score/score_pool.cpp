@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
-#include "tools/study/score/score_input.h"
+#include "tools/study/score/score.h"
 
 namespace routesim::tools {
 
@@ -108,9 +108,8 @@ class PoolReader {
   void add(const ConfigNode& node, const std::string& path) {
     Endpoint e;
     Provenance places;
-    read_struct(
-        node, e, diagnostics_,
-        {.path = path, .provenance = &places, .ignored_keys = {}, .format = kScoreEndpointsFormat});
+    read_struct(node, e, diagnostics_,
+                {.path = path, .provenance = &places, .format = kScoreEndpointsFormat});
     const std::string labels = child_path(path, "labels");
     for (const ConfigNode::Member& m : members(e.labels, labels, diagnostics_))
       if (auto text =

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "tools/results/json_writer.h"
-#include "tools/study/score/score_decision.h"
+#include "tools/study/score/score.h"
 
 namespace routesim::tools {
 
@@ -66,7 +66,7 @@ class Renderer {
     json_.end_object();
   }
 
-  /// As text, because many JSON readers round 64-bit numbers.
+  /// Keys are text, because many JSON readers round 64-bit numbers.
   void keys(std::string_view key, std::span<const std::uint64_t> numbers) {
     constexpr std::string_view kDigits = "0123456789abcdef";
     json_.key(key).begin_array();

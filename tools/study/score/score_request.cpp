@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "tools/ingest/config_file.h"
-#include "tools/study/score/score_input.h"
+#include "tools/study/score/score.h"
 
 namespace routesim::tools {
 
@@ -92,9 +92,8 @@ class RequestReader {
     ScoreRequest r;
     Lists lists;
     r.where = root.where();
-    read_config(
-        root, [&](Describer& d) { describe_request(d, r, lists); }, diagnostics_,
-        {.path = {}, .provenance = &places_, .ignored_keys = {}, .format = kScoreRequestFormat});
+    read_config(root, [&](Describer& d) { describe_request(d, r, lists); }, diagnostics_,
+                {.provenance = &places_, .format = kScoreRequestFormat});
     if (lists.block_keys.root) r.block_keys = keys(lists.block_keys, "block_keys");
     if (lists.approx_hashes.root) r.approx_hashes = keys(lists.approx_hashes, "approx_hashes");
     if (lists.headers.root) read_headers(*lists.headers.root, r.headers);
@@ -194,12 +193,10 @@ class RequestReader {
 
   std::optional<policies::EndpointRow> find(const std::string& name, const std::string& path) {
     const auto row = pool_->find(name);
-    if (!row && places_.find(path) != nullptr) {
-      const std::string close = nearest(name, pool_->names);
+    if (!row && places_.find(path) != nullptr)
       diagnostics_.error(places_.nearest(path), path,
                          "names no endpoint (got " + printable(name) + ")",
-                         close.empty() ? "" : "did you mean " + close + "?");
-    }
+                         did_you_mean(name, pool_->names));
     return row;
   }
 

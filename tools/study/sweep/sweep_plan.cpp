@@ -1,5 +1,8 @@
 #include "tools/study/sweep/sweep_plan.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -29,17 +32,7 @@ class KeyHash {
     hash_.update(size.data(), size.size());
     hash_.update(part.data(), part.size());
   }
-  /// The first 16 bytes in hex.
-  std::string finish() {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    const policies::Sha256Digest digest = hash_.finish();
-    std::string hex;
-    for (std::size_t i = 0; i < 16; ++i) {
-      hex += kDigits[digest[i] >> 4U];
-      hex += kDigits[digest[i] & 0xFU];
-    }
-    return hex;
-  }
+  std::string finish() { return hex_digits(hash_.finish(), 16); }
 
  private:
   policies::Sha256 hash_;
@@ -79,9 +72,7 @@ std::string row_key(const SweepPlan& plan, const LoadedVariant& variant, Diagnos
 
 ScenarioRequest cell_request(const SweepPlan& plan, const GridCell& cell) {
   ScenarioRequest request{.path = plan.scenario_path,
-                          .sets = {},
                           .variants = plan.config.variants,
-                          .seed = {},
                           .assignments = plan.assignments};
   if (plan.config.seed) request.seed = static_cast<std::uint64_t>(*plan.config.seed);
   for (Assignment& a : plan.grid.assignments(cell)) request.assignments.push_back(std::move(a));
@@ -98,7 +89,7 @@ double request_count(const sim::RunPlan& plan, std::uint64_t seed, Diagnostics& 
   return requests;
 }
 
-/// What checking one cell found.
+/// The rows and errors of one cell.
 struct CheckedCell {
   std::vector<SweepRow> rows;
   Diagnostics diagnostics;
@@ -121,7 +112,7 @@ CheckedCell check_cell(const SweepPlan& plan, std::size_t index) {
                     "is missing: the sweep's metric " + metric.text + " counts by it",
                     "set goodput: [ttft:500ms] in the scenario");
     const std::uint64_t seed = variant.scenario.seed;
-    Diagnostics late;  // What only shows when the router and the engines are built.
+    Diagnostics late;  // Errors of building the router and the engines.
     { const sim::Simulation probe(*run, {.seed = seed, .observers = {}}, late); }
     const double cost = request_count(*run, seed, late);
     append(found, variant.provenance.located(late));
@@ -151,7 +142,7 @@ class CellDiagnostics {
   void append_to(Diagnostics& diagnostics) const {
     for (const Entry& entry : entries_) {
       Diagnostic d = entry.diagnostic;
-      // What is wrong everywhere is wrong with the scenario, not with a cell.
+      // An error of every cell is an error of the scenario.
       if (entry.cells.size() < plan_.grid.cells.size() || plan_.grid.cells.size() == 1)
         d.message += " [in " + label(entry.cells) + "]";
       diagnostics.add(std::move(d));
@@ -189,8 +180,8 @@ void note_scenario(const SweepPlan& plan, const std::vector<CheckedCell>& cells,
       known.emplace(use.where.file, use.where.line, use.where.column);
       diagnostics.key(use);
     }
-  Diagnostics alone;  // What is wrong with the scenario is said with the cells.
-  (void)load_scenario({.path = plan.scenario_path, .sets = {}, .variants = {}, .seed = {}}, alone);
+  Diagnostics alone;  // Errors of the scenario are reported with the cells.
+  (void)load_scenario({.path = plan.scenario_path}, alone);
   for (KeyUse use : alone.keys()) {
     if (known.contains({use.where.file, use.where.line, use.where.column})) continue;
     use.fate = Fate::kNoEffect;
@@ -223,33 +214,11 @@ void check_cells(SweepPlan& plan, const SweepRequest& request, Diagnostics& diag
   }
 }
 
-void add_assignments(const std::vector<std::string>& texts, const Provenance* provenance,
-                     SweepPlan& plan, Diagnostics& diagnostics) {
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    Diagnostics found;
-    std::optional<Assignment> assignment = parse_assignment(texts[i], found);
-    for (Diagnostic d : found.items()) {
-      // The path of the list, so that nothing is said of an element that could not be read.
-      if (provenance != nullptr) d.message = d.path + ": " + d.message;
-      if (provenance != nullptr) d.path = element_path("set", i);
-      if (provenance != nullptr) d.where = provenance->nearest(element_path("set", i));
-      diagnostics.add(std::move(d));
-    }
-    if (!assignment) continue;
-    if (provenance != nullptr) {
-      assignment->where = provenance->nearest(element_path("set", i));
-      assignment->value = moved_to(assignment->value, assignment->where);
-    }
-    plan.assignments.push_back(std::move(*assignment));
-  }
-}
-
 /// A `--set` that an axis sets again in every cell changes nothing.
 void warn_of_sets(const SweepPlan& plan, Diagnostics& diagnostics) {
   if (plan.grid.cells.empty() || plan.assignments.empty()) return;
-  Diagnostics known;  // What is wrong with the scenario is said with the cells.
-  const LoadedScenario loaded =
-      load_scenario({.path = plan.scenario_path, .sets = {}, .variants = {}, .seed = {}}, known);
+  Diagnostics known;  // Errors of the scenario are reported with the cells.
+  const LoadedScenario loaded = load_scenario({.path = plan.scenario_path}, known);
   std::vector<std::string> pools;
   if (!loaded.variants.empty())
     for (const sim::PoolConfig& pool : loaded.variants.front().scenario.cluster.pools)
@@ -286,17 +255,13 @@ bool find_scenario(SweepPlan& plan, const Provenance& provenance, Diagnostics& d
                         diagnostics);
 }
 
-/// What is wrong with the base scenario, beside what is wrong with the sweep. What an axis sets is
-/// not judged: the cells have other values there.
+/// Reports errors of the base scenario, beside the errors of the sweep. Keys that an axis sets are
+/// left out: the cells have other values there.
 void check_scenario(const SweepPlan& plan, Diagnostics& diagnostics) {
   if (is_broken(diagnostics, "set")) return;
   Diagnostics found;
-  const LoadedScenario loaded = load_scenario({.path = plan.scenario_path,
-                                               .sets = {},
-                                               .variants = {},
-                                               .seed = {},
-                                               .assignments = plan.assignments},
-                                              found);
+  const LoadedScenario loaded =
+      load_scenario({.path = plan.scenario_path, .assignments = plan.assignments}, found);
   for (const LoadedVariant& variant : loaded.variants) check_variant(variant, found);
   // Elements of lists have a name in one path and a number in the other.
   const auto plain = [](const std::string& path) {
@@ -322,6 +287,10 @@ void check_scenario(const SweepPlan& plan, Diagnostics& diagnostics) {
 
 }  // namespace
 
+std::string hex_digits(std::span<const std::uint8_t> digest, std::size_t bytes) {
+  return fmt::format("{:02x}", fmt::join(digest.first(bytes), ""));
+}
+
 SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
   SweepPlan plan;
   plan.path = request.path;
@@ -329,14 +298,13 @@ SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
   Provenance provenance;
   const ConfigNode::Ptr root = read_config_file(request.path, found);
   if (root != nullptr)
-    read_struct(*root, plan.config, found,
-                {.path = {}, .provenance = &provenance, .ignored_keys = {}, .format = "sweep"});
+    read_struct(*root, plan.config, found, {.provenance = &provenance, .format = "sweep"});
   if (root != nullptr && root->is_map()) {
     if (request.seed) plan.config.seed = request.seed;
     if (request.replications) plan.config.replications = *request.replications;
     Diagnostics parts;
     const bool found_scenario = find_scenario(plan, provenance, parts);
-    add_assignments(plan.config.set, &provenance, plan, parts);
+    plan.assignments = parse_assignments(plan.config.set, "set", &provenance, found, parts);
     plan.metrics = read_metrics(plan.config.metrics, provenance, parts);
     plan.axes_where = provenance.nearest("axes");
     plan.metrics_where = provenance.nearest("metrics");
@@ -345,7 +313,8 @@ SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
     const Diagnostics read = found;
     for (const Diagnostic& d : parts.items())
       if (!is_broken(read, d.path)) found.add(d);
-    add_assignments(request.sets, nullptr, plan, found);
+    for (Assignment& a : parse_assignments(request.sets, {}, nullptr, found, found))
+      plan.assignments.push_back(std::move(a));
     if (found.has_errors() && found_scenario) check_scenario(plan, found);
   }
   if (!found.has_errors()) warn_of_sets(plan, found);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,10 @@
 
 namespace routesim::tools {
 
-/// What the command line asks of a sweep file.
+/// The first `bytes` of a digest in hexadecimal.
+std::string hex_digits(std::span<const std::uint8_t> digest, std::size_t bytes);
+
+/// A sweep file and the options of the command line.
 struct SweepRequest {
   std::string path;
   std::vector<std::string> sets = {};             ///< `--set`, after the file's own `set`.
@@ -28,7 +32,7 @@ struct SweepRequest {
 struct SweepRow {
   std::size_t cell = 0;  ///< Index into the grid's cells.
   std::string variant;
-  std::uint64_t seed = 0;  ///< Of the first replication.
+  std::uint64_t seed = 0;  ///< Seed of the first replication.
   /// 128 bits of SHA-256, in hex, over what decides the row's numbers: the resolved scenario, the
   /// contents of the files it names, seed, replications, metrics and the release. Where the files
   /// stand on the disk has no part in it.
@@ -38,13 +42,13 @@ struct SweepRow {
 
 struct SweepPlan {
   SweepConfig config;
-  std::string path;                     ///< Of the sweep file.
-  std::string scenario_path;            ///< Of the base scenario.
-  SourceLocation axes_where;            ///< Of the key `axes`, for what is wrong with the grid.
-  SourceLocation metrics_where;         ///< Of the key `metrics`, or of the file.
-  std::vector<Assignment> assignments;  ///< Of every cell: `set` and `--set`.
+  std::string path;                     ///< Path of the sweep file.
+  std::string scenario_path;            ///< Path of the base scenario.
+  SourceLocation axes_where;            ///< Place of the key `axes`, for errors of the grid.
+  SourceLocation metrics_where;         ///< Place of the key `metrics`, or of the file.
+  std::vector<Assignment> assignments;  ///< Made in every cell: `set` and `--set`.
   SweepGrid grid;
-  std::vector<MetricName> metrics;  ///< What stands in a row.
+  std::vector<MetricName> metrics;  ///< The numbers of a row.
   std::vector<SweepRow> rows;       ///< In grid order; the variants of a cell stand together.
   std::string experiment;           ///< A hash of the name and of all rows' keys.
 };

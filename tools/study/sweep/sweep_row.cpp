@@ -5,9 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/describe.h"
+#include "base/scalar_parse.h"
+#include "base/text.h"
 #include "policies/index/sha256.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/statistics.h"
+#include "tools/results/text_table.h"
+#include "tools/results/trust_errors.h"
 #include "tools/results/version.h"
 #include "workloads/traces/text_scan.h"
 
@@ -26,29 +30,18 @@ constexpr std::size_t kChecksumLength = 16;
 
 /// The first 64 bits of SHA-256, in hex.
 std::string checksum(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
   policies::Sha256 hash;
   hash.update(text.data(), text.size());
-  const policies::Sha256Digest digest = hash.finish();
-  std::string hex;
-  for (std::size_t i = 0; i < kChecksumLength / 2; ++i) {
-    hex += kDigits[digest[i] >> 4U];
-    hex += kDigits[digest[i] & 0xFU];
-  }
-  return hex;
+  return hex_digits(hash.finish(), kChecksumLength / 2);
 }
 
-/// Cuts the checksum off the end of `line`.
-Seal cut_checksum(std::string_view& line) {
+/// Cuts the checksum off the end of `line`; whether it fits the rest.
+bool cut_checksum(std::string_view& line) {
   constexpr std::size_t kLength = kChecksum.size() + kChecksumLength + kEnd.size();
   const std::string_view end = line.substr(line.size() - std::min(line.size(), kLength));
-  if (!end.starts_with(kChecksum) || !end.ends_with(kEnd)) {
-    // A cut or damaged seal must not pass for a row of an early build, which has none.
-    return line.find(kChecksum) == std::string_view::npos ? Seal::kAbsent : Seal::kBroken;
-  }
+  if (!end.starts_with(kChecksum) || !end.ends_with(kEnd)) return false;
   line.remove_suffix(kLength);
-  return end.substr(kChecksum.size(), kChecksumLength) == checksum(line) ? Seal::kGood
-                                                                         : Seal::kBroken;
+  return end.substr(kChecksum.size(), kChecksumLength) == checksum(line);
 }
 
 /// Cuts the shard off the end of `line`, which a good checksum vouches for.
@@ -81,15 +74,9 @@ void write_metric(JsonWriter& json, const std::vector<std::optional<double>>& va
     if (v) known.push_back(*v);
   const sim::Estimate estimate = sim::estimate(known);
   json.begin_object().key("mean");
-  if (known.empty()) {
-    json.null();
-  } else {
-    json.value(estimate.mean);
-  }
-  json.key("half_width").value(estimate.half_width);  // Infinity is written as null.
-  json.key("values").begin_array();
-  for (const std::optional<double>& v : values) json.value(v);
-  json.end_array().end_object();
+  known.empty() ? json.null() : json.value(estimate.mean);
+  json.member("half_width", estimate.half_width);  // Infinity is written as null.
+  json.list("values", values).end_object();
 }
 
 /// One stage over all replications; `stage` finds it in each.
@@ -135,8 +122,7 @@ RunNumbers numbers_of(const sim::RunResult& result, const std::vector<MetricName
 std::string row_head(const SweepPlan& plan, std::size_t row) {
   JsonWriter json(0);
   json.begin_object().member("key", plan.rows[row].key);
-  json.member("index", static_cast<std::uint64_t>(row));
-  json.member("of", static_cast<std::uint64_t>(plan.rows.size()));
+  json.member("index", row).member("of", plan.rows.size());
   json.member("sweep", plan.config.name).member("experiment", plan.experiment);
   json.key("cell").begin_object();
   const GridCell& cell = plan.grid.cells[plan.rows[row].cell];
@@ -150,8 +136,7 @@ std::string row_tail(const SweepPlan& plan, const SweepRow& row,
   const std::vector<MetricName>& metrics = plan.metrics;
   JsonWriter json(0);
   json.begin_object().member("variant", row.variant).member("seed", row.seed);
-  json.member("replications", static_cast<std::uint64_t>(runs.size()));
-  json.member("version", version());
+  json.member("replications", runs.size()).member("version", version());
   if (!commit().empty()) json.member("commit", commit());
   models::Trust trust = models::Trust::kFitted;
   for (const RunNumbers& run : runs) trust = std::max(trust, run.trust);
@@ -199,14 +184,11 @@ std::string sealed_row(std::string_view head, std::string_view tail, std::string
 
 std::optional<StoredRow> parse_row(std::string_view line) {
   const bool is_object = line.ends_with('}') && nlohmann::json::accept(line);
+  const bool has_checksum = line.find(kChecksum) != std::string_view::npos;
   StoredRow row;
-  row.seal = cut_checksum(line);
-  if (row.seal == Seal::kBroken) return row;
-  if (row.seal == Seal::kGood) {
-    row.shard = cut_shard(line);
-  } else if (is_object) {
-    line.remove_suffix(1);
-  }
+  row.is_intact = cut_checksum(line);
+  if (!row.is_intact) return has_checksum ? std::optional(row) : std::nullopt;
+  row.shard = cut_shard(line);
   // Names of axes and of values are escaped in the head, and the tail has no second variant, so the
   // last match is the tail's start.
   const std::size_t tail = line.rfind(kTailStart);
@@ -215,16 +197,8 @@ std::optional<StoredRow> parse_row(std::string_view line) {
   row.key = std::string(line.substr(kStart.size(), kKeyLength));
   row.head = line.substr(0, tail);
   row.tail = line.substr(tail);
-  const bool is_hex = std::all_of(row.key.begin(), row.key.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-  });
-  if (row.key.size() != kKeyLength || !is_hex) return std::nullopt;
-  return row;
-}
-
-std::string_view seal_error(Seal seal) {
-  if (seal == Seal::kBroken) return "this row is damaged: its checksum does not fit";
-  return seal == Seal::kAbsent ? "this row has no checksum: an early build wrote it" : "";
+  const bool is_hex = row.key.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return row.key.size() == kKeyLength && is_hex ? std::optional(row) : std::nullopt;
 }
 
 int column_of(std::string_view line, std::string_view member) {
@@ -268,8 +242,7 @@ void check_rows(const std::string& file, std::string_view text, Diagnostics& dia
     rest.remove_prefix(std::min(rest.size(), end + 1));
     if (!row) continue;
     const SourceLocation where{.file = file, .line = number, .column = 1};
-    if (row->seal == Seal::kBroken)
-      diagnostics.error(where, "", std::string(seal_error(row->seal)));
+    if (!row->is_intact) diagnostics.error(where, "", kDamagedRow);
     const std::optional<RowPlace> place = place_of(row->head);
     ++rows;
     if (place) of = place->of;
@@ -279,6 +252,121 @@ void check_rows(const std::string& file, std::string_view text, Diagnostics& dia
                         "is partial: it has " + std::to_string(rows) + " of the " +
                             std::to_string(of) + " rows of the sweep",
                         "finish the sweep with --resume, or join its shards with --merge");
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// The first metrics; of the usual ones, those that say most.
+std::vector<std::string> columns_of(const SweepPlan& plan) {
+  constexpr std::size_t kMost = 6;
+  if (plan.config.metrics.empty())
+    return {"output_tokens_per_s", "ttft_ms.mean", "ttft_ms.p99", "tpot_ms.mean",
+            "prefix_cache_hit_rate"};
+  std::vector<std::string> columns;
+  for (const MetricName& metric : plan.metrics)
+    if (columns.size() < kMost) columns.push_back(metric.text);
+  return columns;
+}
+
+/// Enough decimals for four digits.
+int decimals_for(double v) {
+  const double size = std::abs(v);
+  if (size >= 1000 || size == 0) return 0;
+  if (size >= 100) return 1;
+  if (size >= 10) return 2;
+  return 3;
+}
+
+std::string metric_text(const Json& metric) {
+  if (!metric["mean"].is_number()) return "-";
+  const double mean = metric["mean"].get<double>();
+  const int decimals = decimals_for(mean);
+  std::string text = fixed_text(mean, decimals);
+  if (metric["half_width"].is_number())
+    text += " ±" + fixed_text(metric["half_width"].get<double>(), decimals);
+  return text;
+}
+
+std::string value_text(const Json& value) {
+  if (value.is_string()) return printable(value.get<std::string>(), 30);
+  if (value.is_number()) return number_text(value.get<double>());
+  return printable(value.dump(), 30);
+}
+
+void add_stage(const Json& row, const Json& stage, const std::string& name,
+               const std::vector<std::string>& columns, TextTable& table) {
+  std::vector<std::string> cells;
+  for (const auto& [axis, value] : row["cell"].items()) cells.push_back(value_text(value));
+  cells.push_back(printable(row["variant"].get<std::string>()));
+  if (!name.empty()) cells.push_back(name);
+  const bool overloaded = stage["overloaded"].get<bool>();
+  for (const std::string& column : columns)
+    cells.push_back((overloaded ? "! " : "") + metric_text(stage["metrics"][column]));
+  table.add_row(std::move(cells));
+}
+
+std::vector<const Json*> reported(const Json& row) {
+  std::vector<const Json*> stages;
+  for (const Json& stage : row["stages"])
+    if (stage["reported"].get<bool>()) stages.push_back(&stage);
+  return stages;
+}
+
+std::string rate_text(const Json& stage) {
+  const Json& rate = stage["requested_rate"];
+  const bool known = rate.is_number() && rate.get<double>() > 0;
+  return known ? number_text(rate.get<double>()) : printable(stage["name"].get<std::string>());
+}
+
+/// The step times that the rows rest on, a line per class.
+std::string trust_notes(const std::vector<Json>& rows) {
+  std::string text;
+  for (const models::Trust trust : {models::Trust::kFitted, models::Trust::kExtrapolated,
+                                    models::Trust::kRoofline, models::Trust::kDataSheet}) {
+    const auto rests = std::ranges::count_if(rows, [&](const Json& row) {
+      return row.value("step_times", std::string()) == enum_name(trust);
+    });
+    if (rests > 0)
+      text += "note: " + std::to_string(rests) + " of " + std::to_string(rows.size()) +
+              " rows rest on " + std::string(trust_clause(trust)) + "; " +
+              trust_errors_text(trust) + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string sweep_text(const SweepPlan& plan, const std::vector<std::string>& rows) {
+  const std::vector<std::string> columns = columns_of(plan);
+  std::vector<Json> parsed;
+  bool by_stage = false;
+  for (const std::string& line : rows) {
+    parsed.push_back(Json::parse(line));
+    by_stage = by_stage || reported(parsed.back()).size() > 1;
+  }
+  std::vector<std::string> header;
+  for (const Dimension& dimension : plan.grid.dimensions)
+    for (const Axis& axis : dimension.axes) header.push_back(printable(axis.name));
+  header.emplace_back("variant");
+  if (by_stage) header.emplace_back("stage rate");
+  TextTable table(header.size());
+  header.insert(header.end(), columns.begin(), columns.end());
+  table.add_row(std::move(header));
+  for (const Json& row : parsed) {
+    if (!by_stage) add_stage(row, row["summary"], "", columns, table);
+    if (by_stage)
+      for (const Json* stage : reported(row))
+        add_stage(row, *stage, rate_text(*stage), columns, table);
+  }
+  std::string text = plan.config.name + "\n";
+  if (!plan.config.question.empty()) text += plan.config.question + "\n";
+  const std::string body = table.str();
+  text += "\n" + body;
+  if (body.find("! ") != std::string::npos)
+    text += "! overloaded: the queue grows until the stage ends\n";
+  return text + trust_notes(parsed);
 }
 
 }  // namespace routesim::tools

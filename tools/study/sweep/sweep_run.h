@@ -14,15 +14,15 @@ namespace routesim::tools {
 
 /// How far a sweep has come, for a display in another thread.
 struct SweepProgress {
-  sim::Progress run;  ///< Of all runs together; its `stop` ends the sweep.
+  sim::Progress run;  ///< Counts all runs together; its `stop` ends the sweep.
   std::atomic<std::size_t> rows_done{0};
-  std::atomic<double> cost_done{0};  ///< Of finished replications, in the unit of SweepRow::cost.
+  std::atomic<double> cost_done{0};  ///< Cost of finished replications, as SweepRow::cost.
   std::size_t rows = 0;
   double cost = 0;
 };
 
 /// Receives a finished row: its index in the plan and its tail. Calls come from one thread at a
-/// time, in the order the rows finish. What it returns, if anything, ends the sweep as an error.
+/// time, in the order the rows finish. A text that it returns ends the sweep as an error.
 using RowSink = std::function<std::string(std::size_t row, std::string tail)>;
 
 /// Computes the rows with these indices. Replications are the unit of work; the longest go first,

@@ -13,7 +13,7 @@ namespace routesim::tools {
 struct SweepShard {
   std::size_t index = 0;
   std::size_t count = 1;
-  std::string origin;  ///< What said so: `--shard` or a variable; empty = nobody.
+  std::string origin;  ///< `--shard` or the variable that chose it; empty = none.
   bool holds(std::size_t row) const { return row % count == index; }
   /// `I/N` as the option is written; empty for the whole sweep.
   std::string text() const {

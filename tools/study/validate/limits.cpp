@@ -39,12 +39,12 @@ RowKey key_of(const RowLimit& l) {
   return {l.experiment, l.policy, l.against, l.metric, l.statistic};
 }
 
-/// What the tables say now, in the form of limits.
+/// The present values of the tables, in the form of limits.
 std::vector<RowLimit> present_rows(const std::vector<ScenarioValidation>& all) {
   std::vector<RowLimit> rows;
   for (const ScenarioValidation& v : all) {
     for (const ErrorSummary& s : v.errors) {
-      RowLimit row;
+      RowLimit& row = rows.emplace_back();
       row.experiment = s.experiment;
       row.policy = s.policy;
       row.metric = s.metric;
@@ -52,10 +52,9 @@ std::vector<RowLimit> present_rows(const std::vector<ScenarioValidation>& all) {
       row.cells = s.cells;
       row.error = s.mape;
       row.worst = std::abs(s.worst);
-      rows.push_back(std::move(row));
     }
     for (const DifferenceSummary& s : v.difference_errors) {
-      RowLimit row;
+      RowLimit& row = rows.emplace_back();
       row.experiment = s.experiment;
       row.policy = s.policy;
       row.against = s.base_policy;
@@ -66,7 +65,6 @@ std::vector<RowLimit> present_rows(const std::vector<ScenarioValidation>& all) {
       row.worst = std::abs(s.worst_points);
       row.ratio = s.mean_ratio_error;
       row.signs = s.signs_agree;
-      rows.push_back(std::move(row));
     }
   }
   return rows;
@@ -111,16 +109,15 @@ class RecordReader {
 RowLimit limit_of(const std::vector<std::string>& fields, const SourceLocation& where,
                   Diagnostics& diagnostics) {
   RecordReader read(fields, where, diagnostics);
-  RowLimit limit;
-  limit.where = where;
-  limit.experiment = fields[0];
-  limit.policy = fields[1];
-  limit.against = fields[2];
-  limit.metric = fields[3];
-  limit.statistic = fields[4];
-  limit.cells = read.count(5);
-  limit.error = read.number(6);
-  limit.worst = read.number(7);
+  RowLimit limit{.where = where,
+                 .experiment = fields[0],
+                 .policy = fields[1],
+                 .against = fields[2],
+                 .metric = fields[3],
+                 .statistic = fields[4],
+                 .cells = read.count(5),
+                 .error = read.number(6),
+                 .worst = read.number(7)};
   if (!limit.against.empty()) {
     limit.ratio = read.number(8);
     limit.signs = read.count(9);

@@ -25,17 +25,17 @@ std::optional<ErrorGate> parse_error_gate(const std::string& text, Diagnostics& 
 
 /// The limit of one row of an error table.
 struct RowLimit {
-  SourceLocation where;
-  std::string experiment;
-  std::string policy;
-  std::string against;  ///< A policy, for a row about what the policy changes; else empty.
-  std::string metric;
-  std::string statistic;
+  SourceLocation where = {};
+  std::string experiment = {};
+  std::string policy = {};
+  std::string against = {};  ///< A policy, for a row about what the policy changes; else empty.
+  std::string metric = {};
+  std::string statistic = {};
   std::size_t cells = 0;             ///< Exactly so many: a lost cell could make a mean smaller.
-  double error = 0;                  ///< Of the mean error (%), or of the mean error in points.
-  double worst = 0;                  ///< Of the size of the worst error, in the same unit.
-  std::optional<double> ratio;       ///< Of the mean ratio error, %, with `against`.
-  std::optional<std::size_t> signs;  ///< At least so many signs agree, with `against`.
+  double error = 0;                  ///< Limit of the mean error, in % or in points.
+  double worst = 0;                  ///< Limit of the worst error's size, in the same unit.
+  std::optional<double> ratio = {};  ///< Limit of the mean ratio error, %, with `against`.
+  std::optional<std::size_t> signs = {};  ///< At least so many signs agree, with `against`.
 };
 
 /// Parses CSV with exactly the header
@@ -48,7 +48,7 @@ std::vector<RowLimit> parse_limits_csv(const std::string& text, const std::strin
 /// of it, at least one point, rounded up to a tenth of a point; as many signs agree as now.
 std::string render_limits_csv(const std::vector<ScenarioValidation>& all);
 
-/// What limits say of the tables.
+/// The findings of limits in the tables.
 struct LimitFindings {
   Diagnostics exceeded;   ///< An error per number beyond its limit.
   Diagnostics unmatched;  ///< An error per limit without a row, and per row without a limit.

@@ -12,64 +12,13 @@
 #include "base/text.h"
 #include "tools/results/metrics.h"
 #include "tools/results/report.h"
-#include "tools/study/validate/measured_units.h"
+#include "tools/results/statistics.h"
 
 namespace routesim::tools {
 
 namespace {
 
 using sim::RunResult;
-using sim::StageResult;
-
-constexpr std::string_view kPerNode = "_per_node";
-
-/// Publications write rates as `1/s` or per node; the number is the same kind of number.
-std::string_view plain_unit(std::string_view unit) {
-  if (unit == "1/s") return "";
-  if (unit == "tok/s/node") return "tok/s";
-  return unit;
-}
-
-bool is_rate(const std::string& text, double rate) { return number_from(text) == rate; }
-
-/// The stage a row is about: the one it names, or the only reported one of its rate; `main` is the
-/// only reported one.
-const StageResult* stage_of(const RunResult& result, const MeasuredRow& row) {
-  for (const StageResult& stage : result.stages)
-    if (stage.info.name == row.stage) return &stage;
-  const std::vector<const StageResult*> reported = reported_stages(result);
-  if (row.stage == "main") return reported.size() == 1 ? reported.front() : nullptr;
-  const StageResult* found = nullptr;
-  for (const StageResult* stage : reported) {
-    if (!is_rate(row.rate, stage->info.requested_rate)) continue;
-    if (found != nullptr) return nullptr;
-    found = stage;
-  }
-  return found;
-}
-
-/// Numbers of a stage that only logs and dashboards publish, in base units.
-std::optional<double> log_value(const RunResult& result, const StageResult& stage,
-                                std::string_view metric, std::string_view statistic) {
-  if (metric == "stage_wall_time") return stage.total_time_s();
-  if (metric == "stage_start_offset")
-    return (stage.first_send - result.stages.front().first_send).to_seconds();
-  if (metric == "send_duration") return stage.send_duration_s();
-  if (metric == "requests_total") return static_cast<double>(stage.requests);
-  if (metric == "kv_cache_usage" && std::isnan(stage.kv_cache_usage_mean)) return std::nullopt;
-  if (metric == "kv_cache_usage" && statistic == "mean") return stage.kv_cache_usage_mean;
-  if (metric == "kv_cache_usage" && statistic == "max") return stage.kv_cache_usage_max;
-  return std::nullopt;
-}
-
-std::optional<double> summary_row(const RunResult& result, const MeasuredRow& row,
-                                  const std::string& metric, std::string& why) {
-  const std::vector<const StageResult*> stages = reported_stages(result);
-  const std::optional<double> value =
-      ladder_value(stages, metric, row.statistic, plain_unit(row.unit));
-  if (!value) why = "no summary of the stages means this";
-  return value;
-}
 
 /// Whether a difference between policies makes sense: not of counts, lengths and what was sent.
 bool is_comparable(const MeasuredRow& row) {
@@ -93,22 +42,6 @@ std::optional<std::pair<std::string, std::string>> compared_policies(const std::
 }
 
 }  // namespace
-
-std::string plain_statistic(std::string_view statistic) {
-  statistic = statistic.substr(0, statistic.find('('));
-  while (statistic.ends_with(' ')) statistic.remove_suffix(1);
-  if (statistic == "value" || statistic == "approx" || statistic.starts_with("approx_") ||
-      statistic.starts_with("mean over requests"))
-    return "mean";
-  return std::string(statistic);
-}
-
-std::string plain_metric(std::string_view metric) {
-  if (metric == "time_per_token") return "ntpot";
-  if (metric == "requests_failures") return "failed_requests";
-  if (metric == "gpu_kv_cache_usage") return "kv_cache_usage";
-  return canonical_metric(metric);
-}
 
 std::string_view cell_status_name(CellStatus status) {
   switch (status) {
@@ -171,54 +104,8 @@ const std::string* unscored_reason(const std::vector<UnscoredRule>& rules, const
   return nullptr;
 }
 
-std::optional<double> simulated_value(const RunResult& result, std::int64_t nodes,
-                                      const MeasuredRow& row, std::string& why) {
-  std::string metric = plain_metric(row.metric);
-  double share = 1;
-  if (metric.ends_with(kPerNode)) {
-    metric = plain_metric(metric.substr(0, metric.size() - kPerNode.size()));
-    share = 1 / static_cast<double>(nodes);
-  }
-  why = why_impossible(row, metric, plain_unit(row.unit));
-  if (!why.empty()) return std::nullopt;
-  if (row.stage == "all") return summary_row(result, row, metric, why);
-  const StageResult* stage = stage_of(result, row);
-  if (stage == nullptr) {
-    why = "the run has no such stage";
-    return std::nullopt;
-  }
-  if (stage->successes == 0) {
-    why = "no request of the stage succeeded";
-    return std::nullopt;
-  }
-  const std::string_view unit = plain_unit(row.unit);
-  const std::string statistic = plain_statistic(row.statistic);
-  std::optional<double> value = metric_value(*stage, metric, statistic, unit);
-  if (!value) {
-    value = log_value(result, *stage, metric, statistic);
-    if (value && unit == "%") *value *= 100;
-    if (value && unit == "ms") *value *= 1e3;
-  }
-  if (!value) {
-    why = "a run has no " + row.metric + ", " + row.statistic;
-    return std::nullopt;
-  }
-  return *value * share;
-}
-
-double ValidationCell::mean() const {
-  double sum = 0;
-  for (const double v : samples) sum += v;
-  return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
-}
-
-double ValidationCell::seed_deviation() const {
-  if (samples.size() < 2) return 0;
-  const double m = mean();
-  double sum = 0;
-  for (const double v : samples) sum += (v - m) * (v - m);
-  return std::sqrt(sum / static_cast<double>(samples.size() - 1));
-}
+double ValidationCell::mean() const { return sim::mean(samples); }
+double ValidationCell::seed_deviation() const { return sim::sample_sd(samples); }
 
 std::optional<double> ValidationCell::error() const {
   if (samples.empty() || row.value == 0) return std::nullopt;
@@ -257,6 +144,16 @@ void add_cell(ErrorSummary& s, const ValidationCell& cell, double error) {
   }
 }
 
+/// The row like this one, added when there is none.
+template <class Row, class Same>
+Row& row_in(std::vector<Row>& rows, Row row, const Same& same) {
+  const auto it =
+      std::find_if(rows.begin(), rows.end(), [&](const Row& other) { return same(other, row); });
+  if (it != rows.end()) return *it;
+  rows.push_back(std::move(row));
+  return rows.back();
+}
+
 void finish_row(ErrorSummary& s) {
   const auto n = static_cast<double>(s.cells);
   s.mape /= n;
@@ -268,11 +165,7 @@ void summarise_errors(ScenarioValidation& v) {
   for (const ValidationCell& cell : v.cells) {
     const std::optional<double> error = cell.error();
     if (cell.status != CellStatus::kScored || !error) continue;
-    const ErrorSummary row = row_of(cell);
-    auto it = std::find_if(v.errors.begin(), v.errors.end(),
-                           [&](const ErrorSummary& s) { return same_row(s, row); });
-    if (it == v.errors.end()) it = v.errors.insert(it, row);
-    add_cell(*it, cell, *error);
+    add_cell(row_in(v.errors, row_of(cell), same_row), cell, *error);
   }
   for (ErrorSummary& s : v.errors) finish_row(s);
 }
@@ -282,12 +175,11 @@ void summarise_left_out(ScenarioValidation& v) {
   for (const ValidationCell& cell : v.cells) {
     const std::optional<double> error = cell.error();
     if (cell.status != CellStatus::kShown || cell.repeats || !error) continue;
-    const ErrorSummary row = row_of(cell);
-    auto it = std::find_if(v.left_out.begin(), v.left_out.end(), [&](const LeftOut& l) {
-      return same_row(l.would, row) && l.reason == cell.reason;
-    });
-    if (it == v.left_out.end()) it = v.left_out.insert(it, {.would = row, .reason = cell.reason});
-    add_cell(it->would, cell, *error);
+    const LeftOut row{.would = row_of(cell), .reason = cell.reason};
+    const auto same = [](const LeftOut& a, const LeftOut& b) {
+      return same_row(a.would, b.would) && a.reason == b.reason;
+    };
+    add_cell(row_in(v.left_out, row, same).would, cell, *error);
   }
   for (LeftOut& left : v.left_out) {
     finish_row(left.would);
@@ -317,27 +209,25 @@ const ValidationCell* counterpart(const ScenarioValidation& v, const ValidationC
 void summarise_differences(ScenarioValidation& v) {
   for (const PolicyDifference& d : v.differences) {
     if (!d.scored) continue;
-    const auto same = [&](const DifferenceSummary& s) {
-      return std::tie(s.experiment, s.base_policy, s.policy, s.metric, s.statistic) ==
-             std::tie(d.experiment, d.base_policy, d.policy, d.metric, d.statistic);
+    const auto same = [](const DifferenceSummary& a, const DifferenceSummary& b) {
+      return std::tie(a.experiment, a.base_policy, a.policy, a.metric, a.statistic) ==
+             std::tie(b.experiment, b.base_policy, b.policy, b.metric, b.statistic);
     };
-    auto it = std::find_if(v.difference_errors.begin(), v.difference_errors.end(), same);
-    if (it == v.difference_errors.end()) {
-      v.difference_errors.push_back({.experiment = d.experiment,
-                                     .base_policy = d.base_policy,
-                                     .policy = d.policy,
-                                     .metric = d.metric,
-                                     .statistic = d.statistic,
-                                     .worst_stage = {}});
-      it = v.difference_errors.end() - 1;
-    }
-    ++it->cells;
-    it->signs_agree += d.sign_agrees() ? 1 : 0;
-    it->mean_points += std::abs(d.error_points());
-    it->mean_ratio_error += std::abs(d.ratio_error());
-    if (it->cells == 1 || std::abs(d.error_points()) > std::abs(it->worst_points)) {
-      it->worst_points = d.error_points();
-      it->worst_stage = d.stage;
+    DifferenceSummary& s = row_in(v.difference_errors,
+                                  DifferenceSummary{.experiment = d.experiment,
+                                                    .base_policy = d.base_policy,
+                                                    .policy = d.policy,
+                                                    .metric = d.metric,
+                                                    .statistic = d.statistic,
+                                                    .worst_stage = {}},
+                                  same);
+    ++s.cells;
+    s.signs_agree += d.sign_agrees() ? 1 : 0;
+    s.mean_points += std::abs(d.error_points());
+    s.mean_ratio_error += std::abs(d.ratio_error());
+    if (s.cells == 1 || std::abs(d.error_points()) > std::abs(s.worst_points)) {
+      s.worst_points = d.error_points();
+      s.worst_stage = d.stage;
     }
   }
   for (DifferenceSummary& s : v.difference_errors) {

@@ -18,7 +18,7 @@ std::string plain_statistic(std::string_view statistic);
 /// The name routesim has for a metric: `ntpot` for `time_per_token`.
 std::string plain_metric(std::string_view metric);
 
-/// What becomes of a published number.
+/// How a published number is used.
 enum class CellStatus {
   kScored,        ///< Compared, and part of the error summaries.
   kShown,         ///< Compared, but noise or not comparable: not part of any summary.
@@ -61,7 +61,8 @@ struct ValidationCell {
   std::string reason;           ///< Why it is not scored, or not simulated.
   bool repeats = false;         ///< Not scored because an earlier row is the same measurement.
   std::vector<double> samples;  ///< Per seed, in the row's unit.
-  models::Trust trust = models::Trust::kFitted;  ///< Of the variant's run with the first seed.
+  models::Trust trust =
+      models::Trust::kFitted;  ///< Class of the variant's run with the first seed.
 
   bool simulated() const { return !samples.empty(); }
   double mean() const;            ///< 0 without samples.
@@ -84,16 +85,16 @@ struct ErrorSummary {
   double seed_deviation = 0;  ///< Mean over cells of the deviation between seeds, % of measured.
 };
 
-/// What published numbers that are not scored would score, per row and reason. Repeated numbers and
-/// those without an error are not counted.
+/// The error that unscored numbers would have, per row and reason. Repeated numbers and numbers
+/// without an error are not counted.
 struct LeftOut {
-  ErrorSummary would;  ///< Of these cells alone.
+  ErrorSummary would;  ///< The row of these cells alone.
   std::size_t cells_with = 0;
-  double mape_with = 0;  ///< Of the scored cells of the row and these, %.
+  double mape_with = 0;  ///< Mean error of the scored cells of the row and these, %.
   std::string reason;
 };
 
-/// What a policy changes against the scenario's first one, in one cell.
+/// The change that a policy makes against the scenario's first one, in one cell.
 struct PolicyDifference {
   std::string experiment;
   std::string base_policy;
@@ -130,13 +131,13 @@ struct DifferenceSummary {
 struct ScenarioValidation {
   std::string scenario;
   std::size_t seeds = 0;
-  std::vector<std::string> policies;  ///< Of the variants in file order; the first is the base.
+  std::vector<std::string> policies;  ///< By variant in file order; the first is the base.
   std::vector<ValidationCell> cells;  ///< In the order of the CSV.
   std::vector<ErrorSummary> errors;
   std::vector<LeftOut> left_out;
   std::vector<PolicyDifference> differences;
   std::vector<DifferenceSummary> difference_errors;
-  std::vector<std::string> notes;  ///< Of the runs with the first seed.
+  std::vector<std::string> notes;  ///< Notes of the runs with the first seed.
 };
 
 /// Fills the summaries of `v` from its cells.

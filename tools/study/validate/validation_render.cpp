@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <cmath>
 
 #include "base/scalar_parse.h"
@@ -11,48 +14,6 @@ namespace routesim::tools {
 
 namespace {
 
-/// A table that is either aligned text or Markdown.
-class Table {
- public:
-  Table(std::size_t left_columns, std::vector<std::string> head)
-      : left_(left_columns), rows_{std::move(head)} {}
-
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
-  bool empty() const { return rows_.size() < 2; }
-
-  std::string str(bool markdown) const {
-    if (markdown) return pipes();
-    TextTable table(left_);
-    for (const std::vector<std::string>& row : rows_) table.add_row(row);
-    return table.str();
-  }
-
- private:
-  std::string pipes() const {
-    std::string out;
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      for (const std::string& cell : rows_[r]) out += "| " + escaped(cell) + " ";
-      out += "|\n";
-      if (r > 0) continue;
-      for (std::size_t c = 0; c < rows_[r].size(); ++c) out += c < left_ ? "|---" : "|---:";
-      out += "|\n";
-    }
-    return out;
-  }
-
-  static std::string escaped(const std::string& text) {
-    std::string out;
-    for (const char c : text) {
-      if (c == '|') out += '\\';
-      out += c;
-    }
-    return out;
-  }
-
-  std::size_t left_;
-  std::vector<std::vector<std::string>> rows_;
-};
-
 /// Four significant digits or so: large numbers whole, small ones with decimals.
 std::string value_text(double v) {
   const double size = std::abs(v);
@@ -65,9 +26,10 @@ std::string text(const std::string& s) { return printable(s, 80); }
 /// Without the remark that some publications add in brackets.
 std::string brief(const std::string& s) { return text(s.substr(0, s.find(" ("))); }
 
-Table cell_table(const ScenarioValidation& v) {
-  Table table(5, {"policy", "stage", "metric", "statistic", "unit", "measured", "simulated",
-                  "seed sd", "error %", "remark"});
+TextTable cell_table(const ScenarioValidation& v) {
+  TextTable table(5);
+  table.add_row({"policy", "stage", "metric", "statistic", "unit", "measured", "simulated",
+                 "seed sd", "error %", "remark"});
   for (const ValidationCell& cell : v.cells) {
     const std::optional<double> error = cell.error();
     std::string remark;
@@ -75,32 +37,34 @@ Table cell_table(const ScenarioValidation& v) {
       remark = cell_status_name(cell.status);
       if (!cell.reason.empty()) remark += ": " + printable(cell.reason, 120);
     }
-    table.add({text(cell.row.policy), brief(cell.row.stage), text(cell.row.metric),
-               brief(cell.row.statistic), text(cell.row.unit), value_text(cell.row.value),
-               cell.simulated() ? value_text(cell.mean()) : "-",
-               cell.simulated() ? value_text(cell.seed_deviation()) : "-",
-               error ? signed_percent(*error) : "-", remark});
+    table.add_row({text(cell.row.policy), brief(cell.row.stage), text(cell.row.metric),
+                   brief(cell.row.statistic), text(cell.row.unit), value_text(cell.row.value),
+                   cell.simulated() ? value_text(cell.mean()) : "-",
+                   cell.simulated() ? value_text(cell.seed_deviation()) : "-",
+                   error ? signed_percent(*error) : "-", remark});
   }
   return table;
 }
 
-Table error_table(const ScenarioValidation& v) {
-  Table table(4, {"experiment", "policy", "metric", "statistic", "cells", "MAPE %", "bias %",
-                  "worst %", "at stage", "seed sd %"});
+TextTable error_table(const ScenarioValidation& v) {
+  TextTable table(4);
+  table.add_row({"experiment", "policy", "metric", "statistic", "cells", "MAPE %", "bias %",
+                 "worst %", "at stage", "seed sd %"});
   for (const ErrorSummary& s : v.errors)
-    table.add({text(s.experiment), text(s.policy), text(s.metric), text(s.statistic),
-               std::to_string(s.cells), fixed_text(s.mape, 1), signed_percent(s.bias),
-               signed_percent(s.worst), text(s.worst_stage), fixed_text(s.seed_deviation, 1)});
+    table.add_row({text(s.experiment), text(s.policy), text(s.metric), text(s.statistic),
+                   std::to_string(s.cells), fixed_text(s.mape, 1), signed_percent(s.bias),
+                   signed_percent(s.worst), text(s.worst_stage), fixed_text(s.seed_deviation, 1)});
   return table;
 }
 
-Table left_out_table(const ScenarioValidation& v) {
-  Table table(4, {"experiment", "policy", "metric", "statistic", "cells", "MAPE %", "bias %",
-                  "worst %", "at stage", "row with them", "reason"});
+TextTable left_out_table(const ScenarioValidation& v) {
+  TextTable table(4);
+  table.add_row({"experiment", "policy", "metric", "statistic", "cells", "MAPE %", "bias %",
+                 "worst %", "at stage", "row with them", "reason"});
   for (const LeftOut& left : v.left_out) {
     const ErrorSummary& s = left.would;
     const bool alone = left.cells_with == s.cells;
-    table.add(
+    table.add_row(
         {text(s.experiment), text(s.policy), text(s.metric), text(s.statistic),
          std::to_string(s.cells), fixed_text(s.mape, 1), signed_percent(s.bias),
          signed_percent(s.worst), text(s.worst_stage),
@@ -110,11 +74,12 @@ Table left_out_table(const ScenarioValidation& v) {
   return table;
 }
 
-Table difference_table(const ScenarioValidation& v) {
-  Table table(3, {"policy", "metric", "statistic", "stage", "measured %", "simulated %",
-                  "error, points", "ratio error %", "sign"});
+TextTable difference_table(const ScenarioValidation& v) {
+  TextTable table(3);
+  table.add_row({"policy", "metric", "statistic", "stage", "measured %", "simulated %",
+                 "error, points", "ratio error %", "sign"});
   for (const PolicyDifference& d : v.differences)
-    table.add(
+    table.add_row(
         {text(d.policy), text(d.metric), text(d.statistic), text(d.stage),
          signed_percent(d.measured), signed_percent(d.simulated), signed_percent(d.error_points()),
          signed_percent(d.ratio_error()),
@@ -122,22 +87,25 @@ Table difference_table(const ScenarioValidation& v) {
   return table;
 }
 
-Table difference_error_table(const ScenarioValidation& v) {
-  Table table(5, {"experiment", "policy", "against", "metric", "statistic", "signs agree",
-                  "mean error, points", "worst, points", "at stage", "mean ratio error %"});
+TextTable difference_error_table(const ScenarioValidation& v) {
+  TextTable table(5);
+  table.add_row({"experiment", "policy", "against", "metric", "statistic", "signs agree",
+                 "mean error, points", "worst, points", "at stage", "mean ratio error %"});
   for (const DifferenceSummary& s : v.difference_errors)
-    table.add({text(s.experiment), text(s.policy), text(s.base_policy), text(s.metric),
-               text(s.statistic), std::to_string(s.signs_agree) + " of " + std::to_string(s.cells),
-               fixed_text(s.mean_points, 1), signed_percent(s.worst_points), text(s.worst_stage),
-               fixed_text(s.mean_ratio_error, 1)});
+    table.add_row({text(s.experiment), text(s.policy), text(s.base_policy), text(s.metric),
+                   text(s.statistic),
+                   std::to_string(s.signs_agree) + " of " + std::to_string(s.cells),
+                   fixed_text(s.mean_points, 1), signed_percent(s.worst_points),
+                   text(s.worst_stage), fixed_text(s.mean_ratio_error, 1)});
   return table;
 }
 
-void add_section(std::string& out, const std::string& title, const Table& table, bool markdown) {
+void add_section(std::string& out, const std::string& title, const TextTable& table,
+                 bool markdown) {
   if (table.empty()) return;
   out += "\n" + std::string(markdown ? "### " : "") + title + "\n";
   if (markdown) out += "\n";
-  out += table.str(markdown);
+  out += markdown ? table.markdown() : table.str();
 }
 
 void write_cells(JsonWriter& json, const ScenarioValidation& v) {
@@ -150,9 +118,7 @@ void write_cells(JsonWriter& json, const ScenarioValidation& v) {
     json.member("unit", cell.row.unit).member("measured", cell.row.value);
     if (cell.simulated()) {
       json.member("simulated", cell.mean()).member("seed_sd", cell.seed_deviation());
-      json.key("samples").begin_array();
-      for (const double sample : cell.samples) json.value(sample);
-      json.end_array();
+      json.list("samples", cell.samples);
     }
     if (const std::optional<double> error = cell.error()) json.member("error_percent", *error);
     json.member("status", cell_status_name(cell.status));
@@ -165,7 +131,7 @@ void write_cells(JsonWriter& json, const ScenarioValidation& v) {
 void write_error(JsonWriter& json, const ErrorSummary& s) {
   json.member("experiment", s.experiment).member("policy", s.policy);
   json.member("metric", s.metric).member("statistic", s.statistic);
-  json.member("cells", static_cast<std::uint64_t>(s.cells)).member("mape_percent", s.mape);
+  json.member("cells", s.cells).member("mape_percent", s.mape);
   json.member("bias_percent", s.bias).member("worst_percent", s.worst);
   json.member("worst_stage", s.worst_stage).member("seed_sd_percent", s.seed_deviation);
 }
@@ -182,7 +148,7 @@ void write_errors(JsonWriter& json, const ScenarioValidation& v) {
   for (const LeftOut& left : v.left_out) {
     json.begin_object();
     write_error(json, left.would);
-    json.member("cells_with", static_cast<std::uint64_t>(left.cells_with));
+    json.member("cells_with", left.cells_with);
     json.member("mape_with_percent", left.mape_with).member("reason", left.reason);
     json.end_object();
   }
@@ -208,8 +174,8 @@ void write_differences(JsonWriter& json, const ScenarioValidation& v) {
     json.member("experiment", s.experiment).member("policy", s.policy);
     json.member("against", s.base_policy);
     json.member("metric", s.metric).member("statistic", s.statistic);
-    json.member("cells", static_cast<std::uint64_t>(s.cells));
-    json.member("signs_agree", static_cast<std::uint64_t>(s.signs_agree));
+    json.member("cells", s.cells);
+    json.member("signs_agree", s.signs_agree);
     json.member("mean_points", s.mean_points).member("worst_points", s.worst_points);
     json.member("worst_stage", s.worst_stage);
     json.member("mean_ratio_error_percent", s.mean_ratio_error);
@@ -245,13 +211,11 @@ std::string render_validation_json(const std::vector<ScenarioValidation>& all,
   json.begin_object().member("version", version).key("scenarios").begin_array();
   for (const ScenarioValidation& v : all) {
     json.begin_object().member("scenario", v.scenario);
-    json.member("seeds", static_cast<std::uint64_t>(v.seeds));
+    json.member("seeds", v.seeds);
     write_cells(json, v);
     write_errors(json, v);
     write_differences(json, v);
-    json.key("notes").begin_array();
-    for (const std::string& note : v.notes) json.value(note);
-    json.end_array().end_object();
+    json.list("notes", v.notes).end_object();
   }
   json.end_array().end_object();
   return json.str() + "\n";
@@ -263,16 +227,28 @@ std::string render_validation_csv(const std::vector<ScenarioValidation>& all) {
       "error_percent,status,reason\n";
   for (const ScenarioValidation& v : all)
     for (const ValidationCell& cell : v.cells) {
-      const std::optional<double> error = cell.error();
-      for (const std::string& field :
-           {v.scenario, cell.row.experiment, cell.row.policy, cell.variant, cell.row.stage,
-            cell.row.metric, cell.row.statistic, cell.row.unit})
-        out += csv_field(field) + ",";
-      out += number_text(cell.row.value) + ",";
-      out += (cell.simulated() ? number_text(cell.mean()) : std::string()) + ",";
-      out += (cell.simulated() ? number_text(cell.seed_deviation()) : std::string()) + ",";
-      out += (error ? number_text(*error) : std::string()) + ",";
-      out.append(cell_status_name(cell.status)).append(",") += csv_field(cell.reason) + "\n";
+      const auto number = [](const std::optional<double>& value) {
+        return value ? number_text(*value) : std::string();
+      };
+      const auto simulated = [&](double value) {
+        return cell.simulated() ? std::optional(value) : std::nullopt;
+      };
+      std::vector<std::string> fields = {v.scenario,
+                                         cell.row.experiment,
+                                         cell.row.policy,
+                                         cell.variant,
+                                         cell.row.stage,
+                                         cell.row.metric,
+                                         cell.row.statistic,
+                                         cell.row.unit,
+                                         number(cell.row.value),
+                                         number(simulated(cell.mean())),
+                                         number(simulated(cell.seed_deviation())),
+                                         number(cell.error()),
+                                         std::string(cell_status_name(cell.status)),
+                                         cell.reason};
+      for (std::string& field : fields) field = csv_field(field);
+      out += fmt::format("{}\n", fmt::join(fields, ","));
     }
   return out;
 }

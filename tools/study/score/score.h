@@ -1,5 +1,5 @@
-// What `routesim score` reads beside the configuration: the endpoints as a router sees them, and
-// one request. tools/study/score/README.md documents both files.
+// `routesim score`: the endpoints as a router sees them, one request and KV events are read; the
+// production code decides; the decision's record is JSON. README.md documents the files.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,9 @@
 #include "base/describe.h"
 #include "base/diagnostic.h"
 #include "base/units.h"
+#include "policies/kv_events/kv_event_ingest.h"
+#include "policies/kv_events/kv_events.h"
+#include "policies/scheduler.h"
 #include "policies/views.h"
 
 namespace routesim::tools {
@@ -83,5 +86,67 @@ std::optional<std::uint64_t> parse_key(const ConfigNode& node, const std::string
 std::optional<std::vector<std::uint64_t>> parse_keys(const ConfigNode& node,
                                                      const std::string& path,
                                                      Diagnostics& diagnostics);
+
+/// Name of the format in the ledger of keys.
+inline constexpr std::string_view kScoreEventsFormat = "score events";
+
+/// Describes the keys of a line of F, and those of an event that is spelled out in one, with the
+/// fate of each.
+void describe_score_line(Describer& d);
+void describe_score_event(Describer& d);
+
+/// One line: what one endpoint published in one message.
+struct KvMessage {
+  policies::EndpointRow endpoint = 0;
+  std::string model;  ///< Model of the topic; empty = the endpoint's.
+  policies::KvEventBatch batch;
+};
+
+/// Reads F. `pool` resolves the endpoints; without one (E was unreadable) they are not checked.
+std::optional<std::vector<KvMessage>> read_kv_messages(const std::string& path,
+                                                       const ScorePool* pool,
+                                                       Diagnostics& diagnostics);
+
+/// Feeds the scheduler's precise index the way a router's subscriber does, keys recomputed from the
+/// tokens. The model of a message is its topic's, else the endpoint's, else `model`. Requires
+/// scheduler.precise_index().
+policies::KvIngestStats ingest(const std::vector<KvMessage>& messages, const ScorePool& pool,
+                               const std::string& model, policies::Scheduler& scheduler);
+
+/// The request in the form the router wants it, with the buffers its views point into.
+class KeyedRequest {
+ public:
+  /// Computes what `scheduler` reads. Warns about what it reads and the request does not hold.
+  KeyedRequest(const ScoreRequest& request, const ScorePool& pool,
+               const policies::Scheduler& scheduler, Diagnostics& diagnostics);
+  KeyedRequest(const KeyedRequest&) = delete;
+  KeyedRequest& operator=(const KeyedRequest&) = delete;
+
+  const policies::RequestView& view() const { return view_; }
+
+ private:
+  void add_block_keys(const policies::Scheduler& scheduler, Diagnostics& diagnostics);
+  void add_approx_hashes(const policies::ApproxScheme& scheme, Diagnostics& diagnostics);
+
+  const ScoreRequest& request_;
+  std::vector<std::uint32_t> tokens_;
+  std::vector<std::uint64_t> block_keys_, approx_hashes_;
+  std::vector<policies::Header> headers_;
+  std::vector<policies::EncoderItem> items_;
+  policies::RequestView view_;
+};
+
+/// The inputs of the record that `score` prints.
+struct ScoreReport {
+  const policies::Scheduler& scheduler;
+  const ScorePool& pool;
+  const policies::RequestView& request;
+  const policies::Decision& decision;
+  const policies::Explanation& explanation;
+  std::optional<policies::KvIngestStats> kv_events;  ///< Absent when none were given.
+  std::uint64_t seed = 0;
+  SimTime now;
+};
+std::string render_score(const ScoreReport& report);
 
 }  // namespace routesim::tools
