@@ -171,13 +171,13 @@ constexpr std::string_view kSeriesColour =
 
 /// The value the page gives a variable, for light or for dark.
 std::string_view page_value(std::string_view name, bool dark) {
-  std::string_view page = page_style();
-  if (dark) page.remove_prefix(page.find("prefers-color-scheme:dark"));
+  const std::string_view page = page_style();
+  const std::size_t theme = dark ? page.find("prefers-color-scheme:dark") : 0;
   const std::string declaration = "--" + std::string(name) + ":";
-  const std::size_t at = page.find(declaration);
+  const std::size_t at = page.find(declaration, theme);
   ROUTESIM_CHECK(at != std::string_view::npos, "the page has no such variable");
-  page.remove_prefix(at + declaration.size());
-  return page.substr(0, page.find_first_of(";}"));
+  const std::size_t begin = at + declaration.size();
+  return page.substr(begin, page.find_first_of(";}", begin) - begin);
 }
 
 /// `rules` with the values of the variables in them.
