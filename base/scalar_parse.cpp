@@ -214,6 +214,11 @@ Parsed<double> parse_real(const ConfigNode& node, const RealRange& range) {
   return {.value = value, .message = {}, .hint = {}};
 }
 
+Parsed<double> parse_real(std::string_view text, const RealRange& range) {
+  return parse_real(*ConfigNode::make_scalar(std::string(text), ConfigNode::Style::kUntyped, {}),
+                    range);
+}
+
 Parsed<Duration> parse_duration(const ConfigNode& node, const DurationRange& range) {
   constexpr std::string_view kHint = "write 250ms, 1.5s, 2m, 1h, or a bare number of seconds";
   const std::string message = "must be a duration (" + got(node) + ")";

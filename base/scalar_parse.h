@@ -23,6 +23,8 @@ struct Parsed {
 Parsed<bool> parse_bool(const ConfigNode& node);
 Parsed<std::int64_t> parse_integer(const ConfigNode& node, const IntRange& range);
 Parsed<double> parse_real(const ConfigNode& node, const RealRange& range);
+/// The same for text from a command line or a table cell, which carries no type.
+Parsed<double> parse_real(std::string_view text, const RealRange& range);
 /// `250ms`, `1.5s`, `2m`, `1h`, `300us`, `10ns`, or a bare number of seconds.
 Parsed<Duration> parse_duration(const ConfigNode& node, const DurationRange& range);
 /// A duration as Go writes it, see go_duration: text, never a bare number.

@@ -83,7 +83,7 @@ class Sheet {
   }
   double positive(std::size_t row, std::size_t column) {
     const RealRange range{.min = 0, .min_open = true};
-    return take(row, column, parse_real(*node(row, column), range)).value_or(1);
+    return take(row, column, parse_real(cell(row, column), range)).value_or(1);
   }
 
   void error(int line, const std::string& column, const std::string& what) {

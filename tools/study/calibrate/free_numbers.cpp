@@ -44,12 +44,12 @@ bool is_number(Kind kind) {
 /// The value of a scalar field in its base unit (durations in seconds); nothing when it has none.
 std::optional<double> present_value(const FieldDescription& field) {
   if (!field.engaged || field.value.empty()) return std::nullopt;
-  const auto node = ConfigNode::make_scalar(field.value, ConfigNode::Style::kUntyped, {});
   if (field.kind == Kind::kDuration) {
+    const auto node = ConfigNode::make_scalar(field.value, ConfigNode::Style::kUntyped, {});
     const Parsed<Duration> value = parse_duration(*node, {});
     return value.value ? std::optional(value.value->to_seconds()) : std::nullopt;
   }
-  return parse_real(*node, {}).value;
+  return parse_real(field.value, {}).value;
 }
 
 /// The member of an object, or the element of a list, that a step leads to; null when there is

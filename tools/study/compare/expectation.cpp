@@ -12,18 +12,17 @@ constexpr char kExample[] =
     "for example ttft_ms.p99 < 500, or ttft_ms.mean < 50% of another variant's name";
 
 /// `500`, or `50% of NAME`: fills bound and reference; returns what is wrong.
-std::string read_bound(std::string text, Condition& condition) {
+std::string read_bound(std::string_view text, Condition& condition) {
   const std::size_t percent = text.find('%');
   if (percent != std::string::npos) {
-    const std::string rest = std::string(trimmed(std::string_view(text).substr(percent + 1)));
+    const std::string_view rest = trimmed(text.substr(percent + 1));
     if (!rest.starts_with("of ") || trimmed(rest.substr(3)).empty())
       return "has a bound in percent, but of which variant? (got " + printable(condition.text) +
              ")";
     condition.reference = std::string(trimmed(rest.substr(3)));
-    text = std::string(trimmed(std::string_view(text).substr(0, percent)));
+    text = trimmed(text.substr(0, percent));
   }
-  const auto node = ConfigNode::make_scalar(text, ConfigNode::Style::kUntyped, {});
-  const Parsed<double> bound = parse_real(*node, {});
+  const Parsed<double> bound = parse_real(text, {});
   if (!bound.value) return "bound " + bound.message;
   condition.bound = *bound.value;
   return {};
@@ -126,8 +125,7 @@ Parsed<Condition> parse_condition(const std::string& text) {
   if (at == std::string::npos)
     return {
         {}, "must be METRIC < NUMBER or METRIC > NUMBER (got " + printable(text) + ")", kExample};
-  Parsed<MetricName> metric =
-      parse_metric_name(std::string(trimmed(std::string_view(text).substr(0, at))));
+  Parsed<MetricName> metric = parse_metric_name(trimmed(std::string_view(text).substr(0, at)));
   if (!metric.value) return {{}, metric.message, metric.hint};
   Condition condition{.text = std::string(trimmed(text)),
                       .metric = std::move(*metric.value),
@@ -136,8 +134,7 @@ Parsed<Condition> parse_condition(const std::string& text) {
                       .bound = 0,
                       .reference = {}};
   const std::size_t from = at + (condition.or_equal ? 2 : 1);
-  const std::string error =
-      read_bound(std::string(trimmed(std::string_view(text).substr(from))), condition);
+  const std::string error = read_bound(trimmed(std::string_view(text).substr(from)), condition);
   if (!error.empty()) return {{}, error, kExample};
   return {std::move(condition), {}, {}};
 }

@@ -18,25 +18,23 @@ Parsed<Gate> parse_gate(const std::string& text) {
   const std::size_t at = text.find_first_of("<>");
   if (at == std::string::npos || (at + 1 < text.size() && text[at + 1] == '='))
     return {{}, "must be METRIC>BOUND or METRIC<BOUND (got " + printable(text) + ")", kGateExample};
-  Parsed<MetricName> metric =
-      parse_metric_name(std::string(trimmed(std::string_view(text).substr(0, at))));
+  Parsed<MetricName> metric = parse_metric_name(trimmed(std::string_view(text).substr(0, at)));
   if (!metric.value) return {{}, metric.message, metric.hint};
   Gate gate{.text = std::string(trimmed(text)),
             .metric = std::move(*metric.value),
             .greater = text[at] == '>',
             .kind = Gate::Kind::kValue,
             .bound = 0};
-  std::string number = std::string(trimmed(std::string_view(text).substr(at + 1)));
+  std::string_view number = trimmed(std::string_view(text).substr(at + 1));
   if (number.starts_with('+') || number.starts_with('-')) gate.kind = Gate::Kind::kAbsolute;
   if (number.ends_with('%')) {
     gate.kind = Gate::Kind::kRelative;
-    number = std::string(trimmed(std::string_view(number).substr(0, number.size() - 1)));
+    number = trimmed(number.substr(0, number.size() - 1));
   }
-  if (number.starts_with('+')) number.erase(0, 1);
+  if (number.starts_with('+')) number.remove_prefix(1);
   if (number.starts_with('+'))
     return {{}, "has two signs (got " + printable(text) + ")", kGateExample};
-  const auto node = ConfigNode::make_scalar(number, ConfigNode::Style::kUntyped, {});
-  const Parsed<double> bound = parse_real(*node, {});
+  const Parsed<double> bound = parse_real(number, {});
   if (!bound.value) return {{}, "bound " + bound.message, kGateExample};
   gate.bound = *bound.value;
   return {std::move(gate), {}, {}};

@@ -20,14 +20,12 @@ Parsed<UntilRule> parse_until(const std::string& text) {
     if (at == std::string::npos && (at = text.find(s)) != std::string::npos) sign = s;
   if (at == std::string::npos || !text.ends_with('%'))
     return {{}, "must be METRIC±NUMBER% (got " + printable(text) + ")", kUntilExample};
-  Parsed<MetricName> metric =
-      parse_metric_name(std::string(trimmed(std::string_view(text).substr(0, at))));
+  Parsed<MetricName> metric = parse_metric_name(trimmed(std::string_view(text).substr(0, at)));
   if (!metric.value) return {{}, metric.message, metric.hint};
   const std::size_t from = at + sign.size();
-  const std::string number(trimmed(std::string_view(text).substr(from, text.size() - from - 1)));
-  const auto node = ConfigNode::make_scalar(number, ConfigNode::Style::kUntyped, {});
   const Parsed<double> percent =
-      parse_real(*node, {.min = 0, .max = 100, .min_open = true, .max_open = true});
+      parse_real(trimmed(std::string_view(text).substr(from, text.size() - from - 1)),
+                 {.min = 0, .max = 100, .min_open = true, .max_open = true});
   if (!percent.value) return {{}, "width " + percent.message, kUntilExample};
   UntilRule rule{.text = metric.value->text + "±" + number_text(*percent.value) + "%",
                  .metric = *metric.value,

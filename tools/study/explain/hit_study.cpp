@@ -231,22 +231,20 @@ std::optional<HitStudy> study_hits(const sim::RunPlan& plan, Diagnostics& diagno
 
 namespace {
 
-struct Rung {
+/// A row of tokens: its key in JSON, its title in the table.
+template <class T>
+struct TokenRow {
   std::string_view key, title;
-  std::int64_t HitLadder::*tokens;
+  std::int64_t T::*tokens;
 };
-constexpr std::array<Rung, 5> kRungs = {
+constexpr std::array<TokenRow<HitLadder>, 5> kRungs = {
     {{"infinite_cache", "infinite cache", &HitLadder::infinite},
      {"one_cache", "one cache of the fleet's size", &HitLadder::one_cache},
      {"best_routing", "best endpoint for each request", &HitLadder::best_routing},
      {"predicted", "predicted for the pick", &HitLadder::predicted},
      {"delivered", "delivered by the engines", &HitLadder::delivered}}};
 
-struct Cause {
-  std::string_view key, title;
-  std::int64_t HitLosses::*tokens;
-};
-constexpr std::array<Cause, 7> kCauses = {
+constexpr std::array<TokenRow<HitLosses>, 7> kCauses = {
     {{"capacity", "capacity: no cache of this size could keep it", &HitLosses::capacity},
      {"split", "split: copies and evictions in separate caches", &HitLosses::split},
      {"stale_index", "stale index: the router did not see it", &HitLosses::stale},
@@ -268,7 +266,7 @@ std::string render_hits_text(const HitStudy& study) {
   TextTable ladder(1);
   ladder.add_row({"hit-rate ladder", "tokens", "of the prompt, %", "lost, %"});
   std::int64_t above = l.infinite;
-  for (const Rung& rung : kRungs) {
+  for (const auto& rung : kRungs) {
     const std::int64_t tokens = l.*rung.tokens;
     ladder.add_row({std::string(rung.title), std::to_string(tokens),
                     fixed_text(100 * share(tokens, l.prompt), 2),
@@ -279,7 +277,7 @@ std::string render_hits_text(const HitStudy& study) {
   TextTable causes(1);
   const std::int64_t lost = l.infinite - l.delivered;
   causes.add_row({"where lost hits went", "tokens", "of the lost, %"});
-  for (const Cause& cause : kCauses)
+  for (const auto& cause : kCauses)
     causes.add_row({std::string(cause.title), std::to_string(study.losses.*cause.tokens),
                     fixed_text(100 * share(study.losses.*cause.tokens, lost), 1)});
   causes.add_row({"all", std::to_string(lost), lost > 0 ? "100.0" : "0.0"});
@@ -295,9 +293,9 @@ std::string render_hits_json(const HitStudy& study) {
   json.begin_object().member("scenario", study.scenario).member("variant", study.variant);
   json.member("seed", study.seed).member("requests", study.requests);
   json.member("prompt_tokens", study.ladder.prompt).key("ladder").begin_object();
-  for (const Rung& rung : kRungs) json.member(rung.key, study.ladder.*rung.tokens);
+  for (const auto& rung : kRungs) json.member(rung.key, study.ladder.*rung.tokens);
   json.end_object().key("lost").begin_object();
-  for (const Cause& cause : kCauses) json.member(cause.key, study.losses.*cause.tokens);
+  for (const auto& cause : kCauses) json.member(cause.key, study.losses.*cause.tokens);
   json.end_object().member("promised_in_vain", study.promised_in_vain);
   json.member("not_promised", study.not_promised).end_object();
   return json.str() + "\n";

@@ -23,10 +23,9 @@ std::optional<PlanGoal> parse_goal(const std::string& text, std::string& error, 
     return std::nullopt;
   }
   const bool or_equal = sign + 1 < text.size() && text[sign + 1] == '=';
-  const std::string number = std::string(trimmed(text.substr(sign + (or_equal ? 2 : 1))));
-  const Parsed<double> bound =
-      parse_real(*ConfigNode::make_scalar(number, ConfigNode::Style::kUntyped, {}), {});
-  Parsed<MetricName> metric = parse_metric_name(std::string(trimmed(text.substr(0, sign))));
+  const std::string_view whole = text;
+  const Parsed<double> bound = parse_real(trimmed(whole.substr(sign + (or_equal ? 2 : 1))), {});
+  Parsed<MetricName> metric = parse_metric_name(trimmed(whole.substr(0, sign)));
   if (!bound.value || !metric.value) {
     error = bound.value ? metric.message : "the bound " + bound.message;
     if (bound.value && !metric.hint.empty()) hint = metric.hint;

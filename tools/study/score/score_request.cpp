@@ -160,8 +160,7 @@ class RequestReader {
     if (value) return *value;
     for (const auto& [name, text] : r.headers) {
       if (!policies::same_header(name, header)) continue;
-      const auto node = ConfigNode::make_scalar(text, ConfigNode::Style::kUntyped, {});
-      const Parsed<double> parsed = parse_real(*node, RealRange{.min = 0});
+      const Parsed<double> parsed = parse_real(text, RealRange{.min = 0});
       if (parsed.value) return *parsed.value;
       diagnostics_.error(header_places_[name], child_path("headers", name), parsed.message,
                          "this header stands for " + std::string(key));

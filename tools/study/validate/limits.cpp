@@ -84,8 +84,7 @@ class RecordReader {
       : fields_(fields), where_(where), diagnostics_(diagnostics) {}
 
   double number(std::size_t column) {
-    const auto node = ConfigNode::make_scalar(fields_[column], ConfigNode::Style::kUntyped, where_);
-    return take(parse_real(*node, {.min = 0}), column);
+    return take(parse_real(fields_[column], {.min = 0}), column);
   }
 
   std::size_t count(std::size_t column) {
@@ -175,11 +174,11 @@ std::optional<ErrorGate> parse_error_gate(const std::string& text, Diagnostics& 
   ErrorGate gate;
   gate.text = std::string(trimmed(text));
   const std::size_t at = text.find('>');
-  std::string number =
-      at == std::string::npos ? "" : std::string(trimmed(std::string_view(text).substr(at + 1)));
+  std::string_view number =
+      at == std::string::npos ? "" : trimmed(std::string_view(text).substr(at + 1));
   if (!number.ends_with('%'))
     return fail("must be [SCOPE:]METRIC[.STATISTIC]>PERCENT% (got " + printable(text) + ")");
-  number = std::string(trimmed(std::string_view(number).substr(0, number.size() - 1)));
+  number = trimmed(number.substr(0, number.size() - 1));
   std::string name(trimmed(std::string_view(text).substr(0, at)));
   if (const std::size_t colon = name.rfind(':'); colon != std::string::npos) {
     gate.scope = name.substr(0, colon);
@@ -189,8 +188,7 @@ std::optional<ErrorGate> parse_error_gate(const std::string& text, Diagnostics& 
   gate.metric = name.substr(0, dot);
   if (dot < name.size()) gate.statistic = name.substr(dot + 1);
   if (gate.metric.empty()) return fail("names no metric (got " + printable(text) + ")");
-  const auto node = ConfigNode::make_scalar(number, ConfigNode::Style::kUntyped, {});
-  const Parsed<double> bound = parse_real(*node, {.min = 0});
+  const Parsed<double> bound = parse_real(number, {.min = 0});
   if (!bound.value) return fail("bound " + bound.message);
   gate.percent = *bound.value;
   return gate;
