@@ -7,8 +7,9 @@ namespace routesim::policies {
 namespace {
 
 // By Facts.
-constexpr std::array<std::string_view, 3> kDefaultProducers = {
-    "approx-prefix-cache-producer", "predicted-latency-producer", "inflight-load-producer"};
+constexpr std::array<std::string_view, 4> kDefaultProducers = {
+    "approx-prefix-cache-producer", "predicted-latency-producer", "inflight-load-producer",
+    "p2p-source-producer"};
 
 }  // namespace
 

@@ -23,11 +23,12 @@ namespace routesim::policies {
 struct NoParameters {};
 inline void describe(Describer&, NoParameters&) {}
 
-/// The approximate prefix index of a scheduler. Its plugin owns the index.
+/// The approximate prefix indexes of a scheduler. Their plugins own them; each has an LRU of its
+/// own, such as one for GPU memory and one for the CPU tier, over the same hashes.
 struct ApproxStore {
-  ApproxPrefixIndex* index = nullptr;
-  ApproxSettings settings;
-  std::size_t slot = 0;  ///< Prefix slot that its producer writes.
+  ApproxPrefixIndex* index = nullptr;  ///< The first one.
+  ApproxSettings settings;             ///< With the largest caps of all.
+  std::vector<std::size_t> slots;      ///< Prefix slots that their producers write.
 };
 
 /// The plugins of one scheduler, in document order, with what they share.
@@ -46,7 +47,7 @@ class PluginSet {
   KvIngestOptions kv_ingest_options() const;
 
   std::unique_ptr<PreciseStore> precise;
-  ApproxStore approx;                      ///< The first approximate index; empty without one.
+  ApproxStore approx;                      ///< The approximate indexes; empty without one.
   std::vector<const Producer*> producers;  ///< In the order in which they run.
   InFlightCounts* in_flight = nullptr;     ///< The first counter, for display.
   std::vector<std::string> prefix_slots;   ///< Producer name of each prefix slot.

@@ -41,7 +41,7 @@ void Cycle::begin(const Start& start) {
 }
 
 void PrefixMatches::reset(std::size_t rows) {
-  computed = written = false;
+  computed = written = has_tiers = false;
   keys = total_blocks = block_size = key_tokens = 0;
   lowest = highest = 0;
   for (const EndpointRow r : touched) {
@@ -50,6 +50,7 @@ void PrefixMatches::reset(std::size_t rows) {
   }
   touched.clear();
   others.clear();
+  tiers.clear();
   raw.resize(rows, 0.0);
   match.resize(rows, 0);
   cached.resize(rows, 0);

@@ -37,11 +37,21 @@ struct PrefixMatches {
   std::vector<std::int32_t> match;   ///< MatchBlocks: what scorers and uncached-token sums read.
   std::vector<std::int32_t> cached;  ///< Unweighted contiguous blocks: what deciders read.
   std::vector<EndpointRow> touched;  ///< Rows that may be nonzero, so that clearing is cheap.
+  /// Blocks per tier by holder, if a plugin reads them; several prompts give several entries.
+  std::vector<TierCount> tiers;
+  bool has_tiers = false;  ///< The producer knows tiers, so no entry means no block.
   /// Raw scores of holders that are no candidates, where the era's score map has them, by holder.
   std::vector<std::pair<std::uint32_t, double>> others;
   /// Extremes of `raw` and `others`; zero when both are empty.
   double lowest = 0, highest = 0;
 
+  /// Blocks of a holder in one tier, or of all that are confirmed. O(entries).
+  std::int64_t tier_blocks(EndpointId holder, TierRows rows, TierId tier = kNoTier) const {
+    std::int64_t blocks = 0;
+    for (const TierCount& c : tiers)
+      if (c.endpoint == holder && c.rows == rows && c.tier == tier) blocks += c.blocks;
+    return blocks;
+  }
   /// Forgets everything and covers `rows` rows with zeros.
   void reset(std::size_t rows);
 };

@@ -46,9 +46,13 @@ struct Note {
 struct Decision {
   Outcome outcome = Outcome::kNoEndpoints;
   int http_status = 503;
-  const char* reason = "";                  ///< Static text; empty when routed.
-  EndpointId primary;                       ///< The target; invalid unless routed.
-  EndpointId prefill;                       ///< The prefill endpoint named to the side-car, if any.
+  const char* reason = "";  ///< Static text; empty when routed.
+  EndpointId primary;       ///< The target; invalid unless routed.
+  EndpointId prefill;       ///< The prefill endpoint named to the side-car, if any.
+  /// The endpoint to pull KV blocks from before the prompt is computed, if any, and the tokens of
+  /// the prompt that it holds. The side-car of the endpoint that computes the prompt pulls.
+  EndpointId pull_source;
+  std::int64_t pull_source_tokens = 0;
   std::vector<EndpointRow> targets;         ///< The primary, then the fallbacks for the proxy.
   std::vector<EndpointRow> encode_targets;  ///< Encoders of a disaggregated multimodal request.
   std::int32_t primary_profile = -1;        ///< Index of the primary profile; -1 = none.
@@ -68,7 +72,8 @@ struct Decision {
     outcome = Outcome::kNoEndpoints;
     http_status = 503;
     reason = "";
-    primary = prefill = EndpointId();
+    primary = prefill = pull_source = EndpointId();
+    pull_source_tokens = 0;
     targets.clear();
     encode_targets.clear();
     primary_profile = prefill_profile = destination_port = -1;

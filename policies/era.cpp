@@ -5,14 +5,38 @@
 namespace routesim::policies {
 namespace {
 
+// The eras behind July 2026, the last of `early`, change how tiers and pulls are decided.
+constexpr std::array<EraTraits, kEraCount> add_late_eras(const std::array<EraTraits, 7>& early) {
+  std::array<EraTraits, kEraCount> all{};
+  for (std::size_t i = 0; i < early.size(); ++i) all[i] = early[i];
+  EraTraits t = early.back();
+
+  t.pull_source = PullSourceRule::kBand;
+  all[static_cast<std::size_t>(Era::kLateJul2026)] = t;
+
+  t.pull_source = PullSourceRule::kCpuBand;
+  all[static_cast<std::size_t>(Era::kAug2026)] = t;
+
+  t.pull_source = PullSourceRule::kConfirmed;
+  t.precise.tier_weights = 4;
+  t.precise.unlisted_tier_weight = 0.0;
+  t.precise.lower_case_tier_names = true;
+  all[static_cast<std::size_t>(Era::kSep2026)] = t;
+
+  t.precise.tier_weights = 5;
+  all[static_cast<std::size_t>(Era::kLate2026)] = t;
+  return all;
+}
+
 // One row per era, in the order of the enumerators. Each row is written as changes to the one
 // before, because that is how upstream's history reads.
-constexpr std::array<EraTraits, 7> make_traits() {
+constexpr std::array<EraTraits, kEraCount> make_traits() {
   EraTraits t{};
   t.precise.index_by_engine_hash = true;
   t.precise.normalization = PreciseNormalization::kMinMax;
   t.precise.pod_key_is_address = true;
   t.precise.token_processor_in_indexer = true;
+  t.precise.unlisted_tier_weight = 1.0;
   t.pd_threshold = true;
   t.active_requests = ActiveRequestCounts::kOwn;
   t.approx_hashing = ApproxHashing::kBytes;
@@ -21,7 +45,7 @@ constexpr std::array<EraTraits, 7> make_traits() {
   t.saturated_without_room = true;
   const EraTraits v032 = t;
 
-  t.precise.tier_weights = true;
+  t.precise.tier_weights = 2;
   const EraTraits v040 = t;
 
   t.precise.index_by_engine_hash = false;
@@ -63,12 +87,10 @@ constexpr std::array<EraTraits, 7> make_traits() {
   t.precise.kv_event_feed = KvEventFeed::kDialsNotified;
   t.token_load_needs_producer = true;
   t.filtered_out_is_429 = true;
-  const EraTraits aug = t;
-
-  return {v032, v040, v050, v060, v070, may, aug};
+  return add_late_eras({v032, v040, v050, v060, v070, may, t});
 }
 
-constexpr std::array<EraTraits, 7> kTraits = make_traits();
+constexpr std::array<EraTraits, kEraCount> kTraits = make_traits();
 
 /// The releases 0.MINOR.x and the era that stands for each.
 struct Release {
@@ -141,7 +163,10 @@ std::string known_eras() {
   for (const Release& release : kReleases)
     text += (text.empty() ? "v0." : ", v0.") + std::to_string(release.minor) +
             (release.minor == 3 ? ".2" : ".0");
-  return text + ", their patch releases, 2026-05 and 2026-08";
+  text += ", their patch releases";
+  for (auto era = static_cast<std::size_t>(Era::kMay2026); era < kEraCount; ++era)
+    text += (era + 1 < kEraCount ? ", " : " and ") + std::string(kEraNames[era]);
+  return text;
 }
 
 std::string era_note(std::string_view text) {

@@ -18,10 +18,17 @@ enum class Era {
   kV0_6_0,   ///< 0.6.0 (March 2026).
   kV0_7_0,   ///< 0.7.0 and 0.8.0 (March and April 2026).
   kMay2026,  ///< Head of llm-d-inference-scheduler, May 2026.
-  kAug2026,  ///< Head of llm-d-router, August 2026.
+  // The heads below decide like August but for pulls and tiers.
+  kJul2026,      ///< llm-d-router from 9 July 2026 (pull request 1924).
+  kLateJul2026,  ///< From 26 July 2026 (2032).
+  kAug2026,      ///< Head of llm-d-router, August 2026; pulls as of 7 August (2321).
+  kSep2026,      ///< From 11 September 2026 (2559, 2809).
+  kLate2026,     ///< The newest tier weights seen, autumn 2026.
 };
-inline constexpr std::array<std::string_view, 7> kEraNames = {
-    "v0.3.2", "v0.4.0", "v0.5.0", "v0.6.0", "v0.7.0", "2026-05", "2026-08"};
+inline constexpr std::size_t kEraCount = 11;
+inline constexpr std::array<std::string_view, kEraCount> kEraNames = {
+    "v0.3.2",  "v0.4.0",     "v0.5.0",  "v0.6.0",  "v0.7.0",     "2026-05",
+    "2026-07", "2026-07-26", "2026-08", "2026-09", "2026-autumn"};
 
 /// The vendor whose build runs the document: the label keys differ, the mechanisms do not.
 enum class Distribution {
@@ -58,10 +65,32 @@ enum class KvEventFeed {
   kDialsNotified,  ///< Or what an endpoint-notification-source in dataLayer tells it of.
 };
 
+/// Default weight of the blocks of a storage tier in the precise index.
+struct NamedTierWeight {
+  std::string_view tier;
+  double weight;
+};
+/// The weights in the order in which releases added them: the first two in kv-cache 0.4.0
+/// (pkg/kvcache/backend.go), two more in llm-d-router pull request 2809, then that of vLLM's fs and
+/// obj tiers.
+inline constexpr std::array<NamedTierWeight, 5> kDefaultTierWeights = {
+    {{"gpu", 1.0}, {"cpu", 0.8}, {"shared_storage", 0.4}, {"object_store", 0.2}, {"storage", 0.3}}};
+
+/// How p2p-source-producer chooses the server to pull KV blocks from (llm-d-router
+/// dataproducer/p2psource).
+enum class PullSourceRule {
+  kMost,      ///< The first endpoint with most cached blocks in any tier.
+  kBand,      ///< A draw among those within one block of the most, by free queue.
+  kCpuBand,   ///< The same by blocks in the CPU tier, which is what a pull reads.
+  kConfirmed  ///< And what the computing side holds leaves out speculative entries.
+};
+
 /// Switches of the precise prefix index.
 struct PreciseTraits {
-  bool index_by_engine_hash;  ///< Index keyed by the engine's SHA-256 hashes, not request keys.
-  bool tier_weights;          ///< gpu 1.0, cpu 0.8 by default; otherwise every block is 1.
+  bool index_by_engine_hash;    ///< Index keyed by the engine's SHA-256 hashes, not request keys.
+  std::size_t tier_weights;     ///< Defaults of kDefaultTierWeights; 0 = there are no tiers.
+  double unlisted_tier_weight;  ///< Weight of a tier that has none.
+  bool lower_case_tier_names;   ///< Configured names are lower-cased, as those of events are.
   PreciseNormalization normalization;
   bool pod_key_is_address;      ///< All ranks of one pod address share their index entries.
   bool lookup_candidates_only;  ///< Min-max sees only candidates, not every indexed pod.
@@ -91,6 +120,7 @@ struct EraTraits {
   bool match_info_producers;       ///< Prefix state comes from named producers (2026-05 on).
   bool token_load_needs_producer;  ///< token-load-scorer needs a declared inflight-load-producer.
   bool default_document;           ///< An empty document stands for the loader's own.
+  PullSourceRule pull_source;
 };
 
 const EraTraits& traits(Era era);

@@ -1,7 +1,9 @@
 // The needs of a configuration: which inputs its caller computes for each request, and how.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,7 +20,12 @@ struct ApproxScheme {
   std::int64_t block_size = 64;  ///< Tokens, or bytes in the byte-hashing eras.
   std::int64_t max_blocks = 0;   ///< Hashes kept per prompt; 0 = unlimited.
 
-  bool operator==(const ApproxScheme&) const = default;
+  /// The hashes of one prompt that a producer with this cap sees.
+  std::span<const std::uint64_t> capped(std::span<const std::uint64_t> hashes) const {
+    return max_blocks > 0 && std::ssize(hashes) > max_blocks
+               ? hashes.first(static_cast<std::size_t>(max_blocks))
+               : hashes;
+  }
 };
 
 /// Settings of the approximate index, from which the scheme follows.
@@ -29,6 +36,22 @@ struct ApproxSettings {
   std::int64_t max_tokens = 0;   ///< Cap of a prompt in tokens; 0 = unset. Wins over max_blocks.
   std::int64_t max_blocks = 0;   ///< Cap of a prompt in blocks; 0 = unlimited.
 
+  /// Raises the caps so that prompts keep the hashes which `other` wants, too; hashes are chained,
+  /// so a lower cap takes the first ones. False when the hashes differ.
+  bool widen(const ApproxSettings& other) {
+    const ApproxScheme mine = scheme(0), others = other.scheme(0);
+    if (mine.hashing != others.hashing || mine.block_size != others.block_size) return false;
+    if (max_tokens > 0 && other.max_tokens > 0) {
+      max_tokens = std::max(max_tokens, other.max_tokens);
+    } else {
+      const bool capped = max_tokens <= 0 && other.max_tokens <= 0;
+      max_blocks = capped && max_blocks > 0 && other.max_blocks > 0
+                       ? std::max(max_blocks, other.max_blocks)
+                       : 0;
+      max_tokens = 0;
+    }
+    return true;
+  }
   /// `reported_block_size`: tokens per KV block as an engine reports them; 0 = unknown.
   ApproxScheme scheme(std::int64_t reported_block_size) const {
     constexpr std::int64_t kCharactersPerToken = 4;

@@ -290,12 +290,42 @@ std::int64_t Scheduler::predicted_hit_tokens(const Scratch& scratch, EndpointId 
     const PrefixMatches& m = scratch.cycle_.prefix(slot);
     if (!m.computed) continue;
     const std::int64_t tokens = m.cached[endpoint.value()] * m.key_tokens;
-    if (plugins_->approx.index == nullptr || slot != plugins_->approx.slot)
-      precise = std::max(precise, tokens);
-    else
-      approximate = tokens;
+    const auto& slots = plugins_->approx.slots;
+    const bool guess = std::find(slots.begin(), slots.end(), slot) != slots.end();
+    std::int64_t& best = guess ? approximate : precise;
+    best = std::max(best, tokens);
   }
   return precise >= 0 ? precise : approximate;
+}
+
+std::vector<TierHits> Scheduler::tier_hits(const RequestView& request,
+                                           const EndpointTable& endpoints) const {
+  static const std::string kSpeculativeTier = "speculative";  // Upstream's name, too.
+  std::vector<TierHits> hits;
+  if (!plugins_->precise) return hits;
+  const auto lock = lock_if<std::shared_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
+  const std::int64_t block = plugins_->precise->options().scheme.block_size;
+  std::vector<TierCount> counts;
+  for_each_prompt(request.block_keys, request.block_key_ends, [&](std::span<const BlockKey> keys) {
+    plugins_->precise->tier_counts(keys, counts);
+    for (const EndpointRow row : endpoints.candidates()) {
+      const EndpointId holder(index_holder(endpoints, row));
+      for (const TierCount& c : counts) {
+        if (c.endpoint != holder || c.rows == TierRows::kConfirmed) continue;
+        const std::string& tier = c.rows == TierRows::kSpeculative
+                                      ? kSpeculativeTier
+                                      : plugins_->precise->tiers().name(c.tier);
+        const auto same = std::find_if(hits.begin(), hits.end(), [&](const TierHits& h) {
+          return h.endpoint == row && h.tier == tier;
+        });
+        if (same != hits.end())
+          same->tokens += c.blocks * block;
+        else
+          hits.push_back({.endpoint = row, .tier = tier, .tokens = c.blocks * block});
+      }
+    }
+  });
+  return hits;
 }
 
 ApproxPrefixIndex* Scheduler::approx_index() const { return plugins_->approx.index; }

@@ -47,6 +47,13 @@ class Scratch {
   std::vector<std::uint32_t> run_;
 };
 
+/// Tokens of a prompt in one storage tier of an endpoint, as the precise index has it.
+struct TierHits {
+  EndpointRow endpoint = 0;
+  std::string tier;  ///< "gpu", "cpu", … as engines name it, or "speculative".
+  std::int64_t tokens = 0;
+};
+
 /// Thread safety with SchedulerOptions::thread_safe: schedule and explain with distinct Scratch
 /// objects may run concurrently with each other and with the hooks, as long as nobody changes the
 /// EndpointTable meanwhile. Without it: one thread at a time.
@@ -113,6 +120,11 @@ class Scheduler {
   /// Prompt tokens that the decision just made with `scratch` expected to be cached at an endpoint,
   /// by the precise index if there is one, else by the approximate one; -1 when neither ran.
   std::int64_t predicted_hit_tokens(const Scratch& scratch, EndpointId endpoint) const;
+  /// Contiguous prompt tokens of a request that the precise index knows at each candidate, tier by
+  /// tier; by prompt where there are several, in sum. A token in two tiers is in both. Changes
+  /// nothing. Empty without a precise index.
+  std::vector<TierHits> tier_hits(const RequestView& request, const EndpointTable& endpoints) const;
+  /// The first approximate index, or nullptr.
   ApproxPrefixIndex* approx_index() const;
   /// The hashes the approximate producer wants for the next request: with autoTune the block size
   /// follows what the first candidate reports. Meaningful when needs().approx_hashes.

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/check.h"
 #include "base/ids.h"
 #include "base/units.h"
 
@@ -186,6 +187,18 @@ struct RequestView {
   /// The value of a header, or nothing.
   std::optional<std::string_view> header(std::string_view name) const;
 };
+
+/// Calls `f` with the span of each prompt of a request.
+template <class F>
+void for_each_prompt(std::span<const std::uint64_t> all, std::span<const std::uint32_t> ends, F f) {
+  if (ends.empty()) return f(all);
+  std::size_t begin = 0;
+  for (const std::uint32_t end : ends) {
+    ROUTESIM_CHECK(begin <= end && end <= all.size(), "prompt ends ascend within the keys");
+    f(all.subspan(begin, end - begin));
+    begin = end;
+  }
+}
 
 /// Case-insensitive comparison of ASCII header names.
 bool same_header(std::string_view a, std::string_view b);

@@ -10,7 +10,7 @@ namespace {
 /// reason.
 struct Evidence {
   Era lower = Era::kV0_3_2;
-  Era upper = Era::kAug2026;
+  Era upper = Era::kLate2026;
   std::string lower_reason, upper_reason;
 
   void not_before(Era era, const std::string& reason) {
@@ -79,7 +79,10 @@ void read_plugin(const PluginSpec& spec, Evidence& e) {
   if (t == "disagg-profile-handler") e.not_before(Era::kV0_7_0, "plugin type " + t);
   if (t == "token-producer" || t == "inflight-load-producer" || t == "approx-prefix-cache-producer")
     e.not_before(Era::kMay2026, "plugin type " + t);
-  if (t == "precise-prefix-cache-producer") e.not_before(Era::kAug2026, "plugin type " + t);
+  if (t == "precise-prefix-cache-producer" || t == "p2p-source-producer")
+    e.not_before(Era::kAug2026, "plugin type " + t);
+  if (given(p, "reusableTokensProducerName"))
+    e.not_before(Era::kSep2026, "context-length-aware reusableTokensProducerName");
   if (given(p, "prefixMatchInfoProducerName") || given(p, "inFlightLoadProducerName"))
     e.not_before(Era::kMay2026, "a producer named by a parameter");
   if (t == "prefix-cache-affinity-filter") {
@@ -151,6 +154,9 @@ void infer_era(const ConfigNode& root, EndpointPickerConfig& config,
              e.lower <= Era::kV0_7_0) {
     config.era = Era::kV0_7_0;
     config.era_origin = "default: last releases before apiVersion llm-d.ai/v1alpha1";
+  } else if (e.lower > Era::kAug2026) {
+    config.era = e.lower;
+    config.era_origin = "inferred: " + e.lower_reason;
   } else {
     config.era = Era::kAug2026;
     config.era_origin = "default: the newest release known";

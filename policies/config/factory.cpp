@@ -5,6 +5,7 @@
 #include <span>
 
 #include "policies/plugins/inflight_load.h"
+#include "policies/plugins/p2p_source.h"
 #include "policies/plugins/pickers.h"
 #include "policies/plugins/precise_prefix_parameters.h"
 #include "policies/plugins/predicted_latency.h"
@@ -56,6 +57,8 @@ constexpr PluginRow kProducers[] = {
                                                       Era::kV0_3_2, kExtractorRole),
     implemented<PredictedLatencyProducer, PredictedLatencyParameters>(
         "predicted-latency-producer", "Headrooms of the side-car's predictions."),
+    implemented<PullSourceProducer, PullSourceParameters>(
+        "p2p-source-producer", "Names a peer to pull cached KV blocks from.", Era::kJul2026),
     inert("token-producer", kProducerRole, kTokens),
     inert("tokenizer", kProducerRole, kTokens),
     inert("session-id-producer", kProducerRole, "The caller fills RequestView::session."),
@@ -122,8 +125,6 @@ constexpr PluginRow kUnavailable[] = {
     refused("multicluster-file-discovery", kDiscoveryRole, kFederation),
     refused("burst-prefix-cache-producer", kProducerRole,
             "it holds requests back to batch them, which is not modelled"),
-    refused("p2p-source-producer", kProducerRole,
-            "servers that pull KV blocks from each other are not modelled"),
     refused("running-requests-detector", kDetectorRole, kUnknown),
     refused("sheddable-eviction-filter", kOtherRole, kEviction),
     refused("priority-then-time-eviction-order-policy", kOtherRole, kEviction),

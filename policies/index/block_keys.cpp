@@ -467,4 +467,10 @@ std::vector<std::uint32_t> estimate_tokens(std::string_view text) {
   return tokens;
 }
 
+std::uint32_t fnv1a32(std::string_view bytes) {
+  std::uint32_t h = 0x811c9dc5;
+  for (const char c : bytes) h = (h ^ static_cast<unsigned char>(c)) * 0x01000193;
+  return h;
+}
+
 }  // namespace routesim::policies

@@ -169,4 +169,7 @@ std::vector<std::uint64_t> approx_hashes_bytes(std::string_view text, std::strin
 /// words, the last one zero padded.
 std::vector<std::uint32_t> estimate_tokens(std::string_view text);
 
+/// FNV-1a, 32 bit.
+std::uint32_t fnv1a32(std::string_view bytes);
+
 }  // namespace routesim::policies

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "base/units.h"
 #include "policies/index/block_keys.h"
@@ -37,12 +38,19 @@ class PreciseStore {
   PrefixIndex* index() const { return single_.get(); }
   ConcurrentPrefixIndex* concurrent() const { return concurrent_.get(); }
   TierRegistry& tiers() { return tiers_; }
+  /// Whether decisions read blocks per tier, which takes a second look at the index.
+  bool counts_tiers() const { return counts_tiers_; }
+  void count_tiers() { counts_tiers_ = true; }
 
   /// Longest-prefix matches of one prompt, in `scratch`. See PrefixIndex::match.
   std::span<const PrefixMatch> match(std::span<const BlockKey> keys, MatchScratch& scratch,
                                      bool dry_run) const {
     use([&](PrefixIndex& index) { index.match(keys, scratch, dry_run); });
     return scratch.matches();
+  }
+  /// Blocks per tier of one prompt's endpoints, in `counts`. See PrefixIndex::tier_counts.
+  void tier_counts(std::span<const BlockKey> keys, std::vector<TierCount>& counts) const {
+    use([&](const PrefixIndex& index) { index.tier_counts(keys, counts); });
   }
   void add_speculative(std::uint32_t holder, std::span<const BlockKey> keys, SimTime now) {
     use([&](PrefixIndex& index) { speculative_.add(index, EndpointId(holder), keys, now); });
@@ -64,6 +72,7 @@ class PreciseStore {
 
   Options options_;
   TierRegistry tiers_;
+  bool counts_tiers_ = false;
   std::unique_ptr<PrefixIndex> single_;
   std::unique_ptr<ConcurrentPrefixIndex> concurrent_;
   SpeculativeEntries speculative_;

@@ -65,29 +65,10 @@ void PrefixIndex::match(std::span<const BlockKey> keys, MatchScratch& scratch, b
   impl_->match(keys, scratch, dry_run);
 }
 
-std::vector<TierCount> PrefixIndex::tier_counts(std::span<const BlockKey> keys,
-                                                EndpointId endpoint) const {
-  std::vector<TierCount> counts;
-  for (std::uint32_t i = 0; i < keys.size(); ++i) {
-    bool any = false;
-    for (const HolderEntry& h : holders(keys[i])) {
-      if (h.endpoint != endpoint) continue;
-      // Rows of several cache groups are one block of their tier.
-      auto same = std::find_if(counts.begin(), counts.end(), [&h](const TierCount& c) {
-        return c.tier == h.tier && c.speculative == h.speculative;
-      });
-      if (same == counts.end() && i > 0) continue;
-      if (same == counts.end())
-        same = counts.insert(same, {.tier = h.tier, .speculative = h.speculative, .blocks = 0});
-      if (same->blocks == i) ++same->blocks;
-      any = any || same->blocks == i + 1;
-    }
-    if (!any) break;
-  }
-  std::sort(counts.begin(), counts.end(), [](const TierCount& a, const TierCount& b) {
-    return std::pair(a.speculative, a.tier) < std::pair(b.speculative, b.tier);
-  });
-  return counts;
+void PrefixIndex::tier_counts(std::span<const BlockKey> keys,
+                              std::vector<TierCount>& counts) const {
+  counts.clear();
+  impl_->tier_counts(keys, counts);
 }
 
 std::optional<BlockKey> PrefixIndex::resolve_engine_key(std::uint64_t engine_key) {

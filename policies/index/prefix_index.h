@@ -37,9 +37,11 @@ struct PrefixIndexOptions {
   bool count_duplicates = true;
   /// Router August 2026: AllBlocksCleared removes the endpoint's rows. Earlier releases ignore it.
   bool clear_on_all_blocks_cleared = true;
-  /// Weight of each tier in the raw score, by TierId; missing tiers weigh 1.0. Default gpu 1.0,
-  /// cpu 0.8 (kv-cache 0.4.0 and later); all 1.0 reproduces 0.3.2.
+  /// Weight of each tier in the raw score, by TierId. Default gpu 1.0, cpu 0.8 (kv-cache 0.4.0 and
+  /// later); all 1.0 reproduces 0.3.2. The first is that of speculative rows.
   std::vector<double> tier_weights = {1.0, 1.0, 0.8};
+  /// Weight of the tiers that `tier_weights` leaves out; 0 since llm-d-router pull request 2809.
+  double unlisted_tier_weight = 1.0;
 };
 
 /// The match of one endpoint for one list of keys.
@@ -51,11 +53,21 @@ struct PrefixMatch {
   std::uint32_t blocks = 0;  ///< Unweighted contiguous count ("cachedBlockCount").
 };
 
-/// Contiguous blocks of one endpoint counted per tier.
+/// Which rows of an endpoint a TierCount counts.
+enum class TierRows : std::uint8_t {
+  kTier,         ///< Those of one tier.
+  kSpeculative,  ///< Speculative ones; upstream's tier name for them is "speculative".
+  kConfirmed,    ///< All but speculative ones; the tier may change from block to block.
+};
+
+/// Contiguous blocks of one endpoint from the first key on, in one tier. Weights play no part. A
+/// block that is in two tiers counts in both.
 struct TierCount {
-  TierId tier = kNoTier;
-  bool speculative = false;  ///< Reported under the tier name "speculative".
+  EndpointId endpoint;
+  TierRows rows = TierRows::kTier;
+  TierId tier = kNoTier;  ///< With kTier.
   std::uint32_t blocks = 0;
+  bool operator==(const TierCount&) const = default;
 };
 
 class PrefixIndexImpl;
@@ -103,7 +115,15 @@ class PrefixIndex {
               std::span<const std::uint64_t> engine_keys, std::span<const BlockKey> request_keys,
               bool tokens_present = true, std::optional<std::uint32_t> group = std::nullopt);
 
-  /// BlockRemoved: the rows of every request key the engine keys map to.
+  /// BlockStored without tokens: copies of blocks that the engine keys name are in another tier.
+  /// The keys may have been stored by any endpoint; those that nobody has stored are left out.
+  /// Copies are of the last request key of an engine key.
+  void tier_updated(EndpointId endpoint, TierId tier, std::span<const std::uint64_t> engine_keys,
+                    std::optional<std::uint32_t> group = std::nullopt) {
+    stored(endpoint, tier, 0, engine_keys, {}, false, group);
+  }
+
+  /// BlockRemoved: the rows of every request key the engine keys map to. Other tiers keep theirs.
   void removed(EndpointId endpoint, TierId tier, std::span<const std::uint64_t> engine_keys,
                std::optional<std::uint32_t> group = std::nullopt);
   void removed(EndpointId endpoint, TierId tier, std::uint64_t engine_key) {
@@ -133,8 +153,9 @@ class PrefixIndex {
   /// not depend on the others, so drop those you do not want. Refreshes the recency of the keys,
   /// unless it is a `dry_run`. O(keys), in stretches of keys with equal holders.
   void match(std::span<const BlockKey> keys, MatchScratch& scratch, bool dry_run = false);
-  /// Per-tier contiguous counts of one endpoint, ascending by (speculative, tier).
-  std::vector<TierCount> tier_counts(std::span<const BlockKey> keys, EndpointId endpoint) const;
+  /// Per-tier contiguous counts of every endpoint that holds the first key, ascending by endpoint,
+  /// then TierRows and tier. Refreshes nothing. O(keys), in stretches of keys with equal holders.
+  void tier_counts(std::span<const BlockKey> keys, std::vector<TierCount>& counts) const;
 
   /// The last request key an engine key maps to. Refreshes its recency, like any use of it.
   std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key);

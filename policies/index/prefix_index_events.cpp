@@ -14,7 +14,7 @@ Impl::PrefixIndexImpl(PrefixIndexOptions opts)
       requests(options.size),
       engines(options.size),
       counts(slots, sets, options.count_duplicates, options.size),
-      scorer_(options.tier_weights) {
+      scorer_(options.tier_weights, options.unlisted_tier_weight) {
   ROUTESIM_CHECK(options.size >= 1, "an index has room for at least one key");
   ROUTESIM_CHECK(options.pod_cache_size <= 65535, "podCacheSize is at most 65535");
 }
@@ -273,17 +273,39 @@ void Impl::stored_mapped(Row row, std::span<const std::uint64_t> engine_keys,
 
 // Blocks moved or were copied to another tier; the event names engine hashes only.
 void Impl::update_tier(Row row, std::span<const std::uint64_t> engine_keys) {
-  for (const std::uint64_t key : engine_keys) {
-    const std::uint32_t s = find(key);
-    if (s == kNone || !is_engine(slots[s])) continue;
-    engines.touch(slots, s);
+  bool any = false;
+  std::vector<std::uint64_t> unknown;
+  Stretch at;
+  for (std::size_t i = 0; i < engine_keys.size(); i += at.length) {
+    const std::uint32_t previous = i == 0 ? kNone : at.last();
+    const std::uint64_t key = engine_keys[i];
+    const std::uint32_t near = previous == kNone ? kNone : guess(previous, key);
+    const std::uint32_t s = near != kNone ? near : find(key);
+    at = {.first = s, .length = 1};
+    if (s == kNone || !is_engine(slots[s])) {
+      unknown.push_back(key);
+      continue;
+    }
+    any = true;
     const bool self = slots[s].mapping == kSelf;
+    if (self && slots[s].set != 0) {
+      at.length = static_cast<std::uint32_t>(slots.common(s, engine_keys.subspan(i)));
+      if (store_run(at, row)) {
+        slots.join(previous, at.first);
+        continue;
+      }
+      at.length = 1;
+    }
+    engines.touch(slots, s);
     const std::uint32_t t = self ? s : find_or_insert(mapped_keys(s).back(), kNone);
     if (!self) counts.make_foreign(t);
     const bool contained = place_row(t, row);
     if (!counts.enabled()) continue;
     self ? counts.count_self_store(t, row, contained) : counts.count_mapped_store(key, s, row);
   }
+  // An event that took effect counts for all that it names (llm-d-router pkg/kvevents/pool.go).
+  if (!any || !counts.enabled()) return;
+  for (const std::uint64_t key : unknown) counts.count_mapped_store(key, find(key), row);
 }
 
 void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {

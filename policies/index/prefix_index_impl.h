@@ -141,6 +141,21 @@ class PrefixIndexImpl {
     if (scoring) MatchScorer::credit(length, scratch);
   }
 
+  void tier_counts(std::span<const BlockKey> keys, std::vector<TierCount>& out) const {
+    TierCounter counter;
+    std::uint32_t s = kNone;
+    for (std::size_t i = 0; i < keys.size();) {
+      const std::uint32_t near = guess(s, keys[i]);
+      s = near != kNone ? near : find(keys[i]);
+      if (s == kNone || slots[s].set == 0) break;
+      const auto n = static_cast<std::uint32_t>(slots.common(s, keys.subspan(i)));
+      if (!counter.add(sets.rows(slots[s].set), n)) break;
+      s += n - 1;
+      i += n;
+    }
+    counter.write(out);
+  }
+
   std::optional<BlockKey> resolve_engine_key(std::uint64_t engine_key) {
     const std::uint32_t s = find(engine_key);
     if (s == kNone || !is_engine(slots[s])) return std::nullopt;

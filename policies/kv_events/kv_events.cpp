@@ -367,12 +367,6 @@ SequenceVerdict SequenceTracker::observe(std::uint64_t sequence) {
   return {.action = SequenceAction::kReplay, .replay_from = *last + 1};
 }
 
-std::uint32_t fnv1a32(std::string_view bytes) {
-  std::uint32_t h = 0x811c9dc5;
-  for (const char c : bytes) h = (h ^ static_cast<unsigned char>(c)) * 0x01000193;
-  return h;
-}
-
 std::uint32_t kv_worker(std::string_view source, std::uint32_t concurrency) {
   ROUTESIM_CHECK(concurrency >= 1, "at least one worker");
   return fnv1a32(source) % concurrency;

@@ -112,8 +112,6 @@ class SequenceTracker {
   std::uint64_t missed_ = 0;
 };
 
-/// FNV-1a, 32 bit.
-std::uint32_t fnv1a32(std::string_view bytes);
 /// The worker (0..concurrency-1) that handles a publisher: one publisher's events stay ordered.
 /// `source` is the subscriber's endpoint, or the topic's pod text when there is none.
 std::uint32_t kv_worker(std::string_view source, std::uint32_t concurrency);

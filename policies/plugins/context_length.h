@@ -12,17 +12,23 @@
 
 #include "base/describe.h"
 #include "policies/build_context.h"
+#include "policies/plugins/p2p_source.h"
 
 namespace routesim::policies {
 
 struct ContextLengthParameters {
   std::optional<std::string> label;
   bool enable_filtering = false;
+  std::string reusable_tokens_producer;
 };
 inline void describe(Describer& d, ContextLengthParameters& p) {
   field(d, {"label", "Label with the range 'min-max' (default by distribution)."}, p.label);
   field(d, {"enableFiltering", "Also drop endpoints whose range does not fit."},
         p.enable_filtering);
+  field(d,
+        {"reusableTokensProducerName",
+         "p2p-source-producer whose pulls shorten the prompt (2026-09 and later)."},
+        p.reusable_tokens_producer);
 }
 
 struct ContextRange {
@@ -86,10 +92,11 @@ class ContextLengthAware final : public Filter, public Scorer {
     label_ = p.label.value_or(several_ranges_ ? "mif.moreh.io/context-length-range"
                                               : "llm-d.ai/context-length-range");
     if (label_.empty()) context.error(spec, "label", "must not be empty");
+    if (!p.reusable_tokens_producer.empty()) find_source(p, spec, context);
   }
   void filter(Cycle& cycle, std::vector<EndpointRow>& candidates) const override {
     if (!filtering_) return;
-    const std::int64_t n = cycle.request().prompt_tokens;
+    const std::int64_t n = routing_length(cycle);
     std::erase_if(candidates, [&](EndpointRow r) {
       const auto& labels = cycle.endpoints().info(r).labels;
       const auto it = labels.find(label_);
@@ -103,6 +110,7 @@ class ContextLengthAware final : public Filter, public Scorer {
   }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
+    const std::int64_t n = routing_length(cycle);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
       const auto& labels = cycle.endpoints().info(candidates[i]).labels;
       const auto it = labels.find(label_);
@@ -113,12 +121,31 @@ class ContextLengthAware final : public Filter, public Scorer {
       scores[i] = 0;
       if (const auto ranges = parse(it->second))
         for (const ContextRange& range : *ranges)
-          scores[i] =
-              std::max(scores[i], context_range_score(range, cycle.request().prompt_tokens));
+          scores[i] = std::max(scores[i], context_range_score(range, n));
     }
   }
 
  private:
+  // llm-d-router pull request 2559 keeps work that remains apart from lengths of prompts.
+  void find_source(const ContextLengthParameters& p, const PluginSpec& spec,
+                   BuildContext& context) {
+    constexpr std::string_view kParameter = "reusableTokensProducerName";
+    if (context.traits().pull_source < PullSourceRule::kConfirmed)
+      return context.error(spec, kParameter,
+                           "does not exist in era " + std::string(policies::name(context.era())),
+                           "set era 2026-09 or later");
+    if (label_ == "llm-d.ai/context-length-range")
+      context.error(spec, "label", "must not be " + label_ + " with " + std::string(kParameter),
+                    "label endpoints with the ranges of tokens that remain to be computed");
+    source_ = dynamic_cast<const PullSourceProducer*>(
+        context.producer(p.reusable_tokens_producer, Facts::kReusableTokens, spec, kParameter));
+  }
+  // Prompt tokens, or those that a pull leaves to compute.
+  std::int64_t routing_length(Cycle& cycle) const {
+    const std::int64_t n = cycle.request().prompt_tokens;
+    if (source_ == nullptr || n == 0) return n;
+    return std::max<std::int64_t>(1, n - source_->reusable_tokens(cycle));
+  }
   std::optional<std::vector<ContextRange>> parse(std::string_view label) const {
     if (several_ranges_) return parse_context_ranges(label);
     const auto range = parse_context_range(label);
@@ -128,6 +155,7 @@ class ContextLengthAware final : public Filter, public Scorer {
 
   std::string label_;
   bool filtering_, several_ranges_;
+  const PullSourceProducer* source_ = nullptr;
 };
 
 }  // namespace routesim::policies

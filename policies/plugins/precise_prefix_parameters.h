@@ -38,7 +38,7 @@ struct TierWeight {
   double weight = 1;
 };
 inline void describe(Describer& d, TierWeight& p) {
-  field(d, {"name", "Storage tier, lower case: gpu, cpu, …", true}, p.name);
+  field(d, {"name", "Storage tier, lower case: gpu, cpu, storage, …", true}, p.name);
   field(d, {"weight", "What one matched block there counts."}, p.weight);
 }
 
@@ -160,7 +160,8 @@ inline void describe(Describer& d, IndexerParameters& p) {
   field(d, {"tokenProcessorConfig", "Block keys; its place up to v0.4.0."}, p.token_processor);
   field(d, {"prefixStoreConfig", "Text-to-token cache of older eras."}, p.prefix_store);
   field(d, {"kvBlockIndexConfig", "Where block holders are kept."}, p.block_index);
-  field(d, {"kvCacheBackendConfigs", "Tier weights; replaces gpu 1.0, cpu 0.8."}, p.backends);
+  field(d, {"kvCacheBackendConfigs", "Tier weights; replaces the default (gpu 1.0, cpu 0.8)."},
+        p.backends);
   field(d, {"tokenizersPoolConfig", "Tokenizers of the router."}, p.tokenizers_pool);
 }
 

@@ -1,5 +1,6 @@
 // How the parameters of the precise prefix plugins become an index.
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "base/scalar_parse.h"
@@ -11,18 +12,27 @@ namespace {
 
 constexpr std::int64_t kMostHolders = 65535;  // Per key of the index.
 
-// kvCacheBackendConfigs replaces the whole default list, so tiers it leaves out weigh 1.
-std::vector<double> tier_weights(const PrecisePrefixParameters& p, const EraTraits& traits,
+// kvCacheBackendConfigs replaces the whole default list. Up to August 2026 its names are compared
+// as they are written with those of events, which are lower case (llm-d-router pkg/kvcache/
+// backend.go, kvblock_scorer.go). Speculative rows have no tier and weigh 1.
+std::vector<double> tier_weights(const PrecisePrefixParameters& p, const PreciseTraits& traits,
                                  TierRegistry& tiers) {
-  if (!traits.precise.tier_weights) return {};
-  if (!p.indexer.backends) return PrefixIndexOptions{}.tier_weights;
-  std::vector<double> weights;
-  for (const TierWeight& w : *p.indexer.backends) {
-    const std::optional<TierId> id = tiers.intern(w.name);
-    if (!id) continue;
-    if (weights.size() <= *id) weights.resize(std::size_t{*id} + 1, 1.0);
-    weights[*id] = w.weight;
+  if (traits.tier_weights == 0) return {};
+  std::vector<double> weights = {1.0};
+  const auto set = [&](std::optional<TierId> id, double weight) {
+    if (!id) return;
+    if (weights.size() <= *id) weights.resize(std::size_t{*id} + 1, traits.unlisted_tier_weight);
+    weights[*id] = weight;
+  };
+  if (p.indexer.backends) {
+    for (const TierWeight& w : *p.indexer.backends)
+      set(traits.lower_case_tier_names && !w.name.empty() ? tiers.intern_medium(w.name)
+                                                          : tiers.intern(w.name),
+          w.weight);
+    return weights;
   }
+  for (const NamedTierWeight& w : std::span(kDefaultTierWeights).first(traits.tier_weights))
+    set(tiers.intern(w.tier), w.weight);
   return weights;
 }
 
@@ -127,7 +137,7 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
   TierRegistry tiers;
   PreciseStore::Options options;
   options.scheme = key_scheme(p, spec, context);
-  options.tiers = traits_.precise.tier_weights;
+  options.tiers = traits_.precise.tier_weights > 0;
   options.speculative = p.speculative_indexing;
   options.speculative_ttl = speculative_ttl(p, spec, context);
   const InMemoryIndexParameters memory = memory_of(p.indexer.block_index);
@@ -135,7 +145,8 @@ PrecisePrefix::PrecisePrefix(const PrecisePrefixParameters& p, const PluginSpec&
   options.index.pod_cache_size = static_cast<std::size_t>(memory.pod_cache_size);
   options.index.count_duplicates = traits_.precise.counts_duplicate_stores;
   options.index.clear_on_all_blocks_cleared = traits_.precise.clears_on_all_blocks_cleared;
-  options.index.tier_weights = tier_weights(p, traits_, tiers);
+  options.index.tier_weights = tier_weights(p, traits_.precise, tiers);
+  options.index.unlisted_tier_weight = traits_.precise.unlisted_tier_weight;
   std::unique_ptr<PreciseStore>& shared = context.plugins().precise;
   if (memory.pod_cache_size > kMostHolders) {
     context.error(spec, "indexerConfig.kvBlockIndexConfig.inMemoryConfig.podCacheSize",

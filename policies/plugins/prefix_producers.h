@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
 #include "base/describe.h"
 #include "policies/build_context.h"
 #include "policies/index/approx_prefix_index.h"
@@ -57,18 +56,6 @@ inline void describe(Describer& d, ApproxPrefixParameters& p) {
 struct CachedTargets {
   std::optional<EndpointRow> primary, prefill;
 };
-// Calls `f` with the span of each prompt of a request.
-template <class F>
-void for_each_prompt(std::span<const std::uint64_t> all, std::span<const std::uint32_t> ends, F f) {
-  if (ends.empty()) return f(all);
-  std::size_t begin = 0;
-  for (const std::uint32_t end : ends) {
-    ROUTESIM_CHECK(begin <= end && end <= all.size(), "prompt ends ascend within the keys");
-    f(all.subspan(begin, end - begin));
-    begin = end;
-  }
-}
-
 inline constexpr std::int64_t kCharactersPerToken = 4;
 
 inline CachedTargets cached_targets(const Decision& decision) {
@@ -135,6 +122,7 @@ class PrecisePrefix {
     PrefixMatches& m = cycle.prefix(slot_);
     const std::span<const PrefixMatch> matches =
         store_->match(keys, cycle.match_scratch(), cycle.dry_run());
+    if (store_->counts_tiers()) add_tiers(m, keys);
     const EndpointTable& table = cycle.endpoints();
     const auto give = [&m](EndpointRow r, const PrefixMatch& match) {
       if (m.cached[r] == 0) m.touched.push_back(r);
@@ -168,6 +156,12 @@ class PrecisePrefix {
     }
     for (const EndpointRow r : cycle.candidates())
       if (const std::uint32_t i = match_of[table.address_group(r)]; i > 0) give(r, matches[i - 1]);
+  }
+  void add_tiers(PrefixMatches& m, std::span<const BlockKey> keys) const {
+    std::vector<TierCount> counts;
+    store_->tier_counts(keys, counts);
+    m.has_tiers = true;
+    m.tiers.insert(m.tiers.end(), counts.begin(), counts.end());
   }
   static void find_extremes(PrefixMatches& m) {
     bool first = true;
@@ -235,14 +229,15 @@ class ApproxPrefix {
                       "must be greater than 0 (got " + std::to_string(settings_.block_size) + ")");
     }
     context.needs().approx_hashes = true;
-    ApproxStore& first = context.plugins().approx;
-    if (first.index == nullptr) {
-      first = {.index = &index_, .settings = settings_, .slot = slot_};
-    } else if (first.settings.scheme(0) != settings_.scheme(0)) {
+    ApproxStore& shared = context.plugins().approx;
+    if (shared.index == nullptr)
+      shared = {.index = &index_, .settings = settings_, .slots = {}};
+    else if (!shared.settings.widen(settings_))
       context.error(spec, "",
                     "two approximate prefix producers with different block settings are "
-                    "not supported");
-    }
+                    "not supported",
+                    "give all of them the same block size");
+    shared.slots.push_back(slot_);
   }
   std::size_t slot() const { return slot_; }
 
@@ -253,13 +248,17 @@ class ApproxPrefix {
     const RequestView& request = cycle.request();
     std::vector<std::uint32_t>& counts = cycle.count_buffer();
     counts.assign(m.raw.size(), 0);
-    for_each_prompt(request.approx_hashes, request.approx_hash_ends,
-                    [&](std::span<const std::uint64_t> h) { index_.add_matches(h, counts); });
-    m.keys = m.total_blocks = static_cast<std::int64_t>(request.approx_hashes.size());
     const std::span<const EndpointRow> candidates = cycle.candidates();
-    const std::int64_t reported =
-        candidates.empty() ? 0 : cycle.endpoints().info(candidates.front()).block_size;
-    m.block_size = m.key_tokens = settings_.scheme(reported).block_size;
+    const ApproxScheme scheme =
+        settings_.scheme(reported_block_size(candidates, cycle.endpoints()));
+    for_each_prompt(request.approx_hashes, request.approx_hash_ends,
+                    [&](std::span<const std::uint64_t> hashes) {
+                      const auto own = scheme.capped(hashes);
+                      index_.add_matches(own, counts);
+                      m.keys += std::ssize(own);
+                    });
+    m.total_blocks = m.keys;
+    m.block_size = m.key_tokens = scheme.block_size;
     if (settings_.hashing != ApproxHashing::kTokens)
       m.key_tokens = request.prompt_bytes > 0
                          ? m.block_size * request.prompt_tokens / request.prompt_bytes
@@ -274,16 +273,38 @@ class ApproxPrefix {
   void on_routed(const RequestView& request, const Decision& decision,
                  const EndpointTable& endpoints) {
     if (request.approx_hashes.empty()) return;
+    std::vector<std::uint64_t> buffer;
+    const auto hashes = own_hashes(
+        request, settings_.scheme(reported_block_size(endpoints.candidates(), endpoints)), buffer);
     const CachedTargets targets = cached_targets(decision);
     for (const std::optional<EndpointRow>& row : {targets.primary, targets.prefill}) {
       if (!row) continue;
       const std::int64_t reported = settings_.auto_tune ? endpoints.info(*row).num_gpu_blocks : 0;
-      index_.add(EndpointId(*row), request.approx_hashes, static_cast<std::size_t>(reported));
+      index_.add(EndpointId(*row), hashes, static_cast<std::size_t>(reported));
     }
   }
   void on_endpoint_removed(EndpointRow row) { index_.remove_endpoint(EndpointId(row)); }
 
  private:
+  static std::int64_t reported_block_size(std::span<const EndpointRow> candidates,
+                                          const EndpointTable& endpoints) {
+    return candidates.empty() ? 0 : endpoints.info(candidates.front()).block_size;
+  }
+  // The hashes of all prompts, without those that only another producer with a larger cap wants.
+  static std::span<const std::uint64_t> own_hashes(const RequestView& request,
+                                                   const ApproxScheme& scheme,
+                                                   std::vector<std::uint64_t>& buffer) {
+    const auto prompts = [&](auto f) {
+      for_each_prompt(request.approx_hashes, request.approx_hash_ends,
+                      [&](std::span<const std::uint64_t> all) { f(all, scheme.capped(all)); });
+    };
+    bool whole = true;
+    prompts([&](auto all, auto own) { whole = whole && all.size() == own.size(); });
+    if (whole) return request.approx_hashes;
+    prompts([&](auto, auto own) { buffer.insert(buffer.end(), own.begin(), own.end()); });
+    return buffer;
+  }
+
   ApproxSettings settings_;
   std::size_t slot_;
   ApproxPrefixIndex index_;

@@ -95,7 +95,7 @@ bool has_real_tokens(const policies::EndpointPickerConfig& config) {
 // llm-d-router pull request 1445 (June 2026) made the estimate the default, issue 1471 says so.
 void warn_estimated_tokens(const policies::EndpointPickerConfig& config, const std::string& path,
                            Diagnostics& diagnostics) {
-  if (config.era < policies::Era::kAug2026 || has_real_tokens(config)) return;
+  if (config.era <= policies::Era::kMay2026 || has_real_tokens(config)) return;
   for (const policies::PluginSpec& spec : config.plugins) {
     if (!is_precise(spec) || spec.implicit) continue;
     diagnostics.warning(

@@ -345,6 +345,11 @@ TEST(Document, ErasAreInferredFromTheShape) {
   EXPECT_EQ(era(affinity + "maxTokensInFlightPenalty: 1000\n", new_api), "2026-05");
   EXPECT_EQ(era(affinity + "peakPrefillThroughput: 1000\n", new_api), "2026-08");
   EXPECT_EQ(era("", "llm-d.ai/v1"), "2026-08");
+  EXPECT_EQ(era("- type: p2p-source-producer\n", new_api), "2026-08");
+  EXPECT_EQ(era("- type: p2p-source-producer\n- type: context-length-aware\n  parameters:\n"
+                "    label: work\n    reusableTokensProducerName: p2p-source-producer\n",
+                new_api),
+            "2026-09");
 }
 
 TEST(Document, ErasGoByTheNamesOfReleasesToo) {
@@ -363,7 +368,7 @@ TEST(Document, ErasGoByTheNamesOfReleasesToo) {
   EXPECT_EQ(era_note("v0.7.0"), "");
   EXPECT_EQ(known_eras(),
             "v0.3.2, v0.4.0, v0.5.0, v0.6.0, v0.7.0, v0.8.0, v0.9.0, v0.10.0, their patch "
-            "releases, 2026-05 and 2026-08");
+            "releases, 2026-05, 2026-07, 2026-07-26, 2026-08, 2026-09 and 2026-autumn");
 }
 
 TEST(Document, NamesOfTheSummerOf2025) {

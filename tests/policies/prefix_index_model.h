@@ -7,7 +7,9 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -66,13 +68,14 @@ class ModelIndex {
     std::vector<std::uint64_t> counted = engine_keys;
     if (keys.empty()) {
       if (tokens_present) return true;
-      counted.clear();
+      bool any = false;
       for (const std::uint64_t e : engine_keys) {
         const auto* list = engines.get(e);
         if (!list) continue;
         place(list->back(), entry);
-        counted.push_back(e);
+        any = true;
       }
+      if (!any) return true;
     } else {
       add(engine_keys, keys, {entry});
     }
@@ -160,6 +163,35 @@ class ModelIndex {
     return result;
   }
 
+  std::vector<policies::TierCount> tier_counts(const std::vector<BlockKey>& keys) {
+    using policies::TierCount;
+    using policies::TierRows;
+    // What a row counts for, in the order in which the index reports it.
+    using Kind = std::tuple<EndpointId, TierRows, policies::TierId>;
+    const auto kinds_of = [](const HolderEntry& h) {
+      if (h.speculative)
+        return std::vector<Kind>{{h.endpoint, TierRows::kSpeculative, policies::kNoTier}};
+      return std::vector<Kind>{{h.endpoint, TierRows::kTier, h.tier},
+                               {h.endpoint, TierRows::kConfirmed, policies::kNoTier}};
+    };
+    std::map<Kind, std::uint32_t> blocks;
+    for (std::uint32_t i = 0; i < keys.size(); ++i) {
+      std::set<Kind> here;
+      if (const auto* holders = requests.peek(keys[i]))
+        for (const HolderEntry& h : *holders)
+          for (const Kind& kind : kinds_of(h)) here.insert(kind);
+      for (const Kind& kind : here)
+        if (i == 0 || (blocks.contains(kind) && blocks[kind] == i)) blocks[kind] = i + 1;
+    }
+    std::vector<TierCount> counts;
+    for (const auto& [kind, n] : blocks)
+      counts.push_back({.endpoint = std::get<0>(kind),
+                        .rows = std::get<1>(kind),
+                        .tier = std::get<2>(kind),
+                        .blocks = n});
+    return counts;
+  }
+
   std::optional<BlockKey> resolve(std::uint64_t engine_key) {
     const auto* list = engines.get(engine_key);
     if (!list) return std::nullopt;
@@ -175,7 +207,8 @@ class ModelIndex {
 
  private:
   double weight(const HolderEntry& h) const {
-    return h.tier < options_.tier_weights.size() ? options_.tier_weights[h.tier] : 1.0;
+    return h.tier < options_.tier_weights.size() ? options_.tier_weights[h.tier]
+                                                 : options_.unlisted_tier_weight;
   }
   void place(BlockKey key, const HolderEntry& entry) {
     auto* holders = requests.get(key);

@@ -68,11 +68,12 @@ class Duel {
  private:
   static constexpr std::uint64_t kChain = 12;  // Keys of one chain follow each other.
 
+  // Tiers 1 and 2 have weights of their own, the third has none.
   // Enough, where engine keys are paired, for more holders of a key than are counted in a set.
   std::uint64_t endpoints() const { return engine_keys_ == EngineKeys::kPaired ? 12 : 4; }
   HolderEntry entry(bool speculative = false) {
     HolderEntry e{.endpoint = EndpointId(random_.below(endpoints())),
-                  .tier = static_cast<TierId>(1 + random_.below(2)),
+                  .tier = static_cast<TierId>(1 + random_.below(3)),
                   .speculative = false,
                   .group = std::nullopt};
     if (random_.below(4) == 0) e.group = static_cast<std::uint32_t>(random_.below(2));
@@ -136,6 +137,9 @@ class Duel {
       ASSERT_EQ(got[i].blocks, expected[i].blocks);
       ASSERT_EQ(got[i].weighted, expected[i].weighted) << "bit for bit";
     }
+    std::vector<TierCount> tiers;
+    index_.tier_counts(keys, tiers);
+    ASSERT_EQ(tiers, model_.tier_counts(keys));
   }
   void add() {
     const std::vector<HolderEntry> entries = some_entries();
@@ -186,7 +190,12 @@ TEST(PrefixIndex, EqualsTheModelUnderRandomEvents) {
           SCOPED_TRACE("seed " + std::to_string(seed) + " size " + std::to_string(size) +
                        " podCacheSize " + std::to_string(pods) + " count " + std::to_string(count) +
                        " keys " + std::to_string(static_cast<int>(keys)));
-          Duel duel(seed, {.size = size, .pod_cache_size = pods, .count_duplicates = count}, keys);
+          Duel duel(seed,
+                    {.size = size,
+                     .pod_cache_size = pods,
+                     .count_duplicates = count,
+                     .unlisted_tier_weight = count ? 1.0 : 0.0},
+                    keys);
           for (int i = 0; i < 1500 && !testing::Test::HasFatalFailure(); ++i) {
             SCOPED_TRACE("step " + std::to_string(i));
             duel.step();
