@@ -20,11 +20,17 @@ namespace routesim::policies {
 /// The two levels of a key, each with its own recency.
 enum class Level { kRequest, kEngine };
 
-/// Adjacent slots in which all of this is equal, but for recency, which counts up from the first.
+/// The order in which the slots of a run were used last.
+enum class UseOrder : std::uint8_t { kUp, kDown };
+
+/// Adjacent slots in which all of this is equal, but for recency, which counts up from the first,
+/// or where blocks were removed from the tail of a prompt on, from the last.
 struct KeyRun {
-  /// Stamps of the first slot, by Level.
+  /// Stamps of the slot used first, by Level.
   std::uint64_t request_recency = 0;
   std::uint64_t engine_recency = 0;
+  UseOrder request_order = UseOrder::kUp;
+  UseOrder engine_order = UseOrder::kUp;
   std::uint32_t first = 0;
   std::uint32_t length = 0;
   SetId set = 0;              ///< Holders; 0 = not request keys.
@@ -40,6 +46,14 @@ struct KeyRun {
   std::uint64_t recency() const {
     return L == Level::kRequest ? request_recency : engine_recency;
   }
+  template <Level L>
+  UseOrder& order() {
+    return L == Level::kRequest ? request_order : engine_order;
+  }
+  template <Level L>
+  UseOrder order() const {
+    return L == Level::kRequest ? request_order : engine_order;
+  }
   std::uint32_t end() const { return first + length; }
 };
 
@@ -49,12 +63,28 @@ inline std::size_t equal_keys(const std::uint64_t* a, const std::uint64_t* b, st
   return static_cast<std::size_t>(std::mismatch(a, a + n, b).first - a);
 }
 
+// The order in which two neighbours were used.
+template <Level L>
+UseOrder order_of(const KeyRun& left, const KeyRun& right) {
+  return left.recency<L>() < right.recency<L>() ? UseOrder::kUp : UseOrder::kDown;
+}
+// Whether all slots of two neighbours were used one right after the other.
+template <Level L>
+bool used_together(const KeyRun& left, const KeyRun& right) {
+  const UseOrder order = order_of<L>(left, right);
+  const KeyRun& earlier = order == UseOrder::kUp ? left : right;
+  const KeyRun& later = order == UseOrder::kUp ? right : left;
+  return earlier.recency<L>() + earlier.length == later.recency<L>() &&
+         (left.length == 1 || left.order<L>() == order) &&
+         (right.length == 1 || right.order<L>() == order);
+}
+
 // Whether two runs are one but for what they have been through. Recency matters on levels the keys
 // have.
 inline bool alike(const KeyRun& left, const KeyRun& right) {
   return left.set == right.set && left.mapping == right.mapping && left.flags == right.flags &&
-         (left.set == 0 || left.request_recency + left.length == right.request_recency) &&
-         (left.mapping == 0 || left.engine_recency + left.length == right.engine_recency);
+         (left.set == 0 || used_together<Level::kRequest>(left, right)) &&
+         (left.mapping == 0 || used_together<Level::kEngine>(left, right));
 }
 
 /// The slots. A freed one keeps its key and belongs to run 0, which has neither level. References
@@ -79,12 +109,22 @@ class KeyRuns {
   template <Level L>
   std::uint64_t recency(std::size_t s) const {
     const KeyRun& run = (*this)[s];
-    return run.recency<L>() + (s - run.first);
+    const std::size_t before = run.order<L>() == UseOrder::kUp ? s - run.first : run.end() - 1 - s;
+    return run.recency<L>() + before;
   }
   /// How many slots from `s` on hold `keys` in order, within the run of `s`.
-  std::size_t common(std::size_t s, std::span<const BlockKey> keys) const {
+  // Calls cost more than what it does; lookups spend most of their time here.
+  [[gnu::always_inline]] std::size_t common(std::size_t s, std::span<const BlockKey> keys) const {
     const std::size_t most = std::min<std::size_t>(keys.size(), (*this)[s].end() - s);
     return most == 1 ? (keys_[s] == keys.front() ? 1 : 0) : common_of(s, keys.first(most));
+  }
+
+  /// How many slots from `s` back hold `keys` in order, within the run of `s`.
+  std::uint32_t common_back(std::uint32_t s, std::span<const BlockKey> keys) const {
+    const std::size_t most = std::min<std::size_t>(keys.size(), s - (*this)[s].first + 1);
+    std::uint32_t n = 0;
+    while (n < most && keys_[s - n] == keys[n]) ++n;
+    return n;
   }
 
   /// Makes the `n` slots from `s` on, which are in one run, a run of their own; to change them.
@@ -102,6 +142,11 @@ class KeyRuns {
   /// before; recency can only go on from there.
   void join(std::uint32_t previous, std::uint32_t s) {
     if (previous + 1 == s && s != 0) join(s);
+  }
+
+  /// The same with the run behind `s`, for slots that are used from the last to the first.
+  void join_next(std::uint32_t s) {
+    if (s + 1 < keys_.size()) join(s + 1);
   }
 
   /// A new slot at the end, alone.
@@ -172,8 +217,8 @@ class KeyRuns {
     left.hint = s;
     right.first = s;
     right.length -= left.length;
-    right.request_recency += left.length;
-    right.engine_recency += left.length;
+    split_recency<Level::kRequest>(left, right);
+    split_recency<Level::kEngine>(left, right);
     const bool new_left = left.length < right.length;
     const KeyRun& small = new_left ? left : right;
     label(small.first, small.length, new_run(small));
@@ -185,19 +230,33 @@ class KeyRuns {
     KeyRun& left = runs_[left_id];
     KeyRun& right = runs_[right_id];
     if (left_id == 0 || !alike(left, right)) return;
-    if (left.length >= right.length) {
+    const bool into_left = left.length >= right.length;
+    KeyRun& both = into_left ? left : right;
+    join_recency<Level::kRequest>(left, right, both);
+    join_recency<Level::kEngine>(left, right, both);
+    if (into_left) {
       label(right.first, right.length, left_id);
       left.length += right.length;
       left.hint = right.hint;
-      drop_run(right_id);
     } else {
       label(left.first, left.length, right_id);
       right.first = left.first;
       right.length += left.length;
-      right.request_recency = left.request_recency;
-      right.engine_recency = left.engine_recency;
-      drop_run(left_id);
     }
+    drop_run(into_left ? right_id : left_id);
+  }
+  template <Level L>
+  static void split_recency(KeyRun& left, KeyRun& right) {
+    if (left.order<L>() == UseOrder::kUp)
+      right.recency<L>() += left.length;
+    else
+      left.recency<L>() += right.length;
+  }
+  template <Level L>
+  static void join_recency(const KeyRun& left, const KeyRun& right, KeyRun& both) {
+    const UseOrder order = order_of<L>(left, right);
+    both.recency<L>() = (order == UseOrder::kUp ? left : right).recency<L>();
+    both.order<L>() = order;
   }
   void label(std::uint32_t first, std::uint32_t length, RunId id) {
     std::fill_n(run_of_.begin() + first, length, id);

@@ -317,7 +317,7 @@ void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
     s = s != kNone && s > 0 && slots.holds(s - 1, key) && is_engine(slots[s - 1]) ? s - 1
                                                                                   : find(key);
     if (s != kNone)
-      if (const std::size_t n = free_run(s, engine_keys.subspan(i), row); n > 0) {
+      if (const std::size_t n = remove_run(s, engine_keys.subspan(i), row); n > 0) {
         s -= static_cast<std::uint32_t>(n) - 1;
         i += n - 1;
         continue;
@@ -329,16 +329,25 @@ void Impl::removed(Row row, std::span<const std::uint64_t> engine_keys) {
   }
 }
 
-// Forgets `keys`, as far as they are a run from `s` back that only `row` holds, and stored once;
-// returns how many.
-std::size_t Impl::free_run(std::uint32_t s, std::span<const std::uint64_t> keys, Row row) {
+// Removes `row` from `keys`, as far as they are a run from `s` back whose rows were stored once;
+// returns how many. The other rows of the keys stay, such as those of another tier.
+std::size_t Impl::remove_run(std::uint32_t s, std::span<const std::uint64_t> keys, Row row) {
   const KeyRun& run = slots[s];
-  if (run.mapping != kSelf || run.flags != 0 || sets.count(run.set) != 1 ||
-      sets.rows(run.set).front() != row)
-    return 0;
-  const std::size_t most = std::min<std::size_t>(keys.size(), s - run.first + 1);
-  std::uint32_t n = 0;
-  for (; n < most && slots.key(s - n) == keys[n]; ++n) table.erase(keys[n], s - n);
+  if (run.mapping != kSelf || run.flags != 0 || run.set == 0) return 0;
+  const SetId rest = sets.without(run.set, row);
+  if (rest == 0) return free_run(s, keys);
+  const std::uint32_t n = slots.common_back(s, keys);
+  KeyRun& part = slots.cut(s - n + 1, n);
+  engines.stamp(part, UseOrder::kDown);
+  use_run(part, rest, UseOrder::kDown);
+  slots.join_next(s);
+  return n;
+}
+
+// Forgets `keys`, as far as they are a run from `s` back; returns how many.
+std::size_t Impl::free_run(std::uint32_t s, std::span<const std::uint64_t> keys) {
+  const std::uint32_t n = slots.common_back(s, keys);
+  for (std::uint32_t i = 0; i < n; ++i) table.erase(keys[i], s - i);
   slots.free(s - n + 1, n);
   requests.remove(n);
   engines.remove(n);

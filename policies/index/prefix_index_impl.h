@@ -173,7 +173,7 @@ class PrefixIndexImpl {
   std::uint32_t find(std::uint64_t key) const { return table.find(slots, key); }
   /// The slot of a key if it is where the slot of the key before it suggests, else kNone. Keys that
   /// arrived together sit in consecutive slots, which needs no read of the hint.
-  std::uint32_t guess(std::uint32_t previous, std::uint64_t key) const {
+  [[gnu::always_inline]] std::uint32_t guess(std::uint32_t previous, std::uint64_t key) const {
     if (previous == kNone) return kNone;
     if (slots.holds(previous + 1, key)) return previous + 1;
     const std::uint32_t hint = slots[previous].hint;
@@ -207,7 +207,8 @@ class PrefixIndexImpl {
 
   std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous);
   void free_if_unused(std::uint32_t s);
-  std::size_t free_run(std::uint32_t s, std::span<const std::uint64_t> keys, Row row);
+  std::size_t free_run(std::uint32_t s, std::span<const std::uint64_t> keys);
+  std::size_t remove_run(std::uint32_t s, std::span<const std::uint64_t> keys, Row row);
   void close_holes();
 
   // Rows of a slot.
@@ -234,13 +235,13 @@ class PrefixIndexImpl {
   Stretch find_or_append(std::span<const std::uint64_t> keys, std::uint32_t previous);
   // Uses the keys of a run and gives them other holders: what happens to one block of a prompt
   // mostly happens to the blocks after it. Not where rows that stand for counts go.
-  void use_run(KeyRun& run, SetId to) {
+  void use_run(KeyRun& run, SetId to, UseOrder order = UseOrder::kUp) {
     sets.acquire(to);
     const SetId from = run.set;
     run.set = to;
     if (from == 0) return requests.insert(run);
     sets.release(from);
-    requests.stamp(run);
+    requests.stamp(run, order);
   }
   // Makes `row`, which stands for no count, the newest holder of a stretch; false where there is
   // more to it.

@@ -33,8 +33,9 @@ class Recency {
     stamp(run);
   }
   /// Uses the slots of a run, in order.
-  void stamp(KeyRun& run) {
+  void stamp(KeyRun& run, UseOrder order = UseOrder::kUp) {
     run.template recency<L>() = clock_ + 1;
+    run.template order<L>() = order;
     clock_ += run.length;
   }
   void remove(std::size_t n = 1) { count_ -= n; }

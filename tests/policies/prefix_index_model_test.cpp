@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -114,7 +115,8 @@ class Duel {
   }
   void remove() {
     const HolderEntry e = entry();
-    const auto keys = engine_run(length(4));
+    auto keys = engine_run(length(4));
+    if (random_.below(2) == 0) std::reverse(keys.begin(), keys.end());
     index_.removed(e.endpoint, e.tier, keys, e.group);
     model_.removed(e, keys);
   }
