@@ -109,13 +109,7 @@ class PullSourceProducer final : public Producer {
   void produce(Cycle& cycle) const override {
     const PrefixMatches& m = cycle.prefix(slot_);
     if (!m.written) return;
-    std::vector<PullCandidate> candidates;
-    const EndpointTable& table = cycle.endpoints();
-    for (const EndpointRow r : cycle.candidates())
-      if (const std::int64_t cached = source_blocks(m, r) * m.block_size; cached > 0)
-        candidates.push_back({.row = r,
-                              .cached_tokens = cached,
-                              .waiting = table.has_metrics(r) ? table.waiting()[r] : 0.0});
+    const std::vector<PullCandidate> candidates = holders(cycle, m);
     if (candidates.empty()) return;
     const PullCandidate& source = candidates[choose_pull_source(
         candidates, m.block_size, request_spread(request_id_text(cycle.request())),
@@ -147,10 +141,32 @@ class PullSourceProducer final : public Producer {
  private:
   static constexpr std::uint32_t kSource = 0, kCached = 1, kReusable = 2;  // Notes.
 
-  std::int64_t source_blocks(const PrefixMatches& m, EndpointRow row) const {
-    return rule_ >= PullSourceRule::kCpuBand && m.has_tiers
-               ? m.tier_blocks(EndpointId(row), TierRows::kTier, kCpuTier)
-               : m.cached[row];
+  // Candidates of the request with blocks that can be pulled, by ascending row.
+  std::vector<PullCandidate> holders(const Cycle& cycle, const PrefixMatches& m) const {
+    std::vector<PullCandidate> found;
+    const auto add = [&](EndpointRow row, std::int64_t blocks) {
+      if (blocks > 0 && cycle.is_candidate(row))
+        found.push_back({.row = row, .cached_tokens = blocks * m.block_size});
+    };
+    if (rule_ >= PullSourceRule::kCpuBand && m.has_tiers) {
+      for (const TierCount& c : m.tiers)
+        if (c.rows == TierRows::kTier && c.tier == kCpuTier) add(c.endpoint.value(), c.blocks);
+    } else {
+      for (const EndpointRow row : m.touched) add(row, m.cached[row]);
+    }
+    std::sort(found.begin(), found.end(),
+              [](const PullCandidate& a, const PullCandidate& b) { return a.row < b.row; });
+    std::vector<PullCandidate> merged;  // Several prompts of one request add up.
+    const EndpointTable& table = cycle.endpoints();
+    for (const PullCandidate& c : found) {
+      if (!merged.empty() && merged.back().row == c.row) {
+        merged.back().cached_tokens += c.cached_tokens;
+        continue;
+      }
+      merged.push_back(c);
+      if (table.has_metrics(c.row)) merged.back().waiting = table.waiting()[c.row];
+    }
+    return merged;
   }
   // A block that is there needs no pull, whatever its tier. Up to August 2026 speculative entries
   // count, too, although their blocks may still have to be computed.

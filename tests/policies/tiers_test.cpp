@@ -2,11 +2,14 @@
 // Expected numbers are computed by hand from the rules of llm-d-router.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/rng.h"
 #include "policies/kv_events/kv_event_ingest.h"
 #include "policies/plugins/context_length.h"
 #include "policies/plugins/p2p_source.h"
@@ -467,6 +470,59 @@ TEST(PullSource, TrustsAnApproximateProducerAsItIs) {
   fleet.scheduler->on_routed(fleet.request, d, fleet.table, SimTime::zero());
   fleet.table.set_metrics(EndpointId(0), 99, 0, 0, SimTime::zero());
   EXPECT_EQ(fleet.decide().pull_source, EndpointId(0));
+}
+
+// Decisions over random caches, against the rules written down directly.
+TEST(PullSource, EqualsTheRulesOnRandomCaches) {
+  constexpr std::size_t kEndpoints = 6, kBlocks = 12;
+  for (const Era era : {Era::kLateJul2026, Era::kAug2026, Era::kSep2026}) {
+    RandomStream random(static_cast<std::uint64_t>(era), Stream::kTest);
+    int pulls = 0;
+    for (std::uint64_t round = 0; round < 300; ++round) {
+      const std::int64_t delta = 1 + static_cast<std::int64_t>(random.below(200));
+      PullFleet fleet(pull_document("    minCachedTokenDelta: " + std::to_string(delta) + "\n",
+                                    "    indexerConfig: {kvBlockIndexConfig: {inMemoryConfig: "
+                                    "{podCacheSize: 12}}}\n"),
+                      era, kEndpoints, kBlocks);
+      fleet.request.id = round;
+      // Lengths of the chains in the GPU, in the CPU, and in any of them.
+      std::vector<std::int64_t> gpu, cpu, any, queue;
+      for (EndpointRow r = 0; r < kEndpoints; ++r) {
+        gpu.push_back(static_cast<std::int64_t>(random.below(kBlocks + 1)));
+        cpu.push_back(static_cast<std::int64_t>(random.below(kBlocks + 1)));
+        any.push_back(std::max(gpu[r], cpu[r]));
+        queue.push_back(static_cast<std::int64_t>(random.below(4)));
+        if (gpu[r] > 0) fleet.hold(r, "GPU", 0, static_cast<std::size_t>(gpu[r]));
+        if (cpu[r] > 0) fleet.hold(r, "CPU", 0, static_cast<std::size_t>(cpu[r]));
+        fleet.table.set_metrics(EndpointId(r), static_cast<double>(queue[r]), 0, 0,
+                                SimTime::zero());
+      }
+      const std::vector<std::int64_t>& held = era < Era::kAug2026 ? any : cpu;
+      const std::int64_t most = *std::max_element(held.begin(), held.end());
+      std::vector<EndpointRow> band;
+      double total = 0;
+      for (EndpointRow r = 0; r < kEndpoints; ++r)
+        if (held[r] > 0 && held[r] + 1 >= most) {
+          band.push_back(r);
+          total += 1.0 / (1.0 + static_cast<double>(queue[r]));
+        }
+      std::optional<EndpointRow> source;
+      double left = request_spread(request_id_text(fleet.request)) * total;
+      for (const EndpointRow r : band) {
+        source = r;
+        if (left < 1.0 / (1.0 + static_cast<double>(queue[r]))) break;
+        left -= 1.0 / (1.0 + static_cast<double>(queue[r]));
+      }
+      const auto computing = static_cast<EndpointRow>(random.below(kEndpoints));
+      const bool pull =
+          source && *source != computing && (held[*source] - any[computing]) * 64 >= delta;
+      const Decision d = fleet.send_to(computing);
+      ASSERT_EQ(d.pull_source, pull ? EndpointId(*source) : EndpointId());
+      ASSERT_EQ(d.pull_source_tokens, pull ? held[*source] * 64 : 0);
+      pulls += pull ? 1 : 0;
+    }
+    EXPECT_GT(pulls, 50);
+  }
 }
 
 TEST(PullSource, ItsParametersAreChecked) {
