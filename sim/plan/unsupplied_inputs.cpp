@@ -131,6 +131,17 @@ void warn_other_tiers(const policies::EndpointPickerConfig& config, const std::s
   }
 }
 
+// The decision names a source (policies::Decision::pull_source); engines do not pull from it.
+void warn_pulls(const policies::EndpointPickerConfig& config, const std::string& path,
+                Diagnostics& diagnostics) {
+  for (const policies::PluginSpec& spec : config.plugins)
+    if (spec.type == "p2p-source-producer")
+      diagnostics.warning(spec.where, path.empty() ? spec.path : path + "." + spec.path,
+                          "plugin '" + spec.name +
+                              "' names servers to pull KV blocks from: servers are simulated "
+                              "without pulls, so they compute what they do not hold");
+}
+
 bool is_approximate(const policies::PluginSpec& spec) {
   return spec.type == "approx-prefix-cache-producer" ||
          (spec.type == "prefix-cache-scorer" &&
@@ -191,6 +202,7 @@ void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const 
   warn_estimated_tokens(config, path, diagnostics);
   warn_other_tiers(config, path, diagnostics);
   warn_second_index(config, path, diagnostics);
+  warn_pulls(config, path, diagnostics);
   for (const policies::PluginSpec& spec : config.plugins) {
     const Unsupplied* u = find(spec.type);
     if (u == nullptr || spec.implicit || !asks_for_it(config, spec)) continue;
