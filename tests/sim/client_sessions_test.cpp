@@ -180,6 +180,14 @@ TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {
                       "hits"),
             std::string::npos);
   EXPECT_EQ(precise({tier("gpu", 0.7)}), "");
+  EXPECT_NE(said(DocumentBuilder()
+                     .plugin("p2p-source-producer")
+                     .plugin("queue-scorer")
+                     .profile("default", {{"queue-scorer", 1}})
+                     .build())
+                .find("plugin 'p2p-source-producer' names servers to pull KV blocks from: servers "
+                      "are simulated without pulls"),
+            std::string::npos);
   const auto approximate = [&](tree::Node parameters) {
     policies::EndpointPickerConfig config = DocumentBuilder()
                                                 .plugin("approx-prefix-cache-producer")
