@@ -42,9 +42,13 @@ double collective_rate(const AcceleratorSpec& a, std::int64_t gpus) {
 }
 
 /// What grouped products of 4-bit weights that are widened on the way reach of the rate of plain
-/// bf16 ones: with it 8,192 tokens of gpt-oss-120b take one H100 0.24 s, llm-d's measured 33,821
-/// tokens/s (`peakPrefillThroughput` of its router); 0.57 on the A100.
+/// bf16 ones where no kernel is known better; 0.57 on the A100.
 constexpr double kGroupedRateWidened = 0.52;
+/// The same with Triton's MXFP4 kernel on Hopper (vLLM from 0.14), which widens the weights anew
+/// for every tile and multiplies at the rate of plain products between
+/// (`widening_tb_per_s`): 561 TFLOP/s in full tiles of 128 rows, 392 in tiles of 64
+/// (aiconfigurator's table of vLLM 0.24, H200 and H100 alike).
+constexpr double kGroupedRateTiles = 1;
 /// The same with Marlin on a GPU of the Hopper generation, whose matrix units it does not use:
 /// 23,700 prompt tokens/s and GPU of gpt-oss-120b with vLLM 0.11
 /// (anyscale/ray-serve-llm-perf-examples), InferenceX's TTFT on H100 and H200.
@@ -60,13 +64,29 @@ constexpr double kGroupedRate = 0.84;
 /// on an H100.
 constexpr double kGroupedRateNarrow = 0.4;
 
+/// Share of a score's time that does not depend on the width of a head, of 128: its exponential.
+/// FlashAttention 3 on an H200 reaches 506, 650 and 771 TFLOP/s for heads of 64, 128 and 256
+/// (aiconfigurator's table of vLLM 0.24, 16,384 tokens).
+constexpr double kScoreShare = 0.27;
+
+/// A windowed layer computes whole tiles and masks most of them: as if its window had this many
+/// tokens more. From the same table: 560 to 700 for heads of 64 to 256 and windows of 128 and
+/// 1,024.
+constexpr double kWindowTiles = 600;
+
 /// Products that quantise their activations as a whole: fp8 weights with one scale each.
 bool quantises_whole(const AcceleratorSpec& a, const ModelSpec& m) {
   return m.weights == WeightDtype::kFp8 && multiplies_narrow(a, m.weights) && !m.scaled_blocks;
 }
 
+/// The kernel widens the experts of `weights` tile by tile.
+bool widens_tiles(const AcceleratorSpec& a, WeightDtype weights, bool marlin) {
+  return weights == WeightDtype::kMxfp4 && a.widening_tb_per_s > 0 && !marlin;
+}
+
 double grouped_rate(const AcceleratorSpec& a, WeightDtype weights, bool marlin) {
   if (multiplies_narrow(a, weights)) return kGroupedRateNarrow;
+  if (widens_tiles(a, weights, marlin)) return kGroupedRateTiles;
   if (weights != WeightDtype::kMxfp4 && weights != WeightDtype::kNvfp4) return kGroupedRate;
   return marlin && a.fp8_tflops > 0 ? kGroupedRateMarlin : kGroupedRateWidened;
 }
@@ -146,6 +166,8 @@ ExpertCost::ExpertCost(const AcceleratorSpec& a, const ModelSpec& m, const Paral
   experts_per_token_ = as_real(m.experts_per_token);
   row_ns_ =
       2.0 * routed / experts_ / (matrix_rate(a, m.weights) * grouped_rate(a, m.weights, older));
+  if (widens_tiles(a, m.weights, older))
+    tile_ns_ = routed / experts_ * bytes_per_weight(m.weights) / (a.widening_tb_per_s * 1e3);
   ranks_ = p.dp;
   if (p.ep > 1) {
     peers_ = shards - 1;
@@ -173,8 +195,9 @@ double ExpertCost::ns(const BatchShape& s) const {
   // replacement, and of the rows. All wait for the busiest.
   const double uneven_experts = std::sqrt(peers_ * (1 - touched) / (experts_ * touched));
   const double uneven_rows = std::sqrt(peers_ / visits);
-  return std::max(weights_ns_ * touched * (1 + deviations_ * uneven_experts),
-                  row_ns_ * experts_ * touched * padded * (1 + deviations_ * uneven_rows));
+  return std::max(
+      weights_ns_ * touched * (1 + deviations_ * uneven_experts),
+      (row_ns_ + tile_ns_ / tile) * experts_ * touched * padded * (1 + deviations_ * uneven_rows));
 }
 
 AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const Parallelism& p,
@@ -187,7 +210,9 @@ AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const
   // twice.
   const double width =
       m.is_mla() ? as_real(m.head_dim + m.rope_dim + m.v_head_dim) : 2.0 * as_real(m.head_dim);
-  const double pair = as_real(m.heads) / tp * width / attention_rate;
+  // `attention_mfu` is that of heads of 128; narrower ones have more scores to the FLOP.
+  const double narrow = m.is_mla() ? 0 : std::max(0.0, 128 / as_real(m.head_dim) - 1);
+  const double pair = as_real(m.heads) / tp * width / attention_rate * (1 + kScoreShare * narrow);
   pair_ns_ = pair * as_real(m.full_layers());
   windowed_pair_ns_ = pair * as_real(m.sliding_layers);
   Parallelism one_stage = p;
@@ -208,7 +233,8 @@ AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const
 
 double AttentionCost::prefill_ns(const BatchShape& s) const {
   const double pairs = as_real(s.prefill_pairs);
-  const double windowed = std::min(pairs, 2.0 * as_real(s.prefill_tokens) * as_real(window_));
+  const double windowed =
+      std::min(pairs, 2.0 * as_real(s.prefill_tokens) * (as_real(window_) + kWindowTiles));
   return std::max(pairs * pair_ns_ + windowed * windowed_pair_ns_,
                   as_real(s.prefill_context) * prefill_context_ns_);
 }

@@ -45,6 +45,7 @@ class ExpertCost {
 
  private:
   double weights_ns_ = 0, row_ns_ = 0;  ///< Stream all experts; per row of one expert.
+  double tile_ns_ = 0;                  ///< Per tile of one expert: widen its weights.
   double experts_ = 0, experts_per_token_ = 0;
   std::int64_t ranks_ = 1;         ///< DP ranks whose tokens meet in the experts.
   double peers_ = 0;               ///< Expert parallelism: the other GPUs that hold experts.

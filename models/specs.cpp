@@ -274,6 +274,11 @@ void describe(Describer& d, AcceleratorSpec& a) {
         a.mxfp4_mbu, share);
   field(d, {"fp8_expert_mbu", "Share of memory bandwidth when fp8 experts are streamed."},
         a.fp8_expert_mbu, share);
+  field(d,
+        {"widening_tb_per_s",
+         "Rate at which every tile of a product widens its expert's MXFP4 weights, 10^12 bytes/s, "
+         "with engine presets from 2026-H1; 0 where no kernel is known."},
+        a.widening_tb_per_s, amount);
   field(d, {"kv_mbu", "Share of memory bandwidth when KV blocks are read."}, a.kv_mbu, share);
   field(
       d,

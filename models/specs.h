@@ -75,8 +75,9 @@ struct AcceleratorSpec {
   double weight_mbu = 0.8;        ///< Share of memory bandwidth when weights are streamed.
   double mxfp4_mbu = 0.45;        ///< The same for experts in MXFP4 or NVFP4.
   double fp8_expert_mbu = 0.65;   ///< The same for fp8 experts.
-  double kv_mbu = 0.85;           ///< Share of memory bandwidth when KV blocks are read.
-  double kv_mbu_fp8 = 0.85;       ///< The same for blocks in fp8, until vLLM's releases of 2026-H2.
+  double widening_tb_per_s = 0;  ///< At which a tile of an MXFP4 product widens; 0: no such kernel.
+  double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
+  double kv_mbu_fp8 = 0.85;      ///< The same for blocks in fp8, until vLLM's releases of 2026-H2.
   double shared_context_weight = 1;  ///< Cost of re-reading a block others read too (θ).
   double kernel_us = 3.0;            ///< Fixed time of one matrix product, besides the above.
   double layer_us = 15;              ///< Fixed time of a layer: norms, rotary, attention launch.
