@@ -38,7 +38,10 @@ std::int64_t Roofline::fixed_ticks(const BatchShape& s) const {
   const double tokens = as_real(std::max(own, s.group_tokens));
   double ns = dense_.ns(tokens, as_real(s.decode_requests + s.prefill_requests)) + experts_.ns(s);
   ns = communication_.add_to(ns, tokens);
-  if (s.prefill_tokens > 0) ns += attention_.prefill_ns(s) + chunk_ns_;
+  if (s.prefill_tokens > 0) ns += attention_.prefill_ns(s);
+  // One token each, as a decode server starts on prompts whose KV it pulled, replays a full graph
+  // (`_is_uniform_decode` of vLLM's gpu_model_runner.py).
+  if (s.prefill_tokens > s.prefill_requests) ns += chunk_ns_;
   return ns_to_ticks(std::max(ns, launch_ns_));
 }
 

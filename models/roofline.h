@@ -59,7 +59,7 @@ class Roofline final : public LatencyModel {
   ExpertCost experts_;
   AttentionCost attention_;
   CommunicationCost communication_;
-  double chunk_ns_ = 0;   ///< Of a step with a prompt in it.
+  double chunk_ns_ = 0;   ///< Of a step with more than one token of a prompt in it.
   double launch_ns_ = 0;  ///< Eager mode: least time to launch all kernels.
   std::int64_t host_step_ = 0, host_sequence_ = 0;  ///< Ticks.
   Trust trust_ = Trust::kRoofline;

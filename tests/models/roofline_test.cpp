@@ -468,6 +468,11 @@ TEST(Roofline, APromptInTheStepCostsEveryLayer) {
   const double eager = ms(Roofline(a, m, {}, {.cuda_graphs = false}).step_ticks(prompt));
   a.chunk_layer_us = 0;
   EXPECT_NEAR(with - ms(Roofline(a, m, {}, {}).step_ticks(prompt)), 32 * 0.09, 1e-6);
+  // The last token of a prompt alone is like a decoded one: a full graph fits.
+  const BatchShape last{.prefill_requests = 1, .prefill_tokens = 1, .prefill_context = 100};
+  const double without = ms(Roofline(a, m, {}, {}).step_ticks(last));
+  a.chunk_layer_us = 90;
+  EXPECT_EQ(ms(Roofline(a, m, {}, {}).step_ticks(last)), without);
   EXPECT_EQ(eager, ms(Roofline(a, m, {}, {.cuda_graphs = false}).step_ticks(prompt)));
 }
 
