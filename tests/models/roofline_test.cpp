@@ -442,6 +442,23 @@ TEST(Roofline, PromptsOfGptOssBetweenTheMeasuredLadders) {
   }
 }
 
+TEST(Roofline, PromptsOfGptOssAsScenariosReadmeQuotesThem) {
+  // The steps of one request on one H200, and its API server: 2 ms and 1.5 us a token.
+  const Roofline r = roofline("H200", "gpt-oss-120b", {}, {.async_scheduling = true});
+  for (const auto& [tokens, quoted] :
+       {std::pair{2048, 74}, {8192, 209}, {16384, 455}, {32768, 1064}, {49152, 1830}}) {
+    double sum = 2 + 0.0015 * tokens;
+    for (std::int64_t before = 0; before < tokens; before += 8192) {
+      const std::int64_t end = std::min<std::int64_t>(before + 8192, tokens);
+      sum += ms(r.step_ticks({.prefill_requests = 1,
+                              .prefill_tokens = end - before,
+                              .prefill_context = end,
+                              .prefill_pairs = end * end - before * before}));
+    }
+    EXPECT_EQ(std::lround(sum), quoted) << tokens;
+  }
+}
+
 TEST(Roofline, OlderKernelsAreSlower) {
   const ModelSpec& m = *catalogue().find_model("gpt-oss-120b");
   const AcceleratorSpec& h100 = *catalogue().find_accelerator("H100");
