@@ -82,6 +82,11 @@ bool is_precise(const policies::PluginSpec& spec) {
   return spec.type == "precise-prefix-cache-producer" || spec.type == "precise-prefix-cache-scorer";
 }
 
+/// The path of a plugin in the file that holds the document at `path`.
+std::string path_of(const policies::PluginSpec& spec, const std::string& path) {
+  return path.empty() ? spec.path : path + "." + spec.path;
+}
+
 /// Whether the prompts of the document are rendered by the model's own tokenizer.
 bool has_real_tokens(const policies::EndpointPickerConfig& config) {
   for (const policies::PluginSpec& spec : config.plugins) {
@@ -99,7 +104,7 @@ void warn_estimated_tokens(const policies::EndpointPickerConfig& config, const s
   for (const policies::PluginSpec& spec : config.plugins) {
     if (!is_precise(spec) || spec.implicit) continue;
     diagnostics.warning(
-        spec.where, path.empty() ? spec.path : path + "." + spec.path,
+        spec.where, path_of(spec, path),
         "plugin '" + spec.name +
             "' has no token-producer with a tokenizer: upstream the default estimate makes tokens "
             "that never match the engines', so nothing hits; simulated are the engines' own tokens",
@@ -123,7 +128,7 @@ void warn_other_tiers(const policies::EndpointPickerConfig& config, const std::s
         others += (others.empty() ? "" : ", ") + name->text();
     }
     if (others.empty()) continue;
-    diagnostics.warning(tiers->where(), path.empty() ? spec.path : path + "." + spec.path,
+    diagnostics.warning(tiers->where(), path_of(spec, path),
                         "plugin '" + spec.name +
                             "' weighs KV blocks in other tiers than the GPU (" + others +
                             "): servers are simulated without them, so these weights have no "
@@ -136,7 +141,7 @@ void warn_pulls(const policies::EndpointPickerConfig& config, const std::string&
                 Diagnostics& diagnostics) {
   for (const policies::PluginSpec& spec : config.plugins)
     if (spec.type == "p2p-source-producer")
-      diagnostics.warning(spec.where, path.empty() ? spec.path : path + "." + spec.path,
+      diagnostics.warning(spec.where, path_of(spec, path),
                           "plugin '" + spec.name +
                               "' names servers to pull KV blocks from: servers are simulated "
                               "without pulls, so they compute what they do not hold");
@@ -163,7 +168,7 @@ void warn_second_index(const policies::EndpointPickerConfig& config, const std::
     const ConfigNode* tune = spec.parameters->child("autoTune");
     const bool fixed = tune != nullptr && parse_bool(*tune).value == false;
     diagnostics.warning(
-        capacity->where(), path.empty() ? spec.path : path + "." + spec.path,
+        capacity->where(), path_of(spec, path),
         "plugin '" + spec.name +
             "' keeps a second prefix index, as of KV in CPU memory: servers are simulated without "
             "that memory, so " +
@@ -210,7 +215,7 @@ void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const 
     if (std::any_of(sent.begin(), sent.end(),
                     [&](const std::string& name) { return policies::same_header(name, header); }))
       continue;
-    const std::string at = path.empty() ? spec.path : path + "." + spec.path;
+    const std::string at = path_of(spec, path);
     diagnostics.warning(spec.where, at,
                         "plugin '" + spec.name + "' runs without its input: " + text_of(*u));
   }
