@@ -258,6 +258,8 @@ void describe(Describer& d, AcceleratorSpec& a) {
         positive);
   field(d, {"nic_gb_per_s", "Network share of one GPU, 10^9 bytes/s.", true}, a.nic_gb_per_s,
         positive);
+  field(d, {"host_link_gb_per_s", "Between GPU and host memory, per direction, 10^9 bytes/s."},
+        a.host_link_gb_per_s, positive);
   field(d, {"overhead_bytes", "Contexts and communication buffers, bytes."}, a.overhead_bytes,
         RealRange{.min = 0, .max = kMostBytes});
   field(d, {"prefill_mfu", "Share of bf16 peak large matrix products reach."}, a.prefill_mfu,

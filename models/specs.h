@@ -59,22 +59,23 @@ struct AcceleratorSpec {
   std::string name;
   std::string source;  ///< Where the numbers come from.
   std::vector<std::string> aliases =
-      {};                         ///< Other spellings, matched without case and punctuation.
-  double bf16_tflops = 0;         ///< Peak dense bf16.
-  double fp8_tflops = 0;          ///< Peak dense fp8; 0 when the GPU has none (computes in bf16).
-  double fp4_tflops = 0;          ///< Peak dense fp4; 0 when it has none, or nobody uses it.
-  double memory_bytes = 0;        ///< Device memory as the driver reports it.
-  double memory_tb_per_s = 0;     ///< Peak memory bandwidth, 10^12 bytes/s.
-  double link_gb_per_s = 0;       ///< Scale-up link (NVLink, IF, PCIe) per direction, 10^9 bytes/s.
-  double nic_gb_per_s = 0;        ///< Share of the node's network per GPU, 10^9 bytes/s.
-  double overhead_bytes = 0;      ///< Contexts, communication buffers, allocator slack.
-  double prefill_mfu = 0.6;       ///< Share of bf16 peak that large matrix products reach.
-  double prefill_mfu_fp8 = 0.5;   ///< The same for fp8.
-  double prefill_mfu_fp4 = 0.34;  ///< The same for fp4, quantising the activations included.
-  double attention_mfu = 0.6;     ///< Share of bf16 peak of causal prefill attention.
-  double weight_mbu = 0.8;        ///< Share of memory bandwidth when weights are streamed.
-  double mxfp4_mbu = 0.45;        ///< The same for experts in MXFP4 or NVFP4.
-  double fp8_expert_mbu = 0.65;   ///< The same for fp8 experts.
+      {};                      ///< Other spellings, matched without case and punctuation.
+  double bf16_tflops = 0;      ///< Peak dense bf16.
+  double fp8_tflops = 0;       ///< Peak dense fp8; 0 when the GPU has none (computes in bf16).
+  double fp4_tflops = 0;       ///< Peak dense fp4; 0 when it has none, or nobody uses it.
+  double memory_bytes = 0;     ///< Device memory as the driver reports it.
+  double memory_tb_per_s = 0;  ///< Peak memory bandwidth, 10^12 bytes/s.
+  double link_gb_per_s = 0;    ///< Scale-up link (NVLink, IF, PCIe) per direction, 10^9 bytes/s.
+  double nic_gb_per_s = 0;     ///< Share of the node's network per GPU, 10^9 bytes/s.
+  double host_link_gb_per_s = 25;  ///< Between GPU and host memory, per direction, 10^9 bytes/s.
+  double overhead_bytes = 0;       ///< Contexts, communication buffers, allocator slack.
+  double prefill_mfu = 0.6;        ///< Share of bf16 peak that large matrix products reach.
+  double prefill_mfu_fp8 = 0.5;    ///< The same for fp8.
+  double prefill_mfu_fp4 = 0.34;   ///< The same for fp4, quantising the activations included.
+  double attention_mfu = 0.6;      ///< Share of bf16 peak of causal prefill attention.
+  double weight_mbu = 0.8;         ///< Share of memory bandwidth when weights are streamed.
+  double mxfp4_mbu = 0.45;         ///< The same for experts in MXFP4 or NVFP4.
+  double fp8_expert_mbu = 0.65;    ///< The same for fp8 experts.
   double widening_tb_per_s = 0;  ///< At which a tile of an MXFP4 product widens; 0: no such kernel.
   double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
   double kv_mbu_fp8 = 0.85;      ///< The same for blocks in fp8, until vLLM's releases of 2026-H2.

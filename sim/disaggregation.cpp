@@ -6,13 +6,13 @@
 namespace routesim::sim {
 
 Disaggregation::Disaggregation(const RunPlan& plan, Servers& servers, LiveRequests& live,
-                               EventQueue& queue, RequestFlow& flow)
+                               EventQueue& queue, Transfers& transfers, RequestFlow& flow)
     : plan_(plan),
       servers_(servers),
       live_(live),
       queue_(queue),
-      flow_(flow),
-      fabric_(servers.replicas().size(), plan.scenario.cluster.transfer.bandwidth_gbps / 8 * 1e9) {}
+      transfers_(transfers),
+      flow_(flow) {}
 
 void Disaggregation::start_transfer(std::uint32_t handle, std::int64_t blocks, SimTime now) {
   LiveRequest& live = live_[handle];
@@ -43,33 +43,20 @@ void Disaggregation::begin_pull(std::uint32_t handle, SimTime now) {
     fail_load(handle, now);
     return;
   }
-  fabric_.start(handle, servers_.home(*live.route.prefill).replica,
-                servers_.home(live.route.endpoint).replica, live.pull_bytes, now);
-  book_transfer_tick();
+  transfers_.start(Transfers::Kind::kPull, handle,
+                   transfers_.between_gpus(servers_.home(*live.route.prefill),
+                                           servers_.home(live.route.endpoint)),
+                   live.pull_bytes, now);
 }
 
-void Disaggregation::book_transfer_tick() {
-  const SimTime next = fabric_.next_end();
-  if (next == SimTime::max() || next == booked_tick_) return;
-  booked_tick_ = next;
-  queue_.push(next, EventKind::kTransferTick);
-}
-
-void Disaggregation::transfer_tick(SimTime now) {
-  if (booked_tick_ != now) return;
-  booked_tick_ = SimTime::max();
-  std::vector<std::uint64_t> done;
-  fabric_.advance(now, done);
-  for (const std::uint64_t id : done) {
-    const auto handle = static_cast<std::uint32_t>(id);
-    const EndpointHome& at = servers_.home(live_[handle].route.endpoint);
-    live_[handle].pulling = false;
-    servers_.replica(at.replica).advance_to(now);
-    servers_.replica(at.replica).transfer_done(at.rank, handle, now);
-    flow_.after_touch(at.replica, now);
-    release_prefill(handle, now);
-  }
-  book_transfer_tick();
+void Disaggregation::on_transferred(std::uint64_t id, SimTime now) {
+  const auto handle = static_cast<std::uint32_t>(id);
+  const EndpointHome& at = servers_.home(live_[handle].route.endpoint);
+  live_[handle].pulling = false;
+  servers_.replica(at.replica).advance_to(now);
+  servers_.replica(at.replica).transfer_done(at.rank, handle, now);
+  flow_.after_touch(at.replica, now);
+  release_prefill(handle, now);
 }
 
 void Disaggregation::release_prefill(std::uint32_t handle, SimTime now) {
@@ -83,8 +70,7 @@ void Disaggregation::release_prefill(std::uint32_t handle, SimTime now) {
 }
 
 void Disaggregation::cancel(std::uint32_t handle, SimTime now) {
-  fabric_.cancel(handle, now);
-  book_transfer_tick();  // the others share what it leaves
+  transfers_.cancel(Transfers::Kind::kPull, handle, now);
   release_prefill(handle, now);
 }
 
@@ -144,8 +130,7 @@ void Disaggregation::lose_kv(std::uint32_t handle, SimTime now) {
 void Disaggregation::fail_load(std::uint32_t handle, SimTime now) {
   LiveRequest& live = live_[handle];
   live.pulling = false;
-  fabric_.cancel(handle, now);
-  book_transfer_tick();
+  transfers_.cancel(Transfers::Kind::kPull, handle, now);
   if (plan_.scenario.cluster.transfer.load_failure == KvLoadFailure::kFail) {
     flow_.give_up(handle, "500 Internal Server Error", workloads::Outcome::kError, now);
     return;

@@ -8,19 +8,19 @@
 
 #include "sim/event_queue.h"
 #include "sim/live_requests.h"
-#include "sim/network/transfer_fabric.h"
 #include "sim/plan/resolve.h"
 #include "sim/servers.h"
+#include "sim/transfers.h"
 
 namespace routesim::sim {
 
 /// Owns the NIXL pulls of KV blocks over shared links and the leases under which prefill servers
 /// keep the blocks.
-class Disaggregation {
+class Disaggregation final : public TransferOwner {
  public:
   /// All arguments outlive this.
   Disaggregation(const RunPlan& plan, Servers& servers, LiveRequests& live, EventQueue& queue,
-                 RequestFlow& flow);
+                 Transfers& transfers, RequestFlow& flow);
 
   /// The prefill server has answered: its promise to keep the blocks begins.
   void begin_lease(std::uint32_t handle, SimTime now);
@@ -33,7 +33,7 @@ class Disaggregation {
 
   // Events.
   void begin_pull(std::uint32_t handle, SimTime now);
-  void transfer_tick(SimTime now);
+  void on_transferred(std::uint64_t handle, SimTime now) override;
   void end_leases(SimTime now);
 
  private:
@@ -46,7 +46,6 @@ class Disaggregation {
 
   bool over(const Lease& lease) const;
   EnginePreset prefill_preset(std::uint32_t handle) const;
-  void book_transfer_tick();
   void book_lease_end();
   void lose_kv(std::uint32_t handle, SimTime now);
   void fail_load(std::uint32_t handle, SimTime now);
@@ -55,9 +54,8 @@ class Disaggregation {
   Servers& servers_;
   LiveRequests& live_;
   EventQueue& queue_;
+  Transfers& transfers_;
   RequestFlow& flow_;
-  TransferFabric fabric_;
-  SimTime booked_tick_ = SimTime::max();
   std::deque<Lease> leases_;  ///< By end; the event of the first one is booked.
   SimTime booked_lease_end_ = SimTime::max();
   /// When two servers (from, to) have shaken hands.

@@ -21,6 +21,7 @@ enum class EventPriority : std::uint8_t {
 enum class EventKind : std::uint8_t {
   kReplicaWake,   ///< subject: replica.
   kTransferTick,  ///< A KV transfer may have ended.
+  kPullStep,      ///< subject: pull between tiers; its next message arrives. stamp 1: too late.
   kPull,          ///< subject: live request; the servers have shaken hands, its KV can be pulled.
   kCompletion,    ///< subject: live request; its last token reaches the client.
   kClientAction,  ///< The load generator wants to be called.
@@ -49,6 +50,7 @@ constexpr EventPriority priority_of(EventKind kind) {
       return EventPriority::kEngineStep;
     case EventKind::kTransferTick:
     case EventKind::kPull:
+    case EventKind::kPullStep:
       return EventPriority::kTransfer;
     case EventKind::kCompletion:
       return EventPriority::kCompletion;

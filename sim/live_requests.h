@@ -7,6 +7,7 @@
 
 #include "policies/index/block_keys.h"
 #include "sim/engine/prompt_keys.h"
+#include "sim/observe/observer.h"
 #include "sim/router/route.h"
 #include "workloads/load_generator.h"
 #include "workloads/request.h"
@@ -42,6 +43,7 @@ struct LiveRequest {
   const char* failure = "";
   SimTime sent, first_token, end;
   std::int64_t cached_tokens = 0;
+  TierHit tier;                            ///< Of the engine that computes the prompt.
   std::vector<std::uint64_t> answer_keys;  ///< Router keys of blocks behind the prompt's.
   policies::ChainState answer_state;
 
@@ -100,6 +102,8 @@ class RequestFlow {
                        SimTime now) = 0;
   /// A server was told something: reads its outputs and books its next wake.
   virtual void after_touch(std::uint32_t replica, SimTime now) = 0;
+  /// For the observers.
+  virtual void report(const CopySpan& span) = 0;
   /// Ends the run: nothing can happen any more.
   [[noreturn]] virtual void report_stuck(SimTime now) const = 0;
 };

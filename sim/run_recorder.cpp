@@ -55,6 +55,8 @@ RequestRecord RunRecorder::on_done(const LiveRequest& live, workloads::Outcome o
   record.predicted_hit_tokens = live.route.predicted_hit_tokens;
   record.outcome = outcome;
   record.failure = live.failure;
+  record.tier = live.tier;
+  record.tier.pulled_tokens = std::min(record.tier.pulled_tokens, record.tier.loaded_tokens);
   metrics_.on_done(record, record.failure);
   return record;
 }
@@ -100,6 +102,7 @@ ReplicaResult RunRecorder::replica_result(std::uint32_t endpoint, SimTime end) c
   r.busy_s = replica.busy().to_seconds();
   r.prefix_query_tokens = s.counters().prefix_query_tokens;
   r.prefix_hit_tokens = s.counters().prefix_hit_tokens;
+  r.tier_hit_tokens = s.tiers().counters().hit_tokens;
   r.preemptions = s.counters().preemptions;
   r.num_gpu_blocks = pool.rules.num_gpu_blocks;
   r.kv_cache_tokens = pool.kv_cache_tokens;
@@ -145,8 +148,40 @@ std::vector<StepTimes> RunRecorder::step_times() const {
   return pools;
 }
 
-RunResult RunRecorder::take_result(workloads::LoadGenerator& load, std::uint64_t seed, SimTime end,
-                                   bool stopped) {
+TierResult RunRecorder::tier_result(std::uint32_t endpoint, const LinkUse& links) const {
+  const EndpointHome& at = servers_.endpoints()[endpoint];
+  const BatchScheduler& s = servers_.replica(at.replica).scheduler(at.rank);
+  const KvTiers& tiers = s.tiers();
+  return {.hbm_query_tokens = s.counters().prefix_query_tokens,
+          .hbm_hit_tokens = s.counters().prefix_hit_tokens,
+          .did = tiers.counters(),
+          .capacity_bytes = static_cast<double>(tiers.capacity_chunks()) * tiers.chunk_bytes(),
+          .used_bytes = static_cast<double>(tiers.chunks()) * tiers.chunk_bytes(),
+          .links = links};
+}
+
+void RunRecorder::add_tiers(const Transfers& transfers, SimTime end) {
+  TierResult all;
+  double endpoints = 0;
+  for (std::uint32_t e = 0; e < servers_.endpoints().size(); ++e) {
+    if (!servers_.has_tiers(EndpointId(e))) continue;
+    const TierResult one = tier_result(e, transfers.use(e, end));
+    result_.replicas[e].tiers = one;
+    ++endpoints;
+    all.hbm_query_tokens += one.hbm_query_tokens;
+    all.hbm_hit_tokens += one.hbm_hit_tokens;
+    all.did.add(one.did);
+    all.capacity_bytes += one.capacity_bytes;
+    all.used_bytes += one.used_bytes;
+    for (double LinkUse::*use : {&LinkUse::to_gpus, &LinkUse::to_host, &LinkUse::host_memory,
+                                 &LinkUse::nic_out, &LinkUse::nic_in})
+      all.links.*use += (one.links.*use - all.links.*use) / endpoints;
+  }
+  if (endpoints > 0) result_.summary.tiers = all;
+}
+
+RunResult RunRecorder::take_result(workloads::LoadGenerator& load, const Transfers& transfers,
+                                   std::uint64_t seed, SimTime end, bool stopped) {
   result_.scenario = plan_.scenario.name;
   result_.variant = plan_.scenario.variant;
   result_.seed = seed;
@@ -167,6 +202,7 @@ RunResult RunRecorder::take_result(workloads::LoadGenerator& load, std::uint64_t
   if (stopped) metrics_.forget_unfinished();
   result_.summary = metrics_.summary();
   result_.stages = std::move(metrics_.stages());
+  add_tiers(transfers, end);
   return std::move(result_);
 }
 

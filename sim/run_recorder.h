@@ -10,6 +10,7 @@
 #include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
 #include "sim/servers.h"
+#include "sim/transfers.h"
 
 namespace routesim::sim {
 
@@ -30,12 +31,14 @@ class RunRecorder {
   /// After the observers have heard of it: counts it as routed, and ends the stage with its last.
   void close(const RequestRecord& record, StageId stage, SimTime now);
   /// Call once, at the end. `stopped`: the run did not reach its end.
-  RunResult take_result(workloads::LoadGenerator& load, std::uint64_t seed, SimTime end,
-                        bool stopped);
+  RunResult take_result(workloads::LoadGenerator& load, const Transfers& transfers,
+                        std::uint64_t seed, SimTime end, bool stopped);
 
  private:
   void close_stage(StageId stage, SimTime now);
   ReplicaResult replica_result(std::uint32_t endpoint, SimTime end) const;
+  TierResult tier_result(std::uint32_t endpoint, const LinkUse& links) const;
+  void add_tiers(const Transfers& transfers, SimTime end);
   std::vector<StepTimes> step_times() const;
   void note_long_waits();
 

@@ -32,6 +32,9 @@ class Servers {
   const std::vector<std::unique_ptr<Replica>>& replicas() const { return replicas_; }
   Replica& replica(std::uint32_t i) { return *replicas_[i]; }
 
+  /// Its engine keeps KV outside GPU memory.
+  bool has_tiers(EndpointId e) const { return pool(home(e)).rules.tiers.in_use(); }
+
   /// The API server of an endpoint.
   std::uint32_t api_server_of(EndpointId e) const { return api_server_of_[e.value()]; }
   ApiServer& api_server(std::uint32_t i) { return api_servers_[i]; }

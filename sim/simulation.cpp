@@ -39,8 +39,11 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   live_keys_.emplace(live_, *prompt_keys_, block);
   // With unequal block sizes one event maps several blocks to one key, private ones included.
   // Blocks of layers with a window are visited one by one.
-  const bool windows = std::any_of(plan.pools.begin(), plan.pools.end(),
-                                   [](const auto& pool) { return pool.rules.window_groups > 0; });
+  // Tiers may store answers under their keys.
+  const bool windows = std::any_of(plan.pools.begin(), plan.pools.end(), [](const auto& pool) {
+    return pool.rules.window_groups > 0 ||
+           (pool.rules.tiers.in_use() && !pool.rules.tiers.prompt_only);
+  });
   private_answers_ =
       !options.reference && !windows && (!key_options.precise || prompt_keys_->one_key());
   servers_.emplace(plan, options.seed, options.reference, *prompt_keys_, *live_keys_);
@@ -48,7 +51,13 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   if (options.probe != nullptr) router_->set_probe(*options.probe, key_options);
   recorder_.emplace(plan, load_->stages(), *servers_, options.keep_requests);
   RequestFlow& flow = *this;
-  disaggregation_.emplace(plan, *servers_, live_, queue_, flow);
+  moves_.over.emplace(plan, *servers_, queue_);
+  disaggregation_.emplace(plan, *servers_, live_, queue_, *moves_.over, flow);
+  moves_.over->set_owner(Transfers::Kind::kPull, *disaggregation_);
+  moves_.copies.emplace(*servers_, *moves_.over, flow);
+  moves_.over->set_owner(Transfers::Kind::kTierCopy, *moves_.copies);
+  moves_.pulls.emplace(live_, *servers_, *moves_.over, queue_, flow);
+  moves_.over->set_owner(Transfers::Kind::kTierPull, *moves_.pulls);
   held_.emplace(*router_, live_, queue_, flow);
 }
 
@@ -91,7 +100,8 @@ RunResult Simulation::run_to_end() {
   if (!stopped_ && (live_.outstanding() > 0 || !load_->finished())) report_stuck(queue_.now());
   if (options_.check && !stopped_) verify();
   for (Observer* o : observers_) o->on_end(queue_.now());
-  RunResult found = recorder_->take_result(*load_, options_.seed, queue_.now(), stopped_);
+  RunResult found =
+      recorder_->take_result(*load_, *moves_.over, options_.seed, queue_.now(), stopped_);
   for (Observer* o : observers_) o->on_result(found, !stopped_);
   if (!client_sees_tokens(plan_.scenario.workload)) forget_token_times(found);
   return found;
@@ -117,7 +127,7 @@ void Simulation::handle(const Event& e) {
       after_touch(e.subject, e.time);
       break;
     case EventKind::kTransferTick:
-      disaggregation_->transfer_tick(e.time);
+      moves_.over->tick(e.time);
       break;
     case EventKind::kCompletion:
       complete(e.subject, workloads::Outcome::kSuccess, e.time);
@@ -143,6 +153,9 @@ void Simulation::handle(const Event& e) {
     case EventKind::kPull:
       disaggregation_->begin_pull(e.subject, e.time);
       break;
+    case EventKind::kPullStep:
+      moves_.pulls->step(e.subject, e.stamp == 1, e.time);
+      break;
     case EventKind::kLeaseEnd:
       disaggregation_->end_leases(e.time);
       break;
@@ -159,21 +172,21 @@ void Simulation::schedule_client(SimTime now) {
 
 void Simulation::client_action(SimTime now) {
   pending_client_ = SimTime::max();
-  to_send_.clear();
-  load_->advance(now, to_send_);
-  for (std::size_t i = 0; i < to_send_.size(); ++i) {
-    const workloads::Prompt& prompt = *to_send_[i].prompt;
+  scratch_.to_send.clear();
+  load_->advance(now, scratch_.to_send);
+  for (std::size_t i = 0; i < scratch_.to_send.size(); ++i) {
+    const workloads::Prompt& prompt = *scratch_.to_send[i].prompt;
     const PromptKeys* keys = prompt_keys_->acquire_known(prompt);
     if (keys == nullptr) {
       key_prompts(i);
       keys = &prompt_keys_->acquire(prompt);
     }
-    send(std::move(to_send_[i]), *keys, now);
+    send(std::move(scratch_.to_send[i]), *keys, now);
   }
   schedule_client(now);
 }
 
-// Computes block keys for to_send_[i] and, in the same batch, for requests due soon.
+// Computes block keys for scratch_.to_send[i] and, in the same batch, for requests due soon.
 void Simulation::key_prompts(std::size_t i) {
   std::array<const workloads::Prompt*, PromptKeyTable::kTogether> prompts;
   std::size_t n = 0;
@@ -186,7 +199,7 @@ void Simulation::key_prompts(std::size_t i) {
     return n < prompts.size();
   };
   bool more = true;
-  for (; more && i < to_send_.size(); ++i) more = take(&to_send_[i]);
+  for (; more && i < scratch_.to_send.size(); ++i) more = take(&scratch_.to_send[i]);
   for (std::size_t next = 0; more; ++next) more = take(load_->upcoming(next));
   prompt_keys_->prepare({prompts.data(), n});
 }
@@ -291,6 +304,10 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
     live.leg = Leg::kEngine;
     if (live.route.prefill) r.remote_tokens = r.prompt_tokens;
   }
+  const std::optional<EndpointId>& source = live.route.pull_source;
+  const bool computes = live.leg == Leg::kPrefill || !live.route.prefill;
+  r.pulls = computes && source && *source != target && servers_->has_tiers(*source) &&
+            servers_->has_tiers(target);
   servers_->count_request(target);
   const EndpointHome& at = servers_->home(target);
   Replica& replica = servers_->replica(at.replica);
@@ -303,6 +320,8 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
 // Reads what the replica has to say and books its next wake.
 void Simulation::after_touch(std::uint32_t replica, SimTime now) {
   collect(replica, now);
+  if (!servers_->replica(replica).copies().empty()) moves_.copies->start(replica, now);
+  if (!servers_->replica(replica).messages().empty()) moves_.pulls->send(replica, now);
   queue_.push(servers_->replica(replica).next_wake(), EventKind::kReplicaWake, replica);
   for (Observer* o : observers_) o->on_replica_advanced(servers_->replica(replica), now);
 }
@@ -311,11 +330,11 @@ void Simulation::after_touch(std::uint32_t replica, SimTime now) {
 void Simulation::collect(std::uint32_t replica, SimTime now) {
   std::vector<EngineOutput>& outputs = servers_->replica(replica).outputs();
   if (outputs.empty()) return;
-  std::vector<EngineOutput> batch = std::move(spare_outputs_);
+  std::vector<EngineOutput> batch = std::move(scratch_.outputs);
   batch.clear();
   batch.swap(outputs);
   for (const EngineOutput& o : batch) on_output(o, now);
-  spare_outputs_ = std::move(batch);
+  scratch_.outputs = std::move(batch);
 }
 
 void Simulation::on_output(const EngineOutput& o, SimTime now) {
@@ -334,6 +353,8 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
       recorder_->on_gap(live.request.stage, Duration::nanoseconds(o.value));
       break;
     case EngineOutputKind::kFinished:
+      if (live.leg == Leg::kPrefill || !live.route.prefill)
+        live.tier.hbm_tokens = o.cached_tokens - live.tier.loaded_tokens;
       if (live.leg == Leg::kPrefill)
         prefill_finished(o.handle, o.at);
       else if (live.leg == Leg::kEngine)
@@ -344,6 +365,14 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
       break;
     case EngineOutputKind::kNothingToPull:
       disaggregation_->release_prefill(o.handle, now);
+      break;
+    case EngineOutputKind::kLoaded:
+      live.tier.loaded_tokens += o.cached_tokens;
+      live.tier.load_wait += Duration::nanoseconds(o.value);
+      break;
+    case EngineOutputKind::kPulled:
+      live.tier.pulled_tokens = o.cached_tokens;
+      live.tier.pull_wait = Duration::nanoseconds(o.value);
       break;
     case EngineOutputKind::kUnservable:
       // No decode server will pull the blocks that the prefill server holds for it.

@@ -10,6 +10,8 @@
 #include "sim/disaggregation.h"
 #include "sim/event_queue.h"
 #include "sim/held_requests.h"
+#include "sim/kv_copies.h"
+#include "sim/kv_pulls.h"
 #include "sim/live_keys.h"
 #include "sim/live_requests.h"
 #include "sim/observe/observer_list.h"
@@ -18,6 +20,7 @@
 #include "sim/router/router.h"
 #include "sim/run_recorder.h"
 #include "sim/servers.h"
+#include "sim/transfers.h"
 
 namespace routesim::sim {
 
@@ -97,6 +100,9 @@ class Simulation final : private RequestFlow {
   void complete(std::uint32_t handle, workloads::Outcome outcome, SimTime now);
   void settle(std::uint32_t handle, workloads::Outcome outcome, SimTime now);
   void recycle(std::uint32_t handle);
+  void report(const CopySpan& span) override {
+    for (Observer* o : observers_) o->on_copy(span);
+  }
   [[noreturn]] void report_stuck(SimTime now) const override;
 
   const RunPlan& plan_;
@@ -109,13 +115,23 @@ class Simulation final : private RequestFlow {
   std::optional<Servers> servers_;
   std::optional<Router> router_;
   std::optional<RunRecorder> recorder_;
+  /// What moves KV over links; `over` shares them.
+  struct Moves {
+    std::optional<Transfers> over;
+    std::optional<KvCopies> copies;
+    std::optional<KvPulls> pulls;
+  };
+  Moves moves_;
   std::optional<Disaggregation> disaggregation_;
   std::optional<HeldRequests> held_;
   ObserverList observers_;
   std::uint64_t arrivals_ = 0;
   SimTime pending_client_ = SimTime::max();
-  std::vector<workloads::Request> to_send_;  ///< Scratch of client_action().
-  std::vector<EngineOutput> spare_outputs_;  ///< Scratch of collect().
+  struct Scratch {
+    std::vector<workloads::Request> to_send;  ///< Of client_action().
+    std::vector<EngineOutput> outputs;        ///< Of collect().
+  };
+  Scratch scratch_;
   bool stopped_ = false;
   bool private_answers_ = false;  ///< Blocks of answers that no prompt can contain go unannounced.
 };

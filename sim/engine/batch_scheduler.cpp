@@ -3,17 +3,29 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "base/check.h"
 
 namespace routesim::sim {
 
+namespace {
+
+// Without async scheduling a block of an answer is stored in the pass that fills it, which is not
+// the pass that takes the next one.
+bool walks_all(const EngineRules& rules) {
+  const bool answers = rules.tiers.in_use() && !rules.tiers.prompt_only;
+  return rules.window_groups > 0 || rules.max_loras > 0 || (answers && !rules.async_scheduling);
+}
+
+}  // namespace
+
 BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
     : decodes_(rules.block_size, sequences_),
       blocks_(rules),
       rules_(rules),
-      mode_(reference || rules.window_groups > 0 || rules.max_loras > 0 ? PassMode::kWalkAll
-                                                                        : PassMode::kSums),
+      mode_(walks_all(rules) || reference ? PassMode::kWalkAll : PassMode::kSums),
+      tiers_(rules, sequences_),
       waiting_(rules.scheduling_policy, sequences_),
       running_(sequences_),
       adapters_(rules) {}
@@ -39,6 +51,7 @@ void BatchScheduler::enqueue(const EngineRequest& request, SimTime now,
   q.request = request;
   q.state = State::kWaiting;
   q.target = request.prompt_tokens;
+  q.tier.id = ++requests_;
   q.windows.resize(static_cast<std::size_t>(rules_.window_groups));
   q.wastes_slot = rules_.async_scheduling && request.output_tokens < request.max_tokens &&
                   request.prompt_tokens + request.output_tokens < rules_.max_model_len;
@@ -85,6 +98,12 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
       running_.remove(s);
     }
   }
+  if (rules_.tiers.settles_at_request_end && !q.tier.settles && KvTiers::unsettled(q)) {
+    keep_for_copies(s);
+    return true;
+  }
+  q.tier.settles = true;
+  tiers_.settle(q);
   free_blocks(s);
   sequences_.recycle(s);
   return true;
@@ -148,6 +167,12 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
     blocks_.register_up_to(q, q.request.prompt_tokens + q.request.output_tokens - 1);
     running_.remove(s);
   }
+  if (rules_.tiers.settles_at_request_end && KvTiers::unsettled(q) && !q.request.hold_blocks) {
+    keep_for_copies(s);
+    return;
+  }
+  q.tier.settles = true;
+  tiers_.settle(q);
   if (q.request.hold_blocks) {
     q.state = State::kHeld;
     ++q.stamp;
@@ -157,6 +182,97 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
   }
   free_blocks(s);
   sequences_.recycle(s);
+}
+
+// Until v0.20 vLLM keeps the blocks of a request until all it has stored is copied, and looks at
+// that only once the workers have heard that the request is over.
+void BatchScheduler::keep_for_copies(Slot s) {
+  Sequence& q = sequences_[s];
+  q.state = State::kStoring;
+  ++q.stamp;
+  ++stores_.kept;
+  stores_.ended.push_back(sequences_.ref(s));
+  waiting_.retry_head();  // its place among the running is free, if not its blocks
+}
+
+void BatchScheduler::end_request(SequenceRef ended) {
+  Sequence& q = sequences_[ended.slot];
+  ROUTESIM_CHECK(sequences_.current(ended) && q.state == State::kStoring,
+                 "a request ended that keeps nothing for its copies");
+  q.tier.settles = true;
+  tiers_.settle(q);
+  if (q.tier.storing == 0) end_storing(ended.slot);
+}
+
+void BatchScheduler::end_storing(Slot s) {
+  --stores_.kept;
+  free_blocks(s);
+  sequences_.recycle(s);
+}
+
+void BatchScheduler::copy_done(std::uint32_t copy, SimTime now, std::vector<EngineOutput>& out) {
+  stores_.ready.clear();
+  tiers_.copy_done(copy, stores_.ready);
+  for (const Slot s : stores_.ready) {
+    Sequence& q = sequences_[s];
+    if (q.state == State::kLoading) {
+      q.remote = RemoteKv::kArrived;
+      const Duration wait = now - q.tier.load_begin;
+      tiers_.count_load_wait(wait);
+      out.push_back({.kind = EngineOutputKind::kLoaded,
+                     .handle = q.request.handle,
+                     .value = wait.ns(),
+                     .cached_tokens = std::exchange(q.tier.hit_tokens, 0),
+                     .at = now});
+    } else if (q.state == State::kStoring && q.tier.settles && q.tier.storing == 0) {
+      end_storing(s);
+    }
+  }
+}
+
+// Remembers that a sequence has `tokens` tokens computed with this pass, as far as their text is
+// known.
+void BatchScheduler::note_computed(Slot s, std::int64_t tokens) {
+  if (!tiers_.in_use()) return;
+  const EngineRequest& request = sequences_[s].request;
+  if (rules_.tiers.prompt_only) tokens = std::min(tokens, request.prompt_tokens);
+  stores_.computed.push_back({.slot = s, .tokens = tokens});
+}
+
+// The same for the decode set: answers may have filled a block, and what found no room tries again
+// in every pass.
+void BatchScheduler::note_decodes() {
+  if (tiers_.stores_answers())
+    for (const Slot s : decodes_.crossing())
+      note_computed(s, decodes_.computed_after(sequences_[s], decodes_.pass() - 1));
+  for (const SequenceRef r : stores_.behind) {
+    const Sequence& q = sequences_[r.slot];
+    if (sequences_.current(r) && q.state == State::kDecode)
+      note_computed(r.slot, decodes_.computed_after(q, decodes_.pass() - 1));
+  }
+}
+
+// Stores what this pass computes, in the order of the running list.
+void BatchScheduler::store_computed(StepPlan& plan) {
+  if (stores_.computed.empty()) return;
+  std::erase_if(stores_.behind, [this](SequenceRef r) { return !sequences_.current(r); });
+  std::sort(stores_.computed.begin(), stores_.computed.end(),
+            [this](const Computed& a, const Computed& b) {
+              return sequences_[a.slot].order < sequences_[b.slot].order;
+            });
+  Slot last = ~Slot{0};
+  for (const Computed& c : stores_.computed) {
+    if (std::exchange(last, c.slot) == c.slot) continue;
+    Sequence& q = sequences_[c.slot];
+    const std::int64_t blocks = blocks_.whole_count(c.tokens);
+    if (blocks / rules_.tiers.chunk_blocks <= q.tier.stored) continue;
+    const std::int64_t known = std::max(blocks, blocks_.whole_count(q.target));
+    const bool stored = tiers_.store(c.slot, blocks_.keys_of(q, known), blocks);
+    std::erase_if(stores_.behind, [&](SequenceRef r) { return r.slot == c.slot; });
+    if (!stored) stores_.behind.push_back(sequences_.ref(c.slot));
+  }
+  stores_.computed.clear();
+  plan.stores = tiers_.close_pass();
 }
 
 void BatchScheduler::free_blocks(Slot s) {
@@ -192,6 +308,8 @@ bool BatchScheduler::decodes_only() const {
     return false;
   if (running_.size() != decodes_.size()) return false;  // paused or draining
   if (waiting_.any_arrived()) return false;
+  if (tiers_.in_use() && (!tiers_.idle() || tiers_.stores_answers() || !stores_.behind.empty()))
+    return false;
   const bool queued = !waiting_.queue().empty();
   if (queued && !waiting_.head_blocked()) return false;
   return rules_.prefill_schedule_interval <= 1 ||
@@ -242,6 +360,7 @@ void BatchScheduler::run_decode_passes(std::int64_t passes, std::int64_t blocks)
 
 void BatchScheduler::verify() const {
   blocks_.verify(sequences_.all(), decodes_.verify());
+  tiers_.verify();
   ROUTESIM_CHECK(running() <= rules_.max_num_seqs, "more sequences run than max_num_seqs");
 }
 

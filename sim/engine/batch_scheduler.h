@@ -9,6 +9,7 @@
 #include "sim/engine/adapter_batch.h"
 #include "sim/engine/decode_set.h"
 #include "sim/engine/engine_config.h"
+#include "sim/engine/kv_tiers.h"
 #include "sim/engine/running_list.h"
 #include "sim/engine/sequence.h"
 #include "sim/engine/sequence_blocks.h"
@@ -55,6 +56,19 @@ class BatchScheduler {
   void transfer_failed(std::uint32_t handle);
   /// PD prefill leg: the held blocks may be freed now, if they still are.
   void release_held(SequenceRef sequence);
+  /// A copy of the tiers is done.
+  void copy_done(std::uint32_t copy, SimTime now, std::vector<EngineOutput>& out);
+  /// The workers know that a request of ended_requests() is over.
+  void end_request(SequenceRef ended);
+  /// Requests that finished since the last call and whose blocks are kept for their copies; the
+  /// caller clears it.
+  std::vector<SequenceRef>& ended_requests() { return stores_.ended; }
+  /// The step of `plan` has ended: what it stores can be copied.
+  void submit_stores(const StepPlan& plan) {
+    if (plan.stores >= 0) tiers_.submit(plan.stores);
+  }
+  KvTiers& tiers() { return tiers_; }
+  const KvTiers& tiers() const { return tiers_; }
 
   /// One scheduling pass. `in_flight` is the plan scheduled before and not yet processed (async
   /// scheduling), else nullptr.
@@ -71,7 +85,7 @@ class BatchScheduler {
   /// Looks at most `limit` passes ahead.
   Forecast forecast(std::int64_t limit) const;
   /// Some request came whose KV is pulled from elsewhere: then any pass can have outputs.
-  bool pulls() const { return load_.pulls; }
+  bool pulls() const { return load_.pulls || tiers_.in_use(); }
   /// So many of the next `limit` pure-decode passes certainly have nothing to announce: no key
   /// enters or leaves the cache in them.
   std::int64_t passes_without_events(std::int64_t limit) const;
@@ -96,6 +110,8 @@ class BatchScheduler {
   std::int64_t loading() const { return std::ssize(waiting_.loading()); }
   /// Finished prefills whose blocks are kept for their decode leg.
   std::int64_t held() const { return std::ssize(held_); }
+  /// Finished requests whose blocks are kept until they are copied to the host.
+  std::int64_t storing() const { return stores_.kept; }
   std::int64_t decoding() const { return decodes_.size(); }
   AdapterGauges adapters() const {
     if (!adapters_.in_use()) return {};
@@ -107,7 +123,10 @@ class BatchScheduler {
   KvCache& kv() { return blocks_.kv(); }
   const EngineCounters& counters() const { return counters_; }
   const EngineRules& rules() const { return rules_; }
-  void set_sink(BlockEventSink* sink) { blocks_.set_sink(sink); }
+  void set_sink(BlockEventSink* blocks, TierEventSink* tiers) {
+    blocks_.set_sink(blocks);
+    tiers_.set_sink(tiers);
+  }
   /// The source of answers' keys where one key serves engine and router; null elsewhere.
   void set_answer_keys(SequenceKeySource* keys) { blocks_.set_answer_keys(keys); }
   /// Token and block conservation over every sequence; throws InternalError.
@@ -134,6 +153,19 @@ class BatchScheduler {
   struct LoadSeen {
     bool public_answers = false;  ///< Answers that are announced.
     bool pulls = false;           ///< KV that is pulled from elsewhere.
+  };
+
+  struct Computed {
+    Slot slot;
+    std::int64_t tokens;
+  };
+  /// What goes to the tiers, and keeps blocks until it is there.
+  struct Stores {
+    std::vector<Computed> computed;   ///< Scratch: prefixes that this pass may store.
+    std::vector<SequenceRef> behind;  ///< Those whose last store found no room.
+    std::vector<SequenceRef> ended;   ///< ended_requests().
+    std::int64_t kept = 0;            ///< Finished requests whose blocks are kept for copies.
+    std::vector<Slot> ready;          ///< Scratch of copy_done().
   };
 
   template <class List>
@@ -166,15 +198,23 @@ class BatchScheduler {
   void give_prefill(Slot s, std::int64_t n, StepPlan& plan);
 
   // Phase B of a pass: admission (scheduling_pass.cpp).
-  enum class Admission { kAdmitted, kLoading, kBlocked, kNoBudget };
+  enum class Admission { kAdmitted, kLoading, kDeferred, kBlocked, kNoBudget };
   void admit(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
   bool admit_loaded(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
   Admission try_admit(Slot s, StepPlan& plan, SimTime now, std::vector<EngineOutput>& out);
   Admission start_remote_load(Slot s, std::int64_t hit, SimTime now,
                               std::vector<EngineOutput>& out);
+  Admission start_tier_load(Slot s, std::int64_t hit, const KvTiers::Found& found, SimTime now);
   void count_hits(Sequence& q, std::int64_t hit);
   void accept_loaded(Slot s);
   std::int64_t remote_tokens(const Sequence& q) const;
+
+  // Tiers.
+  void note_computed(Slot s, std::int64_t tokens);
+  void note_decodes();
+  void store_computed(StepPlan& plan);
+  void keep_for_copies(Slot s);
+  void end_storing(Slot s);
   std::int64_t blocks_owed_to_prefills() const;
 
   DecodeSet decodes_;
@@ -185,11 +225,14 @@ class BatchScheduler {
   LoadSeen load_;
   Pass pass_;
   SequenceTable sequences_;
+  KvTiers tiers_;
   WaitingQueue waiting_;
   RunningList running_;
   std::vector<Slot> held_;  ///< Finished prefills whose blocks a decode leg may still read.
   AdapterBatch adapters_;
-  std::vector<Slot> needy_;  ///< Scratch: sequences that need blocks in this pass.
+  Stores stores_;
+  std::uint64_t requests_ = 0;  ///< Ever taken.
+  std::vector<Slot> needy_;     ///< Scratch: sequences that need blocks in this pass.
   EngineCounters counters_;
 };
 

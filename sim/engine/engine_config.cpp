@@ -99,6 +99,7 @@ void describe(Describer& d, EngineConfig& c) {
   field(d, {"scheduling_policy", "Order of the waiting queue."}, c.scheduling_policy);
   describe_switches(d, c);
   describe_adapters(d, c);
+  field(d, {"kv_tiers", "KV blocks outside GPU memory."}, c.kv_tiers);
 }
 
 EngineRules resolve_engine_rules(const EngineConfig& c, std::int64_t num_gpu_blocks,

@@ -10,6 +10,7 @@
 
 #include "base/describe.h"
 #include "base/units.h"
+#include "sim/engine/tier_config.h"
 
 namespace routesim::sim {
 
@@ -48,6 +49,7 @@ struct EngineConfig {
   std::optional<bool> hybrid_kv_manager;
   std::optional<std::int64_t> max_loras, max_cpu_loras;
   std::int64_t max_lora_rank = 16;
+  std::optional<KvTierConfig> kv_tiers;
 };
 void describe(Describer& d, EngineConfig& c);
 
@@ -81,6 +83,7 @@ struct EngineRules {
   std::int64_t rank_padding_limit = std::numeric_limits<std::int64_t>::max();
   SchedulingPolicy scheduling_policy = SchedulingPolicy::kFcfs;
   FreeQueue free_queue = FreeQueue::kAppendAll;
+  TierRules tiers;  ///< KV blocks outside GPU memory.
 };
 
 /// The API server as the user configures it. Absent values are the engine preset's.
@@ -127,7 +130,7 @@ std::int64_t blocks_of_reported_tokens(std::int64_t tokens, const EngineRules& r
 /// What else a server does decides whether windowed layers get KV blocks of their own.
 struct HybridKvUse {
   bool kv_events = false;        ///< It publishes KV events: a precise router listens.
-  bool kv_transfer = false;      ///< It is one side of a disaggregated pair.
+  bool kv_transfer = false;      ///< It has a KV connector: a disaggregated pair, or tiers.
   bool chunked_windows = false;  ///< Its windowed layers look at chunks (Llama 4).
 };
 /// True where windowed layers hold no more blocks than their window takes (vLLM's hybrid KV cache

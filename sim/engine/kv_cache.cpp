@@ -49,6 +49,7 @@ void KvCache::retire(RunIndex r) {
   run.blocks = run.references = 0;
   run.rest = run.same_key = 0;
   run.kind = Kind::kUnused;
+  run.copy = Copy::kNone;
   run.twin = run.window = false;
   ++run.stamp;
   unused_runs_.push_back(r);
@@ -68,7 +69,6 @@ void KvCache::link_before(RunIndex r, RunIndex before) {
   at(before).previous = r;
 }
 
-// Cuts `r` behind its first `blocks` blocks; whoever holds it holds both parts.
 RunIndex KvCache::split(RunIndex r, std::int64_t blocks) {
   ROUTESIM_DCHECK(blocks > 0 && blocks < at(r).blocks, "nothing to split");
   const RunIndex rest = new_run(at(r).kind, at(r).blocks - blocks);
@@ -76,6 +76,7 @@ RunIndex KvCache::split(RunIndex r, std::int64_t blocks) {
   Run& second = at(rest);
   first.blocks = static_cast<std::int32_t>(blocks);
   second.references = first.references;
+  second.copy = first.copy;
   second.rest = first.rest;
   first.rest = rest;
   if (first.references == 0) link_before(rest, r);
@@ -202,6 +203,26 @@ void KvCache::take_hits(const CachedPrefix& hits, BlockHolding& holding) {
   }
   holding.pieces = hits.pieces;
   holding.blocks = hits.blocks;
+}
+
+void KvCache::touch(const CachedPrefix& hits) {
+  for (std::size_t i = hits.pieces.size(); i-- > 0;) {
+    const RunPiece& p = hits.pieces[i];
+    if (at(p.run).references > 0) continue;
+    if (p.blocks < at(p.run).blocks) split(p.run, p.blocks);
+    unlink(p.run);
+    link_before(p.run, 0);
+  }
+}
+
+void KvCache::mark(const BlockHolding& holding, Copy copy) {
+  for (const RunPiece& piece : holding.pieces) {
+    RunIndex r = piece.run;
+    for (std::int32_t left = piece.blocks; left > 0; r = at(r).rest) {
+      at(r).copy = copy;
+      left -= at(r).blocks;
+    }
+  }
 }
 
 // Evicts the last `n` blocks of the run at the head of the free queue.
@@ -362,6 +383,26 @@ void KvCache::release(BlockHolding& holding) {
       free_count_ += run.blocks;
     }
   }
+  holding.pieces.clear();
+  holding.blank = holding.blocks = 0;
+}
+
+void KvCache::discard(BlockHolding& holding) {
+  for (const RunPiece& piece : holding.pieces) {
+    RunIndex r = piece.run;
+    for (std::int32_t left = piece.blocks; left > 0;) {
+      ROUTESIM_CHECK(at(r).references == 1, "discarded a block that somebody else holds");
+      const std::int32_t blocks = at(r).blocks;
+      const RunIndex rest = at(r).rest;
+      if (at(r).kind == Kind::kPublic) erase_from_table(r);
+      retire(r);
+      free_blank(blocks);
+      left -= blocks;
+      r = rest;
+    }
+  }
+  free_blank(holding.blank);
+  ++version_;
   holding.pieces.clear();
   holding.blank = holding.blocks = 0;
 }

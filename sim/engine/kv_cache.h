@@ -95,6 +95,32 @@ class KvCache {
   /// must be empty.
   void take_hits(const CachedPrefix& hits, BlockHolding& holding);
 
+  /// Moves those blocks of `hits` that nobody references to the end of the free queue, the last
+  /// one first: they are evicted later than all others.
+  void touch(const CachedPrefix& hits);
+
+  /// Cuts a run behind its first `blocks` blocks; whoever holds it holds both parts. Returns the
+  /// second one, which lookups find by its first key.
+  RunIndex split(RunIndex r, std::int64_t blocks);
+
+  /// A copy that reads or writes blocks of a tier. Blocks being written are referenced by the copy
+  /// alone.
+  enum class Copy : std::uint8_t { kNone, kWrite, kRead };
+  Copy copy_of(RunIndex r) const { return at(r).copy; }
+  /// Calls `f` with the keys of each stretch of public blocks of `holding`, windows left out.
+  template <class F>
+  void for_each_key_run(const BlockHolding& holding, F f) const {
+    for (const RunPiece& piece : holding.pieces) {
+      RunIndex r = piece.run;
+      for (std::int32_t left = piece.blocks; left > 0; r = at(r).rest) {
+        if (!at(r).window && !at(r).keys.empty()) f(std::span<const BlockKey>(at(r).keys));
+        left -= at(r).blocks;
+      }
+    }
+  }
+  /// Marks the blocks with a key in `holding`.
+  void mark(const BlockHolding& holding, Copy copy);
+
   /// Pops `n` blocks from the head of the free queue (n <= free_blocks()), evicting their keys, and
   /// adds them to `holding` as blank.
   void allocate(std::int64_t n, BlockHolding& holding) {
@@ -148,6 +174,9 @@ class KvCache {
   /// Drops one reference of each block, last block first, and empties the holding.
   void release(BlockHolding& holding);
 
+  /// Gives the blocks back without their keys. Nobody else may hold them.
+  void discard(BlockHolding& holding);
+
   /// Drops every key; only legal when no block is referenced. Returns false otherwise.
   bool reset();
 
@@ -176,7 +205,8 @@ class KvCache {
     RunIndex rest = 0;      ///< What was last split off the end; for holders of both.
     RunIndex same_key = 0;  ///< Next run with the same first key, 0 = none.
     std::uint32_t stamp = 0;
-    Kind kind = Kind::kUnused;
+    Kind kind : 4 = Kind::kUnused;
+    Copy copy : 4 = Copy::kNone;
     bool twin = false;    ///< Other blocks have the same key: a run of one block.
     bool window = false;  ///< Of layers with a window: a run of one block, and nobody's business.
   };
@@ -190,7 +220,6 @@ class KvCache {
   void free_blank(std::int64_t n);
   void pop(std::int64_t n);
   void eat(RunIndex r, std::int64_t n);
-  RunIndex split(RunIndex r, std::int64_t blocks);
   RunIndex last_run(const BlockHolding& holding) const;
   void append_to_last_run(BlockHolding& holding, std::span<const BlockKey> keys);
   void register_twin(RunIndex other, BlockKey key, BlockHolding& holding);

@@ -6,6 +6,7 @@ namespace {
 
 constexpr std::uint64_t kStoredBit = std::uint64_t{1} << 63;
 constexpr std::uint64_t kOneKeyBit = std::uint64_t{1} << 62;
+constexpr std::uint64_t kTierBit = std::uint64_t{1} << 61;
 constexpr std::uint64_t kCountMask = 0x7fffffff;
 
 }  // namespace
@@ -37,6 +38,18 @@ void KvEventLog::removed(std::span<const BlockKey> keys) {
   words_.insert(words_.end(), keys.rbegin(), keys.rend());
 }
 
+void KvEventLog::stored_in_tier(std::span<const BlockKey> keys) {
+  last_removed_ = 0;
+  words_.push_back(kTierBit | kStoredBit | keys.size());
+  words_.insert(words_.end(), keys.begin(), keys.end());
+}
+
+void KvEventLog::removed_from_tier(std::span<const BlockKey> keys) {
+  last_removed_ = 0;
+  words_.push_back(kTierBit | keys.size());
+  words_.insert(words_.end(), keys.rbegin(), keys.rend());
+}
+
 void KvEventLog::flush(SimTime visible, bool lost) {
   last_removed_ = 0;
   if (!pending()) return;
@@ -56,6 +69,13 @@ void KvEventLog::read_until(SimTime now, Reader& reader) {
       const auto count = static_cast<std::size_t>(header & kCountMask);
       const std::span<const std::uint64_t> engine(words_.data() + read_, count);
       read_ += count;
+      if ((header & kTierBit) != 0) {
+        if ((header & kStoredBit) != 0)
+          reader.on_stored_in_tier(engine);
+        else
+          reader.on_removed_from_tier(engine);
+        continue;
+      }
       if ((header & kStoredBit) == 0) {
         reader.on_removed(engine);
         continue;

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "sim/engine/earliest.h"
+#include "sim/engine/kv_tiers.h"
 #include "sim/engine/sequence_blocks.h"
 
 namespace routesim::sim {
@@ -15,7 +16,7 @@ namespace routesim::sim {
 /// Collects a step's events and releases them, in order, when their delay is over. Keys that a
 /// stored event implies for the router are computed when the event is written, because the request
 /// may be gone when it is read.
-class KvEventLog final : public BlockEventSink {
+class KvEventLog final : public BlockEventSink, public TierEventSink {
  public:
   /// Receives events in order.
   class Reader {
@@ -24,6 +25,9 @@ class KvEventLog final : public BlockEventSink {
     virtual void on_stored(std::span<const BlockKey> engine_keys,
                            std::span<const std::uint64_t> request_keys) = 0;
     virtual void on_removed(std::span<const BlockKey> engine_keys) = 0;
+    /// The same for the tier in host memory; the events carry no tokens.
+    virtual void on_stored_in_tier(std::span<const BlockKey> engine_keys) = 0;
+    virtual void on_removed_from_tier(std::span<const BlockKey> engine_keys) = 0;
   };
 
   /// `keys` is null where the engine's keys are the router's: readers then get the same span twice.
@@ -32,6 +36,8 @@ class KvEventLog final : public BlockEventSink {
   void stored(std::uint32_t handle, std::int64_t first_block,
               std::span<const BlockKey> keys) override;
   void removed(std::span<const BlockKey> keys) override;
+  void stored_in_tier(std::span<const BlockKey> keys) override;
+  void removed_from_tier(std::span<const BlockKey> keys) override;
 
   /// Publishes what was collected since the last flush as one batch, visible at `visible`; dropped
   /// instead when `lost`.
@@ -58,7 +64,7 @@ class KvEventLog final : public BlockEventSink {
   SequenceKeySource* keys_;
   Earliest* mirror_ = nullptr;
   std::size_t number_ = 0;
-  // Events as words: header (stored bit, counts), engine keys, request keys.
+  // Events as words: header (kind bits, counts), engine keys, request keys.
   std::vector<std::uint64_t> words_;
   std::size_t read_ = 0;          ///< First unread word.
   std::size_t open_begin_ = 0;    ///< First word not yet flushed.

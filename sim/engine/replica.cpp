@@ -54,7 +54,7 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
     if (options.one_key) r.scheduler.set_answer_keys(&keys);
     if (options.publish_events) {
       r.log = std::make_unique<KvEventLog>(options.one_key ? nullptr : &keys);
-      r.scheduler.set_sink(r.log.get());
+      r.scheduler.set_sink(r.log.get(), r.log.get());
     }
   }
 }
@@ -65,12 +65,14 @@ Replica::Replica(const ReplicaOptions& options, SequenceKeySource& keys)
 void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimTime now) {
   Rank& r = ranks_[static_cast<std::size_t>(rank)];
   Input in{.kind = kind, .request = request};
+  in.pull = std::exchange(pull_input_, {});
   const bool pulled = kind == InputKind::kTransferDone;
   if (pulled || kind == InputKind::kRelease) {
     in.sequence =
         pulled ? r.scheduler.find_pulling(request.handle) : r.scheduler.find_held(request.handle);
-    if (stepping_) in.steps = options_.rules.async_scheduling ? 2 : 1;
+    if (stepping_) in.steps = steps_until_heard();
   }
+  if (kind == InputKind::kCopyDone && stepping_) in.steps = steps_until_heard();
   r.inbox.push_back(in);
   stretch_.left = 0;
   if (!stepping_) {
@@ -80,6 +82,7 @@ void Replica::input(int rank, InputKind kind, const EngineRequest& request, SimT
   // What the drain and the pass at end_ set off can be seen after the step scheduled ahead, unless
   // it is an answer to the input itself.
   const bool answered = kind != InputKind::kRequest || request.remote_tokens > 0 ||
+                        options_.rules.tiers.in_use() ||
                         !ranks_[static_cast<std::size_t>(rank)].scheduler.can_serve(request);
   wake_ = answered ? end_ : std::min(wake_, end_of_ahead());
   next_publication_ = find_publication();
@@ -95,7 +98,55 @@ void Replica::start_if_idle(SimTime now) {
   for (Rank& r : ranks_)
     if (publishes(r)) flush_events(r, now);
   launch(now);
+  collect_copies();
   tell_publication();
+}
+
+void Replica::collect_copies() {
+  if (!options_.rules.tiers.in_use()) return;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    std::vector<TierCopy>& copies = ranks_[i].scheduler.tiers().to_start();
+    for (const TierCopy& copy : copies)
+      outbox_.copies.push_back({.rank = static_cast<int>(i), .copy = copy});
+    copies.clear();
+    std::vector<PullMessage>& messages = ranks_[i].scheduler.tiers().messages();
+    for (PullMessage& m : messages)
+      outbox_.messages.push_back({.rank = static_cast<int>(i), .message = std::move(m)});
+    messages.clear();
+  }
+}
+
+void Replica::apply_pull(KvTiers& tiers, const PullInput& in, SimTime now) {
+  KvPull& pull = *in.pull;
+  switch (in.news) {
+    case PullNews::kAsked:
+      tiers.serve(pull);
+      tiers.send(PullMessage::Kind::kAnswer, pull);
+      break;
+    case PullNews::kAnswered:
+      tiers.pull_answered(pull, now);
+      break;
+    case PullNews::kFetch:
+      tiers.send(PullMessage::Kind::kSend, pull);
+      break;
+    case PullNews::kSent:
+      tiers.sent(pull);
+      break;
+    case PullNews::kArrived:
+      if (tiers.pull_arrived(pull, now))
+        outbox_.outputs.push_back({.kind = EngineOutputKind::kPulled,
+                                   .handle = pull.handle,
+                                   .value = (now - pull.asked).ns(),
+                                   .cached_tokens = tiers.found_tokens(pull),
+                                   .at = now});
+      break;
+    case PullNews::kFailed:
+      tiers.pull_failed(pull, now);
+      break;
+    case PullNews::kDropped:
+      tiers.end_serving(pull);
+      break;
+  }
 }
 
 // The end of the step scheduled ahead if its length is known, otherwise of the one under way.
@@ -133,9 +184,19 @@ void Replica::observe(Rank& r, SimTime now) {
 void Replica::process(Rank& r, SimTime now, Duration gap) {
   StepPlan& plan = r.on_gpu();
   if (plan.empty()) return;
-  if (!plan.has_no_output()) r.scheduler.process(plan, now, outputs_);
+  if (!plan.has_no_output()) r.scheduler.process(plan, now, outbox_.outputs);
   if (gaps_ != nullptr) gaps_->add_nano(gap.ns(), plan.steady);
+  r.scheduler.submit_stores(plan);
   plan.clear();
+  collect_ended(r, steps_until_heard());
+}
+
+// The workers hear of requests that are over with the next step to be scheduled.
+void Replica::collect_ended(Rank& r, int steps) {
+  for (const SequenceRef ended : r.scheduler.ended_requests())
+    r.inbox.push_back(
+        {.kind = InputKind::kRequestOver, .request = {}, .sequence = ended, .steps = steps});
+  r.scheduler.ended_requests().clear();
 }
 
 void Replica::flush_events(Rank& r, SimTime now) {
@@ -160,6 +221,7 @@ void Replica::drain(Rank& r, SimTime now, bool everything) {
       apply(r, in, now);
   }
   r.inbox.resize(kept);
+  collect_ended(r, steps_until_heard() - 1);  // this boundary has been
 }
 
 void Replica::apply(Rank& r, const Input& in, SimTime now) {
@@ -167,11 +229,11 @@ void Replica::apply(Rank& r, const Input& in, SimTime now) {
       options_.rules.async_scheduling && !r.ahead().empty() ? &r.ahead() : nullptr;
   switch (in.kind) {
     case InputKind::kRequest:
-      r.scheduler.enqueue(in.request, now, outputs_);
+      r.scheduler.enqueue(in.request, now, outbox_.outputs);
       break;
     case InputKind::kAbort:
       r.scheduler.abort(in.request.handle, in_flight);
-      outputs_.push_back(
+      outbox_.outputs.push_back(
           {.kind = EngineOutputKind::kAborted, .handle = in.request.handle, .at = now});
       break;
     case InputKind::kTransferDone:
@@ -182,6 +244,15 @@ void Replica::apply(Rank& r, const Input& in, SimTime now) {
       break;
     case InputKind::kRelease:
       r.scheduler.release_held(in.sequence);
+      break;
+    case InputKind::kCopyDone:
+      r.scheduler.copy_done(in.request.handle, now, outbox_.outputs);
+      break;
+    case InputKind::kPull:
+      apply_pull(r.scheduler.tiers(), in.pull, now);
+      break;
+    case InputKind::kRequestOver:
+      r.scheduler.end_request(in.sequence);
       break;
   }
 }
@@ -208,19 +279,18 @@ void Replica::boundary() {
   for (Rank& r : ranks_)
     if (!r.inbox.empty()) drain(r, now);
   launch(now);
+  collect_copies();
 }
 
 // Puts the next step on the GPU, or goes to sleep.
 void Replica::launch(SimTime now) {
   stretch_.left = 0;
   bool work = schedule_step(now);
-  if (!work) {
-    // With nothing to compute vLLM goes round at once, looking for ended transfers each time.
-    for (Rank& r : ranks_) {
-      work = work || !r.inbox.empty();
-      drain(r, now, true);
-    }
-    work = work && schedule_step(now);
+  // With nothing to compute vLLM goes round at once, looking for ended transfers each time.
+  while (!work && std::any_of(ranks_.begin(), ranks_.end(),
+                              [](const Rank& r) { return !r.inbox.empty(); })) {
+    for (Rank& r : ranks_) drain(r, now, true);
+    work = schedule_step(now);
   }
   if (!work) {
     stepping_ = false;
@@ -238,7 +308,7 @@ void Replica::launch(SimTime now) {
 
 // How long the step will take is known at once, unless it depends on those of other ranks.
 void Replica::schedule_ahead(SimTime now) {
-  for (Rank& r : ranks_) r.scheduler.schedule(r.ahead(), &r.on_gpu(), now, outputs_);
+  for (Rank& r : ranks_) r.scheduler.schedule(r.ahead(), &r.on_gpu(), now, outbox_.outputs);
   if (ranks_.size() != 1 || ranks_.front().ahead().empty()) return;
   const models::BatchShape& shape = ranks_.front().ahead().shape;
   ahead_ticks_ = checked_step(options_.latency->step_ticks(shape));
@@ -253,7 +323,7 @@ bool Replica::schedule_step(SimTime now) {
       r.running = 1 - r.running;
     } else {
       // The plan being filled is the empty one; under async scheduling nothing is in flight here.
-      r.scheduler.schedule(r.on_gpu(), nullptr, now, outputs_);
+      r.scheduler.schedule(r.on_gpu(), nullptr, now, outbox_.outputs);
     }
     work = work || !r.on_gpu().empty();
   }

@@ -82,8 +82,40 @@ class Replica {
     input(rank, InputKind::kRelease, EngineRequest{.handle = handle}, now);
   }
 
+  /// A copy of a rank's tiers is done.
+  void copy_done(int rank, std::uint32_t copy, SimTime now) {
+    input(rank, InputKind::kCopyDone, EngineRequest{.handle = copy}, now);
+  }
+  /// Messages of a pull: the other side asks, answers, wants the chunks, has got or sent them, or
+  /// gives up. A rank hears them at the end of the running step.
+  enum class PullNews : std::uint8_t {
+    kAsked,
+    kAnswered,
+    kFetch,
+    kSent,
+    kArrived,
+    kFailed,
+    kDropped
+  };
+  void tell_pull(int rank, PullNews news, KvPull& pull, SimTime now) {
+    pull_input_ = {.news = news, .pull = &pull};
+    input(rank, InputKind::kPull, EngineRequest{.handle = pull.handle}, now);
+  }
+  /// Messages to send since the last call; the caller clears it.
+  struct RankMessage {
+    int rank = 0;
+    PullMessage message;
+  };
+  std::vector<RankMessage>& messages() { return outbox_.messages; }
+  /// Copies to start since the last call; the caller clears it.
+  struct RankCopy {
+    int rank = 0;
+    TierCopy copy;
+  };
+  std::vector<RankCopy>& copies() { return outbox_.copies; }
+
   /// What happened since the last call, in time order; the caller clears it.
-  std::vector<EngineOutput>& outputs() { return outputs_; }
+  std::vector<EngineOutput>& outputs() { return outbox_.outputs; }
   /// Where gaps between tokens of steadily decoding sequences are counted; may be null.
   void count_gaps_in(Samples* gaps) { gaps_ = gaps; }
 
@@ -155,13 +187,27 @@ class Replica {
     kAbort,
     kTransferDone,
     kTransferFailed,
-    kRelease
+    kRelease,
+    kCopyDone,
+    kPull,
+    kRequestOver  ///< The workers know that it has finished.
+  };
+  struct PullInput {
+    PullNews news = PullNews::kAsked;
+    KvPull* pull = nullptr;
   };
   struct Input {
     InputKind kind;
     EngineRequest request;
-    SequenceRef sequence{};  ///< Of what is told about transfers.
-    int steps = 0;           ///< Ends of steps that still pass before the scheduler hears of it.
+    SequenceRef sequence{};  ///< Of what is told about transfers, and of kRequestOver.
+    PullInput pull{};
+    int steps = 0;  ///< Ends of steps that still pass before the scheduler hears of it.
+  };
+  /// What nobody has collected yet.
+  struct Outbox {
+    std::vector<EngineOutput> outputs;
+    std::vector<RankCopy> copies;
+    std::vector<RankMessage> messages;
   };
   struct Rank {
     explicit Rank(const ReplicaOptions& o) : scheduler(o.rules, o.reference) {}
@@ -188,12 +234,17 @@ class Replica {
   }
   /// The step under way has something to publish at its end.
   static bool publishes(const Rank& r) { return r.log != nullptr && r.log->pending(); }
+  /// Ends of steps until the scheduler hears what a worker sees from now on.
+  int steps_until_heard() const { return options_.rules.async_scheduling ? 2 : 1; }
   void input(int rank, InputKind kind, const EngineRequest& request, SimTime now);
   void start_if_idle(SimTime now);
   void boundary();
   void report_step();
   void observe(Rank& r, SimTime now);
   void process(Rank& r, SimTime now, Duration gap);
+  void apply_pull(KvTiers& tiers, const PullInput& in, SimTime now);
+  void collect_copies();
+  void collect_ended(Rank& r, int steps);
   void drain(Rank& r, SimTime now, bool everything = false);
   void apply(Rank& r, const Input& in, SimTime now);
   void launch(SimTime now);
@@ -227,7 +278,8 @@ class Replica {
   DecodeStretch stretch_;
   std::vector<Rank> ranks_;
 
-  std::vector<EngineOutput> outputs_;
+  Outbox outbox_;
+  PullInput pull_input_;
   Samples* gaps_ = nullptr;
   StepListener* listener_ = nullptr;
   Earliest* publication_mirror_ = nullptr;

@@ -2,6 +2,7 @@
 // the last one when blocks run out; phase B admits waiting ones, first come, first served, onto the
 // blocks that the prefix cache has of them and new ones for the rest.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "sim/engine/batch_scheduler.h"
@@ -31,6 +32,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
     walk_running(plan, in_flight, now);
   if (!pass_.preempted && !waiting_.empty()) admit(plan, now, out);
   if (adapters_.in_use()) adapters_.place(plan);
+  if (tiers_.in_use()) store_computed(plan);
   // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
   plan.shape.shared_context = std::min(kv().shared_tokens(), plan.shape.decode_context);
   if (!pass_.prefills_deferred)
@@ -78,6 +80,7 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, 
   } else {
     cross_blocks();
   }
+  note_decodes();
   schedule_decodes(plan);
   if (!pass_.prefills_deferred) schedule_prefills(plan);
   return true;
@@ -222,6 +225,7 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
   q.computed = 0;
   q.scheduled = 0;
   q.remote = RemoteKv::kSettled;
+  tiers_.settle(q);
   pass_.preempted = true;
   waiting_.put_back(s);
 }
@@ -260,6 +264,8 @@ void BatchScheduler::settle_decode(Slot s, StepPlan& plan, StepPlan* in_flight, 
     return;
   }
   ++q.computed;
+  if (tiers_.stores_answers() || !stores_.behind.empty())
+    note_computed(s, q.computed - (awaits_token(q, in_flight) ? 1 : 0));
   ++plan.shape.decode_requests;
   plan.shape.decode_context += q.computed;
   if (last_sampled)
@@ -278,6 +284,7 @@ void BatchScheduler::give_prefill(Slot s, std::int64_t n, StepPlan& plan) {
   plan.shape.prefill_context += q.computed;
   plan.shape.prefill_pairs += q.computed * q.computed - before * before;
   if (blocks_.register_up_to(q, q.computed)) waiting_.retry_head();
+  note_computed(s, q.computed);
   if (q.computed < q.target) return;
   running_.end_prefill(s);
   decodes_.enter(s, plan, false);
@@ -310,7 +317,9 @@ bool BatchScheduler::admit_loaded(StepPlan& plan, SimTime now, std::vector<Engin
 void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput>& out) {
   if (!admit_loaded(plan, now, out)) return;
   const std::deque<Slot>& queue = waiting_.queue();
-  if (queue.empty() || (waiting_.head_blocked() && mode_ == PassMode::kSums)) return;
+  // A request that waits also touches its blocks in the tiers.
+  const bool skips = mode_ == PassMode::kSums && !tiers_.in_use();
+  if (queue.empty() || (waiting_.head_blocked() && skips)) return;
   std::size_t position = 0;
   while (position < queue.size() && pass_.budget > 0) {
     if (running() >= rules_.max_num_seqs) {
@@ -324,14 +333,21 @@ void BatchScheduler::admit(StepPlan& plan, SimTime now, std::vector<EngineOutput
     }
     const Admission result = try_admit(s, plan, now, out);
     if (result == Admission::kNoBudget) break;
+    if (result == Admission::kDeferred) {
+      ++position;
+      continue;
+    }
     if (result == Admission::kBlocked) {
       if (rules_.skip_unallocatable_head && running_.empty()) {
         ++position;
         continue;
       }
-      // It may fit although nobody leaves: once a free block it hits gives way to its twin in use.
+      // It may fit although nobody leaves: once a free block it hits gives way to its twin in use,
+      // or is evicted and then loaded from a tier, for which less room is enough.
       waiting_.block_head();
-      if (blocks_.has_free_twin()) waiting_.retry_head();
+      const bool may_load = tiers_.in_use() && !rules_.reserve_full_isl;
+      if (blocks_.has_free_twin() || (may_load && blocks_.unreferenced_hits() > 0))
+        waiting_.retry_head();
       return;
     }
     waiting_.remove_at(position);
@@ -354,6 +370,11 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
     if (q.request.remote_tokens > 0 && q.remote != RemoteKv::kSettled) {
       const Admission started = start_remote_load(s, hit, now, out);
       if (started != Admission::kAdmitted) return started;
+    } else if (tiers_.in_use()) {
+      const std::span<const BlockKey> keys = blocks_.keys_of(q, blocks_.whole_count(q.target));
+      const KvTiers::Found found = tiers_.lookup(q, keys, hit);
+      if (found.wait || (q.request.pulls && tiers_.pull(s, keys, now))) return Admission::kDeferred;
+      if (found.blocks > 0) return start_tier_load(s, hit, found, now);
     }
   } else {
     blocks_.clear_prefix();
@@ -373,11 +394,14 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
   const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
   const std::int64_t in_windows =
       std::max(rules_.window_groups * need,
-               windows.most_blocks(wanted) - (hit > 0 ? windows.hit_blocks() : 0));
+               windows.most_needed(q, wanted) - (hit > 0 ? windows.hit_blocks() : 0));
   const std::int64_t free = kv().free_blocks() - reserve - wanted - in_windows;
   if (free < 0 || blocks_.unreferenced_hits() > free) return Admission::kBlocked;
 
-  if (q.cached < 0) count_hits(q, hit);
+  if (q.cached < 0) {
+    count_hits(q, hit);
+    if (tiers_.in_use()) tiers_.count_query(q.request.prompt_tokens - q.cached, 0);
+  }
   blocks_.take(q, hit, need);
   q.computed = computed;
   q.state = State::kPrefill;
@@ -435,9 +459,43 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
   return Admission::kLoading;
 }
 
+// The blocks that the load fills, at once; room for the rest of the prompt where admission needs
+// it.
+BatchScheduler::Admission BatchScheduler::start_tier_load(Slot s, std::int64_t hit,
+                                                          const KvTiers::Found& found,
+                                                          SimTime now) {
+  Sequence& q = sequences_[s];
+  const std::int64_t whole = blocks_.blocks_for(q.target) - hit;
+  const std::int64_t wanted =
+      rules_.reserve_full_isl ? std::max(found.blocks, whole) : found.blocks;
+  const std::int64_t all = hit + found.blocks;
+  const std::int64_t first_in_windows = blocks_.windows().first_loaded(hit, all);
+  const std::int64_t windows = rules_.window_groups * (all - first_in_windows);
+  const std::int64_t reserve = running_.empty() ? 0 : rules_.watermark_blocks;
+  const std::int64_t free = kv().free_blocks() - blocks_owed_to_prefills();
+  if (wanted + windows + blocks_.unreferenced_hits(hit, found.blocks) + reserve > free)
+    return Admission::kBlocked;
+  if (q.cached < 0) {
+    count_hits(q, hit);
+    const std::int64_t in_gpu = q.cached;
+    q.cached = std::min(found.tokens, q.request.prompt_tokens - 1);  // the last one is computed
+    q.tier.hit_tokens = q.cached - in_gpu;
+    tiers_.count_query(q.request.prompt_tokens - in_gpu, q.tier.hit_tokens);
+  }
+  blocks_.take_for_load(q, hit, found.blocks);
+  q.state = State::kLoading;
+  q.remote = RemoteKv::kMissing;
+  q.tier.loading_tokens = found.tokens;
+  q.tier.load_begin = now;
+  waiting_.add_loading(s);
+  tiers_.load(s, blocks_.keys_of(q, all), first_in_windows);
+  return Admission::kLoading;
+}
+
 void BatchScheduler::accept_loaded(Slot s) {
   Sequence& q = sequences_[s];
-  const std::int64_t covered = remote_tokens(q);
+  const std::int64_t loaded = std::exchange(q.tier.loading_tokens, 0);
+  const std::int64_t covered = loaded > 0 ? loaded : remote_tokens(q);
   blocks_.register_up_to(q, covered);
   waiting_.retry_head();  // a waiting prompt may hit what has just arrived
   q.computed = covered == q.target ? covered - 1 : covered;

@@ -25,6 +25,7 @@ struct EngineRequest {
   std::int32_t priority = 0;         ///< Smaller first, policy `priority` only.
   std::uint32_t adapter = 0;         ///< LoRA adapter; 0 = the base model.
   bool hold_blocks = false;          ///< PD prefill leg: keep the blocks until released.
+  bool pulls = false;                ///< Another engine may have more of the prompt in its tier.
   std::int64_t remote_tokens = 0;    ///< PD decode leg: prompt tokens whose KV can be pulled.
 };
 
@@ -44,7 +45,8 @@ enum class SequenceState : std::uint8_t {
   kDecode,    ///< Running, in the decode set.
   kPaused,    ///< Running, decodes, but not in the set (no budget last time).
   kDraining,  ///< Running, last token scheduled but not processed.
-  kHeld       ///< PD prefill leg, finished, blocks held.
+  kHeld,      ///< PD prefill leg, finished, blocks held.
+  kStoring    ///< Finished, blocks kept until they are copied to the host.
 };
 
 /// PD decode leg: how far the prompt's remote KV is.
@@ -58,6 +60,31 @@ enum class RemoteKv : std::uint8_t {
 struct PrivateRun {
   std::int64_t position;  ///< Position of its first block in the sequence.
   RunRef run;
+};
+
+struct KvPull;
+
+/// How far a sequence is with chunks that another engine's tier has.
+enum class PullState : std::uint8_t {
+  kNone,      ///< Nobody has been asked yet.
+  kAsked,     ///< The other engine looks, or sends.
+  kAnswered,  ///< It has some: they need room here.
+  kSettled    ///< They are here, or will never be.
+};
+
+/// How far a sequence is in the tiers outside GPU memory. Chunks are counted from its start.
+struct TierProgress {
+  std::uint64_t id = 0;             ///< Tells users of the slot apart; 0 = none.
+  std::int64_t stored = 0;          ///< Chunks that need not be stored any more.
+  std::int64_t hit = 0;             ///< Chunks found in GPU memory and the tier at the last lookup.
+  std::int64_t loading_tokens = 0;  ///< Tokens there will be when the load is done; 0 = no load.
+  std::int64_t hit_tokens = 0;      ///< Of these, hits that count: at first admission.
+  SimTime load_begin;
+  std::int32_t storing = 0;  ///< Passes whose copies to the host are under way.
+  PullState pull = PullState::kNone;
+  KvPull* answer = nullptr;  ///< With kAnswered.
+  bool settles = false;      ///< The request is over: what is copied is readable at once.
+  std::vector<BlockHolding> unsettled;  ///< Chunks that are copied and not readable yet.
 };
 
 struct Sequence {
@@ -82,7 +109,8 @@ struct Sequence {
   std::int64_t scheduled = 0;  ///< Tokens given in the current walk.
   SimTime last_token;          ///< Of a sequence that paused or was preempted.
   BlockHolding holding;        ///< While a private answer decodes, as of its entry into the set.
-  std::vector<PrivateRun> given_up;   ///< Private blocks from before preemptions, oldest first.
+  std::vector<PrivateRun> given_up;  ///< Private blocks from before preemptions, oldest first.
+  TierProgress tier;
   std::vector<BlockHolding> windows;  ///< Per group of windowed layers, from window_first on.
   std::int64_t window_first = 0;
 };

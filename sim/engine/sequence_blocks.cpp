@@ -82,6 +82,26 @@ void SequenceBlocks::take(Sequence& q, std::int64_t hit, std::int64_t need) {
   windows_.allocate(q, need);
 }
 
+void SequenceBlocks::take_for_load(Sequence& q, std::int64_t hit, std::int64_t need) {
+  if (hit > 0) {
+    q.registered = hit;
+    kv_.take_hits(hits_, q.holding);
+  }
+  windows_.take_hits(q, hit, hit + need);
+  kv_.allocate(need, q.holding);
+  windows_.allocate(q, hit + need - windows_.first_loaded(hit, hit + need));
+}
+
+std::span<const BlockKey> SequenceBlocks::keys_of(const Sequence& q, std::int64_t blocks) {
+  if (!prefix_caching_ || q.request.keys == nullptr) return {};
+  const std::span<const BlockKey> prompt = q.request.keys->engine;
+  if (blocks <= std::ssize(prompt) || q.request.private_answer) return prompt;
+  keys_.assign(prompt.begin(), prompt.end());
+  while (std::ssize(keys_) < blocks)
+    keys_.push_back(block_key(q, std::ssize(keys_), keys_.empty() ? 0 : keys_.back()));
+  return keys_;
+}
+
 BlockKey SequenceBlocks::block_key(const Sequence& q, std::int64_t block, BlockKey previous) const {
   const PromptKeys& keys = *q.request.keys;
   const auto prompt_blocks = static_cast<std::int64_t>(keys.engine.size());

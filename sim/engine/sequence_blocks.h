@@ -64,8 +64,20 @@ class SequenceBlocks {
   /// Some block of the found prefix may be evicted without being lost.
   bool has_free_twin() const { return kv_.has_free_twin(hits_); }
 
+  /// The same where `need` blocks behind them are loaded.
+  std::int64_t unreferenced_hits(std::int64_t hit, std::int64_t need) const {
+    const std::int64_t n = kv_.count_unreferenced(hits_);
+    return hit == 0 ? n : n + windows_.unreferenced_hits(hit, hit + need);
+  }
+
   /// Gives `q` the found prefix of `hit` blocks and `need` new blocks.
   void take(Sequence& q, std::int64_t hit, std::int64_t need);
+  /// The same where `need` blocks are loaded from a tier: groups with a window get what the window
+  /// sees of all these.
+  void take_for_load(Sequence& q, std::int64_t hit, std::int64_t need);
+  /// The keys of the first `blocks` full blocks of a sequence, and all those of its prompt; of a
+  /// private answer none. Good until the next call that reads keys.
+  std::span<const BlockKey> keys_of(const Sequence& q, std::int64_t blocks);
   /// Makes the full blocks among the first `tokens` findable; true if any is new. Those of a
   /// private answer can wait until the sequence gives them up: nobody looks for them before.
   bool register_up_to(Sequence& q, std::int64_t tokens);

@@ -17,14 +17,17 @@ enum class EngineOutputKind {
   kFinished,        ///< The last token.
   kTransferNeeded,  ///< PD decode leg: blocks are allocated, pull `value` blocks.
   kNothingToPull,   ///< PD decode leg: every block was found locally.
+  kLoaded,          ///< The load from a tier is done; it took `value` ns.
+  kPulled,          ///< Chunks of another engine are here after `value` ns.
   kAborted,         ///< The abort was carried out; the engine holds nothing of it any more.
   kUnservable       ///< Can never fit; removed. `value` is 1 when longer than max_model_len.
 };
 struct EngineOutput {
   EngineOutputKind kind;
   std::uint32_t handle;
-  std::int64_t value = 0;          ///< kResumedToken: the gap in ns; kFinished: preemptions.
-  std::int64_t cached_tokens = 0;  ///< kFinished: prompt tokens hit at first admission.
+  std::int64_t value = 0;  ///< kResumedToken: the gap in ns; kFinished: preemptions.
+  /// kFinished: prompt tokens hit at first admission; kLoaded: of these, loaded; kPulled: found.
+  std::int64_t cached_tokens = 0;
   SimTime at;
 };
 
@@ -33,6 +36,7 @@ struct StepPlan {
   models::BatchShape shape;
   std::int64_t pass = 0;
   std::int64_t steady = 0;             ///< Decodes that also sampled in the pass before.
+  std::int64_t stores = -1;            ///< KvTiers: the copy of what it stores; -1 = none.
   std::vector<SequenceRef> sampled;    ///< Others that sample: first tokens and resumptions.
   std::vector<SequenceRef> finishing;  ///< Sequences whose last token is sampled here.
   std::vector<SequenceRef> pausing;    ///< Sampled here but not scheduled in the next pass.
@@ -42,6 +46,7 @@ struct StepPlan {
   void clear() {
     shape = {};
     steady = 0;
+    stores = -1;
     sampled.clear();
     finishing.clear();
     pausing.clear();

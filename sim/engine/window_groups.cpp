@@ -29,6 +29,12 @@ std::int64_t WindowGroups::most_blocks(std::int64_t blocks) const {
   return groups() * std::min(blocks, seen_blocks_ + step_blocks_ + 1);
 }
 
+std::int64_t WindowGroups::most_needed(const Sequence& q, std::int64_t more) const {
+  if (q.windows.empty()) return 0;
+  const std::int64_t room = seen_blocks_ + step_blocks_ + 1 - q.windows.front().blocks;
+  return groups() * std::min(more, room);
+}
+
 std::int64_t WindowGroups::need(const Sequence& q, std::int64_t blocks) const {
   if (q.windows.empty()) return 0;
   return blocks - q.window_first - q.windows.front().blocks;
@@ -87,6 +93,34 @@ void WindowGroups::take_hits(Sequence& q, std::int64_t hit) {
   if (q.windows.empty()) return;
   q.window_first = hit - hits_.front().blocks;
   for (std::size_t g = 0; g < q.windows.size(); ++g) kv_.take_hits(hits_[g], q.windows[g]);
+}
+
+std::int64_t WindowGroups::first_loaded(std::int64_t hit, std::int64_t blocks) const {
+  return std::max(hit, blocks - seen_blocks_);
+}
+
+// The found blocks are the last ones of the hit.
+CachedPrefix WindowGroups::seen_hits(std::size_t group, std::int64_t hit,
+                                     std::int64_t blocks) const {
+  CachedPrefix seen = hits_[group];
+  const std::int64_t n = std::clamp<std::int64_t>(hit - (blocks - seen_blocks_), 0, seen.blocks);
+  seen.pieces.erase(seen.pieces.begin(), seen.pieces.end() - n);
+  seen.blocks = n;
+  return seen;
+}
+
+std::int64_t WindowGroups::unreferenced_hits(std::int64_t hit, std::int64_t blocks) const {
+  std::int64_t n = 0;
+  for (std::size_t g = 0; g < hits_.size(); ++g)
+    n += kv_.count_unreferenced(seen_hits(g, hit, blocks));
+  return n;
+}
+
+void WindowGroups::take_hits(Sequence& q, std::int64_t hit, std::int64_t blocks) {
+  if (q.windows.empty()) return;
+  q.window_first = std::max<std::int64_t>(0, blocks - seen_blocks_);
+  for (std::size_t g = 0; g < q.windows.size(); ++g)
+    kv_.take_hits(seen_hits(g, hit, blocks), q.windows[g]);
 }
 
 bool WindowGroups::leave(Sequence& q) {

@@ -27,6 +27,8 @@ class WindowGroups {
   /// Blocks that a sequence of `blocks` blocks holds in all groups, if it came to that without a
   /// hit: the window, and what one step adds to it.
   std::int64_t most_blocks(std::int64_t blocks) const;
+  /// Blocks that a sequence comes to lack at most until it has `more` blocks more.
+  std::int64_t most_needed(const Sequence& q, std::int64_t more) const;
   /// Blocks that each group lacks for a sequence of `blocks` blocks.
   std::int64_t need(const Sequence& q, std::int64_t blocks) const;
   /// Blocks that the windows still see of `blocks` blocks that are pulled from elsewhere, all
@@ -42,6 +44,14 @@ class WindowGroups {
   /// Gives `q` the found blocks; `hit` is the length of the prefix.
   void take_hits(Sequence& q, std::int64_t hit);
 
+  /// Where a prefix of `hit` blocks was found and the ones up to `blocks` are loaded: what the
+  /// windows then see is what was found of it, and new blocks. The first of these.
+  std::int64_t first_loaded(std::int64_t hit, std::int64_t blocks) const;
+  /// Found blocks in the free queue that the windows then still see.
+  std::int64_t unreferenced_hits(std::int64_t hit, std::int64_t blocks) const;
+  /// Gives `q` these found blocks; allocate() gives it the new ones.
+  void take_hits(Sequence& q, std::int64_t hit, std::int64_t blocks);
+
   void allocate(Sequence& q, std::int64_t blocks);
   /// Gives up the blocks that the next token to be computed does not see. False if there are none.
   bool leave(Sequence& q);
@@ -50,6 +60,7 @@ class WindowGroups {
   void release(Sequence& q);
 
  private:
+  CachedPrefix seen_hits(std::size_t group, std::int64_t hit, std::int64_t blocks) const;
   std::int64_t shorten(std::size_t group, std::span<const BlockKey> keys, std::int64_t hit) const;
 
   KvCache& kv_;

@@ -213,6 +213,8 @@ EndpointObservation InvariantChecker::observe(std::uint32_t endpoint) const {
           .waiting = s.waiting(),
           .loading = s.loading(),
           .held = s.held(),
+          .storing = s.storing(),
+          .copying = !s.tiers().idle(),
           .inbox = replica.inbox(home.rank),
           .used_blocks = s.kv().used_blocks(),
           .free_blocks = s.kv().free_blocks(),
@@ -252,7 +254,7 @@ void InvariantChecker::check_endpoint(std::uint32_t endpoint, const EndpointObse
   if (!(seen.used_blocks >= 0 && seen.free_blocks >= 0 &&
         seen.used_blocks + seen.free_blocks == seen.usable_blocks)) [[unlikely]]
     broken(3, who() + "used and free blocks do not add up to num_gpu_blocks");
-  const std::int64_t holders = seen.running + seen.waiting + seen.held;
+  const std::int64_t holders = seen.running + seen.waiting + seen.held + seen.storing;
   if (!(seen.used_blocks == 0 || holders > 0)) [[unlikely]]
     broken(3, who() + "blocks are used and nobody holds them");
   if (!(seen.running <= seen.max_num_seqs)) [[unlikely]]
@@ -261,7 +263,8 @@ void InvariantChecker::check_endpoint(std::uint32_t endpoint, const EndpointObse
     broken(6, who() + "requests run and no step is under way");
   const std::int64_t startable = seen.waiting - seen.loading;
   // Requests that wait for blocks of a finished prefill, or for KV on its way, cannot run.
-  if (!(seen.stepping || startable <= 0 || seen.held > 0 || seen.loading > 0)) [[unlikely]]
+  if (!(seen.stepping || startable <= 0 || seen.held > 0 || seen.loading > 0 || seen.copying))
+      [[unlikely]]
     broken(6, who() + "requests wait and no step is under way");
   if (!(seen.query_tokens >= e.query_tokens && seen.hit_tokens >= e.hit_tokens)) [[unlikely]]
     broken(12, who() + "a prefix cache counter goes back");

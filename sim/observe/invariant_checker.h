@@ -30,6 +30,8 @@ struct EndpointObservation {
   std::int64_t waiting = 0;  ///< In the waiting queue, those that wait for remote KV included.
   std::int64_t loading = 0;  ///< Of these, waiting for remote KV.
   std::int64_t held = 0;     ///< PD: finished prefills whose blocks are kept.
+  std::int64_t storing = 0;  ///< Finished, blocks kept until they are copied to the host.
+  bool copying = false;      ///< Blocks are copied from or to the host.
   std::int64_t inbox = 0;    ///< Inputs the engine has not drained.
   std::int64_t used_blocks = 0;
   std::int64_t free_blocks = 0;

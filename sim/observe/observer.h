@@ -39,6 +39,16 @@ struct StepSpan {
   models::BatchShape shape;  ///< Of the (last) step; empty for a lock-step rank's dummy batch.
 };
 
+/// KV that moved between the GPUs of an engine and its host, or from host to host.
+struct CopySpan {
+  enum class Kind : std::uint8_t { kToGpus, kToHost, kPull };
+  Kind kind = Kind::kToGpus;
+  std::uint32_t endpoint = 0;
+  std::uint32_t source = 0;  ///< Endpoint that a pull comes from.
+  SimTime begin, end;
+  double bytes = 0;
+};
+
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -59,6 +69,8 @@ class Observer {
   /// Steps are reported only when somebody wants them: they cost a call each.
   virtual bool wants_steps() const { return false; }
   virtual void on_step(const StepSpan&) {}
+  /// A copy of KV tiers has ended.
+  virtual void on_copy(const CopySpan&) {}
   /// When on_tick() is due next, asked after on_start() and after each tick; must grow.
   virtual SimTime next_tick() const { return SimTime::max(); }
   /// Every server has processed the steps that end at or before `now`; nothing else of `now` has

@@ -224,6 +224,19 @@ void check_summary(const RunResult& result, bool complete) {
       kParts, "summary", "kv_cache_usage.mean is none between those of the stages");
 }
 
+void check_tiers(const ReplicaResult& r) {
+  const TierResult& t = *r.tiers;
+  require(t.did.hit_tokens <= t.did.query_tokens, kParts, r.name,
+          "its tiers hit more prompt tokens than they looked up");
+  require(t.did.pulls_arrived + t.did.pulls_failed <= t.did.pulls, kParts, r.name,
+          "more pulls ended than began");
+  require_at_most(t.used_bytes, t.capacity_bytes, r.name,
+                  "its tiers hold more than they have room");
+  for (const double use :
+       {t.links.to_gpus, t.links.to_host, t.links.host_memory, t.links.nic_out, t.links.nic_in})
+    require_share(use, r.name, "kv_tiers.link_use");
+}
+
 void check_replica(const ReplicaResult& r, double end_s) {
   require(r.steps > 0 || r.busy_s == 0, kParts, r.name, "it was busy without a step");
   require_at_most(r.busy_s, end_s, r.name, "it was busy for longer than the run");
@@ -234,17 +247,19 @@ void check_replica(const ReplicaResult& r, double end_s) {
   require_at_most(r.kv_cache_usage_mean, r.kv_cache_usage_max, r.name,
                   "kv_cache_usage has a mean over its max");
   require(r.max_running <= r.requests, kParts, r.name, "more requests ran at once than came");
+  if (r.tiers) check_tiers(r);
 }
 
 /// Servers and router against all requests, those of unreported stages included.
 void check_servers(const RunResult& result, bool complete) {
-  std::int64_t came = 0, preempted = 0, looked_up = 0, hit = 0;
+  std::int64_t came = 0, preempted = 0, looked_up = 0, hit = 0, loaded = 0;
   for (const ReplicaResult& r : result.replicas) {
     check_replica(r, result.end.to_seconds());
     came += r.requests;
     preempted += r.preemptions;
     looked_up += r.prefix_query_tokens;
     hit += r.prefix_hit_tokens;
+    loaded += (r.tiers ? r.tiers->did.hit_tokens : 0);
   }
   std::int64_t failures = 0, successes = 0, preemptions = 0, prompt = 0, cached = 0;
   for (const StageResult& s : result.stages) {
@@ -273,7 +288,8 @@ void check_servers(const RunResult& result, bool complete) {
   routing(came == router.decisions, "servers got other requests than were decided");
   require(preemptions == preempted, kParts, "replicas", "stages have other preemptions");
   if (preempted > 0 || looked_up == 0) return;
-  require(hit == cached && looked_up == prompt, kParts, "replicas",
+  // A prompt that is loaded as a whole counts without its last token.
+  require(hit <= cached && cached <= hit + loaded && looked_up == prompt, kParts, "replicas",
           "the prompt tokens that they looked up and hit are not those of the stages");
 }
 

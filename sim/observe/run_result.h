@@ -10,6 +10,7 @@
 
 #include "base/units.h"
 #include "models/latency_model.h"
+#include "sim/engine/tier_config.h"
 #include "sim/statistics/samples.h"
 #include "workloads/load_generator.h"
 
@@ -18,6 +19,29 @@ namespace routesim::sim {
 /// The most that the time to first token may grow, in seconds per second of sending. Beyond it the
 /// queue grows until the stage ends, and only the stage's length keeps its percentiles small.
 inline constexpr double kMostQueueGrowth = 0.02;
+
+/// How much of a link was used over the whole run, 0..1.
+struct LinkUse {
+  double to_gpus = 0, to_host = 0;  ///< The bus between the GPUs of an engine and its host.
+  double host_memory = 0;
+  double nic_out = 0, nic_in = 0;  ///< Of the server's port.
+};
+
+/// KV blocks outside GPU memory: what one endpoint did with them, or all that have some.
+struct TierResult {
+  std::int64_t hbm_query_tokens = 0;  ///< Prompt tokens looked up in GPU memory first,
+  std::int64_t hbm_hit_tokens = 0;    ///< and found there.
+  TierCounters did;
+  double capacity_bytes = 0;
+  double used_bytes = 0;  ///< At the end of the run.
+  LinkUse links;          ///< Of several endpoints: the mean.
+  /// Prompt tokens loaded over all looked up: with the hits in GPU memory, the hits of all caches.
+  double hit_ratio() const {
+    return hbm_query_tokens > 0
+               ? static_cast<double>(did.hit_tokens) / static_cast<double>(hbm_query_tokens)
+               : 0;
+  }
+};
 
 /// One load stage, or the whole run, with inference-perf's definitions. Latency metrics are of
 /// successful requests, in seconds, as the client sees them.
@@ -45,6 +69,8 @@ struct StageResult {
   /// Successes that met the caller's latency goals; absent when there were none. The simulator
   /// leaves it to an observer.
   std::optional<std::int64_t> good_requests{};
+  /// Of the summary, where some pool has tiers: all of the run, unreported stages included.
+  std::optional<TierResult> tiers{};
   /// Time-weighted over endpoints, first send to last end, 0..1; NaN of a run that was stopped
   /// before the stage ended.
   double kv_cache_usage_mean = 0;
@@ -78,7 +104,8 @@ struct ReplicaResult {
   std::int64_t steps = 0;     ///< Engine steps executed.
   double busy_s = 0;          ///< Time in steps.
   std::int64_t prefix_query_tokens = 0;
-  std::int64_t prefix_hit_tokens = 0;
+  std::int64_t prefix_hit_tokens = 0;  ///< In GPU memory.
+  std::int64_t tier_hit_tokens = 0;    ///< Loaded from tiers outside it.
   std::int64_t preemptions = 0;
   std::int64_t num_gpu_blocks = 0;
   std::int64_t kv_cache_tokens = 0;  ///< The same as vLLM's log counts it.
@@ -87,6 +114,7 @@ struct ReplicaResult {
   double kv_cache_usage_max = 0;
   std::int64_t max_running = 0;
   std::int64_t max_waiting = 0;
+  std::optional<TierResult> tiers;  ///< Where the pool has some.
 };
 
 /// What the step times of a pool rest on.
@@ -114,6 +142,14 @@ struct RoutingResult {
   }
 };
 
+/// What a request got from caches, and how long it waited for that.
+struct TierHit {
+  std::int64_t hbm_tokens = 0;     ///< Hit in GPU memory, where the prompt is computed.
+  std::int64_t loaded_tokens = 0;  ///< Hit at first admission, beyond GPU memory.
+  std::int64_t pulled_tokens = 0;  ///< Of these, pulled from another server.
+  Duration load_wait, pull_wait;   ///< Of all loads; of a pull that brought something.
+};
+
 /// One request, kept when the caller asks for per-request records.
 struct RequestRecord {
   std::int64_t id = 0;
@@ -129,6 +165,7 @@ struct RequestRecord {
   std::int64_t predicted_hit_tokens = -1;  ///< What the router's index expected; -1 = no index.
   workloads::Outcome outcome = workloads::Outcome::kSuccess;
   const char* failure = "";  ///< Label of the failure, a literal.
+  TierHit tier;
 };
 
 struct RunResult {

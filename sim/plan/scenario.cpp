@@ -66,9 +66,20 @@ void describe(Describer& d, TransferConfig& c) {
         c.load_failure);
 }
 
+void describe(Describer& d, HostConfig& c) {
+  field(d, {"gpus", "GPUs of one machine; servers of a pool fill one after another."}, c.gpus,
+        IntRange{1, 1024});
+  field(d,
+        {"memory_gb_per_s",
+         "What copies to and from the memory of one machine reach together, 10^9 bytes/s: by "
+         "default 0.75 of two sockets with eight channels of DDR5-4800."},
+        c.memory_gb_per_s, RealRange{.min = 0, .max = 1e6, .min_open = true});
+}
+
 void describe(Describer& d, ClusterConfig& c) {
   field(d, {"pools", "Pools of identical servers.", true}, c.pools);
   field(d, {"transfer", "KV transfer between prefill and decode servers."}, c.transfer);
+  field(d, {"host", "The machines, as far as tiers of KV blocks need them."}, c.host);
   field(d,
         {"frontend_latency",
          "A fixed delay between the router and a server, beside what its API server costs."},

@@ -59,9 +59,17 @@ struct TransferConfig {
 };
 void describe(Describer& d, TransferConfig& c);
 
+/// The machines that servers run on. Only servers with tiers ask.
+struct HostConfig {
+  std::int64_t gpus = 8;
+  double memory_gb_per_s = 460;  ///< Of all copies to and from the host's memory, 10^9 bytes/s.
+};
+void describe(Describer& d, HostConfig& c);
+
 struct ClusterConfig {
   std::vector<PoolConfig> pools;
   TransferConfig transfer;
+  std::optional<HostConfig> host;
   Duration frontend_latency;  ///< From the router to a server's API server, the same for all.
 };
 void describe(Describer& d, ClusterConfig& c);

@@ -112,7 +112,7 @@ void warn_estimated_tokens(const policies::EndpointPickerConfig& config, const s
   }
 }
 
-// The engines keep KV in GPU memory alone, so no event names another tier.
+// Where engines keep KV in GPU memory alone, no event names another tier.
 void warn_other_tiers(const policies::EndpointPickerConfig& config, const std::string& path,
                       Diagnostics& diagnostics) {
   for (const policies::PluginSpec& spec : config.plugins) {
@@ -131,20 +131,21 @@ void warn_other_tiers(const policies::EndpointPickerConfig& config, const std::s
     diagnostics.warning(tiers->where(), path_of(spec, path),
                         "plugin '" + spec.name +
                             "' weighs KV blocks in other tiers than the GPU (" + others +
-                            "): servers are simulated without them, so these weights have no "
-                            "effect, and results leave out the hits that these tiers give");
+                            "), and no pool has kv_tiers: these weights have no effect",
+                        "give the pool engine.kv_tiers, if its servers have tiers");
   }
 }
 
-// The decision names a source (policies::Decision::pull_source); engines do not pull from it.
+// Engines pull through their tiers only.
 void warn_pulls(const policies::EndpointPickerConfig& config, const std::string& path,
                 Diagnostics& diagnostics) {
   for (const policies::PluginSpec& spec : config.plugins)
     if (spec.type == "p2p-source-producer")
       diagnostics.warning(spec.where, path_of(spec, path),
                           "plugin '" + spec.name +
-                              "' names servers to pull KV blocks from: servers are simulated "
-                              "without pulls, so they compute what they do not hold");
+                              "' names servers to pull KV blocks from, and no pool has kv_tiers "
+                              "to pull them through",
+                          "give the pool engine.kv_tiers, if its servers have tiers");
 }
 
 bool is_approximate(const policies::PluginSpec& spec) {
@@ -170,11 +171,10 @@ void warn_second_index(const policies::EndpointPickerConfig& config, const std::
     diagnostics.warning(
         capacity->where(), path_of(spec, path),
         "plugin '" + spec.name +
-            "' keeps a second prefix index, as of KV in CPU memory: servers are simulated without "
-            "that memory, so " +
+            "' keeps a second prefix index, as of KV in CPU memory, and no pool has kv_tiers: " +
             (fixed ? "it expects blocks that no server has any more"
-                   : "its lruCapacityPerServer has no effect (autoTune takes the GPU's blocks)") +
-            ", and results leave out the hits in it");
+                   : "its lruCapacityPerServer has no effect (autoTune takes the GPU's blocks)"),
+        "give the pool engine.kv_tiers, if its servers have tiers");
   }
 }
 
@@ -203,16 +203,18 @@ std::vector<std::string> headers_read(const policies::EndpointPickerConfig& conf
 }
 
 void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
-                            Diagnostics& diagnostics, std::span<const std::string> sent) {
+                            Diagnostics& diagnostics, const SuppliedInputs& supplied) {
   warn_estimated_tokens(config, path, diagnostics);
-  warn_other_tiers(config, path, diagnostics);
-  warn_second_index(config, path, diagnostics);
-  warn_pulls(config, path, diagnostics);
+  if (!supplied.tiers) {
+    warn_other_tiers(config, path, diagnostics);
+    warn_second_index(config, path, diagnostics);
+    warn_pulls(config, path, diagnostics);
+  }
   for (const policies::PluginSpec& spec : config.plugins) {
     const Unsupplied* u = find(spec.type);
     if (u == nullptr || spec.implicit || !asks_for_it(config, spec)) continue;
     const std::string header = deciding_header(spec);
-    if (std::any_of(sent.begin(), sent.end(),
+    if (std::any_of(supplied.headers.begin(), supplied.headers.end(),
                     [&](const std::string& name) { return policies::same_header(name, header); }))
       continue;
     const std::string at = path_of(spec, path);

@@ -15,10 +15,16 @@ namespace routesim::sim {
 /// its inputs.
 std::string unsupplied_input(std::string_view plugin_type);
 
+/// What is known of the run that a document is for.
+struct SuppliedInputs {
+  std::span<const std::string> headers;  ///< Names of those that the load adds to its requests.
+  bool tiers = false;                    ///< Some server keeps KV outside GPU memory.
+};
+
 /// A warning for every plugin of the document that runs without an input. `path` is that of the
-/// document; `sent` are the names of the headers that the load adds to its requests.
+/// document.
 void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
-                            Diagnostics& diagnostics, std::span<const std::string> sent = {});
+                            Diagnostics& diagnostics, const SuppliedInputs& supplied = {});
 
 /// Names of the request headers that the document's router reads, sessions' and flows' included.
 std::vector<std::string> headers_read(const policies::EndpointPickerConfig& config);

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "policies/decision.h"
+#include "policies/scheduler.h"
 #include "sim/engine/gauges.h"
 #include "workloads/request.h"
 
@@ -24,7 +25,8 @@ struct EndpointFacts {
   std::int64_t predicted_tokens = -1;             ///< Prefix the index promised; -1 = no index.
   /// Prefix really in its cache, whole blocks, at least one token left to compute.
   std::int64_t cached_tokens = 0;
-  AdapterGauges adapters;  ///< In the engine now.
+  std::int64_t tier_tokens = 0;  ///< Of these, those that only its host memory has.
+  AdapterGauges adapters;        ///< In the engine now.
 };
 
 /// One decision. Rows of the explanations are positions in `endpoints`.
@@ -39,7 +41,8 @@ struct DecisionRecord {
   std::vector<EndpointFacts> endpoints;
   std::vector<double>
       totals;  ///< Per row, weighted score of the primary profile; NaN = not scored.
-  policies::Explanation seen;  ///< How the router decided.
+  std::vector<policies::TierHits> tier_hits;  ///< By the precise index; empty without one.
+  policies::Explanation seen;                 ///< How the router decided.
   /// How the same configuration would decide if every gauge and every cache were known as they
   /// are; its own counts of requests in flight stay what they are. Filled when asked for.
   policies::Explanation omniscient;

@@ -49,19 +49,22 @@ void DecisionReporter::force(policies::BalancerPick& pick,
   pick.server = pick.endpoint;
 }
 
-std::int64_t DecisionReporter::cached_tokens(std::uint32_t row,
-                                             const DecisionSubject& subject) const {
+void DecisionReporter::find_cached(std::uint32_t row, const DecisionSubject& subject,
+                                   EndpointFacts& f) const {
   CachedPrefix hits;
-  std::int64_t most = 0;
   for (std::size_t i = 0; i < endpoints_.ranks(row); ++i) {
     const EndpointHome& home = endpoints_[endpoints_.first(row) + i];
-    const KvCache& kv = replicas_[home.replica]->scheduler(home.rank).kv();
-    const std::int64_t blocks = kv.lookup(subject.keys.engine, hits);
+    const BatchScheduler& scheduler = replicas_[home.replica]->scheduler(home.rank);
+    const KvCache& kv = scheduler.kv();
+    const std::int64_t in_gpu = kv.lookup(subject.keys.engine, hits);
+    const std::int64_t blocks = scheduler.tiers().held_blocks(subject.keys.engine, in_gpu);
     // vLLM computes at least the last token.
     const std::int64_t usable = (subject.request.prompt->tokens - 1) / kv.block_size();
-    most = std::max(most, std::min(blocks, usable) * kv.block_size());
+    const std::int64_t cached = std::min(blocks, usable) * kv.block_size();
+    if (cached <= f.cached_tokens) continue;
+    f.cached_tokens = cached;
+    f.tier_tokens = std::max<std::int64_t>(0, cached - in_gpu * kv.block_size());
   }
-  return most;
 }
 
 EndpointFacts DecisionReporter::facts(std::uint32_t row, const DecisionSubject& subject) const {
@@ -86,7 +89,7 @@ EndpointFacts DecisionReporter::facts(std::uint32_t row, const DecisionSubject& 
     f.kv_usage += (1.0 - static_cast<double>(g.free_blocks) / usable) / static_cast<double>(ranks);
     f.adapters.add(g.adapters);
   }
-  f.cached_tokens = cached_tokens(row, subject);
+  find_cached(row, subject, f);
   return f;
 }
 
@@ -101,6 +104,7 @@ DecisionRecord DecisionReporter::before(const DecisionSubject& subject) const {
   record.totals.assign(endpoints_.rows(), std::numeric_limits<double>::quiet_NaN());
   if (!record.scored) return record;
   subject.scheduler->advance(subject.now);
+  record.tier_hits = subject.scheduler->tier_hits(subject.view(), subject.table);
   const policies::Decision decision =
       subject.scheduler->explain(subject.view(), subject.table, subject.now, record.seen);
   if (decision.primary_profile < 0) return record;
@@ -114,8 +118,8 @@ DecisionRecord DecisionReporter::before(const DecisionSubject& subject) const {
   return record;
 }
 
-// The same configuration with the truth. The prompt gets keys of its own, which every index is told
-// about exactly where the prompt's blocks really are.
+// The same configuration with the truth, as far as GPU memory goes. The prompt gets keys of its
+// own, which every index is told about exactly where the prompt's blocks really are.
 void DecisionReporter::explain_omniscient(const DecisionSubject& subject,
                                           DecisionRecord& record) const {
   const PromptKeys& keys = subject.keys;
@@ -138,8 +142,8 @@ void DecisionReporter::explain_omniscient(const DecisionSubject& subject,
     truth.set_metrics(EndpointId(row), f.waiting, f.running, f.kv_usage, subject.now);
     if (scraper_ != nullptr) scraper_->write_adapters(row, f.adapters, truth);
     if (scheduler.precise_index() != nullptr && options.precise) {
-      const auto known =
-          held(precise, f.cached_tokens, static_cast<std::int64_t>(options.precise->block_size()));
+      const auto known = held(precise, f.cached_tokens - f.tier_tokens,
+                              static_cast<std::int64_t>(options.precise->block_size()));
       if (!known.empty())
         scheduler.precise_index()->stored(EndpointId(scheduler.index_holder(subject.table, row)),
                                           policies::kGpuTier, 0, known, known);

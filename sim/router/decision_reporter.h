@@ -49,7 +49,7 @@ class DecisionReporter {
              DecisionRecord& record) const;
 
  private:
-  std::int64_t cached_tokens(std::uint32_t row, const DecisionSubject& subject) const;
+  void find_cached(std::uint32_t row, const DecisionSubject& subject, EndpointFacts& f) const;
   EndpointFacts facts(std::uint32_t row, const DecisionSubject& subject) const;
   void explain_omniscient(const DecisionSubject& subject, DecisionRecord& record) const;
 

@@ -11,8 +11,10 @@ namespace routesim::sim {
 
 struct Route {
   bool routed = false;
-  EndpointId endpoint;                     ///< Serves the request (decodes it).
-  std::optional<EndpointId> prefill;       ///< Computes the prompt first, when disaggregated.
+  EndpointId endpoint;                ///< Serves the request (decodes it).
+  std::optional<EndpointId> prefill;  ///< Computes the prompt first, when disaggregated.
+  /// Its tier has more of the prompt than the server that computes it.
+  std::optional<EndpointId> pull_source;
   std::uint32_t instance = 0;              ///< Which router process decided.
   policies::BalancerPick pick;             ///< For the balancers.
   int http_status = 200;                   ///< Of a refusal, otherwise 200.

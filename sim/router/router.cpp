@@ -267,6 +267,8 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   route.predicted_hit_tokens = in.scheduler->predicted_hit_tokens(in.scratch, in.decision.primary);
   if (in.decision.prefill.valid() && in.decision.prefill != in.decision.primary)
     route.prefill = EndpointId(endpoints_.first(in.decision.prefill.value()));
+  if (in.decision.pull_source.valid())
+    route.pull_source = EndpointId(endpoints_.first(in.decision.pull_source.value()));
   return route;
 }
 

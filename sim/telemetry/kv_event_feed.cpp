@@ -24,6 +24,14 @@ class IndexWriter final : public KvEventLog::Reader {
     for (policies::PrefixIndex* index : indexes_)
       index->removed(endpoint_, policies::kGpuTier, engine_keys);
   }
+  void on_stored_in_tier(std::span<const BlockKey> engine_keys) override {
+    for (policies::PrefixIndex* index : indexes_)
+      index->tier_updated(endpoint_, policies::kCpuTier, engine_keys);
+  }
+  void on_removed_from_tier(std::span<const BlockKey> engine_keys) override {
+    for (policies::PrefixIndex* index : indexes_)
+      index->removed(endpoint_, policies::kCpuTier, engine_keys);
+  }
 
  private:
   const std::vector<policies::PrefixIndex*>& indexes_;

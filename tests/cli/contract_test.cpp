@@ -274,11 +274,13 @@ class Comparison {
 class Contract : public Cli {
  protected:
   /// Runs a scenario on `servers` metronomes of 10 ms, with what `engine` says.
-  Json report(const std::string& load, const std::string& servers, const std::string& engine) {
+  Json report(const std::string& load, const std::string& servers, const std::string& engine,
+              const std::string& trace = "") {
     write("metronome.yaml",
           "accelerators:\n"
           "- {name: Metronome, source: made up, bf16_tflops: 100, memory_bytes: 80e9,\n"
-          "   memory_tb_per_s: 1, link_gb_per_s: 50, nic_gb_per_s: 10}\n"
+          "   memory_tb_per_s: 1, link_gb_per_s: 50, nic_gb_per_s: 10, host_link_gb_per_s: "
+          "2.359296}\n"
           "curves:\n"
           "- {accelerator: Metronome, model: Qwen3-8B, parameters: {step_ms: 10},\n"
           "   provenance: made up}\n");
@@ -295,7 +297,10 @@ class Contract : public Cli {
                             "}\n"
                             "    api_server: {request_time: 0s, prompt_token_time: 0s}\n"
                             "routing: {balancer: round-robin}\n");
-    const Result run = this->run({"run", file, "--no-kv-band", "--quiet", "--check", "-o", "json"});
+    std::vector<std::string> words = {"run",     file, "--no-kv-band", "--quiet",
+                                      "--check", "-o", "json"};
+    if (!trace.empty()) words.insert(words.end(), {"-o", "trace=" + trace});
+    const Result run = this->run(words);
     EXPECT_EQ(run.code, 0) << run.err;
     return run.code == 0 ? Json::parse(run.out) : Json();
   }
@@ -372,6 +377,106 @@ TEST_F(Contract, FailuresHitsAndAPreemption) {
       report("workload:\n"
              "  trace: {file: t.jsonl, format: mooncake, hash_block_tokens: 16, timeout_s: 0.3}\n",
              "2", "num_gpu_blocks: 7, max_model_len: 96"));
+}
+
+/// Every slice of a trace on the tracks that `title` begins: its start and length in ms, its bytes.
+std::vector<std::array<double, 3>> slices(const Json& trace, const std::string& title) {
+  std::set<std::pair<int, int>> tracks;
+  for (const Json& e : trace["traceEvents"])
+    if (e["name"] == "thread_name" && e["args"]["name"].get<std::string>().starts_with(title))
+      tracks.emplace(e["pid"], e["tid"]);
+  std::vector<std::array<double, 3>> found;
+  for (const Json& e : trace["traceEvents"])
+    if (e["ph"] == "X" && tracks.contains({e["pid"], e["tid"]}))
+      found.push_back({e["ts"].get<double>() / 1e3, e["dur"].get<double>() / 1e3,
+                       e["args"]["bytes"].get<double>()});
+  return found;
+}
+
+/// What the tier of ATierInHostMemory did, whose blocks have so many bytes.
+void expect_tiers(Table& table, double block) {
+  for (const char* at : {"/variants/0/kv_tiers", "/variants/0/replicas/0/kv_tiers"})
+    expect_fields(table, at,
+                  {{"hit_ratio", 48.0 / 288},
+                   {"hbm_query_tokens", 288},
+                   {"hbm_hit_tokens", 64},
+                   {"query_tokens", 48 + 96 + 64 + 16},
+                   {"hit_tokens", 48},
+                   {"loads", 1},
+                   {"loaded_bytes", 3 * block},
+                   {"stored_chunks", 3 + 6 + 1 + 1},
+                   {"stored_bytes", 11 * block},
+                   {"evicted_chunks", 2},
+                   {"refused_stores", 0},
+                   {"pulls", 0},
+                   {"pulls_arrived", 0},
+                   {"pulls_failed", 0},
+                   {"pulls_served", 0},
+                   {"pulled_bytes", 0},
+                   {"load_wait_s/count", 1},
+                   {"load_wait_s/mean", 0.003},
+                   {"load_wait_s/max", 0.003},
+                   {"pull_wait_s/count", 0},
+                   {"pull_wait_s/mean", 0},
+                   {"pull_wait_s/max", 0},
+                   {"capacity_bytes", 9 * block},
+                   {"used_bytes", 9 * block},
+                   {"link_use/to_gpus", 3.0 / 310},
+                   {"link_use/to_host", (3.0 + 6 + 1) / 310},
+                   {"link_use/host_memory", 13 * block / (460e9 * 0.310)},
+                   {"link_use/nic_out", 0},
+                   {"link_use/nic_in", 0}});
+}
+
+// One server with 6 usable blocks and room for 9 in its host. A block of Qwen3-8B is 36 layers * 2
+// * 8 heads * 128 * 2 bytes * 16 tokens, and moves between GPU and host in 1 ms.
+//
+//    0  request 0 (48 tokens): a step to 10, then its 3 blocks go to the host, until 13.
+//  100  request 1 (96) takes all 6 blocks, the 3 of request 0 among them: 3 evictions. A step to
+//       110; 6 blocks go to the host until 116, which is full with them.
+//  200  request 2 (64) has the prompt of request 0 and a block more. It finds nothing of it in GPU
+//       memory, 3 blocks in the host, and waits for them until 203. A step to 213 with 4 blocks,
+//       which request 1 filled: 4 evictions. The new block goes to the host, until 214, in the
+//       place of one of request 1.
+//  300  request 3 (80) has the prompt of request 2 and a block more: hits 64 tokens in GPU memory,
+//       so that 16 are looked up in the host. A step to 310, an eviction; the run ends before its
+//       new block, for which one of request 1 gives way, is in the host.
+TEST_F(Contract, ATierInHostMemory) {
+  write("t.jsonl",
+        R"({"timestamp": 0, "input_length": 48, "output_length": 1, "hash_ids": [1, 2, 3]}
+{"timestamp": 100, "input_length": 96, "output_length": 1, "hash_ids": [11, 12, 13, 14, 15, 16]}
+{"timestamp": 200, "input_length": 64, "output_length": 1, "hash_ids": [1, 2, 3, 4]}
+{"timestamp": 300, "input_length": 80, "output_length": 1, "hash_ids": [1, 2, 3, 4, 5]}
+)");
+  constexpr double kBlock = 36 * 2 * 8 * 128 * 2 * 16;
+  Stage stage;
+  stage.successes = {{0, 0, 10, 10, 48, 1, 0},
+                     {100, 100, 110, 110, 96, 1, 0},
+                     {200, 200, 213, 213, 64, 1, 48},
+                     {300, 300, 310, 310, 80, 1, 64}};
+  stage.requested_rate = 4 / 0.3;
+  stage.block_ms = 3 * 10 + 6 * 10 + (3 * 3 + 4 * 10) + 5 * 10;
+  stage.usable_blocks = 6;
+  stage.usage_max = 1;
+  Table table = run_table();
+  expect_stage(table, "/variants/0/stages/0", stage);
+  stage.summary = true;
+  expect_stage(table, "/variants/0/summary", stage);
+  expect_routing(table, 4, 48 + 64, 288);
+  expect_server(table, "0",
+                {4, 4, 0.04, 288, 64, 0, 7, 7 * 16, 3 + 4 + 1, stage.block_ms / 6 / 310, 1, 1, 1});
+  expect_tiers(table, kBlock);
+  table["/variants/0/simulated_s"] = {0.31};
+  const std::string trace = (folder_ / "trace.json").string();
+  Comparison(table).run(
+      report("workload:\n"
+             "  trace: {file: t.jsonl, format: mooncake, hash_block_tokens: 16}\n",
+             "1", "preset: 2026-H2, num_gpu_blocks: 7, kv_tiers: {cpu_gib: 0.0198}", trace));
+  const Json drawn = Json::parse(slurp(trace));
+  using Slices = std::vector<std::array<double, 3>>;
+  EXPECT_EQ(slices(drawn, "loads of"), (Slices{{200, 3, 3 * kBlock}}));
+  EXPECT_EQ(slices(drawn, "stores of"),
+            (Slices{{10, 3, 3 * kBlock}, {110, 6, 6 * kBlock}, {213, 1, kBlock}}));
 }
 
 /// Shares of successes that met each goal, as inference-perf counts them, and goodput as

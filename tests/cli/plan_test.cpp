@@ -63,8 +63,9 @@ class Plan : public Cli {
                found["policy"].get<std::string>(), "--seed", std::to_string(seed), "--output",
                "json", "--set", "workload.groups.rate=30", "--set", "workload.groups.requests=900",
                "--set", "cluster.pools[a].replicas=" + std::to_string(n), "--set",
-               std::string("cluster.pools[a].accelerator=") + (h200 ? "H200" : "H100-SXM"), "--set",
-               std::string("cluster.pools[a].tensor_parallel=") + (h200 ? "1" : "2")});
+               h200 ? "cluster.pools[a].accelerator=H200" : "cluster.pools[a].accelerator=H100-SXM",
+               "--set",
+               h200 ? "cluster.pools[a].tensor_parallel=1" : "cluster.pools[a].tensor_parallel=2"});
       EXPECT_EQ(result.code, 0) << result.err;
       const auto report = nlohmann::json::parse(result.out);
       const auto& latency = report["variants"][0]["summary"]["successes"]["latency"];
@@ -86,6 +87,54 @@ class Plan : public Cli {
     return ttft.bound_of_ten() < 400 && tpot.bound_of_ten() < 30;
   }
 };
+
+// Host memory is a choice with a price, and the plan says what it gains: here prefixes fit a
+// server's host memory and not its GPU memory.
+TEST_F(Plan, HostMemoryIsPricedAndItsGainIsSaid) {
+  write("base.yaml",
+        "name: base\n" + two_servers("requests: 100, rate: 20, groups: 24, prefix_len: 4096, "
+                                     "suffix_len: 256, output_len: 64"));
+  const auto plan = [&](const std::string& sizes) {
+    return write("plan.yaml",
+                 "name: small\nscenario: base.yaml\n"
+                 "set: ['cluster.pools[a].engine.kv_cache_tokens=24000']\n"
+                 "demand: {rate: 16, duration: 60s, set: ['workload.groups.rate={rate}', "
+                 "'workload.groups.requests={requests}']}\n"
+                 "goals: [ttft_ms.p90 < 1000]\nknee_limit: 2\n"
+                 "prices: [{accelerator: H100-SXM, per_hour: 3}]\n"
+                 "host_memory: {gib: [" +
+                     sizes +
+                     "], per_gib_hour: 0.01}\n"
+                     "hardware: [{accelerator: H100-SXM, tensor_parallel: 2}]\n"
+                     "policies: [{variant: chance}]\n"
+                     "pools: [{pool: a, min: 1, max: 12}]\n");
+  };
+  const Result result = run({"plan", plan("0, 40"), "--output", "json"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto found = nlohmann::json::parse(result.out);
+  EXPECT_EQ(found["host_memory_per_gib_hour"], 0.01);
+  ASSERT_EQ(found["plans"].size(), 2U);
+  std::size_t with = 0;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto& p = found["plans"][i];
+    const double gib = p["host_memory"]["gib"];
+    EXPECT_NEAR(p["price_per_hour"], p["replicas"]["a"].get<double>() * (2 * 3 + gib * 0.01), 1e-9);
+    if (gib > 0) with = i;
+  }
+  EXPECT_EQ(with, 0U) << "the tier makes the cheaper fleet";
+  const auto& memory = found["plans"][0]["host_memory"];
+  EXPECT_EQ(memory["fleet_without"]["replicas"], found["plans"][1]["replicas"]);
+  EXPECT_EQ(memory["fleet_without"]["price_per_hour"], found["plans"][1]["price_per_hour"]);
+  const auto& same = memory["same_fleet_without"];
+  EXPECT_GT(same["goals"][0]["mean"], found["plans"][0]["goals"][0]["mean"]);
+  EXPECT_GT(same["output_tokens_per_s"], 0);
+  EXPECT_GT(same["request_latency_s"], 0);
+  const Result text = run({"plan", plan("0, 40")});
+  EXPECT_NE(text.out.find("40 GiB of host memory per engine: without it the same fleet has"),
+            std::string::npos)
+      << text.out;
+  EXPECT_EQ(run({"plan", plan("40, 40")}).code, 2);
+}
 
 // A load of one request per second becomes that of the demand.
 TEST_F(Plan, TheDemandsRateMayBeAScale) {

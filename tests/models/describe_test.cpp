@@ -60,7 +60,7 @@ std::size_t audit(T value) {
 }
 
 TEST(Describe, EveryConfigStructOfTheModule) {
-  EXPECT_EQ(audit(AcceleratorSpec{}), 35u);
+  EXPECT_EQ(audit(AcceleratorSpec{}), 36u);
   EXPECT_EQ(audit(ModelSpec{}), 29u);
   EXPECT_EQ(audit(WeightFormat{}), 3u);
   EXPECT_EQ(audit(Parallelism{}), 4u);

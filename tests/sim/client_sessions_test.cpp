@@ -148,7 +148,8 @@ TEST(UnsuppliedInputs, AHeaderThatTheLoadSendsIsAnInput) {
   ASSERT_EQ(without.items().size(), 1U);
   EXPECT_NE(without.items()[0].message.find("the load sends no such header"), std::string::npos);
   Diagnostics with;
-  warn_unsupplied_inputs(config, "", with, std::vector<std::string>{"x-zone"});
+  const std::vector<std::string> sent = {"x-zone"};
+  warn_unsupplied_inputs(config, "", with, {.headers = sent, .tiers = false});
   EXPECT_TRUE(with.items().empty());
   const std::vector<std::string> read = headers_read(config);
   EXPECT_NE(std::find(read.begin(), read.end(), "X-Zone"), read.end());
@@ -175,9 +176,8 @@ TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {
                     .build());
   };
   EXPECT_NE(precise({tier("gpu", 1.0), tier("cpu", 0.4)})
-                .find("weighs KV blocks in other tiers than the GPU (cpu): servers are simulated "
-                      "without them, so these weights have no effect, and results leave out the "
-                      "hits"),
+                .find("weighs KV blocks in other tiers than the GPU (cpu), and no pool has "
+                      "kv_tiers: these weights have no effect"),
             std::string::npos);
   EXPECT_EQ(precise({tier("gpu", 0.7)}), "");
   EXPECT_NE(said(DocumentBuilder()
@@ -185,8 +185,8 @@ TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {
                      .plugin("queue-scorer")
                      .profile("default", {{"queue-scorer", 1}})
                      .build())
-                .find("plugin 'p2p-source-producer' names servers to pull KV blocks from: servers "
-                      "are simulated without pulls"),
+                .find("plugin 'p2p-source-producer' names servers to pull KV blocks from, and no "
+                      "pool has kv_tiers to pull them through"),
             std::string::npos);
   const auto approximate = [&](tree::Node parameters) {
     policies::EndpointPickerConfig config = DocumentBuilder()
@@ -202,9 +202,8 @@ TEST(UnsuppliedInputs, TiersOfKvBesideTheGpuAreSaidToBeLeftOut) {
   };
   EXPECT_NE(approximate(
                 map({{"autoTune", tree::boolean(false)}, {"lruCapacityPerServer", number(41'000)}}))
-                .find("plugin 'cpu-index' keeps a second prefix index, as of KV in CPU memory: "
-                      "servers are simulated without that memory, so it expects blocks that no "
-                      "server has any more, and results leave out the hits in it"),
+                .find("plugin 'cpu-index' keeps a second prefix index, as of KV in CPU memory, "
+                      "and no pool has kv_tiers: it expects blocks that no server has any more"),
             std::string::npos);
   EXPECT_NE(approximate(map({{"lruCapacityPerServer", number(41'000)}}))
                 .find("its lruCapacityPerServer has no effect"),

@@ -51,6 +51,7 @@ void expect_same_replica(const ReplicaResult& a, const ReplicaResult& b) {
   ASSERT_EQ(a.busy_s, b.busy_s);
   ASSERT_EQ(a.prefix_query_tokens, b.prefix_query_tokens);
   ASSERT_EQ(a.prefix_hit_tokens, b.prefix_hit_tokens);
+  ASSERT_EQ(a.tier_hit_tokens, b.tier_hit_tokens);
   ASSERT_EQ(a.preemptions, b.preemptions);
   ASSERT_EQ(a.evicted_blocks, b.evicted_blocks);
   ASSERT_EQ(a.kv_cache_usage_mean, b.kv_cache_usage_mean);
@@ -86,7 +87,7 @@ void expect_same(const RunResult& a, const RunResult& b) {
 }
 
 struct Totals {
-  std::int64_t requests = 0, preemptions = 0, timeouts = 0, disaggregated = 0, hits = 0,
+  std::int64_t requests = 0, preemptions = 0, timeouts = 0, disaggregated = 0, hits = 0, loads = 0,
                extrapolated = 0;
 };
 
@@ -100,6 +101,7 @@ void count(const RunResult& r, Totals& t) {
   for (const ReplicaResult& q : r.replicas) {
     t.preemptions += q.preemptions;
     t.hits += q.prefix_hit_tokens > 0 ? 1 : 0;
+    t.loads += q.tier_hit_tokens > 0 ? 1 : 0;
   }
 }
 
@@ -136,6 +138,7 @@ TEST(FastEqualsSlow, ForAThousandRandomScenarios) {
   EXPECT_GT(totals.timeouts, 500);
   EXPECT_GT(totals.disaggregated, 2'000);
   EXPECT_GT(totals.hits, 500);
+  EXPECT_GT(totals.loads, 200);
   EXPECT_GT(totals.extrapolated, 200);
 }
 

@@ -15,6 +15,7 @@
 
 #include "models/latency_model.h"
 #include "sim/engine/engine_config.h"
+#include "tests/sim/obvious_tiers.h"
 #include "tests/sim/sim_fixture.h"
 
 namespace routesim::sim::testing {
@@ -22,7 +23,10 @@ namespace routesim::sim::testing {
 class ObviousEngine {
  public:
   ObviousEngine(const EngineRules& rules, std::shared_ptr<const models::LatencyModel> latency)
-      : rules_(rules), latency_(std::move(latency)) {
+      : rules_(rules),
+        latency_(std::move(latency)),
+        tiers_(rules),
+        seen_blocks_(ceil_blocks(rules.window_tokens - 1)) {
     blocks_.resize(static_cast<std::size_t>(rules.num_gpu_blocks));
     for (int b = 1; b < rules.num_gpu_blocks; ++b) free_.push_back(b);
   }
@@ -36,6 +40,7 @@ class ObviousEngine {
     r->output = t.output;
     r->max_tokens = std::max(t.output, t.max_tokens);
     r->priority = t.priority;
+    r->windows.resize(static_cast<std::size_t>(rules_.window_groups));
     fates.emplace_back();
     requests_.push_back(std::move(r));
     input({.arrival = requests_.back().get()}, now);
@@ -49,9 +54,11 @@ class ObviousEngine {
   std::int64_t hash_evictions = 0;
 
  private:
-  using Token = std::pair<std::uint64_t, std::int64_t>;
-  using Key = std::vector<Token>;  // All tokens from the start to the end of the block.
-  enum class Status { kWaiting, kPreempted, kRunning, kDone };
+  using Token = ObviousTiers::Token;
+  using Tokens = ObviousTiers::Tokens;
+  /// Group 0 sees everything, the others have a window; all tokens up to the end of the block.
+  using Key = ObviousTiers::Key;
+  enum class Status { kWaiting, kPreempted, kLoading, kRunning, kStoring, kDone };
   struct Request {
     std::uint32_t id = 0;
     std::vector<Token> tokens;  // Prompt and the answer as far as the scheduler knows it.
@@ -62,12 +69,22 @@ class ObviousEngine {
     std::int64_t target = 0;  // Tokens known at (re-)admission: below it, work counts as prefill.
     SimTime last_token;
     std::vector<int> blocks;
+    std::vector<std::vector<int>> windows;  // Per group, from block window_first on.
+    std::int64_t window_first = 0;
+    ObviousTierState tier;
     std::int64_t known() const { return static_cast<std::int64_t>(tokens.size()); }
     std::int64_t held() const { return static_cast<std::int64_t>(blocks.size()); }
+    std::int64_t in_window() const { return windows.empty() ? 0 : std::ssize(windows.front()); }
   };
   struct Block {
     int references = 0;
-    Key key;
+    Key key;  // Without tokens: none.
+    bool window = false;
+    bool keyed() const { return !key.second.empty(); }
+  };
+  struct Hits {
+    std::vector<int> blocks;
+    std::vector<std::vector<int>> windows;  // Per group, the last ones.
   };
   struct Work {
     Request* r;
@@ -78,44 +95,79 @@ class ObviousEngine {
   struct Step {
     std::vector<Work> work;
     models::BatchShape shape;
+    std::optional<ObviousTiers::Copy> stores{};
   };
   struct Input {
     Request* arrival = nullptr;
     std::optional<std::uint32_t> abort{};
+    std::optional<ObviousTiers::Copy> copied{};
+    Request* over = nullptr;
+    int steps = 0;  // Ends of steps that still pass before the scheduler hears of it.
   };
 
   // ---- the loop -------------------------------------------------------------------------------
   void input(const Input& in, SimTime now) {
     advance_to(now);
+    take(in, now);
+  }
+  void take(const Input& in, SimTime now) {
     inbox_.push_back(in);
     if (stepping_) return;
     ticks_ = now.ns() * models::kTicksPerNanosecond;
-    drain();
+    drain(false);
     launch();
+    tiers_.start_copies(now);
   }
   void advance_to(SimTime now) {
-    while (stepping_ && end() <= now) {
-      process(gpu_, end());
-      drain();
+    for (;;) {
+      const SimTime step = stepping_ ? end() : SimTime::max();
+      const SimTime next = std::min(step, tiers_.next_end());
+      if (next == SimTime::max() || next > now) return;
+      if (step > next) {
+        // Workers look for ended copies when a step starts and say so when it ends.
+        Input in;
+        in.copied = tiers_.pop_copy();
+        in.steps = stepping_ ? steps_until_heard() : 0;
+        take(in, next);
+        continue;
+      }
+      process(gpu_, next);
+      drain(false);
       launch();
+      tiers_.start_copies(next);
     }
   }
+  int steps_until_heard() const { return rules_.async_scheduling ? 2 : 1; }
   SimTime end() const { return SimTime::from_ns(ticks_ / models::kTicksPerNanosecond); }
-  void drain() {
-    for (const Input& in : inbox_) {
-      if (in.arrival != nullptr)
+  void drain(bool everything) {
+    std::vector<Input> kept;
+    ending_.clear();
+    for (Input& in : std::exchange(inbox_, {})) {
+      if (in.steps-- > 0 && !everything)
+        kept.push_back(in);
+      else if (in.arrival != nullptr)
         enqueue(in.arrival);
+      else if (in.copied)
+        copy_done(*in.copied);
+      else if (in.over != nullptr)
+        end(in.over);
       else
         remove(requests_[*in.abort].get());
     }
-    inbox_.clear();
+    inbox_ = kept;
+    for (Request* r : ending_) inbox_.push_back({.over = r, .steps = steps_until_heard() - 1});
+    ending_.clear();
   }
   void launch() {
-    if (ahead_)
+    if (ahead_) {
       gpu_ = std::exchange(ahead_, std::nullopt).value();
-    else
-      do gpu_ = schedule();  // vLLM's loop goes round at once when a pass only preempted
-      while (gpu_.work.empty() && preempted_);
+    } else {
+      gpu_ = schedule_something();
+      while (gpu_.work.empty() && !inbox_.empty()) {  // it looks again and again
+        drain(true);
+        gpu_ = schedule_something();
+      }
+    }
     stepping_ = !gpu_.work.empty();
     if (!stepping_) return;
     ticks_ += latency_->step_ticks(gpu_.shape);
@@ -124,10 +176,19 @@ class ObviousEngine {
     if (!next.work.empty()) ahead_ = std::move(next);
   }
 
+  Step schedule_something() {
+    Step step;
+    do step = schedule();  // vLLM's loop goes round at once when a pass only preempted
+    while (step.work.empty() && preempted_);
+    return step;
+  }
+
   // ---- queues ---------------------------------------------------------------------------------
   void enqueue(Request* r) {
     const std::int64_t longest = r->prompt + r->output;
-    if (longest > rules_.max_model_len || ceil_blocks(longest - 1) > rules_.num_gpu_blocks - 1) {
+    const std::int64_t most = ceil_blocks(longest - 1);
+    if (longest > rules_.max_model_len ||
+        most + most_in_windows(most) > rules_.num_gpu_blocks - 1) {
       fates[r->id].unservable = true;
       r->status = Status::kDone;
       return;
@@ -142,11 +203,38 @@ class ObviousEngine {
     });
   }
   void remove(Request* r) {
-    if (r->status == Status::kDone) return;
-    free_blocks(r);
+    if (r->status == Status::kDone || r->status == Status::kStoring) return;
     std::erase(running_, r);
     std::erase(waiting_, r);
+    std::erase(loading_, r);
+    // Until v0.20 its blocks are kept until all it has stored is copied, which is looked at once
+    // the workers know that it is over.
+    if (rules_.tiers.settles_at_request_end && tiers_.unsettled(r->tier)) {
+      r->status = Status::kStoring;
+      ending_.push_back(r);
+      return;
+    }
+    r->tier.over = true;
+    tiers_.settle(r->tier);
+    free_blocks(r);
     r->status = Status::kDone;
+  }
+  void end(Request* r) {
+    r->tier.over = true;
+    tiers_.settle(r->tier);
+    end_storing(r);
+  }
+  void end_storing(Request* r) {
+    if (r->tier.stores > 0) return;
+    free_blocks(r);
+    r->status = Status::kDone;
+  }
+  void copy_done(const ObviousTiers::Copy& copy) {
+    tiers_.copy_done(copy);
+    for (const ObviousTiers::Part& part : copy.parts)
+      for (const auto& r : requests_)
+        if (&r->tier == part.state && r->status == Status::kStoring && r->tier.over)
+          end_storing(r.get());
   }
 
   // ---- one pass -------------------------------------------------------------------------------
@@ -169,6 +257,7 @@ class ObviousEngine {
         ++i;
         continue;
       }
+      leave_windows(r);
       bool fits = allocate(r, n, {}, false);
       while (!fits) {
         Request* v = victim();
@@ -198,12 +287,23 @@ class ObviousEngine {
   }
 
   void admit(Step& step, std::int64_t budget) {
+    if (!admit_loaded(step, budget)) return;
     std::vector<Request*> skipped;
     while (!waiting_.empty() && budget > 0) {
       if (static_cast<std::int64_t>(running_.size()) == rules_.max_num_seqs) break;
       Request* r = waiting_.front();
-      const std::vector<int> hits = lookup(*r);
-      const std::int64_t computed = static_cast<std::int64_t>(hits.size()) * rules_.block_size;
+      const Hits hits = lookup(*r);
+      const std::int64_t computed = std::ssize(hits.blocks) * rules_.block_size;
+      if (tiers_.in_use()) {
+        const std::optional<std::int64_t> more = tiers_.lookup(r->tier, r->tokens, computed);
+        if (!more || *more > 0) {
+          const bool loads = more && load(r, hits, computed + *more);
+          if (more && !loads && (!rules_.skip_unallocatable_head || !running_.empty())) break;
+          if (!loads) skipped.push_back(r);
+          waiting_.pop_front();
+          continue;
+        }
+      }
       std::int64_t n = r->known() - computed;
       if (rules_.long_prefill_token_threshold > 0)
         n = std::min(n, rules_.long_prefill_token_threshold);
@@ -228,6 +328,76 @@ class ObviousEngine {
     waiting_.insert(waiting_.begin(), skipped.begin(), skipped.end());
   }
 
+  // Requests whose chunks have arrived come first. False when no other one may be looked at.
+  bool admit_loaded(Step& step, std::int64_t& budget) {
+    for (std::size_t i = 0; i < loading_.size() && budget > 0;) {
+      Request* r = loading_[i];
+      if (!r->tier.arrived) {
+        ++i;
+        continue;
+      }
+      if (static_cast<std::int64_t>(running_.size()) == rules_.max_num_seqs) return false;
+      if (r->tier.loaded > 0) {
+        register_blocks(r, r->tier.loaded);
+        r->computed = r->tier.loaded - (r->tier.loaded == r->known() ? 1 : 0);
+        r->tier.loaded = 0;
+      }
+      std::int64_t n = r->known() - r->computed;
+      if (rules_.long_prefill_token_threshold > 0)
+        n = std::min(n, rules_.long_prefill_token_threshold);
+      if (!rules_.enable_chunked_prefill && n > budget) return false;
+      n = std::min(n, budget);
+      if (!allocate(r, n, {}, rules_.reserve_full_isl)) return false;
+      loading_.erase(loading_.begin() + static_cast<std::ptrdiff_t>(i));
+      r->status = Status::kRunning;
+      r->target = r->known();
+      running_.push_back(r);
+      step.work.push_back({r, n, r->computed, false});
+      budget -= n;
+    }
+    return true;
+  }
+  // Gives a request all blocks for its first `tokens` tokens, and has them filled.
+  bool load(Request* r, const Hits& hits, std::int64_t tokens) {
+    const std::int64_t hit = std::ssize(hits.blocks);
+    const std::int64_t blocks = ceil_blocks(tokens);
+    std::int64_t owed = 0;
+    for (const std::vector<Request*>* list : {&running_, &loading_})
+      for (const Request* q : *list) {
+        if (q->status == Status::kRunning && q->computed >= q->target) continue;
+        const std::int64_t all = ceil_blocks(q->target);
+        owed += all - q->held();
+        owed += rules_.window_groups * (all - q->window_first - q->in_window());
+      }
+    const std::int64_t whole = rules_.reserve_full_isl ? ceil_blocks(r->known()) : blocks;
+    // Of the hit, windows keep what they then still see.
+    const std::int64_t window_first = std::max<std::int64_t>(0, blocks - seen_blocks_);
+    const std::int64_t first_loaded = std::max(hit, window_first);
+    std::int64_t need =
+        std::max(whole, blocks) - hit + rules_.window_groups * (blocks - first_loaded);
+    std::vector<std::vector<int>> seen = hits.windows;
+    for (std::vector<int>& w : seen) {
+      const std::int64_t kept = std::max<std::int64_t>(0, hit - window_first);
+      w.erase(w.begin(), w.end() - std::min(kept, std::ssize(w)));
+      for (const int b : w) need += at(b).references == 0 ? 1 : 0;
+    }
+    for (const int b : hits.blocks) need += at(b).references == 0 ? 1 : 0;
+    if (!running_.empty()) need += rules_.watermark_blocks;
+    if (need > std::ssize(free_) - owed) return false;
+    if (r->cached < 0) r->cached = std::min(tokens, r->prompt - 1);
+    for (const int b : hits.blocks) reference(b, r->blocks);
+    for (std::size_t g = 0; g < seen.size(); ++g)
+      for (const int b : seen[g]) reference(b, r->windows[g]);
+    fill(r->blocks, blocks - hit, false);
+    for (std::vector<int>& w : r->windows) fill(w, blocks - first_loaded, true);
+    if (!r->windows.empty()) r->window_first = window_first;
+    r->status = Status::kLoading;
+    r->target = r->known();
+    loading_.push_back(r);
+    tiers_.load(r->tier, r->tokens, hit * rules_.block_size, tokens, first_loaded);
+    return true;
+  }
+
   void finish_pass(Step& step) {
     for (Work& w : step.work) {
       Request* r = w.r;
@@ -244,8 +414,15 @@ class ObviousEngine {
         step.shape.decode_context += r->computed;
       }
     }
+    for (const Work& w : step.work) {
+      std::int64_t tokens = std::min(w.r->computed, w.r->known());
+      if (rules_.tiers.prompt_only) tokens = std::min(tokens, w.r->prompt);
+      if (tiers_.in_use()) tiers_.store(w.r->tier, w.r->tokens, tokens, w.r->window_first);
+    }
+    step.stores = tiers_.close_pass();
     for (const Block& b : blocks_)
-      if (b.references > 1) step.shape.shared_context += (b.references - 1) * rules_.block_size;
+      if (b.references > 1 && !b.window)
+        step.shape.shared_context += (b.references - 1) * rules_.block_size;
     step.shape.shared_context = std::min(step.shape.shared_context, step.shape.decode_context);
   }
 
@@ -257,6 +434,7 @@ class ObviousEngine {
   }
   void preempt(Request* r) {
     free_blocks(r);
+    tiers_.settle(r->tier);
     r->computed = r->placeholders = 0;
     r->status = Status::kPreempted;
     ++r->preemptions;
@@ -267,7 +445,7 @@ class ObviousEngine {
   void process(const Step& step, SimTime now) {
     for (const Work& w : step.work) {
       Request* r = w.r;
-      if (!w.samples || r->status == Status::kDone) continue;
+      if (!w.samples || r->status == Status::kDone || r->status == Status::kStoring) continue;
       r->tokens.push_back({1'000'000 + r->id, r->known() - r->prompt});
       if (r->known() == r->prompt + 1)
         fates[r->id].first = now;
@@ -286,86 +464,162 @@ class ObviousEngine {
       f.cached = r->cached;
       remove(r);
     }
+    if (step.stores) tiers_.submit(*step.stores);
+    for (Request* r : ending_) inbox_.push_back({.over = r, .steps = steps_until_heard()});
+    ending_.clear();
   }
 
   // ---- blocks ---------------------------------------------------------------------------------
   std::int64_t ceil_blocks(std::int64_t tokens) const {
     return (tokens + rules_.block_size - 1) / rules_.block_size;
   }
-  Key key_of(const Request& r, std::int64_t block) const {
-    return Key(r.tokens.begin(), r.tokens.begin() + (block + 1) * rules_.block_size);
+  std::int64_t most_in_windows(std::int64_t blocks) const {
+    const std::int64_t step = ceil_blocks(rules_.max_num_batched_tokens);
+    return rules_.window_groups * std::min(blocks, seen_blocks_ + step + 1);
   }
-  std::vector<int> lookup(const Request& r) const {
-    std::vector<int> hits;
+  Key key_of(const Request& r, std::int64_t block, std::int64_t group = 0) const {
+    return {group, Tokens(r.tokens.begin(), r.tokens.begin() + (block + 1) * rules_.block_size)};
+  }
+  Hits lookup(const Request& r) const {
+    Hits hits;
     if (!rules_.enable_prefix_caching) return hits;
-    for (std::int64_t b = 0; b < (r.known() - 1) / rules_.block_size; ++b) {
-      const auto it = cached_.find(key_of(r, b));
-      if (it == cached_.end()) break;
-      hits.push_back(it->second.front());
+    std::int64_t n = 0;
+    while (n < (r.known() - 1) / rules_.block_size && cached_.count(key_of(r, n)) > 0) ++n;
+    for (std::int64_t g = 1; g <= rules_.window_groups; ++g) {
+      const std::int64_t shorter = window_end(r, g, n);
+      if (shorter < n) g = 0;  // the others must agree
+      n = shorter;
+    }
+    for (std::int64_t b = 0; b < n; ++b) hits.blocks.push_back(cached_.at(key_of(r, b)).front());
+    for (std::int64_t g = 1; g <= rules_.window_groups; ++g) {
+      hits.windows.emplace_back();
+      for (std::int64_t b = std::max<std::int64_t>(0, n - seen_blocks_); b < n; ++b)
+        hits.windows.back().push_back(cached_.at(key_of(r, b, g)).front());
     }
     return hits;
   }
-  bool allocate(Request* r, std::int64_t n, const std::vector<int>& hits, bool full_fit) {
-    const auto free = static_cast<std::int64_t>(free_.size());
-    const auto hit = static_cast<std::int64_t>(hits.size());
-    std::int64_t unlinked = 0;
-    for (const int b : hits) unlinked += at(b).references == 0 ? 1 : 0;
-    const bool guarded = r->status != Status::kRunning && !running_.empty();
-    const std::int64_t watermark = guarded ? rules_.watermark_blocks : 0;
-    const std::int64_t owned = r->held() + hit;
-    if (full_fit && ceil_blocks(r->known()) - owned + unlinked + watermark > free) return false;
-    const std::int64_t fresh = ceil_blocks(r->computed + n) - owned;
-    if (fresh + unlinked + watermark > free) return false;
-    for (const int b : hits) {
-      if (at(b).references++ == 0) free_.remove(b);
-      r->blocks.push_back(b);
+  // The longest prefix of at most n blocks that ends with a window of this group.
+  std::int64_t window_end(const Request& r, std::int64_t group, std::int64_t n) const {
+    for (; n > 0; --n) {
+      bool all = true;
+      for (std::int64_t b = std::max<std::int64_t>(0, n - seen_blocks_); b < n; ++b)
+        all = all && cached_.count(key_of(r, b, group)) > 0;
+      if (all) return n;
     }
-    for (std::int64_t i = 0; i < fresh; ++i) {
+    return 0;
+  }
+  void reference(int b, std::vector<int>& owned) {
+    if (at(b).references++ == 0) free_.remove(b);
+    owned.push_back(b);
+  }
+  void fill(std::vector<int>& owned, std::int64_t n, bool window) {
+    for (std::int64_t i = 0; i < n; ++i) {
       const int b = free_.front();
       free_.pop_front();
       evict(b);
       at(b).references = 1;
-      r->blocks.push_back(b);
+      at(b).window = window;
+      owned.push_back(b);
     }
+  }
+  bool allocate(Request* r, std::int64_t n, const Hits& hits, bool full_fit) {
+    const auto free = static_cast<std::int64_t>(free_.size());
+    const auto hit = static_cast<std::int64_t>(hits.blocks.size());
+    std::int64_t unlinked = 0, window_hits = 0;
+    for (const int b : hits.blocks) unlinked += at(b).references == 0 ? 1 : 0;
+    for (const std::vector<int>& w : hits.windows)
+      for (const int b : w) {
+        unlinked += at(b).references == 0 ? 1 : 0;
+        ++window_hits;
+      }
+    const bool running = r->status == Status::kRunning;
+    const std::int64_t watermark = !running && !running_.empty() ? rules_.watermark_blocks : 0;
+    const std::int64_t owned = r->held() + hit;
+    const std::int64_t fresh = ceil_blocks(r->computed + n) - owned;
+    const std::int64_t wanted = full_fit ? std::max(fresh, ceil_blocks(r->known()) - owned) : fresh;
+    // While it runs, what it lacks; before, what it may come to hold.
+    const std::int64_t in_window =
+        running ? ceil_blocks(r->computed + n) - r->window_first - r->in_window() : fresh;
+    std::int64_t in_windows = rules_.window_groups * in_window;
+    if (!running) {
+      const std::int64_t room = most_in_windows(1 << 20) - rules_.window_groups * r->in_window();
+      in_windows =
+          std::max(in_windows, std::min(rules_.window_groups * wanted, room) - window_hits);
+    }
+    if (wanted + in_windows + unlinked + watermark > free) return false;
+    for (const int b : hits.blocks) reference(b, r->blocks);
+    for (std::size_t g = 0; g < hits.windows.size() && hit > 0; ++g) {
+      for (const int b : hits.windows[g]) reference(b, r->windows[g]);
+      r->window_first = hit - std::ssize(hits.windows[g]);
+    }
+    fill(r->blocks, fresh, false);
+    for (std::vector<int>& w : r->windows) fill(w, in_window, true);
     register_blocks(r, std::min(r->computed + n, r->known()));
     return true;
+  }
+  // Gives up blocks that the next token does not see.
+  void leave_windows(Request* r) {
+    const std::int64_t first =
+        std::max<std::int64_t>(0, r->computed - rules_.window_tokens + 1) / rules_.block_size;
+    const std::int64_t n = std::min(first - r->window_first, r->in_window());
+    if (n <= 0) return;
+    for (std::vector<int>& w : r->windows) {
+      std::vector<int> front(w.begin(), w.begin() + n);
+      w.erase(w.begin(), w.begin() + n);
+      release(front);
+    }
+    r->window_first += n;
   }
   void register_blocks(Request* r, std::int64_t tokens) {
     if (!rules_.enable_prefix_caching) return;
     for (std::int64_t i = 0; i < tokens / rules_.block_size; ++i) {
-      const int b = r->blocks[static_cast<std::size_t>(i)];
-      if (!at(b).key.empty()) continue;
-      at(b).key = key_of(*r, i);
-      cached_[at(b).key].push_back(b);
+      give_key(r->blocks[static_cast<std::size_t>(i)], key_of(*r, i));
+      for (std::size_t g = 0; g < r->windows.size() && i >= r->window_first; ++g)
+        give_key(r->windows[g][static_cast<std::size_t>(i - r->window_first)],
+                 key_of(*r, i, static_cast<std::int64_t>(g) + 1));
     }
   }
+  void give_key(int b, const Key& key) {
+    if (at(b).keyed()) return;
+    at(b).key = key;
+    cached_[key].push_back(b);
+  }
   void evict(int b) {
-    if (at(b).key.empty()) return;
+    if (!at(b).keyed()) return;
     ++hash_evictions;
     std::vector<int>& twins = cached_[at(b).key];
     std::erase(twins, b);
     if (twins.empty()) cached_.erase(at(b).key);
-    at(b).key.clear();
+    at(b).key = {};
   }
-  void free_blocks(Request* r) {
-    for (std::size_t i = r->blocks.size(); i-- > 0;) {
-      const int b = r->blocks[i];
+  void release(std::vector<int>& owned) {
+    for (std::size_t i = owned.size(); i-- > 0;) {
+      const int b = owned[i];
       if (--at(b).references > 0) continue;
-      if (rules_.free_queue == FreeQueue::kUnhashedFirst && at(b).key.empty())
+      if (rules_.free_queue == FreeQueue::kUnhashedFirst && !at(b).keyed())
         free_.push_front(b);
       else
         free_.push_back(b);
     }
-    r->blocks.clear();
+    owned.clear();
+  }
+  void free_blocks(Request* r) {
+    release(r->blocks);
+    for (std::vector<int>& w : r->windows) release(w);
+    r->window_first = 0;
   }
   Block& at(int b) { return blocks_[static_cast<std::size_t>(b)]; }
   const Block& at(int b) const { return blocks_[static_cast<std::size_t>(b)]; }
 
   EngineRules rules_;
   std::shared_ptr<const models::LatencyModel> latency_;
+  ObviousTiers tiers_;
+  std::int64_t seen_blocks_;  // Blocks that let the next token see its whole window.
   std::vector<std::unique_ptr<Request>> requests_;
   std::deque<Request*> waiting_;
   std::vector<Request*> running_;
+  std::vector<Request*> loading_;  // Outside the running list while their chunks are copied.
+  std::vector<Request*> ending_;   // Over, and the workers do not know yet.
   std::vector<Block> blocks_;
   std::list<int> free_;
   std::map<Key, std::vector<int>> cached_;

@@ -216,6 +216,11 @@ TEST(ResultCheck, HoldsServersAndRouterToTheRequests) {
        [](RunResult& r) { r.replicas[1].preemptions = 1; }},
       {"replicas: the prompt tokens that they looked up and hit are not those of the stages",
        [](RunResult& r) { r.replicas[1].prefix_query_tokens = 48; }},
+      {"pool-1: its tiers hit more prompt tokens than they looked up",
+       [](RunResult& r) {
+         TierResult& tiers = r.replicas[1].tiers.emplace();
+         tiers.did.hit_tokens = 16;
+       }},
   };
   for (const Doctored& c : cases)
     EXPECT_EQ(doctored(c.doctor), std::string("invariant 16: ") + c.what);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "models/latency_model.h"
 #include "sim/engine/prompt_keys.h"
 #include "sim/engine/replica.h"
+#include "sim/network/links.h"
 #include "workloads/prompts.h"
 
 namespace routesim::sim::testing {
@@ -156,12 +158,49 @@ struct Fate {
   bool operator==(const Fate&) const = default;
 };
 
-/// One server on its own.
+/// The copies between the GPUs of one engine core and its host, which has a link per direction to
+/// itself.
+class HostCopies {
+ public:
+  explicit HostCopies(double link_bytes_per_s) {
+    for (Queue& q : queues_) q.link.add(link_bytes_per_s);
+  }
+  void start(const TierCopy& copy, SimTime now) {
+    Queue& q = queues_[static_cast<std::size_t>(copy.direction)];
+    q.copies.push_back(copy);
+    if (q.copies.size() == 1) q.link.start(0, {0}, copy.bytes, now);
+  }
+  SimTime next_end() const {
+    return std::min(queues_[0].link.next_end(), queues_[1].link.next_end());
+  }
+  /// Takes out the copy that ends now.
+  TierCopy pop(SimTime now) {
+    Queue& q = queues_[0].link.next_end() == now ? queues_[0] : queues_[1];
+    std::vector<std::uint64_t> done;
+    q.link.advance(now, done);
+    const TierCopy copy = q.copies.front();
+    q.copies.pop_front();
+    if (!q.copies.empty()) q.link.start(0, {0}, q.copies.front().bytes, now);
+    return copy;
+  }
+
+ private:
+  struct Queue {
+    Links link;
+    std::deque<TierCopy> copies;
+  };
+  Queue queues_[2];
+};
+
+/// One server on its own; with tiers it must have one rank.
 class Server {
  public:
   Server(const EngineRules& rules, std::shared_ptr<const models::LatencyModel> latency,
          bool reference = false, int ranks = 1)
-      : reference_(reference),
+      : known_answers_(reference || rules.window_groups > 0 ||
+                       (rules.tiers.in_use() && !rules.tiers.prompt_only)),
+        tiers_(rules.tiers.in_use()),
+        copies_(std::max(1.0, rules.tiers.link_bytes_per_s)),
         shelf_(rules.block_size),
         replica_(options(rules, std::move(latency), reference, ranks), keys_) {
     replica_.count_gaps_in(&gaps);
@@ -169,19 +208,32 @@ class Server {
 
   std::uint32_t send(const TestRequest& t, SimTime now, int rank = 0) {
     EngineRequest r = shelf_.add(t);
-    if (reference_) r.private_answer = false;  // it looks everything up by key
+    if (known_answers_) r.private_answer = false;  // it looks everything up by key
     fates.emplace_back();
-    replica_.advance_to(now);
+    run_until(now);
     replica_.deliver(rank, r, now);
     read();
+    start_copies(now);
     return r.handle;
   }
   void abort(std::uint32_t handle, SimTime now, int rank = 0) {
-    replica_.advance_to(now);
+    run_until(now);
     replica_.abort(rank, handle, now);
     read();
+    start_copies(now);
   }
   void run_until(SimTime now) {
+    while (tiers_) {
+      const SimTime next = std::min(replica_.next_wake(), copies_.next_end());
+      if (next > now) break;
+      replica_.advance_to(next);
+      read();
+      start_copies(next);
+      if (copies_.next_end() != next) continue;
+      replica_.copy_done(0, copies_.pop(next).id, next);
+      read();
+      start_copies(next);
+    }
     replica_.advance_to(now);
     read();
   }
@@ -221,7 +273,14 @@ class Server {
     replica_.outputs().clear();
   }
 
-  bool reference_;
+  void start_copies(SimTime now) {
+    for (const Replica::RankCopy& c : replica_.copies()) copies_.start(c.copy, now);
+    replica_.copies().clear();
+  }
+
+  bool known_answers_;
+  bool tiers_;
+  HostCopies copies_;
   NoKeys keys_;
   RequestShelf shelf_;
   Replica replica_;

@@ -139,6 +139,40 @@ void choose_routing(Dice& dice, RunPlan& plan, std::int64_t block_size) {
 
 namespace {
 
+// About half of the scenarios: host memory for a few chunks up to plenty, and machines on which now
+// the bus of a server, now the memory of all of them is the bottleneck.
+void add_tiers(Dice& dice, RunPlan& plan, std::int64_t block_size) {
+  if (!dice.one_in(2)) return;
+  HostConfig host;
+  host.gpus = dice.between(1, 4);
+  host.memory_gb_per_s = dice.one_in(2) ? 1000 : static_cast<double>(dice.between(1, 8));
+  plan.scenario.cluster.host = host;
+  for (ResolvedPool& pool : plan.pools) {
+    // The requests of a decode server bring their prompts with them.
+    if (pool.config.role == PoolRole::kDecode && !dice.one_in(4)) continue;
+    KvTierConfig tiers;
+    const std::int64_t chunk = block_size * (dice.one_in(2) ? 1 : dice.between(2, 4));
+    tiers.chunk_tokens = chunk;
+    if (dice.one_in(2)) tiers.prompt_only = dice.one_in(2);
+    const double token_bytes = static_cast<double>(dice.between(5'000, 400'000));
+    const auto chunks = static_cast<double>(dice.between(1, dice.one_in(2) ? 20 : 2'000));
+    tiers.cpu_gib = chunks * static_cast<double>(chunk) * token_bytes / (1 << 30) * 1.0001;
+    pool.config.engine.kv_tiers = tiers;
+    pool.rules.enable_prefix_caching = true;
+    pool.rules.tiers =
+        resolve_tiers(tiers, {.preset = pool.config.engine.preset,
+                              .block_size = block_size,
+                              .kv_bytes_per_token = token_bytes,
+                              .gpus = dice.between(1, 2),
+                              .link_bytes_per_s = static_cast<double>(dice.between(1, 8)) * 1e9,
+                              .descriptor_bytes = 1 << 20});
+    if (dice.one_in(4)) {
+      pool.rules.window_groups = dice.between(1, 3);
+      pool.rules.window_tokens = dice.between(2, 80);
+    }
+  }
+}
+
 RunPlan make_plan(Dice dice, const std::string& name) {
   RunPlan plan;
   plan.scenario.name = name;
@@ -162,6 +196,7 @@ RunPlan make_plan(Dice dice, const std::string& name) {
         .request = Duration::microseconds(dice.one_in(4) ? 0 : dice.between(1, 4'000)),
         .prompt_token = Duration::nanoseconds(dice.between(0, 20'000))};
   }
+  add_tiers(dice, plan, block_size);
   plan.make_load = [load](std::uint64_t s, Diagnostics&) {
     return std::make_unique<SwarmLoad>(load, s);
   };
@@ -193,6 +228,11 @@ std::string describe_plan(const RunPlan& plan) {
         << r.enable_prefix_caching << " isl " << r.reserve_full_isl << " wm " << r.watermark_blocks
         << " async " << r.async_scheduling << " skip " << r.skip_unallocatable_head << " policy "
         << static_cast<int>(r.scheduling_policy) << " free " << static_cast<int>(r.free_queue);
+    const TierRules& t = r.tiers;
+    if (t.in_use())
+      out << " chunks " << t.cpu_chunks << " of " << t.chunk_blocks << " windows "
+          << r.window_groups << " x " << r.window_tokens << " prompt_only " << t.prompt_only
+          << " waits " << t.waits_for_writes << " settles " << t.settles_at_request_end;
   }
   return out.str();
 }

@@ -25,6 +25,12 @@ class Scribe final : public KvEventLog::Reader {
     text += "+" + list(engine) + "=" + list(request) + " ";
   }
   void on_removed(std::span<const BlockKey> engine) override { text += "-" + list(engine) + " "; }
+  void on_stored_in_tier(std::span<const BlockKey> engine) override {
+    text += "host+" + list(engine) + " ";
+  }
+  void on_removed_from_tier(std::span<const BlockKey> engine) override {
+    text += "host-" + list(engine) + " ";
+  }
   std::string text;
 
  private:
@@ -55,6 +61,21 @@ TEST(KvEventLog, BatchesBecomeVisibleInOrderAndNotBeforeTheirTime) {
   log.read_until(at_ms(100), scribe);
   EXPECT_EQ(scribe.text, "+11,13=4002,4003 -21,25 -29 ");
   EXPECT_EQ(log.next_visible(), SimTime::max());
+}
+
+TEST(KvEventLog, TiersAreAnnouncedInOrderWithTheRest) {
+  TestKeys source;
+  KvEventLog log(&source);
+  const BlockKey keys[] = {11, 13};
+  log.stored(4, 0, keys);
+  log.stored_in_tier(keys);
+  log.removed(keys);
+  log.removed_from_tier(keys);  // the last one was evicted first
+  log.removed(std::vector<BlockKey>{21});
+  log.flush(at_ms(1), false);
+  Scribe scribe;
+  log.read_until(at_ms(1), scribe);
+  EXPECT_EQ(scribe.text, "+11,13=4000,4001 host+11,13 -13,11 host-13,11 -21 ");
 }
 
 TEST(KvEventLog, LostBatchesAndEmptyOnesNeverArrive) {
@@ -89,7 +110,7 @@ TEST(KvEvents, PrivateBlocksAreNotAnnounced) {
     TestKeys source;
     KvEventLog log(&source);
     BatchScheduler scheduler(plain_rules(), false);
-    scheduler.set_sink(&log);
+    scheduler.set_sink(&log, &log);
     RequestShelf shelf(16);
     std::vector<EngineOutput> out;
     // 32 tokens of prompt, 40 of answer: two public blocks, and two that are part of the answer.

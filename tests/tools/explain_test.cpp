@@ -227,6 +227,38 @@ TEST(HitLadder, NamesTheCause) {
   EXPECT_EQ(random->ladder.one_cache, random->ladder.infinite);
 }
 
+// Hits are those of the run, tier by tier, and every request tells its own.
+TEST(HitLadder, SplitsHitsByTier) {
+  std::string text = scenario_text(250, 24, precise());
+  text.replace(text.find("num_gpu_blocks"), 0, "preset: 2026-H2, kv_tiers: {cpu_gib: 4}, ");
+  const sim::RunPlan plan = plan_of(text);
+  Diagnostics diagnostics;
+  const auto study = study_hits(plan, diagnostics);
+  ASSERT_TRUE(study.has_value());
+  expect_ladder(*study);
+  const json made = json::parse(render_hits_json(*study));
+  const sim::RunResult result = run(plan, nullptr);
+  const sim::TierResult& tiers = result.summary.tiers.value();
+  EXPECT_GT(tiers.did.hit_tokens, 0);
+  EXPECT_EQ(made["tiers"]["hbm"]["tokens"], tiers.hbm_hit_tokens);
+  EXPECT_EQ(made["tiers"]["host"]["tokens"], tiers.did.hit_tokens);
+  EXPECT_EQ(made["tiers"]["pulled"]["tokens"], 0);
+  EXPECT_NEAR(made["tiers"]["host"]["wait_s"].get<double>(),
+              tiers.did.load_waits.total.to_seconds(), 1e-6);
+  EXPECT_EQ(made["tier_requests"].size(), 250U);
+  std::int64_t expected_in_host = 0;
+  for (const json& r : made["tier_requests"]) {
+    for (const char* tier : {"hbm", "host"}) {
+      const json& share = r[tier];
+      EXPECT_EQ(share["tokens"].get<std::int64_t>() > 0, share["recompute_s"].get<double>() > 0);
+    }
+    EXPECT_LE(r["hbm"]["tokens"].get<int>() + r["host"]["tokens"].get<int>(), 1088);
+    if (r.contains("expected")) expected_in_host += r["expected"].value("cpu", 0);
+  }
+  EXPECT_GT(expected_in_host, 0) << "KV events name the host's blocks";
+  EXPECT_NE(render_hits_text(*study).find("host memory"), std::string::npos);
+}
+
 /// Requests over a few chains of blocks; the truth by trying every eviction.
 TEST(IdealCaches, BeladyIsTheBestOfAllPolicies) {
   std::mt19937 random(7);

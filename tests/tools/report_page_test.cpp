@@ -40,7 +40,7 @@ sim::StageResult stage(const std::string& name, double rate, double slowness) {
   return s;
 }
 
-VariantReport variant(const std::string& name, double slowness) {
+VariantReport report_variant(const std::string& name, double slowness) {
   VariantReport v;
   v.name = name;
   v.result.stages = {stage("0", 2, slowness), stage("1", 8, 2 * slowness)};
@@ -64,8 +64,8 @@ Report report() {
   r.version = "9.9.9";
   r.commit = "abc";
   r.scenario_hash = "00ff";
-  r.variants.push_back(variant("slow", 3));
-  r.variants.push_back(variant("fast", 1));
+  r.variants.push_back(report_variant("slow", 3));
+  r.variants.push_back(report_variant("fast", 1));
   return r;
 }
 
@@ -163,7 +163,7 @@ TEST(ReportPage, SaysThatTheRunWasInterrupted) {
 
 TEST(ReportPage, EqualVariantsHaveNoWinner) {
   Report r = report();
-  r.variants[1] = variant("fast", 3);
+  r.variants[1] = report_variant("fast", 3);
   Diagnostics diagnostics;
   const PageData data = read_results({{"r.json", render_json(r)}}, diagnostics);
   const Verdict verdict = verdict_of(data.runs[0]);

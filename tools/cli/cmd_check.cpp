@@ -121,7 +121,8 @@ void check_router_document(const ConfigNode::Ptr& root, CheckedFile& file) {
   const auto config = load_endpoint_picker(root, {}, file.diagnostics);
   if (!config) return;
   check_plugins(*config, file.diagnostics);
-  sim::warn_unsupplied_inputs(*config, {}, file.diagnostics);
+  // Which servers it is for is not known here.
+  sim::warn_unsupplied_inputs(*config, {}, file.diagnostics, {.headers = {}, .tiers = true});
   const auto declared =
       std::count_if(config->plugins.begin(), config->plugins.end(),
                     [](const policies::PluginSpec& plugin) { return !plugin.implicit; });

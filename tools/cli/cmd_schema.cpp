@@ -10,6 +10,7 @@
 #include "tools/cli/cli.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/description.h"
+#include "tools/ingest/kv_tier_files.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/schema_json.h"
@@ -206,6 +207,8 @@ std::string key_reference() {
       rows_of(policies::describe_document, {}) + plugins_section() +
       section(policies::inert_keys());
   out += section(router_values_keys()) + section(server_file_keys()) + flags_section();
+  out += section(tier_connector_keys()) + section(server_connector_keys()) +
+         section(lmcache_keys()) + section(mooncake_keys());
   return out + section(vllm_bench_keys()) + section(lifecycle_result_keys()) +
          section(bench_result_keys()) + score_sections();
 }

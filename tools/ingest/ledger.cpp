@@ -8,6 +8,7 @@
 #include "base/diagnostic.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
+#include "tools/ingest/kv_tier_files.h"
 #include "tools/ingest/vllm_serve_flags.h"
 
 namespace routesim::tools {
@@ -43,10 +44,13 @@ std::vector<KeyUse> ledger(const Diagnostics& diagnostics) {
   // A key without a line (`--set`), or in one text with others (a command), is told apart by its
   // path. Elsewhere two readers may name the same key by different paths.
   using Place = std::tuple<std::string, int, int, std::string>;
+  const auto shares_text = [](std::string_view format) {
+    return format == kServeFormat || format.starts_with(kTransferFormat);
+  };
   std::map<Place, KeyUse> once;
   for (const KeyUse& use : diagnostics.keys()) {
     Place place{use.where.file, use.where.line, use.where.column,
-                use.where.line > 0 && use.format != kServeFormat ? std::string() : use.path};
+                use.where.line > 0 && !shares_text(use.format) ? std::string() : use.path};
     const auto [at, is_new] = once.emplace(std::move(place), use);
     if (!is_new && weight(use.fate) > weight(at->second.fate)) at->second = use;
   }
@@ -173,8 +177,11 @@ constexpr std::array kServerRules = {
     KeyRule{"**.modelSpec[].tag"},
     KeyRule{"**.modelSpec[].enableLoRA"},
     KeyRule{"**.modelSpec[].lmcacheConfig.enabled"},
-    KeyRule{"**.modelSpec[].lmcacheConfig.*", kNoEffect,
-            "KV outside the GPU's memory is not simulated; enabled: true is refused"},
+    KeyRule{"**.modelSpec[].lmcacheConfig.cpuOffloadingBufferSize"},
+    KeyRule{"**.modelSpec[].lmcacheConfig.diskOffloadingBufferSize"},
+    KeyRule{"**.modelSpec[].lmcacheConfig.logLevel", kNoEffect, kAround},
+    KeyRule{"**.modelSpec[].lmcacheConfig.*", kNotModelled,
+            "of LMCache's settings the chart's buffer sizes are read"},
     KeyRule{"**.modelSpec[].vllmConfig.*"},
     KeyRule{"**.readinessProbe.**", kNoEffect, kStarts},
     KeyRule{"**.livenessProbe.**", kNoEffect, kStarts},

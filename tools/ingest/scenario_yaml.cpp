@@ -13,6 +13,7 @@
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/inference_perf_yaml.h"
 #include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/kv_tier_files.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/run_checks.h"
 #include "tools/ingest/vllm_bench_yaml.h"
@@ -332,8 +333,12 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
       if (routing.balancer == sim::BalancerKind::kEndpointPicker) {
         std::vector<std::string> sent;
         for (auto& [name, value] : request_headers(variant)) sent.push_back(std::move(name));
+        const std::vector<sim::PoolConfig>& pools = variant.scenario.cluster.pools;
+        const bool tiers = std::any_of(pools.begin(), pools.end(), [](const sim::PoolConfig& p) {
+          return p.engine.kv_tiers.has_value();
+        });
         sim::warn_unsupplied_inputs(*variant.endpoint_picker, "routing.endpoint_picker",
-                                    diagnostics, sent);
+                                    diagnostics, {.headers = sent, .tiers = tiers});
         warn_missing_labels(variant, "routing.endpoint_picker", diagnostics);
         take_replicas(variant, diagnostics);
       }
@@ -371,6 +376,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   if (request.seed) variant.scenario.seed = *request.seed;
   check_pool_names(variant, diagnostics);
   check_labels(variant, diagnostics);
+  warn_of_left_out_tiers(variant.scenario, variant.provenance, diagnostics);
   Diagnostics load;  // Read first, since it sends what the router reads; said last.
   read_load(variant, load);
   read_router(variant, diagnostics);

@@ -128,6 +128,18 @@ ServerStart start_of(const std::vector<ShellWord>& words, std::size_t first,
 
 bool is_option(const ShellWord& word) { return word.text.starts_with("-"); }
 
+/// Puts the arguments of a script where it says `"$@"`.
+void set_arguments(const std::vector<ShellWord>& arguments, ServerStart& start) {
+  std::vector<ShellWord> words;
+  for (const ShellWord& word : start.words) {
+    if (word.text == "$@")
+      words.insert(words.end(), arguments.begin(), arguments.end());
+    else
+      words.push_back(word);
+  }
+  start.words = std::move(words);
+}
+
 /// A model and flags: the `args` of a container whose image starts the server.
 bool is_model_and_flags(const std::vector<ShellWord>& words) {
   return is_option(words.front()) || (words.front().text.find('/') != std::string::npos &&
@@ -146,6 +158,7 @@ class Walk {
       note_artifacts(*artifacts->value, context);
     if (root->find("servingEngineSpec") != nullptr) context.router = stack_router(*root);
     visit(root, context);
+    for (ServerStart& start : starts_) start.files = files_;
     return std::move(starts_);
   }
 
@@ -249,6 +262,7 @@ class Walk {
   }
 
   void visit_map(const ConfigNode& map, Context context) {
+    if (text_at(map, {"kind"}) == "ConfigMap") return note_files(map);
     note_names(map, context);
     if (const Ptr replicas = replicas_at(map, "replicas")) context.replicas = replicas;
     if (const Member* member = map.find("parallelism"); member != nullptr)
@@ -261,6 +275,12 @@ class Walk {
                               (map.find("command") != nullptr || map.find("args") != nullptr);
     if (is_container) return visit_container(map, context);
     for (const Member& member : map.members()) visit_member(member, context);
+  }
+
+  void note_files(const ConfigNode& config_map) {
+    const Member* data = config_map.find("data");
+    if (data == nullptr) return;
+    for (const Member& file : data->value->members()) files_[file.key] = file.value;
   }
 
   /// Names and roles that the map gives to what is below it.
@@ -414,14 +434,23 @@ class Walk {
     ServerStart start{.where = spec.where()};
     if (const Ptr lora = scalar_at(spec, {"enableLoRA"})) add_flag("enable-lora", lora, context);
     if (text_at(spec, {"lmcacheConfig", "enabled"}) == "true")
-      add_flag("kv-transfer-config",
-               ConfigNode::make_scalar(R"({"kv_connector": "LMCacheConnectorV1"})",
-                                       ConfigNode::Style::kQuoted,
-                                       spec.find("lmcacheConfig")->value->where()),
-               context);
+      add_lmcache(*spec.find("lmcacheConfig")->value, context);
     if (const Member* config = spec.find("vllmConfig"))
       add_stack_flags(*config->value, start, context);
     keep(std::move(start), "", context);
+  }
+
+  /// Its chart turns these into the connector and LMCache's environment
+  /// (deployment-vllm-multi.yaml).
+  static void add_lmcache(const ConfigNode& config, Context& context) {
+    add_flag("kv-transfer-config",
+             ConfigNode::make_scalar(R"({"kv_connector": "LMCacheConnectorV1"})",
+                                     ConfigNode::Style::kQuoted, config.where()),
+             context);
+    if (const Ptr size = scalar_at(config, {"cpuOffloadingBufferSize"}))
+      context.variables["LMCACHE_MAX_LOCAL_CPU_SIZE"] = {size->text(), size->where()};
+    if (const Ptr size = scalar_at(config, {"diskOffloadingBufferSize"}))
+      context.variables["LMCACHE_MAX_LOCAL_DISK_SIZE"] = {size->text(), size->where()};
   }
 
   /// Its chart turns prefix caching off unless told otherwise (deployment-vllm-multi.yaml).
@@ -455,6 +484,7 @@ class Walk {
   const std::string& key_path_;
   Diagnostics& diagnostics_;
   std::vector<ServerStart> starts_;
+  MountedFiles files_;
 };
 
 }  // namespace
@@ -515,10 +545,14 @@ std::optional<ServerStart> start_in_list(const ConfigNode& list, const ShellVari
     }
     words.push_back(kubernetes_word(*item, known));
   }
-  // [bash, -c, SCRIPT]
+  // [bash, -c, SCRIPT, NAME, ARGUMENT...]
   if (words.size() > 2 && words[0].text.ends_with("sh") && is_option(words[1]) &&
-      words[1].text.ends_with("c"))
-    return start_in_scalar(*list.items()[2], known, key_path, diagnostics);
+      words[1].text.ends_with("c")) {
+    std::optional<ServerStart> start =
+        start_in_scalar(*list.items()[2], known, key_path, diagnostics);
+    if (start && words.size() > 4) set_arguments({words.begin() + 4, words.end()}, *start);
+    return start;
+  }
   if (const std::size_t first = after_serve(words); first > 0) return start_of(words, first, known);
   const bool is_subcommand = !words.empty() && words.front().text == "serve";
   if (is_subcommand || (!words.empty() && is_model_and_flags(words)))

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/config_node.h"
+#include "tools/ingest/kv_tier_files.h"
 #include "tools/ingest/shell_words.h"
 
 namespace routesim::tools {
@@ -29,6 +30,7 @@ struct ServerStart {
   std::vector<ConfigNode::Member> flags = {};
   std::vector<ShellWord> words = {};  ///< What follows `vllm serve`.
   ShellVariables environment = {};
+  MountedFiles files = {};                   ///< ConfigMaps of its file.
   std::vector<ConfigNode::Ptr> labels = {};  ///< Of its pod, as `key=value`.
   ConfigNode::Ptr replicas = {};             ///< How many there are; null when nothing says so.
   ShellWord image = {};  ///< Of the container, with its tag; empty when nothing says so.

@@ -45,7 +45,7 @@ constexpr std::array kMeaningful = {
     FlagRule{"async-scheduling", kNothing, FlagUse::kSwitch, "engine.async_scheduling"},
     FlagRule{"scheduler-reserve-full-isl", kNothing, FlagUse::kSwitch, "engine.reserve_full_isl"},
     FlagRule{"quantization", kValue, FlagUse::kQuantization},
-    FlagRule{"kv-transfer-config", kValue, FlagUse::kConnector},
+    FlagRule{"kv-transfer-config", kValue, FlagUse::kTiers},
     FlagRule{"config", kValue, FlagUse::kConfigFile},
     FlagRule{"data-parallel-rank", kValue, FlagUse::kBalancing},
     FlagRule{"data-parallel-start-rank", kValue, FlagUse::kBalancing},
@@ -67,8 +67,8 @@ constexpr std::array kMeaningful = {
              "0"},
     FlagRule{"offload-group-size", kValue, FlagUse::kRefused, "",
              "leaves weights in the host's memory", "0"},
-    FlagRule{"kv-offloading-size", kValue, FlagUse::kRefused, "",
-             "keeps KV blocks in the host's memory", "0 none null"},
+    FlagRule{"kv-offloading-size", kValue, FlagUse::kTiers, "engine.kv_tiers.cpu_gib"},
+    FlagRule{"kv-offloading-backend", kValue, FlagUse::kTiers, "engine.kv_tiers.connector"},
     FlagRule{"kv-cache-memory-bytes", kValue, FlagUse::kRefused, "engine.num_gpu_blocks",
              "sets the memory of the KV cache", "none null"},
     FlagRule{"decode-context-parallel-size", kValue, FlagUse::kRefused, "",
@@ -236,7 +236,7 @@ constexpr std::array kLeftAlone = {
     LeftAlone{Fate::kNoEffect, "the engine simulated, V1, does not have it or recomputes instead",
               "", "max-long-partial-prefills prefix-caching-hash-algo swap-space", ""},
     LeftAlone{Fate::kNoEffect, "it counts where something is offloaded, which is refused", "",
-              "cpu-offload-params kv-offloading-backend offload-backend offload-num-in-group "
+              "cpu-offload-params offload-backend offload-num-in-group "
               "offload-params offload-prefetch-step",
               ""},
     LeftAlone{Fate::kApproximated, "steps cost what the latency model says, whichever kernels run",

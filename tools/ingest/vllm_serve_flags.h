@@ -26,7 +26,7 @@ enum class FlagUse {
   kOffSwitch,     ///< The other way round.
   kKvCacheDtype,  ///< The formats of the KV cache, of which there are fewer here.
   kQuantization,  ///< Must agree with the model's weights.
-  kConnector,     ///< A KV connector between servers, or one that adds memory.
+  kTiers,         ///< Says together with others what is kept outside GPU memory.
   kConfigFile,    ///< Names a file with more flags.
   kAdapters,      ///< Says together with others which LoRA adapters fit.
   kBalancing,     ///< Says together with others who chooses the DP rank.

@@ -66,14 +66,6 @@ std::optional<WeightDtype> weights_of(const std::string& method) {
   return std::nullopt;
 }
 
-/// The texts under `key` anywhere in a --kv-transfer-config.
-void collect(const ConfigNode& node, std::string_view key, std::vector<std::string>& texts) {
-  if (const ConfigNode* text = node.child(key); text != nullptr && text->is_scalar())
-    texts.push_back(text->text());
-  for (const Member& member : node.members()) collect(*member.value, key, texts);
-  for (const Ptr& item : node.items()) collect(*item, key, texts);
-}
-
 /// Releases of vLLM, or of llm-d's own images of it, that one preset stands for.
 struct Releases {
   int first;
@@ -95,6 +87,7 @@ constexpr std::array<std::string_view, 4> kLlmDImages = {"llm-d", "llm-d-cuda", 
 struct ImageRelease {
   bool known = false;       ///< An official image, with a release for its tag.
   std::string_view preset;  ///< Empty where no preset stands for the release.
+  int vllm_minor = 0;       ///< Of vLLM's own images; 0 for others.
 };
 
 ImageRelease release_of(const std::string& image) {
@@ -110,8 +103,8 @@ ImageRelease release_of(const std::string& image) {
   if (error != std::errc() || !(end == last || *end == '.' || *end == '-')) return {};
   for (const Releases& releases : is_vllm ? std::span(kVllm) : std::span(kLlmD))
     if (minor >= releases.first && minor <= releases.last)
-      return {.known = true, .preset = releases.preset};
-  return {.known = true, .preset = {}};
+      return {.known = true, .preset = releases.preset, .vllm_minor = is_vllm ? minor : 0};
+  return {.known = true, .preset = {}, .vllm_minor = is_vllm ? minor : 0};
 }
 
 /// Turns the flags in force into keys of one pool.
@@ -136,6 +129,7 @@ class Filler {
       note_fate(name, flag);
       use(name, flag);
     }
+    use_tiers();
     use_model();
     use_adapters();
     use_balancing();
@@ -155,10 +149,15 @@ class Filler {
 
   /// Whether the pool says this key (or one below it) itself.
   bool is_explicit(std::string_view key) const {
-    const std::size_t dot = std::min(key.find('.'), key.size());
-    const Member* member = pool_->find(key.substr(0, dot));
-    if (member == nullptr || dot == key.size()) return member != nullptr;
-    return !member->value->is_map() || member->value->find(key.substr(dot + 1)) != nullptr;
+    const ConfigNode* map = pool_.get();
+    while (true) {
+      const std::size_t dot = std::min(key.find('.'), key.size());
+      const Member* member = map->find(key.substr(0, dot));
+      if (member == nullptr || dot == key.size()) return member != nullptr;
+      if (!member->value->is_map()) return true;
+      map = member->value.get();
+      key.remove_prefix(dot + 1);
+    }
   }
 
   void set(std::string_view key, const Ptr& value) {
@@ -239,14 +238,12 @@ class Filler {
       case FlagUse::kQuantization:
         if (!is_explicit("model") && is_known(name, flag)) use_quantization(flag);
         break;
-      case FlagUse::kConnector:
-        use_connector(flag);
-        break;
       case FlagUse::kWarned:
       case FlagUse::kRefused:
         use_left_out(name, flag);
         break;
       case FlagUse::kIgnored:
+      case FlagUse::kTiers:
       case FlagUse::kAdapters:
       case FlagUse::kBalancing:
       case FlagUse::kConfigFile:
@@ -293,30 +290,29 @@ class Filler {
           "write model: into the pool, with the name of a model in these weights");
   }
 
-  void use_connector(const ServeFlag& flag) {
-    Diagnostics unread;
-    const Ptr config = parse_config(flag.value.text, {.file = flag.value.where.file}, unread);
-    if (config == nullptr || !config->is_map() || unread.has_errors())
-      return error(flag, "--kv-transfer-config is no JSON (got " + in_quotes(flag.value.text) + ")",
-                   "put it into single quotes");
-    std::vector<std::string> connectors, failure_policies;
-    collect(*config, "kv_connector", connectors);
-    collect(*config, "kv_load_failure_policy", failure_policies);
-    constexpr std::string_view kBetweenServers =
-        "NixlConnector NixlPullConnector NixlPushConnector MoRIIOConnector MooncakeConnector "
-        "P2pNcclConnector MultiConnector TPUConnector";
-    for (const std::string& connector : connectors)
-      if (!has_word(kBetweenServers, connector))
-        error(flag,
-              "the KV connector " + printable(connector) +
-                  " keeps KV outside the GPU's memory, which is not simulated",
-              "leave the connector out to simulate the servers without it");
-    for (const std::string& policy : failure_policies)
-      if (policy != "fail")  // The default, there and here.
-        diagnostics_.warning(flag.value.where, key_path_,
-                             "kv_load_failure_policy belongs to the whole cluster here (got " +
-                                 in_quotes(policy) + ")",
-                             "write cluster.transfer.load_failure: " + printable(policy));
+  void use_tiers() {
+    const Member* engine = pool_->find("engine");
+    const Member* own = engine != nullptr ? engine->value->find("kv_tiers") : nullptr;
+    if (own != nullptr && !own->value->is_map()) return;  // The pool says that it has none.
+    const ImageRelease release = release_of(start_.image.text);
+    const TierSources sources{.transfer = find("kv-transfer-config"),
+                              .size = find("kv-offloading-size"),
+                              .backend = find("kv-offloading-backend"),
+                              .environment = start_.environment,
+                              .files = start_.files,
+                              .lmcache_is_server = starts_lmcache_server(release)};
+    Ptr tiers = tiers_of(sources, key_path_, diagnostics_);
+    if (tiers == nullptr) return;
+    engine_.push_back({"kv_tiers", tiers->where(), tiers});
+  }
+
+  /// What --kv-offloading-backend lmcache starts from v0.23 on.
+  bool starts_lmcache_server(const ImageRelease& release) const {
+    constexpr int kFirst = 23;
+    if (release.vllm_minor > 0) return release.vllm_minor >= kFirst;
+    const Member* engine = pool_->find("engine");
+    const ConfigNode* preset = engine != nullptr ? engine->value->child("preset") : nullptr;
+    return (preset != nullptr ? preset->text() : release.preset) == "2026-H2";
   }
 
   void use_left_out(const std::string& name, const ServeFlag& flag) {

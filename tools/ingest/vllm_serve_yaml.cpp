@@ -193,7 +193,8 @@ struct FoundRouter {
 Ptr pool_without(const Ptr& pool, const std::string& path, std::vector<FoundRouter>& routers,
                  Diagnostics& diagnostics) {
   if (!pool->is_map()) return pool;
-  Ptr spelled = with_own_spelling(pool, path, diagnostics);
+  Ptr spelled =
+      without_lmcache_config(with_own_spelling(pool, path, diagnostics), path, diagnostics);
   const Member* serve = spelled->find(kKey);
   if (serve == nullptr) return spelled;
   std::vector<Member> members;

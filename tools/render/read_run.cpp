@@ -164,6 +164,10 @@ VariantView read_variant(const Node& node) {
   variant.summary = read_stage(node["summary"]);
   for (const Node& server : node["replicas"].items())
     variant.servers.push_back(read_server(server));
+  const Node tiers = node["kv_tiers"];
+  put(variant.summary.values, "tier_hit_ratio", tiers["hit_ratio"]);
+  put(variant.summary.values, "tier_load_wait", tiers["load_wait_s"]["mean"]);
+  put(variant.summary.values, "tier_pull_wait", tiers["pull_wait_s"]["mean"]);
   put(variant.summary.values, "decisions", node["routing"]["decisions"]);
   put(variant.summary.values, "rejected", node["routing"]["rejected"]);
   put(variant.summary.values, "disaggregated", node["routing"]["disaggregated"]);

@@ -15,7 +15,7 @@ struct CsvMetric {
   std::string_view unit;
   bool sampled;
 };
-constexpr std::array<CsvMetric, 22> kMetrics = {{
+constexpr std::array<CsvMetric, 27> kMetrics = {{
     {"successful_requests", "count", false},
     {"failed_requests", "count", false},
     {"requests_per_sec_sent", "req/s", false},
@@ -30,6 +30,11 @@ constexpr std::array<CsvMetric, 22> kMetrics = {{
     {"preemptions", "count", false},
     {"overloaded", "count", false},
     {"prefix_cache_hit_rate", "ratio", false},
+    {"tier_hit_rate", "ratio", false},
+    {"tier_loaded_gigabytes", "GB", false},
+    {"tier_load_wait", "s", false},
+    {"tier_pulled_gigabytes", "GB", false},
+    {"tier_pull_wait", "s", false},
     {"ttft", "s", true},
     {"tpot", "s", true},
     {"ntpot", "s", true},

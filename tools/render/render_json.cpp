@@ -101,6 +101,35 @@ void write_routing(JsonWriter& json, const sim::RoutingResult& routing) {
   json.end_object();
 }
 
+void write_waits(JsonWriter& json, std::string_view key, const sim::Waits& waits) {
+  json.key(key).begin_object().member("count", waits.count).member("mean", waits.mean_s());
+  json.member("max", waits.longest.to_seconds()).end_object();
+}
+
+/// The tiers of one server, or of all.
+void write_tiers(JsonWriter& json, const sim::TierResult& tiers) {
+  const sim::TierCounters& did = tiers.did;
+  json.key("kv_tiers").begin_object();
+  json.member("hit_ratio", tiers.hit_ratio());
+  json.member("hbm_query_tokens", tiers.hbm_query_tokens);
+  json.member("hbm_hit_tokens", tiers.hbm_hit_tokens);
+  json.member("query_tokens", did.query_tokens).member("hit_tokens", did.hit_tokens);
+  json.member("loads", did.loads).member("loaded_bytes", did.loaded_bytes);
+  json.member("stored_chunks", did.stored_chunks).member("stored_bytes", did.stored_bytes);
+  json.member("evicted_chunks", did.evicted_chunks);
+  json.member("refused_stores", did.refused_stores);
+  json.member("pulls", did.pulls).member("pulls_arrived", did.pulls_arrived);
+  json.member("pulls_failed", did.pulls_failed).member("pulls_served", did.pulls_served);
+  json.member("pulled_bytes", did.pulled_bytes);
+  write_waits(json, "load_wait_s", did.load_waits);
+  write_waits(json, "pull_wait_s", did.pull_waits);
+  json.member("capacity_bytes", tiers.capacity_bytes).member("used_bytes", tiers.used_bytes);
+  json.key("link_use").begin_object().member("to_gpus", tiers.links.to_gpus);
+  json.member("to_host", tiers.links.to_host).member("host_memory", tiers.links.host_memory);
+  json.member("nic_out", tiers.links.nic_out).member("nic_in", tiers.links.nic_in);
+  json.end_object().end_object();
+}
+
 void write_replica(JsonWriter& json, const sim::ReplicaResult& replica) {
   json.begin_object();
   json.member("name", replica.name).member("pool", replica.pool);
@@ -116,6 +145,7 @@ void write_replica(JsonWriter& json, const sim::ReplicaResult& replica) {
   json.member("mean", replica.kv_cache_usage_mean).member("max", replica.kv_cache_usage_max);
   json.end_object();
   json.member("max_running", replica.max_running).member("max_waiting", replica.max_waiting);
+  if (replica.tiers) write_tiers(json, *replica.tiers);
   json.end_object();
 }
 
@@ -180,6 +210,7 @@ void write_variant(JsonWriter& json, const VariantReport& variant) {
   json.key("summary");
   write_stage(json, variant, result.summary, goodput != nullptr ? &goodput->summary : nullptr);
   write_routing(json, result.routing);
+  if (result.summary.tiers) write_tiers(json, *result.summary.tiers);
   json.key("replicas").begin_array();
   for (const sim::ReplicaResult& replica : result.replicas) write_replica(json, replica);
   json.end_array();

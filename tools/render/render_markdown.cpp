@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "tools/render/render.h"
@@ -10,16 +11,21 @@ namespace routesim::tools {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> kShown = {
-    "output_tokens_per_s", "requests_per_s", "ttft_ms.mean",          "ttft_ms.p90",
-    "ttft_ms.p99",         "itl_ms.mean",    "prefix_cache_hit_rate", "failed_requests"};
+constexpr std::array<std::string_view, 9> kShown = {
+    "output_tokens_per_s",   "requests_per_s",  "ttft_ms.mean",
+    "ttft_ms.p90",           "ttft_ms.p99",     "itl_ms.mean",
+    "prefix_cache_hit_rate", "failed_requests", "tier_hit_rate"};
 
 /// The numbers of the first seed, where there are no others.
 ResultSet result_set_of(const Report& report) {
   if (report.replications) return *report.replications;
   std::vector<std::string> names;
   for (const VariantReport& variant : report.variants) names.push_back(variant.name);
-  ResultSetBuilder builder(names, standard_metrics());
+  std::vector<MetricName> metrics = standard_metrics();
+  if (std::any_of(report.variants.begin(), report.variants.end(),
+                  [](const VariantReport& v) { return v.result.summary.tiers.has_value(); }))
+    metrics = metrics_with(std::array{*parse_metric_name("tier_hit_rate").value});
+  ResultSetBuilder builder(names, metrics);
   for (std::size_t v = 0; v < names.size(); ++v) builder.add(v, 0, report.variants[v].result);
   return builder.take(builder.complete());
 }

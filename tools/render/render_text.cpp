@@ -46,6 +46,15 @@ constexpr std::array<TextColumn, 12> kSummary = {{
     {"prefix cache hits, %", "prefix_cache_hit_rate", "mean", 100, 1},
 }};
 
+/// Of runs in which some pool has KV tiers.
+constexpr std::array<TextColumn, 5> kTiers = {{
+    {"tier hits, %", "tier_hit_rate", "mean", 100, 1},
+    {"loaded from tiers, GB", "tier_loaded_gigabytes", "total", 1, 1},
+    {"wait for a load, s", "tier_load_wait", "mean", 1, 3},
+    {"pulled from servers, GB", "tier_pulled_gigabytes", "total", 1, 1},
+    {"wait for a pull, s", "tier_pull_wait", "mean", 1, 3},
+}};
+
 std::string shown_text(const std::optional<double>& value, const TextColumn& shown) {
   return value ? fixed_text(*value * shown.scale, shown.decimals) : "-";
 }
@@ -286,6 +295,12 @@ std::string summary_table(const Report& report) {
   for (const TextColumn& shown : kSummary)
     add(std::string(shown.title),
         [&](const auto& v) { return shown_text(simulated(v.result.summary, shown), shown); });
+  const bool tiers = std::any_of(report.variants.begin(), report.variants.end(),
+                                 [](const auto& v) { return v.result.summary.tiers.has_value(); });
+  for (const TextColumn& shown : kTiers)
+    if (tiers)
+      add(std::string(shown.title),
+          [&](const auto& v) { return shown_text(simulated(v.result.summary, shown), shown); });
   constexpr TextColumn kGoodput{"requests within goals, %", "goodput", "mean", 100, 1};
   if (std::any_of(report.variants.begin(), report.variants.end(),
                   [](const auto& v) { return v.result.summary.good_requests.has_value(); }))

@@ -79,6 +79,7 @@ void TraceRecorder::on_start(const sim::RunView& view) {
   open_.assign(threads, {});
   for (sim::StepSpan& slice : open_) slice.steps = 0;
   counters_.assign(view.endpoints.size(), {});
+  lanes_.assign(view.endpoints.size(), {});
   ways_.clear();
   next_tick_ = SimTime::zero();
   for (const sim::EndpointHome& home : view.endpoints) {
@@ -137,6 +138,60 @@ void TraceRecorder::flush_step(std::size_t thread) {
         member("prefill_tokens", b.prefill_tokens) + "}}");
   }
   s.steps = 0;
+}
+
+// Spans come in the order of their ends: a lane whose last copy ended before this one began is
+// free.
+int TraceRecorder::lane(std::uint32_t endpoint, std::size_t kind, SimTime begin, SimTime end) {
+  constexpr std::array<std::string_view, 4> kTitles = {"loads of ", "stores of ", "pulls of ",
+                                                       "pulls from "};
+  constexpr int kRanks = 1024, kLanes = 64;
+  std::vector<SimTime>& ends = lanes_[endpoint][kind];
+  const auto free = std::find_if(ends.begin(), ends.end(), [&](SimTime t) { return t <= begin; });
+  const auto number = static_cast<int>(free - ends.begin());
+  const sim::EndpointHome& home = view_->endpoints[endpoint];
+  const int tid = kRanks + (home.rank * 4 + static_cast<int>(kind)) * kLanes + number % kLanes;
+  if (free == ends.end()) {
+    ends.push_back(end);
+    name_thread(first_pid_ + home.replica, tid, std::string(kTitles[kind]) + home.name);
+  } else {
+    *free = end;
+  }
+  return tid;
+}
+
+void TraceRecorder::copy_slice(const sim::CopySpan& span, std::uint32_t endpoint, int tid,
+                               const std::string& name) {
+  add("{\"ph\":\"X\",\"name\":" + json_string(name) + "," +
+      member("pid", first_pid_ + view_->endpoints[endpoint].replica) + "," + member("tid", tid) +
+      ",\"ts\":" + microseconds(span.begin.ns()) +
+      ",\"dur\":" + microseconds((span.end - span.begin).ns()) + ",\"args\":{" +
+      member("bytes", static_cast<std::int64_t>(span.bytes)) + "}}");
+}
+
+void TraceRecorder::on_copy(const sim::CopySpan& span) {
+  if (!room()) return;
+  if (span.kind != sim::CopySpan::Kind::kPull) {
+    const bool load = span.kind == sim::CopySpan::Kind::kToGpus;
+    copy_slice(span, span.endpoint, lane(span.endpoint, load ? 0 : 1, span.begin, span.end),
+               load ? "load" : "store");
+    return;
+  }
+  const auto name = [this](std::uint32_t e) { return view_->endpoints[e].name; };
+  const int to = lane(span.endpoint, 2, span.begin, span.end);
+  const int from = lane(span.source, 3, span.begin, span.end);
+  copy_slice(span, span.source, from, "to " + name(span.endpoint));
+  copy_slice(span, span.endpoint, to, "from " + name(span.source));
+  // An arrow from the source's slice to the target's.
+  ++flows_;
+  const auto arrow = [&](const char* phase, std::uint32_t e, int tid, SimTime at) {
+    add(fmt::format("{{{},\"cat\":\"pull\",\"name\":\"pull\",{},{},{},\"ts\":{}}}", phase,
+                    member("id", flows_), member("pid", first_pid_ + view_->endpoints[e].replica),
+                    member("tid", tid), microseconds(at.ns())));
+  };
+  arrow("\"ph\":\"s\"", span.source, from, span.begin);
+  arrow("\"ph\":\"f\",\"bp\":\"e\"", span.endpoint, to,
+        std::max(span.begin, span.end - Duration::nanoseconds(1)));
 }
 
 void TraceRecorder::phase(std::uint32_t pid, std::int64_t id, const char* name, SimTime begin,

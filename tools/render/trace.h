@@ -1,7 +1,8 @@
 // A run as a Chrome trace that Perfetto opens: a process per server, a thread per DP rank with its
-// engine steps, every request as a nested async slice, counters.
+// engine steps, tracks of its copies of KV, every request as a nested async slice, counters.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -29,6 +30,7 @@ class TraceRecorder final : public sim::Observer {
   void on_done(const sim::RequestRecord& record) override;
   bool wants_steps() const override { return true; }
   void on_step(const sim::StepSpan& span) override;
+  void on_copy(const sim::CopySpan& span) override;
   SimTime next_tick() const override { return next_tick_; }
   void on_tick(SimTime now) override;
   void on_end(SimTime now) override;
@@ -53,6 +55,10 @@ class TraceRecorder final : public sim::Observer {
   void name_process(std::uint32_t pid, const std::string& name);
   void name_thread(std::uint32_t pid, int tid, const std::string& name);
   void flush_step(std::size_t thread);
+  /// A track of an endpoint for copies that may overlap: its number, named when it is first used.
+  int lane(std::uint32_t endpoint, std::size_t kind, SimTime begin, SimTime end);
+  void copy_slice(const sim::CopySpan& span, std::uint32_t endpoint, int tid,
+                  const std::string& name);
   void phase(std::uint32_t pid, std::int64_t id, const char* name, SimTime begin, SimTime end,
              const std::string& args = {});
   void counter(std::uint32_t pid, const std::string& name, std::int64_t value, SimTime now);
@@ -64,8 +70,11 @@ class TraceRecorder final : public sim::Observer {
   std::string variant_;
   std::uint32_t first_pid_ = 1, next_pid_ = 1;
   const sim::RunView* view_ = nullptr;
-  std::vector<std::size_t> first_thread_;       ///< Per replica.
-  std::vector<sim::StepSpan> open_;             ///< Per thread: the slice that may still grow.
+  std::vector<std::size_t> first_thread_;  ///< Per replica.
+  std::vector<sim::StepSpan> open_;        ///< Per thread: the slice that may still grow.
+  /// Per endpoint and kind of lane: when the last copy of each lane ended.
+  std::vector<std::array<std::vector<SimTime>, 4>> lanes_;
+  std::int64_t flows_ = 0;
   std::vector<Counters> counters_;              ///< Per endpoint: as written last.
   std::unordered_map<std::int64_t, Way> ways_;  ///< Of outstanding requests; never iterated.
   SimTime next_tick_ = SimTime::max();

@@ -34,7 +34,7 @@ struct Kind {
   std::array<std::string_view, 4> aliases;
 };
 
-constexpr std::array<Kind, 22> kKinds = {{
+constexpr std::array<Kind, 27> kKinds = {{
     {"ttft", "ttft", Quantity::kTime, Better::kSmaller, {"time_to_first_token"}},
     {"tpot", "tpot", Quantity::kTime, Better::kSmaller, {"time_per_output_token"}},
     {"itl", "itl", Quantity::kTime, Better::kSmaller, {"inter_token_latency"}},
@@ -97,6 +97,11 @@ constexpr std::array<Kind, 22> kKinds = {{
      Better::kLarger,
      {"prefix_hit_ratio"}},
     {"kv_cache_usage", "kv_cache_usage", Quantity::kUsage, Better::kNeither, {}},
+    {"tier_hit_rate", "tier_hit_rate", Quantity::kShare, Better::kLarger, {}},
+    {"tier_loaded_gigabytes", "tier_loaded_gigabytes", Quantity::kCount, Better::kNeither, {}},
+    {"tier_pulled_gigabytes", "tier_pulled_gigabytes", Quantity::kCount, Better::kNeither, {}},
+    {"tier_load_wait", "tier_load_wait", Quantity::kSpan, Better::kSmaller, {}},
+    {"tier_pull_wait", "tier_pull_wait", Quantity::kSpan, Better::kSmaller, {}},
 }};
 
 struct Unit {

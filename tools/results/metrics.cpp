@@ -96,13 +96,21 @@ std::optional<double> single(const StageResult& stage, std::string_view metric) 
   if (metric == "overloaded") return stage.overloaded() ? 1 : 0;
   if (metric == "prefix_cache_hit_rate") return stage.prefix_hit_ratio();
   if (metric == "kv_cache_usage") return stage.kv_cache_usage_mean;
+  if (metric.starts_with("tier_") && stage.tiers) {
+    const sim::TierCounters& did = stage.tiers->did;
+    if (metric == "tier_hit_rate") return stage.tiers->hit_ratio();
+    if (metric == "tier_loaded_gigabytes") return did.loaded_bytes * 1e-9;
+    if (metric == "tier_pulled_gigabytes") return did.pulled_bytes * 1e-9;
+    if (metric == "tier_load_wait") return did.load_waits.mean_s();
+    if (metric == "tier_pull_wait") return did.pull_waits.mean_s();
+  }
   return std::nullopt;
 }
 
 /// What one base unit is in `unit`; nothing for a unit that does not fit.
 std::optional<double> unit_factor(std::string_view unit) {
-  constexpr std::array<std::string_view, 10> kBase = {
-      "", "s", "s/token", "tok/s", "req/s", "tokens", "count", "ratio", "s/tok", "tokens/s"};
+  constexpr std::array<std::string_view, 11> kBase = {
+      "", "s", "s/token", "tok/s", "req/s", "tokens", "count", "ratio", "s/tok", "tokens/s", "GB"};
   for (const std::string_view base : kBase)
     if (unit == base) return 1;
   if (unit == "ms" || unit == "ms/token") return 1e3;

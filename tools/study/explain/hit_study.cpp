@@ -124,16 +124,21 @@ class HitWatcher final : public sim::DecisionProbe, public sim::Observer {
  public:
   HitWatcher(std::int64_t block_size, HitStudy& study) : block_size_(block_size), study_(study) {}
 
+  void on_start(const sim::RunView& view) override {
+    if (study_.tiers) study_.tiers->on_start(view);
+  }
   bool wants(const workloads::Request&) override { return true; }
   void on_decision(const sim::DecisionRecord& r) override {
     if (!r.routed) return;
+    if (study_.tiers) study_.tiers->on_decision(r);
     const std::uint32_t best = best_row(r);
     open_[r.request] = {.best = r.endpoints[best].cached_tokens,
                         .at_pick = r.endpoints[r.picked].cached_tokens,
                         .promised = r.endpoints[r.picked].predicted_tokens,
                         .loss = loss_of(r, best)};
   }
-  void on_routed(const workloads::Request& request, const sim::Route&, SimTime) override {
+  void on_routed(const workloads::Request& request, const sim::Route& route, SimTime) override {
+    if (study_.tiers) study_.tiers->on_routed(request.id.value(), route);
     StreamRequest keyed{.begin = stream_.size()};
     append_keys(*request.prompt);
     const auto prompt_end = stream_.size();
@@ -155,6 +160,7 @@ class HitWatcher final : public sim::DecisionProbe, public sim::Observer {
     ++study_.requests;
   }
   void on_done(const sim::RequestRecord& record) override {
+    if (study_.tiers) study_.tiers->on_done(record);
     const auto found = open_.find(record.id);
     if (found == open_.end()) return;
     account(found->second, record.cached_tokens);
@@ -205,11 +211,13 @@ class HitWatcher final : public sim::DecisionProbe, public sim::Observer {
   std::vector<StreamRequest> requests_;
 };
 
-/// KV blocks of all engine cores that take prompts.
+/// KV blocks of all engine cores that take prompts, those in host memory included.
 std::int64_t fleet_blocks(const sim::RunPlan& plan) {
   std::int64_t blocks = 0;
   for (const sim::ResolvedPool& pool : plan.pools)
-    blocks += pool.config.replicas * pool.config.data_parallel * (pool.rules.num_gpu_blocks - 1);
+    blocks += pool.config.replicas * pool.config.data_parallel *
+              (pool.rules.num_gpu_blocks - 1 +
+               pool.rules.tiers.cpu_chunks * pool.rules.tiers.chunk_blocks);
   return blocks;
 }
 
@@ -220,6 +228,9 @@ std::optional<HitStudy> study_hits(const sim::RunPlan& plan, Diagnostics& diagno
   study.scenario = plan.scenario.name;
   study.variant = plan.scenario.variant;
   study.seed = plan.scenario.seed;
+  if (std::any_of(plan.pools.begin(), plan.pools.end(),
+                  [](const sim::ResolvedPool& pool) { return pool.rules.tiers.in_use(); }))
+    study.tiers.emplace();
   HitWatcher watcher(plan.pools.front().rules.block_size, study);
   sim::Simulation simulation(
       plan, {.seed = plan.scenario.seed, .probe = &watcher, .observers = {&watcher}}, diagnostics);
@@ -285,6 +296,7 @@ std::string render_hits_text(const HitStudy& study) {
   out += "\nthe index promised " + std::to_string(study.promised_in_vain) +
          " tokens that were not there, and missed " + std::to_string(study.not_promised) +
          " that were\n";
+  if (study.tiers) out += "\n" + render_tiers_text(*study.tiers);
   return out;
 }
 
@@ -297,7 +309,9 @@ std::string render_hits_json(const HitStudy& study) {
   json.end_object().key("lost").begin_object();
   for (const auto& cause : kCauses) json.member(cause.key, study.losses.*cause.tokens);
   json.end_object().member("promised_in_vain", study.promised_in_vain);
-  json.member("not_promised", study.not_promised).end_object();
+  json.member("not_promised", study.not_promised);
+  if (study.tiers) write_tier_study(json, *study.tiers);
+  json.end_object();
   return json.str() + "\n";
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/plan/resolve.h"
+#include "tools/study/explain/tier_study.h"
 
 namespace routesim::tools {
 
@@ -57,6 +58,7 @@ struct HitStudy {
   HitLosses losses;
   std::int64_t promised_in_vain = 0;  ///< Promised by the index for the pick and not there.
   std::int64_t not_promised = 0;      ///< There, and not promised.
+  std::optional<TierStudy> tiers;     ///< Where some pool has KV tiers.
 };
 
 /// Runs `plan` once and accounts for every request. Blocks are counted in the first pool's size.

@@ -36,6 +36,15 @@ void describe(Describer& d, PlanPrice& p) {
         RealRange{.min = 0});
 }
 
+void describe(Describer& d, PlanHostMemory& p) {
+  field(
+      d,
+      {"gib", "Sizes to try: engine.kv_tiers.cpu_gib of every sized pool, GiB; 0 = no tier.", true},
+      p.gib, RealRange{.min = 0, .max = 1'000'000});
+  field(d, {"per_gib_hour", "Price of one GiB for one hour, in dollars."}, p.per_gib_hour,
+        RealRange{.min = 0});
+}
+
 void describe(Describer& d, PlanHardware& p) {
   field(d, {"name", "Name in results; made from the keys below when absent."}, p.name);
   field(d, {"accelerator", "Of every sized pool; the scenario's when absent."}, p.accelerator);
@@ -82,6 +91,8 @@ void describe(Describer& d, PlanConfig& c) {
   field(d, {"knee_limit", "Highest rate tried for the knee, in planned rates."}, c.knee_limit,
         RealRange{.min = 1, .max = 1000});
   field(d, {"prices", "What a GPU costs.", true}, c.prices);
+  field(d, {"host_memory", "Host memory for KV blocks, to try with every hardware."},
+        c.host_memory);
   field(d, {"hardware", "What a replica may be made of; the scenario's when absent."}, c.hardware);
   field(d, {"policies", "Routing policies; all variants of the scenario when absent."}, c.policies);
   field(d, {"pools", "Pools whose replicas are chosen.", true}, c.pools);

@@ -35,6 +35,13 @@ struct PlanPrice {
 };
 void describe(Describer& d, PlanPrice& p);
 
+/// Host memory for KV blocks (engine.kv_tiers.cpu_gib of every sized pool).
+struct PlanHostMemory {
+  std::vector<double> gib;  ///< Sizes to try, of one engine core; 0 = no tier.
+  double per_gib_hour = 0;
+};
+void describe(Describer& d, PlanHostMemory& p);
+
 /// The hardware of a replica. Absent keys stay as the scenario has them.
 struct PlanHardware {
   std::string name;  ///< Empty = made from the keys below.
@@ -78,6 +85,7 @@ struct PlanConfig {
   std::int64_t spares = 0;
   double knee_limit = 8;
   std::vector<PlanPrice> prices;
+  std::optional<PlanHostMemory> host_memory;
   std::vector<PlanHardware> hardware;
   std::vector<PlanPolicy> policies;
   std::vector<PlanPool> pools;

@@ -204,6 +204,38 @@ std::string bindings_text(const PlanResult& result) {
   return text;
 }
 
+/// What the host memory of each plan gains: against the same fleet without it, and against the
+/// fleet that does without.
+std::string memory_text(const PlanSpace& space, const PlanResult& result) {
+  std::string text;
+  for (std::size_t i = 0; i < result.plans.size(); ++i) {
+    const FoundPlan& plan = result.plans[i];
+    if (!plan.without) continue;
+    const PlanFamily& family = space.families[plan.family];
+    std::vector<std::string> changes;
+    for (const std::size_t g : shown_goals(space))
+      changes.push_back(fmt::format("{} {}", space.goals[g].label,
+                                    plan_number(plan.without->states[g].estimate.mean)));
+    changes.push_back(
+        fmt::format("{} output tokens/s instead of {}",
+                    plan_number(plan.without->mean_of(&FleetRun::output_tokens_per_s)),
+                    plan_number(plan.evaluation.mean_of(&FleetRun::output_tokens_per_s))));
+    const std::optional<FleetSize>& bare = result.families[*family.without].size;
+    text += fmt::format("{}: {} GiB of host memory per engine: without it the same fleet has {}; ",
+                        i + 1, number_text(*family.host_gib), fmt::join(changes, ", "));
+    if (!bare) {
+      text += "no size of this space meets the goals without it\n";
+      continue;
+    }
+    FleetSize bought = *bare;
+    for (std::int64_t& n : bought) n += space.config.spares;
+    text += fmt::format("the goals take {} at ${:.2f}/h without it, ${:.2f}/h with it\n",
+                        size_text(space, bought), space.families[*family.without].price(bought),
+                        plan.price_per_hour);
+  }
+  return text;
+}
+
 std::string method_text(const FamilyOutcome& outcome) {
   const std::string tried = fmt::format("{} of {}", outcome.sizes_tried, outcome.sizes);
   if (outcome.method == SizeMethod::kScan) return tried + " splits in the order of their price";
@@ -292,7 +324,25 @@ void write_states(JsonWriter& json, const PlanSpace& space, const FleetEvaluatio
   json.end_array();
 }
 
-void write_plan(JsonWriter& json, const PlanSpace& space, const FoundPlan& plan) {
+void write_memory(JsonWriter& json, const PlanSpace& space, const PlanFamily& family,
+                  const FoundPlan& plan, const PlanResult& result) {
+  json.key("host_memory").begin_object().member("gib", *family.host_gib);
+  if (plan.without) {
+    json.key("same_fleet_without").begin_object();
+    json.member("output_tokens_per_s", plan.without->mean_of(&FleetRun::output_tokens_per_s));
+    json.member("request_latency_s", plan.without->mean_of(&FleetRun::mean_latency_s));
+    write_states(json, space, *plan.without);
+    json.end_object();
+    std::optional<FleetSize> bought = result.families[*family.without].size;
+    if (bought)
+      for (std::int64_t& n : *bought) n += space.config.spares;
+    write_bought(json, space, space.families[*family.without], "fleet_without", bought);
+  }
+  json.end_object();
+}
+
+void write_plan(JsonWriter& json, const PlanSpace& space, const FoundPlan& plan,
+                const PlanResult& result) {
   const PlanFamily& family = space.families[plan.family];
   json.begin_object().member("hardware", family.hardware).member("policy", family.policy);
   json.key("replicas");
@@ -317,6 +367,7 @@ void write_plan(JsonWriter& json, const PlanSpace& space, const FoundPlan& plan)
   json.member("goal", plan.binding.goal).member("missed_by", plan.binding.missed_by);
   json.member("missed_by_with_double", plan.binding.with_double).end_object();
   write_states(json, space, plan.evaluation);
+  if (family.host_gib) write_memory(json, space, family, plan, result);
   json.end_object();
 }
 
@@ -381,7 +432,7 @@ std::string render_plan_text(const PlanSpace& space, const PlanResult& result) {
     text +=
         "No plan in this space meets every goal. Nearest: " + nearest_miss(space, result) + ".\n";
   } else {
-    text += plans_table(space, result) + "\n" + bindings_text(result);
+    text += plans_table(space, result) + "\n" + bindings_text(result) + memory_text(space, result);
   }
   text += "\nWhat was searched, in " + std::to_string(result.runs) + " runs:\n" +
           families_text(space, result);
@@ -405,12 +456,13 @@ std::string render_plan_json(const PlanSpace& space, const PlanResult& result) {
         .member("per_hour", price.per_hour)
         .end_object();
   json.end_array();
+  if (config.host_memory) json.member("host_memory_per_gib_hour", config.host_memory->per_gib_hour);
   json.member("rate_today", config.demand.rate).member("growth", config.demand.growth);
   json.member("planned_rate", space.planned_rate()).member("confidence", config.confidence);
   json.key("goals").begin_array();
   for (const PlanGoal& goal : space.goals) json.value(goal.text);
   json.end_array().key("plans").begin_array();
-  for (const FoundPlan& plan : result.plans) write_plan(json, space, plan);
+  for (const FoundPlan& plan : result.plans) write_plan(json, space, plan, result);
   json.end_array().key("families").begin_array();
   for (std::size_t f = 0; f < result.families.size(); ++f)
     write_family(json, space, space.families[f], result.families[f]);

@@ -213,9 +213,14 @@ class PlanSearch {
     std::vector<FleetProbe> probes;
     for (const FoundPlan& plan : result_.plans)
       probes.push_back({.family = plan.family, .size = plan.size, .rate = space_.planned_rate()});
+    for (const FoundPlan& plan : result_.plans)
+      if (const auto without = space_.families[plan.family].without)
+        probes.push_back({.family = *without, .size = plan.size, .rate = space_.planned_rate()});
     evaluator_.evaluate(probes);
-    for (std::size_t i = 0; i < probes.size(); ++i) {
+    auto bare = probes.begin() + std::ssize(result_.plans);
+    for (std::size_t i = 0; i < result_.plans.size(); ++i) {
       FoundPlan& plan = result_.plans[i];
+      if (space_.families[plan.family].without) plan.without = evaluator_.at(*bare++);
       plan.evaluation = evaluator_.at(probes[i]);
       const double tokens_per_hour = 3600 * plan.evaluation.mean_of(&FleetRun::output_tokens_per_s);
       if (tokens_per_hour > 0)

@@ -44,7 +44,9 @@ struct FoundPlan {
   double price_per_hour = 0;
   /// Output tokens, at the planned rate; nothing for a fleet that makes none.
   std::optional<double> price_per_million_tokens = {};
-  FleetEvaluation evaluation = {};        ///< `size` at the planned rate.
+  FleetEvaluation evaluation = {};  ///< `size` at the planned rate.
+  /// The same fleet without its host memory, where the plan tries that.
+  std::optional<FleetEvaluation> without = {};
   double knee = 0;                        ///< The highest rate it holds, requests/s.
   std::optional<double> knee_fails = {};  ///< The lowest rate seen to fail; absent when none was.
   std::int64_t spares_today = 0;  ///< Replicas (of any one pool) that may be gone at today's rate.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "base/scalar_parse.h"
@@ -25,16 +26,20 @@ std::string filled(std::string text, const std::string& name, const std::string&
   return text;
 }
 
-/// `cluster.pools[POOL].KEY=VALUE`.
+/// `cluster.pools[POOL].KEY=VALUE`, where the key may have dots.
 Assignment pool_assignment(const std::string& pool, const std::string& key,
                            const std::string& value, const SourceLocation& where) {
-  return {.path = "cluster.pools[" + pool + "]." + key,
-          .steps = {{.key = "cluster", .in_brackets = false, .index = std::nullopt},
-                    {.key = "pools", .in_brackets = false, .index = std::nullopt},
-                    {.key = pool, .in_brackets = true, .index = std::nullopt},
-                    {.key = key, .in_brackets = false, .index = std::nullopt}},
-          .value = ConfigNode::make_scalar(value, ConfigNode::Style::kUntyped, where),
-          .where = where};
+  Assignment a{.path = "cluster.pools[" + pool + "]." + key,
+               .steps = {{.key = "cluster", .in_brackets = false, .index = std::nullopt},
+                         {.key = "pools", .in_brackets = false, .index = std::nullopt},
+                         {.key = pool, .in_brackets = true, .index = std::nullopt}},
+               .value = ConfigNode::make_scalar(value, ConfigNode::Style::kUntyped, where),
+               .where = where};
+  for (const auto part : std::views::split(key, '.'))
+    a.steps.push_back({.key = std::string(part.begin(), part.end()),
+                       .in_brackets = false,
+                       .index = std::nullopt});
+  return a;
 }
 
 /// Requests that a load of `rate` sends in `duration`, rounded up. A product of two decimal numbers
@@ -159,6 +164,12 @@ class SpaceReader {
         error(element_path("hardware", i),
               "has the name of another hardware too (got " + printable(name) + ")",
               "give each a name");
+    const PlanHostMemory memory = config_.host_memory.value_or(PlanHostMemory{});
+    for (std::size_t i = 0; i < memory.gib.size(); ++i)
+      if (std::count(memory.gib.begin(), memory.gib.begin() + static_cast<std::ptrdiff_t>(i),
+                     memory.gib[i]) > 0)
+        error(element_path("host_memory.gib", i),
+              "is there twice (got " + number_text(memory.gib[i]) + ")", "give each size once");
     for (std::size_t i = 0; i < config_.policies.size(); ++i)
       if (const std::string name = policy_name(config_.policies[i]); !policies.insert(name).second)
         error(element_path("policies", i),
@@ -369,8 +380,30 @@ class SpaceReader {
         for (Assignment& a : parse_assignments(policy.set, element_path("policies", p) + ".set",
                                                &provenance_, read_, diagnostics_))
           family.assignments.push_back(std::move(a));
-        space_.families.push_back(std::move(family));
+        if (config_.host_memory)
+          add_with_memory(family);
+        else
+          space_.families.push_back(std::move(family));
       }
+  }
+
+  /// The family with each size of host memory.
+  void add_with_memory(const PlanFamily& bare) {
+    const std::vector<double>& sizes = config_.host_memory->gib;
+    const std::size_t first = space_.families.size();
+    const auto zero = std::find(sizes.begin(), sizes.end(), 0.0);
+    for (const double gib : sizes) {
+      PlanFamily& family = space_.families.emplace_back(bare);
+      family.host_gib = gib;
+      if (gib == 0) continue;
+      family.hardware += " + " + number_text(gib) + " GiB";
+      if (zero != sizes.end())
+        family.without = first + static_cast<std::size_t>(zero - sizes.begin());
+      for (const PlanPool& pool : config_.pools)
+        family.assignments.push_back(pool_assignment(pool.pool, "engine.kv_tiers.cpu_gib",
+                                                     number_text(gib),
+                                                     provenance_.nearest("host_memory.gib")));
+    }
   }
 
   void try_families() {
@@ -399,6 +432,10 @@ class SpaceReader {
     const std::optional<sim::RunPlan> plan = prepare(loaded.variants.front(), resolving);
     if (plan) {
       set_prices(family, *plan);
+      if (family.host_gib == 0.0 &&
+          std::ranges::any_of(plan->pools, [](const auto& p) { return p.rules.tiers.in_use(); }))
+        error("host_memory.gib", "has 0, and the scenario has kv_tiers",
+              "choose a variant of the scenario without kv_tiers, or leave out 0");
       family.scenario_hash = scenario_hash(loaded);
       family.seed = plan->scenario.seed;
       for (const sim::ResolvedPool& pool : plan->pools) {
@@ -420,7 +457,13 @@ class SpaceReader {
     for (const sim::ResolvedPool& pool : plan.pools) {
       const std::int64_t gpus =
           pool.config.tensor_parallel * pool.config.pipeline_parallel * pool.config.data_parallel;
-      const double price = static_cast<double>(gpus) * gpu_price(pool.config.accelerator);
+      const auto& tiers = pool.config.engine.kv_tiers;
+      const double host_gib =
+          tiers && config_.host_memory
+              ? tiers->cpu_gib.value_or(0) * static_cast<double>(pool.config.data_parallel)
+              : 0;
+      const double price = static_cast<double>(gpus) * gpu_price(pool.config.accelerator) +
+                           (host_gib > 0 ? host_gib * config_.host_memory->per_gib_hour : 0);
       const auto sized =
           std::find_if(config_.pools.begin(), config_.pools.end(),
                        [&](const PlanPool& p) { return p.pool == pool.config.name; });

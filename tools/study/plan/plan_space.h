@@ -19,7 +19,10 @@ using FleetSize = std::vector<std::int64_t>;
 struct PlanFamily {
   std::string hardware;
   std::string policy;
-  std::string variant;                       ///< Empty when the scenario has none.
+  std::string variant;                  ///< Empty when the scenario has none.
+  std::optional<double> host_gib = {};  ///< Of one engine core, where the plan tries some.
+  /// The same hardware and policy without host memory, where the plan tries that.
+  std::optional<std::size_t> without = {};
   std::vector<Assignment> assignments = {};  ///< From the hardware and from the policy.
   std::vector<double> replica_price = {};    ///< One replica of each sized pool, per hour.
   std::vector<std::int64_t> replica_gpus = {};

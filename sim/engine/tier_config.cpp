@@ -1,0 +1,200 @@
+#include "sim/engine/tier_config.h"
+
+#include <algorithm>
+
+#include "sim/engine/engine_config.h"
+
+namespace routesim::sim {
+
+namespace {
+
+/// What the CPU takes to submit one copy descriptor, seconds (vllm-project/vllm#48434: 8 KiB pages
+/// move at 16 GB/s, and from about 27 KiB on the link is the limit).
+constexpr double kDescriptorSeconds = 0.5e-6;
+constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+
+}  // namespace
+
+void describe(Describer& d, KvDiskConfig& c) {
+  field(d,
+        {"root",
+         "Folder of the files, or several between commas (root_dir, LMCache's local_disk). Servers "
+         "that share it find each other's blocks."},
+        c.root);
+  field(d, {"gib", "Room of one engine core, GiB; no limit when absent."}, c.gib,
+        RealRange{.min = 0});
+  field(d, {"gib_per_gpu", "Room of each GPU's worker, GiB (LMCache's max_local_disk_size)."},
+        c.gib_per_gpu, RealRange{.min = 0});
+  field(d, {"gb_per_s", "Rate of reading, and of writing, 10^9 bytes/s."}, c.gb_per_s,
+        RealRange{.min = 0, .min_open = true});
+  field(d, {"read_threads", "Requests whose blocks are read at once; 16 when absent."},
+        c.read_threads, IntRange{0, 4096});
+  field(d, {"write_threads", "Requests whose blocks are written at once; 16 when absent."},
+        c.write_threads, IntRange{0, 4096});
+}
+
+void describe(Describer& d, KvPullConfig& c) {
+  field(d, {"port", "Port at which a server answers pulls (the router's side-car asks for it)."},
+        c.port, IntRange{1, 65'535});
+}
+
+void describe(Describer& d, KvRemoteConfig& c) {
+  field(d, {"url", "Address of the store, such as redis://host:6379 or s3://bucket."}, c.url);
+}
+
+namespace {
+
+void describe_capacity(Describer& d, KvTierConfig& c) {
+  field(d,
+        {"cpu_gib",
+         "Host memory for the blocks of one engine core (DP rank), all its GPUs together, GiB "
+         "(--kv-offloading-size, cpu_bytes_to_use). For lmcache-mp: of the node's server. For "
+         "mooncake-store: of the whole store, where a process of its own holds it."},
+        c.cpu_gib, RealRange{.min = 0, .max = 1'000'000});
+  field(d,
+        {"cpu_gib_per_gpu",
+         "The same for the worker of each GPU, GiB: what LMCache (max_local_cpu_size) and Mooncake "
+         "(global_segment_size) count."},
+        c.cpu_gib_per_gpu, RealRange{.min = 0, .max = 1'000'000});
+  field(d, {"cpu_chunks", "The same as a number of chunks (num_cpu_blocks of vLLM v0.11)."},
+        c.cpu_chunks, IntRange{0, 1'000'000'000});
+  field(d,
+        {"chunk_tokens",
+         "Tokens that are stored and found together, a multiple of block_size (the connector's own "
+         "block_size; LMCache's chunk_size). When absent: a KV block, for LMCache 256 tokens."},
+        c.chunk_tokens, IntRange{1, 1'048'576});
+  field(d, {"chunk_blocks", "The same in KV blocks (blocks_per_chunk)."}, c.chunk_blocks,
+        IntRange{1, 65'536});
+}
+
+/// Settings that the engine does not follow yet. Whoever reads them says so.
+void describe_left_out(Describer& d, KvTierConfig& c) {
+  field(d,
+        not_modelled("store_threshold", "Lookups of a chunk before it is stored.",
+                     "every chunk is stored when it is computed"),
+        c.store_threshold, IntRange{0, 1'000'000});
+  field(d,
+        not_modelled("lazy",
+                     "Store a block only when GPU memory is about to give it up "
+                     "(lazy_offload).",
+                     "blocks are stored when they are computed"),
+        c.lazy);
+  field(d,
+        not_modelled("partial_chunks",
+                     "Store the last chunk of a prompt though it is not full (save_unfull_chunk).",
+                     "only full chunks are stored"),
+        c.partial_chunks);
+  field(d,
+        not_modelled("layerwise", "Copy one layer while another computes (use_layerwise).",
+                     "a copy moves all layers at once"),
+        c.layerwise);
+  field(d,
+        not_modelled("blocking_loads",
+                     "A step waits for the loads of its requests (enable_async_loading and "
+                     "load_async say the opposite).",
+                     "steps go on while requests wait for their loads"),
+        c.blocking_loads);
+  field(d,
+        not_modelled("async_lookup",
+                     "The scheduler does not wait for the store's answer "
+                     "(lookup_async).",
+                     "an answer takes no time"),
+        c.async_lookup);
+  field(d,
+        not_modelled("min_hit_tokens", "A shorter hit is computed again (min_retrieve_tokens).",
+                     "every hit is loaded"),
+        c.min_hit_tokens, IntRange{0, 1'000'000'000});
+  field(d,
+        not_modelled("self_describing_events",
+                     "KV events of this tier carry tokens (self_describing_kv_events).",
+                     "events of host memory carry no tokens"),
+        c.self_describing_events);
+  field(d,
+        not_modelled("role",
+                     "A server only stores (kv_producer) or only loads (kv_consumer); both when "
+                     "absent.",
+                     "every server stores and loads"),
+        c.role);
+  field(d, not_modelled("disk", "Blocks in files.", "there is no tier below host memory"), c.disk);
+  field(d,
+        approximated("pulls", "Blocks from the host memory of other servers (secondary tier p2p).",
+                     "every server with tiers pulls from those that the router names"),
+        c.pulls);
+  field(d,
+        not_modelled("remote",
+                     "A store that all servers read (LMCache's remote_url, secondary "
+                     "tier obj).",
+                     "a server loads from its own tiers only"),
+        c.remote);
+}
+
+}  // namespace
+
+void describe(Describer& d, KvTierConfig& c) {
+  field(
+      d,
+      {"connector",
+       "vLLM's connector that keeps KV blocks outside the GPU. offloading: OffloadingConnector "
+       "(--kv-offloading-size). simple-cpu: SimpleCPUOffloadConnector. lmcache: "
+       "LMCacheConnectorV1, in the worker of each GPU. lmcache-mp: LMCacheMPConnector, one server "
+       "per node. mooncake-store: MooncakeStoreConnector, one store for all servers. llm-d-fs: "
+       "llm-d's file system backend. Only offloading is simulated; the others get a warning, "
+       "and their servers run without the tier."},
+      c.connector);
+  describe_capacity(d, c);
+  field(d,
+        {"prompt_only",
+         "Blocks of answers are not stored (offload_prompt_only; LMCache's save_decode_cache says "
+         "the opposite). When absent as in the preset's releases: true from 2026-H2 on."},
+        c.prompt_only);
+  field(
+      d,
+      {"eviction",
+       "Which blocks make room in host memory (eviction_policy, LMCache's cache_policy); lru when "
+       "absent. Only lru is simulated."},
+      c.eviction);
+  describe_left_out(d, c);
+  field(d,
+        {"lmcache_config",
+         "LMCache's settings, for every key above that is not written: the path of its YAML file "
+         "(LMCACHE_CONFIG_FILE), or the file's content."},
+        c.lmcache_config);
+}
+
+void TierCounters::add(const TierCounters& o) {
+  query_tokens += o.query_tokens;
+  hit_tokens += o.hit_tokens;
+  loads += o.loads;
+  stored_chunks += o.stored_chunks;
+  evicted_chunks += o.evicted_chunks;
+  refused_stores += o.refused_stores;
+  loaded_bytes += o.loaded_bytes;
+  stored_bytes += o.stored_bytes;
+  pulled_bytes += o.pulled_bytes;
+  pulls += o.pulls;
+  pulls_arrived += o.pulls_arrived;
+  pulls_failed += o.pulls_failed;
+  pulls_served += o.pulls_served;
+  load_waits.add(o.load_waits);
+  pull_waits.add(o.pull_waits);
+}
+
+TierRules resolve_tiers(const KvTierConfig& c, const TierHost& host) {
+  TierRules r;
+  const bool newest = host.preset == EnginePreset::k2026H2;
+  if (c.connector != KvConnector::kOffloading) return r;
+  r.chunk_blocks = c.chunk_tokens ? *c.chunk_tokens / host.block_size : c.chunk_blocks.value_or(1);
+  r.block_bytes = static_cast<double>(host.block_size) * host.kv_bytes_per_token;
+  const double chunk_bytes = r.block_bytes * static_cast<double>(r.chunk_blocks);
+  const double cpu_gib =
+      c.cpu_gib.value_or(c.cpu_gib_per_gpu.value_or(0) * static_cast<double>(host.gpus));
+  r.cpu_chunks = c.cpu_chunks.value_or(static_cast<std::int64_t>(cpu_gib * kGib / chunk_bytes));
+  const double submitted = static_cast<double>(host.descriptor_bytes) / kDescriptorSeconds;
+  r.link_bytes_per_s = std::min(host.link_bytes_per_s, submitted) * static_cast<double>(host.gpus);
+  r.prompt_only = c.prompt_only.value_or(newest);
+  r.waits_for_writes = newest;
+  r.settles_at_request_end = !newest;
+  return r;
+}
+
+}  // namespace routesim::sim

@@ -1,0 +1,155 @@
+// Where a vLLM engine keeps KV blocks besides GPU memory: its KV connector's flags, and the rules
+// that differ between releases.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/describe.h"
+#include "base/units.h"
+
+namespace routesim::sim {
+
+enum class EnginePreset;
+
+/// The KV connector (vLLM's --kv-transfer-config) that keeps blocks outside GPU memory.
+enum class KvConnector { kOffloading, kSimpleCpu, kLmcache, kLmcacheMp, kMooncakeStore, kLlmdFs };
+
+/// Which blocks make room in host memory.
+enum class KvEviction { kLru, kArc, kLfu, kFifo, kMru };
+
+/// A server that only stores, or only loads: KVTransferConfig's kv_role.
+enum class KvRole { kProducer, kConsumer };
+
+/// Files that hold what host memory holds, and more.
+struct KvDiskConfig {
+  std::string root;                           ///< Folder; a shared one serves several servers.
+  std::optional<double> gib;                  ///< Of one engine core; absent = no limit.
+  std::optional<double> gib_per_gpu;          ///< Of the worker of each GPU.
+  std::optional<double> gb_per_s;             ///< Per direction, 10^9 bytes/s.
+  std::optional<std::int64_t> read_threads;   ///< Requests that are read at once.
+  std::optional<std::int64_t> write_threads;  ///< Requests that are written at once.
+};
+void describe(Describer& d, KvDiskConfig& c);
+
+/// Pulls from the host memory of other servers.
+struct KvPullConfig {
+  std::int64_t port = 7777;  ///< As the router's side-car names it.
+};
+void describe(Describer& d, KvPullConfig& c);
+
+/// A store besides the servers, which all of them read.
+struct KvRemoteConfig {
+  std::string url;
+};
+void describe(Describer& d, KvRemoteConfig& c);
+
+/// The tiers below GPU memory as the user configures them. Absent values are the preset's.
+struct KvTierConfig {
+  KvConnector connector = KvConnector::kOffloading;
+  std::optional<double> cpu_gib;             ///< Of one engine core, all its GPUs together.
+  std::optional<double> cpu_gib_per_gpu;     ///< Of the worker of each GPU, instead of `cpu_gib`.
+  std::optional<std::int64_t> cpu_chunks;    ///< The same as a number of chunks.
+  std::optional<std::int64_t> chunk_tokens;  ///< What one key stands for; absent = a KV block.
+  std::optional<std::int64_t> chunk_blocks;  ///< The same in KV blocks.
+  std::optional<bool> prompt_only;           ///< Blocks of answers are not offloaded.
+  std::optional<KvEviction> eviction;
+  std::optional<std::int64_t> store_threshold;
+  std::optional<bool> lazy;
+  std::optional<bool> partial_chunks;
+  std::optional<bool> layerwise;
+  std::optional<bool> blocking_loads;
+  std::optional<bool> async_lookup;
+  std::optional<std::int64_t> min_hit_tokens;
+  std::optional<bool> self_describing_events;
+  std::optional<KvRole> role;
+  std::optional<KvDiskConfig> disk;
+  std::optional<KvPullConfig> pulls;
+  std::optional<KvRemoteConfig> remote;
+  /// LMCache's own settings. Readers turn them into the keys above, so it is empty by then.
+  Document lmcache_config;
+};
+void describe(Describer& d, KvTierConfig& c);
+
+/// The same with every value decided.
+struct TierRules {
+  std::int64_t cpu_chunks = 0;    ///< Room in host memory, in chunks of one group; 0 = no tier.
+  std::int64_t chunk_blocks = 1;  ///< KV blocks per chunk.
+  double block_bytes = 0;         ///< Of a KV block of one group, on all GPUs of the engine.
+  double link_bytes_per_s = 0;    ///< Between host and all GPUs of the engine, per direction.
+  bool prompt_only = false;
+  /// A chunk being written delays the request that would hit it; false: it is a miss. vLLM from
+  /// v0.25 (LookupResult.HIT_PENDING).
+  bool waits_for_writes = true;
+  /// What a request has stored becomes readable when it is over, and until then its GPU blocks are
+  /// kept. vLLM until v0.20 (finished_sending in OffloadingConnectorScheduler); since then each
+  /// copy counts as soon as it is done.
+  bool settles_at_request_end = false;
+
+  bool in_use() const { return cpu_chunks > 0; }
+};
+
+/// Times that requests waited.
+struct Waits {
+  std::int64_t count = 0;
+  Duration total, longest;
+  void add(Duration wait) { add({.count = 1, .total = wait, .longest = wait}); }
+  void add(const Waits& other) {
+    count += other.count;
+    total += other.total;
+    longest = std::max(longest, other.longest);
+  }
+  double mean_s() const { return count > 0 ? total.to_seconds() / static_cast<double>(count) : 0; }
+};
+
+/// What the tiers of one engine core did.
+struct TierCounters {
+  /// Prompt tokens looked up behind the hit in GPU memory, and of these, loaded; at the first
+  /// admission of each request (vLLM's external_prefix_cache_queries and _hits).
+  std::int64_t query_tokens = 0, hit_tokens = 0;
+  std::int64_t loads = 0;  ///< Begun, those of preempted requests included.
+  std::int64_t stored_chunks = 0, evicted_chunks = 0;
+  std::int64_t refused_stores = 0;  ///< Passes of a request in which nothing could make room.
+  double loaded_bytes = 0, stored_bytes = 0, pulled_bytes = 0;
+  std::int64_t pulls = 0;          ///< Asked for,
+  std::int64_t pulls_arrived = 0;  ///< that brought chunks,
+  std::int64_t pulls_failed = 0;   ///< that took too long. The others found nothing, or no room.
+  std::int64_t pulls_served = 0;   ///< Chunks sent to another engine.
+  Waits load_waits;                ///< From the pass that begins a load until the engine has it.
+  Waits pull_waits;                ///< From the pass that asks until there is nothing to wait for.
+  void add(const TierCounters& other);
+};
+
+/// What the rules depend on besides the configuration.
+struct TierHost {
+  EnginePreset preset;
+  std::int64_t block_size = 16;       ///< Tokens.
+  double kv_bytes_per_token = 0;      ///< Of one group of layers, all GPUs of the engine.
+  std::int64_t gpus = 1;              ///< Of the engine.
+  double link_bytes_per_s = 0;        ///< Between host and one GPU, per direction.
+  std::int64_t descriptor_bytes = 0;  ///< What one copy descriptor moves, on one GPU.
+};
+
+/// Sources: vLLM v0.19.1 and v0.27.1, distributed/kv_transfer/kv_connector/v1/offloading and
+/// v1/kv_offload/cpu.
+TierRules resolve_tiers(const KvTierConfig& config, const TierHost& host);
+
+}  // namespace routesim::sim
+
+template <>
+struct routesim::EnumNames<routesim::sim::KvConnector> {
+  static constexpr std::array<std::string_view, 6> value = {
+      "offloading", "simple-cpu", "lmcache", "lmcache-mp", "mooncake-store", "llm-d-fs"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::KvEviction> {
+  static constexpr std::array<std::string_view, 5> value = {"lru", "arc", "lfu", "fifo", "mru"};
+};
+template <>
+struct routesim::EnumNames<routesim::sim::KvRole> {
+  static constexpr std::array<std::string_view, 2> value = {"producer", "consumer"};
+};

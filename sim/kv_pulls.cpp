@@ -1,0 +1,124 @@
+#include "sim/kv_pulls.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace routesim::sim {
+
+namespace {
+
+/// A message over ZeroMQ and the round of an idle engine's loop that reads it: loops of an engine
+/// with nothing to compute sleep for 1 ms (vLLM v0.27.1 v1/engine/core.py).
+constexpr Duration kMessage = Duration::milliseconds(1);
+/// A source holds back its answer while chunks are being written, for at most so long.
+constexpr Duration kLongestAnswer = Duration::seconds(5);
+constexpr Duration kAskAgainAfter = Duration::milliseconds(5);
+/// The longest that a pull takes.
+constexpr Duration kLongestPull = Duration::seconds(30);
+
+}  // namespace
+
+KvPulls::KvPulls(const LiveRequests& live, Servers& servers, Transfers& transfers,
+                 EventQueue& queue, RequestFlow& flow)
+    : live_(live),
+      servers_(servers),
+      transfers_(transfers),
+      queue_(queue),
+      flow_(flow),
+      first_endpoint_(servers.replicas().size()) {
+  for (std::uint32_t e = servers.endpoints().size(); e-- > 0;)
+    first_endpoint_[servers.endpoints()[e].replica] = e;
+}
+
+void KvPulls::send(std::uint32_t replica, SimTime now) {
+  std::vector<Replica::RankMessage> messages;
+  messages.swap(servers_.replica(replica).messages());
+  for (Replica::RankMessage& m : messages)
+    on_message(first_endpoint_[replica] + static_cast<std::uint32_t>(m.rank), m.message, now);
+}
+
+void KvPulls::book(Running& r, Replica::PullNews news, bool to_asker, SimTime at) {
+  r.next = news;
+  r.to_asker = to_asker;
+  queue_.push(at, EventKind::kPullStep, r.pull->id);
+}
+
+void KvPulls::on_message(std::uint32_t endpoint, PullMessage& message, SimTime now) {
+  if (message.kind == PullMessage::Kind::kAsk) {
+    const std::uint32_t id = ++pulls_;
+    Running& r = running_[id];
+    r.pull = std::move(message.made);
+    r.pull->id = id;
+    r.asks = endpoint;
+    r.has = live_[r.pull->handle].route.pull_source->value();
+    r.begin = now;
+    queue_.push(now + kLongestPull, EventKind::kPullStep, id, 1);
+    book(r, Replica::PullNews::kAsked, false, now + kMessage);
+    return;
+  }
+  Running& r = running_.at(message.pull->id);
+  if (r.over) return;
+  switch (message.kind) {
+    case PullMessage::Kind::kAsk:
+      break;
+    case PullMessage::Kind::kAnswer:
+      if (r.pull->found == kAskAgain && now - r.begin < kLongestAnswer) {
+        book(r, Replica::PullNews::kAsked, false, now + kAskAgainAfter);
+        break;
+      }
+      r.pull->found = std::max<std::int64_t>(r.pull->found, 0);
+      book(r, Replica::PullNews::kAnswered, true, now + kMessage);
+      break;
+    case PullMessage::Kind::kFetch:
+      book(r, Replica::PullNews::kFetch, false, now + kMessage);
+      break;
+    case PullMessage::Kind::kSend:
+      r.sent = now;
+      transfers_.start(Transfers::Kind::kTierPull, r.pull->id,
+                       transfers_.between_hosts(r.has, r.asks), r.pull->bytes, now);
+      break;
+    case PullMessage::Kind::kDone:
+      book(r, Replica::PullNews::kArrived, true, now + kMessage);
+      break;
+    case PullMessage::Kind::kDrop:
+      book(r, Replica::PullNews::kDropped, false, now + kMessage);
+      break;
+  }
+}
+
+void KvPulls::on_transferred(std::uint64_t id, SimTime now) {
+  const Running& r = running_.at(static_cast<std::uint32_t>(id));
+  flow_.report({.kind = CopySpan::Kind::kPull,
+                .endpoint = r.asks,
+                .source = r.has,
+                .begin = r.sent,
+                .end = now,
+                .bytes = r.pull->bytes});
+  tell(r.has, Replica::PullNews::kSent, *r.pull, now);
+}
+
+void KvPulls::tell(std::uint32_t endpoint, Replica::PullNews news, KvPull& pull, SimTime now) {
+  const EndpointHome& at = servers_.endpoints()[endpoint];
+  servers_.replica(at.replica).advance_to(now);
+  servers_.replica(at.replica).tell_pull(at.rank, news, pull, now);
+  flow_.after_touch(at.replica, now);
+}
+
+void KvPulls::step(std::uint32_t id, bool deadline, SimTime now) {
+  const auto it = running_.find(id);
+  if (it == running_.end() || it->second.over) return;
+  Running& r = it->second;
+  if (deadline) {
+    r.over = true;
+    transfers_.cancel(Transfers::Kind::kTierPull, id, now);
+    tell(r.has, Replica::PullNews::kDropped, *r.pull, now);
+    tell(r.asks, Replica::PullNews::kFailed, *r.pull, now);
+    return;
+  }
+  const Replica::PullNews news = r.next;
+  if (news == Replica::PullNews::kArrived || news == Replica::PullNews::kDropped) r.over = true;
+  if (news == Replica::PullNews::kAnswered && r.pull->found == 0) r.over = true;
+  tell(r.to_asker ? r.asks : r.has, news, *r.pull, now);
+}
+
+}  // namespace routesim::sim
