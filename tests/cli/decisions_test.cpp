@@ -201,8 +201,8 @@ TEST_F(Decisions, JunitIsXml) {
 TEST_F(Decisions, CompareTwoResults) {
   const std::string base = (folder_ / "base.json").string();
   const std::string slow = (folder_ / "slow.json").string();
-  ASSERT_EQ(run({"run", tiny(), "-q", "--replications", "4", "-o", "json=" + base}).code, 0);
-  ASSERT_EQ(run({"run", tiny(), "-q", "--replications", "4", "-o", "json=" + slow, "--set",
+  ASSERT_EQ(run({"run", tiny(), "-q", "--replications", "8", "-o", "json=" + base}).code, 0);
+  ASSERT_EQ(run({"run", tiny(), "-q", "--replications", "8", "-o", "json=" + slow, "--set",
                  "cluster.pools[a].replicas=1"})
                 .code,
             0);
@@ -211,7 +211,7 @@ TEST_F(Decisions, CompareTwoResults) {
   EXPECT_NE(same.out.find("not distinguishable"), std::string::npos);
   const Result worse = run({"compare", base, slow, "--fail-if", "ttft_ms.mean>+5%"});
   EXPECT_EQ(worse.code, 1) << worse.out;
-  EXPECT_NE(worse.out.find("4 pairs of runs"), std::string::npos) << worse.out;
+  EXPECT_NE(worse.out.find("8 pairs of runs"), std::string::npos) << worse.out;
   EXPECT_EQ(run({"compare", base, slow}).code, 0) << "without gates it only shows";
   EXPECT_EQ(run({"compare", slow, base, "--fail-if", "ttft_ms.mean>+5%"}).code, 0);
   const Result data = run({"compare", base, slow, "-o", "json"});

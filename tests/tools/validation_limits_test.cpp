@@ -67,7 +67,7 @@ void expect_within_limits(const fs::path& folder, std::size_t rows) {
 }
 
 TEST(ValidationLimits, EveryRowOfThePublishedTablesIsWithinItsLimit) {
-  expect_within_limits(kScenarios, 151);
+  expect_within_limits(kScenarios, 235);
 }
 
 TEST(ValidationLimits, EveryHeldOutRowIsWithinItsLimit) {
@@ -88,6 +88,10 @@ TEST(ValidationLimits, ABentCurveBreaksALimitOfItsExperiment) {
   const std::vector<RowLimit> limits = limits_of(kScenarios / "limits.csv");
   for (const double factor : {0.85, 1.2}) {
     std::vector<ValidationInput> inputs = load(kScenarios);
+    // Rooflines have no curve to bend.
+    std::erase_if(inputs, [](const ValidationInput& input) {
+      return input.scenario.find("gpt-oss-120b") != std::string::npos;
+    });
     for (ValidationInput& input : inputs)
       for (ValidationVariant& variant : input.variants)
         for (sim::ResolvedPool& pool : variant.plan.pools) {
@@ -100,8 +104,11 @@ TEST(ValidationLimits, ABentCurveBreaksALimitOfItsExperiment) {
     check_limits(limits, "limits.csv", simulate(inputs, 1), findings);
     const std::string found = messages_of(findings.exceeded);
     std::set<std::string> experiments;
-    for (const RowLimit& limit : limits) experiments.insert(limit.experiment);
-    EXPECT_EQ(experiments.size(), 7U);
+    for (const RowLimit& limit : limits)
+      if (limit.experiment != "llmd_pd_multitier_gptoss120b_h200" &&
+          limit.experiment != "p2p_docqa_8xh200")
+        experiments.insert(limit.experiment);
+    EXPECT_EQ(experiments.size(), 8U);
     for (const std::string& experiment : experiments)
       EXPECT_NE(found.find(experiment), std::string::npos) << experiment << " at " << factor;
   }
