@@ -47,6 +47,7 @@ RequestRecord RunRecorder::on_done(const LiveRequest& live, workloads::Outcome o
   record.sent = live.sent;
   record.first_token = live.first_token;
   record.end = now;
+  if (outcome == workloads::Outcome::kSuccess) record.held_open = request.held_open;
   record.prompt_tokens = request.prompt->tokens;
   record.cached_tokens = live.cached_tokens;
   record.output_tokens = request.output_tokens;

@@ -63,7 +63,11 @@ struct Request {
   StageId stage;
   std::uint64_t session = 0;  ///< Conversation or user; 0 = none.
   std::int32_t priority = 0;
-  SimTime due{};                       ///< When the load tool wanted to send it.
+  SimTime due{};  ///< When the load tool wanted to send it.
+  /// How long the tool keeps the request open after its last token, in its own measure of the
+  /// request's latency: inference-perf's conversation_replay sleeps for a tool call before it takes
+  /// the end time. Of successes only.
+  Duration held_open{};
   Duration timeout = Duration::max();  ///< Client gives up this long after the send.
 };
 

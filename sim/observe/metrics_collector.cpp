@@ -44,7 +44,7 @@ void MetricsCollector::on_gap(StageId id, Duration gap) {
 
 void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label) {
   StageResult& s = stages_[static_cast<std::size_t>(r.stage)];
-  s.last_end = std::max(s.last_end, r.end);
+  s.last_end = std::max(s.last_end, r.end + r.held_open);
   s.preemptions += r.preemptions;
   if (r.outcome != workloads::Outcome::kSuccess) {
     ++s.failures;
@@ -53,13 +53,14 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
   }
   ++s.successes;
   const std::int64_t tokens = counted(r.output_tokens);
-  const double latency = (r.end - r.sent).to_seconds();
+  const double answered = (r.end - r.sent).to_seconds();
+  const Duration latency = r.end + r.held_open - r.sent;
   const double ttft = (r.first_token - r.sent).to_seconds();
-  s.request_latency.add_nano((r.end - r.sent).ns());
+  s.request_latency.add_nano(latency.ns());
   s.time_to_first_token.add_nano((r.first_token - r.sent).ns());
   growth_[static_cast<std::size_t>(r.stage)].add(r.sent - s.first_send, r.first_token - r.sent);
-  if (tokens > 1) s.time_per_output_token.add((latency - ttft) / static_cast<double>(tokens - 1));
-  s.normalized_time_per_output_token.add(latency / static_cast<double>(tokens));
+  if (tokens > 1) s.time_per_output_token.add((answered - ttft) / static_cast<double>(tokens - 1));
+  s.normalized_time_per_output_token.add(latency.to_seconds() / static_cast<double>(tokens));
   s.prompt_tokens.add(static_cast<double>(r.prompt_tokens));
   s.output_tokens.add(static_cast<double>(tokens));
   s.prompt_tokens_total += r.prompt_tokens;

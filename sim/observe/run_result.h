@@ -157,6 +157,7 @@ struct RequestRecord {
   std::int32_t endpoint = -1;
   std::int32_t prefill_endpoint = -1;
   SimTime due, sent, first_token, end;
+  Duration held_open;  ///< workloads::Request::held_open of a success.
   std::int64_t prompt_tokens = 0;
   std::int64_t cached_tokens = 0;
   std::int64_t output_tokens = 0;

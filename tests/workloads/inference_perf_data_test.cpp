@@ -150,6 +150,7 @@ TEST(ConversationReplay, TurnsGrowAndSlotsStartAgain) {
     ASSERT_EQ(turns.size(), 4U);
     for (std::size_t t = 0; t < 4; ++t) {
       EXPECT_EQ(turns[t].request.prompt->tokens, 1100 + 50 + static_cast<std::int64_t>(t) * 70);
+      EXPECT_EQ(turns[t].request.held_open, Duration::seconds(2)) << "the tool call is in there";
       if (t == 0) continue;
       EXPECT_GE(turns[t].sent, turns[t - 1].done + Duration::seconds(2)) << "tool call";
     }

@@ -89,15 +89,16 @@ void GoodputObserver::on_done(const sim::RequestRecord& record) {
   if (record.outcome != workloads::Outcome::kSuccess) return;
   const std::int64_t tokens = std::max<std::int64_t>(
       1, std::llround(static_cast<double>(record.output_tokens) * output_token_scale_));
-  const double latency = (record.end - record.sent).to_seconds();
+  const double answered = (record.end - record.sent).to_seconds();
+  const double latency = (record.end + record.held_open - record.sent).to_seconds();
   const double ttft = (record.first_token - record.sent).to_seconds();
-  const double tpot = tokens > 1 ? (latency - ttft) / static_cast<double>(tokens - 1) : 0;
+  const double tpot = tokens > 1 ? (answered - ttft) / static_cast<double>(tokens - 1) : 0;
   // By goal_index().
   const std::array<double, 5> values = {ttft, tpot, tpot, latency / static_cast<double>(tokens),
                                         latency};
   ToolGoodput& tool = stages_[stage].tool;
   tool.first_send = std::min(tool.first_send, record.sent);
-  tool.last_end = std::max(tool.last_end, record.end);
+  tool.last_end = std::max(tool.last_end, record.end + record.held_open);
   bool good = true, good_for_tool = true;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::optional<double>& bound = goals_.*kGoals[i].goal;

@@ -122,6 +122,7 @@ class ConversationReplaySessions final : public SessionSource {
     request.prompt = std::move(prompt).build(ids_.next());
     answers_.fill(stage, index, turn.output, request);
     request.session = session + 1;
+    request.held_open = turn.tool_latency;
   }
 
   Duration completed(std::size_t stage, std::int64_t index, const Request& request,
