@@ -17,6 +17,11 @@ void describe(Describer& d, CostCurveParameters& p) {
         p.context_us_per_ktok, amount);
   field(d, {"shared_context_weight", "Cost of context in blocks others read too, 1 is full."},
         p.shared_context_weight, RealRange{.min = 0, .max = 1});
+  field(d,
+        {"max_shared_prefix",
+         "Tokens of the longest prefix whose second reader finds it in the GPU's L2 cache; longer "
+         "ones cost full price. 0 is no limit."},
+        p.max_shared_prefix, IntRange{.min = 0});
   field(d, {"prefill_us_per_token", "Per new prompt token, us."}, p.prefill_us_per_token, amount);
   field(d, {"prefill_pair_ns", "Per unit of the sum of (computed+new)^2 - computed^2, ns."},
         p.prefill_pair_ns, amount);
@@ -79,9 +84,12 @@ std::int64_t CostCurve::gpu_ticks(const BatchShape& s) const {
   const auto times = [](std::int64_t ticks, std::int64_t count) {
     return static_cast<WideTicks>(ticks) * count;
   };
-  WideTicks t = step_ + times(sequence_, s.decode_requests) +
-                times(context_, s.decode_context - s.shared_context) +
-                times(shared_context_, s.shared_context) + times(token_, s.tokens());
+  WideTicks t =
+      step_ + times(sequence_, s.decode_requests) +
+      times(context_, s.decode_context - s.shared_context) +
+      times(shares_prefixes(s, parameters_.max_shared_prefix) ? shared_context_ : context_,
+            s.shared_context) +
+      times(token_, s.tokens());
   if (s.prefill_tokens > 0)
     t += times(prefill_token_, s.prefill_tokens) + (times(prefill_pair_q8_, s.prefill_pairs) >> 8) +
          times(prefill_chunk_, s.prefill_requests);
@@ -124,7 +132,8 @@ Trust CostCurve::trust(const BatchShape& s) const {
   if (s.prefill_requests > 0 &&
       beyond(s.prefill_context / s.prefill_requests, range_.max_prefill_context))
     return Trust::kExtrapolated;
-  const double shared = static_cast<double>(s.shared_context);
+  const double shared =
+      shares_prefixes(s, parameters_.max_shared_prefix) ? static_cast<double>(s.shared_context) : 0;
   const auto effective = s.decode_context - static_cast<std::int64_t>(
                                                 shared * (1 - parameters_.shared_context_weight));
   return beyond(effective, range_.max_decode_context) ? Trust::kExtrapolated : Trust::kFitted;

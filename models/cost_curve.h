@@ -17,19 +17,20 @@ namespace routesim::models {
 
 /// The coefficients. All are >= 0; units are in the names.
 struct CostCurveParameters {
-  double step_ms = 0;                ///< a: weights streamed once, launches.
-  double sequence_ms = 0;            ///< c: per decoding sequence.
-  double context_us_per_ktok = 0;    ///< d: per 1000 effective KV tokens read by decode.
-  double shared_context_weight = 1;  ///< θ in [0, 1]: cost of context others read too.
-  double prefill_us_per_token = 0;   ///< p1.
-  double prefill_pair_ns = 0;        ///< p2: per unit of S = Σ (computed+new)² − computed².
-  double prefill_chunk_ms = 0;       ///< k: per prompt chunk.
-  double token_us = 0;               ///< m: communication, per token of any kind.
-  double cpu_step_ms = 0;            ///< h0.
-  double cpu_sequence_ms = 0;        ///< h1: per sequence in the step.
-  bool async_scheduling = false;     ///< CPU work hides behind the GPU.
-  double group_round_ms = 0;         ///< Lock-step DP: per round of tokens through the experts.
-  double group_padding_us = 0;       ///< Lock-step DP: per token below the largest rank's count.
+  double step_ms = 0;                  ///< a: weights streamed once, launches.
+  double sequence_ms = 0;              ///< c: per decoding sequence.
+  double context_us_per_ktok = 0;      ///< d: per 1000 effective KV tokens read by decode.
+  double shared_context_weight = 1;    ///< θ in [0, 1]: cost of context others read too.
+  std::int64_t max_shared_prefix = 0;  ///< Longer shared prefixes cost full price; 0: none does.
+  double prefill_us_per_token = 0;     ///< p1.
+  double prefill_pair_ns = 0;          ///< p2: per unit of S = Σ (computed+new)² − computed².
+  double prefill_chunk_ms = 0;         ///< k: per prompt chunk.
+  double token_us = 0;                 ///< m: communication, per token of any kind.
+  double cpu_step_ms = 0;              ///< h0.
+  double cpu_sequence_ms = 0;          ///< h1: per sequence in the step.
+  bool async_scheduling = false;       ///< CPU work hides behind the GPU.
+  double group_round_ms = 0;           ///< Lock-step DP: per round of tokens through the experts.
+  double group_padding_us = 0;         ///< Lock-step DP: per token below the largest rank's count.
   double group_token_us = 0;  ///< Lock-step DP: per token of all ranks (all-to-all, experts).
 };
 

@@ -26,6 +26,7 @@ struct BatchShape {
   std::int64_t decode_context = 0;   ///< T: sum of their contexts, shared blocks every time.
   std::int64_t shared_context = 0;   ///< T - U: the part of T that stands in blocks another running
                                      ///< sequence also holds (all but one holder of each block).
+  std::int64_t shared_readers = 0;   ///< Those other holders: all but one of each first block.
   std::int64_t prefill_requests = 0;  ///< Prompt chunks in the step.
   std::int64_t prefill_tokens = 0;    ///< P: new prompt tokens computed.
   std::int64_t prefill_context = 0;   ///< K_p: sum over chunks of (computed + new) tokens read.
@@ -40,6 +41,12 @@ struct BatchShape {
 
   std::int64_t tokens() const { return decode_requests + prefill_tokens; }
 };
+
+/// The second reader of a prefix finds it in the GPU's L2 cache: the shared prefixes of the batch
+/// have at most `longest` tokens in the mean; 0 is no limit.
+inline bool shares_prefixes(const BatchShape& s, std::int64_t longest) {
+  return longest == 0 || s.shared_context <= longest * s.shared_readers;
+}
 
 /// A run of pure-decode steps in which each of the B sequences grows by one token per step and
 /// nothing else changes: step i (from 0) takes `first + i * increment` ticks while i < steps.

@@ -87,6 +87,7 @@ CostCurveParameters Roofline::as_cost_curve() const {
   p.context_us_per_ktok = as_real(context) * tick_ns;
   p.shared_context_weight =
       context > 0 ? as_real(attention_.shared_context_ticks()) / as_real(context) : 1.0;
+  p.max_shared_prefix = attention_.max_shared_prefix();
   p.async_scheduling = options_.async_scheduling;
   if (options_.async_scheduling) {
     p.cpu_step_ms = host_step_ms;

@@ -217,8 +217,11 @@ AttentionCost::AttentionCost(const AcceleratorSpec& a, const ModelSpec& m, const
   windowed_pair_ns_ = pair * as_real(m.sliding_layers);
   Parallelism one_stage = p;
   one_stage.pp = 1;
-  const double layer = as_real(kv_bytes_per_token_per_gpu(m, kv, one_stage)) /
-                       as_real(m.kv_capacity_layers()) / kv_rate;
+  const double layer_bytes =
+      as_real(kv_bytes_per_token_per_gpu(m, kv, one_stage)) / as_real(m.kv_capacity_layers());
+  // The L2 of these GPUs is two halves, and each keeps what its own multiprocessors read.
+  max_shared_prefix_ = static_cast<std::int64_t>(a.l2_bytes / 2 / layer_bytes);
+  const double layer = layer_bytes / kv_rate;
   const double full = layer * as_real(m.full_layers());
   prefill_context_ns_ = full;
   // Absorbed MLA decode multiplies every head with the latent, twice: compute can bind there.
@@ -245,7 +248,7 @@ std::int64_t AttentionCost::decode_ticks(const BatchShape& s) const {
   };
   return bounded_ticks(
       times(context_, s.decode_context - s.shared_context) +
-      times(shared_context_, s.shared_context) +
+      times(shares_prefixes(s, max_shared_prefix_) ? shared_context_ : context_, s.shared_context) +
       times(windowed_context_, std::min(s.decode_context, s.decode_requests * window_)));
 }
 

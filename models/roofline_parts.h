@@ -72,11 +72,14 @@ class AttentionCost {
   double pair_ns() const { return pair_ns_; }
   std::int64_t context_ticks() const { return context_; }
   std::int64_t shared_context_ticks() const { return shared_context_; }
+  /// Longer shared prefixes do not stay in L2; 0: no limit.
+  std::int64_t max_shared_prefix() const { return max_shared_prefix_; }
 
  private:
   double pair_ns_ = 0, windowed_pair_ns_ = 0, prefill_context_ns_ = 0;
   // Ticks per token of decode context: layers that see everything, layers with a window.
   std::int64_t context_ = 0, shared_context_ = 0, windowed_context_ = 0, window_ = 0;
+  std::int64_t max_shared_prefix_ = 0;
 };
 
 /// How long GPUs take to add up what lies on each of them. The default is that of a single one.

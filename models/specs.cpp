@@ -289,6 +289,11 @@ void describe(Describer& d, AcceleratorSpec& a) {
       a.kv_mbu_fp8, share);
   field(d, {"shared_context_weight", "Cost of re-reading a shared block, 1 is full price."},
         a.shared_context_weight, RealRange{.min = 0, .max = 1});
+  field(d,
+        {"l2_bytes",
+         "L2 cache, bytes. A shared prefix is re-read at shared_context_weight while a layer of it "
+         "takes at most half of it; 0 is no limit."},
+        a.l2_bytes, amount);
   describe_times(d, a);
 }
 

@@ -80,6 +80,7 @@ struct AcceleratorSpec {
   double kv_mbu = 0.85;          ///< Share of memory bandwidth when KV blocks are read.
   double kv_mbu_fp8 = 0.85;      ///< The same for blocks in fp8, until vLLM's releases of 2026-H2.
   double shared_context_weight = 1;  ///< Cost of re-reading a block others read too (θ).
+  double l2_bytes = 0;               ///< L2 cache; a shared prefix is re-read there. 0: unlimited.
   double kernel_us = 3.0;            ///< Fixed time of one matrix product, besides the above.
   double layer_us = 15;              ///< Fixed time of a layer: norms, rotary, attention launch.
   double expert_layer_us = 20;       ///< Fixed time of a layer's routing, sorting, reducing.

@@ -199,6 +199,7 @@ void KvCache::take_hits(const CachedPrefix& hits, BlockHolding& holding) {
       free_count_ -= run.blocks;
     } else if (!run.window) {
       extra_references_ += run.blocks;
+      if (&p == hits.pieces.data()) ++extra_readers_;
     }
   }
   holding.pieces = hits.pieces;
@@ -376,7 +377,9 @@ void KvCache::release(BlockHolding& holding) {
       Run& run = at(parts_[k]);
       ROUTESIM_DCHECK(run.references > 0, "released a run nobody holds");
       if (--run.references > 0) {
-        if (!run.window) extra_references_ -= run.blocks;
+        if (run.window) continue;
+        extra_references_ -= run.blocks;
+        if (i == 0 && k == 0) --extra_readers_;
         continue;
       }
       link_before(parts_[k], 0);

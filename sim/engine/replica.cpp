@@ -391,6 +391,7 @@ bool Replica::begin_stretch(Rank& r) {
   next.decode_context = r.scheduler.decode_context() + members;
   if (r.scheduler.kv().shared_tokens() > next.decode_context) return false;
   next.shared_context = r.scheduler.kv().shared_tokens();
+  next.shared_readers = r.scheduler.kv().shared_readers();
   stretch_.run = options_.latency->decode_run(next);
   stretch_.index = 0;
   if (stretch_.run.first >= models::kLongestStepTicks) return false;  // The next launch refuses it.
@@ -514,6 +515,7 @@ void Replica::advance_plans(Rank& r, std::int64_t passes) {
   StepPlan& last = async ? r.ahead() : r.on_gpu();
   const models::BatchShape before = last.shape;
   last.shape.shared_context = r.scheduler.kv().shared_tokens();
+  last.shape.shared_readers = r.scheduler.kv().shared_readers();
   last.shape.decode_context += passes * before.decode_requests;
   last.pass += passes;
   if (!async) return;

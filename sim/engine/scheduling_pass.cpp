@@ -35,6 +35,7 @@ void BatchScheduler::run_pass(StepPlan& plan, StepPlan* in_flight, SimTime now,
   if (tiers_.in_use()) store_computed(plan);
   // Sequences that only hold blocks (prompts, pulls, hand-overs) share them, too, but read nothing.
   plan.shape.shared_context = std::min(kv().shared_tokens(), plan.shape.decode_context);
+  plan.shape.shared_readers = kv().shared_readers();
   if (!pass_.prefills_deferred)
     last_release_ =
         waiting_.queue().empty() ? LastRelease::kAdmittedAll : LastRelease::kLeftWaiting;

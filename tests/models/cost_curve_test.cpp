@@ -28,6 +28,21 @@ TEST(CostCurve, DecodeStepByHand) {
               14.3 + 2.72 + 0.75 * 14.18848, 1e-4);
 }
 
+TEST(CostCurve, LongPrefixesAreReadAtFullPrice) {
+  CostCurveParameters p = reference();
+  p.max_shared_prefix = 8'080;
+  const CostCurve curve(p, {.max_decode_context = 300'000}, "test");
+  BatchShape s{.decode_requests = 40, .decode_context = 323'200, .shared_context = 161'600};
+  const double full = 14.3 + 2.72 + 14.18848;
+  s.shared_readers = 20;  // 8,080 tokens each.
+  EXPECT_NEAR(ms(curve.step_ticks(s)), full - 0.25 * 14.18848, 2e-4);
+  EXPECT_EQ(curve.trust(s), Trust::kFitted);
+  s.shared_readers = 19;
+  EXPECT_NEAR(ms(curve.step_ticks(s)), full, 2e-4);
+  EXPECT_EQ(curve.trust(s), Trust::kExtrapolated) << "323,200 tokens are read, not 242,400";
+  EXPECT_EQ(curve.decode_run(s).first, curve.step_ticks(s));
+}
+
 TEST(CostCurve, PrefillAddsToDecode) {
   const CostCurve curve(reference(), {}, "test");
   const BatchShape prefill{.prefill_requests = 1,

@@ -167,7 +167,10 @@ TEST(PublishedCurves, StepTimesByHand) {
                       .prefill_pairs = 4'000'000};
     expect(row.one, {.decode_requests = 1, .decode_context = 1'000});
     expect(row.forty, {.decode_requests = 40, .decode_context = 40'000});
-    expect(row.shared, {.decode_requests = 40, .decode_context = 40'000, .shared_context = 20'000});
+    expect(row.shared, {.decode_requests = 40,
+                        .decode_context = 40'000,
+                        .shared_context = 20'000,
+                        .shared_readers = 20});
     expect(row.prompt, prompt);
     prompt.decode_requests = 10;
     prompt.decode_context = 10'000;

@@ -80,6 +80,7 @@ class ObviousEngine {
     int references = 0;
     Key key;  // Without tokens: none.
     bool window = false;
+    bool first = false;  // Holds the first tokens of a sequence.
     bool keyed() const { return !key.second.empty(); }
   };
   struct Hits {
@@ -421,8 +422,10 @@ class ObviousEngine {
     }
     step.stores = tiers_.close_pass();
     for (const Block& b : blocks_)
-      if (b.references > 1 && !b.window)
+      if (b.references > 1 && !b.window) {
         step.shape.shared_context += (b.references - 1) * rules_.block_size;
+        step.shape.shared_readers += b.first ? b.references - 1 : 0;
+      }
     step.shape.shared_context = std::min(step.shape.shared_context, step.shape.decode_context);
   }
 
@@ -519,6 +522,7 @@ class ObviousEngine {
       evict(b);
       at(b).references = 1;
       at(b).window = window;
+      at(b).first = owned.empty();
       owned.push_back(b);
     }
   }
