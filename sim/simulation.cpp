@@ -39,11 +39,8 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   live_keys_.emplace(live_, *prompt_keys_, block);
   // With unequal block sizes one event maps several blocks to one key, private ones included.
   // Blocks of layers with a window are visited one by one.
-  // Tiers may store answers under their keys.
-  const bool windows = std::any_of(plan.pools.begin(), plan.pools.end(), [](const auto& pool) {
-    return pool.rules.window_groups > 0 ||
-           (pool.rules.tiers.in_use() && !pool.rules.tiers.prompt_only);
-  });
+  const bool windows = std::any_of(plan.pools.begin(), plan.pools.end(),
+                                   [](const auto& pool) { return pool.rules.window_groups > 0; });
   private_answers_ =
       !options.reference && !windows && (!key_options.precise || prompt_keys_->one_key());
   servers_.emplace(plan, options.seed, options.reference, *prompt_keys_, *live_keys_);

@@ -9,22 +9,12 @@
 
 namespace routesim::sim {
 
-namespace {
-
-// Without async scheduling a block of an answer is stored in the pass that fills it, which is not
-// the pass that takes the next one.
-bool walks_all(const EngineRules& rules) {
-  const bool answers = rules.tiers.in_use() && !rules.tiers.prompt_only;
-  return rules.window_groups > 0 || rules.max_loras > 0 || (answers && !rules.async_scheduling);
-}
-
-}  // namespace
-
 BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
     : decodes_(rules.block_size, sequences_),
       blocks_(rules),
       rules_(rules),
-      mode_(walks_all(rules) || reference ? PassMode::kWalkAll : PassMode::kSums),
+      mode_(rules.window_groups > 0 || rules.max_loras > 0 || reference ? PassMode::kWalkAll
+                                                                        : PassMode::kSums),
       tiers_(rules, sequences_),
       waiting_(rules.scheduling_policy, sequences_),
       running_(sequences_),
@@ -94,6 +84,7 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
       if (awaits && q.streak_pass < in_flight->pass) --in_flight->steady;
       if (q.state == State::kDecode) decodes_.leave_aborted(s);
       blocks_.register_up_to(q, q.computed - (awaits ? 1 : 0));
+      store_answer(s, q.computed - (awaits ? 1 : 0));
       if (q.state == State::kPrefill) running_.end_prefill(s);
       running_.remove(s);
     }
@@ -164,7 +155,9 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
   if (q.state == State::kWaiting) {
     waiting_.remove(s);  // preempted while this token was being computed
   } else {
-    blocks_.register_up_to(q, q.request.prompt_tokens + q.request.output_tokens - 1);
+    const std::int64_t tokens = q.request.prompt_tokens + q.request.output_tokens - 1;
+    blocks_.register_up_to(q, tokens);
+    store_answer(s, tokens);
     running_.remove(s);
   }
   if (rules_.tiers.settles_at_request_end && KvTiers::unsettled(q) && !q.request.hold_blocks) {
@@ -230,32 +223,34 @@ void BatchScheduler::copy_done(std::uint32_t copy, SimTime now, std::vector<Engi
   }
 }
 
-// Remembers that a sequence has `tokens` tokens computed with this pass, as far as their text is
-// known.
+// Remembers that a sequence has `tokens` tokens computed with this pass. Answers are stored when
+// they end.
 void BatchScheduler::note_computed(Slot s, std::int64_t tokens) {
   if (!tiers_.in_use()) return;
-  const EngineRequest& request = sequences_[s].request;
-  if (rules_.tiers.prompt_only) tokens = std::min(tokens, request.prompt_tokens);
-  stores_.computed.push_back({.slot = s, .tokens = tokens});
+  const std::int64_t prompt = sequences_[s].request.prompt_tokens;
+  stores_.computed.push_back({.slot = s, .tokens = std::min(tokens, prompt)});
 }
 
-// The same for the decode set: answers may have filled a block, and what found no room tries again
-// in every pass.
-void BatchScheduler::note_decodes() {
-  if (tiers_.stores_answers())
-    for (const Slot s : decodes_.crossing())
-      note_computed(s, decodes_.computed_after(sequences_[s], decodes_.pass() - 1));
+// The same for the decode set: prompts that found no room try again in every pass.
+void BatchScheduler::note_behind() {
   for (const SequenceRef r : stores_.behind) {
     const Sequence& q = sequences_[r.slot];
     if (sequences_.current(r) && q.state == State::kDecode)
-      note_computed(r.slot, decodes_.computed_after(q, decodes_.pass() - 1));
+      note_computed(r.slot, q.request.prompt_tokens);
   }
+}
+
+// A sequence leaves the running list with `tokens` tokens computed.
+void BatchScheduler::store_answer(Slot s, std::int64_t tokens) {
+  if (!tiers_.in_use()) return;
+  const std::int64_t blocks = blocks_.whole_count(tokens);
+  tiers_.store_answer(s, blocks_.keys_of(sequences_[s], blocks), blocks);
 }
 
 // Stores what this pass computes, in the order of the running list.
 void BatchScheduler::store_computed(StepPlan& plan) {
-  if (stores_.computed.empty()) return;
   std::erase_if(stores_.behind, [this](SequenceRef r) { return !sequences_.current(r); });
+  if (stores_.computed.empty()) return;
   std::sort(stores_.computed.begin(), stores_.computed.end(),
             [this](const Computed& a, const Computed& b) {
               return sequences_[a.slot].order < sequences_[b.slot].order;
@@ -308,9 +303,10 @@ bool BatchScheduler::decodes_only() const {
     return false;
   if (running_.size() != decodes_.size()) return false;  // paused or draining
   if (waiting_.any_arrived()) return false;
-  if (tiers_.in_use() && (!tiers_.idle() || tiers_.stores_answers() || !stores_.behind.empty()))
-    return false;
+  if (!stores_.behind.empty()) return false;
   const bool queued = !waiting_.queue().empty();
+  // While copies are under way, a head that is blocked may come to wait for one and let others by.
+  if (queued && tiers_.in_use() && !tiers_.idle()) return false;
   if (queued && !waiting_.head_blocked()) return false;
   return rules_.prefill_schedule_interval <= 1 ||
          (last_release_ == LastRelease::kLeftWaiting) == queued;

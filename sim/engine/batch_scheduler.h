@@ -211,7 +211,8 @@ class BatchScheduler {
 
   // Tiers.
   void note_computed(Slot s, std::int64_t tokens);
-  void note_decodes();
+  void note_behind();
+  void store_answer(Slot s, std::int64_t tokens);
   void store_computed(StepPlan& plan);
   void keep_for_copies(Slot s);
   void end_storing(Slot s);

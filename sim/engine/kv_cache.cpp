@@ -435,9 +435,9 @@ std::vector<BlockKey> KvCache::free_queue() const {
   return out;
 }
 
-std::int64_t KvCache::findable_blocks() const {
+std::int64_t KvCache::count(Kind kind) const {
   std::int64_t n = 0;
-  for (const Run& run : runs_) n += run.kind == Kind::kPublic ? run.blocks : 0;
+  for (const Run& run : runs_) n += run.kind == kind ? run.blocks : 0;
   return n;
 }
 

@@ -192,7 +192,9 @@ class KvCache {
   /// Keys of the free queue from head to tail, 0 for blank and private blocks; for tests.
   std::vector<BlockKey> free_queue() const;
   /// Blocks that lookups could find; for tests.
-  std::int64_t findable_blocks() const;
+  std::int64_t findable_blocks() const { return count(Kind::kPublic); }
+  /// These, and private ones.
+  std::int64_t keyed_blocks() const { return findable_blocks() + count(Kind::kPrivate); }
 
  private:
   enum class Kind : std::uint8_t { kUnused, kBlank, kPublic, kPrivate };
@@ -215,6 +217,7 @@ class KvCache {
   Run& at(RunIndex r) { return runs_[static_cast<std::size_t>(r)]; }
   const Run& at(RunIndex r) const { return runs_[static_cast<std::size_t>(r)]; }
 
+  std::int64_t count(Kind kind) const;
   RunIndex new_run(Kind kind, std::int64_t blocks);
   void retire(RunIndex r);
   void unlink(RunIndex r);

@@ -273,10 +273,14 @@ void KvTiers::load(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t 
   to_start_.push_back({.id = id, .direction = copy.direction, .bytes = copy.bytes});
 }
 
-// Gives chunks of their own to keys that the pool has not, and keeps them from readers.
-void KvTiers::write(Part& part, std::span<const BlockKey> chunks) {
-  pool_->allocate(std::ssize(chunks), part.chunks);
-  pool_->register_keys(part.chunks, chunks);
+// Gives room to the chunks [from, to), which the pool has not, and keeps them from readers. Those
+// behind the last key are private.
+void KvTiers::write(Part& part, Chunks chunks, std::int64_t from, std::int64_t to) {
+  const std::int64_t keyed = std::clamp(std::ssize(chunks), from, to);
+  pool_->allocate(to - from, part.chunks);
+  pool_->register_keys(part.chunks, chunks.subspan(static_cast<std::size_t>(std::min(from, keyed)),
+                                                   static_cast<std::size_t>(keyed - from)));
+  if (to > keyed) pool_->register_private(part.chunks, to - keyed);
   pool_->mark(part.chunks, KvCache::Copy::kWrite);
 }
 
@@ -302,9 +306,7 @@ void KvTiers::write_missing(Copy& copy, SequenceSlot s, Chunks chunks,
                             const MissingWindows& windows) {
   BlockHolding guard;
   pool_->take_hits(present_, guard);
-  for (const auto& [from, to] : missing_)
-    write(add_part(copy, s),
-          chunks.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(to - from)));
+  for (const auto& [from, to] : missing_) write(add_part(copy, s), chunks, from, to);
   for (std::size_t i = 0; i < windows.size();) {
     Part& part = add_part(copy, s);
     const std::size_t group = windows[i].second;
@@ -335,17 +337,22 @@ KvTiers::MissingWindows KvTiers::missing_windows(Chunks chunks, std::int64_t fir
   return missing;
 }
 
+// A group with a window has blocks from Sequence::window_first on only; of the answer it had all of
+// them, one after the other.
+std::int64_t KvTiers::first_window_chunk(const Sequence& q) const {
+  const std::int64_t answer = q.request.prompt_tokens / (rules_.chunk_blocks * block_size_);
+  return std::max(q.tier.stored, std::min(answer, q.window_first / rules_.chunk_blocks));
+}
+
 bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t blocks) {
   Sequence& q = sequences_[s];
   const std::int64_t end = blocks / rules_.chunk_blocks;
   if (end <= q.tier.stored) return true;
   const Chunks all = chunk_keys(keys);
-  const Chunks chunks = all.first(static_cast<std::size_t>(end));
+  const Chunks chunks = all.first(static_cast<std::size_t>(std::min(end, std::ssize(all))));
   scan(chunks);
   std::int64_t need = find_missing(q.tier.stored, end);
-  // A group with a window has blocks from window_first on only.
-  const MissingWindows windows =
-      missing_windows(chunks, std::max(q.tier.stored, q.window_first / rules_.chunk_blocks));
+  const MissingWindows windows = missing_windows(chunks, first_window_chunk(q));
   need += std::ssize(windows);
   if (need == 0) {
     q.tier.stored = end;
@@ -376,6 +383,12 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
 }
 
 std::int64_t KvTiers::close_pass() { return std::exchange(pass_copy_, -1); }
+
+void KvTiers::store_answer(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t blocks) {
+  if (rules_.prompt_only) return;
+  store(s, keys, blocks);
+  if (const std::int64_t copy = close_pass(); copy >= 0) submit(copy);
+}
 
 void KvTiers::submit(std::int64_t id) {
   const Copy& copy = copies_.all[static_cast<std::size_t>(id)];
@@ -582,7 +595,7 @@ void KvTiers::settle(Sequence& q) {
   q.tier.unsettled.clear();
 }
 
-std::int64_t KvTiers::chunks() const { return in_use() ? pool_->findable_blocks() : 0; }
+std::int64_t KvTiers::chunks() const { return in_use() ? pool_->keyed_blocks() : 0; }
 
 void KvTiers::set_sink(TierEventSink* sink) {
   if (!in_use()) return;

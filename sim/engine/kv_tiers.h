@@ -66,9 +66,12 @@ class TierEventSink {
 /// Owns the host-memory tier as vLLM's OffloadingConnector keeps it: an LRU pool of chunks, each
 /// found by the key of its last block, with one set of chunks per group of layers. Lookups extend
 /// the hit in GPU memory; a request that hits waits outside the running list while the chunks are
-/// copied. Chunks are stored once, in the pass that computes them, and the copy starts when that
-/// step has ended. Chunks are kept as runs (KvCache), so a call costs by the run, not by the chunk;
-/// groups with a window cost by the chunk.
+/// copied. Chunks of prompts are stored once, in the pass that computes them, and the copy starts
+/// when that step has ended. Chunks of an answer are stored together when the answer ends or is
+/// interrupted, although vLLM stores each one as it fills: the bytes and the room are the same, but
+/// their copy starts later, and as a whole. Passes that only decode thus do nothing here. Chunks
+/// are kept as runs (KvCache), so a call costs by the run, not by the chunk; groups with a window
+/// cost by the chunk.
 ///
 /// Sources: vLLM v0.27.1 kv_connector/v1/offloading/scheduler.py (get_num_new_matched_tokens,
 /// _lookup, _build_store_jobs), v1/kv_offload/cpu/manager.py and cpu/policies/lru.py; v0.19.1
@@ -81,9 +84,7 @@ class KvTiers final : private KvEventSink {
   KvTiers& operator=(const KvTiers&) = delete;
 
   bool in_use() const { return pool_.has_value(); }
-  /// Blocks of answers are stored, too.
-  bool stores_answers() const { return in_use() && !rules_.prompt_only; }
-  /// No copy is under way or about to start: passes change nothing here.
+  /// No copy is under way or about to start.
   bool idle() const { return copies_.open == 0; }
 
   /// What the tier has behind a prefix of `hit` blocks that GPU memory has.
@@ -101,10 +102,14 @@ class KvTiers final : private KvEventSink {
   void load(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t window_first);
 
   /// Stores what is new among the first `blocks` blocks of a sequence scheduled in this pass. False
-  /// if there is no room: the next pass of the sequence tries again.
+  /// if there is no room: the next pass of the sequence tries again. The last ones of a private
+  /// answer have no key: no lookup finds them.
   bool store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t blocks);
   /// Ends the pass: the id of the copy of all it stored, -1 if it stored nothing.
   std::int64_t close_pass();
+  /// Outside of passes: stores what is new of a sequence that runs no longer, answer included, and
+  /// starts the copy.
+  void store_answer(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t blocks);
   /// The step of that pass has ended: its copy can start.
   void submit(std::int64_t copy);
   /// Copies to start since the last call; the caller clears it.
@@ -227,13 +232,14 @@ class KvTiers final : private KvEventSink {
   using MissingWindows = std::vector<std::pair<BlockKey, std::size_t>>;
   MissingWindows missing_windows(Chunks chunks, std::int64_t first);
   std::int64_t find_missing(std::int64_t first, std::int64_t end);
+  std::int64_t first_window_chunk(const Sequence& q) const;
   void write_missing(Copy& copy, SequenceSlot s, Chunks chunks, const MissingWindows& windows);
   bool there(RunIndex r) const {
     return r != 0 && (rules_.waits_for_writes || pool_->copy_of(r) != KvCache::Copy::kWrite);
   }
   std::uint32_t open_copy(TierCopy::Direction direction);
   Part& add_part(Copy& copy, SequenceSlot s);
-  void write(Part& part, std::span<const BlockKey> chunks);
+  void write(Part& part, Chunks chunks, std::int64_t from, std::int64_t to);
 
   TierRules rules_;
   std::int64_t block_size_;

@@ -379,8 +379,8 @@ void Replica::look_ahead() {
 bool Replica::begin_stretch(Rank& r) {
   const std::int64_t members = r.scheduler.decoding();
   const auto pure = [members](const StepPlan& plan) {
-    return plan.has_no_output() && plan.steady == members && plan.shape.prefill_requests == 0 &&
-           plan.shape.decode_requests == members;
+    return plan.has_no_output() && plan.stores < 0 && plan.steady == members &&
+           plan.shape.prefill_requests == 0 && plan.shape.decode_requests == members;
   };
   const bool async = options_.rules.async_scheduling;
   if (members == 0 || gaps_ == nullptr || !r.inbox.empty() || !pure(r.on_gpu())) return false;

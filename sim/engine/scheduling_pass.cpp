@@ -81,7 +81,7 @@ bool BatchScheduler::schedule_running_fast(StepPlan& plan, StepPlan* in_flight, 
   } else {
     cross_blocks();
   }
-  note_decodes();
+  note_behind();
   schedule_decodes(plan);
   if (!pass_.prefills_deferred) schedule_prefills(plan);
   return true;
@@ -215,10 +215,11 @@ void BatchScheduler::preempt(Slot s, StepPlan* in_flight, SimTime now) {
     q.last_token = now;
   // Computed blocks stay findable until they are recycled.
   blocks_.register_up_to(q, q.computed + q.scheduled - (awaits ? 1 : 0));
-  if (q.state == State::kPrefill) running_.end_prefill(s);
-  free_blocks(s);
   ++q.preemptions;
   ++counters_.preemptions;
+  store_answer(s, q.computed - (awaits ? 1 : 0));
+  if (q.state == State::kPrefill) running_.end_prefill(s);
+  free_blocks(s);
   q.state = State::kWaiting;
   q.target = q.request.prompt_tokens + q.sampled;
   blocks_.forget_prefix();
@@ -265,8 +266,7 @@ void BatchScheduler::settle_decode(Slot s, StepPlan& plan, StepPlan* in_flight, 
     return;
   }
   ++q.computed;
-  if (tiers_.stores_answers() || !stores_.behind.empty())
-    note_computed(s, q.computed - (awaits_token(q, in_flight) ? 1 : 0));
+  if (!stores_.behind.empty()) note_computed(s, q.computed);
   ++plan.shape.decode_requests;
   plan.shape.decode_context += q.computed;
   if (last_sampled)

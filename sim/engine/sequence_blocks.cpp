@@ -95,7 +95,8 @@ void SequenceBlocks::take_for_load(Sequence& q, std::int64_t hit, std::int64_t n
 std::span<const BlockKey> SequenceBlocks::keys_of(const Sequence& q, std::int64_t blocks) {
   if (!prefix_caching_ || q.request.keys == nullptr) return {};
   const std::span<const BlockKey> prompt = q.request.keys->engine;
-  if (blocks <= std::ssize(prompt) || q.request.private_answer) return prompt;
+  const bool unknown = q.request.private_answer && q.preemptions == 0;
+  if (blocks <= std::ssize(prompt) || unknown) return prompt;
   keys_.assign(prompt.begin(), prompt.end());
   while (std::ssize(keys_) < blocks)
     keys_.push_back(block_key(q, std::ssize(keys_), keys_.empty() ? 0 : keys_.back()));

@@ -76,7 +76,8 @@ class SequenceBlocks {
   /// sees of all these.
   void take_for_load(Sequence& q, std::int64_t hit, std::int64_t need);
   /// The keys of the first `blocks` full blocks of a sequence, and all those of its prompt; of a
-  /// private answer none. Good until the next call that reads keys.
+  /// private answer none, unless it was preempted and may look for its own blocks in the tiers.
+  /// Good until the next call that reads keys.
   std::span<const BlockKey> keys_of(const Sequence& q, std::int64_t blocks);
   /// Makes the full blocks among the first `tokens` findable; true if any is new. Those of a
   /// private answer can wait until the sequence gives them up: nobody looks for them before.

@@ -208,6 +208,7 @@ class ObviousEngine {
     std::erase(running_, r);
     std::erase(waiting_, r);
     std::erase(loading_, r);
+    store_answer(r);
     // Until v0.20 its blocks are kept until all it has stored is copied, which is looked at once
     // the workers know that it is over.
     if (rules_.tiers.settles_at_request_end && tiers_.unsettled(r->tier)) {
@@ -219,6 +220,12 @@ class ObviousEngine {
     tiers_.settle(r->tier);
     free_blocks(r);
     r->status = Status::kDone;
+  }
+  // What a request that leaves the running list has in blocks that the scheduler knows.
+  void store_answer(Request* r) {
+    if (tiers_.in_use())
+      tiers_.store_answer(r->tier, r->tokens, r->computed - r->placeholders, r->prompt,
+                          r->window_first);
   }
   void end(Request* r) {
     r->tier.over = true;
@@ -416,8 +423,7 @@ class ObviousEngine {
       }
     }
     for (const Work& w : step.work) {
-      std::int64_t tokens = std::min(w.r->computed, w.r->known());
-      if (rules_.tiers.prompt_only) tokens = std::min(tokens, w.r->prompt);
+      const std::int64_t tokens = std::min(w.r->computed, w.r->prompt);
       if (tiers_.in_use()) tiers_.store(w.r->tier, w.r->tokens, tokens, w.r->window_first);
     }
     step.stores = tiers_.close_pass();
@@ -436,6 +442,7 @@ class ObviousEngine {
     });
   }
   void preempt(Request* r) {
+    store_answer(r);
     free_blocks(r);
     tiers_.settle(r->tier);
     r->computed = r->placeholders = 0;

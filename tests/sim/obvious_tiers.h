@@ -127,6 +127,16 @@ class ObviousTiers {
     s.cursor = end;
     touch(s, tokens, rules_.tiers.settles_at_request_end ? end : whole(tokens));
   }
+  /// Stores what is new of a request that leaves the running list, answer included, in a copy of
+  /// its own that starts at once.
+  void store_answer(State& s, const Tokens& tokens, std::int64_t computed, std::int64_t prompt,
+                    std::int64_t window_first) {
+    if (rules_.tiers.prompt_only) return;
+    // Of the answer a group with a window had all blocks, one after the other.
+    const std::int64_t answer = prompt / chunk_ * rules_.tiers.chunk_blocks;
+    store(s, tokens, computed, std::min(window_first, answer));
+    if (const std::optional<Copy> copy = close_pass()) submit(*copy);
+  }
   struct Part {
     State* state;
     std::vector<Key> keys;

@@ -197,8 +197,7 @@ class Server {
  public:
   Server(const EngineRules& rules, std::shared_ptr<const models::LatencyModel> latency,
          bool reference = false, int ranks = 1)
-      : known_answers_(reference || rules.window_groups > 0 ||
-                       (rules.tiers.in_use() && !rules.tiers.prompt_only)),
+      : known_answers_(reference || rules.window_groups > 0),
         tiers_(rules.tiers.in_use()),
         copies_(std::max(1.0, rules.tiers.link_bytes_per_s)),
         shelf_(rules.block_size),
