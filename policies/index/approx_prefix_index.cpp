@@ -1,6 +1,7 @@
 #include "policies/index/approx_prefix_index.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 #include <utility>
 
@@ -10,72 +11,119 @@
 
 namespace routesim::policies {
 
-/// One endpoint's LRU of hashes: nodes in an array, linked by number.
+namespace {
+
+/// Leading places at which both lists are equal and differs(i) is 0, looked at eight at a time.
+template <class F>
+std::size_t count_equal(const std::uint64_t* a, const std::uint64_t* b, std::size_t n, F differs) {
+  std::size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    std::uint64_t difference = 0;
+    for (std::size_t k = i; k < i + 8; ++k) difference |= (a[k] ^ b[k]) | differs(k);
+    if (difference != 0) break;
+  }
+  while (i < n && ((a[i] ^ b[i]) | differs(i)) == 0) ++i;
+  return i;
+}
+
+}  // namespace
+
+/// One endpoint's LRU of hashes: nodes in arrays, linked by number. The blocks of a prompt come in
+/// the order they came in last time, and mostly got neighbouring nodes then: they move together.
 class HashLru {
  public:
-  std::size_t capacity = 0;  ///< 0 until the first insertion fixes it.
+  /// 0 until the first insertion fixes it.
+  std::size_t capacity() const { return capacity_; }
+  void set_capacity(std::size_t capacity) { capacity_ = capacity; }
   std::size_t size() const { return table_.count(); }
 
-  /// Makes `hash` the newest; returns the hash this pushed out, if any.
-  std::optional<std::uint64_t> touch(std::uint64_t hash) {
-    std::uint32_t n = find(hash);
-    if (n != kNone) {
-      if (n == newest_) return std::nullopt;
-      unlink(n);
-      link(n);
-      return std::nullopt;
+  /// Makes the hashes the newest, one after the other; calls f(hash) for each one this pushes out.
+  template <class F>
+  void touch(std::span<const std::uint64_t> hashes, F f) {
+    for (std::size_t i = 0; i < hashes.size();) {
+      const std::uint32_t n = table_.find(*this, hashes[i]);
+      if (n != kNone) {
+        i += move_to_end(n, hashes.subspan(i));
+        continue;
+      }
+      table_.look_ahead(hashes, i);
+      if (const auto pushed_out = insert(hashes[i++])) f(*pushed_out);
     }
-    std::optional<std::uint64_t> pushed_out;
-    if (table_.count() >= capacity) {
-      n = oldest_;
-      pushed_out = nodes_[n].hash;
-      table_.erase(*pushed_out, n);
-      unlink(n);
-    } else {
-      n = static_cast<std::uint32_t>(nodes_.size());
-      nodes_.emplace_back();
-    }
-    nodes_[n].hash = hash;
-    table_.insert(hash, n);
-    link(n);
-    return pushed_out;
   }
-  std::uint64_t key(std::uint32_t n) const { return nodes_[n].hash; }
+  std::uint64_t key(std::uint32_t n) const { return hashes_[n]; }
   template <class F>
   void for_each(F f) const {
-    for (std::uint32_t n = oldest_; n != kNone; n = nodes_[n].newer) f(nodes_[n].hash);
+    for (std::uint32_t n = oldest_; n != kNone; n = newer_[n]) f(hashes_[n]);
   }
 
  private:
-  struct Node {
-    std::uint64_t hash = 0;
-    std::uint32_t older = kNone;
-    std::uint32_t newer = kNone;
-  };
-  // The blocks of a prompt mostly come in the order they came in last time, so the node behind the
-  // previous one is tried first. Nodes are never free, so its hash can be trusted.
-  std::uint32_t find(std::uint64_t hash) {
-    std::uint32_t n = expected_;
-    if (n == kNone || nodes_[n].hash != hash) n = table_.find(*this, hash);
-    expected_ = n == kNone ? kNone : nodes_[n].newer;
-    return n;
+  // The node of the first hash and those behind it, as long as they are those of the next hashes.
+  // Returns how many moved.
+  std::size_t move_to_end(std::uint32_t first, std::span<const std::uint64_t> hashes) {
+    std::uint32_t last = first;
+    std::size_t moved = 1;
+    for (;;) {
+      const std::size_t n = count_neighbours(last, hashes.subspan(moved));
+      last += static_cast<std::uint32_t>(n);
+      moved += n;
+      const std::uint32_t next = newer_[last];
+      if (moved == hashes.size() || next == kNone || hashes_[next] != hashes[moved]) break;
+      last = next;
+      ++moved;
+    }
+    if (last == newest_) return moved;
+    unlink(first, last);
+    link(first, last);
+    return moved;
   }
-  void unlink(std::uint32_t n) {
-    const Node& node = nodes_[n];
-    (node.older == kNone ? oldest_ : nodes_[node.older].newer) = node.newer;
-    (node.newer == kNone ? newest_ : nodes_[node.newer].older) = node.older;
+  // How many of `hashes` have nodes with the numbers behind `last`, each the next newer one.
+  std::size_t count_neighbours(std::uint32_t last, std::span<const std::uint64_t> hashes) const {
+    const std::size_t most = std::min(hashes.size(), hashes_.size() - last - 1);
+    const std::uint32_t* const newer = newer_.data() + last;
+    return count_equal(hashes_.data() + last + 1, hashes.data(), most, [&](std::size_t i) {
+      return newer[i] ^ (last + static_cast<std::uint32_t>(i) + 1);
+    });
   }
-  void link(std::uint32_t n) {
-    nodes_[n].older = newest_;
-    nodes_[n].newer = kNone;
-    (newest_ == kNone ? oldest_ : nodes_[newest_].newer) = n;
-    newest_ = n;
+  std::optional<std::uint64_t> insert(std::uint64_t hash) {
+    std::optional<std::uint64_t> pushed_out;
+    std::uint32_t n = oldest_;
+    if (table_.count() >= capacity_) {
+      pushed_out = hashes_[n];
+      if (n + kAhead < hashes_.size()) table_.prefetch(hashes_[n + kAhead]);
+      table_.erase(*pushed_out, n);
+      unlink(n, n);
+      hashes_[n] = hash;
+    } else {
+      n = static_cast<std::uint32_t>(hashes_.size());
+      hashes_.push_back(hash);
+      older_.push_back(kNone);
+      newer_.push_back(kNone);
+    }
+    table_.insert(hash, n);
+    link(n, n);
+    return pushed_out;
   }
-  std::vector<Node> nodes_;
+  // Nodes that follow each other, the older one first.
+  void unlink(std::uint32_t first, std::uint32_t last) {
+    const std::uint32_t older = older_[first], newer = newer_[last];
+    (older == kNone ? oldest_ : newer_[older]) = newer;
+    (newer == kNone ? newest_ : older_[newer]) = older;
+  }
+  void link(std::uint32_t first, std::uint32_t last) {
+    older_[first] = newest_;
+    newer_[last] = kNone;
+    (newest_ == kNone ? oldest_ : newer_[newest_]) = first;
+    newest_ = last;
+  }
+  /// What is pushed out mostly has neighbouring nodes, too.
+  static constexpr std::uint32_t kAhead = 8;
+
+  std::size_t capacity_ = 0;
+  std::vector<std::uint64_t> hashes_;  // By node, as are the next two.
+  std::vector<std::uint32_t> older_, newer_;
   SlotTable table_;
   std::uint32_t oldest_ = kNone;
   std::uint32_t newest_ = kNone;
-  std::uint32_t expected_ = kNone;
 };
 
 class ApproxPrefixIndex::Impl {
@@ -84,76 +132,107 @@ class ApproxPrefixIndex::Impl {
     ROUTESIM_CHECK(capacity >= 1, "an endpoint's LRU has room for at least one hash");
   }
 
-  struct Entry {
-    std::uint64_t hash = 0;
-    SetId set = 0;           ///< Endpoints, as sorted rows; 0 = the entry is free.
-    std::uint32_t hint = 0;  ///< The entry that followed this one in a prompt, probably.
-  };
-
-  std::uint64_t key(std::uint32_t n) const { return entries[n].hash; }
-  std::uint32_t find(std::uint64_t hash) const { return table.find(*this, hash); }
-  std::uint32_t follow(std::uint32_t previous, std::uint64_t hash) const {
+  std::uint64_t key(std::uint32_t n) const { return hash[n]; }
+  std::uint32_t find(std::uint64_t h) const { return table.find(*this, h); }
+  std::uint32_t follow(std::uint32_t previous, std::uint64_t h) const {
     if (previous != kNone) {
-      const Entry& next = entries[entries[previous].hint];
-      if (next.hash == hash && next.set != 0) return entries[previous].hint;
+      if (previous + 1 < hash.size() && is(previous + 1, h)) return previous + 1;
+      if (is(hint[previous], h)) return hint[previous];
     }
-    return find(hash);
+    return find(h);
   }
-  std::uint32_t set_holder(std::uint32_t previous, std::uint64_t hash, Row row) {
-    std::uint32_t n = follow(previous, hash);
-    if (n == kNone) {
-      if (free.empty()) {
-        n = static_cast<std::uint32_t>(entries.size());
-        entries.emplace_back();
-      } else {
-        n = free.back();
-        free.pop_back();
-      }
-      entries[n] = {.hash = hash};
-      table.insert(hash, n);
+  bool is(std::uint32_t n, std::uint64_t h) const { return hash[n] == h && set[n] != 0; }
+  /// So many of `hashes` stand in the entries from n on, which have the same holders.
+  std::size_t count_run(std::uint32_t n, std::span<const std::uint64_t> hashes) const {
+    const std::size_t most = std::min(hashes.size(), hash.size() - n);
+    const SetId* const sets_of = set.data() + n;
+    return count_equal(hash.data() + n, hashes.data(), most,
+                       [&](std::size_t i) { return sets_of[i] ^ sets_of[0]; });
+  }
+  std::uint32_t new_entry(std::uint64_t h) {
+    auto n = static_cast<std::uint32_t>(hash.size());
+    if (free.empty()) {
+      hash.push_back(h);
+      set.push_back(0);
+      hint.push_back(0);
+    } else {
+      n = free.front();
+      free.pop_front();
+      hash[n] = h;
     }
-    if (previous != kNone) entries[previous].hint = n;
-    replace(n, sets.with(entries[n].set, row).set);
+    table.insert(h, n);
     return n;
   }
-  void drop_holder(std::uint64_t hash, Row row) {
-    const std::uint32_t n = find(hash);
+  void set_holder(std::span<const std::uint64_t> hashes, Row row) {
+    std::uint32_t previous = kNone;
+    SetId from = kNone, to = 0;
+    for (std::size_t i = 0; i < hashes.size();) {
+      std::uint32_t n = follow(previous, hashes[i]);
+      if (n == kNone) {
+        table.look_ahead(hashes, i);
+        n = new_entry(hashes[i]);
+      }
+      if (previous != kNone && n != previous + 1) hint[previous] = n;
+      // Others that are new are not in the table yet.
+      const std::size_t run = set[n] == 0 ? 1 : count_run(n, hashes.subspan(i));
+      if (set[n] != from) {
+        from = set[n];
+        to = sets.with(from, row).set;
+      }
+      replace(n, run, to);
+      previous = n + static_cast<std::uint32_t>(run) - 1;
+      i += run;
+    }
+  }
+  /// Takes one holder of hashes away, which mostly follow each other in a prompt.
+  struct Dropped {
+    std::uint32_t previous = kNone;
+    SetId from = kNone, to = 0;
+  };
+  void drop_holder(std::uint64_t h, Row row, Dropped& last) {
+    const std::uint32_t n = follow(last.previous, h);
     if (n == kNone) return;
-    replace(n, sets.without(entries[n].set, row));
-    if (entries[n].set != 0) return;
-    table.erase(hash, n);
+    last.previous = n;
+    if (set[n] != last.from) {
+      last.from = set[n];
+      last.to = sets.without(last.from, row);
+    }
+    replace(n, 1, last.to);
+    if (last.to != 0) return;
+    table.erase(h, n);
     free.push_back(n);
   }
-  void replace(std::uint32_t n, SetId to) {
-    const SetId from = entries[n].set;
+  /// Gives other holders to `run` entries from n on, which have the same.
+  void replace(std::uint32_t n, std::size_t run, SetId to) {
+    const SetId from = set[n];
     if (from == to) return;
-    if (to != 0) sets.acquire(to);
-    if (from != 0) sets.release(from);
-    entries[n].set = to;
+    if (to != 0) sets.acquire(to, static_cast<std::uint32_t>(run));
+    if (from != 0) sets.release(from, static_cast<std::uint32_t>(run));
+    std::fill_n(set.begin() + n, run, to);
   }
   /// Calls f(set, run length) for runs of hashes with equal holders, up to the first hash without
   /// any.
   template <class F>
   void for_each_run(std::span<const std::uint64_t> hashes, F f) const {
-    SetId set = 0;
-    std::uint32_t run = 0;
     std::uint32_t previous = kNone;
-    for (const std::uint64_t hash : hashes) {
-      previous = follow(previous, hash);
-      if (previous == kNone) break;
-      if (entries[previous].set != set) {
-        if (run > 0) f(set, run);
-        set = entries[previous].set;
-        run = 0;
-      }
-      ++run;
+    for (std::size_t i = 0; i < hashes.size();) {
+      const std::uint32_t n = follow(previous, hashes[i]);
+      if (n == kNone) break;
+      const std::size_t run = count_run(n, hashes.subspan(i));
+      f(set[n], static_cast<std::uint32_t>(run));
+      previous = n + static_cast<std::uint32_t>(run) - 1;
+      i += run;
     }
-    if (run > 0) f(set, run);
   }
 
   std::size_t default_capacity;
-  std::vector<Entry> entries;
-  std::vector<std::uint32_t> free;
+  // Entries: the hash, its endpoints as sorted rows (0 = the entry is free), and the entry that
+  // followed it in a prompt, unless that is the next one.
+  std::vector<std::uint64_t> hash;
+  std::vector<SetId> set;
+  std::vector<std::uint32_t> hint;
+  /// The first one is used first: then the blocks of a prompt get neighbouring entries.
+  std::deque<std::uint32_t> free;
   SlotTable table;
   HolderSets sets;
   std::vector<HashLru> lrus;  // By endpoint.
@@ -169,18 +248,18 @@ void ApproxPrefixIndex::add(EndpointId endpoint, std::span<const std::uint64_t> 
                             std::size_t capacity) {
   if (endpoint.value() >= impl_->lrus.size()) impl_->lrus.resize(endpoint.value() + 1);
   HashLru& lru = impl_->lrus[endpoint.value()];
-  if (lru.capacity == 0) lru.capacity = capacity != 0 ? capacity : impl_->default_capacity;
+  if (lru.capacity() == 0) lru.set_capacity(capacity != 0 ? capacity : impl_->default_capacity);
   const Row row = endpoint.value();
-  for (const std::uint64_t hash : hashes)
-    if (const auto pushed_out = lru.touch(hash)) impl_->drop_holder(*pushed_out, row);
-  std::uint32_t previous = kNone;
-  for (const std::uint64_t hash : hashes) previous = impl_->set_holder(previous, hash, row);
+  Impl::Dropped dropped;
+  lru.touch(hashes, [&](std::uint64_t hash) { impl_->drop_holder(hash, row, dropped); });
+  impl_->set_holder(hashes, row);
 }
 
 void ApproxPrefixIndex::remove_endpoint(EndpointId endpoint) {
   if (endpoint.value() >= impl_->lrus.size()) return;
   HashLru& lru = impl_->lrus[endpoint.value()];
-  lru.for_each([&](std::uint64_t hash) { impl_->drop_holder(hash, endpoint.value()); });
+  Impl::Dropped dropped;
+  lru.for_each([&](std::uint64_t hash) { impl_->drop_holder(hash, endpoint.value(), dropped); });
   lru = {};
 }
 
@@ -196,7 +275,7 @@ std::vector<EndpointId> ApproxPrefixIndex::holders(std::uint64_t hash) const {
   std::vector<EndpointId> result;
   const std::uint32_t n = impl_->find(hash);
   if (n == kNone) return result;
-  for (const Row row : impl_->sets.rows(impl_->entries[n].set)) result.emplace_back(row);
+  for (const Row row : impl_->sets.rows(impl_->set[n])) result.emplace_back(row);
   return result;
 }
 

@@ -426,20 +426,28 @@ std::uint64_t approx_seed(std::string_view model, std::string_view cache_salt) {
 std::vector<std::uint64_t> approx_hashes_tokens(std::span<const std::uint32_t> tokens,
                                                 std::string_view model, std::string_view cache_salt,
                                                 std::uint32_t block_size, std::size_t max_blocks) {
+  std::vector<std::uint64_t> hashes;
+  append_approx_hashes(tokens, model, cache_salt, block_size, max_blocks, hashes);
+  return hashes;
+}
+
+void append_approx_hashes(std::span<const std::uint32_t> tokens, std::string_view model,
+                          std::string_view cache_salt, std::uint32_t block_size,
+                          std::size_t max_blocks, std::vector<std::uint64_t>& hashes) {
   ROUTESIM_CHECK(block_size >= 1, "a block holds at least one token");
-  std::size_t count = (tokens.size() + block_size - 1) / block_size;
-  if (max_blocks != 0) count = std::min(count, max_blocks);
-  std::vector<std::uint64_t> hashes(count);
-  std::uint64_t previous = approx_seed(model, cache_salt);
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t from = i * block_size;
+  const std::size_t first = hashes.size();
+  std::size_t count = first + (tokens.size() + block_size - 1) / block_size;
+  if (max_blocks != 0) count = std::max(first, std::min(count, max_blocks));
+  std::uint64_t previous = first > 0 ? hashes.back() : approx_seed(model, cache_salt);
+  hashes.resize(count);
+  for (std::size_t i = first; i < count; ++i) {
+    const std::size_t from = (i - first) * block_size;
     const auto block =
         tokens.subspan(from, std::min<std::size_t>(block_size, tokens.size() - from));
     const std::array<std::uint64_t, 2> pair = {XXH64(block.data(), block.size_bytes(), 0),
                                                previous};
     hashes[i] = previous = XXH64(pair.data(), sizeof pair, 0);
   }
-  return hashes;
 }
 
 std::vector<std::uint64_t> approx_hashes_bytes(std::string_view text, std::string_view model,

@@ -158,6 +158,11 @@ std::vector<std::uint64_t> approx_hashes_tokens(std::span<const std::uint32_t> t
                                                 std::string_view model, std::string_view cache_salt,
                                                 std::uint32_t block_size,
                                                 std::size_t max_blocks = 0);
+/// The same for a prompt whose leading full blocks have `hashes`: appends those of the tokens
+/// behind them. `max_blocks` counts all.
+void append_approx_hashes(std::span<const std::uint32_t> tokens, std::string_view model,
+                          std::string_view cache_salt, std::uint32_t block_size,
+                          std::size_t max_blocks, std::vector<std::uint64_t>& hashes);
 
 /// Byte-chunk variant (older releases, Heimdall generation 1). Texts shorter than one chunk have no
 /// hashes. `hash_tail`: hash the last partial chunk too (18 Apr 2026 to May 2026).

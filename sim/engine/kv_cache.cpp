@@ -14,6 +14,8 @@ constexpr std::size_t kSmallestTable = 64;
 /// Further down the free queue runs have left the processor's caches.
 constexpr int kRunsToLookAt = 3;
 
+std::uint32_t tag_of(BlockKey key) { return static_cast<std::uint32_t>(key); }
+
 }  // namespace
 
 KvCache::KvCache(std::int64_t num_blocks, std::int64_t block_size, FreeQueue mode)
@@ -104,7 +106,10 @@ RunIndex KvCache::last_run(const BlockHolding& holding) const {
 std::size_t KvCache::find_slot(BlockKey key) const {
   const std::size_t mask = table_.size() - 1;
   std::size_t slot = home(key);
-  while (table_[slot] != 0 && at(table_[slot]).first_key != key) slot = (slot + 1) & mask;
+  const std::uint32_t tag = tag_of(key);
+  while (table_[slot].run != 0 &&
+         (table_[slot].tag != tag || at(table_[slot].run).first_key != key))
+    slot = (slot + 1) & mask;
   return slot;
 }
 
@@ -112,41 +117,42 @@ std::size_t KvCache::find_slot(BlockKey key) const {
 void KvCache::insert_in_table(RunIndex r) {
   if ((table_used_ + 1) * 4 > table_.size()) grow_table();
   const std::size_t slot = find_slot(at(r).first_key);
-  ROUTESIM_DCHECK(table_[slot] == 0, "a run was to be found already");
-  table_[slot] = r;
+  ROUTESIM_DCHECK(table_[slot].run == 0, "a run was to be found already");
+  table_[slot] = {.run = r, .tag = tag_of(at(r).first_key)};
   ++table_used_;
 }
 
 void KvCache::grow_table() {
-  std::vector<RunIndex> old = std::move(table_);
-  table_.assign(old.size() * 2, 0);
+  std::vector<TableSlot> old = std::move(table_);
+  table_.assign(old.size() * 2, {});
   shift_ = 64 - std::countr_zero(table_.size());
-  for (const RunIndex r : old)
-    if (r != 0) table_[find_slot(at(r).first_key)] = r;
+  for (const TableSlot& s : old)
+    if (s.run != 0) table_[find_slot(at(s.run).first_key)] = s;
 }
 
 // Takes one run out, whether alone under its key or one of several.
 void KvCache::erase_from_table(RunIndex r) {
   const std::size_t slot = find_slot(at(r).first_key);
-  ROUTESIM_DCHECK(table_[slot] != 0, "an evicted run is not in the table");
-  if (table_[slot] != r || at(r).same_key != 0) {
-    RunIndex* link = &table_[slot];
+  ROUTESIM_DCHECK(table_[slot].run != 0, "an evicted run is not in the table");
+  if (table_[slot].run != r || at(r).same_key != 0) {
+    RunIndex* link = &table_[slot].run;
     while (*link != r) link = &at(*link).same_key;
     *link = at(r).same_key;
-    if (at(table_[slot]).same_key == 0) at(table_[slot]).twin = false;
+    const RunIndex first = table_[slot].run;
+    if (at(first).same_key == 0) at(first).twin = false;
     return;
   }
   // Backward-shift deletion keeps probe sequences unbroken without tombstones.
   const std::size_t mask = table_.size() - 1;
   std::size_t hole = slot;
-  for (std::size_t i = (hole + 1) & mask; table_[i] != 0; i = (i + 1) & mask) {
-    const std::size_t wanted = home(at(table_[i]).first_key);
+  for (std::size_t i = (hole + 1) & mask; table_[i].run != 0; i = (i + 1) & mask) {
+    const std::size_t wanted = home(at(table_[i].run).first_key);
     if (((i - wanted) & mask) >= ((i - hole) & mask)) {
       table_[hole] = table_[i];
       hole = i;
     }
   }
-  table_[hole] = 0;
+  table_[hole] = {};
   --table_used_;
 }
 
@@ -155,7 +161,7 @@ void KvCache::erase_from_table(RunIndex r) {
 std::int64_t KvCache::lookup(std::span<const BlockKey> keys, CachedPrefix& hits) const {
   hits.clear();
   while (!keys.empty()) {
-    const RunIndex r = table_[find_slot(keys.front())];
+    const RunIndex r = find(keys.front());
     if (r == 0) break;
     const std::span<const BlockKey> held = at(r).keys;
     std::size_t n = std::min(held.size(), keys.size());
@@ -270,12 +276,12 @@ void KvCache::register_keys(BlockHolding& holding, std::span<const BlockKey> key
   ++version_;
   holding.blank -= std::ssize(keys);
   while (!keys.empty()) {
-    const auto held = std::find_if(keys.begin(), keys.end(),
-                                   [this](BlockKey key) { return table_[find_slot(key)] != 0; });
+    const auto held =
+        std::find_if(keys.begin(), keys.end(), [this](BlockKey key) { return find(key) != 0; });
     const auto n = static_cast<std::size_t>(held - keys.begin());
     if (n > 0) append_to_last_run(holding, keys.first(n));
     if (n == keys.size()) return;
-    register_twin(table_[find_slot(keys[n])], keys[n], holding);
+    register_twin(find(keys[n]), keys[n], holding);
     keys = keys.subspan(n + 1);
   }
 }
@@ -412,7 +418,7 @@ void KvCache::discard(BlockHolding& holding) {
 
 bool KvCache::reset() {
   if (free_count_ != usable_blocks()) return false;
-  std::fill(table_.begin(), table_.end(), 0);
+  std::fill(table_.begin(), table_.end(), TableSlot{});
   table_used_ = 0;
   while (at(0).next != 0) {
     const RunIndex r = at(0).next;
@@ -465,14 +471,14 @@ void KvCache::verify() const {
                    "the keys of a run are not one per block");
     ROUTESIM_CHECK(!run.twin || run.blocks == 1, "a key held twice stands in a longer run");
     bool found = false;
-    for (RunIndex r = table_[find_slot(run.first_key)]; r != 0; r = at(r).same_key) {
+    for (RunIndex r = find(run.first_key); r != 0; r = at(r).same_key) {
       found = found || r == static_cast<RunIndex>(i);
       ROUTESIM_CHECK(at(r).kind == Kind::kPublic && at(r).first_key == run.first_key,
                      "a lookup could return a block that was evicted");
     }
     ROUTESIM_CHECK(found, "a keyed block cannot be found under its key");
     for (std::size_t k = 1; k < run.keys.size(); ++k)
-      ROUTESIM_CHECK(table_[find_slot(run.keys[k])] == 0, "a key held twice is inside a run");
+      ROUTESIM_CHECK(find(run.keys[k]) == 0, "a key held twice is inside a run");
   }
   ROUTESIM_CHECK(unreferenced == free_count_, "an unreferenced block is not in the free queue");
   ROUTESIM_CHECK(extra == extra_references_, "shared-reference count drifted");

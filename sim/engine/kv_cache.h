@@ -161,7 +161,9 @@ class KvCache {
   /// time, since such blocks are given up from the front. Nobody hears of it.
   void register_window(BlockHolding& holding, BlockKey key);
   /// A run whose first block has this key, 0 = none.
-  RunIndex find(BlockKey key) const { return table_[find_slot(key)]; }
+  RunIndex find(BlockKey key) const { return table_[find_slot(key)].run; }
+  /// Fetches what find() and lookup() read first into the processor's caches.
+  void prefetch(BlockKey key) const { __builtin_prefetch(&table_[home(key)]); }
   /// Drops one reference of the first `n` blocks, which must be single ones or blank.
   void release_front(BlockHolding& holding, std::int64_t n);
 
@@ -229,6 +231,11 @@ class KvCache {
   void append_to_last_run(BlockHolding& holding, std::span<const BlockKey> keys);
   void register_twin(RunIndex other, BlockKey key, BlockHolding& holding);
 
+  /// A run in the table, and a part of its first key: others are not looked at.
+  struct TableSlot {
+    RunIndex run = 0;  ///< 0 = empty.
+    std::uint32_t tag = 0;
+  };
   std::size_t home(BlockKey key) const {
     return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15ULL) >> shift_);
   }
@@ -249,8 +256,8 @@ class KvCache {
   std::vector<RunIndex> unused_runs_;
   std::vector<RunIndex> parts_;  ///< Scratch of release().
   /// First keys to runs: open addressing, linear probing, at most a quarter full, since most
-  /// of what is looked up is not there; 0 = empty.
-  std::vector<RunIndex> table_;
+  /// of what is looked up is not there.
+  std::vector<TableSlot> table_;
   std::size_t table_used_ = 0;
   int shift_ = 0;
   KvEventSink* sink_ = nullptr;

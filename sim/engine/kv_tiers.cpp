@@ -40,18 +40,11 @@ std::span<const BlockKey> KvTiers::chunk_keys(std::span<const BlockKey> keys) {
 // on: a hit may begin in the middle of a run.
 void KvTiers::scan(Chunks chunks) {
   stretches_.clear();
+  asked_.scanned_last = false;
   for_each_run(chunks, window_found_, [this](const Stretch& run) { stretches_.push_back(run); });
 }
 
-// Lets a run begin with that chunk, if the pool has it. Leaves the stretches up to there.
-void KvTiers::cut_at(Chunks chunks, std::int64_t chunk) {
-  scan(chunks.first(static_cast<std::size_t>(chunk) + 1));
-  if (stretches_.empty() || stretches_.back().end() <= chunk) return;
-  const Stretch& last = stretches_.back();
-  if (last.begin < chunk) pool_->split(last.run, chunk - last.begin);
-}
-
-// The same for the stretches scanned last.
+// Lets a run begin with that chunk, if the stretches scanned last have it.
 void KvTiers::cut_stretches_at(std::int64_t chunk) {
   for (std::size_t i = 0; i < stretches_.size(); ++i) {
     Stretch& s = stretches_[i];
@@ -64,13 +57,14 @@ void KvTiers::cut_stretches_at(std::int64_t chunk) {
   }
 }
 
-// The scanned stretches behind chunk `first`, at which no run may be cut.
-CachedPrefix& KvTiers::pieces_from(std::int64_t first) {
+// The scanned stretches of the chunks [first, end); no run may be cut at `first`.
+CachedPrefix& KvTiers::pieces_of(std::int64_t first, std::int64_t end) {
   present_.clear();
   for (const Stretch& s : stretches_) {
-    if (s.begin < first) continue;
-    present_.pieces.push_back({.run = s.run, .blocks = static_cast<std::int32_t>(s.blocks)});
-    present_.blocks += s.blocks;
+    if (s.begin < first || s.begin >= end) continue;
+    const std::int64_t blocks = std::min(s.end(), end) - s.begin;
+    present_.pieces.push_back({.run = s.run, .blocks = static_cast<std::int32_t>(blocks)});
+    present_.blocks += blocks;
   }
   return present_;
 }
@@ -171,7 +165,7 @@ bool KvTiers::being_read(Chunks chunks, std::int64_t first, std::int64_t end) co
 // Makes the scanned chunks the youngest, the first one youngest of all; those of groups with a
 // window from `window_first` on.
 void KvTiers::touch(Chunks chunks, std::int64_t window_first) {
-  pool_->touch(pieces_from(0));
+  pool_->touch(pieces_of(0, std::ssize(chunks)));
   for (std::size_t g = 0; g < groups_; ++g) {
     present_.clear();
     for (std::int64_t i = std::max<std::int64_t>(0, window_first); i < std::ssize(chunks); ++i)
@@ -204,7 +198,8 @@ KvTiers::Found KvTiers::lookup(Sequence& q, std::span<const BlockKey> keys, std:
             .tokens = q.target,
             .found = found,
             .first = first,
-            .end = end};
+            .end = end,
+            .scanned_last = true};
   return found;
 }
 
@@ -248,11 +243,12 @@ void KvTiers::load(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t 
   Sequence& q = sequences_[s];
   const Chunks chunks = chunk_keys(keys);
   const std::int64_t first = asked_.first, end = asked_.end;
+  const bool scanned = asked_.scanned_last;
   const std::uint32_t id = open_copy(TierCopy::Direction::kToGpu);
   Copy& copy = copies_.all[id];
-  cut_at(chunks, first);
-  scan(chunks.first(static_cast<std::size_t>(end)));
-  pool_->take_hits(pieces_from(first), add_part(copy, s).chunks);
+  if (!scanned) scan(chunks.first(static_cast<std::size_t>(end)));
+  cut_stretches_at(first);
+  pool_->take_hits(pieces_of(first, end), add_part(copy, s).chunks);
   for (std::size_t g = 0; g < groups_; ++g) {
     window_found_.clear();
     for (std::int64_t i = window_first / rules_.chunk_blocks; i < end; ++i) {
@@ -295,7 +291,7 @@ std::int64_t KvTiers::find_missing(std::int64_t first, std::int64_t end) {
     at = std::max(at, there.end());
   }
   if (at < end) missing_.emplace_back(at, end);
-  pieces_from(first);
+  pieces_of(first, end);
   std::int64_t need = 0;
   for (const auto& [from, to] : missing_) need += to - from;
   return need;
@@ -366,7 +362,7 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
   Copy& copy = copies_.all[static_cast<std::size_t>(pass_copy_)];
   const std::int64_t evictions = pool_->evictions();
   write_missing(copy, s, chunks, windows);
-  q.tier.stored = end;
+  const std::int64_t before = std::exchange(q.tier.stored, end);
   ++q.tier.storing;
   const double bytes = static_cast<double>(need * rules_.chunk_blocks) * rules_.block_bytes;
   copy.bytes += bytes;
@@ -375,9 +371,10 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
   counters_.evicted_chunks += pool_->evictions() - evictions;
   // Until v0.20 vLLM touches what is stored or was, since then all the request's chunks.
   const Chunks touched = rules_.settles_at_request_end ? chunks : all;
-  // What is new has a copy and is not touched, so the last scan will do unless something was
-  // evicted.
-  if (pool_->evictions() != evictions || touched.size() != chunks.size()) scan(touched);
+  // What is new has a copy and is not touched, so the last scan will do unless something of it was
+  // evicted: chunks before those that were stored.
+  const bool evicted = before > 0 && pool_->evictions() != evictions;
+  if (evicted || touched.size() != chunks.size()) scan(touched);
   touch(touched, q.tier.hit - window_chunks_);
   return true;
 }
@@ -553,9 +550,8 @@ void KvTiers::serve(KvPull& pull) {
   pull.found = has.chunks;
   const std::int64_t end = first + has.chunks;
   std::vector<BlockHolding>& kept = serving_[pull.id];
-  cut_at(chunks, first);
-  scan(chunks.first(static_cast<std::size_t>(end)));
-  pool_->take_hits(pieces_from(first), kept.emplace_back());
+  cut_stretches_at(first);
+  pool_->take_hits(pieces_of(first, end), kept.emplace_back());
   for (std::size_t g = 0; g < groups_; ++g) {
     window_found_.clear();
     for (std::int64_t i = std::max(first, end - window_chunks_); i < end; ++i) {

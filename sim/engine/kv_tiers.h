@@ -209,7 +209,10 @@ class KvTiers final : private KvEventSink {
   std::span<const BlockKey> chunk_keys(std::span<const BlockKey> keys);
   template <class F>
   void for_each_run(Chunks chunks, CachedPrefix& scratch, F f) const {
+    constexpr std::int64_t kAhead = 8;
     for (std::int64_t i = 0; i < std::ssize(chunks); ++i) {
+      if (i + kAhead < std::ssize(chunks))
+        pool_->prefetch(chunks[static_cast<std::size_t>(i + kAhead)]);
       if (pool_->lookup(chunks.subspan(static_cast<std::size_t>(i)), scratch) == 0) continue;
       for (const RunPiece& p : scratch.pieces) {
         f(Stretch{.begin = i, .blocks = p.blocks, .run = p.run});
@@ -219,9 +222,8 @@ class KvTiers final : private KvEventSink {
     }
   }
   void scan(Chunks chunks);
-  void cut_at(Chunks chunks, std::int64_t chunk);
   void cut_stretches_at(std::int64_t chunk);
-  CachedPrefix& pieces_from(std::int64_t first);
+  CachedPrefix& pieces_of(std::int64_t first, std::int64_t end);
   Count prefix(std::int64_t first, std::int64_t end) const;
   Count window(std::size_t group, Chunks chunks, std::int64_t first, std::int64_t end) const;
   std::optional<std::int64_t> find_tokens(Chunks chunks, std::int64_t computed,
@@ -265,6 +267,7 @@ class KvTiers final : private KvEventSink {
     Found found;
     std::int64_t first = 0;  ///< The chunks found.
     std::int64_t end = 0;
+    bool scanned_last = false;  ///< stretches_ are those of this lookup.
   };
   Asked asked_;
   std::vector<std::pair<std::int64_t, std::int64_t>> missing_;

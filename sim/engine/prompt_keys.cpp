@@ -265,19 +265,50 @@ void PromptKeyTable::copy_keys(std::size_t prefix, std::vector<std::uint64_t>& o
   }
 }
 
+// Prompts mostly differ in their last segment only: what comes before is hashed once.
 void PromptKeyTable::append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out) {
-  tokens_.clear();
   const std::int64_t limit = router_.approx_max_blocks > 0
                                  ? router_.approx_max_blocks * router_.approx_block
                                  : prompt.tokens;
-  for (const workloads::Segment& s : prompt.segments)
-    append_tokens(s, 0, std::min(s.length, limit - static_cast<std::int64_t>(tokens_.size())),
-                  tokens_);
+  out.approx.clear();
+  if (prompt.segments.size() > 1) {
+    std::uint64_t signature = prompt.adapter;
+    std::int64_t leading = 0;
+    for (const workloads::Segment& s :
+         std::span(prompt.segments).first(prompt.segments.size() - 1)) {
+      signature = fold_piece(signature, s.content, s.offset, s.length);
+      leading += s.length;
+    }
+    const auto known = approx_prefixes_.hashes.find(signature);
+    if (known != approx_prefixes_.hashes.end()) {
+      out.approx = known->second;
+    } else {
+      const std::int64_t blocks = std::min(leading, limit) / router_.approx_block;
+      extend_approx_hashes(prompt, blocks * router_.approx_block, out);
+      approx_prefixes_.kept += out.approx.size();
+      if (approx_prefixes_.kept >= kMaxPrefixKeys) approx_prefixes_ = {};
+      approx_prefixes_.hashes.emplace(signature, out.approx);
+    }
+  }
+  extend_approx_hashes(prompt, std::min(limit, prompt.tokens), out);
+}
+
+// Hashes the tokens behind the blocks that have been, up to `end`.
+void PromptKeyTable::extend_approx_hashes(const workloads::Prompt& prompt, std::int64_t end,
+                                          PromptKeys& out) {
+  const std::int64_t begin = std::ssize(out.approx) * router_.approx_block;
+  std::int64_t position = 0;
+  tokens_.clear();
+  for (const workloads::Segment& s : prompt.segments) {
+    append_tokens(s, std::max<std::int64_t>(0, begin - position),
+                  std::min(s.length, end - position), tokens_);
+    position += s.length;
+  }
   const std::string& model =
       prompt.adapter == 0 ? router_.model : router_.adapters[prompt.adapter - 1];
-  out.approx = policies::approx_hashes_tokens(tokens_.view(), model, {},
-                                              static_cast<std::uint32_t>(router_.approx_block),
-                                              static_cast<std::size_t>(router_.approx_max_blocks));
+  policies::append_approx_hashes(tokens_.view(), model, {},
+                                 static_cast<std::uint32_t>(router_.approx_block),
+                                 static_cast<std::size_t>(router_.approx_max_blocks), out.approx);
 }
 
 std::uint64_t PromptKeyTable::next_request_key(policies::ChainState& state,

@@ -164,6 +164,7 @@ class PromptKeyTable {
   void forget_prefixes();
   void end_segment(Job& job);
   void append_approx_hashes(const workloads::Prompt& prompt, PromptKeys& out);
+  void extend_approx_hashes(const workloads::Prompt& prompt, std::int64_t end, PromptKeys& out);
 
   std::int64_t engine_block_size_;
   RouterKeyOptions router_;
@@ -175,6 +176,12 @@ class PromptKeyTable {
   std::unordered_map<std::uint64_t, std::size_t> known_;  ///< Signature to place in prefixes_.
   std::vector<Prefix> prefixes_;
   std::vector<std::uint64_t> prefix_keys_;
+  /// Hashes of all full blocks in front of a prompt's last segment, by their signature.
+  struct ApproxPrefixes {
+    std::unordered_map<std::uint64_t, std::vector<std::uint64_t>> hashes;
+    std::size_t kept = 0;  ///< Hashes in all.
+  };
+  ApproxPrefixes approx_prefixes_;
   std::array<Job, kTogether> jobs_;
   TokenBuffer tokens_;
 };
