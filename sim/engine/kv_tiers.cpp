@@ -591,6 +591,13 @@ void KvTiers::settle(Sequence& q) {
   q.tier.unsettled.clear();
 }
 
+bool KvTiers::pulling() const {
+  const std::vector<Sequence>& all = sequences_.all();
+  return std::any_of(all.begin(), all.end(), [](const Sequence& q) {
+    return q.tier.pull == PullState::kAsked || q.tier.pull == PullState::kAnswered;
+  });
+}
+
 std::int64_t KvTiers::chunks() const { return in_use() ? pool_->keyed_blocks() : 0; }
 
 void KvTiers::set_sink(TierEventSink* sink) {

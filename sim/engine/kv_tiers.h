@@ -87,6 +87,9 @@ class KvTiers final : private KvEventSink {
   /// No copy is under way or about to start.
   bool idle() const { return copies_.open == 0; }
 
+  /// Some request waits for another engine's chunks, or for its answer. Looks at every sequence.
+  bool pulling() const;
+
   /// What the tier has behind a prefix of `hit` blocks that GPU memory has.
   struct Found {
     std::int64_t blocks = 0;  ///< To be loaded into GPU memory.

@@ -214,7 +214,7 @@ EndpointObservation InvariantChecker::observe(std::uint32_t endpoint) const {
           .loading = s.loading(),
           .held = s.held(),
           .storing = s.storing(),
-          .copying = !s.tiers().idle(),
+          .copying = !s.tiers().idle() || s.tiers().pulling(),
           .inbox = replica.inbox(home.rank),
           .used_blocks = s.kv().used_blocks(),
           .free_blocks = s.kv().free_blocks(),

@@ -93,6 +93,22 @@ inline policies::EndpointPickerConfig precise_config(std::int64_t block_size,
       .build();
 }
 
+/// Requests go anywhere; the router names the server with most of the prompt in host memory.
+inline policies::EndpointPickerConfig pulling_config(std::int64_t block_size, std::int64_t delta,
+                                                     bool speculative = false) {
+  return DocumentBuilder()
+      .plugin("single-profile-handler")
+      .plugin("precise-prefix-cache-producer", precise_parameters(block_size, speculative))
+      .plugin("p2p-source-producer",
+              map({{"prefixMatchInfoProducerName", text("precise-prefix-cache-producer")},
+                   {"prefillProfileName", text("default")},
+                   {"minCachedTokenDelta", number(delta)}}))
+      .plugin("queue-scorer")
+      .plugin("weighted-random-picker")
+      .profile("default", {{"queue-scorer", 1}, {"weighted-random-picker"}})
+      .build();
+}
+
 /// Queue and cache use only; with `held_back` behind flow control.
 inline policies::EndpointPickerConfig load_aware_config(bool held_back = false) {
   DocumentBuilder document;

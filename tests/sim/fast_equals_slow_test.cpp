@@ -44,6 +44,24 @@ void expect_same_samples(const Samples& a, const Samples& b) {
   for (const double q : {10.0, 50.0, 90.0, 99.0}) ASSERT_EQ(a.percentile(q), b.percentile(q));
 }
 
+void expect_same_tiers(const TierCounters& a, const TierCounters& b) {
+  ASSERT_EQ(a.query_tokens, b.query_tokens);
+  ASSERT_EQ(a.hit_tokens, b.hit_tokens);
+  ASSERT_EQ(a.loads, b.loads);
+  ASSERT_EQ(a.stored_chunks, b.stored_chunks);
+  ASSERT_EQ(a.evicted_chunks, b.evicted_chunks);
+  ASSERT_EQ(a.refused_stores, b.refused_stores);
+  ASSERT_EQ(a.loaded_bytes, b.loaded_bytes);
+  ASSERT_EQ(a.stored_bytes, b.stored_bytes);
+  ASSERT_EQ(a.pulled_bytes, b.pulled_bytes);
+  ASSERT_EQ(a.pulls, b.pulls);
+  ASSERT_EQ(a.pulls_arrived, b.pulls_arrived);
+  ASSERT_EQ(a.pulls_failed, b.pulls_failed);
+  ASSERT_EQ(a.pulls_served, b.pulls_served);
+  ASSERT_EQ(a.load_waits.total, b.load_waits.total);
+  ASSERT_EQ(a.pull_waits.total, b.pull_waits.total);
+}
+
 void expect_same_replica(const ReplicaResult& a, const ReplicaResult& b) {
   ASSERT_EQ(a.name, b.name);
   ASSERT_EQ(a.requests, b.requests);
@@ -58,6 +76,13 @@ void expect_same_replica(const ReplicaResult& a, const ReplicaResult& b) {
   ASSERT_EQ(a.kv_cache_usage_max, b.kv_cache_usage_max);
   ASSERT_EQ(a.max_running, b.max_running);
   ASSERT_EQ(a.max_waiting, b.max_waiting);
+  ASSERT_EQ(a.tiers.has_value(), b.tiers.has_value());
+  if (!a.tiers) return;
+  expect_same_tiers(a.tiers->did, b.tiers->did);
+  ASSERT_EQ(a.tiers->used_bytes, b.tiers->used_bytes);
+  ASSERT_EQ(a.tiers->links.to_gpus, b.tiers->links.to_gpus);
+  ASSERT_EQ(a.tiers->links.to_host, b.tiers->links.to_host);
+  ASSERT_EQ(a.tiers->links.nic_in, b.tiers->links.nic_in);
 }
 
 void expect_same(const RunResult& a, const RunResult& b) {
@@ -88,7 +113,7 @@ void expect_same(const RunResult& a, const RunResult& b) {
 
 struct Totals {
   std::int64_t requests = 0, preemptions = 0, timeouts = 0, disaggregated = 0, hits = 0, loads = 0,
-               extrapolated = 0;
+               extrapolated = 0, pulls = 0, failed_pulls = 0, vain_pulls = 0;
 };
 
 void count(const RunResult& r, Totals& t) {
@@ -102,6 +127,10 @@ void count(const RunResult& r, Totals& t) {
     t.preemptions += q.preemptions;
     t.hits += q.prefix_hit_tokens > 0 ? 1 : 0;
     t.loads += q.tier_hit_tokens > 0 ? 1 : 0;
+    if (!q.tiers) continue;
+    t.pulls += q.tiers->did.pulls_arrived;
+    t.failed_pulls += q.tiers->did.pulls_failed;
+    t.vain_pulls += q.tiers->did.pulls - q.tiers->did.pulls_arrived - q.tiers->did.pulls_failed;
   }
 }
 
@@ -140,6 +169,9 @@ TEST(FastEqualsSlow, ForAThousandRandomScenarios) {
   EXPECT_GT(totals.hits, 500);
   EXPECT_GT(totals.loads, 200);
   EXPECT_GT(totals.extrapolated, 200);
+  EXPECT_GT(totals.pulls, 500);
+  EXPECT_GT(totals.failed_pulls, 10);
+  EXPECT_GT(totals.vain_pulls, 20);
 }
 
 /// Scenario number `seed` with four adapters, of which servers hold one to three.

@@ -173,6 +173,21 @@ void add_tiers(Dice& dice, RunPlan& plan, std::int64_t block_size) {
   }
 }
 
+// Servers of one pool that have tiers pull from each other, now and then over a network too slow
+// for that.
+void add_pulls(Dice& dice, RunPlan& plan, std::int64_t block_size) {
+  if (plan.pools.size() > 1 || !plan.pools.front().rules.tiers.in_use() || !dice.one_in(2)) return;
+  plan.scenario.routing.balancer = BalancerKind::kEndpointPicker;
+  plan.endpoint_picker =
+      pulling_config(block_size, dice.one_in(2) ? 1 : dice.between(2, 60), dice.one_in(2));
+  ResolvedPool& pool = plan.pools.front();
+  pool.config.replicas = std::max<std::int64_t>(2, pool.config.replicas);
+  // Mostly as releases with pulls have it.
+  pool.rules.tiers.settles_at_request_end = dice.one_in(6);
+  pool.rules.tiers.waits_for_writes = !pool.rules.tiers.settles_at_request_end && !dice.one_in(6);
+  if (dice.one_in(6)) plan.scenario.cluster.transfer.bandwidth_gbps = 0.01;
+}
+
 RunPlan make_plan(Dice dice, const std::string& name) {
   RunPlan plan;
   plan.scenario.name = name;
@@ -197,6 +212,7 @@ RunPlan make_plan(Dice dice, const std::string& name) {
         .prompt_token = Duration::nanoseconds(dice.between(0, 20'000))};
   }
   add_tiers(dice, plan, block_size);
+  add_pulls(dice, plan, block_size);
   plan.make_load = [load](std::uint64_t s, Diagnostics&) {
     return std::make_unique<SwarmLoad>(load, s);
   };
