@@ -31,7 +31,8 @@ class ObviousEngine {
     for (int b = 1; b < rules.num_gpu_blocks; ++b) free_.push_back(b);
   }
 
-  std::uint32_t send(const TestRequest& t, SimTime now) {
+  /// `pulls`: another engine may have more of the prompt.
+  std::uint32_t send(const TestRequest& t, SimTime now, bool pulls = false) {
     auto r = std::make_unique<Request>();
     r->id = static_cast<std::uint32_t>(fates.size());
     for (const auto& [content, length] : t.parts)
@@ -40,6 +41,7 @@ class ObviousEngine {
     r->output = t.output;
     r->max_tokens = std::max(t.output, t.max_tokens);
     r->priority = t.priority;
+    r->pulls = pulls;
     r->windows.resize(static_cast<std::size_t>(rules_.window_groups));
     fates.emplace_back();
     requests_.push_back(std::move(r));
@@ -48,6 +50,33 @@ class ObviousEngine {
   }
   void abort(std::uint32_t id, SimTime now) { input({.abort = id}, now); }
   void run() { advance_to(SimTime::max()); }
+  /// When something happens here next.
+  SimTime next() const { return std::min(stepping_ ? end() : SimTime::max(), tiers_.next_end()); }
+  void advance_to(SimTime now) {
+    for (;;) {
+      const SimTime step = stepping_ ? end() : SimTime::max();
+      const SimTime next = std::min(step, tiers_.next_end());
+      if (next == SimTime::max() || next > now) return;
+      if (step > next) {
+        // Workers look for ended copies when a step starts and say so when it ends.
+        Input in;
+        in.copied = tiers_.pop_copy();
+        in.steps = stepping_ ? steps_until_heard() : 0;
+        take(in, next);
+        continue;
+      }
+      process(gpu_, next);
+      drain(false);
+      launch();
+      tiers_.start_copies(next);
+    }
+  }
+  /// What the other side of a pull says, or the network does.
+  enum class News { kAsked, kAnswered, kFetch, kSent, kArrived, kFailed, kDropped };
+  void hear(News news, ObviousPull& pull, SimTime now) {
+    input({.pull = &pull, .news = news}, now);
+  }
+  ObviousTiers& tiers() { return tiers_; }
 
   std::vector<Fate> fates;
   Samples gaps;  ///< Between tokens of a request, of all requests.
@@ -64,6 +93,7 @@ class ObviousEngine {
     std::vector<Token> tokens;  // Prompt and the answer as far as the scheduler knows it.
     std::int64_t prompt = 0, output = 0, max_tokens = 0;
     std::int32_t priority = 0;
+    bool pulls = false;
     Status status = Status::kWaiting;
     std::int64_t computed = 0, placeholders = 0, preemptions = 0, cached = -1;
     std::int64_t target = 0;  // Tokens known at (re-)admission: below it, work counts as prefill.
@@ -103,6 +133,8 @@ class ObviousEngine {
     std::optional<std::uint32_t> abort{};
     std::optional<ObviousTiers::Copy> copied{};
     Request* over = nullptr;
+    ObviousPull* pull = nullptr;
+    News news = News::kAsked;
     int steps = 0;  // Ends of steps that still pass before the scheduler hears of it.
   };
 
@@ -119,25 +151,6 @@ class ObviousEngine {
     launch();
     tiers_.start_copies(now);
   }
-  void advance_to(SimTime now) {
-    for (;;) {
-      const SimTime step = stepping_ ? end() : SimTime::max();
-      const SimTime next = std::min(step, tiers_.next_end());
-      if (next == SimTime::max() || next > now) return;
-      if (step > next) {
-        // Workers look for ended copies when a step starts and say so when it ends.
-        Input in;
-        in.copied = tiers_.pop_copy();
-        in.steps = stepping_ ? steps_until_heard() : 0;
-        take(in, next);
-        continue;
-      }
-      process(gpu_, next);
-      drain(false);
-      launch();
-      tiers_.start_copies(next);
-    }
-  }
   int steps_until_heard() const { return rules_.async_scheduling ? 2 : 1; }
   SimTime end() const { return SimTime::from_ns(ticks_ / models::kTicksPerNanosecond); }
   void drain(bool everything) {
@@ -152,12 +165,23 @@ class ObviousEngine {
         copy_done(*in.copied);
       else if (in.over != nullptr)
         end(in.over);
+      else if (in.pull != nullptr)
+        apply(in.news, *in.pull);
       else
         remove(requests_[*in.abort].get());
     }
     inbox_ = kept;
     for (Request* r : ending_) inbox_.push_back({.over = r, .steps = steps_until_heard() - 1});
     ending_.clear();
+  }
+  void apply(News news, ObviousPull& pull) {
+    if (news == News::kAsked) tiers_.serve(pull);
+    if (news == News::kAnswered) tiers_.answered(pull);
+    if (news == News::kFetch) tiers_.say(ObviousTiers::Say::kSend, pull);
+    if (news == News::kSent || news == News::kDropped) tiers_.end_serving(pull);
+    if (news == News::kSent) tiers_.say(ObviousTiers::Say::kDone, pull);
+    if (news == News::kArrived || news == News::kFailed)
+      tiers_.end_pull(pull, news == News::kArrived);
   }
   void launch() {
     if (ahead_) {
@@ -209,6 +233,7 @@ class ObviousEngine {
     std::erase(waiting_, r);
     std::erase(loading_, r);
     store_answer(r);
+    r->tier.gone = true;
     // Until v0.20 its blocks are kept until all it has stored is copied, which is looked at once
     // the workers know that it is over.
     if (rules_.tiers.settles_at_request_end && tiers_.unsettled(r->tier)) {
@@ -304,6 +329,11 @@ class ObviousEngine {
       const std::int64_t computed = std::ssize(hits.blocks) * rules_.block_size;
       if (tiers_.in_use()) {
         const std::optional<std::int64_t> more = tiers_.lookup(r->tier, r->tokens, computed);
+        if (more && r->pulls && tiers_.wait_for_pull(r->tier, r->id, r->tokens, computed, *more)) {
+          skipped.push_back(r);
+          waiting_.pop_front();
+          continue;
+        }
         if (!more || *more > 0) {
           const bool loads = more && load(r, hits, computed + *more);
           if (more && !loads && (!rules_.skip_unallocatable_head || !running_.empty())) break;

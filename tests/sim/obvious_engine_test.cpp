@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/rng.h"
+#include "tests/sim/plan_fixture.h"
 
 namespace routesim::sim::testing {
 namespace {
@@ -231,6 +232,225 @@ TEST(ObviousEngine, AgreesWithTiers) {
   if (cases > 1000) {
     EXPECT_GT(preemptions, 1000);
   }
+}
+
+/// Several obvious engines, and the messages of their pulls: 1 ms each, asked again after 5 ms
+/// while chunks are being written, given up after 30 s. The network moves anything in 1 ns, or
+/// nothing.
+class ObviousFleet {
+ public:
+  ObviousFleet(std::size_t engines, const Case& c, bool network) : network_(network) {
+    for (std::size_t e = 0; e < engines; ++e)
+      engines_.push_back(std::make_unique<ObviousEngine>(c.rules, c.latency));
+  }
+  ObviousEngine& engine(std::size_t e) { return *engines_[e]; }
+  std::uint32_t send(const TestRequest& t, SimTime now, std::size_t e,
+                     std::optional<std::size_t> source) {
+    run_until(now);
+    sources_[{e, engine(e).fates.size()}] = source.value_or(e);
+    const std::uint32_t id = engine(e).send(t, now, source.has_value());
+    collect(e, now);
+    return id;
+  }
+  void run_until(SimTime until) {
+    for (;;) {
+      std::size_t first = 0;
+      for (std::size_t e = 1; e < engines_.size(); ++e)
+        if (engine(e).next() < engine(first).next()) first = e;
+      const SimTime step = engine(first).next();
+      const SimTime event = events_.empty() ? SimTime::max() : events_.begin()->first;
+      if (std::min(step, event) > until || std::min(step, event) == SimTime::max()) return;
+      if (step <= event) {
+        engine(first).advance_to(step);
+        collect(first, step);
+      } else {
+        const Event e = events_.begin()->second;
+        events_.erase(events_.begin());
+        happen(e, event);
+      }
+    }
+  }
+
+ private:
+  using News = ObviousEngine::News;
+  using Say = ObviousTiers::Say;
+  struct Event {
+    ObviousPull* pull;
+    News news;
+    bool deadline = false;
+  };
+  struct Sides {
+    std::size_t asks = 0, has = 0;
+    SimTime begin;
+  };
+
+  void happen(const Event& e, SimTime now) {
+    if (e.pull->over) return;
+    const Sides sides = sides_.at(e.pull);
+    e.pull->over = e.deadline || e.news == News::kArrived || e.news == News::kDropped ||
+                   (e.news == News::kAnswered && e.pull->found == 0);
+    if (e.deadline) tell(sides.has, News::kDropped, *e.pull, now);
+    const bool to_asker =
+        e.news == News::kAnswered || e.news == News::kArrived || e.news == News::kFailed;
+    tell(to_asker ? sides.asks : sides.has, e.news, *e.pull, now);
+  }
+  void tell(std::size_t e, News news, ObviousPull& pull, SimTime now) {
+    engine(e).hear(news, pull, now);
+    collect(e, now);
+  }
+  void collect(std::size_t e, SimTime now) {
+    const auto ms = [now](std::int64_t n) { return now + Duration::milliseconds(n); };
+    for (const auto& [what, pull] : std::exchange(engine(e).tiers().said, {})) {
+      if (what == Say::kAsk) {
+        sides_[pull] = {.asks = e, .has = sources_.at({e, pull->request}), .begin = now};
+        events_.emplace(ms(30'000), Event{pull, News::kFailed, true});
+        events_.emplace(ms(1), Event{pull, News::kAsked});
+      }
+      if (pull->over) continue;
+      const bool again = pull->found < 0 && now - sides_.at(pull).begin < Duration::seconds(5);
+      if (what == Say::kAnswer && again) events_.emplace(ms(5), Event{pull, News::kAsked});
+      if (what == Say::kAnswer && !again) {
+        pull->found = std::max<std::int64_t>(pull->found, 0);
+        events_.emplace(ms(1), Event{pull, News::kAnswered});
+      }
+      if (what == Say::kFetch) events_.emplace(ms(1), Event{pull, News::kFetch});
+      if (what == Say::kSend && network_)
+        events_.emplace(now + Duration::nanoseconds(1), Event{pull, News::kSent});
+      if (what == Say::kDone) events_.emplace(ms(1), Event{pull, News::kArrived});
+      if (what == Say::kDrop) events_.emplace(ms(1), Event{pull, News::kDropped});
+    }
+  }
+
+  bool network_;
+  std::vector<std::unique_ptr<ObviousEngine>> engines_;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> sources_;  ///< By engine and request.
+  std::map<ObviousPull*, Sides> sides_;
+  std::multimap<SimTime, Event> events_;
+};
+
+/// Sends the arrivals of a case.
+class CaseLoad final : public workloads::LoadGenerator {
+ public:
+  explicit CaseLoad(const std::vector<Arrival>& arrivals) : arrivals_(arrivals) {}
+  const std::vector<workloads::StageInfo>& stages() const override { return stages_; }
+  SimTime next_action() const override {
+    return next_ < arrivals_.size() ? arrivals_[next_].at : SimTime::max();
+  }
+  void advance(SimTime now, std::vector<workloads::Request>& out) override {
+    for (; next_ < arrivals_.size() && arrivals_[next_].at <= now; ++next_) {
+      const TestRequest& t = arrivals_[next_].request;
+      workloads::Request r;
+      r.id = RequestId(next_);
+      r.stage = StageId(0);
+      r.due = now;
+      r.prompt = make_prompt(next_, t.parts);
+      r.output_tokens = t.output;
+      r.max_tokens = std::max(t.output, t.max_tokens);
+      r.output_content = 1'000'000 + next_;
+      r.priority = t.priority;
+      out.push_back(r);
+    }
+  }
+  void on_completed(const workloads::Request&, workloads::Outcome, SimTime) override { ++done_; }
+  bool finished() const override { return done_ == arrivals_.size(); }
+
+ private:
+  std::vector<workloads::StageInfo> stages_ = {{.name = "0"}};
+  std::vector<Arrival> arrivals_;
+  std::size_t next_ = 0, done_ = 0;
+};
+
+/// Where the router sent each request, and whom it named as a source.
+class RouteLog final : public Observer {
+ public:
+  void on_routed(const workloads::Request& request, const Route& route, SimTime) override {
+    routes[request.id.value()] = route;
+  }
+  std::map<std::int64_t, Route> routes;
+};
+
+struct Fleet {
+  Case c;
+  std::size_t servers = 2;
+  bool network = true;
+  std::uint64_t seed = 0;
+};
+
+RunPlan plan_of(const Fleet& f) {
+  RunPlan plan = hand_made_plan({}, static_cast<std::int64_t>(f.servers));
+  plan.scenario.cluster.transfer.bandwidth_gbps = f.network ? 8e9 : 1e-6;
+  plan.scenario.cluster.host = HostConfig{};
+  plan.scenario.cluster.host->memory_gb_per_s = 1e12;
+  plan.endpoint_picker = pulling_config(f.c.rules.block_size, 1);
+  ResolvedPool& pool = plan.pools.front();
+  pool.config.engine.kv_tiers = KvTierConfig{};
+  pool.rules = f.c.rules;
+  pool.latency = f.c.latency;
+  plan.make_load = [arrivals = f.c.arrivals](std::uint64_t, Diagnostics&) {
+    return std::make_unique<CaseLoad>(arrivals);
+  };
+  return plan;
+}
+
+// The routes of the simulation, and then the same requests at obvious engines.
+void expect_same_pulls(const Fleet& f, TierCounters& totals) {
+  SCOPED_TRACE("seed " + std::to_string(f.seed) + "\n  " + text_of(f.c));
+  RouteLog log;
+  Diagnostics found;
+  const RunPlan plan = plan_of(f);
+  Simulation simulation(
+      plan, {.seed = f.seed, .keep_requests = true, .check = true, .observers = {&log}}, found);
+  for (const Diagnostic& d : found.items()) FAIL() << to_string(d);
+  RunResult r = simulation.run();
+  std::sort(r.requests.begin(), r.requests.end(),
+            [](const RequestRecord& a, const RequestRecord& b) { return a.id < b.id; });
+  ObviousFleet fleet(f.servers, f.c, f.network);
+  std::vector<std::uint32_t> ids;
+  for (std::size_t i = 0; i < f.c.arrivals.size(); ++i) {
+    const Route& route = log.routes.at(static_cast<std::int64_t>(i));
+    std::optional<std::size_t> source;
+    if (route.pull_source) source = route.pull_source->value();
+    ids.push_back(
+        fleet.send(f.c.arrivals[i].request, f.c.arrivals[i].at, route.endpoint.value(), source));
+  }
+  fleet.run_until(SimTime::from_ns(std::int64_t{1} << 60));
+  ASSERT_EQ(r.requests.size(), ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const RequestRecord& b = r.requests[i];
+    const Fate& a = fleet.engine(static_cast<std::size_t>(b.endpoint)).fates[ids[i]];
+    ASSERT_EQ(a.finished, b.outcome == workloads::Outcome::kSuccess) << "request " << i;
+    if (!a.finished) continue;
+    ASSERT_EQ(a.first.ns(), b.first_token.ns()) << "request " << i;
+    ASSERT_EQ(a.finish.ns(), b.end.ns()) << "request " << i;
+    ASSERT_EQ(a.preemptions, b.preemptions) << "request " << i;
+    ASSERT_EQ(a.cached, b.cached_tokens) << "request " << i;
+  }
+  for (std::size_t e = 0; e < f.servers; ++e) {
+    ASSERT_EQ(fleet.engine(e).hash_evictions, r.replicas[e].evicted_blocks);
+    totals.add(r.replicas[e].tiers->did);
+  }
+}
+
+TEST(ObviousEngine, AgreesWithPulls) {
+  const std::uint64_t first = from_environment("ROUTESIM_SWARM_FIRST", 1);
+  const std::uint64_t cases = from_environment("ROUTESIM_SWARM_COUNT", 1000);
+  TierCounters totals;
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    RandomStream random(seed, Stream::kTest, 8);
+    Fleet f{.c = random_case(50'000'000 + seed),
+            .servers = 2 + random.below(2),
+            .network = random.below(8) != 0,
+            .seed = seed};
+    add_tiers(f.c.rules, random);
+    if (f.c.rules.async_scheduling) f.c.rules.scheduling_policy = SchedulingPolicy::kFcfs;
+    if (random.below(3) == 0) add_windows(f.c.rules, random);
+    expect_same_pulls(f, totals);
+    if (HasFatalFailure()) return;
+  }
+  if (cases < 1000) return;
+  EXPECT_GT(totals.pulls_arrived, 500);
+  EXPECT_GT(totals.pulls_failed, 50);
+  EXPECT_GT(totals.pulls - totals.pulls_arrived - totals.pulls_failed, 50) << "nothing, or no room";
 }
 
 TEST(AsyncPreemption, TheTokenInFlightIsDelivered) {

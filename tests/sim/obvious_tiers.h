@@ -9,6 +9,7 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -18,8 +19,26 @@
 
 namespace routesim::sim::testing {
 
+struct ObviousTierState;
+
+/// Chunks that one engine asks another one for.
+struct ObviousPull {
+  using Key = std::pair<std::int64_t, std::vector<std::pair<std::uint64_t, std::int64_t>>>;
+  ObviousTierState* state = nullptr;  ///< Of the request that asks.
+  std::uint32_t request = 0;
+  std::vector<std::pair<std::uint64_t, std::int64_t>> tokens;
+  std::int64_t first = 0, found = 0;     ///< Chunks. -1: ask again.
+  std::vector<std::vector<Key>> room{};  ///< At the engine that asks, per stretch,
+  std::vector<std::vector<Key>> kept{};  ///< and what the other one keeps.
+  bool over = false;                     ///< Nobody listens any more.
+};
+
 /// How far one request is.
 struct ObviousTierState {
+  enum class Pull { kNone, kAsked, kAnswered, kSettled };
+  Pull pull = Pull::kNone;
+  ObviousPull* answer = nullptr;
+  bool gone = false;            ///< The request has left the engine.
   std::int64_t cursor = 0;      ///< Chunks that need not be stored any more.
   std::int64_t hit_chunks = 0;  ///< As of the last lookup.
   std::int64_t loaded = 0;      ///< Tokens there will be when its load is done; 0 = no load.
@@ -71,7 +90,8 @@ class ObviousTiers {
       Part part{.state = &s, .keys = {}};
       for (std::int64_t i = first; i < end; ++i) {
         part.keys.push_back(key(g, tokens, i));
-        if (chunks_.at(part.keys.back()).readers++ == 0) idle_.remove(part.keys.back());
+        Chunk& c = chunks_.at(part.keys.back());
+        if (c.pins + c.readers++ == 0) idle_.remove(part.keys.back());
       }
       copy.parts.push_back(part);
     }
@@ -107,15 +127,7 @@ class ObviousTiers {
       s.cursor = end;
       return;
     }
-    std::list<Key> others = idle_;
-    for (const Key& k : own) others.remove(k);
-    const std::int64_t room = rules_.tiers.cpu_chunks - std::ssize(chunks_);
-    if (need > room + std::ssize(others)) return;
-    for (std::int64_t i = room; i < need; ++i) {
-      chunks_.erase(others.front());
-      idle_.remove(others.front());
-      others.pop_front();
-    }
+    if (!evict_for(need, own)) return;
     for (const Part& part : parts)
       for (const Key& k : part.keys) chunks_[k] = {};
     std::erase_if(parts, [](const Part& p) { return p.keys.empty(); });
@@ -137,6 +149,79 @@ class ObviousTiers {
     store(s, tokens, computed, std::min(window_first, answer));
     if (const std::optional<Copy> copy = close_pass()) submit(*copy);
   }
+  /// A message to the other side of a pull.
+  enum class Say { kAsk, kAnswer, kFetch, kSend, kDone, kDrop };
+  std::vector<std::pair<Say, ObviousPull*>> said;
+
+  /// True while the request waits for chunks of another engine. `more`: what lookup() has found.
+  bool wait_for_pull(State& s, std::uint32_t request, const Tokens& tokens, std::int64_t computed,
+                     std::int64_t more) {
+    using Pull = ObviousTierState::Pull;
+    if (s.pull == Pull::kSettled) return false;
+    if (s.pull == Pull::kAsked) return true;
+    if (s.pull == Pull::kAnswered) {
+      const bool fits = make_room(*s.answer);
+      say(fits ? Say::kFetch : Say::kDrop, *s.answer);
+      s.pull = fits ? Pull::kAsked : Pull::kSettled;
+      return fits;
+    }
+    const std::int64_t first =
+        more > 0 ? (computed + more + chunk_ - 1) / chunk_ : computed / chunk_;
+    s.pull = first < whole(tokens) ? Pull::kAsked : Pull::kSettled;
+    if (s.pull == Pull::kSettled) return false;
+    pulls_.push_back(std::make_unique<ObviousPull>(
+        ObviousPull{.state = &s, .request = request, .tokens = tokens, .first = first}));
+    say(Say::kAsk, *pulls_.back());
+    return true;
+  }
+  /// The engine that has the chunks looks for them, and keeps what it finds.
+  void serve(ObviousPull& p) {
+    p.found = prefix(p.tokens, p.first, whole(p.tokens));
+    for (std::int64_t g = 1; g <= rules_.window_groups && p.found >= 0; ++g)
+      p.found = suffix(g, p.tokens, p.first, p.first + p.found);
+    if (p.found > 0) {
+      const std::int64_t end = p.first + p.found;
+      for (std::int64_t g = 0; g <= rules_.window_groups; ++g) {
+        p.kept.emplace_back();
+        for (std::int64_t i = g == 0 ? p.first : std::max(p.first, end - window_chunks_); i < end;
+             ++i) {
+          Chunk& c = chunks_.at(key(g, p.tokens, i));
+          if (c.readers + c.pins++ == 0) idle_.remove(key(g, p.tokens, i));
+          p.kept.back().push_back(key(g, p.tokens, i));
+        }
+      }
+    }
+    say(Say::kAnswer, p);
+  }
+  void end_serving(ObviousPull& p) {
+    for (const std::vector<Key>& keys : p.kept)
+      for (std::size_t i = keys.size(); i-- > 0;) {
+        Chunk& c = chunks_.at(keys[i]);
+        if (--c.pins + c.readers == 0) idle_.push_back(keys[i]);
+      }
+    p.kept.clear();
+  }
+  void answered(ObviousPull& p) {
+    if (p.state->gone) {
+      say(Say::kDrop, p);
+    } else if (p.found == 0) {
+      p.state->pull = ObviousTierState::Pull::kSettled;
+    } else {
+      p.state->pull = ObviousTierState::Pull::kAnswered;
+      p.state->answer = &p;
+    }
+  }
+  void end_pull(ObviousPull& p, bool arrived) {
+    for (const std::vector<Key>& keys : p.room) {
+      if (arrived) release({.state = nullptr, .keys = keys});
+      for (const Key& k : keys)
+        if (!arrived) chunks_.erase(k);
+    }
+    p.room.clear();
+    p.state->pull = ObviousTierState::Pull::kSettled;
+  }
+  void say(Say what, ObviousPull& p) { said.emplace_back(what, &p); }
+
   struct Part {
     State* state;
     std::vector<Key> keys;
@@ -161,9 +246,10 @@ class ObviousTiers {
     asked_.clear();
   }
   SimTime next_end() const { return std::min(queues_[kToGpu].end, queues_[kToHost].end); }
-  /// Takes out the copy that ends next.
+  /// Takes out the copy that ends next; of two at once, the one that began first.
   Copy pop_copy() {
-    Queue& q = queues_[queues_[kToGpu].end <= queues_[kToHost].end ? kToGpu : kToHost];
+    const auto when = [](const Queue& q) { return std::pair(q.end, q.begun); };
+    Queue& q = queues_[when(queues_[kToGpu]) < when(queues_[kToHost]) ? kToGpu : kToHost];
     const Copy done = q.copies.front();
     q.copies.pop_front();
     const SimTime now = std::exchange(q.end, SimTime::max());
@@ -194,15 +280,61 @@ class ObviousTiers {
  private:
   struct Chunk {
     bool ready = false;
-    int readers = 0;
+    int readers = 0;  ///< Loads.
+    int pins = 0;     ///< Pulls of other engines.
   };
   struct Queue {
     std::deque<Copy> copies;  ///< The first one is under way.
     SimTime end = SimTime::max();
+    int begun = 0;  ///< Orders beginnings.
   };
 
   Key key(std::int64_t group, const Tokens& tokens, std::int64_t chunk) const {
     return {group, Tokens(tokens.begin(), tokens.begin() + (chunk + 1) * chunk_)};
+  }
+  // Room for `need` chunks, at the cost of others than `own`. False: there is none.
+  bool evict_for(std::int64_t need, const std::vector<Key>& own) {
+    std::list<Key> others = idle_;
+    for (const Key& k : own) others.remove(k);
+    const std::int64_t room = rules_.tiers.cpu_chunks - std::ssize(chunks_);
+    if (need > room + std::ssize(others)) return false;
+    for (std::int64_t i = room; i < need; ++i) {
+      chunks_.erase(others.front());
+      idle_.remove(others.front());
+      others.pop_front();
+    }
+    return true;
+  }
+  // For the chunks of an answer that have not come meanwhile. Those that have become the youngest.
+  bool make_room(ObviousPull& p) {
+    const std::int64_t end = p.first + p.found;
+    std::vector<Key> own;
+    std::int64_t need = 0;
+    p.room.emplace_back();
+    for (std::int64_t g = 0; g <= rules_.window_groups; ++g) {
+      if (!p.room.back().empty()) p.room.emplace_back();
+      for (std::int64_t i = g == 0 ? p.first : std::max(p.first, end - window_chunks_); i < end;
+           ++i) {
+        own.push_back(key(g, p.tokens, i));
+        if (chunks_.count(own.back()) > 0) {
+          if (g == 0 && !p.room.back().empty()) p.room.emplace_back();
+          continue;
+        }
+        p.room.back().push_back(own.back());
+        ++need;
+      }
+    }
+    if (need == 0 || !evict_for(need, own)) {
+      p.room.clear();
+      return false;
+    }
+    for (const std::vector<Key>& keys : p.room)
+      for (const Key& k : keys) chunks_[k] = {};
+    for (std::size_t i = own.size(); i-- > 0;) {
+      const auto it = std::find(idle_.begin(), idle_.end(), own[i]);
+      if (it != idle_.end()) idle_.splice(idle_.end(), idle_, it);
+    }
+    return true;
   }
   std::int64_t whole(const Tokens& tokens) const { return std::ssize(tokens) / chunk_; }
 
@@ -300,10 +432,12 @@ class ObviousTiers {
       Chunk& c = chunks_.at(part.keys[i]);
       if (c.ready && --c.readers > 0) continue;
       c.ready = true;
+      if (c.pins > 0) continue;
       idle_.push_back(part.keys[i]);
     }
   }
-  void begin(Queue& q, SimTime now) const {
+  void begin(Queue& q, SimTime now) {
+    q.begun = ++begun_;
     const double ns = q.copies.front().bytes / (rules_.tiers.link_bytes_per_s * 1e-9);
     q.end = now + Duration::nanoseconds(static_cast<std::int64_t>(std::ceil(ns)));
   }
@@ -316,7 +450,9 @@ class ObviousTiers {
   std::optional<Copy> storing_;
   std::vector<Copy> asked_;
   std::array<Queue, 2> queues_;
+  int begun_ = 0;
   std::map<State*, std::vector<Part>> unsettled_;
+  std::vector<std::unique_ptr<ObviousPull>> pulls_;
 };
 
 }  // namespace routesim::sim::testing

@@ -168,19 +168,20 @@ class HostCopies {
   void start(const TierCopy& copy, SimTime now) {
     Queue& q = queues_[static_cast<std::size_t>(copy.direction)];
     q.copies.push_back(copy);
-    if (q.copies.size() == 1) q.link.start(0, {0}, copy.bytes, now);
+    if (q.copies.size() == 1) begin(q, now);
   }
   SimTime next_end() const {
     return std::min(queues_[0].link.next_end(), queues_[1].link.next_end());
   }
-  /// Takes out the copy that ends now.
+  /// Takes out the copy that ends now; of two, the one that began first.
   TierCopy pop(SimTime now) {
-    Queue& q = queues_[0].link.next_end() == now ? queues_[0] : queues_[1];
+    const auto when = [](const Queue& q) { return std::pair(q.link.next_end(), q.begun); };
+    Queue& q = when(queues_[0]) < when(queues_[1]) ? queues_[0] : queues_[1];
     std::vector<std::uint64_t> done;
     q.link.advance(now, done);
     const TierCopy copy = q.copies.front();
     q.copies.pop_front();
-    if (!q.copies.empty()) q.link.start(0, {0}, q.copies.front().bytes, now);
+    if (!q.copies.empty()) begin(q, now);
     return copy;
   }
 
@@ -188,8 +189,14 @@ class HostCopies {
   struct Queue {
     Links link;
     std::deque<TierCopy> copies;
+    int begun = 0;  ///< Orders beginnings.
   };
+  void begin(Queue& q, SimTime now) {
+    q.begun = ++begun_;
+    q.link.start(0, {0}, q.copies.front().bytes, now);
+  }
   Queue queues_[2];
+  int begun_ = 0;
 };
 
 /// One server on its own; with tiers it must have one rank.
