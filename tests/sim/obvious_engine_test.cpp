@@ -433,7 +433,7 @@ void expect_same_pulls(const Fleet& f, TierCounters& totals) {
 
 TEST(ObviousEngine, AgreesWithPulls) {
   const std::uint64_t first = from_environment("ROUTESIM_SWARM_FIRST", 1);
-  const std::uint64_t cases = from_environment("ROUTESIM_SWARM_COUNT", 1000);
+  const std::uint64_t cases = from_environment("ROUTESIM_SWARM_COUNT", 1500);
   TierCounters totals;
   for (std::uint64_t seed = first; seed < first + cases; ++seed) {
     RandomStream random(seed, Stream::kTest, 8);
@@ -447,7 +447,7 @@ TEST(ObviousEngine, AgreesWithPulls) {
     expect_same_pulls(f, totals);
     if (HasFatalFailure()) return;
   }
-  if (cases < 1000) return;
+  if (cases < 1500) return;
   EXPECT_GT(totals.pulls_arrived, 500);
   EXPECT_GT(totals.pulls_failed, 50);
   EXPECT_GT(totals.pulls - totals.pulls_arrived - totals.pulls_failed, 50) << "nothing, or no room";
