@@ -34,7 +34,14 @@ class HashLru {
  public:
   /// 0 until the first insertion fixes it.
   std::size_t capacity() const { return capacity_; }
-  void set_capacity(std::size_t capacity) { capacity_ = capacity; }
+  void set_capacity(std::size_t capacity) {
+    capacity_ = capacity;
+    // Large ones mostly fill up, and memory that is not touched costs nothing.
+    const std::size_t nodes = std::min<std::size_t>(capacity, 1 << 17);
+    hashes_.reserve(nodes);
+    older_.reserve(nodes);
+    newer_.reserve(nodes);
+  }
   std::size_t size() const { return table_.count(); }
 
   /// Makes the hashes the newest, one after the other; calls f(hash) for each one this pushes out.

@@ -170,6 +170,7 @@ class KvCache {
   /// The key of the last public block of `holding`; it must end in one, blank blocks apart.
   BlockKey last_key(const BlockHolding& holding) const { return at(last_run(holding)).keys.back(); }
 
+  RunRef ref(RunIndex r) const { return {.run = r, .stamp = at(r).stamp}; }
   /// Blocks left of a run, 0 when none is.
   std::int64_t blocks_of(RunRef r) const {
     return at(r.run).stamp == r.stamp ? at(r.run).blocks : 0;

@@ -49,12 +49,20 @@ void KvTiers::cut_stretches_at(std::int64_t chunk) {
   for (std::size_t i = 0; i < stretches_.size(); ++i) {
     Stretch& s = stretches_[i];
     if (s.begin >= chunk || s.end() <= chunk) continue;
+    const RunRef second = pool_->ref(pool_->split(s.run, chunk - s.begin));
     const Stretch rest{
-        .begin = chunk, .blocks = s.end() - chunk, .run = pool_->split(s.run, chunk - s.begin)};
+        .begin = chunk, .blocks = s.end() - chunk, .run = second.run, .stamp = second.stamp};
     s.blocks = chunk - s.begin;
     stretches_.insert(stretches_.begin() + static_cast<std::ptrdiff_t>(i) + 1, rest);
     return;
   }
+}
+
+// Nothing of the scanned stretches was evicted since.
+bool KvTiers::still_there() const {
+  return std::all_of(stretches_.begin(), stretches_.end(), [this](const Stretch& s) {
+    return pool_->blocks_of({.run = s.run, .stamp = s.stamp}) >= s.blocks;
+  });
 }
 
 // The scanned stretches of the chunks [first, end); no run may be cut at `first`.
@@ -362,7 +370,7 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
   Copy& copy = copies_.all[static_cast<std::size_t>(pass_copy_)];
   const std::int64_t evictions = pool_->evictions();
   write_missing(copy, s, chunks, windows);
-  const std::int64_t before = std::exchange(q.tier.stored, end);
+  q.tier.stored = end;
   ++q.tier.storing;
   const double bytes = static_cast<double>(need * rules_.chunk_blocks) * rules_.block_bytes;
   copy.bytes += bytes;
@@ -372,9 +380,8 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
   // Until v0.20 vLLM touches what is stored or was, since then all the request's chunks.
   const Chunks touched = rules_.settles_at_request_end ? chunks : all;
   // What is new has a copy and is not touched, so the last scan will do unless something of it was
-  // evicted: chunks before those that were stored.
-  const bool evicted = before > 0 && pool_->evictions() != evictions;
-  if (evicted || touched.size() != chunks.size()) scan(touched);
+  // evicted.
+  if (touched.size() != chunks.size() || !still_there()) scan(touched);
   touch(touched, q.tier.hit - window_chunks_);
   return true;
 }

@@ -200,6 +200,7 @@ class KvTiers final : private KvEventSink {
     std::int64_t begin = 0;
     std::int64_t blocks = 0;
     RunIndex run = 0;
+    std::uint32_t stamp = 0;  ///< RunRef::stamp of the run.
     std::int64_t end() const { return begin + blocks; }
   };
   /// What one group has of a stretch of chunks.
@@ -218,7 +219,8 @@ class KvTiers final : private KvEventSink {
         pool_->prefetch(chunks[static_cast<std::size_t>(i + kAhead)]);
       if (pool_->lookup(chunks.subspan(static_cast<std::size_t>(i)), scratch) == 0) continue;
       for (const RunPiece& p : scratch.pieces) {
-        f(Stretch{.begin = i, .blocks = p.blocks, .run = p.run});
+        const std::uint32_t stamp = pool_->ref(p.run).stamp;
+        f(Stretch{.begin = i, .blocks = p.blocks, .run = p.run, .stamp = stamp});
         i += p.blocks;
       }
       --i;
@@ -226,6 +228,7 @@ class KvTiers final : private KvEventSink {
   }
   void scan(Chunks chunks);
   void cut_stretches_at(std::int64_t chunk);
+  bool still_there() const;
   CachedPrefix& pieces_of(std::int64_t first, std::int64_t end);
   Count prefix(std::int64_t first, std::int64_t end) const;
   Count window(std::size_t group, Chunks chunks, std::int64_t first, std::int64_t end) const;
