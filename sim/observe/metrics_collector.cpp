@@ -57,6 +57,7 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
   const Duration latency = r.end + r.held_open - r.sent;
   const double ttft = (r.first_token - r.sent).to_seconds();
   s.request_latency.add_nano(latency.ns());
+  s.held_open += r.held_open;
   s.time_to_first_token.add_nano((r.first_token - r.sent).ns());
   growth_[static_cast<std::size_t>(r.stage)].add(r.sent - s.first_send, r.first_token - r.sent);
   if (tokens > 1) s.time_per_output_token.add((answered - ttft) / static_cast<double>(tokens - 1));
@@ -101,6 +102,7 @@ StageResult MetricsCollector::summary() const {
     all.last_end = std::max(all.last_end, s.last_end);
     all.schedule_delay.merge(s.schedule_delay);
     all.request_latency.merge(s.request_latency);
+    all.held_open += s.held_open;
     all.time_to_first_token.merge(s.time_to_first_token);
     all.time_per_output_token.merge(s.time_per_output_token);
     all.normalized_time_per_output_token.merge(s.normalized_time_per_output_token);

@@ -130,7 +130,7 @@ class StageCheck {
     require_at_most(first.min(), whole.min(), who_, "the least TTFT is over the least latency");
     require_at_most(first.max(), whole.max(), who_, "the longest TTFT is over the longest latency");
     require_at_most(first.sum(), whole.sum(), who_, "TTFT is longer than the latency");
-    const double after = whole.sum() - first.sum();
+    const double after = whole.sum() - first.sum() - s.held_open.to_seconds();
     // Rounded to nanoseconds, one by one.
     const double rounding = 1e-9 * static_cast<double>(s.successes);
     require_at_most(s.time_per_output_token.sum(), after + rounding, who_,

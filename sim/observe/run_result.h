@@ -56,6 +56,7 @@ struct StageResult {
   SimTime last_end;
   Samples schedule_delay;
   Samples request_latency;
+  Duration held_open;  ///< Part of the latencies: workloads::Request::held_open, summed.
   Samples time_to_first_token;
   Samples time_per_output_token;
   Samples normalized_time_per_output_token;

@@ -76,5 +76,30 @@ TEST_F(Lifecycle, HasTheListedPercentilesAndTheToolsGoodput) {
   }
 }
 
+// The tool sleeps for the tool call before it takes the end time, and holds the next turn back.
+TEST_F(Lifecycle, LatenciesOfConversationsIncludeToolCalls) {
+  const Json made = stage(write(
+      "conversations.yaml",
+      "name: tools\nworkload:\n  inference_perf:\n    api: {streaming: true}\n"
+      "    server: {ignore_eos: true}\n"
+      "    load: {type: concurrent, num_workers: 1, stages: [{num_requests: 4, concurrency_level: "
+      "1}]}\n"
+      "    data:\n      type: conversation_replay\n"
+      "      conversation_replay:\n        num_conversations: 1\n"
+      "        turns_per_conversation: {type: fixed, mean: 4}\n"
+      "        input_tokens_per_turn: {type: fixed, mean: 100}\n"
+      "        output_tokens_per_turn: {type: fixed, mean: 20}\n"
+      "        tool_call_latency_sec: {type: fixed, mean: 5}\n"
+      "cluster:\n  pools: [{name: a, replicas: 1, accelerator: H100-SXM, model: Qwen3-8B}]\n"
+      "routing: {balancer: round-robin}\n"));
+  const Json& latency = made["successes"]["latency"];
+  const double ttft = latency["time_to_first_token"]["mean"];
+  const double tpot = latency["time_per_output_token"]["mean"];
+  const double whole = latency["request_latency"]["mean"];
+  EXPECT_LT(tpot, 0.05);
+  EXPECT_NEAR(whole, ttft + 19 * tpot + 5, 1e-6);
+  EXPECT_NEAR(latency["normalized_time_per_output_token"]["mean"], whole / 20, 1e-6);
+}
+
 }  // namespace
 }  // namespace routesim::tools::testing
