@@ -34,6 +34,8 @@ class Servers {
 
   /// Its engine keeps KV outside GPU memory.
   bool has_tiers(EndpointId e) const { return pool(home(e)).rules.tiers.in_use(); }
+  /// Its tiers can pull from those of another endpoint, and the other way round.
+  bool can_pull(EndpointId e) const { return pool(home(e)).rules.tiers.pulls(); }
 
   /// The API server of an endpoint.
   std::uint32_t api_server_of(EndpointId e) const { return api_server_of_[e.value()]; }

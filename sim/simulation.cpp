@@ -303,8 +303,8 @@ void Simulation::deliver(std::uint32_t handle, SimTime now) {
   }
   const std::optional<EndpointId>& source = live.route.pull_source;
   const bool computes = live.leg == Leg::kPrefill || !live.route.prefill;
-  r.pulls = computes && source && *source != target && servers_->has_tiers(*source) &&
-            servers_->has_tiers(target);
+  r.pulls = computes && source && *source != target && servers_->can_pull(*source) &&
+            servers_->can_pull(target);
   servers_->count_request(target);
   const EndpointHome& at = servers_->home(target);
   Replica& replica = servers_->replica(at.replica);

@@ -268,6 +268,7 @@ void BatchScheduler::store_computed(StepPlan& plan) {
   }
   stores_.computed.clear();
   plan.stores = tiers_.close_pass();
+  plan.copying = tiers_.time_in_step(plan.stores);
 }
 
 void BatchScheduler::free_blocks(Slot s) {

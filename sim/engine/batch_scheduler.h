@@ -206,6 +206,9 @@ class BatchScheduler {
                               std::vector<EngineOutput>& out);
   Admission start_tier_load(Slot s, std::int64_t hit, const KvTiers::Found& found, SimTime now);
   void count_hits(Sequence& q, std::int64_t hit);
+  void count_tier_hits(Sequence& q, std::int64_t hit, std::int64_t tokens);
+  void load_in_step(Slot s, std::int64_t hit, const KvTiers::Found& found, SimTime now,
+                    std::vector<EngineOutput>& out);
   void accept_loaded(Slot s);
   std::int64_t remote_tokens(const Sequence& q) const;
 

@@ -176,7 +176,7 @@ std::int64_t blocks_of_reported_tokens(std::int64_t tokens, const EngineRules& r
 bool uses_hybrid_kv_manager(const EngineConfig& c, const HybridKvUse& use) {
   const bool oldest = c.preset == EnginePreset::k2025H2;
   const bool off = (oldest && (use.chunked_windows || use.kv_events)) ||
-                   (use.kv_transfer && c.preset != EnginePreset::k2026H2);
+                   (use.kv_transfer && c.preset != EnginePreset::k2026H2) || use.one_group;
   return c.hybrid_kv_manager.value_or(!off);
 }
 

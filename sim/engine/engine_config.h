@@ -131,13 +131,14 @@ std::int64_t blocks_of_reported_tokens(std::int64_t tokens, const EngineRules& r
 struct HybridKvUse {
   bool kv_events = false;        ///< It publishes KV events: a precise router listens.
   bool kv_transfer = false;      ///< It has a KV connector: a disaggregated pair, or tiers.
+  bool one_group = false;        ///< That connector knows one group of layers only: LMCache's.
   bool chunked_windows = false;  ///< Its windowed layers look at chunks (Llama 4).
 };
 /// True where windowed layers hold no more blocks than their window takes (vLLM's hybrid KV cache
 /// manager), false where they hold as many as the others. By default off in preset 2025-H2 for
 /// chunked windows (VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE is 0 until
 /// vllm-project/vllm#29627, and 1 since) and with KV events (vLLM until v0.16), and with KV
-/// transfer until 2026-H1.
+/// transfer until 2026-H1, later with connectors that are not SupportsHMA.
 bool uses_hybrid_kv_manager(const EngineConfig& config, const HybridKvUse& use);
 
 /// Share of device memory set aside for CUDA graphs before KV blocks are counted: vLLM does that

@@ -21,6 +21,10 @@ KvTiers::KvTiers(const EngineRules& rules, SequenceTable& sequences)
       window_chunks_(0),
       sequences_(sequences) {
   if (!rules_.in_use()) return;
+  if (rules_.copies_in_steps) {
+    worker_.emplace(rules_, block_size_, counters_);
+    return;
+  }
   const std::int64_t chunk = rules_.chunk_blocks * rules.block_size;
   window_chunks_ = (rules.window_tokens + chunk - 1) / chunk;
   // The pool has a null block, as in GPU memory. Chunks without a key never come back to it.
@@ -184,6 +188,7 @@ void KvTiers::touch(Chunks chunks, std::int64_t window_first) {
 }
 
 KvTiers::Found KvTiers::lookup(Sequence& q, std::span<const BlockKey> keys, std::int64_t hit) {
+  if (worker_) return worker_->lookup(q, chunk_keys(keys), hit);
   // A preempted request may still be stored.
   if (q.tier.storing > 0 && !rules_.settles_at_request_end) return {.wait = true};
   if (asked_.owner == q.tier.id && asked_.hit == hit && asked_.tokens == q.target)
@@ -216,6 +221,7 @@ std::int64_t KvTiers::held_blocks(std::span<const BlockKey> keys, std::int64_t h
   std::vector<BlockKey> chunks;
   const auto step = static_cast<std::size_t>(rules_.chunk_blocks);
   for (std::size_t i = step; i <= keys.size(); i += step) chunks.push_back(keys[i - 1]);
+  if (worker_) return std::max(hit, worker_->leading(chunks) * rules_.chunk_blocks);
   const std::int64_t first = hit / rules_.chunk_blocks;
   if (first >= std::ssize(chunks)) return hit;
   std::int64_t end = first;
@@ -353,6 +359,10 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
   const std::int64_t end = blocks / rules_.chunk_blocks;
   if (end <= q.tier.stored) return true;
   const Chunks all = chunk_keys(keys);
+  if (worker_) {
+    worker_->store(q, all, end);
+    return true;
+  }
   const Chunks chunks = all.first(static_cast<std::size_t>(std::min(end, std::ssize(all))));
   scan(chunks);
   std::int64_t need = find_missing(q.tier.stored, end);
@@ -386,7 +396,9 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
   return true;
 }
 
-std::int64_t KvTiers::close_pass() { return std::exchange(pass_copy_, -1); }
+std::int64_t KvTiers::close_pass() {
+  return worker_ ? worker_->close_pass() : std::exchange(pass_copy_, -1);
+}
 
 void KvTiers::store_answer(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t blocks) {
   if (rules_.prompt_only) return;
@@ -395,6 +407,7 @@ void KvTiers::store_answer(SequenceSlot s, std::span<const BlockKey> keys, std::
 }
 
 void KvTiers::submit(std::int64_t id) {
+  if (worker_) return worker_->end_step(id, sink_);
   const Copy& copy = copies_.all[static_cast<std::size_t>(id)];
   to_start_.push_back(
       {.id = static_cast<std::uint32_t>(id), .direction = copy.direction, .bytes = copy.bytes});
@@ -605,16 +618,21 @@ bool KvTiers::pulling() const {
   });
 }
 
-std::int64_t KvTiers::chunks() const { return in_use() ? pool_->keyed_blocks() : 0; }
+std::int64_t KvTiers::chunks() const {
+  if (worker_) return worker_->chunks();
+  return in_use() ? pool_->keyed_blocks() : 0;
+}
 
 void KvTiers::set_sink(TierEventSink* sink) {
   if (!in_use()) return;
   sink_ = sink;
+  if (worker_) return;
   pool_->set_sink(sink == nullptr ? nullptr : this);
 }
 
 void KvTiers::verify() const {
-  if (!in_use()) return;
+  if (worker_) worker_->verify();
+  if (!pool_) return;
   pool_->verify();
   std::vector<const BlockHolding*> holdings;
   for (const Copy& copy : copies_.all)

@@ -11,6 +11,7 @@
 #include "sim/engine/engine_config.h"
 #include "sim/engine/kv_cache.h"
 #include "sim/engine/sequence.h"
+#include "sim/engine/worker_cache.h"
 
 namespace routesim::sim {
 
@@ -83,26 +84,29 @@ class KvTiers final : private KvEventSink {
   KvTiers(const KvTiers&) = delete;
   KvTiers& operator=(const KvTiers&) = delete;
 
-  bool in_use() const { return pool_.has_value(); }
+  bool in_use() const { return rules_.in_use(); }
+  /// Copies are part of the steps: see WorkerCache, which then takes every call.
+  bool copies_in_steps() const { return worker_.has_value(); }
   /// No copy is under way or about to start.
   bool idle() const { return copies_.open == 0; }
 
   /// Some request waits for another engine's chunks, or for its answer. Looks at every sequence.
   bool pulling() const;
 
-  /// What the tier has behind a prefix of `hit` blocks that GPU memory has.
-  struct Found {
-    std::int64_t blocks = 0;  ///< To be loaded into GPU memory.
-    std::int64_t tokens = 0;  ///< There will be from the sequence's start, the hit included.
-    bool wait = false;        ///< Ask again in the next pass: chunks are on their way.
-  };
-  /// `keys` are those of all full blocks of the sequence, which has q.target tokens so far.
+  using Found = TierFound;
+  /// What the tier has behind a prefix of `hit` blocks that GPU memory has. `keys` are those of all
+  /// full blocks of the sequence, which has q.target tokens so far.
   Found lookup(Sequence& q, std::span<const BlockKey> keys, std::int64_t hit);
   /// Leading blocks of a prompt that can be read, `hit` of them in GPU memory. Changes nothing.
   std::int64_t held_blocks(std::span<const BlockKey> keys, std::int64_t hit) const;
   /// Starts to load what the last lookup() found; the sequence has its GPU blocks by now.
   /// Groups with a window load from block `window_first` on.
   void load(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t window_first);
+
+  /// With copies in steps: the step of this pass loads that. Returns how long it takes.
+  Duration load_in_step(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t hit) {
+    return worker_->load(sequences_[s], chunk_keys(keys), hit);
+  }
 
   /// Stores what is new among the first `blocks` blocks of a sequence scheduled in this pass. False
   /// if there is no room: the next pass of the sequence tries again. The last ones of a private
@@ -113,6 +117,10 @@ class KvTiers final : private KvEventSink {
   /// Outside of passes: stores what is new of a sequence that runs no longer, answer included, and
   /// starts the copy.
   void store_answer(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t blocks);
+  /// How much longer that makes the step of the pass.
+  Duration time_in_step(std::int64_t copy) const {
+    return worker_ ? worker_->copy_time(copy) : Duration::zero();
+  }
   /// The step of that pass has ended: its copy can start.
   void submit(std::int64_t copy);
   /// Copies to start since the last call; the caller clears it.
@@ -158,7 +166,7 @@ class KvTiers final : private KvEventSink {
   }
 
   const TierCounters& counters() const { return counters_; }
-  std::int64_t capacity_chunks() const { return in_use() ? pool_->usable_blocks() : 0; }
+  std::int64_t capacity_chunks() const { return rules_.cpu_chunks; }
   /// Chunks in the pool, those being written included.
   std::int64_t chunks() const;
   double chunk_bytes() const {
@@ -255,6 +263,7 @@ class KvTiers final : private KvEventSink {
   std::int64_t window_chunks_;  ///< Chunks before its end that a group with a window needs.
   SequenceTable& sequences_;
   std::optional<KvCache> pool_;
+  std::optional<WorkerCache> worker_;  ///< Instead of the pool.
   Copies copies_;
   std::int64_t pass_copy_ = -1;  ///< What this pass stores.
   std::vector<TierCopy> to_start_;

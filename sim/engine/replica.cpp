@@ -159,7 +159,8 @@ SimTime Replica::end_of_ahead() const {
 SimTime Replica::find_publication() const {
   if (ranks_.size() != 1) return end_;
   const Rank& r = ranks_.front();
-  return publishes(r) || !r.on_gpu().finishing.empty() ? end_ : end_of_ahead();
+  const bool stores = r.on_gpu().copying > Duration::zero();
+  return stores || publishes(r) || !r.on_gpu().finishing.empty() ? end_ : end_of_ahead();
 }
 
 void Replica::advance_to(SimTime now) {
@@ -311,7 +312,8 @@ void Replica::schedule_ahead(SimTime now) {
   for (Rank& r : ranks_) r.scheduler.schedule(r.ahead(), &r.on_gpu(), now, outbox_.outputs);
   if (ranks_.size() != 1 || ranks_.front().ahead().empty()) return;
   const models::BatchShape& shape = ranks_.front().ahead().shape;
-  ahead_ticks_ = checked_step(options_.latency->step_ticks(shape));
+  ahead_ticks_ = checked_step(options_.latency->step_ticks(shape) +
+                              ranks_.front().ahead().copying.ns() * kTicks);
   range_watch_.add_step(shape, ahead_ticks_);
 }
 
@@ -349,8 +351,10 @@ std::int64_t Replica::step_ticks() {
   const bool padded = ranks_.size() == 1 || options_.rules.moe_dp_chunk_size > 0 ||
                       largest <= options_.rules.rank_padding_limit;
   std::int64_t ticks = 0;
+  Duration copying;  // The next exchange between ranks waits for the last of them.
   bool outside = false;
   for (Rank& r : ranks_) {
+    copying = std::max(copying, r.on_gpu().copying);
     models::BatchShape& shape = r.on_gpu().shape;
     shape.group_tokens = padded ? largest : std::max<std::int64_t>(1, shape.tokens());
     shape.group_total_tokens = total;
@@ -359,7 +363,7 @@ std::int64_t Replica::step_ticks() {
     outside = outside || range_watch_.is_outside(shape);
   }
   if (outside) range_watch_.add_outside(ticks);
-  return checked_step(ticks);
+  return checked_step(ticks + copying.ns() * kTicks);
 }
 
 // After a launch: when somebody must look next. A step can be seen from outside at its end if

@@ -366,6 +366,7 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
                                                     std::vector<EngineOutput>& out) {
   Sequence& q = sequences_[s];
   std::int64_t hit = 0;
+  KvTiers::Found loaded;  // In the step itself.
   if (q.computed == 0) {
     hit = blocks_.find_prefix(q, sequences_.ref(s));
     if (q.request.remote_tokens > 0 && q.remote != RemoteKv::kSettled) {
@@ -375,12 +376,14 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
       const std::span<const BlockKey> keys = blocks_.keys_of(q, blocks_.whole_count(q.target));
       const KvTiers::Found found = tiers_.lookup(q, keys, hit);
       if (found.wait || (q.request.pulls && tiers_.pull(s, keys, now))) return Admission::kDeferred;
-      if (found.blocks > 0) return start_tier_load(s, hit, found, now);
+      if (found.blocks > 0 && !tiers_.copies_in_steps()) return start_tier_load(s, hit, found, now);
+      loaded = found;
     }
   } else {
     blocks_.clear_prefix();
   }
-  const std::int64_t computed = q.computed + hit * rules_.block_size;
+  const std::int64_t computed =
+      loaded.blocks > 0 ? loaded.tokens : q.computed + hit * rules_.block_size;
   if (pass_.prefills_deferred && computed < q.target - 1) return Admission::kNoBudget;
   std::int64_t n = q.target - computed;
   if (rules_.long_prefill_token_threshold > 0) n = std::min(n, rules_.long_prefill_token_threshold);
@@ -399,7 +402,9 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
   const std::int64_t free = kv().free_blocks() - reserve - wanted - in_windows;
   if (free < 0 || blocks_.unreferenced_hits() > free) return Admission::kBlocked;
 
-  if (q.cached < 0) {
+  if (loaded.blocks > 0) {
+    load_in_step(s, hit, loaded, now, out);
+  } else if (q.cached < 0) {
     count_hits(q, hit);
     if (tiers_.in_use()) tiers_.count_query(q.request.prompt_tokens - q.cached, 0);
   }
@@ -460,6 +465,29 @@ BatchScheduler::Admission BatchScheduler::start_remote_load(Slot s, std::int64_t
   return Admission::kLoading;
 }
 
+// Counts hits at first admission, when there will be `tokens` tokens.
+void BatchScheduler::count_tier_hits(Sequence& q, std::int64_t hit, std::int64_t tokens) {
+  if (q.cached >= 0) return;
+  count_hits(q, hit);
+  const std::int64_t in_gpu = q.cached;
+  q.cached = std::min(tokens, q.request.prompt_tokens - 1);  // the last one is computed
+  q.tier.hit_tokens = q.cached - in_gpu;
+  tiers_.count_query(q.request.prompt_tokens - in_gpu, q.tier.hit_tokens);
+}
+
+// The request runs at once, and the step that computes the rest of it loads first.
+void BatchScheduler::load_in_step(Slot s, std::int64_t hit, const KvTiers::Found& found,
+                                  SimTime now, std::vector<EngineOutput>& out) {
+  Sequence& q = sequences_[s];
+  count_tier_hits(q, hit, found.tokens);
+  const Duration time = tiers_.load_in_step(s, blocks_.keys_of(q, hit + found.blocks), hit);
+  out.push_back({.kind = EngineOutputKind::kLoaded,
+                 .handle = q.request.handle,
+                 .value = time.ns(),
+                 .cached_tokens = std::exchange(q.tier.hit_tokens, 0),
+                 .at = now});
+}
+
 // The blocks that the load fills, at once; room for the rest of the prompt where admission needs
 // it.
 BatchScheduler::Admission BatchScheduler::start_tier_load(Slot s, std::int64_t hit,
@@ -476,13 +504,7 @@ BatchScheduler::Admission BatchScheduler::start_tier_load(Slot s, std::int64_t h
   const std::int64_t free = kv().free_blocks() - blocks_owed_to_prefills();
   if (wanted + windows + blocks_.unreferenced_hits(hit, found.blocks) + reserve > free)
     return Admission::kBlocked;
-  if (q.cached < 0) {
-    count_hits(q, hit);
-    const std::int64_t in_gpu = q.cached;
-    q.cached = std::min(found.tokens, q.request.prompt_tokens - 1);  // the last one is computed
-    q.tier.hit_tokens = q.cached - in_gpu;
-    tiers_.count_query(q.request.prompt_tokens - in_gpu, q.tier.hit_tokens);
-  }
+  count_tier_hits(q, hit, found.tokens);
   blocks_.take_for_load(q, hit, found.blocks);
   q.state = State::kLoading;
   q.remote = RemoteKv::kMissing;

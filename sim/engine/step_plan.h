@@ -37,6 +37,7 @@ struct StepPlan {
   std::int64_t pass = 0;
   std::int64_t steady = 0;             ///< Decodes that also sampled in the pass before.
   std::int64_t stores = -1;            ///< KvTiers: the copy of what it stores; -1 = none.
+  Duration copying;                    ///< How much longer copies of KV tiers make it.
   std::vector<SequenceRef> sampled;    ///< Others that sample: first tokens and resumptions.
   std::vector<SequenceRef> finishing;  ///< Sequences whose last token is sampled here.
   std::vector<SequenceRef> pausing;    ///< Sampled here but not scheduled in the next pass.
@@ -47,6 +48,7 @@ struct StepPlan {
     shape = {};
     steady = 0;
     stores = -1;
+    copying = Duration::zero();
     sampled.clear();
     finishing.clear();
     pausing.clear();

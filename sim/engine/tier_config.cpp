@@ -12,6 +12,14 @@ namespace {
 /// move at 16 GB/s, and from about 27 KiB on the link is the limit).
 constexpr double kDescriptorSeconds = 0.5e-6;
 constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
+/// LMCache's chunks: tokens, and GiB of each GPU's worker (v1/config.py).
+constexpr std::int64_t kLmcacheChunk = 256;
+constexpr double kLmcacheGib = 5;
+/// What a chunk costs LMCache besides its bytes. LMCache/LMCache#1740 logs 16 chunks of Qwen3-8B
+/// (0.570 GB) stored in 11.9 ms, and 40 (1.476 GB) loaded in 33.4 ms; 50 GB/s explain 11.4 and
+/// 29.5 ms of that.
+constexpr double kLmcacheStoreSeconds = 33e-6;
+constexpr double kLmcacheLoadSeconds = 98e-6;
 
 }  // namespace
 
@@ -54,7 +62,7 @@ void describe_capacity(Describer& d, KvTierConfig& c) {
   field(d,
         {"cpu_gib_per_gpu",
          "The same for the worker of each GPU, GiB: what LMCache (max_local_cpu_size) and Mooncake "
-         "(global_segment_size) count."},
+         "(global_segment_size) count; 5 for lmcache when absent."},
         c.cpu_gib_per_gpu, RealRange{.min = 0, .max = 1'000'000});
   field(d, {"cpu_chunks", "The same as a number of chunks (num_cpu_blocks of vLLM v0.11)."},
         c.cpu_chunks, IntRange{0, 1'000'000'000});
@@ -89,10 +97,10 @@ void describe_left_out(Describer& d, KvTierConfig& c) {
                      "a copy moves all layers at once"),
         c.layerwise);
   field(d,
-        not_modelled("blocking_loads",
-                     "A step waits for the loads of its requests (enable_async_loading and "
-                     "load_async say the opposite).",
-                     "steps go on while requests wait for their loads"),
+        {"blocking_loads",
+         "A step waits for the loads of its requests (enable_async_loading and load_async say the "
+         "opposite). Only what the connector does by default is simulated: true for lmcache, "
+         "false for the others."},
         c.blocking_loads);
   field(d,
         not_modelled("async_lookup",
@@ -101,8 +109,8 @@ void describe_left_out(Describer& d, KvTierConfig& c) {
                      "an answer takes no time"),
         c.async_lookup);
   field(d,
-        not_modelled("min_hit_tokens", "A shorter hit is computed again (min_retrieve_tokens).",
-                     "every hit is loaded"),
+        {"min_hit_tokens",
+         "A hit that saves fewer tokens is computed again (min_retrieve_tokens); lmcache only."},
         c.min_hit_tokens, IntRange{0, 1'000'000'000});
   field(d,
         not_modelled("self_describing_events",
@@ -138,14 +146,15 @@ void describe(Describer& d, KvTierConfig& c) {
        "(--kv-offloading-size). simple-cpu: SimpleCPUOffloadConnector. lmcache: "
        "LMCacheConnectorV1, in the worker of each GPU. lmcache-mp: LMCacheMPConnector, one server "
        "per node. mooncake-store: MooncakeStoreConnector, one store for all servers. llm-d-fs: "
-       "llm-d's file system backend. Only offloading is simulated; the others get a warning, "
-       "and their servers run without the tier."},
+       "llm-d's file system backend. Only offloading and lmcache are simulated; the others get a "
+       "warning, and their servers run without the tier."},
       c.connector);
   describe_capacity(d, c);
   field(d,
         {"prompt_only",
          "Blocks of answers are not stored (offload_prompt_only; LMCache's save_decode_cache says "
-         "the opposite). When absent as in the preset's releases: true from 2026-H2 on."},
+         "the opposite). When absent as in the preset's releases: true from 2026-H2 on, and for "
+         "lmcache."},
         c.prompt_only);
   field(
       d,
@@ -182,15 +191,27 @@ void TierCounters::add(const TierCounters& o) {
 TierRules resolve_tiers(const KvTierConfig& c, const TierHost& host) {
   TierRules r;
   const bool newest = host.preset == EnginePreset::k2026H2;
-  if (c.connector != KvConnector::kOffloading) return r;
-  r.chunk_blocks = c.chunk_tokens ? *c.chunk_tokens / host.block_size : c.chunk_blocks.value_or(1);
+  const bool lmcache = c.connector == KvConnector::kLmcache;
+  if (c.connector != KvConnector::kOffloading && !lmcache) return r;
+  const std::int64_t blocks = c.chunk_blocks.value_or(
+      lmcache ? std::max<std::int64_t>(1, kLmcacheChunk / host.block_size) : 1);
+  r.chunk_blocks = c.chunk_tokens ? *c.chunk_tokens / host.block_size : blocks;
   r.block_bytes = static_cast<double>(host.block_size) * host.kv_bytes_per_token;
   const double chunk_bytes = r.block_bytes * static_cast<double>(r.chunk_blocks);
-  const double cpu_gib =
-      c.cpu_gib.value_or(c.cpu_gib_per_gpu.value_or(0) * static_cast<double>(host.gpus));
+  const double cpu_gib = c.cpu_gib.value_or(c.cpu_gib_per_gpu.value_or(lmcache ? kLmcacheGib : 0) *
+                                            static_cast<double>(host.gpus));
   r.cpu_chunks = c.cpu_chunks.value_or(static_cast<std::int64_t>(cpu_gib * kGib / chunk_bytes));
   const double submitted = static_cast<double>(host.descriptor_bytes) / kDescriptorSeconds;
   r.link_bytes_per_s = std::min(host.link_bytes_per_s, submitted) * static_cast<double>(host.gpus);
+  if (lmcache) {
+    r.link_bytes_per_s = host.link_bytes_per_s * static_cast<double>(host.gpus);
+    r.copies_in_steps = true;
+    r.load_chunk_s = kLmcacheLoadSeconds;
+    r.store_chunk_s = kLmcacheStoreSeconds;
+    r.min_hit_tokens = c.min_hit_tokens.value_or(0);
+    r.prompt_only = true;
+    return r;
+  }
   r.prompt_only = c.prompt_only.value_or(newest);
   r.waits_for_writes = newest;
   r.settles_at_request_end = !newest;

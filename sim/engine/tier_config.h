@@ -89,8 +89,15 @@ struct TierRules {
   /// kept. vLLM until v0.20 (finished_sending in OffloadingConnectorScheduler); since then each
   /// copy counts as soon as it is done.
   bool settles_at_request_end = false;
+  /// Steps wait while their own copies run (LMCache in process), and each chunk costs something
+  /// besides its bytes.
+  bool copies_in_steps = false;
+  double load_chunk_s = 0, store_chunk_s = 0;
+  std::int64_t min_hit_tokens = 0;  ///< Of LMCache: a hit that saves fewer is computed again.
 
   bool in_use() const { return cpu_chunks > 0; }
+  /// Other engines can ask for its chunks, and it for theirs.
+  bool pulls() const { return in_use() && !copies_in_steps; }
 };
 
 /// Times that requests waited.
@@ -135,7 +142,7 @@ struct TierHost {
 };
 
 /// Sources: vLLM v0.19.1 and v0.27.1, distributed/kv_transfer/kv_connector/v1/offloading and
-/// v1/kv_offload/cpu.
+/// v1/kv_offload/cpu; LMCache v0.4.7 v1/config.py.
 TierRules resolve_tiers(const KvTierConfig& config, const TierHost& host);
 
 }  // namespace routesim::sim

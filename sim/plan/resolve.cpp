@@ -92,9 +92,7 @@ class Resolver {
                                                       const models::RooflineOptions& options) const;
   std::optional<std::int64_t> stated_blocks(const PoolConfig& config, const EngineRules& rules,
                                             const KvLog& log, const std::string& path);
-  void check_tiers(const ResolvedPool& pool, const std::string& path);
-  void set_tiers(ResolvedPool& pool, const models::AcceleratorSpec& gpu,
-                 const models::ModelSpec& model, const std::string& path);
+  void add_tiers(ResolvedPool& pool, const TierHost& host, const std::string& path);
   void warn_of_stages(const PoolConfig& config, const std::string& path);
   std::optional<models::KvDtype> kv_dtype(const PoolConfig& config, const std::string& path);
 
@@ -174,8 +172,12 @@ std::optional<std::int64_t> Resolver::stated_blocks(const PoolConfig& c, const E
   return blocks_of_reported_tokens(*c.engine.kv_cache_tokens, rules, log);
 }
 
-bool has_kv_connector(const PoolConfig& c) {
-  return c.role != PoolRole::kBoth || c.engine.kv_tiers.has_value();
+HybridKvUse hybrid_use(const PoolConfig& c, bool kv_events, const models::ModelSpec& model) {
+  const bool lmcache = c.engine.kv_tiers && c.engine.kv_tiers->connector == KvConnector::kLmcache;
+  return {.kv_events = kv_events,
+          .kv_transfer = c.role != PoolRole::kBoth || c.engine.kv_tiers.has_value(),
+          .one_group = lmcache,
+          .chunked_windows = model.chunked_windows};
 }
 
 /// What a worker copies at once: a block of all layers where they form one group, which vLLM lays
@@ -187,19 +189,42 @@ std::int64_t descriptor_bytes(const ResolvedPool& pool, const models::ModelSpec&
   return static_cast<std::int64_t>(block) / layers;
 }
 
-// Tiers that hold nothing, or not a chunk.
-void Resolver::check_tiers(const ResolvedPool& pool, const std::string& path) {
+TierHost tier_host(const ResolvedPool& pool, const models::AcceleratorSpec& gpu,
+                   const models::ModelSpec& model) {
+  return {.preset = pool.config.engine.preset,
+          .block_size = pool.config.engine.block_size,
+          .kv_bytes_per_token = pool.kv_bytes_per_token,
+          .gpus = pool.config.tensor_parallel * pool.config.pipeline_parallel,
+          .link_bytes_per_s = gpu.host_link_gb_per_s * 1e9,
+          .descriptor_bytes = descriptor_bytes(pool, model)};
+}
+
+// The tiers of a pool. Says what is wrong with them, and what is left out.
+void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::string& path) {
   const KvTierConfig& tiers = *pool.config.engine.kv_tiers;
   const std::string at = path + ".engine.kv_tiers.";
   const auto left_out = [&](const std::string& key, const std::string& why) {
     diagnostics_.warning(inputs_.where, at + key, "is not modelled: " + why);
   };
-  if (tiers.connector != KvConnector::kOffloading)
+  const bool lmcache = tiers.connector == KvConnector::kLmcache;
+  if (tiers.connector != KvConnector::kOffloading && !lmcache)
     return left_out("connector", "the servers run without the tiers of " +
                                      std::string(enum_name(tiers.connector)));
+  if (lmcache && !pool.rules.enable_prefix_caching)
+    return left_out("connector",
+                    "without enable_prefix_caching there are no keys of blocks, and "
+                    "the servers run without the tiers of lmcache");
+  pool.rules.tiers = resolve_tiers(tiers, host);
   if (tiers.eviction.value_or(KvEviction::kLru) != KvEviction::kLru)
     left_out("eviction", "the blocks least recently used make room, as with lru");
-  if (!tiers.cpu_gib && !tiers.cpu_gib_per_gpu && !tiers.cpu_chunks)
+  if (tiers.blocking_loads.value_or(lmcache) != lmcache)
+    left_out("blocking_loads", lmcache ? "a step waits for the loads of its requests"
+                                       : "steps go on while requests wait for their loads");
+  if (lmcache && !tiers.prompt_only.value_or(true))
+    left_out("prompt_only", "blocks of answers are not stored");
+  if (tiers.min_hit_tokens.value_or(0) > 0 && !lmcache)
+    left_out("min_hit_tokens", "every hit is loaded");
+  if (!lmcache && !tiers.cpu_gib && !tiers.cpu_gib_per_gpu && !tiers.cpu_chunks)
     error(at + "cpu_gib", "is needed by connector offloading");
   if (tiers.chunk_tokens && tiers.chunk_blocks)
     error(at + "chunk_blocks", "says the same as chunk_tokens", "give one of them");
@@ -209,19 +234,6 @@ void Resolver::check_tiers(const ResolvedPool& pool, const std::string& path) {
   if (!pool.rules.enable_prefix_caching)
     error(path + ".engine.enable_prefix_caching", "is needed by kv_tiers",
           "tiers find blocks by the keys of the prefix cache");
-}
-
-void Resolver::set_tiers(ResolvedPool& pool, const models::AcceleratorSpec& gpu,
-                         const models::ModelSpec& model, const std::string& path) {
-  const PoolConfig& c = pool.config;
-  pool.rules.tiers =
-      resolve_tiers(*c.engine.kv_tiers, {.preset = c.engine.preset,
-                                         .block_size = c.engine.block_size,
-                                         .kv_bytes_per_token = pool.kv_bytes_per_token,
-                                         .gpus = c.tensor_parallel * c.pipeline_parallel,
-                                         .link_bytes_per_s = gpu.host_link_gb_per_s * 1e9,
-                                         .descriptor_bytes = descriptor_bytes(pool, model)});
-  check_tiers(pool, path);
 }
 
 std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::string& path) {
@@ -238,9 +250,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   out.config = c;
   out.api_server = api_server(c);
   out.rules = resolve_engine_rules(c.engine, 2, model->max_context, large);
-  const bool hybrid = uses_hybrid_kv_manager(c.engine, {.kv_events = publishes_events_,
-                                                        .kv_transfer = has_kv_connector(c),
-                                                        .chunked_windows = model->chunked_windows});
+  const bool hybrid = uses_hybrid_kv_manager(c.engine, hybrid_use(c, publishes_events_, *model));
   warn_of_stages(c, path);
   set_windows(out.rules, *model, hybrid);
   const KvLog log{.preset = c.engine.preset,
@@ -280,7 +290,7 @@ std::optional<ResolvedPool> Resolver::pool(const PoolConfig& c, const std::strin
   out.kv_bytes_per_token =
       static_cast<double>(models::kv_bytes_per_token_per_gpu(*model, dtype, parallelism, hybrid)) *
       static_cast<double>(c.tensor_parallel);
-  if (c.engine.kv_tiers) set_tiers(out, *gpu, *model, path);
+  if (c.engine.kv_tiers) add_tiers(out, tier_host(out, *gpu, *model), path);
   out.lock_step = steps_together(c, *model);
   return out;
 }

@@ -16,6 +16,7 @@
 #include "models/latency_model.h"
 #include "sim/engine/engine_config.h"
 #include "tests/sim/obvious_tiers.h"
+#include "tests/sim/obvious_worker_cache.h"
 #include "tests/sim/sim_fixture.h"
 
 namespace routesim::sim::testing {
@@ -26,6 +27,7 @@ class ObviousEngine {
       : rules_(rules),
         latency_(std::move(latency)),
         tiers_(rules),
+        workers_(rules),
         seen_blocks_(ceil_blocks(rules.window_tokens - 1)) {
     blocks_.resize(static_cast<std::size_t>(rules.num_gpu_blocks));
     for (int b = 1; b < rules.num_gpu_blocks; ++b) free_.push_back(b);
@@ -127,6 +129,7 @@ class ObviousEngine {
     std::vector<Work> work;
     models::BatchShape shape;
     std::optional<ObviousTiers::Copy> stores{};
+    ObviousWorkerCache::Copies copies{};
   };
   struct Input {
     Request* arrival = nullptr;
@@ -196,6 +199,8 @@ class ObviousEngine {
     stepping_ = !gpu_.work.empty();
     if (!stepping_) return;
     ticks_ += latency_->step_ticks(gpu_.shape);
+    if (workers_.in_use())
+      ticks_ += workers_.nanoseconds(gpu_.copies) * models::kTicksPerNanosecond;
     if (!rules_.async_scheduling) return;
     Step next = schedule();
     if (!next.work.empty()) ahead_ = std::move(next);
@@ -326,8 +331,12 @@ class ObviousEngine {
       if (static_cast<std::int64_t>(running_.size()) == rules_.max_num_seqs) break;
       Request* r = waiting_.front();
       const Hits hits = lookup(*r);
-      const std::int64_t computed = std::ssize(hits.blocks) * rules_.block_size;
-      if (tiers_.in_use()) {
+      std::int64_t computed = std::ssize(hits.blocks) * rules_.block_size;
+      std::int64_t loaded = 0;
+      if (workers_.in_use()) {
+        loaded = workers_.lookup(r->tier, r->tokens, computed);
+        computed += loaded;
+      } else if (tiers_.in_use()) {
         const std::optional<std::int64_t> more = tiers_.lookup(r->tier, r->tokens, computed);
         if (more && r->pulls && tiers_.wait_for_pull(r->tier, r->id, r->tokens, computed, *more)) {
           skipped.push_back(r);
@@ -356,7 +365,8 @@ class ObviousEngine {
         continue;
       }
       waiting_.pop_front();
-      if (r->cached < 0) r->cached = std::min(computed, r->prompt);
+      if (r->cached < 0) r->cached = std::min(computed, r->prompt - (loaded > 0 ? 1 : 0));
+      if (loaded > 0) workers_.load(r->tier, r->tokens, computed - loaded);
       r->status = Status::kRunning;
       r->target = r->known();
       running_.push_back(r);
@@ -454,9 +464,13 @@ class ObviousEngine {
     }
     for (const Work& w : step.work) {
       const std::int64_t tokens = std::min(w.r->computed, w.r->prompt);
-      if (tiers_.in_use()) tiers_.store(w.r->tier, w.r->tokens, tokens, w.r->window_first);
+      if (workers_.in_use())
+        workers_.store(w.r->tier, w.r->tokens, tokens);
+      else if (tiers_.in_use())
+        tiers_.store(w.r->tier, w.r->tokens, tokens, w.r->window_first);
     }
     step.stores = tiers_.close_pass();
+    step.copies = workers_.close_pass();
     for (const Block& b : blocks_)
       if (b.references > 1 && !b.window) {
         step.shape.shared_context += (b.references - 1) * rules_.block_size;
@@ -505,6 +519,7 @@ class ObviousEngine {
       remove(r);
     }
     if (step.stores) tiers_.submit(*step.stores);
+    workers_.end_step(step.copies);
     for (Request* r : ending_) inbox_.push_back({.over = r, .steps = steps_until_heard()});
     ending_.clear();
   }
@@ -655,7 +670,8 @@ class ObviousEngine {
   EngineRules rules_;
   std::shared_ptr<const models::LatencyModel> latency_;
   ObviousTiers tiers_;
-  std::int64_t seen_blocks_;  // Blocks that let the next token see its whole window.
+  ObviousWorkerCache workers_;  // In the place of tiers_, where it is in use.
+  std::int64_t seen_blocks_;    // Blocks that let the next token see its whole window.
   std::vector<std::unique_ptr<Request>> requests_;
   std::deque<Request*> waiting_;
   std::vector<Request*> running_;

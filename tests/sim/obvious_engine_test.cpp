@@ -90,6 +90,16 @@ void add_tiers(EngineRules& r, RandomStream& random) {
   t.waits_for_writes = release == 2;
 }
 
+/// The same copied in steps.
+void copy_in_steps(EngineRules& r, RandomStream& random) {
+  TierRules& t = r.tiers;
+  t.settles_at_request_end = t.waits_for_writes = false;
+  t.copies_in_steps = true;
+  t.load_chunk_s = static_cast<double>(random.below(200)) * 1e-6;
+  t.store_chunk_s = static_cast<double>(random.below(200)) * 1e-6;
+  t.min_hit_tokens = random.below(3) == 0 ? pick(random, 1, 60) : 0;
+}
+
 void add_windows(EngineRules& r, RandomStream& random) {
   r.window_groups = pick(random, 1, 3);
   r.window_tokens = pick(random, 2, 60);
@@ -138,7 +148,7 @@ std::string text_of(const Case& c) {
     out << " windows " << r.window_groups << " x " << r.window_tokens << " chunks " << t.cpu_chunks
         << " of " << t.chunk_blocks << " blocks, prompt_only " << t.prompt_only << " waits "
         << t.waits_for_writes << " settles " << t.settles_at_request_end << " rate "
-        << t.link_bytes_per_s << " block " << t.block_bytes;
+        << t.link_bytes_per_s << " block " << t.block_bytes << " in steps " << t.copies_in_steps;
   return out.str();
 }
 
@@ -451,6 +461,24 @@ TEST(ObviousEngine, AgreesWithPulls) {
   EXPECT_GT(totals.pulls_arrived, 500);
   EXPECT_GT(totals.pulls_failed, 50);
   EXPECT_GT(totals.pulls - totals.pulls_arrived - totals.pulls_failed, 50) << "nothing, or no room";
+}
+
+TEST(ObviousEngine, AgreesWithCopiesInSteps) {
+  const std::uint64_t first = from_environment("ROUTESIM_SWARM_FIRST", 1);
+  const std::uint64_t cases = from_environment("ROUTESIM_SWARM_COUNT", 1000);
+  std::int64_t preemptions = 0;
+  for (std::uint64_t seed = first; seed < first + cases; ++seed) {
+    Case c = random_case(40'000'000 + seed);
+    RandomStream random(seed, Stream::kTest, 7);
+    add_tiers(c.rules, random);
+    copy_in_steps(c.rules, random);
+    if (c.rules.async_scheduling) c.rules.scheduling_policy = SchedulingPolicy::kFcfs;
+    if (seed % 3 == 0) add_aborts(c, seed);
+    expect_same(c, seed, true, preemptions);
+    if (HasFatalFailure()) return;
+    expect_same(c, seed, false, preemptions);
+    if (HasFatalFailure()) return;
+  }
 }
 
 TEST(AsyncPreemption, TheTokenInFlightIsDelivered) {

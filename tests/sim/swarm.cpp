@@ -151,6 +151,7 @@ void add_tiers(Dice& dice, RunPlan& plan, std::int64_t block_size) {
     // The requests of a decode server bring their prompts with them.
     if (pool.config.role == PoolRole::kDecode && !dice.one_in(4)) continue;
     KvTierConfig tiers;
+    if (dice.one_in(4)) tiers.connector = KvConnector::kLmcache;
     const std::int64_t chunk = block_size * (dice.one_in(2) ? 1 : dice.between(2, 4));
     tiers.chunk_tokens = chunk;
     if (dice.one_in(2)) tiers.prompt_only = dice.one_in(2);
@@ -166,7 +167,7 @@ void add_tiers(Dice& dice, RunPlan& plan, std::int64_t block_size) {
                               .gpus = dice.between(1, 2),
                               .link_bytes_per_s = static_cast<double>(dice.between(1, 8)) * 1e9,
                               .descriptor_bytes = 1 << 20});
-    if (dice.one_in(4)) {
+    if (tiers.connector == KvConnector::kOffloading && dice.one_in(4)) {
       pool.rules.window_groups = dice.between(1, 3);
       pool.rules.window_tokens = dice.between(2, 80);
     }
@@ -248,7 +249,8 @@ std::string describe_plan(const RunPlan& plan) {
     if (t.in_use())
       out << " chunks " << t.cpu_chunks << " of " << t.chunk_blocks << " windows "
           << r.window_groups << " x " << r.window_tokens << " prompt_only " << t.prompt_only
-          << " waits " << t.waits_for_writes << " settles " << t.settles_at_request_end;
+          << " waits " << t.waits_for_writes << " settles " << t.settles_at_request_end
+          << " in steps " << t.copies_in_steps;
   }
   return out.str();
 }

@@ -1,0 +1,107 @@
+#include "sim/engine/worker_cache.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "sim/engine/kv_tiers.h"
+
+namespace routesim::sim {
+
+WorkerCache::WorkerCache(const TierRules& rules, std::int64_t block_size, TierCounters& counters)
+    : rules_(rules),
+      block_size_(block_size),
+      chunk_bytes_(static_cast<double>(rules.chunk_blocks) * rules.block_bytes),
+      counters_(counters),
+      pool_(rules.cpu_chunks) {}
+
+TierFound WorkerCache::lookup(Sequence& q, Chunks chunks, std::int64_t hit) {
+  const std::int64_t found = pool_.leading(chunks);
+  pool_.touch(chunks.first(static_cast<std::size_t>(found)));
+  q.tier.hit = q.tier.stored = found;
+  std::int64_t tokens = found * rules_.chunk_blocks * block_size_;
+  // The last token has to be computed.
+  if (tokens == q.target) --tokens;
+  if (tokens - hit * block_size_ < std::max<std::int64_t>(1, rules_.min_hit_tokens)) return {};
+  return {.blocks = found * rules_.chunk_blocks - hit, .tokens = tokens};
+}
+
+WorkerCache::Step& WorkerCache::this_pass() {
+  if (pass_ < 0) {
+    const auto unused =
+        std::find_if(steps_.begin(), steps_.end(), [](const Step& step) { return !step.open; });
+    pass_ = unused - steps_.begin();
+    if (unused == steps_.end()) steps_.emplace_back();
+    steps_[static_cast<std::size_t>(pass_)].open = true;
+  }
+  return steps_[static_cast<std::size_t>(pass_)];
+}
+
+Duration WorkerCache::load(const Sequence& q, Chunks chunks, std::int64_t hit) {
+  // A chunk of which GPU memory has a part is loaded as a whole.
+  const std::int64_t first = hit / rules_.chunk_blocks;
+  const std::int64_t n = q.tier.hit - first;
+  const Chunks loaded =
+      chunks.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(n));
+  Step& step = this_pass();
+  step.loads.insert(step.loads.end(), loaded.begin(), loaded.end());
+  pool_.keep(loaded);
+  ++counters_.loads;
+  counters_.loaded_bytes += static_cast<double>(n) * chunk_bytes_;
+  const Duration time = copy_time(n, 0);
+  counters_.load_waits.add(time);
+  return time;
+}
+
+void WorkerCache::store(Sequence& q, Chunks chunks, std::int64_t end) {
+  const std::int64_t n = end - q.tier.stored;
+  if (n <= 0) return;
+  const Chunks stored =
+      chunks.subspan(static_cast<std::size_t>(q.tier.stored), static_cast<std::size_t>(n));
+  Step& step = this_pass();
+  step.stores.emplace_back(stored.begin(), stored.end());
+  step.stored += n;
+  q.tier.stored = end;
+}
+
+std::int64_t WorkerCache::close_pass() { return std::exchange(pass_, -1); }
+
+// The bytes cross the link in any case; each chunk is gathered or scattered, and waited for.
+Duration WorkerCache::copy_time(std::int64_t loads, std::int64_t stores) const {
+  const double seconds =
+      static_cast<double>(loads + stores) * chunk_bytes_ / rules_.link_bytes_per_s +
+      static_cast<double>(loads) * rules_.load_chunk_s +
+      static_cast<double>(stores) * rules_.store_chunk_s;
+  return Duration::nanoseconds(std::llround(seconds * 1e9));
+}
+
+Duration WorkerCache::copy_time(std::int64_t step) const {
+  if (step < 0) return Duration::zero();
+  const Step& s = steps_[static_cast<std::size_t>(step)];
+  return copy_time(std::ssize(s.loads), s.stored);
+}
+
+// A request whose chunks find no room is stored as far as there is some, and not tried again.
+void WorkerCache::end_step(std::int64_t step, TierEventSink* sink) {
+  Step& s = steps_[static_cast<std::size_t>(step)];
+  pool_.release(s.loads);
+  const std::int64_t evictions = pool_.evictions();
+  for (const std::vector<BlockKey>& stored : s.stores) {
+    const std::int64_t before = pool_.size() + pool_.evictions();
+    std::size_t n = 0;
+    for (; n < stored.size() && pool_.insert(stored[n]); ++n) pool_.keep({&stored[n], 1});
+    const Chunks there(stored.data(), n);
+    pool_.release(there);
+    if (n < stored.size()) ++counters_.refused_stores;
+    counters_.stored_chunks += pool_.size() + pool_.evictions() - before;
+    counters_.stored_bytes += static_cast<double>(n) * chunk_bytes_;
+    if (sink != nullptr && n > 0) sink->stored_in_tier(there);
+  }
+  counters_.evicted_chunks += pool_.evictions() - evictions;
+  s.loads.clear();
+  s.stores.clear();
+  s.stored = 0;
+  s.open = false;
+}
+
+}  // namespace routesim::sim
