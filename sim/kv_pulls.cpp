@@ -18,11 +18,12 @@ constexpr Duration kLongestPull = Duration::seconds(30);
 
 }  // namespace
 
-KvPulls::KvPulls(const LiveRequests& live, Servers& servers, Transfers& transfers,
+KvPulls::KvPulls(const LiveRequests& live, Servers& servers, Transfers& transfers, KvDisks& disks,
                  EventQueue& queue, RequestFlow& flow)
     : live_(live),
       servers_(servers),
       transfers_(transfers),
+      disks_(disks),
       queue_(queue),
       flow_(flow),
       first_endpoint_(servers.replicas().size()) {
@@ -43,23 +44,38 @@ void KvPulls::book(Running& r, Replica::PullNews news, bool to_asker, SimTime at
   queue_.push(at, EventKind::kPullStep, r.pull->id);
 }
 
-void KvPulls::on_message(std::uint32_t endpoint, PullMessage& message, SimTime now) {
-  if (message.kind == PullMessage::Kind::kAsk) {
-    const std::uint32_t id = ++pulls_;
-    Running& r = running_[id];
-    r.pull = std::move(message.made);
-    r.pull->id = id;
-    r.asks = endpoint;
-    r.has = live_[r.pull->handle].route.pull_source->value();
-    r.begin = now;
-    queue_.push(now + kLongestPull, EventKind::kPullStep, id, 1);
-    book(r, Replica::PullNews::kAsked, false, now + kMessage);
+void KvPulls::begin(std::uint32_t endpoint, std::unique_ptr<KvPull> pull, SimTime now) {
+  const std::uint32_t id = ++pulls_;
+  Running& r = running_[id];
+  r.pull = std::move(pull);
+  r.pull->id = id;
+  r.asks = endpoint;
+  r.begin = now;
+  if (r.pull->disk) {
+    // A thread looks while the step runs (v1/kv_offload/tiering/async_lookup.py).
+    r.pull->found = disks_.find(endpoint, *r.pull);
+    book(r, Replica::PullNews::kAnswered, true, now + kMessage);
     return;
   }
+  r.has = live_[r.pull->handle].route.pull_source->value();
+  queue_.push(now + kLongestPull, EventKind::kPullStep, id, 1);
+  book(r, Replica::PullNews::kAsked, false, now + kMessage);
+}
+
+void KvPulls::on_message(std::uint32_t endpoint, PullMessage& message, SimTime now) {
+  if (message.kind == PullMessage::Kind::kAsk) return begin(endpoint, std::move(message.made), now);
+  if (message.kind == PullMessage::Kind::kWrite)
+    return disks_.write(endpoint, std::move(message.made), now);
   Running& r = running_.at(message.pull->id);
   if (r.over) return;
+  if (r.pull->disk) {
+    if (message.kind == PullMessage::Kind::kFetch) return disks_.read(endpoint, *r.pull, now);
+    r.over = true;  // There was no room.
+    return;
+  }
   switch (message.kind) {
     case PullMessage::Kind::kAsk:
+    case PullMessage::Kind::kWrite:
       break;
     case PullMessage::Kind::kAnswer:
       if (r.pull->found == kAskAgain && now - r.begin < kLongestAnswer) {
@@ -97,6 +113,13 @@ void KvPulls::on_transferred(std::uint64_t id, SimTime now) {
   tell(r.has, Replica::PullNews::kSent, *r.pull, now);
 }
 
+void KvPulls::on_read(std::uint32_t pull, SimTime now) {
+  Running& r = running_.at(pull);
+  r.over = true;
+  r.pull->chunks = {};
+  tell(r.asks, Replica::PullNews::kArrived, *r.pull, now);
+}
+
 void KvPulls::tell(std::uint32_t endpoint, Replica::PullNews news, KvPull& pull, SimTime now) {
   const EndpointHome& at = servers_.endpoints()[endpoint];
   servers_.replica(at.replica).advance_to(now);
@@ -117,7 +140,10 @@ void KvPulls::step(std::uint32_t id, bool deadline, SimTime now) {
   }
   const Replica::PullNews news = r.next;
   if (news == Replica::PullNews::kArrived || news == Replica::PullNews::kDropped) r.over = true;
-  if (news == Replica::PullNews::kAnswered && r.pull->found == 0) r.over = true;
+  if (news == Replica::PullNews::kAnswered && r.pull->found == 0) {
+    r.over = true;
+    r.pull->chunks = {};
+  }
   tell(r.to_asker ? r.asks : r.has, news, *r.pull, now);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/event_queue.h"
+#include "sim/kv_disks.h"
 #include "sim/live_requests.h"
 #include "sim/servers.h"
 #include "sim/transfers.h"
@@ -18,15 +19,16 @@ namespace routesim::sim {
 /// acts when its running step ends. A pull that takes too long fails, and the prompt is computed
 /// (vLLM v0.27.1 v1/kv_offload/tiering/p2p/session/client.py). The engine never weighs a pull
 /// against computing: only the router's minCachedTokenDelta does.
-class KvPulls final : public TransferOwner {
+class KvPulls final : public TransferOwner, public DiskReader {
  public:
   /// All arguments outlive this.
-  KvPulls(const LiveRequests& live, Servers& servers, Transfers& transfers, EventQueue& queue,
-          RequestFlow& flow);
+  KvPulls(const LiveRequests& live, Servers& servers, Transfers& transfers, KvDisks& disks,
+          EventQueue& queue, RequestFlow& flow);
 
   /// Sends the messages of a replica.
   void send(std::uint32_t replica, SimTime now);
   void on_transferred(std::uint64_t id, SimTime now) override;
+  void on_read(std::uint32_t pull, SimTime now) override;
   /// EventKind::kPullStep: the next message of a pull arrives, or its time is over.
   void step(std::uint32_t id, bool deadline, SimTime now);
 
@@ -39,6 +41,7 @@ class KvPulls final : public TransferOwner {
     bool to_asker = false;                               ///< and at which side.
     bool over = false;
   };
+  void begin(std::uint32_t endpoint, std::unique_ptr<KvPull> pull, SimTime now);
   void on_message(std::uint32_t endpoint, PullMessage& message, SimTime now);
   void book(Running& r, Replica::PullNews news, bool to_asker, SimTime at);
   void tell(std::uint32_t endpoint, Replica::PullNews news, KvPull& pull, SimTime now);
@@ -46,6 +49,7 @@ class KvPulls final : public TransferOwner {
   const LiveRequests& live_;
   Servers& servers_;
   Transfers& transfers_;
+  KvDisks& disks_;
   EventQueue& queue_;
   RequestFlow& flow_;
   std::vector<std::uint32_t> first_endpoint_;  ///< By replica.

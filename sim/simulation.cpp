@@ -53,7 +53,10 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   moves_.over->set_owner(Transfers::Kind::kPull, *disaggregation_);
   moves_.copies.emplace(*servers_, *moves_.over, flow);
   moves_.over->set_owner(Transfers::Kind::kTierCopy, *moves_.copies);
-  moves_.pulls.emplace(live_, *servers_, *moves_.over, queue_, flow);
+  moves_.disks.emplace(plan, *servers_, *moves_.over, flow);
+  moves_.over->set_owner(Transfers::Kind::kDisk, *moves_.disks);
+  moves_.pulls.emplace(live_, *servers_, *moves_.over, *moves_.disks, queue_, flow);
+  moves_.disks->set_reader(*moves_.pulls);
   moves_.over->set_owner(Transfers::Kind::kTierPull, *moves_.pulls);
   held_.emplace(*router_, live_, queue_, flow);
 }

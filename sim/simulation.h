@@ -119,6 +119,7 @@ class Simulation final : private RequestFlow {
   struct Moves {
     std::optional<Transfers> over;
     std::optional<KvCopies> copies;
+    std::optional<KvDisks> disks;
     std::optional<KvPulls> pulls;
   };
   Moves moves_;

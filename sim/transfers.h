@@ -24,8 +24,8 @@ class TransferOwner {
 /// that moves at the same time shares them.
 class Transfers {
  public:
-  enum class Kind : std::uint8_t { kPull, kTierCopy, kTierPull };
-  static constexpr std::size_t kKinds = 3;
+  enum class Kind : std::uint8_t { kPull, kTierCopy, kTierPull, kDisk };
+  static constexpr std::size_t kKinds = 4;
 
   /// The arguments outlive this.
   Transfers(const RunPlan& plan, const Servers& servers, EventQueue& queue);
@@ -40,6 +40,14 @@ class Transfers {
   /// Between the GPUs of an engine, which has tiers, and its host.
   LinkPath to_host(std::uint32_t endpoint) const;
   LinkPath to_gpus(std::uint32_t endpoint) const;
+  /// The memory of an endpoint's host, which tells hosts apart; it has tiers.
+  LinkId host_memory(std::uint32_t endpoint) const { return host_links_[endpoint].memory; }
+  /// The network port of an endpoint's server.
+  LinkId nic(std::uint32_t endpoint, bool out) const {
+    return (out ? egress_ : ingress_)[replica_of_[endpoint]];
+  }
+  /// One more link.
+  LinkId add_link(double bytes_per_s) { return links_.add(bytes_per_s); }
 
   void start(Kind kind, std::uint64_t id, const LinkPath& path, double bytes, SimTime now);
   void cancel(Kind kind, std::uint64_t id, SimTime now);

@@ -418,7 +418,9 @@ void KvTiers::copy_done(std::uint32_t id, std::vector<SequenceSlot>& ready) {
   Copy& copy = copies_.all[id];
   const bool load = copy.direction == TierCopy::Direction::kToGpu;
   SequenceSlot last = ~SequenceSlot{0};
+  std::vector<BlockHolding> stored;  // By one request.
   for (Part& part : copy.parts) {
+    if (part.slot != last) write_to_disk(stored);
     Sequence& q = sequences_[part.slot];
     const bool there = q.tier.id == part.owner;
     if (there && part.slot != last) {
@@ -433,14 +435,36 @@ void KvTiers::copy_done(std::uint32_t id, std::vector<SequenceSlot>& ready) {
     if (load) {
       pool_->mark(part.chunks, KvCache::Copy::kNone);
       pool_->release(part.chunks);
+    } else if (has_disk()) {
+      announce(part.chunks);
+      stored.push_back(std::move(part.chunks));
     } else {
       make_readable(part.chunks);
     }
   }
+  write_to_disk(stored);
   copy.parts.clear();
   copy.bytes = 0;
   copies_.unused.push_back(id);
   --copies_.open;
+}
+
+// What has come from the GPU goes on to files, all that a request stored in a step in one job, and
+// stays until it is there (v1/kv_offload/tiering/manager.py, complete_store).
+void KvTiers::write_to_disk(std::vector<BlockHolding>& chunks) {
+  if (chunks.empty()) return;
+  constexpr std::uint32_t kWrites = 0x8000'0000;  // Pulls have smaller numbers.
+  auto made = std::make_unique<KvPull>();
+  made->id = kWrites | static_cast<std::uint32_t>(counters_.disk_writes++);
+  made->disk = true;
+  for (const BlockHolding& some : chunks)
+    pool_->for_each_key_run(some, [&](std::span<const BlockKey> keys) {
+      made->chunks.insert(made->chunks.end(), keys.begin(), keys.end());
+    });
+  made->bytes = static_cast<double>(made->chunks.size()) * chunk_bytes();
+  serving_[made->id] = std::exchange(chunks, {});
+  KvPull* const write = made.get();
+  messages_.push_back({.kind = PullMessage::Kind::kWrite, .pull = write, .made = std::move(made)});
 }
 
 bool KvTiers::pull(SequenceSlot s, std::span<const BlockKey> keys, SimTime now) {
@@ -474,10 +498,17 @@ bool KvTiers::pull(SequenceSlot s, std::span<const BlockKey> keys, SimTime now) 
   made->asked = now;
   made->chunks.assign(chunks.begin(), chunks.end());
   made->first = first;
+  // The tiers behind host memory are asked in turn.
+  made->disk = !q.request.pulls || q.tier.peer_asked;
   KvPull* const pull = made.get();
   messages_.push_back({.kind = PullMessage::Kind::kAsk, .pull = pull, .made = std::move(made)});
   q.tier.pull = PullState::kAsked;
-  ++counters_.pulls;
+  if (pull->disk) {
+    ++counters_.disk_lookups;
+    ++copies_.disk_lookups;
+  } else {
+    ++counters_.pulls;
+  }
   return true;
 }
 
@@ -506,6 +537,7 @@ bool KvTiers::make_room(KvPull& pull) {
 
 void KvTiers::pull_answered(KvPull& pull, SimTime now) {
   Sequence& q = sequences_[pull.slot];
+  if (pull.disk) --copies_.disk_lookups;
   if (q.tier.id != pull.owner) {
     send(PullMessage::Kind::kDrop, pull);
     return;
@@ -522,8 +554,10 @@ void KvTiers::pull_answered(KvPull& pull, SimTime now) {
 bool KvTiers::end_wait(const KvPull& pull, SimTime now) {
   Sequence& q = sequences_[pull.slot];
   if (q.tier.id != pull.owner) return false;
-  q.tier.pull = PullState::kSettled;
-  counters_.pull_waits.add(now - pull.asked);
+  const bool last = pull.disk || !has_disk();
+  q.tier.peer_asked = true;
+  q.tier.pull = last ? PullState::kSettled : PullState::kNone;
+  (pull.disk ? counters_.disk_waits : counters_.pull_waits).add(now - pull.asked);
   return true;
 }
 
@@ -539,8 +573,8 @@ bool KvTiers::end_pull(const KvPull& pull, SimTime now) {
 
 bool KvTiers::pull_arrived(const KvPull& pull, SimTime now) {
   for (Part& part : copies_.all[pull.copy].parts) make_readable(part.chunks);
-  ++counters_.pulls_arrived;
-  counters_.pulled_bytes += pull.bytes;
+  (pull.disk ? counters_.disk_reads : counters_.pulls_arrived) += 1;
+  (pull.disk ? counters_.disk_read_bytes : counters_.pulled_bytes) += pull.bytes;
   return end_pull(pull, now);
 }
 
@@ -597,11 +631,15 @@ void KvTiers::sent(KvPull& pull) {
   send(PullMessage::Kind::kDone, pull);
 }
 
-void KvTiers::make_readable(BlockHolding& chunks) {
+void KvTiers::announce(BlockHolding& chunks) {
   pool_->mark(chunks, KvCache::Copy::kNone);
-  if (sink_ != nullptr)
-    pool_->for_each_key_run(
-        chunks, [this](std::span<const BlockKey> keys) { sink_->stored_in_tier(keys); });
+  if (sink_ == nullptr) return;
+  pool_->for_each_key_run(chunks,
+                          [this](std::span<const BlockKey> keys) { sink_->stored_in_tier(keys); });
+}
+
+void KvTiers::make_readable(BlockHolding& chunks) {
+  announce(chunks);
   pool_->release(chunks);
 }
 

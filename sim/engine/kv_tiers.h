@@ -36,6 +36,7 @@ struct KvPull {
   std::int64_t found = 0;        ///< How many the other engine has from there on.
   double bytes = 0;              ///< That move, groups with a window included.
   std::uint32_t copy = 0;        ///< Of the asking engine, while chunks are on their way.
+  bool disk = false;             ///< Files answer, not another engine.
 };
 
 /// What an engine core tells the other side of a pull.
@@ -45,12 +46,13 @@ struct PullMessage {
     kAnswer,  ///< From the one that has them: `found` is known, and stays until the end.
     kFetch,   ///< There is room for what was found: send it.
     kSend,    ///< The bytes can move.
+    kWrite,   ///< Chunks for files: `pull`, of which only `chunks` and `bytes` count.
     kDone,    ///< They have moved.
     kDrop     ///< Nobody wants them any more, or there is no room.
   };
   Kind kind = Kind::kAsk;
   KvPull* pull = nullptr;
-  std::unique_ptr<KvPull> made = {};  ///< With kAsk: `pull`, which the receiver owns.
+  std::unique_ptr<KvPull> made = {};  ///< With kAsk and kWrite: `pull`, which the receiver owns.
 };
 /// KvPull::found of an answer that has to be asked for again: chunks are being written.
 inline constexpr std::int64_t kAskAgain = -1;
@@ -88,7 +90,8 @@ class KvTiers final : private KvEventSink {
   /// Copies are part of the steps: see WorkerCache, which then takes every call.
   bool copies_in_steps() const { return worker_.has_value(); }
   /// No copy is under way or about to start.
-  bool idle() const { return copies_.open == 0; }
+  bool idle() const { return copies_.open + copies_.disk_lookups == 0; }
+  bool has_disk() const { return rules_.disk.in_use(); }
 
   /// Some request waits for another engine's chunks, or for its answer. Looks at every sequence.
   bool pulling() const;
@@ -194,12 +197,15 @@ class KvTiers final : private KvEventSink {
     std::vector<Copy> all;  ///< By id.
     std::vector<std::uint32_t> unused;
     std::int64_t open = 0;
+    std::int64_t disk_lookups = 0;  ///< Not answered yet.
   };
 
   void removed(std::span<const BlockKey> keys) override { sink_->removed_from_tier(keys); }
   /// Something has changed in the pool: the next lookup() looks again.
   void forget() { asked_.owner = 0; }
+  void announce(BlockHolding& chunks);
   void make_readable(BlockHolding& chunks);
+  void write_to_disk(std::vector<BlockHolding>& chunks);
   bool make_room(KvPull& pull);
   bool end_pull(const KvPull& pull, SimTime now);
   bool end_wait(const KvPull& pull, SimTime now);
@@ -268,7 +274,7 @@ class KvTiers final : private KvEventSink {
   std::int64_t pass_copy_ = -1;  ///< What this pass stores.
   std::vector<TierCopy> to_start_;
   std::vector<PullMessage> messages_;
-  std::map<std::uint32_t, std::vector<BlockHolding>> serving_;  ///< By pull.
+  std::map<std::uint32_t, std::vector<BlockHolding>> serving_;  ///< By pull, or write to files.
   TierCounters counters_;
   TierEventSink* sink_ = nullptr;
   // Scratch.

@@ -133,7 +133,7 @@ void Replica::apply_pull(KvTiers& tiers, const PullInput& in, SimTime now) {
       tiers.sent(pull);
       break;
     case PullNews::kArrived:
-      if (tiers.pull_arrived(pull, now))
+      if (tiers.pull_arrived(pull, now) && !pull.disk)
         outbox_.outputs.push_back({.kind = EngineOutputKind::kPulled,
                                    .handle = pull.handle,
                                    .value = (now - pull.asked).ns(),

@@ -375,7 +375,8 @@ BatchScheduler::Admission BatchScheduler::try_admit(Slot s, StepPlan& plan, SimT
     } else if (tiers_.in_use()) {
       const std::span<const BlockKey> keys = blocks_.keys_of(q, blocks_.whole_count(q.target));
       const KvTiers::Found found = tiers_.lookup(q, keys, hit);
-      if (found.wait || (q.request.pulls && tiers_.pull(s, keys, now))) return Admission::kDeferred;
+      const bool asks = q.request.pulls || tiers_.has_disk();
+      if (found.wait || (asks && tiers_.pull(s, keys, now))) return Admission::kDeferred;
       if (found.blocks > 0 && !tiers_.copies_in_steps()) return start_tier_load(s, hit, found, now);
       loaded = found;
     }

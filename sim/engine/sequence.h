@@ -83,6 +83,7 @@ struct TierProgress {
   std::int32_t storing = 0;  ///< Passes whose copies to the host are under way.
   PullState pull = PullState::kNone;
   KvPull* answer = nullptr;  ///< With kAnswered.
+  bool peer_asked = false;   ///< Another engine has answered: files are next.
   bool settles = false;      ///< The request is over: what is copied is readable at once.
   std::vector<BlockHolding> unsettled;  ///< Chunks that are copied and not readable yet.
 };

@@ -29,12 +29,25 @@ void describe(Describer& d, KvDiskConfig& c) {
          "Folder of the files, or several between commas (root_dir, LMCache's local_disk). Servers "
          "that share it find each other's blocks."},
         c.root);
-  field(d, {"gib", "Room of one engine core, GiB; no limit when absent."}, c.gib,
-        RealRange{.min = 0});
+  field(d, {"gib", "Room of one engine core, GiB; no limit when absent, and none for offloading."},
+        c.gib, RealRange{.min = 0});
   field(d, {"gib_per_gpu", "Room of each GPU's worker, GiB (LMCache's max_local_disk_size)."},
         c.gib_per_gpu, RealRange{.min = 0});
-  field(d, {"gb_per_s", "Rate of reading, and of writing, 10^9 bytes/s."}, c.gb_per_s,
-        RealRange{.min = 0, .min_open = true});
+  field(d,
+        {"shared",
+         "All servers mount one file system, over the network, and find each other's files there. "
+         "When false, the files are on each host's own drives (cluster.host)."},
+        c.shared);
+  field(d,
+        {"gb_per_s",
+         "What the shared file system reads, and writes, for all servers together, 10^9 bytes/s; "
+         "no limit but the servers' network when absent."},
+        c.gb_per_s, RealRange{.min = 0, .min_open = true});
+  field(d,
+        {"thread_gb_per_s",
+         "What one thread reads or writes, one file after another, 10^9 bytes/s; an estimate of 3 "
+         "when absent."},
+        c.thread_gb_per_s, RealRange{.min = 0, .min_open = true});
   field(d, {"read_threads", "Requests whose blocks are read at once; 16 when absent."},
         c.read_threads, IntRange{0, 4096});
   field(d, {"write_threads", "Requests whose blocks are written at once; 16 when absent."},
@@ -75,6 +88,24 @@ void describe_capacity(Describer& d, KvTierConfig& c) {
         IntRange{1, 65'536});
 }
 
+void describe_levels(Describer& d, KvTierConfig& c) {
+  field(d,
+        {"blocking_loads",
+         "A step waits for the loads of its requests (enable_async_loading and load_async say the "
+         "opposite). Only what the connector does by default is simulated: true for lmcache, "
+         "false for the others."},
+        c.blocking_loads);
+  field(d,
+        {"min_hit_tokens",
+         "A hit that saves fewer tokens is computed again (min_retrieve_tokens); lmcache only."},
+        c.min_hit_tokens, IntRange{0, 1'000'000'000});
+  field(d,
+        {"disk",
+         "Blocks in files behind host memory (secondary tier fs). Simulated for offloading from "
+         "2026-H2 on, and models without groups of windowed layers."},
+        c.disk);
+}
+
 /// Settings that the engine does not follow yet. Whoever reads them says so.
 void describe_left_out(Describer& d, KvTierConfig& c) {
   field(d,
@@ -97,21 +128,11 @@ void describe_left_out(Describer& d, KvTierConfig& c) {
                      "a copy moves all layers at once"),
         c.layerwise);
   field(d,
-        {"blocking_loads",
-         "A step waits for the loads of its requests (enable_async_loading and load_async say the "
-         "opposite). Only what the connector does by default is simulated: true for lmcache, "
-         "false for the others."},
-        c.blocking_loads);
-  field(d,
         not_modelled("async_lookup",
                      "The scheduler does not wait for the store's answer "
                      "(lookup_async).",
                      "an answer takes no time"),
         c.async_lookup);
-  field(d,
-        {"min_hit_tokens",
-         "A hit that saves fewer tokens is computed again (min_retrieve_tokens); lmcache only."},
-        c.min_hit_tokens, IntRange{0, 1'000'000'000});
   field(d,
         not_modelled("self_describing_events",
                      "KV events of this tier carry tokens (self_describing_kv_events).",
@@ -123,7 +144,6 @@ void describe_left_out(Describer& d, KvTierConfig& c) {
                      "absent.",
                      "every server stores and loads"),
         c.role);
-  field(d, not_modelled("disk", "Blocks in files.", "there is no tier below host memory"), c.disk);
   field(d,
         approximated("pulls", "Blocks from the host memory of other servers (secondary tier p2p).",
                      "every server with tiers pulls from those that the router names"),
@@ -162,6 +182,7 @@ void describe(Describer& d, KvTierConfig& c) {
        "Which blocks make room in host memory (eviction_policy, LMCache's cache_policy); lru when "
        "absent. Only lru is simulated."},
       c.eviction);
+  describe_levels(d, c);
   describe_left_out(d, c);
   field(d,
         {"lmcache_config",
@@ -184,6 +205,11 @@ void TierCounters::add(const TierCounters& o) {
   pulls_arrived += o.pulls_arrived;
   pulls_failed += o.pulls_failed;
   pulls_served += o.pulls_served;
+  disk_lookups += o.disk_lookups;
+  disk_reads += o.disk_reads;
+  disk_writes += o.disk_writes;
+  disk_read_bytes += o.disk_read_bytes;
+  disk_waits.add(o.disk_waits);
   load_waits.add(o.load_waits);
   pull_waits.add(o.pull_waits);
 }
@@ -211,6 +237,16 @@ TierRules resolve_tiers(const KvTierConfig& c, const TierHost& host) {
     r.min_hit_tokens = c.min_hit_tokens.value_or(0);
     r.prompt_only = true;
     return r;
+  }
+  if (c.disk) {
+    constexpr std::int64_t kThreads = 16;
+    constexpr double kThreadGbPerSecond = 3;
+    r.disk = {.root = c.disk->root,
+              .shared = c.disk->shared.value_or(false),
+              .shared_bytes_per_s = c.disk->gb_per_s.value_or(0) * 1e9,
+              .read_threads = c.disk->read_threads.value_or(kThreads),
+              .write_threads = c.disk->write_threads.value_or(kThreads),
+              .thread_bytes_per_s = c.disk->thread_gb_per_s.value_or(kThreadGbPerSecond) * 1e9};
   }
   r.prompt_only = c.prompt_only.value_or(newest);
   r.waits_for_writes = newest;

@@ -30,7 +30,9 @@ struct KvDiskConfig {
   std::string root;                           ///< Folder; a shared one serves several servers.
   std::optional<double> gib;                  ///< Of one engine core; absent = no limit.
   std::optional<double> gib_per_gpu;          ///< Of the worker of each GPU.
-  std::optional<double> gb_per_s;             ///< Per direction, 10^9 bytes/s.
+  std::optional<bool> shared;                 ///< All servers mount one file system.
+  std::optional<double> gb_per_s;             ///< Of that, per direction, 10^9 bytes/s.
+  std::optional<double> thread_gb_per_s;      ///< Of one request's files.
   std::optional<std::int64_t> read_threads;   ///< Requests that are read at once.
   std::optional<std::int64_t> write_threads;  ///< Requests that are written at once.
 };
@@ -75,6 +77,17 @@ struct KvTierConfig {
 };
 void describe(Describer& d, KvTierConfig& c);
 
+/// Files behind host memory, decided.
+struct DiskRules {
+  std::string root;
+  bool shared = false;            ///< One store for all servers with this root, not per host.
+  double shared_bytes_per_s = 0;  ///< Of that store, per direction; 0 = the network is the limit.
+  std::int64_t read_threads = 0, write_threads = 0;  ///< 0 = no files.
+  double thread_bytes_per_s = 0;
+
+  bool in_use() const { return read_threads + write_threads > 0; }
+};
+
 /// The same with every value decided.
 struct TierRules {
   std::int64_t cpu_chunks = 0;    ///< Room in host memory, in chunks of one group; 0 = no tier.
@@ -94,6 +107,7 @@ struct TierRules {
   bool copies_in_steps = false;
   double load_chunk_s = 0, store_chunk_s = 0;
   std::int64_t min_hit_tokens = 0;  ///< Of LMCache: a hit that saves fewer is computed again.
+  DiskRules disk;
 
   bool in_use() const { return cpu_chunks > 0; }
   /// Other engines can ask for its chunks, and it for theirs.
@@ -126,8 +140,13 @@ struct TierCounters {
   std::int64_t pulls_arrived = 0;  ///< that brought chunks,
   std::int64_t pulls_failed = 0;   ///< that took too long. The others found nothing, or no room.
   std::int64_t pulls_served = 0;   ///< Chunks sent to another engine.
-  Waits load_waits;                ///< From the pass that begins a load until the engine has it.
-  Waits pull_waits;                ///< From the pass that asks until there is nothing to wait for.
+  std::int64_t disk_lookups = 0;   ///< Requests whose chunks files may have,
+  std::int64_t disk_reads = 0;     ///< and had.
+  std::int64_t disk_writes = 0;    ///< Requests of one step whose chunks went to files.
+  double disk_read_bytes = 0;
+  Waits load_waits;  ///< From the pass that begins a load until the engine has it.
+  Waits disk_waits;  ///< Of requests until the chunks are in host memory, or not.
+  Waits pull_waits;  ///< From the pass that asks until there is nothing to wait for.
   void add(const TierCounters& other);
 };
 

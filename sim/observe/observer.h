@@ -41,7 +41,7 @@ struct StepSpan {
 
 /// KV that moved between the GPUs of an engine and its host, or from host to host.
 struct CopySpan {
-  enum class Kind : std::uint8_t { kToGpus, kToHost, kPull };
+  enum class Kind : std::uint8_t { kToGpus, kToHost, kPull, kFromDisk, kToDisk };
   Kind kind = Kind::kToGpus;
   std::uint32_t endpoint = 0;
   std::uint32_t source = 0;  ///< Endpoint that a pull comes from.

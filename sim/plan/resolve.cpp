@@ -222,6 +222,13 @@ void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::st
                                        : "steps go on while requests wait for their loads");
   if (lmcache && !tiers.prompt_only.value_or(true))
     left_out("prompt_only", "blocks of answers are not stored");
+  if (tiers.disk && (lmcache || pool.rules.window_groups > 0 ||
+                     pool.config.engine.preset != EnginePreset::k2026H2)) {
+    left_out("disk", "there is no tier below host memory");
+    pool.rules.tiers.disk = {};
+  } else if (tiers.disk && (tiers.disk->gib || tiers.disk->gib_per_gpu)) {
+    left_out("disk", "files are never removed");
+  }
   if (tiers.min_hit_tokens.value_or(0) > 0 && !lmcache)
     left_out("min_hit_tokens", "every hit is loaded");
   if (!lmcache && !tiers.cpu_gib && !tiers.cpu_gib_per_gpu && !tiers.cpu_chunks)

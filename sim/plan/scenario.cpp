@@ -74,6 +74,13 @@ void describe(Describer& d, HostConfig& c) {
          "What copies to and from the memory of one machine reach together, 10^9 bytes/s: by "
          "default 0.75 of two sockets with eight channels of DDR5-4800."},
         c.memory_gb_per_s, RealRange{.min = 0, .max = 1e6, .min_open = true});
+  field(d,
+        {"disk_read_gb_per_s",
+         "What the drives of one machine read, 10^9 bytes/s: by default one NVMe drive of PCIe 4 "
+         "(Samsung PM9A3, data sheet)."},
+        c.disk_read_gb_per_s, RealRange{.min = 0, .max = 1e6, .min_open = true});
+  field(d, {"disk_write_gb_per_s", "The same for writing."}, c.disk_write_gb_per_s,
+        RealRange{.min = 0, .max = 1e6, .min_open = true});
 }
 
 void describe(Describer& d, ClusterConfig& c) {

@@ -63,6 +63,7 @@ void describe(Describer& d, TransferConfig& c);
 struct HostConfig {
   std::int64_t gpus = 8;
   double memory_gb_per_s = 460;  ///< Of all copies to and from the host's memory, 10^9 bytes/s.
+  double disk_read_gb_per_s = 6.9, disk_write_gb_per_s = 4.1;  ///< Of the host's drives.
 };
 void describe(Describer& d, HostConfig& c);
 

@@ -217,7 +217,8 @@ TEST(FastEqualsSlow, WithWindowedLayers) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     RunPlan plan = swarm_plan(seed);
     for (ResolvedPool& pool : plan.pools) {
-      if (pool.rules.tiers.copies_in_steps) continue;  // LMCache knows no groups of layers.
+      // LMCache and files know no groups of layers.
+      if (pool.rules.tiers.copies_in_steps || pool.rules.tiers.disk.in_use()) continue;
       pool.rules.window_groups = 1 + static_cast<std::int64_t>(seed % 3);
       pool.rules.window_tokens = 8 + static_cast<std::int64_t>(seed % 50);
     }

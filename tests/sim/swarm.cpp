@@ -167,7 +167,16 @@ void add_tiers(Dice& dice, RunPlan& plan, std::int64_t block_size) {
                               .gpus = dice.between(1, 2),
                               .link_bytes_per_s = static_cast<double>(dice.between(1, 8)) * 1e9,
                               .descriptor_bytes = 1 << 20});
-    if (tiers.connector == KvConnector::kOffloading && dice.one_in(4)) {
+    const bool offloads = tiers.connector == KvConnector::kOffloading;
+    if (offloads && !pool.rules.tiers.settles_at_request_end && dice.one_in(3)) {
+      pool.rules.tiers.disk = {
+          .root = "/kv",
+          .shared = dice.one_in(2),
+          .shared_bytes_per_s = dice.one_in(2) ? 0 : static_cast<double>(dice.between(1, 9)) * 1e9,
+          .read_threads = dice.between(0, 3),
+          .write_threads = dice.between(1, 3),
+          .thread_bytes_per_s = static_cast<double>(dice.between(1, 5)) * 1e9};
+    } else if (offloads && dice.one_in(4)) {
       pool.rules.window_groups = dice.between(1, 3);
       pool.rules.window_tokens = dice.between(2, 80);
     }
@@ -250,7 +259,7 @@ std::string describe_plan(const RunPlan& plan) {
       out << " chunks " << t.cpu_chunks << " of " << t.chunk_blocks << " windows "
           << r.window_groups << " x " << r.window_tokens << " prompt_only " << t.prompt_only
           << " waits " << t.waits_for_writes << " settles " << t.settles_at_request_end
-          << " in steps " << t.copies_in_steps;
+          << " in steps " << t.copies_in_steps << " files " << t.disk.in_use();
   }
   return out.str();
 }

@@ -121,6 +121,11 @@ void write_tiers(JsonWriter& json, const sim::TierResult& tiers) {
   json.member("pulls", did.pulls).member("pulls_arrived", did.pulls_arrived);
   json.member("pulls_failed", did.pulls_failed).member("pulls_served", did.pulls_served);
   json.member("pulled_bytes", did.pulled_bytes);
+  if (did.disk_lookups + did.disk_writes > 0) {
+    json.member("disk_lookups", did.disk_lookups).member("disk_reads", did.disk_reads);
+    json.member("disk_read_bytes", did.disk_read_bytes).member("disk_writes", did.disk_writes);
+    write_waits(json, "disk_wait_s", did.disk_waits);
+  }
   write_waits(json, "load_wait_s", did.load_waits);
   write_waits(json, "pull_wait_s", did.pull_waits);
   json.member("capacity_bytes", tiers.capacity_bytes).member("used_bytes", tiers.used_bytes);

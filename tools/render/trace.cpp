@@ -172,9 +172,12 @@ void TraceRecorder::copy_slice(const sim::CopySpan& span, std::uint32_t endpoint
 void TraceRecorder::on_copy(const sim::CopySpan& span) {
   if (!room()) return;
   if (span.kind != sim::CopySpan::Kind::kPull) {
-    const bool load = span.kind == sim::CopySpan::Kind::kToGpus;
+    const bool load =
+        span.kind == sim::CopySpan::Kind::kToGpus || span.kind == sim::CopySpan::Kind::kFromDisk;
+    const bool disk =
+        span.kind == sim::CopySpan::Kind::kToDisk || span.kind == sim::CopySpan::Kind::kFromDisk;
     copy_slice(span, span.endpoint, lane(span.endpoint, load ? 0 : 1, span.begin, span.end),
-               load ? "load" : "store");
+               disk ? (load ? "read files" : "write files") : (load ? "load" : "store"));
     return;
   }
   const auto name = [this](std::uint32_t e) { return view_->endpoints[e].name; };
