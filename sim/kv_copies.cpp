@@ -28,9 +28,12 @@ void KvCopies::begin(std::uint32_t endpoint, TierCopy::Direction direction, SimT
   Queue& queue = queues_[endpoint][static_cast<std::size_t>(direction)];
   queue.begin = now;
   const TierCopy& copy = queue.copies.front();
-  transfers_.start(Transfers::Kind::kTierCopy, endpoint * 2 + (to_host ? 1 : 0),
-                   to_host ? transfers_.to_host(endpoint) : transfers_.to_gpus(endpoint),
-                   copy.bytes, now);
+  LinkPath path = to_host ? transfers_.to_host(endpoint) : transfers_.to_gpus(endpoint);
+  // A store writes GPU memory over the network, and reads it.
+  if (servers_.pool(servers_.endpoints()[endpoint]).rules.tiers.shared_store)
+    path = {transfers_.nic(endpoint, to_host)};
+  transfers_.start(Transfers::Kind::kTierCopy, endpoint * 2 + (to_host ? 1 : 0), path, copy.bytes,
+                   now);
 }
 
 void KvCopies::on_transferred(std::uint64_t id, SimTime now) {
@@ -48,6 +51,7 @@ void KvCopies::on_transferred(std::uint64_t id, SimTime now) {
   if (!queue.copies.empty()) begin(endpoint, direction, now);
   const EndpointHome& at = servers_.endpoints()[endpoint];
   servers_.replica(at.replica).advance_to(now);
+  servers_.replica(at.replica).land_copy(at.rank, done.id);
   servers_.replica(at.replica).copy_done(at.rank, done.id, now);
   flow_.after_touch(at.replica, now);
 }

@@ -35,7 +35,7 @@ std::size_t KvDisks::file_system(const RunPlan& plan, std::uint32_t endpoint) {
   const HostConfig drives = plan.scenario.cluster.host.value_or(HostConfig{});
   const double rates[] = {drives.disk_read_gb_per_s * 1e9, drives.disk_write_gb_per_s * 1e9};
   for (const Direction d : {kRead, kWrite}) {
-    const double rate = rules.shared ? rules.shared_bytes_per_s : rates[d];
+    const double rate = rules.shared || rules.bytes_per_s > 0 ? rules.bytes_per_s : rates[d];
     if (rate > 0) system.links[d].push_back(transfers_.add_link(rate));
   }
   return at->second;

@@ -1,5 +1,6 @@
 #include "sim/servers.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -70,12 +71,33 @@ void Servers::add_pool(std::uint32_t index, std::vector<EndpointHome>& homes) {
   }
 }
 
+// The store of a pool's engines, null if they share none. Other models, and other layouts of one,
+// have keys of their own, and here a store of their own.
+ChunkPool* Servers::store_of(const ResolvedPool& pool) {
+  if (!pool.rules.tiers.shared_store) return nullptr;
+  const auto name = [](const ResolvedPool& p) {
+    return p.config.model + "\n" + std::to_string(p.rules.tiers.chunk_blocks * p.rules.block_size) +
+           "\n" + std::to_string(p.rules.tiers.block_bytes);
+  };
+  std::int64_t whole = 0, given = 0;
+  for (const ResolvedPool& p : plan_.pools) {
+    const TierRules& tiers = p.rules.tiers;
+    if (!tiers.shared_store || name(p) != name(pool)) continue;
+    if (tiers.whole_store)
+      whole = std::max(whole, tiers.cpu_chunks);
+    else
+      given += tiers.cpu_chunks * p.config.replicas * p.config.data_parallel;
+  }
+  return &stores_.try_emplace(name(pool), std::max(whole, given)).first->second;
+}
+
 void Servers::add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,
                           std::optional<std::uint64_t> front_end) {
   ReplicaOptions r = common_;
   r.rules = pool.rules;
   r.latency = pool.latency;
   r.ranks = ranks;
+  r.store = store_of(pool);
   r.first_endpoint = first_endpoint;
   r.front_end = front_end;
   replicas_.push_back(std::make_unique<Replica>(r, key_source_));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -58,12 +59,14 @@ class Servers {
   double used_block_seconds(SimTime now);
 
  private:
+  ChunkPool* store_of(const ResolvedPool& pool);
   void add_pool(std::uint32_t index, std::vector<EndpointHome>& homes);
   void add_replica(const ResolvedPool& pool, int ranks, std::uint64_t first_endpoint,
                    std::optional<std::uint64_t> front_end);
 
   const RunPlan& plan_;
-  ReplicaOptions common_;  ///< Options that all replicas share.
+  std::map<std::string, ChunkPool> stores_;  ///< That servers share, by what is in them.
+  ReplicaOptions common_;                    ///< Options that all replicas share.
   SequenceKeySource& key_source_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::optional<Endpoints> endpoints_;

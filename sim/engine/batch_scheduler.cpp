@@ -9,13 +9,13 @@
 
 namespace routesim::sim {
 
-BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference)
+BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference, ChunkPool* store)
     : decodes_(rules.block_size, sequences_),
       blocks_(rules),
       rules_(rules),
       mode_(rules.window_groups > 0 || rules.max_loras > 0 || reference ? PassMode::kWalkAll
                                                                         : PassMode::kSums),
-      tiers_(rules, sequences_),
+      tiers_(rules, sequences_, store),
       waiting_(rules.scheduling_policy, sequences_),
       running_(sequences_),
       adapters_(rules) {}
@@ -89,7 +89,7 @@ bool BatchScheduler::abort(std::uint32_t handle, StepPlan* in_flight) {
       running_.remove(s);
     }
   }
-  if (rules_.tiers.settles_at_request_end && !q.tier.settles && KvTiers::unsettled(q)) {
+  if (rules_.tiers.keeps_blocks() && !q.tier.settles && KvTiers::unsettled(q)) {
     keep_for_copies(s);
     return true;
   }
@@ -160,7 +160,7 @@ void BatchScheduler::finish(Slot s, SimTime now, std::vector<EngineOutput>& out)
     store_answer(s, tokens);
     running_.remove(s);
   }
-  if (rules_.tiers.settles_at_request_end && KvTiers::unsettled(q) && !q.request.hold_blocks) {
+  if (rules_.tiers.keeps_blocks() && KvTiers::unsettled(q) && !q.request.hold_blocks) {
     keep_for_copies(s);
     return;
   }
@@ -308,7 +308,7 @@ bool BatchScheduler::decodes_only() const {
   const bool queued = !waiting_.queue().empty();
   // While copies are under way, a head that is blocked may come to wait for one and let others by.
   if (queued && tiers_.in_use() && !tiers_.idle()) return false;
-  if (queued && !waiting_.head_blocked()) return false;
+  if (queued && (!waiting_.head_blocked() || tiers_.shared())) return false;
   return rules_.prefill_schedule_interval <= 1 ||
          (last_release_ == LastRelease::kLeftWaiting) == queued;
 }

@@ -27,7 +27,8 @@ namespace routesim::sim {
 /// give the same bytes.
 class BatchScheduler {
  public:
-  BatchScheduler(const EngineRules& rules, bool reference);
+  /// `store` outlives this; needed where all servers share one (TierRules::shared_store).
+  BatchScheduler(const EngineRules& rules, bool reference, ChunkPool* store = nullptr);
 
   /// False for requests that can never fit, however empty the server.
   bool can_serve(const EngineRequest& request) const {

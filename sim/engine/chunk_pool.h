@@ -32,6 +32,9 @@ class ChunkPool {
   std::int64_t capacity() const { return capacity_; }
   std::int64_t size() const { return std::ssize(chunks_); }
   std::int64_t evictions() const { return evictions_; }
+  /// Engines that share it.
+  void add_user() { ++users_; }
+  std::int64_t users() const { return users_; }
   /// Throws InternalError unless the order has each chunk once and none is over the capacity.
   void verify() const;
 
@@ -44,6 +47,7 @@ class ChunkPool {
 
   std::int64_t capacity_;
   std::int64_t evictions_ = 0;
+  std::int64_t users_ = 0;
   std::list<BlockKey> order_;  ///< The first one goes first.
   std::unordered_map<BlockKey, Chunk> chunks_;
 };

@@ -4,6 +4,8 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "sim/engine/store_client.h"
+#include "sim/engine/worker_cache.h"
 
 namespace routesim::sim {
 
@@ -14,7 +16,7 @@ BlockKey group_key(BlockKey key, std::size_t group) { return mix64(key, group + 
 
 }  // namespace
 
-KvTiers::KvTiers(const EngineRules& rules, SequenceTable& sequences)
+KvTiers::KvTiers(const EngineRules& rules, SequenceTable& sequences, ChunkPool* store)
     : rules_(rules.tiers),
       block_size_(rules.block_size),
       groups_(static_cast<std::size_t>(rules.window_groups)),
@@ -22,7 +24,12 @@ KvTiers::KvTiers(const EngineRules& rules, SequenceTable& sequences)
       sequences_(sequences) {
   if (!rules_.in_use()) return;
   if (rules_.copies_in_steps) {
-    worker_.emplace(rules_, block_size_, counters_);
+    other_ = std::make_unique<WorkerCache>(rules_, block_size_, counters_, sequences_);
+    return;
+  }
+  if (rules_.shared_store) {
+    ROUTESIM_CHECK(store != nullptr, "an engine has no store to share");
+    other_ = std::make_unique<StoreClient>(rules_, block_size_, counters_, sequences_, *store);
     return;
   }
   const std::int64_t chunk = rules_.chunk_blocks * rules.block_size;
@@ -188,7 +195,7 @@ void KvTiers::touch(Chunks chunks, std::int64_t window_first) {
 }
 
 KvTiers::Found KvTiers::lookup(Sequence& q, std::span<const BlockKey> keys, std::int64_t hit) {
-  if (worker_) return worker_->lookup(q, chunk_keys(keys), hit);
+  if (other_) return other_->lookup(q, chunk_keys(keys), hit);
   // A preempted request may still be stored.
   if (q.tier.storing > 0 && !rules_.settles_at_request_end) return {.wait = true};
   if (asked_.owner == q.tier.id && asked_.hit == hit && asked_.tokens == q.target)
@@ -221,7 +228,7 @@ std::int64_t KvTiers::held_blocks(std::span<const BlockKey> keys, std::int64_t h
   std::vector<BlockKey> chunks;
   const auto step = static_cast<std::size_t>(rules_.chunk_blocks);
   for (std::size_t i = step; i <= keys.size(); i += step) chunks.push_back(keys[i - 1]);
-  if (worker_) return std::max(hit, worker_->leading(chunks) * rules_.chunk_blocks);
+  if (other_) return std::max(hit, other_->leading(chunks) * rules_.chunk_blocks);
   const std::int64_t first = hit / rules_.chunk_blocks;
   if (first >= std::ssize(chunks)) return hit;
   std::int64_t end = first;
@@ -256,6 +263,10 @@ KvTiers::Part& KvTiers::add_part(Copy& copy, SequenceSlot s) {
 void KvTiers::load(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t window_first) {
   Sequence& q = sequences_[s];
   const Chunks chunks = chunk_keys(keys);
+  if (other_) {
+    other_->load(s, chunks, q.registered, to_start_);
+    return;
+  }
   const std::int64_t first = asked_.first, end = asked_.end;
   const bool scanned = asked_.scanned_last;
   const std::uint32_t id = open_copy(TierCopy::Direction::kToGpu);
@@ -359,8 +370,8 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
   const std::int64_t end = blocks / rules_.chunk_blocks;
   if (end <= q.tier.stored) return true;
   const Chunks all = chunk_keys(keys);
-  if (worker_) {
-    worker_->store(q, all, end);
+  if (other_) {
+    other_->store(s, all, end);
     return true;
   }
   const Chunks chunks = all.first(static_cast<std::size_t>(std::min(end, std::ssize(all))));
@@ -397,7 +408,7 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
 }
 
 std::int64_t KvTiers::close_pass() {
-  return worker_ ? worker_->close_pass() : std::exchange(pass_copy_, -1);
+  return other_ ? other_->close_pass() : std::exchange(pass_copy_, -1);
 }
 
 void KvTiers::store_answer(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t blocks) {
@@ -407,13 +418,14 @@ void KvTiers::store_answer(SequenceSlot s, std::span<const BlockKey> keys, std::
 }
 
 void KvTiers::submit(std::int64_t id) {
-  if (worker_) return worker_->end_step(id, sink_);
+  if (other_) return other_->end_step(id, sink_, to_start_);
   const Copy& copy = copies_.all[static_cast<std::size_t>(id)];
   to_start_.push_back(
       {.id = static_cast<std::uint32_t>(id), .direction = copy.direction, .bytes = copy.bytes});
 }
 
 void KvTiers::copy_done(std::uint32_t id, std::vector<SequenceSlot>& ready) {
+  if (other_) return other_->copy_done(id, sink_, ready);
   forget();
   Copy& copy = copies_.all[id];
   const bool load = copy.direction == TierCopy::Direction::kToGpu;
@@ -487,7 +499,8 @@ bool KvTiers::pull(SequenceSlot s, std::span<const BlockKey> keys, SimTime now) 
   }
   const Chunks chunks = chunk_keys(keys);
   const std::int64_t first = asked_.found.blocks > 0 ? asked_.end : asked_.first;
-  if (first >= std::ssize(chunks)) {
+  // The chunks of a private answer count, too, though nobody has them.
+  if (first >= q.target / (rules_.chunk_blocks * block_size_)) {
     q.tier.pull = PullState::kSettled;
     return false;
   }
@@ -657,19 +670,19 @@ bool KvTiers::pulling() const {
 }
 
 std::int64_t KvTiers::chunks() const {
-  if (worker_) return worker_->chunks();
+  if (other_) return other_->chunks();
   return in_use() ? pool_->keyed_blocks() : 0;
 }
 
 void KvTiers::set_sink(TierEventSink* sink) {
   if (!in_use()) return;
   sink_ = sink;
-  if (worker_) return;
+  if (other_) return;
   pool_->set_sink(sink == nullptr ? nullptr : this);
 }
 
 void KvTiers::verify() const {
-  if (worker_) worker_->verify();
+  if (other_) other_->verify();
   if (!pool_) return;
   pool_->verify();
   std::vector<const BlockHolding*> holdings;

@@ -8,20 +8,12 @@
 #include <span>
 #include <vector>
 
+#include "sim/engine/chunk_tier.h"
 #include "sim/engine/engine_config.h"
 #include "sim/engine/kv_cache.h"
 #include "sim/engine/sequence.h"
-#include "sim/engine/worker_cache.h"
 
 namespace routesim::sim {
-
-/// A copy between GPU and host memory that an engine core wants done.
-struct TierCopy {
-  enum class Direction : std::uint8_t { kToGpu, kToHost, kFromPeer };
-  std::uint32_t id = 0;  ///< Comes back with KvTiers::copy_done().
-  Direction direction = Direction::kToGpu;
-  double bytes = 0;
-};
 
 /// Chunks that one engine core asks another one for, through host memory on both sides: vLLM's p2p
 /// tier (v0.27.1 v1/kv_offload/tiering/p2p). Each side acts once per step. KvPulls owns it.
@@ -57,15 +49,6 @@ struct PullMessage {
 /// KvPull::found of an answer that has to be asked for again: chunks are being written.
 inline constexpr std::int64_t kAskAgain = -1;
 
-/// Hears which chunks can be read from a tier, by the keys of their last blocks.
-class TierEventSink {
- public:
-  virtual ~TierEventSink() = default;
-  virtual void stored_in_tier(std::span<const BlockKey> keys) = 0;
-  /// The last one was evicted first.
-  virtual void removed_from_tier(std::span<const BlockKey> keys) = 0;
-};
-
 /// Owns the host-memory tier as vLLM's OffloadingConnector keeps it: an LRU pool of chunks, each
 /// found by the key of its last block, with one set of chunks per group of layers. Lookups extend
 /// the hit in GPU memory; a request that hits waits outside the running list while the chunks are
@@ -82,15 +65,20 @@ class TierEventSink {
 /// still under way waits for that copy (jobs_to_flush).
 class KvTiers final : private KvEventSink {
  public:
-  explicit KvTiers(const EngineRules& rules, SequenceTable& sequences);
+  /// `store` outlives this; needed where all servers share one.
+  KvTiers(const EngineRules& rules, SequenceTable& sequences, ChunkPool* store = nullptr);
   KvTiers(const KvTiers&) = delete;
   KvTiers& operator=(const KvTiers&) = delete;
 
   bool in_use() const { return rules_.in_use(); }
-  /// Copies are part of the steps: see WorkerCache, which then takes every call.
-  bool copies_in_steps() const { return worker_.has_value(); }
+  /// Copies are part of the steps.
+  bool copies_in_steps() const { return rules_.copies_in_steps; }
+  /// Other servers change what lookups find.
+  bool shared() const { return rules_.shared_store; }
   /// No copy is under way or about to start.
-  bool idle() const { return copies_.open + copies_.disk_lookups == 0; }
+  bool idle() const {
+    return copies_.open + copies_.disk_lookups + (other_ ? other_->open_copies() : 0) == 0;
+  }
   bool has_disk() const { return rules_.disk.in_use(); }
 
   /// Some request waits for another engine's chunks, or for its answer. Looks at every sequence.
@@ -108,7 +96,7 @@ class KvTiers final : private KvEventSink {
 
   /// With copies in steps: the step of this pass loads that. Returns how long it takes.
   Duration load_in_step(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t hit) {
-    return worker_->load(sequences_[s], chunk_keys(keys), hit);
+    return other_->load(s, chunk_keys(keys), hit, to_start_);
   }
 
   /// Stores what is new among the first `blocks` blocks of a sequence scheduled in this pass. False
@@ -122,7 +110,7 @@ class KvTiers final : private KvEventSink {
   void store_answer(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t blocks);
   /// How much longer that makes the step of the pass.
   Duration time_in_step(std::int64_t copy) const {
-    return worker_ ? worker_->copy_time(copy) : Duration::zero();
+    return other_ ? other_->copy_time(copy) : Duration::zero();
   }
   /// The step of that pass has ended: its copy can start.
   void submit(std::int64_t copy);
@@ -147,6 +135,10 @@ class KvTiers final : private KvEventSink {
     messages_.push_back({.kind = kind, .pull = &pull});
   }
 
+  /// A copy has ended; the engine hears of it later.
+  void landed(std::uint32_t copy) {
+    if (other_) other_->landed(copy);
+  }
   /// A copy is done. Appends the sequences that wait for nothing more: the one that loaded, those
   /// that are over and stored.
   void copy_done(std::uint32_t id, std::vector<SequenceSlot>& ready);
@@ -169,7 +161,7 @@ class KvTiers final : private KvEventSink {
   }
 
   const TierCounters& counters() const { return counters_; }
-  std::int64_t capacity_chunks() const { return rules_.cpu_chunks; }
+  std::int64_t capacity_chunks() const { return other_ ? other_->capacity() : rules_.cpu_chunks; }
   /// Chunks in the pool, those being written included.
   std::int64_t chunks() const;
   double chunk_bytes() const {
@@ -269,7 +261,7 @@ class KvTiers final : private KvEventSink {
   std::int64_t window_chunks_;  ///< Chunks before its end that a group with a window needs.
   SequenceTable& sequences_;
   std::optional<KvCache> pool_;
-  std::optional<WorkerCache> worker_;  ///< Instead of the pool.
+  std::unique_ptr<ChunkTier> other_;  ///< Instead of the pool, with another connector.
   Copies copies_;
   std::int64_t pass_copy_ = -1;  ///< What this pass stores.
   std::vector<TierCopy> to_start_;

@@ -30,6 +30,7 @@ struct ReplicaOptions {
   Duration kv_event_delay;
   double kv_event_loss = 0;
   Duration scrape_interval = Duration::milliseconds(50);
+  ChunkPool* store = nullptr;  ///< With TierRules::shared_store: outlives the replica.
   std::uint64_t seed = 0;
   std::uint64_t first_endpoint = 0;        ///< Keys this replica's random draws.
   std::optional<std::uint64_t> front_end;  ///< Its ranks are scraped together; keys their phase.
@@ -82,6 +83,10 @@ class Replica {
     input(rank, InputKind::kRelease, EngineRequest{.handle = handle}, now);
   }
 
+  /// A copy of a rank's tiers has ended: the bytes are there, though the rank does not know yet.
+  void land_copy(int rank, std::uint32_t copy) {
+    ranks_[static_cast<std::size_t>(rank)].scheduler.tiers().landed(copy);
+  }
   /// A copy of a rank's tiers is done.
   void copy_done(int rank, std::uint32_t copy, SimTime now) {
     input(rank, InputKind::kCopyDone, EngineRequest{.handle = copy}, now);
@@ -210,7 +215,7 @@ class Replica {
     std::vector<RankMessage> messages;
   };
   struct Rank {
-    explicit Rank(const ReplicaOptions& o) : scheduler(o.rules, o.reference) {}
+    explicit Rank(const ReplicaOptions& o) : scheduler(o.rules, o.reference, o.store) {}
     Gauges gauges;
     ScrapeSnapshot scrapes;
     BatchScheduler scheduler;

@@ -15,6 +15,8 @@ constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
 /// LMCache's chunks: tokens, and GiB of each GPU's worker (v1/config.py).
 constexpr std::int64_t kLmcacheChunk = 256;
 constexpr double kLmcacheGib = 5;
+/// Mooncake's global_segment_size (mooncake/store/worker.py), GiB of each GPU's worker.
+constexpr double kMooncakeGib = 4;
 /// What a chunk costs LMCache besides its bytes. LMCache/LMCache#1740 logs 16 chunks of Qwen3-8B
 /// (0.570 GB) stored in 11.9 ms, and 40 (1.476 GB) loaded in 33.4 ms; 50 GB/s explain 11.4 and
 /// 29.5 ms of that.
@@ -40,8 +42,9 @@ void describe(Describer& d, KvDiskConfig& c) {
         c.shared);
   field(d,
         {"gb_per_s",
-         "What the shared file system reads, and writes, for all servers together, 10^9 bytes/s; "
-         "no limit but the servers' network when absent."},
+         "What the drives of a host, or the shared file system for all servers together, read, and "
+         "write, 10^9 bytes/s. When absent: what cluster.host says, or no limit but the servers' "
+         "network."},
         c.gb_per_s, RealRange{.min = 0, .min_open = true});
   field(d,
         {"thread_gb_per_s",
@@ -75,7 +78,7 @@ void describe_capacity(Describer& d, KvTierConfig& c) {
   field(d,
         {"cpu_gib_per_gpu",
          "The same for the worker of each GPU, GiB: what LMCache (max_local_cpu_size) and Mooncake "
-         "(global_segment_size) count; 5 for lmcache when absent."},
+         "(global_segment_size) count; when absent 5 for lmcache, 4 for mooncake-store."},
         c.cpu_gib_per_gpu, RealRange{.min = 0, .max = 1'000'000});
   field(d, {"cpu_chunks", "The same as a number of chunks (num_cpu_blocks of vLLM v0.11)."},
         c.cpu_chunks, IntRange{0, 1'000'000'000});
@@ -166,15 +169,15 @@ void describe(Describer& d, KvTierConfig& c) {
        "(--kv-offloading-size). simple-cpu: SimpleCPUOffloadConnector. lmcache: "
        "LMCacheConnectorV1, in the worker of each GPU. lmcache-mp: LMCacheMPConnector, one server "
        "per node. mooncake-store: MooncakeStoreConnector, one store for all servers. llm-d-fs: "
-       "llm-d's file system backend. Only offloading and lmcache are simulated; the others get a "
-       "warning, and their servers run without the tier."},
+       "llm-d's file system backend. Simulated are offloading, lmcache and mooncake-store; the "
+       "others get a warning, and their servers run without the tier."},
       c.connector);
   describe_capacity(d, c);
   field(d,
         {"prompt_only",
          "Blocks of answers are not stored (offload_prompt_only; LMCache's save_decode_cache says "
          "the opposite). When absent as in the preset's releases: true from 2026-H2 on, and for "
-         "lmcache."},
+         "lmcache and mooncake-store."},
         c.prompt_only);
   field(
       d,
@@ -218,17 +221,26 @@ TierRules resolve_tiers(const KvTierConfig& c, const TierHost& host) {
   TierRules r;
   const bool newest = host.preset == EnginePreset::k2026H2;
   const bool lmcache = c.connector == KvConnector::kLmcache;
-  if (c.connector != KvConnector::kOffloading && !lmcache) return r;
+  const bool mooncake = c.connector == KvConnector::kMooncakeStore;
+  if (c.connector != KvConnector::kOffloading && !lmcache && !mooncake) return r;
+  const double default_gib = lmcache ? kLmcacheGib : mooncake ? kMooncakeGib : 0;
   const std::int64_t blocks = c.chunk_blocks.value_or(
       lmcache ? std::max<std::int64_t>(1, kLmcacheChunk / host.block_size) : 1);
   r.chunk_blocks = c.chunk_tokens ? *c.chunk_tokens / host.block_size : blocks;
   r.block_bytes = static_cast<double>(host.block_size) * host.kv_bytes_per_token;
   const double chunk_bytes = r.block_bytes * static_cast<double>(r.chunk_blocks);
-  const double cpu_gib = c.cpu_gib.value_or(c.cpu_gib_per_gpu.value_or(lmcache ? kLmcacheGib : 0) *
-                                            static_cast<double>(host.gpus));
+  const double cpu_gib =
+      c.cpu_gib.value_or(c.cpu_gib_per_gpu.value_or(default_gib) * static_cast<double>(host.gpus));
   r.cpu_chunks = c.cpu_chunks.value_or(static_cast<std::int64_t>(cpu_gib * kGib / chunk_bytes));
   const double submitted = static_cast<double>(host.descriptor_bytes) / kDescriptorSeconds;
   r.link_bytes_per_s = std::min(host.link_bytes_per_s, submitted) * static_cast<double>(host.gpus);
+  if (mooncake) {
+    r.shared_store = true;
+    r.whole_store = c.cpu_gib.has_value();
+    r.waits_for_writes = false;
+    r.prompt_only = c.prompt_only.value_or(true);
+    return r;
+  }
   if (lmcache) {
     r.link_bytes_per_s = host.link_bytes_per_s * static_cast<double>(host.gpus);
     r.copies_in_steps = true;
@@ -243,7 +255,7 @@ TierRules resolve_tiers(const KvTierConfig& c, const TierHost& host) {
     constexpr double kThreadGbPerSecond = 3;
     r.disk = {.root = c.disk->root,
               .shared = c.disk->shared.value_or(false),
-              .shared_bytes_per_s = c.disk->gb_per_s.value_or(0) * 1e9,
+              .bytes_per_s = c.disk->gb_per_s.value_or(0) * 1e9,
               .read_threads = c.disk->read_threads.value_or(kThreads),
               .write_threads = c.disk->write_threads.value_or(kThreads),
               .thread_bytes_per_s = c.disk->thread_gb_per_s.value_or(kThreadGbPerSecond) * 1e9};

@@ -80,8 +80,8 @@ void describe(Describer& d, KvTierConfig& c);
 /// Files behind host memory, decided.
 struct DiskRules {
   std::string root;
-  bool shared = false;            ///< One store for all servers with this root, not per host.
-  double shared_bytes_per_s = 0;  ///< Of that store, per direction; 0 = the network is the limit.
+  bool shared = false;     ///< One store for all servers with this root, not per host.
+  double bytes_per_s = 0;  ///< Of that store, per direction; 0 = what the host or network has.
   std::int64_t read_threads = 0, write_threads = 0;  ///< 0 = no files.
   double thread_bytes_per_s = 0;
 
@@ -107,11 +107,16 @@ struct TierRules {
   bool copies_in_steps = false;
   double load_chunk_s = 0, store_chunk_s = 0;
   std::int64_t min_hit_tokens = 0;  ///< Of LMCache: a hit that saves fewer is computed again.
+  /// All servers share one store, which another program keeps (Mooncake). `cpu_chunks` is what this
+  /// engine gives to it, or all of it.
+  bool shared_store = false, whole_store = false;
   DiskRules disk;
 
   bool in_use() const { return cpu_chunks > 0; }
   /// Other engines can ask for its chunks, and it for theirs.
-  bool pulls() const { return in_use() && !copies_in_steps; }
+  bool pulls() const { return in_use() && !copies_in_steps && !shared_store; }
+  /// GPU blocks of a request that is over are kept until they are stored.
+  bool keeps_blocks() const { return settles_at_request_end || shared_store; }
 };
 
 /// Times that requests waited.

@@ -4,15 +4,15 @@
 #include <cmath>
 #include <utility>
 
-#include "sim/engine/kv_tiers.h"
-
 namespace routesim::sim {
 
-WorkerCache::WorkerCache(const TierRules& rules, std::int64_t block_size, TierCounters& counters)
+WorkerCache::WorkerCache(const TierRules& rules, std::int64_t block_size, TierCounters& counters,
+                         SequenceTable& sequences)
     : rules_(rules),
       block_size_(block_size),
       chunk_bytes_(static_cast<double>(rules.chunk_blocks) * rules.block_bytes),
       counters_(counters),
+      sequences_(sequences),
       pool_(rules.cpu_chunks) {}
 
 TierFound WorkerCache::lookup(Sequence& q, Chunks chunks, std::int64_t hit) {
@@ -37,7 +37,9 @@ WorkerCache::Step& WorkerCache::this_pass() {
   return steps_[static_cast<std::size_t>(pass_)];
 }
 
-Duration WorkerCache::load(const Sequence& q, Chunks chunks, std::int64_t hit) {
+Duration WorkerCache::load(SequenceSlot s, Chunks chunks, std::int64_t hit,
+                           std::vector<TierCopy>& /*to_start*/) {
+  const Sequence& q = sequences_[s];
   // A chunk of which GPU memory has a part is loaded as a whole.
   const std::int64_t first = hit / rules_.chunk_blocks;
   const std::int64_t n = q.tier.hit - first;
@@ -48,12 +50,13 @@ Duration WorkerCache::load(const Sequence& q, Chunks chunks, std::int64_t hit) {
   pool_.keep(loaded);
   ++counters_.loads;
   counters_.loaded_bytes += static_cast<double>(n) * chunk_bytes_;
-  const Duration time = copy_time(n, 0);
+  const Duration time = time_of(n, 0);
   counters_.load_waits.add(time);
   return time;
 }
 
-void WorkerCache::store(Sequence& q, Chunks chunks, std::int64_t end) {
+void WorkerCache::store(SequenceSlot s, Chunks chunks, std::int64_t end) {
+  Sequence& q = sequences_[s];
   const std::int64_t n = end - q.tier.stored;
   if (n <= 0) return;
   const Chunks stored =
@@ -67,7 +70,7 @@ void WorkerCache::store(Sequence& q, Chunks chunks, std::int64_t end) {
 std::int64_t WorkerCache::close_pass() { return std::exchange(pass_, -1); }
 
 // The bytes cross the link in any case; each chunk is gathered or scattered, and waited for.
-Duration WorkerCache::copy_time(std::int64_t loads, std::int64_t stores) const {
+Duration WorkerCache::time_of(std::int64_t loads, std::int64_t stores) const {
   const double seconds =
       static_cast<double>(loads + stores) * chunk_bytes_ / rules_.link_bytes_per_s +
       static_cast<double>(loads) * rules_.load_chunk_s +
@@ -78,11 +81,12 @@ Duration WorkerCache::copy_time(std::int64_t loads, std::int64_t stores) const {
 Duration WorkerCache::copy_time(std::int64_t step) const {
   if (step < 0) return Duration::zero();
   const Step& s = steps_[static_cast<std::size_t>(step)];
-  return copy_time(std::ssize(s.loads), s.stored);
+  return time_of(std::ssize(s.loads), s.stored);
 }
 
 // A request whose chunks find no room is stored as far as there is some, and not tried again.
-void WorkerCache::end_step(std::int64_t step, TierEventSink* sink) {
+void WorkerCache::end_step(std::int64_t step, TierEventSink* sink,
+                           std::vector<TierCopy>& /*to_start*/) {
   Step& s = steps_[static_cast<std::size_t>(step)];
   pool_.release(s.loads);
   const std::int64_t evictions = pool_.evictions();

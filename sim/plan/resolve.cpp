@@ -207,22 +207,28 @@ void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::st
     diagnostics_.warning(inputs_.where, at + key, "is not modelled: " + why);
   };
   const bool lmcache = tiers.connector == KvConnector::kLmcache;
-  if (tiers.connector != KvConnector::kOffloading && !lmcache)
+  const bool mooncake = tiers.connector == KvConnector::kMooncakeStore;
+  if (tiers.connector != KvConnector::kOffloading && !lmcache && !mooncake)
     return left_out("connector", "the servers run without the tiers of " +
                                      std::string(enum_name(tiers.connector)));
-  if (lmcache && !pool.rules.enable_prefix_caching)
+  const std::string without =
+      "the servers run without the tiers of " + std::string(enum_name(tiers.connector));
+  if ((lmcache || mooncake) && !pool.rules.enable_prefix_caching)
     return left_out("connector",
-                    "without enable_prefix_caching there are no keys of blocks, and "
-                    "the servers run without the tiers of lmcache");
+                    "without enable_prefix_caching there are no keys of blocks, and " + without);
+  if (mooncake && pool.rules.window_groups > 0)
+    return left_out("connector", "the model has groups of windowed layers, and " + without);
   pool.rules.tiers = resolve_tiers(tiers, host);
+  if (mooncake && !pool.rules.tiers.in_use())
+    return left_out("connector", "the store has no memory, and " + without);
   if (tiers.eviction.value_or(KvEviction::kLru) != KvEviction::kLru)
     left_out("eviction", "the blocks least recently used make room, as with lru");
   if (tiers.blocking_loads.value_or(lmcache) != lmcache)
     left_out("blocking_loads", lmcache ? "a step waits for the loads of its requests"
                                        : "steps go on while requests wait for their loads");
-  if (lmcache && !tiers.prompt_only.value_or(true))
+  if ((lmcache || mooncake) && !tiers.prompt_only.value_or(true))
     left_out("prompt_only", "blocks of answers are not stored");
-  if (tiers.disk && (lmcache || pool.rules.window_groups > 0 ||
+  if (tiers.disk && (lmcache || mooncake || pool.rules.window_groups > 0 ||
                      pool.config.engine.preset != EnginePreset::k2026H2)) {
     left_out("disk", "there is no tier below host memory");
     pool.rules.tiers.disk = {};
@@ -231,7 +237,7 @@ void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::st
   }
   if (tiers.min_hit_tokens.value_or(0) > 0 && !lmcache)
     left_out("min_hit_tokens", "every hit is loaded");
-  if (!lmcache && !tiers.cpu_gib && !tiers.cpu_gib_per_gpu && !tiers.cpu_chunks)
+  if (!lmcache && !mooncake && !tiers.cpu_gib && !tiers.cpu_gib_per_gpu && !tiers.cpu_chunks)
     error(at + "cpu_gib", "is needed by connector offloading");
   if (tiers.chunk_tokens && tiers.chunk_blocks)
     error(at + "chunk_blocks", "says the same as chunk_tokens", "give one of them");

@@ -217,8 +217,9 @@ TEST(FastEqualsSlow, WithWindowedLayers) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     RunPlan plan = swarm_plan(seed);
     for (ResolvedPool& pool : plan.pools) {
-      // LMCache and files know no groups of layers.
-      if (pool.rules.tiers.copies_in_steps || pool.rules.tiers.disk.in_use()) continue;
+      // Only tiers that others can pull from know groups of layers.
+      const TierRules& tiers = pool.rules.tiers;
+      if (tiers.in_use() && (!tiers.pulls() || tiers.disk.in_use())) continue;
       pool.rules.window_groups = 1 + static_cast<std::int64_t>(seed % 3);
       pool.rules.window_tokens = 8 + static_cast<std::int64_t>(seed % 50);
     }

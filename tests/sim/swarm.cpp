@@ -152,6 +152,7 @@ void add_tiers(Dice& dice, RunPlan& plan, std::int64_t block_size) {
     if (pool.config.role == PoolRole::kDecode && !dice.one_in(4)) continue;
     KvTierConfig tiers;
     if (dice.one_in(4)) tiers.connector = KvConnector::kLmcache;
+    if (dice.one_in(5)) tiers.connector = KvConnector::kMooncakeStore;
     const std::int64_t chunk = block_size * (dice.one_in(2) ? 1 : dice.between(2, 4));
     tiers.chunk_tokens = chunk;
     if (dice.one_in(2)) tiers.prompt_only = dice.one_in(2);
@@ -172,7 +173,7 @@ void add_tiers(Dice& dice, RunPlan& plan, std::int64_t block_size) {
       pool.rules.tiers.disk = {
           .root = "/kv",
           .shared = dice.one_in(2),
-          .shared_bytes_per_s = dice.one_in(2) ? 0 : static_cast<double>(dice.between(1, 9)) * 1e9,
+          .bytes_per_s = dice.one_in(2) ? 0 : static_cast<double>(dice.between(1, 9)) * 1e9,
           .read_threads = dice.between(0, 3),
           .write_threads = dice.between(1, 3),
           .thread_bytes_per_s = static_cast<double>(dice.between(1, 5)) * 1e9};
@@ -259,7 +260,8 @@ std::string describe_plan(const RunPlan& plan) {
       out << " chunks " << t.cpu_chunks << " of " << t.chunk_blocks << " windows "
           << r.window_groups << " x " << r.window_tokens << " prompt_only " << t.prompt_only
           << " waits " << t.waits_for_writes << " settles " << t.settles_at_request_end
-          << " in steps " << t.copies_in_steps << " files " << t.disk.in_use();
+          << " in steps " << t.copies_in_steps << " store " << t.shared_store << " files "
+          << t.disk.in_use();
   }
   return out.str();
 }

@@ -115,11 +115,12 @@ TEST(WorkerCache, WithoutRoomOnlyTheHeadIsStored) {
 
 TEST(WorkerCache, ALookupTurnsTheOrderRound) {
   TierCounters counters;
-  WorkerCache cache(with_workers(100, 4).tiers, 16, counters);
+  SequenceTable table;
+  WorkerCache cache(with_workers(100, 4).tiers, 16, counters, table);
+  std::vector<TierCopy> none;
   const auto store = [&](const std::vector<BlockKey>& keys) {
-    Sequence q;
-    cache.store(q, keys, std::ssize(keys));
-    cache.end_step(cache.close_pass(), nullptr);
+    cache.store(table.acquire(), keys, std::ssize(keys));
+    cache.end_step(cache.close_pass(), nullptr, none);
   };
   store({11, 12});
   store({21, 22});

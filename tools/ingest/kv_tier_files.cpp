@@ -367,12 +367,14 @@ class TierReader {
     note_keys(*file, path, mooncake_keys(), nullptr, diagnostics_);
     const Settings store(*file, path, keys_, diagnostics_);
     const ConfigNode* mode = store.find("mode");
-    if (mode != nullptr && mode->text() == "standalone-store")
+    if (mode != nullptr && mode->text() == "standalone-store") {
+      keys_.set("cpu_gib_per_gpu", "0", mode->where());
       diagnostics_.warning(mode->where(), path + ".mode",
                            "leaves the size of the store to a process of its own",
                            "write engine.kv_tiers.cpu_gib into the pool, the memory of the store");
-    else if (const ConfigNode* size = store.find("global_segment_size"))
+    } else if (const ConfigNode* size = store.find("global_segment_size")) {
       use_segment(*size, path + ".global_segment_size");
+    }
     if (const ConfigNode* disk = store.find("enable_offload"); disk != nullptr && is_true(*disk))
       keys_.set_map("disk", disk->where());
   }

@@ -1,0 +1,72 @@
+// An engine core's side of a store of KV chunks that all servers read and write.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/engine/chunk_tier.h"
+
+namespace routesim::sim {
+
+/// Mooncake's store as an engine uses it. The store answers lookups at once; a request that hits
+/// waits outside the running list while its blocks come over the network into GPU memory. When a
+/// step has ended, the prompt blocks it computed go out, except those that the store has: every key
+/// is there once. The GPU keeps them until they are out. Who looks a block up makes it young; the
+/// least recently used make room.
+///
+/// Sources: vLLM v0.27.1 kv_connector/v1/mooncake/store/scheduler.py (get_num_new_matched_tokens,
+/// build_connector_meta) and worker.py (KVCacheStoreSendingThread, KVCacheStoreRecvingThread),
+/// v0.33.0 likewise. Left out: the time of a lookup; the master's leases; a put takes its place
+/// when it is over, not when it begins; the servers whose memory holds the store need no bandwidth
+/// for it.
+class StoreClient final : public ChunkTier {
+ public:
+  /// Everything outlives this.
+  StoreClient(const TierRules& rules, std::int64_t block_size, TierCounters& counters,
+              SequenceTable& sequences, ChunkPool& store);
+
+  TierFound lookup(Sequence& q, Chunks chunks, std::int64_t hit) override;
+  std::int64_t leading(Chunks chunks) const override { return store_.leading(chunks); }
+  Duration load(SequenceSlot s, Chunks chunks, std::int64_t hit,
+                std::vector<TierCopy>& to_start) override;
+  void store(SequenceSlot s, Chunks chunks, std::int64_t end) override;
+  std::int64_t close_pass() override;
+  void end_step(std::int64_t step, TierEventSink* sink, std::vector<TierCopy>& to_start) override;
+  void landed(std::uint32_t copy) override;
+  void copy_done(std::uint32_t copy, TierEventSink* sink,
+                 std::vector<SequenceSlot>& ready) override;
+  std::int64_t open_copies() const override { return open_; }
+  /// Its part of the store.
+  std::int64_t chunks() const override { return store_.size() / store_.users(); }
+  std::int64_t capacity() const override { return store_.capacity() / store_.users(); }
+  void verify() const override { store_.verify(); }
+
+ private:
+  struct Copy {
+    SequenceSlot slot = 0;
+    std::uint64_t owner = 0;  ///< TierProgress::id; another one has the slot since.
+    std::vector<BlockKey> chunks;
+    bool load = false;
+    bool landed = false;
+  };
+  struct Step {
+    std::vector<Copy> puts;
+    bool open = false;
+  };
+  void start(Copy copy, std::vector<TierCopy>& to_start);
+  bool there(const Copy& copy) const { return sequences_[copy.slot].tier.id == copy.owner; }
+
+  TierRules rules_;
+  std::int64_t block_size_;
+  double chunk_bytes_;
+  TierCounters& counters_;
+  SequenceTable& sequences_;
+  ChunkPool& store_;
+  std::vector<Copy> copies_;  ///< By id.
+  std::vector<std::uint32_t> unused_;
+  std::int64_t open_ = 0;
+  std::vector<Copy> pass_;   ///< What this pass stores.
+  std::vector<Step> steps_;  ///< Two at most are under way.
+};
+
+}  // namespace routesim::sim
