@@ -219,8 +219,8 @@ void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::st
   if (mooncake && pool.rules.window_groups > 0)
     return left_out("connector", "the model has groups of windowed layers, and " + without);
   pool.rules.tiers = resolve_tiers(tiers, host);
-  if (mooncake && !pool.rules.tiers.in_use())
-    return left_out("connector", "the store has no memory, and " + without);
+  if ((lmcache || mooncake) && !pool.rules.tiers.in_use())
+    return left_out("connector", "no memory is given to it, and " + without);
   if (tiers.eviction.value_or(KvEviction::kLru) != KvEviction::kLru)
     left_out("eviction", "the blocks least recently used make room, as with lru");
   if (tiers.blocking_loads.value_or(lmcache) != lmcache)
