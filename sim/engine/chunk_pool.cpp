@@ -13,47 +13,98 @@ std::int64_t ChunkPool::leading(std::span<const BlockKey> chunks) const {
   return n;
 }
 
-void ChunkPool::touch(std::span<const BlockKey> chunks) {
-  for (std::size_t i = chunks.size(); i-- > 0;)
-    order_.splice(order_.end(), order_, chunks_.at(chunks[i]).place);
+std::int64_t ChunkPool::look_up(std::span<const BlockKey> chunks) {
+  found_.clear();
+  for (const BlockKey key : chunks) {
+    const Index i = find(key);
+    if (i == 0) break;
+    found_.push_back(i);
+  }
+  for (std::size_t n = found_.size(); n-- > 0;) {
+    unlink(found_[n]);
+    append(found_[n]);
+  }
+  return std::ssize(found_);
 }
 
 void ChunkPool::keep(std::span<const BlockKey> chunks) {
-  for (const BlockKey key : chunks) ++chunks_.at(key).keepers;
+  for (const BlockKey key : chunks) ++chunks_[find(key)].keepers;
 }
 
 void ChunkPool::release(std::span<const BlockKey> chunks) {
-  for (const BlockKey key : chunks) --chunks_.at(key).keepers;
+  for (const BlockKey key : chunks) --chunks_[find(key)].keepers;
+}
+
+void ChunkPool::unlink(Index i) {
+  const Chunk& c = chunks_[i];
+  chunks_[c.previous].next = c.next;
+  chunks_[c.next].previous = c.previous;
+}
+
+void ChunkPool::append(Index i) {
+  const Index last = chunks_[0].previous;
+  chunks_[i].previous = last;
+  chunks_[i].next = 0;
+  chunks_[last].next = i;
+  chunks_[0].previous = i;
 }
 
 bool ChunkPool::evict() {
-  for (auto it = order_.begin(); it != order_.end(); ++it) {
-    const auto chunk = chunks_.find(*it);
-    if (chunk->second.keepers > 0) continue;
-    order_.erase(it);
-    chunks_.erase(chunk);
-    ++evictions_;
-    return true;
+  Index i = chunks_[0].next;
+  while (i != 0 && chunks_[i].keepers > 0) i = chunks_[i].next;
+  if (i == 0) return false;
+  unlink(i);
+  forget(chunks_[i].key);
+  unused_.push_back(i);
+  --size_;
+  ++evictions_;
+  return true;
+}
+
+// Slots behind the one that becomes empty move up, where they may: no search stops too early.
+void ChunkPool::forget(BlockKey key) {
+  const std::size_t mask = table_.size() - 1;
+  std::size_t hole = slot(key);
+  for (std::size_t s = (hole + 1) & mask; table_[s].chunk != 0; s = (s + 1) & mask) {
+    if (((s - home(table_[s].key)) & mask) < ((s - hole) & mask)) continue;
+    table_[hole] = table_[s];
+    hole = s;
   }
-  return false;
+  table_[hole] = {};
+}
+
+void ChunkPool::grow() {
+  std::vector<Slot> old(2 * table_.size());
+  old.swap(table_);
+  for (const Slot& s : old)
+    if (s.chunk != 0) table_[slot(s.key)] = s;
 }
 
 bool ChunkPool::insert(BlockKey key) {
   if (contains(key)) return true;
-  if (size() == capacity_ && !evict()) return false;
-  chunks_[key].place = order_.insert(order_.end(), key);
+  if (size_ == capacity_ && !evict()) return false;
+  Index i = static_cast<Index>(chunks_.size());
+  if (unused_.empty()) {
+    chunks_.emplace_back();
+  } else {
+    i = unused_.back();
+    unused_.pop_back();
+  }
+  chunks_[i] = {.key = key};
+  append(i);
+  if (2 * static_cast<std::size_t>(++size_) > table_.size()) grow();
+  table_[slot(key)] = {.key = key, .chunk = i};
   return true;
 }
 
 void ChunkPool::verify() const {
-  ROUTESIM_CHECK(order_.size() == chunks_.size(), "a chunk has no place in the order, or two");
-  ROUTESIM_CHECK(capacity_ == kNoLimit || size() <= capacity_, "a pool holds too many chunks");
-  for (auto it = order_.begin(); it != order_.end(); ++it) {
-    const auto chunk = chunks_.find(*it);
-    ROUTESIM_CHECK(
-        chunk != chunks_.end() && chunk->second.place == it && chunk->second.keepers >= 0,
-        "a chunk is not where its pool says");
-  }
+  std::int64_t n = 0;
+  for (Index i = chunks_[0].next; i != 0; i = chunks_[i].next, ++n)
+    ROUTESIM_CHECK(find(chunks_[i].key) == i && chunks_[chunks_[i].next].previous == i &&
+                       chunks_[i].keepers >= 0,
+                   "a chunk is not where its pool says");
+  ROUTESIM_CHECK(n == size_, "a chunk has no place in the order, or two");
+  ROUTESIM_CHECK(capacity_ == kNoLimit || size_ <= capacity_, "a pool holds too many chunks");
 }
 
 }  // namespace routesim::sim

@@ -16,8 +16,7 @@ WorkerCache::WorkerCache(const TierRules& rules, std::int64_t block_size, TierCo
       pool_(rules.cpu_chunks) {}
 
 TierFound WorkerCache::lookup(Sequence& q, Chunks chunks, std::int64_t hit) {
-  const std::int64_t found = pool_.leading(chunks);
-  pool_.touch(chunks.first(static_cast<std::size_t>(found)));
+  const std::int64_t found = pool_.look_up(chunks);
   q.tier.hit = q.tier.stored = found;
   std::int64_t tokens = found * rules_.chunk_blocks * block_size_;
   // The last token has to be computed.

@@ -1,0 +1,80 @@
+#include "sim/engine/chunk_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+
+#include "base/rng.h"
+
+namespace routesim::sim {
+namespace {
+
+/// The same as a list and a map.
+struct Plain {
+  std::int64_t capacity;
+  std::list<BlockKey> order;
+  std::map<BlockKey, int> keepers;
+  std::int64_t evictions = 0;
+
+  bool insert(BlockKey key) {
+    if (keepers.contains(key)) return true;
+    if (std::ssize(order) == capacity) {
+      const auto old =
+          std::find_if(order.begin(), order.end(), [this](BlockKey k) { return keepers[k] == 0; });
+      if (old == order.end()) return false;
+      keepers.erase(*old);
+      order.erase(old);
+      ++evictions;
+    }
+    order.push_back(key);
+    keepers[key] = 0;
+    return true;
+  }
+  std::int64_t look_up(const std::vector<BlockKey>& chunks) {
+    std::size_t n = 0;
+    while (n < chunks.size() && keepers.contains(chunks[n])) ++n;
+    for (std::size_t i = n; i-- > 0;) {
+      order.remove(chunks[i]);
+      order.push_back(chunks[i]);
+    }
+    return static_cast<std::int64_t>(n);
+  }
+};
+
+TEST(ChunkPool, AgreesWithAListAndAMap) {
+  for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    RandomStream random(seed, Stream::kTest, 11);
+    const auto capacity = static_cast<std::int64_t>(1 + random.below(seed % 2 ? 20 : 3000));
+    ChunkPool pool(capacity);
+    Plain plain{.capacity = capacity, .order = {}, .keepers = {}};
+    std::vector<BlockKey> kept;
+    for (int i = 0; i < 4000; ++i) {
+      const BlockKey first = 1 + random.below(static_cast<std::uint64_t>(2 * capacity));
+      std::vector<BlockKey> chunks;
+      for (BlockKey k = 0; k < 1 + random.below(6); ++k) chunks.push_back(first + k);
+      if (random.below(3) == 0) {
+        ASSERT_EQ(pool.leading(chunks), plain.look_up(chunks));
+        ASSERT_EQ(pool.look_up(chunks), plain.look_up(chunks));
+      } else {
+        for (const BlockKey key : chunks) ASSERT_EQ(pool.insert(key), plain.insert(key));
+      }
+      if (pool.contains(first) && random.below(8) == 0) {
+        pool.keep({&first, 1});
+        ++plain.keepers[first];
+        kept.push_back(first);
+      } else if (!kept.empty() && random.below(4) == 0) {
+        pool.release({&kept.back(), 1});
+        --plain.keepers[kept.back()];
+        kept.pop_back();
+      }
+      ASSERT_EQ(pool.size(), std::ssize(plain.order));
+      ASSERT_EQ(pool.evictions(), plain.evictions);
+    }
+    pool.verify();
+  }
+}
+
+}  // namespace
+}  // namespace routesim::sim
