@@ -216,7 +216,7 @@ void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::st
   if ((lmcache || mooncake) && !pool.rules.enable_prefix_caching)
     return left_out("connector",
                     "without enable_prefix_caching there are no keys of blocks, and " + without);
-  if (mooncake && pool.rules.window_groups > 0)
+  if ((lmcache || mooncake) && pool.rules.window_groups > 0)
     return left_out("connector", "the model has groups of windowed layers, and " + without);
   pool.rules.tiers = resolve_tiers(tiers, host);
   if ((lmcache || mooncake) && !pool.rules.tiers.in_use())

@@ -185,5 +185,53 @@ TEST(GraphMemory, IsSetAsideByTheNewestReleases) {
   EXPECT_EQ(graph_memory_share(c), 0);
 }
 
+/// Two H100 with Qwen3-32B: 4 MiB per block of 16 tokens.
+TierRules tiers_of(const KvTierConfig& config, EnginePreset preset = EnginePreset::k2026H2) {
+  Scenario s = one_pool("Qwen3-32B", preset);
+  s.cluster.pools[0].tensor_parallel = 2;
+  s.cluster.pools[0].engine.kv_tiers = config;
+  return resolved(s).rules.tiers;
+}
+
+TEST(KvTierRules, LmcacheKeepsFiveGibPerGpuInChunksOf256Tokens) {
+  const TierRules r = tiers_of({.connector = KvConnector::kLmcache});
+  EXPECT_EQ(r.chunk_blocks, 16);
+  EXPECT_EQ(r.cpu_chunks, 2 * 5 * 1024 / 64);
+  EXPECT_EQ(r.link_bytes_per_s, 2 * 50e9);
+  EXPECT_TRUE(r.copies_in_steps && r.prompt_only);
+  EXPECT_FALSE(r.pulls());
+  EXPECT_FALSE(tiers_of({.connector = KvConnector::kLmcache, .cpu_gib_per_gpu = 0}).in_use());
+}
+
+TEST(KvTierRules, EveryGpuGivesFourGibToMooncakeUnlessTheStoreStandsAlone) {
+  const TierRules given = tiers_of({.connector = KvConnector::kMooncakeStore});
+  EXPECT_EQ(given.cpu_chunks, 2 * 4 * 1024 / 4);
+  EXPECT_TRUE(given.shared_store && !given.whole_store && given.keeps_blocks());
+  const TierRules alone = tiers_of({.connector = KvConnector::kMooncakeStore, .cpu_gib = 100});
+  EXPECT_EQ(alone.cpu_chunks, 100 * 1024 / 4);
+  EXPECT_TRUE(alone.whole_store);
+}
+
+TEST(KvTierRules, FilesHaveThreadsAndComeWithTheNewestPreset) {
+  KvTierConfig config{.cpu_gib = 1};
+  config.disk = KvDiskConfig{.root = "/kv"};
+  const DiskRules files = tiers_of(config).disk;
+  EXPECT_EQ(files.read_threads, 16);
+  EXPECT_EQ(files.write_threads, 16);
+  EXPECT_EQ(files.thread_bytes_per_s, 3e9);
+  EXPECT_FALSE(files.shared);
+  EXPECT_FALSE(tiers_of(config, EnginePreset::k2026H1).disk.in_use());
+}
+
+TEST(KvTierRules, GroupsOfLayersAreForOffloading) {
+  Scenario s = one_pool("gpt-oss-120b", EnginePreset::k2026H2);
+  s.cluster.pools[0].engine.kv_tiers = KvTierConfig{.connector = KvConnector::kLmcache};
+  EXPECT_EQ(resolved(s).rules.window_groups, 0) << "LMCacheConnectorV1 is not SupportsHMA";
+  EXPECT_TRUE(resolved(s).rules.tiers.in_use());
+  s.cluster.pools[0].engine.kv_tiers->connector = KvConnector::kMooncakeStore;
+  EXPECT_GT(resolved(s).rules.window_groups, 0);
+  EXPECT_FALSE(resolved(s).rules.tiers.in_use());
+}
+
 }  // namespace
 }  // namespace routesim::sim::testing
