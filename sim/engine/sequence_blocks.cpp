@@ -9,6 +9,7 @@ namespace routesim::sim {
 SequenceBlocks::SequenceBlocks(const EngineRules& rules)
     : block_(rules.block_size),
       prefix_caching_(rules.enable_prefix_caching),
+      names_answers_(rules.tiers.disk.in_use()),
       kv_(rules.num_gpu_blocks, rules.block_size, rules.free_queue),
       windows_(rules, kv_) {}
 
@@ -95,7 +96,7 @@ void SequenceBlocks::take_for_load(Sequence& q, std::int64_t hit, std::int64_t n
 std::span<const BlockKey> SequenceBlocks::keys_of(const Sequence& q, std::int64_t blocks) {
   if (!prefix_caching_ || q.request.keys == nullptr) return {};
   const std::span<const BlockKey> prompt = q.request.keys->engine;
-  const bool unknown = q.request.private_answer && q.preemptions == 0;
+  const bool unknown = q.request.private_answer && q.preemptions == 0 && !names_answers_;
   if (blocks <= std::ssize(prompt) || unknown) return prompt;
   keys_.assign(prompt.begin(), prompt.end());
   while (std::ssize(keys_) < blocks)

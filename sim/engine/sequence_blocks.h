@@ -95,6 +95,7 @@ class SequenceBlocks {
 
   Divisor block_;  ///< By the block size.
   bool prefix_caching_;
+  bool names_answers_;  ///< Files need a name for every chunk.
   KvCache kv_;
   WindowGroups windows_;
   BlockEventSink* sink_ = nullptr;

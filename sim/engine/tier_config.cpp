@@ -238,7 +238,7 @@ TierRules resolve_tiers(const KvTierConfig& c, const TierHost& host) {
     r.shared_store = true;
     r.whole_store = c.cpu_gib.has_value();
     r.waits_for_writes = false;
-    r.prompt_only = c.prompt_only.value_or(true);
+    r.prompt_only = true;
     return r;
   }
   if (lmcache) {

@@ -94,7 +94,7 @@ void add_tiers(EngineRules& r, RandomStream& random) {
 void copy_in_steps(EngineRules& r, RandomStream& random) {
   TierRules& t = r.tiers;
   t.settles_at_request_end = t.waits_for_writes = false;
-  t.copies_in_steps = true;
+  t.copies_in_steps = t.prompt_only = true;
   t.load_chunk_s = static_cast<double>(random.below(200)) * 1e-6;
   t.store_chunk_s = static_cast<double>(random.below(200)) * 1e-6;
   t.min_hit_tokens = random.below(3) == 0 ? pick(random, 1, 60) : 0;

@@ -193,9 +193,12 @@ void add_pulls(Dice& dice, RunPlan& plan, std::int64_t block_size) {
       pulling_config(block_size, dice.one_in(2) ? 1 : dice.between(2, 60), dice.one_in(2));
   ResolvedPool& pool = plan.pools.front();
   pool.config.replicas = std::max<std::int64_t>(2, pool.config.replicas);
-  // Mostly as releases with pulls have it.
-  pool.rules.tiers.settles_at_request_end = dice.one_in(6);
-  pool.rules.tiers.waits_for_writes = !pool.rules.tiers.settles_at_request_end && !dice.one_in(6);
+  // Mostly as releases with pulls have it. Other connectors ignore who could be pulled from.
+  TierRules& tiers = pool.rules.tiers;
+  if (!tiers.copies_in_steps && !tiers.shared_store) {
+    tiers.settles_at_request_end = !tiers.disk.in_use() && dice.one_in(6);
+    tiers.waits_for_writes = !tiers.settles_at_request_end && !dice.one_in(6);
+  }
   if (dice.one_in(6)) plan.scenario.cluster.transfer.bandwidth_gbps = 0.01;
 }
 

@@ -95,16 +95,12 @@ TEST(WorkerCache, AHitThatSavesLittleIsComputed) {
   EXPECT_EQ(w.ask().first, at_us(160'000)) << "and not stored again";
 }
 
-TEST(WorkerCache, AnswersAreStoredOnlyWhenAsked) {
-  for (const bool prompt_only : {true, false}) {
-    EngineRules rules = with_workers(100, 1000);
-    rules.tiers.prompt_only = prompt_only;
-    Server server(rules, std::make_shared<FixedLatency>(10));
-    server.send({.parts = {{1, 16}}, .output = 20}, at_ms(0));
-    server.run();
-    EXPECT_EQ(server.scheduler().tiers().counters().stored_chunks, prompt_only ? 0 : 1);
-    EXPECT_EQ(server.fates[0].finish, at_us(200'000 + (prompt_only ? 0 : 2'250)));
-  }
+TEST(WorkerCache, AnswersAreNotStored) {
+  Server server(with_workers(100, 1000), std::make_shared<FixedLatency>(10));
+  server.send({.parts = {{1, 16}}, .output = 20}, at_ms(0));
+  server.run();
+  EXPECT_EQ(server.scheduler().tiers().counters().stored_chunks, 0);
+  EXPECT_EQ(server.fates[0].finish, at_us(200'000));
 }
 
 TEST(WorkerCache, WithoutRoomOnlyTheHeadIsStored) {
