@@ -54,6 +54,12 @@ void describe(Describer& d, WorkloadOptions& t) {
         {"natural_answer",
          "Tokens of an answer that ends by itself, where end-of-sequence is not ignored."},
         t.natural_answer);
+  field(d,
+        {"turn_work",
+         "Client time after each answer of inference-perf's conversation_replay (it tokenises "
+         "again), which the tool counts as latency and the next turn waits for; no other load has "
+         "it."},
+        t.turn_work, DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d, {"chat_template", "Tokens the server's chat template adds to chat prompts."},
         t.chat_template);
 }

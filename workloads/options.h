@@ -58,6 +58,9 @@ struct WorkloadOptions {
   /// Length of the answer the model would give by itself; used (capped at max_tokens) only where
   /// the tool does not ignore end-of-sequence. Absent: answers run to max_tokens.
   std::optional<Distribution> natural_answer{};
+  /// Client time after each answer of inference-perf's conversation_replay, as the tool call that
+  /// follows it: the tool has not taken the end time yet.
+  Duration turn_work{};
   ChatTemplate chat_template{};  ///< Added to every prompt of a chat API.
 };
 

@@ -155,6 +155,10 @@ TEST(ConversationReplay, TurnsGrowAndSlotsStartAgain) {
       EXPECT_GE(turns[t].sent, turns[t - 1].done + Duration::seconds(2)) << "tool call";
     }
   }
+  WorkloadOptions busy;
+  busy.turn_work = Duration::milliseconds(500);
+  const auto later = drive(*make(c, busy), fixed_latency(Duration::seconds(1)));
+  EXPECT_EQ(later.front().request.held_open, Duration::milliseconds(2'500));
   // The same slot says the same words again, in both stages; the shared prompt is the stage's own.
   EXPECT_EQ(stages[0][0].request.prompt->segments, stages[0][12].request.prompt->segments);
   const auto& a = stages[0][0].request.prompt->segments;

@@ -89,6 +89,8 @@ class ConversationReplaySessions final : public SessionSource {
     for (std::int64_t s = 0; s < slots_; ++s)
       blueprints_.push_back(
           make_blueprint(r, seed_, static_cast<std::uint64_t>(s), options.prompt_token_scale));
+    for (Blueprint& b : blueprints_)
+      for (Blueprint::Turn& turn : b.turns) turn.tool_latency += options.turn_work;
   }
 
   std::uint64_t session_of(std::size_t, std::int64_t index) const override {
