@@ -78,6 +78,8 @@ class Resolver {
   }
   int errors() const { return errors_; }
 
+  void check_files(const std::vector<ResolvedPool>& pools);
+
  private:
   struct Named {
     const models::AcceleratorSpec* gpu = nullptr;
@@ -92,6 +94,7 @@ class Resolver {
                                                       const models::RooflineOptions& options) const;
   std::optional<std::int64_t> stated_blocks(const PoolConfig& config, const EngineRules& rules,
                                             const KvLog& log, const std::string& path);
+  bool check_tiers(const KvTierConfig& tiers, std::int64_t block_size, const std::string& at);
   void add_tiers(ResolvedPool& pool, const TierHost& host, const std::string& path);
   void warn_of_stages(const PoolConfig& config, const std::string& path);
   std::optional<models::KvDtype> kv_dtype(const PoolConfig& config, const std::string& path);
@@ -199,6 +202,42 @@ TierHost tier_host(const ResolvedPool& pool, const models::AcceleratorSpec& gpu,
           .descriptor_bytes = descriptor_bytes(pool, model)};
 }
 
+// What no tier can be made of.
+bool Resolver::check_tiers(const KvTierConfig& tiers, std::int64_t block_size,
+                           const std::string& at) {
+  const std::int64_t before = errors_;
+  const bool sized = tiers.cpu_gib || tiers.cpu_gib_per_gpu || tiers.cpu_chunks;
+  if (tiers.connector == KvConnector::kOffloading && !sized)
+    error(at + "cpu_gib", "is needed by connector offloading", "give the host memory it gets, GiB");
+  if (tiers.cpu_gib && tiers.cpu_gib_per_gpu)
+    error(at + "cpu_gib_per_gpu", "says the same as cpu_gib", "give one of them");
+  if (tiers.cpu_chunks && (tiers.cpu_gib || tiers.cpu_gib_per_gpu))
+    error(at + "cpu_chunks", "says the same as the size in GiB", "give one of them");
+  if (tiers.chunk_tokens && tiers.chunk_blocks)
+    error(at + "chunk_blocks", "says the same as chunk_tokens", "give one of them");
+  if (tiers.chunk_tokens && *tiers.chunk_tokens % block_size != 0)
+    error(at + "chunk_tokens",
+          "must be a multiple of block_size (got " + std::to_string(*tiers.chunk_tokens) + ")",
+          "block_size is " + std::to_string(block_size));
+  return errors_ == before;
+}
+
+// Pools with one root share a file system, which has one speed.
+void Resolver::check_files(const std::vector<ResolvedPool>& pools) {
+  for (std::size_t i = 0; i < pools.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k) {
+      const DiskRules& a = pools[k].rules.tiers.disk;
+      const DiskRules& b = pools[i].rules.tiers.disk;
+      if (!a.in_use() || !b.in_use() || a.root != b.root) continue;
+      if (a.shared == b.shared && a.bytes_per_s == b.bytes_per_s) continue;
+      error("cluster.pools[" + std::to_string(i) + "].engine.kv_tiers.disk",
+            "has another gb_per_s or shared than cluster.pools[" + std::to_string(k) +
+                "] for the same root",
+            "give both the same, or roots of their own");
+      return;
+    }
+}
+
 // The tiers of a pool. Says what is wrong with them, and what is left out.
 void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::string& path) {
   const KvTierConfig& tiers = *pool.config.engine.kv_tiers;
@@ -218,9 +257,13 @@ void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::st
                     "without enable_prefix_caching there are no keys of blocks, and " + without);
   if ((lmcache || mooncake) && pool.rules.window_groups > 0)
     return left_out("connector", "the model has groups of windowed layers, and " + without);
+  if (!check_tiers(tiers, pool.rules.block_size, at)) return;
   pool.rules.tiers = resolve_tiers(tiers, host);
-  if ((lmcache || mooncake) && !pool.rules.tiers.in_use())
-    return left_out("connector", "no memory is given to it, and " + without);
+  if (!pool.rules.tiers.in_use()) {
+    diagnostics_.warning(inputs_.where, at + "connector",
+                         "has no memory for a single chunk: " + without);
+    return;
+  }
   if (tiers.eviction.value_or(KvEviction::kLru) != KvEviction::kLru)
     left_out("eviction", "the blocks least recently used make room, as with lru");
   if (tiers.blocking_loads.value_or(lmcache) != lmcache)
@@ -235,15 +278,9 @@ void Resolver::add_tiers(ResolvedPool& pool, const TierHost& host, const std::st
   } else if (tiers.disk && (tiers.disk->gib || tiers.disk->gib_per_gpu)) {
     left_out("disk", "files are never removed");
   }
+  if (tiers.pulls && (lmcache || mooncake)) left_out("pulls", "no server pulls from another one");
   if (tiers.min_hit_tokens.value_or(0) > 0 && !lmcache)
     left_out("min_hit_tokens", "every hit is loaded");
-  if (!lmcache && !mooncake && !tiers.cpu_gib && !tiers.cpu_gib_per_gpu && !tiers.cpu_chunks)
-    error(at + "cpu_gib", "is needed by connector offloading");
-  if (tiers.chunk_tokens && tiers.chunk_blocks)
-    error(at + "chunk_blocks", "says the same as chunk_tokens", "give one of them");
-  if (tiers.chunk_tokens && *tiers.chunk_tokens % pool.rules.block_size != 0)
-    error(at + "chunk_tokens",
-          "must be a multiple of block_size (got " + std::to_string(*tiers.chunk_tokens) + ")");
   if (!pool.rules.enable_prefix_caching)
     error(path + ".engine.enable_prefix_caching", "is needed by kv_tiers",
           "tiers find blocks by the keys of the prefix cache");
@@ -444,6 +481,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
     if (pool) plan.pools.push_back(std::move(*pool));
   }
   resolver.cross_rules(scenario);
+  resolver.check_files(plan.pools);
   const AdapterDemand adapters = resolver.adapters(scenario);
   if (resolver.errors() > 0) {
     if (scenario.workload.load.tools_given == 1) (void)try_load(scenario, inputs.load, diagnostics);

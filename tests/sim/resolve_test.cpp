@@ -223,6 +223,30 @@ TEST(KvTierRules, FilesHaveThreadsAndComeWithTheNewestPreset) {
   EXPECT_FALSE(tiers_of(config, EnginePreset::k2026H1).disk.in_use());
 }
 
+TEST(KvTierRules, WrongKeysAreErrorsBeforeAnythingIsComputed) {
+  const auto said = [](const KvTierConfig& config) {
+    Scenario s = one_pool("Qwen3-32B", EnginePreset::k2026H2);
+    s.cluster.pools[0].engine.kv_tiers = config;
+    Diagnostics d;
+    resolve(s, no_files(), d);
+    std::string all;
+    for (const Diagnostic& item : d.items()) all += to_string(item) + "\n";
+    return all;
+  };
+  const auto has = [&](const KvTierConfig& config, const char* part) {
+    EXPECT_NE(said(config).find(part), std::string::npos) << part << "\n" << said(config);
+  };
+  has({.connector = KvConnector::kLmcache, .cpu_gib = 20, .chunk_tokens = 8},
+      "chunk_tokens: must be a multiple of block_size (got 8)");
+  has({.cpu_gib = 1, .cpu_gib_per_gpu = 2}, "cpu_gib_per_gpu: says the same as cpu_gib");
+  has({.cpu_gib = 1, .cpu_chunks = 3}, "cpu_chunks: says the same as the size in GiB");
+  has({}, "cpu_gib: is needed by connector offloading");
+  has({.cpu_gib = 0}, "has no memory for a single chunk: the servers run without the tiers");
+  has({.cpu_gib = 20, .chunk_tokens = 1 << 20}, "has no memory for a single chunk");
+  has({.connector = KvConnector::kLmcache, .pulls = KvPullConfig{}},
+      "pulls: is not modelled: no server pulls from another one");
+}
+
 TEST(KvTierRules, GroupsOfLayersAreForOffloading) {
   Scenario s = one_pool("gpt-oss-120b", EnginePreset::k2026H2);
   s.cluster.pools[0].engine.kv_tiers = KvTierConfig{.connector = KvConnector::kLmcache};

@@ -436,6 +436,7 @@ class SpaceReader {
           std::ranges::any_of(plan->pools, [](const auto& p) { return p.rules.tiers.in_use(); }))
         error("host_memory.gib", "has 0, and the scenario has kv_tiers",
               "choose a variant of the scenario without kv_tiers, or leave out 0");
+      check_host_memory(family, *plan);
       family.scenario_hash = scenario_hash(loaded);
       family.seed = plan->scenario.seed;
       for (const sim::ResolvedPool& pool : plan->pools) {
@@ -451,17 +452,38 @@ class SpaceReader {
     if (config_.hardware.empty()) append(diagnostics_, resolving);
   }
 
+  void check_host_memory(const PlanFamily& family, const sim::RunPlan& plan) {
+    if (family.host_gib.value_or(0) <= 0) return;
+    const auto& pools = plan.pools;
+    if (std::ranges::none_of(pools, [](const auto& p) { return p.rules.tiers.in_use(); }))
+      error("host_memory.gib", "has no effect: no tier of the scenario's servers is simulated",
+            "choose connector offloading or lmcache in engine.kv_tiers");
+    if (std::ranges::any_of(pools, [](const auto& p) { return p.rules.tiers.shared_store; }))
+      error("host_memory.gib", "is memory of each engine, and mooncake-store is one for all",
+            "choose connector offloading or lmcache in engine.kv_tiers");
+  }
+
+  /// Host memory of one engine core.
+  static double host_gib_of(const sim::ResolvedPool& pool) {
+    const auto& tiers = pool.config.engine.kv_tiers;
+    if (!tiers || !pool.rules.tiers.in_use()) return 0;
+    const double gpus =
+        static_cast<double>(pool.config.tensor_parallel * pool.config.pipeline_parallel);
+    if (tiers->cpu_gib) return *tiers->cpu_gib;
+    if (tiers->cpu_gib_per_gpu) return *tiers->cpu_gib_per_gpu * gpus;
+    const sim::TierRules& r = pool.rules.tiers;
+    return static_cast<double>(r.cpu_chunks * r.chunk_blocks) * r.block_bytes / (1 << 30);
+  }
+
   void set_prices(PlanFamily& family, const sim::RunPlan& plan) {
     family.replica_price.assign(config_.pools.size(), 0);
     family.replica_gpus.assign(config_.pools.size(), 0);
     for (const sim::ResolvedPool& pool : plan.pools) {
       const std::int64_t gpus =
           pool.config.tensor_parallel * pool.config.pipeline_parallel * pool.config.data_parallel;
-      const auto& tiers = pool.config.engine.kv_tiers;
       const double host_gib =
-          tiers && config_.host_memory
-              ? tiers->cpu_gib.value_or(0) * static_cast<double>(pool.config.data_parallel)
-              : 0;
+          config_.host_memory ? host_gib_of(pool) * static_cast<double>(pool.config.data_parallel)
+                              : 0;
       const double price = static_cast<double>(gpus) * gpu_price(pool.config.accelerator) +
                            (host_gib > 0 ? host_gib * config_.host_memory->per_gib_hour : 0);
       const auto sized =
