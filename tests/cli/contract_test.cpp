@@ -428,6 +428,41 @@ void expect_tiers(Table& table, double block) {
                    {"link_use/nic_in", 0}});
 }
 
+// One server with 11 usable blocks, room for 11 in its host, and one thread that reads or writes a
+// block in 1 ms.
+//
+//    0  request 0 (10 blocks) asks the files until 1. Its step ends at 11; its blocks are in the
+//       host by 21 and in files by 31.
+//   50  request 1 (11 blocks) asks until 51, and takes all of GPU and host memory.
+//  150  request 2 (11) has the prompt of request 0 and a block more: known at 151, in host memory
+//       at 161. The run ends before its own block is written.
+TEST_F(Contract, ATierInFiles) {
+  write("t.jsonl",
+        R"({"timestamp": 0, "input_length": 160, "output_length": 1, "hash_ids": [1,2,3,4,5,6,7,8,)"
+        R"(9,10]}
+{"timestamp": 50, "input_length": 176, "output_length": 1, "hash_ids": [21,22,23,24,25,26,27,28,)"
+        R"(29,30,31]}
+{"timestamp": 150, "input_length": 176, "output_length": 1, "hash_ids": [1,2,3,4,5,6,7,8,9,10,11]}
+)");
+  constexpr double kBlock = 36 * 2 * 8 * 128 * 2 * 16;
+  const Json made = report(
+      "workload:\n"
+      "  trace: {file: t.jsonl, format: mooncake, hash_block_tokens: 16}\n",
+      "1",
+      "preset: 2026-H2, num_gpu_blocks: 12, kv_tiers: {cpu_chunks: 11, disk: {root: /kv, "
+      "read_threads: 1, write_threads: 1, thread_gb_per_s: 2.359296}}");
+  for (const Json& tiers :
+       {made["variants"][0]["kv_tiers"], made["variants"][0]["replicas"][0]["kv_tiers"]}) {
+    EXPECT_EQ(tiers["disk_lookups"], 3);
+    EXPECT_EQ(tiers["disk_reads"], 1);
+    EXPECT_EQ(tiers["disk_read_bytes"], 10 * kBlock);
+    EXPECT_EQ(tiers["disk_writes"], 2);
+    EXPECT_EQ(tiers["disk_wait_s"]["count"], 3);
+    EXPECT_NEAR(tiers["disk_wait_s"]["mean"], 0.013 / 3, 1e-9);
+    EXPECT_NEAR(tiers["disk_wait_s"]["max"], 0.011, 1e-9);
+  }
+}
+
 // One server with 6 usable blocks and room for 9 in its host. A block of Qwen3-8B is 36 layers * 2
 // * 8 heads * 128 * 2 bytes * 16 tokens, and moves between GPU and host in 1 ms.
 //
