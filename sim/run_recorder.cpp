@@ -103,7 +103,6 @@ ReplicaResult RunRecorder::replica_result(std::uint32_t endpoint, SimTime end) c
   r.busy_s = replica.busy().to_seconds();
   r.prefix_query_tokens = s.counters().prefix_query_tokens;
   r.prefix_hit_tokens = s.counters().prefix_hit_tokens;
-  r.tier_hit_tokens = s.tiers().counters().hit_tokens;
   r.preemptions = s.counters().preemptions;
   r.num_gpu_blocks = pool.rules.num_gpu_blocks;
   r.kv_cache_tokens = pool.kv_cache_tokens;

@@ -13,7 +13,7 @@ BatchScheduler::BatchScheduler(const EngineRules& rules, bool reference, ChunkPo
     : decodes_(rules.block_size, sequences_),
       blocks_(rules),
       rules_(rules),
-      mode_(rules.window_groups > 0 || rules.max_loras > 0 || reference ? PassMode::kWalkAll
+      mode_(reference || rules.window_groups > 0 || rules.max_loras > 0 ? PassMode::kWalkAll
                                                                         : PassMode::kSums),
       tiers_(rules, sequences_, store),
       waiting_(rules.scheduling_policy, sequences_),

@@ -85,7 +85,7 @@ class BatchScheduler {
   };
   /// Looks at most `limit` passes ahead.
   Forecast forecast(std::int64_t limit) const;
-  /// Some request came whose KV is pulled from elsewhere: then any pass can have outputs.
+  /// KV may come from elsewhere, a server or a tier: then any pass can have outputs.
   bool pulls() const { return load_.pulls || tiers_.in_use(); }
   /// So many of the next `limit` pure-decode passes certainly have nothing to announce: no key
   /// enters or leaves the cache in them.

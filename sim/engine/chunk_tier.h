@@ -1,4 +1,4 @@
-// What KV tiers of all kinds have in common, and those that keep chunks outside vLLM.
+// The words that KV tiers of all kinds share, and the interface of those outside vLLM.
 #pragma once
 
 #include <cstdint>

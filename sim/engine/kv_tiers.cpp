@@ -400,7 +400,7 @@ bool KvTiers::store(SequenceSlot s, std::span<const BlockKey> keys, std::int64_t
   counters_.evicted_chunks += pool_->evictions() - evictions;
   // Until v0.20 vLLM touches what is stored or was, since then all the request's chunks.
   const Chunks touched = rules_.settles_at_request_end ? chunks : all;
-  // What is new has a copy and is not touched, so the last scan will do unless something of it was
+  // New chunks have a copy and are not touched, so the last scan will do unless some of it was
   // evicted.
   if (touched.size() != chunks.size() || !still_there()) scan(touched);
   touch(touched, q.tier.hit - window_chunks_);
@@ -461,8 +461,8 @@ void KvTiers::copy_done(std::uint32_t id, std::vector<SequenceSlot>& ready) {
   --copies_.open;
 }
 
-// What has come from the GPU goes on to files, all that a request stored in a step in one job, and
-// stays until it is there (v1/kv_offload/tiering/manager.py, complete_store).
+// Chunks that have come from the GPU go on to files, all of a request and step in one job, and stay
+// in host memory until they are there (v1/kv_offload/tiering/manager.py, complete_store).
 void KvTiers::write_to_disk(std::vector<BlockHolding>& chunks) {
   if (chunks.empty()) return;
   constexpr std::uint32_t kWrites = 0x8000'0000;  // Pulls have smaller numbers.

@@ -18,7 +18,7 @@ StoreClient::StoreClient(const TierRules& rules, std::int64_t block_size, TierCo
 
 TierFound StoreClient::lookup(Sequence& q, Chunks chunks, std::int64_t hit) {
   std::int64_t found = store_.look_up(chunks);
-  // Of a prompt that is all there, the last block is computed again.
+  // The engine computes the last block of a prompt that is all there again.
   const std::int64_t chunk = rules_.chunk_blocks * block_size_;
   if (found * chunk == q.target) --found;
   q.tier.hit = found;

@@ -217,21 +217,26 @@ void TierCounters::add(const TierCounters& o) {
   pull_waits.add(o.pull_waits);
 }
 
+double host_gib(const KvTierConfig& c, std::int64_t gpus) {
+  const double each = c.connector == KvConnector::kLmcache         ? kLmcacheGib
+                      : c.connector == KvConnector::kMooncakeStore ? kMooncakeGib
+                                                                   : 0;
+  return c.cpu_gib.value_or(c.cpu_gib_per_gpu.value_or(each) * static_cast<double>(gpus));
+}
+
 TierRules resolve_tiers(const KvTierConfig& c, const TierHost& host) {
   TierRules r;
   const bool newest = host.preset == EnginePreset::k2026H2;
   const bool lmcache = c.connector == KvConnector::kLmcache;
   const bool mooncake = c.connector == KvConnector::kMooncakeStore;
   if (c.connector != KvConnector::kOffloading && !lmcache && !mooncake) return r;
-  const double default_gib = lmcache ? kLmcacheGib : mooncake ? kMooncakeGib : 0;
   const std::int64_t blocks = c.chunk_blocks.value_or(
       lmcache ? std::max<std::int64_t>(1, kLmcacheChunk / host.block_size) : 1);
   r.chunk_blocks = c.chunk_tokens ? *c.chunk_tokens / host.block_size : blocks;
   r.block_bytes = static_cast<double>(host.block_size) * host.kv_bytes_per_token;
   const double chunk_bytes = r.block_bytes * static_cast<double>(r.chunk_blocks);
-  const double cpu_gib =
-      c.cpu_gib.value_or(c.cpu_gib_per_gpu.value_or(default_gib) * static_cast<double>(host.gpus));
-  r.cpu_chunks = c.cpu_chunks.value_or(static_cast<std::int64_t>(cpu_gib * kGib / chunk_bytes));
+  r.cpu_chunks =
+      c.cpu_chunks.value_or(static_cast<std::int64_t>(host_gib(c, host.gpus) * kGib / chunk_bytes));
   const double submitted = static_cast<double>(host.descriptor_bytes) / kDescriptorSeconds;
   r.link_bytes_per_s = std::min(host.link_bytes_per_s, submitted) * static_cast<double>(host.gpus);
   if (mooncake) {

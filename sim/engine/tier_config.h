@@ -1,5 +1,5 @@
-// Where a vLLM engine keeps KV blocks besides GPU memory: its KV connector's flags, and the rules
-// that differ between releases.
+// KV blocks of a vLLM engine outside GPU memory: the flags of its KV connector, and the rules that
+// differ between releases.
 #pragma once
 
 #include <algorithm>
@@ -98,7 +98,7 @@ struct TierRules {
   /// A chunk being written delays the request that would hit it; false: it is a miss. vLLM from
   /// v0.25 (LookupResult.HIT_PENDING).
   bool waits_for_writes = true;
-  /// What a request has stored becomes readable when it is over, and until then its GPU blocks are
+  /// A request's stored chunks become readable when it is over, and until then its GPU blocks are
   /// kept. vLLM until v0.20 (finished_sending in OffloadingConnectorScheduler); since then each
   /// copy counts as soon as it is done.
   bool settles_at_request_end = false;
@@ -132,7 +132,7 @@ struct Waits {
   double mean_s() const { return count > 0 ? total.to_seconds() / static_cast<double>(count) : 0; }
 };
 
-/// What the tiers of one engine core did.
+/// Counts the work of the tiers of one engine core.
 struct TierCounters {
   /// Prompt tokens looked up behind the hit in GPU memory, and of these, loaded; at the first
   /// admission of each request (vLLM's external_prefix_cache_queries and _hits).
@@ -164,6 +164,9 @@ struct TierHost {
   double link_bytes_per_s = 0;        ///< Between host and one GPU, per direction.
   std::int64_t descriptor_bytes = 0;  ///< What one copy descriptor moves, on one GPU.
 };
+
+/// Host memory of one engine core with `gpus` GPUs, GiB, unless it is given in chunks.
+double host_gib(const KvTierConfig& config, std::int64_t gpus);
 
 /// Sources: vLLM v0.19.1 and v0.27.1, distributed/kv_transfer/kv_connector/v1/offloading and
 /// v1/kv_offload/cpu; LMCache v0.4.7 v1/config.py.

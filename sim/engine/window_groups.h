@@ -44,8 +44,8 @@ class WindowGroups {
   /// Gives `q` the found blocks; `hit` is the length of the prefix.
   void take_hits(Sequence& q, std::int64_t hit);
 
-  /// Where a prefix of `hit` blocks was found and the ones up to `blocks` are loaded: what the
-  /// windows then see is what was found of it, and new blocks. The first of these.
+  /// A prefix of `hit` blocks was found and the ones up to `blocks` are loaded: the windows then
+  /// see found blocks, and new ones. Returns the first new one.
   std::int64_t first_loaded(std::int64_t hit, std::int64_t blocks) const;
   /// Found blocks in the free queue that the windows then still see.
   std::int64_t unreferenced_hits(std::int64_t hit, std::int64_t blocks) const;

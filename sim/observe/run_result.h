@@ -106,7 +106,6 @@ struct ReplicaResult {
   double busy_s = 0;          ///< Time in steps.
   std::int64_t prefix_query_tokens = 0;
   std::int64_t prefix_hit_tokens = 0;  ///< In GPU memory.
-  std::int64_t tier_hit_tokens = 0;    ///< Loaded from tiers outside it.
   std::int64_t preemptions = 0;
   std::int64_t num_gpu_blocks = 0;
   std::int64_t kv_cache_tokens = 0;  ///< The same as vLLM's log counts it.

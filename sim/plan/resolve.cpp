@@ -183,8 +183,8 @@ HybridKvUse hybrid_use(const PoolConfig& c, bool kv_events, const models::ModelS
           .chunked_windows = model.chunked_windows};
 }
 
-/// What a worker copies at once: a block of all layers where they form one group, which vLLM lays
-/// out in one piece from v0.12 on, else a block of one layer.
+/// A worker copies a block of all layers at once where they form one group, which vLLM lays out in
+/// one piece from v0.12 on, else a block of one layer.
 std::int64_t descriptor_bytes(const ResolvedPool& pool, const models::ModelSpec& model) {
   const double block = static_cast<double>(pool.config.engine.block_size) *
                        pool.kv_bytes_per_token / models::as_real(pool.config.tensor_parallel);
@@ -202,7 +202,7 @@ TierHost tier_host(const ResolvedPool& pool, const models::AcceleratorSpec& gpu,
           .descriptor_bytes = descriptor_bytes(pool, model)};
 }
 
-// What no tier can be made of.
+// Refuses keys of which no tier can be made.
 bool Resolver::check_tiers(const KvTierConfig& tiers, std::int64_t block_size,
                            const std::string& at) {
   const std::int64_t before = errors_;

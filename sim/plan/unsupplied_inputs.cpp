@@ -112,7 +112,7 @@ void warn_estimated_tokens(const policies::EndpointPickerConfig& config, const s
   }
 }
 
-// Where engines keep KV in GPU memory alone, no event names another tier.
+// No event names another tier while engines keep KV in GPU memory alone.
 void warn_other_tiers(const policies::EndpointPickerConfig& config, const std::string& path,
                       Diagnostics& diagnostics) {
   for (const policies::PluginSpec& spec : config.plugins) {

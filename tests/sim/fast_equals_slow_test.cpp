@@ -58,6 +58,11 @@ void expect_same_tiers(const TierCounters& a, const TierCounters& b) {
   ASSERT_EQ(a.pulls_arrived, b.pulls_arrived);
   ASSERT_EQ(a.pulls_failed, b.pulls_failed);
   ASSERT_EQ(a.pulls_served, b.pulls_served);
+  ASSERT_EQ(a.disk_lookups, b.disk_lookups);
+  ASSERT_EQ(a.disk_reads, b.disk_reads);
+  ASSERT_EQ(a.disk_read_bytes, b.disk_read_bytes);
+  ASSERT_EQ(a.disk_writes, b.disk_writes);
+  ASSERT_EQ(a.disk_waits.total, b.disk_waits.total);
   ASSERT_EQ(a.load_waits.total, b.load_waits.total);
   ASSERT_EQ(a.pull_waits.total, b.pull_waits.total);
 }
@@ -69,7 +74,6 @@ void expect_same_replica(const ReplicaResult& a, const ReplicaResult& b) {
   ASSERT_EQ(a.busy_s, b.busy_s);
   ASSERT_EQ(a.prefix_query_tokens, b.prefix_query_tokens);
   ASSERT_EQ(a.prefix_hit_tokens, b.prefix_hit_tokens);
-  ASSERT_EQ(a.tier_hit_tokens, b.tier_hit_tokens);
   ASSERT_EQ(a.preemptions, b.preemptions);
   ASSERT_EQ(a.evicted_blocks, b.evicted_blocks);
   ASSERT_EQ(a.kv_cache_usage_mean, b.kv_cache_usage_mean);
@@ -126,8 +130,8 @@ void count(const RunResult& r, Totals& t) {
   for (const ReplicaResult& q : r.replicas) {
     t.preemptions += q.preemptions;
     t.hits += q.prefix_hit_tokens > 0 ? 1 : 0;
-    t.loads += q.tier_hit_tokens > 0 ? 1 : 0;
     if (!q.tiers) continue;
+    t.loads += q.tiers->did.hit_tokens > 0 ? 1 : 0;
     t.pulls += q.tiers->did.pulls_arrived;
     t.failed_pulls += q.tiers->did.pulls_failed;
     t.vain_pulls += q.tiers->did.pulls - q.tiers->did.pulls_arrived - q.tiers->did.pulls_failed;

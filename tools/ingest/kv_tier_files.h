@@ -1,5 +1,5 @@
-// What servers keep outside GPU memory, from the files that start them: `--kv-transfer-config` and
-// its relatives, LMCache's settings and Mooncake's file become the keys of `engine.kv_tiers`.
+// Reads KV tiers from the files that start servers: `--kv-transfer-config` and its relatives,
+// LMCache's settings and Mooncake's file become the keys of `engine.kv_tiers`.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ inline constexpr std::string_view kTransferFormat = "kv-transfer-config";
 /// Files that a server sees, by name: the entries of the ConfigMaps beside it.
 using MountedFiles = std::map<std::string, ConfigNode::Ptr>;
 
-/// Where a server's start says what it keeps outside GPU memory.
+/// The places in a server's start that tell of KV outside GPU memory.
 struct TierSources {
   const ServeFlag* transfer = nullptr;  ///< --kv-transfer-config
   const ServeFlag* size = nullptr;      ///< --kv-offloading-size

@@ -8,9 +8,7 @@ namespace routesim::tools {
 /// A room of its own, as other tables have constants of the same names.
 namespace kv_rules {
 
-constexpr Fate kNoEffect = Fate::kNoEffect;
-constexpr Fate kApproximated = Fate::kApproximated;
-constexpr Fate kNotModelled = Fate::kNotModelled;
+using enum Fate;
 
 constexpr std::string_view kAddresses = "it is about processes and their addresses";
 constexpr std::string_view kLogs = "it is about logs, metrics or profiles";

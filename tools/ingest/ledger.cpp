@@ -92,9 +92,7 @@ std::string keys_text(std::span<const KeyUse> keys) {
 
 namespace {
 
-constexpr Fate kNoEffect = Fate::kNoEffect;
-constexpr Fate kApproximated = Fate::kApproximated;
-constexpr Fate kNotModelled = Fate::kNotModelled;
+using enum Fate;
 
 constexpr std::string_view kPods = "it is about running the router, not about its decisions";
 constexpr std::string_view kServers = "the servers are the scenario's";

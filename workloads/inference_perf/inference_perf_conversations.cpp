@@ -127,20 +127,15 @@ class ConversationReplaySessions final : public SessionSource {
     request.held_open = turn.tool_latency;
   }
 
-  Duration completed(std::size_t stage, std::int64_t index, const Request& request,
-                     Outcome outcome) override {
+  void completed(std::size_t stage, std::int64_t index, const Request& request,
+                 Outcome outcome) override {
     // After a failure the context stays and no tool is called.
-    if (outcome != Outcome::kSuccess) return Duration::zero();
-    const std::size_t slot = slot_of(index);
-    const auto turn_index = static_cast<std::size_t>(index / slots_ % turns_of(slot));
-    const Blueprint::Turn& turn = blueprints_[slot].turns[turn_index];
-    Context& context = contexts_[slot];
-    if (context.session == session_of(stage, index)) {
-      context.turns.push_back(
-          {context.input, {.content = request.output_content, .length = request.output_tokens}});
-      context.drop_turns_beyond(max_model_len_);
-    }
-    return turn.tool_latency;
+    if (outcome != Outcome::kSuccess) return;
+    Context& context = contexts_[slot_of(index)];
+    if (context.session != session_of(stage, index)) return;
+    context.turns.push_back(
+        {context.input, {.content = request.output_content, .length = request.output_tokens}});
+    context.drop_turns_beyond(max_model_len_);
   }
 
   void end_of_stage(std::size_t) override {

@@ -112,15 +112,14 @@ class SharedPrefixSessions final : public SessionSource {
     request.session = user_index + 1;
   }
 
-  Duration completed(std::size_t stage, std::int64_t index, const Request& request,
-                     Outcome outcome) override {
+  void completed(std::size_t stage, std::int64_t index, const Request& request,
+                 Outcome outcome) override {
     // A failed round leaves the context of the round before.
     if (outcome == Outcome::kSuccess)
       contexts_[static_cast<std::size_t>(session_of(stage, index))] =
           PromptBuilder(*request.prompt)
               .append(request.output_content, request.output_tokens)
               .segments();
-    return Duration::zero();
   }
 
   void end_of_stage(std::size_t) override {

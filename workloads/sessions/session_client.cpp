@@ -115,7 +115,8 @@ void SessionClient::on_completed(const Request& request, Outcome outcome, SimTim
   ROUTESIM_CHECK(found != index_of_.end(), "completion of a request that is not in flight");
   const std::int64_t index = found->second;
   index_of_.erase(found);
-  const Duration hold = source_->completed(stage_, index, request, outcome);
+  source_->completed(stage_, index, request, outcome);
+  const Duration hold = outcome == Outcome::kSuccess ? request.held_open : Duration::zero();
   if (hold > Duration::zero() && now < limit_) {
     events_.add(now + hold, {What::kRelease, index});
   } else {

@@ -23,10 +23,10 @@ class SessionSource {
   virtual std::int64_t worker_of(std::int64_t index) const = 0;
   /// Fills the request. Called at the moment it is sent: its predecessors have completed.
   virtual void fill(std::size_t stage, std::int64_t index, Request& request) = 0;
-  /// Takes the answer into the session. Returns how long the session (and the permit) stays locked
-  /// after the answer: the latency of a tool call.
-  virtual Duration completed(std::size_t stage, std::int64_t index, const Request& request,
-                             Outcome outcome) = 0;
+  /// Takes the answer into the session, which stays locked (as the permit does) for
+  /// Request::held_open after a success.
+  virtual void completed(std::size_t stage, std::int64_t index, const Request& request,
+                         Outcome outcome) = 0;
   /// Forgets what the tool forgets between stages.
   virtual void end_of_stage(std::size_t stage) = 0;
 };

@@ -1,4 +1,4 @@
-// What tiers of KV blocks gave to the requests of a run, and what computing it would have cost.
+// Measures what KV tiers gave to the requests of a run, and what computing it would have cost.
 #pragma once
 
 #include <cstdint>

@@ -467,10 +467,8 @@ class SpaceReader {
   static double host_gib_of(const sim::ResolvedPool& pool) {
     const auto& tiers = pool.config.engine.kv_tiers;
     if (!tiers || !pool.rules.tiers.in_use()) return 0;
-    const double gpus =
-        static_cast<double>(pool.config.tensor_parallel * pool.config.pipeline_parallel);
-    if (tiers->cpu_gib) return *tiers->cpu_gib;
-    if (tiers->cpu_gib_per_gpu) return *tiers->cpu_gib_per_gpu * gpus;
+    if (!tiers->cpu_chunks)
+      return sim::host_gib(*tiers, pool.config.tensor_parallel * pool.config.pipeline_parallel);
     const sim::TierRules& r = pool.rules.tiers;
     return static_cast<double>(r.cpu_chunks * r.chunk_blocks) * r.block_bytes / (1 << 30);
   }
