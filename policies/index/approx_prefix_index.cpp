@@ -122,7 +122,7 @@ class HashLru {
     (newest_ == kNone ? oldest_ : newer_[newest_]) = first;
     newest_ = last;
   }
-  /// What is pushed out mostly has neighbouring nodes, too.
+  /// Nodes that are pushed out are mostly neighbours, too.
   static constexpr std::uint32_t kAhead = 8;
 
   std::size_t capacity_ = 0;
