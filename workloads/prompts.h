@@ -26,6 +26,7 @@ enum class ContentKind : std::uint64_t {
   kTraceBlock = 7,    ///< A block of a trace that names blocks by hash.
   kTurnInput = 8,     ///< Input of one turn of a replayed conversation.
   kText = 9,          ///< Text known by a hash of its bytes.
+  kTracePrefix = 10,  ///< The common start of the rows of one prefix group of a trace.
 };
 
 /// The content id of text number (a, b) of a kind, under a workload seed. Collisions have

@@ -365,6 +365,216 @@ TEST(TraceReplay, PromptsWithoutIdsShareNothing) {
   EXPECT_EQ(contents.size(), 50U);
 }
 
+/// Sends the whole trace, one request at a time.
+std::vector<Sent> replay(const std::string& text, const TraceReadOptions& options,
+                         const TraceReplayConfig& config = {}) {
+  Diagnostics found;
+  auto load = make_load_generator(config, {}, {.trace = opener(text, options)}, found);
+  for (const Diagnostic& d : found.items()) ADD_FAILURE() << to_string(d);
+  return load == nullptr ? std::vector<Sent>() : drive(*load, fixed_latency(Duration::seconds(1)));
+}
+
+/// Tokens that two prompts have in common at their start.
+std::int64_t shared(const Prompt& a, const Prompt& b) {
+  std::int64_t n = 0;
+  for (std::size_t i = 0; i < std::min(a.segments.size(), b.segments.size()); ++i) {
+    const Segment& x = a.segments[i];
+    const Segment& y = b.segments[i];
+    if (x.content != y.content || x.offset != y.offset) break;
+    n += std::min(x.length, y.length);
+    if (x.length != y.length) break;
+  }
+  return n;
+}
+
+TEST(TraceReplay, RowsOfAPrefixGroupBeginWithTheSameTokens) {
+  const std::string csv =
+      "timestamp,input_length,output_length,prefix_group,prefix_tokens\n"
+      "0,100,5,a,40\n1,90,5,a,40\n2,100,5,b,40\n3,50,5,a,20\n4,40,5,,\n5,40,5,a,40\n";
+  const auto sent = replay(csv, format(TraceFormat::kCsv));
+  ASSERT_EQ(sent.size(), 6U);
+  const auto of = [&](std::size_t i) -> const Prompt& { return *sent[i].request.prompt; };
+  EXPECT_EQ(shared(of(0), of(1)), 40);
+  EXPECT_EQ(shared(of(0), of(2)), 0) << "another group";
+  EXPECT_EQ(shared(of(0), of(3)), 20) << "the shorter prefix of the same group";
+  EXPECT_EQ(shared(of(0), of(4)), 0) << "no group";
+  EXPECT_EQ(shared(of(0), of(5)), 40) << "a prompt of nothing but the prefix";
+  EXPECT_EQ(of(0).tokens, 100);
+  EXPECT_EQ(of(5).segments.size(), 1U);
+  const std::string json =
+      R"({"timestamp":0,"input_length":9,"output_length":1,"prefix_group":7,"prefix_tokens":4})"
+      "\n"
+      R"({"timestamp":0,"input_length":8,"output_length":1,"prefix_group":7,"prefix_tokens":4})";
+  const auto again = replay(json, format(TraceFormat::kJsonl));
+  EXPECT_EQ(shared(*again[0].request.prompt, *again[1].request.prompt), 4);
+}
+
+TEST(TraceReader, APrefixThatCannotBeIsNamed) {
+  const auto error = [](const std::string& rest) {
+    return error_of(R"({"timestamp":0,"input_length":9,"output_length":1,)" + rest + "}",
+                    format(TraceFormat::kJsonl));
+  };
+  EXPECT_EQ(error(R"("prefix_group":"a")").message, "`prefix_tokens` is missing");
+  EXPECT_EQ(error(R"("prefix_tokens":3)").message, "prefix tokens without a prefix group");
+  const Diagnostic longer = error(R"("prefix_group":"a","prefix_tokens":10)");
+  EXPECT_EQ(longer.message, "the prefix has 10 tokens, the prompt only 9");
+  EXPECT_EQ(longer.where.column, 86);
+  EXPECT_EQ(error(R"("prefix_group":"a","prefix_tokens":9,"hash_ids":[1])").message,
+            "hash ids or a text and a prefix group: both say what the prompt shares");
+  const Diagnostic alone = error_of("timestamp,input_length,output_length,prefix_group\n0,1,1,a\n",
+                                    format(TraceFormat::kCsv));
+  EXPECT_EQ(alone.message, "the column `prefix_group` needs a column `prefix_tokens`");
+  EXPECT_EQ(alone.where.column, 38);
+}
+
+TEST(TraceReplay, ATurnBeginsWithTheTurnBeforeAndItsAnswer) {
+  // Turn 2 of s holds turn 1 (10) and its answer (5), then 7 new tokens. Turn 3 is shorter than
+  // that history of 22 + 3, and is cut from it.
+  const std::string csv =
+      "timestamp,input_length,output_length,conversation_id\n"
+      "0,10,5,s\n1,12,5,other\n2,22,3,s\n3,24,1,s\n";
+  const auto sent = replay(csv, format(TraceFormat::kCsv));
+  ASSERT_EQ(sent.size(), 4U);
+  const Request& first = sent[0].request;
+  const std::vector<Segment>& second = sent[2].request.prompt->segments;
+  ASSERT_EQ(second.size(), 3U);
+  EXPECT_EQ(second[0], first.prompt->segments[0]);
+  EXPECT_EQ(second[1], (Segment{first.output_content, 0, 5}));
+  EXPECT_EQ(second[2].length, 7);
+  const std::vector<Segment>& third = sent[3].request.prompt->segments;
+  ASSERT_EQ(third.size(), 4U);
+  EXPECT_EQ(third[2], second[2]);
+  EXPECT_EQ(third[3], (Segment{sent[2].request.output_content, 0, 2}));
+  EXPECT_EQ(shared(*first.prompt, *sent[1].request.prompt), 0) << "another session";
+}
+
+TEST(TraceReplay, LengthsOfTurnsMayCountTheirOwnTextOnly) {
+  const std::string csv =
+      "timestamp,input_length,output_length,session\n0,10,5,s\n2,7,3,s\n4,4,1,s\n";
+  TraceReplayConfig config;
+  config.history = SessionHistory::kAdded;
+  auto sent = replay(csv, format(TraceFormat::kCsv), config);
+  EXPECT_EQ(sent[1].request.prompt->tokens, 10 + 5 + 7);
+  EXPECT_EQ(sent[2].request.prompt->tokens, 22 + 3 + 4);
+  EXPECT_EQ(sent[2].request.prompt->segments.size(), 5U);
+  config.history = SessionHistory::kNone;
+  sent = replay(csv, format(TraceFormat::kCsv), config);
+  EXPECT_EQ(sent[1].request.prompt->tokens, 7);
+  EXPECT_EQ(shared(*sent[0].request.prompt, *sent[1].request.prompt), 0);
+  // The default takes the lengths for whole prompts, and says that they do not look so.
+  Diagnostics found;
+  (void)make_load_generator(TraceReplayConfig{}, {},
+                            {.trace = opener(csv, format(TraceFormat::kCsv))}, found);
+  ASSERT_EQ(found.items().size(), 1U);
+  EXPECT_TRUE(found.items()[0].message.starts_with("2 of 2 later turns have a shorter prompt"));
+}
+
+TEST(TraceReplay, AGroupsPrefixStandsBeforeTheHistory) {
+  const std::string csv =
+      "timestamp,input_length,output_length,session,prefix_group,prefix_tokens\n"
+      "0,10,5,s,g,4\n1,20,5,s,g,4\n2,20,5,t,g,4\n";
+  const auto sent = replay(csv, format(TraceFormat::kCsv));
+  const Prompt& turn = *sent[1].request.prompt;
+  EXPECT_EQ(shared(*sent[0].request.prompt, turn), 10);
+  EXPECT_EQ(turn.segments.size(), 4U) << "prefix, first text, answer, own text";
+  EXPECT_EQ(shared(turn, *sent[2].request.prompt), 4);
+}
+
+std::string with_text(const std::string& text, const std::string& more = "") {
+  return R"({"timestamp":0,"output_length":1,"prompt":")" + text + "\"" + more + "}\n";
+}
+
+TEST(TraceReplay, TextsShareAsFarAsTheyAreEqual) {
+  // 16 tokens of 4.3 characters are 68.8: a block ends with character 69, the next with 138.
+  const std::string common(138, 'x');
+  const auto sent = replay(with_text(common + "first") + with_text(common + "second one") +
+                               with_text(common.substr(1)) + with_text(common.substr(0, 137)),
+                           format(TraceFormat::kJsonl));
+  ASSERT_EQ(sent.size(), 4U);
+  const auto of = [&](std::size_t i) -> const Prompt& { return *sent[i].request.prompt; };
+  EXPECT_EQ(of(0).tokens, 34) << "143 / 4.3 = 33.3";
+  EXPECT_EQ(shared(of(0), of(1)), 32);
+  EXPECT_EQ(shared(of(0), of(2)), 16) << "the second block of 137 characters is not whole";
+  EXPECT_EQ(shared(of(0), of(3)), 16);
+  const auto other =
+      replay(with_text("y" + common) + with_text(common), format(TraceFormat::kJsonl));
+  EXPECT_EQ(shared(*other[0].request.prompt, *other[1].request.prompt), 0);
+}
+
+TEST(TraceReplay, AStatedLengthCountsAndTheTextSaysWhatIsShared) {
+  const std::string text(137, 'x');  // 31.9 tokens: one whole block.
+  const auto sent =
+      replay(with_text(text, R"(,"input_length":100)") + with_text(text, R"(,"input_length":10)"),
+             format(TraceFormat::kJsonl));
+  EXPECT_EQ(sent[0].request.prompt->tokens, 100);
+  EXPECT_EQ(sent[0].request.prompt->segments.back().length, 100 - 32) << "what no text explains";
+  EXPECT_EQ(sent[1].request.prompt->tokens, 10);
+  const auto rows = read(with_text(text, R"(,"input_length":100)"), format(TraceFormat::kJsonl));
+  EXPECT_EQ(rows[0].text_tokens, 32);
+  // A file whose texts have twice the tokens: 137 / 4.3 * 2 = 63.7.
+  TraceReadOptions twice = format(TraceFormat::kJsonl);
+  twice.text_scale = 2;
+  EXPECT_EQ(read(with_text(text), twice)[0].input_tokens, 64);
+}
+
+TEST(TraceReplay, AChatBeginsWithTheMessagesOfTheTurnBefore) {
+  const std::string system = R"({"role":"system","content":")" + std::string(300, 's') + R"("})";
+  const auto chat = [&](const std::string& more) {
+    return R"({"timestamp":"2026-01-02T03:04:05Z","response":"12345","messages":[)" + system +
+           more + "]}\n";
+  };
+  const std::string user =
+      R"(,{"role":"user","content":[{"type":"text","text":"hello"},{"type":"image_url"}]})";
+  const auto sent = replay(chat(user) + chat(user + R"(,{"role":"assistant","content":"ok"})"),
+                           format(TraceFormat::kJsonl));
+  ASSERT_EQ(sent.size(), 2U);
+  // 5 tokens around each message, 3 for the answer's header: 5 + 300/4.3 + 5 + 5/4.3 + 3.
+  EXPECT_EQ(sent[0].request.prompt->tokens, 84);
+  EXPECT_EQ(shared(*sent[0].request.prompt, *sent[1].request.prompt), 80);
+  EXPECT_EQ(sent[0].request.output_tokens, 2) << "5 characters";
+  EXPECT_EQ(read(chat(user), format(TraceFormat::kJsonl))[0].at, Duration::zero());
+}
+
+TEST(TraceReader, TokenIdsAreTokens) {
+  const auto row =
+      read(R"({"timestamp":0,"output_length":1,"prompt":[1,22,333]})", format(TraceFormat::kJsonl));
+  EXPECT_EQ(row[0].input_tokens, 3);
+  EXPECT_EQ(row[0].id_tokens, 16);
+  EXPECT_EQ(row[0].hash_ids.size(), 1U);
+}
+
+TEST(TraceReader, TwoTextsAreAnError) {
+  EXPECT_EQ(error_of(R"({"timestamp":0,"output_length":1,"prompt":"a","text":"b"})",
+                     format(TraceFormat::kJsonl))
+                .message,
+            "`prompt` and `text` are both texts of the prompt: name one in columns.text");
+  TraceReadOptions named = format(TraceFormat::kJsonl);
+  named.columns.text = "text";
+  EXPECT_EQ(read(R"({"timestamp":0,"output_length":1,"prompt":"a","text":"12345678"})", named)[0]
+                .input_tokens,
+            2);
+}
+
+TEST(TraceReader, TheNamedSessionColumnCounts) {
+  const auto session = [](const std::string& keys) {
+    return read(R"({"timestamp":0,"input_length":1,"output_length":1,)" + keys + "}",
+                format(TraceFormat::kJsonl))[0]
+        .session;
+  };
+  const std::uint64_t a = session(R"("session_id":"a")");
+  EXPECT_EQ(session(R"("conversation_id":"b","session_id":"a")"), a);
+  EXPECT_EQ(session(R"("session_id":"a","session":"b")"), a);
+  EXPECT_EQ(session(R"("session":"a")"), a);
+  EXPECT_EQ(session(R"("session_id":null)"), 0U);
+}
+
+TEST(TraceReader, TimesOfCsvMayBeDates) {
+  const auto rows = read(
+      "timestamp,input_length,output_length\n2026-01-02 03:04:05,1,1\n2026-01-02T03:05:05.5Z,1,1\n",
+      format(TraceFormat::kCsv));
+  EXPECT_EQ(rows[1].at, Duration::milliseconds(60'500));
+}
+
 /// Makes records as they are asked for.
 class EndlessReader final : public TraceReader {
  public:

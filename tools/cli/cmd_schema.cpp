@@ -199,8 +199,8 @@ std::string key_reference() {
       "precise row counts. The pages of [scenarios](scenario.md), "
       "[inference-perf](inference-perf.md), [plans](plan.md), [sweeps](sweep.md) and "
       "[catalogues](catalogue.md) list the keys of these formats: one that is not simply used says "
-      "so. Of traces, the columns of times, lengths, prefixes and sessions are used, and others "
-      "have no effect.\n";
+      "so. Of traces, the columns of times, lengths, prefixes, texts and sessions are used, and "
+      "others have no effect.\n";
   out +=
       heading(policies::kDocumentFormat,
               "llm-d-router, apix/config and pkg/epp/config, and its predecessors from v0.2.1 on") +

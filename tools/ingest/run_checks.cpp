@@ -46,8 +46,8 @@ bool has_no_tokens(const workloads::Request& request) {
   return workloads::is_stand_in(*request.prompt);
 }
 
-/// A trace tells what prompts have in common by its hash ids only. Without them each prompt is one
-/// piece of text of its own.
+/// A trace that does not tell what prompts have in common makes each prompt one piece of text of
+/// its own.
 void check_shared(const sim::RunPlan& plan, const std::vector<workloads::Request>& requests,
                   Diagnostics& diagnostics) {
   if (!traits_of(plan.scenario.workload.load).is_trace || requests.size() < 2) return;
@@ -57,10 +57,12 @@ void check_shared(const sim::RunPlan& plan, const std::vector<workloads::Request
     if (segments.size() != 1 || !contents.insert(segments.front().content).second) return;
   }
   if (routes_by_prefix(plan))
-    diagnostics.warning({}, "workload.trace",
-                        "says nothing of what prompts share, so no prefix is ever found in a "
-                        "cache, and a router that looks for one cannot gain by it",
-                        "records need hash_ids (format mooncake), one per block of the prompt");
+    diagnostics.warning(
+        {}, "workload.trace",
+        "says nothing of what prompts share, so no prefix is ever found in a "
+        "cache, and a router that looks for one cannot gain by it",
+        "records need hash_ids, a text (JSON lines), prefix_group and prefix_tokens, "
+        "or a session_id");
 }
 
 /// Days that engine steps of one token each take, one after the other.

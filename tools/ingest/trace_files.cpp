@@ -116,6 +116,22 @@ void check_times(const TraceReference& reference, TraceReadOptions options, bool
                       "set format: jsonl if they are seconds, format: mooncake if not");
 }
 
+/// Real tokens per token that is estimated from a text, over the first rows that state both; 1
+/// where none does.
+double text_scale(const TraceReference& reference, const TraceReadOptions& options) {
+  constexpr std::int64_t kEnough = 1000;
+  const auto reader = workloads::make_trace_reader(
+      std::make_unique<std::ifstream>(reference.path, std::ios::binary), reference.path, options);
+  workloads::TraceRecord record;
+  std::int64_t stated = 0, estimated = 0;
+  for (std::int64_t n = 0; n < kEnough && reader->next(record); ++n) {
+    if (record.text_tokens == 0) continue;
+    stated += record.input_tokens;
+    estimated += record.text_tokens;
+  }
+  return stated > 0 ? static_cast<double>(stated) / static_cast<double>(estimated) : 1;
+}
+
 /// Positions, in bytes from 1, of the columns of a header or the keys of a record in their line.
 std::vector<int> column_places(std::string_view line, TraceFormat format) {
   std::vector<int> places;
@@ -145,10 +161,10 @@ void note_columns(const TraceReference& reference, const std::string& line,
   const std::vector<int> places = column_places(line, options.format);
   for (std::size_t i = 0; i < columns.size(); ++i) {
     const auto& [name, is_used] = columns[i];
-    diagnostics.key(key_use({.file = reference.path, .line = 1, .column = places.at(i)}, "trace",
-                            reference.path_key + "." + name,
-                            is_used ? Fate::kUsed : Fate::kNoEffect,
-                            is_used ? "" : "requests have times, lengths, prefixes and sessions"));
+    diagnostics.key(
+        key_use({.file = reference.path, .line = 1, .column = places.at(i)}, "trace",
+                reference.path_key + "." + name, is_used ? Fate::kUsed : Fate::kNoEffect,
+                is_used ? "" : "requests have times, lengths, prefixes, texts and sessions"));
   }
 }
 
@@ -182,8 +198,9 @@ TraceReadOptions sniff_trace_format(const std::string& first_line) {
   // Qwen's usage traces have Mooncake's keys and more, and times in seconds.
   if (first_line.starts_with('{') && has("\"chat_id\"")) return with_format(TraceFormat::kJsonl);
   if (first_line.starts_with('{'))
-    return with_format(has("\"hash_ids\"") || has("\"input_length\"") ? TraceFormat::kMooncake
-                                                                      : TraceFormat::kJsonl);
+    return with_format(has("\"hash_ids\"") || has("\"input_length\"") || has("\"text_input\"")
+                           ? TraceFormat::kMooncake
+                           : TraceFormat::kJsonl);
   if (has("ContextTokens")) return with_format(TraceFormat::kAzure);
   if (has("Request tokens")) return with_format(TraceFormat::kBurstGpt);
   if (has("arrived_at")) return with_format(TraceFormat::kVidur);
@@ -224,6 +241,8 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   note_columns(reference, line, *options, diagnostics);
   check_times(reference, *options, is_guess && line.find("\"hash_ids\"") == std::string::npos,
               diagnostics);
+  if (options->format == TraceFormat::kMooncake || options->format == TraceFormat::kJsonl)
+    options->text_scale = text_scale(reference, *options);
   return [path = reference.path, options = *options]() {
     return workloads::make_trace_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
                                         path, options);

@@ -9,6 +9,7 @@
 
 #include "base/diagnostic.h"
 #include "workloads/load_traits.h"
+#include "workloads/traces/text_blocks.h"
 
 namespace routesim::workloads {
 
@@ -33,12 +34,6 @@ class ConversationReader {
   virtual bool next(Conversation& conversation) = 0;
   virtual const Diagnostics& diagnostics() const = 0;
 };
-
-/// English prose through the Llama 3 and Qwen tokenizers has about this many characters per token.
-inline constexpr double kCharactersPerToken = 4.3;
-/// A guess for Chinese, Japanese and Korean: figures in circulation are 0.6 to 0.8 for Chinese and
-/// 0.7 to 1 for the others (Llama 3), less with Qwen's tokenizer.
-inline constexpr double kTokensPerWideCharacter = 0.7;
 
 /// ShareGPT: a JSON array of {id, conversations: [{from, value}]}, read record by record. `from` is
 /// `human` or `user` for the human's side; everything else answers. Tokens are estimated from

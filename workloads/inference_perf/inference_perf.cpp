@@ -478,7 +478,8 @@ std::unique_ptr<LoadGenerator> make_load_generator(const Config& config,
   check_options(config, options, found);
   TraceSummary trace;
   if (!found.has_errors() && inputs.trace && (arrivals_from_trace(config) || config.data.trace))
-    trace = survey_trace(inputs, 1, HashLengthRule::kTruncateToIds, 0, "load.trace", found);
+    trace = survey_trace(inputs, {.block_tokens = 1, .hash_length = HashLengthRule::kTruncateToIds},
+                         "load.trace", found);
   if (!found.has_errors() && config.data.type == DataType::kShareGpt)
     check_conversations(config, inputs.conversations, found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);

@@ -30,14 +30,26 @@ enum class TraceFormat {
 };
 
 /// Names of the columns (or JSON keys) of the generic formats. An absent timestamp column means
-/// "all at once"; the session column may be absent.
+/// "all at once"; the other columns behind `output` may be absent. A session column with its
+/// default name may also be called `session` or `conversation_id`.
 struct CsvColumns {
   std::string timestamp = "timestamp";
   std::string input = "input_length";
   std::string output = "output_length";
   std::string session = "session_id";
+  std::string prefix_group = "prefix_group";
+  std::string prefix_tokens = "prefix_tokens";
+  /// Keys of the prompt's and the answer's text in jsonl. Empty: one of kPromptKeys, kAnswerKeys.
+  std::string text{}, answer_text{};
   double timestamp_unit_s = 1;  ///< Seconds per unit of the timestamp column.
 };
+
+/// Names under which prompts and answers stand as text: OpenAI's API, aiperf's traces.
+inline constexpr std::array<std::string_view, 4> kPromptKeys = {"messages", "prompt", "text_input",
+                                                                "text"};
+inline constexpr std::array<std::string_view, 2> kAnswerKeys = {"response", "completion"};
+/// Other names of a session column that has its default name.
+inline constexpr std::array<std::string_view, 2> kSessionKeys = {"session", "conversation_id"};
 
 void describe(Describer& d, CsvColumns& t);
 
@@ -49,6 +61,10 @@ struct TraceRecord {
   std::vector<std::uint64_t>
       hash_ids{};                   ///< One per block, the last may be partial; empty: unknown.
   std::uint64_t session = 0;        ///< 0: none.
+  std::int64_t id_tokens = 0;       ///< Tokens per hash id; 0: as the replay says.
+  std::int64_t text_tokens = 0;     ///< Estimated from the text, where the file states the input.
+  std::uint64_t prefix_group = 0;   ///< Rows of one group begin with the same tokens; 0: none.
+  std::int64_t prefix_tokens = 0;   ///< How many tokens these are, at most the input's.
   std::optional<Duration> delay{};  ///< Gap after the session's previous turn, instead of `at`.
   std::int64_t line = 0;            ///< Line of the file, from 1.
   int ids_column = 1;               ///< Column of the hash ids in the line.
@@ -78,6 +94,8 @@ struct TraceReadOptions {
   bool skip_failed = true;
   /// Times count from the first record; else from the file's zero.
   bool from_first = true;
+  /// Real tokens per token that is estimated from a text.
+  double text_scale = 1;
 };
 
 /// Reads from `in`, which must outlive the reader when given by reference. `file` names it in

@@ -21,6 +21,57 @@ namespace {
 constexpr std::size_t kMostSeen = 1'000'000;
 constexpr std::size_t kMostKeptSegments = 4'000'000;
 
+/// Whether the record's prompt continues its session: nothing else tells what it shares.
+bool has_history(const TraceRecord& record, SessionHistory rule) {
+  return rule != SessionHistory::kNone && record.session != 0 && record.hash_ids.empty();
+}
+
+/// Appends tokens [from, from + most) of `texts`. Returns how many there were.
+std::int64_t append_part(PromptBuilder& prompt, const std::vector<Segment>& texts,
+                         std::int64_t from, std::int64_t most) {
+  std::int64_t taken = 0;
+  for (Segment s : texts) {
+    const std::int64_t skipped = std::min(from, s.length);
+    from -= skipped;
+    s.offset += skipped;
+    s.length = std::min(s.length - skipped, most - taken);
+    if (s.length <= 0) continue;
+    prompt.append(s);
+    taken += s.length;
+  }
+  return taken;
+}
+
+/// The tokens of each session so far: its latest prompt and the answer. Grows with the sessions.
+class Histories {
+ public:
+  explicit Histories(SessionHistory rule) : rule_(rule) {}
+
+  /// The tokens before this turn; null where the record has no history.
+  const std::vector<Segment>* of(const TraceRecord& record) {
+    return has_history(record, rule_) ? &texts_[record.session] : nullptr;
+  }
+
+  /// The turn's record with the length of its whole prompt.
+  TraceRecord whole(const TraceRecord& record) {
+    TraceRecord out = record;
+    if (rule_ != SessionHistory::kAdded) return out;
+    if (const std::vector<Segment>* before = of(record)) out.input_tokens += tokens_in(*before);
+    return out;
+  }
+
+  void extend(const TraceRecord& record, const Request& turn) {
+    if (!has_history(record, rule_)) return;
+    PromptBuilder text(*turn.prompt);
+    text.append(turn.output_content, turn.output_tokens);
+    texts_[record.session] = text.segments();
+  }
+
+ private:
+  SessionHistory rule_;
+  std::unordered_map<std::uint64_t, std::vector<Segment>> texts_;  // Looked up, never iterated.
+};
+
 /// Sends records at their times; a record with a `delay` waits for its session's previous turn.
 class TraceReplay final : public LoadGenerator {
  public:
@@ -33,7 +84,8 @@ class TraceReplay final : public LoadGenerator {
         permits_(config.max_concurrency > 0 ? config.max_concurrency
                                             : std::numeric_limits<std::int64_t>::max()),
         timeout_(config.timeout_s > 0 ? Duration::from_seconds(config.timeout_s) : Duration::max()),
-        has_delays_(has_delays) {
+        has_delays_(has_delays),
+        histories_(config.history) {
     infos_.front().in_flight_cap = config.max_concurrency;
     read_ahead();
   }
@@ -131,7 +183,9 @@ class TraceReplay final : public LoadGenerator {
   /// its block keys are computed once.
   std::shared_ptr<const Prompt> prompt_of(const TraceRecord& record) {
     const std::optional<std::uint64_t> signature = prompts_.signature(record, config_.hash_length);
-    if (!signature) return prompts_.prompt(record, config_.hash_length, next_id_);
+    if (!signature)
+      return prompts_.prompt(histories_.whole(record), config_.hash_length, next_id_, false,
+                             histories_.of(record));
     const auto known = pool_.find(*signature);
     if (known != pool_.end() && known->second != nullptr) return known->second;
     const bool keep = known != pool_.end() && kept_segments_ < kMostKeptSegments;
@@ -155,6 +209,7 @@ class TraceReplay final : public LoadGenerator {
     request.session = record.session;
     request.prompt = prompt_of(record);
     prompts_.fill_answer(record, next_id_, request);
+    histories_.extend(record, request);
     ++next_id_;
     ++in_flight_;
     out.push_back(std::move(request));
@@ -176,6 +231,7 @@ class TraceReplay final : public LoadGenerator {
   std::unordered_map<std::uint64_t, Session> sessions_;  // Looked up, never iterated.
   Timers<std::shared_ptr<const TraceRecord>> turns_;     // Delayed turns of sessions.
   std::int64_t waiting_turns_ = 0;
+  Histories histories_;
   /// Prompts by their signatures; null for those seen once.
   std::unordered_map<std::uint64_t, std::shared_ptr<const Prompt>> pool_;
   std::size_t kept_segments_ = 0;
@@ -186,8 +242,14 @@ class TraceReplay final : public LoadGenerator {
 TracePrompts::TracePrompts(std::uint64_t seed, std::int64_t block_tokens)
     : seed_(seed), block_tokens_(block_tokens) {}
 
+std::int64_t TracePrompts::block_of(const TraceRecord& record) const {
+  return record.id_tokens > 0 ? record.id_tokens : block_tokens_;
+}
+
 std::string TracePrompts::problem(const TraceRecord& record, HashLengthRule rule) const {
-  if (record.hash_ids.empty() || rule == HashLengthRule::kTruncateToIds) return {};
+  // Ids made of texts may cover more or less than the length that the file states.
+  if (record.hash_ids.empty() || record.id_tokens > 0 || rule == HashLengthRule::kTruncateToIds)
+    return {};
   const auto ids = static_cast<std::int64_t>(record.hash_ids.size());
   const std::int64_t whole = record.input_tokens / block_tokens_;
   const std::int64_t with_partial = (record.input_tokens + block_tokens_ - 1) / block_tokens_;
@@ -199,7 +261,7 @@ std::string TracePrompts::problem(const TraceRecord& record, HashLengthRule rule
 
 std::optional<std::uint64_t> TracePrompts::signature(const TraceRecord& record,
                                                      HashLengthRule rule) const {
-  const std::int64_t covered = std::ssize(record.hash_ids) * block_tokens_;
+  const std::int64_t covered = std::ssize(record.hash_ids) * block_of(record);
   if (record.hash_ids.empty()) return std::nullopt;
   if (covered < record.input_tokens && rule == HashLengthRule::kStrict) return std::nullopt;
   auto out = static_cast<std::uint64_t>(std::min(covered, record.input_tokens));
@@ -215,14 +277,22 @@ void TracePrompts::fill_answer(const TraceRecord& record, std::uint64_t number,
 }
 
 std::shared_ptr<const Prompt> TracePrompts::prompt(const TraceRecord& record, HashLengthRule rule,
-                                                   std::uint64_t number, bool reusable) const {
+                                                   std::uint64_t number, bool reusable,
+                                                   const std::vector<Segment>* history) const {
   PromptBuilder prompt;
   prompt.reserve(record.hash_ids.size() + 1);
   std::int64_t left = record.input_tokens;
   for (const std::uint64_t id : record.hash_ids) {
-    const std::int64_t length = std::min(left, block_tokens_);
-    prompt.append(content_id(seed_, ContentKind::kTraceBlock, id), length);
+    const std::int64_t length = std::min(left, block_of(record));
+    prompt.append(content_id(seed_, ContentKind::kTraceBlock, id, record.id_tokens > 0 ? 1 : 0),
+                  length);
     left -= length;
+  }
+  if (record.hash_ids.empty()) {
+    const std::int64_t shared = record.prefix_group == 0 ? 0 : std::min(record.prefix_tokens, left);
+    prompt.append(content_id(seed_, ContentKind::kTracePrefix, record.prefix_group), shared);
+    left -= shared;
+    if (history != nullptr) left -= append_part(prompt, *history, shared, left);
   }
   // Tokens without an id are the request's own text; vLLM's reader leaves them out.
   if (record.hash_ids.empty() || rule == HashLengthRule::kStrict)
@@ -230,24 +300,29 @@ std::shared_ptr<const Prompt> TracePrompts::prompt(const TraceRecord& record, Ha
   return std::move(prompt).build(number, reusable);
 }
 
-TraceSummary TraceSurvey::read(const TraceOpener& open, std::int64_t block_tokens,
-                               HashLengthRule rule, std::int64_t max_requests) {
+TraceSummary TraceSurvey::read(const TraceOpener& open, const TraceRules& rules) {
   const std::lock_guard lock(mutex_);
-  const auto asked = std::tuple(block_tokens, rule, max_requests);
-  if (asked_ == asked) return summary_;
-  asked_ = asked;
+  if (asked_ == rules) return summary_;
+  asked_ = rules;
   summary_ = {};
   TraceSummary& s = summary_;
-  const TracePrompts prompts(0, block_tokens);
+  const TracePrompts prompts(0, rules.block_tokens);
   const std::unique_ptr<TraceReader> reader = open();
+  std::unordered_map<std::uint64_t, std::int64_t> last_prompt;  // Tokens, by session.
   TraceRecord record;
-  while ((max_requests == 0 || s.records < max_requests) && reader->next(record)) {
+  while ((rules.max_requests == 0 || s.records < rules.max_requests) && reader->next(record)) {
     ++s.records;
     if (!record.delay) s.last = record.at;
     s.has_delays = s.has_delays || record.delay.has_value();
     if (record.input_tokens == 0 && s.empty_prompts++ == 0)
       s.first_empty = {reader->file(), static_cast<int>(record.line), record.input_column};
-    std::string problem = prompts.problem(record, rule);
+    if (rules.history == SessionHistory::kIncluded && has_history(record, rules.history)) {
+      const auto [turn, is_first] = last_prompt.try_emplace(record.session, 0);
+      s.later_turns += !is_first;
+      s.short_turns += record.input_tokens < turn->second;
+      turn->second = record.input_tokens;
+    }
+    std::string problem = prompts.problem(record, rules.hash_length);
     if (problem.empty()) continue;
     s.found.error({reader->file(), static_cast<int>(record.line), record.ids_column}, "hash_ids",
                   std::move(problem), "set hash_block_tokens to the tokens one id stands for");
@@ -257,11 +332,11 @@ TraceSummary TraceSurvey::read(const TraceOpener& open, std::int64_t block_token
   return s;
 }
 
-TraceSummary survey_trace(const LoadInputs& inputs, std::int64_t block_tokens, HashLengthRule rule,
-                          std::int64_t max_requests, const std::string& key, Diagnostics& out) {
+TraceSummary survey_trace(const LoadInputs& inputs, const TraceRules& rules, const std::string& key,
+                          Diagnostics& out) {
   TraceSurvey once;
   TraceSurvey& survey = inputs.survey != nullptr ? *inputs.survey : once;
-  TraceSummary summary = survey.read(inputs.trace, block_tokens, rule, max_requests);
+  TraceSummary summary = survey.read(inputs.trace, rules);
   const bool bad_ids =
       summary.found.has_errors() && summary.found.items().front().path == "hash_ids";
   if (summary.empty_prompts > 0 && !bad_ids)
@@ -271,6 +346,13 @@ TraceSummary survey_trace(const LoadInputs& inputs, std::int64_t block_tokens, H
                          ? ", as " + std::to_string(summary.empty_prompts - 1) + " more are"
                          : std::string()),
                 "leave such records out");
+  if (2 * summary.short_turns > summary.later_turns)
+    out.warning({}, key,
+                std::to_string(summary.short_turns) + " of " + std::to_string(summary.later_turns) +
+                    " later turns have a shorter prompt than the turn before: their lengths do not "
+                    "seem to count the history",
+                "set history: added if a length counts the turn's own text only, history: none if "
+                "turns share nothing");
   for (const Diagnostic& d : summary.found.items()) out.add(d);
   if (summary.records == 0 && !out.has_errors()) out.error({}, key, "the trace has no records");
   return summary;
@@ -287,6 +369,13 @@ void describe(Describer& d, TraceReplayConfig& t) {
         IntRange{1, 1'000'000});
   field(d, {"hash_length", "What to do when hash ids and the input length disagree."},
         t.hash_length);
+  field(
+      d,
+      {"history",
+       "What a later turn's input length counts, where rows name a session and nothing tells what "
+       "they share: the earlier turns and answers too (included), its own text only (added), or "
+       "turns share nothing (none)."},
+      t.history);
   field(d, {"timeout_s", "Seconds after which the client gives up; 0 is never."}, t.timeout_s,
         RealRange{.min = 0, .max = 1e9});
 }
@@ -301,8 +390,12 @@ std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& conf
   }
   Diagnostics found;
   // Read once before the run: a broken line stops the user now, not after an hour.
-  const TraceSummary summary = survey_trace(inputs, config.hash_block_tokens, config.hash_length,
-                                            config.max_requests, "trace", found);
+  const TraceSummary summary = survey_trace(inputs,
+                                            {.block_tokens = config.hash_block_tokens,
+                                             .hash_length = config.hash_length,
+                                             .max_requests = config.max_requests,
+                                             .history = config.history},
+                                            "trace", found);
   for (const Diagnostic& d : found.items()) diagnostics.add(d);
   if (found.has_errors()) return nullptr;
   StageInfo info;

@@ -8,7 +8,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/describe.h"
@@ -25,35 +24,57 @@ enum class HashLengthRule {
   kTruncateToIds,  ///< vLLM timed_trace: the prompt ends where the ids end, without a word.
 };
 
+/// What the input length of a later turn counts, where a row names its session and nothing tells
+/// which texts it shares.
+enum class SessionHistory {
+  kIncluded,  ///< The earlier turns and answers, too: lengths as a server logs them.
+  kAdded,     ///< The turn's own text only: the history comes on top.
+  kNone,      ///< Turns share nothing.
+};
+
 struct TraceReplayConfig {
   double time_scale = 1;                 ///< Multiplies trace times: 0.5 plays twice as fast. > 0.
   std::int64_t max_requests = 0;         ///< Stop after this many; 0: all.
   std::int64_t max_concurrency = 0;      ///< Permits of the client; 0: unlimited.
   std::int64_t hash_block_tokens = 512;  ///< Tokens a hash id stands for.
   HashLengthRule hash_length = HashLengthRule::kStrict;
+  SessionHistory history = SessionHistory::kIncluded;
   double timeout_s = 0;  ///< Client timeout; 0: none.
 };
 
 void describe(Describer& d, TraceReplayConfig& t);
 
 /// Makes prompts of trace records. A hash id stands for a block with its whole prefix, so each id
-/// becomes a segment of its own content; a record without ids shares nothing.
+/// becomes a segment of its own content. Rows of one prefix group begin with the same tokens. A
+/// record with neither shares only its session's history, if there is one.
 class TracePrompts {
  public:
   TracePrompts(std::uint64_t seed, std::int64_t block_tokens);
   /// Why the record's ids do not fit its length; empty when they do.
   std::string problem(const TraceRecord& record, HashLengthRule rule) const;
-  /// Makes the prompt, with id `number`.
+  /// Makes the prompt, with id `number`. `history` holds the tokens of the session so far.
   std::shared_ptr<const Prompt> prompt(const TraceRecord& record, HashLengthRule rule,
-                                       std::uint64_t number, bool reusable = false) const;
+                                       std::uint64_t number, bool reusable = false,
+                                       const std::vector<Segment>* history = nullptr) const;
   /// Fills the answer of request `number`.
   void fill_answer(const TraceRecord& record, std::uint64_t number, Request& request) const;
   /// Equal for records with equal prompts. Nothing where a part of the prompt is its own text.
   std::optional<std::uint64_t> signature(const TraceRecord& record, HashLengthRule rule) const;
 
  private:
+  std::int64_t block_of(const TraceRecord& record) const;
+
   std::uint64_t seed_;
   std::int64_t block_tokens_;
+};
+
+/// What decides how a trace is read through.
+struct TraceRules {
+  std::int64_t block_tokens = 512;
+  HashLengthRule hash_length = HashLengthRule::kStrict;
+  std::int64_t max_requests = 0;  ///< 0: all.
+  SessionHistory history = SessionHistory::kNone;
+  bool operator==(const TraceRules&) const = default;
 };
 
 /// The result of one reading of a trace.
@@ -63,29 +84,30 @@ struct TraceSummary {
   bool has_delays = false;  ///< Some record waits for its session.
   std::int64_t empty_prompts = 0;
   SourceLocation first_empty{};
-  Diagnostics found{};  ///< Errors; reading ends at the first.
+  std::int64_t later_turns = 0;  ///< Turns that continue a session, where history is included.
+  std::int64_t short_turns = 0;  ///< Those of them whose prompt is shorter than the last one.
+  Diagnostics found{};           ///< Errors; reading ends at the first.
 };
 
-/// Reads a trace through, up to `max_requests` records (0: all), and keeps what it found: the loads
-/// that one plan makes share a survey and read the file once. Thread-safe.
+/// Reads a trace through and keeps what it found: the loads that one plan makes share a survey and
+/// read the file once. Thread-safe.
 class TraceSurvey {
  public:
-  TraceSummary read(const TraceOpener& open, std::int64_t block_tokens, HashLengthRule rule,
-                    std::int64_t max_requests);
+  TraceSummary read(const TraceOpener& open, const TraceRules& rules);
 
  private:
   std::mutex mutex_;
-  std::optional<std::tuple<std::int64_t, HashLengthRule, std::int64_t>> asked_;
+  std::optional<TraceRules> asked_;
   TraceSummary summary_;
 };
 
 /// Surveys the trace of `inputs` and reports what is wrong with it; `key` is to name a trace.
-TraceSummary survey_trace(const LoadInputs& inputs, std::int64_t block_tokens, HashLengthRule rule,
-                          std::int64_t max_requests, const std::string& key, Diagnostics& out);
+TraceSummary survey_trace(const LoadInputs& inputs, const TraceRules& rules, const std::string& key,
+                          Diagnostics& out);
 
-/// Streams the trace: one record in memory, and, only when the trace has delays, its sessions and
-/// the turns that wait for them. Records with the same hash id share that block's tokens; records
-/// without ids share nothing. A record with a `delay` is sent that long after its session's
+/// Streams the trace: one record in memory, the history of each session that has one, and, only
+/// when the trace has delays, the turns that wait. Records with the same hash id share that block's
+/// tokens. A record with a `delay` is sent that long after its session's
 /// previous request completed.
 std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& config,
                                                    const WorkloadOptions& options,
@@ -115,6 +137,11 @@ std::unique_ptr<LoadGenerator> make_load_generator(const TraceWorkload& t,
 template <>
 struct routesim::EnumNames<routesim::workloads::HashLengthRule> {
   static constexpr std::array<std::string_view, 2> value = {"strict", "truncate_to_ids"};
+};
+
+template <>
+struct routesim::EnumNames<routesim::workloads::SessionHistory> {
+  static constexpr std::array<std::string_view, 3> value = {"included", "added", "none"};
 };
 
 template <>

@@ -174,9 +174,11 @@ Samples burstgpt_samples(const Config& c, std::uint64_t seed, const LoadInputs& 
 /// timed_trace: each hash id expands to chunk_hash_size tokens; the prompt ends with its ids.
 Samples timed_samples(const Config& c, std::uint64_t seed, const LoadInputs& inputs,
                       Diagnostics& out) {
-  const TraceSummary summary =
-      survey_trace(inputs, c.timed_trace.chunk_hash_size, HashLengthRule::kTruncateToIds,
-                   c.num_prompts, "trace", out);
+  const TraceSummary summary = survey_trace(inputs,
+                                            {.block_tokens = c.timed_trace.chunk_hash_size,
+                                             .hash_length = HashLengthRule::kTruncateToIds,
+                                             .max_requests = c.num_prompts},
+                                            "trace", out);
   if (out.has_errors()) return {};
   const TracePrompts prompts(seed, c.timed_trace.chunk_hash_size);
   return {.size = summary.records,
