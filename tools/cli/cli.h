@@ -41,6 +41,7 @@ Command explain_command();
 Command list_command();
 Command schema_command();
 Command score_command();
+Command trace_command();
 Command validate_command();
 Command calibrate_command();
 Command sweep_command();

@@ -207,7 +207,8 @@ class JsonlReader final : public LineTraceReader {
     if (json.peek() == JsonScanner::Kind::kString) {
       if (!json.read_string(text_)) return false;
       const std::optional<std::int64_t> at = parse_date_time_ns(text_);
-      if (!at) return json.fail_at("not a date and time (got \"" + text_ + "\")", column);
+      if (!at)
+        return json.fail_at("expected a number or a date and time (got \"" + text_ + "\")", column);
       out = Duration::nanoseconds(*at);
       return true;
     }
