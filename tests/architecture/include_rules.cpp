@@ -56,6 +56,7 @@ std::vector<Direction> all_rooms() {
       {"models", {"base"}},
       {"workloads", {"base"}},
       {"workloads/groups", {"base", "workloads"}},
+      {"workloads/multi_round_qa", {"base", "workloads"}},
       {"workloads/traces", {"base", "workloads"}},
       {"workloads/conversations", {"base", "workloads", "workloads/traces"}},
       {"workloads/sessions", {"base", "workloads", "workloads/traces"}},

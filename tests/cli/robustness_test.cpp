@@ -221,8 +221,10 @@ TEST_F(Robustness, RequestsThatNoServerTakesAreSaidBeforeTheRun) {
 }
 
 TEST_F(Robustness, ATraceWithoutSharedTextCannotTestPrefixRouting) {
-  const std::string plain = write(
-      "plain.csv", "timestamp,input_length,output_length,session_id\n0,100,10,7\n1,200,10,7\n");
+  const std::string plain =
+      write("plain.csv", "timestamp,input_length,output_length\n0,100,10\n1,200,10\n");
+  const std::string chat = write(
+      "chat.csv", "timestamp,input_length,output_length,session_id\n0,100,10,7\n1,200,10,7\n");
   const std::string hashed = write(
       "hashed.jsonl",
       "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 5, \"hash_ids\": [1, 2]}\n"
@@ -237,6 +239,7 @@ TEST_F(Robustness, ATraceWithoutSharedTextCannotTestPrefixRouting) {
   EXPECT_TRUE(said(plain, "prefix-hash"));
   EXPECT_FALSE(said(plain, "random"));
   EXPECT_FALSE(said(hashed, "prefix-hash"));
+  EXPECT_FALSE(said(chat, "prefix-hash")) << "turns repeat their history";
 }
 
 TEST_F(Robustness, ALoadOfYearsIsRefused) {

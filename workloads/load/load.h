@@ -18,6 +18,7 @@
 #include "workloads/inference_perf/inference_perf.h"
 #include "workloads/load_generator.h"
 #include "workloads/load_traits.h"
+#include "workloads/multi_round_qa/multi_round_qa.h"
 #include "workloads/options.h"
 #include "workloads/sessions/replay_corpus.h"
 #include "workloads/traces/trace_replay.h"
@@ -42,8 +43,9 @@ concept LoadSettings = requires(T& t, const T& c, const WorkloadOptions& options
     requires(T& t) { t.document; } || requires(T & t, Describer& d) { describe(d, t); });
 
 /// The settings of a load tool; empty until one is given.
-using LoadTool = std::variant<std::monostate, inference_perf::Workload, vllm_bench::Config,
-                              ConversationsConfig, TraceWorkload, GroupLoadConfig>;
+using LoadTool =
+    std::variant<std::monostate, inference_perf::Workload, vllm_bench::Config, ConversationsConfig,
+                 TraceWorkload, GroupLoadConfig, MultiRoundQaConfig>;
 
 /// The load of a scenario. A scenario that gives several tools is in error; the last one is kept.
 struct Load {

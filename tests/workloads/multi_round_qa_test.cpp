@@ -1,0 +1,123 @@
+#include "workloads/multi_round_qa/multi_round_qa.h"
+
+#include <map>
+
+#include "tests/workloads/drive.h"
+
+namespace routesim::workloads {
+namespace {
+
+using testing::drive;
+using testing::fixed_latency;
+using testing::seconds;
+using testing::Sent;
+
+std::vector<Sent> played(const MultiRoundQaConfig& config, Duration latency) {
+  Diagnostics found;
+  const auto load = make_load_generator(config, {}, {}, found);
+  EXPECT_TRUE(found.items().empty());
+  const auto all = drive(*load, fixed_latency(latency));
+  EXPECT_TRUE(load->finished());
+  return all;
+}
+
+/// Requests of the runs, without the warm-up.
+std::vector<Sent> asked(const MultiRoundQaConfig& config, Duration latency) {
+  std::vector<Sent> out;
+  for (const Sent& s : played(config, latency))
+    if (s.request.session != 0) out.push_back(s);
+  return out;
+}
+
+// 2 users, 3 rounds, 1 request/s: a user asks every 2 s, is there for 4 s, and one joins every 2 s.
+// At the start user 1 is through (offset 4 s), user 2 has missed two of three questions (offset
+// 2 s) and asked just now. User 3 joins and asks at once. Steps are every 0.1 s, and a gap must
+// be exceeded: 2.1 s.
+MultiRoundQaConfig small() {
+  MultiRoundQaConfig config;
+  config.num_users = 2;
+  config.num_rounds = 3;
+  config.qps = 1;
+  config.shared_system_prompt = 100;
+  config.user_history_prompt = 50;
+  config.answer_len = 10;
+  config.time = 4.2;
+  return config;
+}
+
+TEST(MultiRoundQa, UsersComeAskAndGo) {
+  std::vector<std::pair<std::int64_t, std::uint64_t>> sent;  // Tenths of a second, user.
+  const auto all = asked(small(), Duration::milliseconds(500));
+  for (const Sent& s : all)
+    sent.emplace_back(std::llround(10 * (seconds(s.sent) - 0.5)), s.request.session);
+  EXPECT_EQ(sent, (std::vector<std::pair<std::int64_t, std::uint64_t>>{
+                      {0, 3}, {21, 2}, {21, 3}, {21, 4}, {42, 3}, {42, 4}, {42, 5}}));
+}
+
+TEST(MultiRoundQa, ChatsGrowByTheRealAnswers) {
+  const auto all = asked(small(), Duration::milliseconds(500));
+  std::map<std::uint64_t, std::vector<const Request*>> of;
+  for (const Sent& s : all) of[s.request.session].push_back(&s.request);
+  ASSERT_EQ(of[3].size(), 3U);
+  // 8 + 100 + 4 shared, 8 + 50 + 1 of the user, 19 of the question; then 10 + 19 a round.
+  EXPECT_EQ(of[3][0]->prompt->tokens, 190);
+  EXPECT_EQ(of[3][1]->prompt->tokens, 219);
+  EXPECT_EQ(of[3][2]->prompt->tokens, 248);
+  EXPECT_EQ(of[3][1]->prompt->segments[3], (Segment{of[3][0]->output_content, 0, 10}));
+  const Segment system = of[3][0]->prompt->segments[0];
+  EXPECT_EQ(system.length, 112);
+  EXPECT_EQ(of[2][0]->prompt->segments[0], system);
+  EXPECT_NE(of[2][0]->prompt->segments[1], of[3][0]->prompt->segments[1]);
+  EXPECT_NE(of[2][0]->prompt->segments[2], of[3][0]->prompt->segments[2])
+      << "user 2 asks question 3 first";
+}
+
+TEST(MultiRoundQa, AUserWaitsForTheAnswer) {
+  std::map<std::uint64_t, std::vector<double>> sent;
+  for (const Sent& s : asked(small(), Duration::milliseconds(3000)))
+    sent[s.request.session].push_back(seconds(s.sent) - 3);
+  EXPECT_EQ(sent[3].size(), 2U);
+  EXPECT_DOUBLE_EQ(sent[3][1], 3) << "the answer comes at 3.0 s, before the step";
+}
+
+TEST(MultiRoundQa, RunsFollowEachOtherAndUsersReturn) {
+  MultiRoundQaConfig config = small();
+  config.runs = {{}, {.qps = 2}};
+  Diagnostics found;
+  const auto load = make_load_generator(config, {}, {}, found);
+  ASSERT_EQ(load->stages().size(), 4U);
+  EXPECT_FALSE(load->stages()[0].reported);
+  EXPECT_EQ(load->stages()[1].name, "1");
+  EXPECT_DOUBLE_EQ(load->stages()[3].requested_rate, 2);
+  const auto all = drive(*load, fixed_latency(Duration::milliseconds(500)));
+  std::map<std::uint32_t, std::vector<const Sent*>> of;
+  for (const Sent& s : all) of[s.request.stage.value()].push_back(&s);
+  EXPECT_EQ(of[0].size(), 10U);
+  EXPECT_EQ(of[0][0]->request.prompt->tokens, 117);
+  EXPECT_EQ(of[0][0]->request.output_tokens, 100);
+  EXPECT_EQ(of[0][0]->request.prompt->segments[0], of[0][9]->request.prompt->segments[0]);
+  // Warm-up 0.5 s, the run until 4.7 s, 10 s of pause.
+  EXPECT_DOUBLE_EQ(seconds(of[2][0]->sent), 14.7);
+  const auto first_of_3 = [&](std::uint32_t stage) {
+    for (const Sent* s : of[stage])
+      if (s->request.session == 3) return s->request;
+    return Request{};
+  };
+  EXPECT_EQ(first_of_3(1).prompt->segments, first_of_3(3).prompt->segments);
+  EXPECT_EQ(first_of_3(1).output_content, first_of_3(3).output_content);
+}
+
+TEST(MultiRoundQa, TheRateIsAboveTheOneAskedFor) {
+  // run.sh: 320 users of 10 rounds at 2.1 requests/s. Users join every 320 / 2.1 * 9 / 320 = 4.29
+  // s, 4.3 s by the clock of the steps, and each asks 10 times: 10 / 4.3 = 2.326, not 2.1.
+  MultiRoundQaConfig config;
+  config.num_users = 320;
+  config.num_rounds = 10;
+  config.qps = 2.1;
+  config.time = 2000;
+  const auto n = static_cast<double>(asked(config, Duration::seconds(1)).size());
+  EXPECT_NEAR(n / 2000, 10 / 4.3, 0.01);
+}
+
+}  // namespace
+}  // namespace routesim::workloads

@@ -1,0 +1,79 @@
+#include "workloads/multi_round_qa/multi_round_chats.h"
+
+#include <utility>
+
+namespace routesim::workloads {
+namespace {
+
+/// "Hi, here's some system prompt:" before the dummy words; ".For user " behind them.
+constexpr std::int64_t kBeforeSystem = 8, kBehindSystem = 4;
+/// "7, here are some other context:" before the user's dummy words, "." behind them.
+constexpr std::int64_t kBeforeUser = 8, kBehindUser = 1;
+/// "Here's question #2: can you tell me a new long story with a happy ending?"
+constexpr std::int64_t kQuestion = 19;
+/// "WARMUP: Hi, I'm user ", and "3. Here are some text:", 100 dummy words and " .".
+constexpr std::int64_t kWarmupStart = 9, kWarmupRest = 108;
+
+/// Contents of kUnique and kSystemPrompt texts.
+constexpr std::uint64_t kSystem = 0, kWarmup = 1;
+
+}  // namespace
+
+MultiRoundChats::MultiRoundChats(std::int64_t system_tokens, std::int64_t user_tokens,
+                                 std::int64_t answer_tokens, const WorkloadOptions& options)
+    : system_tokens_(system_tokens),
+      user_tokens_(user_tokens),
+      answer_tokens_(answer_tokens),
+      template_(options.chat_template),
+      seed_(options.seed),
+      answer_length_(options.natural_answer, /*ignore_eos=*/false, options.seed) {}
+
+void MultiRoundChats::ask(PromptBuilder& prompt, std::int64_t question) const {
+  prompt.append(content_id(seed_, ContentKind::kQuestion, static_cast<std::uint64_t>(question)),
+                kQuestion);
+  prompt.append(template_reply(seed_), template_.reply_tokens);
+}
+
+PromptBuilder MultiRoundChats::opening(std::uint64_t user, std::int64_t question) const {
+  PromptBuilder prompt;
+  prompt.append(template_preamble(seed_), template_.preamble_tokens);
+  prompt.append(template_header(seed_), template_.message_tokens);
+  prompt.preamble_is_done();
+  prompt.append(content_id(seed_, ContentKind::kSystemPrompt, kSystem),
+                kBeforeSystem + system_tokens_ + kBehindSystem);
+  prompt.append(content_id(seed_, ContentKind::kUnique, user),
+                kBeforeUser + user_tokens_ + kBehindUser);
+  ask(prompt, question);
+  return prompt;
+}
+
+PromptBuilder MultiRoundChats::next(const std::vector<Segment>& history,
+                                    std::int64_t question) const {
+  PromptBuilder prompt;
+  prompt.append(history);
+  prompt.preamble_is(template_.preamble_tokens + template_.message_tokens);
+  prompt.append(template_header(seed_), template_.message_tokens);
+  ask(prompt, question);
+  return prompt;
+}
+
+PromptBuilder MultiRoundChats::warmup(std::uint64_t number) const {
+  PromptBuilder prompt;
+  prompt.append(template_preamble(seed_), template_.preamble_tokens);
+  prompt.append(template_header(seed_), template_.message_tokens);
+  prompt.preamble_is_done();
+  prompt.append(content_id(seed_, ContentKind::kSystemPrompt, kWarmup), kWarmupStart);
+  prompt.append(content_id(seed_, ContentKind::kSystemPrompt, kWarmup, number + 1), kWarmupRest);
+  prompt.append(template_reply(seed_), template_.reply_tokens);
+  return prompt;
+}
+
+void MultiRoundChats::fill(PromptBuilder&& prompt, std::uint64_t a, std::uint64_t b,
+                           Request& request) const {
+  request.prompt = std::move(prompt).build(request.id.value());
+  request.max_tokens = answer_tokens_;
+  request.output_tokens = answer_length_(answer_tokens_, mix64(a, b));
+  request.output_content = content_id(seed_, ContentKind::kAnswer, a, b);
+}
+
+}  // namespace routesim::workloads
