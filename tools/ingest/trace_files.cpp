@@ -135,7 +135,7 @@ double text_scale(const TraceReference& reference, const TraceReadOptions& optio
 /// Positions, in bytes from 1, of the columns of a header or the keys of a record in their line.
 std::vector<int> column_places(std::string_view line, TraceFormat format) {
   std::vector<int> places;
-  if (format != TraceFormat::kMooncake && format != TraceFormat::kJsonl) {
+  if (!is_json(format)) {
     std::vector<std::string> names;
     (void)workloads::split_csv(line, names, places);
     return places;
@@ -188,6 +188,7 @@ std::optional<TraceReadOptions> trace_format(const std::string& name) {
   if (name == "vidur") return with_format(TraceFormat::kVidur);
   if (name == "csv") return with_format(TraceFormat::kCsv);
   if (name == "jsonl") return with_format(TraceFormat::kJsonl);
+  if (name == "litellm") return with_format(TraceFormat::kLiteLlm);
   return std::nullopt;
 }
 
@@ -196,6 +197,8 @@ TraceReadOptions sniff_trace_format(const std::string& first_line) {
     return first_line.find(text) != std::string::npos;
   };
   // Qwen's usage traces have Mooncake's keys and more, and times in seconds.
+  if (first_line.starts_with('{') && has("\"call_type\"") && has("\"startTime\""))
+    return with_format(TraceFormat::kLiteLlm);
   if (first_line.starts_with('{') && has("\"chat_id\"")) return with_format(TraceFormat::kJsonl);
   if (first_line.starts_with('{'))
     return with_format(has("\"hash_ids\"") || has("\"input_length\"") || has("\"text_input\"")
@@ -212,9 +215,10 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   if (!reference.format.empty()) {
     options = trace_format(reference.format);
     if (!options)
-      diagnostics.error(reference.format_where, reference.format_key,
-                        "is not a trace format (got " + printable(reference.format) + ")",
-                        "one of mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl");
+      diagnostics.error(
+          reference.format_where, reference.format_key,
+          "is not a trace format (got " + printable(reference.format) + ")",
+          "one of mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl, litellm");
   }
   const auto file = open(reference.path, reference.path_where, reference.path_key, diagnostics);
   if (file == nullptr || (!reference.format.empty() && !options)) return {};
@@ -241,8 +245,7 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   note_columns(reference, line, *options, diagnostics);
   check_times(reference, *options, is_guess && line.find("\"hash_ids\"") == std::string::npos,
               diagnostics);
-  if (options->format == TraceFormat::kMooncake || options->format == TraceFormat::kJsonl)
-    options->text_scale = text_scale(reference, *options);
+  if (is_json(options->format)) options->text_scale = text_scale(reference, *options);
   return [path = reference.path, options = *options]() {
     return workloads::make_trace_reader(std::make_unique<std::ifstream>(path, std::ios::binary),
                                         path, options);

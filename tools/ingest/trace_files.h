@@ -13,7 +13,7 @@
 namespace routesim::tools {
 
 /// The format by its name (`mooncake`, `timed_trace`, `azure`, `AzurePublicDataset`, `burstgpt`,
-/// `vidur`, `csv`, `jsonl`), or nothing.
+/// `vidur`, `csv`, `jsonl`, `litellm`), or nothing.
 std::optional<workloads::TraceReadOptions> trace_format(const std::string& name);
 
 /// The format told from a file's first line: column names for CSV, keys for JSON lines.

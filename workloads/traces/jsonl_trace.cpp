@@ -99,6 +99,39 @@ bool read_prompt_text(JsonScanner& json, std::string_view line, TextBlocks& out)
   return good;
 }
 
+bool read_trace_time(JsonScanner& json, double unit_s, Duration& out) {
+  const int column = json.value_column();
+  if (json.peek() == JsonScanner::Kind::kString) {
+    std::string text;
+    if (!json.read_string(text)) return false;
+    const std::optional<std::int64_t> at = parse_date_time_ns(text);
+    if (!at)
+      return json.fail_at("expected a number or a date and time (got \"" + text + "\")", column);
+    out = Duration::nanoseconds(*at);
+    return true;
+  }
+  double value = 0;
+  if (!json.read_real(value)) return false;
+  const std::optional<Duration> at = trace_time(value, unit_s);
+  if (!at) return json.fail_at("the time is negative or too large", column);
+  out = *at;
+  return true;
+}
+
+bool read_trace_name(JsonScanner& json, std::uint64_t& name) {
+  if (json.peek() == JsonScanner::Kind::kNull) return json.skip();
+  if (json.peek() == JsonScanner::Kind::kString) {
+    std::string text;
+    if (!json.read_string(text)) return false;
+    name = text.empty() ? 0 : hash_bytes(text) | 1;
+    return true;
+  }
+  std::int64_t id = 0;
+  if (!json.read_integer(id)) return false;
+  name = mix64(static_cast<std::uint64_t>(id)) | 1;
+  return true;
+}
+
 namespace {
 
 /// JSONL with Mooncake's keys, or with keys of the user's choice.
@@ -156,7 +189,7 @@ class JsonlReader final : public LineTraceReader {
     switch (meaning) {
       case TraceKey::kTime:
         at.time = column;
-        return read_time(json, record.at);
+        return read_trace_time(json, columns_.timestamp_unit_s, record.at);
       case TraceKey::kInput:
         at.input = column;
         return json.read_integer(record.input_tokens);
@@ -167,14 +200,14 @@ class JsonlReader final : public LineTraceReader {
         record.ids_column = column;
         return json.read_integers(record.hash_ids);
       case TraceKey::kSession:
-        return read_name(json, record.session);
+        return read_trace_name(json, record.session);
       case TraceKey::kPrefixGroup:
-        return read_name(json, record.prefix_group);
+        return read_trace_name(json, record.prefix_group);
       case TraceKey::kPrefixTokens:
         at.prefix = column;
         return json.read_integer(record.prefix_tokens);
       case TraceKey::kDelay:
-        return read_time(json, record.delay.emplace());
+        return read_trace_time(json, columns_.timestamp_unit_s, record.delay.emplace());
       default:
         return read_answer(json);
     }
@@ -201,40 +234,12 @@ class JsonlReader final : public LineTraceReader {
     return Row::kRecord;
   }
 
-  /// A number of the file's unit, or a date and time in UTC.
-  bool read_time(JsonScanner& json, Duration& out) {
-    const int column = json.value_column();
-    if (json.peek() == JsonScanner::Kind::kString) {
-      if (!json.read_string(text_)) return false;
-      const std::optional<std::int64_t> at = parse_date_time_ns(text_);
-      if (!at)
-        return json.fail_at("expected a number or a date and time (got \"" + text_ + "\")", column);
-      out = Duration::nanoseconds(*at);
-      return true;
-    }
-    double value = 0;
-    if (!json.read_real(value)) return false;
-    const std::optional<Duration> at = trace_time(value, columns_.timestamp_unit_s);
-    if (!at) return json.fail_at("the time is negative or too large", column);
-    out = *at;
-    return true;
-  }
-
-  /// A session or a group: a text or a whole number, never 0. Null is none.
-  bool read_name(JsonScanner& json, std::uint64_t& name) {
-    if (json.peek() == JsonScanner::Kind::kNull) return json.skip();
-    if (json.peek() == JsonScanner::Kind::kString) {
-      if (!json.read_string(text_)) return false;
-      name = hash_bytes(text_) | 1;
-      return true;
-    }
-    std::int64_t id = 0;
-    if (!json.read_integer(id)) return false;
-    name = mix64(static_cast<std::uint64_t>(id)) | 1;
-    return true;
-  }
-
+  /// An answer that is no text, such as a whole response of the API, tells no length.
   bool read_answer(JsonScanner& json) {
+    if (json.peek() != JsonScanner::Kind::kString) {
+      seen(TraceKey::kAnswerText) = false;
+      return json.skip();
+    }
     if (!json.read_string(text_)) return false;
     TextBlocks answer(text_scale_);
     answer.add(text_);

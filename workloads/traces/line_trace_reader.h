@@ -27,8 +27,13 @@ inline std::optional<Duration> trace_time(double value, double unit) {
 /// The base of all readers of lines: the first error ends the reading.
 class LineTraceReader : public TraceReader {
  public:
-  LineTraceReader(std::unique_ptr<std::istream> in, std::string file, bool from_first)
-      : in_(std::move(in)), file_(std::move(file)), lines_(*in_), from_first_(from_first) {}
+  LineTraceReader(std::unique_ptr<std::istream> in, std::string file, bool from_first,
+                  bool in_order = true)
+      : in_(std::move(in)),
+        file_(std::move(file)),
+        lines_(*in_),
+        from_first_(from_first),
+        in_order_(in_order) {}
 
   bool next(TraceRecord& record) final {
     while (!over_) {
@@ -92,7 +97,7 @@ class LineTraceReader : public TraceReader {
       if (!first_) first_ = record.at;
       record.at -= *first_;
     }
-    if (record.at < last_) {
+    if (in_order_ && record.at < last_) {
       fail("the timestamp goes back", "sort the trace by time", at.time);
       return false;
     }
@@ -121,6 +126,7 @@ class LineTraceReader : public TraceReader {
   std::string file_;
   LineReader lines_;
   bool from_first_;
+  bool in_order_;  // Times must not go backwards.
   std::string line_;
   Diagnostics diagnostics_;
   std::optional<Duration> first_;

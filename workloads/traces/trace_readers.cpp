@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "workloads/traces/jsonl_trace.h"
 #include "workloads/traces/line_trace_reader.h"
+#include "workloads/traces/litellm_log.h"
 #include "workloads/traces/text_scan.h"
 
 namespace routesim::workloads {
@@ -240,19 +241,30 @@ void describe(Describer& d, CsvColumns& t) {
 
 std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in, std::string file,
                                                const TraceReadOptions& options) {
+  if (options.format == TraceFormat::kLiteLlm)
+    return make_litellm_reader(std::move(in), std::move(file), options);
   if (options.format == TraceFormat::kMooncake || options.format == TraceFormat::kJsonl)
     return make_jsonl_reader(std::move(in), std::move(file), options, columns_of(options));
   return std::make_unique<CsvReader>(std::move(in), std::move(file), options);
+}
+
+bool is_json(TraceFormat format) {
+  return format == TraceFormat::kMooncake || format == TraceFormat::kJsonl ||
+         format == TraceFormat::kLiteLlm;
 }
 
 std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
                                                         const TraceReadOptions& options) {
   const CsvColumns used = columns_of(options);
   std::vector<std::pair<std::string, bool>> columns;
-  if (options.format == TraceFormat::kMooncake || options.format == TraceFormat::kJsonl) {
+  if (is_json(options.format)) {
+    const bool litellm = options.format == TraceFormat::kLiteLlm;
     JsonScanner json(first_line, 1);
     const bool good = json.members([&](const std::string& key) {
-      columns.emplace_back(key, meaning_of(key, used) != TraceKey::kNone);
+      const bool is_used =
+          litellm ? std::find(kLiteLlmKeys.begin(), kLiteLlmKeys.end(), key) != kLiteLlmKeys.end()
+                  : meaning_of(key, used) != TraceKey::kNone;
+      columns.emplace_back(key, is_used);
       return json.skip();
     });
     return good ? columns : std::vector<std::pair<std::string, bool>>();
@@ -266,9 +278,9 @@ std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first
     const bool is_model =
         options.format == TraceFormat::kBurstGpt && !options.model.empty() && field == "Model";
     // These are keys of JSON lines only.
-    const bool is_json = meaning == TraceKey::kHashIds || meaning == TraceKey::kDelay ||
-                         meaning == TraceKey::kText || meaning == TraceKey::kAnswerText;
-    columns.emplace_back(field, is_model || (meaning != TraceKey::kNone && !is_json));
+    const bool is_json_key = meaning == TraceKey::kHashIds || meaning == TraceKey::kDelay ||
+                             meaning == TraceKey::kText || meaning == TraceKey::kAnswerText;
+    columns.emplace_back(field, is_model || (meaning != TraceKey::kNone && !is_json_key));
   }
   return columns;
 }

@@ -27,7 +27,11 @@ enum class TraceFormat {
   kVidur,     ///< CSV: arrived_at s, num_prefill_tokens, num_decode_tokens.
   kCsv,       ///< Any CSV with a header; see CsvColumns.
   kJsonl,     ///< One object per line with the keys of CsvColumns.
+  kLiteLlm,   ///< JSONL: logs of the LiteLLM proxy (standard payloads, spend logs).
 };
+
+/// Whether a record is a line of JSON.
+bool is_json(TraceFormat format);
 
 /// Names of the columns (or JSON keys) of the generic formats. An absent timestamp column means
 /// "all at once"; the other columns behind `output` may be absent. A session column with its
@@ -115,6 +119,6 @@ std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records)
 
 template <>
 struct routesim::EnumNames<routesim::workloads::TraceFormat> {
-  static constexpr std::array<std::string_view, 6> value = {"mooncake", "azure", "burstgpt",
-                                                            "vidur",    "csv",   "jsonl"};
+  static constexpr std::array<std::string_view, 7> value = {
+      "mooncake", "azure", "burstgpt", "vidur", "csv", "jsonl", "litellm"};
 };

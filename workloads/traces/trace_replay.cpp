@@ -412,7 +412,8 @@ void describe(Describer& d, TraceWorkload& t) {
   field(d, {"file", "Trace file, relative to the scenario.", true}, t.file);
   field(d,
         {"format",
-         "mooncake, timed_trace, azure, burstgpt, vidur, csv or jsonl; told from the file when "
+         "mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl or litellm; told from the file "
+         "when "
          "absent."},
         t.format);
   field(d, {"columns", "Names of the columns (or keys) of a csv or jsonl trace."}, t.columns);
