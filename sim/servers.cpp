@@ -28,7 +28,7 @@ Servers::Servers(const RunPlan& plan, std::uint64_t seed, bool reference,
   common_.one_key = keys.one_key();
   common_.kv_event_delay = routing.kv_event_delay;
   common_.kv_event_loss = routing.kv_event_loss;
-  common_.scrape_interval = routing.scrape_interval;
+  common_.scrape_interval = routing.scrape_interval.value_or(kScrapeInterval);
   common_.seed = seed;
   std::vector<EndpointHome> homes;
   for (std::uint32_t p = 0; p < plan.pools.size(); ++p) add_pool(p, homes);

@@ -51,17 +51,47 @@ bool Balancer::serves(std::uint32_t i, std::string_view adapter) const {
   return std::find(list.begin(), list.end(), adapter) != list.end();
 }
 
-void Balancer::on_sent(const BalancerPick& pick) {
-  const std::uint32_t i = index_of_[pick.server];
-  ++(i == kGone ? gone_load_[pick.server] : in_flight_[i]);
+std::optional<std::string_view> BalancerRequest::header(std::string_view name) const {
+  for (const Header& h : headers)
+    if (same_header(h.name, name)) return h.value;
+  return std::nullopt;
+}
+
+BalancerAnswer BalancerAnswer::held() {
+  BalancerAnswer answer = std::nullopt;
+  answer.held_ = true;
+  return answer;
+}
+
+BalancerAnswer BalancerAnswer::refused(int http_status) {
+  BalancerAnswer answer = std::nullopt;
+  answer.http_status_ = http_status;
+  return answer;
+}
+
+BalancerPick Balancer::pick_of(std::uint32_t prefill, std::uint32_t decode) const {
+  BalancerPick pick = pick_of(decode);
+  pick.prefill = prefill;
+  pick.prefill_server = server_of_[prefill];
+  return pick;
+}
+
+std::uint32_t& Balancer::load_of(std::uint32_t server) {
+  const std::uint32_t i = index_of_[server];
+  return i == kGone ? gone_load_[server] : in_flight_[i];
+}
+
+void Balancer::on_sent(const BalancerPick& pick, const BalancerRequest& /*request*/) {
+  ++load_of(pick.server);
+  if (pick.prefill) ++load_of(pick.prefill_server);
   ++total_;
 }
 
-void Balancer::on_completed(const BalancerPick& pick) {
-  const std::uint32_t i = index_of_[pick.server];
-  std::uint32_t& load = i == kGone ? gone_load_[pick.server] : in_flight_[i];
+void Balancer::on_completed(const BalancerPick& pick, const BalancerOutcome& /*outcome*/) {
+  std::uint32_t& load = load_of(pick.server);
   ROUTESIM_CHECK(load > 0, "a request completed that was not in flight");
   --load;
+  if (pick.prefill) --load_of(pick.prefill_server);
   --total_;
 }
 

@@ -1,6 +1,6 @@
-// The interface of load balancers that are not llm-d's endpoint picker: the
-// baselines people compare it with. Each keeps its own in-flight counts, so
-// several router replicas are several objects. One thread at a time.
+// The interface of load balancers that are not llm-d's endpoint picker: other products' routers and
+// the baselines people compare with. Each keeps its own counts, so several router replicas are
+// several objects. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,116 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
+#include "policies/balancers/prompt_text.h"
+#include "policies/index/block_keys.h"
+#include "policies/views.h"
+
 namespace routesim::policies {
+
+class PrefixIndex;
+
+/// What a server does for a request.
+enum class ServerRole : std::uint8_t { kBoth, kPrefill, kDecode };
 
 /// A server a balancer can pick.
 struct BalancerEndpoint {
-  std::string name;                   ///< "namespace/pod" for KubeAI; hashed by prefix-hash.
-  std::vector<std::string> adapters;  ///< LoRA adapters it serves.
+  std::string name;  ///< Pod, host and port, or URL, as the product names it. Rings hash it.
+  std::vector<std::string> adapters = {};  ///< LoRA adapters it serves.
+  double weight = 1;                       ///< Above 0 (Envoy's load_balancing_weight).
+  bool healthy = true;                     ///< As the product's health checks see it.
+  ServerRole role = ServerRole::kBoth;
+  std::string group = {};  ///< Prefill and decode servers that belong together (AIBrix roleset).
+  std::int64_t block_size = 0;          ///< KV block in tokens; 0 = unknown.
+  std::int64_t kv_blocks = 0;           ///< KV blocks of the server; 0 = unknown.
+  std::int64_t max_batched_tokens = 0;  ///< max_num_batched_tokens; 0 = unknown.
 };
 
-/// The part of a request that a balancer may look at. Views are only read during the call.
+/// The part of a request that a balancer may look at. Views are only read during the call. Fields
+/// that needs() does not ask for may be empty.
 struct BalancerRequest {
-  std::string_view prefix;   ///< Text whose first characters prefix-hash uses
-                             ///< (see prefix_source()).
-  std::string_view adapter;  ///< Requested LoRA adapter, "" for the base model.
+  std::string_view prefix = {};   ///< Text whose first characters prefix-hash uses
+                                  ///< (see prefix_source()).
+  std::string_view adapter = {};  ///< Requested LoRA adapter, "" for the base model.
+  std::uint64_t id = 0;           ///< Unique among requests in flight.
+  SimTime now{};
+  PromptText text = {};            ///< The prompt; needs().text.
+  std::int64_t prompt_tokens = 0;  ///< Length of the prompt, where the product counts tokens.
+  std::span<const std::uint32_t> tokens = {};  ///< Its first needs().leading_tokens token ids.
+  std::span<const BlockKey> block_keys = {};   ///< Keys of its full blocks; needs().block_keys.
+  std::span<const Header> headers = {};
+  std::string_view session = {};  ///< Conversation, as a client would name it; "" = none.
+  std::string_view user = {};     ///< Tenant; "" = none.
+  std::optional<std::int64_t> max_tokens = {};
+  std::int32_t priority = 0;
+  /// Row i is endpoint i, as last scraped; null unless needs().metrics.
+  const EndpointTable* metrics = nullptr;
+
+  /// The value of a header (names ignore case), or nothing.
+  std::optional<std::string_view> header(std::string_view name) const;
 };
 
-/// A decision. Hand it back unchanged to on_completed().
+/// A decision. Hand it back unchanged to on_sent(), on_first_token() and on_completed().
 struct BalancerPick {
   std::uint32_t endpoint = 0;    ///< Index into the endpoints last given to set_endpoints().
   std::uint32_t server = 0;      ///< The same server, whatever set_endpoints() does later.
   std::uint32_t connection = 0;  ///< k8s-service only: which connection carries the request.
+  /// The endpoint that computes the prompt for `endpoint`, and its server.
+  std::optional<std::uint32_t> prefill = {};
+  std::uint32_t prefill_server = 0;
 };
 
-/// The interface. pick() -> on_sent() -> on_completed() for every request, in
+/// The outcome of a decision: a pick, or the reason why there is none.
+class BalancerAnswer {
+ public:
+  BalancerAnswer(BalancerPick pick) : pick_(pick) {}           // NOLINT: converts like optional.
+  BalancerAnswer(std::nullopt_t) {}                            // NOLINT: the same.
+  BalancerAnswer(std::optional<BalancerPick> p) : pick_(p) {}  // NOLINT: the same.
+  /// The request waits in the router's own queue: ask again when something has changed.
+  static BalancerAnswer held();
+  /// The router answers with an HTTP error.
+  static BalancerAnswer refused(int http_status);
+
+  bool has_value() const { return pick_.has_value(); }
+  explicit operator bool() const { return pick_.has_value(); }
+  BalancerPick& operator*() { return *pick_; }
+  const BalancerPick& operator*() const { return *pick_; }
+  const BalancerPick* operator->() const { return &*pick_; }
+  bool is_held() const { return held_; }
+  /// The status without a pick, unless the request is held.
+  int http_status() const { return http_status_; }
+
+ private:
+  std::optional<BalancerPick> pick_;
+  bool held_ = false;
+  int http_status_ = 503;
+};
+
+/// The facts of a finished request that a proxy sees.
+struct BalancerOutcome {
+  std::uint64_t id = 0;  ///< BalancerRequest::id.
+  SimTime now{};
+  std::int64_t prompt_tokens = 0;  ///< From the answer's usage.
+  std::int64_t output_tokens = 0;  ///< Likewise; 0 for a request that failed.
+};
+
+/// The inputs a balancer reads beside names and its own counts. Their owner computes no others.
+struct BalancerNeeds {
+  bool metrics = false;
+  /// How often the product polls its servers' metrics; zero = not its own business.
+  Duration metrics_interval = Duration::zero();
+  bool text = false;
+  std::int64_t leading_tokens = 0;
+  bool block_keys = false;
+  bool kv_events = false;  ///< prefix_index() must be fed with the servers' KV events.
+  bool first_tokens = false;
+  bool identity = false;  ///< Headers, session and user.
+  /// Headers and cookies that carry a client's session, where clients have one.
+  std::vector<std::string> session_headers = {};
+  std::vector<std::string> session_cookies = {};
+};
+
+/// The interface. pick() -> on_sent() [-> on_first_token()] -> on_completed() for every request, in
 /// event order.
 class Balancer {
  public:
@@ -43,13 +130,20 @@ class Balancer {
   /// total_in_flight() until they complete, but not at an endpoint that returns
   /// under the name.
   virtual void set_endpoints(std::span<const BalancerEndpoint> endpoints);
-  /// Chooses an endpoint; nothing when none can serve the request (none at all,
-  /// or none with the adapter): the caller waits for the set to change.
-  virtual std::optional<BalancerPick> pick(const BalancerRequest& request) = 0;
-  /// The request went to its pick: counts it as in flight.
-  virtual void on_sent(const BalancerPick& pick);
+  /// The same for every call of one object.
+  virtual BalancerNeeds needs() const { return {}; }
+  /// The index that KV events feed; null unless needs().kv_events. Endpoint i has id i in it.
+  virtual PrefixIndex* prefix_index() { return nullptr; }
+  /// Chooses an endpoint. May change the balancer's state (rotations, trees), so call it once per
+  /// attempt.
+  virtual BalancerAnswer pick(const BalancerRequest& request) = 0;
+  /// The request went to its pick: counts it as in flight at both of its servers.
+  virtual void on_sent(const BalancerPick& pick, const BalancerRequest& request = {});
+  /// The answer's first token has come. Only with needs().first_tokens.
+  virtual void on_first_token(const BalancerPick& /*pick*/, std::uint64_t /*id*/, SimTime /*now*/) {
+  }
   /// The response is finished (or failed).
-  virtual void on_completed(const BalancerPick& pick);
+  virtual void on_completed(const BalancerPick& pick, const BalancerOutcome& outcome = {});
 
   std::span<const std::uint32_t> in_flight() const { return in_flight_; }
   std::uint64_t total_in_flight() const { return total_; }
@@ -61,10 +155,14 @@ class Balancer {
   const std::vector<BalancerEndpoint>& endpoints() const { return endpoints_; }
   /// The pick of endpoint i.
   BalancerPick pick_of(std::uint32_t i) const { return {.endpoint = i, .server = server_of_[i]}; }
+  /// The pick of endpoint `decode`, for which `prefill` computes the prompt.
+  BalancerPick pick_of(std::uint32_t prefill, std::uint32_t decode) const;
   /// The index of a server now; nothing when it left.
   std::optional<std::uint32_t> index_of(std::uint32_t server) const;
 
  private:
+  std::uint32_t& load_of(std::uint32_t server);
+
   std::vector<BalancerEndpoint> endpoints_;
   std::vector<std::uint32_t> in_flight_;  // By index into endpoints_.
   std::vector<std::uint32_t> server_of_;  // Index -> server.

@@ -10,6 +10,7 @@
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/balancer.h"
+#include "policies/balancers/envoy.h"
 #include "policies/balancers/kubeai.h"
 #include "policies/balancers/kubernetes.h"
 
@@ -19,15 +20,17 @@ namespace routesim::policies {
 struct BalancerSettings {
   KubernetesSettings kubernetes;
   KubeAiSettings kubeai;
+  std::optional<EnvoySettings> envoy;
 };
-/// Names every key with its meaning and bounds; the keys of all families stand
-/// side by side.
+/// Names every key with its meaning and bounds. The keys of the first two families stand side by
+/// side; every other family has a section, named by BalancerRow::section.
 inline void describe(Describer& d, BalancerSettings& s) {
   describe(d, s.kubernetes);
   describe(d, s.kubeai);
+  field(d, {"envoy", "Settings of the envoy-* balancers."}, s.envoy);
 }
 
-/// How a request finds its endpoint: the rows of kBalancers.
+/// How a request finds its endpoint: a row of kBalancers. The first six have names here.
 enum class BalancerKind : std::uint8_t {
   kEndpointPicker,  ///< A Scheduler decides, and no balancer is made.
   kRoundRobin,
@@ -37,32 +40,79 @@ enum class BalancerKind : std::uint8_t {
   kPrefixHash
 };
 
-/// One balancer: its name in scenarios, and how it is made.
+/// The role a balancer can play beside plain balancing.
+enum class Disaggregation : std::uint8_t {
+  kNo,        ///< Sends every request to one server.
+  kPossible,  ///< Chooses a prefill server, too, where there are some.
+  kRequired,  ///< Serves nothing without prefill servers.
+};
+
+/// One balancer: its name in scenarios, the facts that `list balancers` prints, and how it is made.
 struct BalancerRow {
   std::string_view name;
-  std::unique_ptr<Balancer> (*make)(const BalancerSettings&, const RandomStream&);
+  std::string_view section;  ///< Of its settings in `routing`, "" for none of its own.
+  std::string_view product;
+  std::string_view release;         ///< The release or commit whose source was read.
+  std::string_view inputs;          ///< The information it decides on.
+  std::string_view approximations;  ///< How it differs from the product, "" if it does not.
+  Disaggregation disaggregation = Disaggregation::kNo;
+  std::unique_ptr<Balancer> (*make)(const BalancerSettings&, const RandomStream&) = nullptr;
 };
 template <class T, class... Args>
 std::unique_ptr<Balancer> new_balancer(const Args&... args) {
   return std::make_unique<T>(args...);
 }
-inline constexpr std::array<BalancerRow, 6> kBalancers = {{
-    {"endpoint-picker", nullptr},
-    {"round-robin", [](auto&, auto&) { return new_balancer<RoundRobin>(); }},
-    {"random", [](auto&, auto& random) { return new_balancer<Random>(random); }},
-    {"k8s-service",
+
+inline constexpr std::string_view kEnvoyRelease =
+    "sources of August 2026 (@12ca3fdb, @0a31a547, …)";
+inline constexpr std::string_view kKubeAiRelease = "@2f32ef4 (July 2025)";
+
+// clang-format off
+inline constexpr std::array kBalancers = std::to_array<BalancerRow>({
+    {"endpoint-picker", "", "llm-d, Heimdall", "the era of the document", "as its plugins ask", "",
+     Disaggregation::kPossible},
+    {"round-robin", "", "any proxy", "", "nothing", "", {},
+     [](auto&, auto&) { return new_balancer<RoundRobin>(); }},
+    {"random", "", "any proxy", "", "nothing", "", {},
+     [](auto&, auto& random) { return new_balancer<Random>(random); }},
+    {"k8s-service", "", "Kubernetes Service", "kube-proxy, iptables or IPVS", "connections",
+     "a client reuses its most recently idle connection", {},
      [](auto& s, auto& random) { return new_balancer<K8sService>(s.kubernetes, random); }},
-    {"least-load", [](auto&, auto& random) { return new_balancer<LeastLoad>(random); }},
-    {"prefix-hash", [](auto& s, auto&) { return new_balancer<PrefixHash>(s.kubeai); }},
-}};
+    {"least-load", "", "KubeAI", kKubeAiRelease, "own requests in flight, adapters",
+     "ties are uniform where KubeAI iterates a hash map", {},
+     [](auto&, auto& random) { return new_balancer<LeastLoad>(random); }},
+    {"prefix-hash", "", "KubeAI", kKubeAiRelease, "own requests in flight, adapters, first characters",
+     "", {}, [](auto& s, auto&) { return new_balancer<PrefixHash>(s.kubeai); }},
+    {"envoy-round-robin", "envoy", "Envoy", kEnvoyRelease, "weights", "one worker thread", {},
+     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kRoundRobin, s.envoy.value_or(EnvoySettings()), random); }},
+    {"envoy-least-request", "envoy", "Envoy", kEnvoyRelease, "own requests in flight, weights",
+     "one worker thread", {},
+     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kLeastRequest, s.envoy.value_or(EnvoySettings()), random); }},
+    {"envoy-ring-hash", "envoy", "Envoy", kEnvoyRelease, "headers or cookies, weights", "", {},
+     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kRingHash, s.envoy.value_or(EnvoySettings()), random); }},
+    {"envoy-maglev", "envoy", "Envoy", kEnvoyRelease, "headers or cookies, weights", "", {},
+     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kMaglev, s.envoy.value_or(EnvoySettings()), random); }},
+    {"envoy-random", "envoy", "Envoy", kEnvoyRelease, "nothing", "", {},
+     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kRandom, s.envoy.value_or(EnvoySettings()), random); }},
+});
+// clang-format on
+
+inline const BalancerRow& balancer_row(BalancerKind kind) {
+  return kBalancers[static_cast<std::size_t>(kind)];
+}
 
 /// Makes a balancer drawing from (seed, Stream::kBalancer, entity).
 /// `kind` is not kEndpointPicker, and `settings` are within the bounds that
 /// describe() names.
 inline std::unique_ptr<Balancer> make_balancer(BalancerKind kind, const BalancerSettings& settings,
                                                std::uint64_t seed, std::uint64_t entity = 0) {
-  const RandomStream random(seed, Stream::kBalancer, entity);
-  return kBalancers[static_cast<std::size_t>(kind)].make(settings, random);
+  return balancer_row(kind).make(settings, RandomStream(seed, Stream::kBalancer, entity));
+}
+
+/// The inputs of a balancer with these settings; none for kEndpointPicker.
+inline BalancerNeeds balancer_needs(BalancerKind kind, const BalancerSettings& settings) {
+  if (kind == BalancerKind::kEndpointPicker) return {};
+  return make_balancer(kind, settings, 0)->needs();
 }
 
 }  // namespace routesim::policies

@@ -123,7 +123,7 @@ class HashRing {
 class LeastLoad final : public Balancer {
  public:
   explicit LeastLoad(RandomStream random) : random_(random) {}
-  std::optional<BalancerPick> pick(const BalancerRequest& request) override {
+  BalancerAnswer pick(const BalancerRequest& request) override {
     const auto load = in_flight();
     const bool all = request.adapter.empty();
     std::uint32_t least = UINT32_MAX;
@@ -164,7 +164,7 @@ class PrefixHash final : public Balancer {
     ring_ = HashRing(endpoints, replication_);
   }
 
-  std::optional<BalancerPick> pick(const BalancerRequest& request) override {
+  BalancerAnswer pick(const BalancerRequest& request) override {
     if (ring_.size() == 0) return std::nullopt;
     key_.assign(request.adapter);
     key_ += first_code_points(request.prefix, prefix_chars_);

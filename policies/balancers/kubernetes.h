@@ -48,7 +48,7 @@ inline void describe(Describer& d, KubernetesSettings& s) {
 /// Strict rotation over the endpoints in their given order.
 class RoundRobin final : public Balancer {
  public:
-  std::optional<BalancerPick> pick(const BalancerRequest& request) override {
+  BalancerAnswer pick(const BalancerRequest& request) override {
     for (std::size_t tries = 0; tries < size(); ++tries) {
       const auto i = static_cast<std::uint32_t>(next_++ % size());
       if (serves(i, request.adapter)) return pick_of(i);
@@ -64,7 +64,7 @@ class RoundRobin final : public Balancer {
 class Random final : public Balancer {
  public:
   explicit Random(RandomStream random) : random_(random) {}
-  std::optional<BalancerPick> pick(const BalancerRequest& request) override {
+  BalancerAnswer pick(const BalancerRequest& request) override {
     if (request.adapter.empty()) {
       if (size() == 0) return std::nullopt;
       return pick_of(static_cast<std::uint32_t>(random_.below(size())));
@@ -89,7 +89,7 @@ class K8sService final : public Balancer {
   K8sService(const KubernetesSettings& settings, RandomStream random)
       : mode_(settings.service_mode), reuse_(settings.requests_per_connection), random_(random) {}
 
-  std::optional<BalancerPick> pick(const BalancerRequest&) override {
+  BalancerAnswer pick(const BalancerRequest&) override {
     if (size() == 0) return std::nullopt;
     while (!idle_.empty()) {
       const std::uint32_t c = idle_.back();
@@ -104,13 +104,13 @@ class K8sService final : public Balancer {
     return open();
   }
 
-  void on_sent(const BalancerPick& pick) override {
-    Balancer::on_sent(pick);
+  void on_sent(const BalancerPick& pick, const BalancerRequest& request) override {
+    Balancer::on_sent(pick, request);
     ++connections_[pick.connection].used;
   }
 
-  void on_completed(const BalancerPick& pick) override {
-    Balancer::on_completed(pick);
+  void on_completed(const BalancerPick& pick, const BalancerOutcome& outcome) override {
+    Balancer::on_completed(pick, outcome);
     const bool more = connections_[pick.connection].used < reuse_;
     (more ? idle_ : free_).push_back(pick.connection);
   }

@@ -235,7 +235,9 @@ std::optional<KeyAlgorithm> parse_key_algorithm(std::string_view name) {
 }
 
 std::uint64_t fnv1a64(std::string_view bytes) { return fnv_bytes(kFnvOffset, bytes); }
-std::uint64_t xxh64(std::string_view bytes) { return XXH64(bytes.data(), bytes.size(), 0); }
+std::uint64_t xxh64(std::string_view bytes, std::uint64_t seed) {
+  return XXH64(bytes.data(), bytes.size(), seed);
+}
 std::uint64_t sha_model_scope(std::string_view model) { return mix64(fnv1a64(model)); }
 
 BlockKeyChain::BlockKeyChain(KeyAlgorithm algorithm, std::uint32_t block_size,

@@ -114,7 +114,7 @@ class BlockKeyChain {
 /// FNV-1a, 64 bit, over raw bytes.
 std::uint64_t fnv1a64(std::string_view bytes);
 /// XXH64 with seed 0 over raw bytes.
-std::uint64_t xxh64(std::string_view bytes);
+std::uint64_t xxh64(std::string_view bytes, std::uint64_t seed = 0);
 /// The value that index_key() xors into the keys of a model in the SHA-256 eras.
 std::uint64_t sha_model_scope(std::string_view model);
 

@@ -103,7 +103,7 @@ void InvariantChecker::on_routed(const workloads::Request& request, const Route&
   p.endpoint = route.endpoint.value();
   if (route.prefill) p.prefill = route.prefill->value();
   if (view_ == nullptr || !view_->router.reads_metrics()) return;
-  const Duration interval = view_->plan.scenario.routing.scrape_interval;
+  const Duration interval = view_->plan.scenario.routing.scrape_interval.value_or(kScrapeInterval);
   const policies::EndpointTable& table = view_->router.table();
   for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {
     const std::uint32_t row = view_->router.row(EndpointId(e));

@@ -373,8 +373,13 @@ void Resolver::cross_rules(const Scenario& s) {
   }
   if (!decode && !s.cluster.pools.empty())
     error("cluster.pools", "no pool can decode", "give one pool role `both` or `decode`");
-  if (prefill && s.routing.balancer != BalancerKind::kEndpointPicker)
-    error("routing.balancer", "a prefill pool is only reachable through an endpoint picker");
+  const policies::BalancerRow& balancer = policies::balancer_row(s.routing.balancer);
+  if (prefill && balancer.disaggregation == policies::Disaggregation::kNo)
+    error("routing.balancer", std::string(balancer.name) + " reaches no prefill pool",
+          "use an endpoint picker, or a balancer that `routesim list balancers` shows with "
+          "prefill and decode");
+  if (!prefill && balancer.disaggregation == policies::Disaggregation::kRequired)
+    error("routing.balancer", std::string(balancer.name) + " needs a pool with role `prefill`");
   if (s.routing.balancer == BalancerKind::kEndpointPicker && !inputs_.endpoint_picker)
     error("routing.endpoint_picker", "balancer endpoint-picker needs a document");
   if (const int sources = s.workload.load.tools_given; sources != 1) {
@@ -472,7 +477,12 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   RunPlan plan;
   plan.scenario = scenario;
   plan.endpoint_picker = deciding_document(scenario, inputs);
-  Resolver resolver(inputs, listens_to_events(plan.endpoint_picker), diagnostics);
+  const policies::BalancerNeeds needs =
+      policies::balancer_needs(scenario.routing.balancer, scenario.routing.balancing);
+  if (!scenario.routing.scrape_interval && needs.metrics_interval > Duration::zero())
+    plan.scenario.routing.scrape_interval = needs.metrics_interval;
+  Resolver resolver(inputs, needs.kv_events || listens_to_events(plan.endpoint_picker),
+                    diagnostics);
   if (scenario.cluster.pools.empty())
     resolver.error("cluster.pools", "at least one pool is needed");
   for (std::size_t i = 0; i < scenario.cluster.pools.size(); ++i) {

@@ -115,8 +115,11 @@ void describe(Describer& d, RoutingConfig& c) {
         c.router_replicas, IntRange{1, 64});
   field(d, {"decision_latency", "Tokeniser, ext-proc and scheduling time of one decision."},
         c.decision_latency, DurationRange{Duration::zero(), Duration::seconds(3600)});
-  field(d, {"scrape_interval", "How often endpoint metrics are scraped."}, c.scrape_interval,
-        DurationRange{Duration::milliseconds(1), Duration::seconds(3600)});
+  field(d,
+        {"scrape_interval",
+         "How often endpoint metrics are scraped; where absent as often as the product of the "
+         "balancer does it, and every 50 ms for an endpoint picker."},
+        c.scrape_interval, DurationRange{Duration::milliseconds(1), Duration::seconds(3600)});
   field(d,
         {"kv_event_delay",
          "From the end of the step that publishes a KV event to the router's "

@@ -77,6 +77,9 @@ void describe(Describer& d, ClusterConfig& c);
 
 using policies::BalancerKind;
 
+/// How often llm-d's router scrapes its endpoints.
+inline constexpr Duration kScrapeInterval = Duration::milliseconds(50);
+
 /// The router: which decision code, and how old what it knows is.
 struct RoutingConfig {
   BalancerKind balancer = BalancerKind::kK8sService;
@@ -85,7 +88,8 @@ struct RoutingConfig {
   policies::BalancerSettings balancing;
   std::int64_t router_replicas = 1;
   Duration decision_latency;  ///< Tokeniser, ext-proc and scheduling, per request.
-  Duration scrape_interval = Duration::milliseconds(50);
+  /// Absent: as the product does, or kScrapeInterval; resolve() decides.
+  std::optional<Duration> scrape_interval;
   Duration kv_event_delay = Duration::milliseconds(1);
   double kv_event_loss = 0;  ///< Fraction of event batches that never arrive.
 };

@@ -1,7 +1,7 @@
 #include "sim/router/router.h"
 
 #include <algorithm>
-#include <charconv>
+#include <numeric>
 #include <utility>
 
 #include "base/check.h"
@@ -18,30 +18,6 @@ double bytes_per_token(const WorkloadConfig& w) {
   if (w.options.bytes_per_token) return *w.options.bytes_per_token;
   return traits_of(w.load).random_text ? workloads::kRandomBytesPerToken
                                        : workloads::kTextBytesPerToken;
-}
-
-/// The text a prefix-hash balancer would see: two prompts agree in their first characters exactly
-/// when they agree in their first tokens (about four characters each). Of a chat it sees the first
-/// user message only, so that all turns of a thread look alike.
-void write_prefix_text(const workloads::Prompt& prompt, std::int64_t characters, std::string& out) {
-  out.clear();
-  std::int64_t left = (characters + 3) / 4;
-  std::int64_t preamble = prompt.preamble_tokens;  // the chat template's own, not the user's text
-  const bool chat = preamble > 0;
-  for (const workloads::Segment& s : prompt.segments) {
-    if (left <= 0) break;
-    if (preamble >= s.length) {
-      preamble -= s.length;
-      continue;
-    }
-    preamble = 0;
-    char digits[17];
-    const auto end = std::to_chars(digits, digits + 16,
-                                   mix64(s.content, static_cast<std::uint64_t>(s.offset)), 16);
-    out.append(digits, static_cast<std::size_t>(end.ptr - digits));
-    left -= s.length;
-    if (chat) return;
-  }
 }
 
 /// A rank the router can address has its own name; one behind a front end goes by its server's.
@@ -78,7 +54,17 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
   RouterKeyOptions out;
   out.model = plan.pools.front().config.model;
   out.adapters = plan.adapters;
-  if (!plan.endpoint_picker) return out;
+  if (!plan.endpoint_picker) {
+    const RoutingConfig& routing = plan.scenario.routing;
+    const policies::BalancerNeeds needs =
+        policies::balancer_needs(routing.balancer, routing.balancing);
+    // Products differ in the hash, which decides nothing, and cut prompts as the engines do.
+    if (needs.block_keys)
+      out.precise.emplace(policies::KeyAlgorithm::kXxh64,
+                          static_cast<std::uint32_t>(plan.pools.front().rules.block_size), "",
+                          out.model);
+    return out;
+  }
   const std::optional<policies::Requirements> needed =
       policies::requirements(*plan.endpoint_picker, diagnostics);
   if (!needed) return out;
@@ -113,7 +99,10 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
     const EndpointHome& home = endpoints_[endpoints_.first(row)];
     table_.add(endpoint_info(home, plan.pools[home.pool]));
   }
-  if (plan.endpoint_picker) read_telemetry();
+  if (plan.endpoint_picker)
+    read_telemetry();
+  else
+    feed_balancers();
 }
 
 void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
@@ -131,11 +120,6 @@ void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
       continue;
     }
     in.balancer = policies::make_balancer(routing.balancer, routing.balancing, seed, i);
-    std::vector<policies::BalancerEndpoint> named;
-    for (std::uint32_t row = 0; row < endpoints_.rows(); ++row)
-      named.push_back(
-          {.name = server_name(endpoints_[endpoints_.first(row)]), .adapters = plan_.adapters});
-    in.balancer->set_endpoints(named);
   }
 }
 
@@ -155,6 +139,26 @@ void Router::read_telemetry() {
     holders.push_back(first.index_holder(table_, row));
   std::vector<policies::PrefixIndex*> indexes;
   for (const Instance& in : instances_) indexes.push_back(in.index);
+  events_.emplace(endpoints_, replicas_, std::move(holders), std::move(indexes));
+}
+
+// The same for balancers. Ids in their indexes are rows.
+void Router::feed_balancers() {
+  const policies::BalancerNeeds needs = instances_.front().balancer->needs();
+  counts_first_tokens_ = needs.first_tokens;
+  std::vector<policies::BalancerEndpoint> servers;
+  for (std::uint32_t row = 0; row < endpoints_.rows(); ++row) {
+    const EndpointHome& home = endpoints_[endpoints_.first(row)];
+    servers.push_back(balancer_endpoint(server_name(home), plan_.pools[home.pool], plan_.adapters));
+  }
+  for (Instance& in : instances_) in.balancer->set_endpoints(servers);
+  balancer_inputs_ = BalancerInputs(needs, plan_, bytes_per_token_);
+  if (needs.metrics) scraper_.emplace(plan_, endpoints_, replicas_, false);
+  if (!needs.kv_events) return;
+  std::vector<std::uint32_t> holders(endpoints_.rows());
+  std::iota(holders.begin(), holders.end(), 0U);
+  std::vector<policies::PrefixIndex*> indexes;
+  for (const Instance& in : instances_) indexes.push_back(in.balancer->prefix_index());
   events_.emplace(endpoints_, replicas_, std::move(holders), std::move(indexes));
 }
 
@@ -178,9 +182,9 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
                      SimTime now) {
   Instance& in = instances_[which];
   Route route;
-  if (in.balancer == nullptr) refresh(now);
+  refresh(now);
   const auto choose = [&] {
-    return in.balancer != nullptr ? route_by_balancer(in, request)
+    return in.balancer != nullptr ? route_by_balancer(in, request, keys, now)
                                   : route_by_scheduler(in, request, keys, now);
   };
   if (!reporter_ || !reporter_->wants(request)) {
@@ -201,19 +205,24 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
   return route;
 }
 
-Route Router::route_by_balancer(Instance& in, const workloads::Request& request) {
-  const RoutingConfig& routing = plan_.scenario.routing;
-  if (routing.balancer == BalancerKind::kPrefixHash)
-    write_prefix_text(*request.prompt, routing.balancing.kubeai.prefix_char_length, prefix_text_);
+Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
+                                const PromptKeys& keys, SimTime now) {
+  policies::BalancerRequest seen = balancer_inputs_.request(request, keys, now);
+  seen.adapter = adapter_name(request);
+  seen.metrics = scraper_ ? &table_ : nullptr;
   Route route;
-  std::optional<policies::BalancerPick> pick =
-      in.balancer->pick({.prefix = prefix_text_, .adapter = adapter_name(request)});
-  if (!pick) return route;
-  if (reporter_) reporter_->force(*pick, request);
-  in.balancer->on_sent(*pick);
+  policies::BalancerAnswer answer = in.balancer->pick(seen);
+  if (!answer) {
+    route.http_status = answer.http_status();
+    return route;
+  }
+  if (reporter_) reporter_->force(*answer, request);
+  in.balancer->on_sent(*answer, seen);
   route.routed = true;
-  route.pick = *pick;
-  route.endpoint = EndpointId(endpoints_.first(pick->endpoint));
+  route.pick = *answer;
+  route.endpoint = EndpointId(endpoints_.first(answer->endpoint));
+  if (answer->prefill && *answer->prefill != answer->endpoint)
+    route.prefill = EndpointId(endpoints_.first(*answer->prefill));
   return route;
 }
 
@@ -274,13 +283,20 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
 
 void Router::on_first_token(const workloads::Request& request, const Route& route, SimTime now) {
   if (!counts_first_tokens_) return;
-  instances_[route.instance].scheduler->on_first_token(request.id.value(), now);
+  const Instance& in = instances_[route.instance];
+  if (in.balancer != nullptr)
+    in.balancer->on_first_token(route.pick, request.id.value(), now);
+  else
+    in.scheduler->on_first_token(request.id.value(), now);
 }
 
 void Router::on_completed(const workloads::Request& request, const Route& route, SimTime now) {
   Instance& in = instances_[route.instance];
   if (in.balancer != nullptr) {
-    in.balancer->on_completed(route.pick);
+    in.balancer->on_completed(route.pick, {.id = request.id.value(),
+                                           .now = now,
+                                           .prompt_tokens = request.prompt->tokens,
+                                           .output_tokens = request.output_tokens});
     return;
   }
   in.scheduler->on_completed(request.id.value(), now);

@@ -17,6 +17,7 @@
 #include "sim/engine/prompt_keys.h"
 #include "sim/engine/replica.h"
 #include "sim/plan/resolve.h"
+#include "sim/router/balancer_inputs.h"
 #include "sim/router/client_sessions.h"
 #include "sim/router/decision_probe.h"
 #include "sim/router/decision_reporter.h"
@@ -90,8 +91,10 @@ class Router {
 
   void add_instances(std::uint64_t seed, Diagnostics& diagnostics);
   void read_telemetry();
+  void feed_balancers();
   void refresh(SimTime now);
-  Route route_by_balancer(Instance& in, const workloads::Request& request);
+  Route route_by_balancer(Instance& in, const workloads::Request& request, const PromptKeys& keys,
+                          SimTime now);
   Route route_by_scheduler(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                            SimTime now);
   std::string_view adapter_name(const workloads::Request& request) const;
@@ -111,7 +114,7 @@ class Router {
   bool counts_first_tokens_ = false;
   std::uint64_t next_instance_ = 0;
   std::optional<DecisionReporter> reporter_;
-  std::string prefix_text_;  ///< Scratch.
+  BalancerInputs balancer_inputs_;
   ClientSessions sessions_;
 };
 

@@ -29,7 +29,7 @@ Scraper::Scraper(const RunPlan& plan, const Endpoints& endpoints,
 
 // Requests of the ranks are summed, cache use is the mean.
 void Scraper::read_row(std::uint32_t row, SimTime now, policies::EndpointTable& table) {
-  const Duration interval = plan_.scenario.routing.scrape_interval;
+  const Duration interval = plan_.scenario.routing.scrape_interval.value_or(kScrapeInterval);
   SimTime at = next_[row];
   if (now - at >= interval) at = at + interval * ((now - at).ns() / interval.ns());
   next_[row] = at + interval;

@@ -50,7 +50,7 @@ std::vector<Direction> all_rooms() {
       {"policies/flow", {"base", "policies", "policies/plugins"}},
       {"policies/config",
        {"base", "policies", "policies/index", "policies/plugins", "policies/flow"}},
-      {"policies/balancers", {"base", "policies/index"}},
+      {"policies/balancers", {"base", "policies", "policies/index"}},
       {"policies/examples",
        {"base", "policies", "policies/index", "policies/kv_events", "policies/config"}},
       {"models", {"base"}},

@@ -4,6 +4,7 @@
 
 #include "base/config_node.h"
 #include "base/text.h"
+#include "policies/balancers/balancers.h"
 #include "policies/config/factory.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/cli.h"
@@ -61,6 +62,20 @@ std::string list_plugins() {
   return table.str();
 }
 
+std::string list_balancers() {
+  TextTable table(5);
+  table.add_row({"balancer", "product", "release read", "decides on", "differs from the product"});
+  for (const policies::BalancerRow& row : policies::kBalancers) {
+    std::string inputs(row.inputs);
+    if (row.disaggregation == policies::Disaggregation::kPossible) inputs += "; prefill and decode";
+    if (row.disaggregation == policies::Disaggregation::kRequired)
+      inputs += "; prefill and decode only";
+    table.add_row({std::string(row.name), std::string(row.product), std::string(row.release),
+                   inputs, std::string(row.approximations)});
+  }
+  return table.str();
+}
+
 /// The text of a top-level key, or "".
 std::string text_of(const ConfigNode& root, std::string_view key) {
   const ConfigNode::Member* member = root.is_map() ? root.find(key) : nullptr;
@@ -96,6 +111,7 @@ ExitCode run_list(Options& options, Console& console) {
   if (what == "accelerators") console.print(list_accelerators());
   if (what == "models") console.print(list_models());
   if (what == "plugins") console.print(list_plugins());
+  if (what == "balancers") console.print(list_balancers());
   if (what != "scenarios") return ExitCode::kSuccess;
   const std::string text = list_scenarios(options.get("folder", "scenarios"), console);
   console.print(text);
@@ -105,11 +121,12 @@ ExitCode run_list(Options& options, Console& console) {
 }  // namespace
 
 Command list_command() {
-  return {.name = "list",
-          .summary = "List models, accelerators, plugins or scenarios.",
-          .positional = {.name = "models|accelerators|plugins|scenarios", .min = 1, .max = 1},
-          .options = {{"folder", "PATH", "Where scenarios are looked for (default scenarios)."}},
-          .run = &run_list};
+  return {
+      .name = "list",
+      .summary = "List models, accelerators, plugins, balancers or scenarios.",
+      .positional = {.name = "models|accelerators|plugins|balancers|scenarios", .min = 1, .max = 1},
+      .options = {{"folder", "PATH", "Where scenarios are looked for (default scenarios)."}},
+      .run = &run_list};
 }
 
 }  // namespace routesim::tools

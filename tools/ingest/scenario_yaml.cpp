@@ -311,8 +311,26 @@ void take_balancer(LoadedVariant& variant) {
                             variant.provenance.nearest("routing.endpoint_picker"));
 }
 
+/// Settings of another family than the balancer's have no effect.
+void warn_other_sections(const LoadedVariant& variant, Diagnostics& diagnostics) {
+  const std::string_view own = policies::balancer_row(variant.scenario.routing.balancer).section;
+  for (const policies::BalancerRow& row : policies::kBalancers) {
+    const std::string path = "routing." + std::string(row.section);
+    if (row.section.empty() || row.section == own || &row == policies::kBalancers.data()) continue;
+    const bool seen = std::any_of(policies::kBalancers.data(), &row, [&row](const auto& other) {
+      return other.section == row.section;
+    });
+    if (seen || variant.provenance.find(path) == nullptr) continue;
+    diagnostics.warning(variant.provenance.nearest(path), path,
+                        "has no effect on the balancer " +
+                            std::string(enum_name(variant.scenario.routing.balancer)),
+                        "set routing.balancer to one of this section's");
+  }
+}
+
 void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
-  const sim::RoutingConfig& routing = variant.scenario.routing;
+  sim::RoutingConfig& routing = variant.scenario.routing;
+  warn_other_sections(variant, diagnostics);
   if (!routing.endpoint_picker.empty()) {
     take_balancer(variant);
     const Ptr root = document_root(routing.endpoint_picker, "routing.endpoint_picker", diagnostics);
@@ -344,6 +362,14 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
       }
     }
   }
+}
+
+/// The interval that the product itself has, so that it is printed with the other settings.
+void take_scrape_interval(sim::RoutingConfig& routing) {
+  if (routing.scrape_interval) return;
+  const Duration own =
+      policies::balancer_needs(routing.balancer, routing.balancing).metrics_interval;
+  routing.scrape_interval = own > Duration::zero() ? own : sim::kScrapeInterval;
 }
 
 void read_load(LoadedVariant& variant, Diagnostics& diagnostics) {
@@ -380,6 +406,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   Diagnostics load;  // Read first, since it sends what the router reads; said last.
   read_load(variant, load);
   read_router(variant, diagnostics);
+  take_scrape_interval(variant.scenario.routing);
   append(diagnostics, load);
   return variant;
 }

@@ -1,0 +1,504 @@
+#include "policies/balancers/envoy.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "policies/index/block_keys.h"
+
+namespace routesim::policies {
+namespace {
+
+constexpr std::uint64_t kStdHashSeed = 0xc70f6907;  // murmurHash2's seed in ring_hash_lb.cc.
+/// EdfScheduler::createWithPicks starts at a random number of picks below this.
+constexpr std::uint64_t kMostInitialPicks = 429'496'729;
+
+/// MurmurHash2 for 64 bits as libstdc++ has it (source/common/common/murmur_hash.cc).
+std::uint64_t murmur_hash_2(std::string_view bytes, std::uint64_t seed) {
+  constexpr std::uint64_t kMultiplier = 0xc6a4a7935bd1e995ULL;
+  const auto mix = [](std::uint64_t v) { return v ^ (v >> 47); };
+  const std::size_t whole = bytes.size() & ~std::size_t{7};
+  std::uint64_t hash = seed ^ (bytes.size() * kMultiplier);
+  for (std::size_t at = 0; at < whole; at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, 8);
+    hash = (hash ^ (mix(word * kMultiplier) * kMultiplier)) * kMultiplier;
+  }
+  if (bytes.size() > whole) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + whole, bytes.size() - whole);
+    hash = (hash ^ word) * kMultiplier;
+  }
+  return mix(mix(hash) * kMultiplier);
+}
+
+/// Earliest deadline first, which is weighted round robin (source/common/upstream/edf_scheduler.h).
+class EdfSchedule {
+ public:
+  void clear() {
+    heap_.clear();
+    now_ = 0;
+    order_ = 0;
+  }
+  /// Hosts 0 … n - 1 after `picks` picks. Whole turns are counted, the rest is played.
+  void start(const std::vector<double>& weights, std::uint64_t picks) {
+    clear();
+    double sum = 0;
+    for (const double w : weights) sum += w;
+    std::uint64_t done = 0;
+    for (std::uint32_t i = 0; i < weights.size(); ++i) {
+      const double turns = std::floor(static_cast<double>(picks) * weights[i] / sum);
+      done += static_cast<std::uint64_t>(turns);
+      now_ = std::max(now_, turns / weights[i]);
+      insert_at((turns + 1) / weights[i], i);
+    }
+    for (; done < picks; ++done) {
+      const std::uint32_t host = take();
+      add(host, weights[host]);
+    }
+  }
+  void add(std::uint32_t host, double weight) { insert_at(now_ + 1 / weight, host); }
+  std::uint32_t take() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    const Entry entry = heap_.back();
+    heap_.pop_back();
+    now_ = entry.deadline;
+    return entry.host;
+  }
+
+ private:
+  struct Entry {
+    double deadline;
+    std::uint64_t order;
+    std::uint32_t host;
+  };
+  static bool later(const Entry& a, const Entry& b) {
+    return std::pair(a.deadline, a.order) > std::pair(b.deadline, b.order);
+  }
+  void insert_at(double deadline, std::uint32_t host) {
+    heap_.push_back({deadline, order_++, host});
+    std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+
+  std::vector<Entry> heap_;
+  double now_ = 0;
+  std::uint64_t order_ = 0;
+};
+
+/// Hosts that may get requests: the healthy ones, or all of them in a panic.
+class EnvoyBalancer : public Balancer {
+ public:
+  explicit EnvoyBalancer(const EnvoySettings& settings) : settings_(settings) {}
+
+  void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
+    Balancer::set_endpoints(endpoints);
+    hosts_.clear();
+    for (std::uint32_t i = 0; i < size(); ++i)
+      if (endpoints[i].healthy) hosts_.push_back(i);
+    const double share = 100.0 * static_cast<double>(hosts_.size());
+    if (share < settings_.healthy_panic_threshold * static_cast<double>(size())) {
+      hosts_.resize(size());
+      for (std::uint32_t i = 0; i < size(); ++i) hosts_[i] = i;
+    }
+    on_hosts_changed();
+  }
+
+ protected:
+  virtual void on_hosts_changed() {}
+  const EnvoySettings& settings() const { return settings_; }
+  /// Indices of endpoints.
+  const std::vector<std::uint32_t>& hosts() const { return hosts_; }
+  std::uint32_t active(std::uint32_t host) const { return in_flight()[hosts_[host]]; }
+  std::vector<double> weights() const {
+    std::vector<double> out;
+    for (const std::uint32_t i : hosts_)
+      out.push_back(i < settings_.weights.size() ? settings_.weights[i] : endpoints()[i].weight);
+    return out;
+  }
+  BalancerAnswer answer(std::uint32_t host) const { return pick_of(hosts_[host]); }
+
+ private:
+  EnvoySettings settings_;
+  std::vector<std::uint32_t> hosts_;
+};
+
+class EnvoyRandom final : public EnvoyBalancer {
+ public:
+  EnvoyRandom(const EnvoySettings& settings, const RandomStream& random)
+      : EnvoyBalancer(settings), random_(random) {}
+  BalancerAnswer pick(const BalancerRequest&) override {
+    if (hosts().empty()) return std::nullopt;
+    return answer(static_cast<std::uint32_t>(random_.next() % hosts().size()));
+  }
+
+ private:
+  RandomStream random_;
+};
+
+/// round_robin and least_request: both keep an EDF schedule where weights differ.
+class EnvoyWeighted : public EnvoyBalancer {
+ public:
+  EnvoyWeighted(const EnvoySettings& settings, const RandomStream& random)
+      : EnvoyBalancer(settings), random_(random), seed_(random_.next()) {}
+
+  BalancerAnswer pick(const BalancerRequest&) override {
+    if (hosts().empty()) return std::nullopt;
+    if (!scheduled_) return answer(unweighted());
+    const std::uint32_t host = schedule_.take();
+    schedule_.add(host, weight_now(host));
+    return answer(host);
+  }
+
+ protected:
+  /// Decides where all weights are equal.
+  virtual std::uint32_t unweighted() = 0;
+  /// The weight with which a host goes back into the schedule.
+  virtual double weight_now(std::uint32_t host) const { return weights_[host]; }
+  virtual bool always_scheduled() const { return false; }
+  double weight(std::uint32_t host) const { return weights_[host]; }
+  RandomStream& random() { return random_; }
+  std::uint64_t seed() const { return seed_; }
+
+ private:
+  void on_hosts_changed() override {
+    weights_ = weights();
+    const bool equal = std::all_of(weights_.begin(), weights_.end(),
+                                   [this](double w) { return w == weights_.front(); });
+    scheduled_ = !hosts().empty() && (!equal || always_scheduled());
+    if (!scheduled_) return;
+    std::vector<double> start;
+    for (std::uint32_t h = 0; h < hosts().size(); ++h) start.push_back(weight_now(h));
+    schedule_.start(start, seed_ % kMostInitialPicks);
+  }
+
+  RandomStream random_;
+  std::uint64_t seed_;
+  std::vector<double> weights_;
+  bool scheduled_ = false;
+  EdfSchedule schedule_;
+};
+
+class EnvoyRoundRobin final : public EnvoyWeighted {
+ public:
+  EnvoyRoundRobin(const EnvoySettings& settings, const RandomStream& random)
+      : EnvoyWeighted(settings, random), next_(seed()) {}
+
+ private:
+  std::uint32_t unweighted() override {
+    return static_cast<std::uint32_t>(next_++ % hosts().size());
+  }
+  std::uint64_t next_;  ///< Survives changes of the hosts.
+};
+
+class EnvoyLeastRequest final : public EnvoyWeighted {
+ public:
+  using EnvoyWeighted::EnvoyWeighted;
+
+ private:
+  std::uint32_t unweighted() override {
+    return settings().selection_method == EnvoySelection::kFullScan ? full_scan() : n_choices();
+  }
+  /// Draws with replacement, so the same host may be drawn again.
+  std::uint32_t n_choices() {
+    std::uint32_t best = draw();
+    for (std::int64_t k = 1; k < settings().choice_count; ++k) {
+      const std::uint32_t other = draw();
+      if (active(other) < active(best)) best = other;
+    }
+    return best;
+  }
+  /// Reservoir sampling among the least active.
+  std::uint32_t full_scan() {
+    std::uint32_t best = 0;
+    std::uint64_t ties = 1;
+    for (std::uint32_t h = 1; h < hosts().size(); ++h) {
+      if (active(h) > active(best)) continue;
+      ties = active(h) < active(best) ? 1 : ties + 1;
+      if (random().below(ties) == 0) best = h;
+    }
+    return best;
+  }
+  std::uint32_t draw() { return static_cast<std::uint32_t>(random().next() % hosts().size()); }
+  double weight_now(std::uint32_t host) const override {
+    const double given = settings().active_request_bias.value_or(1.0);
+    const double bias = given >= 0 ? given : 1.0;  // Also of NaN.
+    if (bias == 0) return weight(host);
+    return weight(host) / std::pow(static_cast<double>(active(host)) + 1, bias);
+  }
+  /// A bias that is set counts with equal weights, too (guard
+  /// least_request_lb_active_request_bias_forces_weighted).
+  bool always_scheduled() const override { return settings().active_request_bias.has_value(); }
+};
+
+/// The hash of a request from a route's hash_policy (source/common/http/hash_policy.cc).
+class RequestHash {
+ public:
+  explicit RequestHash(std::vector<EnvoyHashPolicy> policies) : policies_(std::move(policies)) {}
+
+  /// Nothing where no policy has a value.
+  std::optional<std::uint64_t> operator()(const BalancerRequest& request) {
+    std::optional<std::uint64_t> hash;
+    for (const EnvoyHashPolicy& policy : policies_) {
+      if (const auto own = value_hash(policy, request))
+        hash = hash ? std::rotl(*hash, 1) ^ *own : *own;
+      if (policy.terminal && hash) break;
+    }
+    return hash;
+  }
+
+ private:
+  std::optional<std::uint64_t> value_hash(const EnvoyHashPolicy& policy,
+                                          const BalancerRequest& request) {
+    if (policy.source_ip)
+      return request.session.empty() ? std::nullopt : std::optional(xxh64(request.session));
+    if (!policy.cookie.empty()) return cookie_hash(policy, request);
+    values_.clear();
+    for (const Header& h : request.headers)
+      if (same_header(h.name, policy.header)) values_.push_back(h.value);
+    if (values_.empty()) return std::nullopt;
+    std::sort(values_.begin(), values_.end());
+    text_.clear();
+    for (const std::string_view value : values_) text_ += value;
+    return xxh64(text_);
+  }
+  std::optional<std::uint64_t> cookie_hash(const EnvoyHashPolicy& policy,
+                                           const BalancerRequest& request) {
+    for (const Header& h : request.headers) {
+      if (!same_header(h.name, "cookie")) continue;
+      for (std::string_view rest = h.value; !rest.empty();) {
+        const std::size_t end = std::min(rest.find(';'), rest.size());
+        std::string_view pair = rest.substr(0, end);
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        pair.remove_prefix(std::min(pair.find_first_not_of(' '), pair.size()));
+        const std::size_t equals = pair.find('=');
+        if (equals == std::string_view::npos || pair.substr(0, equals) != policy.cookie) continue;
+        std::string_view value = pair.substr(equals + 1);
+        if (value.size() >= 2 && value.front() == '"' && value.back() == '"')
+          value = value.substr(1, value.size() - 2);
+        if (!value.empty()) return xxh64(value);
+      }
+    }
+    // Envoy makes a cookie from the addresses of the connection. A client sends one session.
+    if (!policy.has_ttl || request.session.empty()) return std::nullopt;
+    return xxh64(request.session);
+  }
+
+  std::vector<EnvoyHashPolicy> policies_;
+  std::vector<std::string_view> values_;
+  std::string text_;
+};
+
+/// ring_hash and maglev, with bounded loads where a balance factor is set
+/// (common/thread_aware_lb_impl.cc).
+class EnvoyHashed : public EnvoyBalancer {
+ public:
+  EnvoyHashed(const EnvoySettings& settings, const RandomStream& random)
+      : EnvoyBalancer(settings), hash_(settings.hash_policy), random_(random) {}
+
+  BalancerNeeds needs() const override {
+    BalancerNeeds needs{.identity = true};
+    for (const EnvoyHashPolicy& policy : settings().hash_policy) {
+      if (!policy.header.empty()) needs.session_headers.push_back(policy.header);
+      if (!policy.cookie.empty()) needs.session_cookies.push_back(policy.cookie);
+    }
+    return needs;
+  }
+  BalancerAnswer pick(const BalancerRequest& request) override {
+    if (hosts().empty()) return std::nullopt;
+    const std::optional<std::uint64_t> given = hash_(request);
+    const std::uint64_t hash = given ? *given : random_.next();
+    const std::uint32_t host = owner(hash);
+    return answer(settings().hash_balance_factor == 0 ? host : bounded(host, hash));
+  }
+
+ protected:
+  virtual std::uint32_t owner(std::uint64_t hash) const = 0;
+  /// Weights of the hosts that sum to 1.
+  const std::vector<double>& shares() const { return shares_; }
+  const std::string& key(std::uint32_t host) const { return endpoints()[hosts()[host]].name; }
+  virtual void build() = 0;
+
+ private:
+  void on_hosts_changed() override {
+    shares_ = weights();
+    double sum = 0;
+    for (const double w : shares_) sum += w;
+    for (double& w : shares_) w /= sum;
+    if (!hosts().empty()) build();
+  }
+  /// Requests in flight against slots; above 1 = overloaded.
+  double overload(std::uint32_t host) const {
+    const auto factor = static_cast<std::uint64_t>(settings().hash_balance_factor);
+    const std::uint64_t total = ((total_in_flight() + 1) * factor + 99) / 100;
+    const double slots = std::max(std::ceil(static_cast<double>(total) * shares_[host]), 1.0);
+    return static_cast<double>(active(host)) / slots;
+  }
+  std::uint32_t bounded(std::uint32_t hashed, std::uint64_t hash) const {
+    if (overload(hashed) <= 1) return hashed;
+    std::mt19937 generator(static_cast<std::uint32_t>(hash));
+    const auto below = [&generator](std::uint32_t k) {
+      std::uint64_t x = k;
+      while (x >= k) x = generator() / ((std::uint64_t{1} << 32) / k);
+      return static_cast<std::uint32_t>(x);
+    };
+    const auto n = static_cast<std::uint32_t>(hosts().size());
+    std::vector<std::uint32_t> order(n);
+    for (std::uint32_t i = 0; i < n; ++i) order[i] = i;
+    std::uint32_t least = hashed;
+    double least_overload = overload(hashed);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      std::swap(order[i], order[i + below(n - i)]);
+      if (order[i] == hashed) continue;
+      const double factor = overload(order[i]);
+      if (factor <= 1) return order[i];
+      if (factor < least_overload) {
+        least = order[i];
+        least_overload = factor;
+      }
+    }
+    return least;
+  }
+
+  RequestHash hash_;
+  RandomStream random_;
+  std::vector<double> shares_;
+};
+
+class EnvoyRingHash final : public EnvoyHashed {
+ public:
+  using EnvoyHashed::EnvoyHashed;
+
+ private:
+  void build() override {
+    ring_.clear();
+    const double least = *std::min_element(shares().begin(), shares().end());
+    const double scale =
+        std::min(std::ceil(least * static_cast<double>(settings().minimum_ring_size)) / least,
+                 static_cast<double>(settings().maximum_ring_size));
+    double current = 0, target = 0;
+    for (std::uint32_t h = 0; h < hosts().size(); ++h) {
+      target += scale * shares()[h];
+      for (std::uint64_t i = 0; current < target; ++i, ++current)
+        ring_.emplace_back(envoy_hash(settings().hash_function, key(h) + "_" + std::to_string(i)),
+                           h);
+    }
+    std::stable_sort(ring_.begin(), ring_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+  }
+  std::uint32_t owner(std::uint64_t hash) const override {
+    const auto at = std::lower_bound(ring_.begin(), ring_.end(), hash,
+                                     [](const auto& p, std::uint64_t h) { return p.first < h; });
+    return at == ring_.end() ? ring_.front().second : at->second;
+  }
+
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> ring_;  ///< Hash and host, by hash.
+};
+
+class EnvoyMaglev final : public EnvoyHashed {
+ public:
+  using EnvoyHashed::EnvoyHashed;
+
+ private:
+  struct Entry {
+    std::uint32_t host;
+    std::uint64_t offset, skip, next = 0;
+    double weight, target = 0;
+  };
+  void build() override {
+    const auto slots = static_cast<std::uint64_t>(settings().table_size);
+    const double most = *std::max_element(shares().begin(), shares().end());
+    std::vector<Entry> entries;
+    for (std::uint32_t h = 0; h < hosts().size(); ++h)
+      entries.push_back({.host = h,
+                         .offset = xxh64(key(h)) % slots,
+                         .skip = xxh64(key(h), 1) % (slots - 1) + 1,
+                         .weight = shares()[h]});
+    std::stable_sort(entries.begin(), entries.end(),
+                     [this](const Entry& a, const Entry& b) { return key(a.host) < key(b.host); });
+    constexpr std::uint32_t kFree = ~std::uint32_t{0};
+    table_.assign(slots, kFree);
+    std::uint64_t filled = 0;
+    for (std::uint64_t round = 1; filled < slots; ++round) {
+      for (Entry& e : entries) {
+        if (static_cast<double>(round) * e.weight < e.target) continue;
+        e.target += most;
+        std::uint64_t at = (e.offset + e.skip * e.next) % slots;
+        while (table_[at] != kFree) at = (e.offset + e.skip * ++e.next) % slots;
+        table_[at] = e.host;
+        ++e.next;
+        if (++filled == slots) break;
+      }
+    }
+  }
+  std::uint32_t owner(std::uint64_t hash) const override { return table_[hash % table_.size()]; }
+
+  std::vector<std::uint32_t> table_;  ///< Host by slot.
+};
+
+}  // namespace
+
+std::uint64_t envoy_hash(EnvoyHashFunction function, std::string_view bytes) {
+  return function == EnvoyHashFunction::kXxHash ? xxh64(bytes) : murmur_hash_2(bytes, kStdHashSeed);
+}
+
+void describe(Describer& d, EnvoyHashPolicy& p) {
+  field(d, {"header", "The header whose value is hashed."}, p.header);
+  field(d, {"cookie", "The cookie whose value is hashed."}, p.cookie);
+  field(d, {"has_ttl", "cookie: Envoy makes the cookie for a client that has none (ttl is set)."},
+        p.has_ttl);
+  field(d, {"source_ip", "The client's address is hashed: one address per session."}, p.source_ip);
+  field(d, {"terminal", "No later policy counts where this one has a value."}, p.terminal);
+}
+
+void describe(Describer& d, EnvoySettings& s) {
+  field(d, {"weights", "load_balancing_weight by server, 1 where the list ends."}, s.weights,
+        RealRange{.min = 0, .max = 1e9, .min_open = true});
+  field(d, {"choice_count", "least-request, equal weights: hosts drawn, with replacement."},
+        s.choice_count, IntRange{2, 1'000'000});
+  field(d, {"selection_method", "least-request, equal weights: a few draws or a full scan."},
+        s.selection_method);
+  field(d,
+        {"active_request_bias",
+         "least-request: exponent of the active requests in a weight; 1 where absent. Setting it "
+         "makes equal weights a weighted rotation, too."},
+        s.active_request_bias, RealRange{.min = 0, .max = 100});
+  field(d, {"minimum_ring_size", "ring-hash: points, at least."}, s.minimum_ring_size,
+        IntRange{1, 8'388'608});
+  field(d, {"maximum_ring_size", "ring-hash: points, at most."}, s.maximum_ring_size,
+        IntRange{1, 8'388'608});
+  field(d, {"hash_function", "ring-hash: the hash of the points."}, s.hash_function);
+  field(d, {"table_size", "maglev: slots, a prime number."}, s.table_size, IntRange{3, 5'000'011});
+  field(d,
+        {"hash_balance_factor",
+         "ring-hash and maglev: percent of the mean load that a host may reach; 0 = no bound."},
+        s.hash_balance_factor, IntRange{0, 1'000'000});
+  field(d, {"healthy_panic_threshold", "Percent of healthy hosts below which all count."},
+        s.healthy_panic_threshold, RealRange{.min = 0, .max = 100});
+  field(d,
+        {"hash_policy",
+         "ring-hash and maglev: what is hashed, as in a route's hash_policy. Without a value the "
+         "choice is random."},
+        s.hash_policy);
+}
+
+std::unique_ptr<Balancer> make_envoy(EnvoyPolicy policy, const EnvoySettings& settings,
+                                     const RandomStream& random) {
+  switch (policy) {
+    case EnvoyPolicy::kRoundRobin:
+      return std::make_unique<EnvoyRoundRobin>(settings, random);
+    case EnvoyPolicy::kLeastRequest:
+      return std::make_unique<EnvoyLeastRequest>(settings, random);
+    case EnvoyPolicy::kRingHash:
+      return std::make_unique<EnvoyRingHash>(settings, random);
+    case EnvoyPolicy::kMaglev:
+      return std::make_unique<EnvoyMaglev>(settings, random);
+    case EnvoyPolicy::kRandom:
+      break;
+  }
+  return std::make_unique<EnvoyRandom>(settings, random);
+}
+
+}  // namespace routesim::policies
