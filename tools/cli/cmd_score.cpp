@@ -1,4 +1,6 @@
 // routesim score: one decision of a router, with its reasons and without a simulation.
+#include <algorithm>
+
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
@@ -6,6 +8,7 @@
 #include "tools/ingest/endpoint_picker_yaml.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/study/score/balancer_script.h"
 #include "tools/study/score/score.h"
 
 namespace routesim::tools {
@@ -78,7 +81,26 @@ ScoreInputs load_inputs(const ScoreSettings& settings, Diagnostics& diagnostics)
   return inputs;
 }
 
+/// A balancer's decisions, step by step. Fails where one differs from what the file expects.
+ExitCode run_steps(const std::string& path, Console& console) {
+  Diagnostics diagnostics;
+  std::vector<ScriptDecision> decisions;
+  if (const auto script = read_balancer_script(path, diagnostics))
+    decisions = run_balancer_script(*script, diagnostics);
+  console.complain(tidy(diagnostics));
+  if (diagnostics.has_errors()) return ExitCode::kInvalid;
+  console.print(render_decisions(decisions));
+  const bool met = std::all_of(decisions.begin(), decisions.end(),
+                               [](const ScriptDecision& d) { return d.unexpected.empty(); });
+  return met ? ExitCode::kSuccess : ExitCode::kFailed;
+}
+
 ExitCode run_score(Options& options, Console& console) {
+  if (options.has("steps")) {
+    for (const char* other : {"config", "endpoints", "request", "events", "era", "seed", "now"})
+      if (options.has(other)) options.fail("--steps goes without --" + std::string(other));
+    return options.ok() ? run_steps(options.get("steps"), console) : refuse(options, console);
+  }
   const ScoreSettings settings = read_score_settings(options);
   if (!options.ok()) return refuse(options, console);
   Diagnostics diagnostics;
@@ -116,6 +138,7 @@ Command score_command() {
           .options = {{"config", "EPP.yaml", "EndpointPickerConfig, or Helm values with one."},
                       {"endpoints", "E.json", "The endpoints as the router sees them."},
                       {"request", "R.json", "The request."},
+                      {"steps", "S.json", "Instead: a balancer's decisions, step by step."},
                       {"events", "F.jsonl", "KV events to feed the prefix index first."},
                       {"era", "RELEASE", "Behave as this router release, such as v0.7.0."},
                       {"seed", "N", "Seed of random picks (default 0)."},
