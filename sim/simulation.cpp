@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/run_error.h"
 #include "sim/watchdog.h"
 
 namespace routesim::sim {
@@ -66,12 +67,12 @@ Simulation::~Simulation() = default;
 RunResult Simulation::run() {
   try {
     return run_to_end();
-  } catch (const ClockError& e) {
+  } catch (const RunError& e) {
     Diagnostic d = e.diagnostic();
     if (plan_.where) d.where = plan_.where(d.path);
     d.message +=
         ", in variant " + plan_.scenario.variant + " with seed " + std::to_string(options_.seed);
-    throw ClockError(std::move(d));
+    throw RunError(std::move(d));
   }
 }
 
@@ -113,7 +114,7 @@ void Simulation::throw_end_of_time() const {
   d.message = "the run is longer than 103 days of simulated time, which is all its clock holds";
   d.hint = "send fewer requests, or use faster servers: " + std::to_string(live_.outstanding()) +
            " requests are outstanding";
-  throw ClockError(std::move(d));
+  throw RunError(std::move(d));
 }
 
 void Simulation::handle(const Event& e) {

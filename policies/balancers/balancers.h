@@ -30,14 +30,16 @@ inline void describe(Describer& d, BalancerSettings& s) {
   field(d, {"envoy", "Settings of the envoy-* balancers."}, s.envoy);
 }
 
-/// How a request finds its endpoint: a row of kBalancers. The first six have names here.
+/// How a request finds its endpoint: a row of kBalancers. The first eight have names here.
 enum class BalancerKind : std::uint8_t {
   kEndpointPicker,  ///< A Scheduler decides, and no balancer is made.
   kRoundRobin,
   kRandom,
   kK8sService,
   kLeastLoad,
-  kPrefixHash
+  kPrefixHash,
+  kExpression,  ///< The simulator makes these two, since they are nobody's product.
+  kLibrary
 };
 
 /// The role a balancer can play beside plain balancing.
@@ -83,6 +85,8 @@ inline constexpr std::array kBalancers = std::to_array<BalancerRow>({
      [](auto&, auto& random) { return new_balancer<LeastLoad>(random); }},
     {"prefix-hash", "", "KubeAI", kKubeAiRelease, "own requests in flight, adapters, first characters",
      "", {}, [](auto& s, auto&) { return new_balancer<PrefixHash>(s.kubeai); }},
+    {"expression", "expression", "yours", "", "the quantities that its formula names", ""},
+    {"library", "library", "yours", "", "the quantities that the plug-in asks for", ""},
     {"envoy-round-robin", "envoy", "Envoy", kEnvoyRelease, "weights", "one worker thread", {},
      [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kRoundRobin, s.envoy.value_or(EnvoySettings()), random); }},
     {"envoy-least-request", "envoy", "Envoy", kEnvoyRelease, "own requests in flight, weights",
@@ -102,17 +106,11 @@ inline const BalancerRow& balancer_row(BalancerKind kind) {
 }
 
 /// Makes a balancer drawing from (seed, Stream::kBalancer, entity).
-/// `kind` is not kEndpointPicker, and `settings` are within the bounds that
+/// The row of `kind` can make it, and `settings` are within the bounds that
 /// describe() names.
 inline std::unique_ptr<Balancer> make_balancer(BalancerKind kind, const BalancerSettings& settings,
                                                std::uint64_t seed, std::uint64_t entity = 0) {
   return balancer_row(kind).make(settings, RandomStream(seed, Stream::kBalancer, entity));
-}
-
-/// The inputs of a balancer with these settings; none for kEndpointPicker.
-inline BalancerNeeds balancer_needs(BalancerKind kind, const BalancerSettings& settings) {
-  if (kind == BalancerKind::kEndpointPicker) return {};
-  return make_balancer(kind, settings, 0)->needs();
 }
 
 }  // namespace routesim::policies

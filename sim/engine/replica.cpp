@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/run_error.h"
 #include "base/rng.h"
 
 namespace routesim::sim {
@@ -27,7 +28,7 @@ std::int64_t checked_step(std::int64_t ticks) {
   d.path = "cluster";
   d.message = "a step of an engine takes 12 hours of simulated time or more";
   d.hint = "look at the numbers of the accelerator, the model and its curve";
-  throw ClockError(std::move(d));
+  throw RunError(std::move(d));
 }
 
 /// vLLM's DP engine cores look for the end of a wave only every 32 steps.

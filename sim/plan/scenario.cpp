@@ -111,6 +111,7 @@ void describe(Describer& d, RoutingConfig& c) {
          "when absent."},
         c.era);
   policies::describe(d, c.balancing);
+  field(d, {"expression", "Settings of balancer expression."}, c.expression);
   field(d, {"router_replicas", "Router processes, each with its own index and in-flight counts."},
         c.router_replicas, IntRange{1, 64});
   field(d, {"decision_latency", "Tokeniser, ext-proc and scheduling time of one decision."},
@@ -127,6 +128,22 @@ void describe(Describer& d, RoutingConfig& c) {
         c.kv_event_delay, DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d, {"kv_event_loss", "Share of KV-event batches that never arrive."}, c.kv_event_loss,
         RealRange{.min = 0, .max = 1});
+}
+
+std::unique_ptr<policies::Balancer> make_balancer(const RoutingConfig& routing, std::uint64_t seed,
+                                                  std::uint64_t process) {
+  if (routing.balancer == BalancerKind::kExpression)
+    return make_expression(*routing.expression, RandomStream(seed, Stream::kBalancer, process));
+  return policies::make_balancer(routing.balancer, routing.balancing, seed, process);
+}
+
+policies::BalancerNeeds balancer_needs(const RoutingConfig& routing) {
+  const bool faulty =
+      routing.balancer == BalancerKind::kExpression &&
+      (!routing.expression || expression_fault(routing.expression->score) ||
+       (!routing.expression->filter.empty() && expression_fault(routing.expression->filter)));
+  if (faulty || routing.balancer == BalancerKind::kEndpointPicker) return {};
+  return make_balancer(routing, 0, 0)->needs();
 }
 
 void describe(Describer& d, WorkloadConfig& c) {

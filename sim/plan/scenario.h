@@ -11,6 +11,7 @@
 
 #include "base/describe.h"
 #include "policies/balancers/balancers.h"
+#include "sim/custom/expression.h"
 #include "sim/engine/engine_config.h"
 #include "workloads/load/load.h"
 #include "workloads/options.h"
@@ -86,6 +87,7 @@ struct RoutingConfig {
   Document endpoint_picker;  ///< An EndpointPickerConfig, bare or inside Helm values.
   std::string era;           ///< Router release, e.g. `v0.7.0`; empty = from the document.
   policies::BalancerSettings balancing;
+  std::optional<ExpressionSettings> expression;
   std::int64_t router_replicas = 1;
   Duration decision_latency;  ///< Tokeniser, ext-proc and scheduling, per request.
   /// Absent: as the product does, or kScrapeInterval; resolve() decides.
@@ -94,6 +96,11 @@ struct RoutingConfig {
   double kv_event_loss = 0;  ///< Fraction of event batches that never arrive.
 };
 void describe(Describer& d, RoutingConfig& c);
+/// Makes the balancer of one router process. There is one, and its settings have no fault.
+std::unique_ptr<policies::Balancer> make_balancer(const RoutingConfig& routing, std::uint64_t seed,
+                                                  std::uint64_t process);
+/// The inputs of the balancer; none for an endpoint picker, and where the settings have a fault.
+policies::BalancerNeeds balancer_needs(const RoutingConfig& routing);
 
 /// The load tool and what the client measures. Exactly one source of load is given.
 struct WorkloadConfig {

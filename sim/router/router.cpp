@@ -56,8 +56,7 @@ RouterKeyOptions Router::key_options(const RunPlan& plan, Diagnostics& diagnosti
   out.adapters = plan.adapters;
   if (!plan.endpoint_picker) {
     const RoutingConfig& routing = plan.scenario.routing;
-    const policies::BalancerNeeds needs =
-        policies::balancer_needs(routing.balancer, routing.balancing);
+    const policies::BalancerNeeds needs = balancer_needs(routing);
     // Products differ in the hash, which decides nothing, and cut prompts as the engines do.
     if (needs.block_keys)
       out.precise.emplace(policies::KeyAlgorithm::kXxh64,
@@ -119,7 +118,7 @@ void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
         in.flow = std::make_unique<policies::FlowControl>(*in.scheduler);
       continue;
     }
-    in.balancer = policies::make_balancer(routing.balancer, routing.balancing, seed, i);
+    in.balancer = make_balancer(routing, seed, i);
   }
 }
 

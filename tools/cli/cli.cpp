@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/clock.h"
+#include "base/run_error.h"
 #include "base/text.h"
 #include "tools/results/version.h"
 
@@ -97,7 +98,7 @@ ExitCode run_command_line(const std::vector<std::string>& arguments, Console& co
     const ExitCode code = dispatch(arguments, console);
     if (code == ExitCode::kInvalid) console.discard_output();
     return code;
-  } catch (const sim::ClockError& e) {
+  } catch (const RunError& e) {
     console.complain(to_string(e.diagnostic()) + "\n");
     console.discard_output();
     return ExitCode::kInvalid;

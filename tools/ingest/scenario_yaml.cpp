@@ -367,8 +367,7 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
 /// The interval that the product itself has, so that it is printed with the other settings.
 void take_scrape_interval(sim::RoutingConfig& routing) {
   if (routing.scrape_interval) return;
-  const Duration own =
-      policies::balancer_needs(routing.balancer, routing.balancing).metrics_interval;
+  const Duration own = sim::balancer_needs(routing).metrics_interval;
   routing.scrape_interval = own > Duration::zero() ? own : sim::kScrapeInterval;
 }
 
