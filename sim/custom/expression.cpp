@@ -76,9 +76,9 @@ class Formula {
   Formula(const std::string& text, Variables& variables) {
     define(parser_, variables);
     parser_.SetExpr(text);
-    for (const auto& [name, address] : parser_.GetUsedVar())
+    for (const auto& [used, address] : parser_.GetUsedVar())
       for (const Name& n : kNames)
-        if (n.documented.name == name) {
+        if (n.documented.name == used) {
           inputs_.metrics = inputs_.metrics || n.metrics;
           inputs_.prefix = inputs_.prefix || n.prefix;
           uses_random_ = uses_random_ || n.value == &Variables::random;

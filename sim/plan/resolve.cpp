@@ -70,7 +70,6 @@ class Resolver {
   std::optional<ResolvedPool> pool(const PoolConfig& config, const std::string& path);
   void check_names(const PoolConfig& config, const std::string& path) { (void)named(config, path); }
   void cross_rules(const Scenario& scenario);
-  void check_formulas(const RoutingConfig& routing);
   AdapterDemand adapters(const Scenario& scenario);
   void relocate(const Diagnostics& found, const std::string& path, bool tokens_given = false);
   void error(const std::string& path, const std::string& message, const std::string& hint = {}) {
@@ -374,7 +373,8 @@ void Resolver::cross_rules(const Scenario& s) {
   }
   if (!decode && !s.cluster.pools.empty())
     error("cluster.pools", "no pool can decode", "give one pool role `both` or `decode`");
-  check_formulas(s.routing);
+  for (const BalancerFault& fault : balancer_faults(s.routing))
+    error("routing." + fault.key, fault.message, fault.hint);
   const policies::BalancerRow& balancer = policies::balancer_row(s.routing.balancer);
   if (prefill && balancer.disaggregation == policies::Disaggregation::kNo)
     error("routing.balancer", std::string(balancer.name) + " reaches no prefill pool",
@@ -391,23 +391,6 @@ void Resolver::cross_rules(const Scenario& s) {
           "exactly one source of load must be given (got " + std::to_string(sources) + ")",
           "one of " + keys);
   }
-}
-
-void Resolver::check_formulas(const RoutingConfig& routing) {
-  if (routing.balancer != BalancerKind::kExpression) return;
-  if (!routing.expression) {
-    error("routing.expression", "balancer expression needs a formula",
-          "for example expression: {score: 2 * prefix_hit - waiting / 10}");
-    return;
-  }
-  const auto check = [this](const std::string& key, const std::string& formula) {
-    const std::optional<ExpressionFault> fault = expression_fault(formula);
-    if (fault)
-      error("routing.expression." + key,
-            fault->message + ", at character " + std::to_string(fault->position + 1), fault->hint);
-  };
-  check("score", routing.expression->score);
-  if (!routing.expression->filter.empty()) check("filter", routing.expression->filter);
 }
 
 AdapterDemand Resolver::adapters(const Scenario& s) {

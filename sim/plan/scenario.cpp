@@ -112,6 +112,7 @@ void describe(Describer& d, RoutingConfig& c) {
         c.era);
   policies::describe(d, c.balancing);
   field(d, {"expression", "Settings of balancer expression."}, c.expression);
+  field(d, {"library", "Settings of balancer library."}, c.library);
   field(d, {"router_replicas", "Router processes, each with its own index and in-flight counts."},
         c.router_replicas, IntRange{1, 64});
   field(d, {"decision_latency", "Tokeniser, ext-proc and scheduling time of one decision."},
@@ -134,15 +135,42 @@ std::unique_ptr<policies::Balancer> make_balancer(const RoutingConfig& routing, 
                                                   std::uint64_t process) {
   if (routing.balancer == BalancerKind::kExpression)
     return make_expression(*routing.expression, RandomStream(seed, Stream::kBalancer, process));
+  if (routing.balancer == BalancerKind::kLibrary)
+    return make_library(*routing.library, seed, process);
   return policies::make_balancer(routing.balancer, routing.balancing, seed, process);
 }
 
+std::vector<BalancerFault> balancer_faults(const RoutingConfig& routing) {
+  std::vector<BalancerFault> out;
+  const auto check_formula = [&out](const std::string& key, const std::string& formula) {
+    if (const std::optional<ExpressionFault> fault = expression_fault(formula))
+      out.push_back({"expression." + key,
+                     fault->message + ", at character " + std::to_string(fault->position + 1),
+                     fault->hint});
+  };
+  if (routing.balancer == BalancerKind::kExpression) {
+    if (!routing.expression) {
+      out.push_back({"expression", "is missing: balancer expression needs a formula",
+                     "for example expression: {score: 2 * prefix_hit - waiting / 10}"});
+      return out;
+    }
+    check_formula("score", routing.expression->score);
+    if (!routing.expression->filter.empty()) check_formula("filter", routing.expression->filter);
+  }
+  if (routing.balancer == BalancerKind::kLibrary) {
+    if (!routing.library)
+      out.push_back({"library", "is missing: balancer library needs the path of a shared object",
+                     "for example library: {path: ./my_policy.so}"});
+    else if (const auto fault = library_fault(*routing.library))
+      out.push_back({"library." + fault->key, fault->message,
+                     "docs/examples/policies has policies in C++, Go, Rust and Python"});
+  }
+  return out;
+}
+
 policies::BalancerNeeds balancer_needs(const RoutingConfig& routing) {
-  const bool faulty =
-      routing.balancer == BalancerKind::kExpression &&
-      (!routing.expression || expression_fault(routing.expression->score) ||
-       (!routing.expression->filter.empty() && expression_fault(routing.expression->filter)));
-  if (faulty || routing.balancer == BalancerKind::kEndpointPicker) return {};
+  if (routing.balancer == BalancerKind::kEndpointPicker || !balancer_faults(routing).empty())
+    return {};
   return make_balancer(routing, 0, 0)->needs();
 }
 

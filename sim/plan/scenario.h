@@ -12,6 +12,7 @@
 #include "base/describe.h"
 #include "policies/balancers/balancers.h"
 #include "sim/custom/expression.h"
+#include "sim/custom/library.h"
 #include "sim/engine/engine_config.h"
 #include "workloads/load/load.h"
 #include "workloads/options.h"
@@ -88,6 +89,7 @@ struct RoutingConfig {
   std::string era;           ///< Router release, e.g. `v0.7.0`; empty = from the document.
   policies::BalancerSettings balancing;
   std::optional<ExpressionSettings> expression;
+  std::optional<LibrarySettings> library;
   std::int64_t router_replicas = 1;
   Duration decision_latency;  ///< Tokeniser, ext-proc and scheduling, per request.
   /// Absent: as the product does, or kScrapeInterval; resolve() decides.
@@ -99,6 +101,13 @@ void describe(Describer& d, RoutingConfig& c);
 /// Makes the balancer of one router process. There is one, and its settings have no fault.
 std::unique_ptr<policies::Balancer> make_balancer(const RoutingConfig& routing, std::uint64_t seed,
                                                   std::uint64_t process);
+/// One fault of the settings of balancer expression or library.
+struct BalancerFault {
+  std::string key;  ///< Below `routing`.
+  std::string message;
+  std::string hint;
+};
+std::vector<BalancerFault> balancer_faults(const RoutingConfig& routing);
 /// The inputs of the balancer; none for an endpoint picker, and where the settings have a fault.
 policies::BalancerNeeds balancer_needs(const RoutingConfig& routing);
 

@@ -331,6 +331,9 @@ void warn_other_sections(const LoadedVariant& variant, Diagnostics& diagnostics)
 void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
   sim::RoutingConfig& routing = variant.scenario.routing;
   warn_other_sections(variant, diagnostics);
+  if (routing.library)
+    routing.library->path =
+        resolve_path(routing.library->path, variant.provenance.nearest("routing.library.path"));
   if (!routing.endpoint_picker.empty()) {
     take_balancer(variant);
     const Ptr root = document_root(routing.endpoint_picker, "routing.endpoint_picker", diagnostics);
