@@ -13,6 +13,7 @@ RunRecorder::RunRecorder(const RunPlan& plan, const std::vector<workloads::Stage
       servers_(servers),
       keep_requests_(keep_requests),
       metrics_(stages, plan.scenario.workload.output_token_scale) {
+  result_.routing.priced = prices_decisions(plan);
   for (const std::unique_ptr<Replica>& replica : servers.replicas())
     replica->count_gaps_in(&unattributed_gaps_);
 }
@@ -54,6 +55,7 @@ RequestRecord RunRecorder::on_done(const LiveRequest& live, workloads::Outcome o
   record.preemptions = live.preemptions;
   record.adapter = request.prompt->adapter;
   record.predicted_hit_tokens = live.route.predicted_hit_tokens;
+  record.regret_s = live.route.regret_s;
   record.outcome = outcome;
   record.failure = live.failure;
   record.tier = live.tier;
@@ -66,6 +68,7 @@ void RunRecorder::close(const RequestRecord& record, StageId stage, SimTime now)
   if (keep_requests_) result_.requests.push_back(record);
   result_.routing.prompt_tokens += record.prompt_tokens;
   result_.routing.hit_tokens += record.cached_tokens;
+  result_.routing.regret_s += record.regret_s;
   result_.routing.predicted_hit_tokens += std::max<std::int64_t>(0, record.predicted_hit_tokens);
   result_.fingerprint =
       mix64(result_.fingerprint, mix64(mix64(static_cast<std::uint64_t>(record.id),

@@ -30,7 +30,7 @@ inline void describe(Describer& d, BalancerSettings& s) {
   field(d, {"envoy", "Settings of the envoy-* balancers."}, s.envoy);
 }
 
-/// How a request finds its endpoint: a row of kBalancers. The first eight have names here.
+/// How a request finds its endpoint: a row of kBalancers. The first nine have names here.
 enum class BalancerKind : std::uint8_t {
   kEndpointPicker,  ///< A Scheduler decides, and no balancer is made.
   kRoundRobin,
@@ -38,8 +38,9 @@ enum class BalancerKind : std::uint8_t {
   kK8sService,
   kLeastLoad,
   kPrefixHash,
-  kExpression,  ///< The simulator makes these two, since they are nobody's product.
-  kLibrary
+  kExpression,  ///< The simulator makes these three, since they are nobody's product.
+  kLibrary,
+  kOmniscient
 };
 
 /// The role a balancer can play beside plain balancing.
@@ -87,6 +88,8 @@ inline constexpr std::array kBalancers = std::to_array<BalancerRow>({
      "", {}, [](auto& s, auto&) { return new_balancer<PrefixHash>(s.kubeai); }},
     {"expression", "expression", "yours", "", "the quantities that its formula names", ""},
     {"library", "library", "yours", "", "the quantities that the plug-in asks for", ""},
+    {"omniscient", "", "the ceiling", "", "true engines, true caches, true lengths",
+     "prices one decision and knows no requests to come", Disaggregation::kPossible},
     {"envoy-round-robin", "envoy", "Envoy", kEnvoyRelease, "weights", "one worker thread", {},
      [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kRoundRobin, s.envoy.value_or(EnvoySettings()), random); }},
     {"envoy-least-request", "envoy", "Envoy", kEnvoyRelease, "own requests in flight, weights",

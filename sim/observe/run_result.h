@@ -134,8 +134,13 @@ struct RoutingResult {
   std::int64_t rejected = 0;              ///< Refused by the router.
   std::int64_t predicted_hit_tokens = 0;  ///< Tokens the router's index expected to hit.
   std::int64_t disaggregated = 0;         ///< Decisions with a prefill endpoint.
+  bool priced = false;                    ///< RunPlan::price_decisions.
+  double regret_s = 0;                    ///< Then: over all routed requests, in client-seconds.
   std::int64_t prompt_tokens = 0;
   std::int64_t hit_tokens = 0;  ///< Tokens the engines really hit.
+  double mean_regret_s() const {
+    return decisions > 0 ? regret_s / static_cast<double>(decisions) : 0;
+  }
   double prefix_hit_ratio() const {
     return prompt_tokens > 0 ? static_cast<double>(hit_tokens) / static_cast<double>(prompt_tokens)
                              : 0;
@@ -165,6 +170,7 @@ struct RequestRecord {
   std::uint32_t adapter = 0;               ///< LoRA adapter, RunPlan::adapters; 0 = the base model.
   std::int64_t predicted_hit_tokens = -1;  ///< What the router's index expected; -1 = no index.
   workloads::Outcome outcome = workloads::Outcome::kSuccess;
+  double regret_s = 0;       ///< Price of its decision above the best one; see Omniscient.
   const char* failure = "";  ///< Label of the failure, a literal.
   TierHit tier;
 };

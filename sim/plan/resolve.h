@@ -48,10 +48,16 @@ struct RunPlan {
   /// The place of a key in the scenario, for what only a run can find; may be empty.
   std::function<SourceLocation(const std::string& path)> where;
   std::vector<std::pair<std::string, std::string>> headers;  ///< Sent with every request.
+  bool price_decisions = false;  ///< Fill RequestRecord::regret_s (see Omniscient).
   std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.
   std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
       make_load;
 };
+
+/// Decisions are priced where the plan asks for it, and behind the omniscient router.
+inline bool prices_decisions(const RunPlan& plan) {
+  return plan.price_decisions || plan.scenario.routing.balancer == BalancerKind::kOmniscient;
+}
 
 /// The part of resolve() that only looks up names, for a scenario that is wrong elsewhere: pools of
 /// unknown accelerators, models, KV formats and latency models.

@@ -169,7 +169,8 @@ std::vector<BalancerFault> balancer_faults(const RoutingConfig& routing) {
 }
 
 policies::BalancerNeeds balancer_needs(const RoutingConfig& routing) {
-  if (routing.balancer == BalancerKind::kEndpointPicker || !balancer_faults(routing).empty())
+  if (routing.balancer == BalancerKind::kEndpointPicker ||
+      routing.balancer == BalancerKind::kOmniscient || !balancer_faults(routing).empty())
     return {};
   return make_balancer(routing, 0, 0)->needs();
 }

@@ -15,9 +15,10 @@ struct Route {
   std::optional<EndpointId> prefill;  ///< Computes the prompt first, when disaggregated.
   /// Its tier has more of the prompt than the server that computes it.
   std::optional<EndpointId> pull_source;
-  std::uint32_t instance = 0;              ///< Which router process decided.
-  policies::BalancerPick pick;             ///< For the balancers.
-  int http_status = 200;                   ///< Of a refusal, otherwise 200.
+  std::uint32_t instance = 0;   ///< Which router process decided.
+  policies::BalancerPick pick;  ///< For the balancers.
+  int http_status = 200;        ///< Of a refusal, otherwise 200.
+  double regret_s = 0;          ///< Where decisions are priced: the price above the best one.
   std::int64_t predicted_hit_tokens = -1;  ///< At `endpoint`; -1 without a prefix index.
 };
 

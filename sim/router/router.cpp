@@ -100,8 +100,9 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
   }
   if (plan.endpoint_picker)
     read_telemetry();
-  else
+  else if (plan.scenario.routing.balancer != BalancerKind::kOmniscient)
     feed_balancers();
+  if (prices_decisions(plan)) omniscient_.emplace(plan_, endpoints_, replicas_);
 }
 
 void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
@@ -118,7 +119,8 @@ void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
         in.flow = std::make_unique<policies::FlowControl>(*in.scheduler);
       continue;
     }
-    in.balancer = make_balancer(routing, seed, i);
+    if (routing.balancer != BalancerKind::kOmniscient)
+      in.balancer = make_balancer(routing, seed, i);
   }
 }
 
@@ -183,8 +185,11 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
   Route route;
   refresh(now);
   const auto choose = [&] {
-    return in.balancer != nullptr ? route_by_balancer(in, request, keys, now)
-                                  : route_by_scheduler(in, request, keys, now);
+    Route made = in.scheduler != nullptr  ? route_by_scheduler(in, request, keys, now)
+                 : in.balancer != nullptr ? route_by_balancer(in, request, keys, now)
+                                          : route_by_omniscient(request, keys, now);
+    if (omniscient_ && made.routed) price(made, request, keys, now);
+    return made;
   };
   if (!reporter_ || !reporter_->wants(request)) {
     route = choose();
@@ -223,6 +228,30 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
   if (answer->prefill && *answer->prefill != answer->endpoint)
     route.prefill = EndpointId(endpoints_.first(*answer->prefill));
   return route;
+}
+
+Route Router::route_by_omniscient(const workloads::Request& request, const PromptKeys& keys,
+                                  SimTime now) {
+  Omniscient::Choice choice = omniscient_->best(request, keys, now);
+  if (reporter_) {
+    policies::BalancerPick pick{.endpoint = choice.row, .server = choice.row};
+    reporter_->force(pick, request);
+    choice.row = pick.endpoint;
+  }
+  Route route;
+  route.routed = true;
+  route.endpoint = EndpointId(endpoints_.first(choice.row));
+  if (choice.prefill && *choice.prefill != choice.row)
+    route.prefill = EndpointId(endpoints_.first(*choice.prefill));
+  return route;
+}
+
+void Router::price(Route& route, const workloads::Request& request, const PromptKeys& keys,
+                   SimTime now) {
+  Omniscient::Choice choice{.row = row(route.endpoint), .prefill = {}};
+  if (route.prefill) choice.prefill = row(*route.prefill);
+  route.regret_s = omniscient_->regret_s(choice, request, keys, now);
+  omniscient_->on_sent(choice, request);
 }
 
 // The InferenceObjective the client names. The engine's own priority is another matter.
@@ -281,23 +310,23 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
 }
 
 void Router::on_first_token(const workloads::Request& request, const Route& route, SimTime now) {
+  if (omniscient_) omniscient_->on_first_token(request);
   if (!counts_first_tokens_) return;
   const Instance& in = instances_[route.instance];
-  if (in.balancer != nullptr)
+  if (in.balancer != nullptr && in.balancer->needs().first_tokens)
     in.balancer->on_first_token(route.pick, request.id.value(), now);
-  else
-    in.scheduler->on_first_token(request.id.value(), now);
+  if (in.scheduler != nullptr) in.scheduler->on_first_token(request.id.value(), now);
 }
 
 void Router::on_completed(const workloads::Request& request, const Route& route, SimTime now) {
+  if (omniscient_) omniscient_->on_completed(request);
   Instance& in = instances_[route.instance];
-  if (in.balancer != nullptr) {
+  if (in.balancer != nullptr)
     in.balancer->on_completed(route.pick, {.id = request.id.value(),
                                            .now = now,
                                            .prompt_tokens = request.prompt->tokens,
                                            .output_tokens = request.output_tokens});
-    return;
-  }
+  if (in.scheduler == nullptr) return;
   in.scheduler->on_completed(request.id.value(), now);
   sessions_.on_completed(request);
   if (in.flow != nullptr)

@@ -21,6 +21,7 @@
 #include "sim/router/client_sessions.h"
 #include "sim/router/decision_probe.h"
 #include "sim/router/decision_reporter.h"
+#include "sim/router/omniscient.h"
 #include "sim/router/route.h"
 #include "sim/telemetry/kv_event_feed.h"
 #include "sim/telemetry/scraper.h"
@@ -95,6 +96,8 @@ class Router {
   void refresh(SimTime now);
   Route route_by_balancer(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                           SimTime now);
+  Route route_by_omniscient(const workloads::Request& request, const PromptKeys& keys, SimTime now);
+  void price(Route& route, const workloads::Request& request, const PromptKeys& keys, SimTime now);
   Route route_by_scheduler(Instance& in, const workloads::Request& request, const PromptKeys& keys,
                            SimTime now);
   std::string_view adapter_name(const workloads::Request& request) const;
@@ -113,6 +116,7 @@ class Router {
   std::optional<KvEventFeed> events_;  ///< Where it reads KV events.
   bool counts_first_tokens_ = false;
   std::uint64_t next_instance_ = 0;
+  std::optional<Omniscient> omniscient_;  ///< Where it decides, or prices the decisions.
   std::optional<DecisionReporter> reporter_;
   BalancerInputs balancer_inputs_;
   ClientSessions sessions_;

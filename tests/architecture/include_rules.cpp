@@ -72,7 +72,7 @@ std::vector<Direction> all_rooms() {
       {"sim/plan", {"base", "policies/", "models", "workloads/", "sim/custom", "sim/engine"}},
       {"sim/telemetry", {"base", "policies", "policies/index", "sim/engine", "sim/plan"}},
       {"sim/router",
-       {"base", "policies/", "workloads/", "sim/custom", "sim/engine", "sim/plan",
+       {"base", "models", "policies/", "workloads/", "sim/custom", "sim/engine", "sim/plan",
         "sim/telemetry"}},
       {"sim/observe",
        {"base", "models", "workloads/", "sim/statistics", "sim/engine", "sim/plan", "sim/router"}},

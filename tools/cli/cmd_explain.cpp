@@ -44,17 +44,20 @@ std::string derived_table(const sim::RunPlan& plan) {
 
 /// The studies to make besides printing the values.
 struct ExplainSettings {
-  std::optional<std::int64_t> request;
+  std::optional<RequestChoice> request;
   bool hits = false;
   bool json = false;
   std::size_t jobs = 1;
 };
 
 ExplainSettings read_explain_settings(Options& options) {
-  const ExplainSettings settings{.request = options.whole("request", IntRange{0}),
+  const ExplainSettings settings{.request = parse_request_choice(options.get("request")),
                                  .hits = options.has("hits"),
                                  .json = options.choice("output") == "json",
                                  .jobs = options.jobs()};
+  if (options.has("request") && !settings.request)
+    options.fail("--request must be a number, worst, slowest:K or regret:K (got " +
+                 printable(options.get("request")) + ")");
   if (settings.hits && settings.request)
     options.fail("--hits is about all requests: leave out --request");
   if (settings.json && !settings.hits && !settings.request)
@@ -70,10 +73,18 @@ std::string study_text(const sim::RunPlan& plan, const ExplainSettings& settings
     if (!study) return {};
     return settings.json ? render_hits_json(*study) : render_hits_text(*study);
   }
-  const std::optional<DecisionStudy> study =
-      study_decision(plan, *settings.request, settings.jobs, diagnostics);
-  if (!study) return {};
-  return settings.json ? render_decision_json(*study) : render_decision_text(*study);
+  std::string text;
+  for (const std::int64_t request : find_requests(plan, *settings.request, diagnostics)) {
+    const std::optional<DecisionStudy> study =
+        study_decision(plan, request, settings.jobs, diagnostics);
+    if (!study) return {};
+    if (!text.empty()) text.append(settings.json ? ",\n" : "\n");
+    std::string one = settings.json ? render_decision_json(*study) : render_decision_text(*study);
+    if (settings.json && !one.empty()) one.pop_back();
+    text += one;
+  }
+  if (settings.json && !text.empty()) text += "\n";
+  return text;
 }
 
 ExitCode explain_run(const LoadedScenario& loaded, const ExplainSettings& settings,
@@ -142,7 +153,7 @@ Command explain_command() {
                       set_option(),
                       {"yaml", "",
                        "Print the resolved values as YAML instead, a document per variant."},
-                      {"request", "N",
+                      {"request", "N|worst|slowest:K|regret:K",
                        "Run, and explain how request N was routed and what other choices would "
                        "have brought."},
                       {"hits", "",

@@ -25,6 +25,7 @@ struct RunSettings {
   std::vector<Output> outputs;
   GoodputGoals goals = {};  ///< `--goodput`; empty = the ones of the workload's own file, if any.
   std::string records;      ///< File of one line per request; empty = none.
+  bool regret = false;      ///< Price every decision.
   ExperimentOptions experiment = {};
 
   bool wants(RunNeeds needs) const {
@@ -66,7 +67,8 @@ RunSettings read_run_settings(Options& options) {
                                    .sets = options.all("set"),
                                    .variants = options.all("variant")},
                        .outputs = options.outputs(),
-                       .records = options.get("records")};
+                       .records = options.get("records"),
+                       .regret = options.has("regret")};
   if (const auto seed = options.whole("seed", IntRange{0}))
     settings.request.seed = static_cast<std::uint64_t>(*seed);
   for (const std::string& goal : options.all("goodput")) {
@@ -124,6 +126,11 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
                        .goals = goals,
                        .expectations = std::move(expectations)});
   }
+  // With the ceiling beside it, every variant says how far it is from it.
+  const bool prices = settings.regret || std::any_of(planned.begin(), planned.end(), [](auto& v) {
+                        return sim::prices_decisions(v.plan);
+                      });
+  for (PlannedVariant& v : planned) v.plan.price_decisions = prices;
   return planned;
 }
 
@@ -247,6 +254,9 @@ Command run_command() {
            jobs_option(),
            {"no-kv-band", "",
             "Do not run a variant near its knee twice more, with 3 % fewer and more KV blocks."},
+           {"regret", "",
+            "Price every decision by what an omniscient router knows: the mean regret in "
+            "client-seconds. On where a variant is omniscient."},
            {"check", "", "Verify the simulator's invariants during the run."},
            progress_option(),
            {"quiet,q", "", "No progress, timing or warnings on standard error."}},

@@ -15,6 +15,7 @@
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/kv_tier_files.h"
 #include "tools/ingest/ledger.h"
+#include "tools/ingest/router_config.h"
 #include "tools/ingest/run_checks.h"
 #include "tools/ingest/vllm_bench_yaml.h"
 #include "tools/ingest/vllm_serve_yaml.h"
@@ -397,8 +398,10 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
                                       });
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
-  const Ptr whole = without_vllm_serve(
-      with_goodput_flag(with_flags_file(variant.node, diagnostics)), diagnostics);
+  const Ptr whole =
+      without_vllm_serve(with_goodput_flag(with_flags_file(
+                             with_router_config(variant.node, diagnostics), diagnostics)),
+                         diagnostics);
   read_struct(*without_shorthands(whole, diagnostics), variant.scenario, diagnostics, options);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;

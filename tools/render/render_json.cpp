@@ -98,6 +98,7 @@ void write_routing(JsonWriter& json, const sim::RoutingResult& routing) {
   json.member("hit_tokens", routing.hit_tokens);
   json.member("prompt_tokens", routing.prompt_tokens);
   json.member("disaggregated", routing.disaggregated);
+  if (routing.priced) json.member("mean_regret_s", routing.mean_regret_s());
   json.end_object();
 }
 

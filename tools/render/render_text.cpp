@@ -315,6 +315,11 @@ std::string summary_table(const Report& report) {
       return std::to_string(n) + " of " + std::to_string(stages.size());
     });
   add("preemptions", [](const auto& v) { return std::to_string(v.result.summary.preemptions); });
+  if (std::any_of(report.variants.begin(), report.variants.end(),
+                  [](const auto& v) { return v.result.routing.priced; }))
+    add("regret per decision, s", [](const auto& v) {
+      return v.result.routing.priced ? fixed_text(v.result.routing.mean_regret_s(), 2) : "-";
+    });
   add("router decisions", [](const auto& v) { return std::to_string(v.result.routing.decisions); });
   return table.str();
 }

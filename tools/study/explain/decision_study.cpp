@@ -1,7 +1,9 @@
 #include "tools/study/explain/decision_study.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/text.h"
 #include "policies/row_math.h"
@@ -105,6 +107,48 @@ std::vector<std::uint32_t> rows_to_try(const DecisionStudy& study) {
 }
 
 }  // namespace
+
+std::optional<RequestChoice> parse_request_choice(const std::string& text) {
+  if (text == "worst") return RequestChoice{RequestChoice::By::kRegret, 1};
+  RequestChoice choice;
+  std::string number = text;
+  for (const auto& [prefix, by] : {std::pair{"slowest:", RequestChoice::By::kSlowest},
+                                   std::pair{"regret:", RequestChoice::By::kRegret}})
+    if (text.starts_with(prefix)) {
+      choice.by = by;
+      number = text.substr(std::string_view(prefix).size());
+    }
+  const auto [end, error] =
+      std::from_chars(number.data(), number.data() + number.size(), choice.value);
+  const bool whole = error == std::errc() && end == number.data() + number.size();
+  const std::int64_t least = choice.by == RequestChoice::By::kNumber ? 0 : 1;
+  if (!whole || choice.value < least) return std::nullopt;
+  return choice;
+}
+
+std::vector<std::int64_t> find_requests(const sim::RunPlan& plan, const RequestChoice& choice,
+                                        Diagnostics& diagnostics) {
+  if (choice.by == RequestChoice::By::kNumber) return {choice.value};
+  sim::RunPlan priced = plan;
+  priced.price_decisions = true;
+  sim::Simulation simulation(
+      priced, {.seed = plan.scenario.seed, .keep_requests = true, .observers = {}}, diagnostics);
+  if (diagnostics.has_errors()) return {};
+  const sim::RunResult result = simulation.run();
+  std::vector<std::pair<double, std::int64_t>> found;
+  for (const sim::RequestRecord& r : result.requests) {
+    if (r.endpoint < 0 || r.outcome != workloads::Outcome::kSuccess) continue;
+    const double by = choice.by == RequestChoice::By::kRegret
+                          ? r.regret_s
+                          : (r.first_token - r.sent).to_seconds();
+    found.emplace_back(-by, r.id);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::int64_t> ids;
+  for (const auto& [by, id] : found)
+    if (static_cast<std::int64_t>(ids.size()) < choice.value) ids.push_back(id);
+  return ids;
+}
 
 std::optional<DecisionStudy> study_decision(const sim::RunPlan& plan, std::int64_t request,
                                             std::size_t jobs, Diagnostics& diagnostics) {

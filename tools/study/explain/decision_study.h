@@ -37,6 +37,22 @@ struct DecisionStudy {
 /// The most alternatives a study tries.
 inline constexpr std::size_t kMostAlternatives = 16;
 
+/// The requests that `explain --request` means.
+struct RequestChoice {
+  enum class By : std::uint8_t {
+    kNumber,
+    kSlowest,  ///< By time to first token.
+    kRegret    ///< By the price of its decision above the best one (sim::Omniscient).
+  };
+  By by = By::kNumber;
+  std::int64_t value = 0;  ///< The number, or how many.
+};
+/// Reads `17`, `worst` (= regret:1), `slowest:K` and `regret:K`; nothing for another text.
+std::optional<RequestChoice> parse_request_choice(const std::string& text);
+/// Numbers of the requests meant, the worst first. Runs `plan` to its end unless one is named.
+std::vector<std::int64_t> find_requests(const sim::RunPlan& plan, const RequestChoice& choice,
+                                        Diagnostics& diagnostics);
+
 /// Runs `plan` until `request` is routed, then once more per alternative, up to `jobs` runs at a
 /// time. Nothing, with an error at no place, when the run has no such request.
 std::optional<DecisionStudy> study_decision(const sim::RunPlan& plan, std::int64_t request,

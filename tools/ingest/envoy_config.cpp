@@ -1,0 +1,234 @@
+#include "tools/ingest/envoy_config.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using Ptr = ConfigNode::Ptr;
+using Member = ConfigNode::Member;
+
+/// The value at a path of keys, or null.
+const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_view> keys) {
+  const ConfigNode* node = &root;
+  for (const std::string_view key : keys) {
+    if (!node->is_map()) return nullptr;
+    node = node->child(key);
+    if (node == nullptr) return nullptr;
+  }
+  return node;
+}
+
+/// The first map below `node` that has one of these keys.
+const ConfigNode* first_with(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
+  if (node.is_map()) {
+    for (const std::string_view key : keys)
+      if (node.find(key) != nullptr) return &node;
+    for (const Member& m : node.members())
+      if (const ConfigNode* found = first_with(*m.value, keys)) return found;
+  }
+  if (node.is_sequence())
+    for (const Ptr& item : node.items())
+      if (const ConfigNode* found = first_with(*item, keys)) return found;
+  return nullptr;
+}
+
+Ptr copy(const ConfigNode& scalar) {
+  return ConfigNode::make_scalar(scalar.text(), scalar.style(), scalar.where());
+}
+
+Ptr plain(std::string text, const SourceLocation& where) {
+  return ConfigNode::make_scalar(std::move(text), ConfigNode::Style::kPlain, where);
+}
+
+class EnvoyReader {
+ public:
+  explicit EnvoyReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  Ptr routing(const ConfigNode& root) {
+    if (const ConfigNode* policy = gateway_policy(root)) return from_gateway(*policy);
+    const ConfigNode* cluster = first_with(root, {"lb_policy", "load_balancing_policy"});
+    if (cluster == nullptr) return nullptr;
+    if (const ConfigNode* name = cluster->child("lb_policy"))
+      return from_cluster(root, *cluster, name->text(), name->where());
+    const ConfigNode* config = first_with(*cluster->child("load_balancing_policy"), {"@type"});
+    if (config == nullptr) return nullptr;
+    return from_extension(root, *cluster, *config);
+  }
+
+ private:
+  void set(const char* key, const ConfigNode* value) {
+    if (value != nullptr && value->is_scalar())
+      settings_.push_back({key, value->where(), copy(*value)});
+  }
+  /// The settings of one balancer, under the keys of Envoy's API.
+  void take(const ConfigNode& config) {
+    set("choice_count", config.child("choice_count"));
+    set("selection_method", config.child("selection_method"));
+    set("active_request_bias", at(config, {"active_request_bias", "default_value"}));
+    set("minimum_ring_size", config.child("minimum_ring_size"));
+    set("maximum_ring_size", config.child("maximum_ring_size"));
+    set("hash_function", config.child("hash_function"));
+    set("table_size", config.child("table_size"));
+    set("hash_balance_factor", at(config, {"consistent_hashing_lb_config", "hash_balance_factor"}));
+  }
+
+  Ptr from_cluster(const ConfigNode& root, const ConfigNode& cluster, const std::string& policy,
+                   const SourceLocation& where) {
+    for (const char* key :
+         {"least_request_lb_config", "ring_hash_lb_config", "maglev_lb_config", "common_lb_config"})
+      if (const ConfigNode* config = cluster.child(key)) take(*config);
+    set("healthy_panic_threshold",
+        at(cluster, {"common_lb_config", "healthy_panic_threshold", "value"}));
+    take_weights(cluster);
+    take_hash_policy(root);
+    return finish(policy, where);
+  }
+
+  Ptr from_extension(const ConfigNode& root, const ConfigNode& cluster, const ConfigNode& config) {
+    const ConfigNode& type = *config.child("@type");
+    take(config);
+    take_weights(cluster);
+    take_hash_policy(root);
+    constexpr std::array<std::pair<std::string_view, const char*>, 5> kTypes = {{
+        {"round_robin", "ROUND_ROBIN"},
+        {"least_request", "LEAST_REQUEST"},
+        {"ring_hash", "RING_HASH"},
+        {"maglev", "MAGLEV"},
+        {"random", "RANDOM"},
+    }};
+    for (const auto& [part, name] : kTypes)
+      if (type.text().find(part) != std::string::npos) return finish(name, type.where());
+    return finish(type.text(), type.where());
+  }
+
+  static const ConfigNode* gateway_policy(const ConfigNode& root) {
+    if (root.is_map() && root.child("kind") != nullptr &&
+        root.child("kind")->text() == "BackendTrafficPolicy")
+      return at(root, {"spec", "loadBalancer"});
+    if (root.is_map() && root.child("items") != nullptr)
+      for (const Ptr& item : root.child("items")->items())
+        if (const ConfigNode* found = gateway_policy(*item)) return found;
+    return nullptr;
+  }
+
+  /// Envoy Gateway turns ConsistentHash into Maglev (its table size is a key of its own).
+  Ptr from_gateway(const ConfigNode& policy) {
+    const ConfigNode* type = policy.child("type");
+    if (type == nullptr) return nullptr;
+    constexpr std::array<std::pair<std::string_view, const char*>, 4> kTypes = {{
+        {"RoundRobin", "ROUND_ROBIN"},
+        {"LeastRequest", "LEAST_REQUEST"},
+        {"ConsistentHash", "MAGLEV"},
+        {"Random", "RANDOM"},
+    }};
+    if (const ConfigNode* hash = policy.child("consistentHash")) {
+      set("table_size", hash->child("tableSize"));
+      std::vector<Member> entry;
+      if (const ConfigNode* name = at(*hash, {"header", "name"}))
+        entry.push_back({"header", name->where(), copy(*name)});
+      else if (const ConfigNode* cookie = at(*hash, {"cookie", "name"}))
+        entry = {{"cookie", cookie->where(), copy(*cookie)},
+                 {"has_ttl", cookie->where(), plain("true", cookie->where())}};
+      else
+        entry.push_back({"source_ip", hash->where(), plain("true", hash->where())});
+      add_hash_policies({ConfigNode::make_map(std::move(entry), hash->where())}, hash->where());
+    }
+    for (const auto& [theirs, name] : kTypes)
+      if (type->text() == theirs) return finish(name, type->where());
+    return finish(type->text(), type->where());
+  }
+
+  void take_weights(const ConfigNode& cluster) {
+    const ConfigNode* endpoints = at(cluster, {"load_assignment", "endpoints"});
+    if (endpoints == nullptr || !endpoints->is_sequence()) return;
+    std::vector<Ptr> weights;
+    bool any = false;
+    for (const Ptr& locality : endpoints->items()) {
+      const ConfigNode* hosts = locality->is_map() ? locality->child("lb_endpoints") : nullptr;
+      if (hosts == nullptr || !hosts->is_sequence()) continue;
+      for (const Ptr& host : hosts->items()) {
+        const ConfigNode* weight = host->is_map() ? host->child("load_balancing_weight") : nullptr;
+        any = any || weight != nullptr;
+        weights.push_back(weight != nullptr ? copy(*weight) : plain("1", host->where()));
+      }
+    }
+    if (any)
+      settings_.push_back(
+          {"weights", endpoints->where(), ConfigNode::make_sequence(weights, endpoints->where())});
+  }
+
+  void take_hash_policy(const ConfigNode& root) {
+    const ConfigNode* route = first_with(root, {"hash_policy"});
+    if (route == nullptr || !route->child("hash_policy")->is_sequence()) return;
+    const ConfigNode& list = *route->child("hash_policy");
+    std::vector<Ptr> entries;
+    for (const Ptr& policy : list.items()) {
+      std::vector<Member> entry;
+      if (const ConfigNode* name = at(*policy, {"header", "header_name"}))
+        entry.push_back({"header", name->where(), copy(*name)});
+      if (const ConfigNode* name = at(*policy, {"cookie", "name"})) {
+        entry.push_back({"cookie", name->where(), copy(*name)});
+        if (at(*policy, {"cookie", "ttl"}) != nullptr)
+          entry.push_back({"has_ttl", name->where(), plain("true", name->where())});
+      }
+      if (const ConfigNode* ip = at(*policy, {"connection_properties", "source_ip"}))
+        entry.push_back({"source_ip", ip->where(), copy(*ip)});
+      if (const ConfigNode* terminal = policy->is_map() ? policy->child("terminal") : nullptr)
+        entry.push_back({"terminal", terminal->where(), copy(*terminal)});
+      if (entry.empty())
+        diagnostics_.error(policy->where(), "routing.config",
+                           "has a hash policy that is not simulated",
+                           "simulated: header, cookie and connection_properties.source_ip");
+      else
+        entries.push_back(ConfigNode::make_map(std::move(entry), policy->where()));
+    }
+    add_hash_policies(std::move(entries), list.where());
+  }
+  void add_hash_policies(std::vector<Ptr> entries, const SourceLocation& where) {
+    settings_.push_back(
+        {"hash_policy", where, ConfigNode::make_sequence(std::move(entries), where)});
+  }
+
+  Ptr finish(const std::string& policy, const SourceLocation& where) {
+    constexpr std::array<std::pair<std::string_view, const char*>, 5> kNames = {{
+        {"ROUND_ROBIN", "envoy-round-robin"},
+        {"LEAST_REQUEST", "envoy-least-request"},
+        {"RING_HASH", "envoy-ring-hash"},
+        {"MAGLEV", "envoy-maglev"},
+        {"RANDOM", "envoy-random"},
+    }};
+    for (const auto& [theirs, ours] : kNames) {
+      if (policy != theirs) continue;
+      std::vector<Member> routing = {{"balancer", where, plain(ours, where)}};
+      if (!settings_.empty())
+        routing.push_back({"envoy", where, ConfigNode::make_map(settings_, where)});
+      return ConfigNode::make_map(std::move(routing), where);
+    }
+    diagnostics_.error(
+        where, "routing.config",
+        "names a load balancer that is not simulated (got " + printable(policy) + ")",
+        "simulated: ROUND_ROBIN, LEAST_REQUEST, RING_HASH, MAGLEV, RANDOM");
+    return nullptr;
+  }
+
+  Diagnostics& diagnostics_;
+  std::vector<Member> settings_;
+};
+
+}  // namespace
+
+Ptr envoy_routing(const ConfigNode& root, Diagnostics& diagnostics) {
+  return EnvoyReader(diagnostics).routing(root);
+}
+
+}  // namespace routesim::tools

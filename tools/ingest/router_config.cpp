@@ -1,0 +1,305 @@
+#include "tools/ingest/router_config.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/text.h"
+#include "policies/balancers/balancers.h"
+#include "tools/ingest/config_file.h"
+#include "tools/ingest/config_merge.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/envoy_config.h"
+#include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/scenario_yaml.h"
+#include "tools/ingest/shell_words.h"
+
+namespace routesim::tools {
+
+namespace {
+
+using Ptr = ConfigNode::Ptr;
+using Member = ConfigNode::Member;
+
+constexpr const char* kPath = "routing.config";
+
+/// A router that is started by a command.
+struct Product {
+  std::string_view name;
+  std::string_view section;      ///< Also the begin of its balancers' names, with hyphens.
+  std::string_view policy_flag;  ///< Without dashes.
+  std::string_view default_policy;
+  std::string_view flag_prefix;  ///< The part of its flags that keys leave out.
+};
+
+constexpr std::array<Product, 4> kProducts = {{
+    {"SMG", "smg", "policy", "cache_aware", ""},
+    {"the vLLM router", "vllm_router", "policy", "cache_aware", ""},
+    {"the vLLM production stack", "production_stack", "routing-logic", "", ""},
+    {"Dynamo", "dynamo", "router-mode", "round-robin", "router-"},
+}};
+
+const Product& product(std::string_view section) {
+  return *std::find_if(kProducts.begin(), kProducts.end(),
+                       [&](const Product& p) { return p.section == section; });
+}
+
+bool has_flag(const ShellCommand& command, std::string_view flag) {
+  return std::any_of(command.begin(), command.end(), [flag](const ShellWord& w) {
+    return w.text == flag || w.text.starts_with(std::string(flag) + "=");
+  });
+}
+
+/// The product that a command starts, by the names of its programs and modules.
+const Product* product_of(const ShellCommand& command) {
+  for (const ShellWord& word : command) {
+    const std::string_view program = last_part(word.text);
+    if (program == "smg" || program == "sgl-model-gateway" || program == "sglang-router" ||
+        word.text.starts_with("sglang_router"))
+      return &product("smg");
+    if (word.text == "vllm_router.app" ||
+        (program == "vllm-router" && has_flag(command, "--routing-logic")))
+      return &product("production_stack");
+    if (program == "vllm-router" || word.text.starts_with("vllm_router"))
+      return &product("vllm_router");
+    if (word.text == "dynamo.frontend") return &product("dynamo");
+  }
+  return nullptr;
+}
+
+std::string with_hyphens(std::string text) {
+  std::replace(text.begin(), text.end(), '_', '-');
+  return text;
+}
+
+/// The keys of a section of `routing`; empty where no balancer has it.
+std::vector<std::string> section_keys(std::string_view section) {
+  policies::BalancerSettings settings;
+  const FieldDescription all =
+      describe_types([&settings](Describer& d) { policies::describe(d, settings); });
+  std::vector<std::string> keys;
+  for (const FieldDescription& field : all.members)
+    if (field.name == section)
+      for (const FieldDescription& key : field.members) keys.push_back(key.name);
+  return keys;
+}
+
+/// One flag with its value, `true` where it has none.
+struct Flag {
+  std::string name;
+  SourceLocation where;
+  Ptr value;
+};
+
+std::vector<Flag> flags_of(const ShellCommand& command) {
+  std::vector<Flag> flags;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const ShellWord& word = command[i];
+    if (!word.text.starts_with("--")) continue;
+    const std::size_t equals = word.text.find('=');
+    Flag flag{.name = word.text.substr(2, equals == std::string::npos ? equals : equals - 2),
+              .where = word.where,
+              .value = nullptr};
+    const auto scalar = [](const std::string& text, const SourceLocation& where) {
+      return ConfigNode::make_scalar(text, ConfigNode::Style::kUntyped, where);
+    };
+    if (equals != std::string::npos)
+      flag.value = scalar(word.text.substr(equals + 1), word.where);
+    else if (i + 1 < command.size() && !command[i + 1].text.starts_with("--"))
+      flag.value = scalar(command[i + 1].text, command[i + 1].where);
+    else
+      flag.value = scalar("true", word.where);
+    flags.push_back(std::move(flag));
+  }
+  return flags;
+}
+
+/// Collects the keys of `routing` and what has no effect.
+class RouterKeys {
+ public:
+  explicit RouterKeys(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  void set(const std::string& key, const Ptr& value) {
+    members_.push_back({key, value->where(), value});
+  }
+  void unused(const std::string& key, const SourceLocation& where) {
+    unused_ += (unused_.empty() ? "" : ", ") + printable(key);
+    if (where_.file.empty()) where_ = where;
+    diagnostics_.key(key_use(where, kRouterConfigFormat, key, Fate::kNoEffect,
+                             "nothing that is simulated depends on it"));
+  }
+  Ptr map(const SourceLocation& where) {
+    if (!unused_.empty())
+      diagnostics_.warning(where_, kPath, "has no effect on results: " + unused_);
+    return ConfigNode::make_map(std::move(members_), where);
+  }
+
+ private:
+  Diagnostics& diagnostics_;
+  std::vector<Member> members_;
+  std::string unused_;
+  SourceLocation where_;
+};
+
+/// The balancer of a policy by its product's name, or an error.
+Ptr balancer_node(std::string_view section, const std::string& policy, const SourceLocation& where,
+                  Diagnostics& diagnostics) {
+  const std::string name = with_hyphens(std::string(section) + "-" + policy);
+  std::string known;
+  for (const policies::BalancerRow& row : policies::kBalancers) {
+    if (row.section == section) known += (known.empty() ? "" : ", ") + std::string(row.name);
+    if (row.name == name) return ConfigNode::make_scalar(name, ConfigNode::Style::kPlain, where);
+  }
+  diagnostics.error(where, kPath,
+                    "names a policy that is not simulated (got " + printable(policy) + ")",
+                    "simulated: " + known);
+  return nullptr;
+}
+
+Ptr from_command(const ShellCommand& command, const Product& product, Diagnostics& diagnostics) {
+  RouterKeys keys(diagnostics);
+  const std::vector<std::string> known = section_keys(product.section);
+  std::vector<Member> settings;
+  std::string policy(product.default_policy);
+  SourceLocation where = command.front().where;
+  for (const Flag& flag : flags_of(command)) {
+    if (flag.name == product.policy_flag) {
+      policy = flag.value->text();
+      where = flag.value->where();
+      diagnostics.key(key_use(flag.where, kRouterConfigFormat, flag.name, Fate::kUsed, ""));
+      continue;
+    }
+    std::string key = flag.name;
+    std::replace(key.begin(), key.end(), '-', '_');
+    const bool as_is = std::find(known.begin(), known.end(), key) != known.end();
+    if (!as_is && flag.name.starts_with(product.flag_prefix))
+      key = key.substr(product.flag_prefix.size());
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      keys.unused("--" + flag.name, flag.where);
+      continue;
+    }
+    diagnostics.key(key_use(flag.where, kRouterConfigFormat, flag.name, Fate::kUsed, ""));
+    settings.push_back({key, flag.where, flag.value});
+  }
+  if (policy.empty()) {
+    diagnostics.error(where, kPath, "does not say --" + std::string(product.policy_flag));
+    return nullptr;
+  }
+  const Ptr balancer = balancer_node(product.section, policy, where, diagnostics);
+  if (balancer == nullptr) return nullptr;
+  keys.set("balancer", balancer);
+  if (!settings.empty())
+    keys.set(std::string(product.section), ConfigNode::make_map(std::move(settings), where));
+  return keys.map(where);
+}
+
+Ptr from_text(const std::string& text, const ShellPlaces& places, const SourceLocation& where,
+              Diagnostics& diagnostics) {
+  ShellVariables variables;
+  for (const ShellCommand& command : split_shell(text, places, variables, kPath, diagnostics))
+    if (const Product* started = product_of(command))
+      return from_command(command, *started, diagnostics);
+  diagnostics.error(where, kPath, "starts no router that is simulated",
+                    "known programs: smg, sgl-model-gateway, sglang_router, vllm-router, "
+                    "vllm_router.app, dynamo.frontend; and Envoy's and Kubernetes' files");
+  return nullptr;
+}
+
+/// Arguments of containers in a manifest or in Helm values, as one command each.
+void find_commands(const ConfigNode& node, std::vector<ShellCommand>& out) {
+  if (node.is_sequence())
+    for (const Ptr& item : node.items()) find_commands(*item, out);
+  if (!node.is_map()) return;
+  ShellCommand command;
+  for (const char* key : {"command", "args"}) {
+    const ConfigNode* words = node.child(key);
+    if (words == nullptr || !words->is_sequence()) continue;
+    for (const Ptr& word : words->items())
+      if (word->is_scalar()) command.push_back({.text = word->text(), .where = word->where()});
+  }
+  if (!command.empty()) out.push_back(std::move(command));
+  for (const Member& m : node.members()) find_commands(*m.value, out);
+}
+
+/// Helm values of the production stack.
+Ptr from_stack_values(const ConfigNode& root, Diagnostics& diagnostics) {
+  const ConfigNode* spec = root.child("routerSpec");
+  const ConfigNode* logic = spec != nullptr ? spec->child("routingLogic") : nullptr;
+  if (logic == nullptr) return nullptr;
+  RouterKeys keys(diagnostics);
+  const Ptr balancer =
+      balancer_node("production_stack", logic->text(), logic->where(), diagnostics);
+  if (balancer == nullptr) return nullptr;
+  keys.set("balancer", balancer);
+  const std::vector<std::string> known = section_keys("production_stack");
+  std::vector<Member> settings;
+  if (const ConfigNode* key = spec->child("sessionKey"); key != nullptr && key->is_scalar())
+    settings.push_back({"session_key", key->where(),
+                        ConfigNode::make_scalar(key->text(), key->style(), key->where())});
+  if (!settings.empty())
+    keys.set("production_stack", ConfigNode::make_map(std::move(settings), spec->where()));
+  return keys.map(spec->where());
+}
+
+Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
+  if (Ptr envoy = envoy_routing(*root, diagnostics)) return envoy;
+  if (Ptr stack = from_stack_values(*root, diagnostics)) return stack;
+  if (diagnostics.has_errors()) return nullptr;
+  std::vector<ShellCommand> commands;
+  find_commands(*root, commands);
+  for (const ShellCommand& command : commands)
+    if (const Product* started = product_of(command))
+      return from_command(command, *started, diagnostics);
+  diagnostics.error(root->where(), kPath, "holds no router configuration that is simulated",
+                    "known: a cluster or a BackendTrafficPolicy of Envoy, Helm values with "
+                    "routerSpec, and containers that start SMG, the vLLM router or Dynamo");
+  return nullptr;
+}
+
+bool is_yaml(const std::string& path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml") || path.ends_with(".json");
+}
+
+/// A path, a command, or a document in place.
+Ptr read(const Ptr& value, Diagnostics& diagnostics) {
+  if (!value->is_scalar()) return from_tree(value, diagnostics);
+  const std::string& text = value->text();
+  const bool is_path = text.find_first_of(" \n") == std::string::npos;
+  if (!is_path)
+    return from_text(shell_text(*value), places_in(*value), value->where(), diagnostics);
+  const std::string path = resolve_path(text, value->where());
+  if (is_yaml(path)) {
+    const Ptr root = read_manifest_file(path, value->where(), kPath, diagnostics);
+    return root != nullptr ? from_tree(root, diagnostics) : nullptr;
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream script;
+  if (!(in && script << in.rdbuf())) {
+    diagnostics.error(value->where(), kPath, "cannot be read (got " + printable(path) + ")",
+                      "a path, a start command, or a document in place");
+    return nullptr;
+  }
+  return from_text(script.str(), places_in_file(path), value->where(), diagnostics);
+}
+
+}  // namespace
+
+Ptr with_router_config(const Ptr& root, Diagnostics& diagnostics) {
+  return change_member(root, "routing", [&](const Ptr& routing) -> Ptr {
+    if (!routing->is_map() || routing->find("config") == nullptr) return routing;
+    std::vector<Member> own;
+    for (const Member& m : routing->members())
+      if (m.key != "config") own.push_back(m);
+    const Ptr beside = ConfigNode::make_map(std::move(own), routing->where());
+    const Ptr said = read(routing->find("config")->value, diagnostics);
+    return said != nullptr ? merge_configs(said, beside) : beside;
+  });
+}
+
+}  // namespace routesim::tools

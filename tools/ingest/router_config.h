@@ -1,0 +1,18 @@
+// The configuration of another product's router, as it is published: a start command, or an Envoy
+// or Kubernetes file. It becomes keys of a scenario's `routing`.
+#pragma once
+
+#include "base/config_node.h"
+#include "base/diagnostic.h"
+
+namespace routesim::tools {
+
+/// Name of the format in the ledger of keys.
+inline constexpr std::string_view kRouterConfigFormat = "router configuration";
+
+/// The scenario with `routing.config` replaced by what it says. Keys that stand beside it win. A
+/// product or policy that is not simulated is an error; flags and keys without effect on results
+/// are named in one warning.
+ConfigNode::Ptr with_router_config(const ConfigNode::Ptr& root, Diagnostics& diagnostics);
+
+}  // namespace routesim::tools
