@@ -29,6 +29,7 @@ enum class EventKind : std::uint8_t {
   kApiRound,      ///< subject: API server, stamp: process; those who wait there have their turn.
   kRoute,         ///< subject: live request; the router decides.
   kRouterTick,    ///< Flow control: the routers look for room in the pool.
+  kRetry,         ///< Balancers: the routers try the requests they hold.
   kTimeout,       ///< subject: live request; the client gives up.
   kLeaseEnd,      ///< The oldest lease on held KV may be over.
 };
@@ -60,6 +61,7 @@ constexpr EventPriority priority_of(EventKind kind) {
       return EventPriority::kDelivery;
     case EventKind::kRoute:
     case EventKind::kRouterTick:
+    case EventKind::kRetry:
       return EventPriority::kRouting;
     case EventKind::kTimeout:
     case EventKind::kLeaseEnd:

@@ -17,7 +17,7 @@ namespace routesim::sim {
 /// Where a request is on its way.
 enum class Leg : std::uint8_t {
   kToRouter,
-  kQueued,     ///< Held back by the router's flow control.
+  kQueued,     ///< Held back by the router's flow control or balancer.
   kToPrefill,  ///< PD: on its way to the prefill server.
   kPrefill,    ///< PD: in the prefill server.
   kToEngine,

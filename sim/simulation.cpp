@@ -59,7 +59,8 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   moves_.pulls.emplace(live_, *servers_, *moves_.over, *moves_.disks, queue_, flow);
   moves_.disks->set_reader(*moves_.pulls);
   moves_.over->set_owner(Transfers::Kind::kTierPull, *moves_.pulls);
-  held_.emplace(*router_, live_, queue_, flow);
+  at_router_.by_flow.emplace(*router_, live_, queue_, flow);
+  at_router_.by_balancer.emplace(*router_, live_, queue_, flow);
 }
 
 Simulation::~Simulation() = default;
@@ -146,7 +147,10 @@ void Simulation::handle(const Event& e) {
       route(e.subject, e.time);
       break;
     case EventKind::kRouterTick:
-      held_->tick(e.time);
+      at_router_.by_flow->tick(e.time);
+      break;
+    case EventKind::kRetry:
+      at_router_.by_balancer->retry(e.time);
       break;
     case EventKind::kTimeout:
       give_up(e.subject, "TimeoutError", workloads::Outcome::kTimeout, e.time);
@@ -223,12 +227,10 @@ void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime
 }
 
 void Simulation::route(std::uint32_t handle, SimTime now) {
-  if (router_->holds_back()) {
-    held_->add(handle, now);
-    return;
-  }
-  const LiveRequest& live = live_[handle];
-  apply_route(handle, router_->route(live.request, *live.keys, now), now);
+  if (router_->holds_back())
+    at_router_.by_flow->add(handle, now);
+  else
+    at_router_.by_balancer->add(handle, now);
 }
 
 void Simulation::refuse(std::uint32_t handle, int http_status, SimTime now) {
@@ -348,6 +350,7 @@ void Simulation::on_output(const EngineOutput& o, SimTime now) {
       if (live.leg != Leg::kEngine) return;  // a prefill server's token is dropped
       live.first_token = o.at + plan_.scenario.workload.response_overhead;
       router_->on_first_token(live.request, live.route, o.at);
+      if (router_->counts_first_tokens()) at_router_.by_balancer->changed(live.route.instance, now);
       for (Observer* w : observers_) w->on_first_token(live.request, o.at);
       break;
     case EngineOutputKind::kResumedToken:
@@ -417,7 +420,10 @@ void Simulation::give_up(std::uint32_t handle, const char* label, workloads::Out
   LiveRequest& live = live_[handle];
   const Leg leg = live.leg;
   std::optional<EndpointId> engine;
-  if (leg == Leg::kQueued) router_->cancel(live.route.instance, handle, now);
+  if (leg == Leg::kQueued && router_->holds_back())
+    router_->cancel(live.route.instance, handle, now);
+  else if (leg == Leg::kQueued)
+    at_router_.by_balancer->cancel(handle, now);
   if (leg == Leg::kPrefill) engine = live.route.prefill;
   if (leg == Leg::kEngine) engine = live.route.endpoint;
   if (leg == Leg::kEngine || leg == Leg::kToEngine) disaggregation_->cancel(handle, now);
@@ -452,6 +458,7 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   live_.settle(handle);
   if (live.route.routed) {
     router_->on_completed(request, live.route, now);
+    at_router_.by_balancer->changed(live.route.instance, now);
     servers_->leave_rank(live.route.endpoint);
     if (live.route.prefill) servers_->leave_rank(*live.route.prefill);
   }

@@ -9,6 +9,7 @@
 
 #include "sim/disaggregation.h"
 #include "sim/event_queue.h"
+#include "sim/held_picks.h"
 #include "sim/held_requests.h"
 #include "sim/kv_copies.h"
 #include "sim/kv_pulls.h"
@@ -124,7 +125,12 @@ class Simulation final : private RequestFlow {
   };
   Moves moves_;
   std::optional<Disaggregation> disaggregation_;
-  std::optional<HeldRequests> held_;
+  /// Requests that wait at the router, for flow control or for a balancer.
+  struct AtRouter {
+    std::optional<HeldRequests> by_flow;
+    std::optional<HeldPicks> by_balancer;
+  };
+  AtRouter at_router_;
   ObserverList observers_;
   std::uint64_t arrivals_ = 0;
   SimTime pending_client_ = SimTime::max();

@@ -20,6 +20,7 @@ std::string waits_for(const LiveRequest& live, SimTime now, const Servers& serve
     case Leg::kToRouter:
       return "a decision of the router";
     case Leg::kQueued:
+      if (!router.holds_back()) return "the router's balancer, which holds it";
       return "room in the pool: its saturation is " + std::to_string(router.saturation(now)) +
              ", and the router's queue never expires";
     case Leg::kToPrefill:

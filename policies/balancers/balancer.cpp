@@ -63,6 +63,12 @@ BalancerAnswer BalancerAnswer::held() {
   return answer;
 }
 
+BalancerAnswer BalancerAnswer::held(Duration retry_after) {
+  BalancerAnswer answer = held();
+  answer.retry_after_ = retry_after;
+  return answer;
+}
+
 BalancerAnswer BalancerAnswer::refused(int http_status) {
   BalancerAnswer answer = std::nullopt;
   answer.http_status_ = http_status;

@@ -76,8 +76,11 @@ class BalancerAnswer {
   BalancerAnswer(BalancerPick pick) : pick_(pick) {}           // NOLINT: converts like optional.
   BalancerAnswer(std::nullopt_t) {}                            // NOLINT: the same.
   BalancerAnswer(std::optional<BalancerPick> p) : pick_(p) {}  // NOLINT: the same.
-  /// The request waits in the router's own queue: ask again when something has changed.
+  /// The request waits in the router's own queue. Ask again when a request of this router has got
+  /// its first token (with needs().first_tokens) or has ended.
   static BalancerAnswer held();
+  /// The same, but ask again after this time (above zero), whatever happens until then.
+  static BalancerAnswer held(Duration retry_after);
   /// The router answers with an HTTP error.
   static BalancerAnswer refused(int http_status);
 
@@ -87,12 +90,15 @@ class BalancerAnswer {
   const BalancerPick& operator*() const { return *pick_; }
   const BalancerPick* operator->() const { return &*pick_; }
   bool is_held() const { return held_; }
+  /// Of a held request; zero = when something has changed.
+  Duration retry_after() const { return retry_after_; }
   /// The status without a pick, unless the request is held.
   int http_status() const { return http_status_; }
 
  private:
   std::optional<BalancerPick> pick_;
   bool held_ = false;
+  Duration retry_after_ = Duration::zero();
   int http_status_ = 503;
 };
 
@@ -114,6 +120,9 @@ struct BalancerNeeds {
   bool block_keys = false;
   bool kv_events = false;  ///< prefix_index() must be fed with the servers' KV events.
   bool first_tokens = false;
+  /// Held requests of one router that are tried, oldest first, per endpoint; the rest wait behind
+  /// them. 0 = the oldest alone, so that nobody overtakes.
+  std::int64_t tried_per_endpoint = 0;
   bool identity = false;  ///< Headers, session and user.
   /// Headers and cookies that carry a client's session, where clients have one.
   std::vector<std::string> session_headers = {};

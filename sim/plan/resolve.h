@@ -52,6 +52,8 @@ struct RunPlan {
   std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.
   std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
       make_load;
+  /// Per router process, instead of the scenario's balancer; not set by resolve().
+  std::function<std::unique_ptr<policies::Balancer>(std::uint64_t process)> make_balancer;
 };
 
 /// Decisions are priced where the plan asks for it, and behind the omniscient router.

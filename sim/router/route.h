@@ -5,14 +5,17 @@
 #include <optional>
 
 #include "base/ids.h"
+#include "base/units.h"
 #include "policies/balancers/balancers.h"
 
 namespace routesim::sim {
 
 struct Route {
   bool routed = false;
-  EndpointId endpoint;                ///< Serves the request (decodes it).
-  std::optional<EndpointId> prefill;  ///< Computes the prompt first, when disaggregated.
+  bool held = false;                        ///< No decision yet: the request waits at the router.
+  Duration retry_after = Duration::zero();  ///< While held; zero = when something changes.
+  EndpointId endpoint;                      ///< Serves the request (decodes it).
+  std::optional<EndpointId> prefill;        ///< Computes the prompt first, when disaggregated.
   /// Its tier has more of the prompt than the server that computes it.
   std::optional<EndpointId> pull_source;
   std::uint32_t instance = 0;   ///< Which router process decided.

@@ -119,7 +119,9 @@ void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
         in.flow = std::make_unique<policies::FlowControl>(*in.scheduler);
       continue;
     }
-    if (routing.balancer != BalancerKind::kOmniscient)
+    if (plan_.make_balancer)
+      in.balancer = plan_.make_balancer(i);
+    else if (routing.balancer != BalancerKind::kOmniscient)
       in.balancer = make_balancer(routing, seed, i);
   }
 }
@@ -174,9 +176,14 @@ void Router::refresh(SimTime now) {
   if (events_) events_->read(now);
 }
 
-Route Router::route(const workloads::Request& request, const PromptKeys& keys, SimTime now) {
-  return decide(static_cast<std::uint32_t>(next_instance_++ % instances_.size()), request, keys,
-                now);
+std::uint32_t Router::next_instance() {
+  return static_cast<std::uint32_t>(next_instance_++ % instances_.size());
+}
+
+std::size_t Router::tried_together() const {
+  if (instances_.empty() || instances_.front().balancer == nullptr) return 1;
+  const std::int64_t each = instances_.front().balancer->needs().tried_per_endpoint;
+  return std::max<std::size_t>(1, static_cast<std::size_t>(each) * endpoints_.rows());
 }
 
 Route Router::decide(std::uint32_t which, const workloads::Request& request, const PromptKeys& keys,
@@ -205,7 +212,7 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
   DecisionRecord record = reporter_->before(subject);
   route = choose();
   route.instance = which;
-  reporter_->after(subject, in.scratch, route, record);
+  if (!route.held) reporter_->after(subject, in.scratch, route, record);
   return route;
 }
 
@@ -217,6 +224,8 @@ Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
   Route route;
   policies::BalancerAnswer answer = in.balancer->pick(seen);
   if (!answer) {
+    route.held = answer.is_held();
+    route.retry_after = answer.retry_after();
     route.http_status = answer.http_status();
     return route;
   }
@@ -337,7 +346,7 @@ void Router::on_completed(const workloads::Request& request, const Route& route,
 Router::Arrival Router::enqueue(std::uint32_t handle, const workloads::Request& request,
                                 SimTime now) {
   Arrival arrival;
-  arrival.instance = static_cast<std::uint32_t>(next_instance_++ % instances_.size());
+  arrival.instance = next_instance();
   refresh(now);
   policies::QueuedRequest queued;
   queued.id = handle;

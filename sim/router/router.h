@@ -36,10 +36,16 @@ class Router {
   Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoints,
          const std::vector<std::unique_ptr<Replica>>& replicas, Diagnostics& diagnostics);
 
-  /// Decides at `now` with what is visible then, and counts the request as in flight.
-  Route route(const workloads::Request& request, const PromptKeys& keys, SimTime now);
-  /// Flow control is on: requests wait at a router process until the pool has room. Then route()
-  /// is not for use, but enqueue(), and decide() for what dispatch() hands out.
+  /// The process that gets the next request.
+  std::uint32_t next_instance();
+  /// Decides at `now` with what is visible then, and counts the request as in flight, unless it is
+  /// held.
+  Route decide(std::uint32_t instance, const workloads::Request& request, const PromptKeys& keys,
+               SimTime now);
+  /// Requests held by the balancer of one process that it tries at once; the rest wait for them.
+  std::size_t tried_together() const;
+  /// Flow control is on: requests wait at a router process until the pool has room. They go through
+  /// enqueue(), and decide() is for those that dispatch() hands out.
   bool holds_back() const { return !instances_.empty() && instances_.front().flow != nullptr; }
   std::uint32_t instances() const { return static_cast<std::uint32_t>(instances_.size()); }
   /// The process that got a request, and the HTTP status if it refused it (0 = queued).
@@ -54,8 +60,6 @@ class Router {
   std::vector<policies::FlowControl::Expired> expire(std::uint32_t instance, SimTime now);
   /// The client gave up while its request was queued.
   void cancel(std::uint32_t instance, std::uint32_t handle, SimTime now);
-  Route decide(std::uint32_t instance, const workloads::Request& request, const PromptKeys& keys,
-               SimTime now);
   /// Requests queued at all processes.
   std::size_t queued() const;
   /// No request waits for ever: the configured time to live ends it.
