@@ -45,6 +45,7 @@ struct BalancerRequest {
   std::uint64_t id = 0;           ///< Unique among requests in flight.
   SimTime now{};
   PromptText text = {};            ///< The prompt; needs().text.
+  PromptText token_text = {};      ///< Its tokens, with the chat template; needs().token_runs.
   std::int64_t prompt_tokens = 0;  ///< Length of the prompt, where the product counts tokens.
   std::span<const std::uint32_t> tokens = {};  ///< Its first needs().leading_tokens token ids.
   std::span<const BlockKey> block_keys = {};   ///< Keys of its full blocks; needs().block_keys.
@@ -116,6 +117,7 @@ struct BalancerNeeds {
   /// How often the product polls its servers' metrics; zero = not its own business.
   Duration metrics_interval = Duration::zero();
   bool text = false;
+  bool token_runs = false;
   std::int64_t leading_tokens = 0;
   bool block_keys = false;
   bool kv_events = false;  ///< prefix_index() must be fed with the servers' KV events.

@@ -13,6 +13,8 @@
 #include "policies/balancers/envoy.h"
 #include "policies/balancers/kubeai.h"
 #include "policies/balancers/kubernetes.h"
+#include "policies/balancers/smg.h"
+#include "policies/balancers/vllm_router.h"
 
 namespace routesim::policies {
 
@@ -21,6 +23,8 @@ struct BalancerSettings {
   KubernetesSettings kubernetes;
   KubeAiSettings kubeai;
   std::optional<EnvoySettings> envoy;
+  std::optional<SmgSettings> smg;
+  std::optional<VllmRouterSettings> vllm_router;
 };
 /// Names every key with its meaning and bounds. The keys of the first two families stand side by
 /// side; every other family has a section, named by BalancerRow::section.
@@ -28,6 +32,8 @@ inline void describe(Describer& d, BalancerSettings& s) {
   describe(d, s.kubernetes);
   describe(d, s.kubeai);
   field(d, {"envoy", "Settings of the envoy-* balancers."}, s.envoy);
+  field(d, {"smg", "Settings of the smg-* balancers."}, s.smg);
+  field(d, {"vllm_router", "Settings of the vllm-router-* balancers."}, s.vllm_router);
 }
 
 /// How a request finds its endpoint: a row of kBalancers. The first nine have names here.
@@ -68,6 +74,8 @@ std::unique_ptr<Balancer> new_balancer(const Args&... args) {
 
 inline constexpr std::string_view kEnvoyRelease =
     "sources of August 2026 (@12ca3fdb, @0a31a547, …)";
+inline constexpr std::string_view kSmgRelease = "smg @73da68ca (August 2026)";
+inline constexpr std::string_view kVllmRouterRelease = "sources of 2026 (@16917f49, @080589a0, …)";
 inline constexpr std::string_view kKubeAiRelease = "@2f32ef4 (July 2025)";
 
 // clang-format off
@@ -101,6 +109,52 @@ inline constexpr std::array kBalancers = std::to_array<BalancerRow>({
      [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kMaglev, s.envoy.value_or(EnvoySettings()), random); }},
     {"envoy-random", "envoy", "Envoy", kEnvoyRelease, "nothing", "", {},
      [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kRandom, s.envoy.value_or(EnvoySettings()), random); }},
+    {"smg-random", "smg", "SGLang gateway", kSmgRelease, "nothing", "", Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kRandom, s.smg.value_or(SmgSettings()), random); }},
+    {"smg-round-robin", "smg", "SGLang gateway", kSmgRelease, "nothing", "", Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kRoundRobin, s.smg.value_or(SmgSettings()), random); }},
+    {"smg-passthrough", "smg", "SGLang gateway", kSmgRelease, "nothing: the first server gets everything", "",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kPassthrough, s.smg.value_or(SmgSettings()), random); }},
+    {"smg-power-of-two", "smg", "SGLang gateway", kSmgRelease, "polled KV usage, else own requests in flight",
+     "", Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kPowerOfTwo, s.smg.value_or(SmgSettings()), random); }},
+    {"smg-least-load", "smg", "SGLang gateway", kSmgRelease, "polled queue and KV usage, tokens sent since",
+     "a waiting request counts 1,024 uncached tokens, and every server makes 2,000 tokens/s", Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kLeastLoad, s.smg.value_or(SmgSettings()), random); }},
+    {"smg-cache-aware", "smg", "SGLang gateway", kSmgRelease, "own requests in flight, text, tokens or KV events",
+     "text is compared by whole tokens; with KV events, servers with equal overlap and load do not differ by the size of their trees",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kCacheAware, s.smg.value_or(SmgSettings()), random); }},
+    {"smg-prefix-hash", "smg", "SGLang gateway", kSmgRelease, "own requests in flight, first tokens", "",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kPrefixHash, s.smg.value_or(SmgSettings()), random); }},
+    {"smg-consistent-hashing", "smg", "SGLang gateway", kSmgRelease, "headers", "", Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kConsistentHashing, s.smg.value_or(SmgSettings()), random); }},
+    {"smg-manual", "smg", "SGLang gateway", kSmgRelease, "a header, own requests in flight", "",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kManual, s.smg.value_or(SmgSettings()), random); }},
+    {"smg-bucket", "smg", "SGLang gateway", kSmgRelease, "lengths of texts; at random without prefill servers", "",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_smg(SmgPolicy::kBucket, s.smg.value_or(SmgSettings()), random); }},
+    {"vllm-router-random", "vllm_router", "vLLM router", kVllmRouterRelease, "nothing", "",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kRandom, s.vllm_router.value_or(VllmRouterSettings()), random); }},
+    {"vllm-router-round-robin", "vllm_router", "vLLM router", kVllmRouterRelease, "nothing", "",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kRoundRobin, s.vllm_router.value_or(VllmRouterSettings()), random); }},
+    {"vllm-router-cache-aware", "vllm_router", "vLLM router", kVllmRouterRelease, "own requests in flight, text, headers", "text is compared by whole tokens, and in PD without the JSON around it; no map of sessions",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kCacheAware, s.vllm_router.value_or(VllmRouterSettings()), random); }},
+    {"vllm-router-power-of-two", "vllm_router", "vLLM router", kVllmRouterRelease, "polled requests in the engine, own requests in flight", "",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kPowerOfTwo, s.vllm_router.value_or(VllmRouterSettings()), random); }},
+    {"vllm-router-consistent-hash", "vllm_router", "vLLM router", kVllmRouterRelease, "headers, user, text", "a simulated prompt hashes by its identity, not by the JSON of its request",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kConsistentHash, s.vllm_router.value_or(VllmRouterSettings()), random); }},
+    {"vllm-router-rendezvous-hash", "vllm_router", "vLLM router", kVllmRouterRelease, "headers, user, text", "a simulated prompt hashes by its identity, not by the JSON of its request",
+     Disaggregation::kPossible,
+     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kRendezvousHash, s.vllm_router.value_or(VllmRouterSettings()), random); }},
 });
 // clang-format on
 

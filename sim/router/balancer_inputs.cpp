@@ -80,8 +80,13 @@ policies::BalancerRequest BalancerInputs::request(const workloads::Request& requ
     out.prefix = prefix_;
   }
   if (needs_.text) {
-    write_text(*request.prompt);
+    // A router sees the messages, not the chat template around them.
+    write_runs(*request.prompt, request.prompt->preamble_tokens, runs_);
     out.text = {.runs = runs_, .characters_per_unit = bytes_per_token_};
+  }
+  if (needs_.token_runs) {
+    write_runs(*request.prompt, 0, token_runs_);
+    out.token_text = {.runs = token_runs_, .characters_per_unit = bytes_per_token_};
   }
   if (needs_.leading_tokens > 0) {
     write_tokens(*request.prompt);
@@ -92,15 +97,14 @@ policies::BalancerRequest BalancerInputs::request(const workloads::Request& requ
   return out;
 }
 
-// A router sees the messages, not the chat template around them.
-void BalancerInputs::write_text(const workloads::Prompt& prompt) {
-  runs_.clear();
-  std::int64_t skip = prompt.preamble_tokens;
+void BalancerInputs::write_runs(const workloads::Prompt& prompt, std::int64_t skip,
+                                std::vector<policies::TextRun>& out) {
+  out.clear();
   for (const workloads::Segment& s : prompt.segments) {
     const std::int64_t cut = std::min(skip, s.length);
     skip -= cut;
     if (cut < s.length)
-      runs_.push_back({.content = s.content, .offset = s.offset + cut, .length = s.length - cut});
+      out.push_back({.content = s.content, .offset = s.offset + cut, .length = s.length - cut});
   }
 }
 

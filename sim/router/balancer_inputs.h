@@ -27,7 +27,9 @@ class BalancerInputs {
                                     SimTime now);
 
  private:
-  void write_text(const workloads::Prompt& prompt);
+  /// Writes all but the first `skip` tokens.
+  static void write_runs(const workloads::Prompt& prompt, std::int64_t skip,
+                         std::vector<policies::TextRun>& out);
   void write_tokens(const workloads::Prompt& prompt);
   void write_identity(const workloads::Request& request, policies::BalancerRequest& out);
 
@@ -37,6 +39,7 @@ class BalancerInputs {
   std::int64_t prefix_characters_ = 0;  ///< Of KubeAI's prefix-hash; 0 = nobody asks.
   std::string prefix_;
   std::vector<policies::TextRun> runs_;
+  std::vector<policies::TextRun> token_runs_;
   std::vector<std::uint32_t> tokens_;
   std::string session_;
   std::string cookie_;

@@ -102,7 +102,9 @@ class CaseRunner {
   }
 
   void send(const ScriptRequest& r, const ScriptStep& step) {
-    std::vector<policies::TextRun> runs;
+    std::vector<policies::TextRun> runs, token_runs;
+    for (const std::uint32_t token : r.tokens)
+      token_runs.push_back({.content = token, .offset = 0, .length = 1});
     std::vector<std::pair<std::string, std::string>> texts;
     std::vector<policies::Header> headers;
     if (r.headers.root != nullptr && r.headers.root->is_map())
@@ -118,6 +120,7 @@ class CaseRunner {
     request.prompt_tokens =
         r.prompt_tokens > 0 ? r.prompt_tokens : static_cast<std::int64_t>(r.tokens.size());
     request.tokens = r.tokens;
+    request.token_text = {.runs = token_runs, .characters_per_unit = 1};
     request.block_keys = r.block_keys;
     request.headers = headers;
     request.session = r.session;
