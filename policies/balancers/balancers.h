@@ -15,6 +15,7 @@
 #include "policies/balancers/kubernetes.h"
 #include "policies/balancers/smg.h"
 #include "policies/balancers/vllm_router.h"
+#include "policies/balancers/production_stack.h"
 
 namespace routesim::policies {
 
@@ -25,6 +26,7 @@ struct BalancerSettings {
   std::optional<EnvoySettings> envoy;
   std::optional<SmgSettings> smg;
   std::optional<VllmRouterSettings> vllm_router;
+  std::optional<ProductionStackSettings> production_stack;
 };
 /// Names every key with its meaning and bounds. The keys of the first two families stand side by
 /// side; every other family has a section, named by BalancerRow::section.
@@ -34,6 +36,8 @@ inline void describe(Describer& d, BalancerSettings& s) {
   field(d, {"envoy", "Settings of the envoy-* balancers."}, s.envoy);
   field(d, {"smg", "Settings of the smg-* balancers."}, s.smg);
   field(d, {"vllm_router", "Settings of the vllm-router-* balancers."}, s.vllm_router);
+  field(d, {"production_stack", "Settings of the production-stack-* balancers."},
+        s.production_stack);
 }
 
 /// How a request finds its endpoint: a row of kBalancers. The first nine have names here.
@@ -76,6 +80,7 @@ inline constexpr std::string_view kEnvoyRelease =
     "sources of August 2026 (@12ca3fdb, @0a31a547, …)";
 inline constexpr std::string_view kSmgRelease = "smg @73da68ca (August 2026)";
 inline constexpr std::string_view kVllmRouterRelease = "sources of 2026 (@16917f49, @080589a0, …)";
+inline constexpr std::string_view kProductionStackRelease = "@a6c01db0 (August 2026)";
 inline constexpr std::string_view kKubeAiRelease = "@2f32ef4 (July 2025)";
 
 // clang-format off
@@ -155,6 +160,24 @@ inline constexpr std::array kBalancers = std::to_array<BalancerRow>({
     {"vllm-router-rendezvous-hash", "vllm_router", "vLLM router", kVllmRouterRelease, "headers, user, text", "a simulated prompt hashes by its identity, not by the JSON of its request",
      Disaggregation::kPossible,
      [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kRendezvousHash, s.vllm_router.value_or(VllmRouterSettings()), random); }},
+    {"production-stack-roundrobin", "production_stack", "vLLM production stack", kProductionStackRelease,
+     "nothing", "", {},
+     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kRoundRobin, s.production_stack.value_or(ProductionStackSettings()), random); }},
+    {"production-stack-session", "production_stack", "vLLM production stack", kProductionStackRelease,
+     "a header, own request starts", "the session is never in the body", {},
+     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kSession, s.production_stack.value_or(ProductionStackSettings()), random); }},
+    {"production-stack-prefixaware", "production_stack", "vLLM production stack", kProductionStackRelease,
+     "text sent before", "one text instead of messages", {},
+     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kPrefixAware, s.production_stack.value_or(ProductionStackSettings()), random); }},
+    {"production-stack-kvaware", "production_stack", "vLLM production stack", kProductionStackRelease,
+     "KV events, a header, own request starts", "KV events of the engines stand for LMCache's controller; chats, which the product does not tokenise, are looked up too", {},
+     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kKvAware, s.production_stack.value_or(ProductionStackSettings()), random); }},
+    {"production-stack-loadaware", "production_stack", "vLLM production stack", kProductionStackRelease,
+     "KV events, own requests in flight, a header", "as production-stack-kvaware; from release 0.1.13", {},
+     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kLoadAware, s.production_stack.value_or(ProductionStackSettings()), random); }},
+    {"production-stack-disaggregated-prefill", "production_stack", "vLLM production stack", kProductionStackRelease,
+     "roles", "disaggregated_prefill_orchestrated; plain disaggregated_prefill needs two requests of the client and always takes the first server of a role", Disaggregation::kRequired,
+     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kDisaggregatedPrefill, s.production_stack.value_or(ProductionStackSettings()), random); }},
 });
 // clang-format on
 

@@ -1,0 +1,375 @@
+#include "policies/balancers/production_stack.h"
+
+#include <algorithm>
+#include <deque>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "policies/balancers/md5.h"
+#include "policies/balancers/text_blocks.h"
+#include "policies/index/prefix_index.h"
+
+namespace routesim::policies {
+namespace {
+
+/// SessionRouter has no default session_key; its tutorials use this one.
+constexpr const char* kStackSessionKey = "x-user-id";
+constexpr std::int64_t kStackTrieChunk = 128;  ///< Characters (prefix/hashtrie.py).
+constexpr int kStackRingPoints = 160;          ///< Per server (uhashring 2.3).
+
+/// Servers that discovery lists, and the router's own statistics of them.
+class ProductionStackBalancer : public Balancer {
+ public:
+  explicit ProductionStackBalancer(const ProductionStackSettings& settings) : settings_(settings) {}
+
+  void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
+    Balancer::set_endpoints(endpoints);
+    listed_.clear();
+    for (std::uint32_t i = 0; i < size(); ++i)
+      if (endpoints[i].healthy) listed_.push_back(i);
+    sorted_ = listed_;
+    std::stable_sort(sorted_.begin(), sorted_.end(),
+                     [this](std::uint32_t a, std::uint32_t b) { return name(a) < name(b); });
+    on_servers_changed();
+  }
+  void on_sent(const BalancerPick& pick, const BalancerRequest& request) override {
+    Balancer::on_sent(pick, request);
+    if (!counts_starts()) return;
+    if (starts_.size() <= pick.server) starts_.resize(pick.server + std::size_t{1});
+    starts_[pick.server].seen = true;
+    starts_[pick.server].times.push_back(request.now);
+  }
+
+ protected:
+  virtual void on_servers_changed() {}
+  virtual bool counts_starts() const { return true; }
+  const ProductionStackSettings& settings() const { return settings_; }
+  const std::string& name(std::uint32_t i) const { return endpoints()[i].name; }
+  /// Indices of healthy endpoints, as discovery lists them.
+  const std::vector<std::uint32_t>& listed() const { return listed_; }
+  /// The same by URL.
+  const std::vector<std::uint32_t>& sorted() const { return sorted_; }
+
+  /// The first server that has had no request, else the one with the fewest starts in the window
+  /// (_qps_routing).
+  std::uint32_t least_started(SimTime now) {
+    std::uint32_t best = listed_.front();
+    std::size_t fewest = std::numeric_limits<std::size_t>::max();
+    for (const std::uint32_t i : listed_) {
+      const std::uint32_t server = pick_of(i).server;
+      if (server >= starts_.size() || !starts_[server].seen) return i;
+      std::deque<SimTime>& times = starts_[server].times;
+      while (!times.empty() && times.front() + settings_.request_stats_window < now)
+        times.pop_front();
+      if (times.size() >= fewest) continue;
+      fewest = times.size();
+      best = i;
+    }
+    return best;
+  }
+
+ private:
+  struct Starts {
+    bool seen = false;
+    std::deque<SimTime> times;
+  };
+  ProductionStackSettings settings_;
+  std::vector<std::uint32_t> listed_, sorted_;
+  std::vector<Starts> starts_;  ///< By server.
+};
+
+class StackRoundRobin final : public ProductionStackBalancer {
+ public:
+  using ProductionStackBalancer::ProductionStackBalancer;
+  BalancerAnswer pick(const BalancerRequest& /*request*/) override {
+    if (sorted().empty()) return std::nullopt;
+    return pick_of(sorted()[(*next_)++ % sorted().size()]);
+  }
+
+ private:
+  bool counts_starts() const override { return false; }
+  /// Each set of servers has a count of its own; after 1,024 sets all are forgotten.
+  void on_servers_changed() override {
+    std::vector<std::string> names;
+    for (const std::uint32_t i : sorted()) names.push_back(name(i));
+    if (counts_.size() >= 1024 && !counts_.contains(names)) counts_.clear();
+    next_ = &counts_[std::move(names)];
+  }
+  std::map<std::vector<std::string>, std::uint64_t> counts_;
+  std::uint64_t* next_ = nullptr;
+};
+
+/// The ring of uhashring, whose keys belong to the first point that is strictly greater.
+class StackSessionRing {
+ public:
+  void build(std::span<const std::uint32_t> servers, std::span<const BalancerEndpoint> all) {
+    points_.clear();
+    for (const std::uint32_t i : servers)
+      for (int w = 0; w < kStackRingPoints; ++w)
+        points_.emplace_back(md5(all[i].name + "-" + std::to_string(w)), i);
+    std::sort(points_.begin(), points_.end());
+  }
+  std::uint32_t owner(std::string_view session) const {
+    const auto at =
+        std::upper_bound(points_.begin(), points_.end(), md5(session),
+                         [](const Md5Number& h, const auto& point) { return h < point.first; });
+    return at == points_.end() ? points_.front().second : at->second;
+  }
+
+ private:
+  std::vector<std::pair<Md5Number, std::uint32_t>> points_;
+};
+
+/// Sessions stay where the ring puts them; other requests go to the least started server.
+class StackSession : public ProductionStackBalancer {
+ public:
+  StackSession(const ProductionStackSettings& settings, std::string key)
+      : ProductionStackBalancer(settings), key_(std::move(key)) {}
+
+  BalancerNeeds needs() const override {
+    BalancerNeeds needs;
+    needs.identity = !key_.empty();
+    if (!key_.empty()) needs.session_headers = {key_};
+    return needs;
+  }
+  BalancerAnswer pick(const BalancerRequest& request) override {
+    if (listed().empty()) return std::nullopt;
+    return by_session(request);
+  }
+
+ protected:
+  BalancerPick by_session(const BalancerRequest& request) {
+    const auto session = key_.empty() ? std::nullopt : request.header(key_);
+    return pick_of(session ? ring_.owner(*session) : least_started(request.now));
+  }
+
+ private:
+  void on_servers_changed() override {
+    if (!key_.empty()) ring_.build(listed(), endpoints());
+  }
+  std::string key_;
+  StackSessionRing ring_;
+};
+
+class StackPrefixAware final : public ProductionStackBalancer {
+ public:
+  StackPrefixAware(const ProductionStackSettings& settings, const RandomStream& random)
+      : ProductionStackBalancer(settings), random_(random) {}
+
+  BalancerNeeds needs() const override { return {.text = true}; }
+  BalancerAnswer pick(const BalancerRequest& request) override {
+    if (listed().empty()) return std::nullopt;
+    const auto chunks = chunks_.cut(request.text, block_units(request.text, kStackTrieChunk), true);
+    const std::int64_t matched = find_best(chunks) * kStackTrieChunk;
+    std::uint32_t chosen = 0;
+    if (matched < settings().prefix_min_match_length)
+      chosen = least_started(request.now);
+    else if (matched == 0)
+      chosen = listed()[random_.below(listed().size())];
+    else
+      chosen = best_[random_.below(best_.size())];
+    trie_.add(chunks, pick_of(chosen).server, request.now);
+    return pick_of(chosen);
+  }
+
+ private:
+  /// The longest match in chunks, and who has it.
+  std::int64_t find_best(std::span<const std::uint64_t> chunks) {
+    std::int64_t longest = 0;
+    best_.clear();
+    for (const BlockStore::Match& m : trie_.match(chunks)) {
+      const auto i = index_of(m.server);
+      if (!i || !endpoints()[*i].healthy || m.blocks < longest) continue;
+      if (m.blocks > longest) best_.clear();
+      longest = m.blocks;
+      best_.push_back(*i);
+    }
+    return longest;
+  }
+
+  RandomStream random_;
+  TextBlocks chunks_;
+  BlockStore trie_{std::numeric_limits<std::size_t>::max()};  ///< Nothing is ever evicted.
+  std::vector<std::uint32_t> best_;
+};
+
+/// Where LMCache's controller says that chunks of a prompt are. It names one server per chunk: the
+/// one registered first among those that hold it (LMCache v1/cache_controller, `lookup`).
+class StackChunkLayout {
+ public:
+  struct Found {
+    std::uint32_t endpoint;
+    std::int64_t tokens;  ///< End of the last chunk that it is named for.
+  };
+
+  /// In the order of the first chunk of each.
+  const std::vector<Found>& look_up(const PrefixIndex& index, const BalancerRequest& request,
+                                    std::int64_t block, std::int64_t chunk) {
+    found_.clear();
+    const auto step = static_cast<std::size_t>(std::max<std::int64_t>(1, chunk / block));
+    for (std::size_t end = step; end <= request.block_keys.size(); end += step) {
+      const auto holders = index.holders(request.block_keys[end - 1]);
+      if (holders.empty()) break;
+      std::uint32_t first = holders.front().endpoint.value();
+      for (const HolderEntry& h : holders) first = std::min(first, h.endpoint.value());
+      const auto at = std::find_if(found_.begin(), found_.end(),
+                                   [first](const Found& f) { return f.endpoint == first; });
+      const auto tokens = static_cast<std::int64_t>(end) * block;
+      if (at == found_.end())
+        found_.push_back({first, tokens});
+      else
+        at->tokens = tokens;
+    }
+    return found_;
+  }
+
+ private:
+  std::vector<Found> found_;
+};
+
+class StackKvAware : public StackSession {
+ public:
+  explicit StackKvAware(const ProductionStackSettings& settings)
+      : StackSession(settings, settings.session_key) {}
+
+  BalancerNeeds needs() const override {
+    BalancerNeeds needs = StackSession::needs();
+    needs.block_keys = true;
+    needs.kv_events = true;
+    return needs;
+  }
+  PrefixIndex* prefix_index() override { return &index_; }
+  BalancerAnswer pick(const BalancerRequest& request) override {
+    if (listed().empty()) return std::nullopt;
+    const std::int64_t block = std::max<std::int64_t>(1, endpoints()[listed().front()].block_size);
+    const auto& found = layout_.look_up(index_, request, block, settings().lmcache_chunk_size);
+    const std::optional<std::uint32_t> chosen = choose(found, request);
+    return chosen ? pick_of(*chosen) : by_session(request);
+  }
+
+ protected:
+  /// Nothing: by session.
+  virtual std::optional<std::uint32_t> choose(const std::vector<StackChunkLayout::Found>& found,
+                                              const BalancerRequest& request) {
+    if (found.empty() || found.front().endpoint >= size()) return std::nullopt;
+    const std::int64_t missing = request.prompt_tokens - found.front().tokens;
+    if (missing > settings().kv_aware_threshold) return std::nullopt;
+    return found.front().endpoint;
+  }
+
+ private:
+  static PrefixIndexOptions index_options() {
+    PrefixIndexOptions options;
+    options.pod_cache_size = 65'535;  // The controller knows all holders.
+    return options;
+  }
+  PrefixIndex index_{index_options()};
+  StackChunkLayout layout_;
+};
+
+class StackLoadAware final : public StackKvAware {
+ public:
+  using StackKvAware::StackKvAware;
+
+ private:
+  std::optional<std::uint32_t> choose(const std::vector<StackChunkLayout::Found>& found,
+                                      const BalancerRequest& request) override {
+    if (found.empty()) return std::nullopt;
+    double sum = 0;
+    for (const std::uint32_t i : listed()) sum += in_flight()[i];
+    const double mean = sum / static_cast<double>(listed().size());
+    const auto tokens = static_cast<double>(std::max<std::int64_t>(request.prompt_tokens, 1));
+    matched_.assign(size(), 0);
+    for (const StackChunkLayout::Found& f : found)
+      if (f.endpoint < size()) matched_[f.endpoint] = std::min(f.tokens, request.prompt_tokens);
+    std::optional<std::uint32_t> best;
+    double best_score = 0;
+    for (const std::uint32_t i : sorted()) {
+      const double load = (in_flight()[i] - mean) / std::max(1.0, mean);
+      const double score =
+          static_cast<double>(matched_[i]) / tokens - settings().loadaware_beta * load;
+      if (best && score <= best_score) continue;
+      best = i;
+      best_score = score;
+    }
+    return best;
+  }
+  std::vector<std::int64_t> matched_;  ///< Tokens, by endpoint.
+};
+
+/// disaggregated_prefill_orchestrated: the router sends the prefill request itself.
+class StackDisaggregatedPrefill final : public ProductionStackBalancer {
+ public:
+  using ProductionStackBalancer::ProductionStackBalancer;
+  BalancerAnswer pick(const BalancerRequest& /*request*/) override {
+    if (prefill_.empty() || decode_.empty()) return BalancerAnswer::refused(503);
+    const std::uint32_t prefill = prefill_[next_prefill_++ % prefill_.size()];
+    return pick_of(prefill, decode_[next_decode_++ % decode_.size()]);
+  }
+
+ private:
+  bool counts_starts() const override { return false; }
+  void on_servers_changed() override {
+    prefill_.clear();
+    decode_.clear();
+    for (const std::uint32_t i : sorted()) {
+      if (endpoints()[i].role == ServerRole::kPrefill) prefill_.push_back(i);
+      if (endpoints()[i].role == ServerRole::kDecode) decode_.push_back(i);
+    }
+  }
+  std::vector<std::uint32_t> prefill_, decode_;  ///< By URL.
+  std::uint64_t next_prefill_ = 0, next_decode_ = 0;
+};
+
+}  // namespace
+
+void describe(Describer& d, ProductionStackSettings& s) {
+  field(d,
+        {"session_key",
+         "Header that names a session. session: x-user-id where absent; kvaware, loadaware: none."},
+        s.session_key);
+  field(d,
+        {"request_stats_window",
+         "Requests that started within this time count where the least busy server is taken."},
+        s.request_stats_window, DurationRange{});
+  field(d,
+        {"kv_aware_threshold",
+         "kvaware: tokens of a prompt that may be missing where the cache is followed."},
+        s.kv_aware_threshold, IntRange{0, 1'000'000'000});
+  field(d,
+        {"prefix_min_match_length",
+         "prefixaware: characters that must match, else the least busy server is taken."},
+        s.prefix_min_match_length, IntRange{0, 1'000'000'000});
+  field(d, {"loadaware_beta", "loadaware: weight of the load against the cached share."},
+        s.loadaware_beta, RealRange{.min = 0, .max = 1e6});
+  field(d,
+        {"lmcache_chunk_size",
+         "kvaware, loadaware: tokens of a chunk that LMCache's controller knows of."},
+        s.lmcache_chunk_size, IntRange{1, 1'000'000});
+}
+
+std::unique_ptr<Balancer> make_production_stack(ProductionStackPolicy policy,
+                                                const ProductionStackSettings& settings,
+                                                const RandomStream& random) {
+  switch (policy) {
+    case ProductionStackPolicy::kRoundRobin:
+      return std::make_unique<StackRoundRobin>(settings);
+    case ProductionStackPolicy::kSession:
+      return std::make_unique<StackSession>(
+          settings, settings.session_key.empty() ? kStackSessionKey : settings.session_key);
+    case ProductionStackPolicy::kPrefixAware:
+      return std::make_unique<StackPrefixAware>(settings, random);
+    case ProductionStackPolicy::kKvAware:
+      return std::make_unique<StackKvAware>(settings);
+    case ProductionStackPolicy::kLoadAware:
+      return std::make_unique<StackLoadAware>(settings);
+    case ProductionStackPolicy::kDisaggregatedPrefill:
+      break;
+  }
+  return std::make_unique<StackDisaggregatedPrefill>(settings);
+}
+
+}  // namespace routesim::policies
