@@ -9,6 +9,7 @@
 
 #include "base/describe.h"
 #include "base/rng.h"
+#include "policies/balancers/aibrix.h"
 #include "policies/balancers/balancer.h"
 #include "policies/balancers/envoy.h"
 #include "policies/balancers/kubeai.h"
@@ -27,6 +28,7 @@ struct BalancerSettings {
   std::optional<SmgSettings> smg;
   std::optional<VllmRouterSettings> vllm_router;
   std::optional<ProductionStackSettings> production_stack;
+  std::optional<AibrixSettings> aibrix;
 };
 /// Names every key with its meaning and bounds. The keys of the first two families stand side by
 /// side; every other family has a section, named by BalancerRow::section.
@@ -38,6 +40,7 @@ inline void describe(Describer& d, BalancerSettings& s) {
   field(d, {"vllm_router", "Settings of the vllm-router-* balancers."}, s.vllm_router);
   field(d, {"production_stack", "Settings of the production-stack-* balancers."},
         s.production_stack);
+  field(d, {"aibrix", "Settings of the aibrix-* balancers."}, s.aibrix);
 }
 
 /// How a request finds its endpoint: a row of kBalancers. The first nine have names here.
@@ -81,6 +84,7 @@ inline constexpr std::string_view kEnvoyRelease =
 inline constexpr std::string_view kSmgRelease = "smg @73da68ca (August 2026)";
 inline constexpr std::string_view kVllmRouterRelease = "sources of 2026 (@16917f49, @080589a0, …)";
 inline constexpr std::string_view kProductionStackRelease = "@a6c01db0 (August 2026)";
+inline constexpr std::string_view kAibrixRelease = "@e3e10f9e (August 2026)";
 inline constexpr std::string_view kKubeAiRelease = "@2f32ef4 (July 2025)";
 
 // clang-format off
@@ -178,6 +182,39 @@ inline constexpr std::array kBalancers = std::to_array<BalancerRow>({
     {"production-stack-disaggregated-prefill", "production_stack", "vLLM production stack", kProductionStackRelease,
      "roles", "disaggregated_prefill_orchestrated; plain disaggregated_prefill needs two requests of the client and always takes the first server of a role", Disaggregation::kRequired,
      [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kDisaggregatedPrefill, s.production_stack.value_or(ProductionStackSettings()), random); }},
+    {"aibrix-random", "aibrix", "AIBrix", kAibrixRelease, "nothing",
+     "", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kRandom, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-least-request", "aibrix", "AIBrix", kAibrixRelease, "own requests in flight",
+     "pods have one port", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kLeastRequest, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-least-kv-cache", "aibrix", "AIBrix", kAibrixRelease, "nothing; KV usage with metrics_as_intended",
+     "random, because vLLM V1 lacks cpu_cache_usage_perc", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kLeastKvCache, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-least-gpu-cache", "aibrix", "AIBrix", kAibrixRelease, "nothing; KV usage with metrics_as_intended",
+     "random, because vLLM 0.12 lacks gpu_cache_usage_perc", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kLeastGpuCache, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-least-latency", "aibrix", "AIBrix", kAibrixRelease, "mean times of prefill and decode",
+     "times as the gateway sees them, queue included, not the engine's histograms; the product decides at random without Prometheus", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kLeastLatency, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-throughput", "aibrix", "AIBrix", kAibrixRelease, "nothing; tokens of completed requests with metrics_as_intended",
+     "random, because the averages are read as 0; means since the start, not of a day", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kThroughput, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-power-of-two", "aibrix", "AIBrix", kAibrixRelease, "own requests in flight",
+     "each router counts alone, where the product shares Redis", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kPowerOfTwo, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-prefix-cache", "aibrix", "AIBrix", kAibrixRelease, "text sent before, own requests in flight",
+     "bytes of text are about the characters of tokens; no KV events", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kPrefixCache, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-prefix-cache-preble", "aibrix", "AIBrix", kAibrixRelease, "text sent before, own requests in flight",
+     "the load's tokens stand for cl100k_base", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kPrefixCachePreble, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-vtc-basic", "aibrix", "AIBrix", kAibrixRelease, "users, text length, running requests",
+     "a session stands for a user where the load has none", {},
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kVtcBasic, s.aibrix.value_or(AibrixSettings()), random); }},
+    {"aibrix-pd", "aibrix", "AIBrix", kAibrixRelease, "text sent before, own requests in flight, KV usage, roles",
+     "no prompt length buckets, combined pods or conductor scores; a prefill ends with the first token", Disaggregation::kRequired,
+     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kPd, s.aibrix.value_or(AibrixSettings()), random); }},
 });
 // clang-format on
 

@@ -1,0 +1,157 @@
+// Parts that several of AIBrix's routing algorithms share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "policies/balancers/aibrix.h"
+#include "policies/balancers/text_blocks.h"
+
+namespace routesim::policies {
+
+/// Mean and sample standard deviation (algorithms/util.go).
+struct AibrixSpread {
+  double mean = 0, deviation = 0;
+
+  static AibrixSpread of(std::span<const double> numbers) {
+    AibrixSpread out;
+    if (numbers.empty()) return out;
+    for (const double x : numbers) out.mean += x;
+    out.mean /= static_cast<double>(numbers.size());
+    if (numbers.size() == 1) return out;
+    double squares = 0;
+    for (const double x : numbers) squares += (x - out.mean) * (x - out.mean);
+    out.deviation = std::sqrt(squares / static_cast<double>(numbers.size() - 1));
+    return out;
+  }
+};
+
+/// Draws one of those that are equally good while they come in.
+class AibrixTie {
+ public:
+  explicit AibrixTie(RandomStream& random) : random_(random) {}
+  void restart() { ties_ = 0; }
+  /// True when the newest of the equals takes the place of the one kept so far.
+  bool take() { return random_.below(++ties_) == 0; }
+
+ private:
+  RandomStream& random_;
+  std::uint64_t ties_ = 0;
+};
+
+/// Ready pods, in the order of the registry.
+class AibrixBalancer : public Balancer {
+ public:
+  AibrixBalancer(const AibrixSettings& settings, const RandomStream& random)
+      : settings_(settings), random_(random) {}
+
+  void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
+    Balancer::set_endpoints(endpoints);
+    ready_.clear();
+    for (std::uint32_t i = 0; i < size(); ++i)
+      if (endpoints[i].healthy) ready_.push_back(i);
+    on_pods_changed();
+  }
+  BalancerAnswer pick(const BalancerRequest& request) final {
+    if (ready_.empty()) return std::nullopt;
+    return route(request);
+  }
+
+ protected:
+  virtual void on_pods_changed() {}
+  /// There is at least one ready pod.
+  virtual BalancerAnswer route(const BalancerRequest& request) = 0;
+  const AibrixSettings& settings() const { return settings_; }
+  const std::vector<std::uint32_t>& ready() const { return ready_; }
+  RandomStream& random() { return random_; }
+
+  std::uint32_t any_pod() { return ready_[random_.below(ready_.size())]; }
+  /// Uniform among the pods with the fewest requests in flight.
+  std::uint32_t least_request() {
+    AibrixTie tie(random_);
+    std::uint32_t best = ready_.front();
+    for (const std::uint32_t i : ready_) {
+      if (in_flight()[i] > in_flight()[best]) continue;
+      if (in_flight()[i] < in_flight()[best]) tie.restart();
+      if (tie.take()) best = i;
+    }
+    return best;
+  }
+  /// True when the loads of pods differ by more than the limit (getTargetPodListOnLoadImbalance);
+  /// then only pods with the least load may be chosen.
+  bool is_imbalanced() const {
+    std::uint32_t least = in_flight()[ready_.front()], most = least;
+    for (const std::uint32_t i : ready_) {
+      least = std::min(least, in_flight()[i]);
+      most = std::max(most, in_flight()[i]);
+    }
+    return std::int64_t{most} - std::int64_t{least} >
+           settings_.prefix_cache_pod_running_request_imbalance_abs_count;
+  }
+  std::uint32_t least_load() const {
+    std::uint32_t least = in_flight()[ready_.front()];
+    for (const std::uint32_t i : ready_) least = std::min(least, in_flight()[i]);
+    return least;
+  }
+
+ private:
+  AibrixSettings settings_;
+  RandomStream random_;
+  std::vector<std::uint32_t> ready_;
+};
+
+/// The table of block hashes that prefix-cache and pd learn prefixes in. It holds the blocks of the
+/// whole fleet.
+class AibrixPrefixTable {
+ public:
+  explicit AibrixPrefixTable(const AibrixSettings& s)
+      : block_size_(s.prefix_cache_block_size),
+        interval_(Duration::seconds(s.prefix_cache_eviction_interval_seconds)),
+        duration_(Duration::seconds(60 * s.prefix_cache_eviction_duration_mins)),
+        store_(static_cast<std::size_t>(s.prefix_cache_block_number)) {}
+
+  struct Match {
+    std::uint32_t server;
+    std::int64_t percent;  ///< Rounded down; 0 is a match, too.
+  };
+  /// Pods that have the first block of the text. Valid until the next call.
+  const std::vector<Match>& match(const PromptText& text, SimTime now) {
+    sweep(now);
+    blocks_ = cutter_.cut(text, block_units(text, block_size_), false);
+    matches_.clear();
+    for (const BlockStore::Match& m : store_.match(blocks_))
+      matches_.push_back(
+          {m.server, std::int64_t{m.blocks} * 100 / static_cast<std::int64_t>(blocks_.size())});
+    return matches_;
+  }
+  /// Stores the text last matched.
+  void add(std::uint32_t server, SimTime now) { store_.add(blocks_, server, now); }
+
+ private:
+  /// Blocks are dropped in rounds, one an interval.
+  void sweep(SimTime now) {
+    const std::int64_t rounds = (now - SimTime::zero()).ns() / interval_.ns();
+    if (rounds == rounds_) return;
+    rounds_ = rounds;
+    store_.drop_before(SimTime::zero() + interval_ * rounds - duration_);
+  }
+
+  std::int64_t block_size_;
+  Duration interval_, duration_;
+  std::int64_t rounds_ = 0;
+  TextBlocks cutter_;
+  BlockStore store_;
+  std::span<const std::uint64_t> blocks_;
+  std::vector<Match> matches_;
+};
+
+std::unique_ptr<Balancer> make_aibrix_preble(const AibrixSettings& settings,
+                                             const RandomStream& random);
+std::unique_ptr<Balancer> make_aibrix_pd(const AibrixSettings& settings,
+                                         const RandomStream& random);
+
+}  // namespace routesim::policies
