@@ -1,6 +1,7 @@
 #include "sim/run_recorder.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/rng.h"
@@ -187,6 +188,21 @@ void RunRecorder::add_tiers(const Transfers& transfers, SimTime end) {
       all.links.*use += (one.links.*use - all.links.*use) / endpoints;
   }
   if (endpoints > 0) result_.summary.tiers = all;
+}
+
+void RunRecorder::note_decision_queue(const DecisionQueue& queue) {
+  const RoutingConfig& routing = plan_.scenario.routing;
+  if (routing.service_time == Duration::zero()) return;
+  result_.routing.mean_wait_s = queue.mean_wait_s();
+  result_.routing.longest_wait_s = queue.longest_wait().to_seconds();
+  if (queue.longest_wait() <= Duration::seconds(1)) return;
+  const double capacity =
+      static_cast<double>(routing.router_replicas) / routing.service_time.to_seconds();
+  result_.notes.push_back("the router is a bottleneck: requests wait up to " +
+                          std::to_string(std::llround(result_.routing.longest_wait_s)) +
+                          " s for a decision, and its processes make " +
+                          std::to_string(std::llround(capacity)) +
+                          " of them per second (routing.router_replicas, routing.service_time)");
 }
 
 RunResult RunRecorder::take_result(workloads::LoadGenerator& load, const Transfers& transfers,

@@ -30,6 +30,8 @@ class RunRecorder {
   RequestRecord on_done(const LiveRequest& live, workloads::Outcome outcome, SimTime now);
   /// After the observers have heard of it: counts it as routed, and ends the stage with its last.
   void close(const RequestRecord& record, StageId stage, SimTime now);
+  /// Call before take_result().
+  void note_decision_queue(const DecisionQueue& queue);
   /// Call once, at the end. `stopped`: the run did not reach its end.
   RunResult take_result(workloads::LoadGenerator& load, const Transfers& transfers,
                         std::uint64_t seed, SimTime end, bool stopped);

@@ -102,6 +102,7 @@ RunResult Simulation::run_to_end() {
   if (!stopped_ && (live_.outstanding() > 0 || !load_->finished())) report_stuck(queue_.now());
   if (options_.check && !stopped_) verify();
   for (Observer* o : observers_) o->on_end(queue_.now());
+  recorder_->note_decision_queue(router_->decision_queue());
   RunResult found =
       recorder_->take_result(*load_, *moves_.over, options_.seed, queue_.now(), stopped_);
   for (Observer* o : observers_) o->on_result(found, !stopped_);
@@ -219,9 +220,9 @@ void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime
   live.sent = now;
   recorder_->on_sent(request, now);
   for (Observer* o : observers_) o->on_sent(request, now);
-  queue_.push(
-      now + plan_.scenario.workload.client_overhead + plan_.scenario.routing.decision_latency,
-      EventKind::kRoute, handle, live.stamp);
+  queue_.push(router_->admit(now + plan_.scenario.workload.client_overhead) +
+                  plan_.scenario.routing.decision_latency,
+              EventKind::kRoute, handle, live.stamp);
   if (request.timeout < Duration::max())
     queue_.push(now + request.timeout, EventKind::kTimeout, handle, live.stamp);
 }

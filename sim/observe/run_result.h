@@ -134,6 +134,8 @@ struct RoutingResult {
   std::int64_t rejected = 0;              ///< Refused by the router.
   std::int64_t predicted_hit_tokens = 0;  ///< Tokens the router's index expected to hit.
   std::int64_t disaggregated = 0;         ///< Decisions with a prefill endpoint.
+  std::optional<double> mean_wait_s{};    ///< For a router process, where decisions take time,
+  double longest_wait_s = 0;              ///< and the longest wait.
   bool priced = false;                    ///< RunPlan::price_decisions.
   double regret_s = 0;                    ///< Then: over all routed requests, in client-seconds.
   std::int64_t prompt_tokens = 0;

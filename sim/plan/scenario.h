@@ -91,7 +91,10 @@ struct RoutingConfig {
   std::optional<ExpressionSettings> expression;
   std::optional<LibrarySettings> library;
   std::int64_t router_replicas = 1;
+  /// Another product's configuration. tools/ turns it into the keys beside it.
+  Document config;
   Duration decision_latency;  ///< Tokeniser, ext-proc and scheduling, per request.
+  Duration service_time;      ///< One process is busy with one decision; requests queue. 0 = not.
   /// Absent: as the product does, or kScrapeInterval; resolve() decides.
   std::optional<Duration> scrape_interval;
   Duration kv_event_delay = Duration::milliseconds(1);

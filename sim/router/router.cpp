@@ -91,7 +91,9 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
       seed_(seed),
       bytes_per_token_(bytes_per_token(plan.scenario.workload)),
       endpoints_(endpoints),
-      replicas_(replicas) {
+      replicas_(replicas),
+      decisions_(static_cast<std::size_t>(plan.scenario.routing.router_replicas),
+                 plan.scenario.routing.service_time) {
   add_instances(seed, diagnostics);
   if (diagnostics.has_errors()) return;
   for (std::uint32_t row = 0; row < endpoints_.rows(); ++row) {

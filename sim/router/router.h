@@ -20,6 +20,7 @@
 #include "sim/router/balancer_inputs.h"
 #include "sim/router/client_sessions.h"
 #include "sim/router/decision_probe.h"
+#include "sim/router/decision_queue.h"
 #include "sim/router/decision_reporter.h"
 #include "sim/router/omniscient.h"
 #include "sim/router/route.h"
@@ -38,6 +39,10 @@ class Router {
 
   /// The process that gets the next request.
   std::uint32_t next_instance();
+  /// A request arrives at `now`; the decision about it is made at the time returned, which is later
+  /// where the router processes are busy.
+  SimTime admit(SimTime now) { return decisions_.admit(now); }
+  const DecisionQueue& decision_queue() const { return decisions_; }
   /// Decides at `now` with what is visible then, and counts the request as in flight, unless it is
   /// held.
   Route decide(std::uint32_t instance, const workloads::Request& request, const PromptKeys& keys,
@@ -119,6 +124,7 @@ class Router {
   std::optional<Scraper> scraper_;     ///< Where the configuration reads metrics.
   std::optional<KvEventFeed> events_;  ///< Where it reads KV events.
   bool counts_first_tokens_ = false;
+  DecisionQueue decisions_;
   std::uint64_t next_instance_ = 0;
   std::optional<Omniscient> omniscient_;  ///< Where it decides, or prices the decisions.
   std::optional<DecisionReporter> reporter_;

@@ -46,7 +46,7 @@ Ptr copy(const ConfigNode& scalar) {
   return ConfigNode::make_scalar(scalar.text(), scalar.style(), scalar.where());
 }
 
-Ptr plain(std::string text, const SourceLocation& where) {
+Ptr plain_scalar(std::string text, const SourceLocation& where) {
   return ConfigNode::make_scalar(std::move(text), ConfigNode::Style::kPlain, where);
 }
 
@@ -138,9 +138,9 @@ class EnvoyReader {
         entry.push_back({"header", name->where(), copy(*name)});
       else if (const ConfigNode* cookie = at(*hash, {"cookie", "name"}))
         entry = {{"cookie", cookie->where(), copy(*cookie)},
-                 {"has_ttl", cookie->where(), plain("true", cookie->where())}};
+                 {"has_ttl", cookie->where(), plain_scalar("true", cookie->where())}};
       else
-        entry.push_back({"source_ip", hash->where(), plain("true", hash->where())});
+        entry.push_back({"source_ip", hash->where(), plain_scalar("true", hash->where())});
       add_hash_policies({ConfigNode::make_map(std::move(entry), hash->where())}, hash->where());
     }
     for (const auto& [theirs, name] : kTypes)
@@ -159,7 +159,7 @@ class EnvoyReader {
       for (const Ptr& host : hosts->items()) {
         const ConfigNode* weight = host->is_map() ? host->child("load_balancing_weight") : nullptr;
         any = any || weight != nullptr;
-        weights.push_back(weight != nullptr ? copy(*weight) : plain("1", host->where()));
+        weights.push_back(weight != nullptr ? copy(*weight) : plain_scalar("1", host->where()));
       }
     }
     if (any)
@@ -179,7 +179,7 @@ class EnvoyReader {
       if (const ConfigNode* name = at(*policy, {"cookie", "name"})) {
         entry.push_back({"cookie", name->where(), copy(*name)});
         if (at(*policy, {"cookie", "ttl"}) != nullptr)
-          entry.push_back({"has_ttl", name->where(), plain("true", name->where())});
+          entry.push_back({"has_ttl", name->where(), plain_scalar("true", name->where())});
       }
       if (const ConfigNode* ip = at(*policy, {"connection_properties", "source_ip"}))
         entry.push_back({"source_ip", ip->where(), copy(*ip)});
@@ -209,7 +209,7 @@ class EnvoyReader {
     }};
     for (const auto& [theirs, ours] : kNames) {
       if (policy != theirs) continue;
-      std::vector<Member> routing = {{"balancer", where, plain(ours, where)}};
+      std::vector<Member> routing = {{"balancer", where, plain_scalar(ours, where)}};
       if (!settings_.empty())
         routing.push_back({"envoy", where, ConfigNode::make_map(settings_, where)});
       return ConfigNode::make_map(std::move(routing), where);

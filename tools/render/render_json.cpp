@@ -98,6 +98,10 @@ void write_routing(JsonWriter& json, const sim::RoutingResult& routing) {
   json.member("hit_tokens", routing.hit_tokens);
   json.member("prompt_tokens", routing.prompt_tokens);
   json.member("disaggregated", routing.disaggregated);
+  if (routing.mean_wait_s) {
+    json.member("mean_wait_s", *routing.mean_wait_s);
+    json.member("max_wait_s", routing.longest_wait_s);
+  }
   if (routing.priced) json.member("mean_regret_s", routing.mean_regret_s());
   json.end_object();
 }
