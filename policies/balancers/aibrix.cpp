@@ -90,20 +90,21 @@ class AibrixObserved : public AibrixLeastScore {
   BalancerNeeds needs() const override { return {.first_tokens = true}; }
   void on_sent(const BalancerPick& pick, const BalancerRequest& request) override {
     AibrixLeastScore::on_sent(pick, request);
-    open_[request.id] = {.sent = request.now};
-    if (seen_.size() <= pick.server) seen_.resize(pick.server + std::size_t{1});
+    const std::uint32_t pod = pods().number(pick.endpoint);
+    open_[request.id] = {.pod = pod, .sent = request.now};
+    if (seen_.size() <= pod) seen_.resize(pod + std::size_t{1});
   }
-  void on_first_token(const BalancerPick& pick, std::uint64_t id, SimTime now) override {
+  void on_first_token(const BalancerPick& /*pick*/, std::uint64_t id, SimTime now) override {
     const auto at = open_.find(id);
     if (at == open_.end() || at->second.first_token) return;
     at->second.first_token = now;
-    seen_[pick.server].prefill.add((now - at->second.sent).to_seconds());
+    seen_[at->second.pod].prefill.add((now - at->second.sent).to_seconds());
   }
   void on_completed(const BalancerPick& pick, const BalancerOutcome& outcome) override {
     AibrixLeastScore::on_completed(pick, outcome);
     const auto at = open_.find(outcome.id);
     if (at == open_.end()) return;
-    Seen& seen = seen_[pick.server];
+    Seen& seen = seen_[at->second.pod];
     if (at->second.first_token)
       seen.decode.add((outcome.now - *at->second.first_token).to_seconds());
     seen.prompt.add(static_cast<double>(outcome.prompt_tokens));
@@ -126,17 +127,18 @@ class AibrixObserved : public AibrixLeastScore {
   };
   const Seen& seen(std::uint32_t pod) const {
     static const Seen kNothing;
-    const std::uint32_t server = pick_of(pod).server;
-    return server < seen_.size() ? seen_[server] : kNothing;
+    const std::uint32_t number = pods().number(pod);
+    return number < seen_.size() ? seen_[number] : kNothing;
   }
 
  private:
   struct Open {
+    std::uint32_t pod;
     SimTime sent{};
     std::optional<SimTime> first_token = {};
   };
   std::unordered_map<std::uint64_t, Open> open_;  ///< By request.
-  std::vector<Seen> seen_;                        ///< By server.
+  std::vector<Seen> seen_;                        ///< By number.
 };
 
 /// Mean prefill time plus mean decode time since the start. The averages of tokens are read as 0,
@@ -251,7 +253,7 @@ class AibrixPrefixCache final : public AibrixBalancer {
     const auto& matches = table_.match(request.text, request.now);
     const std::optional<std::uint32_t> matched = best_match(matches);
     const BalancerPick pick = pick_of(matched ? *matched : least_request());
-    table_.add(pick.server, request.now);
+    table_.add(pods().number(pick.endpoint), request.now);
     return pick;
   }
   /// The longest match whose load is within the limit; of equals the least loaded.
@@ -269,7 +271,7 @@ class AibrixPrefixCache final : public AibrixBalancer {
     std::optional<std::uint32_t> best;
     std::pair<std::int64_t, std::int64_t> best_key;  // Percent, minus load.
     for (const AibrixPrefixTable::Match& m : matches) {
-      const auto i = index_of(m.server);
+      const auto i = pods().index(m.pod);
       if (!i || !endpoints()[*i].healthy) continue;
       const std::uint32_t load = in_flight()[*i];
       if ((imbalanced && load > least) || load > limit) continue;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/balancers/aibrix.h"
+#include "policies/balancers/named_servers.h"
 #include "policies/balancers/text_blocks.h"
 
 namespace routesim::policies {
@@ -51,6 +52,7 @@ class AibrixBalancer : public Balancer {
 
   void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
     Balancer::set_endpoints(endpoints);
+    pods_.set(endpoints);
     ready_.clear();
     for (std::uint32_t i = 0; i < size(); ++i)
       if (endpoints[i].healthy) ready_.push_back(i);
@@ -68,6 +70,8 @@ class AibrixBalancer : public Balancer {
   const AibrixSettings& settings() const { return settings_; }
   const std::vector<std::uint32_t>& ready() const { return ready_; }
   RandomStream& random() { return random_; }
+  /// Pods as the product remembers them: by name.
+  const NamedServers& pods() const { return pods_; }
 
   std::uint32_t any_pod() { return ready_[random_.below(ready_.size())]; }
   /// Uniform among the pods with the fewest requests in flight.
@@ -102,6 +106,7 @@ class AibrixBalancer : public Balancer {
   AibrixSettings settings_;
   RandomStream random_;
   std::vector<std::uint32_t> ready_;
+  NamedServers pods_;
 };
 
 /// The table of block hashes that prefix-cache and pd learn prefixes in. It holds the blocks of the
@@ -115,7 +120,7 @@ class AibrixPrefixTable {
         store_(static_cast<std::size_t>(s.prefix_cache_block_number)) {}
 
   struct Match {
-    std::uint32_t server;
+    std::uint32_t pod;     ///< Its number in pods().
     std::int64_t percent;  ///< Rounded down; 0 is a match, too.
   };
   /// Pods that have the first block of the text. Valid until the next call.
@@ -129,7 +134,7 @@ class AibrixPrefixTable {
     return matches_;
   }
   /// Stores the text last matched.
-  void add(std::uint32_t server, SimTime now) { store_.add(blocks_, server, now); }
+  void add(std::uint32_t pod, SimTime now) { store_.add(blocks_, pod, now); }
 
  private:
   /// Blocks are dropped in rounds, one an interval.

@@ -197,18 +197,18 @@ class AibrixPd final : public AibrixBalancer {
     const double limit =
         spread.mean +
         static_cast<double>(settings().prefix_cache_standard_deviation_factor) * spread.deviation;
-    std::map<std::uint32_t, std::int64_t> percent;  // By server.
+    std::map<std::uint32_t, std::int64_t> percent;  // By number.
     const bool by_prefix = settings().prefill_score_policy == AibrixPrefillScore::kPrefixCache;
     if (by_prefix)
       for (const AibrixPrefixTable::Match& m : table_.match(request.text, request.now))
-        percent[m.server] = m.percent;
+        percent[m.pod] = m.percent;
     ByGroup best;
     most_prefill_ = 1;
     for (std::size_t k = 0; k < pods.size(); ++k) {
       if (counts[k] > limit) continue;
       double score = counts[k];
       if (by_prefix) {
-        const auto at = percent.find(server(pods[k]));
+        const auto at = percent.find(AibrixBalancer::pods().number(pods[k]));
         const double match = at == percent.end() ? 0 : static_cast<double>(at->second);
         score = (100 - match) * 0.1 + counts[k] / most;
       }
@@ -276,7 +276,7 @@ class AibrixPd final : public AibrixBalancer {
     }
     if (!best) return std::nullopt;
     if (settings().prefill_score_policy == AibrixPrefillScore::kPrefixCache)
-      table_.add(server(best->first), request.now);
+      table_.add(pods().number(best->first), request.now);
     return pick_of(best->first, best->second);
   }
 

@@ -74,16 +74,16 @@ struct PrebleNode {
   std::int64_t tokens = 0;   ///< Of the key.
   std::int64_t context = 0;  ///< From the root to the end of the key.
   SimTime used{};
-  std::vector<std::uint32_t> pods;  ///< Servers, ascending.
+  std::vector<std::uint32_t> pods;  ///< Their numbers, ascending.
   bool alive = true;
   std::int64_t window_context = 0, window_count = 0, window_hits = 0;
 
-  bool has_pod(std::uint32_t server) const {
-    return std::binary_search(pods.begin(), pods.end(), server);
+  bool has_pod(std::uint32_t pod) const {
+    return std::binary_search(pods.begin(), pods.end(), pod);
   }
-  void add_pod(std::uint32_t server) {
-    const auto at = std::lower_bound(pods.begin(), pods.end(), server);
-    if (at == pods.end() || *at != server) pods.insert(at, server);
+  void add_pod(std::uint32_t pod) {
+    const auto at = std::lower_bound(pods.begin(), pods.end(), pod);
+    if (at == pods.end() || *at != pod) pods.insert(at, pod);
   }
 };
 
@@ -164,7 +164,7 @@ class PrebleTree {
   void drop(std::uint32_t node) {
     const PrebleNode& gone = nodes_[node];
     for (std::uint32_t up = gone.parent; up != kPrebleNone; up = nodes_[up].parent)
-      std::erase_if(nodes_[up].pods, [&](std::uint32_t server) { return gone.has_pod(server); });
+      std::erase_if(nodes_[up].pods, [&](std::uint32_t pod) { return gone.has_pod(pod); });
     nodes_[gone.parent].children.erase({gone.key.front().content, gone.key.front().offset});
     std::vector<std::uint32_t> stack = {node};
     while (!stack.empty()) {
@@ -232,7 +232,7 @@ class AibrixPreble final : public AibrixBalancer {
     if (2 * found.matched > request.text.units()) pod = by_prefix(found.node);
     const BalancerPick pick = pick_of(pod ? *pod : by_cost());
     for (std::uint32_t n = found.node; n != kPrebleNone; n = tree_[n].parent)
-      tree_[n].add_pod(pick.server);
+      tree_[n].add_pod(pods().number(pick.endpoint));
     PrebleNode& node = tree_[found.node];
     if (node.window_context <= 0 && node.window_count <= 0) in_window_.push_back(found.node);
     node.window_context += node.context;
@@ -249,9 +249,9 @@ class AibrixPreble final : public AibrixBalancer {
       std::optional<std::uint32_t> best;
       std::int64_t least = 0;
       for (const std::uint32_t i : candidates_) {
-        const std::uint32_t server = pick_of(i).server;
-        if (!tree_[node].has_pod(server)) continue;
-        const std::int64_t load = window_load(server);
+        const std::uint32_t number = pods().number(i);
+        if (!tree_[node].has_pod(number)) continue;
+        const std::int64_t load = window_load(number);
         if (best && load > least) continue;
         if (!best || load < least) tie.restart();
         least = load;
@@ -262,24 +262,24 @@ class AibrixPreble final : public AibrixBalancer {
     return std::nullopt;
   }
   /// Requests of the window at nodes that list the pod.
-  std::int64_t window_load(std::uint32_t server) const {
+  std::int64_t window_load(std::uint32_t pod) const {
     std::int64_t sum = 0;
     for (const std::uint32_t n : in_window_)
-      if (tree_[n].has_pod(server)) sum += tree_[n].window_count;
+      if (tree_[n].has_pod(pod)) sum += tree_[n].window_count;
     return sum;
   }
   std::uint32_t by_cost() {
     costs_.clear();
     for (const std::uint32_t n : in_window_) {
       const double cost = node_cost(tree_[n]);
-      for (const std::uint32_t server : tree_[n].pods) {
-        if (costs_.size() <= server) costs_.resize(server + std::size_t{1}, 0);
-        costs_[server] += cost;
+      for (const std::uint32_t pod : tree_[n].pods) {
+        if (costs_.size() <= pod) costs_.resize(pod + std::size_t{1}, 0);
+        costs_[pod] += cost;
       }
     }
     const auto cost_of = [this](std::uint32_t i) {
-      const std::uint32_t server = pick_of(i).server;
-      return server < costs_.size() ? costs_[server] : 0;
+      const std::uint32_t number = pods().number(i);
+      return number < costs_.size() ? costs_[number] : 0;
     };
     return *std::min_element(
         candidates_.begin(), candidates_.end(),
@@ -320,11 +320,11 @@ class AibrixPreble final : public AibrixBalancer {
   }
   /// Forgets pods that left, when the number of pods has changed.
   void on_pods_changed() override {
-    if (ready().size() == pods_) return;
-    pods_ = ready().size();
+    if (ready().size() == known_pods_) return;
+    known_pods_ = ready().size();
     for (std::uint32_t n = 0; n < tree_.bound(); ++n)
-      std::erase_if(tree_[n].pods, [this](std::uint32_t server) {
-        const auto i = index_of(server);
+      std::erase_if(tree_[n].pods, [this](std::uint32_t pod) {
+        const auto i = pods().index(pod);
         return !i || !endpoints()[*i].healthy;
       });
     // The counts of such requests stay, as they do in the product.
@@ -335,9 +335,9 @@ class AibrixPreble final : public AibrixBalancer {
   std::deque<Entry> window_;              ///< Oldest first.
   std::vector<std::uint32_t> in_window_;  ///< Nodes with requests in the window.
   std::int64_t rounds_ = 0;
-  std::size_t pods_ = 0;
+  std::size_t known_pods_ = 0;
   std::vector<std::uint32_t> candidates_;
-  std::vector<double> costs_;  ///< By server.
+  std::vector<double> costs_;  ///< By number.
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "policies/balancers/md5.h"
+#include "policies/balancers/named_servers.h"
 #include "policies/balancers/text_blocks.h"
 #include "policies/index/prefix_index.h"
 
@@ -27,6 +28,7 @@ class ProductionStackBalancer : public Balancer {
 
   void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
     Balancer::set_endpoints(endpoints);
+    servers_.set(endpoints);
     listed_.clear();
     for (std::uint32_t i = 0; i < size(); ++i)
       if (endpoints[i].healthy) listed_.push_back(i);
@@ -38,9 +40,10 @@ class ProductionStackBalancer : public Balancer {
   void on_sent(const BalancerPick& pick, const BalancerRequest& request) override {
     Balancer::on_sent(pick, request);
     if (!counts_starts()) return;
-    if (starts_.size() <= pick.server) starts_.resize(pick.server + std::size_t{1});
-    starts_[pick.server].seen = true;
-    starts_[pick.server].times.push_back(request.now);
+    const std::uint32_t server = servers_.number(pick.endpoint);
+    if (starts_.size() <= server) starts_.resize(server + std::size_t{1});
+    starts_[server].seen = true;
+    starts_[server].times.push_back(request.now);
   }
 
  protected:
@@ -50,7 +53,9 @@ class ProductionStackBalancer : public Balancer {
   const std::string& name(std::uint32_t i) const { return endpoints()[i].name; }
   /// Indices of healthy endpoints, as discovery lists them.
   const std::vector<std::uint32_t>& listed() const { return listed_; }
-  /// The same by URL.
+  /// The router remembers servers by URL.
+  const NamedServers& servers() const { return servers_; }
+  /// The same as listed(), by URL.
   const std::vector<std::uint32_t>& sorted() const { return sorted_; }
 
   /// The first server that has had no request, else the one with the fewest starts in the window
@@ -59,7 +64,7 @@ class ProductionStackBalancer : public Balancer {
     std::uint32_t best = listed_.front();
     std::size_t fewest = std::numeric_limits<std::size_t>::max();
     for (const std::uint32_t i : listed_) {
-      const std::uint32_t server = pick_of(i).server;
+      const std::uint32_t server = servers_.number(i);
       if (server >= starts_.size() || !starts_[server].seen) return i;
       std::deque<SimTime>& times = starts_[server].times;
       while (!times.empty() && times.front() + settings_.request_stats_window < now)
@@ -78,7 +83,8 @@ class ProductionStackBalancer : public Balancer {
   };
   ProductionStackSettings settings_;
   std::vector<std::uint32_t> listed_, sorted_;
-  std::vector<Starts> starts_;  ///< By server.
+  NamedServers servers_;
+  std::vector<Starts> starts_;  ///< By number.
 };
 
 class StackRoundRobin final : public ProductionStackBalancer {
@@ -171,7 +177,7 @@ class StackPrefixAware final : public ProductionStackBalancer {
       chosen = listed()[random_.below(listed().size())];
     else
       chosen = best_[random_.below(best_.size())];
-    trie_.add(chunks, pick_of(chosen).server, request.now);
+    trie_.add(chunks, servers().number(chosen), request.now);
     return pick_of(chosen);
   }
 
@@ -181,7 +187,7 @@ class StackPrefixAware final : public ProductionStackBalancer {
     std::int64_t longest = 0;
     best_.clear();
     for (const BlockStore::Match& m : trie_.match(chunks)) {
-      const auto i = index_of(m.server);
+      const auto i = servers().index(m.server);
       if (!i || !endpoints()[*i].healthy || m.blocks < longest) continue;
       if (m.blocks > longest) best_.clear();
       longest = m.blocks;
