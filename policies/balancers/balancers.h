@@ -1,22 +1,26 @@
-// The registry of balancers. A new family is one file beside this one, with its
-// settings; a new balancer is one enumerator and one row here.
+// The registry of balancers. A new family is one file beside this one, with its settings; a new
+// balancer is one row here.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include "base/describe.h"
 #include "base/rng.h"
 #include "policies/balancers/aibrix.h"
 #include "policies/balancers/balancer.h"
+#include "policies/balancers/dynamo.h"
 #include "policies/balancers/envoy.h"
 #include "policies/balancers/kubeai.h"
 #include "policies/balancers/kubernetes.h"
+#include "policies/balancers/production_stack.h"
 #include "policies/balancers/smg.h"
 #include "policies/balancers/vllm_router.h"
-#include "policies/balancers/production_stack.h"
 
 namespace routesim::policies {
 
@@ -29,6 +33,7 @@ struct BalancerSettings {
   std::optional<VllmRouterSettings> vllm_router;
   std::optional<ProductionStackSettings> production_stack;
   std::optional<AibrixSettings> aibrix;
+  std::optional<DynamoSettings> dynamo;
 };
 /// Names every key with its meaning and bounds. The keys of the first two families stand side by
 /// side; every other family has a section, named by BalancerRow::section.
@@ -41,6 +46,7 @@ inline void describe(Describer& d, BalancerSettings& s) {
   field(d, {"production_stack", "Settings of the production-stack-* balancers."},
         s.production_stack);
   field(d, {"aibrix", "Settings of the aibrix-* balancers."}, s.aibrix);
+  field(d, {"dynamo", "Settings of the dynamo-* balancers."}, s.dynamo);
 }
 
 /// How a request finds its endpoint: a row of kBalancers. The first nine have names here.
@@ -79,16 +85,37 @@ std::unique_ptr<Balancer> new_balancer(const Args&... args) {
   return std::make_unique<T>(args...);
 }
 
-inline constexpr std::string_view kEnvoyRelease =
-    "sources of August 2026 (@12ca3fdb, @0a31a547, …)";
-inline constexpr std::string_view kSmgRelease = "smg @73da68ca (August 2026)";
-inline constexpr std::string_view kVllmRouterRelease = "sources of 2026 (@16917f49, @080589a0, …)";
-inline constexpr std::string_view kProductionStackRelease = "@a6c01db0 (August 2026)";
-inline constexpr std::string_view kAibrixRelease = "@e3e10f9e (August 2026)";
+/// A product whose policies share settings: `kSettings` of BalancerSettings, handed to `kMake`.
+template <auto kSettings, auto kMake>
+struct BalancerFamily {
+  std::string_view section, product, release;
+  Disaggregation disaggregation = Disaggregation::kNo;
+
+  template <auto kPolicy>
+  constexpr BalancerRow row(std::string_view name, std::string_view inputs,
+                            std::string_view approximations = "") const {
+    return {name,
+            section,
+            product,
+            release,
+            inputs,
+            approximations,
+            disaggregation,
+            [](const BalancerSettings& s, const RandomStream& random) {
+              using Settings = typename std::remove_cvref_t<decltype(s.*kSettings)>::value_type;
+              return kMake(kPolicy, (s.*kSettings).value_or(Settings()), random);
+            }};
+  }
+};
+constexpr BalancerRow disaggregated(BalancerRow row, Disaggregation how) {
+  row.disaggregation = how;
+  return row;
+}
+
 inline constexpr std::string_view kKubeAiRelease = "@2f32ef4 (July 2025)";
 
 // clang-format off
-inline constexpr std::array kBalancers = std::to_array<BalancerRow>({
+inline constexpr std::array kFirstBalancers = std::to_array<BalancerRow>({
     {"endpoint-picker", "", "llm-d, Heimdall", "the era of the document", "as its plugins ask", "",
      Disaggregation::kPossible},
     {"round-robin", "", "any proxy", "", "nothing", "", {},
@@ -101,122 +128,155 @@ inline constexpr std::array kBalancers = std::to_array<BalancerRow>({
     {"least-load", "", "KubeAI", kKubeAiRelease, "own requests in flight, adapters",
      "ties are uniform where KubeAI iterates a hash map", {},
      [](auto&, auto& random) { return new_balancer<LeastLoad>(random); }},
-    {"prefix-hash", "", "KubeAI", kKubeAiRelease, "own requests in flight, adapters, first characters",
-     "", {}, [](auto& s, auto&) { return new_balancer<PrefixHash>(s.kubeai); }},
+    {"prefix-hash", "", "KubeAI", kKubeAiRelease,
+     "own requests in flight, adapters, first characters", "", {}, [](auto& s, auto&) { return new_balancer<PrefixHash>(s.kubeai); }},
     {"expression", "expression", "yours", "", "the quantities that its formula names", ""},
     {"library", "library", "yours", "", "the quantities that the plug-in asks for", ""},
     {"omniscient", "", "the ceiling", "", "true engines, true caches, true lengths",
      "prices one decision and knows no requests to come", Disaggregation::kPossible},
-    {"envoy-round-robin", "envoy", "Envoy", kEnvoyRelease, "weights", "one worker thread", {},
-     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kRoundRobin, s.envoy.value_or(EnvoySettings()), random); }},
-    {"envoy-least-request", "envoy", "Envoy", kEnvoyRelease, "own requests in flight, weights",
-     "one worker thread", {},
-     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kLeastRequest, s.envoy.value_or(EnvoySettings()), random); }},
-    {"envoy-ring-hash", "envoy", "Envoy", kEnvoyRelease, "headers or cookies, weights", "", {},
-     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kRingHash, s.envoy.value_or(EnvoySettings()), random); }},
-    {"envoy-maglev", "envoy", "Envoy", kEnvoyRelease, "headers or cookies, weights", "", {},
-     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kMaglev, s.envoy.value_or(EnvoySettings()), random); }},
-    {"envoy-random", "envoy", "Envoy", kEnvoyRelease, "nothing", "", {},
-     [](auto& s, auto& random) { return make_envoy(EnvoyPolicy::kRandom, s.envoy.value_or(EnvoySettings()), random); }},
-    {"smg-random", "smg", "SGLang gateway", kSmgRelease, "nothing", "", Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kRandom, s.smg.value_or(SmgSettings()), random); }},
-    {"smg-round-robin", "smg", "SGLang gateway", kSmgRelease, "nothing", "", Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kRoundRobin, s.smg.value_or(SmgSettings()), random); }},
-    {"smg-passthrough", "smg", "SGLang gateway", kSmgRelease, "nothing: the first server gets everything", "",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kPassthrough, s.smg.value_or(SmgSettings()), random); }},
-    {"smg-power-of-two", "smg", "SGLang gateway", kSmgRelease, "polled KV usage, else own requests in flight",
-     "", Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kPowerOfTwo, s.smg.value_or(SmgSettings()), random); }},
-    {"smg-least-load", "smg", "SGLang gateway", kSmgRelease, "polled queue and KV usage, tokens sent since",
-     "a waiting request counts 1,024 uncached tokens, and every server makes 2,000 tokens/s", Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kLeastLoad, s.smg.value_or(SmgSettings()), random); }},
-    {"smg-cache-aware", "smg", "SGLang gateway", kSmgRelease, "own requests in flight, text, tokens or KV events",
-     "text is compared by whole tokens; with KV events, servers with equal overlap and load do not differ by the size of their trees",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kCacheAware, s.smg.value_or(SmgSettings()), random); }},
-    {"smg-prefix-hash", "smg", "SGLang gateway", kSmgRelease, "own requests in flight, first tokens", "",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kPrefixHash, s.smg.value_or(SmgSettings()), random); }},
-    {"smg-consistent-hashing", "smg", "SGLang gateway", kSmgRelease, "headers", "", Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kConsistentHashing, s.smg.value_or(SmgSettings()), random); }},
-    {"smg-manual", "smg", "SGLang gateway", kSmgRelease, "a header, own requests in flight", "",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kManual, s.smg.value_or(SmgSettings()), random); }},
-    {"smg-bucket", "smg", "SGLang gateway", kSmgRelease, "lengths of texts; at random without prefill servers", "",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_smg(SmgPolicy::kBucket, s.smg.value_or(SmgSettings()), random); }},
-    {"vllm-router-random", "vllm_router", "vLLM router", kVllmRouterRelease, "nothing", "",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kRandom, s.vllm_router.value_or(VllmRouterSettings()), random); }},
-    {"vllm-router-round-robin", "vllm_router", "vLLM router", kVllmRouterRelease, "nothing", "",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kRoundRobin, s.vllm_router.value_or(VllmRouterSettings()), random); }},
-    {"vllm-router-cache-aware", "vllm_router", "vLLM router", kVllmRouterRelease, "own requests in flight, text, headers", "text is compared by whole tokens, and in PD without the JSON around it; no map of sessions",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kCacheAware, s.vllm_router.value_or(VllmRouterSettings()), random); }},
-    {"vllm-router-power-of-two", "vllm_router", "vLLM router", kVllmRouterRelease, "polled requests in the engine, own requests in flight", "",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kPowerOfTwo, s.vllm_router.value_or(VllmRouterSettings()), random); }},
-    {"vllm-router-consistent-hash", "vllm_router", "vLLM router", kVllmRouterRelease, "headers, user, text", "a simulated prompt hashes by its identity, not by the JSON of its request",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kConsistentHash, s.vllm_router.value_or(VllmRouterSettings()), random); }},
-    {"vllm-router-rendezvous-hash", "vllm_router", "vLLM router", kVllmRouterRelease, "headers, user, text", "a simulated prompt hashes by its identity, not by the JSON of its request",
-     Disaggregation::kPossible,
-     [](auto& s, auto& random) { return make_vllm_router(VllmRouterPolicy::kRendezvousHash, s.vllm_router.value_or(VllmRouterSettings()), random); }},
-    {"production-stack-roundrobin", "production_stack", "vLLM production stack", kProductionStackRelease,
-     "nothing", "", {},
-     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kRoundRobin, s.production_stack.value_or(ProductionStackSettings()), random); }},
-    {"production-stack-session", "production_stack", "vLLM production stack", kProductionStackRelease,
-     "a header, own request starts", "the session is never in the body", {},
-     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kSession, s.production_stack.value_or(ProductionStackSettings()), random); }},
-    {"production-stack-prefixaware", "production_stack", "vLLM production stack", kProductionStackRelease,
-     "text sent before", "one text instead of messages", {},
-     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kPrefixAware, s.production_stack.value_or(ProductionStackSettings()), random); }},
-    {"production-stack-kvaware", "production_stack", "vLLM production stack", kProductionStackRelease,
-     "KV events, a header, own request starts", "KV events of the engines stand for LMCache's controller; chats, which the product does not tokenise, are looked up too", {},
-     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kKvAware, s.production_stack.value_or(ProductionStackSettings()), random); }},
-    {"production-stack-loadaware", "production_stack", "vLLM production stack", kProductionStackRelease,
-     "KV events, own requests in flight, a header", "as production-stack-kvaware; from release 0.1.13", {},
-     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kLoadAware, s.production_stack.value_or(ProductionStackSettings()), random); }},
-    {"production-stack-disaggregated-prefill", "production_stack", "vLLM production stack", kProductionStackRelease,
-     "roles", "disaggregated_prefill_orchestrated; plain disaggregated_prefill needs two requests of the client and always takes the first server of a role", Disaggregation::kRequired,
-     [](auto& s, auto& random) { return make_production_stack(ProductionStackPolicy::kDisaggregatedPrefill, s.production_stack.value_or(ProductionStackSettings()), random); }},
-    {"aibrix-random", "aibrix", "AIBrix", kAibrixRelease, "nothing",
-     "", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kRandom, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-least-request", "aibrix", "AIBrix", kAibrixRelease, "own requests in flight",
-     "pods have one port", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kLeastRequest, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-least-kv-cache", "aibrix", "AIBrix", kAibrixRelease, "nothing; KV usage with metrics_as_intended",
-     "random, because vLLM V1 lacks cpu_cache_usage_perc", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kLeastKvCache, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-least-gpu-cache", "aibrix", "AIBrix", kAibrixRelease, "nothing; KV usage with metrics_as_intended",
-     "random, because vLLM 0.12 lacks gpu_cache_usage_perc", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kLeastGpuCache, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-least-latency", "aibrix", "AIBrix", kAibrixRelease, "mean times of prefill and decode",
-     "times as the gateway sees them, queue included, not the engine's histograms; the product decides at random without Prometheus", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kLeastLatency, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-throughput", "aibrix", "AIBrix", kAibrixRelease, "nothing; tokens of completed requests with metrics_as_intended",
-     "random, because the averages are read as 0; means since the start, not of a day", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kThroughput, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-power-of-two", "aibrix", "AIBrix", kAibrixRelease, "own requests in flight",
-     "each router counts alone, where the product shares Redis", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kPowerOfTwo, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-prefix-cache", "aibrix", "AIBrix", kAibrixRelease, "text sent before, own requests in flight",
-     "bytes of text are about the characters of tokens; no KV events", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kPrefixCache, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-prefix-cache-preble", "aibrix", "AIBrix", kAibrixRelease, "text sent before, own requests in flight",
-     "the load's tokens stand for cl100k_base", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kPrefixCachePreble, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-vtc-basic", "aibrix", "AIBrix", kAibrixRelease, "users, text length, running requests",
-     "a session stands for a user where the load has none", {},
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kVtcBasic, s.aibrix.value_or(AibrixSettings()), random); }},
-    {"aibrix-pd", "aibrix", "AIBrix", kAibrixRelease, "text sent before, own requests in flight, KV usage, roles",
-     "no prompt length buckets, combined pods or conductor scores; a prefill ends with the first token", Disaggregation::kRequired,
-     [](auto& s, auto& random) { return make_aibrix(AibrixPolicy::kPd, s.aibrix.value_or(AibrixSettings()), random); }},
 });
 // clang-format on
+
+inline constexpr BalancerFamily<&BalancerSettings::envoy, &make_envoy> kEnvoy = {
+    "envoy", "Envoy", "sources of August 2026 (@12ca3fdb, @0a31a547, …)"};
+inline constexpr BalancerFamily<&BalancerSettings::smg, &make_smg> kSmg = {
+    "smg", "SGLang gateway", "smg @73da68ca (August 2026)", Disaggregation::kPossible};
+inline constexpr BalancerFamily<&BalancerSettings::vllm_router, &make_vllm_router> kVllmRouter = {
+    "vllm_router", "vLLM router", "sources of 2026 (@16917f49, @080589a0, …)",
+    Disaggregation::kPossible};
+inline constexpr BalancerFamily<&BalancerSettings::production_stack, &make_production_stack>
+    kProductionStack = {"production_stack", "vLLM production stack", "@a6c01db0 (August 2026)"};
+inline constexpr BalancerFamily<&BalancerSettings::aibrix, &make_aibrix> kAibrix = {
+    "aibrix", "AIBrix", "@e3e10f9e (August 2026)"};
+inline constexpr BalancerFamily<&BalancerSettings::dynamo, &make_dynamo> kDynamo = {
+    "dynamo", "NVIDIA Dynamo", "0.9 to 1.3 (@07a6c9ce, @0243c51b, …)", Disaggregation::kPossible};
+
+inline constexpr std::array kEnvoyBalancers = std::to_array<BalancerRow>({
+    kEnvoy.row<EnvoyPolicy::kRoundRobin>("envoy-round-robin", "weights", "one worker thread"),
+    kEnvoy.row<EnvoyPolicy::kLeastRequest>("envoy-least-request", "own requests in flight, weights",
+                                           "one worker thread"),
+    kEnvoy.row<EnvoyPolicy::kRingHash>("envoy-ring-hash", "headers or cookies, weights"),
+    kEnvoy.row<EnvoyPolicy::kMaglev>("envoy-maglev", "headers or cookies, weights"),
+    kEnvoy.row<EnvoyPolicy::kRandom>("envoy-random", "nothing"),
+});
+inline constexpr std::array kSmgBalancers = std::to_array<BalancerRow>({
+    kSmg.row<SmgPolicy::kRandom>("smg-random", "nothing"),
+    kSmg.row<SmgPolicy::kRoundRobin>("smg-round-robin", "nothing"),
+    kSmg.row<SmgPolicy::kPassthrough>("smg-passthrough",
+                                      "nothing: the first server gets everything"),
+    kSmg.row<SmgPolicy::kPowerOfTwo>("smg-power-of-two",
+                                     "polled KV usage, else own requests in flight"),
+    kSmg.row<SmgPolicy::kLeastLoad>(
+        "smg-least-load", "polled queue and KV usage, tokens sent since",
+        "a waiting request counts 1,024 uncached tokens, and every server makes 2,000 tokens/s"),
+    kSmg.row<SmgPolicy::kCacheAware>(
+        "smg-cache-aware", "own requests in flight, text, tokens or KV events",
+        "text is compared by whole tokens; with KV events, the size of trees breaks no ties"),
+    kSmg.row<SmgPolicy::kPrefixHash>("smg-prefix-hash", "own requests in flight, first tokens"),
+    kSmg.row<SmgPolicy::kConsistentHashing>("smg-consistent-hashing", "headers"),
+    kSmg.row<SmgPolicy::kManual>("smg-manual", "a header, own requests in flight"),
+    kSmg.row<SmgPolicy::kBucket>("smg-bucket",
+                                 "lengths of texts; at random without prefill servers"),
+});
+inline constexpr std::array kVllmRouterBalancers = std::to_array<BalancerRow>({
+    kVllmRouter.row<VllmRouterPolicy::kRandom>("vllm-router-random", "nothing"),
+    kVllmRouter.row<VllmRouterPolicy::kRoundRobin>("vllm-router-round-robin", "nothing"),
+    kVllmRouter.row<VllmRouterPolicy::kCacheAware>(
+        "vllm-router-cache-aware", "own requests in flight, text, headers",
+        "text is compared by whole tokens, without the JSON of PD; no map of sessions"),
+    kVllmRouter.row<VllmRouterPolicy::kPowerOfTwo>(
+        "vllm-router-power-of-two", "polled requests in the engine, own requests in flight"),
+    kVllmRouter.row<VllmRouterPolicy::kConsistentHash>(
+        "vllm-router-consistent-hash", "headers, user, text",
+        "a simulated prompt hashes by its identity, not by the JSON of its request"),
+    kVllmRouter.row<VllmRouterPolicy::kRendezvousHash>(
+        "vllm-router-rendezvous-hash", "headers, user, text",
+        "a simulated prompt hashes by its identity, not by the JSON of its request"),
+});
+inline constexpr std::array kProductionStackBalancers = std::to_array<BalancerRow>({
+    kProductionStack.row<ProductionStackPolicy::kRoundRobin>("production-stack-roundrobin",
+                                                             "nothing", ""),
+    kProductionStack.row<ProductionStackPolicy::kSession>("production-stack-session",
+                                                          "a header, own request starts",
+                                                          "the session is never in the body"),
+    kProductionStack.row<ProductionStackPolicy::kPrefixAware>(
+        "production-stack-prefixaware", "text sent before", "one text instead of messages"),
+    kProductionStack.row<ProductionStackPolicy::kKvAware>(
+        "production-stack-kvaware", "KV events, a header, own request starts",
+        "KV events of the engines stand for LMCache's controller; chats are looked up, too"),
+    kProductionStack.row<ProductionStackPolicy::kLoadAware>(
+        "production-stack-loadaware", "KV events, own requests in flight, a header",
+        "as production-stack-kvaware; from release 0.1.13"),
+    disaggregated(kProductionStack.row<ProductionStackPolicy::kDisaggregatedPrefill>(
+                      "production-stack-disaggregated-prefill", "roles",
+                      "disaggregated_prefill_orchestrated; the plain one needs two requests of the "
+                      "client and "
+                      "always takes the first server of a role"),
+                  Disaggregation::kRequired),
+});
+inline constexpr std::array kAibrixBalancers = std::to_array<BalancerRow>({
+    kAibrix.row<AibrixPolicy::kRandom>("aibrix-random", "nothing", ""),
+    kAibrix.row<AibrixPolicy::kLeastRequest>("aibrix-least-request", "own requests in flight",
+                                             "pods have one port"),
+    kAibrix.row<AibrixPolicy::kLeastKvCache>("aibrix-least-kv-cache",
+                                             "nothing; KV usage with metrics_as_intended",
+                                             "random, because vLLM V1 lacks cpu_cache_usage_perc"),
+    kAibrix.row<AibrixPolicy::kLeastGpuCache>(
+        "aibrix-least-gpu-cache", "nothing; KV usage with metrics_as_intended",
+        "random, because vLLM 0.12 lacks gpu_cache_usage_perc"),
+    kAibrix.row<AibrixPolicy::kLeastLatency>(
+        "aibrix-least-latency", "mean times of prefill and decode",
+        "the gateway's own times, queue included, for the engine's histograms; the product decides "
+        "at random without Prometheus"),
+    kAibrix.row<AibrixPolicy::kThroughput>(
+        "aibrix-throughput", "nothing; tokens of completed requests with metrics_as_intended",
+        "random, because the averages are read as 0; means since the start, not of a day"),
+    kAibrix.row<AibrixPolicy::kPowerOfTwo>(
+        "aibrix-power-of-two", "own requests in flight",
+        "each router counts alone, where the product shares Redis"),
+    kAibrix.row<AibrixPolicy::kPrefixCache>(
+        "aibrix-prefix-cache", "text sent before, own requests in flight", "no KV events"),
+    kAibrix.row<AibrixPolicy::kPrefixCachePreble>("aibrix-prefix-cache-preble",
+                                                  "text sent before, own requests in flight",
+                                                  "the load's tokens stand for cl100k_base"),
+    kAibrix.row<AibrixPolicy::kVtcBasic>("aibrix-vtc-basic", "users, text length, running requests",
+                                         "a session stands for a user where the load has none"),
+    disaggregated(kAibrix.row<AibrixPolicy::kPd>(
+                      "aibrix-pd", "text sent before, own requests in flight, KV usage, roles",
+                      "no prompt length buckets, combined pods or conductor scores; a "
+                      "prefill ends with the first token"),
+                  Disaggregation::kRequired),
+});
+inline constexpr std::array kDynamoBalancers = std::to_array<BalancerRow>({
+    kDynamo.row<DynamoPolicy::kKv>(
+        "dynamo-kv", "announced or own cached blocks, own blocks and prefill tokens in flight",
+        "in PD a prefill ends at the first token; lower tiers count as host memory; the queue is "
+        "first come, first served"),
+    kDynamo.row<DynamoPolicy::kRoundRobin>("dynamo-round-robin", "nothing"),
+    kDynamo.row<DynamoPolicy::kRandom>("dynamo-random", "nothing"),
+    kDynamo.row<DynamoPolicy::kPowerOfTwo>(
+        "dynamo-power-of-two", "own requests in flight",
+        "in PD the prefill worker's count falls at the end of the answer"),
+    kDynamo.row<DynamoPolicy::kLeastLoaded>(
+        "dynamo-least-loaded", "own requests in flight",
+        "in PD the prefill worker's count falls at the end of the answer"),
+});
+
+/// Families one after the other. A row's place is its BalancerKind.
+template <std::size_t... kSizes>
+constexpr std::array<BalancerRow, (kSizes + ...)> join_balancers(
+    const std::array<BalancerRow, kSizes>&... families) {
+  std::array<BalancerRow, (kSizes + ...)> all{};
+  std::size_t n = 0;
+  const auto append = [&](const auto& family) {
+    for (const BalancerRow& row : family) all[n++] = row;
+  };
+  (append(families), ...);
+  return all;
+}
+inline constexpr std::array kBalancers =
+    join_balancers(kFirstBalancers, kEnvoyBalancers, kSmgBalancers, kVllmRouterBalancers,
+                   kProductionStackBalancers, kAibrixBalancers, kDynamoBalancers);
 
 inline const BalancerRow& balancer_row(BalancerKind kind) {
   return kBalancers[static_cast<std::size_t>(kind)];
