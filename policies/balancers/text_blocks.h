@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -93,8 +95,9 @@ class BlockStore {
     alive_.clear();
     SetId set = 0;
     std::uint32_t length = 0;
+    std::uint32_t at = kNone;
     for (const std::uint64_t block : blocks) {
-      const std::uint32_t at = table_[place_of(block)];
+      at = find(block, at);
       if (at == kNone) break;
       if (entries_[at].set != set) {
         narrow(length, set == 0, sets_.rows(entries_[at].set));
@@ -108,12 +111,21 @@ class BlockStore {
   }
 
   void add(std::span<const std::uint64_t> blocks, std::uint32_t server, SimTime now) {
+    std::uint32_t at = kNone;
+    std::optional<SetId> from;  // Neighbours mostly have the same holders.
+    SetId to = 0;
     for (const std::uint64_t block : blocks) {
-      const std::uint32_t at = find_or_insert(block);
-      const SetId to = sets_.with(entries_[at].set, server).set;
-      sets_.acquire(to);
-      if (entries_[at].set != 0) sets_.release(entries_[at].set);
-      entries_[at].set = to;
+      at = find_or_insert(block, at);
+      const SetId old = entries_[at].set;
+      if (old != from) {
+        from = old;
+        to = sets_.with(old, server).set;
+      }
+      if (to != old) {
+        sets_.acquire(to);
+        if (old != 0) sets_.release(old);
+        entries_[at].set = to;
+      }
       entries_[at].written = now;
       if (used_ > capacity_) drop_oldest();
     }
@@ -145,22 +157,35 @@ class BlockStore {
       return gone;
     });
   }
+  std::size_t place_of_new(std::uint64_t key) const {
+    std::size_t i = home_of(key);
+    while (table_[i] != kNone) i = (i + 1) & (table_.size() - 1);
+    return i;
+  }
   std::size_t home_of(std::uint64_t key) const { return mix64(key) & (table_.size() - 1); }
   std::size_t place_of(std::uint64_t key) const {
     std::size_t i = home_of(key);
     while (table_[i] != kNone && entries_[table_[i]].key != key) i = (i + 1) & (table_.size() - 1);
     return i;
   }
-  std::uint32_t find_or_insert(std::uint64_t key) {
-    if ((used_ + 1) * 2 > table_.size()) grow();
-    const std::size_t place = place_of(key);
-    std::uint32_t at = table_[place];
+  /// The entry of a key. Blocks that arrived together mostly lie side by side, so the entry after
+  /// that of the previous block is looked at first.
+  std::uint32_t find(std::uint64_t key, std::uint32_t previous) const {
+    const std::size_t next = std::size_t{previous} + 1;
+    if (previous != kNone && next < entries_.size() && entries_[next].key == key &&
+        entries_[next].set != 0)
+      return static_cast<std::uint32_t>(next);
+    return table_[place_of(key)];
+  }
+  std::uint32_t find_or_insert(std::uint64_t key, std::uint32_t previous) {
+    std::uint32_t at = find(key, previous);
     if (at != kNone) {
       unlink(at);
     } else {
+      if ((used_ + 1) * 2 > table_.size()) grow();
       at = take_slot();
       entries_[at] = {.key = key, .written = {}, .set = 0, .older = kNone, .newer = kNone};
-      table_[place] = at;
+      table_[place_of_new(key)] = at;
       ++used_;
     }
     entries_[at].older = newest_;
@@ -174,8 +199,8 @@ class BlockStore {
       entries_.emplace_back();
       return static_cast<std::uint32_t>(entries_.size() - 1);
     }
-    const std::uint32_t at = free_.back();
-    free_.pop_back();
+    const std::uint32_t at = free_.front();
+    free_.pop_front();
     return at;
   }
   void unlink(std::uint32_t at) {
@@ -188,6 +213,7 @@ class BlockStore {
     unlink(at);
     sets_.release(entries_[at].set);
     erase(place_of(entries_[at].key));
+    entries_[at].set = 0;
     free_.push_back(at);
     --used_;
   }
@@ -211,7 +237,7 @@ class BlockStore {
   std::size_t capacity_;
   HolderSets sets_{1, RowOrder::kSorted};
   std::vector<Entry> entries_;
-  std::vector<std::uint32_t> free_;
+  std::deque<std::uint32_t> free_;    ///< In the order of leaving, which is mostly ascending.
   std::vector<std::uint32_t> table_;  ///< Places in entries_; a power of two, at most half full.
   std::size_t used_ = 0;
   std::uint32_t oldest_ = kNone, newest_ = kNone;
