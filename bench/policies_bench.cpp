@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -311,6 +312,45 @@ BENCHMARK_CAPTURE(balance, random, BalancerKind::kRandom)->Arg(8)->Arg(1024);
 BENCHMARK_CAPTURE(balance, k8s_service, BalancerKind::kK8sService)->Arg(8)->Arg(1024);
 BENCHMARK_CAPTURE(balance, least_load, BalancerKind::kLeastLoad)->Arg(8)->Arg(1024);
 BENCHMARK_CAPTURE(balance, prefix_hash, BalancerKind::kPrefixHash)->Arg(8)->Arg(1024);
+
+// Prompts of 8,000 tokens, 6,000 of them shared by the prompts of a group, as a simulation gives
+// them; the load stays at ten requests per server.
+void balance_by_cache(benchmark::State& state, std::string_view name, bool grpc) {
+  const auto n = static_cast<std::size_t>(state.range(0));
+  std::size_t row = 0;
+  while (kBalancers[row].name != name) ++row;
+  BalancerSettings settings;
+  settings.smg.emplace().grpc = grpc;
+  auto balancer = make_balancer(static_cast<BalancerKind>(row), settings, 1);
+  std::vector<BalancerEndpoint> endpoints;
+  for (std::size_t i = 0; i < n; ++i)
+    endpoints.push_back({.name = "http://pod-" + std::to_string(i) + ":8000"});
+  balancer->set_endpoints(endpoints);
+  std::vector<BalancerPick> ring(n * 10);
+  std::size_t next = 0;
+  const auto step = [&] {
+    const std::array<TextRun, 2> runs = {
+        TextRun{.content = next * 7 % 2000, .offset = 0, .length = 6000},
+        TextRun{.content = 10'000 + next, .offset = 0, .length = 2000}};
+    const PromptText text{.runs = runs, .characters_per_unit = 4};
+    const BalancerRequest request{
+        .id = next, .text = text, .prompt_tokens = 8000, .token_text = text};
+    BalancerPick& slot = ring[next % ring.size()];
+    if (next >= ring.size()) balancer->on_completed(slot, {.id = next - ring.size()});
+    slot = *balancer->pick(request);
+    balancer->on_sent(slot, request);
+    ++next;
+  };
+  while (next < ring.size() * 2) step();
+  require(balancer->total_in_flight() == ring.size(), "requests in flight");
+  for (auto _ : state) step();
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK_CAPTURE(balance_by_cache, smg_text, "smg-cache-aware", false)->Arg(8)->Arg(1024);
+BENCHMARK_CAPTURE(balance_by_cache, smg_tokens, "smg-cache-aware", true)->Arg(8)->Arg(1024);
+BENCHMARK_CAPTURE(balance_by_cache, vllm_router, "vllm-router-cache-aware", false)
+    ->Arg(8)
+    ->Arg(1024);
 
 }  // namespace
 }  // namespace routesim::policies

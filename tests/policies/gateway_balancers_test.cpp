@@ -1,0 +1,239 @@
+// Properties of the SGLang gateway's and the vLLM router's balancers, and of what they share.
+// Their decisions one by one are in data/balancers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "policies/balancers/balancers.h"
+#include "policies/balancers/hashes.h"
+#include "policies/balancers/legs.h"
+#include "policies/balancers/tenant_tree.h"
+
+namespace routesim::policies {
+namespace {
+
+std::string bytes_of(std::size_t n) {
+  std::string out;
+  for (std::size_t i = 0; i < n; ++i) out += static_cast<char>((i * 7 + 3) % 251);
+  return out;
+}
+
+// By the Python packages blake3 and xxhash. Each length takes another way through XXH3.
+TEST(GatewayHashes, AgreeWithTheReferences) {
+  EXPECT_EQ(xxh3_64(bytes_of(4)), 0x6d9253b16c8b1ed3ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(8)), 0x60539db630471163ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(12)), 0x6829454be0cc3199ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(16)), 0xb8c859b0f030b585ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(36)), 0xdd6c3c863f063ab7ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(100)), 0x0de27c6732e616cbULL);
+  EXPECT_EQ(xxh3_64(bytes_of(128)), 0x4634ae6a253a60e4ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(132)), 0x6507de8ff6ba085fULL);
+  EXPECT_EQ(xxh3_64(bytes_of(240)), 0x887af00281f75d38ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(244)), 0xd1cc04f555c47950ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(1024)), 0xf75e768c7cdd54b2ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(1028)), 0x2c68a58873e07366ULL);
+  EXPECT_EQ(xxh3_64(bytes_of(5000)), 0x8e5898f51713d386ULL);
+  EXPECT_EQ(blake3_64(bytes_of(0)), 0xa6a1f9f5b94913afULL);
+  EXPECT_EQ(blake3_64(bytes_of(1)), 0x0c9ba36e1de8e0e1ULL);
+  EXPECT_EQ(blake3_64(bytes_of(64)), 0xe2a478a1b6473eb8ULL);
+  EXPECT_EQ(blake3_64(bytes_of(65)), 0xf5ffe3cc498b0703ULL);
+  EXPECT_EQ(blake3_64(bytes_of(1024)), 0x5866993a439b291dULL);
+  EXPECT_EQ(blake3_64(bytes_of(1025)), 0x6778167a9453ba23ULL);
+  EXPECT_EQ(blake3_64(bytes_of(2049)), 0x060406aa217fce9cULL);
+  EXPECT_EQ(blake3_64(bytes_of(5000)), 0x4a07ecd27f9b13dfULL);
+}
+
+std::vector<BalancerEndpoint> workers(std::size_t n) {
+  std::vector<BalancerEndpoint> out;
+  for (std::size_t i = 0; i < n; ++i)
+    out.push_back({.name = "http://worker" + std::to_string(i) + ":8000"});
+  return out;
+}
+
+BalancerKind kind_of(std::string_view name) {
+  for (std::size_t i = 0; i < kBalancers.size(); ++i)
+    if (kBalancers[i].name == name) return static_cast<BalancerKind>(i);
+  ADD_FAILURE() << name;
+  return BalancerKind::kRandom;
+}
+
+// ---- TenantTree
+// ----------------------------------------------------------------------------------
+
+std::vector<TextRun> runs_of(const std::string& text) {
+  std::vector<TextRun> runs;
+  for (const char c : text)
+    runs.push_back({.content = static_cast<unsigned char>(c), .offset = 0, .length = 1});
+  return runs;
+}
+std::string random_text(RandomStream& random, std::size_t most) {
+  std::string text;
+  for (std::size_t n = 1 + random.below(most); n > 0; --n)
+    text += static_cast<char>('a' + random.below(2));
+  return text;
+}
+
+// Against sets of prefixes: the size of a tenant is the number of prefixes that it has sent.
+TEST(TenantTree, MatchesAndCountsAsSetsOfPrefixesDo) {
+  RandomStream random(1, Stream::kTest);
+  TenantTree tree(TenantTreeKind::kText);
+  std::array<std::set<std::string>, 3> owned;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string text = random_text(random, 14);
+    const std::vector<TextRun> runs = runs_of(text);
+    std::size_t known = 0;
+    while (known < text.size() && std::any_of(owned.begin(), owned.end(), [&](const auto& s) {
+             return s.count(text.substr(0, known + 1)) > 0;
+           }))
+      ++known;
+    const TenantTree::Match match = tree.match({.runs = runs});
+    ASSERT_EQ(match.matched, static_cast<std::int64_t>(known)) << text;
+    if (known > 0) {
+      ASSERT_TRUE(match.tenant);
+      EXPECT_TRUE(owned[*match.tenant].count(text.substr(0, known)) > 0) << text;
+    }
+    const auto tenant = static_cast<std::uint32_t>(random.below(owned.size()));
+    tree.insert({.runs = runs}, tenant);
+    for (std::size_t n = 1; n <= text.size(); ++n) owned[tenant].insert(text.substr(0, n));
+    if (i % 300 == 299) {
+      tree.remove_tenant(tenant);
+      owned[tenant].clear();
+    }
+    for (std::uint32_t t = 0; t < owned.size(); ++t)
+      ASSERT_EQ(tree.size_of(t), static_cast<std::int64_t>(owned[t].size()));
+  }
+}
+
+// The cuts of a text into runs do not matter.
+TEST(TenantTree, FindsATextHoweverItIsCut) {
+  for (const TenantTreeKind kind : {TenantTreeKind::kText, TenantTreeKind::kTokens}) {
+    RandomStream random(2, Stream::kTest);
+    TenantTree tree(kind);
+    const auto cut = [&random](std::int64_t length) {
+      std::vector<TextRun> runs;
+      for (std::int64_t at = 0; at < length;) {
+        const auto n =
+            std::min<std::int64_t>(1 + static_cast<std::int64_t>(random.below(9)), length - at);
+        runs.push_back({.content = 7, .offset = 100 + at, .length = n});
+        at += n;
+      }
+      return runs;
+    };
+    for (const std::int64_t length : {96, 32, 64, 128}) tree.insert({.runs = cut(length)}, 0);
+    for (int i = 0; i < 50; ++i) {
+      const std::int64_t length = 16 * (1 + static_cast<std::int64_t>(random.below(8)));
+      EXPECT_EQ(tree.match({.runs = cut(length)}).matched, length);
+    }
+    EXPECT_EQ(tree.node_count(), 5U);
+  }
+}
+
+TEST(TenantTree, EvictsTheLeastRecentLeavesOfLargeTenantsOnly) {
+  TenantTree tree(TenantTreeKind::kText);
+  for (const char* text : {"aaaa", "bbbb", "cccc", "aaaa"}) {
+    const std::vector<TextRun> runs = runs_of(text);
+    tree.insert({.runs = runs}, 0);
+  }
+  const std::vector<TextRun> a = runs_of("aaaa"), b = runs_of("bbbb"), c = runs_of("cccc");
+  tree.insert({.runs = b}, 1);
+  tree.evict(8);
+  EXPECT_EQ(tree.size_of(0), 8);
+  EXPECT_EQ(tree.size_of(1), 4);
+  EXPECT_EQ(*tree.match({.runs = b}).tenant, 1U) << "0 made the leaf and lost it";
+  tree.evict(4);
+  EXPECT_EQ(*tree.match({.runs = a}).tenant, 0U);
+  EXPECT_EQ(tree.match({.runs = c}).matched, 0);
+  EXPECT_EQ(tree.node_count(), 3U);
+}
+
+// token_tree.rs counts full nodes again with every prompt through them.
+TEST(TenantTree, CountsTokensTwiceAndOwnsThemOnce) {
+  TenantTree tree(TenantTreeKind::kTokens);
+  const std::vector<TextRun> text = {{.content = 1, .offset = 0, .length = 39}};
+  for (int i = 0; i < 3; ++i) tree.insert({.runs = text}, 0);
+  EXPECT_EQ(tree.size_of(0), 96);
+  EXPECT_EQ(tree.match({.runs = text}).matched, 32);
+  tree.evict(64);
+  EXPECT_EQ(tree.match({.runs = text}).matched, 0);
+  EXPECT_EQ(tree.size_of(0), 64);
+}
+
+// ---- Rules at their edges
+// ------------------------------------------------------------------------
+
+TEST(Imbalance, WantsBothBoundsExceeded) {
+  EXPECT_FALSE(imbalanced(0, 64, 64, 1.5));
+  EXPECT_TRUE(imbalanced(0, 65, 64, 1.5));
+  EXPECT_FALSE(imbalanced(130, 195, 64, 1.5));
+  EXPECT_TRUE(imbalanced(130, 196, 64, 1.5));
+  EXPECT_FALSE(imbalanced(100, 150, 10, 1.5));
+}
+
+// ---- Draws
+// ---------------------------------------------------------------------------------------
+
+// Twelve servers at equal load: 12,000 decisions, 1,000 each; four standard deviations are 121.
+TEST(GatewayDraws, AreUniform) {
+  for (const char* name : {"smg-random", "smg-power-of-two", "vllm-router-random",
+                           "vllm-router-power-of-two", "smg-manual", "smg-consistent-hashing"}) {
+    const auto balancer = make_balancer(kind_of(name), {}, 5);
+    balancer->set_endpoints(workers(12));
+    std::array<int, 12> count{};
+    for (int i = 0; i < 12'000; ++i) ++count[balancer->pick({})->endpoint];
+    for (const int n : count) EXPECT_NEAR(n, 1000, 121) << name;
+  }
+}
+
+// Two different servers are drawn, so that the busiest of all never gets a request.
+TEST(GatewayDraws, PowerOfTwoDrawsTwo) {
+  for (const char* name : {"smg-power-of-two", "vllm-router-power-of-two"}) {
+    const auto balancer = make_balancer(kind_of(name), {}, 6);
+    auto pool = workers(4);
+    for (std::size_t i = 0; i < 4; ++i) pool[i].healthy = i == 2;
+    balancer->set_endpoints(pool);
+    balancer->on_sent(*balancer->pick({}));
+    balancer->set_endpoints(workers(4));
+    for (int i = 0; i < 2000; ++i) EXPECT_NE(balancer->pick({})->endpoint, 2U) << name;
+  }
+}
+
+// ---- Hashes of sessions
+// --------------------------------------------------------------------------
+
+// Server 3 of 8 leaves: only its sessions move, and the others had about an eighth each.
+TEST(GatewayHashing, MovesOnlyTheSessionsOfAServerThatLeft) {
+  const std::array<std::pair<const char*, const char*>, 3> cases = {
+      {{"smg-consistent-hashing", "x-smg-routing-key"},
+       {"vllm-router-consistent-hash", "x-session-id"},
+       {"vllm-router-rendezvous-hash", "x-session-id"}}};
+  for (const auto& [name, header] : cases) {
+    const auto balancer = make_balancer(kind_of(name), {}, 1);
+    const auto where = [&](int session) {
+      const std::string value = "session-" + std::to_string(session);
+      const std::array<Header, 1> headers = {Header{.name = header, .value = value}};
+      return balancer->pick({.headers = headers})->endpoint;
+    };
+    balancer->set_endpoints(workers(8));
+    std::vector<std::uint32_t> before;
+    std::array<int, 8> count{};
+    for (int i = 0; i < 4000; ++i) ++count[before.emplace_back(where(i))];
+    for (const int n : count) EXPECT_NEAR(n, 500, 200) << name;
+    auto left = workers(8);
+    left.erase(left.begin() + 3);
+    balancer->set_endpoints(left);
+    for (int i = 0; i < 4000; ++i) {
+      const std::uint32_t old = before[static_cast<std::size_t>(i)];
+      if (old != 3) EXPECT_EQ(where(i), old > 3 ? old - 1 : old) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace routesim::policies
