@@ -334,7 +334,7 @@ void balance_by_cache(benchmark::State& state, std::string_view name, bool grpc)
         TextRun{.content = 10'000 + next, .offset = 0, .length = 2000}};
     const PromptText text{.runs = runs, .characters_per_unit = 4};
     const BalancerRequest request{
-        .id = next, .text = text, .prompt_tokens = 8000, .token_text = text};
+        .id = next, .text = text, .token_text = text, .prompt_tokens = 8000};
     BalancerPick& slot = ring[next % ring.size()];
     if (next >= ring.size()) balancer->on_completed(slot, {.id = next - ring.size()});
     slot = *balancer->pick(request);
