@@ -230,7 +230,8 @@ TEST(GatewayHashing, MovesOnlyTheSessionsOfAServerThatLeft) {
     balancer->set_endpoints(left);
     for (int i = 0; i < 4000; ++i) {
       const std::uint32_t old = before[static_cast<std::size_t>(i)];
-      if (old != 3) EXPECT_EQ(where(i), old > 3 ? old - 1 : old) << name;
+      if (old == 3) continue;
+      EXPECT_EQ(where(i), old > 3 ? old - 1 : old) << name;
     }
   }
 }
