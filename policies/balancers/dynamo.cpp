@@ -1,0 +1,486 @@
+#include "policies/balancers/dynamo.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "policies/balancers/dynamo_load.h"
+
+namespace routesim::policies {
+namespace {
+
+constexpr double kOff = std::numeric_limits<double>::infinity();
+constexpr Duration kStaleAfter = Duration::milliseconds(300'000);
+constexpr int kOverloaded = 503;
+
+/// Thresholds of a release, in the order of DynamoRelease.
+struct Thresholds {
+  double queue = kOff;  ///< Times max_num_batched_tokens.
+  double decode_blocks = kOff;
+  double prefill_tokens = kOff;
+  double prefill_frac = kOff;  ///< Times max_num_batched_tokens.
+};
+constexpr std::array<Thresholds, 4> kDefaults = {{
+    {},
+    {.queue = 4, .decode_blocks = 1, .prefill_tokens = 1e7, .prefill_frac = 10},
+    {.queue = 16, .decode_blocks = 1, .prefill_tokens = 1e7, .prefill_frac = 64},
+    {.queue = kOff, .decode_blocks = 1, .prefill_tokens = 1e7, .prefill_frac = 64},
+}};
+
+Thresholds thresholds_of(const DynamoSettings& s) {
+  const Thresholds& usual = kDefaults[static_cast<std::size_t>(s.release)];
+  return {.queue = s.queue_threshold.value_or(usual.queue),
+          .decode_blocks = s.decode_blocks_threshold.value_or(usual.decode_blocks),
+          .prefill_tokens = s.prefill_tokens_threshold.value_or(usual.prefill_tokens),
+          .prefill_frac = s.prefill_tokens_threshold_frac.value_or(usual.prefill_frac)};
+}
+
+using Candidates = std::vector<std::uint32_t>;  // Indices of endpoints.
+
+/// Prefill workers, and all the others.
+class DynamoBalancer : public Balancer {
+ public:
+  void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
+    Balancer::set_endpoints(endpoints);
+    prefill_.clear();
+    decode_.clear();
+    for (std::uint32_t i = 0; i < size(); ++i)
+      if (endpoints[i].healthy)
+        (endpoints[i].role == ServerRole::kPrefill ? prefill_ : decode_).push_back(i);
+  }
+
+ protected:
+  const Candidates& prefill() const { return prefill_; }
+  const Candidates& decode() const { return decode_; }
+
+ private:
+  Candidates prefill_, decode_;
+};
+
+/// The modes that look at nothing but requests in flight. Both pools are served alike.
+class DynamoPush final : public DynamoBalancer {
+ public:
+  DynamoPush(DynamoPolicy policy, const DynamoSettings& settings, const RandomStream& random)
+      : policy_(policy),
+        random_ties_(settings.release == DynamoRelease::kAug2026),
+        random_(random) {}
+
+  BalancerAnswer pick(const BalancerRequest&) override {
+    if (decode().empty()) return std::nullopt;
+    if (prefill().empty()) return pick_of(choose(decode(), next_decode_));
+    const std::uint32_t computes = choose(prefill(), next_prefill_);
+    return pick_of(computes, choose(decode(), next_decode_));
+  }
+
+ private:
+  std::uint32_t choose(const Candidates& among, std::uint64_t& next) {
+    const std::size_t n = among.size();
+    switch (policy_) {
+      case DynamoPolicy::kRoundRobin:
+        return among[next++ % n];
+      case DynamoPolicy::kPowerOfTwo:
+        return less_loaded_of_two(among);
+      case DynamoPolicy::kLeastLoaded:
+        return least_loaded(among);
+      case DynamoPolicy::kRandom:
+      case DynamoPolicy::kKv:
+        break;
+    }
+    return among[random_.below(n)];
+  }
+  std::uint32_t less_loaded_of_two(const Candidates& among) {
+    const std::size_t n = among.size();
+    const std::uint64_t first = random_.below(n);
+    if (n == 1) return among[0];
+    const std::uint64_t second = (first + 1 + random_.below(n - 1)) % n;
+    const auto load = in_flight();
+    return load[among[second]] < load[among[first]] ? among[second] : among[first];
+  }
+  std::uint32_t least_loaded(const Candidates& among) {
+    const auto load = in_flight();
+    std::uint32_t best = among[0];
+    std::uint64_t ties = 0;
+    for (const std::uint32_t i : among) {
+      if (load[i] < load[best]) {
+        best = i;
+        ties = 1;
+      } else if (load[i] == load[best]) {
+        ++ties;
+        if (i != best && random_ties_ && random_.below(ties) == 0) best = i;
+      }
+    }
+    return best;
+  }
+
+  DynamoPolicy policy_;
+  bool random_ties_;
+  RandomStream random_;
+  std::uint64_t next_prefill_ = 0, next_decode_ = 0;
+};
+
+/// The parts of the settings that costs are made of.
+struct CostRule {
+  explicit CostRule(const DynamoSettings& s)
+      : credit(s.overlap_score_credit), scale(s.prefill_load_scale) {
+    if (!s.overlap_score_weight) return;
+    scale = *s.overlap_score_weight;
+    if (scale == 0) credit = 0;
+  }
+  double credit, scale;
+};
+
+/// What the router counts for a request until it ends.
+struct DynamoRequestLoad {
+  std::uint32_t server = 0;   ///< Whose prefill tokens these are: the prefill worker's, in PD.
+  std::uint32_t decoder = 0;  ///< Whose blocks they are.
+  bool disaggregated = false;
+  bool in_prefill = true;
+  std::int64_t tokens = 0;
+  std::vector<BlockKey> keys;
+};
+
+/// Cost of a worker: blocks of prompt it would have to compute, and blocks it holds for decoding.
+class DynamoKv final : public DynamoBalancer {
+ public:
+  DynamoKv(const DynamoSettings& settings, const RandomStream& random)
+      : settings_(settings),
+        limits_(thresholds_of(settings)),
+        rule_(settings),
+        random_(random),
+        predicted_(settings.kv_events ? settings.predicted_ttl.value_or(Duration::zero())
+                                      : settings.ttl),
+        predicts_(rule_.credit > 0 && (!settings.kv_events || settings.predicted_ttl)) {}
+
+  BalancerNeeds needs() const override {
+    BalancerNeeds needs;
+    needs.block_keys = true;
+    needs.kv_events = settings_.kv_events && rule_.credit > 0;
+    needs.first_tokens = true;
+    return needs;
+  }
+  PrefixIndex* prefix_index() override {
+    return settings_.kv_events && rule_.credit > 0 ? &announced_ : nullptr;
+  }
+
+  void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
+    DynamoBalancer::set_endpoints(endpoints);
+    std::uint32_t servers = static_cast<std::uint32_t>(tokens_.size());
+    for (std::uint32_t i = 0; i < size(); ++i) servers = std::max(servers, pick_of(i).server + 1);
+    tokens_.resize(servers, 0);
+    if (!settings_.assume_kv_reuse) separate_.resize(servers, 0);
+    active_.resize(servers);
+    block_ = endpoints.empty() || endpoints[0].block_size == 0
+                 ? kUnknownBlock
+                 : static_cast<double>(endpoints[0].block_size);
+  }
+
+  BalancerAnswer pick(const BalancerRequest& request) override {
+    if (decode().empty()) return std::nullopt;
+    forget_stale(request.now);
+    const bool split = !prefill().empty();
+    const Candidates* computing = free_of(split ? prefill() : decode(), free_prefill_);
+    const Candidates* decoding = split ? free_of(decode(), free_decode_) : computing;
+    if (computing->empty() || decoding->empty()) return BalancerAnswer::refused(kOverloaded);
+    if (all_queue(*computing)) return BalancerAnswer::held();
+    find_overlaps(request);
+    find_active(request);
+    const std::uint32_t computes = choose(*computing, request, Part::kPrefill);
+    if (!split) return pick_of(computes);
+    return pick_of(computes, choose(*decoding, request, Part::kDecode));
+  }
+
+  void on_sent(const BalancerPick& pick, const BalancerRequest& request) override {
+    Balancer::on_sent(pick, request);
+    DynamoRequestLoad load;
+    load.disaggregated = pick.prefill.has_value();
+    load.server = load.disaggregated ? pick.prefill_server : pick.server;
+    load.decoder = pick.server;
+    const std::uint32_t computes = pick.prefill.value_or(pick.endpoint);
+    if (settings_.track_prefill_tokens)
+      load.tokens = std::max<std::int64_t>(
+          0, request.prompt_tokens - std::llround(block_ * cached_blocks(computes)));
+    load.keys.assign(request.block_keys.begin(), request.block_keys.end());
+    tokens_[load.server] += load.tokens;
+    hold_blocks(load.decoder, load.keys);
+    if (load.disaggregated) hold_blocks(load.server, load.keys);
+    if (predicts_) predicted_.add(load.server, load.keys, request.now);
+    ages_.emplace_back(request.now, request.id);
+    loads_.insert_or_assign(request.id, std::move(load));
+  }
+
+  void on_first_token(const BalancerPick&, std::uint64_t id, SimTime) override {
+    const auto at = loads_.find(id);
+    if (at != loads_.end()) end_prefill(at->second);
+  }
+
+  void on_completed(const BalancerPick& pick, const BalancerOutcome& outcome) override {
+    Balancer::on_completed(pick, outcome);
+    release(outcome.id);
+  }
+
+ private:
+  static constexpr double kUnknownBlock = 16;
+  /// A decode worker in PD has no prompt to compute.
+  enum class Part : std::uint8_t { kPrefill, kDecode };
+  struct Overlap {
+    std::uint32_t device = 0, lower = 0;  ///< Blocks; lower = beyond the device's, in lower tiers.
+  };
+
+  // ---- The load -----------------------------------------------------------------------------
+
+  void hold_blocks(std::uint32_t server, std::span<const BlockKey> keys) {
+    if (!settings_.track_active_blocks) return;
+    if (settings_.assume_kv_reuse)
+      active_.add(server, keys);
+    else
+      separate_[server] += std::ssize(keys);
+  }
+  void drop_blocks(std::uint32_t server, std::span<const BlockKey> keys) {
+    if (!settings_.track_active_blocks) return;
+    if (settings_.assume_kv_reuse)
+      active_.remove(server, keys);
+    else
+      separate_[server] -= std::ssize(keys);
+  }
+  std::int64_t held_blocks(std::uint32_t server) const {
+    return settings_.assume_kv_reuse ? active_.distinct(server) : separate_[server];
+  }
+  void end_prefill(DynamoRequestLoad& load) {
+    if (!load.in_prefill) return;
+    load.in_prefill = false;
+    tokens_[load.server] -= load.tokens;
+    if (load.disaggregated) drop_blocks(load.server, load.keys);
+  }
+  void release(std::uint64_t id) {
+    const auto at = loads_.find(id);
+    if (at == loads_.end()) return;
+    end_prefill(at->second);
+    drop_blocks(at->second.decoder, at->second.keys);
+    loads_.erase(at);
+  }
+  void forget_stale(SimTime now) {
+    for (; !ages_.empty() && now - ages_.front().first > kStaleAfter; ages_.pop_front())
+      release(ages_.front().second);
+  }
+
+  // ---- Who may get it -----------------------------------------------------------------------
+
+  bool busy(std::uint32_t i) const {
+    const BalancerEndpoint& e = endpoints()[i];
+    const std::uint32_t server = pick_of(i).server;
+    const auto tokens = static_cast<double>(tokens_[server]);
+    if (tokens > limits_.prefill_tokens) return true;
+    if (e.max_batched_tokens > 0 &&
+        tokens > limits_.prefill_frac * static_cast<double>(e.max_batched_tokens))
+      return true;
+    return e.kv_blocks > 0 && static_cast<double>(held_blocks(server)) >
+                                  limits_.decode_blocks * static_cast<double>(e.kv_blocks);
+  }
+  const Candidates* free_of(const Candidates& all, Candidates& out) const {
+    if (std::none_of(all.begin(), all.end(), [&](std::uint32_t i) { return busy(i); })) return &all;
+    out.clear();
+    for (const std::uint32_t i : all)
+      if (!busy(i)) out.push_back(i);
+    return &out;
+  }
+  bool all_queue(const Candidates& among) const {
+    if (limits_.queue == kOff) return false;
+    return std::all_of(among.begin(), among.end(), [&](std::uint32_t i) {
+      const std::int64_t batch = endpoints()[i].max_batched_tokens;
+      return batch > 0 && static_cast<double>(tokens_[pick_of(i).server]) >
+                              limits_.queue * static_cast<double>(batch);
+    });
+  }
+
+  // ---- Costs --------------------------------------------------------------------------------
+
+  void find_overlaps(const BalancerRequest& request) {
+    overlaps_.assign(size(), {});
+    if (prefix_index() != nullptr) {
+      announced_.tier_counts(request.block_keys, tiers_);
+      for (const TierCount& t : tiers_) {
+        if (t.endpoint.value() >= size()) continue;
+        Overlap& o = overlaps_[t.endpoint.value()];
+        if (t.rows == TierRows::kTier && t.tier == kGpuTier) o.device = t.blocks;
+        if (t.rows == TierRows::kConfirmed) o.lower = t.blocks;  // All tiers, for now.
+      }
+      for (Overlap& o : overlaps_) o.lower = o.lower > o.device ? o.lower - o.device : 0;
+    }
+    if (!predicts_) return;
+    predicted_.expire(request.now);
+    for (const PrefixMatch& m : predicted_.match(request.block_keys)) {
+      const auto i = index_of(m.endpoint.value());
+      if (!i || m.blocks <= overlaps_[*i].device) continue;
+      Overlap& o = overlaps_[*i];
+      const std::uint32_t all = o.device + o.lower;
+      o = {.device = m.blocks, .lower = all > m.blocks ? all - m.blocks : 0};
+    }
+  }
+  void find_active(const BalancerRequest& request) {
+    shared_.assign(size(), 0);
+    if (!settings_.track_active_blocks || !settings_.assume_kv_reuse) return;
+    for (const PrefixMatch& m : active_.match(request.block_keys))
+      if (const auto i = index_of(m.endpoint.value())) shared_[*i] = m.blocks;
+  }
+  double cached_blocks(std::uint32_t i) const {
+    if (i >= overlaps_.size()) return 0;
+    return overlaps_[i].device + settings_.host_cache_hit_weight * overlaps_[i].lower;
+  }
+  double prompt_cost(std::uint32_t i, double request_tokens, double least_tokens) const {
+    const auto active = static_cast<double>(tokens_[pick_of(i).server]);
+    double decay = 1;
+    if (settings_.overlap_score_credit_decay > 0 && request_tokens > 0)
+      decay =
+          1 / (1 + settings_.overlap_score_credit_decay * (active - least_tokens) / request_tokens);
+    const double credit = rule_.credit > 0
+                              ? rule_.credit * decay * overlaps_[i].device +
+                                    settings_.host_cache_hit_weight * overlaps_[i].lower
+                              : 0;
+    return rule_.scale * std::max(0.0, (active + request_tokens) / block_ - credit);
+  }
+  double decode_cost(std::uint32_t i, const BalancerRequest& request) const {
+    return static_cast<double>(held_blocks(pick_of(i).server) + std::ssize(request.block_keys) -
+                               shared_[i]) +
+           settings_.active_request_weight * in_flight()[i];
+  }
+
+  std::uint32_t choose(const Candidates& among, const BalancerRequest& request, Part part) {
+    costs_.clear();
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const std::uint32_t i : among) least = std::min(least, tokens_[pick_of(i).server]);
+    for (const std::uint32_t i : among) {
+      double cost = decode_cost(i, request);
+      if (part == Part::kPrefill)
+        cost +=
+            prompt_cost(i, static_cast<double>(request.prompt_tokens), static_cast<double>(least));
+      costs_.push_back(cost);
+    }
+    return among[settings_.temperature > 0 ? sample() : cheapest()];
+  }
+  // Of equals, each with the same probability.
+  std::size_t cheapest() {
+    std::size_t best = 0;
+    std::uint64_t ties = 1;
+    for (std::size_t i = 1; i < costs_.size(); ++i) {
+      if (costs_[i] < costs_[best]) {
+        best = i;
+        ties = 1;
+      } else if (costs_[i] == costs_[best] && random_.below(++ties) == 0) {
+        best = i;
+      }
+    }
+    return best;
+  }
+  // Probabilities depend on where a cost stands between the least and the most of them.
+  std::size_t sample() {
+    const auto [least, most] = std::minmax_element(costs_.begin(), costs_.end());
+    const double low = *least;
+    const double spread = *most - low;
+    if (spread == 0) return random_.below(costs_.size());
+    double sum = 0;
+    for (double& c : costs_) {
+      c = std::exp(-(c - low) / (spread * settings_.temperature));
+      sum += c;
+    }
+    const double draw = random_.uniform() * sum;
+    double up_to = 0;
+    for (std::size_t i = 0; i < costs_.size(); ++i) {
+      up_to += costs_[i];
+      if (up_to >= draw) return i;
+    }
+    return costs_.size() - 1;
+  }
+
+  DynamoSettings settings_;
+  Thresholds limits_;
+  CostRule rule_;
+  RandomStream random_;
+  PrefixIndex announced_{dynamo_index_options()};  ///< By endpoint; what events say.
+  DynamoPredictedBlocks predicted_;                ///< By server.
+  bool predicts_;
+  DynamoActiveBlocks active_;
+  std::vector<std::int64_t> separate_;  ///< By server, without reuse: blocks of its requests.
+  std::vector<std::int64_t> tokens_;    ///< By server: tokens of prompts in prefill.
+  double block_ = kUnknownBlock;        ///< Tokens.
+  std::unordered_map<std::uint64_t, DynamoRequestLoad> loads_;  ///< By request.
+  std::deque<std::pair<SimTime, std::uint64_t>> ages_;          ///< Requests, oldest first.
+  // Of the last pick, by endpoint.
+  std::vector<Overlap> overlaps_;
+  std::vector<std::uint32_t> shared_;  ///< Blocks that requests under way have there.
+  // Scratch.
+  Candidates free_prefill_, free_decode_;
+  std::vector<TierCount> tiers_;
+  std::vector<double> costs_;
+};
+
+}  // namespace
+
+void describe(Describer& d, DynamoSettings& s) {
+  const RealRange share{.min = 0, .max = 1e9};
+  const RealRange limit{.min = 0, .allow_infinity = true};
+  field(d, {"release", "Release whose thresholds hold where their keys are absent."}, s.release);
+  field(d, {"router_kv_overlap_score_credit", "kv: credit per block in GPU memory."},
+        s.overlap_score_credit, share);
+  field(d,
+        {"router_kv_overlap_score_weight",
+         "kv, old flag: scales the prefill load instead; 0 ignores caches and prompts."},
+        s.overlap_score_weight, share);
+  field(d,
+        {"router_kv_overlap_score_credit_decay",
+         "kv: how fast credit falls with the prefill load of a worker; 0 = not at all."},
+        s.overlap_score_credit_decay, share);
+  field(d, {"router_prefill_load_scale", "kv: weight of prefill against decode blocks."},
+        s.prefill_load_scale, share);
+  field(d,
+        {"router_host_cache_hit_weight",
+         "kv: credit per block in lower tiers beyond those in GPU memory."},
+        s.host_cache_hit_weight, RealRange{.min = 0, .max = 1});
+  field(d, {"decode_active_request_weight", "kv: cost of a request in flight, in blocks."},
+        s.active_request_weight, share);
+  field(d,
+        {"router_temperature",
+         "kv: 0 takes the least cost; above, a draw by cost relative to the spread of costs."},
+        s.temperature, share);
+  field(d, {"router_kv_events", "kv: read KV events; otherwise remember own decisions."},
+        s.kv_events);
+  field(d, {"router_ttl_secs", "kv without events: life of a remembered block since its last use."},
+        s.ttl, DurationRange{.min = Duration::milliseconds(1)});
+  field(d, {"router_predicted_ttl_secs", "kv with events: remember own decisions, too."},
+        s.predicted_ttl, DurationRange{.min = Duration::milliseconds(1)});
+  field(d, {"router_track_active_blocks", "kv: count blocks of requests under way."},
+        s.track_active_blocks);
+  field(d, {"router_track_prefill_tokens", "kv: count tokens of prompts in prefill."},
+        s.track_prefill_tokens);
+  field(d, {"router_assume_kv_reuse", "kv: blocks that requests share count once."},
+        s.assume_kv_reuse);
+  field(d,
+        {"router_queue_threshold",
+         "kv: requests wait while all workers have more prefill tokens than this many times "
+         "max_num_batched_tokens; .inf = none."},
+        s.queue_threshold, limit);
+  field(d,
+        {"active_decode_blocks_threshold",
+         "kv: share of its KV blocks above which a worker gets nothing; .inf = none."},
+        s.decode_blocks_threshold, limit);
+  field(d,
+        {"active_prefill_tokens_threshold",
+         "kv: prefill tokens above which a worker gets nothing; .inf = none."},
+        s.prefill_tokens_threshold, limit);
+  field(d,
+        {"active_prefill_tokens_threshold_frac",
+         "kv: the same as a multiple of max_num_batched_tokens; .inf = none."},
+        s.prefill_tokens_threshold_frac, limit);
+}
+
+std::unique_ptr<Balancer> make_dynamo(DynamoPolicy policy, const DynamoSettings& settings,
+                                      const RandomStream& random) {
+  if (policy == DynamoPolicy::kKv) return std::make_unique<DynamoKv>(settings, random);
+  return std::make_unique<DynamoPush>(policy, settings, random);
+}
+
+}  // namespace routesim::policies
