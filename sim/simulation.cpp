@@ -23,6 +23,8 @@ const char* refusal_label(int http_status) {
       return "429 Too Many Requests";
     case 503:
       return "503 Service Unavailable";
+    case 529:  // Not registered: Dynamo's own.
+      return "529";
     default:
       return "500 Internal Server Error";
   }

@@ -16,28 +16,22 @@ namespace {
 
 constexpr double kOff = std::numeric_limits<double>::infinity();
 constexpr Duration kStaleAfter = Duration::milliseconds(300'000);
-constexpr int kOverloaded = 503;
 
-/// Thresholds of a release, in the order of DynamoRelease.
+/// Limits of load; kOff = none.
 struct Thresholds {
   double queue = kOff;  ///< Times max_num_batched_tokens.
   double decode_blocks = kOff;
   double prefill_tokens = kOff;
   double prefill_frac = kOff;  ///< Times max_num_batched_tokens.
 };
-constexpr std::array<Thresholds, 4> kDefaults = {{
-    {},
-    {.queue = 4, .decode_blocks = 1, .prefill_tokens = 1e7, .prefill_frac = 10},
-    {.queue = 16, .decode_blocks = 1, .prefill_tokens = 1e7, .prefill_frac = 64},
-    {.queue = kOff, .decode_blocks = 1, .prefill_tokens = 1e7, .prefill_frac = 64},
-}};
+constexpr std::array<double, 4> kQueueThresholds = {kOff, 4, 16, kOff};  // By DynamoRelease.
 
 Thresholds thresholds_of(const DynamoSettings& s) {
-  const Thresholds& usual = kDefaults[static_cast<std::size_t>(s.release)];
-  return {.queue = s.queue_threshold.value_or(usual.queue),
-          .decode_blocks = s.decode_blocks_threshold.value_or(usual.decode_blocks),
-          .prefill_tokens = s.prefill_tokens_threshold.value_or(usual.prefill_tokens),
-          .prefill_frac = s.prefill_tokens_threshold_frac.value_or(usual.prefill_frac)};
+  const double usual = kQueueThresholds[static_cast<std::size_t>(s.release)];
+  return {.queue = s.queue_threshold.value_or(usual),
+          .decode_blocks = s.decode_blocks_threshold.value_or(kOff),
+          .prefill_tokens = s.prefill_tokens_threshold.value_or(kOff),
+          .prefill_frac = s.prefill_tokens_threshold_frac.value_or(kOff)};
 }
 
 using Candidates = std::vector<std::uint32_t>;  // Indices of endpoints.
@@ -66,9 +60,7 @@ class DynamoBalancer : public Balancer {
 class DynamoPush final : public DynamoBalancer {
  public:
   DynamoPush(DynamoPolicy policy, const DynamoSettings& settings, const RandomStream& random)
-      : policy_(policy),
-        random_ties_(settings.release == DynamoRelease::kAug2026),
-        random_(random) {}
+      : policy_(policy), random_ties_(settings.release == DynamoRelease::k1_3), random_(random) {}
 
   BalancerAnswer pick(const BalancerRequest&) override {
     if (decode().empty()) return std::nullopt;
@@ -185,7 +177,8 @@ class DynamoKv final : public DynamoBalancer {
     const bool split = !prefill().empty();
     const Candidates* computing = free_of(split ? prefill() : decode(), free_prefill_);
     const Candidates* decoding = split ? free_of(decode(), free_decode_) : computing;
-    if (computing->empty() || decoding->empty()) return BalancerAnswer::refused(kOverloaded);
+    if (computing->empty() || decoding->empty())
+      return BalancerAnswer::refused(settings_.release == DynamoRelease::k1_3 ? 529 : 503);
     if (all_queue(*computing)) return BalancerAnswer::held();
     find_overlaps(request);
     find_active(request);
@@ -423,7 +416,10 @@ class DynamoKv final : public DynamoBalancer {
 void describe(Describer& d, DynamoSettings& s) {
   const RealRange share{.min = 0, .max = 1e9};
   const RealRange limit{.min = 0, .allow_infinity = true};
-  field(d, {"release", "Release whose thresholds hold where their keys are absent."}, s.release);
+  field(d,
+        {"release",
+         "Release: its queue threshold where the key is absent, and its status of refusals."},
+        s.release);
   field(d, {"router_kv_overlap_score_credit", "kv: credit per block in GPU memory."},
         s.overlap_score_credit, share);
   field(d,

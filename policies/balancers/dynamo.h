@@ -14,17 +14,19 @@
 
 namespace routesim::policies {
 
-/// Which defaults hold where a key is absent. Their thresholds differ from release to release.
+/// Which queue threshold holds where its key is absent, and what a refusal says. Pull request 11599
+/// switched the queue off; thresholds of busy workers are off in all of them, as the guides to
+/// request rejection of 1.2.1 and 1.3.0 say.
 enum class DynamoRelease : std::uint8_t {
-  k0_9,      ///< No thresholds.
-  k1_0,      ///< Queue at 4 times a batch, busy at 10 times.
-  k1_2,      ///< Queue at 16 times, busy at 64 times.
-  kAug2026,  ///< No queue, busy at 64 times.
+  k0_9,  ///< No queue.
+  k1_0,  ///< At 4 times max_num_batched_tokens.
+  k1_2,  ///< At 16 times.
+  k1_3,  ///< No queue; refusals with status 529 instead of 503, ties of least-loaded at random.
 };
 
 /// Settings under the names of the frontend's flags, without the leading dashes.
 struct DynamoSettings {
-  DynamoRelease release = DynamoRelease::kAug2026;
+  DynamoRelease release = DynamoRelease::k1_3;
   double overlap_score_credit = 1;
   std::optional<double> overlap_score_weight;  ///< The old flag; it sets the load scale instead.
   double overlap_score_credit_decay = 0;
@@ -55,5 +57,5 @@ std::unique_ptr<Balancer> make_dynamo(DynamoPolicy policy, const DynamoSettings&
 
 template <>
 struct routesim::EnumNames<routesim::policies::DynamoRelease> {
-  static constexpr std::array<std::string_view, 4> value = {"0.9", "1.0", "1.2", "2026-08"};
+  static constexpr std::array<std::string_view, 4> value = {"0.9", "1.0", "1.2", "1.3"};
 };
