@@ -5,7 +5,6 @@
 #include <array>
 #include <atomic>
 #include <charconv>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <mutex>
@@ -66,7 +65,7 @@ void on_crash(int signal) {
   std::array<std::int64_t, kMostThreads> waited{};
   constexpr std::int64_t kPeriod = 50;
   while (true) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(kPeriod));
+    ::usleep(kPeriod * 1'000);
     for (std::size_t i = 0; i < std::min(threads.load(), kMostThreads); ++i) {
       const std::uint64_t calls = slots[i].calls.load();
       waited[i] = calls % 2 == 1 && calls == seen[i] ? waited[i] + kPeriod : 0;

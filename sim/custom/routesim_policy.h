@@ -14,8 +14,7 @@
  *
  * This file is C99 and needs nothing but <stdint.h>. It may be copied.
  */
-#ifndef ROUTESIM_POLICY_H
-#define ROUTESIM_POLICY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -105,5 +104,3 @@ static inline double routesim_policy_uniform(const routesim_request* request, ui
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
   return (double)((x ^ (x >> 31)) >> 11) * 0x1.0p-53;
 }
-
-#endif

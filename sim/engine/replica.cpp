@@ -9,8 +9,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/run_error.h"
 #include "base/rng.h"
+#include "base/run_error.h"
 
 namespace routesim::sim {
 

@@ -101,7 +101,8 @@ struct RoutingConfig {
   double kv_event_loss = 0;  ///< Fraction of event batches that never arrive.
 };
 void describe(Describer& d, RoutingConfig& c);
-/// Makes the balancer of one router process. It is no endpoint picker and not omniscient, and its settings have no fault.
+/// Makes the balancer of one router process. It is no endpoint picker and not omniscient, and its
+/// settings have no fault.
 std::unique_ptr<policies::Balancer> make_balancer(const RoutingConfig& routing, std::uint64_t seed,
                                                   std::uint64_t process);
 /// One fault of the settings of balancer expression or library.

@@ -55,7 +55,8 @@ TEST(BalancerVectors, EveryPolicyIsCovered) {
   }
   for (std::size_t i = 0; i < policies::kBalancers.size(); ++i) {
     const auto& row = policies::kBalancers[i];
-    if (row.section.empty()) continue;
+    // Formulas and plug-ins have tests of their own.
+    if (row.section.empty() || row.make == nullptr) continue;
     EXPECT_GE(judged[static_cast<policies::BalancerKind>(i)], 20) << row.name;
   }
 }
