@@ -4,7 +4,7 @@
 //   c++ -std=c++17 -O2 -fPIC -shared -I. least_tokens.cpp -o least_tokens.so
 #include <string>
 
-#include "routesim_policy.h"
+#include <routesim_policy.h>
 
 namespace {
 
