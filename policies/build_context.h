@@ -13,6 +13,7 @@
 #include "base/diagnostic.h"
 #include "policies/index/approx_prefix_index.h"
 #include "policies/index/precise_store.h"
+#include "policies/latency_predictor.h"
 #include "policies/parameters.h"
 #include "policies/plugin_registry.h"
 #include "policies/requirements.h"
@@ -49,6 +50,7 @@ class PluginSet {
   std::unique_ptr<PreciseStore> precise;
   ApproxStore approx;                      ///< The approximate indexes; empty without one.
   std::vector<const Producer*> producers;  ///< In the order in which they run.
+  LatencyPredictor* predictor = nullptr;   ///< Of SchedulerOptions.
   InFlightCounts* in_flight = nullptr;     ///< The first counter, for display.
   std::vector<std::string> prefix_slots;   ///< Producer name of each prefix slot.
 

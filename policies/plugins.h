@@ -25,8 +25,8 @@
 namespace routesim::policies {
 
 /// The hooks of Plugin that every request runs through.
-enum class Hook : std::uint8_t { kRouted, kFirstToken, kCompleted, kAdvance, kDecided };
-inline constexpr std::size_t kHookCount = 5;
+enum class Hook : std::uint8_t { kRouted, kFirstToken, kAnswered, kCompleted, kAdvance, kDecided };
+inline constexpr std::size_t kHookCount = 6;
 
 /// Base of every plugin: its identity and its hooks.
 class Plugin {
@@ -40,6 +40,8 @@ class Plugin {
   virtual void on_routed(const RequestView&, const Decision&, const EndpointTable&, SimTime) {}
   /// The first chunk of the response has arrived.
   virtual void on_first_token(std::uint64_t /*request*/, SimTime) {}
+  /// The whole response is there, and has so many tokens. on_completed follows.
+  virtual void on_answered(std::uint64_t /*request*/, std::int64_t /*output_tokens*/, SimTime) {}
   /// The response ended, completely or not.
   virtual void on_completed(std::uint64_t /*request*/, SimTime) {}
   /// An endpoint left the pool; its row may be reused.
@@ -74,6 +76,7 @@ std::unique_ptr<Plugin> make_plugin(Args&&... args) {
   set(Hook::kRouted, std::is_same_v<decltype(&T::on_routed), decltype(&P::on_routed)>);
   set(Hook::kFirstToken,
       std::is_same_v<decltype(&T::on_first_token), decltype(&P::on_first_token)>);
+  set(Hook::kAnswered, std::is_same_v<decltype(&T::on_answered), decltype(&P::on_answered)>);
   set(Hook::kCompleted, std::is_same_v<decltype(&T::on_completed), decltype(&P::on_completed)>);
   set(Hook::kAdvance, std::is_same_v<decltype(&T::advance), decltype(&P::advance)>);
   set(Hook::kDecided, std::is_same_v<decltype(&T::on_decided), decltype(&P::on_decided)>);

@@ -51,6 +51,7 @@ Scheduler::Scheduler(const EndpointPickerConfig& config, const SchedulerOptions&
     : config_(config), options_(options), plugins_(std::make_unique<PluginSet>()) {
   ROUTESIM_CHECK(options.registry != nullptr, "schedulers are made by make_scheduler");
   const std::size_t before = diagnostics.items().size();
+  plugins_->predictor = options.predictor;
   BuildContext(config_, *options.registry, *plugins_, needs_, options.thread_safe, diagnostics)
       .build_all();
   by_address_ = indexes_by_address(config_.era, config_.distribution);
@@ -228,6 +229,12 @@ void Scheduler::on_routed(const RequestView& request, const Decision& decision,
 void Scheduler::on_first_token(std::uint64_t request, SimTime now) {
   const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
   for (Plugin* plugin : plugins_->with(Hook::kFirstToken)) plugin->on_first_token(request, now);
+}
+
+void Scheduler::on_answered(std::uint64_t request, std::int64_t output_tokens, SimTime now) {
+  const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
+  for (Plugin* plugin : plugins_->with(Hook::kAnswered))
+    plugin->on_answered(request, output_tokens, now);
 }
 
 void Scheduler::on_completed(std::uint64_t request, SimTime now) {

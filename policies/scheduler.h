@@ -14,6 +14,7 @@
 #include "policies/cycle.h"
 #include "policies/decision.h"
 #include "policies/endpoint_picker_config.h"
+#include "policies/latency_predictor.h"
 #include "policies/plugins.h"
 #include "policies/requirements.h"
 #include "policies/scheduling_profile.h"
@@ -33,6 +34,9 @@ struct SchedulerOptions {
   /// Guard plugin state with a lock and use the concurrent prefix index, so that several threads
   /// may decide and run hooks at once. Off for single-threaded use.
   bool thread_safe = false;
+  /// Asked by predicted-latency-producer, and told what it observes; outlives the scheduler. None =
+  /// only RequestView::predictions.
+  LatencyPredictor* predictor = nullptr;
 };
 
 /// The reusable buffers of one decision maker; one per thread.
@@ -82,6 +86,8 @@ class Scheduler {
   void on_routed(const RequestView& request, const Decision& decision,
                  const EndpointTable& endpoints, SimTime now);
   void on_first_token(std::uint64_t request, SimTime now);
+  /// The whole answer is there; call before on_completed().
+  void on_answered(std::uint64_t request, std::int64_t output_tokens, SimTime now);
   /// Call once for every routed request, also when it failed or was aborted.
   void on_completed(std::uint64_t request, SimTime now);
   /// Call before EndpointTable::remove.
