@@ -460,7 +460,7 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   const workloads::Request& request = live.request;
   live_.settle(handle);
   if (live.route.routed) {
-    router_->on_completed(request, live.route, now);
+    router_->on_completed(request, live.route, outcome == workloads::Outcome::kSuccess, now);
     at_router_.by_balancer->changed(live.route.instance, now);
     servers_->leave_rank(live.route.endpoint);
     if (live.route.prefill) servers_->leave_rank(*live.route.prefill);

@@ -1,6 +1,7 @@
 // The scheduler of one vLLM engine core (one DP rank).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -102,6 +103,14 @@ class BatchScheduler {
   /// So many pure-decode passes at once, which take `blocks` in all.
   void run_decode_passes(std::int64_t passes, std::int64_t blocks);
   std::int64_t decode_context() const { return decodes_.context(); }
+  /// Tokens computed of prompts that are not through, without those that the cache had.
+  std::int64_t prefill_progress() const {
+    std::int64_t tokens = 0;
+    for (const Slot s : running_.prefilling())
+      tokens += std::max<std::int64_t>(
+          0, sequences_[s].computed - std::max<std::int64_t>(0, sequences_[s].cached));
+    return tokens;
+  }
 
   /// True when no sequence waits or runs and no step result is outstanding.
   bool idle() const { return running_.empty() && waiting_.empty(); }

@@ -472,7 +472,31 @@ bool try_load(const Scenario& scenario, const workloads::LoadInputs& inputs,
   return made != nullptr && !found.has_errors();
 }
 
+void warn_of_predictor(const RunPlan& plan, const SourceLocation& where, Diagnostics& diagnostics) {
+  const std::optional<PredictorSettings>& asked = plan.scenario.routing.latency_predictor;
+  if (!asked || asked->kind == PredictorKind::kNone || plan.latency_predictor) return;
+  diagnostics.warning(where, "routing.latency_predictor",
+                      plan.endpoint_picker ? "has no effect: no plugin asks for predictions"
+                                           : "has no effect: only endpoint pickers ask for it");
+}
+
 }  // namespace
+
+std::optional<PredictorSettings> deciding_predictor(const RoutingConfig& routing,
+                                                    const policies::EndpointPickerConfig& config) {
+  const bool declared = std::any_of(
+      config.plugins.begin(), config.plugins.end(),
+      [](const auto& spec) { return spec.type == "predicted-latency-producer" && !spec.implicit; });
+  PredictorSettings settings;
+  if (routing.latency_predictor)
+    settings = *routing.latency_predictor;
+  else if (!declared)
+    return std::nullopt;
+  if (settings.kind == PredictorKind::kNone) return std::nullopt;
+  const std::optional<policies::Requirements> needed = policies::requirements(config);
+  if (!needed || !needed->signals.predictions) return std::nullopt;
+  return settings;
+}
 
 std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& inputs,
                                Diagnostics& diagnostics) {
@@ -505,6 +529,9 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
     if (adapters.names.empty()) pool.rules.max_loras = 0;
   }
   plan.headers = inputs.headers;
+  if (plan.endpoint_picker)
+    plan.latency_predictor = deciding_predictor(scenario.routing, *plan.endpoint_picker);
+  warn_of_predictor(plan, inputs.where, diagnostics);
   Diagnostics scaled;  // try_load says it.
   plan.make_load = [w = with_release_defaults(scenario, scaled), files = inputs.load, adapters](
                        std::uint64_t seed, Diagnostics& d) {

@@ -49,6 +49,7 @@ struct RunPlan {
   std::function<SourceLocation(const std::string& path)> where;
   std::vector<std::pair<std::string, std::string>> headers;  ///< Sent with every request.
   bool price_decisions = false;       ///< Fill RequestRecord::regret_s (see Omniscient).
+  std::optional<PredictorSettings> latency_predictor;        ///< Where something asks it.
   std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.
   std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
       make_load;
@@ -60,6 +61,11 @@ struct RunPlan {
 inline bool prices_decisions(const RunPlan& plan) {
   return plan.price_decisions || plan.scenario.routing.balancer == BalancerKind::kOmniscient;
 }
+
+/// The latency predictor beside the router with this document: what `routing` says, otherwise the
+/// default one where the document declares predicted-latency-producer. Nothing without any.
+std::optional<PredictorSettings> deciding_predictor(const RoutingConfig& routing,
+                                                    const policies::EndpointPickerConfig& config);
 
 /// The part of resolve() that only looks up names, for a scenario that is wrong elsewhere: pools of
 /// unknown accelerators, models, KV formats and latency models.

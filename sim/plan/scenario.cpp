@@ -120,6 +120,12 @@ void describe(Describer& d, RoutingConfig& c) {
   policies::describe(d, c.balancing);
   field(d, {"expression", "Settings of balancer expression."}, c.expression);
   field(d, {"library", "Settings of balancer library."}, c.library);
+  field(
+      d,
+      {"latency_predictor",
+       "The predictor that predicted-latency-producer asks; online where a document declares that "
+       "plugin and nothing is said here."},
+      c.latency_predictor);
   field(d, {"router_replicas", "Router processes, each with its own index and in-flight counts."},
         c.router_replicas, IntRange{1, 64});
   field(d, {"decision_latency", "Tokeniser, ext-proc and scheduling time of one decision."},

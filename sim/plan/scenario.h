@@ -14,6 +14,7 @@
 #include "sim/custom/expression.h"
 #include "sim/custom/library.h"
 #include "sim/engine/engine_config.h"
+#include "sim/prediction/predictor_settings.h"
 #include "workloads/load/load.h"
 #include "workloads/options.h"
 
@@ -90,6 +91,8 @@ struct RoutingConfig {
   policies::BalancerSettings balancing;
   std::optional<ExpressionSettings> expression;
   std::optional<LibrarySettings> library;
+  /// Absent: as an endpoint picker with predicted-latency-producer has it by default.
+  std::optional<PredictorSettings> latency_predictor;
   std::int64_t router_replicas = 1;
   /// Another product's configuration. tools/ turns it into the keys beside it.
   Document config;

@@ -9,7 +9,12 @@
 namespace routesim::sim {
 namespace {
 
-constexpr std::string_view kPredictions = "latency predictions are not simulated";
+constexpr std::string_view kPredictions =
+    "no latency predictor stands beside the router (routing.latency_predictor)";
+constexpr std::string_view kGoals =
+    "the load sends no x-llm-d-slo-ttft-ms or -tpot-ms (inference-perf's api.headers)";
+constexpr std::array<std::string_view, 4> kGoalHeaders = {
+    "x-llm-d-slo-ttft-ms", "x-llm-d-slo-tpot-ms", "x-slo-ttft-ms", "x-slo-tpot-ms"};
 constexpr std::string_view kHeaders =
     "the load sends no such header (inference-perf's api.headers)";
 constexpr std::string_view kMultimodal = "multimodal prompts are not simulated";
@@ -27,11 +32,9 @@ constexpr std::array<Unsupplied, 19> kUnsupplied = {{
      "it falls back to its composite score of KV usage, queue and prefix"},
     {"slo-headroom-tier-filter", kPredictions, "it keeps every endpoint"},
     {"latency-slo-admitter", kPredictions, "it refuses nothing"},
-    {"prefix-cache-affinity-filter",
-     "latency predictions (ttftSource: latencyPredictor) are not simulated",
+    {"prefix-cache-affinity-filter", kPredictions,
      "it never gives up stickiness for a shorter time to first token"},
-    {"slo-deadline-ordering-policy", "latency objectives of requests are not simulated",
-     "it orders by arrival"},
+    {"slo-deadline-ordering-policy", kGoals, "it orders by arrival"},
     {"mm-embeddings-cache-scorer", kMultimodal, kAllScoreZero},
     {"mm-embeddings-cache-producer", kMultimodal, "it matches nothing"},
     {"always-disagg-multimodal-decider", kMultimodal, "it never disaggregates"},
@@ -53,6 +56,31 @@ const Unsupplied* find(std::string_view type) {
   if (type == "multicluster-kv-cache-utilization-scorer") type = "multicluster-queue-scorer";
   for (const Unsupplied& u : kUnsupplied)
     if (u.type == type) return &u;
+  return nullptr;
+}
+
+/// What a plugin lacks where predictions are there and goals are not.
+constexpr std::array<Unsupplied, 2> kWithoutGoals = {{
+    {"slo-headroom-tier-filter", kGoals, "it keeps every endpoint"},
+    {"latency-slo-admitter", kGoals, "it refuses nothing"},
+}};
+
+bool sends_goals(std::span<const std::string> headers) {
+  return std::any_of(headers.begin(), headers.end(), [](const std::string& sent) {
+    return std::any_of(kGoalHeaders.begin(), kGoalHeaders.end(),
+                       [&](std::string_view goal) { return policies::same_header(sent, goal); });
+  });
+}
+
+/// What `spec` lacks in a run with these inputs, or nullptr.
+const Unsupplied* lacking(const policies::PluginSpec& spec, const SuppliedInputs& supplied) {
+  const Unsupplied* u = find(spec.type);
+  if (u == nullptr) return nullptr;
+  const bool goals = sends_goals(supplied.headers);
+  if (u->lacks == kGoals) return goals ? nullptr : u;
+  if (u->lacks != kPredictions || !supplied.predictions) return u;
+  for (const Unsupplied& without : kWithoutGoals)
+    if (without.type == spec.type && !goals) return &without;
   return nullptr;
 }
 
@@ -186,6 +214,8 @@ std::string text_of(const Unsupplied& u) {
 
 std::string unsupplied_input(std::string_view plugin_type) {
   const Unsupplied* u = find(plugin_type);
+  // A scenario and its load can supply these.
+  if (u != nullptr && (u->lacks == kPredictions || u->lacks == kGoals)) return {};
   return u != nullptr ? text_of(*u) : std::string();
 }
 
@@ -196,6 +226,11 @@ std::vector<std::string> headers_read(const policies::EndpointPickerConfig& conf
     if (std::string name = deciding_header(spec); !name.empty()) names.push_back(std::move(name));
   const std::optional<policies::Requirements> needed = policies::requirements(config);
   if (!needed) return names;
+  const bool deadlines =
+      std::any_of(config.plugins.begin(), config.plugins.end(),
+                  [](const auto& spec) { return spec.type == "slo-deadline-ordering-policy"; });
+  if (needed->signals.predictions || deadlines)
+    names.insert(names.end(), kGoalHeaders.begin(), kGoalHeaders.end());
   for (const auto* more :
        {&needed->signals.session_id_headers, &needed->signals.session_token_headers})
     names.insert(names.end(), more->begin(), more->end());
@@ -211,7 +246,7 @@ void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const 
     warn_pulls(config, path, diagnostics);
   }
   for (const policies::PluginSpec& spec : config.plugins) {
-    const Unsupplied* u = find(spec.type);
+    const Unsupplied* u = lacking(spec, supplied);
     if (u == nullptr || spec.implicit || !asks_for_it(config, spec)) continue;
     const std::string header = deciding_header(spec);
     if (std::any_of(supplied.headers.begin(), supplied.headers.end(),

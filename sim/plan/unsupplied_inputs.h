@@ -18,6 +18,7 @@ std::string unsupplied_input(std::string_view plugin_type);
 /// What is known of the run that a document is for.
 struct SuppliedInputs {
   std::span<const std::string> headers;  ///< Names of those that the load adds to its requests.
+  bool predictions = false;              ///< A latency predictor stands beside the router.
   bool tiers = false;                    ///< Some server keeps KV outside GPU memory.
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/scalar_parse.h"
 #include "policies/flow/flow_control.h"
 
 namespace routesim::sim {
@@ -22,15 +23,30 @@ bool tells_flows_apart(const policies::EndpointPickerConfig& config) {
          std::any_of(flow.bands.begin(), flow.bands.end(), fair);
 }
 
+/// A goal in milliseconds under the header's name or its older one; 0 where it is absent or no
+/// number, as the router takes it (llm-d-router pkg/epp/metadata/consts.go, commit ebab687).
+double goal_ms(const ClientSessions::Headers& headers, std::string_view name,
+               std::string_view older) {
+  for (const std::string_view wanted : {name, older})
+    for (const auto& [key, value] : headers)
+      if (policies::same_header(key, wanted))
+        return parse_real(value, RealRange{}).value.value_or(0);
+  return 0;
+}
+
 }  // namespace
 
 ClientSessions::ClientSessions(const policies::Scheduler& scheduler, Headers added)
     : needs_(&scheduler.needs()),
       tells_flows_apart_(tells_flows_apart(scheduler.config())),
-      added_(std::move(added)) {}
+      added_(std::move(added)),
+      goals_ms_{goal_ms(added_, "x-llm-d-slo-ttft-ms", "x-slo-ttft-ms"),
+                goal_ms(added_, "x-llm-d-slo-tpot-ms", "x-slo-tpot-ms")} {}
 
 void ClientSessions::send(const workloads::Request& request, policies::RequestView& view) {
   if (needs_ == nullptr) return;
+  view.slo_ttft_ms = goals_ms_[0];
+  view.slo_tpot_ms = goals_ms_[1];
   headers_.clear();
   for (const auto& [name, value] : added_) headers_.push_back({.name = name, .value = value});
   view.headers = headers_;

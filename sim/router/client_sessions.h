@@ -1,6 +1,7 @@
 // What clients send to the router beside the request: the headers its plugins look for.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <unordered_map>
@@ -26,6 +27,8 @@ class ClientSessions {
 
   /// Fills session and headers of `view`, which are valid until the next call.
   void send(const workloads::Request& request, policies::RequestView& view);
+  /// What the headers say of the time to the first token that clients want; 0 = nothing.
+  double ttft_goal_ms() const { return goals_ms_[0]; }
   /// The fairness id of a request.
   std::string flow(const workloads::Request& request) const;
   /// The answer that follows this decision carries the router's headers.
@@ -37,6 +40,7 @@ class ClientSessions {
   const policies::SignalNeeds* needs_ = nullptr;
   bool tells_flows_apart_ = false;
   Headers added_;
+  std::array<double, 2> goals_ms_{};  ///< TTFT, TPOT.
   std::string session_;
   std::vector<policies::Header> headers_;
   std::unordered_map<std::uint64_t, Headers> of_request_;  // Not answered yet.

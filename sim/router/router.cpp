@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "policies/config/make_scheduler.h"
+#include "sim/prediction/online_predictor.h"
 
 namespace routesim::sim {
 
@@ -113,8 +114,9 @@ void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < instances_.size(); ++i) {
     Instance& in = instances_[i];
     if (plan_.endpoint_picker) {
-      in.scheduler = policies::make_scheduler(
-          *plan_.endpoint_picker, policies::SchedulerOptions{.seed = mix64(seed, i)}, diagnostics);
+      policies::SchedulerOptions options{.seed = mix64(seed, i)};
+      options.predictor = predictor(in, mix64(seed, i));
+      in.scheduler = policies::make_scheduler(*plan_.endpoint_picker, options, diagnostics);
       if (in.scheduler == nullptr) return;
       in.index = in.scheduler->precise_index();
       if (plan_.endpoint_picker->gate("flowControl"))
@@ -126,6 +128,18 @@ void Router::add_instances(std::uint64_t seed, Diagnostics& diagnostics) {
     else if (routing.balancer != BalancerKind::kOmniscient)
       in.balancer = make_balancer(routing, seed, i);
   }
+}
+
+// The latency predictor of one process, or nullptr.
+policies::LatencyPredictor* Router::predictor(Instance& in, std::uint64_t seed) {
+  const std::optional<PredictorSettings>& settings = plan_.latency_predictor;
+  if (!settings) return nullptr;
+  if (settings->kind == PredictorKind::kPerfect) {
+    if (!perfect_predictor_) perfect_predictor_.emplace(plan_, endpoints_, replicas_);
+    return &*perfect_predictor_;
+  }
+  in.predictor = std::make_unique<OnlinePredictor>(*settings, seed);
+  return in.predictor.get();
 }
 
 // Starts to read what the configuration needs, and nothing else.
@@ -300,6 +314,7 @@ policies::RequestView Router::view(const workloads::Request& request, const Prom
 Route Router::route_by_scheduler(Instance& in, const workloads::Request& request,
                                  const PromptKeys& keys, SimTime now) {
   const policies::RequestView v = view(request, keys);
+  if (perfect_predictor_) perfect_predictor_->set_prompt(keys, now);
   in.scheduler->advance(now);
   in.scheduler->schedule(v, table_, now, in.scratch, in.decision);
   Route route;
@@ -310,6 +325,11 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   if (reporter_) reporter_->force(in.decision, request);
   in.scheduler->on_routed(v, in.decision, table_, now);
   sessions_.on_routed(request, *in.scheduler, in.decision, table_);
+  if (perfect_predictor_)
+    perfect_predictor_->on_routed(
+        v.id,
+        in.decision.prefill.valid() ? in.decision.prefill.value() : in.decision.primary.value(),
+        v.prompt_tokens);
   route.routed = true;
   route.endpoint = EndpointId(endpoints_.first(in.decision.primary.value()));
   route.predicted_hit_tokens = in.scheduler->predicted_hit_tokens(in.scratch, in.decision.primary);
@@ -322,6 +342,7 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
 
 void Router::on_first_token(const workloads::Request& request, const Route& route, SimTime now) {
   if (omniscient_) omniscient_->on_first_token(request);
+  if (perfect_predictor_) perfect_predictor_->on_computed(request.id.value());
   if (!counts_first_tokens_) return;
   const Instance& in = instances_[route.instance];
   if (in.balancer != nullptr && in.balancer->needs().first_tokens)
@@ -329,7 +350,8 @@ void Router::on_first_token(const workloads::Request& request, const Route& rout
   if (in.scheduler != nullptr) in.scheduler->on_first_token(request.id.value(), now);
 }
 
-void Router::on_completed(const workloads::Request& request, const Route& route, SimTime now) {
+void Router::on_completed(const workloads::Request& request, const Route& route, bool answered,
+                          SimTime now) {
   if (omniscient_) omniscient_->on_completed(request);
   Instance& in = instances_[route.instance];
   if (in.balancer != nullptr)
@@ -338,6 +360,8 @@ void Router::on_completed(const workloads::Request& request, const Route& route,
                                            .prompt_tokens = request.prompt->tokens,
                                            .output_tokens = request.output_tokens});
   if (in.scheduler == nullptr) return;
+  if (perfect_predictor_) perfect_predictor_->on_computed(request.id.value());
+  if (answered) in.scheduler->on_answered(request.id.value(), request.output_tokens, now);
   in.scheduler->on_completed(request.id.value(), now);
   sessions_.on_completed(request);
   if (in.flow != nullptr)
@@ -356,6 +380,7 @@ Router::Arrival Router::enqueue(std::uint32_t handle, const workloads::Request& 
   queued.flow = sessions_.flow(request);
   queued.bytes = prompt_bytes(request);
   queued.received = now;
+  queued.slo_ttft_ms = sessions_.ttft_goal_ms();
   arrival.http_status = instances_[arrival.instance].flow->enqueue(std::move(queued), table_, now);
   return arrival;
 }

@@ -23,6 +23,7 @@
 #include "sim/router/decision_queue.h"
 #include "sim/router/decision_reporter.h"
 #include "sim/router/omniscient.h"
+#include "sim/router/perfect_predictor.h"
 #include "sim/router/route.h"
 #include "sim/telemetry/kv_event_feed.h"
 #include "sim/telemetry/scraper.h"
@@ -73,7 +74,9 @@ class Router {
   double saturation(SimTime now) const;
 
   void on_first_token(const workloads::Request& request, const Route& route, SimTime now);
-  void on_completed(const workloads::Request& request, const Route& route, SimTime now);
+  /// `answered`: the client has the whole answer.
+  void on_completed(const workloads::Request& request, const Route& route, bool answered,
+                    SimTime now);
 
   /// Lets `probe` look into decisions, or make them differently.
   void set_probe(DecisionProbe& probe, const RouterKeyOptions& key_options);
@@ -91,6 +94,7 @@ class Router {
 
  private:
   struct Instance {
+    std::unique_ptr<policies::LatencyPredictor> predictor;  ///< Kind online.
     std::unique_ptr<policies::Scheduler> scheduler;
     policies::PrefixIndex* index = nullptr;  ///< The scheduler's precise index, if it has one.
     std::unique_ptr<policies::Balancer> balancer;
@@ -99,6 +103,7 @@ class Router {
     policies::Decision decision;
   };
 
+  policies::LatencyPredictor* predictor(Instance& in, std::uint64_t seed);
   void add_instances(std::uint64_t seed, Diagnostics& diagnostics);
   void read_telemetry();
   void feed_balancers();
@@ -127,6 +132,7 @@ class Router {
   DecisionQueue decisions_;
   std::uint64_t next_instance_ = 0;
   std::optional<Omniscient> omniscient_;  ///< Where it decides, or prices the decisions.
+  std::optional<PerfectPredictor> perfect_predictor_;  ///< Of all processes.
   std::optional<DecisionReporter> reporter_;
   BalancerInputs balancer_inputs_;
   ClientSessions sessions_;

@@ -126,11 +126,11 @@ TEST(UnsuppliedInputs, AreNamedWithWhatThePluginDoesThen) {
   Diagnostics found;
   warn_unsupplied_inputs(config, "epp", found);
   ASSERT_EQ(found.items().size(), 2U) << "the filter measures by throughput, the queue is known";
-  EXPECT_EQ(
-      to_string(found.items()[0]),
-      "<input>: warning: epp.plugins[0]: plugin 'latency-scorer' runs without its input: latency "
-      "predictions are not simulated, so it falls back to its composite score of KV usage, "
-      "queue and prefix");
+  EXPECT_EQ(to_string(found.items()[0]),
+            "<input>: warning: epp.plugins[0]: plugin 'latency-scorer' runs without its input: no "
+            "latency predictor stands beside the router (routing.latency_predictor), so it falls "
+            "back to its composite score of KV usage, "
+            "queue and prefix");
   EXPECT_EQ(unsupplied_input("topology-affinity-scorer"),
             "the topology of servers is not simulated, so every endpoint scores 0");
   EXPECT_EQ(unsupplied_input("queue-scorer"), "");
@@ -149,7 +149,7 @@ TEST(UnsuppliedInputs, AHeaderThatTheLoadSendsIsAnInput) {
   EXPECT_NE(without.items()[0].message.find("the load sends no such header"), std::string::npos);
   Diagnostics with;
   const std::vector<std::string> sent = {"x-zone"};
-  warn_unsupplied_inputs(config, "", with, {.headers = sent, .tiers = false});
+  warn_unsupplied_inputs(config, "", with, {.headers = sent, .predictions = false, .tiers = false});
   EXPECT_TRUE(with.items().empty());
   const std::vector<std::string> read = headers_read(config);
   EXPECT_NE(std::find(read.begin(), read.end(), "X-Zone"), read.end());

@@ -122,7 +122,8 @@ void check_router_document(const ConfigNode::Ptr& root, CheckedFile& file) {
   if (!config) return;
   check_plugins(*config, file.diagnostics);
   // Which servers it is for is not known here.
-  sim::warn_unsupplied_inputs(*config, {}, file.diagnostics, {.headers = {}, .tiers = true});
+  sim::warn_unsupplied_inputs(*config, {}, file.diagnostics,
+                              {.headers = {}, .predictions = true, .tiers = true});
   const auto declared =
       std::count_if(config->plugins.begin(), config->plugins.end(),
                     [](const policies::PluginSpec& plugin) { return !plugin.implicit; });

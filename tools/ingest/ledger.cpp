@@ -116,8 +116,11 @@ constexpr std::array kRouterRules = {
     KeyRule{"**.flags.refresh-metrics-interval", kApproximated, kScrape},
     KeyRule{"**.flags.metrics-staleness-threshold", kNotModelled,
             "metrics of a server never go stale here"},
-    KeyRule{"**.latencyPredictor.enabled", kNotModelled, "latency predictions are not simulated"},
-    KeyRule{"**.latencyPredictor.**", kNoEffect, "latency predictions are not simulated"},
+    KeyRule{"**.latencyPredictor.enabled", kNotModelled,
+            "a predictor is there where a document declares predicted-latency-producer; the "
+            "chart's own plugins are not switched"},
+    KeyRule{"**.latencyPredictor.**", kNotModelled,
+            "routing.latency_predictor says how the predictor trains"},
     KeyRule{"**.monitoring.**", kNoEffect, kObserved},
     KeyRule{"**.tracing.**", kNoEffect, kObserved},
     KeyRule{"inferencePool.**", kNoEffect, kServers},

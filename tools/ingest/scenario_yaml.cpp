@@ -359,8 +359,11 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
         const bool tiers = std::any_of(pools.begin(), pools.end(), [](const sim::PoolConfig& p) {
           return p.engine.kv_tiers.has_value();
         });
-        sim::warn_unsupplied_inputs(*variant.endpoint_picker, "routing.endpoint_picker",
-                                    diagnostics, {.headers = sent, .tiers = tiers});
+        sim::warn_unsupplied_inputs(
+            *variant.endpoint_picker, "routing.endpoint_picker", diagnostics,
+            {.headers = sent,
+             .predictions = sim::deciding_predictor(routing, *variant.endpoint_picker).has_value(),
+             .tiers = tiers});
         warn_missing_labels(variant, "routing.endpoint_picker", diagnostics);
         take_replicas(variant, diagnostics);
       }

@@ -54,16 +54,19 @@ void describe(Describer& d, Api& t) {
         {"headers", "HTTP headers of every request; an endpoint picker's plugins may read them."},
         t.headers);
   field(d,
-        no_effect("slo_unit", "Unit of the SLO headers.",
-                  "no plugin that is simulated reads it; state goals under report.goodput"),
+        no_effect(
+            "slo_unit", "Unit of the SLO headers.",
+            "the tool reads it for its report; routers read the headers, reports report.goodput"),
         t.slo_unit);
   field(d,
-        no_effect("slo_tpot_header", "Header with the TPOT goal.",
-                  "no plugin that is simulated reads it; state goals under report.goodput"),
+        no_effect(
+            "slo_tpot_header", "Header with the TPOT goal.",
+            "the tool reads it for its report; routers read the headers, reports report.goodput"),
         t.slo_tpot_header);
   field(d,
-        no_effect("slo_ttft_header", "Header with the TTFT goal.",
-                  "no plugin that is simulated reads it; state goals under report.goodput"),
+        no_effect(
+            "slo_ttft_header", "Header with the TTFT goal.",
+            "the tool reads it for its report; routers read the headers, reports report.goodput"),
         t.slo_ttft_header);
   field(d,
         no_effect("response_format", "Structured output.",
