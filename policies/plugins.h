@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -184,6 +185,9 @@ struct FlowQueue {
   SimTime head_key;                 ///< By the band's ordering policy.
   std::uint64_t head_sequence = 0;  ///< Order of arrival.
   double service = 0;               ///< Decayed prompt + 2 · completion tokens of the flow.
+  std::int64_t sent = 0;            ///< Requests of the flow that were forwarded,
+  std::int64_t in_flight = 0;       ///< and those of them that have not ended.
+  std::optional<SimTime> last_end;  ///< When the last one ended.
 };
 
 /// Chooses which flow of a band is served next. `last` is the flow served before in this band.

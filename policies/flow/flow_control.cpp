@@ -11,6 +11,7 @@ namespace {
 
 constexpr Duration kFlowIdle = Duration::seconds(300);
 constexpr Duration kBandIdle = Duration::seconds(600);
+constexpr Duration kProgramIdle = Duration::seconds(3600);
 constexpr double kServiceHalfLifeSeconds = 60;
 
 int refusal(bool pool_empty) { return pool_empty ? 503 : 429; }
@@ -110,7 +111,13 @@ std::optional<std::uint64_t> FlowControl::dispatch_from(Band& band, SimTime now)
                       .head = &head,
                       .head_key = slot.key,
                       .head_sequence = slot.sequence,
-                      .service = service(name, now)});
+                      .service = service(name, now),
+                      .last_end = {}});
+    const auto turns = turns_.find(name);
+    if (turns == turns_.end()) continue;
+    queues.back().sent = turns->second.sent;
+    queues.back().in_flight = turns->second.in_flight;
+    queues.back().last_end = turns->second.last_end;
   }
   if (queues.empty()) return std::nullopt;
   const FlowQueue& chosen = queues[band.fairness->choose(queues, band.last_flow, now)];
@@ -164,6 +171,9 @@ void FlowControl::collect_idle(SimTime now) {
     return !b.second.configured && b.second.requests == 0 &&
            now - b.second.last_active >= kBandIdle;
   });
+  std::erase_if(turns_, [now](const auto& t) {
+    return t.second.in_flight == 0 && now - t.second.at > kProgramIdle;
+  });
   std::erase_if(service_, [now](const auto& s) { return now - s.second.at >= kBandIdle; });
 }
 
@@ -176,8 +186,19 @@ bool FlowControl::cancel(std::uint64_t request, SimTime now) {
   return true;
 }
 
+void FlowControl::on_routed(const std::string& flow, SimTime now) {
+  Turns& turns = turns_[flow];
+  ++turns.sent;
+  ++turns.in_flight;
+  turns.at = now;
+}
+
 void FlowControl::on_completed(const std::string& flow, std::int64_t prompt_tokens,
                                std::int64_t completion_tokens, SimTime now) {
+  if (const auto turns = turns_.find(flow); turns != turns_.end() && turns->second.in_flight > 0) {
+    --turns->second.in_flight;
+    turns->second.last_end = turns->second.at = now;
+  }
   const double decayed = service(flow, now);
   service_[flow] = {decayed + static_cast<double>(prompt_tokens + 2 * completion_tokens), now};
 }

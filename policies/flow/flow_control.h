@@ -39,7 +39,9 @@ class FlowControl {
   std::vector<Expired> expire(const EndpointTable& endpoints, SimTime now);
   /// The client went away. False when the request is not queued.
   bool cancel(std::uint64_t request, SimTime now);
-  /// A dispatched request of `flow` used this many tokens (program-aware fairness).
+  /// A dispatched request of `flow` was forwarded to an endpoint (program-aware fairness).
+  void on_routed(const std::string& flow, SimTime now);
+  /// It has ended, and used this many tokens.
   void on_completed(const std::string& flow, std::int64_t prompt_tokens,
                     std::int64_t completion_tokens, SimTime now);
 
@@ -78,6 +80,11 @@ class FlowControl {
     std::string flow;
     Slot slot;
   };
+  struct Turns {
+    std::int64_t sent = 0, in_flight = 0;
+    std::optional<SimTime> last_end;
+    SimTime at;
+  };
   struct Service {
     double tokens = 0;
     SimTime at;
@@ -98,6 +105,7 @@ class FlowControl {
   std::map<std::int32_t, Band, std::greater<>> bands_;  // Highest priority first.
   std::unordered_map<std::uint64_t, Position> where_;   // Never iterated.
   std::map<std::string, Service> service_;
+  std::map<std::string, Turns> turns_;
   std::int64_t bytes_ = 0;
   std::uint64_t next_sequence_ = 0;
   std::optional<bool> pool_empty_;

@@ -30,7 +30,8 @@ struct routesim::EnumNames<routesim::policies::FairnessStrategy> {
 
 namespace routesim::policies {
 
-inline constexpr std::string_view kIdlePrograms = "an idle program keeps no requests waiting";
+inline constexpr std::string_view kIdlePrograms =
+    "a program is forgotten after an idle hour, upstream's default";
 
 struct HoldbackParameters {
   HoldbackDomain domain = HoldbackDomain::kRank;
@@ -49,16 +50,24 @@ struct ProgramAwareParameters {
   FairnessStrategy strategy = FairnessStrategy::kLas;
   double weight_service = 0.8, weight_head_wait = 0.2;
   double half_life_seconds = 60;
+  double turn_time_weight = 0.5, turn_inactivity_seconds = 120;
   double eviction_ttl_seconds = 3600, eviction_sweep_seconds = 300;
 };
 inline void describe(Describer& d, ProgramAwareParameters& p) {
-  field(d, {"strategy", "Least attained service; turn-priority is not modelled."}, p.strategy);
+  field(d, {"strategy", "las: least attained service; turn-priority: the deepest session."},
+        p.strategy);
   field(d, {"lasWeightService", "Weight of the service a program has not had."}, p.weight_service,
         RealRange{0});
   field(d, {"lasWeightHeadWait", "Weight of how long its first request waits."}, p.weight_head_wait,
         RealRange{0});
   field(d, {"lasHalfLifeSeconds", "Half-life of attained service; only 60 is modelled."},
         p.half_life_seconds, RealRange{60, 60});
+  field(d, {"turnPriorityTimeWeight", "Turns that a second of waiting is worth."},
+        p.turn_time_weight, RealRange{0});
+  field(d,
+        {"turnPriorityInactivitySeconds",
+         "A program idle for longer is in its first turn; 0 = never."},
+        p.turn_inactivity_seconds, RealRange{0});
   field(d, no_effect("evictionTtlSeconds", "When upstream forgets an idle program.", kIdlePrograms),
         p.eviction_ttl_seconds, RealRange{0});
   field(d, no_effect("evictionSweepSeconds", "How often it looks for them.", kIdlePrograms),
@@ -135,19 +144,22 @@ class RoundRobinFairness final : public FairnessPolicy {
   }
 };
 
-/// program-aware-fairness: least attained service, with some credit for waiting.
+/// program-aware-fairness: least attained service, with some credit for waiting; or (strategy
+/// turn-priority, llm-d-router PR 2116, strategy_turnpriority.go) the session that has had most
+/// turns, whose prefix is most likely still cached.
 class ProgramAwareFairness final : public FairnessPolicy {
  public:
-  ProgramAwareFairness(const ProgramAwareParameters& p, const PluginSpec& spec,
-                       BuildContext& context)
-      : parameters_(p) {
-    if (p.strategy == FairnessStrategy::kTurnPriority)
-      context.error(spec, "strategy",
-                    "turn-priority is not modelled; leave the strategy out for least attained "
-                    "service");
-  }
+  ProgramAwareFairness(const ProgramAwareParameters& p, const PluginSpec&, BuildContext&)
+      : parameters_(p) {}
   std::size_t choose(std::span<const FlowQueue> queues, const std::string&,
                      SimTime now) const override {
+    return parameters_.strategy == FairnessStrategy::kTurnPriority
+               ? deepest_session(queues, now)
+               : least_attained_service(queues, now);
+  }
+
+ private:
+  std::size_t least_attained_service(std::span<const FlowQueue> queues, SimTime now) const {
     double least = queues[0].service, most = least;
     double shortest = wait_ms(queues[0], now), longest = shortest;
     for (const FlowQueue& q : queues) {
@@ -168,8 +180,32 @@ class ProgramAwareFairness final : public FairnessPolicy {
     }
     return best;
   }
+  /// Equal scores go to the one that waits longest; upstream, in the order of a hash map.
+  std::size_t deepest_session(std::span<const FlowQueue> queues, SimTime now) const {
+    std::size_t best = 0;
+    double best_score = -1;
+    for (std::size_t i = 0; i < queues.size(); ++i) {
+      const double waits_s = wait_ms(queues[i], now) / 1000;
+      const double score =
+          static_cast<double>(turn(queues[i])) + parameters_.turn_time_weight * waits_s;
+      const bool longer = score == best_score && waits_s > wait_ms(queues[best], now) / 1000;
+      if (score <= best_score && !longer) continue;
+      best_score = score;
+      best = i;
+    }
+    return best;
+  }
+  /// The turn of the flow's first request. Requests without a session share a flow, whose count is
+  /// no depth.
+  std::int64_t turn(const FlowQueue& q) const {
+    if (*q.flow == "default-flow") return 1;
+    const Duration idle =
+        q.last_end && q.in_flight == 0 ? q.head->enqueued - *q.last_end : Duration::zero();
+    const Duration most = Duration::from_seconds(parameters_.turn_inactivity_seconds);
+    const bool cold = most > Duration::zero() && idle > most;
+    return cold ? 1 : q.sent + 1;
+  }
 
- private:
   ProgramAwareParameters parameters_;
 };
 

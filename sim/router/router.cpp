@@ -325,6 +325,7 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   if (reporter_) reporter_->force(in.decision, request);
   in.scheduler->on_routed(v, in.decision, table_, now);
   sessions_.on_routed(request, *in.scheduler, in.decision, table_);
+  if (in.flow != nullptr) in.flow->on_routed(sessions_.flow(request), now);
   if (perfect_predictor_)
     perfect_predictor_->on_routed(
         v.id,

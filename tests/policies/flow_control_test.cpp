@@ -131,6 +131,76 @@ TEST(FlowControl, AttainedServiceHalvesEveryMinute) {
   EXPECT_EQ(first(120, 510), 1U);
 }
 
+struct TurnFlow : Flow {
+  explicit TurnFlow(const std::string& parameters = "")
+      : Flow("flowControl:\n  defaultPriorityBand:\n    fairnessPolicyRef: turns\n",
+             "- name: turns\n  type: program-aware-fairness\n  parameters:\n"
+             "    strategy: turn-priority\n" +
+                 parameters) {}
+  /// `turns` requests of a session were forwarded, and all ended at `end`.
+  void serve(const std::string& session, int turns, SimTime end) {
+    for (int i = 0; i < turns; ++i) {
+      control->on_routed(session, end);
+      control->on_completed(session, 10, 10, end);
+    }
+  }
+  std::optional<std::uint64_t> first(SimTime now) {
+    set_queue(0, now);
+    return control->dispatch(table, now);
+  }
+};
+
+TEST(FlowControl, TheDeepestSessionGoesFirst) {
+  TurnFlow f;
+  f.serve("shallow", 2, at(0));
+  f.serve("deep", 3, at(0));
+  f.put(1, 0, "shallow", 1, at(1));
+  f.put(2, 0, "deep", 1, at(1));
+  f.put(3, 0, "new", 1, at(1));
+  EXPECT_EQ(f.first(at(1)), 2U);
+  EXPECT_EQ(f.first(at(1)), 1U);
+  EXPECT_EQ(f.first(at(1)), 3U);
+}
+
+// Half a turn per second: three turns are six seconds of waiting.
+TEST(FlowControl, WaitingIsWorthTurns) {
+  for (const std::int64_t seconds : {5, 7}) {
+    TurnFlow f;
+    f.serve("deep", 3, at(0));
+    f.put(1, 0, "new", 1, at(1));
+    f.put(2, 0, "deep", 1, at(1 + seconds));
+    EXPECT_EQ(f.first(at(1 + seconds)), seconds == 5 ? 2U : 1U) << seconds;
+  }
+  TurnFlow depth_only("    turnPriorityTimeWeight: 0\n");
+  depth_only.serve("deep", 3, at(0));
+  depth_only.put(1, 0, "new", 1, at(1));
+  depth_only.put(2, 0, "deep", 1, at(50));
+  EXPECT_EQ(depth_only.first(at(50)), 2U);
+}
+
+TEST(FlowControl, ASessionThatWasIdleStartsAtItsFirstTurn) {
+  const auto first = [](std::int64_t idle_s, const std::string& parameters) {
+    TurnFlow f(parameters);
+    f.serve("deep", 9, at(0));
+    f.serve("other", 3, at(idle_s));
+    f.put(1, 0, "other", 1, at(idle_s));
+    f.put(2, 0, "deep", 1, at(idle_s));
+    return f.first(at(idle_s));
+  };
+  EXPECT_EQ(first(120, ""), 2U);
+  EXPECT_EQ(first(121, ""), 1U);
+  EXPECT_EQ(first(121, "    turnPriorityInactivitySeconds: 0\n"), 2U);
+}
+
+TEST(FlowControl, RequestsWithoutASessionHaveNoDepth) {
+  TurnFlow f;
+  f.serve("default-flow", 100, at(0));
+  f.serve("session", 1, at(0));
+  f.put(1, 0, "default-flow", 1, at(1));
+  f.put(2, 0, "session", 1, at(1));
+  EXPECT_EQ(f.first(at(1)), 2U);
+}
+
 TEST(FlowControl, DeadlinesOrderWithinAFlow) {
   Flow f("flowControl:\n  defaultPriorityBand:\n    orderingPolicyRef: slo\n",
          "- name: slo\n  type: slo-deadline-ordering-policy\n");
