@@ -48,8 +48,8 @@ struct RunPlan {
   /// The place of a key in the scenario, for what only a run can find; may be empty.
   std::function<SourceLocation(const std::string& path)> where;
   std::vector<std::pair<std::string, std::string>> headers;  ///< Sent with every request.
-  bool price_decisions = false;       ///< Fill RequestRecord::regret_s (see Omniscient).
-  std::optional<PredictorSettings> latency_predictor;        ///< Where something asks it.
+  bool price_decisions = false;  ///< Fill RequestRecord::regret_s (see Omniscient).
+  std::optional<PredictorSettings> latency_predictor;  ///< Where something asks it.
   std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.
   std::function<std::unique_ptr<workloads::LoadGenerator>(std::uint64_t seed, Diagnostics&)>
       make_load;
