@@ -1,0 +1,90 @@
+// Configurations of other products' routers, as `routing.config` reads them.
+#include "tools/ingest/router_config.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/base/messages.h"
+#include "tests/policies/yaml_text.h"
+#include "tools/ingest/description.h"
+
+namespace routesim::tools {
+namespace {
+
+/// The keys of `routing` that a configuration becomes, as JSON; messages go to `messages`.
+std::string routing_of(const std::string& config, std::string& messages) {
+  Diagnostics diagnostics;
+  const ConfigNode::Ptr root =
+      with_router_config(policies::parse_yaml("routing:\n  config: " + config + "\n"), diagnostics);
+  messages = messages_of(diagnostics);
+  std::string keys = to_json(*root->find("routing")->value);
+  std::erase_if(keys, [](char c) { return c == ' ' || c == '\n'; });
+  return keys;
+}
+
+std::string routing_of(const std::string& config) {
+  std::string messages;
+  std::string keys = routing_of(config, messages);
+  EXPECT_EQ(messages, "");
+  return keys;
+}
+
+TEST(RouterConfig, StartCommandsNamePolicyAndSettings) {
+  EXPECT_EQ(routing_of("smg launch --policy power_of_two"), R"({"balancer":"smg-power-of-two"})");
+  EXPECT_EQ(routing_of("python3 -m sglang_router.launch_router --cache-threshold 0.5"),
+            R"({"balancer":"smg-cache-aware","smg":{"cache_threshold":0.5}})");
+  EXPECT_EQ(routing_of("vllm-router --policy=round_robin"),
+            R"({"balancer":"vllm-router-round-robin"})");
+  EXPECT_EQ(routing_of("vllm-router --routing-logic session --session-key x-user-id"),
+            R"({"balancer":"production-stack-session",)"
+            R"("production_stack":{"session_key":"x-user-id"}})");
+  EXPECT_EQ(routing_of("python -m dynamo.frontend --router-mode kv --router-temperature 0.5"),
+            R"({"balancer":"dynamo-kv","dynamo":{"router_temperature":0.5}})");
+}
+
+TEST(RouterConfig, FlagsWithoutEffectAreNamed) {
+  std::string messages;
+  routing_of("smg launch --host 0.0.0.0 --policy random --port 8000", messages);
+  EXPECT_NE(messages.find("has no effect on results: --host, --port"), std::string::npos)
+      << messages;
+}
+
+TEST(RouterConfig, UnknownPoliciesAndProgramsAreErrors) {
+  std::string messages;
+  routing_of("smg launch --policy fastest", messages);
+  EXPECT_NE(messages.find("names a policy that is not simulated (got fastest)"), std::string::npos)
+      << messages;
+  routing_of("nginx -g daemon", messages);
+  EXPECT_NE(messages.find("starts no router that is simulated"), std::string::npos) << messages;
+}
+
+TEST(RouterConfig, EnvoyClusters) {
+  EXPECT_EQ(routing_of("{name: c, lb_policy: LEAST_REQUEST, least_request_lb_config: "
+                       "{choice_count: 3}}"),
+            R"({"balancer":"envoy-least-request","envoy":{"choice_count":3}})");
+  EXPECT_EQ(routing_of("{static_resources: {clusters: [{lb_policy: RING_HASH, ring_hash_lb_config: "
+                       "{minimum_ring_size: 64}}], listeners: [{route: {hash_policy: [{header: "
+                       "{header_name: x-user}, terminal: true}]}}]}}"),
+            R"({"balancer":"envoy-ring-hash","envoy":{"minimum_ring_size":64,)"
+            R"("hash_policy":[{"header":"x-user","terminal":true}]}})");
+  std::string messages;
+  routing_of("{lb_policy: CLUSTER_PROVIDED}", messages);
+  EXPECT_NE(messages.find("not simulated (got CLUSTER_PROVIDED)"), std::string::npos) << messages;
+}
+
+TEST(RouterConfig, EnvoyGatewayAndHelmValues) {
+  EXPECT_EQ(routing_of("{kind: BackendTrafficPolicy, spec: {loadBalancer: {type: ConsistentHash, "
+                       "consistentHash: {type: Header, header: {name: x-s}}}}}"),
+            R"({"balancer":"envoy-maglev","envoy":{"hash_policy":[{"header":"x-s"}]}})");
+  EXPECT_EQ(routing_of("{routerSpec: {routingLogic: prefixaware}}"),
+            R"({"balancer":"production-stack-prefixaware"})");
+}
+
+TEST(RouterConfig, KeysBesideItWin) {
+  EXPECT_EQ(routing_of("smg launch --policy random\n  router_replicas: 2\n  balancer: smg-bucket"),
+            R"({"balancer":"smg-bucket","router_replicas":2})");
+}
+
+}  // namespace
+}  // namespace routesim::tools
