@@ -18,14 +18,14 @@ constexpr int kFailed = 1;  ///< The exit code of what fails.
 
 /// The call that one thread is in.
 struct alignas(64) Slot {
-  std::atomic<std::uint64_t> calls{0};    ///< Odd during a call.
-  std::atomic<std::uint64_t> request{0};  ///< Of the last call.
+  std::atomic<std::uint64_t> calls{0};  ///< Odd during a call.
+  // Of the last call:
+  std::atomic<const WatchedCode*> code{nullptr};
+  std::atomic<std::uint64_t> request{0};
 };
 
 std::array<Slot, kMostThreads> slots;
 std::atomic<std::size_t> threads{0};
-char code_name[512] = "the library";
-std::atomic<std::int64_t> timeout_ms{10'000};
 
 Slot& own_slot() {
   thread_local Slot& slot = slots[threads.fetch_add(1) % kMostThreads];
@@ -33,7 +33,7 @@ Slot& own_slot() {
 }
 
 /// Writes without allocating, since it also runs in signal handlers, and ends the process.
-[[noreturn]] void die(const char* what, std::uint64_t request) {
+[[noreturn]] void die(const Slot& slot, const char* what) {
   std::array<char, 1024> line;
   std::size_t n = 0;
   const auto put = [&](const char* text) {
@@ -42,10 +42,10 @@ Slot& own_slot() {
     n += length;
   };
   put("routesim: error: routing.library: ");
-  put(code_name);
+  put(slot.code.load()->name.c_str());
   put(what);
   std::array<char, 24> digits{};
-  std::to_chars(digits.data(), digits.data() + digits.size() - 1, request);
+  std::to_chars(digits.data(), digits.data() + digits.size() - 1, slot.request.load());
   put(digits.data());
   put("\n");
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), n);
@@ -54,7 +54,7 @@ Slot& own_slot() {
 
 void on_crash(int signal) {
   for (std::size_t i = 0; i < std::min(threads.load(), kMostThreads); ++i)
-    if (slots[i].calls.load() % 2 == 1) die(" crashed while it decided request ", slots[i].request);
+    if (slots[i].calls.load() % 2 == 1) die(slots[i], " crashed while it decided request ");
   std::signal(signal, SIG_DFL);  // Not in a call, so it is a fault of ours.
   std::raise(signal);
 }
@@ -70,28 +70,26 @@ void on_crash(int signal) {
       const std::uint64_t calls = slots[i].calls.load();
       waited[i] = calls % 2 == 1 && calls == seen[i] ? waited[i] + kPeriod : 0;
       seen[i] = calls;
-      if (waited[i] >= timeout_ms.load())
-        die(" did not return in time (routing.library.call_timeout) from request ",
-            slots[i].request.load());
+      if (waited[i] > 0 && Duration::milliseconds(waited[i]) >= slots[i].code.load()->timeout)
+        die(slots[i], " did not return in time (routing.library.call_timeout) from request ");
     }
   }
 }
 
 }  // namespace
 
-void CallGuard::watch(const std::string& what, Duration timeout) {
+void CallGuard::watch() {
   static std::once_flag once;
   std::call_once(once, [] {
     for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT})
       std::signal(signal, &on_crash);
     std::thread(&watch_calls).detach();
   });
-  std::strncpy(code_name, what.c_str(), sizeof code_name - 1);
-  timeout_ms = timeout.ns() / 1'000'000;
 }
 
-CallGuard::CallGuard(std::uint64_t request) {
+CallGuard::CallGuard(const WatchedCode& code, std::uint64_t request) {
   Slot& slot = own_slot();
+  slot.code.store(&code, std::memory_order_relaxed);
   slot.request.store(request, std::memory_order_relaxed);
   slot.calls.fetch_add(1, std::memory_order_release);
 }

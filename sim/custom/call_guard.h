@@ -8,15 +8,21 @@
 
 namespace routesim::sim {
 
-/// Marks the calls of one thread. The first one made starts a watching thread and takes the signals
-/// that crashes send, for the rest of the process. A guard costs two stores and no clock.
+/// Code that is called, and how long one call may take in wall time. Outlives the calls.
+struct WatchedCode {
+  std::string name;  ///< In messages.
+  Duration timeout;
+};
+
+/// Marks one call of this thread. A guard costs a few stores and no clock.
 class CallGuard {
  public:
-  /// `what` names the code in messages; `timeout` is wall time per call.
-  static void watch(const std::string& what, Duration timeout);
+  /// Starts the watching thread and takes the signals that crashes send, for the rest of the
+  /// process. Later calls do nothing.
+  static void watch();
 
-  /// A call about `request` begins.
-  explicit CallGuard(std::uint64_t request);
+  /// A call into `code` about `request` begins.
+  CallGuard(const WatchedCode& code, std::uint64_t request);
   ~CallGuard();
   CallGuard(const CallGuard&) = delete;
   CallGuard& operator=(const CallGuard&) = delete;

@@ -86,11 +86,11 @@ class Library final : public policies::Balancer {
  public:
   Library(const LibrarySettings& settings, const Functions& functions, std::uint64_t seed,
           std::uint64_t router)
-      : path_(settings.path),
+      : code_{.name = settings.path, .timeout = settings.call_timeout},
         functions_(functions),
         view_(inputs(functions)),
         seed_(mix64(seed, router)) {
-    CallGuard::watch(path_, settings.call_timeout);
+    CallGuard::watch();
     policy_ = functions_.create(settings.options.c_str(), seed, static_cast<std::uint32_t>(router));
     ROUTESIM_CHECK(policy_ != nullptr, "library_fault() tells which options are refused");
   }
@@ -130,7 +130,8 @@ class Library final : public policies::Balancer {
         request.id, [&] { return functions_.score(policy_, &seen, &servers, scores_.data()); });
     if (result == ROUTESIM_REFUSED) return policies::BalancerAnswer::refused(503);
     if (result != ROUTESIM_SCORED)
-      fail(path_, "routesim_policy_score() returned error " + std::to_string(result), request.id);
+      fail(code_.name, "routesim_policy_score() returned error " + std::to_string(result),
+           request.id);
     return best(request, seen);
   }
   void on_sent(const policies::BalancerPick& pick,
@@ -186,12 +187,12 @@ class Library final : public policies::Balancer {
   template <class F>
   std::int32_t call(std::uint64_t request, F f) const {
     try {
-      const CallGuard guard(request);
+      const CallGuard guard(code_, request);
       return f();
     } catch (const std::exception& e) {
-      fail(path_, std::string("threw an exception (") + e.what() + ")", request);
+      fail(code_.name, std::string("threw an exception (") + e.what() + ")", request);
     } catch (...) {
-      fail(path_, "threw something", request);
+      fail(code_.name, "threw something", request);
     }
   }
   policies::BalancerAnswer best(const policies::BalancerRequest& request,
@@ -201,7 +202,7 @@ class Library final : public policies::Balancer {
     std::uint64_t ties = 0;
     for (std::uint32_t i = 0; i < size(); ++i) {
       if (std::isnan(scores_[i]))
-        fail(path_, "the score of " + endpoints()[i].name + " is NaN", request.id);
+        fail(code_.name, "the score of " + endpoints()[i].name + " is NaN", request.id);
       if (scores_[i] == kOut || (chosen && scores_[i] < scores_[*chosen])) continue;
       ties = chosen && scores_[i] == scores_[*chosen] ? ties + 1 : 1;
       // Reservoir sampling: each of equals is as likely.
@@ -212,7 +213,7 @@ class Library final : public policies::Balancer {
     return pick_of(*chosen);
   }
 
-  std::string path_;
+  WatchedCode code_;
   Functions functions_;
   ServerView view_;
   std::uint64_t seed_;

@@ -223,6 +223,18 @@ TEST(PolicyLibraryDeathTest, ACrashNamesTheRequest) {
               "bad_policy.so crashed while it decided request 42");
 }
 
+TEST(PolicyLibraryDeathTest, ACrashNamesItsOwnLibrary) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto crash = [] {
+    Pool bad = load(policy("bad_policy.so", "crash"));
+    Pool loaded_later = load(policy("least_tokens.so"));
+    loaded_later.pick(1);
+    bad.pick(42);
+  };
+  EXPECT_EXIT(crash(), testing::ExitedWithCode(1),
+              "bad_policy.so crashed while it decided request 42");
+}
+
 TEST(PolicyLibraryDeathTest, ACallThatBlocksNamesTheRequest) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   LibrarySettings settings = policy("bad_policy.so", "block");
