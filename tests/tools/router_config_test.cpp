@@ -43,6 +43,23 @@ TEST(RouterConfig, StartCommandsNamePolicyAndSettings) {
             R"({"balancer":"dynamo-kv","dynamo":{"router_temperature":0.5}})");
 }
 
+TEST(RouterConfig, ANegatedFlagIsFalse) {
+  EXPECT_EQ(routing_of("python -m dynamo.frontend --router-mode kv --no-router-kv-events"),
+            R"({"balancer":"dynamo-kv","dynamo":{"router_kv_events":false}})");
+}
+
+TEST(RouterConfig, WhatIsNotSimulatedIsNamed) {
+  std::string messages;
+  routing_of("smg launch --policy random --max-concurrent-requests 64", messages);
+  EXPECT_NE(messages.find("is not simulated: --max-concurrent-requests"), std::string::npos)
+      << messages;
+  routing_of("{lb_policy: RANDOM, circuit_breakers: {}}", messages);
+  EXPECT_NE(messages.find("is not simulated: circuit_breakers"), std::string::npos) << messages;
+  routing_of("{lb_policy: LEAST_REQUEST, least_request_lb_config: {slow_start_config: {}}}",
+             messages);
+  EXPECT_NE(messages.find("is not simulated: slow_start_config"), std::string::npos) << messages;
+}
+
 TEST(RouterConfig, FlagsWithoutEffectAreNamed) {
   std::string messages;
   routing_of("smg launch --host 0.0.0.0 --policy random --port 8000", messages);

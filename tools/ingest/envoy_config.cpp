@@ -52,7 +52,8 @@ Ptr plain_scalar(std::string text, const SourceLocation& where) {
 
 class EnvoyReader {
  public:
-  explicit EnvoyReader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+  explicit EnvoyReader(Diagnostics& diagnostics)
+      : diagnostics_(diagnostics), unread_(diagnostics) {}
 
   Ptr routing(const ConfigNode& root) {
     if (const ConfigNode* policy = gateway_policy(root)) return from_gateway(*policy);
@@ -80,6 +81,21 @@ class EnvoyReader {
     set("hash_function", config.child("hash_function"));
     set("table_size", config.child("table_size"));
     set("hash_balance_factor", at(config, {"consistent_hashing_lb_config", "hash_balance_factor"}));
+    name_unread(config, {"@type", "choice_count", "selection_method", "active_request_bias",
+                         "minimum_ring_size", "maximum_ring_size", "hash_function", "table_size",
+                         "consistent_hashing_lb_config", "healthy_panic_threshold"});
+  }
+  void name_unread(const ConfigNode& map, std::initializer_list<std::string_view> read) {
+    if (!map.is_map()) return;
+    for (const Member& m : map.members())
+      if (std::find(read.begin(), read.end(), m.key) == read.end())
+        unread_.add(m.key, m.key_where, Fate::kNotModelled);
+  }
+  /// Keys of a cluster beside its load balancer. Some, such as circuit breakers, do count in Envoy.
+  void name_unread_of_cluster(const ConfigNode& cluster) {
+    name_unread(cluster, {"name", "type", "lb_policy", "load_balancing_policy", "load_assignment",
+                          "least_request_lb_config", "ring_hash_lb_config", "maglev_lb_config",
+                          "common_lb_config", "connect_timeout", "dns_lookup_family"});
   }
 
   Ptr from_cluster(const ConfigNode& root, const ConfigNode& cluster, const std::string& policy,
@@ -89,6 +105,7 @@ class EnvoyReader {
       if (const ConfigNode* config = cluster.child(key)) take(*config);
     set("healthy_panic_threshold",
         at(cluster, {"common_lb_config", "healthy_panic_threshold", "value"}));
+    name_unread_of_cluster(cluster);
     take_weights(cluster);
     take_hash_policy(root);
     return finish(policy, where);
@@ -97,6 +114,7 @@ class EnvoyReader {
   Ptr from_extension(const ConfigNode& root, const ConfigNode& cluster, const ConfigNode& config) {
     const ConfigNode& type = *config.child("@type");
     take(config);
+    name_unread_of_cluster(cluster);
     take_weights(cluster);
     take_hash_policy(root);
     constexpr std::array<std::pair<std::string_view, const char*>, 5> kTypes = {{
@@ -222,10 +240,29 @@ class EnvoyReader {
   }
 
   Diagnostics& diagnostics_;
+  UnreadKeys unread_;
   std::vector<Member> settings_;
 };
 
 }  // namespace
+
+UnreadKeys::~UnreadKeys() {
+  if (!no_effect_.keys.empty())
+    diagnostics_.warning(no_effect_.where, "routing.config",
+                         "has no effect on results: " + no_effect_.keys);
+  if (!not_modelled_.keys.empty())
+    diagnostics_.warning(not_modelled_.where, "routing.config",
+                         "is not simulated: " + not_modelled_.keys);
+}
+
+void UnreadKeys::add(const std::string& key, const SourceLocation& where, Fate fate) {
+  List& list = fate == Fate::kNoEffect ? no_effect_ : not_modelled_;
+  if (list.keys.empty()) list.where = where;
+  list.keys += (list.keys.empty() ? "" : ", ") + printable(key);
+  diagnostics_.key(key_use(where, kRouterConfigFormat, key, fate,
+                           fate == Fate::kNoEffect ? "nothing that is simulated depends on it"
+                                                   : "routesim does not simulate it"));
+}
 
 Ptr envoy_routing(const ConfigNode& root, Diagnostics& diagnostics) {
   return EnvoyReader(diagnostics).routing(root);

@@ -2,10 +2,36 @@
 // BackendTrafficPolicy.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include "base/config_node.h"
 #include "base/diagnostic.h"
 
 namespace routesim::tools {
+
+/// Name of the format in the ledger of keys.
+inline constexpr std::string_view kRouterConfigFormat = "router configuration";
+
+/// Keys of a router's configuration that nothing reads. Its end warns of them, one warning for
+/// those without effect on results and one for those that are not simulated.
+class UnreadKeys {
+ public:
+  explicit UnreadKeys(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+  ~UnreadKeys();
+  UnreadKeys(const UnreadKeys&) = delete;
+  UnreadKeys& operator=(const UnreadKeys&) = delete;
+
+  void add(const std::string& key, const SourceLocation& where, Fate fate);
+
+ private:
+  struct List {
+    std::string keys;
+    SourceLocation where;  ///< Of the first one.
+  };
+  Diagnostics& diagnostics_;
+  List no_effect_, not_modelled_;
+};
 
 /// Keys of `routing` for the first cluster that chooses a load balancer, with the first hash_policy
 /// of the routes and the weights of the cluster's endpoints. Null where the tree is none of

@@ -35,20 +35,41 @@ struct Product {
   std::string_view section;      ///< Also the begin of its balancers' names, with hyphens.
   std::string_view policy_flag;  ///< Without dashes.
   std::string_view default_policy;
-  std::string_view flag_prefix;  ///< The part of its flags that keys leave out.
 };
 
 constexpr std::array<Product, 4> kProducts = {{
-    {"SMG", "smg", "policy", "cache_aware", ""},
-    {"the vLLM router", "vllm_router", "policy", "cache_aware", ""},
-    {"the vLLM production stack", "production_stack", "routing-logic", "", ""},
-    {"Dynamo", "dynamo", "router-mode", "round-robin", "router-"},
+    {"SMG", "smg", "policy", "cache_aware"},
+    {"the vLLM router", "vllm_router", "policy", "cache_aware"},
+    {"the vLLM production stack", "production_stack", "routing-logic", ""},
+    {"Dynamo", "dynamo", "router-mode", "round-robin"},
 }};
 
 const Product& product(std::string_view section) {
   return *std::find_if(kProducts.begin(), kProducts.end(),
                        [&](const Product& p) { return p.section == section; });
 }
+
+/// Flags whose meaning the scenario's pools have, or that change no decision.
+constexpr std::array<std::string_view, 20> kHarmless = {"host",
+                                                        "port",
+                                                        "http-port",
+                                                        "worker-urls",
+                                                        "prefill",
+                                                        "decode",
+                                                        "model-path",
+                                                        "model-name",
+                                                        "log-dir",
+                                                        "log-level",
+                                                        "log-stats",
+                                                        "log-stats-interval",
+                                                        "prometheus-host",
+                                                        "prometheus-port",
+                                                        "service-discovery",
+                                                        "static-backends",
+                                                        "static-models",
+                                                        "k8s-namespace",
+                                                        "k8s-label-selector",
+                                                        "pd-disaggregation"};
 
 bool has_flag(const ShellCommand& command, std::string_view flag) {
   return std::any_of(command.begin(), command.end(), [flag](const ShellWord& w) {
@@ -120,31 +141,22 @@ std::vector<Flag> flags_of(const ShellCommand& command) {
   return flags;
 }
 
-/// Collects the keys of `routing` and what has no effect.
+/// Collects the keys of `routing`.
 class RouterKeys {
  public:
-  explicit RouterKeys(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+  explicit RouterKeys(Diagnostics& diagnostics) : unread_(diagnostics) {}
 
   void set(const std::string& key, const Ptr& value) {
     members_.push_back({key, value->where(), value});
   }
-  void unused(const std::string& key, const SourceLocation& where) {
-    unused_ += (unused_.empty() ? "" : ", ") + printable(key);
-    if (where_.file.empty()) where_ = where;
-    diagnostics_.key(key_use(where, kRouterConfigFormat, key, Fate::kNoEffect,
-                             "nothing that is simulated depends on it"));
+  void unread(const std::string& key, const SourceLocation& where, Fate fate) {
+    unread_.add(key, where, fate);
   }
-  Ptr map(const SourceLocation& where) {
-    if (!unused_.empty())
-      diagnostics_.warning(where_, kPath, "has no effect on results: " + unused_);
-    return ConfigNode::make_map(std::move(members_), where);
-  }
+  Ptr map(const SourceLocation& where) { return ConfigNode::make_map(std::move(members_), where); }
 
  private:
-  Diagnostics& diagnostics_;
+  UnreadKeys unread_;
   std::vector<Member> members_;
-  std::string unused_;
-  SourceLocation where_;
 };
 
 /// The balancer of a policy by its product's name, or an error.
@@ -162,6 +174,21 @@ Ptr balancer_node(std::string_view section, const std::string& policy, const Sou
   return nullptr;
 }
 
+/// The key of a section that a flag sets, and its value; `--no-NAME` sets NAME to false. The key is
+/// empty where the section has none.
+std::pair<std::string, Ptr> setting_of(const Flag& flag, const std::vector<std::string>& known) {
+  std::string key = flag.name;
+  std::replace(key.begin(), key.end(), '-', '_');
+  const auto is_known = [&known](const std::string& name) {
+    return std::find(known.begin(), known.end(), name) != known.end();
+  };
+  if (is_known(key)) return {key, flag.value};
+  if (key.starts_with("no_") && is_known(key.substr(3)))
+    return {key.substr(3),
+            ConfigNode::make_scalar("false", ConfigNode::Style::kUntyped, flag.where)};
+  return {};
+}
+
 Ptr from_command(const ShellCommand& command, const Product& product, Diagnostics& diagnostics) {
   RouterKeys keys(diagnostics);
   const std::vector<std::string> known = section_keys(product.section);
@@ -175,17 +202,15 @@ Ptr from_command(const ShellCommand& command, const Product& product, Diagnostic
       diagnostics.key(key_use(flag.where, kRouterConfigFormat, flag.name, Fate::kUsed, ""));
       continue;
     }
-    std::string key = flag.name;
-    std::replace(key.begin(), key.end(), '-', '_');
-    const bool as_is = std::find(known.begin(), known.end(), key) != known.end();
-    if (!as_is && flag.name.starts_with(product.flag_prefix))
-      key = key.substr(product.flag_prefix.size());
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      keys.unused("--" + flag.name, flag.where);
+    const auto [key, value] = setting_of(flag, known);
+    if (key.empty()) {
+      const bool harmless =
+          std::find(kHarmless.begin(), kHarmless.end(), flag.name) != kHarmless.end();
+      keys.unread("--" + flag.name, flag.where, harmless ? Fate::kNoEffect : Fate::kNotModelled);
       continue;
     }
     diagnostics.key(key_use(flag.where, kRouterConfigFormat, flag.name, Fate::kUsed, ""));
-    settings.push_back({key, flag.where, flag.value});
+    settings.push_back({key, flag.where, value});
   }
   if (policy.empty()) {
     diagnostics.error(where, kPath, "does not say --" + std::string(product.policy_flag));
@@ -242,6 +267,10 @@ Ptr from_stack_values(const ConfigNode& root, Diagnostics& diagnostics) {
   if (const ConfigNode* key = spec->child("sessionKey"); key != nullptr && key->is_scalar())
     settings.push_back({"session_key", key->where(),
                         ConfigNode::make_scalar(key->text(), key->style(), key->where())});
+  for (const Member& m : spec->members())
+    if (m.key != "routingLogic" && m.key != "sessionKey")
+      keys.unread("routerSpec." + m.key, m.key_where,
+                  m.key == "extraArgs" ? Fate::kNotModelled : Fate::kNoEffect);
   if (!settings.empty())
     keys.set("production_stack", ConfigNode::make_map(std::move(settings), spec->where()));
   return keys.map(spec->where());

@@ -7,9 +7,6 @@
 
 namespace routesim::tools {
 
-/// Name of the format in the ledger of keys.
-inline constexpr std::string_view kRouterConfigFormat = "router configuration";
-
 /// The scenario with `routing.config` replaced by what it says. Keys that stand beside it win. A
 /// product or policy that is not simulated is an error; flags and keys without effect on results
 /// are named in one warning.
