@@ -128,6 +128,8 @@ struct BalancerNeeds {
   bool identity = false;  ///< Headers, session and user.
   /// Headers and cookies that carry a client's session, where clients have one.
   std::vector<std::string> session_headers = {};
+  /// Further headers that it reads where a load sends them.
+  std::vector<std::string> other_headers = {};
   std::vector<std::string> session_cookies = {};
 };
 

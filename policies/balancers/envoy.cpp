@@ -3,36 +3,18 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
+#include "policies/balancers/hashes.h"
 #include "policies/index/block_keys.h"
 
 namespace routesim::policies {
 namespace {
 
-constexpr std::uint64_t kStdHashSeed = 0xc70f6907;  // murmurHash2's seed in ring_hash_lb.cc.
+/// Of MURMUR_HASH_2, which is MurmurHash64A (source/common/common/murmur_hash.cc).
+constexpr std::uint64_t kMurmurSeed = 0xc70f6907;
 /// EdfScheduler::createWithPicks starts at a random number of picks below this.
 constexpr std::uint64_t kMostInitialPicks = 429'496'729;
-
-/// MurmurHash2 for 64 bits as libstdc++ has it (source/common/common/murmur_hash.cc).
-std::uint64_t murmur_hash_2(std::string_view bytes, std::uint64_t seed) {
-  constexpr std::uint64_t kMultiplier = 0xc6a4a7935bd1e995ULL;
-  const auto mix = [](std::uint64_t v) { return v ^ (v >> 47); };
-  const std::size_t whole = bytes.size() & ~std::size_t{7};
-  std::uint64_t hash = seed ^ (bytes.size() * kMultiplier);
-  for (std::size_t at = 0; at < whole; at += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, 8);
-    hash = (hash ^ (mix(word * kMultiplier) * kMultiplier)) * kMultiplier;
-  }
-  if (bytes.size() > whole) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + whole, bytes.size() - whole);
-    hash = (hash ^ word) * kMultiplier;
-  }
-  return mix(mix(hash) * kMultiplier);
-}
 
 /// The 32-bit Mersenne Twister (Matsumoto and Nishimura 1998), which is std::mt19937.
 class MersenneTwister {
@@ -331,7 +313,9 @@ class EnvoyHashed : public EnvoyBalancer {
     BalancerNeeds needs{.identity = true};
     for (const EnvoyHashPolicy& policy : settings().hash_policy) {
       if (!policy.header.empty()) needs.session_headers.push_back(policy.header);
-      if (!policy.cookie.empty()) needs.session_cookies.push_back(policy.cookie);
+      if (policy.cookie.empty()) continue;
+      needs.session_cookies.push_back(policy.cookie);
+      needs.other_headers = {"cookie"};
     }
     return needs;
   }
@@ -470,7 +454,8 @@ class EnvoyMaglev final : public EnvoyHashed {
 }  // namespace
 
 std::uint64_t envoy_hash(EnvoyHashFunction function, std::string_view bytes) {
-  return function == EnvoyHashFunction::kXxHash ? xxh64(bytes) : murmur_hash_2(bytes, kStdHashSeed);
+  return function == EnvoyHashFunction::kXxHash ? xxh64(bytes)
+                                                : murmur_hash_64a(bytes, kMurmurSeed);
 }
 
 void describe(Describer& d, EnvoyHashPolicy& p) {

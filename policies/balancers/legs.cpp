@@ -16,10 +16,10 @@ void add_needs(BalancerNeeds& all, const BalancerNeeds& more) {
   all.block_keys = all.block_keys || more.block_keys;
   all.kv_events = all.kv_events || more.kv_events;
   all.identity = all.identity || more.identity;
-  for (const std::string& name : more.session_headers)
-    if (std::find(all.session_headers.begin(), all.session_headers.end(), name) ==
-        all.session_headers.end())
-      all.session_headers.push_back(name);
+  for (const auto& names : {&BalancerNeeds::session_headers, &BalancerNeeds::other_headers})
+    for (const std::string& name : more.*names)
+      if (std::find((all.*names).begin(), (all.*names).end(), name) == (all.*names).end())
+        (all.*names).push_back(name);
 }
 
 }  // namespace

@@ -136,7 +136,9 @@ class ConsistentHashing final : public LegPolicy {
  public:
   explicit ConsistentHashing(const RandomStream& random) : random_(random) {}
   BalancerNeeds needs() const override {
-    return {.identity = true, .session_headers = {kRoutingKey}};
+    return {.identity = true,
+            .session_headers = {kRoutingKey},
+            .other_headers = {"x-smg-target-worker", "authorization", "x-forwarded-for", "cookie"}};
   }
   void on_workers(const Leg& leg) override { ring_.build(leg); }
   std::optional<std::uint32_t> pick(const Leg& leg, const BalancerRequest& request) override {

@@ -56,7 +56,10 @@ std::string hash_key(const BalancerRequest& request) {
 }
 
 BalancerNeeds hash_needs() {
-  return {.text = true, .identity = true, .session_headers = {kSessionHeaders.front()}};
+  return {.text = true,
+          .identity = true,
+          .session_headers = {kSessionHeaders.front()},
+          .other_headers = {kSessionHeaders.begin() + 1, kSessionHeaders.end()}};
 }
 
 /// 160 points per worker, healthy or not; of two workers at one point the later one has it.

@@ -35,8 +35,13 @@ std::int64_t longest(const sim::ResolvedPool& pool) {
 }
 
 bool routes_by_prefix(const sim::RunPlan& plan) {
-  if (!plan.endpoint_picker)
-    return plan.scenario.routing.balancer == sim::BalancerKind::kPrefixHash;
+  if (!plan.endpoint_picker) {
+    const sim::RoutingConfig& routing = plan.scenario.routing;
+    const policies::BalancerNeeds needs = sim::balancer_needs(routing);
+    return needs.text || needs.token_runs || needs.leading_tokens > 0 || needs.block_keys ||
+           routing.balancer == sim::BalancerKind::kPrefixHash ||
+           routing.balancer == sim::BalancerKind::kOmniscient;
+  }
   const std::optional<policies::Requirements> needed =
       policies::requirements(*plan.endpoint_picker);
   return needed && (needed->signals.block_keys || needed->signals.approx_hashes);
@@ -255,8 +260,14 @@ void warn_unread_headers(const LoadedVariant& variant, Diagnostics& diagnostics)
   const sim::RoutingConfig& routing = variant.scenario.routing;
   const bool picks =
       routing.balancer == sim::BalancerKind::kEndpointPicker && variant.endpoint_picker.has_value();
-  const std::vector<std::string> read =
-      picks ? sim::headers_read(*variant.endpoint_picker) : std::vector<std::string>();
+  std::vector<std::string> read;
+  if (picks) {
+    read = sim::headers_read(*variant.endpoint_picker);
+  } else {
+    policies::BalancerNeeds needs = sim::balancer_needs(routing);
+    read = std::move(needs.session_headers);
+    read.insert(read.end(), needs.other_headers.begin(), needs.other_headers.end());
+  }
   std::string unread;
   const workloads::LoadTraits load = traits_of(variant.scenario.workload.load);
   const std::string path = "workload." + load.headers_key;
@@ -274,7 +285,8 @@ void warn_unread_headers(const LoadedVariant& variant, Diagnostics& diagnostics)
                       "has no effect on results: " +
                           (picks ? "no plugin of the router that is simulated reads " + unread
                                  : "the balancer " + std::string(enum_name(routing.balancer)) +
-                                       " reads no headers (got " + unread + ")"));
+                                       (read.empty() ? " reads no headers (got " + unread + ")"
+                                                     : " does not read " + unread)));
 }
 
 }  // namespace routesim::tools
