@@ -504,8 +504,8 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   plan.scenario = scenario;
   plan.endpoint_picker = deciding_document(scenario, inputs);
   const policies::BalancerNeeds needs = balancer_needs(scenario.routing);
-  if (!scenario.routing.scrape_interval && needs.metrics_interval > Duration::zero())
-    plan.scenario.routing.scrape_interval = needs.metrics_interval;
+  if (!scenario.routing.scrape_interval)
+    plan.scenario.routing.scrape_interval = default_scrape_interval(scenario.routing);
   Resolver resolver(inputs, needs.kv_events || listens_to_events(plan.endpoint_picker),
                     diagnostics);
   if (scenario.cluster.pools.empty())

@@ -194,6 +194,11 @@ policies::BalancerNeeds balancer_needs(const RoutingConfig& routing) {
   return make_balancer(routing, 0, 0)->needs();
 }
 
+Duration default_scrape_interval(const RoutingConfig& routing) {
+  const Duration own = balancer_needs(routing).metrics_interval;
+  return own > Duration::zero() ? own : kScrapeInterval;
+}
+
 void describe(Describer& d, WorkloadConfig& c) {
   describe_tools(d, c.load);
   field(d, {"options", "What the load tool's own file does not say."}, c.options);

@@ -115,6 +115,8 @@ struct BalancerFault {
   std::string hint;
 };
 std::vector<BalancerFault> balancer_faults(const RoutingConfig& routing);
+/// How often this router scrapes where `scrape_interval` is absent.
+Duration default_scrape_interval(const RoutingConfig& routing);
 /// The inputs of the balancer; none for an endpoint picker, and where the settings have a fault.
 policies::BalancerNeeds balancer_needs(const RoutingConfig& routing);
 

@@ -37,7 +37,7 @@ class Omniscient {
     std::uint32_t row = 0;
     std::optional<std::uint32_t> prefill;
   };
-  /// The cheapest servers; the first of equals. Nothing where no server is left.
+  /// The cheapest servers; the first of equals. Some pool can decode.
   Choice best(const workloads::Request& request, const PromptKeys& keys, SimTime now);
   /// The price of a choice minus that of the best one, in seconds; at least 0.
   double regret_s(const Choice& choice, const workloads::Request& request, const PromptKeys& keys,

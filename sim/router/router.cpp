@@ -346,8 +346,7 @@ void Router::on_first_token(const workloads::Request& request, const Route& rout
   if (perfect_predictor_) perfect_predictor_->on_computed(request.id.value());
   if (!counts_first_tokens_) return;
   const Instance& in = instances_[route.instance];
-  if (in.balancer != nullptr && in.balancer->needs().first_tokens)
-    in.balancer->on_first_token(route.pick, request.id.value(), now);
+  if (in.balancer != nullptr) in.balancer->on_first_token(route.pick, request.id.value(), now);
   if (in.scheduler != nullptr) in.scheduler->on_first_token(request.id.value(), now);
 }
 

@@ -371,13 +371,6 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
   }
 }
 
-/// The interval that the product itself has, so that it is printed with the other settings.
-void take_scrape_interval(sim::RoutingConfig& routing) {
-  if (routing.scrape_interval) return;
-  const Duration own = sim::balancer_needs(routing).metrics_interval;
-  routing.scrape_interval = own > Duration::zero() ? own : sim::kScrapeInterval;
-}
-
 void read_load(LoadedVariant& variant, Diagnostics& diagnostics) {
   auto* workload = variant.scenario.workload.load.get<workloads::inference_perf::Workload>();
   if (workload == nullptr) return;
@@ -414,7 +407,9 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   Diagnostics load;  // Read first, since it sends what the router reads; said last.
   read_load(variant, load);
   read_router(variant, diagnostics);
-  take_scrape_interval(variant.scenario.routing);
+  // Printed with the other settings.
+  if (sim::RoutingConfig& routing = variant.scenario.routing; !routing.scrape_interval)
+    routing.scrape_interval = sim::default_scrape_interval(routing);
   append(diagnostics, load);
   return variant;
 }
