@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <filesystem>
@@ -98,6 +99,40 @@ TEST(DecisionProbe, TheRecordIsTheDecision) {
     }
   }
   EXPECT_EQ(most_promised, 1024) << "the prefix of a group, in tokens";
+}
+
+TEST(RequestChoice, IsANumberOrAWord) {
+  const auto is = [](const std::string& text, RequestChoice::By by, std::int64_t value) {
+    const auto choice = parse_request_choice(text);
+    return choice && choice->by == by && choice->value == value;
+  };
+  EXPECT_TRUE(is("17", RequestChoice::By::kNumber, 17));
+  EXPECT_TRUE(is("0", RequestChoice::By::kNumber, 0));
+  EXPECT_TRUE(is("worst", RequestChoice::By::kRegret, 1));
+  EXPECT_TRUE(is("slowest:3", RequestChoice::By::kSlowest, 3));
+  EXPECT_TRUE(is("regret:20", RequestChoice::By::kRegret, 20));
+  for (const char* bad : {"", "-1", "slowest", "slowest:", "slowest:0", "regret:x", "1.5", "best"})
+    EXPECT_FALSE(parse_request_choice(bad)) << bad;
+}
+
+TEST(RequestChoice, FindsTheSlowestAndTheMostRegretted) {
+  sim::RunPlan plan = plan_of(scenario_text(200, 100, "{balancer: random}"));
+  plan.price_decisions = true;
+  std::vector<sim::RequestRecord> records = run(plan, nullptr, true).requests;
+  Diagnostics found;
+  const auto ids = [&](RequestChoice::By by) { return find_requests(plan, {by, 5}, found); };
+  const auto worst = [&records](auto value) {
+    std::sort(records.begin(), records.end(), [&value](const auto& a, const auto& b) {
+      return std::pair(-value(a), a.id) < std::pair(-value(b), b.id);
+    });
+    std::vector<std::int64_t> out;
+    for (std::size_t i = 0; i < 5; ++i) out.push_back(records[i].id);
+    return out;
+  };
+  EXPECT_EQ(ids(RequestChoice::By::kSlowest),
+            worst([](const auto& r) { return (r.first_token - r.sent).to_seconds(); }));
+  EXPECT_EQ(ids(RequestChoice::By::kRegret), worst([](const auto& r) { return r.regret_s; }));
+  EXPECT_GT(records.front().regret_s, 0);
 }
 
 TEST(DecisionStudy, ForcingTheRealChoiceIsTheRealRun) {

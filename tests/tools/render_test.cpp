@@ -185,6 +185,22 @@ TEST(RenderJson, SaysWhatTheRouterDid) {
                             "disaggregated": 2})"));
 }
 
+TEST(RenderJson, SaysWhatDecisionsCostAndHowLongTheyWaited) {
+  Report report = sample_report();
+  sim::RoutingResult& routing = report.variants[0].result.routing;
+  routing = {.decisions = 8};
+  EXPECT_FALSE(
+      json::parse(render_json(report))["variants"][0]["routing"].contains("mean_regret_s"));
+  routing.priced = true;
+  routing.regret_s = 12;
+  routing.mean_wait_s = 0.25;
+  routing.longest_wait_s = 0.75;
+  const json written = json::parse(render_json(report))["variants"][0]["routing"];
+  EXPECT_EQ(written["mean_regret_s"], 1.5);
+  EXPECT_EQ(written["mean_wait_s"], 0.25);
+  EXPECT_EQ(written["max_wait_s"], 0.75);
+}
+
 TEST(Render, WhatAToolSendsBeforeItsRunIsNoStage) {
   Report report = sample_report();
   report.variants[0].result.stages[0].info.is_preparation = true;
