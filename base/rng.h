@@ -9,18 +9,19 @@ namespace routesim {
 
 /// What a draw is for. The numbers are part of the results: never renumber, only append.
 enum class Stream : std::uint32_t {
-  kArrivals = 1,        ///< Inter-arrival gaps of a load stage.
-  kPromptOrder = 2,     ///< Shuffle of a prompt pool.
-  kLengths = 3,         ///< Prompt, question and answer lengths.
-  kTokens = 4,          ///< Token ids of a prompt's text.
-  kPicker = 5,          ///< Tie-breaking and random picks of a router.
-  kCandidateOrder = 6,  ///< Where upstream iterates a hash map: an arbitrary order.
-  kBalancer = 7,        ///< Non-EPP balancers (random, kube-proxy).
-  kExploration = 8,     ///< Exploring filters.
-  kNetwork = 9,         ///< Delays and losses of messages.
-  kTest = 10,           ///< Tests and swarm scenarios.
-  kConversations = 11,  ///< Synthetic conversations.
-  kAdapters = 12,       ///< LoRA adapters of requests.
+  kArrivals = 1,         ///< Inter-arrival gaps of a load stage.
+  kPromptOrder = 2,      ///< Shuffle of a prompt pool.
+  kLengths = 3,          ///< Prompt, question and answer lengths.
+  kTokens = 4,           ///< Token ids of a prompt's text.
+  kPicker = 5,           ///< Tie-breaking and random picks of a router.
+  kCandidateOrder = 6,   ///< Where upstream iterates a hash map: an arbitrary order.
+  kBalancer = 7,         ///< Non-EPP balancers (random, kube-proxy).
+  kExploration = 8,      ///< Exploring filters.
+  kNetwork = 9,          ///< Delays and losses of messages.
+  kTest = 10,            ///< Tests and swarm scenarios.
+  kConversations = 11,   ///< Synthetic conversations.
+  kAdapters = 12,        ///< LoRA adapters of requests.
+  kTrafficClasses = 13,  ///< Traffic classes of requests.
 };
 
 /// Philox4x32-10 keyed by the seed, with (stream, entity) in the counter. 2^66 bytes per stream.

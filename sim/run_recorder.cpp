@@ -13,7 +13,7 @@ RunRecorder::RunRecorder(const RunPlan& plan, const std::vector<workloads::Stage
     : plan_(plan),
       servers_(servers),
       keep_requests_(keep_requests),
-      metrics_(stages, plan.scenario.workload.output_token_scale) {
+      metrics_(stages, plan.scenario.workload) {
   result_.routing.priced = prices_decisions(plan);
   for (const std::unique_ptr<Replica>& replica : servers.replicas())
     replica->count_gaps_in(&unattributed_gaps_);
@@ -54,6 +54,7 @@ RequestRecord RunRecorder::on_done(const LiveRequest& live, workloads::Outcome o
   record.cached_tokens = live.cached_tokens;
   record.output_tokens = request.output_tokens;
   record.preemptions = live.preemptions;
+  record.traffic_class = request.traffic_class;
   record.adapter = request.prompt->adapter;
   record.predicted_hit_tokens = live.route.predicted_hit_tokens;
   record.regret_s = live.route.regret_s;
@@ -227,6 +228,7 @@ RunResult RunRecorder::take_result(workloads::LoadGenerator& load, const Transfe
   if (stopped) metrics_.forget_unfinished();
   result_.summary = metrics_.summary();
   result_.stages = std::move(metrics_.stages());
+  result_.classes = std::move(metrics_.classes());
   add_tiers(transfers, end);
   return std::move(result_);
 }

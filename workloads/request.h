@@ -61,9 +61,10 @@ struct Request {
   std::int64_t max_tokens = 0;       ///< Tokens that the client asks for (>= output_tokens).
   std::uint64_t output_content = 0;  ///< Content id of the answer: token i is (content, i).
   StageId stage;
-  std::uint64_t session = 0;  ///< Conversation or user; 0 = none.
-  std::int32_t priority = 0;
-  SimTime due{};  ///< When the load tool wanted to send it.
+  std::uint64_t session = 0;        ///< Conversation or user; 0 = none.
+  std::int32_t priority = 0;        ///< vLLM's request field.
+  std::uint32_t traffic_class = 0;  ///< Of those that the scenario lists.
+  SimTime due{};                    ///< When the load tool wanted to send it.
   /// How long the tool keeps the request open after its last token, in its own measure of the
   /// request's latency: inference-perf's conversation_replay sleeps for a tool call before it takes
   /// the end time. Of successes only.

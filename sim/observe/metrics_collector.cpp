@@ -13,15 +13,18 @@ void forget_token_times(RunResult& result) {
     stage.time_to_first_token = stage.time_per_output_token = stage.inter_token_latency = Samples();
   };
   for (StageResult& stage : result.stages) forget(stage);
+  for (StageResult& stage : result.classes) forget(stage);
   forget(result.summary);
   result.notes.emplace_back(
       "the load does not stream (api.streaming): its client has no TTFT, TPOT and ITL");
 }
 
 MetricsCollector::MetricsCollector(const std::vector<workloads::StageInfo>& stages,
-                                   double output_token_scale)
-    : output_token_scale_(output_token_scale) {
+                                   const WorkloadConfig& workload)
+    : output_token_scale_(workload.output_token_scale) {
   for (const workloads::StageInfo& info : stages) stages_.emplace_back().info = info;
+  for (const workloads::TrafficClass& c : workload.classes)
+    classes_.emplace_back().info.name = c.name;
   growth_.resize(stages_.size());
 }
 
@@ -32,6 +35,13 @@ std::int64_t MetricsCollector::counted(std::int64_t generated) const {
 
 void MetricsCollector::on_sent(const workloads::Request& request, SimTime now) {
   StageResult& s = stage(request.stage);
+  count_sent(s, request, now);
+  if (!classes_.empty() && s.info.reported)
+    count_sent(classes_[request.traffic_class], request, now);
+}
+
+void MetricsCollector::count_sent(StageResult& s, const workloads::Request& request,
+                                  SimTime now) const {
   ++s.requests;
   s.first_send = std::min(s.first_send, now);
   s.last_send = std::max(s.last_send, now);
@@ -44,6 +54,14 @@ void MetricsCollector::on_gap(StageId id, Duration gap) {
 
 void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label) {
   StageResult& s = stages_[static_cast<std::size_t>(r.stage)];
+  count_done(s, r, failure_label);
+  if (r.outcome == workloads::Outcome::kSuccess)
+    growth_[static_cast<std::size_t>(r.stage)].add(r.sent - s.first_send, r.first_token - r.sent);
+  if (!classes_.empty() && s.info.reported) count_done(classes_[r.traffic_class], r, failure_label);
+}
+
+void MetricsCollector::count_done(StageResult& s, const RequestRecord& r,
+                                  const char* failure_label) const {
   s.last_end = std::max(s.last_end, r.end + r.held_open);
   s.preemptions += r.preemptions;
   if (r.outcome != workloads::Outcome::kSuccess) {
@@ -59,7 +77,6 @@ void MetricsCollector::on_done(const RequestRecord& r, const char* failure_label
   s.request_latency.add_nano(latency.ns());
   s.held_open += r.held_open;
   s.time_to_first_token.add_nano((r.first_token - r.sent).ns());
-  growth_[static_cast<std::size_t>(r.stage)].add(r.sent - s.first_send, r.first_token - r.sent);
   if (tokens > 1) s.time_per_output_token.add((answered - ttft) / static_cast<double>(tokens - 1));
   s.normalized_time_per_output_token.add(latency.to_seconds() / static_cast<double>(tokens));
   s.prompt_tokens.add(static_cast<double>(r.prompt_tokens));

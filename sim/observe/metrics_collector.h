@@ -19,8 +19,7 @@ void forget_token_times(RunResult& result);
 
 class MetricsCollector {
  public:
-  /// `output_token_scale`: tokens the client counts per token generated.
-  MetricsCollector(const std::vector<workloads::StageInfo>& stages, double output_token_scale);
+  MetricsCollector(const std::vector<workloads::StageInfo>& stages, const WorkloadConfig& workload);
 
   void on_sent(const workloads::Request& request, SimTime now);
   /// A gap that was longer than a step, of a request of `stage`.
@@ -28,6 +27,7 @@ class MetricsCollector {
   void on_done(const RequestRecord& record, const char* failure_label);
   StageResult& stage(StageId id) { return stages_[id.value()]; }
   std::vector<StageResult>& stages() { return stages_; }
+  std::vector<StageResult>& classes() { return classes_; }
   /// Tokens the client counts for `generated` tokens; at least 1.
   std::int64_t counted(std::int64_t generated) const;
   /// Forgets the gaps of stages without a success: latencies are those of successes. Gaps are
@@ -42,9 +42,14 @@ class MetricsCollector {
   StageResult summary() const;
 
  private:
+  /// Counts what a stage and a traffic class have in common.
+  void count_sent(StageResult& s, const workloads::Request& request, SimTime now) const;
+  void count_done(StageResult& s, const RequestRecord& record, const char* failure_label) const;
+
   double output_token_scale_;
   std::vector<StageResult> stages_;
-  std::vector<QueueGrowth> growth_;  ///< By stage.
+  std::vector<StageResult> classes_;  ///< By traffic class.
+  std::vector<QueueGrowth> growth_;   ///< By stage.
 };
 
 }  // namespace routesim::sim

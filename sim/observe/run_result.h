@@ -169,6 +169,7 @@ struct RequestRecord {
   std::int64_t cached_tokens = 0;
   std::int64_t output_tokens = 0;
   std::int32_t preemptions = 0;
+  std::uint32_t traffic_class = 0;         ///< Of WorkloadConfig::classes.
   std::uint32_t adapter = 0;               ///< LoRA adapter, RunPlan::adapters; 0 = the base model.
   std::int64_t predicted_hit_tokens = -1;  ///< What the router's index expected; -1 = no index.
   workloads::Outcome outcome = workloads::Outcome::kSuccess;
@@ -183,6 +184,9 @@ struct RunResult {
   std::uint64_t seed = 0;
   std::vector<StageResult> stages;
   StageResult summary;
+  /// The requests of each traffic class in the reported stages. They know no gaps between tokens,
+  /// no KV usage and no growth of queues, which are the servers'.
+  std::vector<StageResult> classes;
   RoutingResult routing;
   std::vector<ReplicaResult> replicas;
   std::vector<StepTimes> step_times;    ///< By pool.

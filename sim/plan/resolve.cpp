@@ -384,6 +384,13 @@ void Resolver::cross_rules(const Scenario& s) {
     error("routing.balancer", std::string(balancer.name) + " needs a pool with role `prefill`");
   if (s.routing.balancer == BalancerKind::kEndpointPicker && !inputs_.endpoint_picker)
     error("routing.endpoint_picker", "balancer endpoint-picker needs a document");
+  if (!s.workload.classes.empty() && s.workload.sheddable_fraction > 0)
+    error("workload.sheddable_fraction", "stands beside workload.classes",
+          "give a class a negative objective");
+  Diagnostics classes;
+  workloads::check_traffic_classes(s.workload.classes, "workload.classes", classes);
+  for (const Diagnostic& d : classes.items()) diagnostics_.add(d);
+  errors_ += classes.has_errors() ? 1 : 0;
   if (const int sources = s.workload.load.tools_given; sources != 1) {
     std::string keys;
     for (const std::string& key : workloads::load_keys()) keys += (keys.empty() ? "" : ", ") + key;
@@ -472,6 +479,18 @@ bool try_load(const Scenario& scenario, const workloads::LoadInputs& inputs,
   return made != nullptr && !found.has_errors();
 }
 
+/// The load tool's headers go before those of the class.
+std::vector<std::vector<std::pair<std::string, std::string>>> headers_by_class(
+    const WorkloadConfig& workload,
+    const std::vector<std::pair<std::string, std::string>>& of_the_tool) {
+  std::vector<std::vector<std::pair<std::string, std::string>>> out(
+      std::max<std::size_t>(1, workload.classes.size()), of_the_tool);
+  for (std::size_t i = 0; i < workload.classes.size(); ++i)
+    for (auto& header : workloads::headers_of(workload.classes[i]))
+      out[i].push_back(std::move(header));
+  return out;
+}
+
 void warn_of_predictor(const RunPlan& plan, const SourceLocation& where, Diagnostics& diagnostics) {
   const std::optional<PredictorSettings>& asked = plan.scenario.routing.latency_predictor;
   if (!asked || asked->kind == PredictorKind::kNone || plan.latency_predictor) return;
@@ -528,7 +547,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
     pool.rules.adapters = static_cast<std::uint32_t>(adapters.names.size());
     if (adapters.names.empty()) pool.rules.max_loras = 0;
   }
-  plan.headers = inputs.headers;
+  plan.headers = headers_by_class(scenario.workload, inputs.headers);
   if (plan.endpoint_picker)
     plan.latency_predictor = deciding_predictor(scenario.routing, *plan.endpoint_picker);
   warn_of_predictor(plan, inputs.where, diagnostics);
@@ -536,8 +555,12 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   plan.make_load = [w = with_release_defaults(scenario, scaled), files = inputs.load, adapters](
                        std::uint64_t seed, Diagnostics& d) {
     std::unique_ptr<workloads::LoadGenerator> load = make_load(w, files, seed, d);
-    if (load == nullptr || adapters.traffic.shares.empty()) return load;
-    return workloads::with_adapters(std::move(load), adapters.traffic, seed);
+    if (load == nullptr) return load;
+    if (!adapters.traffic.shares.empty())
+      load = workloads::with_adapters(std::move(load), adapters.traffic, seed);
+    if (!w.classes.empty())
+      load = workloads::with_traffic_classes(std::move(load), w.classes, seed);
+    return load;
   };
   if (!try_load(scenario, inputs.load, diagnostics)) return std::nullopt;
   return plan;

@@ -47,7 +47,8 @@ struct RunPlan {
   std::optional<policies::EndpointPickerConfig> endpoint_picker;  ///< Where it is the balancer.
   /// The place of a key in the scenario, for what only a run can find; may be empty.
   std::function<SourceLocation(const std::string& path)> where;
-  std::vector<std::pair<std::string, std::string>> headers;  ///< Sent with every request.
+  /// Names and values of the headers of a request, by its traffic class. One entry without classes.
+  std::vector<std::vector<std::pair<std::string, std::string>>> headers{1};
   bool price_decisions = false;  ///< Fill RequestRecord::regret_s (see Omniscient).
   std::optional<PredictorSettings> latency_predictor;  ///< Where something asks it.
   std::vector<std::string> adapters;  ///< LoRA adapters of the load; request.prompt->adapter - 1.

@@ -208,6 +208,10 @@ void describe(Describer& d, WorkloadConfig& c) {
          "load; before what its own file says."},
         c.lora_traffic_split);
   field(d,
+        {"classes",
+         "Traffic classes, for any load: tenants, priorities, goals. Results tell them apart."},
+        c.classes);
+  field(d,
         {"rate_scale",
          "Multiplies every rate of the load: of inference-perf's stages, of `vllm bench`, of "
          "groups; a trace plays so much faster. Durations stay, so stages send more requests. An "
@@ -216,7 +220,8 @@ void describe(Describer& d, WorkloadConfig& c) {
   field(d,
         {"sheddable_fraction",
          "Share of requests sent with a negative priority: an endpoint picker may refuse them "
-         "while the pool is saturated. Other balancers know no priorities."},
+         "while the pool is saturated. Other balancers know no priorities. `classes` have an "
+         "`objective` instead."},
         c.sheddable_fraction, RealRange{.min = 0, .max = 1});
   field(d,
         {"output_token_scale",

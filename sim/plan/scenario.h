@@ -17,6 +17,7 @@
 #include "sim/prediction/predictor_settings.h"
 #include "workloads/load/load.h"
 #include "workloads/options.h"
+#include "workloads/traffic_classes.h"
 
 namespace routesim::sim {
 
@@ -126,6 +127,8 @@ struct WorkloadConfig {
   workloads::WorkloadOptions options;
   /// Adapters of any load; where absent, those of the load tool's own file.
   std::optional<std::vector<workloads::LoraSplit>> lora_traffic_split;
+  /// Classes of requests; empty: all requests are alike.
+  std::vector<workloads::TrafficClass> classes;
   double rate_scale = 1;            ///< Multiplies every rate of the load.
   double sheddable_fraction = 0;    ///< Share of requests the router may refuse (priority -1).
   double output_token_scale = 1.0;  ///< Tokens the client counts per token generated.

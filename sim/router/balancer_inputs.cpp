@@ -121,7 +121,9 @@ void BalancerInputs::write_tokens(const workloads::Prompt& prompt) {
 void BalancerInputs::write_identity(const workloads::Request& request,
                                     policies::BalancerRequest& out) {
   headers_.clear();
-  for (const auto& [name, value] : plan_->headers)
+  const std::vector<workloads::TrafficClass>& classes = plan_->scenario.workload.classes;
+  if (!classes.empty()) out.user = classes[request.traffic_class].user;
+  for (const auto& [name, value] : plan_->headers[request.traffic_class])
     headers_.push_back({.name = name, .value = value});
   if (request.session != 0) {
     session_ = "session-" + std::to_string(request.session);

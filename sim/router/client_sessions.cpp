@@ -36,19 +36,22 @@ double goal_ms(const ClientSessions::Headers& headers, std::string_view name,
 
 }  // namespace
 
-ClientSessions::ClientSessions(const policies::Scheduler& scheduler, Headers added)
+ClientSessions::ClientSessions(const policies::Scheduler& scheduler, std::vector<Headers> added)
     : needs_(&scheduler.needs()),
       tells_flows_apart_(tells_flows_apart(scheduler.config())),
-      added_(std::move(added)),
-      goals_ms_{goal_ms(added_, "x-llm-d-slo-ttft-ms", "x-slo-ttft-ms"),
-                goal_ms(added_, "x-llm-d-slo-tpot-ms", "x-slo-tpot-ms")} {}
+      added_(std::move(added)) {
+  for (const Headers& headers : added_)
+    goals_ms_.push_back({goal_ms(headers, "x-llm-d-slo-ttft-ms", "x-slo-ttft-ms"),
+                         goal_ms(headers, "x-llm-d-slo-tpot-ms", "x-slo-tpot-ms")});
+}
 
 void ClientSessions::send(const workloads::Request& request, policies::RequestView& view) {
   if (needs_ == nullptr) return;
-  view.slo_ttft_ms = goals_ms_[0];
-  view.slo_tpot_ms = goals_ms_[1];
+  view.slo_ttft_ms = goals_ms_[request.traffic_class][0];
+  view.slo_tpot_ms = goals_ms_[request.traffic_class][1];
   headers_.clear();
-  for (const auto& [name, value] : added_) headers_.push_back({.name = name, .value = value});
+  for (const auto& [name, value] : added_[request.traffic_class])
+    headers_.push_back({.name = name, .value = value});
   view.headers = headers_;
   if (!needs_->headers || request.session == 0) return;
   session_ = text_of(request.session);
@@ -65,7 +68,8 @@ std::string ClientSessions::flow(const workloads::Request& request) const {
   const std::string nobody = policies::FlowControl::flow_of(view);
   if (!tells_flows_apart_) return nobody;
   std::vector<policies::Header> headers;
-  for (const auto& [name, value] : added_) headers.push_back({.name = name, .value = value});
+  for (const auto& [name, value] : added_[request.traffic_class])
+    headers.push_back({.name = name, .value = value});
   view.headers = headers;
   const std::string own = policies::FlowControl::flow_of(view);
   if (own != nobody || request.session == 0) return own;

@@ -22,13 +22,16 @@ class ClientSessions {
   ClientSessions() = default;
   using Headers = std::vector<std::pair<std::string, std::string>>;  // Value by header name.
 
-  /// `scheduler` outlives this. `added` go with every request, before those of its session.
-  explicit ClientSessions(const policies::Scheduler& scheduler, Headers added = {});
+  /// `scheduler` outlives this. `added` go with a request of each traffic class, before those of
+  /// its session.
+  explicit ClientSessions(const policies::Scheduler& scheduler, std::vector<Headers> added = {{}});
 
   /// Fills session and headers of `view`, which are valid until the next call.
   void send(const workloads::Request& request, policies::RequestView& view);
-  /// What the headers say of the time to the first token that clients want; 0 = nothing.
-  double ttft_goal_ms() const { return goals_ms_[0]; }
+  /// The time to the first token that the request's headers want; 0 = none.
+  double ttft_goal_ms(const workloads::Request& request) const {
+    return added_.empty() ? 0 : goals_ms_[request.traffic_class][0];
+  }
   /// The fairness id of a request.
   std::string flow(const workloads::Request& request) const;
   /// The answer that follows this decision carries the router's headers.
@@ -39,8 +42,8 @@ class ClientSessions {
  private:
   const policies::SignalNeeds* needs_ = nullptr;
   bool tells_flows_apart_ = false;
-  Headers added_;
-  std::array<double, 2> goals_ms_{};  ///< TTFT, TPOT.
+  std::vector<Headers> added_;                   ///< By traffic class.
+  std::vector<std::array<double, 2>> goals_ms_;  ///< TTFT and TPOT, by traffic class.
   std::string session_;
   std::vector<policies::Header> headers_;
   std::unordered_map<std::uint64_t, Headers> of_request_;  // Not answered yet.

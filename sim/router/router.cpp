@@ -21,6 +21,12 @@ double bytes_per_token(const WorkloadConfig& w) {
                                        : workloads::kTextBytesPerToken;
 }
 
+/// Whether an endpoint picker may refuse some requests while the pool is saturated.
+bool sends_sheddable(const WorkloadConfig& w) {
+  return w.sheddable_fraction > 0 || std::any_of(w.classes.begin(), w.classes.end(),
+                                                 [](const auto& c) { return c.objective < 0; });
+}
+
 /// A rank the router can address has its own name; one behind a front end goes by its server's.
 std::string server_name(const EndpointHome& home) {
   return home.behind_front_end ? home.name.substr(0, home.name.rfind("-rank-")) : home.name;
@@ -149,7 +155,7 @@ void Router::read_telemetry() {
   const policies::SignalNeeds& needs = first.needs();
   const bool adapters = needs.lora && !plan_.adapters.empty();
   // Saturation detectors read metrics, too, but are asked only here.
-  if (needs.metrics || adapters || holds_back() || plan_.scenario.workload.sheddable_fraction > 0)
+  if (needs.metrics || adapters || holds_back() || sends_sheddable(plan_.scenario.workload))
     scraper_.emplace(plan_, endpoints_, replicas_, adapters);
   counts_first_tokens_ = needs.in_flight;
   if (!needs.kv_events) return;
@@ -281,6 +287,8 @@ void Router::price(Route& route, const workloads::Request& request, const Prompt
 
 // The InferenceObjective the client names. The engine's own priority is another matter.
 std::int32_t Router::objective(const workloads::Request& request) const {
+  const auto& classes = plan_.scenario.workload.classes;
+  if (!classes.empty()) return static_cast<std::int32_t>(classes[request.traffic_class].objective);
   const double share = plan_.scenario.workload.sheddable_fraction;
   if (share <= 0) return 0;
   const std::uint64_t draw = mix64(mix64(seed_, kObjectiveSalt), request.id.value());
@@ -380,7 +388,7 @@ Router::Arrival Router::enqueue(std::uint32_t handle, const workloads::Request& 
   queued.flow = sessions_.flow(request);
   queued.bytes = prompt_bytes(request);
   queued.received = now;
-  queued.slo_ttft_ms = sessions_.ttft_goal_ms();
+  queued.slo_ttft_ms = sessions_.ttft_goal_ms(request);
   arrival.http_status = instances_[arrival.instance].flow->enqueue(std::move(queued), table_, now);
   return arrival;
 }

@@ -63,7 +63,7 @@ TEST(ClientSessions, HeadersOfTheLoadReachTheRouter) {
             .profile("nobody", {{"by-label"}, {"random-picker"}})
             .profile("all", {{"random-picker"}})
             .build();
-    plan.headers = std::move(headers);
+    plan.headers = {std::move(headers)};
     std::size_t served = 0;
     for (const auto& request : run_by_hand(plan).requests)
       if (request.endpoint >= 0) ++served;
@@ -78,7 +78,7 @@ TEST(ClientSessions, HeadersOfTheLoadGoBeforeThoseOfTheSession) {
   Diagnostics d;
   const auto scheduler = policies::make_scheduler(config, {}, d);
   ASSERT_NE(scheduler, nullptr);
-  ClientSessions sessions(*scheduler, {{"x-session-id", "one"}, {"other", "x"}});
+  ClientSessions sessions(*scheduler, {{{"x-session-id", "one"}, {"other", "x"}}});
   workloads::Request request;
   request.session = 7;
   policies::RequestView view;

@@ -181,7 +181,7 @@ TEST(PredictedLatency, GoalsComeFromHeaders) {
             .profile("default", {{"latency-scorer", 1}})
             .build();
     plan.latency_predictor = PredictorSettings{.kind = PredictorKind::kPerfect};
-    plan.headers = std::move(headers);
+    plan.headers = {std::move(headers)};
     return run_by_hand(plan).routing.rejected;
   };
   EXPECT_EQ(refused({}), 0);

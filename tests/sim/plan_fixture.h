@@ -21,6 +21,7 @@ struct Sent {
   std::int64_t timeout_ms = 0;  ///< 0 = none.
   std::uint64_t session = 0;
   std::uint32_t adapter = 0;
+  std::uint32_t traffic_class = 0;
 };
 
 /// Sends a list of requests, in order, and ends when all have ended.
@@ -43,6 +44,7 @@ class ScriptedLoad final : public workloads::LoadGenerator {
       r.output_tokens = r.max_tokens = s.output;
       r.output_content = 1'000'000 + next_;
       r.session = s.session;
+      r.traffic_class = s.traffic_class;
       if (s.timeout_ms > 0) r.timeout = Duration::milliseconds(s.timeout_ms);
       out.push_back(r);
     }

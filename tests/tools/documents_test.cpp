@@ -488,8 +488,8 @@ TEST_F(ScenarioYaml, HeadersOfTheLoadGoToTheRouterOrAreSaidToMatterToNothing) {
       "    - {name: default, plugins: [{pluginRef: header-label-affinity-scorer}]}\n",
       said);
   ASSERT_TRUE(plan) << said;
-  ASSERT_EQ(plan->headers.size(), 2U);
-  EXPECT_EQ(plan->headers[0], (std::pair<std::string, std::string>("X-Zone", "eu")));
+  ASSERT_EQ(plan->headers.front().size(), 2U);
+  EXPECT_EQ(plan->headers[0][0], (std::pair<std::string, std::string>("X-Zone", "eu")));
   EXPECT_NE(said.find("no plugin of the router that is simulated reads Authorization\n"),
             std::string::npos)
       << said;

@@ -268,25 +268,35 @@ void warn_unread_headers(const LoadedVariant& variant, Diagnostics& diagnostics)
     read = std::move(needs.session_headers);
     read.insert(read.end(), needs.other_headers.begin(), needs.other_headers.end());
   }
-  std::string unread;
+  const auto check = [&](const ConfigNode& headers, const std::string& path,
+                         std::string_view format) {
+    std::string unread;
+    for (const ConfigNode::Member& m : headers.members()) {
+      if (!m.value->is_scalar()) continue;
+      const bool is_read = std::any_of(read.begin(), read.end(), [&m](const std::string& other) {
+        return policies::same_header(m.key, other);
+      });
+      if (!is_read) unread += (unread.empty() ? "" : ", ") + printable(m.key);
+      diagnostics.key(key_use(m.key_where, format, path + "." + printable(m.key),
+                              is_read ? Fate::kUsed : Fate::kNoEffect,
+                              is_read ? "" : "nothing that routes reads it"));
+    }
+    if (unread.empty()) return;
+    diagnostics.warning({}, path,
+                        "has no effect on results: " +
+                            (picks ? "no plugin of the router that is simulated reads " + unread
+                                   : "the balancer " + std::string(enum_name(routing.balancer)) +
+                                         (read.empty() ? " reads no headers (got " + unread + ")"
+                                                       : " does not read " + unread)));
+  };
   const workloads::LoadTraits load = traits_of(variant.scenario.workload.load);
-  const std::string path = "workload." + load.headers_key;
-  for (const auto& [name, value] : request_headers(variant)) {
-    const bool is_read = std::any_of(
-        read.begin(), read.end(),
-        [&name = name](const std::string& other) { return policies::same_header(name, other); });
-    if (!is_read) unread += (unread.empty() ? "" : ", ") + printable(name);
-    diagnostics.key(key_use(load.headers.root->find(name)->key_where, kInferencePerfFormat,
-                            path + "." + printable(name), is_read ? Fate::kUsed : Fate::kNoEffect,
-                            is_read ? "" : "nothing that routes reads it"));
-  }
-  if (unread.empty()) return;
-  diagnostics.warning({}, path,
-                      "has no effect on results: " +
-                          (picks ? "no plugin of the router that is simulated reads " + unread
-                                 : "the balancer " + std::string(enum_name(routing.balancer)) +
-                                       (read.empty() ? " reads no headers (got " + unread + ")"
-                                                     : " does not read " + unread)));
+  if (load.headers.root != nullptr)
+    check(*load.headers.root, "workload." + load.headers_key, kInferencePerfFormat);
+  const std::vector<workloads::TrafficClass>& classes = variant.scenario.workload.classes;
+  for (std::size_t i = 0; i < classes.size(); ++i)
+    if (classes[i].headers.root != nullptr)
+      check(*classes[i].headers.root, child_path(element_path("workload.classes", i), "headers"),
+            ReadOptions{}.format);
 }
 
 }  // namespace routesim::tools

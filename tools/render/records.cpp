@@ -91,7 +91,8 @@ const std::vector<std::string>& record_columns() {
                                                     "preemptions",
                                                     "outcome",
                                                     "failure",
-                                                    "adapter"};
+                                                    "adapter",
+                                                    "class"};
   return kColumns;
 }
 
@@ -108,6 +109,9 @@ void RecordWriter::on_start(const sim::RunView& view) {
   for (const sim::EndpointHome& home : view.endpoints) endpoints_.push_back(home.name);
   for (const workloads::StageInfo& stage : view.stages) stages_.push_back(stage.name);
   adapters_ = view.plan.adapters;
+  classes_.clear();
+  for (const workloads::TrafficClass& c : view.plan.scenario.workload.classes)
+    classes_.push_back(c.name);
 }
 
 void RecordWriter::on_done(const sim::RequestRecord& r) {
@@ -130,7 +134,8 @@ void RecordWriter::on_done(const sim::RequestRecord& r) {
       number(r.preemptions),
       text(std::string(outcome_name(r.outcome))),
       success ? none() : text(r.failure),
-      r.adapter > 0 ? text(adapters_[r.adapter - 1]) : none()};
+      r.adapter > 0 ? text(adapters_[r.adapter - 1]) : none(),
+      classes_.empty() ? none() : text(classes_[r.traffic_class])};
   if (format_ == RecordFormat::kCsv) {
     append_csv(fields, buffer_);
   } else {

@@ -40,6 +40,7 @@ class RecordWriter final : public sim::Observer {
   RecordFormat format_;
   std::string variant_;
   std::vector<std::string> endpoints_, stages_, adapters_;
+  std::vector<std::string> classes_;
   std::string buffer_;
 };
 

@@ -90,6 +90,21 @@ void write_stage(JsonWriter& json, const VariantReport& variant, const StageResu
   json.end_object();
 }
 
+/// The requests of one traffic class, as a lifecycle report.
+void write_class(JsonWriter& json, const VariantReport& variant, const StageResult& requests) {
+  json.begin_object().member("name", requests.info.name);
+  write_lifecycle(json, requests,
+                  {.is_summary = true,
+                   .percentiles = lifecycle_percentiles(variant.scenario),
+                   .rate_is_count = false,
+                   .goals = nullptr,
+                   .goodput = nullptr});
+  json.member("prefix_hit_ratio", requests.prefix_hit_ratio());
+  json.member("preemptions", requests.preemptions);
+  write_quantiles(json, requests);
+  json.end_object();
+}
+
 void write_routing(JsonWriter& json, const sim::RoutingResult& routing) {
   json.key("routing").begin_object();
   json.member("prefix_hit_ratio", routing.prefix_hit_ratio());
@@ -219,6 +234,11 @@ void write_variant(JsonWriter& json, const VariantReport& variant) {
   write_stages(json, "stages", variant, false);
   json.key("summary");
   write_stage(json, variant, result.summary, goodput != nullptr ? &goodput->summary : nullptr);
+  if (!result.classes.empty()) {
+    json.key("classes").begin_array();
+    for (const StageResult& requests : result.classes) write_class(json, variant, requests);
+    json.end_array();
+  }
   write_routing(json, result.routing);
   if (result.summary.tiers) write_tiers(json, *result.summary.tiers);
   json.key("replicas").begin_array();

@@ -324,6 +324,33 @@ std::string summary_table(const Report& report) {
   return table.str();
 }
 
+/// The traffic classes of every variant; empty without classes.
+std::string class_table(const Report& report) {
+  constexpr std::array<TextColumn, 5> kShown = {
+      {{"tok/s", "output_throughput", "mean", 1, 0},
+       {"TTFT mean s", "ttft", "mean", 1, 3},
+       {"TTFT p99 s", "ttft", "p99", 1, 3},
+       {"TPOT mean ms", "tpot", "mean", 1000, 1},
+       {"latency p99 s", "request_latency", "p99", 1, 2}}};
+  if (std::all_of(report.variants.begin(), report.variants.end(),
+                  [](const auto& v) { return v.result.classes.empty(); }))
+    return {};
+  TextTable table(2);
+  std::vector<std::string> head = {"traffic class", "variant", "requests", "failures"};
+  for (const TextColumn& shown : kShown) head.emplace_back(shown.title);
+  table.add_row(std::move(head));
+  for (const VariantReport& variant : report.variants)
+    for (const StageResult& requests : variant.result.classes) {
+      std::vector<std::string> row = {printable(requests.info.name), printable(variant.name),
+                                      std::to_string(requests.requests),
+                                      std::to_string(requests.failures)};
+      for (const TextColumn& shown : kShown)
+        row.push_back(shown_text(simulated(requests, shown), shown));
+      table.add_row(std::move(row));
+    }
+  return "\n" + table.str();
+}
+
 /// What the labels of failed requests mean.
 std::string_view failure_meaning(std::string_view label) {
   if (label == "prompt_too_long") return "prompt and answer are longer than engine.max_model_len";
@@ -406,7 +433,7 @@ std::string render_text(const Report& report) {
   }
   const std::string published_rows = published_table(report);
   if (!published_rows.empty()) out.append("\n").append(published_rows);
-  out.append("\n").append(summary_table(report));
+  out.append("\n").append(summary_table(report)).append(class_table(report));
   const std::string note_lines = notes(report);
   if (!note_lines.empty()) out.append("\n").append(note_lines);
   return out;
