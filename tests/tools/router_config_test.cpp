@@ -98,6 +98,29 @@ TEST(RouterConfig, EnvoyGatewayAndHelmValues) {
             R"({"balancer":"production-stack-prefixaware"})");
 }
 
+TEST(RouterConfig, AibrixVariablesAndHeaders) {
+  const std::string prefix_cache = R"({"balancer":"aibrix-prefix-cache",)"
+                                   R"("aibrix":{"prefix_cache_block_size":16}})";
+  EXPECT_EQ(routing_of("export ROUTING_ALGORITHM=prefix-cache AIBRIX_PREFIX_CACHE_BLOCK_SIZE=16"),
+            prefix_cache);
+  EXPECT_EQ(routing_of("{kind: Deployment, spec: {containers: [{name: gateway-plugin, env: ["
+                       "{name: ROUTING_ALGORITHM, value: prefix-cache}, "
+                       "{name: AIBRIX_PREFIX_CACHE_BLOCK_SIZE, value: '16'}]}]}}"),
+            prefix_cache);
+  EXPECT_EQ(routing_of("{gatewayPlugin: {container: {envs: {ROUTING_ALGORITHM: prefix-cache, "
+                       "AIBRIX_PREFIX_CACHE_BLOCK_SIZE: 16}}}}"),
+            prefix_cache);
+  EXPECT_EQ(routing_of("\"curl -H 'routing-strategy: least-request' http://gateway/v1/chat\""),
+            R"({"balancer":"aibrix-least-request"})");
+  std::string messages;
+  routing_of("{envs: {ROUTING_ALGORITHM: random, AIBRIX_PREFILL_REQUEST_TIMEOUT: 30}}", messages);
+  EXPECT_NE(messages.find("is not simulated: AIBRIX_PREFILL_REQUEST_TIMEOUT"), std::string::npos)
+      << messages;
+  routing_of("{envs: {ROUTING_ALGORITHM: fastest}}", messages);
+  EXPECT_NE(messages.find("names a policy that is not simulated (got fastest)"), std::string::npos)
+      << messages;
+}
+
 TEST(RouterConfig, KeysBesideItWin) {
   EXPECT_EQ(routing_of("smg launch --policy random\n  router_replicas: 2\n  balancer: smg-bucket"),
             R"({"balancer":"smg-bucket","router_replicas":2})");

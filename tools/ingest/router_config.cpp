@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -224,15 +225,102 @@ Ptr from_command(const ShellCommand& command, const Product& product, Diagnostic
   return keys.map(where);
 }
 
+/// The variable with which AIBrix's gateway is started, and the header with which a client chooses
+/// (pkg/plugins/gateway/{util,types}.go @e3e10f9e).
+constexpr std::string_view kAibrixVariable = "ROUTING_ALGORITHM";
+constexpr std::string_view kAibrixHeader = "routing-strategy";
+constexpr std::string_view kAibrixPrefix = "AIBRIX_";
+
+bool is_aibrix_name(std::string_view name) {
+  return name == kAibrixVariable || name == kAibrixHeader || name.starts_with(kAibrixPrefix);
+}
+
+/// Environment variables and headers of AIBrix in manifests and Helm values: a list of `name` and
+/// `value`, or a map.
+void find_aibrix_values(const ConfigNode& node, std::vector<Member>& out) {
+  if (node.is_sequence())
+    for (const Ptr& item : node.items()) find_aibrix_values(*item, out);
+  if (!node.is_map()) return;
+  const Member* name = node.find("name");
+  const Member* value = node.find("value");
+  if (name != nullptr && value != nullptr && value->value->is_scalar() &&
+      is_aibrix_name(name->value->text())) {
+    out.push_back({name->value->text(), name->value->where(), value->value});
+    return;
+  }
+  for (const Member& m : node.members())
+    if (is_aibrix_name(m.key) && m.value->is_scalar())
+      out.push_back(m);
+    else
+      find_aibrix_values(*m.value, out);
+}
+
+/// The same in a command or a script: `export NAME=VALUE`, `-H "routing-strategy: VALUE"`.
+void find_aibrix_values(const ShellCommand& command, std::vector<Member>& out) {
+  for (const ShellWord& word : command) {
+    const std::size_t end = word.text.find_first_of("=:");
+    if (end == std::string::npos || !is_aibrix_name(word.text.substr(0, end))) continue;
+    const std::string value(trimmed(std::string_view(word.text).substr(end + 1)));
+    out.push_back({word.text.substr(0, end), word.where,
+                   ConfigNode::make_scalar(value, ConfigNode::Style::kUntyped, word.where)});
+  }
+}
+
+/// Null, without an error, where nothing chooses AIBrix's algorithm. A header goes before the
+/// variable, as in the gateway.
+Ptr from_aibrix(const std::vector<Member>& values, Diagnostics& diagnostics) {
+  const Member* chosen = nullptr;
+  for (const std::string_view key : {kAibrixHeader, kAibrixVariable})
+    for (const Member& m : values)
+      if (chosen == nullptr && m.key == key) chosen = &m;
+  if (chosen == nullptr) return nullptr;
+  const Ptr balancer =
+      balancer_node("aibrix", chosen->value->text(), chosen->value->where(), diagnostics);
+  if (balancer == nullptr) return nullptr;
+  RouterKeys keys(diagnostics);
+  keys.set("balancer", balancer);
+  const std::vector<std::string> known = section_keys("aibrix");
+  std::vector<Member> settings;
+  for (const Member& m : values) {
+    if (!m.key.starts_with(kAibrixPrefix)) continue;
+    std::string key = m.key.substr(kAibrixPrefix.size());
+    std::transform(key.begin(), key.end(), key.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      keys.unread(m.key, m.key_where, Fate::kNotModelled);
+      continue;
+    }
+    diagnostics.key(key_use(m.key_where, kRouterConfigFormat, m.key, Fate::kUsed, ""));
+    const std::string text = m.value->text();  // Kubernetes has variables in quotes.
+    settings.push_back(
+        {key, m.key_where,
+         ConfigNode::make_scalar(text, ConfigNode::Style::kUntyped, m.value->where())});
+  }
+  if (!settings.empty())
+    keys.set("aibrix", ConfigNode::make_map(std::move(settings), chosen->key_where));
+  return keys.map(chosen->key_where);
+}
+
 Ptr from_text(const std::string& text, const ShellPlaces& places, const SourceLocation& where,
               Diagnostics& diagnostics) {
   ShellVariables variables;
-  for (const ShellCommand& command : split_shell(text, places, variables, kPath, diagnostics))
+  std::vector<Member> aibrix;
+  for (const ShellCommand& command : split_shell(text, places, variables, kPath, diagnostics)) {
     if (const Product* started = product_of(command))
       return from_command(command, *started, diagnostics);
+    find_aibrix_values(command, aibrix);
+  }
+  for (const auto& [name, value] : variables)
+    if (is_aibrix_name(name))
+      aibrix.push_back(
+          {name, value.where,
+           ConfigNode::make_scalar(value.text, ConfigNode::Style::kUntyped, value.where)});
+  if (Ptr routing = from_aibrix(aibrix, diagnostics)) return routing;
+  if (diagnostics.has_errors()) return nullptr;
   diagnostics.error(where, kPath, "starts no router that is simulated",
                     "known programs: smg, sgl-model-gateway, sglang_router, vllm-router, "
-                    "vllm_router.app, dynamo.frontend; and Envoy's and Kubernetes' files");
+                    "vllm_router.app, dynamo.frontend; AIBrix's ROUTING_ALGORITHM; and "
+                    "Envoy's and Kubernetes' files");
   return nullptr;
 }
 
@@ -280,6 +368,10 @@ Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
   if (Ptr envoy = envoy_routing(*root, diagnostics)) return envoy;
   if (Ptr stack = from_stack_values(*root, diagnostics)) return stack;
   if (diagnostics.has_errors()) return nullptr;
+  std::vector<Member> aibrix;
+  find_aibrix_values(*root, aibrix);
+  if (Ptr routing = from_aibrix(aibrix, diagnostics)) return routing;
+  if (diagnostics.has_errors()) return nullptr;
   std::vector<ShellCommand> commands;
   find_commands(*root, commands);
   for (const ShellCommand& command : commands)
@@ -287,7 +379,8 @@ Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
       return from_command(command, *started, diagnostics);
   diagnostics.error(root->where(), kPath, "holds no router configuration that is simulated",
                     "known: a cluster or a BackendTrafficPolicy of Envoy, Helm values with "
-                    "routerSpec, and containers that start SMG, the vLLM router or Dynamo");
+                    "routerSpec, AIBrix's ROUTING_ALGORITHM, and containers that start SMG, the "
+                    "vLLM router or Dynamo");
   return nullptr;
 }
 
