@@ -311,20 +311,22 @@ TEST_F(ServeManifest, RoleOrNameChooseTheServer) {
 /// The routing of a scenario whose only pool is started as `file` says, or what is wrong with it.
 class ServeRouters : public testing::FolderTest {
  protected:
-  std::string routing(const std::string& file, const std::string& more = {}) const {
+  LoadedScenario load(const std::string& file, const std::string& more, Diagnostics& d) const {
     write("servers.yaml", file);
+    return load_scenario({.path = write("s.yaml",
+                                        "name: s\n"
+                                        "workload: {groups: {requests: 1, rate: 1}}\n"
+                                        "cluster: {pools: [{name: m, accelerator: H100-SXM, "
+                                        "vllm_serve: servers.yaml}]}\n" +
+                                            more),
+                          .sets = {},
+                          .variants = {},
+                          .seed = {}},
+                         d);
+  }
+  std::string routing(const std::string& file, const std::string& more = {}) const {
     Diagnostics d;
-    const LoadedScenario loaded =
-        load_scenario({.path = write("s.yaml",
-                                     "name: s\n"
-                                     "workload: {groups: {requests: 1, rate: 1}}\n"
-                                     "cluster: {pools: [{name: m, accelerator: H100-SXM, "
-                                     "vllm_serve: servers.yaml}]}\n" +
-                                         more),
-                       .sets = {},
-                       .variants = {},
-                       .seed = {}},
-                      d);
+    const LoadedScenario loaded = load(file, more, d);
     if (d.has_errors()) return messages_of(d);
     const sim::RoutingConfig& r = loaded.variants.front().scenario.routing;
     return std::string(enum_name(r.balancer)) + " " +
@@ -360,13 +362,24 @@ TEST_F(ServeRouters, TheProductionStacksPoliciesAreUsedOrRefusedByName) {
   EXPECT_EQ(routing(stack("routerSpec: {routingLogic: roundrobin}\n")), "round-robin 125 256 100");
   EXPECT_EQ(routing(stack("routerSpec: {enableRouter: false, routingLogic: session}\n")),
             "k8s-service 125 256 100");
-  for (const char* logic : {"session", "prefixaware", "kvaware", "disaggregated_prefill", "ttft"})
-    EXPECT_NE(routing(stack(std::string("routerSpec: {routingLogic: ") + logic + "}\n"))
-                  .find(std::string("servers.yaml:2:28: error: cluster.pools[0].vllm_serve: "
-                                    "routerSpec.routingLogic: ") +
-                        logic + " is a policy of the vLLM production stack that is not simulated"),
-              std::string::npos)
-        << logic;
+  for (const char* logic : {"session", "prefixaware", "kvaware", "loadaware"})
+    EXPECT_EQ(routing(stack(std::string("routerSpec: {routingLogic: ") + logic + "}\n")),
+              std::string("production-stack-") + logic + " 125 256 100");
+  EXPECT_NE(routing(stack("routerSpec: {routingLogic: ttft}\n"))
+                .find("servers.yaml:2:28: error: cluster.pools[0].vllm_serve: "
+                      "routerSpec.routingLogic: ttft is a policy of the vLLM production stack that "
+                      "is not simulated"),
+            std::string::npos);
+}
+
+TEST_F(ServeRouters, TheProductionStacksSessionKeyIsItsBalancers) {
+  Diagnostics d;
+  const LoadedScenario loaded =
+      load(stack("routerSpec: {routingLogic: session, sessionKey: x-user-id-of-mine}\n"), "", d);
+  ASSERT_FALSE(d.has_errors()) << messages_of(d);
+  const sim::RoutingConfig& made = loaded.variants.front().scenario.routing;
+  ASSERT_TRUE(made.balancing.production_stack.has_value());
+  EXPECT_EQ(made.balancing.production_stack->session_key, "x-user-id-of-mine");
 }
 
 TEST_F(ServeRouters, TheScenarioSaysWhatIsBeforeTheServers) {

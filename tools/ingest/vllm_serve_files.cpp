@@ -7,6 +7,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "policies/balancers/balancers.h"
 
 namespace routesim::tools {
 
@@ -26,6 +27,11 @@ Ptr scalar_at(const ConfigNode& node, std::initializer_list<std::string_view> ke
     current = found.get();
   }
   return found != nullptr && found->is_scalar() ? found : nullptr;
+}
+
+bool is_balancer(std::string_view name) {
+  return std::any_of(policies::kBalancers.begin(), policies::kBalancers.end(),
+                     [name](const policies::BalancerRow& row) { return row.name == name; });
 }
 
 /// The number of servers at a key, whatever stands there, so that what is no number is refused;
@@ -185,10 +191,20 @@ class Walk {
     const Ptr logic = scalar_at(values, {"routerSpec", "routingLogic"});
     const SourceLocation where = logic != nullptr ? logic->where() : values.where();
     RouterChoice router{.product = "the vLLM production stack", .where = where};
-    if (logic != nullptr && logic->text() != "roundrobin")
-      router.refused = "routerSpec.routingLogic: " + logic->text();
-    else
+    const std::string policy = logic != nullptr ? logic->text() : "roundrobin";
+    std::string balancer = "production-stack-" + policy;
+    std::replace(balancer.begin(), balancer.end(), '_', '-');
+    if (policy == "roundrobin") {
       router.routing.push_back(routing_key("balancer", plain("round-robin", where)));
+    } else if (!is_balancer(balancer)) {
+      router.refused = "routerSpec.routingLogic: " + policy;
+    } else {
+      router.routing.push_back(routing_key("balancer", plain(balancer, where)));
+      if (const Ptr key = scalar_at(values, {"routerSpec", "sessionKey"}))
+        router.routing.push_back(
+            routing_key("production_stack",
+                        ConfigNode::make_map({{"session_key", key->where(), key}}, key->where())));
+    }
     return router;
   }
 
