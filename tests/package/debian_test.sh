@@ -29,6 +29,8 @@ dpkg-deb -c "$runtime" >"$scratch/runtime.list"
 dpkg-deb -c "$development" >"$scratch/development.list"
 dpkg-deb -x "$runtime" "$scratch/root"
 dpkg-deb -f "$runtime" Depends >"$scratch/runtime.depends"
+expect "the interface of policies is in the package" \
+  grep -q ' \./usr/include/routesim_policy\.h$' "$scratch/runtime.list"
 expect "the command is in the package" grep -q ' \./usr/bin/routesim$' "$scratch/runtime.list"
 expect "the scenarios are in the package" \
   grep -q ' \./usr/share/routesim/scenarios/.*\.yaml$' "$scratch/runtime.list"
