@@ -312,6 +312,10 @@ Parsed<std::size_t> parse_choice(const ConfigNode& node, std::span<const std::st
   std::string hint;
   const std::string close = node.is_scalar() ? nearest(lower(node.text()), candidates) : "";
   if (!close.empty()) hint = "did you mean " + close + "?";
+  // A long list hides the hint.
+  constexpr std::size_t kMostListed = 20;
+  if (names.size() > kMostListed && !close.empty())
+    return wrong<std::size_t>("is none of the known names (" + got(node) + ")", hint);
   return wrong<std::size_t>("must be one of " + list + " (" + got(node) + ")", hint);
 }
 
