@@ -24,25 +24,38 @@ HeldPicks::HeldPicks(Router& router, LiveRequests& live, EventQueue& queue, Requ
       queue_(queue),
       flow_(flow),
       held_(router.instances()),
-      window_(router.tried_together()) {}
+      window_(router.tried_together()),
+      in_order_(router.serves_in_order()) {}
 
 void HeldPicks::add(std::uint32_t handle, SimTime now) {
   LiveRequest& live = live_[handle];
   const std::uint32_t instance = router_.next_instance();
   Queue& queue = held_[instance];
-  Held entry{.handle = handle, .due = now};
-  if (queue.empty() || (queue.size() < window_ && booked_ > now)) {
-    const Route route = router_.decide(instance, live.request, *live.keys, now);
-    if (!route.held) {
-      flow_.apply_route(handle, route, now);
-      return;
-    }
-    entry.due = due_of(route, now);
-  }
+  const bool has_turn = queue.empty() || (queue.size() < window_ && booked_ > now);
   live.leg = Leg::kQueued;
   live.route.instance = instance;
-  queue.push_back(entry);
-  if (queue.size() <= window_) book(std::max(entry.due, now));
+  queue.push_back({.handle = handle, .due = now, .turn = live.request.id.value()});
+  if (has_turn && attempt(instance, std::prev(queue.end()), now)) return;
+  if (queue.size() <= window_) book(std::max(queue.back().due, now));
+}
+
+// True when a request went: its own, or the oldest where that one takes what is found. The request
+// whose turn it was then goes on with the turns of the one that went.
+bool HeldPicks::attempt(std::uint32_t instance, Queue::iterator at, SimTime now) {
+  Queue& queue = held_[instance];
+  const auto goes = in_order_ ? queue.begin() : at;
+  const std::uint32_t handle = goes->handle;
+  const LiveRequest& live = live_[handle];
+  const Route route = router_.decide(instance, live.request, *live.keys, now, at->turn);
+  if (route.held) {
+    at->due = due_of(route, now);
+    return false;
+  }
+  at->due = goes->due;
+  at->turn = goes->turn;
+  queue.erase(goes);
+  flow_.apply_route(handle, route, now);
+  return true;
 }
 
 void HeldPicks::changed(std::uint32_t instance, SimTime now) {
@@ -85,19 +98,14 @@ bool HeldPicks::serve(std::uint32_t instance, SimTime now) {
   bool went = false;
   std::size_t left = window_;
   for (auto at = queue.begin(); at != queue.end() && left > 0;) {
-    const std::uint32_t handle = at->handle;
-    if (at->due <= now) {
-      const LiveRequest& live = live_[handle];
-      const Route route = router_.decide(instance, live.request, *live.keys, now);
-      if (!route.held) {
-        at = queue.erase(at);
-        went = true;
-        flow_.apply_route(handle, route, now);
-        continue;
-      }
-      at->due = due_of(route, now);
+    const auto next = std::next(at);
+    if (at->due <= now && attempt(instance, at, now)) {
+      went = true;
+      // An earlier request that went makes room for one more; this one has had its turn.
+      at = next;
+      continue;
     }
-    ++at;
+    at = next;
     --left;
   }
   return went;

@@ -15,7 +15,8 @@ namespace routesim::sim {
 /// Asks the balancer of one router process per request, and again for the requests it holds: in
 /// their order of arrival, when a request of that process got its first token or ended, or at the
 /// time the balancer named. Retries come after everything else that happens at their instant, and
-/// before requests that arrive then.
+/// before requests that arrive then. Where the product serves in order, every held request has
+/// turns of its own, and the oldest one takes the server that any of them finds.
 class HeldPicks {
  public:
   /// All arguments outlive this.
@@ -33,10 +34,12 @@ class HeldPicks {
  private:
   struct Held {
     std::uint32_t handle = 0;
-    SimTime due;  ///< When it is tried next; max() = when something changes.
+    SimTime due;             ///< When it is tried next; max() = when something changes.
+    std::uint64_t turn = 0;  ///< Id of the request that began these attempts.
   };
   using Queue = std::list<Held>;
   bool serve(std::uint32_t instance, SimTime now);
+  bool attempt(std::uint32_t instance, Queue::iterator at, SimTime now);
   void book(SimTime at);
   void book_next(SimTime now);
 
@@ -44,8 +47,9 @@ class HeldPicks {
   LiveRequests& live_;
   EventQueue& queue_;
   RequestFlow& flow_;
-  std::vector<Queue> held_;              ///< Per router process, oldest first.
-  std::size_t window_ = 1;               ///< Held requests of a process that are tried.
+  std::vector<Queue> held_;  ///< Per router process, oldest first.
+  std::size_t window_ = 1;   ///< Held requests of a process that are tried.
+  bool in_order_ = false;
   SimTime booked_ = SimTime::max();      ///< Of the next retry.
   SimTime vain_since_ = SimTime::max();  ///< Since then nothing but retries in vain.
 };

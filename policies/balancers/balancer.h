@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -43,6 +44,8 @@ struct BalancerRequest {
                                   ///< (see prefix_source()).
   std::string_view adapter = {};  ///< Requested LoRA adapter, "" for the base model.
   std::uint64_t id = 0;           ///< Unique among requests in flight.
+  /// The held request whose turn this attempt is; another one's with needs().in_order.
+  std::uint64_t turn = 0;
   SimTime now{};
   PromptText text = {};            ///< The prompt; needs().text.
   PromptText token_text = {};      ///< Its tokens, with the chat template; needs().token_runs.
@@ -125,6 +128,9 @@ struct BalancerNeeds {
   /// Held requests of one router that are tried, oldest first, per endpoint; the rest wait behind
   /// them. 0 = the oldest alone, so that nobody overtakes.
   std::int64_t tried_per_endpoint = 0;
+  std::int64_t tried_at_most = std::numeric_limits<std::int64_t>::max();  ///< Of all endpoints.
+  /// Whichever of the tried requests has its turn, the oldest one takes the server it finds.
+  bool in_order = false;
   bool identity = false;  ///< Headers, session and user.
   /// Headers and cookies that carry a client's session, where clients have one.
   std::vector<std::string> session_headers = {};

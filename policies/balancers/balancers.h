@@ -19,6 +19,7 @@
 #include "policies/balancers/kubeai.h"
 #include "policies/balancers/kubernetes.h"
 #include "policies/balancers/production_stack.h"
+#include "policies/balancers/ray.h"
 #include "policies/balancers/smg.h"
 #include "policies/balancers/vllm_router.h"
 
@@ -34,6 +35,7 @@ struct BalancerSettings {
   std::optional<ProductionStackSettings> production_stack;
   std::optional<AibrixSettings> aibrix;
   std::optional<DynamoSettings> dynamo;
+  std::optional<RaySettings> ray;
 };
 /// Names every key with its meaning and bounds. The keys of the first two families stand side by
 /// side; every other family has a section, named by BalancerRow::section.
@@ -47,6 +49,7 @@ inline void describe(Describer& d, BalancerSettings& s) {
         s.production_stack);
   field(d, {"aibrix", "Settings of the aibrix-* balancers."}, s.aibrix);
   field(d, {"dynamo", "Settings of the dynamo-* balancers."}, s.dynamo);
+  field(d, {"ray", "Settings of the ray-* balancers."}, s.ray);
 }
 
 /// How a request finds its endpoint: a row of kBalancers. The first nine have names here.
@@ -151,6 +154,8 @@ inline constexpr BalancerFamily<&BalancerSettings::aibrix, &make_aibrix> kAibrix
     "aibrix", "AIBrix", "@e3e10f9e (August 2026)"};
 inline constexpr BalancerFamily<&BalancerSettings::dynamo, &make_dynamo> kDynamo = {
     "dynamo", "NVIDIA Dynamo", "0.9 to 1.3 (@07a6c9ce, @0243c51b, …)", Disaggregation::kPossible};
+inline constexpr BalancerFamily<&BalancerSettings::ray, &make_ray> kRay = {
+    "ray", "Ray Serve LLM", "sources of 2025 and 2026 (@5545be38, @06c16f2f, …)"};
 
 inline constexpr std::array kEnvoyBalancers = std::to_array<BalancerRow>({
     kEnvoy.row<EnvoyPolicy::kRoundRobin>("envoy-round-robin", "weights", "one worker thread"),
@@ -262,6 +267,16 @@ inline constexpr std::array kDynamoBalancers = std::to_array<BalancerRow>({
         "dynamo-least-loaded", "own requests in flight",
         "in PD the prefill worker's count falls at the end of the answer"),
 });
+inline constexpr std::array kRayBalancers = std::to_array<BalancerRow>({
+    kRay.row<RayPolicy::kPowerOfTwo>(
+        "ray-power-of-two", "own requests in flight, as last told by the replica",
+        "each router counts alone, where replicas tell it all their requests; probes take no time; "
+        "no multiplexing, locality or sessions"),
+    kRay.row<RayPolicy::kPrefixCacheAffinity>(
+        "ray-prefix-cache-affinity", "text sent before, own requests in flight",
+        "as ray-power-of-two; each router has a tree of its own, where the product's share one; "
+        "equals go to the first replica, where the product has the order of a Python set"),
+});
 
 /// Families one after the other. A row's place is its BalancerKind.
 template <std::size_t... kSizes>
@@ -277,7 +292,7 @@ constexpr std::array<BalancerRow, (kSizes + ...)> join_balancers(
 }
 inline constexpr std::array kBalancers =
     join_balancers(kFirstBalancers, kEnvoyBalancers, kSmgBalancers, kVllmRouterBalancers,
-                   kProductionStackBalancers, kAibrixBalancers, kDynamoBalancers);
+                   kProductionStackBalancers, kAibrixBalancers, kDynamoBalancers, kRayBalancers);
 
 inline const BalancerRow& balancer_row(BalancerKind kind) {
   return kBalancers[static_cast<std::size_t>(kind)];

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -245,6 +246,26 @@ TenantTree::Match TenantTree::match(const PromptText& text) {
   return result;
 }
 
+TenantTree::Place TenantTree::find(const PromptText& text) const {
+  Place place{.node = kRoot, .matched = 0};
+  for (Cursor at(text.runs, text.units()); at.left() > 0;) {
+    const std::uint32_t child = child_at(place.node, at);
+    const std::int64_t same = child == kNone ? 0 : shared(at, child);
+    if (same == 0) break;
+    place.node = child;
+    place.matched += same;
+    if (same < nodes_[child].length) break;
+    at.advance(same);
+  }
+  return place;
+}
+
+bool TenantTree::owns(const Place& place, std::uint32_t tenant) const {
+  const auto& list = nodes_[place.node].holders;
+  return std::any_of(list.begin(), list.end(),
+                     [tenant](const Holder& h) { return h.tenant == tenant; });
+}
+
 void TenantTree::add_tenant(std::uint32_t tenant) {
   if (tenant >= sizes_.size()) sizes_.resize(tenant + std::size_t{1});
   hold(kRoot, tenant);
@@ -252,6 +273,8 @@ void TenantTree::add_tenant(std::uint32_t tenant) {
 
 void TenantTree::insert(const PromptText& text, std::uint32_t tenant) {
   const bool tokens = kind_ == TenantTreeKind::kTokens;
+  const bool insertions = kind_ == TenantTreeKind::kInsertions;
+  if (insertions) ++clock_;
   add_tenant(tenant);
   std::uint32_t node = kRoot;
   for (Cursor at(text.runs, usable(text)); at.left() > 0;) {
@@ -260,6 +283,7 @@ void TenantTree::insert(const PromptText& text, std::uint32_t tenant) {
       child = make_node(node, at);
       hold(child, tenant);
       sizes_[tenant] += at.left();
+      if (insertions) holder(child, tenant)->epoch = clock_;
       if (!tokens) nodes_[child].last_tenant = tenant;
       node = child;
       break;
@@ -271,6 +295,7 @@ void TenantTree::insert(const PromptText& text, std::uint32_t tenant) {
     const bool is_new = hold(child, tenant);
     if (is_new || (tokens && whole)) sizes_[tenant] += same;
     if (tokens) touch(child, tenant);
+    if (insertions) holder(child, tenant)->epoch = clock_;
     node = child;
     at.advance(same);
     if (tokens && at.left() == 0) return;
@@ -279,7 +304,7 @@ void TenantTree::insert(const PromptText& text, std::uint32_t tenant) {
     if (node != kRoot) touch(node, tenant);
     return;
   }
-  holder(node, tenant)->epoch = clock_++;
+  if (!insertions) holder(node, tenant)->epoch = clock_++;
 }
 
 bool TenantTree::is_leaf(std::uint32_t node, std::uint32_t tenant) {
@@ -314,6 +339,27 @@ void TenantTree::remove_tenant(std::uint32_t tenant) {
   }
   for (const std::uint32_t node : ownerless) free_node(node);
   if (tenant < sizes_.size()) sizes_[tenant] = 0;
+}
+
+// evict_tenant_by_lru. A parent was passed by every insertion of its children, so it goes with or
+// after them.
+void TenantTree::evict_insertions(std::uint32_t tenant, std::int64_t units) {
+  if (units <= 0) return;
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> nodes;  // By last insertion.
+  for (std::uint32_t node = kRoot + 1; node < nodes_.size(); ++node)
+    if (const Holder* h = holder(node, tenant)) nodes.emplace_back(h->epoch, node);
+  std::sort(nodes.begin(), nodes.end());
+  std::vector<std::uint32_t> ownerless;
+  std::int64_t lost = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (lost >= units && nodes[i].first != nodes[i - 1].first) break;
+    Node& node = nodes_[nodes[i].second];
+    lost += node.length;
+    std::erase_if(node.holders, [tenant](const Holder& h) { return h.tenant == tenant; });
+    if (node.holders.empty()) ownerless.push_back(nodes[i].second);
+  }
+  for (const std::uint32_t node : ownerless) free_node(node);
+  sizes_[tenant] -= lost;
 }
 
 void TenantTree::evict(std::int64_t most) {

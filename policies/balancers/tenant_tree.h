@@ -1,6 +1,7 @@
 // The radix tree of prompts by which cache-aware routers guess what their servers hold:
-// lightseekorg/smg crates/kv_index/src/{string_tree.rs, token_tree.rs} @73da68ca, and
-// vllm-project/router src/tree.rs @1dbe5075, which is an older string_tree.rs.
+// lightseekorg/smg crates/kv_index/src/{string_tree.rs, token_tree.rs} @73da68ca,
+// vllm-project/router src/tree.rs @1dbe5075, which is an older string_tree.rs, and Ray's
+// prefix_tree.py (see ray.h).
 #pragma once
 
 #include <cstddef>
@@ -21,6 +22,10 @@ enum class TenantTreeKind : std::uint8_t {
   /// Steps of 16 units; a shorter tail is dropped. A size grows by every full node that a prompt
   /// passes, owned before or not. Matches and insertions refresh every node that they pass.
   kTokens,
+  /// Steps of one unit. An insertion refreshes every node that it passes, and a match none.
+  /// Evictions
+  /// drop a tenant's nodes by their last insertion.
+  kInsertions,
 };
 
 /// Prompts of tenants (servers, numbered densely from 0 on). A node lists the tenants that got a
@@ -44,6 +49,13 @@ class TenantTree {
   /// the one that made the node first. Part of an edge counts. Refreshes times of use.
   Match match(const PromptText& text);
   void insert(const PromptText& text, std::uint32_t tenant);
+  /// The longest match of all tenants together, without effects, for owns(). kInsertions only.
+  struct Place {
+    std::uint32_t node = 0;
+    std::int64_t matched = 0;  ///< Units.
+  };
+  Place find(const PromptText& text) const;
+  bool owns(const Place& place, std::uint32_t tenant) const;
   /// The tenant owns the empty prompt from now on.
   void add_tenant(std::uint32_t tenant);
   /// Forgets a tenant. O(nodes).
@@ -51,6 +63,9 @@ class TenantTree {
   /// Tenants with more than `most` units lose their leaves, least recently used first, until they
   /// have no more. O(nodes) where there is such a tenant.
   void evict(std::int64_t most);
+  /// The tenant loses whole insertions, the oldest first, until it has lost `units` or has nothing
+  /// left. O(nodes). kInsertions only.
+  void evict_insertions(std::uint32_t tenant, std::int64_t units);
 
   /// Units of a tenant.
   std::int64_t size_of(std::uint32_t tenant) const {

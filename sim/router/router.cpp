@@ -204,19 +204,26 @@ std::uint32_t Router::next_instance() {
 
 std::size_t Router::tried_together() const {
   if (instances_.empty() || instances_.front().balancer == nullptr) return 1;
-  const std::int64_t each = instances_.front().balancer->needs().tried_per_endpoint;
-  return std::max<std::size_t>(1, static_cast<std::size_t>(each) * endpoints_.rows());
+  const policies::BalancerNeeds needs = instances_.front().balancer->needs();
+  const auto all = needs.tried_per_endpoint * static_cast<std::int64_t>(endpoints_.rows());
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(all, 1, needs.tried_at_most));
+}
+
+bool Router::serves_in_order() const {
+  return !instances_.empty() && instances_.front().balancer != nullptr &&
+         instances_.front().balancer->needs().in_order;
 }
 
 Route Router::decide(std::uint32_t which, const workloads::Request& request, const PromptKeys& keys,
-                     SimTime now) {
+                     SimTime now, std::optional<std::uint64_t> turn) {
   Instance& in = instances_[which];
   Route route;
   refresh(now);
   const auto choose = [&] {
-    Route made = in.scheduler != nullptr  ? route_by_scheduler(in, request, keys, now)
-                 : in.balancer != nullptr ? route_by_balancer(in, request, keys, now)
-                                          : route_by_omniscient(request, keys, now);
+    Route made = in.scheduler != nullptr ? route_by_scheduler(in, request, keys, now)
+                 : in.balancer != nullptr
+                     ? route_by_balancer(in, request, keys, now, turn.value_or(request.id.value()))
+                     : route_by_omniscient(request, keys, now);
     if (omniscient_ && made.routed) price(made, request, keys, now);
     return made;
   };
@@ -239,8 +246,9 @@ Route Router::decide(std::uint32_t which, const workloads::Request& request, con
 }
 
 Route Router::route_by_balancer(Instance& in, const workloads::Request& request,
-                                const PromptKeys& keys, SimTime now) {
+                                const PromptKeys& keys, SimTime now, std::uint64_t turn) {
   policies::BalancerRequest seen = balancer_inputs_.request(request, keys, now);
+  seen.turn = turn;
   seen.adapter = adapter_name(request);
   seen.metrics = scraper_ ? &table_ : nullptr;
   Route route;

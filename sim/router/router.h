@@ -45,11 +45,12 @@ class Router {
   SimTime admit(SimTime now) { return decisions_.admit(now); }
   const DecisionQueue& decision_queue() const { return decisions_; }
   /// Decides at `now` with what is visible then, and counts the request as in flight, unless it is
-  /// held.
+  /// held. `turn` is BalancerRequest::turn, the request's own id where absent.
   Route decide(std::uint32_t instance, const workloads::Request& request, const PromptKeys& keys,
-               SimTime now);
+               SimTime now, std::optional<std::uint64_t> turn = {});
   /// Requests held by the balancer of one process that it tries at once; the rest wait for them.
   std::size_t tried_together() const;
+  bool serves_in_order() const;
   /// Flow control is on: requests wait at a router process until the pool has room. They go through
   /// enqueue(), and decide() is for those that dispatch() hands out.
   bool holds_back() const { return !instances_.empty() && instances_.front().flow != nullptr; }
@@ -109,7 +110,7 @@ class Router {
   void feed_balancers();
   void refresh(SimTime now);
   Route route_by_balancer(Instance& in, const workloads::Request& request, const PromptKeys& keys,
-                          SimTime now);
+                          SimTime now, std::uint64_t turn);
   Route route_by_omniscient(const workloads::Request& request, const PromptKeys& keys, SimTime now);
   void price(Route& route, const workloads::Request& request, const PromptKeys& keys, SimTime now);
   Route route_by_scheduler(Instance& in, const workloads::Request& request, const PromptKeys& keys,

@@ -15,6 +15,7 @@ struct HoldRule {
   Duration retry_after = Duration::zero();
   std::int64_t tried_per_endpoint = 0;
   bool until_first_token = false;  ///< Only requests before their first token count.
+  bool in_order = false;
 };
 
 /// Sends request i to server i modulo n, or holds it.
@@ -25,6 +26,7 @@ class Holding final : public policies::Balancer {
     policies::BalancerNeeds needs;
     needs.first_tokens = rule_.until_first_token;
     needs.tried_per_endpoint = rule_.tried_per_endpoint;
+    needs.in_order = rule_.in_order;
     return needs;
   }
   BalancerAnswer pick(const BalancerRequest& request) override {
@@ -115,6 +117,21 @@ TEST(HeldPicks, OvertakeWhereTheProductTriesSeveral) {
   EXPECT_EQ(ms(one, &RequestRecord::end), (Times{200, 100, 300, 300}));
   const RunResult two = run_by_hand(holding_plan(script, {.tried_per_endpoint = 1}, 2));
   EXPECT_EQ(ms(two, &RequestRecord::end), (Times{200, 100, 300, 200}));
+}
+
+TEST(HeldPicks, TheOldestTakesWhatAnyoneFindsWhereTheProductServesInOrder) {
+  // The second is tried at 30, 90, 150 and 210, the third at 40 and 100, when the server is free.
+  HoldRule rule{.retry_after = Duration::milliseconds(60), .tried_per_endpoint = 3};
+  const std::vector<Sent> script = {request(0), request(30), request(40)};
+  EXPECT_EQ(ms(run_by_hand(holding_plan(script, rule)), &RequestRecord::end),
+            (Times{100, 310, 200}));
+  rule.in_order = true;
+  EXPECT_EQ(ms(run_by_hand(holding_plan(script, rule)), &RequestRecord::end),
+            (Times{100, 200, 310}));
+  // One that arrives at a free server lets the oldest go, too, and has its turns: 150, 210, 270.
+  EXPECT_EQ(ms(run_by_hand(holding_plan({request(0), request(30), request(120)}, rule)),
+               &RequestRecord::end),
+            (Times{100, 220, 370}));
 }
 
 TEST(HeldPicks, AFirstTokenIsAChange) {

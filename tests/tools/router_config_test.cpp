@@ -121,6 +121,33 @@ TEST(RouterConfig, AibrixVariablesAndHeaders) {
       << messages;
 }
 
+TEST(RouterConfig, RayServeLlm) {
+  // As in the guide to PrefixCacheAffinityRouter, in a Serve config and without an explicit router.
+  std::string messages;
+  EXPECT_EQ(
+      routing_of("{applications: [{args: {llm_configs: [{model_loading_config: {model_id: m}, "
+                 "deployment_config: {max_ongoing_requests: 64, max_queued_requests: 9, "
+                 "request_router_config: {request_router_class: "
+                 "ray.serve.llm.request_router.PrefixCacheAffinityRouter, request_router_kwargs: "
+                 "{imbalanced_threshold: 5, match_rate_threshold: 0.15, do_eviction: true, "
+                 "tree_actor: x}, initial_backoff_s: 0.1}}}]}}]}",
+                 messages),
+      R"({"balancer":"ray-prefix-cache-affinity","ray":{"max_ongoing_requests":64,)"
+      R"("imbalanced_threshold":5,"match_rate_threshold":0.15,"do_eviction":true,)"
+      R"("initial_backoff_s":0.1}})");
+  EXPECT_NE(messages.find("is not simulated: max_queued_requests, tree_actor"), std::string::npos)
+      << messages;
+  EXPECT_EQ(routing_of("{model_loading_config: {model_id: m}, deployment_config: "
+                       "{max_ongoing_requests: 100}}",
+                       messages),
+            R"({"balancer":"ray-power-of-two","ray":{"max_ongoing_requests":100}})");
+  routing_of("{request_router_config: {request_router_class: my.module:Mine}}", messages);
+  EXPECT_NE(messages.find("names a policy that is not simulated (got Mine)"), std::string::npos)
+      << messages;
+  routing_of("{prefill_config: {model_loading_config: {}}, decode_config: {}}", messages);
+  EXPECT_NE(messages.find("has prefill and decode deployments"), std::string::npos) << messages;
+}
+
 TEST(RouterConfig, KeysBesideItWin) {
   EXPECT_EQ(routing_of("smg launch --policy random\n  router_replicas: 2\n  balancer: smg-bucket"),
             R"({"balancer":"smg-bucket","router_replicas":2})");

@@ -28,20 +28,6 @@ const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_v
   return node;
 }
 
-/// The first map below `node` that has one of these keys.
-const ConfigNode* first_with(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
-  if (node.is_map()) {
-    for (const std::string_view key : keys)
-      if (node.find(key) != nullptr) return &node;
-    for (const Member& m : node.members())
-      if (const ConfigNode* found = first_with(*m.value, keys)) return found;
-  }
-  if (node.is_sequence())
-    for (const Ptr& item : node.items())
-      if (const ConfigNode* found = first_with(*item, keys)) return found;
-  return nullptr;
-}
-
 Ptr copy(const ConfigNode& scalar) {
   return ConfigNode::make_scalar(scalar.text(), scalar.style(), scalar.where());
 }
@@ -262,6 +248,19 @@ void UnreadKeys::add(const std::string& key, const SourceLocation& where, Fate f
   diagnostics_.key(key_use(where, kRouterConfigFormat, key, fate,
                            fate == Fate::kNoEffect ? "nothing that is simulated depends on it"
                                                    : "routesim does not simulate it"));
+}
+
+const ConfigNode* first_with(const ConfigNode& node, std::initializer_list<std::string_view> keys) {
+  if (node.is_map()) {
+    for (const std::string_view key : keys)
+      if (node.find(key) != nullptr) return &node;
+    for (const Member& m : node.members())
+      if (const ConfigNode* found = first_with(*m.value, keys)) return found;
+  }
+  if (node.is_sequence())
+    for (const Ptr& item : node.items())
+      if (const ConfigNode* found = first_with(*item, keys)) return found;
+  return nullptr;
 }
 
 Ptr envoy_routing(const ConfigNode& root, Diagnostics& diagnostics) {

@@ -2,6 +2,7 @@
 // BackendTrafficPolicy.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,9 @@ class UnreadKeys {
   Diagnostics& diagnostics_;
   List no_effect_, not_modelled_;
 };
+
+/// The first map below `node` that has one of these keys, or null.
+const ConfigNode* first_with(const ConfigNode& node, std::initializer_list<std::string_view> keys);
 
 /// Keys of `routing` for the first cluster that chooses a load balancer, with the first hash_policy
 /// of the routes and the weights of the cluster's endpoints. Null where the tree is none of

@@ -364,9 +364,69 @@ Ptr from_stack_values(const ConfigNode& root, Diagnostics& diagnostics) {
   return keys.map(spec->where());
 }
 
+/// The policy of a class of Ray's, by the last part of its path; the class itself where it has
+/// none.
+std::string ray_policy(const std::string& path) {
+  const std::string name = path.substr(path.find_last_of(".:") + 1);
+  if (name == "PowerOfTwoChoicesRequestRouter") return "power-of-two";
+  if (name == "PrefixCacheAffinityRouter") return "prefix-cache-affinity";
+  return name;
+}
+
+/// Ray Serve LLM: a Serve config, an LLMConfig, or the deployment's part of one.
+Ptr from_ray(const ConfigNode& root, Diagnostics& diagnostics) {
+  const ConfigNode* llm = first_with(root, {"model_loading_config"});
+  const ConfigNode* deployment = first_with(root, {"request_router_config"});
+  if (deployment == nullptr && llm != nullptr) deployment = llm->child("deployment_config");
+  if (llm == nullptr && deployment == nullptr) return nullptr;
+  if (const ConfigNode* pd = first_with(root, {"prefill_config", "decode_config"})) {
+    diagnostics.error(pd->where(), kPath, "has prefill and decode deployments of Ray Serve LLM",
+                      "simulated: one deployment; name the router of one in its place");
+    return nullptr;
+  }
+  RouterKeys keys(diagnostics);
+  const std::vector<std::string> known = section_keys("ray");
+  std::vector<Member> settings;
+  std::string policy = "power-of-two";
+  SourceLocation where = root.where();
+  const auto take = [&](const Member& m, Fate otherwise) {
+    if (std::find(known.begin(), known.end(), m.key) != known.end())
+      settings.push_back(m);
+    else
+      keys.unread(m.key, m.key_where, otherwise);
+  };
+  const auto members = [](const ConfigNode* map) {
+    return map != nullptr && map->is_map() ? map->members() : std::vector<Member>();
+  };
+  for (const Member& m : members(llm))
+    if (m.key != "deployment_config") keys.unread(m.key, m.key_where, Fate::kNoEffect);
+  for (const Member& m : members(deployment))
+    if (m.key != "request_router_config")
+      take(m, m.key == "max_queued_requests" || m.key == "autoscaling_config" ? Fate::kNotModelled
+                                                                              : Fate::kNoEffect);
+  const ConfigNode* router =
+      deployment != nullptr ? deployment->child("request_router_config") : nullptr;
+  for (const Member& m : members(router)) {
+    if (m.key == "request_router_class") {
+      policy = ray_policy(m.value->text());
+      where = m.value->where();
+    } else if (m.key == "request_router_kwargs") {
+      for (const Member& k : members(m.value.get())) take(k, Fate::kNotModelled);
+    } else {
+      take(m, Fate::kNoEffect);
+    }
+  }
+  const Ptr balancer = balancer_node("ray", policy, where, diagnostics);
+  if (balancer == nullptr) return nullptr;
+  keys.set("balancer", balancer);
+  if (!settings.empty()) keys.set("ray", ConfigNode::make_map(std::move(settings), where));
+  return keys.map(where);
+}
+
 Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
   if (Ptr envoy = envoy_routing(*root, diagnostics)) return envoy;
   if (Ptr stack = from_stack_values(*root, diagnostics)) return stack;
+  if (Ptr ray = from_ray(*root, diagnostics)) return ray;
   if (diagnostics.has_errors()) return nullptr;
   std::vector<Member> aibrix;
   find_aibrix_values(*root, aibrix);
@@ -379,7 +439,8 @@ Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
       return from_command(command, *started, diagnostics);
   diagnostics.error(root->where(), kPath, "holds no router configuration that is simulated",
                     "known: a cluster or a BackendTrafficPolicy of Envoy, Helm values with "
-                    "routerSpec, AIBrix's ROUTING_ALGORITHM, and containers that start SMG, the "
+                    "routerSpec, AIBrix's ROUTING_ALGORITHM, an LLMConfig of Ray Serve, and "
+                    "containers that start SMG, the "
                     "vLLM router or Dynamo");
   return nullptr;
 }

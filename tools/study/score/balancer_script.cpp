@@ -115,6 +115,7 @@ class CaseRunner {
     request.prefix = r.prefix;
     request.adapter = r.adapter;
     request.id = static_cast<std::uint64_t>(r.id);
+    request.turn = request.id;
     request.now = now_;
     request.text = text_of(r.text, runs);
     request.prompt_tokens =

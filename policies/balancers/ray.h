@@ -1,0 +1,42 @@
+// The request routers of Ray Serve LLM (ray-project/ray): PowerOfTwoChoicesRequestRouter and
+// PrefixCacheAffinityRouter. Read: python/ray/serve/_private/request_router/{request_router.py
+// @5545be38 and pull request 61755, pow_2_router.py @04287e4b, common.py @03cc766a} and
+// python/ray/llm/_internal/serve/{routing_policies/prefix_aware/{prefix_aware_router.py @06c16f2f,
+// prefix_tree.py @19a1eaa3}, constants.py @1aa63017}.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "base/describe.h"
+#include "base/rng.h"
+#include "policies/balancers/balancer.h"
+
+namespace routesim::policies {
+
+/// Settings under the names of Ray: of the deployment, of its request_router_config and the
+/// request_router_kwargs in it, and of environment variables without RAY_SERVE_ and in lower case.
+struct RaySettings {
+  std::int64_t max_ongoing_requests = 1'000'000'000;
+  double initial_backoff_s = 0.025;
+  double backoff_multiplier = 2;
+  double max_backoff_s = 0.5;
+  double queue_length_cache_timeout_s = 10;
+  bool decrement_queue_len_cache = true;
+
+  std::optional<double> imbalanced_threshold;  ///< Absent or infinite = no limit.
+  double match_rate_threshold = 0.1;
+  bool do_eviction = false;
+  std::int64_t eviction_threshold_chars = 400'000;
+  std::int64_t eviction_target_chars = 360'000;
+  double eviction_interval_secs = 10;
+};
+void describe(Describer& d, RaySettings& s);
+
+enum class RayPolicy : std::uint8_t { kPowerOfTwo, kPrefixCacheAffinity };
+
+std::unique_ptr<Balancer> make_ray(RayPolicy policy, const RaySettings& settings,
+                                   const RandomStream& random);
+
+}  // namespace routesim::policies
