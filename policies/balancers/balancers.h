@@ -18,6 +18,7 @@
 #include "policies/balancers/envoy.h"
 #include "policies/balancers/kubeai.h"
 #include "policies/balancers/kubernetes.h"
+#include "policies/balancers/mooncake.h"
 #include "policies/balancers/production_stack.h"
 #include "policies/balancers/ray.h"
 #include "policies/balancers/smg.h"
@@ -36,6 +37,7 @@ struct BalancerSettings {
   std::optional<AibrixSettings> aibrix;
   std::optional<DynamoSettings> dynamo;
   std::optional<RaySettings> ray;
+  std::optional<MooncakeSettings> mooncake;
 };
 /// Names every key with its meaning and bounds. The keys of the first two families stand side by
 /// side; every other family has a section, named by BalancerRow::section.
@@ -50,6 +52,7 @@ inline void describe(Describer& d, BalancerSettings& s) {
   field(d, {"aibrix", "Settings of the aibrix-* balancers."}, s.aibrix);
   field(d, {"dynamo", "Settings of the dynamo-* balancers."}, s.dynamo);
   field(d, {"ray", "Settings of the ray-* balancers."}, s.ray);
+  field(d, {"mooncake", "Settings of mooncake-conductor."}, s.mooncake);
 }
 
 /// How a request finds its endpoint: a row of kBalancers. The first nine have names here.
@@ -156,6 +159,8 @@ inline constexpr BalancerFamily<&BalancerSettings::dynamo, &make_dynamo> kDynamo
     "dynamo", "NVIDIA Dynamo", "0.9 to 1.3 (@07a6c9ce, @0243c51b, …)", Disaggregation::kPossible};
 inline constexpr BalancerFamily<&BalancerSettings::ray, &make_ray> kRay = {
     "ray", "Ray Serve LLM", "sources of 2025 and 2026 (@5545be38, @06c16f2f, …)"};
+inline constexpr BalancerFamily<&BalancerSettings::mooncake, &make_mooncake> kMooncake = {
+    "mooncake", "Mooncake", "FAST '25 paper; proxy @1d9dff9a (2026)", Disaggregation::kPossible};
 
 inline constexpr std::array kEnvoyBalancers = std::to_array<BalancerRow>({
     kEnvoy.row<EnvoyPolicy::kRoundRobin>("envoy-round-robin", "weights", "one worker thread"),
@@ -277,6 +282,16 @@ inline constexpr std::array kRayBalancers = std::to_array<BalancerRow>({
         "as ray-power-of-two; each router has a tree of its own, where the product's share one; "
         "equals go to the first replica, where the product has the order of a Python set"),
 });
+inline constexpr std::array kMooncakeBalancers = std::to_array<BalancerRow>({
+    kMooncake.row<MooncakePolicy::kConductor>(
+        "mooncake-conductor", "announced cached blocks, own prefills under way, decodes in flight",
+        "prefill times are a given polynomial; a prefill counts in full until its first token; "
+        "transfers know no congestion, and kv_tiers decides whether they happen; no prediction of "
+        "decode load; SLOs only where set"),
+    kMooncake.row<MooncakePolicy::kProxy>(
+        "mooncake-proxy", "announced cached blocks",
+        "decode servers are taken in turn at dispatch, not at the end of a prefill"),
+});
 
 /// Families one after the other. A row's place is its BalancerKind.
 template <std::size_t... kSizes>
@@ -292,7 +307,8 @@ constexpr std::array<BalancerRow, (kSizes + ...)> join_balancers(
 }
 inline constexpr std::array kBalancers =
     join_balancers(kFirstBalancers, kEnvoyBalancers, kSmgBalancers, kVllmRouterBalancers,
-                   kProductionStackBalancers, kAibrixBalancers, kDynamoBalancers, kRayBalancers);
+                   kProductionStackBalancers, kAibrixBalancers, kDynamoBalancers, kRayBalancers,
+                   kMooncakeBalancers);
 
 inline const BalancerRow& balancer_row(BalancerKind kind) {
   return kBalancers[static_cast<std::size_t>(kind)];

@@ -114,7 +114,8 @@ void describe(Describer& d, RoutingConfig& c) {
         {"config",
          "The configuration of another product's router: a start command (SMG, vLLM router, "
          "production stack, Dynamo), a script or manifest with one, an Envoy cluster or "
-         "BackendTrafficPolicy, Helm values with routerSpec, or an LLMConfig of Ray Serve. It sets "
+         "BackendTrafficPolicy, Helm values with routerSpec, an LLMConfig of Ray Serve, or "
+         "Mooncake's proxy. It sets "
          "the balancer and its section; keys beside it win."},
         c.config);
   policies::describe(d, c.balancing);

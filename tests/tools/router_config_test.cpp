@@ -148,6 +148,19 @@ TEST(RouterConfig, RayServeLlm) {
   EXPECT_NE(messages.find("has prefill and decode deployments"), std::string::npos) << messages;
 }
 
+TEST(RouterConfig, MooncakeProxy) {
+  std::string messages;
+  EXPECT_EQ(routing_of("{conductor: {address: 'http://127.0.0.1:13333'}, prefill: {config: "
+                       "{modelname: m, block_size: 16}, instances: []}, decode: {instances: []}}",
+                       messages),
+            R"({"balancer":"mooncake-proxy"})");
+  EXPECT_NE(messages.find("has no effect on results: conductor, prefill, decode"),
+            std::string::npos)
+      << messages;
+  EXPECT_EQ(routing_of("python cache_aware_disagg_proxy.py --prefiller-hosts a b", messages),
+            R"({"balancer":"mooncake-proxy"})");
+}
+
 TEST(RouterConfig, KeysBesideItWin) {
   EXPECT_EQ(routing_of("smg launch --policy random\n  router_replicas: 2\n  balancer: smg-bucket"),
             R"({"balancer":"smg-bucket","router_replicas":2})");

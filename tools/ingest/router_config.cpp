@@ -38,11 +38,12 @@ struct Product {
   std::string_view default_policy;
 };
 
-constexpr std::array<Product, 4> kProducts = {{
+constexpr std::array<Product, 5> kProducts = {{
     {"SMG", "smg", "policy", "cache_aware"},
     {"the vLLM router", "vllm_router", "policy", "cache_aware"},
     {"the vLLM production stack", "production_stack", "routing-logic", ""},
     {"Dynamo", "dynamo", "router-mode", "round-robin"},
+    {"Mooncake's proxy", "mooncake", "", "proxy"},
 }};
 
 const Product& product(std::string_view section) {
@@ -51,7 +52,7 @@ const Product& product(std::string_view section) {
 }
 
 /// Flags whose meaning the scenario's pools have, or that change no decision.
-constexpr std::array<std::string_view, 20> kHarmless = {"host",
+constexpr std::array<std::string_view, 34> kHarmless = {"host",
                                                         "port",
                                                         "http-port",
                                                         "worker-urls",
@@ -70,7 +71,21 @@ constexpr std::array<std::string_view, 20> kHarmless = {"host",
                                                         "static-models",
                                                         "k8s-namespace",
                                                         "k8s-label-selector",
-                                                        "pd-disaggregation"};
+                                                        "pd-disaggregation",
+                                                        "prefiller-hosts",
+                                                        "prefiller-ports",
+                                                        "prefiller-host",
+                                                        "prefiller-port",
+                                                        "prefiller-instance-ids",
+                                                        "prefiller-registration",
+                                                        "decoder-hosts",
+                                                        "decoder-ports",
+                                                        "decoder-host",
+                                                        "decoder-port",
+                                                        "conductor-address",
+                                                        "modelname",
+                                                        "block-size",
+                                                        "query-timeout-seconds"};
 
 bool has_flag(const ShellCommand& command, std::string_view flag) {
   return std::any_of(command.begin(), command.end(), [flag](const ShellWord& w) {
@@ -91,6 +106,7 @@ const Product* product_of(const ShellCommand& command) {
     if (program == "vllm-router" || word.text.starts_with("vllm_router"))
       return &product("vllm_router");
     if (word.text == "dynamo.frontend") return &product("dynamo");
+    if (program == "cache_aware_disagg_proxy.py") return &product("mooncake");
   }
   return nullptr;
 }
@@ -319,8 +335,8 @@ Ptr from_text(const std::string& text, const ShellPlaces& places, const SourceLo
   if (diagnostics.has_errors()) return nullptr;
   diagnostics.error(where, kPath, "starts no router that is simulated",
                     "known programs: smg, sgl-model-gateway, sglang_router, vllm-router, "
-                    "vllm_router.app, dynamo.frontend; AIBrix's ROUTING_ALGORITHM; and "
-                    "Envoy's and Kubernetes' files");
+                    "vllm_router.app, dynamo.frontend, cache_aware_disagg_proxy.py; AIBrix's "
+                    "ROUTING_ALGORITHM; and Envoy's and Kubernetes' files");
   return nullptr;
 }
 
@@ -423,10 +439,21 @@ Ptr from_ray(const ConfigNode& root, Diagnostics& diagnostics) {
   return keys.map(where);
 }
 
+/// The configuration of Mooncake's proxy: it names servers, and nothing that it decides by.
+Ptr from_mooncake(const ConfigNode& root, Diagnostics& diagnostics) {
+  if (!root.is_map() || root.find("conductor") == nullptr || root.find("prefill") == nullptr)
+    return nullptr;
+  RouterKeys keys(diagnostics);
+  keys.set("balancer", balancer_node("mooncake", "proxy", root.where(), diagnostics));
+  for (const Member& m : root.members()) keys.unread(m.key, m.key_where, Fate::kNoEffect);
+  return keys.map(root.where());
+}
+
 Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
   if (Ptr envoy = envoy_routing(*root, diagnostics)) return envoy;
   if (Ptr stack = from_stack_values(*root, diagnostics)) return stack;
   if (Ptr ray = from_ray(*root, diagnostics)) return ray;
+  if (Ptr mooncake = from_mooncake(*root, diagnostics)) return mooncake;
   if (diagnostics.has_errors()) return nullptr;
   std::vector<Member> aibrix;
   find_aibrix_values(*root, aibrix);
@@ -439,9 +466,8 @@ Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
       return from_command(command, *started, diagnostics);
   diagnostics.error(root->where(), kPath, "holds no router configuration that is simulated",
                     "known: a cluster or a BackendTrafficPolicy of Envoy, Helm values with "
-                    "routerSpec, AIBrix's ROUTING_ALGORITHM, an LLMConfig of Ray Serve, and "
-                    "containers that start SMG, the "
-                    "vLLM router or Dynamo");
+                    "routerSpec, AIBrix's ROUTING_ALGORITHM, an LLMConfig of Ray Serve, Mooncake's "
+                    "proxy, and containers that start SMG, the vLLM router or Dynamo");
   return nullptr;
 }
 
