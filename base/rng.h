@@ -21,7 +21,8 @@ enum class Stream : std::uint32_t {
   kTest = 10,            ///< Tests and swarm scenarios.
   kConversations = 11,   ///< Synthetic conversations.
   kAdapters = 12,        ///< LoRA adapters of requests.
-  kTrafficClasses = 13,  ///< Traffic classes of requests.
+  kGateway = 13,         ///< Back-off of retries.
+  kTrafficClasses = 14,  ///< Traffic classes of requests.
 };
 
 /// Philox4x32-10 keyed by the seed, with (stream, entity) in the counter. 2^66 bytes per stream.

@@ -28,6 +28,7 @@ enum class EventKind : std::uint8_t {
   kDelivery,      ///< subject: live request; reaches an engine's queue.
   kApiRound,      ///< subject: API server, stamp: process; those who wait there have their turn.
   kRoute,         ///< subject: live request; the router decides.
+  kTryAgain,      ///< subject: live request; the gateway's back-off is over.
   kRouterTick,    ///< Flow control: the routers look for room in the pool.
   kRetry,         ///< Balancers: the routers try the requests they hold.
   kTimeout,       ///< subject: live request; the client gives up.
@@ -60,6 +61,7 @@ constexpr EventPriority priority_of(EventKind kind) {
     case EventKind::kDelivery:
       return EventPriority::kDelivery;
     case EventKind::kRoute:
+    case EventKind::kTryAgain:
     case EventKind::kRouterTick:
     case EventKind::kRetry:
       return EventPriority::kRouting;

@@ -18,11 +18,18 @@ namespace routesim::sim {
 enum class Leg : std::uint8_t {
   kToRouter,
   kQueued,     ///< Held back by the router's flow control or balancer.
+  kAtGateway,  ///< Decided; waits for a connection of the gateway.
   kToPrefill,  ///< PD: on its way to the prefill server.
   kPrefill,    ///< PD: in the prefill server.
   kToEngine,
   kEngine,   ///< In the (decode) engine.
   kToClient  ///< Finished; the last token is on its way.
+};
+
+/// Of one request, by the gateway.
+struct Retries {
+  std::int64_t made = 0;
+  bool under_way = false;  ///< From the refusal to the way to a server.
 };
 
 struct LiveRequest {
@@ -38,6 +45,7 @@ struct LiveRequest {
   bool pulling = false;      ///< PD: the decode side has blocks and waits for the KV.
   bool kv_lost = false;      ///< PD: the lease was over before the KV was read.
   double pull_bytes = 0;
+  Retries retries;
   std::uint32_t stamp = 0;  ///< Grows with every user of the slot.
   std::int32_t preemptions = 0;
   const char* failure = "";

@@ -206,6 +206,12 @@ void RunRecorder::note_decision_queue(const DecisionQueue& queue) {
                           " of them per second (routing.router_replicas, routing.service_time)");
 }
 
+void RunRecorder::note_gateway(const Gateway& gateway) {
+  result_.routing.gateway = gateway.result();
+  for (std::string& note : gateway.notes(metrics_.stages()))
+    result_.notes.push_back(std::move(note));
+}
+
 RunResult RunRecorder::take_result(workloads::LoadGenerator& load, const Transfers& transfers,
                                    std::uint64_t seed, SimTime end, bool stopped) {
   result_.scenario = plan_.scenario.name;

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "sim/gateway.h"
 #include "sim/live_requests.h"
 #include "sim/observe/metrics_collector.h"
 #include "sim/observe/run_result.h"
 #include "sim/plan/resolve.h"
+#include "sim/router/decision_queue.h"
 #include "sim/servers.h"
 #include "sim/transfers.h"
 
@@ -30,8 +32,9 @@ class RunRecorder {
   RequestRecord on_done(const LiveRequest& live, workloads::Outcome outcome, SimTime now);
   /// After the observers have heard of it: counts it as routed, and ends the stage with its last.
   void close(const RequestRecord& record, StageId stage, SimTime now);
-  /// Call before take_result().
+  /// Call these before take_result().
   void note_decision_queue(const DecisionQueue& queue);
+  void note_gateway(const Gateway& gateway);
   /// Call once, at the end. `stopped`: the run did not reach its end.
   RunResult take_result(workloads::LoadGenerator& load, const Transfers& transfers,
                         std::uint64_t seed, SimTime end, bool stopped);

@@ -63,6 +63,9 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   moves_.over->set_owner(Transfers::Kind::kTierPull, *moves_.pulls);
   at_router_.by_flow.emplace(*router_, live_, queue_, flow);
   at_router_.by_balancer.emplace(*router_, live_, queue_, flow);
+  if (plan.scenario.routing.gateway)
+    at_router_.gateway.emplace(plan.scenario.routing, options.seed, servers_->endpoints().rows(),
+                               load_->stages().size());
 }
 
 Simulation::~Simulation() = default;
@@ -105,6 +108,7 @@ RunResult Simulation::run_to_end() {
   if (options_.check && !stopped_) verify();
   for (Observer* o : observers_) o->on_end(queue_.now());
   recorder_->note_decision_queue(router_->decision_queue());
+  if (at_router_.gateway) recorder_->note_gateway(*at_router_.gateway);
   RunResult found =
       recorder_->take_result(*load_, *moves_.over, options_.seed, queue_.now(), stopped_);
   for (Observer* o : observers_) o->on_result(found, !stopped_);
@@ -124,7 +128,7 @@ void Simulation::throw_end_of_time() const {
 void Simulation::handle(const Event& e) {
   const bool about_request = e.kind == EventKind::kCompletion || e.kind == EventKind::kDelivery ||
                              e.kind == EventKind::kRoute || e.kind == EventKind::kTimeout ||
-                             e.kind == EventKind::kPull;
+                             e.kind == EventKind::kPull || e.kind == EventKind::kTryAgain;
   if (about_request && (live_[e.subject].stamp != e.stamp || !live_[e.subject].open())) return;
   switch (e.kind) {
     case EventKind::kReplicaWake:
@@ -148,6 +152,10 @@ void Simulation::handle(const Event& e) {
       break;
     case EventKind::kRoute:
       route(e.subject, e.time);
+      break;
+    case EventKind::kTryAgain:
+      queue_.push(router_->admit(e.time) + plan_.scenario.routing.decision_latency,
+                  EventKind::kRoute, e.subject, e.stamp);
       break;
     case EventKind::kRouterTick:
       at_router_.by_flow->tick(e.time);
@@ -237,8 +245,21 @@ void Simulation::route(std::uint32_t handle, SimTime now) {
 }
 
 void Simulation::refuse(std::uint32_t handle, int http_status, SimTime now) {
+  if (at_router_.gateway && try_again(handle, http_status, now)) return;
   ++recorder_->routing().rejected;
   fail(handle, refusal_label(http_status), workloads::Outcome::kError, now);
+}
+
+// The gateway sends a refused request to the router again, after its back-off.
+bool Simulation::try_again(std::uint32_t handle, int http_status, SimTime now) {
+  LiveRequest& live = live_[handle];
+  const std::optional<Duration> after =
+      at_router_.gateway->retry(live.request.id, live.retries, http_status);
+  if (!after) return false;
+  live.leg = Leg::kToRouter;
+  live.route = {};
+  queue_.push(now + *after, EventKind::kTryAgain, handle, live.stamp);
+  return true;
 }
 
 void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime now) {
@@ -249,10 +270,46 @@ void Simulation::apply_route(std::uint32_t handle, const Route& route, SimTime n
     refuse(handle, route.http_status, now);
     return;
   }
+  if (at_router_.gateway)
+    enter_gateway(handle, now);
+  else
+    dispatch(handle, now);
+}
+
+void Simulation::enter_gateway(std::uint32_t handle, SimTime now) {
+  LiveRequest& live = live_[handle];
+  live.leg = Leg::kAtGateway;
+  const std::uint32_t host = router_->row(live.route.endpoint);
+  if (at_router_.gateway->enter(handle, live.request.stage, host, now)) {
+    leave_gateway(now);
+    return;
+  }
+  unroute(handle, now);
+  fail(handle, refusal_label(503), workloads::Outcome::kError, now);
+}
+
+// Requests that have a connection now go on.
+void Simulation::leave_gateway(SimTime now) {
+  while (const std::optional<std::uint32_t> ready = at_router_.gateway->take_ready()) {
+    at_router_.gateway->end_retry(live_[*ready].retries);
+    dispatch(*ready, now);
+  }
+}
+
+// The router hears that a request it sent will not arrive.
+void Simulation::unroute(std::uint32_t handle, SimTime now) {
+  LiveRequest& live = live_[handle];
+  const Route route = std::exchange(live.route, Route{});
+  router_->on_completed(live.request, route, false, now);
+  at_router_.by_balancer->changed(route.instance, now);
+}
+
+void Simulation::dispatch(std::uint32_t handle, SimTime now) {
+  LiveRequest& live = live_[handle];
   live.route.endpoint = servers_->choose_rank(live.route.endpoint, now);
   if (live.route.prefill) live.route.prefill = servers_->choose_rank(*live.route.prefill, now);
   for (Observer* o : observers_) o->on_routed(live.request, live.route, now);
-  if (route.prefill) {
+  if (live.route.prefill) {
     ++recorder_->routing().disaggregated;
     live.leg = Leg::kToPrefill;
     enter_server(handle, *live.route.prefill, now);
@@ -427,6 +484,10 @@ void Simulation::give_up(std::uint32_t handle, const char* label, workloads::Out
     router_->cancel(live.route.instance, handle, now);
   else if (leg == Leg::kQueued)
     at_router_.by_balancer->cancel(handle, now);
+  if (leg == Leg::kAtGateway) {
+    at_router_.gateway->cancel(handle, router_->row(live.route.endpoint), now);
+    unroute(handle, now);
+  }
   if (leg == Leg::kPrefill) engine = live.route.prefill;
   if (leg == Leg::kEngine) engine = live.route.endpoint;
   if (leg == Leg::kEngine || leg == Leg::kToEngine) disaggregation_->cancel(handle, now);
@@ -456,9 +517,10 @@ void Simulation::recycle(std::uint32_t handle) {
 
 // Closes the client's books on a request and lets the load tool go on.
 void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTime now) {
-  const LiveRequest& live = live_[handle];
+  LiveRequest& live = live_[handle];
   const workloads::Request& request = live.request;
   live_.settle(handle);
+  if (at_router_.gateway) at_router_.gateway->end_retry(live.retries);
   if (live.route.routed) {
     router_->on_completed(request, live.route, outcome == workloads::Outcome::kSuccess, now);
     at_router_.by_balancer->changed(live.route.instance, now);
@@ -468,6 +530,10 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   const RequestRecord record = recorder_->on_done(live, outcome, now);
   for (Observer* o : observers_) o->on_done(record);
   recorder_->close(record, request.stage, now);
+  if (at_router_.gateway && live.route.routed) {
+    at_router_.gateway->leave(router_->row(live.route.endpoint), now);
+    leave_gateway(now);
+  }
   if (options_.progress != nullptr)
     options_.progress->completed.fetch_add(1, std::memory_order_relaxed);
   load_->on_completed(request, outcome, now);

@@ -9,6 +9,7 @@
 
 #include "sim/disaggregation.h"
 #include "sim/event_queue.h"
+#include "sim/gateway.h"
 #include "sim/held_picks.h"
 #include "sim/held_requests.h"
 #include "sim/kv_copies.h"
@@ -75,6 +76,11 @@ class Simulation final : private RequestFlow {
   void route(std::uint32_t handle, SimTime now);
   void apply_route(std::uint32_t handle, const Route& route, SimTime now) override;
   void refuse(std::uint32_t handle, int http_status, SimTime now) override;
+  bool try_again(std::uint32_t handle, int http_status, SimTime now);
+  void enter_gateway(std::uint32_t handle, SimTime now);
+  void leave_gateway(SimTime now);
+  void unroute(std::uint32_t handle, SimTime now);
+  void dispatch(std::uint32_t handle, SimTime now);
   void enter_server(std::uint32_t handle, EndpointId endpoint, SimTime now);
   void begin_round(std::uint32_t server, std::uint32_t process, SimTime now);
   void book_round(std::uint32_t server, const std::optional<ApiServer::Round>& round);
@@ -125,10 +131,11 @@ class Simulation final : private RequestFlow {
   };
   Moves moves_;
   std::optional<Disaggregation> disaggregation_;
-  /// Requests that wait at the router, for flow control or for a balancer.
+  /// Requests that wait at the router, for flow control or for a balancer; and behind it.
   struct AtRouter {
     std::optional<HeldRequests> by_flow;
     std::optional<HeldPicks> by_balancer;
+    std::optional<Gateway> gateway;
   };
   AtRouter at_router_;
   ObserverList observers_;

@@ -103,6 +103,8 @@ void InvariantChecker::on_routed(const workloads::Request& request, const Route&
   p.endpoint = route.endpoint.value();
   if (route.prefill) p.prefill = route.prefill->value();
   if (view_ == nullptr || !view_->router.reads_metrics()) return;
+  // A request that waited for a connection was decided about earlier.
+  if (view_->plan.scenario.routing.gateway) return;
   const Duration interval = view_->plan.scenario.routing.scrape_interval.value_or(kScrapeInterval);
   const policies::EndpointTable& table = view_->router.table();
   for (std::uint32_t e = 0; e < endpoints_.size(); ++e) {

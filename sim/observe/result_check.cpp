@@ -279,6 +279,12 @@ void check_servers(const RunResult& result, bool complete) {
   };
   routing(router.disaggregated <= router.decisions, "more decisions were disaggregated than made");
   routing(router.rejected <= failures, "more requests were rejected than failed");
+  if (router.gateway) {
+    const GatewayResult& g = *router.gateway;
+    routing(router.rejected + g.refused <= failures, "the gateway refused more than failed");
+    routing(g.most_waiting <= g.waited, "more waited at the gateway at once than in all");
+    routing((g.waited > 0 || g.longest_wait == Duration::zero()), "nobody waited for long");
+  }
   routing(router.hit_tokens <= router.prompt_tokens, "more prompt tokens hit than were sent");
   routing(came <= router.decisions + router.disaggregated, "servers got more than was decided");
   routing(came >= successes, "more requests succeeded than came to servers");
@@ -289,7 +295,10 @@ void check_servers(const RunResult& result, bool complete) {
   routing(router.prompt_tokens == prompt && router.hit_tokens == cached,
           "its prompt tokens are not those of the stages");
   if (router.disaggregated > 0) return;
-  routing(came == router.decisions, "servers got other requests than were decided");
+  // Refusals that are retried are decisions, too.
+  const std::int64_t again = router.gateway ? router.gateway->retries : 0;
+  routing(came <= router.decisions && came + again >= router.decisions,
+          "servers got other requests than were decided");
   require(preemptions == preempted, kParts, "replicas", "stages have other preemptions");
   if (preempted > 0 || looked_up == 0) return;
   // A prompt that is loaded as a whole counts without its last token.

@@ -128,10 +128,22 @@ struct StepTimes {
 /// The largest share of a pool's busy time outside the fitted range that passes as fitted.
 inline constexpr double kMostExtrapolated = 0.05;
 
+/// What the gateway did.
+struct GatewayResult {
+  std::int64_t refused = 0;  ///< Requests that a limit answered with 503.
+  std::int64_t retries = 0;  ///< Refusals of the router that it sent there again.
+  std::int64_t retries_refused =
+      0;                    ///< Refusals it passed on because of max_retries or the budget.
+  std::int64_t waited = 0;  ///< Requests that waited for a connection.
+  Duration longest_wait;
+  std::int64_t most_in_flight = 0;  ///< At once on the way to servers or there.
+  std::int64_t most_waiting = 0;
+};
+
 /// What the router did.
 struct RoutingResult {
   std::int64_t decisions = 0;
-  std::int64_t rejected = 0;              ///< Refused by the router.
+  std::int64_t rejected = 0;              ///< Refused by the router, and not retried.
   std::int64_t predicted_hit_tokens = 0;  ///< Tokens the router's index expected to hit.
   std::int64_t disaggregated = 0;         ///< Decisions with a prefill endpoint.
   std::optional<double> mean_wait_s{};    ///< For a router process, where decisions take time,
@@ -140,6 +152,7 @@ struct RoutingResult {
   double regret_s = 0;                    ///< Then: over all routed requests, in client-seconds.
   std::int64_t prompt_tokens = 0;
   std::int64_t hit_tokens = 0;  ///< Tokens the engines really hit.
+  std::optional<GatewayResult> gateway{};
   double mean_regret_s() const {
     return decisions > 0 ? regret_s / static_cast<double>(decisions) : 0;
   }

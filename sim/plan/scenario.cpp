@@ -93,6 +93,19 @@ void describe(Describer& d, ClusterConfig& c) {
         c.frontend_latency, DurationRange{Duration::zero(), Duration::seconds(3600)});
 }
 
+namespace {
+void describe_decisions(Describer& d, RoutingConfig& c) {
+  field(d, {"decision_latency", "Tokeniser, ext-proc and scheduling time of one decision."},
+        c.decision_latency, DurationRange{Duration::zero(), Duration::seconds(3600)});
+  field(d,
+        {"service_time",
+         "How long one decision keeps its router process busy; requests wait their turn, and "
+         "router_replicas share them. One endpoint picker decided 324 to 388 requests/s "
+         "(llm-d-router pull request 2024), so 2.8ms; 0 = it is never the bottleneck."},
+        c.service_time, DurationRange{Duration::zero(), Duration::seconds(60)});
+}
+}  // namespace
+
 void describe(Describer& d, RoutingConfig& c) {
   field(
       d,
@@ -114,9 +127,9 @@ void describe(Describer& d, RoutingConfig& c) {
         {"config",
          "The configuration of another product's router: a start command (SMG, vLLM router, "
          "production stack, Dynamo), a script or manifest with one, an Envoy cluster or "
-         "BackendTrafficPolicy, Helm values with routerSpec, an LLMConfig of Ray Serve, or "
-         "Mooncake's proxy. It sets "
-         "the balancer and its section; keys beside it win."},
+         "BackendTrafficPolicy, Helm values with routerSpec, AIBrix's ROUTING_ALGORITHM, an "
+         "LLMConfig of Ray Serve, or Mooncake's proxy. It sets the balancer and its section, and "
+         "for Envoy the gateway; keys beside it win."},
         c.config);
   policies::describe(d, c.balancing);
   field(d, {"expression", "Settings of balancer expression."}, c.expression);
@@ -129,14 +142,12 @@ void describe(Describer& d, RoutingConfig& c) {
       c.latency_predictor);
   field(d, {"router_replicas", "Router processes, each with its own index and in-flight counts."},
         c.router_replicas, IntRange{1, 64});
-  field(d, {"decision_latency", "Tokeniser, ext-proc and scheduling time of one decision."},
-        c.decision_latency, DurationRange{Duration::zero(), Duration::seconds(3600)});
   field(d,
-        {"service_time",
-         "How long one decision keeps its router process busy; requests wait their turn, and "
-         "router_replicas share them. One endpoint picker decided 324 to 388 requests/s "
-         "(llm-d-router pull request 2024), so 2.8ms; 0 = it is never the bottleneck."},
-        c.service_time, DurationRange{Duration::zero(), Duration::seconds(60)});
+        {"gateway",
+         "The proxy in front of the servers: Envoy's limits on requests in flight and waiting, and "
+         "retries. Without this section there is no limit."},
+        c.gateway);
+  describe_decisions(d, c);
   field(d,
         {"scrape_interval",
          "How often endpoint metrics are scraped; where absent as often as the product of the "

@@ -14,6 +14,7 @@
 #include "sim/custom/expression.h"
 #include "sim/custom/library.h"
 #include "sim/engine/engine_config.h"
+#include "sim/plan/gateway_config.h"
 #include "sim/prediction/predictor_settings.h"
 #include "workloads/load/load.h"
 #include "workloads/options.h"
@@ -97,8 +98,9 @@ struct RoutingConfig {
   std::int64_t router_replicas = 1;
   /// Another product's configuration. tools/ turns it into the keys beside it.
   Document config;
-  Duration decision_latency;  ///< Tokeniser, ext-proc and scheduling, per request.
-  Duration service_time;      ///< One process is busy with one decision; requests queue. 0 = not.
+  std::optional<GatewayConfig> gateway;  ///< Absent: no limits and no retries.
+  Duration decision_latency;             ///< Tokeniser, ext-proc and scheduling, per request.
+  Duration service_time;  ///< One process is busy with one decision; requests queue. 0 = not.
   /// Absent: as the product does, or kScrapeInterval; resolve() decides.
   std::optional<Duration> scrape_interval;
   Duration kv_event_delay = Duration::milliseconds(1);

@@ -16,7 +16,8 @@ class DecisionQueue {
   DecisionQueue(std::size_t processes, Duration service)
       : service_(service), free_at_(processes, SimTime::zero()) {}
 
-  /// The end of the decision about a request that arrives at `now`. Arrivals never go back in time.
+  /// The end of the decision about a request that arrives at `now`. Calls are in order of arrival,
+  /// but for the gateway's retries, which queue behind requests on their way to the router.
   SimTime admit(SimTime now) {
     if (service_ == Duration::zero()) return now;
     SimTime& free = free_at_[next_++ % free_at_.size()];

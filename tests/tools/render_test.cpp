@@ -201,6 +201,26 @@ TEST(RenderJson, SaysWhatDecisionsCostAndHowLongTheyWaited) {
   EXPECT_EQ(written["max_wait_s"], 0.75);
 }
 
+TEST(Render, SaysWhatTheGatewayDid) {
+  Report report = sample_report();
+  EXPECT_EQ(render_text(report).find("gateway"), std::string::npos);
+  sim::RoutingResult& routing = report.variants[0].result.routing;
+  routing.gateway = {.refused = 3,
+                     .retries = 5,
+                     .retries_refused = 2,
+                     .waited = 7,
+                     .longest_wait = Duration::milliseconds(1500),
+                     .most_in_flight = 1024,
+                     .most_waiting = 4};
+  EXPECT_EQ(json::parse(render_json(report))["variants"][0]["routing"]["gateway"],
+            json::parse(R"({"refused": 3, "retries": 5, "retries_refused": 2, "waited": 7,
+                            "max_wait_s": 1.5, "max_in_flight": 1024, "max_waiting": 4})"));
+  const std::string text = render_text(report);
+  for (const char* row :
+       {"refused by the gateway", "retried by the gateway", "most in flight at the gateway"})
+    EXPECT_NE(text.find(row), std::string::npos) << row;
+}
+
 TEST(Render, WhatAToolSendsBeforeItsRunIsNoStage) {
   Report report = sample_report();
   report.variants[0].result.stages[0].info.is_preparation = true;

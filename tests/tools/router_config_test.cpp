@@ -53,8 +53,14 @@ TEST(RouterConfig, WhatIsNotSimulatedIsNamed) {
   routing_of("smg launch --policy random --max-concurrent-requests 64", messages);
   EXPECT_NE(messages.find("is not simulated: --max-concurrent-requests"), std::string::npos)
       << messages;
-  routing_of("{lb_policy: RANDOM, circuit_breakers: {}}", messages);
-  EXPECT_NE(messages.find("is not simulated: circuit_breakers"), std::string::npos) << messages;
+  routing_of(
+      "{lb_policy: RANDOM, outlier_detection: {}, circuit_breakers: {thresholds: "
+      "[{max_connection_pools: 9}], per_host_thresholds: []}}",
+      messages);
+  EXPECT_NE(messages.find("is not simulated: outlier_detection, per_host_thresholds, "
+                          "max_connection_pools"),
+            std::string::npos)
+      << messages;
   routing_of("{lb_policy: LEAST_REQUEST, least_request_lb_config: {slow_start_config: {}}}",
              messages);
   EXPECT_NE(messages.find("is not simulated: slow_start_config"), std::string::npos) << messages;
@@ -79,12 +85,12 @@ TEST(RouterConfig, UnknownPoliciesAndProgramsAreErrors) {
 TEST(RouterConfig, EnvoyClusters) {
   EXPECT_EQ(routing_of("{name: c, lb_policy: LEAST_REQUEST, least_request_lb_config: "
                        "{choice_count: 3}}"),
-            R"({"balancer":"envoy-least-request","envoy":{"choice_count":3}})");
+            R"({"balancer":"envoy-least-request","envoy":{"choice_count":3},"gateway":{}})");
   EXPECT_EQ(routing_of("{static_resources: {clusters: [{lb_policy: RING_HASH, ring_hash_lb_config: "
                        "{minimum_ring_size: 64}}], listeners: [{route: {hash_policy: [{header: "
                        "{header_name: x-user}, terminal: true}]}}]}}"),
             R"({"balancer":"envoy-ring-hash","envoy":{"minimum_ring_size":64,)"
-            R"("hash_policy":[{"header":"x-user","terminal":true}]}})");
+            R"("hash_policy":[{"header":"x-user","terminal":true}]},"gateway":{}})");
   std::string messages;
   routing_of("{lb_policy: CLUSTER_PROVIDED}", messages);
   EXPECT_NE(messages.find("not simulated (got CLUSTER_PROVIDED)"), std::string::npos) << messages;
@@ -93,7 +99,8 @@ TEST(RouterConfig, EnvoyClusters) {
 TEST(RouterConfig, EnvoyGatewayAndHelmValues) {
   EXPECT_EQ(routing_of("{kind: BackendTrafficPolicy, spec: {loadBalancer: {type: ConsistentHash, "
                        "consistentHash: {type: Header, header: {name: x-s}}}}}"),
-            R"({"balancer":"envoy-maglev","envoy":{"hash_policy":[{"header":"x-s"}]}})");
+            R"({"balancer":"envoy-maglev","envoy":{"hash_policy":[{"header":"x-s"}]},)"
+            R"("gateway":{"max_retries":1024}})");
   EXPECT_EQ(routing_of("{routerSpec: {routingLogic: prefixaware}}"),
             R"({"balancer":"production-stack-prefixaware"})");
 }
@@ -159,6 +166,48 @@ TEST(RouterConfig, MooncakeProxy) {
       << messages;
   EXPECT_EQ(routing_of("python cache_aware_disagg_proxy.py --prefiller-hosts a b", messages),
             R"({"balancer":"mooncake-proxy"})");
+}
+
+TEST(RouterConfig, EnvoysLimitsAndRetries) {
+  EXPECT_EQ(routing_of("{clusters: [{lb_policy: RANDOM, http2_protocol_options: {}, "
+                       "circuit_breakers: {thresholds: [{priority: HIGH, max_requests: 9}, "
+                       "{max_requests: 64, max_retries: 5, retry_budget: {budget_percent: {value: "
+                       "30}, min_retry_concurrency: 4}}]}}], routes: [{route: {retry_policy: "
+                       "{retry_on: '5xx,retriable-status-codes', num_retries: 3, "
+                       "retriable_status_codes: [429], retry_back_off: {base_interval: 0.01s, "
+                       "max_interval: 1s}}}}]}"),
+            R"({"balancer":"envoy-random","gateway":{"protocol":"http2","max_requests":64,)"
+            R"("max_retries":5,"retry_budget":{"budget_percent":30,"min_retry_concurrency":4},)"
+            R"("retry":{"retry_on":["5xx","retriable-status-codes"],"num_retries":3,)"
+            R"("retriable_status_codes":[429],"base_interval":"0.01s","max_interval":"1s"}}})");
+}
+
+TEST(RouterConfig, AClusterThatAHeaderLeadsIsThatOfAnEndpointPicker) {
+  // As in llm-d-router's standalone chart.
+  EXPECT_EQ(routing_of("{name: original_destination_cluster, type: ORIGINAL_DST, lb_policy: "
+                       "CLUSTER_PROVIDED, original_dst_lb_config: {use_http_header: true}, "
+                       "circuit_breakers: {thresholds: [{max_connections: 40000, "
+                       "max_pending_requests: 40000, max_requests: 40000}]}}"),
+            R"({"balancer":"endpoint-picker","gateway":{"max_connections":40000,)"
+            R"("max_pending_requests":40000,"max_requests":40000}})");
+}
+
+TEST(RouterConfig, EnvoyGatewaysLimitsAndRetries) {
+  std::string messages;
+  EXPECT_EQ(routing_of("{kind: BackendTrafficPolicy, spec: {circuitBreaker: {maxConnections: 10, "
+                       "maxPendingRequests: 0, maxParallelRequests: 20, perEndpoint: {}}, retry: "
+                       "{retryOn: {triggers: [5xx, cancelled]}, perRetry: {timeout: 1s, backOff: "
+                       "{baseInterval: 50ms}}}}}",
+                       messages),
+            R"({"gateway":{"max_connections":10,"max_pending_requests":0,"max_requests":20,)"
+            R"("max_retries":1024,"retry":{"retry_on":["5xx"],"num_retries":2,)"
+            R"("base_interval":"50ms"}}})");
+  EXPECT_NE(messages.find("has no effect on results: cancelled"), std::string::npos) << messages;
+  EXPECT_NE(messages.find("is not simulated: perEndpoint, timeout"), std::string::npos) << messages;
+  EXPECT_EQ(routing_of("{kind: BackendTrafficPolicy, spec: {retry: {}}}"),
+            R"({"gateway":{"max_retries":1024,"retry":{"retry_on":["connect-failure",)"
+            R"("refused-stream","retriable-status-codes"],"retriable_status_codes":[503],)"
+            R"("num_retries":2}}})");
 }
 
 TEST(RouterConfig, KeysBesideItWin) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "sim/plan/gateway_config.h"
 
 namespace routesim::tools {
 
@@ -16,6 +18,8 @@ namespace {
 
 using Ptr = ConfigNode::Ptr;
 using Member = ConfigNode::Member;
+/// Our name of a key and theirs.
+using KeyPairs = std::initializer_list<std::pair<const char*, const char*>>;
 
 /// The value at a path of keys, or null.
 const ConfigNode* at(const ConfigNode& root, std::initializer_list<std::string_view> keys) {
@@ -42,7 +46,7 @@ class EnvoyReader {
       : diagnostics_(diagnostics), unread_(diagnostics) {}
 
   Ptr routing(const ConfigNode& root) {
-    if (const ConfigNode* policy = gateway_policy(root)) return from_gateway(*policy);
+    if (const ConfigNode* spec = gateway_policy(root)) return from_gateway(*spec);
     const ConfigNode* cluster = first_with(root, {"lb_policy", "load_balancing_policy"});
     if (cluster == nullptr) return nullptr;
     if (const ConfigNode* name = cluster->child("lb_policy"))
@@ -77,11 +81,93 @@ class EnvoyReader {
       if (std::find(read.begin(), read.end(), m.key) == read.end())
         unread_.add(m.key, m.key_where, Fate::kNotModelled);
   }
-  /// Keys of a cluster beside its load balancer. Some, such as circuit breakers, do count in Envoy.
-  void name_unread_of_cluster(const ConfigNode& cluster) {
+  /// Keys of a cluster beside its load balancer, and its limits.
+  void take_cluster(const ConfigNode& root, const ConfigNode& cluster) {
     name_unread(cluster, {"name", "type", "lb_policy", "load_balancing_policy", "load_assignment",
                           "least_request_lb_config", "ring_hash_lb_config", "maglev_lb_config",
-                          "common_lb_config", "connect_timeout", "dns_lookup_family"});
+                          "common_lb_config", "connect_timeout", "dns_lookup_family",
+                          "circuit_breakers", "http2_protocol_options",
+                          "typed_extension_protocol_options", "original_dst_lb_config"});
+    take_weights(cluster);
+    take_hash_policy(root);
+    if (const ConfigNode* http2 = first_with(cluster, {"http2_protocol_options"}))
+      limit("protocol", plain_scalar("http2", http2->where()));
+    take_thresholds(cluster);
+    if (const ConfigNode* route = first_with(root, {"retry_policy"}))
+      take_retry_policy(*route->child("retry_policy"));
+  }
+  void limit(const char* key, Ptr value) {
+    const SourceLocation where = value->where();
+    limits_.push_back({key, where, std::move(value)});
+  }
+  /// Scalars of `from`, as pairs of our key and theirs.
+  static void take_scalars(std::vector<Member>& into, const ConfigNode& from, KeyPairs keys) {
+    for (const auto& [ours, theirs] : keys) {
+      const ConfigNode* value = from.is_map() ? from.child(theirs) : nullptr;
+      if (value != nullptr && value->is_scalar())
+        into.push_back({ours, value->where(), copy(*value)});
+    }
+  }
+  /// The thresholds of default priority: simulated requests have no other.
+  void take_thresholds(const ConfigNode& cluster) {
+    const ConfigNode* breakers = cluster.child("circuit_breakers");
+    if (breakers == nullptr) return;
+    name_unread(*breakers, {"thresholds"});
+    const ConfigNode* list = at(*breakers, {"thresholds"});
+    if (list == nullptr || !list->is_sequence()) return;
+    for (const Ptr& entry : list->items()) {
+      const ConfigNode* priority = at(*entry, {"priority"});
+      if (!entry->is_map() || (priority != nullptr && priority->text() != "DEFAULT")) continue;
+      take_scalars(limits_, *entry,
+                   {{"max_connections", "max_connections"},
+                    {"max_pending_requests", "max_pending_requests"},
+                    {"max_requests", "max_requests"},
+                    {"max_retries", "max_retries"}});
+      if (const ConfigNode* budget = entry->child("retry_budget")) {
+        std::vector<Member> keys;
+        if (const ConfigNode* percent = at(*budget, {"budget_percent"}))
+          take_scalars(keys, *percent, {{"budget_percent", "value"}});
+        take_scalars(keys, *budget, {{"min_retry_concurrency", "min_retry_concurrency"}});
+        limit("retry_budget", ConfigNode::make_map(std::move(keys), budget->where()));
+      }
+      name_unread(*entry, {"priority", "max_connections", "max_pending_requests", "max_requests",
+                           "max_retries", "retry_budget", "track_remaining"});
+      return;
+    }
+  }
+  /// Conditions of gRPC never hold, and are left out.
+  void take_retry_on(std::vector<Member>& keys, const std::vector<std::string>& conditions,
+                     const SourceLocation& where) {
+    std::vector<Ptr> known;
+    for (const std::string& name : conditions) {
+      const auto& names = EnumNames<sim::RetryOn>::value;
+      if (std::find(names.begin(), names.end(), name) != names.end())
+        known.push_back(plain_scalar(name, where));
+      else
+        unread_.add(name, where, Fate::kNoEffect);
+    }
+    keys.push_back({"retry_on", where, ConfigNode::make_sequence(std::move(known), where)});
+  }
+  static void take_list(std::vector<Member>& keys, const char* key, const ConfigNode* list) {
+    if (list != nullptr && list->is_sequence())
+      keys.push_back({key, list->where(), ConfigNode::make_sequence(list->items(), list->where())});
+  }
+  void take_retry_policy(const ConfigNode& policy) {
+    if (!policy.is_map()) return;
+    std::vector<Member> keys;
+    if (const ConfigNode* on = policy.child("retry_on")) {
+      std::vector<std::string> conditions;
+      std::istringstream text(on->text());
+      for (std::string name; std::getline(text, name, ',');) conditions.emplace_back(trimmed(name));
+      take_retry_on(keys, conditions, on->where());
+    }
+    take_scalars(keys, policy, {{"num_retries", "num_retries"}});
+    take_list(keys, "retriable_status_codes", policy.child("retriable_status_codes"));
+    if (const ConfigNode* back_off = policy.child("retry_back_off"))
+      take_scalars(keys, *back_off,
+                   {{"base_interval", "base_interval"}, {"max_interval", "max_interval"}});
+    name_unread(policy, {"retry_on", "num_retries", "retriable_status_codes", "retry_back_off"});
+    limit("retry", ConfigNode::make_map(std::move(keys), policy.where()));
   }
 
   Ptr from_cluster(const ConfigNode& root, const ConfigNode& cluster, const std::string& policy,
@@ -91,18 +177,18 @@ class EnvoyReader {
       if (const ConfigNode* config = cluster.child(key)) take(*config);
     set("healthy_panic_threshold",
         at(cluster, {"common_lb_config", "healthy_panic_threshold", "value"}));
-    name_unread_of_cluster(cluster);
-    take_weights(cluster);
-    take_hash_policy(root);
+    take_cluster(root, cluster);
+    // The cluster sends a request where its header says, and an ext_proc sets the header.
+    const ConfigNode* by_header = at(cluster, {"original_dst_lb_config", "use_http_header"});
+    if (policy == "CLUSTER_PROVIDED" && by_header != nullptr && by_header->text() == "true")
+      return with_balancer("endpoint-picker", where);
     return finish(policy, where);
   }
 
   Ptr from_extension(const ConfigNode& root, const ConfigNode& cluster, const ConfigNode& config) {
     const ConfigNode& type = *config.child("@type");
     take(config);
-    name_unread_of_cluster(cluster);
-    take_weights(cluster);
-    take_hash_policy(root);
+    take_cluster(root, cluster);
     constexpr std::array<std::pair<std::string_view, const char*>, 5> kTypes = {{
         {"round_robin", "ROUND_ROBIN"},
         {"least_request", "LEAST_REQUEST"},
@@ -118,15 +204,70 @@ class EnvoyReader {
   static const ConfigNode* gateway_policy(const ConfigNode& root) {
     if (root.is_map() && root.child("kind") != nullptr &&
         root.child("kind")->text() == "BackendTrafficPolicy")
-      return at(root, {"spec", "loadBalancer"});
+      return at(root, {"spec"});
     if (root.is_map() && root.child("items") != nullptr)
       for (const Ptr& item : root.child("items")->items())
         if (const ConfigNode* found = gateway_policy(*item)) return found;
     return nullptr;
   }
 
-  /// Envoy Gateway turns ConsistentHash into Maglev (its table size is a key of its own).
-  Ptr from_gateway(const ConfigNode& policy) {
+  /// Envoy Gateway allows as many retries as requests, and retries 503 twice by default
+  /// (internal/xds/translator/cluster.go and route.go, @d32f2829). A policy may leave the load
+  /// balancer to something else.
+  Ptr from_gateway(const ConfigNode& spec) {
+    if (!spec.is_map()) return nullptr;
+    take_gateway_breaker(spec.child("circuitBreaker"), spec.where());
+    if (const ConfigNode* retry = spec.child("retry")) take_gateway_retry(*retry);
+    name_unread(spec, {"targetRef", "targetRefs", "targetSelectors", "loadBalancer",
+                       "circuitBreaker", "retry"});
+    const ConfigNode* policy = spec.child("loadBalancer");
+    if (policy == nullptr) return with_balancer("", spec.where());
+    return from_gateway_balancer(*policy);
+  }
+
+  void take_gateway_breaker(const ConfigNode* breaker, const SourceLocation& where) {
+    if (breaker == nullptr || !breaker->is_map())
+      return limit("max_retries", plain_scalar("1024", where));
+    take_scalars(limits_, *breaker,
+                 {{"max_connections", "maxConnections"},
+                  {"max_pending_requests", "maxPendingRequests"},
+                  {"max_requests", "maxParallelRequests"},
+                  {"max_retries", "maxParallelRetries"}});
+    if (breaker->child("maxParallelRetries") == nullptr)
+      limit("max_retries", plain_scalar("1024", where));
+    name_unread(*breaker, {"maxConnections", "maxPendingRequests", "maxParallelRequests",
+                           "maxParallelRetries"});
+  }
+
+  void take_gateway_retry(const ConfigNode& retry) {
+    std::vector<Member> keys;
+    const SourceLocation& where = retry.where();
+    const ConfigNode* triggers = at(retry, {"retryOn", "triggers"});
+    if (triggers != nullptr && triggers->is_sequence()) {
+      std::vector<std::string> conditions;
+      for (const Ptr& trigger : triggers->items()) conditions.push_back(trigger->text());
+      take_retry_on(keys, conditions, triggers->where());
+    } else {
+      take_retry_on(keys, {"connect-failure", "refused-stream", "retriable-status-codes"}, where);
+    }
+    if (at(retry, {"retryOn"}) != nullptr)
+      take_list(keys, "retriable_status_codes", at(retry, {"retryOn", "httpStatusCodes"}));
+    else
+      keys.push_back({"retriable_status_codes", where,
+                      ConfigNode::make_sequence({plain_scalar("503", where)}, where)});
+    take_scalars(keys, retry, {{"num_retries", "numRetries"}});
+    if (at(retry, {"numRetries"}) == nullptr)
+      keys.push_back({"num_retries", where, plain_scalar("2", where)});
+    if (const ConfigNode* back_off = at(retry, {"perRetry", "backOff"}))
+      take_scalars(keys, *back_off,
+                   {{"base_interval", "baseInterval"}, {"max_interval", "maxInterval"}});
+    if (const ConfigNode* each = at(retry, {"perRetry"})) name_unread(*each, {"backOff"});
+    name_unread(retry, {"retryOn", "numRetries", "perRetry"});
+    limit("retry", ConfigNode::make_map(std::move(keys), where));
+  }
+
+  /// ConsistentHash becomes Maglev (its table size is a key of its own).
+  Ptr from_gateway_balancer(const ConfigNode& policy) {
     const ConfigNode* type = policy.child("type");
     if (type == nullptr) return nullptr;
     constexpr std::array<std::pair<std::string_view, const char*>, 4> kTypes = {{
@@ -211,13 +352,8 @@ class EnvoyReader {
         {"MAGLEV", "envoy-maglev"},
         {"RANDOM", "envoy-random"},
     }};
-    for (const auto& [theirs, ours] : kNames) {
-      if (policy != theirs) continue;
-      std::vector<Member> routing = {{"balancer", where, plain_scalar(ours, where)}};
-      if (!settings_.empty())
-        routing.push_back({"envoy", where, ConfigNode::make_map(settings_, where)});
-      return ConfigNode::make_map(std::move(routing), where);
-    }
+    for (const auto& [theirs, ours] : kNames)
+      if (policy == theirs) return with_balancer(ours, where);
     diagnostics_.error(
         where, "routing.config",
         "names a load balancer that is not simulated (got " + printable(policy) + ")",
@@ -225,9 +361,20 @@ class EnvoyReader {
     return nullptr;
   }
 
+  /// Nothing is said of the balancer where the name is empty.
+  Ptr with_balancer(const char* name, const SourceLocation& where) {
+    std::vector<Member> routing;
+    if (*name != 0) routing.push_back({"balancer", where, plain_scalar(name, where)});
+    if (!settings_.empty())
+      routing.push_back({"envoy", where, ConfigNode::make_map(settings_, where)});
+    routing.push_back({"gateway", where, ConfigNode::make_map(limits_, where)});
+    return ConfigNode::make_map(std::move(routing), where);
+  }
+
   Diagnostics& diagnostics_;
   UnreadKeys unread_;
-  std::vector<Member> settings_;
+  std::vector<Member> settings_;  ///< Of the balancer.
+  std::vector<Member> limits_;    ///< Of the gateway.
 };
 
 }  // namespace

@@ -37,9 +37,10 @@ class UnreadKeys {
 /// The first map below `node` that has one of these keys, or null.
 const ConfigNode* first_with(const ConfigNode& node, std::initializer_list<std::string_view> keys);
 
-/// Keys of `routing` for the first cluster that chooses a load balancer, with the first hash_policy
-/// of the routes and the weights of the cluster's endpoints. Null where the tree is none of
-/// Envoy's, or after an error.
+/// Keys of `routing` for the first cluster that chooses a load balancer, with its circuit breakers,
+/// the first hash_policy and retry_policy of the routes, and the weights of the cluster's
+/// endpoints. Envoy's limits hold in clusters that do not write them, too. Null where the tree is
+/// none of Envoy's, or after an error.
 ConfigNode::Ptr envoy_routing(const ConfigNode& root, Diagnostics& diagnostics);
 
 }  // namespace routesim::tools

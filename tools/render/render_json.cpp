@@ -117,6 +117,15 @@ void write_routing(JsonWriter& json, const sim::RoutingResult& routing) {
     json.member("mean_wait_s", *routing.mean_wait_s);
     json.member("max_wait_s", routing.longest_wait_s);
   }
+  if (routing.gateway) {
+    const sim::GatewayResult& gateway = *routing.gateway;
+    json.key("gateway").begin_object();
+    json.member("refused", gateway.refused).member("retries", gateway.retries);
+    json.member("retries_refused", gateway.retries_refused).member("waited", gateway.waited);
+    json.member("max_wait_s", gateway.longest_wait.to_seconds());
+    json.member("max_in_flight", gateway.most_in_flight);
+    json.member("max_waiting", gateway.most_waiting).end_object();
+  }
   if (routing.priced) json.member("mean_regret_s", routing.mean_regret_s());
   json.end_object();
 }

@@ -320,6 +320,17 @@ std::string summary_table(const Report& report) {
     add("regret per decision, s", [](const auto& v) {
       return v.result.routing.priced ? fixed_text(v.result.routing.mean_regret_s(), 2) : "-";
     });
+  constexpr std::array<std::pair<const char*, std::int64_t sim::GatewayResult::*>, 3> kGateway = {
+      {{"refused by the gateway", &sim::GatewayResult::refused},
+       {"retried by the gateway", &sim::GatewayResult::retries},
+       {"most in flight at the gateway", &sim::GatewayResult::most_in_flight}}};
+  if (std::any_of(report.variants.begin(), report.variants.end(),
+                  [](const auto& v) { return v.result.routing.gateway.has_value(); }))
+    for (const auto& [title, value] : kGateway)
+      add(title, [value = value](const auto& v) {
+        const auto& gateway = v.result.routing.gateway;
+        return gateway ? std::to_string((*gateway).*value) : std::string("-");
+      });
   add("router decisions", [](const auto& v) { return std::to_string(v.result.routing.decisions); });
   return table.str();
 }
