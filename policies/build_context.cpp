@@ -7,9 +7,9 @@ namespace routesim::policies {
 namespace {
 
 // By Facts.
-constexpr std::array<std::string_view, 4> kDefaultProducers = {
+constexpr std::array<std::string_view, 5> kDefaultProducers = {
     "approx-prefix-cache-producer", "predicted-latency-producer", "inflight-load-producer",
-    "p2p-source-producer"};
+    "p2p-source-producer", "latency-observer-producer-hub"};
 
 }  // namespace
 

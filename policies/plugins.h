@@ -85,9 +85,9 @@ std::unique_ptr<Plugin> make_plugin(Args&&... args) {
 }
 
 /// The kind of facts a producer provides, so that a parameter cannot name another kind.
-enum class Facts { kPrefixMatches, kLatencyEstimates, kLoad, kReusableTokens };
-inline constexpr std::array<std::string_view, 4> kFactsNames = {
-    "prefix match info", "latency predictions", "load", "reusable tokens"};
+enum class Facts { kPrefixMatches, kLatencyEstimates, kLoad, kReusableTokens, kTtftPercentiles };
+inline constexpr std::array<std::string_view, 5> kFactsNames = {
+    "prefix match info", "latency predictions", "load", "reusable tokens", "TTFT percentiles"};
 
 /// Writes facts about the request and the candidates into the Cycle before any profile runs.
 class Producer : public virtual Plugin {

@@ -173,6 +173,7 @@ struct RequestView {
   std::span<const EndpointRow> subset = {};
   /// Per row; empty when no side-car answered.
   std::span<const LatencyPrediction> predictions = {};
+  bool streaming = true;  ///< The answer comes in pieces, the first of which is its first token.
   bool multimodal = false;
   std::span<const EncoderItem> items = {};
   /// Per row, the total size of items whose embeddings are cached there; empty when unknown.

@@ -12,6 +12,7 @@
 #include "policies/plugins/prefix_producers.h"
 #include "policies/plugins/profile_handlers.h"
 #include "policies/plugins/response_headers.h"
+#include "policies/plugins/ttft_observer.h"
 
 namespace routesim::policies {
 namespace {
@@ -46,6 +47,12 @@ constexpr PluginRow kPickersAndHandlers[] = {
 
 constexpr std::string_view kTokens = "The caller tokenises: RequestView carries the counts.";
 
+constexpr PluginRow ttft_observer(std::string_view type) {
+  return implemented<TtftObserver, TtftObserverParameters>(
+      type, "Percentiles of observed TTFT and the load they were seen at.", Era::kAug2026,
+      kDataSourceRole);
+}
+
 constexpr PluginRow kProducers[] = {
     implemented<ApproxPrefixProducer, ApproxPrefixParameters>(
         "approx-prefix-cache-producer", "Prefix matches from routing history."),
@@ -59,6 +66,8 @@ constexpr PluginRow kProducers[] = {
         "predicted-latency-producer", "Headrooms of the side-car's predictions."),
     implemented<PullSourceProducer, PullSourceParameters>(
         "p2p-source-producer", "Names a peer to pull cached KV blocks from.", Era::kJul2026),
+    ttft_observer("latency-observer-producer"),
+    ttft_observer("latency-observer-producer-hub"),
     inert("token-producer", kProducerRole, kTokens),
     inert("tokenizer", kProducerRole, kTokens),
     inert("session-id-producer", kProducerRole, "The caller fills RequestView::session."),

@@ -6,6 +6,7 @@
 #include "policies/plugins/header_label_affinity.h"
 #include "policies/plugins/kv_cache_utilization.h"
 #include "policies/plugins/latency.h"
+#include "policies/plugins/latency_observation.h"
 #include "policies/plugins/lmetric.h"
 #include "policies/plugins/load_aware.h"
 #include "policies/plugins/lora_affinity.h"
@@ -47,6 +48,11 @@ constexpr PluginRow active_request_scorer() {
   return row;
 }
 
+constexpr PluginRow latency_observation(std::string_view type) {
+  return implemented<LatencyObservationScorer, LatencyObservationParameters>(
+      type, "Expected TTFT from observed ones, at the present load.", Era::kAug2026);
+}
+
 constexpr PluginRow kScorers[] = {
     implemented<QueueScorer>("queue-scorer", "Fewer waiting requests score higher (min-max)."),
     implemented<RunningRequestsScorer>("running-requests-size-scorer",
@@ -71,6 +77,8 @@ constexpr PluginRow kScorers[] = {
                                                              "Endpoints labelled for this length."),
     implemented<LatencyScorer, LatencyParameters>(
         "latency-scorer", "Headroom of predicted latencies to the SLOs.", Era::kMay2026),
+    latency_observation("latency-observation-scorer"),
+    latency_observation("latency-observation-scorer-hub"),
     implemented<LMetricScorer, LMetricParameters>(
         "lmetric-scorer", "Uncached tokens times requests in flight.", Era::kMay2026),
     implemented<MmEmbeddingsCacheScorer>("mm-embeddings-cache-scorer",

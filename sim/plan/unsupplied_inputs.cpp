@@ -176,6 +176,27 @@ void warn_pulls(const policies::EndpointPickerConfig& config, const std::string&
                           "give the pool engine.kv_tiers, if its servers have tiers");
 }
 
+/// Nothing asks an observer for new percentiles but dataLayer, and without streaming there is no
+/// first token to observe (llm-d-router pull request 2371).
+void warn_idle_observers(const policies::EndpointPickerConfig& config, const std::string& path,
+                         bool streams, Diagnostics& diagnostics) {
+  const std::optional<policies::Requirements> needed = policies::requirements(config);
+  if (!needed) return;
+  for (const policies::PluginSpec& spec : needed->plugins) {
+    if (!spec.type.starts_with("latency-observer-producer")) continue;
+    const auto& sources = config.data_layer.sources;
+    const bool is_source = std::any_of(sources.begin(), sources.end(), [&](const auto& source) {
+      return source.source.name == spec.name;
+    });
+    if (is_source && streams) continue;
+    diagnostics.warning(
+        spec.where, spec.implicit ? path : path_of(spec, path),
+        "plugin '" + spec.name + "' observes nothing, so every endpoint scores 1: " +
+            (is_source ? "the load does not stream its answers" : "it is no source of dataLayer"),
+        is_source ? "" : "list it under dataLayer.sources");
+  }
+}
+
 bool is_approximate(const policies::PluginSpec& spec) {
   return spec.type == "approx-prefix-cache-producer" ||
          (spec.type == "prefix-cache-scorer" &&
@@ -240,6 +261,7 @@ std::vector<std::string> headers_read(const policies::EndpointPickerConfig& conf
 void warn_unsupplied_inputs(const policies::EndpointPickerConfig& config, const std::string& path,
                             Diagnostics& diagnostics, const SuppliedInputs& supplied) {
   warn_estimated_tokens(config, path, diagnostics);
+  warn_idle_observers(config, path, supplied.streams, diagnostics);
   if (!supplied.tiers) {
     warn_other_tiers(config, path, diagnostics);
     warn_second_index(config, path, diagnostics);

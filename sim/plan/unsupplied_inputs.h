@@ -20,6 +20,7 @@ struct SuppliedInputs {
   std::span<const std::string> headers;  ///< Names of those that the load adds to its requests.
   bool predictions = false;              ///< A latency predictor stands beside the router.
   bool tiers = false;                    ///< Some server keeps KV outside GPU memory.
+  bool streams = true;                   ///< Clients get each token when it comes.
 };
 
 /// A warning for every plugin of the document that runs without an input. `path` is that of the

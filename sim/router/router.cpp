@@ -323,6 +323,7 @@ policies::RequestView Router::view(const workloads::Request& request, const Prom
   v.approx_hashes = keys.approx;
   v.priority = objective(request);
   v.max_tokens = request.max_tokens;
+  v.streaming = traits_of(plan_.scenario.workload.load).streams;
   sessions_.send(request, v);
   return v;
 }

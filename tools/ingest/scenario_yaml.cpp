@@ -365,7 +365,8 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
             *variant.endpoint_picker, "routing.endpoint_picker", diagnostics,
             {.headers = sent,
              .predictions = sim::deciding_predictor(routing, *variant.endpoint_picker).has_value(),
-             .tiers = tiers});
+             .tiers = tiers,
+             .streams = traits_of(variant.scenario.workload.load).streams});
         warn_missing_labels(variant, "routing.endpoint_picker", diagnostics);
         take_replicas(variant, diagnostics);
       }
