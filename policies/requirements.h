@@ -80,6 +80,7 @@ struct SignalNeeds {
   bool encoder_cache = false;  ///< RequestView::items and cached_item_size.
   bool headers = false;
   bool lora = false;
+  bool pool_metrics = false;  ///< EndpointTable attributes with the aggregates of whole pools.
   /// Headers whose value is taken for the id of the request's session.
   std::vector<std::string> session_id_headers = {};
   /// Headers the router adds to an answer (Scheduler::response_headers), for the client to send

@@ -50,6 +50,10 @@ struct EndpointInfo {
   std::string id() const { return name_space + "/" + pod_name; }
 };
 
+/// Attributes that multicluster-metrics-extractor writes per cluster: the means over its pool.
+inline constexpr std::string_view kPoolQueueAttribute = "llm-d.ai/multicluster-queue-size";
+inline constexpr std::string_view kPoolKvAttribute = "llm-d.ai/multicluster-kv-cache-utilization";
+
 /// The router's view of its pool: the metrics of the last scrape as parallel arrays, and the cold
 /// facts beside them. The owner updates it in place; the scheduler only reads it. Not
 /// synchronised: a live router gives each decision a snapshot or takes a read lock.

@@ -56,6 +56,9 @@ constexpr PluginRow ttft_observer(std::string_view type) {
 constexpr PluginRow kProducers[] = {
     implemented<ApproxPrefixProducer, ApproxPrefixParameters>(
         "approx-prefix-cache-producer", "Prefix matches from routing history."),
+    implemented<ApproxPrefixProducer, ApproxPrefixParameters>(
+        "multicluster-approx-prefix-cache-producer", "Prefix matches from routing history.",
+        Era::kAug2026),
     implemented<PrecisePrefixProducer, PrecisePrefixParameters>("precise-prefix-cache-producer",
                                                                 "Prefix matches from KV events.",
                                                                 Era::kV0_3_2, kExtractorRole),
@@ -91,6 +94,9 @@ constexpr PluginRow kDataLayer[] = {
     inert("k8s-notification-source", kDataSourceRole, kTable),
     inert("endpoint-notification-source", kDataSourceRole, kTable),
     inert("file-discovery", kDiscoveryRole, kTable),
+    inert("multicluster-metrics-data-source", kDataSourceRole, kTable),
+    inert("multicluster-metrics-extractor", kExtractorRole, kTable),
+    inert("multicluster-file-discovery", kDiscoveryRole, kTable),
     inert("openai-parser", kParserRole, kParse),
     inert("anthropic-parser", kParserRole, kParse),
     inert("vllmhttp-parser", kParserRole, kParse),
@@ -116,7 +122,6 @@ constexpr PluginRow kDataLayer[] = {
                                        "Tells the client which endpoints served it."),
 };
 
-constexpr std::string_view kFederation = "it needs multi-cluster federation";
 constexpr std::string_view kUnknown = "its rule is not public";
 constexpr std::string_view kEviction = "evicting running requests is not modelled";
 constexpr std::string_view kSlo = "latency-scorer and predicted-latency-producer replaced it";
@@ -126,12 +131,6 @@ constexpr std::string_view kEncode =
 constexpr std::string_view kTree = "filters of mid-2025; scorers replaced the decision tree";
 
 constexpr PluginRow kUnavailable[] = {
-    refused("multicluster-prefix-cache-scorer", kScorerRole, kFederation),
-    refused("multicluster-approx-prefix-cache-producer", kProducerRole, kFederation),
-    refused("multicluster-metrics-data-source", kDataSourceRole, kFederation),
-    refused("multicluster-core-metrics-extractor", kExtractorRole, kFederation),
-    refused("multicluster-metrics-extractor", kExtractorRole, kFederation),
-    refused("multicluster-file-discovery", kDiscoveryRole, kFederation),
     refused("burst-prefix-cache-producer", kProducerRole,
             "it holds requests back to batch them, which is not modelled"),
     refused("running-requests-detector", kDetectorRole, kUnknown),

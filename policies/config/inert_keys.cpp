@@ -57,6 +57,11 @@ constexpr InertKeys kInert[] = {
     {"topology-extractor", "hostname rack zone region", kMetrics},
     {"k8s-notification-source", "group version kind", kMetrics},
     {"file-discovery", "path watchFile", "the servers are the scenario's"},
+    {"multicluster-metrics-data-source",
+     "scheme path port insecureSkipVerify caCertPath clientCertPath clientKeyPath", kReach},
+    {"multicluster-metrics-data-source", "interval", kInterval, Fate::kApproximated},
+    {"multicluster-metrics-extractor", "kvCacheUtilizationMetric queueSizeMetric", kMetrics},
+    {"multicluster-file-discovery", "path watchFile", "the clusters are the scenario's servers"},
     {"agent-identity", "additionalSessionHeaders", kSession},
     {"request-attribute-reporter",
      "attributes attributes[].key.namespace attributes[].key.name attributes[].expression "

@@ -93,6 +93,9 @@ constexpr PluginRow kScorers[] = {
                                          "Shorter pool queues score higher."),
     implemented<MulticlusterKvScorer>("multicluster-kv-cache-utilization-scorer",
                                       "1 - KV usage of the pool."),
+    // The endpoints are clusters, which changes nothing in the scorer.
+    implemented<PrefixCacheScorer, PrefixCacheParameters>(
+        "multicluster-prefix-cache-scorer", "Matched share of the prompt's blocks.", Era::kAug2026),
 };
 
 }  // namespace

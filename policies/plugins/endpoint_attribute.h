@@ -121,15 +121,22 @@ class EndpointAttributeScorer final : public Scorer {
   std::optional<FixedRange> fixed_;
 };
 
-/// Keys of the attributes that a multicluster metrics extractor writes per pool.
-inline constexpr std::string_view kPoolQueueAttribute =
-    "multicluster-core-metrics-extractor/pool-queue-size";
-inline constexpr std::string_view kPoolKvAttribute =
-    "multicluster-core-metrics-extractor/pool-kv-cache-usage";
+/// Asks for the attributes. Upstream creates no extractor, and loads no document without one.
+inline void require_pool_metrics(const PluginSpec& spec, BuildContext& context) {
+  context.needs().pool_metrics = true;
+  const auto& plugins = context.config().plugins;
+  if (std::none_of(plugins.begin(), plugins.end(),
+                   [](const PluginSpec& p) { return p.type == "multicluster-metrics-extractor"; }))
+    context.error(spec, "", "needs a multicluster-metrics-extractor, and there is none",
+                  "declare one, and list it under a multicluster-metrics-data-source in dataLayer");
+}
 
 /// multicluster-queue-scorer: inverse min-max; endpoints without the attribute are left out.
 class MulticlusterQueueScorer final : public Scorer {
  public:
+  MulticlusterQueueScorer(const NoParameters&, const PluginSpec& spec, BuildContext& context) {
+    require_pool_metrics(spec, context);
+  }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     const std::span<const double> column = cycle.endpoints().attribute(kPoolQueueAttribute);
@@ -144,6 +151,9 @@ class MulticlusterQueueScorer final : public Scorer {
 /// multicluster-kv-cache-utilization-scorer: 1 - usage; endpoints without it are left out.
 class MulticlusterKvScorer final : public Scorer {
  public:
+  MulticlusterKvScorer(const NoParameters&, const PluginSpec& spec, BuildContext& context) {
+    require_pool_metrics(spec, context);
+  }
   void score(Cycle& cycle, std::span<const EndpointRow> candidates,
              std::span<double> scores) const override {
     const std::span<const double> column = cycle.endpoints().attribute(kPoolKvAttribute);

@@ -26,7 +26,7 @@ constexpr std::string_view kAllScoreZero = "every endpoint scores 0";
 struct Unsupplied {
   std::string_view type, lacks, then;
 };
-constexpr std::array<Unsupplied, 19> kUnsupplied = {{
+constexpr std::array<Unsupplied, 18> kUnsupplied = {{
     {"predicted-latency-producer", kPredictions, "it estimates nothing"},
     {"latency-scorer", kPredictions,
      "it falls back to its composite score of KV usage, queue and prefix"},
@@ -48,12 +48,9 @@ constexpr std::array<Unsupplied, 19> kUnsupplied = {{
     {"kv-cache-hint", "engines that take hints of retention are not simulated", "it does nothing"},
     {"kv-cache-hint-v2", "engines that take hints of retention are not simulated",
      "it does nothing"},
-    {"multicluster-queue-scorer", "the metrics of other clusters are not simulated", kAllScoreZero},
 }};
 
 const Unsupplied* find(std::string_view type) {
-  // It reads another metric of the same source.
-  if (type == "multicluster-kv-cache-utilization-scorer") type = "multicluster-queue-scorer";
   for (const Unsupplied& u : kUnsupplied)
     if (u.type == type) return &u;
   return nullptr;

@@ -155,8 +155,10 @@ void Router::read_telemetry() {
   const policies::SignalNeeds& needs = first.needs();
   const bool adapters = needs.lora && !plan_.adapters.empty();
   // Saturation detectors read metrics, too, but are asked only here.
-  if (needs.metrics || adapters || holds_back() || sends_sheddable(plan_.scenario.workload))
-    scraper_.emplace(plan_, endpoints_, replicas_, adapters);
+  if (needs.metrics || adapters || needs.pool_metrics || holds_back() ||
+      sends_sheddable(plan_.scenario.workload))
+    scraper_.emplace(plan_, endpoints_, replicas_,
+                     Scraper::Also{.adapters = adapters, .pools = needs.pool_metrics});
   counts_first_tokens_ = needs.in_flight;
   if (!needs.kv_events) return;
   std::vector<std::uint32_t> holders;
@@ -178,7 +180,7 @@ void Router::feed_balancers() {
   }
   for (Instance& in : instances_) in.balancer->set_endpoints(servers);
   balancer_inputs_ = BalancerInputs(needs, plan_, bytes_per_token_);
-  if (needs.metrics) scraper_.emplace(plan_, endpoints_, replicas_, false);
+  if (needs.metrics) scraper_.emplace(plan_, endpoints_, replicas_, Scraper::Also{});
   if (!needs.kv_events) return;
   std::vector<std::uint32_t> holders(endpoints_.rows());
   std::iota(holders.begin(), holders.end(), 0U);

@@ -6,8 +6,8 @@
 namespace routesim::sim {
 
 Scraper::Scraper(const RunPlan& plan, const Endpoints& endpoints,
-                 const std::vector<std::unique_ptr<Replica>>& replicas, bool adapters)
-    : plan_(plan), endpoints_(endpoints), adapters_(adapters) {
+                 const std::vector<std::unique_ptr<Replica>>& replicas, Also also)
+    : plan_(plan), endpoints_(endpoints), also_(also), next_flush_(endpoints.rows()) {
   for (std::uint32_t row = 0; row < endpoints.rows(); ++row) {
     const std::uint32_t first = endpoints.first(row);
     const EndpointHome& home = endpoints[first];
@@ -42,11 +42,23 @@ void Scraper::read_row(std::uint32_t row, SimTime now, policies::EndpointTable& 
     waiting += static_cast<double>(g.waiting);
     running += static_cast<double>(g.running);
     usage += 1.0 - static_cast<double>(g.free_blocks) / s.usable_blocks;
-    if (adapters_) adapters.add(g.adapters);
+    if (also_.adapters) adapters.add(g.adapters);
   }
   if (end - first > 1) usage /= static_cast<double>(end - first);
   table.set_metrics(EndpointId(row), waiting, running, usage, at);
   write_adapters(row, adapters, table);
+  if (also_.pools) write_pool(row, waiting / static_cast<double>(end - first), usage, at, table);
+}
+
+// The router of a cluster publishes the means over its servers every five seconds
+// (refresh-prometheus-metrics-interval in llm-d-router's pkg/epp/server/options.go).
+void Scraper::write_pool(std::uint32_t row, double waiting, double usage, SimTime at,
+                         policies::EndpointTable& table) {
+  constexpr Duration kFlush = Duration::seconds(5);
+  if (at < next_flush_[row]) return;
+  next_flush_[row] = SimTime::zero() + kFlush * (at.ns() / kFlush.ns() + 1);
+  table.set_attribute(std::string(policies::kPoolQueueAttribute), EndpointId(row), waiting);
+  table.set_attribute(std::string(policies::kPoolKvAttribute), EndpointId(row), usage);
 }
 
 // With many servers none is in the processor's caches when its turn comes. Due servers are fetched
@@ -84,7 +96,7 @@ void Scraper::read(SimTime now, policies::EndpointTable& table) {
 // among the waiting ones (llm-d/llm-d-router#2605). A server without a step has said nothing yet.
 void Scraper::write_adapters(std::uint32_t row, const AdapterGauges& gauges,
                              policies::EndpointTable& table) const {
-  if (!adapters_ || gauges.slots == 0) return;
+  if (!also_.adapters || gauges.slots == 0) return;
   const ResolvedPool& pool = plan_.pools[endpoints_[endpoints_.first(row)].pool];
   AdapterSet active = gauges.running, waiting = gauges.waiting;
   if (pool.config.engine.preset != EnginePreset::k2025H2) active = waiting = active | waiting;

@@ -19,9 +19,14 @@ namespace routesim::sim {
 /// read costs O(scrapes due). Ranks behind one front end are scraped together.
 class Scraper {
  public:
-  /// `adapters`: the router reads the LoRA gauges, too. All arguments outlive the scraper.
+  /// What the router reads besides load and KV usage.
+  struct Also {
+    bool adapters = false;  ///< The LoRA gauges.
+    bool pools = false;     ///< Each server stands for a cluster: the means of its own router.
+  };
+  /// The references outlive the scraper.
   Scraper(const RunPlan& plan, const Endpoints& endpoints,
-          const std::vector<std::unique_ptr<Replica>>& replicas, bool adapters);
+          const std::vector<std::unique_ptr<Replica>>& replicas, Also also);
 
   /// Writes what scrapes saw until `now`, not more.
   void read(SimTime now, policies::EndpointTable& table);
@@ -38,16 +43,19 @@ class Scraper {
   };
   static constexpr std::size_t kFetched = 16;  ///< Servers that are fetched together.
 
+  void write_pool(std::uint32_t row, double waiting, double usage, SimTime at,
+                  policies::EndpointTable& table);
   void read_row(std::uint32_t row, SimTime now, policies::EndpointTable& table);
   void prefetch(SimTime now);
 
   const RunPlan& plan_;
   const Endpoints& endpoints_;
-  bool adapters_;
+  Also also_;
   std::vector<Source> sources_;       ///< By row.
   std::vector<Source> due_;           ///< Scratch of prefetch().
   std::vector<std::uint32_t> first_;  ///< Per row: its first in sources_; and the end.
   std::vector<SimTime> next_;         ///< Per row: the next scrape.
+  std::vector<SimTime> next_flush_;   ///< Per row: when its cluster's means are published next.
   std::vector<std::uint32_t> order_;  ///< Rows in the order of their scrapes, a cycle.
   std::size_t head_ = 0;              ///< Position in order_ of the next scrape.
 };
