@@ -68,6 +68,7 @@ struct FlowControlSpec {
   PriorityBandSpec default_band, default_negative_band;
   std::vector<PriorityBandSpec> bands;
   std::string usage_limit_policy = "static-usage-limit-policy";
+  bool evicts = false;  ///< Running requests of negative priority give way to waiting ones.
 };
 
 /// Copies of the router, as the Helm values around the document say.

@@ -27,9 +27,8 @@ HeldPicks::HeldPicks(Router& router, LiveRequests& live, EventQueue& queue, Requ
       window_(router.tried_together()),
       in_order_(router.serves_in_order()) {}
 
-void HeldPicks::add(std::uint32_t handle, SimTime now) {
+void HeldPicks::add(std::uint32_t handle, std::uint32_t instance, SimTime now) {
   LiveRequest& live = live_[handle];
-  const std::uint32_t instance = router_.next_instance();
   Queue& queue = held_[instance];
   const bool has_turn = queue.empty() || (queue.size() < window_ && booked_ > now);
   live.leg = Leg::kQueued;

@@ -23,7 +23,9 @@ class HeldPicks {
   HeldPicks(Router& router, LiveRequests& live, EventQueue& queue, RequestFlow& flow);
 
   /// A request reaches the router.
-  void add(std::uint32_t handle, SimTime now);
+  void add(std::uint32_t handle, SimTime now) { add(handle, router_.next_instance(), now); }
+  /// The same for one that a process has already.
+  void add(std::uint32_t handle, std::uint32_t instance, SimTime now);
   /// A request of this process got its first token or ended.
   void changed(std::uint32_t instance, SimTime now);
   /// The client of a held request gives up.

@@ -28,10 +28,22 @@ void HeldRequests::add(std::uint32_t handle, SimTime now) {
 
 bool HeldRequests::dispatch(std::uint32_t instance, SimTime now) {
   const std::optional<std::uint32_t> handle = router_.dispatch(instance, now);
-  if (!handle) return false;
-  const LiveRequest& live = live_[*handle];
-  flow_.apply_route(*handle, router_.decide(instance, live.request, *live.keys, now), now);
+  if (!handle) {
+    evict(instance, now);
+    return false;
+  }
+  picks_.add(*handle, instance, now);
   return true;
+}
+
+// The router resets the connections of requests that flow control wants ended. It ignores one whose
+// answer is complete.
+void HeldRequests::evict(std::uint32_t instance, SimTime now) {
+  for (const std::uint64_t victim : router_.take_victims(instance)) {
+    const auto handle = static_cast<std::uint32_t>(victim);
+    if (live_[handle].leg != Leg::kToClient)
+      flow_.give_up(handle, "429 Too Many Requests", workloads::Outcome::kError, now);
+  }
 }
 
 void HeldRequests::book_tick(SimTime now) {

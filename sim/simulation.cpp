@@ -61,8 +61,8 @@ Simulation::Simulation(const RunPlan& plan, const RunOptions& options, Diagnosti
   moves_.pulls.emplace(live_, *servers_, *moves_.over, *moves_.disks, queue_, flow);
   moves_.disks->set_reader(*moves_.pulls);
   moves_.over->set_owner(Transfers::Kind::kTierPull, *moves_.pulls);
-  at_router_.by_flow.emplace(*router_, live_, queue_, flow);
   at_router_.by_balancer.emplace(*router_, live_, queue_, flow);
+  at_router_.by_flow.emplace(*router_, live_, queue_, *at_router_.by_balancer, flow);
   if (plan.scenario.routing.gateway)
     at_router_.gateway.emplace(plan.scenario.routing, options.seed, servers_->endpoints().rows(),
                                load_->stages().size());
@@ -308,6 +308,7 @@ void Simulation::dispatch(std::uint32_t handle, SimTime now) {
   LiveRequest& live = live_[handle];
   live.route.endpoint = servers_->choose_rank(live.route.endpoint, now);
   if (live.route.prefill) live.route.prefill = servers_->choose_rank(*live.route.prefill, now);
+  if (router_->holds_back()) router_->track(live.route.instance, handle, live.request);
   for (Observer* o : observers_) o->on_routed(live.request, live.route, now);
   if (live.route.prefill) {
     ++recorder_->routing().disaggregated;
@@ -480,9 +481,8 @@ void Simulation::give_up(std::uint32_t handle, const char* label, workloads::Out
   LiveRequest& live = live_[handle];
   const Leg leg = live.leg;
   std::optional<EndpointId> engine;
-  if (leg == Leg::kQueued && router_->holds_back())
-    router_->cancel(live.route.instance, handle, now);
-  else if (leg == Leg::kQueued)
+  if (leg == Leg::kQueued &&
+      !(router_->holds_back() && router_->cancel(live.route.instance, handle, now)))
     at_router_.by_balancer->cancel(handle, now);
   if (leg == Leg::kAtGateway) {
     at_router_.gateway->cancel(handle, router_->row(live.route.endpoint), now);
@@ -523,6 +523,7 @@ void Simulation::settle(std::uint32_t handle, workloads::Outcome outcome, SimTim
   if (at_router_.gateway) at_router_.gateway->end_retry(live.retries);
   if (live.route.routed) {
     router_->on_completed(request, live.route, outcome == workloads::Outcome::kSuccess, now);
+    router_->forget(live.route.instance, handle, now);
     at_router_.by_balancer->changed(live.route.instance, now);
     servers_->leave_rank(live.route.endpoint);
     if (live.route.prefill) servers_->leave_rank(*live.route.prefill);

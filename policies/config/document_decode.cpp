@@ -148,10 +148,8 @@ void describe(Describer& d, FlowControlText& f) {
   field(d, {"priorityBands", "Bands of their own."}, f.bands);
   field(d, {"usageLimitPolicyPluginRef", "Limits what a band may use."}, f.usage_limit_policy);
   field(d, {"saturationDetector", "Tells when requests have to wait."}, f.saturation_detector);
-  field(
-      d,
-      not_modelled("enableEviction", "Evict running requests.", "running requests are not evicted"),
-      f.enable_eviction);
+  field(d, {"enableEviction", "End running requests of negative priority for waiting ones."},
+        f.enable_eviction);
 }
 
 struct RequestHandlerText {
@@ -440,9 +438,7 @@ class Converter {
     if (text.saturation_detector)
       references_.saturation_detector =
           reference(text.saturation_detector->plugin, path + ".saturationDetector");
-    if (text.enable_eviction)
-      diagnostics_.warning(places_.nearest(path), path + ".enableEviction",
-                           "evicting running requests is not modelled");
+    flow.evicts = text.enable_eviction;
   }
 
   /// Before the second quarter of 2026 the detector's thresholds stood here, without a plugin.

@@ -81,6 +81,7 @@ constexpr PluginRow kProducers[] = {
 constexpr std::string_view kTable = "The caller fills the EndpointTable.";
 constexpr std::string_view kParse = "The caller parses requests.";
 constexpr std::string_view kReport = "It reports and has no part in decisions.";
+constexpr std::string_view kBuiltIn = "flowControl.enableEviction makes one of its own.";
 constexpr std::string_view kHint = "It tells engines how long to keep KV blocks.";
 
 constexpr PluginRow kDataLayer[] = {
@@ -104,6 +105,8 @@ constexpr PluginRow kDataLayer[] = {
     inert("sglanghttp-parser", kParserRole, kParse),
     inert("vertexai-parser", kParserRole, kParse),
     inert("passthrough-parser", kParserRole, kParse),
+    inert("sheddable-eviction-filter", kOtherRole, kBuiltIn),
+    inert("priority-then-time-eviction-order-policy", kOtherRole, kBuiltIn),
     inert("agent-identity", kOtherRole, "The caller names the flow of a request."),
     inert("request-attribute-reporter", kOtherRole, kReport),
     inert("disaggregatedset-rollout-screener", kOtherRole,
@@ -123,7 +126,6 @@ constexpr PluginRow kDataLayer[] = {
 };
 
 constexpr std::string_view kUnknown = "its rule is not public";
-constexpr std::string_view kEviction = "evicting running requests is not modelled";
 constexpr std::string_view kSlo = "latency-scorer and predicted-latency-producer replaced it";
 constexpr std::string_view kPairs = "its pairing of prefill with decode is not modelled";
 constexpr std::string_view kEncode =
@@ -134,8 +136,6 @@ constexpr PluginRow kUnavailable[] = {
     refused("burst-prefix-cache-producer", kProducerRole,
             "it holds requests back to batch them, which is not modelled"),
     refused("running-requests-detector", kDetectorRole, kUnknown),
-    refused("sheddable-eviction-filter", kOtherRole, kEviction),
-    refused("priority-then-time-eviction-order-policy", kOtherRole, kEviction),
     refused("thunder-agent", kScorerRole | kDetectorRole | kFairnessPolicyRole,
             "admission by an agent's projected footprint is not modelled"),
     refused("dp-rank-header-handler", kOtherRole,

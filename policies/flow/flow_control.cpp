@@ -13,6 +13,11 @@ constexpr Duration kFlowIdle = Duration::seconds(300);
 constexpr Duration kBandIdle = Duration::seconds(600);
 constexpr Duration kProgramIdle = Duration::seconds(3600);
 constexpr double kServiceHalfLifeSeconds = 60;
+// The counters of concurrency-detector fall with the stream; other detectors see room after the
+// engine has freed it (250 ms) and a scrape (50 ms) that is not stale (2 s). cmd/epp/runner/
+// runner.go, pkg/epp/server/options.go.
+constexpr Duration kCountedGrace = Duration::milliseconds(10);
+constexpr Duration kScrapedGrace = Duration::milliseconds(2'300);
 
 int refusal(bool pool_empty) { return pool_empty ? 503 : 429; }
 
@@ -29,6 +34,10 @@ FlowControl::FlowControl(Scheduler& scheduler)
   detector_ = dynamic_cast<const SaturationDetector*>(
       scheduler.plugin(scheduler.config().saturation_detector));
   ROUTESIM_CHECK(usage_limit_ != nullptr && detector_ != nullptr, "the loader checked the roles");
+  const auto* detector = dynamic_cast<const Plugin*>(detector_);
+  if (spec_.evicts)
+    reclamation_.emplace(detector->type() == "concurrency-detector" ? kCountedGrace
+                                                                    : kScrapedGrace);
   for (const PriorityBandSpec& b : spec_.bands)
     bands_.insert_or_assign(b.priority, make_band(b, true));
 }
@@ -137,10 +146,27 @@ std::optional<std::uint64_t> FlowControl::dispatch(const EndpointTable& endpoint
   std::size_t i = 0;
   for (auto& [priority, b] : bands_) {
     // A band over its ceiling stops the whole cycle, also for the bands below it.
-    if (sat >= ceilings[i++]) return std::nullopt;
+    if (sat >= ceilings[i]) {
+      reclaim(sat, i, ceilings, now);
+      return std::nullopt;
+    }
+    ++i;
     if (const auto request = dispatch_from(b, now)) return request;
   }
   return std::nullopt;
+}
+
+void FlowControl::reclaim(double saturation, std::size_t blocked, std::span<const double> ceilings,
+                          SimTime now) {
+  if (!reclamation_) return;
+  std::vector<BlockedBand> bands;
+  std::size_t i = 0;
+  for (const auto& [priority, b] : bands_) {
+    if (i >= blocked)
+      bands.push_back({.priority = priority, .ceiling = ceilings[i], .waits = b.requests > 0});
+    ++i;
+  }
+  victims_ = reclamation_->decide(saturation, bands, now);
 }
 
 std::vector<FlowControl::Expired> FlowControl::expire(const EndpointTable& endpoints, SimTime now) {

@@ -9,8 +9,10 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "policies/flow/reclamation.h"
 #include "policies/plugins.h"
 #include "policies/scheduler.h"
 
@@ -44,6 +46,17 @@ class FlowControl {
   /// It has ended, and used this many tokens.
   void on_completed(const std::string& flow, std::int64_t prompt_tokens,
                     std::int64_t completion_tokens, SimTime now);
+
+  /// With enableEviction: a dispatched request was forwarded.
+  void track(std::uint64_t request, std::int32_t priority) {
+    if (reclamation_) reclamation_->track(request, priority);
+  }
+  /// It has ended, however.
+  void end(std::uint64_t request, SimTime now) {
+    if (reclamation_) reclamation_->end(request, now);
+  }
+  /// Tracked requests that the last dispatch() wants ended, so that others get their room.
+  std::vector<std::uint64_t> take_victims() { return std::exchange(victims_, {}); }
 
   std::size_t queued() const { return where_.size(); }
   std::int64_t queued_bytes() const { return bytes_; }
@@ -96,6 +109,8 @@ class FlowControl {
   QueuedRequest take(Band& band, Flow& flow, const Slot& slot, SimTime now);
   double service(const std::string& flow, SimTime now) const;
   std::optional<std::uint64_t> dispatch_from(Band& band, SimTime now);
+  void reclaim(double saturation, std::size_t blocked, std::span<const double> ceilings,
+               SimTime now);
   void collect_idle(SimTime now);
 
   Scheduler& scheduler_;
@@ -108,6 +123,8 @@ class FlowControl {
   std::map<std::string, Turns> turns_;
   std::int64_t bytes_ = 0;
   std::uint64_t next_sequence_ = 0;
+  std::optional<Reclamation> reclamation_;
+  std::vector<std::uint64_t> victims_;
   std::optional<bool> pool_empty_;
   SimTime pool_changed_;
 };

@@ -418,9 +418,21 @@ std::vector<policies::FlowControl::Expired> Router::expire(std::uint32_t instanc
   return instances_[instance].flow->expire(table_, now);
 }
 
-void Router::cancel(std::uint32_t instance, std::uint32_t handle, SimTime now) {
-  const bool found = instances_[instance].flow->cancel(handle, now);
-  ROUTESIM_CHECK(found, "a request that waits at a router is in its queue");
+bool Router::cancel(std::uint32_t instance, std::uint32_t handle, SimTime now) {
+  return instances_[instance].flow->cancel(handle, now);
+}
+
+void Router::track(std::uint32_t instance, std::uint32_t handle,
+                   const workloads::Request& request) {
+  instances_[instance].flow->track(handle, objective(request));
+}
+
+void Router::forget(std::uint32_t instance, std::uint32_t handle, SimTime now) {
+  if (holds_back()) instances_[instance].flow->end(handle, now);
+}
+
+std::vector<std::uint64_t> Router::take_victims(std::uint32_t instance) {
+  return instances_[instance].flow->take_victims();
 }
 
 std::size_t Router::queued() const {

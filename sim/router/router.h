@@ -65,8 +65,14 @@ class Router {
   std::optional<std::uint32_t> dispatch(std::uint32_t instance, SimTime now);
   /// Requests of one process whose time in the queue is over.
   std::vector<policies::FlowControl::Expired> expire(std::uint32_t instance, SimTime now);
-  /// The client gave up while its request was queued.
-  void cancel(std::uint32_t instance, std::uint32_t handle, SimTime now);
+  /// The client gave up while its request was queued; false when it is not in the queue.
+  bool cancel(std::uint32_t instance, std::uint32_t handle, SimTime now);
+  /// A request that dispatch() let go was sent to a server.
+  void track(std::uint32_t instance, std::uint32_t handle, const workloads::Request& request);
+  /// A routed request has ended.
+  void forget(std::uint32_t instance, std::uint32_t handle, SimTime now);
+  /// Requests that the last dispatch of a process wants ended.
+  std::vector<std::uint64_t> take_victims(std::uint32_t instance);
   /// Requests queued at all processes.
   std::size_t queued() const;
   /// No request waits for ever: the configured time to live ends it.
