@@ -27,9 +27,18 @@ inline void describe(Describer&, NoParameters&) {}
 /// The approximate prefix indexes of a scheduler. Their plugins own them; each has an LRU of its
 /// own, such as one for GPU memory and one for the CPU tier, over the same hashes.
 struct ApproxStore {
+  bool used = false;                   ///< Some plugin reads the hashes.
   ApproxPrefixIndex* index = nullptr;  ///< The first one.
   ApproxSettings settings;             ///< With the largest caps of all.
   std::vector<std::size_t> slots;      ///< Prefix slots that their producers write.
+
+  /// A plugin reads hashes made so; false when others want different ones.
+  bool want(const ApproxSettings& wanted) {
+    if (used) return settings.widen(wanted);
+    used = true;
+    settings = wanted;
+    return true;
+  }
 };
 
 /// The plugins of one scheduler, in document order, with what they share.

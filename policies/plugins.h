@@ -26,8 +26,16 @@
 namespace routesim::policies {
 
 /// The hooks of Plugin that every request runs through.
-enum class Hook : std::uint8_t { kRouted, kFirstToken, kAnswered, kCompleted, kAdvance, kDecided };
-inline constexpr std::size_t kHookCount = 6;
+enum class Hook : std::uint8_t {
+  kRouted,
+  kFirstToken,
+  kAnswered,
+  kCompleted,
+  kAdvance,
+  kDecided,
+  kArrived
+};
+inline constexpr std::size_t kHookCount = 7;
 
 /// Base of every plugin: its identity and its hooks.
 class Plugin {
@@ -52,6 +60,8 @@ class Plugin {
   /// Headers this plugin adds to the response to the client.
   virtual void response_headers(const Decision&, const EndpointTable&,
                                 std::vector<std::pair<std::string, std::string>>&) const {}
+  /// A request wants to be decided: the earliest time for it. Called again at that time.
+  virtual SimTime on_arrived(const RequestView&, const EndpointTable&, SimTime now) { return now; }
   /// After the profiles have run: note what on_routed will need and only the Cycle knows.
   virtual void on_decided(Cycle&, Decision&) const {}
 
@@ -81,6 +91,7 @@ std::unique_ptr<Plugin> make_plugin(Args&&... args) {
   set(Hook::kCompleted, std::is_same_v<decltype(&T::on_completed), decltype(&P::on_completed)>);
   set(Hook::kAdvance, std::is_same_v<decltype(&T::advance), decltype(&P::advance)>);
   set(Hook::kDecided, std::is_same_v<decltype(&T::on_decided), decltype(&P::on_decided)>);
+  set(Hook::kArrived, std::is_same_v<decltype(&T::on_arrived), decltype(&P::on_arrived)>);
   return plugin;
 }
 

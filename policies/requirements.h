@@ -32,6 +32,7 @@ struct ApproxScheme {
 struct ApproxSettings {
   ApproxHashing hashing = ApproxHashing::kTokens;
   bool auto_tune = true;         ///< Take the block size from what the engines report.
+  bool exact = false;            ///< Blocks may be smaller than the smallest of the indexes.
   std::int64_t block_size = 16;  ///< Without auto-tuning: tokens, or bytes in byte-hashing eras.
   std::int64_t max_tokens = 0;   ///< Cap of a prompt in tokens; 0 = unset. Wins over max_blocks.
   std::int64_t max_blocks = 0;   ///< Cap of a prompt in blocks; 0 = unlimited.
@@ -60,7 +61,8 @@ struct ApproxSettings {
       return {.hashing = hashing,
               .block_size = tune ? reported_block_size * kCharactersPerToken : block_size,
               .max_blocks = max_blocks};
-    const std::int64_t block = effective_approx_block(tune ? reported_block_size : block_size);
+    const std::int64_t block =
+        exact ? block_size : effective_approx_block(tune ? reported_block_size : block_size);
     return {.hashing = hashing,
             .block_size = block,
             .max_blocks = max_tokens > 0 ? max_tokens / block : max_blocks};

@@ -186,6 +186,19 @@ void Scheduler::conclude(Flow& flow, const char* error) const {
   for (Plugin* plugin : plugins_->with(Hook::kDecided)) plugin->on_decided(flow.scratch.cycle_, d);
 }
 
+SimTime Scheduler::ready_at(const RequestView& request, const EndpointTable& endpoints,
+                            SimTime now) {
+  std::optional<RequestView> copy;
+  const RequestView& seen = as_read(request, reads_prompts_, copy);
+  const auto lock = lock_if<std::unique_lock<std::shared_mutex>>(options_.thread_safe, mutex_);
+  SimTime ready = now;
+  for (Plugin* plugin : plugins_->with(Hook::kArrived))
+    ready = std::max(ready, plugin->on_arrived(seen, endpoints, now));
+  return ready;
+}
+
+bool Scheduler::gathers() const { return !plugins_->with(Hook::kArrived).empty(); }
+
 void Scheduler::schedule(const RequestView& request, const EndpointTable& endpoints, SimTime now,
                          Scratch& scratch, Decision& decision) const {
   std::optional<RequestView> copy;
@@ -338,7 +351,7 @@ std::vector<TierHits> Scheduler::tier_hits(const RequestView& request,
 ApproxPrefixIndex* Scheduler::approx_index() const { return plugins_->approx.index; }
 
 ApproxScheme Scheduler::approx_scheme(const EndpointTable& endpoints) const {
-  if (plugins_->approx.index == nullptr) return {};
+  if (!plugins_->approx.used) return {};
   const auto candidates = endpoints.candidates();
   return plugins_->approx.settings.scheme(
       candidates.empty() ? 0 : endpoints.info(candidates.front()).block_size);

@@ -73,6 +73,11 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
   bool valid() const { return valid_; }
 
+  /// When schedule() may be asked about a request: `now`, or later where a plugin gathers requests
+  /// and places them together. Call it after advance(), and again at the time it gave.
+  SimTime ready_at(const RequestView& request, const EndpointTable& endpoints, SimTime now);
+  /// Whether ready_at() may give a later time.
+  bool gathers() const;
   /// Decides into `decision`, whose buffers are reused. Changes no plugin state.
   void schedule(const RequestView& request, const EndpointTable& endpoints, SimTime now,
                 Scratch& scratch, Decision& decision) const;

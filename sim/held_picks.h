@@ -1,4 +1,5 @@
-// Requests on their way through the routers of other products: sent at once, or held there.
+// Requests on their way through a router: sent at once, or held there by a balancer, or by a plugin
+// that gathers requests to place them together.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "policies/plugins/burst_prefix.h"
 #include "policies/plugins/inflight_load.h"
 #include "policies/plugins/p2p_source.h"
 #include "policies/plugins/pickers.h"
@@ -69,6 +70,9 @@ constexpr PluginRow kProducers[] = {
         "predicted-latency-producer", "Headrooms of the side-car's predictions."),
     implemented<PullSourceProducer, PullSourceParameters>(
         "p2p-source-producer", "Names a peer to pull cached KV blocks from.", Era::kJul2026),
+    implemented<BurstPrefixProducer, BurstPrefixParameters>(
+        "burst-prefix-cache-producer", "Gathers requests and places equal prompts together.",
+        Era::kAug2026),
     ttft_observer("latency-observer-producer"),
     ttft_observer("latency-observer-producer-hub"),
     inert("token-producer", kProducerRole, kTokens),
@@ -133,8 +137,6 @@ constexpr std::string_view kEncode =
 constexpr std::string_view kTree = "filters of mid-2025; scorers replaced the decision tree";
 
 constexpr PluginRow kUnavailable[] = {
-    refused("burst-prefix-cache-producer", kProducerRole,
-            "it holds requests back to batch them, which is not modelled"),
     refused("running-requests-detector", kDetectorRole, kUnknown),
     refused("thunder-agent", kScorerRole | kDetectorRole | kFairnessPolicyRole,
             "admission by an agent's projected footprint is not modelled"),

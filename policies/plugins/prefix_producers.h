@@ -230,9 +230,8 @@ class ApproxPrefix {
     }
     context.needs().approx_hashes = true;
     ApproxStore& shared = context.plugins().approx;
-    if (shared.index == nullptr)
-      shared = {.index = &index_, .settings = settings_, .slots = {}};
-    else if (!shared.settings.widen(settings_))
+    if (shared.index == nullptr) shared.index = &index_;
+    if (!shared.want(settings_))
       context.error(spec, "",
                     "two approximate prefix producers with different block settings are "
                     "not supported",

@@ -1,6 +1,7 @@
 #include "sim/router/router.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -205,6 +206,10 @@ std::uint32_t Router::next_instance() {
 }
 
 std::size_t Router::tried_together() const {
+  // Requests that a scheduler gathers wait for a time, not for each other.
+  if (!instances_.empty() && instances_.front().scheduler != nullptr &&
+      instances_.front().scheduler->gathers())
+    return std::numeric_limits<std::size_t>::max();
   if (instances_.empty() || instances_.front().balancer == nullptr) return 1;
   const policies::BalancerNeeds needs = instances_.front().balancer->needs();
   const auto all = needs.tried_per_endpoint * static_cast<std::int64_t>(endpoints_.rows());
@@ -335,8 +340,14 @@ Route Router::route_by_scheduler(Instance& in, const workloads::Request& request
   const policies::RequestView v = view(request, keys);
   if (perfect_predictor_) perfect_predictor_->set_prompt(keys, now);
   in.scheduler->advance(now);
-  in.scheduler->schedule(v, table_, now, in.scratch, in.decision);
   Route route;
+  if (in.scheduler->gathers()) {
+    const SimTime ready = in.scheduler->ready_at(v, table_, now);
+    route.held = ready > now;
+    route.retry_after = ready - now;
+    if (route.held) return route;
+  }
+  in.scheduler->schedule(v, table_, now, in.scratch, in.decision);
   if (!in.decision.routed()) {
     route.http_status = in.decision.http_status;
     return route;
