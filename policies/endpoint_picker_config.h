@@ -93,6 +93,9 @@ struct EndpointPickerConfig {
   DataLayerSpec data_layer;
   FlowControlSpec flow_control;
   RouterReplicas replicas;
+  /// A map of what the Helm values around the document set for the latency predictor: environment
+  /// variables of its servers. Null without a predictor.
+  ConfigNode::Ptr predictor = ConfigNode::make_null({});
 
   bool gate(const std::string& name) const {
     const auto it = feature_gates.find(name);

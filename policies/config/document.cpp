@@ -191,7 +191,61 @@ ConfigNode::Ptr default_document(const SourceLocation& at, const std::string& ap
                    at);
 }
 
+namespace {
+
+ConfigNode::Ptr plugin_entry(const char* type, const char* affinity_name, double threshold,
+                             const SourceLocation& at) {
+  tree::Map entry = {{"type", tree::text(type, at)}};
+  if (*affinity_name != 0) {
+    entry.emplace_back("name", tree::text(affinity_name, at));
+    entry.emplace_back("parameters",
+                       tree::map({{"affinityThreshold", tree::number(threshold, at)},
+                                  {"ttftSource", tree::text("latencyPredictor", at)},
+                                  {"maxTTFTPenaltyMs", tree::number(std::int64_t{5000}, at)}},
+                                 at));
+  }
+  return tree::map(std::move(entry), at);
+}
+
+// The same template at ebab6879 (August 2026), where router.latencyPredictor.enabled is true.
+ConfigNode::Ptr predictor_document(const SourceLocation& at) {
+  std::vector<ConfigNode::Ptr> plugins, entries;
+  for (const char* type : {"queue-scorer", "kv-cache-utilization-scorer", "prefix-cache-scorer",
+                           "predicted-latency-producer", "latency-scorer", "weighted-random-picker",
+                           "slo-headroom-tier-filter", "latency-slo-admitter"})
+    plugins.push_back(plugin_entry(type, "", 0, at));
+  for (const auto& [name, threshold] :
+       {std::pair("strict-affinity-filter", 0.99), std::pair("loose-affinity-filter", 0.80)})
+    plugins.push_back(plugin_entry("prefix-cache-affinity-filter", name, threshold, at));
+  for (const char* name :
+       {"predicted-latency-producer", "strict-affinity-filter", "slo-headroom-tier-filter",
+        "loose-affinity-filter", "latency-scorer", "weighted-random-picker"})
+    entries.push_back(tree::map({{"pluginRef", tree::text(name, at)}}, at));
+  const ConfigNode::Ptr profile =
+      tree::map({{"name", tree::text("default", at)}, {"plugins", tree::list(entries, at)}}, at);
+  return tree::map({{"apiVersion", tree::text("llm-d.ai/v1alpha1", at)},
+                    {"kind", tree::text("EndpointPickerConfig", at)},
+                    {"plugins", tree::list(plugins, at)},
+                    {"schedulingProfiles", tree::list({profile}, at)}},
+                   at);
+}
+
+}  // namespace
+
+const ConfigNode* chart_predictor(const ConfigNode& values) {
+  for (const char* chart : {"router", "inferenceExtension"}) {
+    const ConfigNode* router = values.child(chart);
+    const ConfigNode* predictor = router == nullptr ? nullptr : router->child("latencyPredictor");
+    const ConfigNode* enabled = predictor == nullptr ? nullptr : predictor->child("enabled");
+    if (enabled != nullptr && enabled->is_scalar() && parse_bool(*enabled).value == true)
+      return predictor;
+  }
+  return nullptr;
+}
+
 ConfigNode::Ptr chart_default_document(const ConfigNode& values) {
+  if (values.find("router") != nullptr && chart_predictor(values) != nullptr)
+    return predictor_document(values.where());
   return default_document(values.where(), values.find("router") != nullptr
                                               ? "llm-d.ai/v1alpha1"
                                               : "inference.networking.x-k8s.io/v1alpha1");

@@ -64,8 +64,11 @@ LocatedDocument find_endpoint_picker_config(const ConfigNode& root);
 /// The document that the router takes for an empty one, and that charts write for values without
 /// one: queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3.
 ConfigNode::Ptr default_document(const SourceLocation& where, const std::string& api_version);
+/// The latencyPredictor of Helm values where it is enabled, or null.
+const ConfigNode* chart_predictor(const ConfigNode& values);
 /// The document that the charts of llm-d and of gateway-api-inference-extension write for values
-/// without one: queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3.
+/// without one: queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3. With the
+/// predictor, llm-d's chart writes latency-scorer with its producer, filters and admitter.
 ConfigNode::Ptr chart_default_document(const ConfigNode& values);
 
 }  // namespace routesim::policies

@@ -507,10 +507,13 @@ std::optional<PredictorSettings> deciding_predictor(const RoutingConfig& routing
       config.plugins.begin(), config.plugins.end(),
       [](const auto& spec) { return spec.type == "predicted-latency-producer" && !spec.implicit; });
   PredictorSettings settings;
+  Diagnostics reported_at_load;
   if (routing.latency_predictor)
     settings = *routing.latency_predictor;
   else if (!declared)
     return std::nullopt;
+  else
+    settings = settings_of(*config.predictor, reported_at_load);
   if (settings.kind == PredictorKind::kNone) return std::nullopt;
   const std::optional<policies::Requirements> needed = policies::requirements(config);
   if (!needed || !needed->signals.predictions) return std::nullopt;

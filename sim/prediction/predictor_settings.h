@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/config_node.h"
 #include "base/describe.h"
+#include "base/diagnostic.h"
 #include "base/units.h"
 
 namespace routesim::sim {
@@ -33,6 +35,10 @@ struct PredictorSettings {
   double quantile = 0.9;
 };
 void describe(Describer& d, PredictorSettings& s);
+
+/// The settings that a chart's `environment` makes, a map of variables; absent ones keep their
+/// default. Variables that nothing here reads are left alone.
+PredictorSettings settings_of(const ConfigNode& environment, Diagnostics& diagnostics);
 
 }  // namespace routesim::sim
 

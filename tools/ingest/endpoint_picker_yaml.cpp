@@ -3,11 +3,14 @@
 #include <array>
 #include <filesystem>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "base/tree_reader.h"
 #include "policies/config/make_scheduler.h"
+#include "sim/plan/scenario.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/ledger.h"
@@ -222,6 +225,25 @@ std::optional<policies::EndpointPickerConfig> load_located(const ConfigNode& doc
   return config;
 }
 
+/// The environment of the predictor's servers as the chart writes it.
+ConfigNode::Ptr predictor_environment(const ConfigNode& values, Diagnostics& diagnostics) {
+  std::vector<ConfigNode::Member> variables;
+  const ConfigNode* predictor = policies::chart_predictor(values);
+  if (predictor == nullptr) return ConfigNode::make_null({});
+  for (const auto& [server, syncs] :
+       {std::pair("trainingServer", false), std::pair("predictionServers", true)}) {
+    const ConfigNode* own = predictor->child(server);
+    const ConfigNode* config = own == nullptr ? nullptr : own->child("config");
+    if (config == nullptr) continue;
+    // Both have a MODEL_TYPE and an OBJECTIVE_TYPE; only the one that trains decides by them.
+    for (const ConfigNode::Member& m : config->members())
+      if ((m.key == "MODEL_SYNC_INTERVAL_SEC") == syncs) variables.push_back(m);
+  }
+  ConfigNode::Ptr environment = ConfigNode::make_map(std::move(variables), predictor->where());
+  (void)sim::settings_of(*environment, diagnostics);
+  return environment;
+}
+
 /// A file without a byte: comments alone do not pass for an empty document upstream.
 bool is_empty_file(const ConfigNode& root) {
   std::error_code failed;
@@ -253,10 +275,15 @@ std::optional<policies::EndpointPickerConfig> load_empty(const SourceLocation& w
 std::optional<policies::EndpointPickerConfig> load_chart_default(
     const ConfigNode& values, const LocatedDocument& located, const policies::LoadOptions& options,
     Diagnostics& diagnostics, const std::string& path) {
-  diagnostics.warning(values.where(), path,
-                      "holds no EndpointPickerConfig, so the chart's default is used: "
-                      "queue-scorer 2, kv-cache-utilization-scorer 2, prefix-cache-scorer 3",
-                      "write the EndpointPickerConfig out if another file of values has one");
+  const bool predicts =
+      values.find("router") != nullptr && policies::chart_predictor(values) != nullptr;
+  diagnostics.warning(
+      values.where(), path,
+      std::string("holds no EndpointPickerConfig, so the chart's default is used: ") +
+          (predicts ? "latency-scorer with predictions"
+                    : "queue-scorer 2, kv-cache-utilization-scorer 2, "
+                      "prefix-cache-scorer 3"),
+      "write the EndpointPickerConfig out if another file of values has one");
   return load_located(*policies::chart_default_document(values), located, options, diagnostics);
 }
 
@@ -291,7 +318,10 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
   const ConfigNode& whole = file == values ? *root : *file;
   if (located.kind == LocatedDocument::Kind::kChartDefault) {
     note_keys(whole, path, router_values_keys(), nullptr, diagnostics);
-    return load_chart_default(*file, located, options, diagnostics, path);
+    std::optional<policies::EndpointPickerConfig> config =
+        load_chart_default(*file, located, options, diagnostics, path);
+    if (config) config->predictor = predictor_environment(*file, diagnostics);
+    return config;
   }
   const bool is_text = located.kind == LocatedDocument::Kind::kText;
   const ConfigNode* node = located.node;
@@ -313,6 +343,7 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     if (config && (found.has_errors() || judged.has_errors())) check_plugins(*config, judged);
     append(found, without_places_of(found, judged));
   }
+  if (config) config->predictor = predictor_environment(*file, diagnostics);
   add_below(path, node == nullptr ? found : explain_variables(*node, found), diagnostics);
   return found.has_errors() ? std::nullopt : std::move(config);
 }

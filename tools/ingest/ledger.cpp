@@ -98,6 +98,8 @@ constexpr std::string_view kPods = "it is about running the router, not about it
 constexpr std::string_view kServers = "the servers are the scenario's";
 constexpr std::string_view kGateway = "it is about the gateway before the router";
 constexpr std::string_view kObserved = "it is about metrics and traces of the router itself";
+constexpr std::string_view kOneModel = "the predictor here has no such setting";
+constexpr std::string_view kAtOnce = "predictions take no time here, and samples arrive at once";
 constexpr std::string_view kScrape = "metrics reach the router as routing.scrape_interval says";
 
 constexpr std::array kRouterRules = {
@@ -116,11 +118,33 @@ constexpr std::array kRouterRules = {
     KeyRule{"**.flags.refresh-metrics-interval", kApproximated, kScrape},
     KeyRule{"**.flags.metrics-staleness-threshold", kNotModelled,
             "metrics of a server never go stale here"},
-    KeyRule{"**.latencyPredictor.enabled", kNotModelled,
+    KeyRule{"**.latencyPredictor.enabled"},
+    KeyRule{"inferenceExtension.latencyPredictor.enabled", kApproximated,
             "a predictor is there where a document declares predicted-latency-producer; the "
-            "chart's own plugins are not switched"},
-    KeyRule{"**.latencyPredictor.**", kNotModelled,
-            "routing.latency_predictor says how the predictor trains"},
+            "plugins of this chart are not switched"},
+    KeyRule{"**.latencyPredictor.**", kNoEffect, kPods},
+    KeyRule{"**.latencyPredictor.trainingServer.config.*", kNotModelled, kOneModel},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TTFT_MODEL_PATH", kNoEffect, kPods},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TPOT_MODEL_PATH", kNoEffect, kPods},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TTFT_SCALER_PATH", kNoEffect, kPods},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TPOT_SCALER_PATH", kNoEffect, kPods},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_RETRAINING_INTERVAL_SEC"},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MIN_SAMPLES_FOR_RETRAIN_FRESH"},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MIN_SAMPLES_FOR_ENSEMBLE_SPLIT"},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MAX_TRAINING_DATA_SIZE_PER_BUCKET"},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_TEST_TRAIN_RATIO"},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_OBJECTIVE_TYPE"},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_QUANTILE_ALPHA"},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MIN_SAMPLES_FOR_RETRAIN", kNoEffect,
+            "without stored models LATENCY_MIN_SAMPLES_FOR_RETRAIN_FRESH counts"},
+    KeyRule{"**.latencyPredictor.trainingServer.config.LATENCY_MODEL_TYPE", kApproximated,
+            "a Bayesian ridge regression learns, whatever the type"},
+    KeyRule{"**.latencyPredictor.predictionServers.config.MODEL_SYNC_INTERVAL_SEC"},
+    KeyRule{"**.latencyPredictor.predictionServers.config.LATENCY_MODEL_TYPE", kApproximated,
+            "a Bayesian ridge regression learns, whatever the type"},
+    KeyRule{"**.latencyPredictor.predictionServers.count", kNotModelled, kAtOnce},
+    KeyRule{"**.latencyPredictor.predictionServers.config.UVICORN_WORKERS", kNotModelled, kAtOnce},
+    KeyRule{"**.latencyPredictor.eppEnv.*", kNotModelled, kAtOnce},
     KeyRule{"**.monitoring.**", kNoEffect, kObserved},
     KeyRule{"**.tracing.**", kNoEffect, kObserved},
     KeyRule{"inferencePool.**", kNoEffect, kServers},
