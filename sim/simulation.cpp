@@ -154,8 +154,7 @@ void Simulation::handle(const Event& e) {
       route(e.subject, e.time);
       break;
     case EventKind::kTryAgain:
-      queue_.push(router_->admit(e.time) + plan_.scenario.routing.decision_latency,
-                  EventKind::kRoute, e.subject, e.stamp);
+      book_decision(e.subject, e.time);
       break;
     case EventKind::kRouterTick:
       at_router_.by_flow->tick(e.time);
@@ -230,11 +229,16 @@ void Simulation::send(workloads::Request&& sent, const PromptKeys& keys, SimTime
   live.sent = now;
   recorder_->on_sent(request, now);
   for (Observer* o : observers_) o->on_sent(request, now);
-  queue_.push(router_->admit(now + plan_.scenario.workload.client_overhead) +
-                  plan_.scenario.routing.decision_latency,
-              EventKind::kRoute, handle, live.stamp);
+  book_decision(handle, now + plan_.scenario.workload.client_overhead);
   if (request.timeout < Duration::max())
     queue_.push(now + request.timeout, EventKind::kTimeout, handle, live.stamp);
+}
+
+// A request reaches the router at `arrival`.
+void Simulation::book_decision(std::uint32_t handle, SimTime arrival) {
+  queue_.push(
+      router_->admit(arrival) + plan_.scenario.routing.decision_latency.value_or(Duration::zero()),
+      EventKind::kRoute, handle, live_[handle].stamp);
 }
 
 void Simulation::route(std::uint32_t handle, SimTime now) {

@@ -73,6 +73,7 @@ class Simulation final : private RequestFlow {
   void send(workloads::Request&& sent, const PromptKeys& keys, SimTime now);
 
   // On the way to an engine.
+  void book_decision(std::uint32_t handle, SimTime arrival);
   void route(std::uint32_t handle, SimTime now);
   void apply_route(std::uint32_t handle, const Route& route, SimTime now) override;
   void refuse(std::uint32_t handle, int http_status, SimTime now) override;

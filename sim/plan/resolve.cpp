@@ -8,6 +8,7 @@
 #include "models/roofline.h"
 #include "policies/config/make_scheduler.h"
 #include "sim/plan/adapter_demand.h"
+#include "sim/plan/router_costs.h"
 
 namespace routesim::sim {
 
@@ -528,6 +529,7 @@ std::optional<RunPlan> resolve(const Scenario& scenario, const ScenarioInputs& i
   const policies::BalancerNeeds needs = balancer_needs(scenario.routing);
   if (!scenario.routing.scrape_interval)
     plan.scenario.routing.scrape_interval = default_scrape_interval(scenario.routing);
+  set_default_costs(plan.scenario.routing, plan.endpoint_picker);
   Resolver resolver(inputs, needs.kv_events || listens_to_events(plan.endpoint_picker),
                     diagnostics);
   if (scenario.cluster.pools.empty())

@@ -99,8 +99,9 @@ struct RoutingConfig {
   /// Another product's configuration. tools/ turns it into the keys beside it.
   Document config;
   std::optional<GatewayConfig> gateway;  ///< Absent: no limits and no retries.
-  Duration decision_latency;             ///< Tokeniser, ext-proc and scheduling, per request.
-  Duration service_time;  ///< One process is busy with one decision; requests queue. 0 = not.
+  /// Tokeniser, ext-proc and scheduling, per request; and how long one process is busy with one
+  /// decision, while requests queue (0 = not). Absent: as router_costs.h says; resolve() decides.
+  std::optional<Duration> decision_latency, service_time;
   /// Absent: as the product does, or kScrapeInterval; resolve() decides.
   std::optional<Duration> scrape_interval;
   Duration kv_event_delay = Duration::milliseconds(1);

@@ -101,7 +101,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
       endpoints_(endpoints),
       replicas_(replicas),
       decisions_(static_cast<std::size_t>(plan.scenario.routing.router_replicas),
-                 plan.scenario.routing.service_time) {
+                 plan.scenario.routing.service_time.value_or(Duration::zero())) {
   add_instances(seed, diagnostics);
   if (diagnostics.has_errors()) return;
   for (std::uint32_t row = 0; row < endpoints_.rows(); ++row) {

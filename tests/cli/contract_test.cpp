@@ -296,7 +296,7 @@ class Contract : public Cli {
                             engine +
                             "}\n"
                             "    api_server: {request_time: 0s, prompt_token_time: 0s}\n"
-                            "routing: {balancer: round-robin}\n");
+                            "routing: {balancer: round-robin, decision_latency: 0s}\n");
     std::vector<std::string> words = {"run",     file, "--no-kv-band", "--quiet",
                                       "--check", "-o", "json"};
     if (!trace.empty()) words.insert(words.end(), {"-o", "trace=" + trace});

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "sim/plan/router_costs.h"
 #include "tests/sim/plan_fixture.h"
 
 namespace routesim::sim::testing {
@@ -34,6 +35,70 @@ TEST(DecisionQueue, WithoutServiceTimeNobodyWaits) {
   EXPECT_EQ(decided_ms(queue, 7), 7);
   EXPECT_EQ(decided_ms(queue, 7), 7);
   EXPECT_EQ(queue.longest_wait(), Duration::zero());
+}
+
+TEST(DecisionQueue, CostsComeFromTheConfiguration) {
+  const auto cost = [](BalancerKind balancer,
+                       std::optional<policies::EndpointPickerConfig> document = std::nullopt) {
+    RoutingConfig routing;
+    routing.balancer = balancer;
+    set_default_costs(routing, document);
+    return std::pair(routing.decision_latency->ns() / 1000, routing.service_time->ns() / 1000);
+  };
+  const auto picker = [&](const policies::EndpointPickerConfig& document) {
+    return cost(BalancerKind::kEndpointPicker, document);
+  };
+  const auto balancer = [&](std::string_view name) {
+    for (std::size_t i = 0; i < policies::kBalancers.size(); ++i)
+      if (policies::kBalancers[i].name == name) return cost(static_cast<BalancerKind>(i));
+    ADD_FAILURE() << name;
+    return cost(BalancerKind::kRandom);
+  };
+  const auto with_producer = [](const tree::Node& parameters) {
+    return DocumentBuilder()
+        .plugin("token-producer", parameters)
+        .plugin("queue-scorer")
+        .profile("default", {{"queue-scorer", 1}})
+        .build();
+  };
+  using Microseconds = std::pair<std::int64_t, std::int64_t>;
+  EXPECT_EQ(picker(precise_config(16, false)), Microseconds(25'000, 2'800));
+  EXPECT_EQ(picker(load_aware_config(false)), Microseconds(2'000, 2'800));
+  EXPECT_EQ(picker(with_producer(map({{"vllm", map({{"url", text("http://render:8000")}})}}))),
+            Microseconds(25'000, 2'800));
+  EXPECT_EQ(picker(with_producer(map({}))), Microseconds(2'000, 2'800)) << "it only estimates";
+  EXPECT_EQ(balancer("aibrix-random"), Microseconds(2'000, 2'800));
+  EXPECT_EQ(balancer("envoy-least-request"), Microseconds(500, 0));
+  EXPECT_EQ(balancer("round-robin"), Microseconds(500, 0));
+  EXPECT_EQ(balancer("k8s-service"), Microseconds(0, 0));
+  EXPECT_EQ(balancer("omniscient"), Microseconds(0, 0));
+}
+
+TEST(DecisionQueue, WhatAScenarioSaysIsKept) {
+  RoutingConfig routing;
+  routing.balancer = BalancerKind::kEndpointPicker;
+  routing.decision_latency = Duration::zero();
+  set_default_costs(routing, std::nullopt);
+  EXPECT_EQ(routing.decision_latency, Duration::zero());
+  EXPECT_EQ(routing.service_time, Duration::microseconds(2'800));
+}
+
+TEST(DecisionQueue, ANoteSaysThatOnePickerIsTooFew) {
+  // 1,000 decisions of 2.8 ms at once: the last one waits for 999 others, 2.8 s.
+  std::vector<Sent> script;
+  for (std::uint64_t i = 0; i < 1000; ++i) script.push_back({.parts = {{i, 16}}});
+  RunPlan plan = hand_made_plan(std::move(script), 2);
+  plan.scenario.routing.balancer = BalancerKind::kRoundRobin;
+  plan.scenario.routing.service_time = kPickerService;
+  const RunResult r = run_by_hand(plan);
+  EXPECT_NEAR(r.routing.longest_wait_s, 999 * 0.0028, 1e-9);
+  const auto has = [&r](const char* text) {
+    return std::any_of(r.notes.begin(), r.notes.end(), [text](const std::string& note) {
+      return note.find(text) != std::string::npos;
+    });
+  };
+  EXPECT_TRUE(has("requests wait up to 3 s for a decision, and its processes make 357 of them"));
+  EXPECT_TRUE(has("one endpoint picker made 324 to 388 in published tests"));
 }
 
 RunPlan two_servers(std::vector<Sent> script, BalancerKind balancer) {

@@ -6,6 +6,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
+#include "tools/ingest/description.h"
 #include "tools/study/explain/router_text.h"
 
 namespace routesim::tools {
@@ -62,6 +63,27 @@ TEST_F(RouterValues, ADocumentAloneMakesTheRouterTheBalancer) {
             sim::BalancerKind::kLeastLoad)
       << "as a variant does to go without the router";
   EXPECT_EQ(balancer(""), sim::BalancerKind::kK8sService);
+}
+
+TEST_F(RouterValues, CostsOfADecisionAreDefaultsUntilTheyAreWritten) {
+  write("v.yaml", values(""));
+  const auto costs = [&](const std::string& routing) {
+    Diagnostics d;
+    const LoadedScenario loaded = load("routing: {" + routing + "}\n", d);
+    EXPECT_EQ(messages_of(d), "");
+    sim::Scenario scenario = loaded.variants.at(0).scenario;
+    const FieldDescription values = describe_values([&](Describer& d) { describe(d, scenario); });
+    std::string out;
+    for (const ResolvedValue& value : resolved_values(values, loaded.variants[0].provenance))
+      if (value.path == "routing.decision_latency" || value.path == "routing.service_time")
+        out += value.value + (value.origin == "default" ? " (default) " : " ");
+    return out;
+  };
+  EXPECT_EQ(costs("endpoint_picker: v.yaml"), "2ms (default) 2800us (default) ");
+  EXPECT_EQ(costs("endpoint_picker: v.yaml, decision_latency: 0s"), "0s 2800us (default) ");
+  EXPECT_EQ(costs("endpoint_picker: v.yaml, decision_latency: 0s, service_time: 0s"), "0s 0s ");
+  EXPECT_EQ(costs("balancer: k8s-service"), "0s (default) 0s (default) ");
+  EXPECT_EQ(costs("balancer: envoy-random"), "500us (default) 0s (default) ");
 }
 
 TEST_F(RouterValues, TheReplicasOfTheRouterAreTakenWhereAllOfThemServe) {

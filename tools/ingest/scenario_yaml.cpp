@@ -7,6 +7,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "sim/plan/router_costs.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
@@ -413,6 +414,7 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   // Printed with the other settings.
   if (sim::RoutingConfig& routing = variant.scenario.routing; !routing.scrape_interval)
     routing.scrape_interval = sim::default_scrape_interval(routing);
+  sim::set_default_costs(variant.scenario.routing, variant.endpoint_picker);
   append(diagnostics, load);
   return variant;
 }

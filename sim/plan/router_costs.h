@@ -1,0 +1,51 @@
+// What a decision costs in a router of which a scenario does not say it.
+#pragma once
+
+#include <optional>
+
+#include "policies/endpoint_picker_config.h"
+#include "sim/plan/scenario.h"
+
+namespace routesim::sim {
+
+/// RoutingConfig::decision_latency and service_time.
+struct RouterCost {
+  Duration decision_latency;
+  Duration service_time;
+};
+
+/// One picker decided 324 and 388 requests/s at 25 and 100 requests in flight (llm-d-router pull
+/// request 2024): about 357/s. Router processes scale it almost linearly (llm-d-router
+/// docs/operations.md, @ebab6879: 3.5 times with four).
+inline constexpr Duration kPickerService = Duration::microseconds(2'800);
+
+/// Besides its service. Scheduling takes 0.9 to 1.5 ms in the median at 10 to 200 requests/s
+/// (llm-d-router test/perf/config/studyanalysis/high_qps_small_token_comparison_analysis.md,
+/// @ebab6879), and Envoy's ext_proc with the request's body some 3 ms more (envoy issue 16905),
+/// together about 5 ms.
+inline constexpr RouterCost kPickerCost = {Duration::milliseconds(2), kPickerService};
+
+/// The same with a tokeniser. vLLM's render service spends 11 ms of CPU time on 10,000 tokens
+/// (precise_prefix_scaling_analysis.md, same folder), its tokenise endpoint takes 200 to 300 ms for
+/// 100,000 to 200,000 (volcano-sh/kthena issue 1100), and whole published runs with 4,200 to 7,200
+/// tokens fit 50 to 60 ms (scenarios/). This is between them.
+inline constexpr RouterCost kTokenizingPickerCost = {Duration::milliseconds(25), kPickerService};
+
+/// A proxy that picks by itself decides in microseconds, and passing it takes some 0.6 ms in
+/// public measurements (Envoy, envoy issue 5536: 0.7 ms with its backend; Bifrost,
+/// llm-gateway-bench data/overhead.json: 0.62 ms).
+inline constexpr RouterCost kProxyCost = {Duration::microseconds(500), Duration::zero()};
+
+/// A Kubernetes Service is no hop. Policies that are no product cost what their scenario says.
+inline constexpr RouterCost kFreeCost = {Duration::zero(), Duration::zero()};
+
+/// By the balancer, and for an endpoint picker by whether its document tokenises prompts: it has a
+/// precise prefix index, or a token-producer that asks a tokeniser.
+RouterCost default_router_cost(const RoutingConfig& routing,
+                               const std::optional<policies::EndpointPickerConfig>& document);
+
+/// Fills in what `routing` leaves open.
+void set_default_costs(RoutingConfig& routing,
+                       const std::optional<policies::EndpointPickerConfig>& document);
+
+}  // namespace routesim::sim
