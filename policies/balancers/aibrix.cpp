@@ -483,6 +483,11 @@ void describe(Describer& d, AibrixSettings& s) {
   describe_prefix_cache(d, s);
   describe_preble_and_vtc(d, s);
   describe_pd(d, s);
+  field(
+      d,
+      {"profiles",
+       "slo: profiles of the GPU optimizer, one a deployment. Without any, slo is least-request."},
+      s.profiles);
 }
 
 std::unique_ptr<Balancer> make_aibrix(AibrixPolicy policy, const AibrixSettings& settings,
@@ -515,6 +520,8 @@ std::unique_ptr<Balancer> make_aibrix(AibrixPolicy policy, const AibrixSettings&
       return std::make_unique<AibrixVtcBasic>(settings, random);
     case AibrixPolicy::kPd:
       return make_aibrix_pd(settings, random);
+    case AibrixPolicy::kSlo:
+      return make_aibrix_slo(settings, random);
     case AibrixPolicy::kRandom:
       break;
   }

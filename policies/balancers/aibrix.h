@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/describe.h"
 #include "base/rng.h"
@@ -16,6 +18,23 @@ namespace routesim::policies {
 enum class AibrixGpu : std::uint8_t { kV100, kA6000 };
 enum class AibrixPrefillScore : std::uint8_t { kPrefixCache, kLeastRequest };
 enum class AibrixDecodeScore : std::uint8_t { kLoadBalancing, kLeastRequest };
+
+/// Goals of a profile, in seconds where they are times; 0 = none. Names are the product's.
+struct AibrixSlos {
+  std::int64_t percentile = 0;
+  double tput = 0, tt = 0, e2e = 0, ttft = 0, tpat = 0, tpot = 0;
+};
+void describe(Describer& d, AibrixSlos& s);
+
+/// What the GPU optimizer measured of a model on a kind of GPU, as it stores it in Redis under
+/// aibrix:profile_MODEL_DEPLOYMENT. Tables have a row an answer length, a column a prompt length.
+struct AibrixProfile {
+  std::string gpu;
+  double cost = 0, created = 0;
+  std::vector<std::vector<double>> tputs, indexes, e2e, ttft, tpot;
+  AibrixSlos slos;
+};
+void describe(Describer& d, AibrixProfile& p);
 
 /// Settings under the names of AIBrix's environment variables, without AIBRIX_ and in lower case.
 struct AibrixSettings {
@@ -49,6 +68,8 @@ struct AibrixSettings {
   AibrixDecodeScore decode_score_policy = AibrixDecodeScore::kLoadBalancing;
   double decode_lb_weight_running = 1;
   double decode_lb_weight_throughput = 1;
+
+  std::vector<AibrixProfile> profiles;
 };
 void describe(Describer& d, AibrixSettings& s);
 
@@ -64,6 +85,7 @@ enum class AibrixPolicy : std::uint8_t {
   kPrefixCachePreble,
   kVtcBasic,
   kPd,
+  kSlo,
 };
 
 std::unique_ptr<Balancer> make_aibrix(AibrixPolicy policy, const AibrixSettings& settings,

@@ -158,5 +158,7 @@ std::unique_ptr<Balancer> make_aibrix_preble(const AibrixSettings& settings,
                                              const RandomStream& random);
 std::unique_ptr<Balancer> make_aibrix_pd(const AibrixSettings& settings,
                                          const RandomStream& random);
+std::unique_ptr<Balancer> make_aibrix_slo(const AibrixSettings& settings,
+                                          const RandomStream& random);
 
 }  // namespace routesim::policies

@@ -31,6 +31,7 @@ struct BalancerEndpoint {
   double weight = 1;                       ///< Above 0 (Envoy's load_balancing_weight).
   bool healthy = true;                     ///< As the product's health checks see it.
   ServerRole role = ServerRole::kBoth;
+  std::string deployment = {};  ///< The kind of server; "" where all are of one.
   std::string group = {};  ///< Prefill and decode servers that belong together (AIBrix roleset).
   std::int64_t block_size = 0;          ///< KV block in tokens; 0 = unknown.
   std::int64_t kv_blocks = 0;           ///< KV blocks of the server; 0 = unknown.

@@ -257,6 +257,11 @@ inline constexpr std::array kAibrixBalancers = std::to_array<BalancerRow>({
                       "no prompt length buckets, combined pods or conductor scores; a "
                       "prefill ends with the first token"),
                   Disaggregation::kRequired),
+    kAibrix.row<AibrixPolicy::kSlo>(
+        "aibrix-slo", "profiles of the GPU optimizer, prompt lengths, own requests in flight",
+        "slo-least-load-pulling; least-request without profiles; each router has a queue of its "
+        "own; a request waits for its own turn, up to 0.1 ms where another one is more urgent; the "
+        "load's tokens stand for cl100k_base"),
 });
 inline constexpr std::array kDynamoBalancers = std::to_array<BalancerRow>({
     kDynamo.row<DynamoPolicy::kKv>(

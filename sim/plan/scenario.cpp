@@ -133,9 +133,9 @@ void describe(Describer& d, RoutingConfig& c) {
         {"config",
          "The configuration of another product's router: a start command (SMG, vLLM router, "
          "production stack, Dynamo), a script or manifest with one, an Envoy cluster or "
-         "BackendTrafficPolicy, Helm values with routerSpec, AIBrix's ROUTING_ALGORITHM, an "
-         "LLMConfig of Ray Serve, or Mooncake's proxy. It sets the balancer and its section, and "
-         "for Envoy the gateway; keys beside it win."},
+         "BackendTrafficPolicy, Helm values with routerSpec, AIBrix's ROUTING_ALGORITHM or GPU "
+         "profiles, an LLMConfig of Ray Serve, or Mooncake's proxy. It sets the balancer and its "
+         "section, and for Envoy the gateway; keys beside it win."},
         c.config);
   policies::describe(d, c.balancing);
   field(d, {"expression", "Settings of balancer expression."}, c.expression);

@@ -53,6 +53,7 @@ policies::BalancerEndpoint balancer_endpoint(std::string name, const ResolvedPoo
   out.name = std::move(name);
   out.adapters = adapters;
   out.role = server_role(pool.config.role);
+  out.deployment = pool.config.name;
   out.block_size = pool.rules.block_size;
   out.kv_blocks = pool.rules.num_gpu_blocks;
   out.max_batched_tokens = pool.rules.max_num_batched_tokens;

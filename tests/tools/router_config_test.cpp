@@ -210,6 +210,15 @@ TEST(RouterConfig, EnvoyGatewaysLimitsAndRetries) {
             R"("num_retries":2}}})");
 }
 
+TEST(RouterConfig, AibrixProfiles) {
+  EXPECT_EQ(routing_of("{gpu: a10, tputs: [[2, 1]], indexes: [[4], [8, 16]], e2e: [[1, 2]], slos: "
+                       "{e2e: 5}}"),
+            R"({"balancer":"aibrix-slo","aibrix":{"profiles":[{"gpu":"a10","tputs":[[2,1]],)"
+            R"("indexes":[[4],[8,16]],"e2e":[[1,2]],"slos":{"e2e":5}}]}})");
+  EXPECT_EQ(routing_of("[{tputs: [], indexes: []}, {}]"),
+            R"({"balancer":"aibrix-slo","aibrix":{"profiles":[{"tputs":[],"indexes":[]},{}]}})");
+}
+
 TEST(RouterConfig, KeysBesideItWin) {
   EXPECT_EQ(routing_of("smg launch --policy random\n  router_replicas: 2\n  balancer: smg-bucket"),
             R"({"balancer":"smg-bucket","router_replicas":2})");

@@ -449,11 +449,26 @@ Ptr from_mooncake(const ConfigNode& root, Diagnostics& diagnostics) {
   return keys.map(root.where());
 }
 
+/// A profile of AIBrix's GPU optimizer, or a list of them.
+Ptr from_aibrix_profiles(const Ptr& root, Diagnostics& diagnostics) {
+  const auto is_profile = [](const Ptr& node) {
+    return node->is_map() && node->find("tputs") != nullptr && node->find("indexes") != nullptr;
+  };
+  const bool is_list = root->is_sequence() && !root->items().empty();
+  if (!is_profile(is_list ? root->items().front() : root)) return nullptr;
+  RouterKeys keys(diagnostics);
+  keys.set("balancer", balancer_node("aibrix", "slo", root->where(), diagnostics));
+  const Ptr list = is_list ? root : ConfigNode::make_sequence({root}, root->where());
+  keys.set("aibrix", ConfigNode::make_map({{"profiles", root->where(), list}}, root->where()));
+  return keys.map(root->where());
+}
+
 Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
   if (Ptr envoy = envoy_routing(*root, diagnostics)) return envoy;
   if (Ptr stack = from_stack_values(*root, diagnostics)) return stack;
   if (Ptr ray = from_ray(*root, diagnostics)) return ray;
   if (Ptr mooncake = from_mooncake(*root, diagnostics)) return mooncake;
+  if (Ptr profiles = from_aibrix_profiles(root, diagnostics)) return profiles;
   if (diagnostics.has_errors()) return nullptr;
   std::vector<Member> aibrix;
   find_aibrix_values(*root, aibrix);
@@ -466,8 +481,9 @@ Ptr from_tree(const Ptr& root, Diagnostics& diagnostics) {
       return from_command(command, *started, diagnostics);
   diagnostics.error(root->where(), kPath, "holds no router configuration that is simulated",
                     "known: a cluster or a BackendTrafficPolicy of Envoy, Helm values with "
-                    "routerSpec, AIBrix's ROUTING_ALGORITHM, an LLMConfig of Ray Serve, Mooncake's "
-                    "proxy, and containers that start SMG, the vLLM router or Dynamo");
+                    "routerSpec, AIBrix's ROUTING_ALGORITHM or GPU profiles, an LLMConfig of Ray "
+                    "Serve, Mooncake's proxy, and containers that start SMG, the vLLM router or "
+                    "Dynamo");
   return nullptr;
 }
 

@@ -199,6 +199,7 @@ void describe(Describer& d, ScriptEndpoint& e) {
         RealRange{.min = 0, .max = 1e9, .min_open = true});
   field(d, {"healthy", "Whether its health checks succeed."}, b.healthy);
   field(d, {"role", "Prefill, decode or both."}, b.role);
+  field(d, {"deployment", "The deployment it belongs to, where there are several."}, b.deployment);
   field(d, {"group", "Prefill and decode servers that belong together."}, b.group);
   field(d, {"block_size", "KV block in tokens; 0 = unknown."}, b.block_size,
         IntRange{0, kMostUnits});
