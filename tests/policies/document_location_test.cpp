@@ -54,7 +54,8 @@ TEST(DocumentLocation, ValuesTellTheReleaseAndTheReplicas) {
 
 TEST(DocumentLocation, ValuesWithoutADocumentGetTheChartsDefault) {
   const ConfigNode::Ptr root = parse_yaml(
-      "router:\n  latencyPredictor:\n    enabled: true\n  epp:\n    image:\n      tag: v0.8.0\n");
+      "router:\n  latencyPredictor:\n    enabled: false\n  epp:\n    image:\n      tag: v0.8.0\n");
+  EXPECT_EQ(chart_predictor(*root), nullptr);
   const LocatedDocument found = find_endpoint_picker_config(*root);
   ASSERT_EQ(found.kind, LocatedDocument::Kind::kChartDefault);
   EXPECT_EQ(found.chart.image_tag, "v0.8.0");

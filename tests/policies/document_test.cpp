@@ -450,13 +450,6 @@ TEST(Document, RetiredGatesAndRenamedTypesAreNamed) {
   EXPECT_TRUE(renamed.mentions("it is called 'precise-prefix-cache-scorer' now")) << renamed.text();
 }
 
-TEST(Document, EvictionIsSaidNotToBeModelled) {
-  const Loaded loaded(document("- type: queue-scorer\n", "  - pluginRef: queue-scorer\n") +
-                      "featureGates: [flowControl]\nflowControl:\n  enableEviction: true\n");
-  EXPECT_TRUE(loaded.ok()) << loaded.text();
-  EXPECT_TRUE(loaded.mentions("warning: flowControl.enableEviction: evicting running requests"));
-}
-
 TEST(Document, ADisaggregationHandlerTakesTheFlatNamesOfItsForerunner) {
   const std::string handler =
       "- type: always-disagg-pd-decider\n- type: disagg-profile-handler\n"

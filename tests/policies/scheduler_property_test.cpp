@@ -237,7 +237,8 @@ TEST(Scores, StayInRangeInRandomStates) {
   for (const auto& [type, parameters] : scorers) {
     SCOPED_TRACE(type + " seed " + std::to_string(kSeed));
     PluginBench bench(type, parameters, 12, {}, {"default"},
-                      Json::array({{{"type", "inflight-load-producer"}}}));
+                      Json::array({{{"type", "inflight-load-producer"}},
+                                   {{"type", "multicluster-metrics-extractor"}}}));
     ASSERT_TRUE(bench.built()) << bench.errors();
     for (int trial = 0; trial < 20; ++trial) {
       randomise(bench, random);

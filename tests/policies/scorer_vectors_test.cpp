@@ -75,7 +75,8 @@ TEST(ScorerVectors, MulticlusterQueue) {
   for (const Json& c : vector_cases("multicluster_queue_scorer")) {
     SCOPED_TRACE(name_of(c));
     const Json& queue = c["pool_queue_size"];
-    PluginBench bench("multicluster-queue-scorer", {}, queue.size());
+    PluginBench bench("multicluster-queue-scorer", {}, queue.size(), {}, {"default"},
+                      Json::array({{{"type", "multicluster-metrics-extractor"}}}));
     ASSERT_TRUE(bench.built()) << bench.errors();
     for (std::size_t i = 0; i < queue.size(); ++i)
       if (!queue[i].is_null())

@@ -21,7 +21,7 @@ struct VectorRunner {
   std::string_view file, suite, test;
 };
 /// Who runs which file. vector_coverage_test.cpp holds it against the folder.
-inline constexpr std::array<VectorRunner, 37> kVectorRunners = {{
+inline constexpr std::array<VectorRunner, 41> kVectorRunners = {{
     {"active_request_scorer", "ScorerVectors", "ActiveRequest"},
     {"active_request_scorer_legacy", "ScorerVectors", "ActiveRequestWithOwnCounters"},
     {"approx_prefix_cache_producer", "ApproxPrefixIndex", "ProducerVectors"},
@@ -29,16 +29,20 @@ inline constexpr std::array<VectorRunner, 37> kVectorRunners = {{
     {"block_extra_features", "BlockKeys", "ExtraFeatureVectors"},
     {"block_extra_features", "KvEvents", "RawExtraKeyVectors"},
     {"block_keys", "BlockKeys", "Vectors"},
+    {"burst_prefix_cache_producer", "BurstVectors", "AllCases"},
     {"chwbl", "Balancers", "KubeAiVectors"},
     {"config_loader", "DocumentVectors", "AllCases"},
     {"context_length_aware", "ScorerVectors", "ContextLength"},
     {"data_parallel_profile_handler", "HandlerVectors", "SingleAndDataParallel"},
     {"disagg_profile_handler", "HandlerVectors", "Disagg"},
+    {"eviction_in_flight", "ReclamationVectors", "AllCases"},
     {"inflight_load_producer", "InFlightVectors", "AllCases"},
     {"kv_block_index", "PrefixIndex", "IndexVectors"},
     {"kv_cache_utilization_scorer", "ScorerVectors", "QueueRunningAndKvUsage"},
     {"kv_events", "KvEvents", "WireVectors"},
     {"kv_events", "KvIngest", "ProcessingVectors"},
+    {"latency_observation_scorer", "LatencyObservationVectors", "AllCases"},
+    {"latency_observer_producer", "TtftHistoryVectors", "AllCases"},
     {"latency_scorer", "ScorerVectors", "Latency"},
     {"lmetric_scorer", "ScorerVectors", "LMetric"},
     {"load_aware_scorer", "ScorerVectors", "LoadAware"},

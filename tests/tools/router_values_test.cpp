@@ -4,6 +4,7 @@
 #include <map>
 #include <sstream>
 
+#include "sim/plan/resolve.h"
 #include "tests/base/messages.h"
 #include "tests/tools/scenario_fixture.h"
 #include "tools/ingest/description.h"
@@ -109,15 +110,91 @@ TEST_F(RouterValues, TheReplicasOfTheRouterAreTakenWhereAllOfThemServe) {
 }
 
 TEST_F(RouterValues, ValuesThatLeaveThePluginsToTheChartGetItsDefault) {
-  write("v.yaml", "router:\n  latencyPredictor: {enabled: true}\n  epp: {replicas: 1}\n");
+  write("v.yaml", "router:\n  latencyPredictor: {enabled: false}\n  epp: {replicas: 1}\n");
   Diagnostics d;
   const LoadedScenario loaded = load_routed("", d);
   ASSERT_TRUE(loaded.variants.at(0).endpoint_picker.has_value()) << messages_of(d);
   EXPECT_EQ(loaded.variants[0].endpoint_picker->profiles.front().plugins[2].weight, 3.0);
   for (const char* part : {"v.yaml:1:1: warning: routing.endpoint_picker: holds no",
-                           "the chart's default is used: queue-scorer 2",
-                           "router.latencyPredictor.enabled: is not modelled"})
+                           "the chart's default is used: queue-scorer 2"})
     EXPECT_NE(messages_of(d).find(part), std::string::npos) << messages_of(d);
+}
+
+// config/charts/routerlib of llm-d-router at ebab6879: values.yaml, templates/_config.yaml.
+TEST_F(RouterValues, ThePredictorOfTheChartTrainsAsItsValuesSay) {
+  write("v.yaml",
+        "router:\n  latencyPredictor:\n    enabled: true\n    trainingServer:\n"
+        "      port: 8000\n      config:\n"
+        "        LATENCY_RETRAINING_INTERVAL_SEC: \"5\"\n"
+        "        LATENCY_MIN_SAMPLES_FOR_RETRAIN: \"100\"\n"
+        "        LATENCY_TTFT_MODEL_PATH: /models/ttft.joblib\n"
+        "        LATENCY_MODEL_TYPE: xgboost\n"
+        "        LATENCY_MAX_TRAINING_DATA_SIZE_PER_BUCKET: \"250\"\n"
+        "        LATENCY_OBJECTIVE_TYPE: quantile\n        LATENCY_QUANTILE_ALPHA: 0.5\n"
+        "    predictionServers:\n      count: 2\n      config:\n"
+        "        MODEL_SYNC_INTERVAL_SEC: \"7\"\n    eppEnv: {LATENCY_MAX_SAMPLE_SIZE: \"9\"}\n"
+        "  epp: {replicas: 1}\n");
+  Diagnostics d;
+  const LoadedScenario loaded = load_routed("", d);
+  const auto& config = loaded.variants.at(0).endpoint_picker;
+  ASSERT_TRUE(config.has_value()) << messages_of(d);
+  std::string profile;
+  for (const auto& plugin : config->profiles.front().plugins) profile += plugin.name + " ";
+  EXPECT_EQ(profile,
+            "predicted-latency-producer strict-affinity-filter slo-headroom-tier-filter "
+            "loose-affinity-filter latency-scorer weighted-random-picker ");
+  const auto settings = sim::deciding_predictor({}, *config);
+  ASSERT_TRUE(settings.has_value());
+  EXPECT_EQ(settings->retraining_interval, Duration::seconds(5));
+  EXPECT_EQ(settings->model_sync_interval, Duration::seconds(7));
+  EXPECT_EQ(settings->bucket_size, 250);
+  EXPECT_EQ(settings->objective, sim::PredictionObjective::kQuantile);
+  EXPECT_EQ(settings->quantile, 0.5);
+  EXPECT_EQ(settings->min_samples, 10) << "the default";
+  std::map<std::string, std::string> fates;
+  for (const KeyUse& use : d.keys())
+    if (const auto at = use.path.find("latencyPredictor."); at != std::string::npos)
+      fates[use.path.substr(at + 17)] = fate_name(use.fate);
+  EXPECT_EQ(fates, (std::map<std::string, std::string>{
+                       {"enabled", "used"},
+                       {"eppEnv.LATENCY_MAX_SAMPLE_SIZE", "not modelled"},
+                       {"predictionServers.config.MODEL_SYNC_INTERVAL_SEC", "used"},
+                       {"predictionServers.count", "not modelled"},
+                       {"trainingServer.config.LATENCY_MAX_TRAINING_DATA_SIZE_PER_BUCKET", "used"},
+                       {"trainingServer.config.LATENCY_MIN_SAMPLES_FOR_RETRAIN", "no effect"},
+                       {"trainingServer.config.LATENCY_MODEL_TYPE", "approximated"},
+                       {"trainingServer.config.LATENCY_OBJECTIVE_TYPE", "used"},
+                       {"trainingServer.config.LATENCY_QUANTILE_ALPHA", "used"},
+                       {"trainingServer.config.LATENCY_RETRAINING_INTERVAL_SEC", "used"},
+                       {"trainingServer.config.LATENCY_TTFT_MODEL_PATH", "no effect"},
+                       {"trainingServer.port", "no effect"}}));
+}
+
+TEST_F(RouterValues, AVariableOfThePredictorThatIsNoNumberIsAnError) {
+  write("v.yaml",
+        "router:\n  latencyPredictor:\n    enabled: true\n    trainingServer:\n      config:\n"
+        "        LATENCY_RETRAINING_INTERVAL_SEC: soon\n  epp: {replicas: 1}\n");
+  Diagnostics d;
+  (void)load_routed("", d);
+  EXPECT_NE(messages_of(d).find("v.yaml:6:42: error: "), std::string::npos) << messages_of(d);
+}
+
+// What an observer of latencies lacks.
+TEST_F(RouterValues, AnObserverThatNobodyAsksIsNamed) {
+  const std::string document =
+      "apiVersion: llm-d.ai/v1\nkind: EndpointPickerConfig\nplugins:\n"
+      "- type: latency-observation-scorer-hub\n";
+  const auto said = [&](const std::string& more) {
+    write("v.yaml", document + more);
+    Diagnostics d;
+    (void)load_routed("", d);
+    return messages_of(d);
+  };
+  EXPECT_NE(said("").find("'latency-observer-producer-hub' observes nothing, so every endpoint"),
+            std::string::npos);
+  EXPECT_EQ(said("- type: latency-observer-producer-hub\n"
+                 "dataLayer:\n  sources:\n  - pluginRef: latency-observer-producer-hub\n"),
+            "");
 }
 
 TEST_F(RouterValues, ExplainShowsWhatDecides) {
