@@ -99,8 +99,12 @@ TEST_F(Shell, EveryCommandAndOptionIsInEveryScriptAndInTheManual) {
     }
   }
   const std::string manual = manual_page(commands());
-  for (const Command& command : commands())
-    EXPECT_NE(manual.find(".SS " + command.name + "\n"), std::string::npos) << command.name;
+  for (const Command& command : commands()) {
+    std::string name = command.name;
+    if (const std::size_t hyphen = name.find('-'); hyphen != std::string::npos)
+      name.insert(hyphen, 1, '\\');
+    EXPECT_NE(manual.find(".SS " + name + "\n"), std::string::npos) << name;
+  }
   EXPECT_FALSE(completion_script("tcsh", commands()).has_value());
   EXPECT_EQ(run({"completion", "tcsh"}).code, 2);
 }

@@ -211,12 +211,12 @@ ExitCode run_merge(Options& options, Console& console) {
   for (const Output& output : outputs)
     if (output.format != "jsonl") options.fail("--merge writes rows: --output jsonl[=PATH]");
   if (!options.ok()) return refuse(options, console);
-  constexpr std::size_t kMostBytes = std::size_t{1} << 40U;
+  constexpr std::size_t kMostBytesOfShard = std::size_t{1} << 40U;
   Diagnostics diagnostics;
   std::vector<RowFile> files;
   for (const std::string& path : options.positionals()) {
     RowFile& file = files.emplace_back(RowFile{.path = path, .text = {}});
-    (void)read_text_file(path, {.file = path}, "", kMostBytes, file.text, diagnostics);
+    (void)read_text_file(path, {.file = path}, "", kMostBytesOfShard, file.text, diagnostics);
   }
   if (!check_outputs(outputs, options.positionals(), console)) return ExitCode::kInvalid;
   std::string text;
