@@ -29,6 +29,7 @@ struct LoadKey;
 
 class ConversationReader;
 struct CsvColumns;
+struct MissingLengths;
 struct ReplayCorpus;
 class TraceReader;
 class TraceSurvey;
@@ -62,6 +63,8 @@ struct LoadFile {
   std::string format_key{};             ///< The key that has the format.
   const CsvColumns* columns = nullptr;  ///< Columns of a trace; belongs to the load.
   std::string columns_key{};
+  const MissingLengths* missing = nullptr;  ///< Lengths that a trace does not have; the load's.
+  std::string missing_key{};
 };
 
 /// Bounds in seconds (seconds per token for tpot, itl, ntpot); a request is good when it meets all.

@@ -144,7 +144,8 @@ void measured(Bytes input) {
 
 void trace(Bytes input) {
   const std::string text = text_of(input);
-  for (int format = 0; format < 7; ++format) {
+  constexpr int kFormats = static_cast<int>(EnumNames<workloads::TraceFormat>::value.size());
+  for (int format = 0; format < kFormats; ++format) {
     workloads::TraceReadOptions options;
     options.format = static_cast<workloads::TraceFormat>(format);
     const auto reader =
@@ -154,8 +155,8 @@ void trace(Bytes input) {
     while (reader->next(record)) {
       ROUTESIM_CHECK(record.input_tokens >= 0 && record.output_tokens >= 0,
                      "a record has fewer than no tokens");
-      // LiteLLM's lines are sorted by their times.
-      ROUTESIM_CHECK(options.format == workloads::TraceFormat::kLiteLlm || record.line > line,
+      // Logs are sorted by their times.
+      ROUTESIM_CHECK(options.format >= workloads::TraceFormat::kLiteLlm || record.line > line,
                      "records are not in the order of the file");
       line = record.line;
     }

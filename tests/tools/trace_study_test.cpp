@@ -161,6 +161,48 @@ TEST_F(TraceCommand, RefusesOptionsOfTheOtherKind) {
   EXPECT_NE(console_.errors.find("--history is for a trace"), std::string::npos);
 }
 
+TEST_F(TraceCommand, ReadsTheLogsOfServersAndCollectors) {
+  const std::string span =
+      R"({"traceId":"a","spanId":"1","startTimeUnixNano":"1700000000000000000","attributes":[)"
+      R"({"key":"gen_ai.usage.prompt_tokens","value":{"intValue":"100"}},)"
+      R"({"key":"gen_ai.usage.completion_tokens","value":{"intValue":"5"}},)"
+      R"({"key":"gen_ai.request.temperature","value":{"doubleValue":1}}]})";
+  EXPECT_EQ(run({write("spans.json",
+                       R"({"resourceSpans":[{"scopeSpans":[{"spans":[)" + span + "]}]}]}\n")}),
+            ExitCode::kSuccess)
+      << console_.errors;
+  EXPECT_NE(console_.output().find("1 request"), std::string::npos) << console_.output();
+  EXPECT_NE(console_.output().find("not used: gen_ai.request.temperature"), std::string::npos)
+      << console_.output();
+  std::string ids = "[1";
+  for (int i = 2; i <= 40; ++i) ids += ", " + std::to_string(i);
+  std::string text;
+  for (const char* id : {"cmpl-1", "cmpl-2"})
+    text += "DEBUG 02-13 11:33:33 [logger.py:41] Request " + std::string(id) +
+            " details: prompt: 'x', prompt_token_ids: " + ids + "], prompt_embeds shape: None.\n" +
+            "INFO 02-13 11:33:33 [logger.py:49] Received request " + id +
+            ": params: SamplingParams(n=1, max_tokens=9), lora_request: None.\n";
+  const std::string log = write("vllm.log", text);
+  console_ = {};
+  EXPECT_EQ(run({log}), ExitCode::kInvalid);
+  EXPECT_NE(console_.errors.find("vllm.log:2:1: error: the answer of cmpl-1 is not in the log"),
+            std::string::npos)
+      << console_.errors;
+  console_ = {};
+  EXPECT_EQ(run({log, "--missing-output", "9"}), ExitCode::kSuccess) << console_.errors;
+  // Two equal prompts of 40 tokens: two whole blocks of 16 of the second one are hits.
+  EXPECT_NE(console_.output().find("40.0 % of the prompt tokens repeat"), std::string::npos)
+      << console_.output();
+  EXPECT_NE(console_.output().find("not used: params"), std::string::npos) << console_.output();
+  console_ = {};
+  EXPECT_EQ(run({write("t.csv", "timestamp,input_length,output_length\n0,1,1\n"),
+                 "--missing-output", "9"}),
+            ExitCode::kInvalid);
+  EXPECT_NE(console_.errors.find("missing: a trace in the format csv has all lengths"),
+            std::string::npos)
+      << console_.errors;
+}
+
 TEST_F(TraceCommand, NamesAColumnThatIsNotOne) {
   const std::string file = write("log.csv", "timestamp,input_length,output_length\n0,1,1\n");
   EXPECT_EQ(run({file, "--columns", "{imput: x}"}), ExitCode::kInvalid);

@@ -66,6 +66,11 @@ TEST(TraceFormat, IsToldFromTheFirstLine) {
             TraceFormat::kJsonl)
       << "its times are seconds";
   EXPECT_EQ(format("TIMESTAMP,ContextTokens,GeneratedTokens"), TraceFormat::kAzure);
+  EXPECT_EQ(format("{\"resourceSpans\": []}"), TraceFormat::kOtlp);
+  EXPECT_EQ(format("INFO 02-13 11:30:00 [__init__.py:216] Automatically detected platform cuda."),
+            TraceFormat::kVllmLog);
+  EXPECT_EQ(format("(APIServer pid=7) INFO:     Started server process [7]"),
+            TraceFormat::kVllmLog);
 }
 
 class TraceTimes : public testing::FolderTest {

@@ -20,6 +20,7 @@ struct TraceSettings {
   /// Of a trace file; a scenario says these itself.
   std::string format, columns;
   workloads::TraceReplayConfig replay;
+  workloads::MissingLengths missing;
 };
 
 bool is_scenario(const std::string& path) {
@@ -33,7 +34,11 @@ TraceSettings read_trace_settings(Options& options) {
                          .json = options.choice("output") == "json",
                          .format = options.get("format"),
                          .columns = options.get("columns"),
-                         .replay = {}};
+                         .replay = {},
+                         .missing = {}};
+  const IntRange lengths{1, 100'000'000};
+  settings.missing = {.input_tokens = options.whole("missing-input", lengths, 0),
+                      .output_tokens = options.whole("missing-output", lengths, 0)};
   settings.replay.hash_block_tokens =
       options.whole("hash-block-tokens", IntRange{1, 1'000'000}, 512);
   const std::string history = options.choice("history");
@@ -41,7 +46,8 @@ TraceSettings read_trace_settings(Options& options) {
                           workloads::SessionHistory::kNone})
     if (history == enum_name(rule)) settings.replay.history = rule;
   const bool scenario = is_scenario(settings.path);
-  for (const char* name : {"format", "columns", "history", "hash-block-tokens"})
+  for (const char* name :
+       {"format", "columns", "history", "hash-block-tokens", "missing-input", "missing-output"})
     if (scenario && options.has(name))
       options.fail("--" + std::string(name) + " is for a trace; use --set with a scenario");
   for (const char* name : {"set", "variant"})
@@ -72,6 +78,10 @@ std::unique_ptr<workloads::LoadGenerator> open_trace_load(const TraceSettings& s
   reference.columns = read_columns(settings.columns, diagnostics);
   reference.columns_where.file = "--columns";
   reference.columns_key = "columns";
+  if (settings.missing.input_tokens + settings.missing.output_tokens > 0)
+    reference.missing = settings.missing;
+  reference.missing_where.file = "--missing-input, --missing-output";
+  reference.missing_key = "missing";
   workloads::LoadInputs inputs;
   inputs.trace = open_trace(reference, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
@@ -127,6 +137,8 @@ Command trace_command() {
                   {"format", "NAME", "Format of the trace; told from the file when absent."},
                   {"columns", "MAP", "Columns of a trace, such as '{input: prompt_tokens}'."},
                   {"hash-block-tokens", "N", "Tokens one hash id stands for (default 512)."},
+                  {"missing-input", "N", "Tokens of prompts that a log does not have."},
+                  {"missing-output", "N", "Tokens of answers that a log does not have."},
                   {.name = "history",
                    .value_name = "RULE",
                    .help = "What a turn's input length counts: included (default), added, none.",

@@ -168,7 +168,10 @@ void open_load_files(const LoadedVariant& variant, workloads::LoadInputs& inputs
            .format_key = "workload." + file.format_key,
            .columns = file.columns == nullptr ? std::nullopt : std::optional(*file.columns),
            .columns_where = variant.provenance.nearest("workload." + file.columns_key),
-           .columns_key = "workload." + file.columns_key},
+           .columns_key = "workload." + file.columns_key,
+           .missing = file.missing == nullptr ? std::nullopt : std::optional(*file.missing),
+           .missing_where = variant.provenance.nearest("workload." + file.missing_key),
+           .missing_key = "workload." + file.missing_key},
           diagnostics);
     else if (file.kind == Kind::kShareGpt)
       inputs.conversations = open_conversations(path, where, key, diagnostics);

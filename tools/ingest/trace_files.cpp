@@ -44,7 +44,11 @@ std::unique_ptr<std::ifstream> open(const std::string& path, const SourceLocatio
     what = "cannot read " + printable(path, 200) + ": it is a directory";
   else if (opened)
     what = printable(path, 200) + " is empty or cannot be read";
-  diagnostics.error(where, key_path, what, "paths inside a file are relative to that file");
+  const bool is_placeholder = path.find("REPLACE_ENV_") != std::string::npos;
+  diagnostics.error(where, key_path, what,
+                    is_placeholder
+                        ? "a placeholder of llm-d-benchmark: write the path, or give it with --set"
+                        : "paths inside a file are relative to that file");
   return nullptr;
 }
 
@@ -156,6 +160,17 @@ std::vector<int> column_places(std::string_view line, TraceFormat format) {
 /// Notes what becomes of the trace's columns, or of the keys of its first record.
 void note_columns(const TraceReference& reference, const std::string& line,
                   const TraceReadOptions& options, Diagnostics& diagnostics) {
+  if (options.format == TraceFormat::kOtlp || options.format == TraceFormat::kVllmLog) {
+    const auto reader = workloads::make_trace_reader(
+        std::make_unique<std::ifstream>(reference.path, std::ios::binary), reference.path, options);
+    workloads::TraceRecord record;
+    (void)reader->next(record);
+    for (KeyUse key : reader->diagnostics().keys()) {
+      key.path = reference.path_key + "." + key.path;
+      diagnostics.key(std::move(key));
+    }
+    return;
+  }
   const auto columns = workloads::trace_columns(line, options);
   if (columns.empty()) return;
   const std::vector<int> places = column_places(line, options.format);
@@ -189,6 +204,8 @@ std::optional<TraceReadOptions> trace_format(const std::string& name) {
   if (name == "csv") return with_format(TraceFormat::kCsv);
   if (name == "jsonl") return with_format(TraceFormat::kJsonl);
   if (name == "litellm") return with_format(TraceFormat::kLiteLlm);
+  if (name == "otlp") return with_format(TraceFormat::kOtlp);
+  if (name == "vllm-log") return with_format(TraceFormat::kVllmLog);
   return std::nullopt;
 }
 
@@ -196,6 +213,11 @@ TraceReadOptions sniff_trace_format(const std::string& first_line) {
   const auto has = [&](std::string_view text) {
     return first_line.find(text) != std::string::npos;
   };
+  if (first_line.starts_with('{') && has("\"resourceSpans\""))
+    return with_format(TraceFormat::kOtlp);
+  // A server's log begins with any line of its start.
+  for (const char* level : {"INFO ", "INFO:", "DEBUG ", "WARNING "})
+    if (!first_line.starts_with('{') && has(level)) return with_format(TraceFormat::kVllmLog);
   // Qwen's usage traces have Mooncake's keys and more, and times in seconds.
   if (first_line.starts_with('{') && has("\"call_type\"") && has("\"startTime\""))
     return with_format(TraceFormat::kLiteLlm);
@@ -215,10 +237,10 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   if (!reference.format.empty()) {
     options = trace_format(reference.format);
     if (!options)
-      diagnostics.error(
-          reference.format_where, reference.format_key,
-          "is not a trace format (got " + printable(reference.format) + ")",
-          "one of mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl, litellm");
+      diagnostics.error(reference.format_where, reference.format_key,
+                        "is not a trace format (got " + printable(reference.format) + ")",
+                        "one of mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl, "
+                        "litellm, otlp, vllm-log");
   }
   const auto file = open(reference.path, reference.path_where, reference.path_key, diagnostics);
   if (file == nullptr || (!reference.format.empty() && !options)) return {};
@@ -242,6 +264,14 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   }
   const bool is_guess = !options;
   if (!options) options = sniff_trace_format(line);
+  if (reference.missing && options->format != TraceFormat::kVllmLog) {
+    diagnostics.error(
+        reference.missing_where, reference.missing_key,
+        "a trace in the format " + std::string(enum_name(options->format)) + " has all lengths",
+        "leave it out; it is for the format vllm-log");
+    return {};
+  }
+  if (reference.missing) options->missing = *reference.missing;
   note_columns(reference, line, *options, diagnostics);
   check_times(reference, *options, is_guess && line.find("\"hash_ids\"") == std::string::npos,
               diagnostics);

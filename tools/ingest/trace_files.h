@@ -13,7 +13,7 @@
 namespace routesim::tools {
 
 /// The format by its name (`mooncake`, `timed_trace`, `azure`, `AzurePublicDataset`, `burstgpt`,
-/// `vidur`, `csv`, `jsonl`, `litellm`), or nothing.
+/// `vidur`, `csv`, `jsonl`, `litellm`, `otlp`, `vllm-log`), or nothing.
 std::optional<workloads::TraceReadOptions> trace_format(const std::string& name);
 
 /// The format told from a file's first line: column names for CSV, keys for JSON lines.
@@ -31,10 +31,15 @@ struct TraceReference {
   std::optional<workloads::CsvColumns> columns{};
   SourceLocation columns_where{};
   std::string columns_key{};
+  /// Lengths of prompts and answers that are not in the file.
+  std::optional<workloads::MissingLengths> missing{};
+  SourceLocation missing_where{};
+  std::string missing_key{};
 };
 
-/// Opens the trace. A file that cannot be opened, an unknown format, and columns for a format that
-/// has its own are errors at their keys; the opener is empty then.
+/// Opens the trace. A file that cannot be opened, an unknown format, columns for a format that
+/// has its own and lengths for one that has them are errors at their keys; the opener is empty
+/// then.
 workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& diagnostics);
 
 /// Opens a file of JSON objects. Null with an error at its key when it cannot be one.

@@ -8,6 +8,8 @@ namespace {
 bool is_blank(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(int c) { return c >= '0' && c <= '9'; }
 
+}  // namespace
+
 void append_utf8(std::string& out, std::uint32_t c) {
   const auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((c >> shift) & 0x3F)); };
   const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
@@ -15,8 +17,6 @@ void append_utf8(std::string& out, std::uint32_t c) {
   out += static_cast<char>(kLead[more] | (c >> (6 * more)));
   for (int k = more - 1; k >= 0; --k) tail(6 * k);
 }
-
-}  // namespace
 
 JsonScanner::JsonScanner(std::string_view text, std::int64_t line)
     : cursor_(text.data()), end_(text.data() + text.size()), line_(line) {}

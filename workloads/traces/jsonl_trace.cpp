@@ -33,14 +33,16 @@ bool read_content(JsonScanner& json, std::string& out) {
   });
 }
 
-/// One message as ChatML writes it: <|im_start|>ROLE, a line end, the text, <|im_end|>, a line end.
+/// One message, whose text is its content and its calls of tools, or else its parts as they stand
+/// (OpenTelemetry), as ChatML writes it: <|im_start|>ROLE, a line end, the text, <|im_end|>, a line
+/// end.
 bool read_message(JsonScanner& json, std::string_view line, TextBlocks& out) {
   std::string role, content;
   std::string_view tool_calls;
   const bool good = json.members([&](const std::string& key) {
     if (key == "role") return json.read_string(role);
     if (key == "content") return read_content(json, content);
-    if (key == "tool_calls") return skip_raw(json, line, tool_calls);
+    if (key == "tool_calls" || key == "parts") return skip_raw(json, line, tool_calls);
     return json.skip();
   });
   out.add_tokens("<|im_start|>" + role + "\n", 3);

@@ -1,12 +1,12 @@
 #include "workloads/traces/litellm_log.h"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "workloads/traces/jsonl_trace.h"
 #include "workloads/traces/line_trace_reader.h"
+#include "workloads/traces/sorted_trace_reader.h"
 #include "workloads/traces/text_blocks.h"
 
 namespace routesim::workloads {
@@ -123,46 +123,29 @@ class LiteLlmReader final : public LineTraceReader {
   RowState row_;
 };
 
-/// Hands out the records of another reader in the order of their times, counted from the first.
-class SortedReader final : public TraceReader {
+/// Hands out the records of another reader in the order of their times.
+class SortedLiteLlmReader final : public SortedTraceReader {
  public:
-  explicit SortedReader(std::unique_ptr<TraceReader> reader, bool from_first)
-      : reader_(std::move(reader)), from_first_(from_first) {}
+  SortedLiteLlmReader(std::unique_ptr<TraceReader> reader, bool from_first)
+      : SortedTraceReader(from_first), reader_(std::move(reader)) {}
 
-  bool next(TraceRecord& record) override {
-    if (!read_) read_all();
-    if (position_ == records_.size()) return false;
-    record = std::move(records_[position_++]);
-    return true;
-  }
   const Diagnostics& diagnostics() const override { return reader_->diagnostics(); }
   std::string file() const override { return reader_->file(); }
 
  private:
-  void read_all() {
-    read_ = true;
-    for (TraceRecord record; reader_->next(record);) records_.push_back(record);
-    // Rows before a broken one are of no use: the error ends the run.
-    if (reader_->diagnostics().has_errors()) records_.clear();
-    std::stable_sort(records_.begin(), records_.end(),
-                     [](const TraceRecord& a, const TraceRecord& b) { return a.at < b.at; });
-    if (!from_first_ || records_.empty()) return;
-    const Duration first = records_.front().at;
-    for (TraceRecord& record : records_) record.at -= first;
+  bool collect(std::vector<TraceRecord>& records) override {
+    for (TraceRecord record; reader_->next(record);) records.push_back(record);
+    return !reader_->diagnostics().has_errors();
   }
 
   std::unique_ptr<TraceReader> reader_;
-  bool from_first_;
-  bool read_ = false;
-  std::vector<TraceRecord> records_;
-  std::size_t position_ = 0;
 };
 
 }  // namespace
 
 std::unique_ptr<TraceReader> make_litellm_reader(std::unique_ptr<std::istream> in, std::string file,
                                                  const TraceReadOptions& options) {
-  return std::make_unique<SortedReader>(
+  return std::make_unique<SortedLiteLlmReader>(
       std::make_unique<LiteLlmReader>(std::move(in), std::move(file), options), options.from_first);
 }
 

@@ -131,6 +131,8 @@ class JsonScanner {
 /// A 64-bit hash of bytes, the same on every platform (FNV-1a, then mixed).
 std::uint64_t hash_bytes(std::string_view bytes);
 
+/// Appends a code point, at most 21 bits of it, as UTF-8.
+void append_utf8(std::string& out, std::uint32_t c);
 /// Unicode code points of UTF-8 text (bytes that are not continuation bytes).
 std::int64_t count_code_points(std::string_view utf8);
 /// Code points from U+2E80 on: Chinese, Japanese and Korean script (and emoji).

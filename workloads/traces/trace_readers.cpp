@@ -7,7 +7,9 @@
 #include "workloads/traces/jsonl_trace.h"
 #include "workloads/traces/line_trace_reader.h"
 #include "workloads/traces/litellm_log.h"
+#include "workloads/traces/otlp_trace.h"
 #include "workloads/traces/text_scan.h"
+#include "workloads/traces/vllm_log.h"
 
 namespace routesim::workloads {
 namespace {
@@ -239,10 +241,21 @@ void describe(Describer& d, CsvColumns& t) {
         RealRange{.min = 0, .max = 1e6, .min_open = true});
 }
 
+void describe(Describer& d, MissingLengths& t) {
+  field(d, {"input_tokens", "Tokens of a prompt that the log does not have; 0 refuses it."},
+        t.input_tokens, IntRange{0, kMaxTokens});
+  field(d, {"output_tokens", "Tokens of an answer that the log does not have; 0 refuses it."},
+        t.output_tokens, IntRange{0, kMaxTokens});
+}
+
 std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in, std::string file,
                                                const TraceReadOptions& options) {
   if (options.format == TraceFormat::kLiteLlm)
     return make_litellm_reader(std::move(in), std::move(file), options);
+  if (options.format == TraceFormat::kOtlp)
+    return make_otlp_reader(std::move(in), std::move(file), options);
+  if (options.format == TraceFormat::kVllmLog)
+    return make_vllm_log_reader(std::move(in), std::move(file), options);
   if (options.format == TraceFormat::kMooncake || options.format == TraceFormat::kJsonl)
     return make_jsonl_reader(std::move(in), std::move(file), options, columns_of(options));
   return std::make_unique<CsvReader>(std::move(in), std::move(file), options);
@@ -250,13 +263,15 @@ std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in,
 
 bool is_json(TraceFormat format) {
   return format == TraceFormat::kMooncake || format == TraceFormat::kJsonl ||
-         format == TraceFormat::kLiteLlm;
+         format == TraceFormat::kLiteLlm || format == TraceFormat::kOtlp;
 }
 
 std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
                                                         const TraceReadOptions& options) {
   const CsvColumns used = columns_of(options);
   std::vector<std::pair<std::string, bool>> columns;
+  if (options.format == TraceFormat::kOtlp || options.format == TraceFormat::kVllmLog)
+    return columns;
   if (is_json(options.format)) {
     const bool litellm = options.format == TraceFormat::kLiteLlm;
     JsonScanner json(first_line, 1);

@@ -28,6 +28,8 @@ enum class TraceFormat {
   kCsv,       ///< Any CSV with a header; see CsvColumns.
   kJsonl,     ///< One object per line with the keys of CsvColumns.
   kLiteLlm,   ///< JSONL: logs of the LiteLLM proxy (standard payloads, spend logs).
+  kOtlp,      ///< JSONL: exports of spans by OpenTelemetry's collector.
+  kVllmLog,   ///< The log of vllm serve --enable-log-requests.
 };
 
 /// Whether a record is a line of JSON.
@@ -56,6 +58,14 @@ inline constexpr std::array<std::string_view, 2> kAnswerKeys = {"response", "com
 inline constexpr std::array<std::string_view, 2> kSessionKeys = {"session", "conversation_id"};
 
 void describe(Describer& d, CsvColumns& t);
+
+/// Lengths of prompts and answers that a log does not have. 0: such a request is an error.
+struct MissingLengths {
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;
+};
+
+void describe(Describer& d, MissingLengths& t);
 
 /// One request of a trace.
 struct TraceRecord {
@@ -100,6 +110,7 @@ struct TraceReadOptions {
   bool from_first = true;
   /// Real tokens per token that is estimated from a text.
   double text_scale = 1;
+  MissingLengths missing{};
 };
 
 /// Reads from `in`, which must outlive the reader when given by reference. `file` names it in
@@ -108,7 +119,8 @@ std::unique_ptr<TraceReader> make_trace_reader(std::unique_ptr<std::istream> in,
                                                const TraceReadOptions& options);
 
 /// Lists the columns (or keys) of a trace by its first line, in their order: each name, and
-/// whether a reader with these options uses it. None for a CSV file without a header.
+/// whether a reader with these options uses it. None for a CSV file without a header, and for otlp
+/// and vllm-log, whose readers note keys in their diagnostics() as they meet them.
 std::vector<std::pair<std::string, bool>> trace_columns(const std::string& first_line,
                                                         const TraceReadOptions& options);
 
@@ -119,6 +131,6 @@ std::unique_ptr<TraceReader> make_trace_reader(std::vector<TraceRecord> records)
 
 template <>
 struct routesim::EnumNames<routesim::workloads::TraceFormat> {
-  static constexpr std::array<std::string_view, 7> value = {
-      "mooncake", "azure", "burstgpt", "vidur", "csv", "jsonl", "litellm"};
+  static constexpr std::array<std::string_view, 9> value = {
+      "mooncake", "azure", "burstgpt", "vidur", "csv", "jsonl", "litellm", "otlp", "vllm-log"};
 };

@@ -410,13 +410,14 @@ std::unique_ptr<LoadGenerator> make_load_generator(const TraceReplayConfig& conf
 
 void describe(Describer& d, TraceWorkload& t) {
   field(d, {"file", "Trace file, relative to the scenario.", true}, t.file);
-  field(d,
-        {"format",
-         "mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl or litellm; told from the file "
-         "when "
-         "absent."},
-        t.format);
+  field(
+      d,
+      {"format",
+       "mooncake, timed_trace, azure, burstgpt, vidur, csv, jsonl, litellm, otlp or vllm-log; told "
+       "from the file when absent."},
+      t.format);
   field(d, {"columns", "Names of the columns (or keys) of a csv or jsonl trace."}, t.columns);
+  field(d, {"missing", "Lengths that a vllm-log does not have."}, t.missing);
   describe(d, t.replay);
 }
 
@@ -430,7 +431,9 @@ std::vector<LoadFile> files_of(const TraceWorkload& t) {
            .format = t.format,
            .format_key = "trace.format",
            .columns = t.columns ? &*t.columns : nullptr,
-           .columns_key = "trace.columns"}};
+           .columns_key = "trace.columns",
+           .missing = t.missing ? &*t.missing : nullptr,
+           .missing_key = "trace.missing"}};
 }
 
 std::string scale_rates(TraceWorkload& t, double by) {

@@ -119,6 +119,7 @@ struct TraceWorkload {
   std::string file;                   ///< Path, relative to the scenario.
   std::string format;                 ///< Empty = told from the file's name and first line.
   std::optional<CsvColumns> columns;  ///< Column names of csv and jsonl traces.
+  std::optional<MissingLengths> missing;
   TraceReplayConfig replay;
 };
 

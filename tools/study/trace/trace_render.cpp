@@ -56,7 +56,10 @@ std::string unused_text(const std::vector<KeyUse>& keys) {
   std::string text;
   for (const KeyUse& key : keys) {
     if (!text.empty()) text += ", ";
-    text += printable(key.path.substr(key.path.rfind('.') + 1));
+    // Names of attributes have dots; the path of a trace file's keys begins with `trace.`.
+    constexpr std::string_view kTrace = "trace.";
+    text += printable(
+        key.path.substr(key.path.starts_with(kTrace) ? kTrace.size() : key.path.rfind('.') + 1));
   }
   return text;
 }
