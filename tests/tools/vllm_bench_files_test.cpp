@@ -83,6 +83,40 @@ TEST_F(VllmBenchFiles, TakesTheFlagsAsItsFilesWriteThem) {
       << messages_of(wrong);
 }
 
+// workload/profiles/vllm-benchmark of llm-d-benchmark at 8bc9f1dd.
+TEST_F(VllmBenchFiles, ReadsTheProfilesOfLlmDBenchmark) {
+  const std::string head =
+      "executable: benchmark_serving.py\nmodel: REPLACE_ENV_LLMDBENCH_DEPLOY_CURRENT_MODEL\n"
+      "base-url: REPLACE_ENV_LLMDBENCH_HARNESS_STACK_ENDPOINT_URL\n";
+  const std::string tail =
+      "percentile-metrics: \"ttft,tpot,itl,e2el\"\nmetric-percentiles: \"99,100\"\n";
+  write("fixed_dataset.yaml.in",
+        head +
+            "dataset-name: custom\ndataset-path: REPLACE_ENV_LLMDBENCH_RUN_DATASET_DIR/"
+            "REPLACE_ENV_LLMDBENCH_RUN_DATASET_FILE\nmax-concurrency: 4\nnum-prompts: 2\n" +
+            tail + "ignore-eos: none\ncustom-output-len: -1\n");
+  EXPECT_NE(stages("fixed_dataset.yaml.in", "2026-H1")
+                .find("cannot open REPLACE_ENV_LLMDBENCH_RUN_DATASET_DIR/REPLACE_ENV_"
+                      "LLMDBENCH_RUN_DATASET_FILE: No such file or directory\n"
+                      "  hint: a placeholder of llm-d-benchmark"),
+            std::string::npos)
+      << stages("fixed_dataset.yaml.in", "2026-H1");
+  write("random_concurrent.yaml.in",
+        head +
+            "dataset-name: random\nrandom-input-len: 10000\nrandom-output-len: 1000\n"
+            "max-concurrency: 1\nnum-prompts: 32\n" +
+            tail + "ignore-eos: none\n");
+  EXPECT_EQ(stages("random_concurrent.yaml.in", "2026-H1"), "main");
+  write("sonnet_concurrent.yaml.in",
+        head +
+            "max-concurrency: 32\nnum-prompts: 500\nrequest-rate: 20\nbackend: openai-chat\n"
+            "endpoint: /v1/chat/completions\ndataset-name: sonnet\n"
+            "dataset-path: /workspace/vllm/benchmarks/sonnet.txt\nsonnet-input-len: 8192\n"
+            "sonnet-output-len: 512\nsonnet-prefix-len: 6144\n" +
+            tail + "ignore-eos: none\n");
+  EXPECT_EQ(stages("sonnet_concurrent.yaml.in", "2026-H1"), "main");
+}
+
 TEST_F(VllmBenchFiles, RefusesAFlagInBothSpellings) {
   write("bench.yaml.in",
         "num-prompts: 5\nrequest-rate: 1\nrandom_input_len: 10\n"

@@ -4,6 +4,7 @@
 
 #include "workloads/conversations/conversations.h"
 #include "workloads/groups/group_load.h"
+#include "workloads/guidellm/guidellm.h"
 #include "workloads/inference_perf/inference_perf.h"
 #include "workloads/multi_round_qa/multi_round_qa.h"
 #include "workloads/traces/trace_replay.h"
@@ -120,6 +121,7 @@ TEST(Describe, EveryKeyIsDocumentedAndEveryDefaultIsLegal) {
   EXPECT_GT(audit<TraceReplayConfig>(), 5);
   EXPECT_GT(audit<GroupLoadConfig>(), 15);
   EXPECT_EQ(audit<MultiRoundQaConfig>(), 15);
+  EXPECT_GT(audit<guidellm::Config>(), 20);
   EXPECT_GT(audit<WorkloadOptions>(), 10);
   EXPECT_EQ(audit<CsvColumns>(), 9);
 }

@@ -10,6 +10,7 @@
 #include "tools/cli/cli.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/description.h"
+#include "tools/ingest/guidellm_yaml.h"
 #include "tools/ingest/kv_tier_files.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/measured_file.h"
@@ -157,9 +158,11 @@ std::string schema_text(const SchemaKind& kind) {
        .partial = is_scenario,
        .integer_shorthand = [](std::string_view key) { return workloads::is_length_key(key); },
        .text_shorthand =
-           [](std::string_view key) { return key == "expect" || key == "vllm_bench"; },
+           [](std::string_view key) {
+             return key == "expect" || key == "vllm_bench" || key == "guidellm";
+           },
        .other_name = is_scenario ? &vllm_spelling : nullptr,
-       .flags = [](std::string_view key) { return key == "vllm_bench"; },
+       .flags = [](std::string_view key) { return key == "vllm_bench" || key == "guidellm"; },
        .variants_key = is_scenario ? "variants" : ""});
 }
 
@@ -209,8 +212,8 @@ std::string key_reference() {
   out += section(router_values_keys()) + section(server_file_keys()) + flags_section();
   out += section(tier_connector_keys()) + section(server_connector_keys()) +
          section(lmcache_keys()) + section(mooncake_keys());
-  return out + section(vllm_bench_keys()) + section(lifecycle_result_keys()) +
-         section(bench_result_keys()) + score_sections();
+  return out + section(vllm_bench_keys()) + section(guidellm_keys()) +
+         section(lifecycle_result_keys()) + section(bench_result_keys()) + score_sections();
 }
 
 Command schema_command() {

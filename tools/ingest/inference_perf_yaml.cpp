@@ -363,13 +363,17 @@ perf::Config load_inference_perf(const Ptr& root, const ReadOptions& options,
     note_keys(*root, options.path, kWrapperTable, document.get(), diagnostics);
   Diagnostics found;
   read_struct(*normalize(document, options.path, found), config, found, options);
+  add_findings(found, diagnostics);
+  return config;
+}
+
+void add_findings(const Diagnostics& found, Diagnostics& diagnostics) {
   for (Diagnostic d : found.items()) {
     if (d.message.find("(got REPLACE_ENV_") != std::string::npos)
       d.hint = "a placeholder of llm-d-benchmark: write the value, or give it with --set";
     diagnostics.add(std::move(d));
   }
   for (const KeyUse& use : found.keys()) diagnostics.key(use);
-  return config;
 }
 
 }  // namespace routesim::tools

@@ -31,4 +31,7 @@ workloads::inference_perf::Config load_inference_perf(const ConfigNode::Ptr& roo
                                                       const ReadOptions& options,
                                                       Diagnostics& diagnostics);
 
+/// Adds what was found. A value that is a placeholder of llm-d-benchmark is called one.
+void add_findings(const Diagnostics& found, Diagnostics& diagnostics);
+
 }  // namespace routesim::tools

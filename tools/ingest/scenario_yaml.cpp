@@ -12,6 +12,7 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/endpoint_picker_yaml.h"
+#include "tools/ingest/guidellm_yaml.h"
 #include "tools/ingest/inference_perf_yaml.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/kv_tier_files.h"
@@ -177,16 +178,23 @@ Ptr complete_expectations(const Ptr& list) {
   return ConfigNode::make_sequence(std::move(items), list->where());
 }
 
-/// The scenario with the flags that `workload.vllm_bench` gives as text, or in a file, in place.
-Ptr with_flags_file(const Ptr& root, Diagnostics& diagnostics) {
+/// The map in the file that a scalar names; an empty one after an error.
+Ptr map_in_file(const Ptr& scalar, const std::string& key, Diagnostics& diagnostics) {
+  const Document file{.path = scalar->text(), .root = scalar};
+  const Ptr map = document_root(file, key, diagnostics);
+  return map != nullptr ? map : ConfigNode::make_map({}, scalar->where());
+}
+
+/// The scenario with what load tools have as text, or in a file, in place.
+Ptr with_load_files(const Ptr& root, Diagnostics& diagnostics) {
   return change_member(root, "workload", [&](const Ptr& workload) {
-    return change_member(workload, "vllm_bench", [&](const Ptr& value) {
+    const Ptr part = change_member(workload, "guidellm", [&](const Ptr& value) {
+      return value->is_scalar() ? map_in_file(value, "workload.guidellm", diagnostics) : value;
+    });
+    return change_member(part, "vllm_bench", [&](const Ptr& value) {
       if (!value->is_scalar()) return value;
       const Ptr command = vllm_bench_command(*value, "workload.vllm_bench", diagnostics);
-      if (command != nullptr) return command;
-      const Document file{.path = value->text(), .root = value};
-      const Ptr flags = document_root(file, "workload.vllm_bench", diagnostics);
-      return flags != nullptr ? flags : ConfigNode::make_map({}, value->where());
+      return command != nullptr ? command : map_in_file(value, "workload.vllm_bench", diagnostics);
     });
   });
 }
@@ -206,14 +214,17 @@ Ptr with_goodput_flag(const Ptr& root) {
 /// allows them), and expectations as bare text.
 Ptr without_shorthands(const Ptr& root, Diagnostics& diagnostics) {
   const auto flags = [&](const Ptr& value) { return vllm_bench_flags(value, diagnostics); };
-  return change_member(
-      change_member(root, "expect", complete_expectations), "workload", [&](const Ptr& workload) {
-        const Ptr part = change_member(change_member(workload, "vllm_bench", flags), "options",
-                                       complete_lengths);
-        return change_member(part, "groups", [&](const Ptr& groups) {
-          return complete_group_lengths(groups, diagnostics);
-        });
-      });
+  return change_member(change_member(root, "expect", complete_expectations), "workload",
+                       [&](const Ptr& workload) {
+                         Ptr part = change_member(change_member(workload, "vllm_bench", flags),
+                                                  "options", complete_lengths);
+                         part = change_member(part, "guidellm", [&](const Ptr& scenario) {
+                           return guidellm_settings(scenario, diagnostics);
+                         });
+                         return change_member(part, "groups", [&](const Ptr& groups) {
+                           return complete_group_lengths(groups, diagnostics);
+                         });
+                       });
 }
 
 constexpr std::int64_t kMostRouters = 64;
@@ -399,10 +410,12 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   const ReadOptions options{
       .path = {}, .provenance = &variant.provenance, .ignored_keys = {std::string(kVariantsKey)}};
   const Ptr whole =
-      without_vllm_serve(with_goodput_flag(with_flags_file(
+      without_vllm_serve(with_goodput_flag(with_load_files(
                              with_router_config(variant.node, diagnostics), diagnostics)),
                          diagnostics);
-  read_struct(*without_shorthands(whole, diagnostics), variant.scenario, diagnostics, options);
+  Diagnostics found;
+  read_struct(*without_shorthands(whole, diagnostics), variant.scenario, found, options);
+  add_findings(found, diagnostics);
   variant.scenario.variant = named.name;
   if (request.seed) variant.scenario.seed = *request.seed;
   check_pool_names(variant, diagnostics);

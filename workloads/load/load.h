@@ -15,6 +15,7 @@
 #include "base/diagnostic.h"
 #include "workloads/conversations/conversations.h"
 #include "workloads/groups/group_load.h"
+#include "workloads/guidellm/guidellm.h"
 #include "workloads/inference_perf/inference_perf.h"
 #include "workloads/load_generator.h"
 #include "workloads/load_traits.h"
@@ -45,7 +46,7 @@ concept LoadSettings = requires(T& t, const T& c, const WorkloadOptions& options
 /// The settings of a load tool; empty until one is given.
 using LoadTool =
     std::variant<std::monostate, inference_perf::Workload, vllm_bench::Config, ConversationsConfig,
-                 TraceWorkload, GroupLoadConfig, MultiRoundQaConfig>;
+                 TraceWorkload, GroupLoadConfig, MultiRoundQaConfig, guidellm::Config>;
 
 /// The load of a scenario. A scenario that gives several tools is in error; the last one is kept.
 struct Load {
