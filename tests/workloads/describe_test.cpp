@@ -120,7 +120,7 @@ TEST(Describe, EveryKeyIsDocumentedAndEveryDefaultIsLegal) {
   EXPECT_GT(audit<ConversationsConfig>(), 15);
   EXPECT_GT(audit<TraceReplayConfig>(), 5);
   EXPECT_GT(audit<GroupLoadConfig>(), 15);
-  EXPECT_EQ(audit<MultiRoundQaConfig>(), 15);
+  EXPECT_EQ(audit<MultiRoundQaConfig>(), 16);
   EXPECT_GT(audit<guidellm::Config>(), 20);
   EXPECT_GT(audit<WorkloadOptions>(), 10);
   EXPECT_EQ(audit<CsvColumns>(), 9);

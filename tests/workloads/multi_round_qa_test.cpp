@@ -3,6 +3,7 @@
 #include <map>
 
 #include "tests/workloads/drive.h"
+#include "workloads/conversations/conversation_data.h"
 
 namespace routesim::workloads {
 namespace {
@@ -70,6 +71,45 @@ TEST(MultiRoundQa, ChatsGrowByTheRealAnswers) {
   EXPECT_NE(of[2][0]->prompt->segments[1], of[3][0]->prompt->segments[1]);
   EXPECT_NE(of[2][0]->prompt->segments[2], of[3][0]->prompt->segments[2])
       << "user 2 asks question 3 first";
+}
+
+// A chat of 8 messages begins with a question, one of 7 is taken to begin with an answer; one of 6
+// is too short for 3 rounds. User n has the chat of number n, from 0, of those that are long
+// enough.
+TEST(MultiRoundQa, ShareGptUsersAskTheirOwnQuestions) {
+  std::vector<Conversation> chats;
+  for (std::uint64_t c = 0; c < 20; ++c) {
+    Conversation& chat = chats.emplace_back();
+    const std::size_t messages = c % 3 == 0 ? 8 : c % 3 == 1 ? 6 : 7;
+    for (std::size_t m = 0; m < messages; ++m)
+      chat.messages.push_back({.human = true,
+                               .tokens = static_cast<std::int64_t>(100 * (c + 1) + m),
+                               .text = 1000 * c + m});
+  }
+  MultiRoundQaConfig config = small();
+  config.sharegpt = "ShareGPT.json";
+  config.answer_len = 404;
+  Diagnostics found;
+  LoadInputs inputs;
+  inputs.conversations = [&] { return make_conversation_reader(chats); };
+  const auto load = make_load_generator(config, {}, inputs, found);
+  ASSERT_NE(load, nullptr);
+  std::map<std::uint64_t, std::vector<Request>> of;
+  for (const Sent& s : drive(*load, fixed_latency(Duration::milliseconds(500))))
+    of[s.request.session].push_back(s.request);
+  // Long enough are 0, 2, 3, 5, …: user 3 has chat 5, of 7 messages, 600 tokens and more; user 2
+  // has chat 3, of 8 messages, and asks the third question first.
+  ASSERT_EQ(of[3].size(), 3U);
+  EXPECT_EQ(of[3][0].prompt->tokens, 112 + 59 + 601);
+  EXPECT_EQ(of[3][0].max_tokens, 404);
+  EXPECT_EQ(of[3][1].prompt->tokens, 112 + 59 + 601 + 404 + 603);
+  EXPECT_EQ(of[2][0].prompt->tokens, 112 + 59 + 404);
+  EXPECT_EQ(of[2][0].max_tokens, 404) << "its answer had 405";
+  chats.resize(5);
+  EXPECT_EQ(make_load_generator(config, {}, inputs, found), nullptr);
+  EXPECT_NE(found.items().at(0).message.find("3 of its chats have more than 6 messages"),
+            std::string::npos)
+      << found.items().at(0).message;
 }
 
 TEST(MultiRoundQa, AUserWaitsForTheAnswer) {

@@ -66,7 +66,9 @@ class ShareGptReader final : public ConversationReader {
 
   bool read_message(Message& message) {
     bool from = false, value = false, human = false;
+    std::int64_t tokens = -1;
     const bool good = json_.members([&](const std::string& key) {
+      if (key == "num_tokens") return json_.read_integer(tokens);
       if (key != "from" && key != "value") return json_.skip();
       if (std::exchange(key == "from" ? from : value, true))
         return json_.fail("the key `" + key + "` stands here twice");
@@ -78,6 +80,7 @@ class ShareGptReader final : public ConversationReader {
       return true;
     });
     message.human = human;
+    if (tokens >= 0) message.tokens = tokens;
     return good && ((from && value) || json_.fail("a message without `from` or `value`"));
   }
 

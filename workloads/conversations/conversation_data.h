@@ -37,7 +37,8 @@ class ConversationReader {
 
 /// ShareGPT: a JSON array of {id, conversations: [{from, value}]}, read record by record. `from` is
 /// `human` or `user` for the human's side; everything else answers. Tokens are estimated from
-/// the characters: `characters_per_token` of them, but wide ones by their own number.
+/// the characters: `characters_per_token` of them, but wide ones by their own number. A
+/// `num_tokens` of a message counts instead (the production stack's data_preprocessing.py).
 std::unique_ptr<ConversationReader> make_sharegpt_reader(
     std::unique_ptr<std::istream> in, std::string file,
     double characters_per_token = kCharactersPerToken);

@@ -1,5 +1,6 @@
 #include "workloads/multi_round_qa/multi_round_chats.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace routesim::workloads {
@@ -20,17 +21,36 @@ constexpr std::uint64_t kSystem = 0, kWarmup = 1;
 }  // namespace
 
 MultiRoundChats::MultiRoundChats(std::int64_t system_tokens, std::int64_t user_tokens,
-                                 std::int64_t answer_tokens, const WorkloadOptions& options)
+                                 std::int64_t answer_tokens, const WorkloadOptions& options,
+                                 std::shared_ptr<const Exchanges> exchanges)
     : system_tokens_(system_tokens),
       user_tokens_(user_tokens),
       answer_tokens_(answer_tokens),
       template_(options.chat_template),
       seed_(options.seed),
-      answer_length_(options.natural_answer, /*ignore_eos=*/false, options.seed) {}
+      answer_length_(options.natural_answer, /*ignore_eos=*/false, options.seed),
+      exchanges_(std::move(exchanges)) {}
 
-void MultiRoundChats::ask(PromptBuilder& prompt, std::int64_t question) const {
-  prompt.append(content_id(seed_, ContentKind::kQuestion, static_cast<std::uint64_t>(question)),
-                kQuestion);
+const MultiRoundChats::Exchange* MultiRoundChats::exchange(std::uint64_t user,
+                                                           std::int64_t question) const {
+  return exchanges_ == nullptr || user == 0
+             ? nullptr
+             : &exchanges_->at(user).at(static_cast<std::size_t>(question) - 1);
+}
+
+std::int64_t MultiRoundChats::answer_tokens(std::uint64_t user, std::int64_t question) const {
+  const Exchange* known = exchange(user, question);
+  return known == nullptr
+             ? answer_tokens_
+             : std::max<std::int64_t>(std::min(known->answer_tokens, answer_tokens_), 1);
+}
+
+void MultiRoundChats::ask(PromptBuilder& prompt, std::uint64_t user, std::int64_t question) const {
+  if (const Exchange* known = exchange(user, question))
+    prompt.append(content_id(seed_, ContentKind::kText, known->text), known->tokens);
+  else
+    prompt.append(content_id(seed_, ContentKind::kQuestion, static_cast<std::uint64_t>(question)),
+                  kQuestion);
   prompt.append(template_reply(seed_), template_.reply_tokens);
 }
 
@@ -43,17 +63,17 @@ PromptBuilder MultiRoundChats::opening(std::uint64_t user, std::int64_t question
                 kBeforeSystem + system_tokens_ + kBehindSystem);
   prompt.append(content_id(seed_, ContentKind::kUnique, user),
                 kBeforeUser + user_tokens_ + kBehindUser);
-  ask(prompt, question);
+  ask(prompt, user, question);
   return prompt;
 }
 
-PromptBuilder MultiRoundChats::next(const std::vector<Segment>& history,
+PromptBuilder MultiRoundChats::next(const std::vector<Segment>& history, std::uint64_t user,
                                     std::int64_t question) const {
   PromptBuilder prompt;
   prompt.append(history);
   prompt.preamble_is(template_.preamble_tokens + template_.message_tokens);
   prompt.append(template_header(seed_), template_.message_tokens);
-  ask(prompt, question);
+  ask(prompt, user, question);
   return prompt;
 }
 
@@ -69,10 +89,10 @@ PromptBuilder MultiRoundChats::warmup(std::uint64_t number) const {
 }
 
 void MultiRoundChats::fill(PromptBuilder&& prompt, std::uint64_t a, std::uint64_t b,
-                           Request& request) const {
+                           std::int64_t max_tokens, Request& request) const {
   request.prompt = std::move(prompt).build(request.id.value());
-  request.max_tokens = answer_tokens_;
-  request.output_tokens = answer_length_(answer_tokens_, mix64(a, b));
+  request.max_tokens = max_tokens;
+  request.output_tokens = answer_length_(max_tokens, mix64(a, b));
   request.output_content = content_id(seed_, ContentKind::kAnswer, a, b);
 }
 

@@ -16,27 +16,43 @@ namespace routesim::workloads {
 /// and the words up to the user's number.
 class MultiRoundChats {
  public:
+  /// A question that is known, and the tokens of its known answer.
+  struct Exchange {
+    std::uint64_t text = 0;
+    std::int64_t tokens = 0, answer_tokens = 0;
+  };
+  /// Of users by their number, and there in the order of their rounds; user 0 is never there.
+  using Exchanges = std::vector<std::vector<Exchange>>;
+
   MultiRoundChats(std::int64_t system_tokens, std::int64_t user_tokens, std::int64_t answer_tokens,
-                  const WorkloadOptions& options);
+                  const WorkloadOptions& options,
+                  std::shared_ptr<const Exchanges> exchanges = nullptr);
 
   /// The first message of a user: system prompt, user's text, question.
   PromptBuilder opening(std::uint64_t user, std::int64_t question) const;
   /// The next question behind everything so far.
-  PromptBuilder next(const std::vector<Segment>& history, std::int64_t question) const;
+  PromptBuilder next(const std::vector<Segment>& history, std::uint64_t user,
+                     std::int64_t question) const;
   /// One of the ten requests before a run.
   PromptBuilder warmup(std::uint64_t number) const;
 
+  /// Tokens asked for: the known answer's, at most as many as for all.
+  std::int64_t answer_tokens(std::uint64_t user, std::int64_t question) const;
   /// Completes a request: its prompt, and an answer whose content `a` and `b` name. Temperature is
   /// 0, so an equal prompt gets an equal answer.
-  void fill(PromptBuilder&& prompt, std::uint64_t a, std::uint64_t b, Request& request) const;
+  void fill(PromptBuilder&& prompt, std::uint64_t a, std::uint64_t b, std::int64_t max_tokens,
+            Request& request) const;
 
  private:
-  void ask(PromptBuilder& prompt, std::int64_t question) const;
+  /// Null where questions are the script's own. Rounds count from 1.
+  const Exchange* exchange(std::uint64_t user, std::int64_t question) const;
+  void ask(PromptBuilder& prompt, std::uint64_t user, std::int64_t question) const;
 
   std::int64_t system_tokens_, user_tokens_, answer_tokens_;
   ChatTemplate template_;
   std::uint64_t seed_;
   AnswerLength answer_length_;
+  std::shared_ptr<const Exchanges> exchanges_;
 };
 
 }  // namespace routesim::workloads

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "workloads/conversations/conversation_data.h"
 #include "workloads/multi_round_qa/multi_round_chats.h"
 
 namespace routesim::workloads {
@@ -132,7 +133,7 @@ class MultiRoundQa final : public LoadGenerator {
     if (is_warmup()) {
       for (std::uint64_t i = 0; i < kWarmups; ++i) {
         Request& request = make(now, 0, out);
-        warmups_.fill(warmups_.warmup(i), ~0ULL, i, request);
+        warmups_.fill(warmups_.warmup(i), ~0ULL, i, kWarmupTokens, request);
       }
       next_ = SimTime::max();
       return;
@@ -142,8 +143,8 @@ class MultiRoundQa final : public LoadGenerator {
       const std::uint64_t question = static_cast<std::uint64_t>(user.first_question) << 32 |
                                      static_cast<std::uint64_t>(user.question);
       chats_.fill(user.history.empty() ? chats_.opening(user.id, user.question)
-                                       : chats_.next(user.history, user.question),
-                  user.id, question, request);
+                                       : chats_.next(user.history, user.id, user.question),
+                  user.id, question, chats_.answer_tokens(user.id, user.question), request);
     });
     next_ = now + kStep;
     if (next_ <= end_) return;
@@ -208,6 +209,41 @@ std::string stage_name(double qps) {
   return text;
 }
 
+/// Users whom a run can have: those of its start, and one each gap between users.
+double most_users(const Flags& run) {
+  const double gap_between_users = static_cast<double>(run.num_rounds - 1) / run.qps;
+  return static_cast<double>(run.num_users) + 2 + run.time / std::max(gap_between_users, 0.1);
+}
+
+/// The questions of --sharegpt: chats of more than two messages per round, by user. A chat of an
+/// odd number of messages is taken to begin with an answer.
+std::shared_ptr<const MultiRoundChats::Exchanges> read_sharegpt(const std::vector<Flags>& runs,
+                                                                const LoadInputs& inputs,
+                                                                Diagnostics& diagnostics) {
+  double users = 0;
+  for (const Flags& run : runs)
+    users = std::max(users, static_cast<double>(run.first_user) + most_users(run));
+  const std::int64_t rounds = runs.front().num_rounds;
+  auto out = std::make_shared<MultiRoundChats::Exchanges>();
+  const auto reader = inputs.conversations();
+  for (Conversation chat; static_cast<double>(out->size()) < users + 1 && reader->next(chat);) {
+    if (static_cast<std::int64_t>(chat.messages.size()) <= 2 * rounds) continue;
+    std::vector<MultiRoundChats::Exchange>& exchanges = out->emplace_back();
+    for (std::size_t i = chat.messages.size() % 2;
+         exchanges.size() < static_cast<std::size_t>(rounds); i += 2)
+      exchanges.push_back(
+          {chat.messages[i].text, chat.messages[i].tokens, chat.messages[i + 1].tokens});
+  }
+  for (const Diagnostic& d : reader->diagnostics().items()) diagnostics.add(d);
+  if (static_cast<double>(out->size()) < users + 1 && !diagnostics.has_errors())
+    diagnostics.error({}, "multi_round_qa.sharegpt",
+                      std::to_string(out->size()) + " of its chats have more than " +
+                          std::to_string(2 * rounds) + " messages, and up to " +
+                          std::to_string(static_cast<std::int64_t>(users) + 1) + " are needed",
+                      "shorten `time`, or ask fewer users or rounds");
+  return out;
+}
+
 constexpr IntRange kUsers{1, 1'000'000}, kRounds{1, 1'000'000}, kFirst{0, 1'000'000'000};
 constexpr IntRange kTokens{0, 100'000'000};
 constexpr RealRange kRate{.min = 0, .max = 1e6, .min_open = true};
@@ -237,12 +273,22 @@ void describe(Describer& d, MultiRoundQaConfig& t) {
         t.init_user_id, kFirst);
   field(d, {"interval", "Seconds between runs (run.sh sleeps 10)."}, t.interval,
         RealRange{.min = 0, .max = 1e7});
+  field(d,
+        {"sharegpt",
+         "Users ask the questions of this file (--sharegpt; ShareGPT.json as the script's "
+         "data_preprocessing.py writes it)."},
+        t.sharegpt);
   field(d, {"runs", "Calls of the script, one after the other; empty: one."}, t.runs);
 }
 
 LoadTraits traits_of(const MultiRoundQaConfig& config) { return {.interval_s = config.interval}; }
 
-std::vector<LoadFile> files_of(const MultiRoundQaConfig&) { return {}; }
+std::vector<LoadFile> files_of(const MultiRoundQaConfig& config) {
+  if (config.sharegpt.empty()) return {};
+  return {{.kind = LoadFile::Kind::kShareGpt,
+           .key = "multi_round_qa.sharegpt",
+           .path = config.sharegpt}};
+}
 
 std::string scale_rates(MultiRoundQaConfig& config, double by) {
   config.qps *= by;
@@ -253,7 +299,8 @@ std::string scale_rates(MultiRoundQaConfig& config, double by) {
 
 std::unique_ptr<LoadGenerator> make_load_generator(const MultiRoundQaConfig& config,
                                                    const WorkloadOptions& options,
-                                                   const LoadInputs&, Diagnostics&) {
+                                                   const LoadInputs& inputs,
+                                                   Diagnostics& diagnostics) {
   std::vector<Flags> runs;
   for (const MultiRoundRun& run : config.runs) runs.push_back(flags_of(config, run));
   if (runs.empty()) runs.push_back(flags_of(config, {}));
@@ -272,8 +319,18 @@ std::unique_ptr<LoadGenerator> make_load_generator(const MultiRoundQaConfig& con
     info.concurrency = 0;
     infos.push_back(info);
   }
+  std::shared_ptr<const MultiRoundChats::Exchanges> exchanges;
+  if (!config.sharegpt.empty()) {
+    for (const Flags& run : runs)
+      if (run.num_rounds != runs.front().num_rounds)
+        diagnostics.error({}, "multi_round_qa.runs",
+                          "runs of one ShareGPT file must have the same num_rounds");
+    if (!inputs.conversations) diagnostics.error({}, "multi_round_qa.sharegpt", "needs its file");
+    if (!diagnostics.has_errors()) exchanges = read_sharegpt(runs, inputs, diagnostics);
+    if (diagnostics.has_errors()) return nullptr;
+  }
   const MultiRoundChats chats(config.shared_system_prompt, config.user_history_prompt,
-                              config.answer_len, options);
+                              config.answer_len, options, std::move(exchanges));
   const MultiRoundChats warmups(0, 0, kWarmupTokens, options);
   return std::make_unique<MultiRoundQa>(std::move(runs), chats, warmups,
                                         Duration::from_seconds(config.interval), std::move(infos));

@@ -37,7 +37,8 @@ struct MultiRoundQaConfig {
   std::int64_t answer_len = 100;
   double time = 100;  ///< Seconds in which requests are sent.
   std::int64_t init_user_id = 0;
-  double interval = 10;  ///< Seconds between runs.
+  double interval = 10;    ///< Seconds between runs.
+  std::string sharegpt{};  ///< Path of ShareGPT.json, as data_preprocessing.py writes it.
   std::vector<MultiRoundRun> runs{};
 };
 
