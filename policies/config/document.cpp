@@ -207,7 +207,8 @@ ConfigNode::Ptr plugin_entry(const char* type, const char* affinity_name, double
   return tree::map(std::move(entry), at);
 }
 
-// The same template at ebab6879 (August 2026), where router.latencyPredictor.enabled is true.
+// The same template at ebab6879 (August 2026), where router.latencyPredictor.enabled is true. Its
+// profile lists the producer, too, which has no part there.
 ConfigNode::Ptr predictor_document(const SourceLocation& at) {
   std::vector<ConfigNode::Ptr> plugins, entries;
   for (const char* type : {"queue-scorer", "kv-cache-utilization-scorer", "prefix-cache-scorer",
@@ -217,9 +218,8 @@ ConfigNode::Ptr predictor_document(const SourceLocation& at) {
   for (const auto& [name, threshold] :
        {std::pair("strict-affinity-filter", 0.99), std::pair("loose-affinity-filter", 0.80)})
     plugins.push_back(plugin_entry("prefix-cache-affinity-filter", name, threshold, at));
-  for (const char* name :
-       {"predicted-latency-producer", "strict-affinity-filter", "slo-headroom-tier-filter",
-        "loose-affinity-filter", "latency-scorer", "weighted-random-picker"})
+  for (const char* name : {"strict-affinity-filter", "slo-headroom-tier-filter",
+                           "loose-affinity-filter", "latency-scorer", "weighted-random-picker"})
     entries.push_back(tree::map({{"pluginRef", tree::text(name, at)}}, at));
   const ConfigNode::Ptr profile =
       tree::map({{"name", tree::text("default", at)}, {"plugins", tree::list(entries, at)}}, at);

@@ -130,7 +130,7 @@ TEST_F(Cli, CheckListsTheKeysOfAFile) {
                               "  parameters: {threshold: 4}\n"
                               "- type: file-discovery\n"
                               "  parameters: {path: p}\n"
-                              "flowControl: {enableEviction: false}\n");
+                              "requestHandler: {propagatePriority: false}\n");
   const Result text = run({"check", "--keys", e});
   EXPECT_EQ(text.code, 0) << text.err;
   for (const std::string part :
@@ -138,7 +138,7 @@ TEST_F(Cli, CheckListsTheKeysOfAFile) {
         "e.yaml: note: the router is taken for release 2026-08 (default: the newest release known)",
         "e.yaml:5:16: used: plugins[0].parameters.threshold\n",
         "e.yaml:7:16: no effect: plugins[1].parameters.path (the servers are the scenario's)\n",
-        "e.yaml:8:15: no effect: flowControl.enableEviction (it is switched off)\n"})
+        "e.yaml:8:18: no effect: requestHandler.propagatePriority (it is switched off)\n"})
     EXPECT_NE(text.out.find(part), std::string::npos) << part << text.out;
   const auto doc = nlohmann::json::parse(run({"check", "--keys", e, "-o", "json"}).out);
   EXPECT_EQ(doc[0]["kind"], "EndpointPickerConfig");
@@ -146,9 +146,9 @@ TEST_F(Cli, CheckListsTheKeysOfAFile) {
   EXPECT_EQ(doc[0]["keys"].size(), 7U);
   const auto& key = doc[0]["keys"][6];
   EXPECT_EQ(key["line"], 8);
-  EXPECT_EQ(key["column"], 15);
+  EXPECT_EQ(key["column"], 18);
   EXPECT_EQ(key["format"], "EndpointPickerConfig");
-  EXPECT_EQ(key["path"], "flowControl.enableEviction");
+  EXPECT_EQ(key["path"], "requestHandler.propagatePriority");
   EXPECT_EQ(key["fate"], "no effect");
   EXPECT_EQ(key["why"], "it is switched off");
   EXPECT_FALSE(nlohmann::json::parse(run({"check", e, "-o", "json"}).out)[0].contains("keys"));

@@ -551,7 +551,8 @@ TEST_F(LedgerFiles, EveryKeyOfAScoreHasAFate) {
 TEST(KeyReference, IsMadeFromTheTables) {
   const std::string page = key_reference();
   for (const char* row :
-       {"| `flowControl.enableEviction` | not modelled | running requests are not evicted |",
+       {"| `requestHandler.propagatePriority` | not modelled | engines serve first come, first "
+        "served |",
         "| `token-producer.modelName` | no effect | requests come with their tokens |",
         "| `--max-num-seqs` | used | engine.max_num_seqs |",
         "| `probe_request_rate` | not modelled | probe requests are not simulated |",

@@ -141,7 +141,7 @@ TEST_F(RouterValues, ThePredictorOfTheChartTrainsAsItsValuesSay) {
   std::string profile;
   for (const auto& plugin : config->profiles.front().plugins) profile += plugin.name + " ";
   EXPECT_EQ(profile,
-            "predicted-latency-producer strict-affinity-filter slo-headroom-tier-filter "
+            "strict-affinity-filter slo-headroom-tier-filter "
             "loose-affinity-filter latency-scorer weighted-random-picker ");
   const auto settings = sim::deciding_predictor({}, *config);
   ASSERT_TRUE(settings.has_value());
