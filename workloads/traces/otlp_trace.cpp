@@ -183,7 +183,7 @@ class OtlpReader final : public SortedTraceReader {
       return true;
     }
     const auto start = parse_integer(span_.start);
-    if (!start || *start < 0)
+    if (!start || !trace_time(static_cast<double>(*start), 1e-9))
       return json_->fail_at("`startTimeUnixNano` is missing or no time", span_.column);
     record.at = Duration::nanoseconds(*start);
     record.line = json_->line();

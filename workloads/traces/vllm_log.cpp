@@ -213,6 +213,7 @@ class VllmLogReader final : public SortedTraceReader {
       if (is_delta) return;
       ++counts_.estimated;
     }
+    if (tokens < 0 || tokens > kMaxTokens) return;
     note(answer.has_ids ? "output_token_ids" : "output", Fate::kUsed);
     request.has_deltas = request.has_deltas || is_delta;
     request.output = std::max<std::int64_t>(request.output, 0) + tokens;
