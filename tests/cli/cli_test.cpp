@@ -241,7 +241,7 @@ TEST_F(Cli, OneRecordPerRequest) {
   EXPECT_EQ(
       text.rfind("variant,id,stage,endpoint,prefill_endpoint,due_s,sent_s,first_token_s,end_s,"
                  "prompt_tokens,cached_tokens,predicted_hit_tokens,output_tokens,preemptions,"
-                 "outcome,failure,adapter\n",
+                 "outcome,failure,adapter,class\n",
                  0),
       0U);
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1 + 2 * 40);
@@ -281,7 +281,7 @@ TEST_F(Cli, RecordsNameTheAdapter) {
             0);
   const std::string text = slurp(csv);
   std::size_t named = 0;
-  for (std::size_t at = 0; (at = text.find(",success,,x\n", at)) != std::string::npos; ++at)
+  for (std::size_t at = 0; (at = text.find(",success,,x,\n", at)) != std::string::npos; ++at)
     ++named;
   EXPECT_EQ(named, 80U);
 }

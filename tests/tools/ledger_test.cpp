@@ -143,14 +143,22 @@ TEST(Ledger, TablesGiveReasonsAndNameAKeyOnce) {
 
 TEST(Ledger, EveryInertPluginTypeHasItsParametersInTheTable) {
   // These have none, by their source at the release that the table names.
-  const std::set<std::string_view> kNone = {
-      "core-metrics-extractor", "models-data-extractor",
-      "dcgm-extractor",         "endpoint-notification-source",
-      "openai-parser",          "anthropic-parser",
-      "vllmhttp-parser",        "vllmgrpc-parser",
-      "sglanghttp-parser",      "vertexai-parser",
-      "passthrough-parser",     "disagg-headers-handler",
-      "prefill-header-handler", "encoder-header-handler"};
+  const std::set<std::string_view> kNone = {"core-metrics-extractor",
+                                            "models-data-extractor",
+                                            "dcgm-extractor",
+                                            "endpoint-notification-source",
+                                            "openai-parser",
+                                            "anthropic-parser",
+                                            "vllmhttp-parser",
+                                            "vllmgrpc-parser",
+                                            "sglanghttp-parser",
+                                            "vertexai-parser",
+                                            "passthrough-parser",
+                                            "disagg-headers-handler",
+                                            "prefill-header-handler",
+                                            "encoder-header-handler",
+                                            "sheddable-eviction-filter",
+                                            "priority-then-time-eviction-order-policy"};
   for (const policies::PluginType& type : policies::standard_registry().types()) {
     if (type.support != policies::PluginType::Support::kInert || kNone.contains(type.type))
       continue;

@@ -96,7 +96,7 @@ TEST_F(VllmBenchFiles, ReadsTheProfilesOfLlmDBenchmark) {
             "REPLACE_ENV_LLMDBENCH_RUN_DATASET_FILE\nmax-concurrency: 4\nnum-prompts: 2\n" +
             tail + "ignore-eos: none\ncustom-output-len: -1\n");
   EXPECT_NE(stages("fixed_dataset.yaml.in", "2026-H1")
-                .find("cannot open REPLACE_ENV_LLMDBENCH_RUN_DATASET_DIR/REPLACE_ENV_"
+                .find("REPLACE_ENV_LLMDBENCH_RUN_DATASET_DIR/REPLACE_ENV_"
                       "LLMDBENCH_RUN_DATASET_FILE: No such file or directory\n"
                       "  hint: a placeholder of llm-d-benchmark"),
             std::string::npos)
