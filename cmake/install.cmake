@@ -64,7 +64,7 @@ if(ROUTESIM_BUILD_TOOLS)
           COMPONENT runtime PATTERN "*.part" EXCLUDE)
   # The interface of policies that users bring (balancer: library).
   install(FILES sim/custom/routesim_policy.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-          COMPONENT runtime)
+          COMPONENT development)
   install(FILES ${PROJECT_BINARY_DIR}/shell/routesim.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
           COMPONENT runtime)
   install(FILES ${PROJECT_BINARY_DIR}/shell/routesim.bash COMPONENT runtime RENAME routesim

@@ -29,8 +29,6 @@ dpkg-deb -c "$runtime" >"$scratch/runtime.list"
 dpkg-deb -c "$development" >"$scratch/development.list"
 dpkg-deb -x "$runtime" "$scratch/root"
 dpkg-deb -f "$runtime" Depends >"$scratch/runtime.depends"
-expect "the interface of policies is in the package" \
-  grep -q ' \./usr/include/routesim_policy\.h$' "$scratch/runtime.list"
 expect "the command is in the package" grep -q ' \./usr/bin/routesim$' "$scratch/runtime.list"
 expect "the scenarios are in the package" \
   grep -q ' \./usr/share/routesim/scenarios/.*\.yaml$' "$scratch/runtime.list"
@@ -45,6 +43,8 @@ expect "no header is in the package of the command" \
   test -z "$(grep '\.h$' "$scratch/runtime.list")"
 expect "the headers are in the development package" \
   grep -q '/usr/include/routesim/policies/views\.h$' "$scratch/development.list"
+expect "the interface of policies is in the package of the library" \
+  grep -q '/usr/include/routesim_policy\.h$' "$scratch/development.list"
 expect "the CMake package is in the development package" \
   grep -q '/cmake/routesim/routesim-config\.cmake$' "$scratch/development.list"
 expect "nobody's name or clone is in the package" \
