@@ -14,7 +14,7 @@ TEST_F(Cli, HeldOutExperimentsComeOutAsMeasured) {
     EXPECT_EQ(result.code, 0) << entry.path() << result.err;
     ++files;
   }
-  EXPECT_EQ(files, 2U);
+  EXPECT_EQ(files, 3U);
 }
 
 }  // namespace
