@@ -7,7 +7,9 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "tests/docs/console_blocks.h"
 
@@ -215,6 +217,89 @@ std::string trust() {
   return out;
 }
 
+/// A policy of the sweep over all of them: means and half widths of 95 % intervals.
+struct PolicyRow {
+  struct Number {
+    double mean = 0, half_width = 0;
+  };
+  std::string policy;
+  Number throughput, ttft_mean, ttft_p90, hits;
+};
+
+/// What `routesim ARGUMENTS` prints in the repository.
+std::string printed(const std::string& arguments) {
+  const fs::path folder =
+      fs::temp_directory_path() / ("routesim-figures-" + std::to_string(::getpid()));
+  fs::create_directories(folder);
+  fs::create_symlink(ROUTESIM_BINARY, folder / "routesim");
+  const CommandResult result = run_command("routesim " + arguments, kRoot, folder, folder);
+  fs::remove_all(folder);
+  EXPECT_EQ(result.code, 0) << result.err;
+  return result.out;
+}
+
+std::vector<PolicyRow> policy_rows() {
+  std::vector<PolicyRow> rows;
+  for (const std::string& line :
+       lines_of(printed("sweep -q scenarios/sweeps/all-policies.yaml -o jsonl"))) {
+    const auto row = nlohmann::json::parse(line);
+    const auto& metrics = row["summary"]["metrics"];
+    const auto number = [&](const char* metric) {
+      return PolicyRow::Number{metrics[metric]["mean"], metrics[metric]["half_width"]};
+    };
+    rows.push_back({row["cell"]["policy"], number("output_tokens_per_s"), number("ttft_ms.mean"),
+                    number("ttft_ms.p90"), number("prefix_cache_hit_rate")});
+  }
+  return rows;
+}
+
+/// One row per policy, the best first. The gain counts from `random` to `omniscient`.
+std::string policies() {
+  std::vector<PolicyRow> rows = policy_rows();
+  const auto throughput_of = [&](const std::string& policy) {
+    const auto at = std::find_if(rows.begin(), rows.end(),
+                                 [&](const PolicyRow& r) { return r.policy == policy; });
+    EXPECT_NE(at, rows.end()) << policy;
+    return at == rows.end() ? 0 : at->throughput.mean;
+  };
+  const double low = throughput_of("random"), high = throughput_of("omniscient");
+  std::stable_sort(rows.begin(), rows.end(), [](const PolicyRow& a, const PolicyRow& b) {
+    return a.throughput.mean > b.throughput.mean;
+  });
+  std::string out =
+      "| policy | output tok/s | of the gain, % | TTFT mean, s | TTFT p90, s | cache hits, % |\n"
+      "|---|---:|---:|---:|---:|---:|\n";
+  const auto number = [](const PolicyRow::Number& n, double scale, int decimals) {
+    return fixed(n.mean * scale, decimals) + " ± " + fixed(n.half_width * scale, decimals);
+  };
+  for (const PolicyRow& r : rows) {
+    const std::string name = r.policy == "omniscient" ? "**`omniscient`**" : "`" + r.policy + "`";
+    out += "| " + name + " | " + number(r.throughput, 1, 0) + " | " +
+           fixed(100 * (r.throughput.mean - low) / (high - low), 0) + " | " +
+           number(r.ttft_mean, 1e-3, r.ttft_mean.mean < 1000 ? 3 : 1) + " | " +
+           number(r.ttft_p90, 1e-3, r.ttft_p90.mean < 1000 ? 3 : 1) + " | " +
+           number(r.hits, 100, 1) + " |\n";
+  }
+  return out;
+}
+
+// A new balancer belongs into the table, unless it serves nothing there.
+TEST(Figures, TheTableOfPoliciesHasEveryBalancer) {
+  const std::set<std::string> others = {
+      "endpoint-picker",                         // llm-d's configurations have rows.
+      "expression", "library",                   // Yours.
+      "production-stack-disaggregated-prefill",  // These two need prefill servers.
+      "aibrix-pd"};
+  const std::string sweep = read(kRoot / "scenarios/sweeps/all-policies.yaml");
+  const std::vector<std::string> lines = lines_of(printed("list balancers"));
+  ASSERT_GT(lines.size(), 50U);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::string name = lines[i].substr(0, lines[i].find(' '));
+    if (!others.contains(name))
+      EXPECT_NE(sweep.find("{balancer: " + name), std::string::npos) << name;
+  }
+}
+
 struct Block {
   const char* page;
   const char* name;
@@ -225,7 +310,8 @@ constexpr Block kBlocks[] = {
     {"scenarios/README.md", "accuracy", [] { return accuracy(false); }},
     {"scenarios/README.md", "held-out accuracy", [] { return accuracy(true); }},
     {"scenarios/README.md", "gains", gains},
-    {"docs/limits.md", "trust", trust}};
+    {"docs/limits.md", "trust", trust},
+    {"README.md", "policies", policies}};
 
 TEST(Figures, GeneratedBlocksAreCurrent) {
   for (const Block& block : kBlocks) {
