@@ -73,7 +73,8 @@ TEST_F(RouterValues, CostsOfADecisionAreDefaultsUntilTheyAreWritten) {
     const LoadedScenario loaded = load("routing: {" + routing + "}\n", d);
     EXPECT_EQ(messages_of(d), "");
     sim::Scenario scenario = loaded.variants.at(0).scenario;
-    const FieldDescription values = describe_values([&](Describer& d) { describe(d, scenario); });
+    const FieldDescription values =
+        describe_values([&](Describer& describer) { describe(describer, scenario); });
     std::string out;
     for (const ResolvedValue& value : resolved_values(values, loaded.variants[0].provenance))
       if (value.path == "routing.decision_latency" || value.path == "routing.service_time")
