@@ -295,8 +295,8 @@ TEST(Figures, TheTableOfPoliciesHasEveryBalancer) {
   ASSERT_GT(lines.size(), 50U);
   for (std::size_t i = 1; i < lines.size(); ++i) {
     const std::string name = lines[i].substr(0, lines[i].find(' '));
-    if (!others.contains(name))
-      EXPECT_NE(sweep.find("{balancer: " + name), std::string::npos) << name;
+    if (others.contains(name)) continue;
+    EXPECT_NE(sweep.find("{balancer: " + name), std::string::npos) << name;
   }
 }
 
