@@ -134,10 +134,11 @@ TEST_F(Documentation, TheValidationTablesAreCurrent) {
       << path << ": ROUTESIM_UPDATE_EXPECTED=1 docs_tests writes it";
 }
 
-// Every result carries this table, so it must be what the program finds.
+// Every result carries this table, so it must be what the program finds. The vLLM router's
+// comparison is left out: it names no GPU, so its levels tell nothing of the roofline.
 TEST_F(Documentation, TheTableOfErrorsByClassIsCurrent) {
   const std::string command =
-      "routesim validate --trust -q scenarios/*.yaml scenarios/holdout/*.yaml -o ";
+      "routesim validate --trust -q scenarios/*.yaml scenarios/holdout/[gl]*.yaml -o ";
   const CommandResult csv = run(command + "csv", kRoot);
   ASSERT_EQ(csv.code, 0) << csv.err;
   const std::string data = "tools/results/trust_errors.csv";
