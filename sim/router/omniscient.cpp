@@ -27,6 +27,7 @@ Omniscient::Omniscient(const RunPlan& plan, const Endpoints& endpoints,
       replicas_(replicas),
       work_(endpoints.rows()),
       uncached_(endpoints.rows(), 0),
+      evicted_(endpoints.rows(), 1),
       prefill_(endpoints.rows(), kNone),
       decode_(endpoints.rows(), kNone) {
   for (const ResolvedPool& pool : plan.pools)
@@ -57,10 +58,22 @@ double Omniscient::step_s(std::uint32_t row, double requests, double context) co
   return static_cast<double>(pool.latency->step_ticks(shape)) * kSecondsPerTick;
 }
 
+/// The share of the blocks a request still needs that are taken from findable ones, where it finds
+/// `found`.
+double Omniscient::evicted_share(const KvCache& kv, const workloads::Request& request,
+                                 std::int64_t found) {
+  const std::int64_t tokens = request.prompt->tokens + request.output_tokens;
+  const std::int64_t needed = (tokens + kv.block_size() - 1) / kv.block_size() - found;
+  if (needed <= 0) return 0;
+  const std::int64_t clean = std::min(kv.blocks_before_known(needed), needed);
+  return 1 - static_cast<double>(clean) / static_cast<double>(needed);
+}
+
 double Omniscient::uncached_tokens(std::uint32_t row, const workloads::Request& request,
                                    const PromptKeys& keys, SimTime now) {
   const std::int64_t prompt = request.prompt->tokens;
   std::int64_t most = 0;
+  evicted_[row] = 1;
   CachedPrefix hits;
   for (std::size_t i = 0; i < endpoints_.ranks(row); ++i) {
     const EndpointHome& home = endpoints_[endpoints_.first(row) + i];
@@ -69,6 +82,7 @@ double Omniscient::uncached_tokens(std::uint32_t row, const workloads::Request& 
     const std::int64_t in_gpu = scheduler.kv().lookup(keys.engine, hits);
     const std::int64_t blocks = scheduler.tiers().held_blocks(keys.engine, in_gpu);
     most = std::max(most, std::min(blocks * scheduler.kv().block_size(), prompt - 1));
+    evicted_[row] = std::min(evicted_[row], evicted_share(scheduler.kv(), request, blocks));
   }
   return static_cast<double>(prompt - most);
 }
@@ -77,10 +91,10 @@ double Omniscient::prefill_price(std::uint32_t row) const {
   const Work& work = work_[row];
   const double own = uncached_[row] * per_token_[row];
   const double queued = work.queued_tokens * per_token_[row];
-  // Its chunks stretch the steps of those that decode. What it computes takes the place of blocks
-  // that others would have hit, whose computation takes the place of others, and so on.
+  // Its chunks stretch the steps of those that decode. Blocks that it takes from the cache would
+  // have been hit by others, whose computation takes the place of others, and so on.
   const double reused = std::min(hit_share(), kMostReuse);
-  return queued + own * (1 + work.decoding) / (1 - reused);
+  return queued + own * (1 + work.decoding) * (1 + evicted_[row] * reused / (1 - reused));
 }
 
 double Omniscient::decode_price(std::uint32_t row, const workloads::Request& request,

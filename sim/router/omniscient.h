@@ -23,7 +23,9 @@ namespace routesim::sim {
 /// very good router and no proven optimum.
 ///
 /// A price adds, with c the seconds to compute one prompt token and d the requests that decode:
-///   tokens queued before it * c + its own that are not cached * c * (1 + d) / (1 - share of hits)
+///   tokens queued before it * c
+///   + its own that are not cached * c * (1 + d) * (1 + e * h / (1 - h)), with h the share of hits
+///     and e the share of its blocks that take the place of blocks which lookups could find
 ///   + its answer's tokens * the step time with one more of them
 ///   + the same tokens * the step's growth * d, which the others wait
 ///   + the wait for KV blocks where demand exceeds what the server has.
@@ -64,6 +66,8 @@ class Omniscient {
   };
   double uncached_tokens(std::uint32_t row, const workloads::Request& request,
                          const PromptKeys& keys, SimTime now);
+  static double evicted_share(const KvCache& kv, const workloads::Request& request,
+                              std::int64_t found);
   double prefill_price(std::uint32_t row) const;
   /// Share of the prompt tokens so far that were cached where they were sent.
   double hit_share() const { return prompt_tokens_ > 0 ? hit_tokens_ / prompt_tokens_ : 0; }
@@ -81,6 +85,7 @@ class Omniscient {
   std::vector<Work> work_;
   std::vector<double> per_token_;  ///< By row, seconds.
   std::vector<double> uncached_;   ///< By row, of the request that is priced.
+  std::vector<double> evicted_;    ///< Share of its blocks that take the place of findable ones.
   double prompt_tokens_ = 0, hit_tokens_ = 0;
   std::vector<double> prefill_, decode_;
   std::unordered_map<std::int64_t, Sent> sent_;
