@@ -37,15 +37,13 @@ Gateway::Gateway(const RoutingConfig& routing, std::uint64_t seed, std::size_t h
 
 bool Gateway::enter(std::uint32_t handle, StageId stage, std::uint32_t host, SimTime now) {
   Host& to = hosts_[host];
-  if (has_connection(to)) {
-    if (in_flight_ >= config_.max_requests) return refuse(Limit::kRequests, stage);
-  } else if (waiting_ >= config_.max_pending_requests) {
-    return refuse(Limit::kPending, stage);
-  }
   if (to.waiting.empty() && has_connection(to)) {
+    if (in_flight_ >= config_.max_requests) return refuse(Limit::kRequests, stage);
     start(to, handle);
     return true;
   }
+  // A request that finds others waiting waits, too, although some of them may go now.
+  if (waiting_ >= config_.max_pending_requests) return refuse(Limit::kPending, stage);
   to.waiting.push_back({.handle = handle, .since = now});
   ++result_.waited;
   result_.most_waiting = std::max(result_.most_waiting, ++waiting_);
