@@ -35,6 +35,8 @@ struct AibrixProfile {
   AibrixSlos slos;
 };
 void describe(Describer& d, AibrixProfile& p);
+/// The reason why the profile cannot be read, or "": two axes that rise, and tables of their shape.
+std::string profile_fault(const AibrixProfile& p);
 
 /// Settings under the names of AIBrix's environment variables, without AIBRIX_ and in lower case.
 struct AibrixSettings {

@@ -119,6 +119,29 @@ class ProfileReader {
   AibrixProfile profile_;
 };
 
+}  // namespace
+
+std::string profile_fault(const AibrixProfile& p) {
+  if (p.indexes.size() != 2 || p.indexes[0].empty() || p.indexes[1].empty())
+    return "indexes must be two lists: output and prompt tokens";
+  for (const std::vector<double>& axis : p.indexes)
+    if (axis.front() <= 0 ||
+        std::adjacent_find(axis.begin(), axis.end(), std::greater_equal<>()) != axis.end())
+      return "each list of indexes must rise from above 0";
+  const auto fits = [&p](const std::vector<std::vector<double>>& table) {
+    return table.empty() || (table.size() == p.indexes[0].size() &&
+                             std::all_of(table.begin(), table.end(), [&p](const auto& row) {
+                               return row.size() == p.indexes[1].size();
+                             }));
+  };
+  for (const auto* table : {&p.tputs, &p.e2e, &p.ttft, &p.tpot})
+    if (!fits(*table))
+      return "its tables must have a row per output and a column per prompt length";
+  return {};
+}
+
+namespace {
+
 /// A queue of requests by kind. The most urgent head goes first, to the pod of its best deployment
 /// with the least load that has room.
 class AibrixSlo final : public AibrixBalancer {
@@ -277,7 +300,7 @@ class AibrixSlo final : public AibrixBalancer {
       const auto used = consumption(profiles_[*deployment.profile], prompt);
       if (!used) continue;
       const double load = load_[pods().number(i)] + *used;
-      full = full || load > 1;
+      full = full || (load > 1 && *used <= 1);  // Else not even an idle pod has room.
       if (load > least) continue;
       least = load;
       pod = i;

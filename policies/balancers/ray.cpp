@@ -275,7 +275,7 @@ void describe(Describer& d, RaySettings& s) {
   field(d, {"initial_backoff_s", "Seconds between the second and the third attempt."},
         s.initial_backoff_s, seconds);
   field(d, {"backoff_multiplier", "Each later pause is so many times as long."},
-        s.backoff_multiplier, RealRange{.min = 0, .max = 1e6, .min_open = true});
+        s.backoff_multiplier, RealRange{.min = 1, .max = 1e6});
   field(d, {"max_backoff_s", "The longest pause, in seconds."}, s.max_backoff_s, seconds);
   field(d, {"queue_length_cache_timeout_s", "Seconds that a queue length counts as known."},
         s.queue_length_cache_timeout_s, RealRange{.min = 0, .max = 1e6});
