@@ -96,6 +96,7 @@ struct Routed {
   std::int64_t at_pick = 0;    ///< At the one picked.
   std::int64_t promised = -1;  ///< By the index, for the one picked.
   Loss loss = Loss::kNone;
+  bool reached = false;  ///< A gateway may refuse what the router decided.
 };
 
 /// The candidate that held most; of equals the one with the highest score.
@@ -135,10 +136,13 @@ class HitWatcher final : public sim::DecisionProbe, public sim::Observer {
     open_[r.request] = {.best = r.endpoints[best].cached_tokens,
                         .at_pick = r.endpoints[r.picked].cached_tokens,
                         .promised = r.endpoints[r.picked].predicted_tokens,
-                        .loss = loss_of(r, best)};
+                        .loss = loss_of(r, best),
+                        .reached = false};
   }
   void on_routed(const workloads::Request& request, const sim::Route& route, SimTime) override {
     if (study_.tiers) study_.tiers->on_routed(request.id.value(), route);
+    if (const auto found = open_.find(request.id.value()); found != open_.end())
+      found->second.reached = true;
     StreamRequest keyed{.begin = stream_.size()};
     append_keys(*request.prompt);
     const auto prompt_end = stream_.size();
@@ -163,7 +167,7 @@ class HitWatcher final : public sim::DecisionProbe, public sim::Observer {
     if (study_.tiers) study_.tiers->on_done(record);
     const auto found = open_.find(record.id);
     if (found == open_.end()) return;
-    account(found->second, record.cached_tokens);
+    if (found->second.reached) account(found->second, record.cached_tokens);
     open_.erase(found);
   }
   void finish(std::int64_t capacity) {
