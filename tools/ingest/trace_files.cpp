@@ -69,14 +69,15 @@ std::string number(double seconds) {
   return text;
 }
 
-/// Says why the line cannot begin a text file of records; empty when it can.
-std::string wrong_kind(const std::string& line, std::string& hint) {
+/// Says why the line cannot begin a text file of records; empty when it can. A log may begin with
+/// anything.
+std::string wrong_kind(const std::string& line, bool is_log, std::string& hint) {
   if (line.starts_with("\x1F\x8B") || line.starts_with("\x28\xB5\x2F\xFD") ||
       line.starts_with("PK\x03\x04")) {
     hint = "unpack it first";
     return "is compressed";
   }
-  if (line.starts_with('[')) {
+  if (!is_log && line.starts_with('[')) {
     hint = "write one object per line, for example with jq -c '.[]'";
     return "is one JSON array, not lines of objects";
   }
@@ -246,7 +247,8 @@ workloads::TraceOpener open_trace(const TraceReference& reference, Diagnostics& 
   if (file == nullptr || (!reference.format.empty() && !options)) return {};
   const std::string line = first_line(*file);
   std::string hint;
-  if (const std::string wrong = wrong_kind(line, hint); !wrong.empty()) {
+  if (const std::string wrong = wrong_kind(line, reference.format == "vllm-log", hint);
+      !wrong.empty()) {
     diagnostics.error(reference.path_where, reference.path_key,
                       printable(reference.path, 200) + " " + wrong, hint);
     return {};
@@ -287,7 +289,7 @@ std::unique_ptr<std::istream> open_records(const std::string& path, const Source
   std::unique_ptr<std::ifstream> file = open(path, where, key_path, diagnostics);
   if (file == nullptr) return nullptr;
   std::string hint;
-  const std::string wrong = wrong_kind(first_line(*file), hint);
+  const std::string wrong = wrong_kind(first_line(*file), false, hint);
   file->clear();
   file->seekg(0);
   if (wrong.empty()) return file;

@@ -125,6 +125,7 @@ class OtlpReader final : public SortedTraceReader {
   bool read_attribute() {
     std::string key, text;
     int key_column = 1, column = 1;
+    bool is_structure = false;
     const bool good = json_->members([&](const std::string& member) {
       if (member == "key") {
         key_column = json_->value_column();
@@ -133,10 +134,12 @@ class OtlpReader final : public SortedTraceReader {
       if (member != "value") return json_->skip();
       return json_->members([&](const std::string&) {
         column = json_->value_column();
+        is_structure = json_->peek() == JsonScanner::Kind::kObject;
         return read_scalar(text);
       });
     });
     if (!good) return false;
+    if (is_structure && key == kAttributes.back().first) ++structures_;
     for (std::size_t rank = 0; rank < kAttributes.size(); ++rank) {
       Value& value = span_.values[static_cast<std::size_t>(kAttributes[rank].second)];
       if (key == kAttributes[rank].first && rank < value.rank)
@@ -259,6 +262,12 @@ class OtlpReader final : public SortedTraceReader {
     add(unanswered_, "without answer tokens");
     add(other_, "of other operations, such as agents, tools and embeddings");
     if (!what.empty()) diagnostics_.warning({.file = file_}, "", "spans left out: " + what);
+    if (structures_ > 0)
+      diagnostics_.warning({.file = file_}, "",
+                           "the messages of " + std::to_string(structures_) +
+                               " spans are structures, which are not read: their prompts share "
+                               "nothing by text",
+                           "export " + std::string(kAttributes.back().first) + " as one text");
     if (!records.empty()) return true;
     diagnostics_.error({.file = file_}, "", "no span of a request has token counts",
                        "such as gen_ai.usage.prompt_tokens and gen_ai.usage.completion_tokens; "
@@ -275,6 +284,7 @@ class OtlpReader final : public SortedTraceReader {
   std::vector<Request> requests_;
   std::set<std::string> noted_;
   std::size_t failed_ = 0, unanswered_ = 0, other_ = 0;
+  std::size_t structures_ = 0;  ///< Messages that are no text.
   Diagnostics diagnostics_;
 };
 
