@@ -71,6 +71,8 @@ class Resolver {
   std::optional<ResolvedPool> pool(const PoolConfig& config, const std::string& path);
   void check_names(const PoolConfig& config, const std::string& path) { (void)named(config, path); }
   void cross_rules(const Scenario& scenario);
+  void check_profiles(const Scenario& s);
+  void warn_of_idle_keys(const Scenario& s);
   AdapterDemand adapters(const Scenario& scenario);
   void relocate(const Diagnostics& found, const std::string& path, bool tokens_given = false);
   void error(const std::string& path, const std::string& message, const std::string& hint = {}) {
@@ -376,6 +378,12 @@ void Resolver::cross_rules(const Scenario& s) {
     error("cluster.pools", "no pool can decode", "give one pool role `both` or `decode`");
   for (const BalancerFault& fault : balancer_faults(s.routing))
     error("routing." + fault.key, fault.message, fault.hint);
+  check_profiles(s);
+  const std::optional<RetryConfig> retry =
+      s.routing.gateway ? s.routing.gateway->retry : std::nullopt;
+  if (retry && retry->max_interval && *retry->max_interval < retry->base_interval)
+    error("routing.gateway.retry.max_interval", "must be at least base_interval");
+  warn_of_idle_keys(s);
   const policies::BalancerRow& balancer = policies::balancer_row(s.routing.balancer);
   if (prefill && balancer.disaggregation == policies::Disaggregation::kNo)
     error("routing.balancer", std::string(balancer.name) + " reaches no prefill pool",
@@ -398,6 +406,51 @@ void Resolver::cross_rules(const Scenario& s) {
     error("workload",
           "exactly one source of load must be given (got " + std::to_string(sources) + ")",
           "one of " + keys);
+  }
+}
+
+/// Keys that do nothing, or not what one may think, behind this router.
+void Resolver::warn_of_idle_keys(const Scenario& s) {
+  const bool picks = s.routing.balancer == BalancerKind::kEndpointPicker;
+  const auto warn = [this](const std::string& key, const std::string& message) {
+    diagnostics_.warning(inputs_.where, key, message);
+  };
+  if (s.routing.gateway && s.routing.gateway->retry && picks &&
+      !s.routing.gateway->retry->picker_refusals)
+    warn("routing.gateway.retry",
+         "retries nothing that the endpoint picker refuses: Envoy's own answers are not retried "
+         "(picker_refusals says otherwise)");
+  const std::optional<policies::RaySettings>& ray = s.routing.balancing.ray;
+  if (ray && s.routing.router_replicas > 1 &&
+      ray->max_ongoing_requests != policies::RaySettings().max_ongoing_requests)
+    warn("routing.ray.max_ongoing_requests",
+         "holds for each of the router_replicas alone: every router counts only its own requests, "
+         "so a replica may get so many from each");
+  const bool by_priority =
+      std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [](const PoolConfig& p) {
+        return p.engine.scheduling_policy == SchedulingPolicy::kPriority;
+      });
+  for (std::size_t i = 0; i < s.workload.classes.size(); ++i) {
+    const std::string at = "workload.classes[" + std::to_string(i) + "].";
+    if (s.workload.classes[i].objective != 0 && !picks)
+      warn(at + "objective", "has no effect: only endpoint pickers read objectives");
+    if (s.workload.classes[i].priority != 0 && !by_priority)
+      warn(at + "priority", "has no effect: no pool has engine.scheduling_policy `priority`");
+  }
+}
+
+/// AIBrix's profiles belong to pools, and their tables to their axes.
+void Resolver::check_profiles(const Scenario& s) {
+  if (!s.routing.balancing.aibrix) return;
+  const std::vector<policies::AibrixProfile>& profiles = s.routing.balancing.aibrix->profiles;
+  for (std::size_t i = 0; i < profiles.size(); ++i) {
+    const std::string at = "routing.aibrix.profiles[" + std::to_string(i) + "]";
+    const policies::AibrixProfile& p = profiles[i];
+    const bool known = std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(),
+                                   [&p](const PoolConfig& pool) { return pool.name == p.gpu; });
+    if (!p.gpu.empty() && !known) error(at + ".gpu", "is the name of no pool");
+    const std::string fault = policies::profile_fault(p);
+    if (!fault.empty()) error(at, fault);
   }
 }
 
@@ -480,15 +533,19 @@ bool try_load(const Scenario& scenario, const workloads::LoadInputs& inputs,
   return made != nullptr && !found.has_errors();
 }
 
-/// The load tool's headers go before those of the class.
+/// A header of the class takes the place of the load tool's own of the same name.
 std::vector<std::vector<std::pair<std::string, std::string>>> headers_by_class(
     const WorkloadConfig& workload,
     const std::vector<std::pair<std::string, std::string>>& of_the_tool) {
   std::vector<std::vector<std::pair<std::string, std::string>>> out(
       std::max<std::size_t>(1, workload.classes.size()), of_the_tool);
   for (std::size_t i = 0; i < workload.classes.size(); ++i)
-    for (auto& header : workloads::headers_of(workload.classes[i]))
+    for (auto& header : workloads::headers_of(workload.classes[i])) {
+      std::erase_if(out[i], [&header](const auto& other) {
+        return policies::same_header(other.first, header.first);
+      });
       out[i].push_back(std::move(header));
+    }
   return out;
 }
 
