@@ -60,5 +60,36 @@ TEST(AibrixSlo, ForgetsRequestsThatNoLongerAsk) {
   EXPECT_TRUE(b->pick({.id = 3, .now = at_ms(51), .prompt_tokens = 16}).has_value());
 }
 
+// Throughput times latency is below 1, so one request takes more than a whole pod.
+TEST(AibrixSlo, RefusesWhatNoPodCanEverHold) {
+  AibrixProfile profile;
+  profile.indexes = {{16}, {128}};
+  profile.tputs = {{2}};
+  profile.e2e = {{0.4}};
+  profile.slos.e2e = 4;
+  EXPECT_EQ(profile_fault(profile), "");
+  AibrixSettings settings;
+  settings.profiles = {profile};
+  const auto b = make_aibrix(AibrixPolicy::kSlo, settings, RandomStream(1, Stream::kBalancer));
+  b->set_endpoints(std::vector<BalancerEndpoint>{{.name = "a"}, {.name = "b"}});
+  const BalancerAnswer answer = b->pick({.id = 1, .now = at_ms(0), .prompt_tokens = 128});
+  EXPECT_FALSE(answer.has_value());
+  EXPECT_FALSE(answer.is_held());
+  EXPECT_EQ(answer.http_status(), 503);
+}
+
+TEST(AibrixSlo, ProfilesHaveTwoRisingAxesAndTablesOfTheirShape) {
+  AibrixProfile profile;
+  EXPECT_EQ(profile_fault(profile), "indexes must be two lists: output and prompt tokens");
+  profile.indexes = {{64, 16}, {128}};
+  EXPECT_EQ(profile_fault(profile), "each list of indexes must rise from above 0");
+  profile.indexes = {{16, 64}, {128}};
+  profile.tputs = {{1}};
+  EXPECT_EQ(profile_fault(profile),
+            "its tables must have a row per output and a column per prompt length");
+  profile.tputs = {{1}, {2}};
+  EXPECT_EQ(profile_fault(profile), "");
+}
+
 }  // namespace
 }  // namespace routesim::policies

@@ -121,6 +121,20 @@ TEST(Gateway, Http1OpensOneConnectionToAServerWithoutAnyBeyondTheLimit) {
   EXPECT_EQ(r.routing.gateway->most_in_flight, 2);
 }
 
+// A connection that another server gave back is free for server 0, but its own queue goes first.
+TEST(Gateway, NoMoreWaitThanAllowedBehindThoseWhoMayGoNow) {
+  RoutingConfig routing;
+  routing.gateway = http1(2, 1);
+  Gateway gateway(routing, 1, 2, 1);
+  EXPECT_TRUE(gateway.enter(1, StageId(0), 0, at_ms(0)));
+  EXPECT_TRUE(gateway.enter(2, StageId(0), 1, at_ms(0)));
+  EXPECT_TRUE(gateway.enter(3, StageId(0), 0, at_ms(1))) << "waits";
+  gateway.leave(1, at_ms(2));
+  EXPECT_FALSE(gateway.enter(4, StageId(0), 0, at_ms(3))) << "one waits already";
+  EXPECT_EQ(gateway.result().most_waiting, 1);
+  EXPECT_EQ(gateway.result().refused, 1);
+}
+
 TEST(Gateway, AClientThatGivesUpMakesRoom) {
   const RunResult r = run_by_hand(
       gateway_plan({request(0), request(10, 10, 50), request(20), request(70)}, http1(1, 1)));

@@ -496,6 +496,35 @@ TEST_F(ScenarioYaml, HeadersOfTheLoadGoToTheRouterOrAreSaidToMatterToNothing) {
   EXPECT_EQ(said.find("runs without its input"), std::string::npos) << said;
 }
 
+TEST_F(ScenarioYaml, AClassesHeaderTakesThePlaceOfTheLoadsAndIdleKeysAreNamed) {
+  Diagnostics d;
+  const LoadedScenario loaded = load_scenario(
+      {.path = write("s.yaml",
+                     "name: s\nworkload:\n  inference_perf:\n"
+                     "    api: {headers: {X-Zone: eu}}\n"
+                     "    load: {stages: [{rate: 7, duration: 3}]}\n"
+                     "    data: {type: shared_prefix, shared_prefix: {num_groups: 2}}\n"
+                     "  classes:\n"
+                     "  - {name: a, share: 0.5, objective: 3}\n"
+                     "  - {name: b, share: 0.5, priority: 1, headers: {x-zone: us}}\n"
+                     "cluster: {pools: [{name: a, accelerator: H200, model: Qwen3-8B}]}\n"),
+       .sets = {},
+       .variants = {},
+       .seed = {}},
+      d);
+  const auto plan = prepare(loaded.variants.front(), d);
+  const std::string said = messages_of(d);
+  ASSERT_TRUE(plan) << said;
+  using Headers = std::vector<std::pair<std::string, std::string>>;
+  ASSERT_EQ(plan->headers.size(), 2U);
+  EXPECT_EQ(plan->headers[0], (Headers{{"X-Zone", "eu"}}));
+  EXPECT_EQ(plan->headers[1], (Headers{{"x-zone", "us"}}));
+  for (const char* key : {"s.yaml:8:38: warning: workload.classes[0].objective: has no effect",
+                          "s.yaml:9:37: warning: workload.classes[1].priority: has no effect",
+                          "workload.classes[1].headers: has no effect on results"})
+    EXPECT_NE(said.find(key), std::string::npos) << said;
+}
+
 TEST_F(ScenarioYaml, ReportsEveryErrorOnceInFileOrder) {
   write("load.yaml", "load: {stages: [{rate: -1, duration: 2}], worker: 3}\n");
   const std::string file =
