@@ -219,6 +219,19 @@ TEST(RouterConfig, AibrixProfiles) {
             R"({"balancer":"aibrix-slo","aibrix":{"profiles":[{"tputs":[],"indexes":[]},{}]}})");
 }
 
+TEST(RouterConfig, SeveralDeploymentsOrClustersAreNamed) {
+  std::string messages;
+  routing_of(
+      "{llm_configs: [{model_loading_config: {model_id: a}, deployment_config: "
+      "{max_ongoing_requests: 3}}, {model_loading_config: {model_id: b}}]}",
+      messages);
+  EXPECT_NE(messages.find("holds several deployments of Ray Serve"), std::string::npos) << messages;
+  EXPECT_EQ(routing_of("{clusters: [{lb_policy: RANDOM}, {lb_policy: MAGLEV}]}", messages),
+            R"({"balancer":"envoy-random","gateway":{}})");
+  EXPECT_NE(messages.find("first of 2 clusters with a load balancer"), std::string::npos)
+      << messages;
+}
+
 TEST(RouterConfig, KeysBesideItWin) {
   EXPECT_EQ(routing_of("smg launch --policy random\n  router_replicas: 2\n  balancer: smg-bucket"),
             R"({"balancer":"smg-bucket","router_replicas":2})");

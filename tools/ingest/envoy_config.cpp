@@ -49,6 +49,10 @@ class EnvoyReader {
     if (const ConfigNode* spec = gateway_policy(root)) return from_gateway(*spec);
     const ConfigNode* cluster = first_with(root, {"lb_policy", "load_balancing_policy"});
     if (cluster == nullptr) return nullptr;
+    if (const std::size_t n = count_with(root, "lb_policy"); n > 1)
+      diagnostics_.warning(cluster->where(), "routing.config",
+                           "is read for the first of " + std::to_string(n) +
+                               " clusters with a load balancer; the others are not read");
     if (const ConfigNode* name = cluster->child("lb_policy"))
       return from_cluster(root, *cluster, name->text(), name->where());
     const ConfigNode* config = first_with(*cluster->child("load_balancing_policy"), {"@type"});
@@ -395,6 +399,13 @@ void UnreadKeys::add(const std::string& key, const SourceLocation& where, Fate f
   diagnostics_.key(key_use(where, kRouterConfigFormat, key, fate,
                            fate == Fate::kNoEffect ? "nothing that is simulated depends on it"
                                                    : "routesim does not simulate it"));
+}
+
+std::size_t count_with(const ConfigNode& node, std::string_view key) {
+  std::size_t n = node.is_map() && node.find(key) != nullptr ? 1 : 0;
+  for (const ConfigNode::Ptr& item : node.items()) n += count_with(*item, key);
+  for (const ConfigNode::Member& m : node.members()) n += count_with(*m.value, key);
+  return n;
 }
 
 const ConfigNode* first_with(const ConfigNode& node, std::initializer_list<std::string_view> keys) {

@@ -37,6 +37,9 @@ class UnreadKeys {
 /// The first map below `node` that has one of these keys, or null.
 const ConfigNode* first_with(const ConfigNode& node, std::initializer_list<std::string_view> keys);
 
+/// How many maps below `node` have this key.
+std::size_t count_with(const ConfigNode& node, std::string_view key);
+
 /// Keys of `routing` for the first cluster that chooses a load balancer, with its circuit breakers,
 /// the first hash_policy and retry_policy of the routes, and the weights of the cluster's
 /// endpoints. Envoy's limits hold in clusters that do not write them, too. Null where the tree is

@@ -400,6 +400,12 @@ Ptr from_ray(const ConfigNode& root, Diagnostics& diagnostics) {
                       "simulated: one deployment; name the router of one in its place");
     return nullptr;
   }
+  if (count_with(root, "model_loading_config") > 1 ||
+      count_with(root, "request_router_config") > 1) {
+    diagnostics.error(root.where(), kPath, "holds several deployments of Ray Serve",
+                      "one balancer serves all pools: give the configuration of one deployment");
+    return nullptr;
+  }
   RouterKeys keys(diagnostics);
   const std::vector<std::string> known = section_keys("ray");
   std::vector<Member> settings;
