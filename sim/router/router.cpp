@@ -98,6 +98,7 @@ Router::Router(const RunPlan& plan, std::uint64_t seed, const Endpoints& endpoin
     : plan_(plan),
       seed_(seed),
       bytes_per_token_(bytes_per_token(plan.scenario.workload)),
+      streams_(traits_of(plan.scenario.workload.load).streams),
       endpoints_(endpoints),
       replicas_(replicas),
       decisions_(static_cast<std::size_t>(plan.scenario.routing.router_replicas),
@@ -330,7 +331,7 @@ policies::RequestView Router::view(const workloads::Request& request, const Prom
   v.approx_hashes = keys.approx;
   v.priority = objective(request);
   v.max_tokens = request.max_tokens;
-  v.streaming = traits_of(plan_.scenario.workload.load).streams;
+  v.streaming = streams_;
   sessions_.send(request, v);
   return v;
 }

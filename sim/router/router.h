@@ -129,6 +129,7 @@ class Router {
   const RunPlan& plan_;
   std::uint64_t seed_;
   double bytes_per_token_;  ///< Of prompt text, for routers that see text.
+  bool streams_;            ///< Whether clients see each token when it comes.
   const Endpoints& endpoints_;
   const std::vector<std::unique_ptr<Replica>>& replicas_;
   std::vector<Instance> instances_;
