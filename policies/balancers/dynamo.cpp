@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "policies/balancers/dynamo_load.h"
+#include "policies/balancers/role_pools.h"
 
 namespace routesim::policies {
 namespace {
@@ -36,28 +37,8 @@ Thresholds thresholds_of(const DynamoSettings& s) {
 
 using Candidates = std::vector<std::uint32_t>;  // Indices of endpoints.
 
-/// Prefill workers, and all the others.
-class DynamoBalancer : public Balancer {
- public:
-  void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
-    Balancer::set_endpoints(endpoints);
-    prefill_.clear();
-    decode_.clear();
-    for (std::uint32_t i = 0; i < size(); ++i)
-      if (endpoints[i].healthy)
-        (endpoints[i].role == ServerRole::kPrefill ? prefill_ : decode_).push_back(i);
-  }
-
- protected:
-  const Candidates& prefill() const { return prefill_; }
-  const Candidates& decode() const { return decode_; }
-
- private:
-  Candidates prefill_, decode_;
-};
-
 /// The modes that look at nothing but requests in flight. Both pools are served alike.
-class DynamoPush final : public DynamoBalancer {
+class DynamoPush final : public RolePools {
  public:
   DynamoPush(DynamoPolicy policy, const DynamoSettings& settings, const RandomStream& random)
       : policy_(policy), random_ties_(settings.release == DynamoRelease::k1_3), random_(random) {}
@@ -137,7 +118,7 @@ struct DynamoRequestLoad {
 };
 
 /// Cost of a worker: blocks of prompt it would have to compute, and blocks it holds for decoding.
-class DynamoKv final : public DynamoBalancer {
+class DynamoKv final : public RolePools {
  public:
   DynamoKv(const DynamoSettings& settings, const RandomStream& random)
       : settings_(settings),
@@ -160,7 +141,7 @@ class DynamoKv final : public DynamoBalancer {
   }
 
   void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
-    DynamoBalancer::set_endpoints(endpoints);
+    RolePools::set_endpoints(endpoints);
     std::uint32_t servers = static_cast<std::uint32_t>(tokens_.size());
     for (std::uint32_t i = 0; i < size(); ++i) servers = std::max(servers, pick_of(i).server + 1);
     tokens_.resize(servers, 0);

@@ -9,30 +9,22 @@
 #include <vector>
 
 #include "policies/balancers/dynamo_load.h"
+#include "policies/balancers/role_pools.h"
 
 namespace routesim::policies {
 namespace {
 
 /// Prefill and decode servers, and the tokens of a prompt that each has, in whatever tier. Without
 /// prefill servers every server serves whole requests.
-class MooncakeBalancer : public Balancer {
+class MooncakeBalancer : public RolePools {
  public:
   BalancerNeeds needs() const override { return {.block_keys = true, .kv_events = true}; }
   PrefixIndex* prefix_index() override { return &index_; }
-  void set_endpoints(std::span<const BalancerEndpoint> endpoints) override {
-    Balancer::set_endpoints(endpoints);
-    prefill_.clear();
-    decode_.clear();
-    for (std::uint32_t i = 0; i < size(); ++i)
-      if (endpoints[i].healthy)
-        (endpoints[i].role == ServerRole::kPrefill ? prefill_ : decode_).push_back(i);
-  }
 
  protected:
-  bool split() const { return !prefill_.empty(); }
+  bool split() const { return !prefill().empty(); }
   /// Those that can compute a prompt.
-  const std::vector<std::uint32_t>& computing() const { return split() ? prefill_ : decode_; }
-  const std::vector<std::uint32_t>& decode() const { return decode_; }
+  const std::vector<std::uint32_t>& computing() const { return split() ? prefill() : decode(); }
   std::int64_t block_tokens(std::uint32_t i, std::int64_t blocks) const {
     constexpr std::int64_t kUnknownBlock = 16;
     return blocks * (endpoints()[i].block_size > 0 ? endpoints()[i].block_size : kUnknownBlock);
@@ -48,7 +40,6 @@ class MooncakeBalancer : public Balancer {
   }
 
  private:
-  std::vector<std::uint32_t> prefill_, decode_;
   PrefixIndex index_{dynamo_index_options()};
   std::vector<TierCount> tiers_;
   std::vector<std::int64_t> prefixes_;
