@@ -37,10 +37,10 @@ void describe(Describer& d, TrafficClass& t) {
         t.headers);
 }
 
-std::vector<std::pair<std::string, std::string>> headers_of(const TrafficClass& t) {
+std::vector<std::pair<std::string, std::string>> headers_of(const Document& headers) {
   std::vector<std::pair<std::string, std::string>> out;
-  if (t.headers.root == nullptr) return out;
-  for (const ConfigNode::Member& member : t.headers.root->members())
+  if (headers.root == nullptr) return out;
+  for (const ConfigNode::Member& member : headers.root->members())
     if (member.value->is_scalar()) out.emplace_back(member.key, member.value->text());
   return out;
 }
@@ -57,7 +57,8 @@ void check_traffic_classes(const std::vector<TrafficClass>& classes, const std::
     if (!names.insert(c.name).second) out.error({}, at + ".name", "is listed twice");
     if (!c.headers.empty() && (c.headers.root == nullptr || !c.headers.root->is_map()))
       out.error({}, at + ".headers", "must be a map of names to texts");
-    else if (c.headers.root != nullptr && headers_of(c).size() != c.headers.root->members().size())
+    else if (c.headers.root != nullptr &&
+             headers_of(c.headers).size() != c.headers.root->members().size())
       out.error({}, at + ".headers", "every value must be a text");
     sum += c.share;
   }

@@ -24,8 +24,9 @@ struct TrafficClass {
 };
 void describe(Describer& d, TrafficClass& t);
 
-/// Names and values of the class's headers.
-std::vector<std::pair<std::string, std::string>> headers_of(const TrafficClass& t);
+/// Names and values of a map of headers, in the order of the file; entries that are no text are
+/// left out.
+std::vector<std::pair<std::string, std::string>> headers_of(const Document& headers);
 
 /// Checks names, shares and headers at `path`.
 void check_traffic_classes(const std::vector<TrafficClass>& classes, const std::string& path,

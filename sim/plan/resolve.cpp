@@ -540,7 +540,7 @@ std::vector<std::vector<std::pair<std::string, std::string>>> headers_by_class(
   std::vector<std::vector<std::pair<std::string, std::string>>> out(
       std::max<std::size_t>(1, workload.classes.size()), of_the_tool);
   for (std::size_t i = 0; i < workload.classes.size(); ++i)
-    for (auto& header : workloads::headers_of(workload.classes[i])) {
+    for (auto& header : workloads::headers_of(workload.classes[i].headers)) {
       std::erase_if(out[i], [&header](const auto& other) {
         return policies::same_header(other.first, header.first);
       });

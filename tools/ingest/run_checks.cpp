@@ -248,12 +248,7 @@ void check_memory(const sim::RunPlan& plan, std::optional<std::int64_t> availabl
 }
 
 std::vector<std::pair<std::string, std::string>> request_headers(const LoadedVariant& variant) {
-  std::vector<std::pair<std::string, std::string>> headers;
-  const workloads::LoadTraits load = traits_of(variant.scenario.workload.load);
-  if (load.headers.root == nullptr) return headers;
-  for (const ConfigNode::Member& member : load.headers.root->members())
-    if (member.value->is_scalar()) headers.emplace_back(member.key, member.value->text());
-  return headers;
+  return workloads::headers_of(traits_of(variant.scenario.workload.load).headers);
 }
 
 void warn_unread_headers(const LoadedVariant& variant, Diagnostics& diagnostics) {

@@ -368,7 +368,8 @@ void read_router(LoadedVariant& variant, Diagnostics& diagnostics) {
         std::vector<std::string> sent;
         for (auto& [name, value] : request_headers(variant)) sent.push_back(std::move(name));
         for (const workloads::TrafficClass& c : variant.scenario.workload.classes)
-          for (auto& [name, value] : headers_of(c)) sent.push_back(std::move(name));
+          for (auto& [name, value] : workloads::headers_of(c.headers))
+            sent.push_back(std::move(name));
         const std::vector<sim::PoolConfig>& pools = variant.scenario.cluster.pools;
         const bool tiers = std::any_of(pools.begin(), pools.end(), [](const sim::PoolConfig& p) {
           return p.engine.kv_tiers.has_value();
