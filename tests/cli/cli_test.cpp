@@ -286,6 +286,19 @@ TEST_F(Cli, RecordsNameTheAdapter) {
   EXPECT_EQ(named, 80U);
 }
 
+TEST_F(Cli, RecordsNameTheTrafficClass) {
+  const std::string csv = (folder_ / "r.csv").string();
+  ASSERT_EQ(run({"run", tiny(), "-q", "--records", csv, "--set",
+                 "workload.classes=[{name: chat, share: 1}, {name: batch, share: 0}]"})
+                .code,
+            0);
+  const std::string text = slurp(csv);
+  std::size_t named = 0;
+  for (std::size_t at = 0; (at = text.find(",success,,,chat\n", at)) != std::string::npos; ++at)
+    ++named;
+  EXPECT_EQ(named, 80U);
+}
+
 TEST_F(Cli, ATraceShowsStepsRequestsAndCounters) {
   const std::string path = (folder_ / "t.json").string();
   ASSERT_EQ(run({"run", tiny(), "-q", "-o", "trace=" + path, "--check"}).code, 0);

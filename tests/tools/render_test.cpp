@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "sim/plan/scenario.h"
 #include "tests/base/messages.h"
@@ -219,6 +221,48 @@ TEST(Render, SaysWhatTheGatewayDid) {
   for (const char* row :
        {"refused by the gateway", "retried by the gateway", "most in flight at the gateway"})
     EXPECT_NE(text.find(row), std::string::npos) << row;
+}
+
+TEST(Render, TellsTrafficClassesApart) {
+  Report report = sample_report();
+  EXPECT_FALSE(json::parse(render_json(report))["variants"][0].contains("classes"));
+  EXPECT_EQ(render_text(report).find("traffic class"), std::string::npos);
+  sim::StageResult chat;
+  chat.info.name = "chat";
+  chat.requests = 3;
+  chat.successes = 2;
+  chat.failures = 1;
+  chat.failures_by_label["TimeoutError"] = 1;
+  chat.first_send = SimTime::zero();
+  chat.last_end = SimTime::zero() + Duration::seconds(4);
+  for (const double ttft : {0.25, 0.75}) chat.time_to_first_token.add(ttft);
+  chat.prompt_tokens_total = 800;
+  chat.cached_tokens_total = 200;
+  chat.output_tokens_total = 40;
+  chat.preemptions = 5;
+  report.variants[0].result.classes = {chat};
+  const json written = json::parse(render_json(report))["variants"][0]["classes"];
+  ASSERT_EQ(written.size(), 1U);
+  const json& c = written[0];
+  EXPECT_EQ(c["name"], "chat");
+  EXPECT_EQ(c["benchmark_time_seconds"], 4);
+  EXPECT_EQ(c["load_summary"]["count"], 3);
+  EXPECT_EQ(c["successes"]["count"], 2);
+  EXPECT_EQ(c["failures"]["by_label"]["TimeoutError"]["count"], 1);
+  EXPECT_NEAR(c["successes"]["latency"]["time_to_first_token"]["mean"].get<double>(), 0.5, 1e-9);
+  EXPECT_EQ(c["successes"]["throughput"]["output_tokens_per_sec"], 10);
+  EXPECT_EQ(c["prefix_hit_ratio"], 0.25);
+  EXPECT_EQ(c["preemptions"], 5);
+  EXPECT_FALSE(c.contains("kv_cache_usage")) << "servers have it, not requests";
+  std::string row;
+  std::istringstream lines(render_text(report));
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with("chat ")) row = line;
+  std::istringstream words(row);
+  const std::vector<std::string> cells{std::istream_iterator<std::string>(words), {}};
+  ASSERT_EQ(cells.size(), 9U) << row;
+  EXPECT_EQ(std::vector(cells.begin(), cells.begin() + 6),
+            (std::vector<std::string>{"chat", "base", "3", "1", "10", "0.500"}));
 }
 
 TEST(Render, WhatAToolSendsBeforeItsRunIsNoStage) {
