@@ -142,7 +142,8 @@ TEST(ReportPage, VerdictFirst) {
   const PageData data = read_results({{"r.json", render_json(report())}}, diagnostics);
   ASSERT_EQ(data.runs.size(), 1U);
   const Verdict verdict = verdict_of(data.runs[0]);
-  EXPECT_EQ(verdict.headline.rfind("fast wins against slow: its requests finish 3 times sooner", 0),
+  EXPECT_EQ(verdict.headline.rfind(
+                "fast wins against the base slow: its requests finish 3 times sooner", 0),
             0U)
       << verdict.headline;
   ASSERT_FALSE(verdict.lines.empty());
@@ -157,7 +158,7 @@ TEST(ReportPage, SaysThatTheRunWasInterrupted) {
   Report part = report();
   EXPECT_EQ(render_html(part).find("was interrupted"), std::string::npos);
   part.interrupted = true;
-  EXPECT_NE(render_html(part).find("The run was interrupted: these numbers are partial."),
+  EXPECT_NE(render_html(part).find("The run was interrupted, so its numbers are partial."),
             std::string::npos);
 }
 
@@ -167,7 +168,8 @@ TEST(ReportPage, EqualVariantsHaveNoWinner) {
   Diagnostics diagnostics;
   const PageData data = read_results({{"r.json", render_json(r)}}, diagnostics);
   const Verdict verdict = verdict_of(data.runs[0]);
-  EXPECT_EQ(verdict.headline, "slow and fast differ by less than 1 % in mean request latency.");
+  EXPECT_EQ(verdict.headline,
+            "The base slow and fast are within 1 % of each other in mean request latency.");
   EXPECT_TRUE(verdict.lines.empty());
 }
 
@@ -176,21 +178,22 @@ TEST(ReportPage, AVariantThatFailsDoesNotWin) {
   r.variants[1].result.summary.failures = 50;
   Diagnostics diagnostics;
   const PageData data = read_results({{"r.json", render_json(r)}}, diagnostics);
-  EXPECT_EQ(verdict_of(data.runs[0]).headline.rfind("slow wins against fast", 0), 0U);
+  EXPECT_EQ(verdict_of(data.runs[0]).headline.rfind("The base slow wins against fast", 0), 0U);
 }
 
-/// The report with what replications add: `factor` is fast over slow, with its interval.
-std::string replicated(const char* verdict) {
+/// The report with what replications add: the mean latencies of two seeds by variant.
+std::string replicated(const std::vector<double>& slow, const std::vector<double>& fast) {
   json data = json::parse(render_json(report()));
-  const auto metrics = [](double mean) {
+  const auto metrics = [](const std::vector<double>& values) {
+    const double mean = (values[0] + values[1]) / 2;
     return json{{"request_latency_ms.mean",
-                 {{"mean", mean}, {"low", mean - 50}, {"high", mean + 50}, {"values", {mean}}}}};
+                 {{"mean", mean}, {"low", mean - 50}, {"high", mean + 50}, {"values", values}}}};
   };
   data["replications"] = {
-      {"count", 5},
+      {"count", 2},
       {"variants",
-       {{{"name", "slow"}, {"summary", {{"metrics", metrics(3000)}}}, {"stages", json::array()}},
-        {{"name", "fast"}, {"summary", {{"metrics", metrics(1000)}}}, {"stages", json::array()}}}},
+       {{{"name", "slow"}, {"summary", {{"metrics", metrics(slow)}}}, {"stages", json::array()}},
+        {{"name", "fast"}, {"summary", {{"metrics", metrics(fast)}}}, {"stages", json::array()}}}},
       {"differences",
        {{{"base", "slow"},
          {"variant", "fast"},
@@ -198,7 +201,7 @@ std::string replicated(const char* verdict) {
           {{"metrics",
             {{"request_latency_ms.mean",
               {{"percent", {{"mean", -66.7}, {"low", -70}, {"high", -60}}},
-               {"verdict", verdict}}}}}}}}}}};
+               {"verdict", "better"}}}}}}}}}}};
   data["expectations"] = {{{"expected", "ttft_ms.p99 < 500"},
                            {"of", "fast"},
                            {"decision", "holds"},
@@ -208,9 +211,10 @@ std::string replicated(const char* verdict) {
 
 TEST(ReportPage, ReplicationsGiveMeansIntervalsAndJudgements) {
   Diagnostics diagnostics;
-  const PageData data = read_results({{"r.json", replicated("better")}}, diagnostics);
+  const PageData data =
+      read_results({{"r.json", replicated({2999, 3001}, {999, 1001})}}, diagnostics);
   const PageRun& run = data.runs.at(0);
-  EXPECT_EQ(run.replications, 5);
+  EXPECT_EQ(run.replications, 2);
   const Datum* mean = run.variants[1].summary.find("request_latency.mean");
   ASSERT_NE(mean, nullptr);
   EXPECT_DOUBLE_EQ(mean->value, 1.0);
@@ -227,9 +231,11 @@ TEST(ReportPage, ReplicationsGiveMeansIntervalsAndJudgements) {
 
 TEST(ReportPage, WhatCannotBeToldApartHasNoWinner) {
   Diagnostics diagnostics;
-  const PageData data = read_results({{"r.json", replicated("not distinguishable")}}, diagnostics);
+  const PageData data =
+      read_results({{"r.json", replicated({3000, 3000}, {1000, 4900})}}, diagnostics);
   EXPECT_EQ(verdict_of(data.runs.at(0)).headline,
-            "fast and slow are not distinguishable in mean request latency.");
+            "fast and the base slow are not distinguishable over 2 replications in mean request "
+            "latency.");
 }
 
 TEST(ReportPage, RefusesWhatIsNoResult) {

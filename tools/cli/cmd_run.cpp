@@ -26,6 +26,7 @@ struct RunSettings {
   GoodputGoals goals = {};  ///< `--goodput`; empty = the ones of the workload's own file, if any.
   std::string records;      ///< File of one line per request; empty = none.
   bool regret = false;      ///< Price every decision.
+  RunCommand command = {};  ///< The part of the command line that decides what is run.
   ExperimentOptions experiment = {};
 
   bool wants(RunNeeds needs) const {
@@ -33,6 +34,14 @@ struct RunSettings {
         outputs, [needs](const Output& output) { return needs_of(output.format) == needs; });
   }
 };
+
+/// ` --set a=1 --set b=2`: the option with all its values, as a shell reads it.
+std::string again(const Options& options, const std::string& name) {
+  std::string text;
+  for (const std::string& value : options.all(name))
+    text.append(" --").append(name).append(" ").append(shell_word(value));
+  return text;
+}
 
 /// `--until`, whose limit is the number of replications.
 std::optional<UntilRule> read_until(Options& options, std::size_t replications) {
@@ -63,12 +72,17 @@ ExperimentOptions read_experiment(const RunSettings& settings, Options& options)
 }
 
 RunSettings read_run_settings(Options& options) {
-  RunSettings settings{.request = {.path = options.positionals().front(),
-                                   .sets = options.all("set"),
-                                   .variants = options.all("variant")},
-                       .outputs = options.outputs(),
-                       .records = options.get("records"),
-                       .regret = options.has("regret")};
+  RunSettings settings{
+      .request = {.path = options.positionals().front(),
+                  .sets = options.all("set"),
+                  .variants = options.all("variant")},
+      .outputs = options.outputs(),
+      .records = options.get("records"),
+      .regret = options.has("regret"),
+      .command = {.input = shell_word(options.positionals().front()) + again(options, "set"),
+                  .variants = again(options, "variant"),
+                  .options = again(options, "seed") + again(options, "goodput"),
+                  .scan = {}}};
   if (const auto seed = options.whole("seed", IntRange{0}))
     settings.request.seed = static_cast<std::uint64_t>(*seed);
   for (const std::string& goal : options.all("goodput")) {
@@ -214,6 +228,7 @@ ExitCode run(Options& options, Console& console) {
     return ExitCode::kInvalid;
   }
   name_run(planned.front().plan.scenario, scenario_hash(scenario), outcome);
+  outcome.report.command = settings.command;
   if (!write_run_outputs(outcome.report, outcome.trace, settings.outputs, file ? &*file : nullptr,
                          console))
     return ExitCode::kInvalid;

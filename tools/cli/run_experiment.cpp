@@ -125,7 +125,8 @@ std::vector<MetricName> metrics_of(std::span<const PlannedVariant> planned,
                                    const std::optional<UntilRule>& until) {
   std::vector<MetricName> more;
   for (const PlannedVariant& v : planned) {
-    if (!v.goals.empty()) more.push_back(goodput_metric());
+    if (!v.goals.empty())
+      more.insert(more.end(), {goodput_metric(), *parse_metric_name("good_requests_per_s").value});
     for (const Expectation& e : v.expectations) more.push_back(e.condition.metric);
   }
   if (until) more.push_back(until->metric);

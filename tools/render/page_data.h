@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "tools/results/report.h"
 
 namespace routesim::tools {
 
@@ -36,6 +37,8 @@ struct StageView {
   std::map<std::string, double, std::less<>> measured;
   /// `ttft`, `itl`, `tpot`, `request_latency`: values at PageRun::quantile_levels.
   std::map<std::string, std::vector<double>, std::less<>> quantiles;
+  /// Of replications: the value of every seed under the same keys, in base units.
+  std::map<std::string, std::vector<double>, std::less<>> seeds;
 
   /// The number under a key, or null.
   const Datum* find(std::string_view key) const;
@@ -62,6 +65,7 @@ struct PublishedView {
 
 struct VariantView {
   std::string name;
+  std::string scan_of;  ///< The variant that a scan of rates runs at this one's rate; else empty.
   std::vector<StageView> stages;
   StageView summary;
   std::vector<ServerView> servers;
@@ -96,6 +100,7 @@ struct PageRun {
   std::string scenario, question, version, commit, hash, seed;
   std::int64_t replications = 1;
   bool interrupted = false;  ///< It was stopped: its numbers are partial.
+  RunCommand command;        ///< Empty in results of early builds.
   std::vector<double> quantile_levels;
   std::vector<VariantView> variants;
   std::vector<ExpectationView> expectations;

@@ -160,6 +160,7 @@ void read_series(const Node& node, VariantView& variant) {
 VariantView read_variant(const Node& node) {
   VariantView variant;
   variant.name = node["name"].text();
+  variant.scan_of = node["scan_of"].text();
   for (const Node& stage : node["stages"].items()) variant.stages.push_back(read_stage(stage));
   variant.summary = read_stage(node["summary"]);
   for (const Node& server : node["replicas"].items())
@@ -204,7 +205,7 @@ struct Replicated {
   std::string_view listed, key;
   double scale;  ///< From the listed unit to the base unit.
 };
-constexpr std::array<Replicated, 16> kReplicated = {
+constexpr std::array<Replicated, 18> kReplicated = {
     {{"ttft_ms.mean", "ttft.mean", 1e-3},
      {"ttft_ms.median", "ttft.median", 1e-3},
      {"ttft_ms.p90", "ttft.p90", 1e-3},
@@ -219,6 +220,8 @@ constexpr std::array<Replicated, 16> kReplicated = {
      {"output_tokens_per_s", "output_throughput", 1},
      {"total_tokens_per_s", "total_throughput", 1},
      {"requests_per_s", "request_throughput", 1},
+     {"good_requests_per_s", "goodput", 1},
+     {"goodput", "goodput_percentage", 100},
      {"prefix_cache_hit_rate", "hit_ratio", 1},
      {"failed_requests", "failures", 1}}};
 
@@ -237,6 +240,9 @@ void replace_by_means(const Node& metrics, StageView& stage) {
       mean->high = high->value * r.scale;
     }
     stage.values.insert_or_assign(std::string(r.key), *mean);
+    std::vector<double> seeds = numbers(of["values"]);
+    for (double& value : seeds) value *= r.scale;
+    stage.seeds.insert_or_assign(std::string(r.key), std::move(seeds));
   }
 }
 
@@ -300,6 +306,11 @@ PageRun read_run(const std::string& json_text, const std::string& path) {
   run.hash = root["scenario_hash"].text();
   run.seed = root["seed"].text();
   run.interrupted = root["interrupted"].text() == "true";
+  const Node command = root["command"];
+  run.command = {.input = command["input"].text(),
+                 .variants = command["variants"].text(),
+                 .options = command["options"].text(),
+                 .scan = command["scan"].text()};
   run.quantile_levels = numbers(root["quantile_levels"]);
   for (const Node& variant : root["variants"].items())
     run.variants.push_back(read_variant(variant));

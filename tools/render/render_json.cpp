@@ -5,6 +5,7 @@
 
 #include "tools/render/render.h"
 #include "tools/render/report_files.h"
+#include "tools/render/run_verdict.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/metrics.h"
 #include "tools/results/report.h"
@@ -239,6 +240,7 @@ void write_variant(JsonWriter& json, const VariantReport& variant) {
   const sim::RunResult& result = variant.result;
   const GoodputResult* goodput = variant.goodput ? &*variant.goodput : nullptr;
   json.begin_object().member("name", variant.name);
+  if (!variant.scan_of.empty()) json.member("scan_of", variant.scan_of);
   if (goodput != nullptr) write_goals(json, goodput->goals);
   write_stages(json, "stages", variant, false);
   json.key("summary");
@@ -274,16 +276,19 @@ void write_variant(JsonWriter& json, const VariantReport& variant) {
   json.end_object();
 }
 
-}  // namespace
-
-std::string render_json(const Report& report) {
-  JsonWriter json;
+/// Everything but the verdict, in an object that is still open.
+void write_body(JsonWriter& json, const Report& report) {
   json.begin_object();
   json.member("scenario", report.scenario).member("question", report.question);
   json.member("seed", report.seed).member("version", report.version);
   if (!report.commit.empty()) json.member("commit", report.commit);
   if (!report.scenario_hash.empty()) json.member("scenario_hash", report.scenario_hash);
   if (report.interrupted) json.member("interrupted", true);
+  if (const RunCommand& command = report.command; !command.input.empty()) {
+    json.key("command").begin_object().member("input", command.input);
+    json.member("variants", command.variants).member("options", command.options);
+    json.member("scan", command.scan).end_object();
+  }
   json.key("quantile_levels").begin_array();
   for (const double level : quantile_levels()) json.value(level);
   json.end_array();
@@ -298,8 +303,25 @@ std::string render_json(const Report& report) {
     json.key("expectations");
     write_judgements(json, report.expectations);
   }
+}
+
+}  // namespace
+
+std::string render_json(const Report& report) {
+  JsonWriter json;
+  write_body(json, report);
+  json.key("verdict");
+  // The verdict is made from what stands in the result, so that every reader comes to the same one.
+  write_verdict(json, verdict_of(read_run(json.str() + "null}", "")));
   json.end_object();
   return json.str() + "\n";
+}
+
+Verdict verdict_of(const Report& report) {
+  JsonWriter json;
+  write_body(json, report);
+  json.end_object();
+  return verdict_of(read_run(json.str(), ""));
 }
 
 }  // namespace routesim::tools

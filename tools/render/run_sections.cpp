@@ -37,8 +37,6 @@ std::string verdict_section(const PageRun& run) {
   const Verdict verdict = verdict_of(run);
   std::string out = "<section class=\"verdict\" aria-label=\"Verdict\"><p class=\"big\">" +
                     html(verdict.headline) + "</p>";
-  if (run.interrupted)
-    out += "<ul><li class=\"bad\">The run was interrupted: these numbers are partial.</li></ul>";
   if (!verdict.lines.empty()) {
     out += "<ul>";
     for (const VerdictLine& line : verdict.lines)
@@ -47,7 +45,10 @@ std::string verdict_section(const PageRun& run) {
     out += "</ul>";
   }
   out += expectations(run);
-  return out + "<p class=\"fine\">" + html(verdict.fine_print) + "</p></section>";
+  std::string fine;
+  for (const std::string* text : {&verdict.overload, &verdict.goals, &verdict.trust})
+    if (!text->empty()) fine += (fine.empty() ? "" : " ") + *text;
+  return out + "<p class=\"fine\">" + html(fine) + "</p></section>";
 }
 
 bool any_value(const PageRun& run, std::string_view key, bool not_zero) {

@@ -3,208 +3,432 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tools/render/contest.h"
+#include "tools/render/verdict_parts.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
 namespace {
 
-double share_of_failures(const VariantView& variant) {
-  const Datum* failures = variant.summary.find("failures");
-  const Datum* requests = variant.summary.find("requests");
-  if (failures == nullptr || requests == nullptr || requests->value == 0) return 0;
-  return failures->value / requests->value;
+using Indices = std::vector<std::size_t>;
+
+std::string percent(double share) { return fixed_text(100 * share, 1) + " %"; }
+
+std::string capital(std::string text) {
+  if (!text.empty() && text.front() >= 'a' && text.front() <= 'z')
+    text.front() = static_cast<char>(text.front() - 'a' + 'A');
+  return text;
 }
 
-/// Smaller is better; infinite when the variant has no such number.
-double rank_value(const VariantView& variant, const Shown& by) {
-  const Datum* datum = variant.summary.find(by.key);
-  if (datum == nullptr) return INFINITY;
-  return by.less_is_better ? datum->value : -datum->value;
+/// The words of one contest.
+class Wording {
+ public:
+  Wording(const PageRun& run, const Contest& contest) : run_(run), contest_(contest) {}
+
+  bool has_winner() const;
+  /// Who wins, against which base, by what measure and by how much.
+  std::string headline() const;
+  /// What the winner does better and worse than the base, or as the base than the runner-up.
+  std::vector<VerdictLine> lines() const;
+  /// All variants, best first.
+  std::string ranking() const;
+
+ private:
+  const VariantView& variant(std::size_t i) const { return run_.variants[i]; }
+  std::size_t winner() const { return contest_.winner(); }
+  std::size_t runner_up() const { return contest_.order()[1]; }
+  std::size_t size() const { return contest_.order().size(); }
+  const Shown& by() const { return contest_.yardstick().by; }
+
+  bool none_within_goals() const;
+  std::string name(std::size_t i) const;
+  std::string called(std::size_t i) const;
+  std::string names(const Indices& all) const;
+  std::string among() const;
+  std::string servers(std::size_t other) const;
+  std::string tie(const Indices& same) const;
+  std::string win() const;
+  std::string changing_lead() const;
+  /// `called` names the other variant where the sentence does not do so before.
+  std::string by_how_much(std::size_t other, const std::string& called) const;
+  std::string held(std::size_t i) const;
+  std::string stage_count() const;
+  std::optional<VerdictLine> line(const Shown& shown, std::size_t other,
+                                  std::optional<std::size_t> stage) const;
+
+  const PageRun& run_;
+  const Contest& contest_;
+};
+
+std::string Wording::name(std::size_t i) const {
+  return i == contest_.base() ? "the base " + variant(i).name : variant(i).name;
 }
 
-constexpr Shown kGoodput = {"goodput", "requests within the goals", "", Unit::kRequestsPerSecond,
-                            false};
-constexpr Shown kLatency = {"request_latency.mean", "mean request latency", "", Unit::kSeconds,
-                            true};
-constexpr double kNoticeable = 0.01;
-
-/// Positions of the variants, best first.
-std::vector<std::size_t> ranking(const PageRun& run, const Shown& by) {
-  double least = INFINITY;
-  for (const VariantView& v : run.variants) least = std::min(least, share_of_failures(v));
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < run.variants.size(); ++i) order.push_back(i);
-  const auto key = [&](std::size_t i) {
-    const VariantView& v = run.variants[i];
-    const bool fails = &by != &kGoodput && share_of_failures(v) > least + 0.01;
-    return std::pair(fails, rank_value(v, by));
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-  return order;
-}
-
-/// What replications say about the pair, when they were run.
-const DifferenceView* paired(const PageRun& run, const std::string& a, const std::string& b,
-                             std::string_view metric) {
-  for (const DifferenceView& d : run.differences)
-    if (d.metric == metric && ((d.base == a && d.other == b) || (d.base == b && d.other == a)))
-      return &d;
-  return nullptr;
-}
-
-/// `first token, mean: 213 ms instead of 55.5 s (-99.6 %)`.
-std::optional<VerdictLine> line(const Shown& shown, const VariantView& winner,
-                                const VariantView& other) {
-  const Datum* a = winner.summary.find(shown.key);
-  const Datum* b = other.summary.find(shown.key);
-  if (a == nullptr || b == nullptr || b->value == 0) return std::nullopt;
-  const double change = (a->value - b->value) / b->value;
-  if (std::abs(change) < kNoticeable) return std::nullopt;
-  return VerdictLine{.text = std::string(shown.title) + ": " + human(a->value, shown.unit) +
-                             " instead of " + human(b->value, shown.unit) + " (" +
-                             change_text(b->value, a->value, shown.unit) + ")",
-                     .better = (change < 0) == shown.less_is_better};
-}
-
-std::string by_how_much(const Shown& by, const VariantView& winner, const VariantView& other) {
-  const Datum* a = winner.summary.find(by.key);
-  const Datum* b = other.summary.find(by.key);
-  if (a == nullptr || b == nullptr) return {};
-  const std::string values = human(a->value, by.unit) + " instead of " + human(b->value, by.unit);
-  if (by.less_is_better)
-    return "its requests finish " +
-           (b->value >= 1.5 * a->value
-                ? times(b->value, a->value) + " sooner"
-                : fixed_text(100 * (1 - a->value / b->value), 1) + " % sooner") +
-           ", " + values + " on average";
-  const std::string more = b->value > 0 && a->value >= 1.5 * b->value
-                               ? times(a->value, b->value) + " as many"
-                               : fixed_text(100 * (a->value / b->value - 1), 1) + " % more";
-  return "it serves " + more + " requests within the goals, " + values;
-}
-
-/// `(ttft ≤ 1 s, tpot ≤ 60 ms)`.
-std::string goals_text(const VariantView& variant) {
+std::string Wording::names(const Indices& all) const {
   std::string text;
-  for (const auto& [name, bound] : variant.goals) {
-    text += text.empty() ? "" : ", ";
-    text += name;
-    text += " ≤ ";
-    text += human(bound, Unit::kSeconds);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == all.size() ? " and " : ", ") + name(all[i]);
+  return text;
+}
+
+/// `the base a`, `the runner-up b`.
+std::string Wording::called(std::size_t i) const {
+  return i == contest_.base() ? name(i) : "the runner-up " + name(i);
+}
+
+std::string Wording::among() const { return " among " + std::to_string(size()) + " variants"; }
+
+/// A bigger fleet wins easily, so the sentence says that it is bigger.
+std::string Wording::servers(std::size_t other) const {
+  const std::size_t mine = variant(winner()).servers.size();
+  const std::size_t theirs = variant(other).servers.size();
+  if (mine == theirs || mine == 0 || theirs == 0) return {};
+  return " (" + std::to_string(mine) + " servers instead of " + std::to_string(theirs) + ")";
+}
+
+/// ` in the 3 stages that both hold`; empty where the whole run counts.
+std::string Wording::stage_count() const {
+  const std::size_t n = contest_.yardstick().stages.size();
+  if (n == 0) return {};
+  return n == 1 ? " in the one stage that they hold"
+                : " in the " + std::to_string(n) + " stages that they hold";
+}
+
+std::string Wording::held(std::size_t i) const {
+  const Knee knee = knee_of({&variant(i)}, variant(i).name);
+  return knee.text;
+}
+
+std::string Wording::by_how_much(std::size_t other, const std::string& called) const {
+  const std::string& mine = variant(winner()).name;
+  switch (contest_.reason(winner(), other)) {
+    case Reason::kFailures:
+      return name(other) + " fails " + percent(share_of_failures(variant(other))) +
+             " of its requests, " + mine + " " + percent(share_of_failures(variant(winner())));
+    case Reason::kLoad:
+      return "it " + held(winner()) + "; " + name(other) + " " + held(other) + servers(other);
+    case Reason::kMeasure:
+      break;
+  }
+  const std::optional<double> a = contest_.value(winner());
+  const std::optional<double> b = contest_.value(other);
+  if (!a) return "no request succeeds";
+  if (!b) return "no request of " + name(other) + " succeeds";
+  const std::string values = human(*a, by().unit) + " instead of " + human(*b, by().unit);
+  if (by().less_is_better)
+    return "its requests finish " + (*b >= 1.5 * *a ? times(*b, *a) : percent(1 - *a / *b)) +
+           " sooner" + (called.empty() ? "" : " than with " + called) + stage_count() + ", after " +
+           values + " on average" + servers(other);
+  const bool many = *b > 0 && *a >= 1.5 * *b;
+  const std::string more = many ? times(*a, *b) + " as many " : percent(*a / *b - 1) + " more ";
+  return "it delivers " + (*b > 0 ? more : "") +
+         (contest_.by_goals() ? "requests within the goals" : "output tokens") +
+         (called.empty() ? "" : (many ? " as " : " than ") + called) + ", " + values +
+         servers(other);
+}
+
+/// Of variants that cannot be told apart nobody wins.
+std::string Wording::tie(const Indices& same) const {
+  bool undecided = false;
+  for (const std::size_t i : same)
+    undecided = undecided || (i != winner() && contest_.apart(winner(), i) == Apart::kUndecided);
+  const std::string how = (undecided ? "not distinguishable over " +
+                                           std::to_string(run_.replications) + " replications in "
+                                     : "within 1 % of each other in ") +
+                          std::string(by().title) + stage_count();
+  if (same.size() == size())
+    return (size() == 2
+                ? names(same) + " are "
+                : "No variant wins: all " + std::to_string(size()) + " variants, the base " +
+                      variant(contest_.base()).name + " included, are ") +
+           how + ".";
+  std::string text = names(same) + " lead" + among() + " and are " + how;
+  if (std::ranges::find(same, contest_.base()) == same.end())
+    text += "; of " + variant(winner()).name + ": " +
+            by_how_much(contest_.base(), name(contest_.base()));
+  return text + ".";
+}
+
+std::string Wording::win() const {
+  const std::size_t base = contest_.base();
+  const std::size_t other = winner() == base ? runner_up() : base;
+  const bool slight = contest_.apart(winner(), other) == Apart::kSlight ||
+                      contest_.apart(winner(), runner_up()) == Apart::kSlight;
+  const bool pair = size() == 2;
+  std::string text = name(winner());
+  if (slight)
+    text += pair ? " is ahead of " + name(other) : " is ahead" + among();
+  else
+    text += pair ? " wins against " + name(other) : " wins" + among();
+  text += (slight ? " in this one run, which may be chance: " : ": ") +
+          by_how_much(other, pair ? "" : called(other));
+  if (winner() != base && runner_up() != base)
+    text += ". " + capital(by_how_much(runner_up(), called(runner_up())));
+  return text + ".";
+}
+
+/// `a up to 15 req/s, the base b from 20 req/s on`; empty where one variant leads throughout.
+std::string Wording::changing_lead() const {
+  struct Span {
+    std::size_t who, first, last;
+  };
+  std::vector<Span> spans;
+  std::optional<std::size_t> leader;
+  for (const std::size_t i : contest_.contested_stages()) {
+    leader = contest_.leader_at(i, leader);
+    if (!leader) continue;
+    if (spans.empty() || spans.back().who != *leader) spans.push_back({*leader, i, i});
+    spans.back().last = i;
+  }
+  if (spans.size() < 2) return {};
+  const auto place = [this](std::size_t i) { return stage_place(variant(winner()), i); };
+  constexpr std::size_t kMostSpans = 3;
+  std::string text;
+  if (spans.size() > kMostSpans) {
+    for (const std::size_t v : contest_.order()) {
+      std::size_t stages = 0;
+      std::optional<std::size_t> leads;
+      for (const std::size_t i : contest_.contested_stages())
+        stages += (leads = contest_.leader_at(i, leads)) == v ? 1 : 0;
+      if (stages > 0)
+        text += (text.empty() ? "" : ", ") + name(v) + " in " + std::to_string(stages) + " stages";
+    }
+  }
+  for (std::size_t s = 0; s < spans.size() && spans.size() <= kMostSpans; ++s) {
+    text += (s == 0 ? "" : ", ") + name(spans[s].who);
+    if (s == 0)
+      text += " leads up to " + place(spans[s].last);
+    else if (s + 1 == spans.size())
+      text += " from " + place(spans[s].first) + " on";
+    else
+      text += " from " + place(spans[s].first) + " to " + place(spans[s].last);
   }
   return text;
 }
 
-/// What the variants rest on, each sentence once.
-std::string rests_on(const PageRun& run) {
-  std::string text;
-  std::vector<std::string> said;
-  for (const VariantView& v : run.variants) {
-    if (v.trust.empty() || std::ranges::find(said, v.trust) != said.end()) continue;
-    said.push_back(v.trust);
-    text += " " + v.name + " " + v.trust + ".";
-  }
-  return said.size() == 1 && run.variants.size() > 1 ? " Every variant " + said.front() + "."
-                                                     : text;
+bool Wording::none_within_goals() const {
+  return contest_.by_goals() && contest_.value(winner()) == 0.0;
 }
 
-std::string trust(const PageRun& run) {
+bool Wording::has_winner() const {
+  return !none_within_goals() && changing_lead().empty() && contest_.leaders().size() == 1;
+}
+
+std::string Wording::headline() const {
+  if (none_within_goals())
+    return "No variant serves a request within the goals; the base is " +
+           variant(contest_.base()).name + ".";
+  const std::string leads = changing_lead();
+  if (!leads.empty()) return "No single winner by " + std::string(by().title) + ": " + leads + ".";
+  const Indices same = contest_.leaders();
+  std::string text = same.size() > 1 ? tie(same) : win();
+  const std::string load = overload_of(variant(winner()));
+  if (!load.empty() && same.size() == 1 &&
+      contest_.reason(winner(), runner_up()) == Reason::kMeasure)
+    text += " " + variant(winner()).name + " is itself overloaded " + load + ".";
+  return text.starts_with("the base ") ? capital(text) : text;
+}
+
+/// `first token, mean: 213 ms instead of 55.5 s with the base a (-99.6 %)`.
+std::optional<VerdictLine> Wording::line(const Shown& shown, std::size_t other,
+                                         std::optional<std::size_t> stage) const {
+  const StageView& x = stage ? variant(winner()).stages[*stage] : variant(winner()).summary;
+  const StageView& y = stage ? variant(other).stages[*stage] : variant(other).summary;
+  const Datum* a = x.find(shown.key);
+  const Datum* b = y.find(shown.key);
+  if (a == nullptr || b == nullptr || b->value == 0) return std::nullopt;
+  const Apart how = apart(x, y, shown);
+  if (how == Apart::kEqual || how == Apart::kUndecided) return std::nullopt;
+  const std::string place = stage ? " at " + stage_place(variant(winner()), *stage) : "";
+  return VerdictLine{.text = std::string(shown.title) + place + ": " + human(a->value, shown.unit) +
+                             " instead of " + human(b->value, shown.unit) + " with " +
+                             called(other) + " (" + change_text(b->value, a->value, shown.unit) +
+                             ")",
+                     .better = (a->value < b->value) == shown.less_is_better};
+}
+
+std::vector<VerdictLine> Wording::lines() const {
+  const std::size_t other = winner() == contest_.base() ? runner_up() : contest_.base();
+  // Latencies of an overloaded stage depend on how long it lasts; those of the last stage that both
+  // hold do not. The output of an overloaded server is what it can do.
+  std::optional<std::size_t> both_hold, last;
+  bool overload = false;
+  for (const std::size_t i : reported_stages(variant(other)))
+    overload = overload || variant(other).stages[i].overloaded;
+  for (const std::size_t i : reported_stages(variant(winner())))
+    overload = overload || variant(winner()).stages[i].overloaded;
+  for (const std::size_t i : common_stages({&variant(winner()), &variant(other)})) {
+    const bool healthy =
+        !variant(winner()).stages[i].overloaded && !variant(other).stages[i].overloaded;
+    if (healthy) both_hold = i;
+    last = i;
+  }
+  std::vector<VerdictLine> lines;
+  for (const std::string_view key :
+       {"failures", "ttft.mean", "ttft.p99", "output_throughput", "itl.mean", "hit_ratio"})
+    for (const Shown& shown : key_measures()) {
+      if (shown.key != key) continue;
+      const bool latency = shown.unit == Unit::kSeconds;
+      std::optional<std::size_t> stage;
+      if (overload && latency && !both_hold) continue;
+      if (overload && latency) stage = both_hold;
+      if (overload && key == "output_throughput" && !last) continue;
+      if (overload && key == "output_throughput") stage = last;
+      if (std::optional<VerdictLine> l = line(shown, other, stage)) lines.push_back(std::move(*l));
+    }
+  return lines;
+}
+
+std::string Wording::ranking() const {
+  if (size() < 3) return {};
+  const bool by_load = std::ranges::any_of(contest_.order(), [this](std::size_t i) {
+    return contest_.reason(winner(), i) == Reason::kLoad;
+  });
+  std::string text;
+  for (const std::size_t i : contest_.order()) {
+    const Reason reason = contest_.reason(winner(), i);
+    const std::optional<double> value = contest_.value(i);
+    const Knee knee = knee_of({&variant(i)}, variant(i).name);
+    text += (text.empty() ? "" : ", ") + name(i);
+    if (reason == Reason::kFailures)
+      text += " fails " + percent(share_of_failures(variant(i)));
+    else if (by_load)
+      text += " " + (knee.last_held ? "holds " + human(*knee.last_held, Unit::kRequestsPerSecond)
+                                    : knee.text);
+    if (reason == Reason::kMeasure && value)
+      text += (by_load ? " with " : " ") + human(*value, by().unit);
+  }
+  return std::string("Best first, by ") + (by_load ? "load, then by " : "") +
+         std::string(by().title) + stage_count() + ": " + text + ".";
+}
+
+/// A variant without another one to compare it with: what it holds.
+std::string alone(const VariantView& v) {
+  const StageView* shown = &v.summary;
+  std::string place;
+  if (!overload_of(v).empty()) {
+    for (const std::size_t i : reported_stages(v))
+      if (!v.stages[i].overloaded) {
+        shown = &v.stages[i];
+        place = " at " + stage_place(v, i);
+      }
+  }
+  const Datum* first = shown->find("ttft.mean");
+  const Datum* p99 = shown->find("ttft.p99");
+  const Datum* output = shown->find("output_throughput");
+  const Datum* share = shown->find("goodput_percentage");
+  std::string text = v.name + " answers no request";
+  if (first != nullptr) {
+    text = v.name + place + " answers with a first token after " +
+           human(first->value, Unit::kSeconds) + " on average";
+    if (p99 != nullptr) text += " (p99 " + human(p99->value, Unit::kSeconds) + ")";
+  }
+  if (output != nullptr && first == nullptr) text = v.name + place;
+  if (output != nullptr)
+    text += std::string(first != nullptr ? " and" : "") + " delivers " +
+            human(output->value, Unit::kTokensPerSecond);
+  if (share != nullptr)
+    text += ", " + human(share->value / 100, Unit::kRatio) + " of the requests within the goals";
+  text += ".";
+  if (const std::string load = overload_of(v); !load.empty())
+    text += " It is overloaded " + load + ".";
+  return text;
+}
+
+/// The load that a variant faces, as text: equal texts are equal loads.
+std::string load_of(const VariantView& v) {
+  std::string text;
+  for (const auto& [path, value] : v.resolved)
+    if (path.starts_with("workload.")) text.append(path).append("=").append(value).append("\n");
+  return text;
+}
+
+/// The variants by the load they face, in their order.
+std::vector<Indices> by_load(const PageRun& run) {
+  std::vector<std::pair<std::string, Indices>> groups;
+  for (std::size_t i = 0; i < run.variants.size(); ++i) {
+    const std::string load = load_of(run.variants[i]);
+    auto group = std::ranges::find(groups, load, &std::pair<std::string, Indices>::first);
+    if (group == groups.end()) group = groups.insert(group, {load, {}});
+    group->second.push_back(i);
+  }
+  std::vector<Indices> all;
+  for (auto& [load, members] : groups) all.push_back(std::move(members));
+  return all;
+}
+
+void compare(const PageRun& run, const Indices& members, Verdict& verdict) {
+  if (members.size() == 1) {
+    verdict.headline = alone(run.variants[members.front()]);
+    return;
+  }
+  const Contest contest(run, members);
+  const Wording wording(run, contest);
+  verdict.headline = wording.headline();
+  verdict.lines = wording.lines();
+  verdict.ranking = wording.ranking();
+  verdict.close = contest.is_close();
+  if (wording.has_winner()) verdict.winner = run.variants[contest.winner()].name;
+  if (contest.by_goals()) verdict.goals = goals_text(run.variants[contest.winner()]);
+}
+
+/// Whose rate a scan changes, or the variant itself.
+const std::string& family(const VariantView& v) { return v.scan_of.empty() ? v.name : v.scan_of; }
+
+/// Several loads: each has a contest of its own, and a line.
+void compare_loads(const PageRun& run, const std::vector<Indices>& groups, Verdict& verdict) {
+  std::string leads;
+  std::vector<std::string> winners;
+  bool contested = false;
+  for (const Indices& members : groups) {
+    Verdict one;
+    compare(run, members, one);
+    if (members.size() > 1) {
+      contested = true;
+      const Contest contest(run, members);
+      const Indices same = contest.leaders();
+      const VariantView& winner = run.variants[contest.winner()];
+      winners.push_back(same.size() == 1 ? family(winner) : "");
+      verdict.lines.push_back({.text = one.headline, .better = contest.winner() != contest.base()});
+    } else {
+      verdict.lines.push_back({.text = one.headline, .better = true});
+    }
+    if (verdict.goals.empty()) verdict.goals = one.goals;
+    verdict.close = verdict.close || one.close;
+  }
+  const std::string loads = std::to_string(groups.size()) + " loads";
+  const std::string base = family(run.variants.front());
+  if (!contested) {
+    for (const Knee& knee : verdict.knees)
+      verdict.headline += (verdict.headline.empty() ? "" : "; ") + knee.variant + " " + knee.text;
+    verdict.headline = verdict.headline.empty() ? "The " + loads + " have no variant in common."
+                                                : verdict.headline + ".";
+  } else if (std::ranges::adjacent_find(winners, std::not_equal_to<>()) == winners.end() &&
+             !winners.front().empty()) {
+    verdict.headline =
+        winners.front() +
+        (winners.front() == base ? ", the base, wins at each of the "
+                                 : " wins against the base " + base + " at each of the ") +
+        loads + ".";
+    verdict.winner = winners.front();
+  } else {
+    verdict.headline = "No variant wins at each of the " + loads +
+                       "; each is compared with those that face the same load. The base is " +
+                       base + ".";
+  }
+}
+
+std::string trust_of(const PageRun& run) {
+  const std::string rests = rests_on(run);
   if (run.replications > 1)
     return "Over " + std::to_string(run.replications) +
-           " replications; intervals hold the true mean in 95 of 100 such experiments." +
-           rests_on(run);
+           " replications; intervals hold the true mean in 95 of 100 such experiments." + rests;
   return "From one run of seed " + run.seed +
-         ". All variants face the same load with the same seed; small differences may still be "
-         "chance: --replications gives intervals." +
-         rests_on(run);
-}
-
-/// `a at 20, 40; b at 40`: which variants are overloaded where.
-std::string overloaded_text(const PageRun& run) {
-  std::string text;
-  for (const VariantView& v : run.variants) {
-    std::string stages;
-    for (const StageView& s : v.stages)
-      if (s.reported && s.overloaded) stages += (stages.empty() ? "" : ", ") + s.name;
-    if (!stages.empty()) text += (text.empty() ? "" : "; ") + v.name + " in stage " + stages;
-  }
-  return text;
-}
-
-/// Whether the whole run pools stages whose queue grew until they ended with others.
-bool pools_overload(const PageRun& run) {
-  for (const VariantView& v : run.variants) {
-    bool overloaded = false, healthy = false;
-    for (const StageView& s : v.stages)
-      if (s.reported) (s.overloaded ? overloaded : healthy) = true;
-    if (overloaded && healthy) return true;
-  }
-  return false;
-}
-
-/// The verdict of a run that pools overloaded and healthy stages: counted over the stages in which
-/// no variant is overloaded.
-Verdict by_stage(const PageRun& run, const Shown& by) {
-  std::vector<std::size_t> wins(run.variants.size());
-  std::size_t healthy = 0;
-  for (std::size_t i = 0; i < run.variants.front().stages.size(); ++i) {
-    std::optional<std::size_t> best;
-    double least = INFINITY;
-    bool counts = run.variants.front().stages[i].reported;
-    for (std::size_t v = 0; v < run.variants.size(); ++v) {
-      const std::vector<StageView>& stages = run.variants[v].stages;
-      if (i >= stages.size() || stages[i].overloaded) counts = false;
-      const Datum* datum = i < stages.size() ? stages[i].find(by.key) : nullptr;
-      if (datum == nullptr) continue;
-      const double value = by.less_is_better ? datum->value : -datum->value;
-      if (value < least) best = v;
-      least = std::min(least, value);
-    }
-    if (!counts) continue;
-    ++healthy;
-    if (best) ++wins[*best];
-  }
-  Verdict verdict{.headline = {}, .lines = {}, .fine_print = trust(run)};
-  if (healthy == 0) {
-    verdict.headline = "Some variant is overloaded in every stage.";
-  } else if (run.variants.size() == 1) {
-    verdict.headline = run.variants.front().name + " holds " + std::to_string(healthy) +
-                       (healthy == 1 ? " stage" : " stages") + " and is overloaded in others.";
-  } else {
-    const auto most = std::max_element(wins.begin(), wins.end());
-    verdict.headline = run.variants[static_cast<std::size_t>(most - wins.begin())].name +
-                       " has the best " + std::string(by.title) + " in " + std::to_string(*most) +
-                       " of the " + std::to_string(healthy) +
-                       " stages in which no variant is overloaded.";
-  }
-  verdict.fine_print =
-      "Overloaded, so that latencies depend on how long a stage lasts: " + overloaded_text(run) +
-      ". " + verdict.fine_print;
-  return verdict;
-}
-
-/// A run of one variant has nobody to win against: it says what it holds.
-Verdict alone(const PageRun& run) {
-  const VariantView& v = run.variants.front();
-  Verdict verdict{.headline = {}, .lines = {}, .fine_print = trust(run)};
-  const Datum* first = v.summary.find("ttft.mean");
-  const Datum* p99 = v.summary.find("ttft.p99");
-  const Datum* output = v.summary.find("output_throughput");
-  verdict.headline = v.name;
-  if (first != nullptr) {
-    verdict.headline +=
-        " answers with a first token after " + human(first->value, Unit::kSeconds) + " on average";
-    if (p99 != nullptr) verdict.headline += " (p99 " + human(p99->value, Unit::kSeconds) + ")";
-  }
-  if (output != nullptr)
-    verdict.headline += std::string(first != nullptr ? " and delivers " : " delivers ") +
-                        human(output->value, Unit::kTokensPerSecond);
-  verdict.headline += ".";
-  if (!overloaded_text(run).empty())
-    verdict.headline += " It is overloaded: the queue grows until the run ends.";
-  return verdict;
+         (run.variants.size() > 1 ? ". Variants with the same load face the same requests; small "
+                                    "differences may still be chance."
+                                  : ". Another seed draws other requests.") +
+         rests;
 }
 
 }  // namespace
@@ -236,46 +460,63 @@ const std::vector<Shown>& key_measures() {
 }
 
 Verdict verdict_of(const PageRun& run) {
-  if (run.variants.empty())
-    return {.headline = "No variant was run.", .lines = {}, .fine_print = {}};
-  bool goals = false;
-  for (const VariantView& v : run.variants) goals = goals || v.summary.find("goodput") != nullptr;
-  const Shown& by = goals ? kGoodput : kLatency;
-  if (pools_overload(run)) return by_stage(run, by);
-  if (run.variants.size() == 1) return alone(run);
-  const std::vector<std::size_t> order = ranking(run, by);
-  const VariantView& winner = run.variants[order[0]];
-  const VariantView& other = run.variants[order[0] == 0 ? order[1] : 0];
-  Verdict verdict{.headline = {}, .lines = {}, .fine_print = trust(run)};
-  if (const std::string overloaded = overloaded_text(run); !overloaded.empty())
-    verdict.fine_print =
-        "Overloaded, so that latencies depend on how long the run lasts: " + overloaded + ". " +
-        verdict.fine_print;
-  if (goals) verdict.fine_print = "Goals: " + goals_text(winner) + ". " + verdict.fine_print;
-  const Datum* a = winner.summary.find(by.key);
-  const Datum* b = run.variants[order[1]].summary.find(by.key);
-  const DifferenceView* difference = paired(run, winner.name, run.variants[order[1]].name, by.key);
-  if (difference != nullptr && difference->verdict == "not distinguishable") {
-    verdict.headline = winner.name + " and " + run.variants[order[1]].name +
-                       " are not distinguishable in " + std::string(by.title) + ".";
-  } else if (a == nullptr || b == nullptr ||
-             std::abs(a->value - b->value) < kNoticeable * std::abs(b->value)) {
-    verdict.headline = winner.name + " and " + run.variants[order[1]].name +
-                       " differ by less than 1 % in " + std::string(by.title) + ".";
-  } else {
-    verdict.headline =
-        winner.name + " wins against " + other.name + ": " + by_how_much(by, winner, other) + ".";
+  Verdict verdict;
+  if (run.variants.empty()) {
+    verdict.headline = "No variant was run.";
+    return verdict;
   }
-  for (const std::string_view key :
-       {"ttft.mean", "ttft.p99", "output_throughput", "itl.mean", "hit_ratio"})
-    for (const Shown& shown : key_measures())
-      if (shown.key == key)
-        if (std::optional<VerdictLine> l = line(shown, winner, other)) {
-          const DifferenceView* d = paired(run, winner.name, other.name, shown.key);
-          if (d == nullptr || d->verdict != "not distinguishable")
-            verdict.lines.push_back(std::move(*l));
-        }
+  verdict.base = run.variants.front().name;
+  verdict.knees = knees_of(run);
+  const std::vector<Indices> groups = by_load(run);
+  if (groups.size() == 1)
+    compare(run, groups.front(), verdict);
+  else
+    compare_loads(run, groups, verdict);
+  for (const ExpectationView& e : run.expectations)
+    if (e.decision != "holds")
+      verdict.failed.push_back((e.decision == "fails" ? "fails: " : e.decision + ": ") + e.text +
+                               (e.scope.empty() ? "" : " (" + e.scope + ")") + ": found " +
+                               e.detail);
+  if (run.interrupted)
+    verdict.headline = "The run was interrupted, so its numbers are partial. " + verdict.headline;
+  for (const VariantView& v : run.variants)
+    if (const std::string load = overload_of(v); !load.empty())
+      verdict.overload += (verdict.overload.empty() ? "" : "; ") + v.name + " " + load;
+  if (!verdict.overload.empty())
+    verdict.overload =
+        "Overloaded, so that latencies depend on how long a stage lasts: " + verdict.overload + ".";
+  if (!verdict.goals.empty()) verdict.goals = "Goodput counts requests with " + verdict.goals + ".";
+  verdict.trust = trust_of(run);
+  verdict.next = next_steps(run, verdict);
   return verdict;
+}
+
+void write_verdict(JsonWriter& json, const Verdict& verdict) {
+  const auto list = [&json](const char* name, const std::vector<std::string>& texts) {
+    json.key(name).begin_array();
+    for (const std::string& text : texts) json.value(plain_spaces(text));
+    json.end_array();
+  };
+  json.begin_object().member("headline", plain_spaces(verdict.headline));
+  json.member("base", verdict.base).key("winner");
+  verdict.winner.empty() ? json.null() : json.value(verdict.winner);
+  json.member("close", verdict.close);
+  list("failed", verdict.failed);
+  json.key("lines").begin_array();
+  for (const VerdictLine& line : verdict.lines) {
+    json.begin_object().member("text", plain_spaces(line.text));
+    json.member("better", line.better).end_object();
+  }
+  json.end_array().member("ranking", plain_spaces(verdict.ranking)).key("knees").begin_array();
+  for (const Knee& knee : verdict.knees) {
+    json.begin_object().member("variant", knee.variant).member("text", plain_spaces(knee.text));
+    json.member("last_held", knee.last_held).member("first_overloaded", knee.first_overloaded);
+    json.end_object();
+  }
+  json.end_array().member("overload", plain_spaces(verdict.overload));
+  json.member("goals", plain_spaces(verdict.goals)).member("trust", plain_spaces(verdict.trust));
+  list("next", verdict.next);
+  json.end_object();
 }
 
 }  // namespace routesim::tools

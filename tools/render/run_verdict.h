@@ -1,4 +1,5 @@
-// Which variant wins, by how much, and in what words.
+// Which variant wins, by how much, and in what words: one truth for the terminal, the JSON result,
+// pages and notebooks.
 #pragma once
 
 #include <optional>
@@ -7,26 +8,48 @@
 
 #include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
+#include "tools/results/json_writer.h"
 
 namespace routesim::tools {
 
-/// One measure on which the winner differs from the variant it is compared with.
+/// One sentence about the winner beside the variant it is compared with, which the text names.
 struct VerdictLine {
   std::string text;
-  bool better = true;
+  bool better = true;  ///< For the winner.
+};
+
+/// How much load a variant holds.
+struct Knee {
+  std::string variant;
+  std::string text;                             ///< `holds 15 req/s, overloaded from 20 req/s on`.
+  std::optional<double> last_held = {};         ///< Requests/s: the highest rate below the knee.
+  std::optional<double> first_overloaded = {};  ///< Requests/s; empty = no knee was found.
 };
 
 struct Verdict {
-  std::string headline;
+  std::string base;                 ///< The variant that all others are compared with: the first.
+  std::string winner;               ///< Empty where nobody wins.
+  bool close = false;               ///< More seeds may change who wins.
+  std::string headline;             ///< One or two sentences; true for any number of variants.
+  std::vector<std::string> failed;  ///< Expectations that fail or are undecided.
   std::vector<VerdictLine> lines;
-  std::string fine_print;  ///< How far it can be trusted.
+  std::string ranking;  ///< All variants, best first; empty for fewer than three.
+  std::vector<Knee> knees;
+  std::string overload;           ///< Which variants are overloaded where; empty for none.
+  std::string goals;              ///< The latency goals that goodput counts by; may be empty.
+  std::string trust;              ///< What step times rest on, and how far such results were off.
+  std::vector<std::string> next;  ///< What to do now, each with a command.
 };
 
-/// The verdict of a run. The winner is the variant with the most goodput where goals were given,
-/// otherwise with the lowest mean request latency among those that fail no more than the best one
-/// plus 1 % of the requests. It is compared with the first variant, or when it is the first, with
-/// the next best. Differences below 1 % are not called differences.
+/// The verdict of a run. Variants that face the same load are compared by `Contest`; the first of
+/// them is the base, and every sentence names it. Stages that are not reported do not count.
 Verdict verdict_of(const PageRun& run);
+
+/// The same of what was just run.
+Verdict verdict_of(const Report& report);
+
+/// A JSON object, with plain spaces where a page does not break lines.
+void write_verdict(JsonWriter& json, const Verdict& verdict);
 
 /// The measures of a whole run that tables and verdict use, in order.
 const std::vector<Shown>& key_measures();

@@ -35,6 +35,7 @@ struct StageBand {
 /// One variant's result, beside the published numbers it is compared with.
 struct VariantReport {
   std::string name;
+  std::string scan_of{};  ///< The variant that a scan of rates runs at this one's rate; else empty.
   sim::RunResult result;
   MeasuredTable measured;    ///< Rows of this variant's policy; empty when there are none.
   sim::Scenario scenario{};  ///< What was run.
@@ -44,13 +45,23 @@ struct VariantReport {
   std::vector<StageBand> capacity_band{};  ///< Near a knee; else empty.
 };
 
+/// The parts of the command line that decide what is run, as a shell reads them. Each but `input`
+/// is empty or begins with a space.
+struct RunCommand {
+  std::string input;     ///< `FILE --set KEY=VALUE`.
+  std::string variants;  ///< ` --variant NAME`.
+  std::string options;   ///< ` --seed N --goodput ttft:1s`.
+  std::string scan;      ///< ` --rate 1x,2x --replicas 4,6`.
+};
+
 struct Report {
   std::string scenario;
   std::string question;
   std::uint64_t seed = 0;
   std::string version;
-  std::string commit;                   ///< Of the build; empty = left out.
-  std::string scenario_hash;            ///< Of everything resolved; empty = left out.
+  std::string commit;         ///< Of the build; empty = left out.
+  std::string scenario_hash;  ///< Of everything resolved; empty = left out.
+  RunCommand command = {};
   bool interrupted = false;             ///< The last variant is partial, and others may be missing.
   std::vector<VariantReport> variants;  ///< Of the first seed.
   /// The numbers of all seeds, when there are several.
@@ -70,6 +81,9 @@ std::optional<double> measured_value(const VariantReport& variant, const sim::St
 /// The value of one published row in its metric's base unit, if the row belongs to this stage.
 std::optional<double> measured_row_value(const VariantReport& variant, const MeasuredRow& row,
                                          const sim::StageResult& stage);
+
+/// `text` as one word of a shell, in quotes where it needs them.
+std::string shell_word(const std::string& text);
 
 /// 100 (simulated - measured) / measured.
 double error_percent(double simulated, double measured);

@@ -1,0 +1,373 @@
+// The verdict of a run: true for any number of variants, and no lie that a naive one would tell.
+#include "tools/render/run_verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace routesim::tools {
+namespace {
+
+struct Stage {
+  double rate;
+  double latency;  ///< Mean, seconds.
+  bool overloaded = false;
+};
+
+StageView view(double latency, double requests) {
+  StageView s;
+  const auto put = [&s](const char* key, double value) { s.values[key] = Datum{.value = value}; };
+  put("requests", requests);
+  put("failures", 0);
+  put("request_latency.mean", latency);
+  put("ttft.mean", latency / 10);
+  put("ttft.p99", latency / 5);
+  put("output_throughput", 1000 / latency);
+  return s;
+}
+
+/// Every stage has 100 requests, so the whole run's latency is the mean of its stages'.
+VariantView variant(const std::string& name, const std::vector<Stage>& stages) {
+  VariantView v{.name = name};
+  double sum = 0;
+  for (const Stage& stage : stages) {
+    StageView s = view(stage.latency, 100);
+    s.name = std::to_string(v.stages.size());
+    s.rate = stage.rate;
+    s.overloaded = stage.overloaded;
+    v.stages.push_back(s);
+    sum += stage.latency;
+  }
+  const auto n = static_cast<double>(stages.size());
+  v.summary = view(sum / n, 100 * n);
+  return v;
+}
+
+VariantView one_stage(const std::string& name, double latency) {
+  return variant(name, {{10, latency}});
+}
+
+PageRun run_of(std::vector<VariantView> variants) {
+  PageRun run;
+  run.seed = "7";
+  run.command = {.input = "x.yaml", .variants = "", .options = " --seed 7", .scan = ""};
+  run.variants = std::move(variants);
+  return run;
+}
+
+void set(VariantView& v, const char* key, double value) { v.summary.values[key].value = value; }
+
+void set_goodput(VariantView& v, double per_second, double bound = 1) {
+  v.goals = {{"ttft", bound}};
+  set(v, "goodput", per_second);
+  for (StageView& s : v.stages) s.values["goodput"].value = per_second;
+}
+
+/// The values of every seed, with their mean.
+void set_seeds(VariantView& v, const std::vector<double>& latencies) {
+  double mean = 0;
+  for (const double value : latencies) mean += value / static_cast<double>(latencies.size());
+  for (StageView* s : {&v.summary, v.stages.data()}) {
+    s->values["request_latency.mean"].value = mean;
+    s->seeds["request_latency.mean"] = latencies;
+  }
+}
+
+/// The text with plain spaces.
+std::string plain(std::string text) {
+  for (std::size_t at; (at = text.find("\u00a0")) != std::string::npos;) text.replace(at, 2, " ");
+  return text;
+}
+
+std::string headline(const PageRun& run) { return plain(verdict_of(run).headline); }
+
+bool mentions(const std::vector<std::string>& texts, const std::string& part) {
+  for (const std::string& text : texts)
+    if (plain(text).find(part) != std::string::npos) return true;
+  return false;
+}
+
+TEST(RunVerdict, OneVariantSaysWhatItHolds) {
+  const PageRun run = run_of({one_stage("a", 1)});
+  const Verdict verdict = verdict_of(run);
+  EXPECT_EQ(plain(verdict.headline),
+            "a answers with a first token after 100 ms on average (p99 200 ms) and delivers "
+            "1000 tok/s.");
+  EXPECT_TRUE(verdict.lines.empty());
+  EXPECT_TRUE(verdict.ranking.empty());
+  ASSERT_EQ(verdict.knees.size(), 1U);
+  EXPECT_EQ(plain(verdict.knees[0].text), "holds 10 req/s");
+}
+
+TEST(RunVerdict, OneOverloadedVariantShowsTheStageThatItHolds) {
+  const PageRun run = run_of({variant("a", {{5, 1}, {10, 2}, {20, 60, true}})});
+  EXPECT_EQ(headline(run),
+            "a at 10 req/s answers with a first token after 200 ms on average (p99 400 ms) and "
+            "delivers 500 tok/s. It is overloaded at 20 req/s (1 of 3 stages).");
+}
+
+TEST(RunVerdict, NamesWinnerBaseMeasureAndBothValues) {
+  const PageRun run = run_of({one_stage("a", 3), one_stage("b", 1)});
+  const Verdict verdict = verdict_of(run);
+  EXPECT_EQ(plain(verdict.headline),
+            "b wins against the base a: its requests finish 3 times sooner, "
+            "after 1 s instead of 3 s on average.");
+  ASSERT_FALSE(verdict.lines.empty());
+  EXPECT_EQ(plain(verdict.lines[0].text),
+            "first token, mean: 100 ms instead of 300 ms with the base a (-66.7 %)");
+  EXPECT_TRUE(verdict.lines[0].better);
+}
+
+TEST(RunVerdict, ABaseThatIsBestIsComparedWithTheRunnerUp) {
+  const PageRun run = run_of({one_stage("a", 1), one_stage("b", 3), one_stage("c", 2)});
+  const Verdict verdict = verdict_of(run);
+  EXPECT_EQ(plain(verdict.headline),
+            "The base a wins among 3 variants: its requests finish 2 times sooner than with the "
+            "runner-up c, "
+            "after 1 s instead of 2 s on average.");
+  EXPECT_EQ(plain(verdict.ranking),
+            "Best first, by mean request latency: the base a 1 s, c 2 s, b 3 s.");
+  for (const VerdictLine& line : verdict.lines)
+    EXPECT_NE(line.text.find("with the runner-up c"), std::string::npos) << line.text;
+}
+
+/// The third of three wins: both the base and the runner-up are named, each with its own number.
+TEST(RunVerdict, OfThreeBaseAndRunnerUpAreTold) {
+  const PageRun run = run_of({one_stage("a", 4), one_stage("b", 2), one_stage("c", 1)});
+  EXPECT_EQ(headline(run),
+            "c wins among 3 variants: its requests finish 4 times sooner than with the base a, "
+            "after 1 s instead of 4 s on average. Its requests finish 2 "
+            "times sooner than with the runner-up b, after 1 s instead of 2 s on average.");
+}
+
+TEST(RunVerdict, OfEightEachHasItsPlace) {
+  std::vector<VariantView> variants;
+  for (int i = 0; i < 8; ++i)
+    variants.push_back(one_stage("v" + std::to_string(i), 1 + (i * 5) % 8));
+  const Verdict verdict = verdict_of(run_of(std::move(variants)));
+  EXPECT_EQ(plain(verdict.headline).rfind("The base v0 wins among 8 variants", 0), 0U);
+  EXPECT_EQ(plain(verdict.ranking),
+            "Best first, by mean request latency: the base v0 1 s, v5 2 s, v2 3 s, v7 4 s, v4 5 s, "
+            "v1 6 s, v6 7 s, v3 8 s.");
+  EXPECT_EQ(verdict.knees.size(), 8U);
+}
+
+TEST(RunVerdict, EqualValuesHaveNoWinner) {
+  const PageRun pair = run_of({one_stage("a", 1), one_stage("b", 1.005)});
+  EXPECT_EQ(headline(pair),
+            "The base a and b are within 1 % of each other in mean request latency.");
+  const PageRun four =
+      run_of({one_stage("a", 1), one_stage("b", 1), one_stage("c", 1.004), one_stage("d", 1.002)});
+  EXPECT_EQ(headline(four),
+            "No variant wins: all 4 variants, the base a included, are within 1 % of each other in "
+            "mean request latency.");
+}
+
+/// Two of four lead, and the base is not among them: it is named with its distance.
+TEST(RunVerdict, SeveralLeadersShareTheLead) {
+  const PageRun run =
+      run_of({one_stage("a", 2), one_stage("b", 1), one_stage("c", 1.003), one_stage("d", 3)});
+  EXPECT_EQ(headline(run),
+            "b and c lead among 4 variants and are within 1 % of each other in mean request "
+            "latency; of b: its requests finish 2 times sooner than with the base a, after 1 s "
+            "instead of 2 s on average.");
+}
+
+TEST(RunVerdict, ASmallLeadOfOneRunMayBeChance) {
+  const PageRun run = run_of({one_stage("a", 1), one_stage("b", 0.97)});
+  EXPECT_EQ(headline(run),
+            "b is ahead of the base a in this one run, which may be chance: its requests finish "
+            "3.0 % sooner, after 970 ms instead of 1 s on average.");
+  EXPECT_TRUE(mentions(verdict_of(run).next, "routesim run x.yaml --seed 7 --replications 5"));
+}
+
+/// Over seeds the lead changes hands: the means differ by 4 %, the paired interval holds zero.
+TEST(RunVerdict, WhatReplicationsDoNotDecideHasNoWinner) {
+  PageRun run = run_of({one_stage("a", 1), one_stage("b", 1)});
+  run.replications = 4;
+  set_seeds(run.variants[0], {1.0, 1.1, 0.9, 1.0});
+  set_seeds(run.variants[1], {0.8, 1.2, 0.7, 1.14});
+  EXPECT_EQ(
+      headline(run),
+      "b and the base a are not distinguishable over 4 replications in mean request latency.");
+  EXPECT_TRUE(mentions(verdict_of(run).next, "--replications 16"));
+}
+
+/// The values of two variants overlap, but with the same seed one is always better: paired.
+TEST(RunVerdict, PairedSeedsDecideBetweenVariantsThatAreNotTheBase) {
+  PageRun run = run_of({one_stage("a", 9), one_stage("b", 1), one_stage("c", 1)});
+  run.replications = 4;
+  set_seeds(run.variants[0], {9, 9, 9, 9.1});
+  set_seeds(run.variants[1], {1.0, 2.0, 3.0, 4.0});
+  set_seeds(run.variants[2], {0.9, 1.9, 2.91, 3.9});
+  EXPECT_EQ(headline(run).rfind("c wins among 3 variants", 0), 0U) << headline(run);
+}
+
+TEST(RunVerdict, AVariantThatFailsDoesNotWinByTheRequestsThatItServes) {
+  PageRun run = run_of({one_stage("a", 3), one_stage("b", 1)});
+  set(run.variants[1], "failures", 50);
+  EXPECT_EQ(headline(run), "The base a wins against b: b fails 50.0 % of its requests, a 0.0 %.");
+  EXPECT_TRUE(mentions(verdict_of(run).next, "--records requests.csv"));
+}
+
+/// b has the better mean latency of the whole run, for its overloaded stage is short.
+TEST(RunVerdict, AnOverloadedVariantDoesNotWinByItsMean) {
+  const PageRun run =
+      run_of({variant("a", {{10, 5}, {20, 5}}), variant("b", {{10, 1}, {20, 2, true}})});
+  EXPECT_EQ(headline(run),
+            "The base a wins against b: it holds every rate, no knee up to 20 req/s; b holds 10 "
+            "req/s and is overloaded from 20 req/s on.");
+  for (const VerdictLine& line : verdict_of(run).lines)
+    EXPECT_NE(plain(line.text).find(" at "), std::string::npos)
+        << "not of the whole run: " << line.text;
+}
+
+TEST(RunVerdict, WhereAllAreOverloadedOutputDecides) {
+  const PageRun run = run_of({variant("a", {{10, 5, true}}), variant("b", {{10, 2, true}})});
+  EXPECT_EQ(headline(run),
+            "b wins against the base a: it delivers 2.5 times as many output tokens, "
+            "500 tok/s instead of 200 tok/s. b is itself overloaded at 10 req/s.");
+  EXPECT_TRUE(mentions(verdict_of(run).next, "--rate 0.25x,0.5x"));
+}
+
+TEST(RunVerdict, OverloadInTheSameStageLeavesTheOthersToDecide) {
+  const PageRun run = run_of({variant("a", {{5, 1}, {10, 2}, {20, 90, true}}),
+                              variant("b", {{5, 2}, {10, 4}, {20, 80, true}})});
+  EXPECT_EQ(headline(run),
+            "The base a wins against b: its requests finish 2 times sooner in the 2 "
+            "stages that they hold, after 1.5 s instead of 3 s on average. a is itself overloaded "
+            "at 20 req/s (1 of 3 stages).");
+}
+
+TEST(RunVerdict, SaysWhereTheLeadChanges) {
+  const PageRun run = run_of({variant("a", {{5, 2}, {10, 2}, {20, 3}, {40, 4}}),
+                              variant("b", {{5, 1}, {10, 1}, {20, 5}, {40, 9}})});
+  EXPECT_EQ(headline(run),
+            "No single winner by mean request latency: b leads up to 10 req/s, the base a from 20 "
+            "req/s on.");
+}
+
+TEST(RunVerdict, AWarmUpStageChangesNoLead) {
+  PageRun run = run_of({variant("a", {{5, 1}, {10, 4}}), variant("b", {{5, 3}, {10, 1}})});
+  for (VariantView& v : run.variants) {
+    v.stages[0].reported = false;
+    v.stages[0].overloaded = true;
+    v.summary.values["request_latency.mean"] = v.stages[1].values["request_latency.mean"];
+  }
+  EXPECT_EQ(headline(run).rfind("b wins against the base a: its requests finish 4 times sooner", 0),
+            0U);
+  EXPECT_EQ(plain(verdict_of(run).knees[0].text), "holds 10 req/s");
+}
+
+TEST(RunVerdict, GoalsDecideByGoodput) {
+  PageRun run = run_of({one_stage("a", 1), one_stage("b", 2)});
+  set_goodput(run.variants[0], 4);
+  set_goodput(run.variants[1], 8);
+  const Verdict verdict = verdict_of(run);
+  EXPECT_EQ(plain(verdict.headline),
+            "b wins against the base a: it delivers 2 times as many requests within the goals, "
+            "8 req/s instead of 4 req/s.");
+  EXPECT_EQ(plain(verdict.goals), "Goodput counts requests with ttft ≤ 1 s.");
+}
+
+TEST(RunVerdict, GoalsOfOneVariantDecideNothing) {
+  PageRun run = run_of({one_stage("a", 1), one_stage("b", 2)});
+  set_goodput(run.variants[1], 8);
+  EXPECT_EQ(headline(run).rfind("The base a wins against b: its requests finish", 0), 0U);
+  set_goodput(run.variants[0], 4, 0.5);
+  EXPECT_EQ(headline(run).rfind("The base a wins against b: its requests finish", 0), 0U)
+      << "goodput by other goals is another measure";
+}
+
+TEST(RunVerdict, NobodyServesWithinTheGoals) {
+  PageRun run = run_of({one_stage("a", 1), one_stage("b", 2)});
+  for (VariantView& v : run.variants) set_goodput(v, 0);
+  EXPECT_EQ(headline(run), "No variant serves a request within the goals; the base is a.");
+}
+
+TEST(RunVerdict, KneesComeFromTheLadder) {
+  const PageRun run =
+      run_of({variant("a", {{5, 1}, {10, 1}, {20, 9, true}, {40, 9, true}}),
+              variant("b", {{5, 9, true}, {10, 9, true}, {20, 9, true}, {40, 9, true}}),
+              variant("c", {{5, 1}, {10, 9, true}, {20, 1}, {40, 9, true}}),
+              variant("d", {{5, 1}, {10, 1}, {20, 1}, {40, 1}})});
+  const Verdict verdict = verdict_of(run);
+  ASSERT_EQ(verdict.knees.size(), 4U);
+  EXPECT_EQ(plain(verdict.knees[0].text), "holds 10 req/s and is overloaded from 20 req/s on");
+  EXPECT_EQ(verdict.knees[0].last_held, 10);
+  EXPECT_EQ(verdict.knees[0].first_overloaded, 20);
+  EXPECT_EQ(plain(verdict.knees[1].text), "is overloaded at 5 req/s, the lowest rate");
+  EXPECT_FALSE(verdict.knees[1].last_held);
+  EXPECT_EQ(plain(verdict.knees[2].text),
+            "holds 5 req/s and is overloaded from 10 req/s on, though it holds 20 req/s again");
+  EXPECT_EQ(plain(verdict.knees[3].text), "holds every rate, no knee up to 40 req/s");
+  EXPECT_FALSE(verdict.knees[3].first_overloaded);
+  EXPECT_TRUE(mentions(verdict.next,
+                       "No knee of d up to 40 req/s; scan higher rates: routesim run "
+                       "x.yaml --seed 7 --rate 2x"));
+  EXPECT_EQ(plain(verdict.overload),
+            "Overloaded, so that latencies depend on how long a stage lasts: a from 20 req/s on (2 "
+            "of 4 stages); b in every stage; c at 10 req/s, 40 req/s (2 of 4 stages).");
+}
+
+/// Variants that a scan runs at several rates are compared at each rate, never across.
+TEST(RunVerdict, AScanOfRatesComparesWithinEachLoad) {
+  std::vector<VariantView> variants;
+  for (const double rate : {10.0, 20.0})
+    for (const char* policy : {"a", "b"}) {
+      const bool slow = policy == std::string("a");
+      VariantView v = variant(policy + (" @ " + std::to_string(rate)),
+                              {{rate, slow ? 3.0 : 1.0, slow && rate > 15}});
+      v.scan_of = policy;
+      v.resolved = {{"workload.rate_scale", std::to_string(rate / 10)}};
+      variants.push_back(v);
+    }
+  const Verdict verdict = verdict_of(run_of(std::move(variants)));
+  EXPECT_EQ(plain(verdict.headline), "b wins against the base a at each of the 2 loads.");
+  ASSERT_EQ(verdict.lines.size(), 2U);
+  EXPECT_EQ(verdict.lines[0].text.rfind("b @ 10", 0), 0U);
+  EXPECT_EQ(verdict.lines[1].text.rfind("b @ 20", 0), 0U);
+  ASSERT_EQ(verdict.knees.size(), 2U);
+  EXPECT_EQ(verdict.knees[0].variant, "a");
+  EXPECT_EQ(plain(verdict.knees[0].text), "holds 10 req/s and is overloaded from 20 req/s on");
+  EXPECT_EQ(plain(verdict.knees[1].text), "holds every rate, no knee up to 20 req/s");
+}
+
+TEST(RunVerdict, FailedExpectationsAndInterruptionsAreSaid) {
+  PageRun run = run_of({one_stage("a", 1)});
+  run.interrupted = true;
+  run.expectations = {{.scope = "a", .text = "ttft_ms.p99 < 5", .decision = "fails", .detail = "9"},
+                      {.scope = "a", .text = "ttft_ms.p99 < 50", .decision = "holds"}};
+  const Verdict verdict = verdict_of(run);
+  EXPECT_EQ(verdict.failed, std::vector<std::string>{"fails: ttft_ms.p99 < 5 (a): found 9"});
+  EXPECT_EQ(verdict.headline.rfind("The run was interrupted, so its numbers are partial.", 0), 0U);
+  EXPECT_EQ(verdict.next,
+            std::vector<std::string>{"Run it to its end: routesim run x.yaml --seed 7"});
+}
+
+TEST(RunVerdict, ABiggerFleetIsNamedAsBigger) {
+  PageRun run = run_of({one_stage("4 replicas", 3), one_stage("8 replicas", 1)});
+  run.variants[0].servers.resize(4);
+  run.variants[1].servers.resize(8);
+  EXPECT_NE(headline(run).find("(8 servers instead of 4)"), std::string::npos) << headline(run);
+}
+
+TEST(RunVerdict, IsTheSameInJson) {
+  const Verdict verdict = verdict_of(run_of({one_stage("a", 3), one_stage("b", 1)}));
+  JsonWriter json;
+  write_verdict(json, verdict);
+  const nlohmann::json value = nlohmann::json::parse(json.str());
+  EXPECT_EQ(value["headline"], plain(verdict.headline));
+  ASSERT_EQ(value["lines"].size(), verdict.lines.size());
+  EXPECT_EQ(value["lines"][0]["better"], true);
+  EXPECT_EQ(value["knees"][1]["last_held"], 10);
+  EXPECT_TRUE(value["knees"][1]["first_overloaded"].is_null());
+  EXPECT_EQ(value["next"].size(), verdict.next.size());
+}
+
+TEST(RunVerdict, NoVariantHasNoWinner) {
+  EXPECT_EQ(verdict_of(PageRun{}).headline, "No variant was run.");
+}
+
+}  // namespace
+}  // namespace routesim::tools

@@ -1,0 +1,154 @@
+// What to do after a run: commands that answer what its verdict leaves open.
+#include <algorithm>
+#include <cmath>
+
+#include "base/scalar_parse.h"
+#include "tools/render/contest.h"
+#include "tools/render/verdict_parts.h"
+#include "tools/results/report.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// A p99 so many times the mean has a tail worth explaining.
+constexpr double kLongTail = 4;
+constexpr std::int64_t kFirstReplications = 5;
+
+class NextSteps {
+ public:
+  NextSteps(const PageRun& run, const Verdict& verdict) : run_(run), verdict_(verdict) {
+    for (const VariantView& v : run.variants) scans_ = scans_ || !v.scan_of.empty();
+  }
+
+  std::vector<std::string> steps() {
+    if (run_.interrupted) {
+      add("Run it to its end", again(""));
+      return std::move(steps_);
+    }
+    more_seeds();
+    more_load();
+    fewer_servers();
+    failures();
+    slowest_request();
+    return std::move(steps_);
+  }
+
+ private:
+  void add(const std::string& why, const std::string& command) {
+    steps_.push_back(why + ": " + command);
+  }
+
+  std::string input() const { return run_.command.input.empty() ? "SCENARIO" : run_.command.input; }
+  /// The same run with one option more.
+  std::string again(const std::string& option) const {
+    const RunCommand& c = run_.command;
+    return "routesim run " + input() + c.variants + c.options + c.scan + option;
+  }
+  /// The same without the scan.
+  std::string scan(const std::string& variants, const std::string& option) const {
+    return "routesim run " + input() + variants + run_.command.options + option;
+  }
+
+  /// Where chance may have decided between two variants.
+  void more_seeds() {
+    if (!verdict_.close) return;
+    if (run_.replications < 2)
+      add("One run is one draw of the load; intervals over " + std::to_string(kFirstReplications) +
+              " seeds say what is chance",
+          again(" --replications " + std::to_string(kFirstReplications)));
+    else if (verdict_.winner.empty())
+      add("More seeds narrow the intervals",
+          again(" --replications " + std::to_string(4 * run_.replications)));
+  }
+
+  /// A ladder that ends before the knee, or begins behind it.
+  void more_load() {
+    std::string open, low;
+    double top = 0, bottom = INFINITY;
+    for (const Knee& knee : verdict_.knees) {
+      if (knee.last_held && !knee.first_overloaded) {
+        open += (open.empty() ? "" : ", ") + knee.variant;
+        top = std::max(top, *knee.last_held);
+      }
+      if (knee.first_overloaded && !knee.last_held) {
+        low += (low.empty() ? "" : ", ") + knee.variant;
+        bottom = std::min(bottom, *knee.first_overloaded);
+      }
+    }
+    if (!open.empty())
+      add("No knee of " + open + " up to " + human(top, Unit::kRequestsPerSecond) +
+              "; scan higher rates",
+          scan(run_.command.variants, scans_ ? " --rate 4x,8x" : " --rate 2x"));
+    if (!low.empty())
+      add("No rate that " + low + " holds down to " + human(bottom, Unit::kRequestsPerSecond) +
+              "; scan lower rates",
+          scan(run_.command.variants, " --rate 0.25x,0.5x"));
+  }
+
+  /// The best variant has room where another one is overloaded.
+  void fewer_servers() {
+    if (scans_ || verdict_.overload.empty() || !run_.command.scan.empty()) return;
+    for (const VariantView& v : run_.variants) {
+      const auto servers = static_cast<std::int64_t>(v.servers.size());
+      if (!overload_of(v).empty() || servers < 2 || pools_of(v) != 1) continue;
+      const std::int64_t half = std::max<std::int64_t>(1, servers / 2);
+      const std::int64_t most = std::max<std::int64_t>(1, servers * 3 / 4);
+      add(v.name + " may need fewer servers than " + std::to_string(servers),
+          scan(" --variant " + shell_word(v.name),
+               " --replicas " + std::to_string(half) +
+                   (most > half ? "," + std::to_string(most) : "")));
+      return;
+    }
+  }
+
+  static std::int64_t pools_of(const VariantView& v) {
+    std::int64_t pools = 0;
+    for (const auto& [path, value] : v.resolved)
+      pools += path.starts_with("cluster.pools[") && path.ends_with("].replicas") ? 1 : 0;
+    return pools;
+  }
+
+  void failures() {
+    for (const VariantView& v : run_.variants) {
+      const Datum* failed = v.summary.find("failures");
+      if (failed == nullptr || failed->value == 0) continue;
+      add("Each failed request of " + v.name + " with its reason",
+          again(" --records requests.csv"));
+      return;
+    }
+  }
+
+  /// `explain` has no option of a scan.
+  void slowest_request() {
+    if (scans_ || !run_.command.scan.empty()) return;
+    std::vector<const VariantView*> variants;  // The winner first.
+    for (const VariantView& v : run_.variants)
+      variants.insert(v.name == verdict_.winner ? variants.begin() : variants.end(), &v);
+    for (const VariantView* const candidate : variants) {
+      const VariantView& v = *candidate;
+      const Datum* mean = v.summary.find("ttft.mean");
+      const Datum* p99 = v.summary.find("ttft.p99");
+      if (mean == nullptr || p99 == nullptr || p99->value < kLongTail * mean->value) continue;
+      if (!overload_of(v).empty()) continue;  // The queue explains its slowest request.
+      add("The p99 of " + v.name + "'s first token is " +
+              human(p99->value / mean->value, Unit::kNone) +
+              " times the mean; how its slowest request was routed",
+          "routesim explain " + input() + " --variant " + shell_word(v.name) + " --request worst");
+      return;
+    }
+  }
+
+  const PageRun& run_;
+  const Verdict& verdict_;
+  bool scans_ = false;
+  std::vector<std::string> steps_;
+};
+
+}  // namespace
+
+std::vector<std::string> next_steps(const PageRun& run, const Verdict& verdict) {
+  return NextSteps(run, verdict).steps();
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,195 @@
+#include "tools/render/verdict_parts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/scalar_parse.h"
+#include "tools/render/contest.h"
+#include "tools/render/numbers.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// How the stages of a load differ.
+enum class Ladder { kRates, kLevels, kNames };
+
+/// Rates or levels only tell stages apart that all have one, each its own.
+Ladder ladder_of(const VariantView& v) {
+  std::vector<double> rates, levels;
+  for (const std::size_t i : reported_stages(v)) {
+    if (v.stages[i].concurrency && *v.stages[i].concurrency > 0)
+      levels.push_back(*v.stages[i].concurrency);
+    else if (v.stages[i].rate && *v.stages[i].rate > 0)
+      rates.push_back(*v.stages[i].rate);
+  }
+  const auto distinct = [&](std::vector<double>& values) {
+    std::ranges::sort(values);
+    return values.size() == reported_stages(v).size() &&
+           std::ranges::adjacent_find(values) == values.end();
+  };
+  if (distinct(rates)) return Ladder::kRates;
+  return distinct(levels) ? Ladder::kLevels : Ladder::kNames;
+}
+
+std::string rate_text(double rate) { return human(rate, Unit::kRequestsPerSecond); }
+
+bool has_rates(const VariantView& v) {
+  const std::vector<std::size_t> reported = reported_stages(v);
+  return !reported.empty() && std::ranges::all_of(reported, [&](std::size_t i) {
+    return v.stages[i].rate && *v.stages[i].rate > 0 &&
+           !(v.stages[i].concurrency && *v.stages[i].concurrency > 0);
+  });
+}
+
+/// Stages in order of their rate, for a load that keeps its rate.
+Knee rate_knee(const std::vector<const VariantView*>& variants, const std::string& name) {
+  std::vector<std::pair<double, bool>> points;  // Rate, overloaded.
+  for (const VariantView* v : variants)
+    for (const std::size_t i : reported_stages(*v))
+      points.emplace_back(*v->stages[i].rate, v->stages[i].overloaded);
+  std::ranges::sort(points);
+  Knee knee{.variant = name, .text = {}};
+  std::optional<double> held_above;  // A rate that is held above an overloaded one.
+  for (const auto& [rate, overloaded] : points) {
+    if (overloaded && !knee.first_overloaded) knee.first_overloaded = rate;
+    if (!overloaded && knee.first_overloaded && rate > *knee.first_overloaded) held_above = rate;
+  }
+  for (const auto& [rate, overloaded] : points)
+    if (!knee.first_overloaded || rate < *knee.first_overloaded) knee.last_held = rate;
+  const double top = points.back().first;
+  if (!knee.first_overloaded)
+    knee.text = points.size() == 1 ? "holds " + rate_text(top)
+                                   : "holds every rate, no knee up to " + rate_text(top);
+  else if (points.size() == 1)
+    knee.text = "is overloaded at " + rate_text(top);
+  else if (!knee.last_held)
+    knee.text = "is overloaded at " + rate_text(*knee.first_overloaded) + ", the lowest rate";
+  else
+    knee.text = "holds " + rate_text(*knee.last_held) + " and is overloaded from " +
+                rate_text(*knee.first_overloaded) + " on";
+  if (held_above) knee.text += ", though it holds " + rate_text(*held_above) + " again";
+  return knee;
+}
+
+/// A closed loop waits for its answers, so no queue grows without end; its output levels off.
+std::string level_text(const VariantView& v) {
+  double most = 0;
+  std::string peak;
+  for (const std::size_t i : reported_stages(v)) {
+    const Datum* output = v.stages[i].find("output_throughput");
+    if (output == nullptr || output->value <= most) continue;
+    most = output->value;
+    peak = human(most, Unit::kTokensPerSecond) + " with " + stage_place(v, i);
+  }
+  if (peak.empty()) return "is a closed loop without a knee";
+  return reported_stages(v).size() == 1 ? "delivers " + peak : "delivers most, " + peak;
+}
+
+std::string count_text(std::size_t some, std::size_t all) {
+  return " (" + std::to_string(some) + " of " + std::to_string(all) + " stages)";
+}
+
+}  // namespace
+
+std::string stage_place(const VariantView& variant, std::size_t stage) {
+  const StageView& s = variant.stages[stage];
+  switch (ladder_of(variant)) {
+    case Ladder::kRates:
+      return rate_text(*s.rate);
+    case Ladder::kLevels:
+      return human(*s.concurrency, Unit::kCount) + " concurrent requests";
+    case Ladder::kNames:
+      break;
+  }
+  return "stage " + s.name;
+}
+
+std::string overload_of(const VariantView& variant) {
+  const std::vector<std::size_t> reported = reported_stages(variant);
+  std::vector<std::size_t> overloaded;
+  for (const std::size_t i : reported)
+    if (variant.stages[i].overloaded) overloaded.push_back(i);
+  if (overloaded.empty()) return {};
+  if (reported.size() == 1) return "at " + stage_place(variant, reported.front());
+  if (overloaded.size() == reported.size()) return "in every stage";
+  // The stages from the first one on, when they are all of them and the load only grows.
+  const bool tail = overloaded.front() == reported[reported.size() - overloaded.size()];
+  if (tail && overloaded.size() > 1)
+    return "from " + stage_place(variant, overloaded.front()) + " on" +
+           count_text(overloaded.size(), reported.size());
+  constexpr std::size_t kMostNamed = 4;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMostNamed, overloaded.size()); ++i)
+    text += (text.empty() ? "at " : ", ") + stage_place(variant, overloaded[i]);
+  if (overloaded.size() > kMostNamed) text += ", …";
+  return text + count_text(overloaded.size(), reported.size());
+}
+
+Knee knee_of(const std::vector<const VariantView*>& variants, const std::string& name) {
+  const VariantView& first = *variants.front();
+  if (std::ranges::all_of(variants, [](const VariantView* v) { return has_rates(*v); }))
+    return rate_knee(variants, name);
+  Knee knee{.variant = name, .text = {}};
+  const std::string overload = overload_of(first);
+  if (!overload.empty()) {
+    knee.text = "is overloaded " + overload;
+  } else if (ladder_of(first) == Ladder::kLevels && !reported_stages(first).empty()) {
+    knee.text = level_text(first);
+  } else {
+    knee.text = "is not overloaded";
+  }
+  return knee;
+}
+
+std::vector<Knee> knees_of(const PageRun& run) {
+  std::vector<Knee> knees;
+  for (std::size_t i = 0; i < run.variants.size(); ++i) {
+    const std::string& scan = run.variants[i].scan_of;
+    const std::string& name = scan.empty() ? run.variants[i].name : scan;
+    if (!scan.empty() && std::ranges::find(knees, scan, &Knee::variant) != knees.end()) continue;
+    std::vector<const VariantView*> members;
+    for (const VariantView& v : run.variants)
+      if (&v == &run.variants[i] || (!scan.empty() && v.scan_of == scan)) members.push_back(&v);
+    knees.push_back(knee_of(members, name));
+  }
+  return knees;
+}
+
+/// `(ttft ≤ 1 s, tpot ≤ 60 ms)`.
+std::string goals_text(const VariantView& variant) {
+  std::string text;
+  for (const auto& [name, bound] : variant.goals) {
+    text += text.empty() ? "" : ", ";
+    text += name;
+    text += " ≤ ";
+    text += human(bound, Unit::kSeconds);
+  }
+  return text;
+}
+
+/// What the variants rest on, each sentence once.
+std::string rests_on(const PageRun& run) {
+  std::string text;
+  std::vector<std::string> said;
+  for (const VariantView& v : run.variants) {
+    if (v.trust.empty() || std::ranges::find(said, v.trust) != said.end()) continue;
+    said.push_back(v.trust);
+    text += " " + v.name + " " + v.trust + ".";
+  }
+  return said.size() == 1 && run.variants.size() > 1 ? " Every variant " + said.front() + "."
+                                                     : text;
+}
+
+std::string plain_spaces(const std::string& text) {
+  constexpr std::string_view kNoBreak = "\u00a0";
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool no_break = text.compare(i, kNoBreak.size(), kNoBreak) == 0;
+    out += no_break ? ' ' : text[i];
+    if (no_break) i += kNoBreak.size() - 1;
+  }
+  return out;
+}
+
+}  // namespace routesim::tools

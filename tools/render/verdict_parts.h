@@ -1,0 +1,36 @@
+// The parts of a verdict that need no comparison: knees, overload, goals, and what to do next.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/render/page_data.h"
+#include "tools/render/run_verdict.h"
+
+namespace routesim::tools {
+
+/// A stage as readers know it: `20 req/s`, `8 concurrent requests` or `stage warm`.
+std::string stage_place(const VariantView& variant, std::size_t stage);
+
+/// Where a variant is overloaded: `from 20 req/s on (13 of 16 stages)`; empty where it is not.
+std::string overload_of(const VariantView& variant);
+
+/// How much load the variants hold, which differ in nothing but their rates.
+Knee knee_of(const std::vector<const VariantView*>& variants, const std::string& name);
+
+/// The knee of each variant; the variants of a scan of rates share one.
+std::vector<Knee> knees_of(const PageRun& run);
+
+/// `ttft ≤ 1 s, tpot ≤ 60 ms`.
+std::string goals_text(const VariantView& variant);
+
+/// What the variants rest on, each sentence once.
+std::string rests_on(const PageRun& run);
+
+/// The text with spaces in place of no-break spaces.
+std::string plain_spaces(const std::string& text);
+
+/// Commands that answer what the verdict leaves open.
+std::vector<std::string> next_steps(const PageRun& run, const Verdict& verdict);
+
+}  // namespace routesim::tools
