@@ -281,7 +281,7 @@ Command check_command() {
   return {
       .name = "check",
       .summary = "Report what is wrong with files, and what becomes of their keys; run nothing.",
-      .positional = {.name = "FILE", .min = 1, .max = 10'000},
+      .positional = {.name = "FILE", .min = 1, .max = 10'000, .ships = true},
       .options = {variant_option(),
                   set_option(),
                   {"keys", "", "List every key with its place and its fate."},

@@ -148,7 +148,7 @@ ExitCode run_explain(Options& options, Console& console) {
 Command explain_command() {
   return {.name = "explain",
           .summary = "Print every resolved value with its origin, and what follows from them.",
-          .positional = {.name = "SCENARIO", .min = 1, .max = 1},
+          .positional = {.name = "SCENARIO", .min = 1, .max = 1, .ships = true},
           .options = {variant_option(),
                       set_option(),
                       {"yaml", "",

@@ -8,6 +8,7 @@
 #include "policies/config/factory.h"
 #include "sim/plan/unsupplied_inputs.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/shipped_files.h"
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/config_file.h"
 #include "tools/results/text_table.h"
@@ -113,7 +114,7 @@ ExitCode run_list(Options& options, Console& console) {
   if (what == "plugins") console.print(list_plugins());
   if (what == "balancers") console.print(list_balancers());
   if (what != "scenarios") return ExitCode::kSuccess;
-  const std::string text = list_scenarios(options.get("folder", "scenarios"), console);
+  const std::string text = list_scenarios(scenario_folder(options), console);
   console.print(text);
   return text.empty() ? ExitCode::kInvalid : ExitCode::kSuccess;
 }
@@ -125,7 +126,7 @@ Command list_command() {
       .name = "list",
       .summary = "List models, accelerators, plugins, balancers or scenarios.",
       .positional = {.name = "models|accelerators|plugins|balancers|scenarios", .min = 1, .max = 1},
-      .options = {{"folder", "PATH", "Where scenarios are looked for (default scenarios)."}},
+      .options = {folder_option("Where scenarios are looked for")},
       .run = &run_list};
 }
 

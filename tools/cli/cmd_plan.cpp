@@ -91,7 +91,7 @@ ExitCode run_plan(Options& options, Console& console) {
 Command plan_command() {
   return {.name = "plan",
           .summary = "Find the cheapest fleet that meets every goal, and say what binds it.",
-          .positional = {.name = "PLAN", .min = 1, .max = 1},
+          .positional = {.name = "PLAN", .min = 1, .max = 1, .ships = true},
           .options = {{.name = "output,o",
                        .value_name = "FORMAT[=PATH]",
                        .help = "table (default) or json; to standard output or PATH.",

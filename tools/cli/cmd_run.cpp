@@ -242,7 +242,7 @@ Command run_command() {
   return {
       .name = "run",
       .summary = "Simulate a scenario's variants and print what they achieve.",
-      .positional = {.name = "SCENARIO", .min = 1, .max = 1},
+      .positional = {.name = "SCENARIO", .min = 1, .max = 1, .ships = true},
       .options =
           {variant_option("Run only this variant."),
            set_option("Override a value: cluster.pools[0].replicas=4."),

@@ -263,7 +263,7 @@ ExitCode run_sweep(Options& options, Console& console) {
 Command sweep_command() {
   return {.name = "sweep",
           .summary = "Run a scenario over a grid of values, in parallel; one row of JSON per cell.",
-          .positional = {.name = "SWEEP", .min = 1, .max = 100'000},
+          .positional = {.name = "SWEEP", .min = 1, .max = 100'000, .ships = true},
           .options = {{.name = "output,o",
                        .value_name = "FORMAT[=PATH]",
                        .help = "table (default) or jsonl; to standard output or PATH.",

@@ -131,7 +131,7 @@ Command trace_command() {
   return {
       .name = "trace",
       .summary = "Print what the requests of a trace, or of a scenario's load, share.",
-      .positional = {.name = "FILE", .min = 1, .max = 1},
+      .positional = {.name = "FILE", .min = 1, .max = 1, .ships = true},
       .options = {{"block-size", "N", "Tokens per block of the prefix cache (default 16)."},
                   {"requests", "N", "Look at the first N requests only."},
                   {"format", "NAME", "Format of the trace; told from the file when absent."},

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
+#include "tools/cli/shipped_files.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
@@ -71,7 +72,7 @@ ValidateSettings read_validate_settings(Options& options) {
   if (settings.trust && (!settings.limits.empty() || !settings.gates.empty()))
     options.fail("--trust mixes runs as they are with others: it has no gates");
   if (settings.paths.empty() && options.ok())
-    settings.paths = measured_scenarios(options.get("folder", "scenarios"), options);
+    settings.paths = measured_scenarios(scenario_folder(options), options);
   return settings;
 }
 
@@ -166,7 +167,7 @@ Command validate_command() {
   return {
       .name = "validate",
       .summary = "Compare scenarios with the numbers published for them, cell by cell.",
-      .positional = {.name = "SCENARIO", .min = 0, .max = 10'000},
+      .positional = {.name = "SCENARIO", .min = 0, .max = 10'000, .ships = true},
       .options =
           {{"seeds", "N", "Seeds per variant, from the scenario's on (default 5)."},
            jobs_option(),
@@ -190,8 +191,7 @@ Command validate_command() {
             "they are fitted, once more on the roofline (table, csv, markdown)."},
            variant_option(),
            set_option(),
-           {"folder", "PATH",
-            "Where scenarios are looked for when none is named (default scenarios)."},
+           folder_option("Where scenarios are looked for when none is named"),
            {"force", "", "Compare results of `vllm bench serve` that state another load, too."},
            quiet_option()},
       .run = &run_validate};

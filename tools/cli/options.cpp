@@ -12,6 +12,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "tools/cli/shipped_files.h"
 #include "tools/study/parallel.h"
 
 namespace routesim::tools {
@@ -126,6 +127,8 @@ void Options::check_positionals(const PositionalSpec& positional) {
   if (positionals_.size() < positional.min) fail(positional.name + " is missing");
   if (positionals_.size() > positional.max)
     fail("unexpected argument " + printable(positionals_[positional.max]));
+  if (positional.ships)
+    for (std::string& file : positionals_) file = find_shipped(file);
   const std::vector<std::string> choices = positional.choices();
   if (choices.empty()) return;
   for (const std::string& word : positionals_)

@@ -35,6 +35,7 @@ struct PositionalSpec {
   std::string name = {};  ///< Shown in help, such as SCENARIO, or a choice: bash|zsh|fish.
   std::size_t min = 0;
   std::size_t max = 0;
+  bool ships = false;  ///< A file, or the name of one that ships with the command.
 
   /// The words of a choice; empty for any other name.
   std::vector<std::string> choices() const;

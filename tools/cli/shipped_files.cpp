@@ -1,0 +1,49 @@
+#include "tools/cli/shipped_files.h"
+
+#include <filesystem>
+#include <vector>
+
+namespace routesim::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// PREFIX/share/routesim of a command that lies in PREFIX/bin: a package, an image or a Python
+/// wheel, wherever it was unpacked. Empty when that folder is not there.
+fs::path installed_folder() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) return {};
+  const fs::path folder = program.parent_path().parent_path() / "share" / "routesim";
+  return fs::is_directory(folder, error) ? folder : fs::path();
+}
+
+}  // namespace
+
+std::string find_shipped(const std::string& name) {
+  std::error_code error;
+  if (name.empty() || name.front() == '/' || fs::exists(name, error)) return name;
+  std::vector<fs::path> scenarios = {"scenarios"};
+  if (const fs::path installed = installed_folder(); !installed.empty())
+    scenarios.insert(scenarios.end(), {installed / "scenarios", installed});
+  for (const fs::path& root : scenarios)
+    for (const char* folder : {"", "sweeps", "plans", "holdout"})
+      for (const char* ending : {".yaml", ""})
+        if (const fs::path path = root / folder / (name + ending); fs::is_regular_file(path, error))
+          return path.string();
+  return name;
+}
+
+std::string scenario_folder(const Options& options) {
+  std::error_code error;
+  const fs::path installed = installed_folder();
+  const bool is_here = installed.empty() || fs::is_directory("scenarios", error);
+  return options.get("folder", is_here ? "scenarios" : (installed / "scenarios").string());
+}
+
+OptionSpec folder_option(const std::string& help) {
+  return {"folder", "PATH", help + " (default: ./scenarios, or the installed ones)."};
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,21 @@
+// The scenarios that ship with the command: in ./scenarios of the repository, or installed.
+#pragma once
+
+#include <string>
+
+#include "tools/cli/options.h"
+
+namespace routesim::tools {
+
+/// `name` itself when it is a path that exists. Otherwise the shipped file that it names:
+/// `llm-d-qwen3-32b-16xh100`, `h100-rate-map` or `scenarios/plans/qwen3-32b-host-memory.yaml`.
+/// `name` again when there is none, so that the reader says what is missing.
+std::string find_shipped(const std::string& name);
+
+/// Where scenarios are looked for: `--folder`, ./scenarios, or the installed ones.
+std::string scenario_folder(const Options& options);
+
+/// `--folder` of the commands that look for scenarios.
+OptionSpec folder_option(const std::string& help);
+
+}  // namespace routesim::tools
