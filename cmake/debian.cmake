@@ -4,7 +4,8 @@
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME routesim)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-set(CPACK_PACKAGE_CONTACT "routesim maintainers <maintainers@routesim.invalid>")
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_PACKAGE_CONTACT "The routesim authors <maintainers@routesim.invalid>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY ${PROJECT_DESCRIPTION})
 set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
@@ -20,9 +21,31 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME routesim)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME routesim-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libmuparser-dev")  # what our archives are linked with
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION
-    "The routesim command and its scenarios: which routing policy, and how many servers,\nfor this traffic and these latency goals.")
+    "The routesim command, its scenarios and its documentation: which routing\npolicy, and how many servers, for this traffic and these latency goals.")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
     "Headers and static libraries of the routing policies and of the simulator,\nwith their CMake package.")
+
+# The papers that every Debian package has: the licence, and two changelogs. Their day is that of the
+# commit, so that the same commit makes the same package.
+execute_process(COMMAND git -C ${PROJECT_SOURCE_DIR} log -1 --format=%ct ERROR_QUIET
+                OUTPUT_VARIABLE commit_time OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(commit_time AND NOT DEFINED ENV{SOURCE_DATE_EPOCH})
+  set(ENV{SOURCE_DATE_EPOCH} ${commit_time})
+endif()
+string(TIMESTAMP package_date "%a, %d %b %Y %H:%M:%S +0000" UTC)
+set(papers ${PROJECT_BINARY_DIR}/package)
+foreach(paper copyright changelog.Debian)
+  configure_file(cmake/debian/${paper}.in ${papers}/${paper} @ONLY)
+endforeach()
+configure_file(CHANGELOG.md ${papers}/changelog COPYONLY)
+execute_process(COMMAND gzip -9nf changelog changelog.Debian WORKING_DIRECTORY ${papers})
+foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+  string(TOUPPER ${component} upper)
+  install(FILES ${papers}/copyright ${papers}/changelog.gz ${papers}/changelog.Debian.gz
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME}
+          COMPONENT ${component})
+endforeach()
 include(CPack)

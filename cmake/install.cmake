@@ -1,5 +1,5 @@
 # What `cmake --install` puts where. Two components: `runtime` is the command, its scenarios and its
-# papers; `development` is the libraries, their headers and the CMake package. Two export sets, one
+# documentation (install_command.cmake); `development` is the libraries, their headers and the CMake package. Two export sets, one
 # per component of the CMake package, so that a router that asks for routesim::policies is not made
 # to find what only the simulator needs.
 include(GNUInstallDirs)
@@ -58,21 +58,19 @@ install(FILES ${PROJECT_BINARY_DIR}/cmake/routesim-config.cmake
               ${PROJECT_BINARY_DIR}/cmake/routesim-config-version.cmake
         DESTINATION ${ROUTESIM_CMAKE_DIR} COMPONENT development)
 
-if(ROUTESIM_BUILD_TOOLS)
-  install(TARGETS routesim RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT runtime)
-  install(DIRECTORY scenarios DESTINATION ${CMAKE_INSTALL_DATADIR}/routesim
-          COMPONENT runtime PATTERN "*.part" EXCLUDE)
-  # The interface of policies that users bring (balancer: library).
+if(ROUTESIM_BUILD_SIM)
+  # For build systems other than CMake.
+  set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  file(RELATIVE_PATH pkgconfig_prefix /${pkgconfig_dir} /)
+  configure_file(cmake/routesim.pc.in ${PROJECT_BINARY_DIR}/cmake/routesim.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/cmake/routesim.pc DESTINATION ${pkgconfig_dir}
+          COMPONENT development)
+  # The interface of policies that users bring (balancer: library), and a router that decides once.
   install(FILES sim/custom/routesim_policy.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
           COMPONENT development)
-  install(FILES ${PROJECT_BINARY_DIR}/shell/routesim.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1
-          COMPONENT runtime)
-  install(FILES ${PROJECT_BINARY_DIR}/shell/routesim.bash COMPONENT runtime RENAME routesim
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-  install(FILES ${PROJECT_BINARY_DIR}/shell/_routesim COMPONENT runtime
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
-  install(FILES ${PROJECT_BINARY_DIR}/shell/routesim.fish COMPONENT runtime
-          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-  install(FILES CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
-  install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} RENAME copyright COMPONENT runtime)
+  install(FILES policies/examples/decide.cc COMPONENT development
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/routesim-dev/examples)
+endif()
+if(ROUTESIM_BUILD_TOOLS)
+  include(cmake/install_command.cmake)
 endif()

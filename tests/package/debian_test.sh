@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # debian_test.sh BUILD SCRATCH INSTRUMENTED: cpack makes two packages whose contents and dependencies
-# are as promised. Installing them on a bare system is part of bare_system_test.sh.
+# are as promised, and the command works from its installed place. Installing them on a bare system
+# is part of bare_system_test.sh.
 set -euo pipefail
 readonly build="$1" scratch="$2" instrumented="${3:-}"
 for tool in dpkg-deb dpkg-shlibdeps file; do
@@ -29,26 +30,64 @@ dpkg-deb -c "$runtime" >"$scratch/runtime.list"
 dpkg-deb -c "$development" >"$scratch/development.list"
 dpkg-deb -x "$runtime" "$scratch/root"
 dpkg-deb -f "$runtime" Depends >"$scratch/runtime.depends"
-expect "the command is in the package" grep -q ' \./usr/bin/routesim$' "$scratch/runtime.list"
-expect "the scenarios are in the package" \
-  grep -q ' \./usr/share/routesim/scenarios/.*\.yaml$' "$scratch/runtime.list"
-for file in man/man1/routesim.1 bash-completion/completions/routesim \
+readonly share="$scratch/root/usr/share" command="$scratch/root/usr/bin/routesim"
+
+for file in man/man1/routesim.1.gz bash-completion/completions/routesim \
   zsh/vendor-completions/_routesim fish/vendor_completions.d/routesim.fish \
-  doc/routesim/copyright doc/routesim/CHANGELOG.md; do
-  expect "$file is in the package" test -s "$scratch/root/usr/share/$file"
+  doc/routesim/copyright doc/routesim/changelog.gz routesim/scenarios/limits.csv \
+  routesim/docs/tutorial.md routesim/docs/third-party.md routesim/routesim.spdx.json \
+  routesim/docs/reference/scenario.schema.json doc/routesim/docs/tutorial.md \
+  doc/routesim/examples/policies/rust/shortest_queue.rs; do
+  expect "$file is in the package" test -s "$share/$file"
 done
 expect "the shared libraries were found" \
   grep -Eq 'libc6 \(.*libyaml-cpp' "$scratch/runtime.depends"
-expect "no header is in the package of the command" \
-  test -z "$(grep '\.h$' "$scratch/runtime.list")"
-expect "the headers are in the development package" \
-  grep -q '/usr/include/routesim/policies/views\.h$' "$scratch/development.list"
-expect "the interface of policies is in the package of the library" \
-  grep -q '/usr/include/routesim_policy\.h$' "$scratch/development.list"
-expect "the CMake package is in the development package" \
-  grep -q '/cmake/routesim/routesim-config\.cmake$' "$scratch/development.list"
+expect "the only header in the package of the command is that of policies" \
+  test "$(grep '\.h$' "$scratch/runtime.list" | grep -o '[^/]*$')" = routesim_policy.h
+for file in include/routesim/policies/views.h include/routesim_policy.h \
+  lib/cmake/routesim/routesim-config.cmake lib/pkgconfig/routesim.pc; do
+  expect "$file is in the development package" grep -q "/usr/$file\$" "$scratch/development.list"
+done
 expect "nobody's name or clone is in the package" \
   test -z "$(dpkg-deb -c "$runtime" | awk '$2 != "root/root"')"
 expect "nothing may be written by others" \
   test -z "$(dpkg-deb -c "$runtime" | grep -E '^-.{7}w')"
-"$scratch/root/usr/bin/routesim" --version
+
+# The links of the installed documentation lead to something.
+while IFS=: read -r page link; do
+  expect "$page: $link is in the package" test -e "$(dirname "$page")/$link"
+done < <(grep -roE '\]\([^)#: ]+' "$share/routesim/docs" --include='*.md' |
+  sed '/](https\?$/d; s/](//')
+
+# The command, away from the repository: scenarios by name, by the path of the documentation, all.
+cd "$scratch"
+"$command" --version
+expect "list finds the installed scenarios" \
+  grep -q "^$share/routesim/scenarios/llm-d-qwen3-32b-16xh100.yaml " <("$command" list scenarios)
+for name in llm-d-qwen3-32b-16xh100 scenarios/llm-d-qwen3-32b-16xh100.yaml qwen3-32b-cheapest-fleet \
+  sweeps/h100-rate-map docs/examples/question.yaml; do
+  expect "check finds $name" "$command" check "$name"
+done
+expect "run finds a scenario by its name" grep -q '^kubeai-llama3.1-8b-2xl4,' \
+  <("$command" run kubeai-llama3.1-8b-2xl4 --quiet)
+expect "validate without a name compares all" grep -q '^kubeai_l4_2r_llama31_8b_fp8' \
+  <("$command" validate --seeds 1 --summary 2>/dev/null)
+status=0
+"$command" run no-such-scenario 2>"$scratch/err" || status=$?
+expect "a name that is no scenario is an error" test "$status" -eq 2
+expect "and the error names it" grep -q 'no-such-scenario' "$scratch/err"
+
+# Hardened as Debian's own programs are.
+hardened() { expect "the command has $1" grep -Eq -- "$2" "$scratch/elf"; }
+readelf -hldW --dyn-syms "$command" >"$scratch/elf"
+hardened "a position-independent executable" 'Type: +DYN'
+hardened "read-only relocations" GNU_RELRO
+hardened "immediate binding" 'FLAGS_1.*NOW'
+hardened "the stack protector" __stack_chk_fail
+hardened "fortified functions" '__[a-z]+_chk@'
+
+if command -v lintian >/dev/null 2>&1; then
+  lintian --allow-root --fail-on error "$runtime" "$development" || { echo "failed: lintian" >&2; exit 1; }
+else
+  echo "lintian is not installed"
+fi

@@ -14,3 +14,11 @@ cmake -S "$consumer" -B "$scratch/consumer" -G Ninja -DCMAKE_CXX_COMPILER="$cxx"
   -DCMAKE_PREFIX_PATH="$scratch/prefix" -DROUTESIM_COMPONENT=sim >/dev/null
 cmake --build "$scratch/consumer"
 "$scratch/consumer/consumer"
+
+# The same library for build systems that ask pkg-config.
+if command -v pkg-config >/dev/null 2>&1; then
+  flags=$(PKG_CONFIG_PATH="$scratch/prefix/lib/pkgconfig" pkg-config --cflags --libs routesim)
+  # shellcheck disable=SC2086
+  "$cxx" -std=c++20 "$consumer/sim_main.cpp" $flags -o "$scratch/by_pkg_config"
+  "$scratch/by_pkg_config"
+fi
