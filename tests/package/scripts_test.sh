@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # scripts_test.sh SOURCE BUILD SCRATCH: tools/run from any folder, through a link, without HOME and
-# TERM; what it does when the input is wrong, and when packages are missing and nobody is root.
+# TERM; what it does when the input is wrong, when packages are missing and nobody is root or no
+# network is there, and when CMake is old.
 set -euo pipefail
 readonly source_dir="$1" build="$2" scratch="$3"
 if [[ $(realpath "$build") != "$(realpath "$source_dir")/build/release" ]]; then
@@ -50,3 +51,24 @@ grep -q 'apt-get install --no-install-recommends libyaml-cpp-dev$' "$scratch/err
   fail "the message does not say what to install"
 grep -q 'apt-get was called' "$scratch/err" && fail "apt-get was called without rights"
 [[ ! -s $scratch/out ]] || fail "something on standard output"
+
+# An administrator without a network: one line says what is wrong.
+printf '#!/bin/sh\necho 0\n' >"$scratch/stubs/id"
+cat >"$scratch/stubs/apt-get" <<'STUB'
+#!/bin/sh
+echo "E: Failed to fetch http://deb.debian.org/debian/pool/x.deb  Temporary failure resolving" >&2
+exit 100
+STUB
+bare_run 69 "$source_dir/tools/run" --help
+grep -q 'cannot install libyaml-cpp-dev: .* is there a network?' "$scratch/err" ||
+  fail "the message does not say that the network is missing"
+[[ $(wc -l <"$scratch/err") -eq 2 ]] || fail "more than what is installed and why it fails"
+
+# A CMake from before the presets that are used.
+rm "$scratch/stubs/dpkg-query"
+printf '#!/bin/sh\necho "cmake version 3.22.1"\n' >"$scratch/stubs/cmake"
+chmod +x "$scratch/stubs/cmake"
+bare_run 69 "$source_dir/tools/run" --help
+grep -q 'stubs/cmake is CMake 3.22.1; 3.25 or newer is needed' "$scratch/err" ||
+  fail "the message does not say which CMake is too old"
+[[ $(wc -l <"$scratch/err") -eq 1 ]] || fail "more than one line for an old CMake"

@@ -13,7 +13,8 @@ readonly RUN_PACKAGES=(libboost-dev libboost-program-options-dev libyaml-cpp-dev
 readonly TEST_COMMANDS=(git=git dpkg-shlibdeps=dpkg-dev file=file)
 readonly TEST_PACKAGES=(libgtest-dev libbenchmark-dev)
 # Tests that need one of these are skipped without it, for releases that do not carry it.
-readonly OPTIONAL_TEST_COMMANDS=(clang-format-14=clang-format-14)
+readonly OPTIONAL_TEST_COMMANDS=(clang-format-14=clang-format-14 chromium=chromium zsh=zsh fish=fish
+  groff=groff slurmctld=slurm-wlm munged=munge lintian=lintian pdftotext=poppler-utils)
 
 # sysexits.h EX_UNAVAILABLE: outside routesim's own exit codes (0 to 4, 130).
 readonly EXIT_UNAVAILABLE=69
@@ -59,20 +60,42 @@ ensure_packages() {
   fi
 
   say "installing ${missing[*]}"
-  local log="$ROOT/build/packages.log" status=0
-  mkdir -p "$ROOT/build" || return
+  local log="$ROOT/build/packages.log"
+  mkdir -p "$ROOT/build" && : >"$log" || return
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 apt-get -qq
     -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0)
   # A broken third-party source must not stop us: whether the packages install is what counts.
-  "${apt[@]}" update </dev/null >"$log" 2>&1 || true
-  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >>"$log" 2>&1 || status=$?
-  [[ $status -eq 0 ]] || cat "$log" >&2
-  return "$status"
+  [[ -n ${APT_IS_CURRENT:-} ]] || "${apt[@]}" update </dev/null >>"$log" 2>&1 || true
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" </dev/null >>"$log" 2>&1 && return
+  local why
+  if grep -qE 'Failed to fetch|Could not (resolve|connect)|Temporary failure' "$log"; then
+    why="the package mirror does not answer; is there a network?"
+  else
+    why="$(grep -m 1 '^E: ' "$log" || echo "apt-get failed")"
+  fi
+  say "cannot install ${missing[*]}: $why (build/packages.log)"
+  return "$EXIT_UNAVAILABLE"
 }
 
 # try_packages ENTRY...: like ensure_packages, but goes on without what cannot be installed.
 try_packages() {
-  ensure_packages "$@" 2>/dev/null || say "going on without $(missing_packages "$@" | xargs)"
+  local entry
+  ensure_packages "$@" 2>/dev/null && return
+  # One that a release does not carry stops all; the others come one by one.
+  for entry in "$@"; do
+    APT_IS_CURRENT=1 ensure_packages "$entry" 2>/dev/null || true
+  done
+  say "going on without $(missing_packages "$@" | xargs)"
+}
+
+# check_cmake: the presets are of a form that CMake reads since 3.25.
+check_cmake() {
+  local version
+  version="$(cmake --version 2>/dev/null | sed -n 's/^cmake version //p')"
+  [[ $(printf '3.25\n%s\n' "$version" | sort -V | head -n 1) == 3.25 ]] && return 0
+  say "$(command -v cmake) is CMake ${version:-of an unknown version}; 3.25 or newer is needed," \
+    "as in Debian 12 and Ubuntu 24.04"
+  return "$EXIT_UNAVAILABLE"
 }
 
 # use_compiler_cache: picks a cache directory that can be written to, or switches ccache off.
@@ -145,4 +168,39 @@ configure() {
   [[ $needed -eq 0 ]] && return 0
   rm -f "$stamp"
   (cd "$ROOT" && cmake --preset release "$@") && touch "$stamp"
+}
+
+# build_command: builds `routesim` in the build directory, which another build may have configured.
+build_command() {
+  local options=()
+  # The tests need more packages; leave them out unless this directory already builds them.
+  if [[ $(cached ROUTESIM_BUILD_TESTS) != ON ]]; then
+    options=(-DROUTESIM_BUILD_TESTS=OFF -DROUTESIM_BUILD_BENCH=OFF)
+  fi
+  configure "${options[@]}" || return
+  # A first build takes minutes and shows its progress; later ones speak only when there is news.
+  local quiet=()
+  [[ -x $BUILD/routesim ]] && quiet=(-- --quiet)
+  cmake --build "$BUILD" --target routesim -j "$(build_jobs)" "${quiet[@]}"
+}
+
+# build_routesim: from whatever this machine has to $BUILD/routesim. Nothing on standard output.
+build_routesim() {
+  ensure_packages "${RUN_COMMANDS[@]}" "${RUN_PACKAGES[@]}"
+  check_cmake
+  use_compiler_cache
+  lock_build
+  if [[ -t 2 ]]; then
+    build_command >&2
+  else
+    # Nobody watches: keep the chatter in a file and show it only when something went wrong.
+    [[ -x $BUILD/routesim ]] || say "building; the log is build/release/tools-run.log"
+    local status=0
+    build_command >"$BUILD/tools-run.log" 2>&1 || status=$?
+    if [[ $status -ne 0 ]]; then
+      cat "$BUILD/tools-run.log" >&2
+      return "$status"
+    fi
+  fi
+  unlock_build
 }
