@@ -11,6 +11,7 @@
 #include "models/hf_config.h"
 #include "tools/ingest/builtin_catalogs.h"
 #include "tools/ingest/config_file.h"
+#include "tools/ingest/vllm_serve_flags.h"
 
 namespace routesim::tools {
 
@@ -151,6 +152,54 @@ const models::Catalogue& builtin_catalogue() {
     return catalogue;
   }();
   return kBuiltin;
+}
+
+namespace {
+
+/// What nodes with one accelerator are called.
+struct NodeNames {
+  std::string accelerator;
+  std::vector<std::string> names;
+};
+
+void describe(Describer& d, NodeNames& n) {
+  field(d, {"accelerator", "Name in the catalogue.", true}, n.accelerator);
+  field(d, {"names", "Names, in any case; `*` at the end stands for any rest.", true}, n.names);
+}
+
+struct NodeTable {
+  std::vector<NodeNames> nodes;
+};
+
+void describe(Describer& d, NodeTable& t) { field(d, {"nodes", "Rows."}, t.nodes); }
+
+const NodeTable& builtin_nodes() {
+  static const NodeTable kTable = [] {
+    NodeTable table;
+    Diagnostics found;
+    const ConfigNode::Ptr root =
+        parse_config(std::string(kBuiltinNodes), {.file = "scenarios/catalogs/nodes.yaml"}, found);
+    if (root != nullptr) read_struct(*root, table, found);
+    ROUTESIM_CHECK(root != nullptr && !found.has_errors(), "the built-in table of nodes is wrong");
+    return table;
+  }();
+  return kTable;
+}
+
+}  // namespace
+
+std::string accelerator_of_node(std::string_view name) {
+  const std::string wanted = lower_case(std::string(name));
+  for (const NodeNames& row : builtin_nodes().nodes)
+    for (const std::string& written : row.names) {
+      const std::string pattern = lower_case(written);
+      const bool fits = pattern.ends_with('*')
+                            ? wanted.starts_with(pattern.substr(0, pattern.size() - 1))
+                            : wanted == pattern;
+      if (fits) return row.accelerator;
+    }
+  const models::AcceleratorSpec* known = builtin_catalogue().find_accelerator(name);
+  return known != nullptr ? known->name : std::string();
 }
 
 bool add_catalogue_file(const std::string& path, models::Catalogue& catalogue,

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.h"
@@ -23,6 +24,11 @@ void describe(Describer& d, CatalogueFile& c);
 /// The built-in entries: scenarios/catalogs/*.yaml, compiled in and read at the first call. Any
 /// thread may call it.
 const models::Catalogue& builtin_catalogue();
+
+/// The catalogue's name of the accelerator that a node, a GPU or a resource profile of this name
+/// has (scenarios/catalogs/nodes.yaml, then the built-in accelerators and their aliases); empty
+/// when it is not known. Any thread may call it.
+std::string accelerator_of_node(std::string_view name);
 
 /// Reads a catalogue file and adds its entries. A curve for a model or an accelerator that neither
 /// the file nor `catalogue` knows is an error, as is every malformed entry, at its line. False

@@ -8,6 +8,8 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "policies/balancers/balancers.h"
+#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/vllm_serve_flags.h"
 
 namespace routesim::tools {
 
@@ -152,6 +154,78 @@ bool is_model_and_flags(const std::vector<ShellWord>& words) {
                                       (words.size() == 1 || is_option(words[1])));
 }
 
+/// Devices that containers ask for, by the names of their device plug-ins.
+bool is_device(const std::string& resource) {
+  const std::string_view name = last_part(resource);
+  constexpr std::array<std::string_view, 7> kDevices = {"gpu", "tpu",    "gaudi", "i915",
+                                                        "xe",  "neuron", "npu"};
+  return resource.find('/') != std::string::npos &&
+         std::find(kDevices.begin(), kDevices.end(), name) != kDevices.end();
+}
+
+/// Collects the catalogue's names of accelerators in what chooses the nodes of a pod.
+class NodeChoice {
+ public:
+  /// `map` is a pod, its labels beside it, or the values of a chart.
+  explicit NodeChoice(const ConfigNode& map) {
+    for (const Member& member : map.members()) {
+      if (member.key == "nodeSelector") add_values(*member.value);
+      if (member.key == "nodeSelectorTerms") add_expressions(*member.value);
+      if (const Member* nodes = member.value->find("nodeAffinity");
+          member.key == "affinity" && nodes)
+        add_expressions(*nodes->value);
+      if (member.key == "acceleratorTypes")
+        if (const Member* values = member.value->find("labelValues")) add_list(*values->value);
+      if (member.key == "resourceProfile") add_profile(*member.value);
+      if (member.key == "metadata")
+        if (const Member* labels = member.value->find("labels")) add_labels(*labels->value);
+    }
+  }
+
+  std::vector<Ptr> found() && { return std::move(found_); }
+
+ private:
+  void add(const std::string& name, const SourceLocation& where) {
+    const std::string accelerator = accelerator_of_node(name);
+    const auto same = [&](const Ptr& other) { return other->text() == accelerator; };
+    if (!accelerator.empty() && std::none_of(found_.begin(), found_.end(), same))
+      found_.push_back(plain(accelerator, where));
+  }
+
+  void add_list(const ConfigNode& list) {
+    for (const Ptr& item : list.items()) add(item->text(), item->where());
+  }
+
+  void add_values(const ConfigNode& map) {
+    for (const Member& member : map.members()) add(member.value->text(), member.value->where());
+  }
+
+  /// A model or a team may have any name; only labels about accelerators count.
+  void add_labels(const ConfigNode& labels) {
+    for (const Member& label : labels.members())
+      if (const std::string key = lower_case(label.key);
+          key.find("accelerator") != std::string::npos || key.find("gpu") != std::string::npos)
+        add(label.value->text(), label.value->where());
+  }
+
+  /// `nvidia-gpu-h100:2`: the profile and how many of it.
+  void add_profile(const ConfigNode& profile) {
+    add(profile.text().substr(0, profile.text().find(':')), profile.where());
+  }
+
+  void add_expressions(const ConfigNode& node) {
+    for (const Ptr& item : node.items()) add_expressions(*item);
+    const bool excludes = text_at(node, {"operator"}) != "In";
+    for (const Member& member : node.members())
+      if (member.key != "values")
+        add_expressions(*member.value);
+      else if (!excludes)
+        add_list(*member.value);
+  }
+
+  std::vector<Ptr> found_;
+};
+
 /// Walks a tree and remembers what holds for everything below.
 class Walk {
  public:
@@ -177,6 +251,8 @@ class Walk {
     ShellVariables variables;
     ShellWord image;
     std::vector<Ptr> labels;  ///< Of the pod, as `key=value`.
+    std::vector<Ptr> accelerators;
+    Ptr device;
     RouterChoice router;
   };
 
@@ -280,6 +356,7 @@ class Walk {
   void visit_map(const ConfigNode& map, Context context) {
     if (text_at(map, {"kind"}) == "ConfigMap") return note_files(map);
     note_names(map, context);
+    note_accelerators(map, context);
     if (const Ptr replicas = replicas_at(map, "replicas")) context.replicas = replicas;
     if (const Member* member = map.find("parallelism"); member != nullptr)
       note_parallelism(*member->value, context);
@@ -291,6 +368,22 @@ class Walk {
                               (map.find("command") != nullptr || map.find("args") != nullptr);
     if (is_container) return visit_container(map, context);
     for (const Member& member : map.members()) visit_member(member, context);
+  }
+
+  /// What stands closer to the container goes before what stands around it.
+  static void note_accelerators(const ConfigNode& map, Context& context) {
+    if (std::vector<Ptr> found = NodeChoice(map).found(); !found.empty())
+      context.accelerators = std::move(found);
+  }
+
+  static void note_device(const ConfigNode& container, Context& context) {
+    const Member* resources = container.find("resources");
+    for (const std::string_view part : {"requests", "limits"}) {
+      const Member* list = resources == nullptr ? nullptr : resources->value->find(part);
+      if (list == nullptr) continue;
+      for (const Member& resource : list->value->members())
+        if (is_device(resource.key)) context.device = plain(resource.key, resource.key_where);
+    }
   }
 
   void note_files(const ConfigNode& config_map) {
@@ -396,6 +489,7 @@ class Walk {
     const bool is_vllm = by_chart || by_image || names_vllm(words);
     if (!is_vllm) return;
     read_environment(container, context);
+    note_device(container, context);
     if (const Ptr image = scalar_at(container, {"image"}))
       context.image = kubernetes_word(*image, context.variables);
     // The chart writes its flags into its own commands only.
@@ -433,6 +527,8 @@ class Walk {
     start.flags = context.flags;
     start.labels = context.labels;
     start.router = context.router;
+    start.accelerators = context.accelerators;
+    start.device = context.device;
     if (start.environment.empty()) start.environment = context.variables;
     start.replicas = context.replicas;
     starts_.push_back(std::move(start));
@@ -441,6 +537,8 @@ class Walk {
   /// An element of the vLLM production stack's `modelSpec`.
   void add_stack_model(const ConfigNode& spec, Context context) {
     note_names(spec, context);
+    note_accelerators(spec, context);
+    context.device = scalar_at(spec, {"requestGPUType"});
     context.replicas = replicas_at(spec, "replicaCount");
     if (const Ptr model = scalar_at(spec, {"modelURL"}))
       add_flag("model", without_scheme(model), context);
@@ -484,6 +582,7 @@ class Walk {
   }
 
   void add_kubeai_model(const ConfigNode& spec, Context context) {
+    note_accelerators(spec, context);
     if (const Ptr model = scalar_at(spec, {"url"}))
       add_flag("model", without_scheme(model), context);
     context.replicas = replicas_at(spec, "replicas");

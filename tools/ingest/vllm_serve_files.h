@@ -33,7 +33,11 @@ struct ServerStart {
   MountedFiles files = {};                   ///< ConfigMaps of its file.
   std::vector<ConfigNode::Ptr> labels = {};  ///< Of its pod, as `key=value`.
   ConfigNode::Ptr replicas = {};             ///< How many there are; null when nothing says so.
-  ShellWord image = {};  ///< Of the container, with its tag; empty when nothing says so.
+  /// Accelerators, by their names in the catalogue, of the nodes that its pods may run on: from
+  /// node selectors and affinities, labels and resource profiles.
+  std::vector<ConfigNode::Ptr> accelerators = {};
+  ConfigNode::Ptr device = {};  ///< The resource its container asks for: `nvidia.com/gpu`.
+  ShellWord image = {};         ///< Of the container, with its tag; empty when nothing says so.
   RouterChoice router = {};
 };
 

@@ -136,6 +136,7 @@ class Filler {
     use_environment();
     use_image();
     if (start_.replicas != nullptr) set("replicas", start_.replicas);
+    use_accelerator();
     if (!start_.labels.empty())
       set("labels", ConfigNode::make_sequence(start_.labels, start_.labels.front()->where()));
     return result();
@@ -352,6 +353,17 @@ class Filler {
       if (flag != nullptr && !is_explicit(flag->rule->key) && is_known(name, *flag))
         set(flag->rule->key, plain_count(flag->value.text), flag->value.where);
     }
+  }
+
+  void use_accelerator() {
+    if (start_.accelerators.empty() || is_explicit("accelerator")) return;
+    const Ptr& first = start_.accelerators.front();
+    set("accelerator", first);
+    if (start_.accelerators.size() > 1)
+      diagnostics_.warning(start_.accelerators[1]->where(), key_path_,
+                           "the servers may run on " + printable(first->text()) + " or on " +
+                               printable(start_.accelerators[1]->text()) + "; the first is used",
+                           "write accelerator into the pool, or a pool for each");
   }
 
   /// A folder or a bucket says nothing; the name it is served under may.
