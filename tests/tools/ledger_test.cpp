@@ -17,6 +17,7 @@
 #include "tools/cli/cli.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/kustomize.h"
 #include "tools/ingest/measured_file.h"
 #include "tools/ingest/vllm_bench_yaml.h"
 #include "tools/ingest/vllm_serve_flags.h"
@@ -125,8 +126,8 @@ TEST(Ledger, WhatDoesNotCountHasAReasonAndWhatIsLeftOutIsTold) {
 
 TEST(Ledger, TablesGiveReasonsAndNameAKeyOnce) {
   for (const KeyTable* table :
-       {&policies::inert_keys(), &router_values_keys(), &server_file_keys(), &vllm_bench_keys(),
-        &lifecycle_result_keys(), &bench_result_keys()}) {
+       {&policies::inert_keys(), &router_values_keys(), &server_file_keys(), &kustomization_keys(),
+        &vllm_bench_keys(), &lifecycle_result_keys(), &bench_result_keys()}) {
     SCOPED_TRACE(std::string(table->format));
     EXPECT_FALSE(table->source.empty());
     std::set<std::string_view> patterns;

@@ -11,6 +11,7 @@
 #include "tools/ingest/catalogue_file.h"
 #include "tools/ingest/description.h"
 #include "tools/ingest/guidellm_yaml.h"
+#include "tools/ingest/kustomize.h"
 #include "tools/ingest/kv_tier_files.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/measured_file.h"
@@ -209,7 +210,8 @@ std::string key_reference() {
               "llm-d-router, apix/config and pkg/epp/config, and its predecessors from v0.2.1 on") +
       rows_of(policies::describe_document, {}) + plugins_section() +
       section(policies::inert_keys());
-  out += section(router_values_keys()) + section(server_file_keys()) + flags_section();
+  out += section(router_values_keys()) + section(server_file_keys()) +
+         section(kustomization_keys()) + flags_section();
   out += section(tier_connector_keys()) + section(server_connector_keys()) +
          section(lmcache_keys()) + section(mooncake_keys());
   return out + section(vllm_bench_keys()) + section(guidellm_keys()) +

@@ -10,6 +10,7 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/kustomize.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/scenario_yaml.h"
 #include "tools/ingest/vllm_serve_files.h"
@@ -95,11 +96,13 @@ class Finder {
     const bool has_blanks = text.find_first_of(" \t\n") != std::string::npos;
     if (may_be_path) {
       const std::string file = resolve_path(text, value->where());
+      if (is_kustomization(file)) return in_kustomization(file, *value);
       if (has_config_suffix(text) && !has_blanks) {
         const Ptr root = read_manifest_file(file, value->where(), path_, diagnostics_);
         return root == nullptr ? std::nullopt : in_tree(root);
       }
       std::error_code unreadable;
+      if (std::filesystem::is_directory(file, unreadable)) return in_folder(file, *value);
       if (std::filesystem::is_regular_file(file, unreadable))
         return in_script(file, value->where());
       if (!has_blanks)
@@ -122,6 +125,20 @@ class Finder {
     if (!read_text_file(file, asked_from, path_, ConfigLimits{}.max_bytes, text, diagnostics_))
       return std::nullopt;
     return start_in_text(text, places_in_file(file), asked_from, {}, path_, diagnostics_);
+  }
+
+  std::optional<ServerStart> in_folder(const std::string& folder, const ConfigNode& value) {
+    const std::string file = kustomization_in(folder);
+    if (!file.empty()) return in_kustomization(file, value);
+    return fail(
+        value.where(),
+        "names a folder without a kustomization.yaml (got " + printable(value.text(), 200) + ")",
+        "name a kustomize folder, or one file of it");
+  }
+
+  std::optional<ServerStart> in_kustomization(const std::string& file, const ConfigNode& value) {
+    const Ptr root = build_kustomization(file, value.where(), path_, diagnostics_).objects;
+    return root == nullptr ? std::nullopt : in_tree(root);
   }
 
   /// vLLM's own file, when its first keys are flags; else containers.

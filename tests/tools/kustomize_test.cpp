@@ -1,0 +1,215 @@
+// Kustomize folders as published guides have them: the shape is that of llm-d's guides.
+#include "tools/ingest/kustomize.h"
+
+#include "tests/base/messages.h"
+#include "tests/tools/command_fixture.h"
+#include "tools/ingest/config_file.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/kustomize_patch.h"
+#include "tools/ingest/vllm_serve_files.h"
+
+namespace routesim::tools {
+namespace {
+
+ConfigNode::Ptr parsed(const std::string& text) {
+  Diagnostics d;
+  const ConfigNode::Ptr root = parse_config(text, {.file = "f.yaml"}, d);
+  EXPECT_NE(root, nullptr) << messages_of(d);
+  return root;
+}
+
+class Kustomize : public testing::FolderTest {
+ protected:
+  /// The objects of a folder as YAML, or what is wrong with it.
+  std::string built(const std::string& folder) {
+    Diagnostics d;
+    const Kustomized made =
+        build_kustomization(kustomization_in(path(folder)), {.file = "s.yaml"}, "key", d);
+    std::string out;
+    if (made.objects != nullptr)
+      for (const ConfigNode::Ptr& object : made.objects->child("items")->items())
+        out += to_yaml(*object);
+    return out + without_folder(messages_of(d));
+  }
+
+  std::string without_folder(std::string text) const {
+    const std::string folder = folder_.string() + "/";
+    for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;)
+      text.erase(at, folder.size());
+    return text;
+  }
+
+  void write_base() {
+    write("base/kustomization.yaml", "kind: Kustomization\nresources: [deployment.yaml]\n");
+    write("base/deployment.yaml",
+          "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: decode, labels: {role: d}}\n"
+          "spec:\n  template:\n    metadata: {labels: {role: d}}\n    spec:\n      containers:\n"
+          "      - {name: server, image: REPLACE_IMAGE, command: [], args: [], env: []}\n");
+  }
+};
+
+TEST_F(Kustomize, AFolderOfAGuideStartsItsServers) {
+  write_base();
+  write("images/kustomization.yaml",
+        "kind: Component\nimages:\n- {name: REPLACE_IMAGE, newName: docker.io/vllm/vllm-openai, "
+        "newTag: v0.19.1}\npatches:\n- target: {kind: Deployment}\n  patch: |-\n"
+        "    - op: add\n      path: /spec/template/spec/containers/0/env/-\n"
+        "      value: {name: USER, value: llm-d}\n");
+  write("guide/kustomization.yaml",
+        "resources: [../base]\ncomponents: [../images]\nnamePrefix: precise-\nlabels:\n"
+        "- pairs: {model: Qwen3-32B}\n  includeTemplates: true\npatches:\n- path: patch.yaml\n");
+  write("guide/patch.yaml",
+        "kind: Deployment\nmetadata: {name: decode}\nspec:\n  replicas: 8\n  template:\n    spec:\n"
+        "      nodeSelector: {nvidia.com/gpu.product: NVIDIA-H200}\n"
+        "      containers:\n      - name: server\n        command: [vllm, serve]\n"
+        "        args: [Qwen/Qwen3-32B, --tensor-parallel-size=2]\n"
+        "        env: [{name: POD_PORT, value: \"8000\"}]\n");
+  Diagnostics d;
+  const Kustomized made = build_kustomization(kustomization_in(path("guide")), {}, "key", d);
+  ASSERT_NE(made.objects, nullptr) << messages_of(d);
+  EXPECT_EQ(messages_of(d), "");
+  ASSERT_EQ(made.files.size(), 1U);
+  EXPECT_EQ(made.files[0], path("base/deployment.yaml"));
+  const auto starts = starts_in_tree(made.objects, "key", d);
+  ASSERT_EQ(starts.size(), 1U);
+  const ServerStart& start = starts[0];
+  EXPECT_EQ(start.name, "precise-decode");
+  EXPECT_EQ(start.image.text, "docker.io/vllm/vllm-openai:v0.19.1");
+  EXPECT_EQ(start.replicas->text(), "8");
+  EXPECT_EQ(start.replicas->where().file, path("guide/patch.yaml"));
+  EXPECT_EQ(start.replicas->where().line, 4);
+  ASSERT_EQ(start.words.size(), 2U);
+  EXPECT_EQ(start.words[1].text, "--tensor-parallel-size=2");
+  EXPECT_EQ(start.environment.at("USER").text, "llm-d");
+  EXPECT_EQ(start.environment.at("POD_PORT").text, "8000");
+  ASSERT_EQ(start.labels.size(), 2U);
+  EXPECT_EQ(start.labels[1]->text(), "model=Qwen3-32B");
+  ASSERT_EQ(start.accelerators.size(), 1U);
+  EXPECT_EQ(start.accelerators[0]->text(), "H200");
+}
+
+TEST_F(Kustomize, PatchesFindAnObjectByTheNameItHadBeforeAPrefix) {
+  write_base();
+  write("one/kustomization.yaml", "resources: [../base]\nnamePrefix: a-\n");
+  write("two/kustomization.yaml",
+        "resources: [../one]\nnameSuffix: -z\nreplicas: [{name: a-decode, count: 3}]\n"
+        "patches:\n- patch: |\n    kind: Deployment\n    metadata: {name: decode}\n"
+        "    spec: {paused: true}\n");
+  EXPECT_EQ(built("two"),
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: \"a-decode-z\"\n  labels:\n"
+            "    role: d\nspec:\n  template:\n    metadata:\n      labels:\n        role: d\n"
+            "    spec:\n      containers:\n        - name: server\n          image: REPLACE_IMAGE\n"
+            "          command: []\n          args: []\n          env: []\n  paused: true\n"
+            "  replicas: 3\n");
+}
+
+TEST_F(Kustomize, AConfigMapIsMadeOfFilesAndLiterals) {
+  write("epp.yaml", "kind: EndpointPickerConfig\n");
+  write("kustomization.yaml",
+        "configMapGenerator:\n- name: epp\n  files: [plugins.yaml=epp.yaml]\n"
+        "  literals: [LEVEL=1=2]\n");
+  EXPECT_EQ(built(""),
+            "apiVersion: \"v1\"\nkind: \"ConfigMap\"\nmetadata:\n  name: \"epp\"\ndata:\n"
+            "  plugins.yaml: \"kind: EndpointPickerConfig\\n\"\n  LEVEL: \"1=2\"\n");
+}
+
+TEST_F(Kustomize, WhatIsNotReadIsNamed) {
+  write_base();
+  write("guide/kustomization.yaml",
+        "resources:\n- ../base\n- https://github.com/org/repo//config?ref=main\nreplacements:\n"
+        "- path: r.yaml\nnamespace: here\npatches:\n- path: patch.yaml\n");
+  write("guide/patch.yaml", "kind: Service\nmetadata: {name: other}\n");
+  const std::string out = built("guide");
+  const std::string said = out.substr(std::min(out.find("guide/"), out.size()));
+  EXPECT_EQ(said,
+            "guide/kustomization.yaml:5:3: warning: key.replacements[0].path: is not modelled: it "
+            "is not read; build the folder with kubectl kustomize first\n"
+            "guide/kustomization.yaml:3:3: warning: key: is remote, which is not read (got "
+            "https://github.com/org/repo//config?ref=main)\n  hint: clone it, and name its folder\n"
+            "guide/patch.yaml:1:1: warning: key: changes no object: there is no Service called "
+            "other\n");
+}
+
+TEST_F(Kustomize, ErrorsStandAtTheirLines) {
+  write("loop/kustomization.yaml", "resources: [../loop]\n");
+  EXPECT_EQ(built("loop"),
+            "loop/kustomization.yaml:1:13: error: key: leads to more than 1000 files\n"
+            "  hint: a folder may not name itself, nor one that names it\n");
+  write("empty/readme", "");
+  write("bad/kustomization.yaml",
+        "resources: [../empty, no.yaml]\npatches:\n- target: {kind: Deployment}\n  patch: |\n"
+        "    - {op: move, from: /a, path: /b}\n");
+  write("bad/deployment.yaml", "kind: Deployment\nmetadata: {name: d}\n");
+  EXPECT_EQ(built("bad"),
+            "bad/kustomization.yaml:1:13: error: key: names a folder without a kustomization.yaml "
+            "(got ../empty)\n"
+            "bad/kustomization.yaml:1:23: error: key: cannot open bad/no.yaml: No such file or "
+            "directory\n  hint: paths inside a file are relative to that file\n");
+}
+
+// The outcomes are those of kustomize 5 by its rules for lists: merged by key in built-in kinds,
+// new elements first; replaced in others.
+TEST(KustomizePatch, ListsOfPodsMergeByTheirKeys) {
+  const auto base = parsed(
+      "kind: Deployment\nspec: {containers: [{name: a, args: [x, y], env: [{name: P, value: 1}, "
+      "{name: Q, value: 2}]}, {name: b}], paused: true}\n");
+  const auto patch = parsed(
+      "spec: {containers: [{name: c}, {name: a, args: [z], env: [{name: Q, value: 3}, {name: R, "
+      "value: 4}]}, {name: b, $patch: delete}], paused: null}\n");
+  EXPECT_EQ(to_json(*merged_strategically(base, *patch, false)),
+            to_json(*parsed("kind: Deployment\nspec: {containers: [{name: c}, {name: a, args: [z], "
+                            "env: [{name: R, value: 4}, {name: P, value: 1}, {name: Q, value: 3}]}]"
+                            "}\n")));
+}
+
+TEST(KustomizePatch, ListsOfOtherKindsAreReplacedWithoutASchema) {
+  const auto base = parsed("kind: LeaderWorkerSet\nspec: {containers: [{name: a, image: i}]}\n");
+  const auto patch = parsed("spec: {containers: [{name: a, args: [x]}]}\n");
+  EXPECT_EQ(to_json(*merged_strategically(base, *patch, false)),
+            to_json(*parsed("kind: LeaderWorkerSet\nspec: {containers: [{name: a, args: [x]}]}")));
+  EXPECT_EQ(to_json(*merged_strategically(base, *patch, true)),
+            to_json(*parsed("kind: LeaderWorkerSet\nspec: {containers: [{name: a, image: i, args: "
+                            "[x]}]}")));
+}
+
+TEST(KustomizePatch, DirectivesDeleteAndReplace) {
+  const auto base = parsed("kind: Pod\nspec: {a: {x: 1}, env: [{name: P}, {name: Q}]}\n");
+  const auto patch =
+      parsed("spec: {a: {$patch: replace, y: 2}, env: [{$patch: replace}, {name: R}]}\n");
+  EXPECT_EQ(to_json(*merged_strategically(base, *patch, false)),
+            to_json(*parsed("kind: Pod\nspec: {a: {y: 2}, env: [{name: R}]}")));
+  EXPECT_EQ(merged_strategically(base, *parsed("{kind: Pod, $patch: delete}"), false), nullptr);
+}
+
+// RFC 6902, sections 4.1 to 4.3, and RFC 6901, section 4, for the signs.
+TEST(KustomizePatch, OperationsAddReplaceAndRemove) {
+  const auto base = parsed("{labels: {llm-d.ai/role: a, t~x: b}, args: [p, q, r]}\n");
+  const auto operations = parsed(
+      "- {op: replace, path: /labels/llm-d.ai~1role, value: c}\n"
+      "- {op: remove, path: /labels/t~0x}\n- {op: add, path: /args/1, value: new}\n"
+      "- {op: add, path: /args/-, value: last}\n- {op: remove, path: /args/0}\n"
+      "- {op: replace, path: /args/1, value: Q}\n- {op: add, path: /spec, value: {n: 1}}\n");
+  Diagnostics d;
+  EXPECT_EQ(
+      to_json(*patched_by_operations(base, *operations, "key", d)),
+      to_json(*parsed("{labels: {llm-d.ai/role: c}, args: [new, Q, r, last], spec: {n: 1}}")));
+  EXPECT_EQ(messages_of(d), "");
+}
+
+TEST(KustomizePatch, AnOperationWithoutAPlaceIsAnError) {
+  const auto base = parsed("{args: [p]}\n");
+  const auto operations = parsed(
+      "- {op: add, path: /env/-, value: x}\n- {op: remove, path: /args/1}\n"
+      "- {op: test, path: /args/0, value: p}\n- {op: replace, path: /none, value: 1}\n");
+  Diagnostics d;
+  EXPECT_EQ(to_json(*patched_by_operations(base, *operations, "key", d)), to_json(*base));
+  EXPECT_EQ(messages_of(d),
+            "f.yaml:1:3: error: key: has no place in the object: there is no /env/-\n"
+            "f.yaml:2:3: error: key: has no place in the object: there is no /args/1\n"
+            "f.yaml:3:3: error: key: is no operation that is read (got a map)\n"
+            "  hint: add and replace with path and value are, and remove with path\n"
+            "f.yaml:4:3: error: key: has no place in the object: there is no /none\n");
+}
+
+}  // namespace
+}  // namespace routesim::tools

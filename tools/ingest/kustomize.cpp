@@ -1,0 +1,459 @@
+#include "tools/ingest/kustomize.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <functional>
+
+#include "base/scalar_parse.h"
+#include "base/text.h"
+#include "tools/ingest/config_file.h"
+#include "tools/ingest/config_merge.h"
+#include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/kustomize_patch.h"
+#include "tools/ingest/ledger.h"
+#include "tools/ingest/scenario_yaml.h"
+
+namespace routesim::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Ptr = ConfigNode::Ptr;
+using Member = ConfigNode::Member;
+
+/// Files of one folder and its bases; a folder that refers to itself reads more.
+constexpr int kMostFiles = 1000;
+
+constexpr std::array<std::string_view, 3> kNames = {"kustomization.yaml", "kustomization.yml",
+                                                    "Kustomization"};
+
+using enum Fate;
+constexpr std::string_view kCluster = "it is about the cluster, not about how the servers serve";
+constexpr std::string_view kUnread =
+    "it is not read; build the folder with kubectl kustomize first";
+
+constexpr std::array kRules = {
+    KeyRule{"**", kNotModelled, kUnread},
+    KeyRule{"apiVersion"},
+    KeyRule{"kind"},
+    KeyRule{"metadata.**", kNoEffect, kCluster},
+    KeyRule{"resources"},
+    KeyRule{"bases"},
+    KeyRule{"components"},
+    KeyRule{"patches[].**"},
+    KeyRule{"patches[].options.**", kNoEffect, kCluster},
+    KeyRule{"patchesStrategicMerge"},
+    KeyRule{"patchesJson6902[].**"},
+    KeyRule{"images[].*"},
+    KeyRule{"replicas[].*"},
+    KeyRule{"namePrefix"},
+    KeyRule{"nameSuffix"},
+    KeyRule{"labels[].**"},
+    KeyRule{"labels[].fields[].*", kApproximated, "labels go to every pod of the folder"},
+    KeyRule{"commonLabels.*"},
+    KeyRule{"configMapGenerator[].**"},
+    KeyRule{"configMapGenerator[].options.**", kNoEffect, kCluster},
+    KeyRule{"configMapGenerator[].envs", kNotModelled, kUnread},
+    KeyRule{"configMapGenerator[].env", kNotModelled, kUnread},
+    KeyRule{"openapi.path", kApproximated, "lists merge by the keys that those of pods have"},
+    KeyRule{"namespace", kNoEffect, kCluster},
+    KeyRule{"commonAnnotations.*", kNoEffect, kCluster},
+    KeyRule{"secretGenerator[].**", kNoEffect, kCluster},
+    KeyRule{"generatorOptions.**", kNoEffect, kCluster},
+    KeyRule{"configurations", kNoEffect, kCluster},
+    KeyRule{"crds", kNoEffect, kCluster},
+    KeyRule{"buildMetadata", kNoEffect, kCluster},
+    KeyRule{"sortOptions.**", kNoEffect, kCluster},
+    KeyRule{"validators", kNoEffect, kCluster},
+};
+
+constexpr KeyTable kTable = {.format = "kustomization",
+                             .source = "kubernetes-sigs/kustomize, api/types/kustomization.go",
+                             .rules = kRules};
+
+/// An object, and the names it had before prefixes were put before it: patches may use them.
+struct Object {
+  Ptr node;
+  std::vector<std::string> names;
+};
+
+std::string text_of(const ConfigNode& node, std::string_view key) {
+  const ConfigNode* child = node.child(key);
+  return child != nullptr ? child->text() : std::string();
+}
+
+std::string name_of(const ConfigNode& object) {
+  const ConfigNode* metadata = object.child("metadata");
+  return metadata != nullptr ? text_of(*metadata, "name") : std::string();
+}
+
+Ptr text_node(const std::string& text, const SourceLocation& where) {
+  return ConfigNode::make_scalar(text, ConfigNode::Style::kQuoted, where);
+}
+
+/// The items of the list at `key`; none where it is no list.
+std::vector<Ptr> items_at(const ConfigNode& map, std::string_view key) {
+  const ConfigNode* list = map.child(key);
+  return list != nullptr ? list->items() : std::vector<Ptr>();
+}
+
+/// Whether a selector's pattern, a regular expression for the whole text, fits. Of expressions only
+/// `.*` is read; other signs stand for themselves.
+bool fits(std::string_view pattern, std::string_view text) {
+  const std::size_t star = pattern.find(".*");
+  if (star == std::string_view::npos) return pattern == text;
+  if (!text.starts_with(pattern.substr(0, star))) return false;
+  const std::string_view rest = pattern.substr(star + 2);
+  for (std::size_t i = star; i <= text.size(); ++i)
+    if (fits(rest, text.substr(i))) return true;
+  return false;
+}
+
+bool is_remote(const std::string& resource) {
+  return resource.find("://") != std::string::npos || resource.starts_with("github.com/") ||
+         resource.starts_with("git@");
+}
+
+/// The tree with every list of containers changed.
+Ptr with_images(const Ptr& node, const std::function<Ptr(const Ptr&)>& change_image) {
+  if (node->is_sequence()) {
+    std::vector<Ptr> items = node->items();
+    for (Ptr& item : items) item = with_images(item, change_image);
+    return ConfigNode::make_sequence(std::move(items), node->where());
+  }
+  std::vector<Member> members = node->members();
+  if (members.empty()) return node;
+  for (Member& member : members) {
+    member.value = with_images(member.value, change_image);
+    if ((member.key != "containers" && member.key != "initContainers") ||
+        !member.value->is_sequence())
+      continue;
+    std::vector<Ptr> containers = member.value->items();
+    for (Ptr& container : containers) container = change_member(container, "image", change_image);
+    member.value = ConfigNode::make_sequence(std::move(containers), member.value->where());
+  }
+  return ConfigNode::make_map(std::move(members), node->where());
+}
+
+/// The tree with labels at every pod below it.
+Ptr with_pod_labels(const Ptr& node, const Ptr& labels) {
+  std::vector<Member> members = node->members();
+  if (node->is_sequence()) {
+    std::vector<Ptr> items = node->items();
+    for (Ptr& item : items) item = with_pod_labels(item, labels);
+    return ConfigNode::make_sequence(std::move(items), node->where());
+  }
+  if (members.empty()) return node;
+  for (Member& member : members) member.value = with_pod_labels(member.value, labels);
+  const Ptr map = ConfigNode::make_map(std::move(members), node->where());
+  const ConfigNode* spec = map->child("spec");
+  return spec != nullptr && spec->child("containers") != nullptr ? merge_configs(map, labels) : map;
+}
+
+/// One build: reads files and changes objects, folder by folder.
+class Build {
+ public:
+  Build(const std::string& key_path, Diagnostics& diagnostics)
+      : key_path_(key_path), diagnostics_(diagnostics) {}
+
+  /// Adds the resources of a kustomization to `objects`, then changes all of them by its rules. A
+  /// component is given the objects of the folder that names it.
+  void apply(const std::string& file, const SourceLocation& asked_from,
+             std::vector<Object>& objects) {
+    if (!count_file(asked_from)) return;
+    const Ptr root = read_manifest_file(file, asked_from, key_path_, diagnostics_);
+    if (root == nullptr) return;
+    if (!root->is_map()) {
+      diagnostics_.error(root->where(), key_path_, "must be a map (" + got(*root) + ")");
+      return;
+    }
+    note_keys(*root, key_path_, kTable, nullptr, diagnostics_);
+    merges_lists_ = merges_lists_ || root->find("openapi") != nullptr;
+    for (const char* key : {"resources", "bases"})
+      for (const Ptr& item : items_at(*root, key)) add_resource(*item, objects);
+    for (const Ptr& item : items_at(*root, "components"))
+      if (const std::string found = folder_file(*item); !found.empty())
+        apply(found, item->where(), objects);
+    for (const Ptr& item : items_at(*root, "configMapGenerator")) add_config_map(*item, objects);
+    change(*root, objects);
+  }
+
+  std::vector<std::string> files() && { return std::move(files_); }
+
+ private:
+  bool count_file(const SourceLocation& where) {
+    if (++read_ == kMostFiles)
+      diagnostics_.error(where, key_path_,
+                         "leads to more than " + std::to_string(kMostFiles) + " files",
+                         "a folder may not name itself, nor one that names it");
+    return read_ < kMostFiles;
+  }
+
+  /// The rules in the order in which kustomize applies them.
+  void change(const ConfigNode& root, std::vector<Object>& objects) {
+    for (const Ptr& item : items_at(root, "patchesStrategicMerge"))
+      patch_by(item->text().find('\n') == std::string::npos ? read_patch(*item)
+                                                            : parse_embedded(*item, diagnostics_),
+               nullptr, objects);
+    for (const Ptr& item : items_at(root, "patches")) patch_item(*item, objects);
+    rename(text_of(root, "namePrefix"), text_of(root, "nameSuffix"), objects);
+    if (const Member* labels = root.find("commonLabels")) label(labels->value, true, objects);
+    for (const Ptr& item : items_at(root, "labels")) {
+      const Member* pairs = item->find("pairs");
+      const bool pods = text_of(*item, "includeTemplates") == "true" ||
+                        text_of(*item, "includeSelectors") == "true";
+      if (pairs != nullptr) label(pairs->value, pods, objects);
+    }
+    for (const Ptr& item : items_at(root, "patchesJson6902")) patch_item(*item, objects);
+    for (const Ptr& item : items_at(root, "replicas")) scale(*item, objects);
+    for (const Ptr& item : items_at(root, "images")) set_image(*item, objects);
+  }
+
+  /// The kustomization in the folder that an item names; empty, with an error, when there is none.
+  std::string folder_file(const ConfigNode& item) {
+    if (is_remote(item.text())) {
+      diagnostics_.warning(item.where(), key_path_,
+                           "is remote, which is not read (got " + printable(item.text()) + ")",
+                           "clone it, and name its folder");
+      return {};
+    }
+    const std::string folder = resolve_path(item.text(), item.where());
+    std::string file = kustomization_in(folder);
+    if (file.empty())
+      diagnostics_.error(
+          item.where(), key_path_,
+          "names a folder without a kustomization.yaml (got " + printable(item.text(), 200) + ")");
+    return file;
+  }
+
+  void add_resource(const ConfigNode& item, std::vector<Object>& objects) {
+    const std::string path = resolve_path(item.text(), item.where());
+    std::error_code unreadable;
+    if (is_remote(item.text()) || fs::is_directory(path, unreadable)) {
+      std::vector<Object> own;
+      if (const std::string file = folder_file(item); !file.empty()) apply(file, item.where(), own);
+      objects.insert(objects.end(), own.begin(), own.end());
+      return;
+    }
+    if (!count_file(item.where())) return;
+    const Ptr root = read_manifest_file(path, item.where(), key_path_, diagnostics_);
+    if (root == nullptr) return;
+    files_.push_back(path);
+    if (text_of(*root, "kind") != "List") return add_object(root, objects);
+    for (const Ptr& object : items_at(*root, "items")) add_object(object, objects);
+  }
+
+  static void add_object(const Ptr& object, std::vector<Object>& objects) {
+    if (object->is_map()) objects.push_back({object, {name_of(*object)}});
+  }
+
+  static bool is_called(const Object& object, const std::string& name) {
+    return std::find(object.names.begin(), object.names.end(), name) != object.names.end();
+  }
+
+  void add_config_map(const ConfigNode& item, std::vector<Object>& objects) {
+    std::vector<Member> data;
+    for (const Ptr& entry : items_at(item, "files")) {
+      const std::size_t equals = entry->text().find('=');
+      const std::string written =
+          entry->text().substr(equals == std::string::npos ? 0 : equals + 1);
+      const std::string path = resolve_path(written, entry->where());
+      const std::string key = equals == std::string::npos ? fs::path(path).filename().string()
+                                                          : entry->text().substr(0, equals);
+      std::string text;
+      if (!count_file(entry->where()) ||
+          !read_text_file(path, entry->where(), key_path_, ConfigLimits{}.max_bytes, text,
+                          diagnostics_))
+        continue;
+      files_.push_back(path);
+      const SourceLocation start{.file = path, .line = 1, .column = 1};
+      data.push_back({key, entry->where(), ConfigNode::make_block(text, start, 1, 0)});
+    }
+    for (const Ptr& entry : items_at(item, "literals"))
+      if (const std::size_t equals = entry->text().find('='); equals != std::string::npos)
+        data.push_back({entry->text().substr(0, equals), entry->where(),
+                        text_node(entry->text().substr(equals + 1), entry->where())});
+    const std::string name = text_of(item, "name");
+    const Ptr values =
+        tree::map({{"data", ConfigNode::make_map(std::move(data), item.where())}}, item.where());
+    for (Object& object : objects)
+      if (is_called(object, name) && text_of(*object.node, "kind") == "ConfigMap") {
+        object.node = merge_configs(object.node, values);
+        return;
+      }
+    const SourceLocation& at = item.where();
+    const Ptr named = tree::map({{"apiVersion", text_node("v1", at)},
+                                 {"kind", text_node("ConfigMap", at)},
+                                 {"metadata", tree::map({{"name", text_node(name, at)}}, at)}},
+                                at);
+    add_object(merge_configs(named, values), objects);
+  }
+
+  Ptr read_patch(const ConfigNode& path) {
+    if (!count_file(path.where())) return nullptr;
+    return read_manifest_file(resolve_path(path.text(), path.where()), path.where(), key_path_,
+                              diagnostics_);
+  }
+
+  /// An element of `patches` or `patchesJson6902`.
+  void patch_item(const ConfigNode& item, std::vector<Object>& objects) {
+    const ConfigNode* text = item.child("patch");
+    const ConfigNode* path = item.child("path");
+    const Ptr patch = text != nullptr   ? parse_embedded(*text, diagnostics_)
+                      : path != nullptr ? read_patch(*path)
+                                        : nullptr;
+    patch_by(patch, item.child("target"), objects);
+  }
+
+  void patch_by(const Ptr& patch, const ConfigNode* target, std::vector<Object>& objects) {
+    if (patch == nullptr) return;
+    if (text_of(*patch, "kind") == "List") {
+      for (const Ptr& one : items_at(*patch, "items")) patch_by(one, target, objects);
+      return;
+    }
+    if (patch->is_sequence() && target == nullptr) {
+      diagnostics_.error(patch->where(), key_path_, "is a list of operations without a target");
+      return;
+    }
+    bool found = false;
+    for (Object& object : objects) {
+      if (object.node == nullptr) continue;
+      const bool meant = target != nullptr
+                             ? is_selected(*target, object)
+                             : text_of(*patch, "kind") == text_of(*object.node, "kind") &&
+                                   is_called(object, name_of(*patch));
+      if (!meant) continue;
+      found = true;
+      object.node = patch->is_sequence()
+                        ? patched_by_operations(object.node, *patch, key_path_, diagnostics_)
+                        : merged_strategically(object.node, *patch, merges_lists_);
+    }
+    std::erase_if(objects, [](const Object& object) { return object.node == nullptr; });
+    if (!found && target == nullptr)
+      diagnostics_.warning(patch->where(), key_path_,
+                           "changes no object: there is no " + printable(text_of(*patch, "kind")) +
+                               " called " + printable(name_of(*patch)));
+  }
+
+  static bool is_selected(const ConfigNode& target, const Object& object) {
+    const std::string kind = text_of(target, "kind"), name = text_of(target, "name");
+    if (!kind.empty() && !fits(kind, text_of(*object.node, "kind"))) return false;
+    if (!name.empty() && std::none_of(object.names.begin(), object.names.end(),
+                                      [&](const std::string& own) { return fits(name, own); }))
+      return false;
+    const std::string selector = text_of(target, "labelSelector");
+    const ConfigNode* metadata = object.node->child("metadata");
+    const ConfigNode* labels = metadata != nullptr ? metadata->child("labels") : nullptr;
+    for (std::string_view rest = selector; !rest.empty();) {
+      const std::string_view pair = rest.substr(0, rest.find(','));
+      rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
+      const std::size_t equals = std::min(pair.find('='), pair.size());
+      const std::string key(trimmed(pair.substr(0, equals)));
+      const std::string_view value = trimmed(pair.substr(std::min(equals + 1, pair.size())), "= ");
+      if (labels == nullptr || labels->child(key) == nullptr || text_of(*labels, key) != value)
+        return false;
+    }
+    return true;
+  }
+
+  static void rename(const std::string& prefix, const std::string& suffix,
+                     std::vector<Object>& objects) {
+    if (prefix.empty() && suffix.empty()) return;
+    for (Object& object : objects) {
+      const auto renamed = [&](const Ptr& name) {
+        return text_node(prefix + name->text() + suffix, name->where());
+      };
+      object.node = change_member(object.node, "metadata", [&](const Ptr& metadata) {
+        return change_member(metadata, "name", renamed);
+      });
+      object.names.push_back(name_of(*object.node));
+    }
+  }
+
+  static void label(const Ptr& pairs, bool pods, std::vector<Object>& objects) {
+    const Ptr labels =
+        tree::map({{"metadata", tree::map({{"labels", pairs}}, pairs->where())}}, pairs->where());
+    for (Object& object : objects) {
+      object.node = merge_configs(object.node, labels);
+      if (pods) object.node = with_pod_labels(object.node, labels);
+    }
+  }
+
+  static void scale(const ConfigNode& item, std::vector<Object>& objects) {
+    const Member* count = item.find("count");
+    if (count == nullptr) return;
+    const Ptr replicas =
+        tree::map({{"spec", tree::map({{"replicas", count->value}}, count->value->where())}},
+                  count->value->where());
+    constexpr std::array<std::string_view, 4> kScaled = {"Deployment", "StatefulSet", "ReplicaSet",
+                                                         "ReplicationController"};
+    for (Object& object : objects)
+      if (is_called(object, text_of(item, "name")) &&
+          std::find(kScaled.begin(), kScaled.end(), text_of(*object.node, "kind")) != kScaled.end())
+        object.node = merge_configs(object.node, replicas);
+  }
+
+  static void set_image(const ConfigNode& item, std::vector<Object>& objects) {
+    const std::string name = text_of(item, "name"), digest = text_of(item, "digest");
+    const auto changed = [&](const Ptr& image) -> Ptr {
+      const std::string& text = image->text();
+      // A colon before a slash is that of a port.
+      const std::size_t slash = text.rfind('/');
+      const std::size_t end =
+          std::min(text.find_first_of(":@", slash == std::string::npos ? 0 : slash), text.size());
+      if (text.substr(0, end) != name) return image;
+      const ConfigNode* said = item.child("newName");
+      const ConfigNode* tag = item.child("newTag");
+      std::string written = said != nullptr ? said->text() : name;
+      if (!digest.empty())
+        written += "@" + digest;
+      else
+        written += tag != nullptr ? ":" + tag->text() : text.substr(end);
+      return text_node(written, (tag != nullptr ? *tag : item).where());
+    };
+    for (Object& object : objects) object.node = with_images(object.node, changed);
+  }
+
+  const std::string& key_path_;
+  Diagnostics& diagnostics_;
+  std::vector<std::string> files_;
+  int read_ = 0;
+  bool merges_lists_ = false;  ///< A schema of resources that are not built in was named.
+};
+
+}  // namespace
+
+std::string kustomization_in(const std::string& folder) {
+  std::error_code unreadable;
+  for (const std::string_view name : kNames)
+    if (const fs::path file = fs::path(folder) / name; fs::is_regular_file(file, unreadable))
+      return file.lexically_normal().string();
+  return {};
+}
+
+bool is_kustomization(const std::string& path) {
+  return std::find(kNames.begin(), kNames.end(), fs::path(path).filename()) != kNames.end();
+}
+
+Kustomized build_kustomization(const std::string& file, const SourceLocation& asked_from,
+                               const std::string& key_path, Diagnostics& diagnostics) {
+  Diagnostics found;
+  Build build(key_path, found);
+  std::vector<Object> objects;
+  build.apply(file, asked_from, objects);
+  append(diagnostics, found);
+  if (found.has_errors()) return {};
+  std::vector<Ptr> items;
+  for (const Object& object : objects) items.push_back(object.node);
+  const SourceLocation where{.file = file, .line = 1, .column = 1};
+  return {.objects = tree::map({{"apiVersion", text_node("v1", where)},
+                                {"kind", text_node("List", where)},
+                                {"items", ConfigNode::make_sequence(std::move(items), where)}},
+                               where),
+          .files = std::move(build).files()};
+}
+
+const KeyTable& kustomization_keys() { return kTable; }
+
+}  // namespace routesim::tools
