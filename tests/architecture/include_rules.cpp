@@ -33,8 +33,9 @@ std::vector<Direction> rooms_of_tools() {
                                                "workloads/",   "sim/",         "tools/results",
                                                "tools/ingest", "tools/render", "tools/study"};
   for (const std::string_view folder :
-       {"tools/study/compare", "tools/study/explain", "tools/study/plan", "tools/study/score",
-        "tools/study/sweep", "tools/study/trace", "tools/study/validate", "tools/study/calibrate"})
+       {"tools/study/compare", "tools/study/explain", "tools/study/init", "tools/study/plan",
+        "tools/study/score", "tools/study/sweep", "tools/study/trace", "tools/study/validate",
+        "tools/study/calibrate"})
     rows.push_back({folder, study});
   rows.back().may_include.push_back("tools/study/validate");
   return rows;

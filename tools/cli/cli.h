@@ -50,6 +50,7 @@ Command compare_command();
 Command completion_command();
 Command manual_command();
 Command report_command();
+Command init_command();
 Command new_scorer_command();
 
 /// Markdown, made from the tables that the readers use.

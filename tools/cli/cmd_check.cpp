@@ -158,7 +158,8 @@ std::string_view kind_name(FileKind kind) {
 CheckedFile check_file(const ScenarioRequest& request) {
   CheckedFile file{.path = request.path};
   Diagnostics unsaid;  // The reader of the kind reports it.
-  const ConfigNode::Ptr root = read_manifest_file(request.path, {}, {}, unsaid);
+  const ConfigNode::Ptr root =
+      request.text ? nullptr : read_manifest_file(request.path, {}, {}, unsaid);
   if (root != nullptr) file.kind = kind_of(*root);
   refuse_options(request, file);
   switch (file.kind) {

@@ -449,7 +449,8 @@ LoadedScenario load_scenario(const ScenarioRequest& request, Diagnostics& diagno
     if (std::optional<Assignment> assignment = parse_assignment(text, found))
       assignments.push_back(std::move(*assignment));
   assignments.insert(assignments.end(), request.assignments.begin(), request.assignments.end());
-  Ptr root = read_config_file(request.path, found);
+  Ptr root = request.text ? parse_config(*request.text, {.file = request.path}, found)
+                          : read_config_file(request.path, found);
   if (root != nullptr && !root->is_map()) {
     found.error(root->where(), "", "must be a map (" + got(*root) + ")",
                 "a scenario has the keys workload, cluster and routing");

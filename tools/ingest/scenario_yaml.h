@@ -21,6 +21,8 @@ struct ScenarioRequest {
   std::optional<std::uint64_t> seed = {};  ///< `--seed`.
   /// Made after `sets`: what another file (a sweep, a plan) asks of this one.
   std::vector<Assignment> assignments = {};
+  /// What the file holds, where it is not written yet.
+  std::optional<std::string> text = {};
 };
 
 /// One variant with everything decided, and the documents it refers to already read

@@ -1,0 +1,378 @@
+// routesim init: scenarios from the files that users have. Each one that is written must check.
+#include <set>
+
+#include "tests/tools/command_fixture.h"
+#include "tools/cli/cli.h"
+#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/config_file.h"
+
+namespace routesim::tools {
+namespace {
+
+constexpr const char* kLoad =
+    "load: {type: constant, stages: [{rate: 2, duration: 5}]}\n"
+    "api: {type: completion, streaming: true}\n"
+    "server: {type: vllm, model_name: Qwen/Qwen3-8B, base_url: \"http://a\", ignore_eos: true}\n"
+    "data: {type: shared_prefix, shared_prefix: {num_groups: 4, num_prompts_per_group: 4, "
+    "system_prompt_len: 256, question_len: 32, output_len: 16}}\n";
+
+constexpr const char* kPicker =
+    "apiVersion: llm-d.ai/v1alpha1\nkind: EndpointPickerConfig\n"
+    "plugins: [{type: queue-scorer}, {type: max-score-picker}]\n"
+    "schedulingProfiles: [{name: default, plugins: [{pluginRef: queue-scorer, weight: 1}, "
+    "{pluginRef: max-score-picker}]}]\n";
+
+/// A Deployment whose pods are chosen by `pod_keys`, keys of the pod's `spec`.
+std::string deployment(const std::string& pod_keys = {}, const std::string& name = "qwen",
+                       const std::string& device = "nvidia.com/gpu") {
+  return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: " + name +
+         "}\nspec:\n  replicas: 2\n  template:\n    spec:\n" + pod_keys +
+         "      containers:\n      - name: vllm\n        image: vllm/vllm-openai:v0.19.1\n"
+         "        args: [--model, Qwen/Qwen3-8B]\n        resources: {limits: {" +
+         device + ": 1}}\n";
+}
+
+class Init : public testing::FolderTest {
+ protected:
+  struct Result {
+    ExitCode code;
+    std::string out, errors;
+  };
+
+  Result run(const std::vector<std::string>& arguments) const {
+    testing::TestConsole console;
+    const ExitCode code = run_command_line(arguments, console);
+    return {code, console.output(), without_folder(console.errors)};
+  }
+
+  /// Writes a scenario from files of the folder and returns what was said.
+  Result init(const std::vector<std::string>& files,
+              const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> arguments = {"init", "-o", path("scenario.yaml")};
+    for (const std::string& file : files) arguments.push_back(path(file));
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  }
+
+  std::string scenario() const {
+    std::ifstream in(path("scenario.yaml"));
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+  std::string without_folder(std::string text) const {
+    const std::string folder = folder_.string() + "/";
+    for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;)
+      text.erase(at, folder.size());
+    return text;
+  }
+
+  /// What `list` of resolved values says a key is, and where that was written.
+  std::string origin(const std::string& key) const {
+    const Result explained = run({"explain", path("scenario.yaml"), "--variant", "k8s-service"});
+    EXPECT_EQ(explained.code, ExitCode::kSuccess) << explained.errors;
+    const std::string out = without_folder(explained.out);
+    const std::size_t at = out.find("\n" + key + " ") + 1;
+    std::string line = out.substr(at, out.find('\n', at) - at);
+    std::string words;
+    for (const char c : line)
+      if (c != ' ' || (!words.empty() && words.back() != ' ')) words += c;
+    return words;
+  }
+};
+
+TEST_F(Init, NamesTheUsersFilesAndMarksWhatItAssumes) {
+  write("servers/deployment.yaml", deployment());
+  write("epp.yaml", kPicker);
+  write("load.yaml", kLoad);
+  const Result made = init({"servers/deployment.yaml", "epp.yaml", "load.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_EQ(
+      scenario(),
+      "# Written by `routesim init` from servers/deployment.yaml, epp.yaml, load.yaml.\n"
+      "# The files are read again at every run. Lines with \"assumed\" are for you to check.\n"
+      "name: qwen\n"
+      "question: \"Which router answers this load faster on these servers?\"\n"
+      "\n"
+      "workload:\n"
+      "  inference_perf: load.yaml\n"
+      "\n"
+      "cluster:\n"
+      "  pools:\n"
+      "  - name: qwen\n"
+      "    vllm_serve: servers/deployment.yaml\n"
+      "    accelerator: H100-SXM   # assumed: no file names one\n"
+      "\n"
+      "variants:\n"
+      "- name: k8s-service\n"
+      "  routing: {balancer: k8s-service}\n"
+      "- name: epp\n"
+      "  routing:\n"
+      "    balancer: endpoint-picker\n"
+      "    endpoint_picker: epp.yaml\n"
+      "\n"
+      "# What must hold after a change of the files: otherwise `routesim run` ends with code 1.\n"
+      "# expect:\n"
+      "# - ttft_ms.p99 < 500\n");
+  EXPECT_EQ(made.out, "");
+  EXPECT_NE(made.errors.find("  accelerator: H100-SXM   # assumed: no file names one\n"),
+            std::string::npos)
+      << made.errors;
+  const Result ran = run({"run", path("scenario.yaml"), "--quiet"});
+  EXPECT_EQ(ran.code, ExitCode::kSuccess) << ran.errors;
+  EXPECT_NE(ran.out.find("Output tokens/s"), std::string::npos);
+}
+
+TEST_F(Init, TheSuggestedExpectationsAreRead) {
+  write("deployment.yaml", deployment());
+  write("load.yaml", kLoad);
+  ASSERT_EQ(init({"deployment.yaml", "load.yaml"}).code, ExitCode::kSuccess);
+  std::string text = scenario();
+  for (const char* line : {"# expect:", "# - ttft"}) text.replace(text.find(line), 2, "");
+  write("expecting.yaml", text);
+  const Result checked = run({"check", path("expecting.yaml")});
+  EXPECT_EQ(checked.code, ExitCode::kSuccess) << checked.errors;
+}
+
+TEST_F(Init, AFileIsReplacedOnlyByForce) {
+  write("deployment.yaml", deployment());
+  write("scenario.yaml", "mine\n");
+  const Result refused = init({"deployment.yaml"});
+  EXPECT_EQ(refused.code, ExitCode::kInvalid);
+  EXPECT_EQ(refused.errors,
+            "routesim: error: scenario.yaml exists already; --force replaces it, -o names another\n"
+            "  hint: see `routesim init --help`\n");
+  EXPECT_EQ(scenario(), "mine\n");
+  EXPECT_EQ(init({"deployment.yaml"}, {"--force", "--name", "other"}).code, ExitCode::kSuccess);
+  EXPECT_NE(scenario().find("\nname: other\n"), std::string::npos);
+}
+
+TEST_F(Init, NodeSelectorsAffinitiesAndProfilesNameTheAccelerator) {
+  write("load.yaml", kLoad);
+  const std::string affinity =
+      "      affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+      "{nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/arch, operator: NotIn, values: "
+      "[t4]}, {key: node.kubernetes.io/instance-type, operator: In, values: "
+      "[p5en.48xlarge]}]}]}}}\n";
+  for (const auto& [keys, accelerator] : std::vector<std::pair<std::string, std::string>>{
+           {"      nodeSelector: {nvidia.com/gpu.product: NVIDIA-H100-80GB-HBM3}\n", "H100-SXM"},
+           {"      nodeSelector: {cloud.google.com/gke-accelerator: nvidia-l4}\n", "L4"},
+           {"      nodeSelector: {node.kubernetes.io/instance-type: Standard_ND96isr_MI300X_v5}\n",
+            "MI300X"},
+           {"      nodeSelector: {amd.com/gpu.product-name: AMD_Instinct_MI300X_OAM}\n", "MI300X"},
+           {affinity, "H200"}}) {
+    write("deployment.yaml", deployment(keys));
+    const Result made = init({"deployment.yaml", "load.yaml"}, {"--force"});
+    ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+    EXPECT_EQ(scenario().find("accelerator:"), std::string::npos);
+    const std::string said = origin("cluster.pools[0].accelerator");
+    EXPECT_TRUE(
+        said.starts_with("cluster.pools[0].accelerator " + accelerator + " deployment.yaml:"))
+        << said;
+  }
+}
+
+TEST_F(Init, TheAcceleratorOfAmdIsAssumedAndAnUnknownDeviceIsRefused) {
+  write("load.yaml", kLoad);
+  write("amd.yaml", deployment({}, "qwen", "amd.com/gpu"));
+  const Result amd = init({"amd.yaml", "load.yaml"});
+  ASSERT_EQ(amd.code, ExitCode::kSuccess) << amd.errors;
+  EXPECT_NE(scenario().find("    accelerator: MI300X   # assumed: the servers ask for amd.com/gpu, "
+                            "no file says which\n"),
+            std::string::npos);
+  write("tpu.yaml", deployment({}, "qwen", "google.com/tpu"));
+  const Result tpu = init({"tpu.yaml", "load.yaml"}, {"--force"});
+  EXPECT_EQ(tpu.code, ExitCode::kInvalid);
+  EXPECT_TRUE(
+      tpu.errors.starts_with("tpu.yaml:12:29: error: asks for google.com/tpu, and no file "
+                             "names an accelerator that the catalogue has\n"))
+      << tpu.errors;
+}
+
+TEST_F(Init, TwoPossibleAcceleratorsAreSaid) {
+  write("deployment.yaml",
+        deployment("      affinity: {nodeAffinity: {x: [{matchExpressions: [{key: k, operator: In, "
+                   "values: [NVIDIA-L4, NVIDIA-A10G]}]}]}}\n"));
+  write("load.yaml", kLoad);
+  const Result made = init({"deployment.yaml", "load.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(made.errors.find("the servers may run on L4 or on A10G; the first is used"),
+            std::string::npos)
+      << made.errors;
+}
+
+TEST_F(Init, ChartsBringTheirRouter) {
+  write("model.yaml",
+        "apiVersion: kubeai.org/v1\nkind: Model\nmetadata: {name: qwen}\nspec:\n  engine: VLLM\n"
+        "  url: hf://Qwen/Qwen3-8B\n  resourceProfile: nvidia-gpu-l4:1\n  minReplicas: 3\n"
+        "  loadBalancing: {strategy: PrefixHash}\n");
+  write("load.yaml", kLoad);
+  const Result made = init({"model.yaml", "load.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(scenario().find("- name: own   # the router in model.yaml\n"), std::string::npos);
+  EXPECT_TRUE(origin("cluster.pools[0].accelerator").ends_with("L4 model.yaml:7:20"));
+  const Result explained = run({"explain", path("scenario.yaml"), "--variant", "own"});
+  EXPECT_NE(explained.out.find("prefix-hash"), std::string::npos);
+}
+
+TEST_F(Init, WithoutALoadOrARouterBothAreAssumed) {
+  write("deployment.yaml", deployment());
+  const Result made = init({"deployment.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(scenario().find("stages: [{rate: 1, duration: 60}, {rate: 2, duration: 60}, "
+                            "{rate: 4, duration: 60}]"),
+            std::string::npos)
+      << scenario();
+  EXPECT_NE(
+      scenario().find("- name: prefix-aware   # assumed: no file configures a router; this is "
+                      "llm-d's default\n"),
+      std::string::npos);
+}
+
+TEST_F(Init, WithoutServersTheLoadNamesTheModel) {
+  write("load.yaml", kLoad);
+  write("epp.yaml", kPicker);
+  const Result made = init({"load.yaml", "epp.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(scenario().find("    model: Qwen/Qwen3-8B   # assumed: the load names it\n"),
+            std::string::npos)
+      << scenario();
+}
+
+TEST_F(Init, EveryKindOfLoadIsTold) {
+  write("deployment.yaml", deployment());
+  const std::vector<std::array<std::string, 3>> loads = {
+      {"g.yaml.in",
+       "spec: {profile: {kind: constant, rate: [1]}, constraints: [{kind: max_duration, seconds: "
+       "5}], data: [{kind: synthetic_text, prompt_tokens: 64, output_tokens: 16}]}\n",
+       "  guidellm: g.yaml.in\n"},
+      {"bench.sh",
+       "vllm bench serve --dataset-name random --random-input-len 64 --random-output-len 8 "
+       "--num-prompts 20 --request-rate 2\n",
+       "  vllm_bench: bench.sh\n"},
+      {"bench.yaml",
+       "dataset-name: random\nrandom-input-len: 64\nrandom-output-len: 8\nnum-prompts: 20\n",
+       "  vllm_bench: bench.yaml\n"},
+      {"t.csv", "timestamp,input_tokens,output_tokens\n0,100,10\n1,100,10\n",
+       "  trace:\n    file: t.csv\n"},
+      {"t.jsonl", "{\"timestamp\": 0, \"input_length\": 64, \"output_length\": 8}\n",
+       "  trace:\n    file: t.jsonl\n"},
+      {"r.json",
+       "{\"completed\": 10, \"num_prompts\": 10, \"request_rate\": \"inf\", \"max_concurrency\": "
+       "4, "
+       "\"total_input_tokens\": 1000, \"total_output_tokens\": 200, \"mean_ttft_ms\": 40}\n",
+       "    request_rate: .inf\n    max_concurrency: 4\n    dataset_name: random   # assumed: the "
+       "file does not name it\n    random: {input_len: 100, output_len: 20}   # assumed: "}};
+  for (const auto& [name, text, expected] : loads) {
+    write(name, text);
+    const Result made = init({"deployment.yaml", name}, {"--force"});
+    EXPECT_EQ(made.code, ExitCode::kSuccess) << name << "\n" << made.errors;
+    EXPECT_NE(scenario().find(expected), std::string::npos) << scenario();
+  }
+  EXPECT_NE(scenario().find("  measured:\n    csv: r.json\n    policy: prefix-aware"),
+            std::string::npos)
+      << scenario();
+}
+
+TEST_F(Init, PrefillAndDecodeBecomePoolsBehindABaselineThatReachesBoth) {
+  write("pd.yaml", deployment({}, "qwen-prefill") + "---\n" + deployment({}, "qwen-decode"));
+  write("load.yaml", kLoad);
+  const Result made = init({"pd.yaml", "load.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(scenario().find("  - name: qwen-prefill\n    role: prefill\n    vllm_serve: pd.yaml\n"),
+            std::string::npos);
+  EXPECT_NE(scenario().find("  - name: qwen-decode\n    role: decode\n"), std::string::npos);
+  EXPECT_NE(scenario().find("routing: {balancer: vllm-router-round-robin}"), std::string::npos);
+}
+
+TEST_F(Init, AKustomizeFolderIsServersAndItsConfigMapTheRouter) {
+  write("load.yaml", kLoad);
+  write("base/deployment.yaml", deployment());
+  write("base/kustomization.yaml", "resources: [deployment.yaml]\n");
+  write("k8s/kustomization.yaml",
+        "resources: [../base]\nreplicas: [{name: qwen, count: 5}]\n"
+        "configMapGenerator: [{name: epp, files: [plugins.yaml]}]\n");
+  write("k8s/plugins.yaml", kPicker);
+  const Result made = init({"k8s", "load.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(scenario().find("    vllm_serve: k8s\n"), std::string::npos);
+  EXPECT_NE(scenario().find("    endpoint_picker: k8s/plugins.yaml\n"), std::string::npos);
+  EXPECT_EQ(origin("cluster.pools[0].replicas"),
+            "cluster.pools[0].replicas 5 k8s/kustomization.yaml:2:32");
+}
+
+TEST_F(Init, AFolderIsReadFileByFileAndWhatIsNotUsedIsNamed) {
+  write("all/deployment.yaml", deployment());
+  write("all/load.yaml", kLoad);
+  write("all/notes.txt", "nothing\n");
+  write("all/service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n");
+  const Result made = init({"all"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(made.errors.find("not used: all/notes.txt, all/service.yaml"), std::string::npos)
+      << made.errors;
+}
+
+TEST_F(Init, ErrorsComeAllAtOnce) {
+  write("a.yaml", kLoad);
+  write("b.yaml", kLoad);
+  write("other.yaml", "some: thing\n");
+  write("broken.yaml", "a: [1\n");
+  const Result made = init({"a.yaml", "b.yaml", "other.yaml", "broken.yaml", "missing.yaml"});
+  EXPECT_EQ(made.code, ExitCode::kInvalid);
+  for (const char* error : {"b.yaml: error: is a second load, beside a.yaml\n",
+                            "other.yaml: error: is nothing that a scenario can be written from\n",
+                            "broken.yaml:2:1: error: ", "missing.yaml: error: is not there\n"})
+    EXPECT_NE(made.errors.find(error), std::string::npos) << made.errors;
+  EXPECT_FALSE(std::filesystem::exists(path("scenario.yaml")));
+  const Result empty = init({"other.yaml"});
+  EXPECT_EQ(empty.code, ExitCode::kInvalid);
+}
+
+TEST_F(Init, AModelThatIsNotKnownIsAnErrorInTheUsersFile) {
+  std::string text = deployment();
+  text.replace(text.find("Qwen/Qwen3-8B"), 13, "acme/secret-model");
+  write("deployment.yaml", text);
+  write("load.yaml", kLoad);
+  const Result made = init({"deployment.yaml", "load.yaml"});
+  EXPECT_EQ(made.code, ExitCode::kInvalid);
+  EXPECT_NE(made.errors.find("deployment.yaml:11:"), std::string::npos) << made.errors;
+  EXPECT_FALSE(std::filesystem::exists(path("scenario.yaml")));
+}
+
+TEST(NodeNames, CloudsAndDriversNamesLeadToTheCatalogue) {
+  for (const auto& [name, accelerator] :
+       std::vector<std::pair<std::string, std::string>>{{"p5.48xlarge", "H100-SXM"},
+                                                        {"p5en.48xlarge", "H200"},
+                                                        {"standard_nd96isr_h100_v5", "H100-SXM"},
+                                                        {"nvidia-tesla-a100", "A100-40"},
+                                                        {"NVIDIA-A100-SXM4-80GB", "A100-80"},
+                                                        {"AMD_Instinct_MI300X_OAM", "MI300X"},
+                                                        {"h100", "H100-SXM"},
+                                                        {"linux", ""},
+                                                        {"p5", ""},
+                                                        {"", ""}})
+    EXPECT_EQ(accelerator_of_node(name), accelerator) << name;
+}
+
+TEST(NodeNames, TheTableNamesAcceleratorsOfTheCatalogueAndEachNodeOnce) {
+  Diagnostics d;
+  const auto root =
+      read_config_file(std::string(ROUTESIM_SOURCE_DIR) + "/scenarios/catalogs/nodes.yaml", d);
+  ASSERT_NE(root, nullptr);
+  std::set<std::string> seen;
+  for (const ConfigNode::Ptr& row : root->child("nodes")->items()) {
+    const std::string& accelerator = row->child("accelerator")->text();
+    const auto* known = builtin_catalogue().find_accelerator(accelerator);
+    ASSERT_NE(known, nullptr) << accelerator;
+    EXPECT_EQ(known->name, accelerator);
+    for (const ConfigNode::Ptr& name : row->child("names")->items()) {
+      EXPECT_TRUE(seen.insert(name->text()).second) << name->text();
+      // A name that stands for a rest is no beginning of another row's name.
+      std::string node = name->text();
+      if (node.ends_with('*')) node.back() = '9';
+      EXPECT_EQ(accelerator_of_node(node), accelerator) << node;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace routesim::tools

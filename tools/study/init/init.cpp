@@ -1,0 +1,370 @@
+#include "tools/study/init/init.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/scalar_parse.h"
+#include "base/text.h"
+#include "policies/config/document.h"
+#include "tools/ingest/catalogue_file.h"
+#include "tools/ingest/description.h"
+#include "tools/ingest/inference_perf_yaml.h"
+#include "tools/study/init/user_file.h"
+
+namespace routesim::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Ptr = ConfigNode::Ptr;
+
+constexpr std::string_view kUnnamed = "no file names one";
+
+/// The text as a value of YAML.
+std::string yaml(const std::string& text) {
+  std::string out =
+      to_yaml(*ConfigNode::make_scalar(text, ConfigNode::Style::kPlain, SourceLocation{}));
+  out.pop_back();  // The line break.
+  return out;
+}
+
+std::string text_at(const ConfigNode& map, std::string_view key) {
+  const ConfigNode* child = map.child(key);
+  return child != nullptr ? child->text() : std::string();
+}
+
+double number_at(const ConfigNode& map, std::string_view key) {
+  return number_from(text_at(map, key)).value_or(0);
+}
+
+/// `router/precise.values.yaml` is precise.
+std::string stem(const std::string& path) {
+  std::string name = fs::path(path).lexically_normal().filename().string();
+  for (const std::string_view end : {".in", ".yaml", ".yml", ".json", ".values", ".sh"})
+    if (name.size() > end.size() && name.ends_with(end)) name.resize(name.size() - end.size());
+  return name;
+}
+
+/// A name that `taken` does not have yet: NAME, NAME-2, ...
+std::string unique(const std::string& name, std::vector<std::string>& taken) {
+  std::string free = name;
+  for (int n = 2; std::find(taken.begin(), taken.end(), free) != taken.end(); ++n)
+    free = name + "-" + std::to_string(n);
+  taken.push_back(free);
+  return free;
+}
+
+/// Writes the scenario line by line.
+class Draft {
+ public:
+  Draft(const InitRequest& request, Diagnostics& diagnostics)
+      : request_(request),
+        diagnostics_(diagnostics),
+        files_(read_user_files(request.paths, diagnostics)) {}
+
+  InitScenario write() {
+    sort_parts();
+    if (diagnostics_.has_errors()) return std::move(out_);
+    write_head();
+    write_load();
+    write_pools();
+    write_routers();
+    line(0, "");
+    line(
+        0,
+        "# What must hold after a change of the files: otherwise `routesim run` ends with code 1.");
+    line(0, "# expect:");
+    line(0, "# - ttft_ms.p99 < 500");
+    return std::move(out_);
+  }
+
+ private:
+  void line(int indent, const std::string& text) {
+    out_.text += std::string(static_cast<std::size_t>(indent), ' ') + text + "\n";
+  }
+
+  /// A value that no file says.
+  void assume(int indent, const std::string& setting, const std::string& why) {
+    const std::string text = setting + "   # assumed: " + why;
+    line(indent, text);
+    out_.assumed.push_back(text.starts_with("- ") ? text.substr(2) : text);
+  }
+
+  /// The file's path as the scenario writes it.
+  std::string path_of(const UserFile& file) const {
+    const fs::path folder = fs::absolute(request_.output).parent_path().lexically_normal();
+    const fs::path target = fs::absolute(file.path).lexically_normal();
+    fs::path relative = target.lexically_relative(folder);
+    if (relative.empty()) relative = target;
+    std::string text = relative.string();
+    if (text.size() > 1 && text.ends_with('/')) text.pop_back();
+    return text;
+  }
+
+  void note(const std::string& part, const UserFile& file, const std::string& what) {
+    out_.inputs.push_back(fmt::format("{:<8}{} ({})", part, path_of(file), what));
+  }
+
+  /// Gives each file its part. Two loads are an error: which one is meant, only the user knows.
+  void sort_parts() {
+    const bool has_document = std::any_of(files_.begin(), files_.end(), [](const UserFile& f) {
+      return f.has_picker && !f.is_chart_default;
+    });
+    std::vector<std::string> spare;
+    for (const UserFile& file : files_) {
+      const bool is_router = file.has_picker && !(file.is_chart_default && has_document);
+      if (!file.is_used())
+        spare.push_back(path_of(file));
+      else if (file.has_picker && !is_router && file.servers.empty())
+        out_.unused.push_back(path_of(file) + ": another file has the EndpointPickerConfig");
+      if (is_router || !file.balancer.empty()) routers_.push_back(&file);
+      if (!file.servers.empty()) servers_.push_back(&file);
+      if (file.load != LoadKind::kNone) loads_.push_back(&file);
+    }
+    if (!spare.empty())
+      out_.unused.push_back(fmt::format("{}", fmt::join(spare, ", ")) +
+                            ": neither servers, a router nor a load");
+    for (std::size_t i = 1; i < loads_.size(); ++i)
+      diagnostics_.error({.file = loads_[i]->path}, "",
+                         "is a second load, beside " + printable(loads_[0]->path, 200),
+                         "name the files that belong together: routesim init SERVERS ROUTER LOAD");
+    if (servers_.empty() && routers_.empty() && loads_.empty() && !diagnostics_.has_errors())
+      diagnostics_.error({.file = request_.paths.empty() ? "." : request_.paths.front()}, "",
+                         "holds no servers, no router and no load",
+                         "name a manifest or Helm values, an EndpointPickerConfig, a load file");
+    for (const UserFile* file : servers_)
+      for (const ServerStart& start : file->servers) {
+        has_prefill_ = has_prefill_ || start.role == "prefill";
+        double count = 1;
+        if (start.replicas != nullptr) count = number_from(start.replicas->text()).value_or(1);
+        server_count_ += std::max(1.0, count);
+      }
+  }
+
+  void write_head() {
+    std::vector<std::string> names;
+    for (const UserFile& file : files_)
+      if (file.is_used()) names.push_back(path_of(file));
+    line(0, "# Written by `routesim init` from " + fmt::format("{}", fmt::join(names, ", ")) + ".");
+    line(0,
+         "# The files are read again at every run. Lines with \"assumed\" are for you to check.");
+    std::string name = request_.name;
+    if (name.empty() && !servers_.empty()) name = servers_.front()->servers.front().name;
+    if (name.empty()) name = "my-scenario";
+    line(0, "name: " + yaml(name));
+    line(0, "question: " + yaml("Which router answers this load faster on these servers?"));
+    line(0, "");
+  }
+
+  void write_load() {
+    line(0, "workload:");
+    if (loads_.empty()) return write_assumed_load();
+    const UserFile& file = *loads_.front();
+    const std::string path = yaml(path_of(file));
+    switch (file.load) {
+      case LoadKind::kInferencePerf:
+        line(2, "inference_perf: " + path);
+        return note("load", file, "inference-perf");
+      case LoadKind::kVllmBench:
+        line(2, "vllm_bench: " + path);
+        return note("load", file, "vllm bench serve");
+      case LoadKind::kGuidellm:
+        line(2, "guidellm: " + path);
+        return note("load", file, "GuideLLM");
+      case LoadKind::kTrace:
+        line(2, "trace:");
+        line(4, "file: " + path);
+        return note("load", file, "trace");
+      case LoadKind::kBenchResult:
+        return write_benchmark(file);
+      case LoadKind::kNone:
+        break;
+    }
+  }
+
+  /// Means of the run that a result file of `vllm bench serve` is about.
+  void write_benchmark(const UserFile& file) {
+    const ConfigNode& result = *file.root;
+    const double done = std::max(1.0, number_at(result, "completed"));
+    const std::string why = "the totals of " + printable(path_of(file)) + " say the means only";
+    line(2, "vllm_bench:");
+    line(4, "num_prompts: " + yaml(text_at(result, "num_prompts")));
+    const std::string rate = text_at(result, "request_rate");
+    line(4, "request_rate: " + (rate == "inf" || rate.empty() ? ".inf" : yaml(rate)));
+    if (number_at(result, "max_concurrency") > 0)
+      line(4, "max_concurrency: " + yaml(text_at(result, "max_concurrency")));
+    assume(4, "dataset_name: random", "the file does not name it");
+    assume(4,
+           fmt::format("random: {{input_len: {:.0f}, output_len: {:.0f}}}",
+                       number_at(result, "total_input_tokens") / done,
+                       number_at(result, "total_output_tokens") / done),
+           why);
+    note("load", file, "a result of vllm bench serve");
+  }
+
+  void write_assumed_load() {
+    const double servers = std::max(1.0, server_count_);
+    std::string stages;
+    for (const double rate : {0.5, 1.0, 2.0})
+      stages +=
+          fmt::format("{}{{rate: {:g}, duration: 60}}", stages.empty() ? "" : ", ", rate * servers);
+    assume(2, "inference_perf:", "no file holds a load; half, one and two requests/s per server");
+    line(4, "load: {type: poisson, interval: 10, stages: [" + stages + "]}");
+    line(4, "api: {type: completion, streaming: true}");
+    line(4, "data:");
+    line(6, "type: shared_prefix");
+    line(6,
+         "shared_prefix: {num_groups: 64, num_prompts_per_group: 16, system_prompt_len: 2048, "
+         "question_len: 256, output_len: 256}");
+  }
+
+  void write_pools() {
+    line(0, "");
+    line(0, "cluster:");
+    line(2, "pools:");
+    if (servers_.empty()) return write_assumed_pool();
+    std::vector<std::string> taken;
+    for (const UserFile* file : servers_) {
+      for (const ServerStart& start : file->servers) write_pool(*file, start, taken);
+      const bool is_chart = fs::is_directory(file->path);
+      note("servers", *file, is_chart ? "kustomize folder" : "model, replicas and flags of vLLM");
+    }
+  }
+
+  void write_pool(const UserFile& file, const ServerStart& start, std::vector<std::string>& taken) {
+    const std::string name = start.name.empty() ? "vllm" : start.name;
+    line(2, "- name: " + yaml(unique(name, taken)));
+    // A role without its counterpart is a label, not a disaggregated fleet.
+    if (has_prefill_ && !start.role.empty()) line(4, "role: " + start.role);
+    line(4, "vllm_serve: " + yaml(path_of(file)));
+    if (start.replicas == nullptr) assume(4, "replicas: 1", "no file says how many");
+    if (start.accelerators.empty()) assume_accelerator(start);
+  }
+
+  void assume_accelerator(const ServerStart& start) {
+    const std::string device = start.device == nullptr ? "nvidia.com/gpu" : start.device->text();
+    if (device == "nvidia.com/gpu")
+      return assume(4, "accelerator: H100-SXM", std::string(kUnnamed));
+    if (device == "amd.com/gpu")
+      return assume(4, "accelerator: MI300X",
+                    "the servers ask for amd.com/gpu, no file says which");
+    diagnostics_.error(
+        start.device->where(), "",
+        "asks for " + printable(device) +
+            ", and no file names an accelerator that the catalogue has",
+        "`routesim list accelerators` shows them; docs/extending.md says how to add one");
+  }
+
+  void write_assumed_pool() {
+    const std::string why = "no file starts servers";
+    std::string model;
+    if (!loads_.empty() && loads_.front()->load == LoadKind::kInferencePerf) {
+      Diagnostics ignored;
+      const Ptr document = inference_perf_document(loads_.front()->root, {}, ignored);
+      if (const ConfigNode* server = document->child("server"))
+        model = text_at(*server, "model_name");
+    }
+    const bool is_known = builtin_catalogue().find_model(model) != nullptr;
+    assume(2, "- name: vllm", why);
+    assume(4, "replicas: 4", why);
+    assume(4, "accelerator: H100-SXM", why);
+    assume(4, "model: " + yaml(is_known ? model : "Qwen3-32B"),
+           is_known ? "the load names it" : why);
+    const double bytes =
+        models::weight_bytes(*builtin_catalogue().find_model(is_known ? model : "Qwen3-32B"));
+    const double memory = builtin_catalogue().find_accelerator("H100-SXM")->memory_bytes;
+    int gpus = 1;
+    // Half of the memory is left to the KV cache.
+    while (bytes > 0.5 * memory * gpus && gpus < 8) gpus *= 2;
+    if (gpus > 1)
+      assume(4, fmt::format("tensor_parallel: {}", gpus), "the weights leave room then");
+  }
+
+  void write_routers() {
+    line(0, "");
+    line(0, "variants:");
+    std::vector<std::string> taken;
+    const std::string baseline = has_prefill_ ? "vllm-router-round-robin" : "k8s-service";
+    line(0, "- name: " + unique(baseline, taken));
+    if (has_prefill_)
+      line(2, "# The baseline. A Kubernetes Service sends nothing to prefill servers.");
+    line(2, "routing: {balancer: " + baseline + "}");
+    const std::size_t before = out_.text.size();
+    for (const UserFile* file : servers_) write_own_router(*file, taken);
+    for (const UserFile* file : routers_) write_router(*file, taken);
+    if (out_.text.size() == before && !has_prefill_) write_assumed_router(taken);
+  }
+
+  /// The router of servers' values is used where the scenario names none.
+  void write_own_router(const UserFile& file, std::vector<std::string>& taken) {
+    const RouterChoice& router = file.servers.front().router;
+    if (router.product.empty()) return;
+    if (!router.refused.empty()) {
+      out_.unused.push_back(path_of(file) + ": " + printable(router.refused) + " of " +
+                            router.product + " is not simulated");
+      return;
+    }
+    if (std::find(taken.begin(), taken.end(), "own") != taken.end()) return;
+    line(0, "- name: " + unique("own", taken) + "   # the router in " + printable(path_of(file)));
+    note("router", file, router.product);
+    write_measured(taken.back());
+  }
+
+  void write_router(const UserFile& file, std::vector<std::string>& taken) {
+    const std::string path = yaml(path_of(file));
+    if (!file.has_picker && file.balancer == taken.front()) return;
+    line(0, "- name: " + yaml(unique(stem(file.path), taken)));
+    line(2, "routing:");
+    if (file.has_picker) {
+      line(4, "balancer: endpoint-picker");
+      line(4, "endpoint_picker: " + path);
+      note("router", file, file.is_chart_default ? "the chart's default" : "EndpointPickerConfig");
+    } else {
+      line(4, "config: " + path);
+      note("router", file, file.balancer);
+    }
+    write_measured(taken.back());
+  }
+
+  void write_assumed_router(std::vector<std::string>& taken) {
+    assume(0, "- name: " + unique("prefix-aware", taken),
+           "no file configures a router; this is llm-d's default");
+    line(2, "routing:");
+    line(4, "balancer: endpoint-picker");
+    line(4, "endpoint_picker:");
+    std::string rest = to_yaml(*policies::default_document({}, "llm-d.ai/v1alpha1"));
+    for (std::size_t end = 0; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
+      line(6, rest.substr(0, end));
+    write_measured(taken.back());
+  }
+
+  /// A result beside the first variant with a router of the user's own: `routesim validate`
+  /// compares.
+  void write_measured(const std::string& variant) {
+    if (is_measured_ || loads_.empty() || loads_.front()->load != LoadKind::kBenchResult) return;
+    is_measured_ = true;
+    line(2, "measured:");
+    line(4, "csv: " + yaml(path_of(*loads_.front())));
+    assume(4, "policy: " + yaml(variant), "the file does not say which router it measured");
+  }
+
+  const InitRequest& request_;
+  Diagnostics& diagnostics_;
+  std::vector<UserFile> files_;
+  std::vector<const UserFile*> servers_, routers_, loads_;
+  bool has_prefill_ = false;
+  bool is_measured_ = false;
+  double server_count_ = 0;
+  InitScenario out_;
+};
+
+}  // namespace
+
+InitScenario make_scenario(const InitRequest& request, Diagnostics& diagnostics) {
+  return Draft(request, diagnostics).write();
+}
+
+}  // namespace routesim::tools

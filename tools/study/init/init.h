@@ -1,0 +1,29 @@
+// A scenario from the files that a user has.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.h"
+
+namespace routesim::tools {
+
+struct InitRequest {
+  std::vector<std::string> paths;  ///< Files and folders.
+  std::string output;              ///< Where the scenario will stand; its paths are relative to it.
+  std::string name;                ///< Empty: that of the first servers.
+};
+
+struct InitScenario {
+  std::string text;                       ///< A commented scenario.
+  std::vector<std::string> inputs = {};   ///< Which file plays which part.
+  std::vector<std::string> assumed = {};  ///< `key: value   # assumed: why`.
+  std::vector<std::string> unused = {};   ///< Files, and why they play no part.
+};
+
+/// Writes the scenario: it names the user's files and copies nothing out of them, except numbers
+/// of a result file. What no file says is assumed and marked so. The text is of use only without
+/// errors in `diagnostics`.
+InitScenario make_scenario(const InitRequest& request, Diagnostics& diagnostics);
+
+}  // namespace routesim::tools

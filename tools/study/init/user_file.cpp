@@ -1,0 +1,231 @@
+#include "tools/study/init/user_file.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <set>
+
+#include "base/text.h"
+#include "base/tree_reader.h"
+#include "policies/config/document.h"
+#include "tools/ingest/config_file.h"
+#include "tools/ingest/inference_perf_yaml.h"
+#include "tools/ingest/kubernetes_file.h"
+#include "tools/ingest/kustomize.h"
+#include "tools/ingest/router_config.h"
+#include "tools/ingest/trace_files.h"
+
+namespace routesim::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Ptr = ConfigNode::Ptr;
+
+bool ends_with_any(const std::string& path, std::initializer_list<std::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(),
+                     [&](std::string_view end) { return path.ends_with(end); });
+}
+
+bool is_tree(const std::string& path) {
+  return ends_with_any(path, {".yaml", ".yml", ".json", ".yaml.in"});
+}
+
+bool has_any(const ConfigNode& map, std::initializer_list<std::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](std::string_view key) { return map.find(key) != nullptr; });
+}
+
+bool says(const ConfigNode& node, std::string_view word) {
+  if (node.is_scalar()) return node.text().find(word) != std::string::npos;
+  const auto child_says = [&](const auto& child) { return says(*child, word); };
+  return std::any_of(node.items().begin(), node.items().end(), child_says) ||
+         std::any_of(node.members().begin(), node.members().end(),
+                     [&](const auto& member) { return says(*member.value, word); });
+}
+
+LoadKind load_in(const Ptr& root) {
+  if (!root->is_map()) return LoadKind::kNone;
+  Diagnostics ignored;
+  const Ptr document = inference_perf_document(root, {}, ignored);
+  if (document != nullptr && document->find("load") != nullptr && document->find("data") != nullptr)
+    return LoadKind::kInferencePerf;
+  if (has_any(*root, {"total_input_tokens"}) && has_any(*root, {"total_output_tokens"}))
+    return LoadKind::kBenchResult;
+  const ConfigNode* spec = root->child("spec");
+  const ConfigNode& keys = spec != nullptr && !is_kubernetes_object(*root) ? *spec : *root;
+  if (has_any(keys, {"profile", "rate_type"}) && has_any(keys, {"data", "max_requests"}))
+    return LoadKind::kGuidellm;
+  if (has_any(*root, {"dataset-name", "dataset_name", "num-prompts", "num_prompts"}))
+    return LoadKind::kVllmBench;
+  return LoadKind::kNone;
+}
+
+void find_picker(UserFile& file) {
+  using Kind = policies::LocatedDocument::Kind;
+  const Kind kind = policies::find_endpoint_picker_config(*file.root).kind;
+  file.is_chart_default = kind == Kind::kChartDefault;
+  file.has_picker = kind != Kind::kNotFound || says(*file.root, "EndpointPickerConfig");
+}
+
+/// What `routing.config` makes of a file.
+std::string balancer_of(const std::string& path) {
+  const SourceLocation here{.file = "--set"};
+  Diagnostics ignored;
+  const Ptr read = with_router_config(
+      tree::map({{"routing", tree::map({{"config", tree::text(path, here)}}, here)}}, here),
+      ignored);
+  const ConfigNode* balancer = read->child("routing")->child("balancer");
+  return ignored.has_errors() || balancer == nullptr ? std::string() : balancer->text();
+}
+
+/// Reads one file after another, each once.
+class Reader {
+ public:
+  explicit Reader(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+
+  void read(const std::string& path) {
+    std::error_code unreadable;
+    if (is_kustomization(path)) {
+      const std::string folder = fs::path(path).parent_path().string();
+      read_kustomize_folder(folder.empty() ? "." : folder, path);
+    } else if (!fs::is_directory(path, unreadable)) {
+      if (fs::exists(path, unreadable))
+        read_file(path, true);
+      else
+        diagnostics_.error({.file = path}, "", "is not there");
+    } else if (const std::string file = kustomization_in(path); !file.empty()) {
+      read_kustomize_folder(path, file);
+    } else {
+      read_folder(path);
+    }
+  }
+
+  std::vector<UserFile> files() && { return std::move(files_); }
+
+ private:
+  /// Hidden files and folders below are left alone.
+  void read_folder(const std::string& folder) {
+    for (const std::string& path : files_in(folder)) read_file(path, false);
+  }
+
+  static std::set<std::string> files_in(const std::string& folder) {
+    std::set<std::string> paths;
+    std::error_code unreadable;
+    for (const auto& entry : fs::directory_iterator(folder, unreadable))
+      if (entry.is_regular_file(unreadable) && !entry.path().filename().string().starts_with('.'))
+        paths.insert(entry.path().lexically_normal().string());
+    return paths;
+  }
+
+  /// The servers are those of the built folder. A file of it may hold the router's configuration,
+  /// and one that stands beside it the load.
+  void read_kustomize_folder(const std::string& folder, const std::string& kustomization) {
+    Diagnostics found;  // Without errors, `vllm_serve` says it again.
+    const Kustomized built = build_kustomization(kustomization, {.file = kustomization}, {}, found);
+    const bool has_file_name = fs::path(kustomization).filename() == "kustomization.yaml";
+    UserFile whole{.path = has_file_name ? folder : kustomization};
+    if (built.objects != nullptr) whole.servers = starts_in_tree(built.objects, {}, found);
+    if (whole.servers.empty()) append(diagnostics_, found);
+    if (built.objects == nullptr) return;
+    files_.push_back(std::move(whole));
+    std::set<std::string> paths = files_in(folder);
+    paths.insert(built.files.begin(), built.files.end());
+    for (const std::string& path : paths) {
+      const std::size_t before = files_.size();
+      if (!is_kustomization(path)) read_file(path, false);
+      if (files_.size() > before) files_.back().servers.clear();
+      // Resources and patches have played their part.
+      if (files_.size() > before && !files_.back().is_used()) files_.pop_back();
+    }
+  }
+
+  void read_file(const std::string& path, bool is_named) {
+    const std::string written = fs::path(path).lexically_normal().string();
+    if (!seen_.insert(written).second) return;
+    UserFile file{.path = path};
+    Diagnostics found;
+    if (is_tree(path))
+      read_tree(file, found);
+    else
+      read_text(file, found);
+    if (is_named) append(diagnostics_, found);
+    if (is_named && !found.has_errors() && !file.is_used())
+      diagnostics_.error({.file = path}, "", "is nothing that a scenario can be written from",
+                         "servers that start vLLM, an EndpointPickerConfig or another router's "
+                         "configuration, and the file of a load tool or a trace are");
+    files_.push_back(std::move(file));
+  }
+
+  static void read_tree(UserFile& file, Diagnostics& found) {
+    file.root = read_manifest_file(file.path, {.file = file.path}, {}, found);
+    if (file.root == nullptr || found.has_errors()) return;
+    // The formats of routesim itself.
+    if (has_any(*file.root,
+                {"cluster", "scenario", "variants", "accelerators", "models", "curves"}) &&
+        !says(*file.root, "EndpointPickerConfig"))
+      return;
+    file.load = load_in(file.root);
+    if (file.load != LoadKind::kNone) return;
+    find_picker(file);
+    Diagnostics of_servers;  // Where there are some, `vllm_serve` says it again.
+    if (file.root->is_map() || file.root->is_sequence())
+      file.servers = starts_in_tree(file.root, {}, of_servers);
+    if (file.servers.empty()) append(found, of_servers);
+    const bool has_router = !file.servers.empty() && !file.servers.front().router.product.empty();
+    if (!file.has_picker && !has_router) file.balancer = balancer_of(file.path);
+  }
+
+  static void read_text(UserFile& file, Diagnostics& found) {
+    std::string text;
+    constexpr std::size_t kMostOfScript = 1U << 20U;
+    const bool is_trace = ends_with_any(file.path, {".csv", ".jsonl"});
+    if (!is_trace &&
+        !read_text_file(file.path, {.file = file.path}, {}, kMostOfScript, text, found))
+      return;
+    const auto has = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+    if (is_trace) {
+      read_trace(file, found);
+    } else if (has("vllm bench serve") || has("benchmark_serving.py")) {
+      file.load = LoadKind::kVllmBench;
+    } else if (has("vllm serve ") || has("vllm.entrypoints.openai.api_server")) {
+      Diagnostics unsaid;
+      if (auto start =
+              start_in_text(text, places_in_file(file.path), {.file = file.path}, {}, {}, unsaid))
+        file.servers.push_back(std::move(*start));
+    } else if (!text.empty()) {
+      file.balancer = balancer_of(file.path);
+    }
+  }
+
+  static void read_trace(UserFile& file, Diagnostics& found) {
+    Diagnostics of_trace;
+    TraceReference reference;
+    reference.path = file.path;
+    reference.path_where = {.file = file.path};
+    const auto open = open_trace(reference, of_trace);
+    append(found, of_trace);
+    if (!open) return;
+    const auto reader = open();
+    workloads::TraceRecord record;
+    if (reader->next(record))
+      file.load = LoadKind::kTrace;
+    else
+      append(found, reader->diagnostics());
+  }
+
+  Diagnostics& diagnostics_;
+  std::vector<UserFile> files_;
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+std::vector<UserFile> read_user_files(const std::vector<std::string>& paths,
+                                      Diagnostics& diagnostics) {
+  Reader reader(diagnostics);
+  for (const std::string& path : paths) reader.read(path);
+  return std::move(reader).files();
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,36 @@
+// What a user has: files told apart by their contents.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/config_node.h"
+#include "tools/ingest/vllm_serve_files.h"
+
+namespace routesim::tools {
+
+/// The key of `workload` that reads a load, or a result to rebuild it from.
+enum class LoadKind { kNone, kInferencePerf, kVllmBench, kGuidellm, kTrace, kBenchResult };
+
+/// One file or kustomize folder, and each part that it can play in a scenario.
+struct UserFile {
+  std::string path;
+  ConfigNode::Ptr root = {};              ///< Of a file of YAML or JSON.
+  std::vector<ServerStart> servers = {};  ///< `vllm_serve` reads them.
+  bool has_picker = false;                ///< `routing.endpoint_picker` reads it.
+  bool is_chart_default = false;          ///< It leaves the EndpointPickerConfig to its chart.
+  std::string balancer = {};              ///< What `routing.config` makes of it; empty for nothing.
+  LoadKind load = LoadKind::kNone;
+
+  bool is_used() const {
+    return !servers.empty() || has_picker || !balancer.empty() || load != LoadKind::kNone;
+  }
+};
+
+/// Reads `paths`: files, kustomize folders, and other folders, whose files are taken one by one. A
+/// path that cannot be read, and a file that was named and is nothing of the above, are errors.
+/// Files of a folder that are nothing of the above come back without a part.
+std::vector<UserFile> read_user_files(const std::vector<std::string>& paths,
+                                      Diagnostics& diagnostics);
+
+}  // namespace routesim::tools
