@@ -1,6 +1,7 @@
 #include "tools/render/html_page.h"
 
 #include <cmath>
+#include <map>
 
 #include "base/check.h"
 #include "base/scalar_parse.h"
@@ -21,6 +22,73 @@ std::string title_of(const PageData& data) {
   return title.empty() ? "routesim" : title + " · routesim";
 }
 
+/// The text of a heading as a fragment of an address: letters and digits, the rest as dashes.
+std::string slug_of(std::string_view heading) {
+  std::string out;
+  bool tag = false;
+  for (const char c : heading) {
+    if (c == '<' || c == '>') tag = c == '<';
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (tag || c == '>') continue;
+    if (plain || upper)
+      out += upper ? static_cast<char>(c - 'A' + 'a') : c;
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out.empty() ? "section" : out;
+}
+
+/// The body with an address for every heading and figure, and a list of contents in front of the
+/// first section, behind the first verdict.
+std::string with_contents(const std::string& body, bool several) {
+  std::string out, contents;
+  std::map<std::string, int> used;
+  std::size_t nav_at = std::string::npos, figures = 0, entries = 0, from = 0;
+  for (std::size_t at = body.find('<'); at != std::string::npos; at = body.find('<', at + 1)) {
+    const std::string_view rest = std::string_view(body).substr(at);
+    if (rest.starts_with("<figure>")) {
+      out.append(body, from, at + 7 - from).append(" id=\"figure-");
+      out.append(std::to_string(++figures)).append("\"");
+      from = at + 7;
+    }
+    // Landmarks need names that differ.
+    if (constexpr std::string_view kVerdict = "<section class=\"verdict\" aria-label=\"Verdict";
+        rest.starts_with(kVerdict) && used["#verdict"]++ > 0) {
+      out.append(body, from, at + kVerdict.size() - from);
+      out.append(" ").append(std::to_string(used["#verdict"]));
+      from = at + kVerdict.size();
+    }
+    if (!rest.starts_with("<h1>") && !rest.starts_with("<h2>") && !rest.starts_with("<h3>"))
+      continue;
+    const char level = rest[2];
+    const std::size_t begin = at + 4;
+    const std::size_t end = body.find(std::string("</h") + level + ">", begin);
+    if (end == std::string::npos) break;
+    const std::string heading = body.substr(begin, end - begin);
+    std::string id = slug_of(heading);
+    if (const int again = used[id]++; again > 0) id += "-" + std::to_string(again + 1);
+    out.append(body, from, at - from);
+    if (level == '2' && nav_at == std::string::npos) nav_at = out.size();
+    out.append("<h").append(1, level).append(" id=\"").append(id).append("\">");
+    const std::string link = "<a href=\"#" + id + "\">" + heading + "</a>";
+    out += level == '1' ? heading : link;
+    from = end;
+    if (level == '2' || (level == '1' && several)) {
+      contents += "<li>" + link + "</li>";
+      ++entries;
+    }
+  }
+  out.append(body, from, std::string::npos);
+  if (entries > 2)
+    out.insert(nav_at,
+               "<nav class=\"contents\" aria-label=\"Contents\"><strong>On this page"
+               "</strong><ul>" +
+                   contents + "</ul></nav>");
+  return out;
+}
+
 }  // namespace
 
 std::string render_page(const PageData& data) {
@@ -35,9 +103,11 @@ std::string render_page(const PageData& data) {
   out += "</title>\n<style>";
   out += page_style();
   out += "</style>\n</head>\n<body>\n<main>\n";
-  for (const PageRun& run : data.runs) out += run_sections(run);
-  for (const PageSweep& sweep : data.sweeps) out += sweep_sections(sweep);
-  for (const PagePlan& plan : data.plans) out += plan_sections(plan);
+  std::string body;
+  for (const PageRun& run : data.runs) body += run_sections(run);
+  for (const PageSweep& sweep : data.sweeps) body += sweep_sections(sweep);
+  for (const PagePlan& plan : data.plans) body += plan_sections(plan);
+  out += with_contents(body, data.runs.size() + data.sweeps.size() + data.plans.size() > 1);
   out +=
       "<footer>Made by routesim. This page is also a result file: <code>routesim report</code> "
       "reads it, and the exact numbers behind every table and chart stand in it as JSON. Times are "
@@ -57,15 +127,21 @@ std::string render_html(const Report& report) {
   return render_page(data);
 }
 
-std::string number_cell(const Datum* datum, Unit unit) {
-  if (datum == nullptr) return "<td>–</td>";
+std::string open_table(std::size_t columns) {
+  constexpr std::size_t kManyColumns = 7;
+  return std::string("<div class=\"scroll\"><table") +
+         (columns > kManyColumns ? " class=\"many\">" : ">");
+}
+
+std::string number_cell(const Datum* datum, Unit unit, const std::string& after) {
+  if (datum == nullptr) return "<td>–" + after + "</td>";
   std::string out = "<td data-path=\"" + html(datum->path) + "\" data-value=\"" +
                     number_text(datum->raw.value_or(datum->value)) + "\">" +
                     human(datum->value, unit, false);
   if (datum->low && datum->high && *datum->low < *datum->high)
     out += " <small>" + human(*datum->low, unit, false) + " … " + human(*datum->high, unit, false) +
            "</small>";
-  return out + "</td>";
+  return out + after + "</td>";
 }
 
 std::string change_text(double from, double to, Unit unit) {
@@ -73,20 +149,22 @@ std::string change_text(double from, double to, Unit unit) {
   return from == 0 ? "–" : signed_percent(100 * (to - from) / from) + " %";
 }
 
-std::string change_cell(const Datum* from, const Datum* to, const Shown& shown) {
-  if (from == nullptr || to == nullptr) return "<td>–</td>";
+std::string change_note(const Datum* from, const Datum* to, const Shown& shown) {
+  if (from == nullptr || to == nullptr) return {};
   const double scale = shown.unit == Unit::kRatio ? 1 : std::abs(from->value);
   const double change = to->value - from->value;
   const std::string text = change_text(from->value, to->value, shown.unit);
-  if (std::abs(change) < 0.01 * scale || scale == 0) return "<td>" + text + "</td>";
+  if (std::abs(change) < 0.01 * scale || scale == 0)
+    return "<small class=\"change\">" + text + "</small>";
   const bool good = (change < 0) == shown.less_is_better;
-  return std::string("<td class=\"") + (good ? "good" : "bad") + "\">" + text + "</td>";
+  const char* word = good ? "better" : "worse";
+  return std::string("<small class=\"change ") + (good ? "good" : "bad") + "\">" + text + ", " +
+         word + "</small>";
 }
 
-std::string series_heading(std::size_t colour, const std::string& name, std::size_t columns) {
-  std::string out = "<th";
-  if (columns > 1) out += " colspan=\"" + std::to_string(columns) + "\"";
-  return out + ">" + svg_key(colour, false, true) + html(name) + "</th>";
+std::string series_heading(std::size_t colour, const std::string& name, const std::string& note) {
+  return "<th>" + svg_key(colour, false, true) + html(name) +
+         (note.empty() ? "" : "<small>" + html(note) + "</small>") + "</th>";
 }
 
 }  // namespace routesim::tools

@@ -25,7 +25,7 @@ std::string run_sections(const PageRun& run);
 std::string sweep_sections(const PageSweep& sweep);
 std::string plan_sections(const PagePlan& plan);
 
-/// Style sheet and the script that shows a chart's numbers under the pointer.
+/// Style sheet, and the script that reads, zooms, sorts and downloads.
 std::string_view page_style();
 std::string_view page_script();
 
@@ -38,19 +38,25 @@ struct Shown {
   bool less_is_better = false;
 };
 
+/// `<div><table>` of a frame that scrolls in a narrow window; tables of many columns print smaller.
+std::string open_table(std::size_t columns);
+/// Closes the rows, the table and its frame.
+inline constexpr std::string_view kTableEnd = "</tbody></table></div>";
+
 /// A table cell with its number for people, and in attributes the exact number and its place in the
-/// data block; `–` for nothing.
-std::string number_cell(const Datum* datum, Unit unit);
+/// data block; `–` for nothing. `after` is markup behind the number, such as a change_note().
+std::string number_cell(const Datum* datum, Unit unit, const std::string& after = {});
 
 /// `+12.3 %`; of ratios `+4.0 points`; `–` where there is nothing to divide by.
 std::string change_text(double from, double to, Unit unit);
 
-/// The change from `from` to `to` in percent, coloured by whether it is for the better.
-/// Of ratios it is the difference in percentage points.
-std::string change_cell(const Datum* from, const Datum* to, const Shown& shown);
+/// The change from `from` to `to` in percent, of ratios in percentage points, and from 1 % on in
+/// words whether it is for the better: `+12.3 %, worse`.
+std::string change_note(const Datum* from, const Datum* to, const Shown& shown);
 
-/// A `<th>` with the key of a series' colour.
-std::string series_heading(std::size_t colour, const std::string& name, std::size_t columns = 1);
+/// A `<th>` with the key of a series' colour, and below the name what the column compares with.
+std::string series_heading(std::size_t colour, const std::string& name,
+                           const std::string& note = {});
 
 /// One file of an export.
 struct ExportFile {

@@ -101,6 +101,27 @@ std::string_view axis_unit(Unit unit) {
   }
 }
 
+std::string_view unit_code(Unit unit) {
+  switch (unit) {
+    case Unit::kSeconds:
+      return "s";
+    case Unit::kTokensPerSecond:
+      return "tok/s";
+    case Unit::kRequestsPerSecond:
+      return "req/s";
+    case Unit::kRatio:
+      return "ratio";
+    case Unit::kPercent:
+      return "%";
+    case Unit::kDollars:
+      return "$";
+    case Unit::kNone:
+    case Unit::kCount:
+      break;
+  }
+  return "-";
+}
+
 std::string html(std::string_view text) {
   std::string out;
   for (const char c : text) {

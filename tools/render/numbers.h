@@ -28,6 +28,9 @@ std::string times(double a, double b);
 /// What an axis with this unit is labelled with after the name, in parentheses; may be empty.
 std::string_view axis_unit(Unit unit);
 
+/// The unit as the page's script knows it: `s`, `tok/s`, `req/s`, `ratio`, `%`, `$` or `-`.
+std::string_view unit_code(Unit unit);
+
 /// `text` with &, <, >, " and ' as entities, control characters dropped: safe in HTML text and
 /// attributes.
 std::string html(std::string_view text);

@@ -161,13 +161,17 @@ text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-se
 .plot text:not(.title){font-size:9px}.plot text.tight:not(.title){font-size:8px}
 .line{fill:none;stroke-width:2;stroke-linejoin:round}.thin .line{stroke-width:1.2}
 .d1{stroke-dasharray:7 3}.d2{stroke-dasharray:2 3}.d3{stroke-dasharray:9 3 2 3}
-.mark{stroke:none}.measured .mark{stroke-width:1.8}.interval{stroke-width:1.6}
+.d4{stroke-dasharray:14 4}.d5{stroke-dasharray:4 2 1 2}.d6{stroke-dasharray:1 3}
+.d7{stroke-dasharray:10 2 2 2 2 2}.line.past{stroke-width:1.3;stroke-opacity:.5}
+.mark{stroke:none}.measured .mark{stroke-width:1.8}.mark.past{stroke-width:1.2}
+.interval{stroke-width:1.6}.goal{stroke-width:1.6;stroke-dasharray:1 4;stroke-linecap:round}
 )css";
 constexpr std::string_view kColourRules =
-    ".paper,.measured .mark{fill:$card}text{fill:$mute}.unit,text.title{fill:$ink}\n"
-    ".grid{stroke:$grid}.axis{stroke:$mute}\n";
+    ".paper,.measured .mark,.mark.past{fill:$card}text{fill:$mute}.unit,text.title{fill:$ink}\n"
+    ".grid{stroke:$grid}.axis{stroke:$mute}.goal{stroke:$ink}\n";
 constexpr std::string_view kSeriesColour =
-    ".c# .line,.c# .interval,.c#.measured .mark{stroke:$s#}.c#:not(.measured) .mark{fill:$s#}\n";
+    ".c# .line,.c# .interval,.c#.measured .mark,.c# .mark.past{stroke:$s#}"
+    ".c#:not(.measured) .mark:not(.past){fill:$s#}\n";
 
 /// The value the page gives a variable, for light or for dark.
 std::string_view page_value(std::string_view name, bool dark) {

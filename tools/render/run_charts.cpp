@@ -86,45 +86,76 @@ bool wants_log(const LineChart& chart) {
   return most > 12 * least;
 }
 
-/// `A 12.5 k tok/s, B 6.5 k tok/s`: the value each variant has by `pick`.
+/// `12.5 k tok/s with A, 6.5 k tok/s with B`; of more than three variants the lowest and the
+/// highest. `pick` gives the value of a series, or NaN.
 template <class Pick>
 std::string list_values(const LineChart& chart, Unit unit, Pick pick) {
-  std::string out;
-  for (const ChartSeries& s : chart.series) {
-    if (s.measured || s.points.empty()) continue;
-    out += (out.empty() ? "" : ", ") + human(pick(s), unit) +
-           (chart.series.size() > 1 ? " with " + s.name : "");
+  std::vector<std::pair<double, std::string>> values;
+  for (const ChartSeries& s : chart.series)
+    if (const double value = pick(s); !s.measured && std::isfinite(value))
+      values.emplace_back(value, s.name);
+  if (values.size() == 1) return human(values[0].first, unit);
+  const auto named = [&](const std::pair<double, std::string>& v) {
+    return human(v.first, unit) + " with " + v.second;
+  };
+  if (values.size() > 3) {
+    const auto [least, most] = std::minmax_element(values.begin(), values.end());
+    return named(*least) + ", up to " + named(*most);
   }
+  std::string out;
+  for (const auto& value : values) out += (out.empty() ? "" : ", ") + named(value);
   return out;
 }
 
 double peak(const ChartSeries& s) {
-  double most = 0;
+  double most = s.points.empty() ? NAN : 0;
   for (const ChartPoint& p : s.points) most = std::max(most, p.y);
   return most;
 }
 
-/// The answer of a curve: peaks of a rate, the values of a latency under the highest load.
+/// The last reported stage in which no variant is overloaded; nothing when some is in every stage.
+std::optional<std::size_t> last_healthy(const PageRun& run) {
+  std::optional<std::size_t> found;
+  for (const std::size_t i : reported(run)) {
+    const bool healthy = std::none_of(run.variants.begin(), run.variants.end(), [&](const auto& v) {
+      return i < v.stages.size() && v.stages[i].overloaded;
+    });
+    if (healthy && (!found || stage_position(run, i) >= stage_position(run, *found))) found = i;
+  }
+  return found;
+}
+
+/// The answer of a curve: peaks of a rate, the values of a latency under the highest load that no
+/// variant is overloaded by.
 std::string curve_title(const PageRun& run, const LineChart& chart, const Shown& shown) {
   std::string title(shown.answer);
   if (!shown.less_is_better && shown.unit != Unit::kRatio)
     return title + " " +
            list_values(chart, shown.unit, [](const ChartSeries& s) { return peak(s); });
-  const std::size_t last = reported(run).back();
-  const std::string at = stage_label(run, run.variants[0].stages[last]);
+  const std::optional<std::size_t> healthy = last_healthy(run);
+  const std::size_t stage = healthy.value_or(reported(run).back());
+  const std::string at = stage_label(run, run.variants[0].stages[stage]);
   const Ladder ladder = ladder_of(run);
-  title += ladder == Ladder::kRate          ? " at " + at + " req/s: "
-           : ladder == Ladder::kConcurrency ? " at " + at + " concurrent requests: "
-                                            : " in stage " + at + ": ";
-  return title +
-         list_values(chart, shown.unit, [](const ChartSeries& s) { return s.points.back().y; });
+  title += ladder == Ladder::kRate          ? " at " + at + " req/s"
+           : ladder == Ladder::kConcurrency ? " at " + at + " concurrent requests"
+                                            : " in stage " + at;
+  const bool less = healthy && *healthy != reported(run).back();
+  if (less && run.variants.size() > 1) title += ", the most that every variant holds";
+  if (less && run.variants.size() == 1) title += ", the most that it holds";
+  return title + ": " + list_values(chart, shown.unit, [&](const ChartSeries& s) {
+           for (const ChartPoint& p : s.points)
+             if (p.x == stage_position(run, stage)) return p.y;
+           return static_cast<double>(NAN);
+         });
 }
 
-bool any_overloaded(const LineChart& chart) {
-  for (const ChartSeries& s : chart.series)
-    for (const ChartPoint& p : s.points)
-      if (p.overloaded) return true;
-  return false;
+/// The goal that users set for a measure, `ttft.p90` by its `ttft`.
+void add_goal(const PageRun& run, const Shown& shown, LineChart& chart) {
+  for (const auto& [name, bound] : run.variants[0].goals)
+    if (shown.key.starts_with(name + ".")) {
+      chart.goal = bound;
+      chart.goal_text = name + " ≤ " + human(bound, Unit::kSeconds);
+    }
 }
 
 std::optional<LineChart> curve(const PageRun& run, const Shown& shown) {
@@ -153,10 +184,9 @@ std::optional<LineChart> curve(const PageRun& run, const Shown& shown) {
   } else {
     chart.y.log = shown.less_is_better && wants_log(chart);
   }
-  chart.subtitle =
-      std::string("Simulated") + (measured ? ", and measured as published" : "") +
-      (chart.y.log ? "; logarithmic scale" : "") +
-      (any_overloaded(chart) ? "; × overloaded, the queue grows until the stage ends." : ".");
+  chart.subtitle = std::string("Simulated") + (measured ? ", and measured as published" : "") +
+                   (chart.y.log ? "; logarithmic scale." : ".");
+  add_goal(run, shown, chart);
   return chart;
 }
 
@@ -169,6 +199,11 @@ constexpr std::array<Distribution, 3> kDistributions = {
     {{"ttft", "Half of all requests see a first token within ", "time to first token"},
      {"itl", "Half of all gaps between tokens last no more than ", "gap between tokens"},
      {"request_latency", "Half of all requests are answered within ", "request latency"}}};
+
+bool pools_overload(const VariantView& variant) {
+  return std::any_of(variant.stages.begin(), variant.stages.end(),
+                     [](const StageView& s) { return s.reported && s.overloaded; });
+}
 
 std::string distribution(const PageRun& run, const Distribution& d) {
   LineChart chart;
@@ -184,7 +219,6 @@ std::string distribution(const PageRun& run, const Distribution& d) {
              .from_zero = true,
              .min = {},
              .max = 100.0};
-  std::string medians;
   for (std::size_t v = 0; v < run.variants.size(); ++v) {
     const auto found = run.variants[v].summary.quantiles.find(d.key);
     if (found == run.variants[v].summary.quantiles.end() ||
@@ -200,15 +234,19 @@ std::string distribution(const PageRun& run, const Distribution& d) {
       series.points.push_back(
           {.x = found->second[i], .y = run.quantile_levels[i], .low = {}, .high = {}});
       chart.x.log = chart.x.log && found->second[i] > 0;
-      if (run.quantile_levels[i] == 50)
-        medians += (medians.empty() ? "" : ", ") + human(found->second[i], Unit::kSeconds) +
-                   (run.variants.size() > 1 ? " with " + run.variants[v].name : "");
     }
     chart.series.push_back(std::move(series));
   }
   if (chart.series.empty()) return {};
-  chart.title = std::string(d.noun) + medians;
-  chart.subtitle = "All reported stages together, simulated.";
+  chart.title = std::string(d.noun) + list_values(chart, Unit::kSeconds, [](const ChartSeries& s) {
+                  for (const ChartPoint& p : s.points)
+                    if (p.y == 50) return p.x;
+                  return static_cast<double>(NAN);
+                });
+  chart.subtitle = std::string("All reported stages together") +
+                   (std::any_of(run.variants.begin(), run.variants.end(), pools_overload)
+                        ? ", overloaded ones among them; simulated."
+                        : ", simulated.");
   return draw(chart);
 }
 

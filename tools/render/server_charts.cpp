@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/scalar_parse.h"
 #include "tools/render/run_charts.h"
 #include "tools/results/text_table.h"
 
@@ -9,48 +10,62 @@ namespace routesim::tools {
 
 namespace {
 
-constexpr std::size_t kMostBars = 24;
-constexpr std::size_t kMostLines = 8;
-constexpr std::size_t kMostPoints = 180;
+/// Widths of a bin in seconds: round numbers of seconds and minutes.
+constexpr std::array<double, 16> kBins = {0.1, 0.2, 0.5, 1,   2,   5,   10,   15,
+                                          30,  60,  120, 300, 600, 900, 1800, 3600};
+constexpr double kMostBins = 130;
+/// Every variant gets a map of its servers. Those of more variants than this are folded away.
+constexpr std::size_t kMostOpenMaps = 3;
 
-std::string requests_chart(const VariantView& variant, std::size_t colour) {
-  BarChart chart;
-  double sum = 0;
-  double most = 0;
-  for (const ServerView& server : variant.servers) {
-    const auto found = server.values.find("requests");
-    if (found == server.values.end()) continue;
-    chart.bars.push_back({.name = server.name, .value = found->second.value, .colour = colour});
-    sum += found->second.value;
-    most = std::max(most, found->second.value);
+/// Requests per server, one row of points per variant.
+std::string requests_chart(const PageRun& run) {
+  StripChart chart;
+  std::string uneven;
+  double worst = -1;
+  std::size_t servers = 0;
+  for (std::size_t v = 0; v < run.variants.size(); ++v) {
+    StripChart::Group group{.name = run.variants[v].name, .note = {}, .colour = v, .points = {}};
+    double sum = 0, most = 0;
+    for (const ServerView& server : run.variants[v].servers) {
+      const auto found = server.values.find("requests");
+      if (found == server.values.end()) continue;
+      group.points.emplace_back(server.name, found->second.value);
+      sum += found->second.value;
+      most = std::max(most, found->second.value);
+    }
+    if (group.points.size() < 2 || sum == 0) continue;
+    const double over = most * static_cast<double>(group.points.size()) / sum - 1;
+    const std::string percent = fixed_text(100 * over, over < 0.1 ? 1 : 0) + " %";
+    group.note = "+" + percent;
+    if (over > worst) {
+      worst = over;
+      uneven = (run.variants.size() > 1 ? "With " + group.name + " the" : std::string("The")) +
+               " busiest server got " +
+               (over < 0.005 ? std::string("no more requests than the mean")
+                             : percent + " more requests than the mean");
+    }
+    servers = std::max(servers, group.points.size());
+    chart.groups.push_back(std::move(group));
   }
-  if (chart.bars.size() < 2 || sum == 0) return {};
-  const double mean = sum / static_cast<double>(chart.bars.size());
-  const double over = most / mean - 1;
-  chart.title = variant.name + ": the busiest server got " +
-                (over < 0.005 ? std::string("no more requests than the others")
-                              : fixed_text(100 * over, over < 0.1 ? 1 : 0) +
-                                    " % more requests than the mean");
-  chart.subtitle = "Requests routed to each of " + std::to_string(chart.bars.size()) + " servers";
-  if (chart.bars.size() > kMostBars) {
-    std::stable_sort(chart.bars.begin(), chart.bars.end(),
-                     [](const auto& a, const auto& b) { return a.value > b.value; });
-    chart.bars.erase(chart.bars.begin() + kMostBars / 2, chart.bars.end() - kMostBars / 2);
-    chart.subtitle += "; the busiest and the idlest " + std::to_string(kMostBars / 2);
-  }
-  chart.subtitle += ".";
+  if (chart.groups.empty()) return {};
+  chart.title = uneven + (chart.groups.size() > 1 ? ", the least even of all variants" : "");
+  chart.subtitle = "Requests routed to each of " + std::to_string(servers) +
+                   " servers; the tick is their mean, the number how far the busiest is above it.";
+  chart.x_title = "requests per server";
+  chart.unit = Unit::kCount;
   return draw(chart);
 }
 
 struct Column {
   std::string_view key;
   std::string_view title;
+  std::string_view heading;
   Unit unit;
 };
 constexpr std::array<Column, 3> kServerColumns = {
-    {{"load", "requests running and waiting", Unit::kCount},
-     {"kv_cache_usage", "KV cache in use", Unit::kRatio},
-     {"prefix_hit_rate", "prefix cache hits", Unit::kRatio}}};
+    {{"load", "requests running and waiting", "Requests running and waiting", Unit::kCount},
+     {"kv_cache_usage", "KV cache in use", "KV cache in use", Unit::kRatio},
+     {"prefix_hit_rate", "prefix cache hits", "Prefix cache hits", Unit::kRatio}}};
 
 std::vector<double> stored(const ServerSeries& server, std::string_view key) {
   const auto found = server.values.find(key);
@@ -66,150 +81,198 @@ std::vector<double> column(const ServerSeries& server, std::string_view key) {
   return sum;
 }
 
-/// At most kMostPoints means over equal stretches; stretches without a value are left out.
-ChartSeries thinned(const std::vector<double>& time, const std::vector<double>& values,
-                    std::string name, std::size_t colour) {
-  ChartSeries series{.name = std::move(name),
-                     .colour = colour,
-                     .measured = false,
-                     .markers = false,
-                     .steps = false,
-                     .points = {}};
-  const std::size_t n = std::min(time.size(), values.size());
-  const std::size_t stretch = (n + kMostPoints - 1) / kMostPoints;
-  for (std::size_t begin = 0; begin < n; begin += std::max<std::size_t>(stretch, 1)) {
+/// A measure of the servers of one variant in equal bins of time; NaN where nothing was sampled.
+struct Binned {
+  std::vector<std::vector<double>> servers;
+  std::vector<double> mean;  ///< Over the servers.
+
+  /// Of the means, over the bins in which there is something.
+  double level() const { return average(mean); }
+  /// Between the highest and the lowest server, over the same bins.
+  double spread() const {
+    std::vector<double> gaps;
+    for (std::size_t b = 0; b < mean.size(); ++b) {
+      if (!(mean[b] > 0)) continue;
+      double least = INFINITY, most = -INFINITY;
+      for (const std::vector<double>& server : servers) {
+        if (!std::isfinite(server[b])) continue;
+        least = std::min(least, server[b]);
+        most = std::max(most, server[b]);
+      }
+      gaps.push_back(most - least + 1e-300);
+    }
+    return average(gaps);
+  }
+  double top() const {
+    double most = 0;
+    for (const std::vector<double>& server : servers)
+      for (const double v : server)
+        if (std::isfinite(v)) most = std::max(most, v);
+    return most;
+  }
+
+ private:
+  static double average(const std::vector<double>& values) {
     double sum = 0;
     int count = 0;
-    for (std::size_t i = begin; i < std::min(n, begin + stretch); ++i) {
-      if (!std::isfinite(values[i])) continue;
-      sum += values[i];
-      ++count;
-    }
-    if (count > 0)
-      series.points.push_back({.x = time[begin], .y = sum / count, .low = {}, .high = {}});
+    for (const double v : values)
+      if (v > 0) {
+        sum += v;
+        ++count;
+      }
+    return count > 0 ? sum / count : 0;
   }
-  return series;
+};
+
+/// The narrowest bin that leaves at most kMostBins of them in the longest variant, and is no
+/// narrower than the samples are apart.
+double bin_width(const PageRun& run) {
+  double span = 0, apart = 0;
+  for (const VariantView& v : run.variants)
+    if (v.series_time_s.size() > 1) {
+      span = std::max(span, v.series_time_s.back());
+      apart = std::max(apart, v.series_time_s[1] - v.series_time_s[0]);
+    }
+  for (const double width : kBins)
+    if (span <= width * kMostBins && width >= apart * 0.999) return width;
+  return span / kMostBins;
 }
 
-/// At every instant the value that a share of the servers does not exceed: 0 the lowest, 1 the
-/// highest.
-std::vector<double> at_share(const std::vector<std::vector<double>>& columns, std::size_t n,
-                             double share) {
-  std::vector<double> out;
-  std::vector<double> at;
-  for (std::size_t i = 0; i < n; ++i) {
-    at.clear();
-    for (const std::vector<double>& values : columns)
-      if (i < values.size() && std::isfinite(values[i])) at.push_back(values[i]);
-    std::sort(at.begin(), at.end());
-    const auto last = static_cast<double>(at.size()) - 1;
-    out.push_back(at.empty() ? NAN : at[static_cast<std::size_t>(std::lround(share * last))]);
+Binned binned(const VariantView& variant, std::string_view key, double width) {
+  Binned out;
+  const std::vector<double>& time = variant.series_time_s;
+  if (time.empty()) return out;
+  const auto bin = [&](double t) { return static_cast<std::size_t>(t / width + 1e-6); };
+  const std::size_t bins = bin(time.back()) + 1;
+  std::vector<double> all(bins);
+  std::vector<int> count(bins);
+  for (const ServerSeries& server : variant.series) {
+    const std::vector<double> values = column(server, key);
+    std::vector<double> sum(bins);
+    std::vector<int> n(bins);
+    for (std::size_t i = 0; i < std::min(time.size(), values.size()); ++i) {
+      if (!std::isfinite(values[i])) continue;
+      sum[bin(time[i])] += values[i];
+      ++n[bin(time[i])];
+    }
+    for (std::size_t b = 0; b < bins; ++b) {
+      // Three digits are what the drawing and its tooltips show.
+      sum[b] = n[b] > 0 ? with_digits(sum[b] / n[b], 3) : NAN;
+      if (n[b] == 0) continue;
+      all[b] += sum[b];
+      ++count[b];
+    }
+    out.servers.push_back(std::move(sum));
   }
+  for (std::size_t b = 0; b < bins; ++b)
+    out.mean.push_back(count[b] > 0 ? with_digits(all[b] / count[b], 4) : NAN);
   return out;
 }
 
-/// Lowest, middle and highest server, for fleets too large to draw.
-void add_band(const VariantView& variant, std::string_view key, LineChart& chart) {
-  struct Line {
-    const char* name;
-    double share;
-    std::size_t colour;
-  };
-  std::vector<std::vector<double>> columns;
-  for (const ServerSeries& server : variant.series) columns.push_back(column(server, key));
-  for (const Line& line :
-       {Line{"highest server", 1, 1}, Line{"median server", 0.5, 0}, Line{"lowest server", 0, 2}})
-    chart.series.push_back(thinned(variant.series_time_s,
-                                   at_share(columns, variant.series_time_s.size(), line.share),
-                                   line.name, line.colour));
+std::string time_text(double seconds, double span) {
+  if (span < 600 || seconds == 0) return human(seconds, Unit::kSeconds);
+  return human(seconds / 60, Unit::kNone) + "\u00a0min";
 }
 
-LineChart time_chart(const VariantView& variant, const Column& c) {
+/// The mean over the servers, one line per variant.
+std::string mean_chart(const PageRun& run, const Column& c, const std::vector<Binned>& all,
+                       double width) {
   LineChart chart;
-  chart.x = {.title = "simulated time",
-             .unit = Unit::kSeconds,
-             .log = false,
-             .from_zero = true,
-             .min = {},
-             .max = {}};
-  chart.y = {.title = std::string(c.title),
-             .unit = c.unit,
-             .log = false,
-             .from_zero = true,
-             .min = {},
-             .max = {}};
-  if (variant.series.size() > kMostLines) {
-    add_band(variant, c.key, chart);
-    return chart;
+  chart.x.title = "simulated time";
+  chart.x.unit = Unit::kSeconds;
+  chart.x.from_zero = chart.y.from_zero = true;
+  chart.y.title = std::string(c.title) + ", mean of the servers";
+  chart.y.unit = c.unit;
+  if (c.unit == Unit::kRatio) chart.y.max = 1;
+  std::vector<std::pair<double, std::string>> levels;
+  for (std::size_t v = 0; v < all.size(); ++v) {
+    ChartSeries series;
+    series.name = run.variants[v].name;
+    series.colour = v;
+    series.markers = false;
+    for (std::size_t b = 0; b < all[v].mean.size(); ++b)
+      if (std::isfinite(all[v].mean[b]))
+        series.points.push_back({.x = static_cast<double>(b) * width, .y = all[v].mean[b]});
+    if (series.points.empty()) continue;
+    levels.emplace_back(all[v].level(), series.name);
+    chart.series.push_back(std::move(series));
   }
-  for (std::size_t s = 0; s < variant.series.size(); ++s)
-    chart.series.push_back(thinned(variant.series_time_s, column(variant.series[s], c.key),
-                                   variant.series[s].name, s));
-  return chart;
+  if (levels.empty()) return {};
+  const auto [least, most] = std::minmax_element(levels.begin(), levels.end());
+  const auto named = [&](const std::pair<double, std::string>& level) {
+    return human(level.first, c.unit) + (levels.size() > 1 ? " with " + level.second : "");
+  };
+  chart.title = std::string(c.heading) + " on a server while there is load: " + named(*least) +
+                (levels.size() > 1 ? ", up to " + named(*most) : "");
+  chart.subtitle = "Sampled over the whole run, warm-up and the end included; simulated.";
+  return draw(chart);
 }
 
-/// Over time: how far apart the servers are on average, in words.
-std::string spread_title(const VariantView& variant, const Column& c) {
-  double spread = 0;
-  double level = 0;
-  int count = 0;
-  for (std::size_t i = 0; i < variant.series_time_s.size(); ++i) {
-    double least = INFINITY;
-    double most = -INFINITY;
-    double sum = 0;
-    int servers = 0;
-    for (const ServerSeries& server : variant.series) {
-      const std::vector<double> values = column(server, c.key);
-      if (i >= values.size() || !std::isfinite(values[i])) continue;
-      least = std::min(least, values[i]);
-      most = std::max(most, values[i]);
-      sum += values[i];
-      ++servers;
+/// One row per server; `bins` and `most` end the time and the scale that all variants share.
+std::string server_map(const VariantView& variant, const Column& c, const Binned& values,
+                       double width, std::size_t bins, double most) {
+  HeatMap map;
+  const double span = width * static_cast<double>(bins);
+  map.title = variant.name + ": " + human(values.level(), c.unit) + " while there is load, " +
+              human(values.spread(), c.unit) + " between the highest and the lowest server";
+  map.x_title = "simulated time";
+  map.unit = c.unit;
+  map.least = 0;
+  map.most = most;
+  for (std::size_t b = 0; b < bins; ++b)
+    map.columns.push_back(time_text(static_cast<double>(b) * width, span));
+  for (const double tick : time_ticks(0, span, 6))
+    map.ticks.emplace_back(tick / width, time_text(tick, span));
+  for (std::size_t s = 0; s < values.servers.size(); ++s) {
+    map.rows.push_back(variant.series[s].name);
+    std::vector<std::optional<double>> row(bins);
+    for (std::size_t b = 0; b < values.servers[s].size(); ++b)
+      if (const double v = values.servers[s][b]; std::isfinite(v)) row[b] = v;
+    map.cells.push_back(std::move(row));
+  }
+  return draw(map);
+}
+
+/// The figures of one measure.
+struct TimeFigures {
+  std::string means, maps;
+  std::size_t variants = 0;  ///< With maps.
+};
+
+TimeFigures time_figures(const PageRun& run, const Column& c, double width) {
+  std::vector<Binned> all;
+  double most = c.unit == Unit::kRatio ? 1 : 0;
+  std::size_t bins = 0;
+  for (const VariantView& variant : run.variants) {
+    all.push_back(binned(variant, c.key, width));
+    most = std::max(most, all.back().top());
+    bins = std::max(bins, all.back().mean.size());
+  }
+  TimeFigures out{.means = mean_chart(run, c, all, width), .maps = {}, .variants = 0};
+  for (std::size_t v = 0; v < all.size(); ++v)
+    if (all[v].servers.size() > 1) {
+      out.maps += server_map(run.variants[v], c, all[v], width, bins, most);
+      ++out.variants;
     }
-    if (servers == 0 || sum <= 0) continue;
-    spread += most - least;
-    level += sum / servers;
-    ++count;
-  }
-  if (count == 0) return variant.name + ": " + std::string(c.title);
-  return variant.name + ": " + human(level / count, c.unit) + " " +
-         (c.key == "load" ? "requests on a server" : std::string(c.title)) +
-         " while there is load, with " + human(spread / count, c.unit) +
-         " between the highest and the lowest server";
-}
-
-double top(const LineChart& chart) {
-  double most = 0;
-  for (const ChartSeries& s : chart.series)
-    for (const ChartPoint& p : s.points) most = std::max(most, p.y);
-  return most;
+  return out;
 }
 
 }  // namespace
 
 std::string server_charts(const PageRun& run) {
-  std::string out;
-  for (std::size_t v = 0; v < run.variants.size(); ++v) out += requests_chart(run.variants[v], v);
+  std::string figures = requests_chart(run), folded;
+  const double width = bin_width(run);
   for (const Column& c : kServerColumns) {
-    std::vector<LineChart> charts;
-    double most = 0;
-    for (const VariantView& variant : run.variants) {
-      if (variant.series.empty()) continue;
-      LineChart chart = time_chart(variant, c);
-      chart.title = spread_title(variant, c);
-      chart.subtitle =
-          "Sampled over the run" +
-          std::string(variant.series.size() > kMostLines ? "" : ", one line per server") +
-          "; same scale for every variant.";
-      most = std::max(most, top(chart));
-      charts.push_back(std::move(chart));
-    }
-    for (LineChart& chart : charts) {
-      chart.y.max = c.unit == Unit::kRatio ? 1.0 : most * 1.05;
-      out += draw(chart);
-    }
+    if (!(width > 0)) break;
+    const TimeFigures time = time_figures(run, c, width);
+    figures += time.means;
+    if (time.means.empty() || time.maps.empty()) continue;
+    folded += "<details" + std::string(time.variants <= kMostOpenMaps ? " open" : "") +
+              "><summary>" + std::string(c.heading) +
+              ", server by server</summary><div class=\"charts\">" + time.maps + "</div></details>";
   }
-  return out;
+  if (figures.empty()) return {};
+  return "<div class=\"charts\">" + figures + "</div>" + folded;
 }
 
 }  // namespace routesim::tools

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/scalar_parse.h"
+#include "base/text.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
@@ -14,41 +16,25 @@ namespace {
 
 std::string number(double v) { return fixed_text(v, 1); }
 
-std::string shape(std::size_t which, double x, double y) {
-  std::string path;
-  // One corner: a command letter and a point relative to the middle.
-  const auto to = [&](char command, double dx, double dy) {
-    path += command;
-    path.append(number(x + dx)).append(" ").append(number(y + dy));
-  };
-  if (which == kMeasuredShape) {
-    to('M', 0, -5.5);
-    to('L', 5.5, 0);
-    to('L', 0, 5.5);
-    to('L', -5.5, 0);
-    return path.append("Z");
-  }
-  switch (which % 4) {
-    case 0:  // a disc
-      to('M', -3.2, 0);
-      return path.append("a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0 -6.4 0Z");
-    case 1:  // a square
-      to('M', -3, -3);
-      return path.append("h6v6h-6Z");
-    case 2:  // a triangle
-      to('M', 0, -4);
-      to('L', 3.8, 3);
-      to('L', -3.8, 3);
-      return path.append("Z");
-    default:  // a cross
-      to('M', -1.2, -3.8);
-      return path.append("h2.4v2.6h2.6v2.4h-2.6v2.6h-2.4v-2.6h-2.6v-2.4h2.6Z");
-  }
+std::string shown_name(const ChartSeries& s) { return s.name + (s.measured ? " (measured)" : ""); }
+
+/// Outlines around the origin. Eight that differ without colour, and the one of measured points.
+std::string_view shape(std::size_t which) {
+  constexpr std::array<std::string_view, kColours> kShapes = {
+      "M-3.2 0a3.2 3.2 0 1 0 6.4 0a3.2 3.2 0 1 0 -6.4 0Z",             // disc
+      "M-3 -3h6v6h-6Z",                                                // square
+      "M0 -4L3.8 3L-3.8 3Z",                                           // triangle
+      "M-1.2 -3.8h2.4v2.6h2.6v2.4h-2.6v2.6h-2.4v-2.6h-2.6v-2.4h2.6Z",  // plus
+      "M0 -4.2L4.2 0L0 4.2L-4.2 0Z",                                   // diamond
+      "M0 4L3.8 -3L-3.8 -3Z",                                          // triangle, down
+      "M-3.6 -2L-2 -3.6L0 -1.6L2 -3.6L3.6 -2L1.6 0L3.6 2L2 3.6L0 1.6L-2 3.6L-3.6 2L-1.6 0Z",  // x
+      "M-3.4 -3.6h6.8L-3.4 3.6h6.8Z"};  // hourglass
+  return which == kMeasuredShape ? "M0 -5.5L5.5 0L0 5.5L-5.5 0Z" : kShapes[which % kColours];
 }
 
 constexpr double kWidth = 440;
 constexpr double kHeight = 270;
-constexpr double kLeft = 54;
+constexpr double kLeft = 62;
 constexpr double kRight = 14;
 constexpr double kTop = 26;
 constexpr double kBottom = 40;
@@ -71,7 +57,7 @@ double round_log(double value, bool up) {
 class AxisScale {
  public:
   AxisScale(const ChartAxis& axis, double low, double high, double from, double to)
-      : log_(axis.log && low > 0), from_(from), to_(to) {
+      : axis_(axis), log_(axis.log && low > 0), from_(from), to_(to) {
     if (axis.min) low = *axis.min;
     if (axis.max) high = *axis.max;
     if (!log_ && axis.from_zero) low = std::min(low, 0.0);
@@ -101,10 +87,18 @@ class AxisScale {
     return from_ + share * (to_ - from_);
   }
   const std::vector<double>& ticks() const { return ticks_; }
+  /// What the page's script needs to turn pixels into values: kind, lowest and highest value (or
+  /// their logarithms), their pixels, unit, name.
+  std::string str() const {
+    std::string out = log_ ? "log" : "lin";
+    for (const double v : {low_, high_, from_, to_}) out.append(" ").append(number_text(v));
+    return out + " " + std::string(unit_code(axis_.unit)) + " " + axis_.title;
+  }
 
  private:
   double map(double v) const { return log_ ? std::log10(v) : v; }
 
+  const ChartAxis& axis_;
   bool log_;
   double from_, to_;
   double low_ = 0, high_ = 1;
@@ -141,6 +135,7 @@ class LineDrawing {
         if (p.low) y_.add(*p.low);
         if (p.high) y_.add(*p.high);
       }
+    if (chart.goal && y_.any) y_.add(*chart.goal);
   }
 
   bool empty() const { return !x_.any || !y_.any; }
@@ -149,14 +144,18 @@ class LineDrawing {
     const AxisScale x(chart_.x, x_.low, x_.high, kLeft, kWidth - kRight);
     const AxisScale y(chart_.y, y_.low, y_.high, kHeight - kBottom, kTop);
     out_ = svg_open(kWidth, kHeight, chart_.title);
+    out_.insert(
+        4, " class=\"plot\" data-x=\"" + html(x.str()) + "\" data-y=\"" + html(y.str()) + "\"");
     if (chart_.thin) out_ += "<g class=\"thin\">";
     grid(x, y);
+    if (chart_.goal) goal(y);
     for (const ChartSeries& s : chart_.series) series(s, x, y);
     return out_ + (chart_.thin ? "</g></svg>" : "</svg>");
   }
 
  private:
   void grid(const AxisScale& x, const AxisScale& y) {
+    out_ += "<g class=\"ticks\">";
     for (const double tick : y.ticks()) {
       out_ += svg_line(kLeft, y.at(tick), kWidth - kRight, y.at(tick), "grid");
       out_ += svg_text(kLeft - 6, y.at(tick) + 4, "end", tick_text(tick, y.ticks(), chart_.y));
@@ -166,14 +165,20 @@ class LineDrawing {
       const double at = x.at(tick);
       out_ += svg_line(at, kHeight - kBottom, at, kHeight - kBottom + 4, "axis");
       const std::string text = tick_text(tick, x.ticks(), chart_.x);
-      const double half = 3.4 * static_cast<double>(display_width(text));
+      const double half = kLetter * 0.6 * static_cast<double>(display_width(text));
       if (at - half < last + 6) continue;
       last = at + half;
       out_ += svg_text(std::min(at, kWidth - half), kHeight - kBottom + 18, "middle", text);
     }
-    out_ += svg_line(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "axis");
-    out_ += svg_text(kLeft - 6, 12, "start", chart_.y.title, "unit", -kLeft + 10);
-    out_ += svg_text((kLeft + kWidth - kRight) / 2, kHeight - 5, "middle", chart_.x.title, "unit");
+    out_ += "</g>" +
+            svg_line(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "axis") +
+            svg_text(kLeft - 6, 12, "start", chart_.y.title, "unit", -kLeft + 10) +
+            svg_text((kLeft + kWidth - kRight) / 2, kHeight - 5, "middle", chart_.x.title, "unit");
+  }
+
+  void goal(const AxisScale& y) {
+    const double at = y.at(*chart_.goal);
+    out_ += "<g class=\"goal\">" + svg_line(kLeft, at, kWidth - kRight, at, "goal") + "</g>";
   }
 
   std::string tip(const ChartSeries& s, const ChartPoint& p) const {
@@ -185,28 +190,63 @@ class LineDrawing {
     return text;
   }
 
-  void series(const ChartSeries& s, const AxisScale& x, const AxisScale& y) {
-    out_.append("<g class=\"c").append(std::to_string(s.colour % kColours));
-    out_.append(s.measured ? " measured\">" : "\">");
-    if (!s.measured && s.points.size() > 1) {
-      std::string path;
-      for (const ChartPoint& p : s.points) {
-        if (!std::isfinite(p.y)) continue;
-        if (s.steps && !path.empty()) path.append("H").append(fixed_text(x.at(p.x), 1));
-        path += (path.empty() ? "M" : s.steps ? "V" : "L");
-        if (path.back() != 'V') path.append(fixed_text(x.at(p.x), 1)).append(" ");
-        path += fixed_text(y.at(p.y), 1);
-      }
-      out_.append("<path class=\"line d").append(std::to_string(s.colour % 4));
-      out_.append("\" d=\"").append(path).append("\"/>");
-    }
+  /// `x y`, `x y low high`, with a `!` when overloaded.
+  static std::string points_text(const ChartSeries& s) {
+    std::string out;
     for (const ChartPoint& p : s.points) {
       if (!std::isfinite(p.y)) continue;
-      if (p.overloaded) out_ += svg_text(x.at(p.x), y.at(p.y) - 6, "middle", "×");
+      out += (out.empty() ? "" : ";") + number_text(p.x) + " " + number_text(p.y);
+      if (p.low && p.high) out += " " + number_text(*p.low) + " " + number_text(*p.high);
+      if (p.overloaded) out += "!";
+    }
+    return out;
+  }
+
+  /// The line in parts: those that touch an overloaded point are drawn faded.
+  void line(const ChartSeries& s, const AxisScale& x, const AxisScale& y) {
+    std::string path;
+    const ChartPoint* last = nullptr;
+    bool faded = false;
+    const std::string style = "line d" + std::to_string(s.colour % kColours);
+    const auto put = [&] {
+      if (path.find_first_of("LHV", 1) != std::string::npos)
+        out_.append("<path class=\"")
+            .append(style)
+            .append(faded ? " past" : "")
+            .append("\" d=\"")
+            .append(path)
+            .append("\"/>");
+    };
+    for (const ChartPoint& p : s.points) {
+      if (!std::isfinite(p.y)) continue;
+      const bool past = last != nullptr && (last->overloaded || p.overloaded);
+      if (last == nullptr || past != faded) {
+        if (last != nullptr) put();
+        const ChartPoint& start = last != nullptr ? *last : p;
+        path = "M" + number(x.at(start.x)) + " " + number(y.at(start.y));
+        faded = past;
+      }
+      if (last != nullptr && s.steps)
+        path.append("H").append(number(x.at(p.x))).append("V").append(number(y.at(p.y)));
+      else if (last != nullptr)
+        path.append("L").append(number(x.at(p.x))).append(" ").append(number(y.at(p.y)));
+      last = &p;
+    }
+    if (last != nullptr) put();
+  }
+
+  void series(const ChartSeries& s, const AxisScale& x, const AxisScale& y) {
+    out_ += "<g class=\"series c" + std::to_string(s.colour % kColours) +
+            (s.measured ? " measured" : "") + "\" data-name=\"" + html(shown_name(s)) +
+            "\" data-points=\"" + points_text(s) + "\">";
+    if (!s.measured && s.points.size() > 1) line(s, x, y);
+    for (const ChartPoint& p : s.points) {
+      if (!std::isfinite(p.y)) continue;
       if (p.low && p.high)
         out_ += svg_line(x.at(p.x), y.at(*p.low), x.at(p.x), y.at(*p.high), "interval");
       if (s.markers || s.measured || s.points.size() == 1)
-        out_ += svg_marker(s.measured ? kMeasuredShape : s.colour, x.at(p.x), y.at(p.y), tip(s, p));
+        out_ += svg_marker(s.measured ? kMeasuredShape : s.colour, x.at(p.x), y.at(p.y), tip(s, p),
+                           p.overloaded ? " past" : "");
     }
     out_ += "</g>";
   }
@@ -217,18 +257,26 @@ class LineDrawing {
 };
 
 std::string legend(const LineChart& chart) {
-  if (chart.series.size() < 2) return {};
+  bool past = false;
+  for (const ChartSeries& s : chart.series)
+    for (const ChartPoint& p : s.points) past = past || (p.overloaded && !s.measured);
+  if (chart.series.size() < 2 && !past && !chart.goal) return {};
   std::string out = "<ul class=\"legend\">";
   for (const ChartSeries& s : chart.series)
-    out += "<li>" + svg_key(s.colour, s.measured, s.markers) + html(s.name) +
-           (s.measured ? " (measured)" : "") + "</li>";
+    out += "<li data-name=\"" + html(shown_name(s)) + "\">" +
+           svg_key(s.colour, s.measured, s.markers) + html(shown_name(s)) + "</li>";
+  if (past)
+    out +=
+        "<li class=\"note\"><svg class=\"key\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">"
+        "<path class=\"line past\" d=\"M1 7H27\"/><path class=\"mark past\" "
+        "transform=\"translate(14 7)\" d=\"" +
+        std::string(shape(0)) +
+        "\"/></svg>faded: overloaded, the queue grows until the stage "
+        "ends</li>";
+  if (chart.goal)
+    out += "<li class=\"note\"><svg class=\"key\" viewBox=\"0 0 28 14\" aria-hidden=\"true\">" +
+           svg_line(1, 7, 27, 7, "goal") + "</svg>goal: " + html(chart.goal_text) + "</li>";
   return out + "</ul>";
-}
-
-std::string caption(const std::string& title, const std::string& subtitle) {
-  std::string out = "<figcaption><strong>" + html(title) + "</strong>";
-  if (!subtitle.empty()) out += "<span>" + html(subtitle) + "</span>";
-  return out + "</figcaption>";
 }
 
 /// The multiples of `step` from `low` to `high`; rounding loses neither end.
@@ -287,121 +335,7 @@ Drawing draw_lines(const LineChart& chart) {
 std::string draw(const LineChart& chart) {
   const Drawing drawing = draw_lines(chart);
   if (drawing.svg.empty()) return {};
-  return "<figure>" + caption(chart.title, chart.subtitle) + legend(chart) + drawing.svg +
-         "</figure>";
-}
-
-std::string draw(const BarChart& chart) {
-  if (chart.bars.empty()) return {};
-  double most = 0;
-  std::size_t longest = 0;
-  for (const BarChart::Bar& bar : chart.bars) {
-    most = std::max(most, bar.value);
-    longest = std::max(longest, display_width(bar.name));
-  }
-  const double left = std::min(190.0, 16 + 6.8 * static_cast<double>(longest));
-  const double height = 8 + 20 * static_cast<double>(chart.bars.size());
-  std::string out = "<figure>" + caption(chart.title, chart.subtitle);
-  out += svg_open(kWidth, height, chart.title);
-  double y = 4;
-  for (const BarChart::Bar& bar : chart.bars) {
-    const double length = most > 0 ? (kWidth - left - 70) * bar.value / most : 0;
-    out += svg_text(left - 6, y + 13, "end", bar.name);
-    const std::string colour = std::to_string(bar.colour % kColours);
-    out += "<rect class=\"bar c" + colour + "\" x=\"" + fixed_text(left, 1) + "\" y=\"" +
-           fixed_text(y + 2, 1) + "\" width=\"" + fixed_text(std::max(length, 0.5), 1) +
-           "\" height=\"14\" rx=\"2\"/>";
-    out += svg_text(left + length + 6, y + 13, "start", human(bar.value, chart.unit, false));
-    y += 20;
-  }
-  return out + "</svg></figure>";
-}
-
-namespace {
-
-/// Position of each cell between the smallest and the largest value, 0..1.
-class Shades {
- public:
-  explicit Shades(const HeatMap& map) : log_(map.log), flip_(map.low_is_good) {
-    for (const auto& row : map.cells)
-      for (const std::optional<double>& v : row)
-        if (v && (!log_ || *v > 0)) extent_.add(log_ ? std::log10(*v) : *v);
-  }
-  bool empty() const { return !extent_.any; }
-  double of(double value) const {
-    const double v = log_ ? std::log10(std::max(value, 1e-300)) : value;
-    const double span = extent_.high - extent_.low;
-    const double share = span > 0 ? std::clamp((v - extent_.low) / span, 0.0, 1.0) : 0.5;
-    return flip_ ? 1 - share : share;
-  }
-
- private:
-  bool log_, flip_;
-  Extent extent_;
-};
-
-/// Cividis, sampled: readable with every kind of colour vision, and in grey.
-std::string cividis(double share) {
-  constexpr std::array<std::array<double, 3>, 9> kMap = {{{0, 34, 78},
-                                                          {26, 56, 111},
-                                                          {64, 77, 108},
-                                                          {93, 98, 111},
-                                                          {122, 121, 119},
-                                                          {153, 145, 117},
-                                                          {186, 171, 107},
-                                                          {221, 199, 86},
-                                                          {254, 232, 56}}};
-  const double at = share * (kMap.size() - 1);
-  const auto low = std::min<std::size_t>(static_cast<std::size_t>(at), kMap.size() - 2);
-  std::string out = "rgb(";
-  for (std::size_t i = 0; i < 3; ++i) {
-    const double v =
-        kMap[low][i] + (kMap[low + 1][i] - kMap[low][i]) * (at - static_cast<double>(low));
-    out += fixed_text(v, 0) + (i < 2 ? "," : ")");
-  }
-  return out;
-}
-
-}  // namespace
-
-std::string draw(const HeatMap& map) {
-  const Shades shades(map);
-  if (shades.empty()) return {};
-  std::size_t longest = 4;
-  for (const std::string& row : map.rows) longest = std::max(longest, display_width(row));
-  const double left = std::min(150.0, 14 + 6.8 * static_cast<double>(longest));
-  const double cell = (kWidth - left - kRight) / static_cast<double>(map.columns.size());
-  const double line = std::clamp(cell * 0.62, 22.0, 40.0);
-  const double bottom = kTop + line * static_cast<double>(map.rows.size());
-  const bool numbers = cell >= 38;
-  std::string out = "<figure>" + caption(map.title, map.subtitle);
-  out += svg_open(kWidth, bottom + 38, map.title);
-  out += svg_text(8, 14, "start", map.y_title, "unit");
-  for (std::size_t r = 0; r < map.rows.size(); ++r) {
-    const double y = kTop + line * static_cast<double>(r);
-    out += svg_text(left - 6, y + line / 2 + 4, "end", map.rows[r]);
-    for (std::size_t c = 0; c < map.columns.size(); ++c) {
-      const std::optional<double>& value = map.cells[r][c];
-      const double x = left + cell * static_cast<double>(c);
-      const std::string text = value ? human(*value, map.unit, false) : std::string("no result");
-      const double share = value ? shades.of(*value) : 0;
-      out += "<rect class=\"cell\" x=\"" + fixed_text(x, 1) + "\" y=\"" + fixed_text(y, 1) +
-             "\" width=\"" + fixed_text(cell - 1, 1) + "\" height=\"" + fixed_text(line - 1, 1) +
-             "\" fill=\"" + (value ? cividis(share) : "none") + "\"><title>" +
-             html(map.rows[r] + ", " + map.columns[c] + ": " + text) + "</title></rect>";
-      if (value && numbers)
-        out += svg_text(
-            x + cell / 2, y + line / 2 + 4, "middle", text,
-            std::string(share > 0.55 ? "on-bright" : "on-dark") + (cell < 50 ? " tight" : ""));
-    }
-  }
-  const double widest = 6.8 * 6;
-  const auto every = static_cast<std::size_t>(std::ceil(widest / cell));
-  for (std::size_t c = 0; c < map.columns.size(); c += every)
-    out += svg_text(left + cell * (static_cast<double>(c) + 0.5), bottom + 15, "middle",
-                    map.columns[c]);
-  out += svg_text((left + kWidth) / 2, bottom + 33, "middle", map.x_title, "unit");
-  return out + "</svg></figure>";
+  return svg_figure(chart.title, chart.subtitle) + legend(chart) + drawing.svg + "</figure>";
 }
 
 std::string svg_open(double width, double height, const std::string& label) {
@@ -421,19 +355,33 @@ std::string svg_text(double x, double y, const std::string& anchor, const std::s
                      number(y), anchor, html(text));
 }
 
-std::string svg_marker(std::size_t which, double x, double y, const std::string& tip) {
-  return fmt::format(R"(<path class="mark" d="{}"><title>{}</title></path>)", shape(which, x, y),
-                     html(tip));
+std::string svg_marker(std::size_t which, double x, double y, const std::string& tip,
+                       const std::string& style) {
+  return fmt::format(
+      R"x(<path class="mark{}" transform="translate({} {})" d="{}"><title>{}</title></path>)x",
+      style, number(x), number(y), shape(which), html(tip));
 }
 
 std::string svg_key(std::size_t colour, bool measured, bool marker) {
   std::string out = fmt::format(R"(<svg class="key c{}{}" viewBox="0 0 28 14" aria-hidden="true">)",
                                 colour % kColours, measured ? " measured" : "");
-  if (!measured) out += fmt::format(R"(<path class="line d{}" d="M1 7H27"/>)", colour % 4);
+  if (!measured) out += fmt::format(R"(<path class="line d{}" d="M1 7H27"/>)", colour % kColours);
   if (measured || marker)
-    out += fmt::format(R"(<path class="mark" d="{}"/>)",
-                       shape(measured ? kMeasuredShape : colour, 14, 7));
+    out += fmt::format(R"x(<path class="mark" transform="translate(14 7)" d="{}"/>)x",
+                       shape(measured ? kMeasuredShape : colour));
   return out + "</svg>";
+}
+
+std::string svg_figure(const std::string& title, const std::string& subtitle) {
+  std::string out = "<figure><figcaption><strong>" + html(title) + "</strong>";
+  if (!subtitle.empty()) out += "<span>" + html(subtitle) + "</span>";
+  return out + "</figcaption>";
+}
+
+std::string svg_label(double x, double y, const std::string& text, double width) {
+  const auto fits = static_cast<std::size_t>(std::max(2.0, width / kLetter));
+  if (display_width(text) <= fits) return svg_text(x, y, "end", text);
+  return svg_text(x, y, "end", std::string(head_of(text, fits - 1)) + "…");
 }
 
 }  // namespace routesim::tools
