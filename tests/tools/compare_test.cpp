@@ -232,8 +232,8 @@ TEST(Overload, NoVerdictPoolsOverloadedAndHealthyStages) {
   EXPECT_EQ(judged[1].decision, Decision::kHolds);
   EXPECT_EQ(judge({whole}, healthy)[0].decision, Decision::kHolds);
 
-  const ResultFile base{.path = "a.json", .set = healthy, .workloads = {}};
-  const ResultFile changed{.path = "b.json", .set = mixed, .workloads = {}};
+  const ResultFile base{.path = "a.json", .set = healthy, .resolved = {}};
+  const ResultFile changed{.path = "b.json", .set = mixed, .resolved = {}};
   const std::vector<Gate> gates = {*parse_gate("ttft_ms.mean>+5%").value};
   Diagnostics d;
   const Comparison c =
@@ -449,7 +449,7 @@ TEST_F(Files, AMissingVariantDecidesNoGate) {
   ResultFile base = read(result("base.json", {0.1}, "x"));
   base.set.variants.push_back(base.set.variants.front());
   base.set.variants.back().name = "gone";
-  base.workloads.push_back(nullptr);
+  base.resolved.push_back(nullptr);
   Diagnostics diagnostics;
   ComparisonRequest request{
       .variants = {}, .stage = {}, .gates = {*parse_gate("ttft_ms.mean>+5%").value}};

@@ -2,6 +2,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/render/html_page.h"
 #include "tools/render/render.h"
 #include "tools/study/compare/comparison.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 std::string render(const Comparison& c, const std::string& format) {
   if (format == "json") return render_comparison_json(c);
+  if (format == "html") return page_of(render_comparison_json(c));
   if (format == "markdown") return render_comparison_markdown(c);
   if (format == "junit") return render_junit("compare " + c.changed->set.scenario, c.gates);
   if (format == "github") return render_github("compare " + c.changed->set.scenario, c.gates);
@@ -83,9 +85,10 @@ Command compare_command() {
                   {"stage", "NAME", "Compare this load stage, not the whole run."},
                   {.name = "output,o",
                    .value_name = "FORMAT[=PATH]",
-                   .help = "table (default), json, markdown, junit or github (annotations).",
+                   .help = "table (default), json, markdown, html (before and after on one page), "
+                           "junit or github (annotations).",
                    .repeatable = true,
-                   .choices = {"table", "json", "markdown", "junit", "github"}}},
+                   .choices = {"table", "json", "markdown", "html", "junit", "github"}}},
       .run = &run_compare};
 }
 

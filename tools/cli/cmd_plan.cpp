@@ -6,6 +6,7 @@
 #include "tools/cli/progress.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/study/plan/plan_search.h"
 
@@ -80,6 +81,7 @@ ExitCode run_plan(Options& options, Console& console) {
     return ExitCode::kInterrupted;
   }
   const auto render = [&](const std::string& format) {
+    if (format == "html") return page_of(render_plan_json(space, *result));
     return format == "json" ? render_plan_json(space, *result) : render_plan_text(space, *result);
   };
   if (!write_outputs(settings.outputs, render, console)) return ExitCode::kInvalid;
@@ -94,9 +96,10 @@ Command plan_command() {
           .positional = {.name = "PLAN", .min = 1, .max = 1, .ships = true},
           .options = {{.name = "output,o",
                        .value_name = "FORMAT[=PATH]",
-                       .help = "table (default) or json; to standard output or PATH.",
+                       .help = "table (default), json or html (a page); to standard output or "
+                               "PATH.",
                        .repeatable = true,
-                       .choices = {"table", "json"}},
+                       .choices = {"table", "json", "html"}},
                       jobs_option("the answer"),
                       set_option("Override a value in every fleet, as in `run`."),
                       seed_option(),

@@ -9,6 +9,7 @@
 #include "tools/render/html_page.h"
 #include "tools/render/page_data.h"
 #include "tools/results/output_file.h"
+#include "tools/study/compare/comparison.h"
 #include "tools/study/sweep/sweep_row.h"
 
 namespace routesim::tools {
@@ -36,6 +37,18 @@ bool write_export(const PageData& data, const std::string& folder, Console& cons
   return ok;
 }
 
+/// What changed from the first of two results of `run` to the second, as JSON; nothing when they
+/// have no variant in common.
+std::optional<std::string> before_and_after(const std::vector<std::string>& paths) {
+  Diagnostics said;  // Two results that cannot be compared are still two results.
+  const auto base = read_result_file(paths.front(), {}, said);
+  const auto changed = read_result_file(paths.back(), {}, said);
+  if (!base || !changed) return std::nullopt;
+  const Comparison comparison = compare_results(*base, *changed, {}, said);
+  if (said.has_errors()) return std::nullopt;
+  return render_comparison_json(comparison);
+}
+
 ExitCode run_report(Options& options, Console& console) {
   const std::vector<std::string>& paths = options.positionals();
   const std::string folder = options.get("export");
@@ -60,7 +73,15 @@ ExitCode run_report(Options& options, Console& console) {
   for (const ResultText& result : results)
     if (!data_block(result.text)) check_rows(result.file, result.text, diagnostics);
   PageData data;
-  if (!diagnostics.has_errors()) data = read_results(results, diagnostics);
+  const std::vector<std::string> goals = options.all("goal");
+  if (!diagnostics.has_errors()) data = read_results(results, diagnostics, goals);
+  if (!diagnostics.has_errors() && !goals.empty() && data.sweeps.empty())
+    diagnostics.error({.file = "--goal"}, "", "is about the rows of a sweep, and none was given");
+  if (paths.size() == 2 && data.runs.size() == 2 && data.comparisons.empty())
+    if (const auto comparison = before_and_after(paths)) {
+      results.insert(results.begin(), {.file = "comparison", .text = *comparison});
+      data = read_results(results, diagnostics);
+    }
   console.complain(diagnostics);
   if (diagnostics.has_errors()) return ExitCode::kInvalid;
   if (!folder.empty() && !write_export(data, folder, console)) return ExitCode::kInvalid;
@@ -73,10 +94,14 @@ ExitCode run_report(Options& options, Console& console) {
 Command report_command() {
   return {
       .name = "report",
-      .summary = "Make one self-contained HTML page of results.",
+      .summary = "Make one self-contained HTML page of results; of two runs, before and after.",
       .positional = {.name = "RESULT", .min = 1, .max = 64},
       .options =
           {{"output,o", "PATH", "Where the page goes; - is standard output."},
+           {"goal", "GOAL",
+            "What the cells of a sweep are held to, as 'ttft_ms.p90<500'; replaces the sweep's "
+            "own.",
+            true},
            {"export", "FOLDER",
             "Write what the page shows as CSV and JSON lines into FOLDER, and its curves as SVG."}},
       .run = &run_report};

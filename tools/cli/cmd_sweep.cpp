@@ -10,6 +10,7 @@
 #include "tools/cli/progress.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/prepare.h"
+#include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/study/sweep/sweep_journal.h"
 #include "tools/study/sweep/sweep_row.h"
@@ -189,11 +190,14 @@ class SweepCommand {
     }
     bool ok = true;
     for (const Output& output : settings_.outputs) {
-      const bool is_rows = output.format == "jsonl";
-      if (is_rows && !output.path.empty())
+      if (output.format == "jsonl" && !output.path.empty()) {
         ok = finish_file(output.path, journal_.finish(content), console_) && ok;
-      else
-        ok = write_text(output.path, is_rows ? content : sweep_text(plan_, lines), console_) && ok;
+        continue;
+      }
+      const std::string text = output.format == "jsonl"  ? content
+                               : output.format == "html" ? page_of(content)
+                                                         : sweep_text(plan_, lines);
+      ok = write_text(output.path, text, console_) && ok;
     }
     return ok ? ExitCode::kSuccess : ExitCode::kInvalid;
   }
@@ -266,9 +270,10 @@ Command sweep_command() {
           .positional = {.name = "SWEEP", .min = 1, .max = 100'000, .ships = true},
           .options = {{.name = "output,o",
                        .value_name = "FORMAT[=PATH]",
-                       .help = "table (default) or jsonl; to standard output or PATH.",
+                       .help = "table (default), jsonl or html (a page); to standard output or "
+                               "PATH.",
                        .repeatable = true,
-                       .choices = {"table", "jsonl"}},
+                       .choices = {"table", "jsonl", "html"}},
                       {"resume", "", "Take up the rows that jsonl=PATH and PATH.partial hold."},
                       {"shard", "I/N",
                        "Compute every N-th row; default: the Slurm or Kubernetes array's."},

@@ -10,6 +10,7 @@
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/scenario_yaml.h"
+#include "tools/render/html_page.h"
 #include "tools/results/output_file.h"
 #include "tools/results/version.h"
 #include "tools/study/validate/limits.h"
@@ -67,7 +68,8 @@ ValidateSettings read_validate_settings(Options& options) {
       options.fail("--fail-if " + d.message + "; " + d.hint);
   }
   for (const Output& output : settings.outputs)
-    if (settings.trust && (output.format == "json" || output.format == "limits"))
+    if (settings.trust &&
+        (output.format == "json" || output.format == "limits" || output.format == "html"))
       options.fail("--trust is printed as table, csv or markdown");
   if (settings.trust && (!settings.limits.empty() || !settings.gates.empty()))
     options.fail("--trust mixes runs as they are with others: it has no gates");
@@ -77,13 +79,14 @@ ValidateSettings read_validate_settings(Options& options) {
 }
 
 std::string render(const std::vector<ScenarioValidation>& all, const ValidateSettings& settings,
-                   const std::string& format) {
+                   const std::vector<RowLimit>& limits, const std::string& format) {
   const bool markdown = format == "markdown";
   if (settings.trust) {
     const std::vector<TrustError> errors = trust_table(all);
     return format == "csv" ? render_trust_csv(errors) : render_trust_text(errors, markdown);
   }
-  if (format == "json") return render_validation_json(all, version());
+  if (format == "json") return render_validation_json(all, limits, version());
+  if (format == "html") return page_of(render_validation_json(all, limits, version()));
   if (format == "csv") return render_validation_csv(all);
   if (format == "limits") return render_limits_csv(all);
   return render_validation_text(all, markdown, !settings.summary);
@@ -156,7 +159,9 @@ ExitCode run_validate(Options& options, Console& console) {
     console.complain(tidy(late));
     return ExitCode::kInvalid;
   }
-  const auto text = [&](const std::string& format) { return render(results, settings, format); };
+  const auto text = [&](const std::string& format) {
+    return render(results, settings, limits, format);
+  };
   if (!write_outputs(settings.outputs, text, console)) return ExitCode::kInvalid;
   return judge(results, settings, limits, console);
 }
@@ -173,11 +178,11 @@ Command validate_command() {
            jobs_option(),
            {.name = "output,o",
             .value_name = "FORMAT[=PATH]",
-            .help = "table (default), json, csv, markdown, or limits: a file for --limits that "
-                    "holds every row of the error tables to its present value and a tenth of it, "
-                    "at least a point.",
+            .help = "table (default), json, csv, markdown, html (a page), or limits: a file for "
+                    "--limits that holds every row of the error tables to its present value and a "
+                    "tenth of it, at least a point.",
             .repeatable = true,
-            .choices = {"table", "json", "csv", "markdown", "limits"}},
+            .choices = {"table", "json", "csv", "markdown", "html", "limits"}},
            {"fail-if", "[SCOPE:]METRIC[.STATISTIC]>PERCENT%",
             "Exit with 1 when the mean error of such a row is larger: 'ttft.mean>8%', "
             "'llmd_precise_prefix:ttft>20%' for one policy or experiment.",

@@ -19,6 +19,9 @@ std::string title_of(const PageData& data) {
   for (const PageRun& run : data.runs) title += (title.empty() ? "" : ", ") + run.scenario;
   for (const PageSweep& sweep : data.sweeps) title += (title.empty() ? "" : ", ") + sweep.name;
   for (const PagePlan& plan : data.plans) title += (title.empty() ? "" : ", ") + plan.name;
+  if (title.empty() && !data.comparisons.empty()) title = "before and after";
+  if (title.empty() && !data.tunings.empty()) title = "the best configuration";
+  if (title.empty() && !data.validations.empty()) title = "simulated beside measured";
   return title.empty() ? "routesim" : title + " · routesim";
 }
 
@@ -102,12 +105,19 @@ std::string render_page(const PageData& data) {
   out += html(title_of(data));
   out += "</title>\n<style>";
   out += page_style();
+  out += study_style();
   out += "</style>\n</head>\n<body>\n<main>\n";
   std::string body;
+  for (const PageDocument& d : data.comparisons) body += comparison_sections(d);
   for (const PageRun& run : data.runs) body += run_sections(run);
   for (const PageSweep& sweep : data.sweeps) body += sweep_sections(sweep);
   for (const PagePlan& plan : data.plans) body += plan_sections(plan);
-  out += with_contents(body, data.runs.size() + data.sweeps.size() + data.plans.size() > 1);
+  for (const PageDocument& d : data.tunings) body += tune_sections(d);
+  for (const PageDocument& d : data.validations) body += validation_sections(d);
+  out += with_contents(body, data.comparisons.size() + data.runs.size() + data.sweeps.size() +
+                                     data.plans.size() + data.tunings.size() +
+                                     data.validations.size() >
+                                 1);
   out +=
       "<footer>Made by routesim. This page is also a result file: <code>routesim report</code> "
       "reads it, and the exact numbers behind every table and chart stand in it as JSON. Times are "
@@ -119,13 +129,14 @@ std::string render_page(const PageData& data) {
   return out;
 }
 
-std::string render_html(const Report& report) {
+std::string page_of(const std::string& json) {
   Diagnostics diagnostics;
-  const PageData data =
-      read_results({{.file = "result", .text = render_json(report)}}, diagnostics);
-  ROUTESIM_CHECK(!diagnostics.has_errors(), "the JSON of a run does not read back");
+  const PageData data = read_results({{.file = "result", .text = json}}, diagnostics);
+  ROUTESIM_CHECK(!diagnostics.has_errors(), "a result does not read back");
   return render_page(data);
 }
+
+std::string render_html(const Report& report) { return page_of(render_json(report)); }
 
 std::string open_table(std::size_t columns) {
   constexpr std::size_t kManyColumns = 7;

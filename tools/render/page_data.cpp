@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tools/results/metric_goal.h"
+
 namespace routesim::tools {
 
 using Json = nlohmann::ordered_json;
@@ -43,12 +45,15 @@ Json parse_result(const std::string& text) {
   return Json{{"sweep_rows", std::move(rows)}};
 }
 
-enum class Kind { kUnknown, kRun, kSweep, kPlan };
+enum class Kind { kUnknown, kRun, kSweep, kPlan, kComparison, kTuning, kValidation };
 
 Kind kind_of(const Json& value) {
   if (!value.is_object()) return Kind::kUnknown;
   if (value.contains("sweep_rows")) return Kind::kSweep;
   if (value.contains("plans") && value.contains("families")) return Kind::kPlan;
+  if (value.contains("pairs") && value.contains("gates")) return Kind::kComparison;
+  if (value.contains("tune") && value.contains("judged")) return Kind::kTuning;
+  if (value.contains("scenarios")) return Kind::kValidation;
   if (value.contains("variants") && value["variants"].is_array()) return Kind::kRun;
   return Kind::kUnknown;
 }
@@ -66,6 +71,23 @@ std::string script_safe(const std::string& text) {
   return out;
 }
 
+/// The goals of a sweep's page; each must be about a metric of its rows.
+void set_goals(Json& sweep, const std::vector<std::string>& goals, const SourceLocation& where,
+               Diagnostics& diagnostics) {
+  const std::vector<std::string> metrics = read_sweep(sweep.dump(), "").metrics;
+  std::string known;
+  for (const std::string& metric : metrics) known += (known.empty() ? "" : ", ") + metric;
+  for (const std::string& text : goals) {
+    const Parsed<MetricGoal> goal = parse_metric_goal(text);
+    if (!goal.value)
+      diagnostics.error({.file = "--goal"}, "", goal.message, goal.hint);
+    else if (std::find(metrics.begin(), metrics.end(), goal.value->metric.text) == metrics.end())
+      diagnostics.error(where, "", "has no " + goal.value->metric.text + ", which --goal needs",
+                        "its metrics are " + known);
+  }
+  sweep["goals"] = goals;
+}
+
 }  // namespace
 
 std::optional<std::string> data_block(std::string_view text) {
@@ -77,13 +99,15 @@ std::optional<std::string> data_block(std::string_view text) {
   return std::string(text.substr(begin, end - begin));
 }
 
-PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics) {
+PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
+                      const std::vector<std::string>& goals) {
   Json all = Json::array();
   for (const ResultText& result : results) {
     Json value = parse_result(result.text);
     const SourceLocation where{.file = result.file, .line = 1, .column = 1};
     const std::string hint =
-        "give the JSON of `run` or `plan`, the JSON lines of `sweep`, or a page made by `report`";
+        "give the JSON of `run`, `plan`, `tune`, `compare` or `validate`, the JSON lines of "
+        "`sweep`, or a page made by `report`";
     if (value.is_discarded()) {
       diagnostics.error(where, "", "is not a result of routesim", hint);
       continue;
@@ -91,6 +115,8 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
     Json parts = value.is_object() && value.contains("results") ? value["results"]
                                                                 : Json::array({std::move(value)});
     for (Json& part : parts) {
+      if (kind_of(part) == Kind::kSweep && !goals.empty())
+        set_goals(part, goals, where, diagnostics);
       if (kind_of(part) == Kind::kUnknown)
         diagnostics.error(where, "", "is JSON, but not a result of routesim", hint);
       else
@@ -103,6 +129,9 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
     const Kind kind = kind_of(all[i]);
     if (kind == Kind::kRun) data.runs.push_back(read_run(all[i].dump(), path));
     if (kind == Kind::kPlan) data.plans.push_back(read_plan(all[i].dump(), path));
+    if (kind == Kind::kComparison) data.comparisons.push_back({all[i].dump(), path});
+    if (kind == Kind::kTuning) data.tunings.push_back({all[i].dump(), path});
+    if (kind == Kind::kValidation) data.validations.push_back({all[i].dump(), path});
     if (kind == Kind::kSweep) data.sweeps.push_back(read_sweep(all[i].dump(), path));
   }
   const Json block = all.size() == 1 ? all[0] : Json{{"results", all}};

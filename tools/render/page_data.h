@@ -107,7 +107,8 @@ struct PageRun {
   std::vector<DifferenceView> differences;
 };
 
-/// The rows of `routesim sweep`.
+/// The rows of `routesim sweep`. Where no axis is a rate and the load of each row has several,
+/// there is one per reported stage, with the rate as a further axis.
 struct PageSweep {
   struct Row {
     std::vector<std::string> cell;  ///< Value of each axis, as text.
@@ -119,6 +120,7 @@ struct PageSweep {
   std::string name, version;
   std::vector<std::string> axes;
   std::vector<std::string> metrics;  ///< In the order of the first row.
+  std::vector<std::string> goals;    ///< `ttft_ms.p90 < 500`.
   std::int64_t replications = 1;
   std::vector<Row> rows;
 };
@@ -126,8 +128,17 @@ struct PageSweep {
 /// The answer of `routesim plan`.
 struct PagePlan {
   struct GoalView {
-    std::string goal, verdict;
+    std::string goal, name, verdict;  ///< `ttft_ms.p99 < 500`, `ttft_ms.p99`, `meets`.
     Datum found;
+    std::optional<double> bound = {};
+  };
+  /// A fleet that was run at the planned rate.
+  struct Evaluated {
+    std::string hardware, policy, fleet;
+    std::string verdict;              ///< `meets`, `misses` or `open`.
+    std::optional<Datum> price;       ///< Per hour.
+    std::optional<Datum> ttft, tpot;  ///< p90, seconds.
+    std::optional<GoalView> worst;    ///< The goal it misses by most.
   };
   /// A fleet that meets the goals.
   struct Choice {
@@ -152,13 +163,23 @@ struct PagePlan {
   std::vector<std::string> goals;
   std::vector<Choice> plans;  ///< Cheapest first.
   std::vector<Family> families;
+  std::vector<Evaluated> evaluated;  ///< Empty in files of early builds.
+};
+
+/// A result that its sections read themselves.
+struct PageDocument {
+  std::string text;  ///< JSON.
+  std::string path;  ///< Where it stands in the data block.
 };
 
 /// Everything one page shows.
 struct PageData {
+  std::vector<PageDocument> comparisons;  ///< Of `routesim compare`.
   std::vector<PageRun> runs;
   std::vector<PageSweep> sweeps;
   std::vector<PagePlan> plans;
+  std::vector<PageDocument> tunings;      ///< Of `routesim tune`.
+  std::vector<PageDocument> validations;  ///< Of `routesim validate`.
   std::string block;  ///< The data block: compact JSON, safe inside a <script> element.
 };
 
@@ -168,9 +189,13 @@ struct ResultText {
   std::string text;
 };
 
-/// Reads results: JSON of `run` or `plan`, JSON lines of `sweep`, or a page made from them. What
+/// Reads results: JSON of `run`, `plan`, `tune`, `compare` or `validate`, JSON lines of `sweep`, or
+/// a page made from them. What
 /// is none of these is an error at its file.
-PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics);
+/// `goals` replace those of the sweeps among them; one on a metric that a sweep does not have is an
+/// error.
+PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
+                      const std::vector<std::string>& goals = {});
 
 /// The data block of a page, or nothing when `text` is no page of ours.
 std::optional<std::string> data_block(std::string_view text);

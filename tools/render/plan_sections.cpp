@@ -2,7 +2,10 @@
 #include <algorithm>
 
 #include "tools/render/html_page.h"
-#include "tools/render/svg_chart.h"
+#include "tools/render/metric_view.h"
+#include "tools/render/scatter.h"
+#include "tools/results/metric_goal.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
@@ -25,8 +28,7 @@ std::string headline(const PagePlan& plan) {
     text += ", " + human(price->value, Unit::kDollars) + " an hour";
   if (const Datum* tokens = value_of(best, "price_per_million_output_tokens"))
     text += " and " + human(tokens->value, Unit::kDollars) + " per million output tokens";
-  if (!plan.rests_on.empty()) text += ". It rests on " + plan.rests_on;
-  return text + "." + (plan.robustness.empty() ? "" : " " + plan.robustness);
+  return text + ".";
 }
 
 /// The inputs that decide the answer.
@@ -50,10 +52,53 @@ std::string manifest(const PagePlan& plan) {
   return out + "</dl>";
 }
 
+/// Goals that every plan has, in words.
+MetricView goal_view(const std::string& name) {
+  if (name == "queue_growth") return {.title = "growth of the queue", .unit = Unit::kRatio};
+  if (name == "sent_rate_error") return {.title = "error of the rate sent", .unit = Unit::kRatio};
+  if (name == "goodput") return {.title = "requests within all bounds", .unit = Unit::kRatio};
+  return metric_view(name);
+}
+
+/// Goals that every plan has: they say whether a run counts at all, so nothing is to spare.
+bool is_built_in(const std::string& name) {
+  return name == "queue_growth" || name == "sent_rate_error" || name == "failure_rate";
+}
+
+/// Whether the number must stay below its bound.
+bool is_upper(const PagePlan::GoalView& goal) { return goal.goal.find('<') != std::string::npos; }
+
+/// How far a fleet is from a bound: `18 % to spare`, `missed by 4.2 %`; empty where the bound is 0.
+std::string margin_text(const PagePlan::GoalView& goal) {
+  if (!goal.bound || *goal.bound == 0 || is_built_in(goal.name)) return {};
+  const double share = goal.found.value / *goal.bound;
+  const double spare = 100 * (is_upper(goal) ? 1 - share : share - 1);
+  return spare >= 0 ? human(spare, Unit::kPercent) + " to spare"
+                    : "missed by " + human(-spare, Unit::kPercent);
+}
+
+/// `TTFT p90 412 ms of 500 ms: 18 % to spare`.
+std::string goal_sentence(const PagePlan::GoalView& goal) {
+  const MetricView view = goal_view(goal.name);
+  std::string text = view.title + " " + human(goal.found.value * view.scale, view.unit);
+  if (goal.bound)
+    text += std::string(is_upper(goal) ? " of at most " : " of at least ") +
+            human(*goal.bound * view.scale, view.unit);
+  const std::string margin = margin_text(goal);
+  return text + (margin.empty() ? "" : ": " + margin);
+}
+
 std::string verdict_section(const PagePlan& plan) {
   std::string out = "<section class=\"verdict\" aria-label=\"Verdict\"><p class=\"big\">" +
                     html(headline(plan)) + "</p><ul>";
-  for (const std::string& goal : plan.goals) out += "<li>goal: " + html(goal) + "</li>";
+  if (plan.plans.empty()) {
+    for (const std::string& goal : plan.goals) out += "<li>goal: " + html(goal) + "</li>";
+  } else {
+    for (const PagePlan::GoalView& goal : plan.plans.front().goals)
+      if (!is_built_in(goal.name)) out += "<li>" + html(goal_sentence(goal)) + "</li>";
+    if (!plan.rests_on.empty())
+      out += "<li>It rests on " + html(plan.rests_on) + ". " + html(plan.robustness) + "</li>";
+  }
   for (const PagePlan::Family& family : plan.families)
     if (plan.plans.empty() && !family.near_miss.empty())
       out += "<li>nearest miss: " +
@@ -69,37 +114,67 @@ std::string verdict_section(const PagePlan& plan) {
   return out + ".</p></section>";
 }
 
-constexpr std::array<Shown, 6> kPlanColumns = {
-    {{"price_per_hour", "price per hour", "", Unit::kDollars, true},
+constexpr std::array<Shown, 5> kPlanColumns = {
+    {{"price_per_hour", "per hour", "", Unit::kDollars, true},
      {"price_per_million_output_tokens", "per million output tokens", "", Unit::kDollars, true},
      {"gpus", "GPUs", "", Unit::kCount, true},
-     {"output_tokens_per_s", "output, tokens/s", "", Unit::kTokensPerSecond, false},
      {"knee_requests_per_s", "holds up to, req/s", "", Unit::kRequestsPerSecond, false},
      {"spare_replicas_today", "replicas to spare today", "", Unit::kCount, false}}};
 
+std::string fleet_cell(const std::string& fleet, const std::string& hardware,
+                       const std::string& policy) {
+  return "<td class=\"text\">" + html(fleet) + "<br><small>" + html(hardware + ", " + policy) +
+         "</small></td>";
+}
+
 std::string plans_table(const PagePlan& plan) {
-  if (plan.plans.empty()) return {};
   std::string out =
-      "<h2>Fleets that meet the goals</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>fleet</th><th>step times</th>";
+      "<h2>Fleets that meet the goals</h2><div class=\"scroll\"><table><thead><tr><th>fleet</th>";
   for (const Shown& column : kPlanColumns) out += "<th>" + html(column.title) + "</th>";
-  out += "<th>binds</th></tr></thead><tbody>";
+  out += "<th class=\"text\">short of first</th><th>step times</th></tr></thead><tbody>";
   for (const PagePlan::Choice& choice : plan.plans) {
-    out += "<tr><td>" + html(name_of(choice)) + "</td><td class=\"text\">" +
-           html(choice.step_times) + "</td>";
+    out += "<tr>" + fleet_cell(choice.fleet, choice.hardware, choice.policy);
     for (const Shown& column : kPlanColumns)
       out += number_cell(value_of(choice, column.key), column.unit);
-    out += "<td class=\"text\">" + html(choice.binds) + "</td></tr>";
+    out += "<td class=\"text\">" + html(choice.binds.empty() ? "–" : choice.binds) + "</td><td>" +
+           html(choice.step_times) + "</td></tr>";
   }
-  out +=
-      "</tbody></table></div><details><summary>Goal by goal</summary><div class=\"scroll\">"
-      "<table><thead><tr><th>fleet</th><th>goal</th><th>found</th><th></th></tr></thead><tbody>";
+  return out + "</tbody></table></div>";
+}
+
+/// Each goal of each fleet: what was found, and how far it is from the bound.
+std::string goals_table(const PagePlan& plan) {
+  std::string out =
+      "<h2>Each goal, and what is to spare</h2><div class=\"scroll\"><table><thead><tr>"
+      "<th>goal</th>";
   for (const PagePlan::Choice& choice : plan.plans)
-    for (const PagePlan::GoalView& goal : choice.goals)
-      out += "<tr><td>" + html(name_of(choice)) + "</td><td class=\"text\">" + html(goal.goal) +
-             "</td>" + number_cell(&goal.found, Unit::kNone) + "<td>" + html(goal.verdict) +
-             "</td></tr>";
-  return out + "</tbody></table></div></details>";
+    out += "<th>" + html(choice.fleet) + "<br><small>" +
+           html(choice.hardware + ", " + choice.policy) + "</small></th>";
+  out += "</tr></thead><tbody>";
+  const std::vector<PagePlan::GoalView>& goals = plan.plans.front().goals;
+  for (std::size_t g = 0; g < goals.size(); ++g) {
+    const MetricView view = goal_view(goals[g].name);
+    out += "<tr><td>" + html(view.title);
+    if (goals[g].bound)
+      out += "<br><small>" + std::string(is_upper(goals[g]) ? "at most " : "at least ") +
+             html(human(*goals[g].bound * view.scale, view.unit)) + "</small>";
+    out += "</td>";
+    for (const PagePlan::Choice& choice : plan.plans) {
+      if (g >= choice.goals.size()) {
+        out += "<td>–</td>";
+        continue;
+      }
+      const PagePlan::GoalView& goal = choice.goals[g];
+      const Datum found = in_base_unit(goal.found, view);
+      std::string cell = number_cell(&found, view.unit);
+      const std::string margin = margin_text(goal);
+      if (!margin.empty())
+        cell.insert(cell.rfind("</td>"), "<br><small>" + html(margin) + "</small>");
+      out += cell;
+    }
+    out += "</tr>";
+  }
+  return out + "</tbody></table></div>";
 }
 
 /// What each family's cheapest fleet costs; those without one are named in the table.
@@ -110,64 +185,109 @@ std::string price_chart(const PagePlan& plan) {
       chart.bars.push_back({.name = family.hardware + ", " + family.policy,
                             .value = family.price->value,
                             .colour = 0});
-  if (chart.bars.empty()) return {};
+  if (chart.bars.size() < 2) return {};
   std::stable_sort(chart.bars.begin(), chart.bars.end(),
                    [](const auto& a, const auto& b) { return a.value < b.value; });
   chart.title = "The goals cost " + human(chart.bars.front().value, Unit::kDollars) +
-                " an hour on " + chart.bars.front().name;
-  if (chart.bars.size() > 1)
-    chart.title +=
-        ", " + human(chart.bars.back().value, Unit::kDollars) + " on " + chart.bars.back().name;
+                " an hour on " + chart.bars.front().name + ", " +
+                human(chart.bars.back().value, Unit::kDollars) + " on " + chart.bars.back().name;
   chart.subtitle = "Price per hour of the cheapest fleet of each kind that meets the goals.";
   chart.unit = Unit::kDollars;
   return draw(chart);
 }
 
-/// Money against what it holds.
-std::string frontier_chart(const PagePlan& plan) {
-  LineChart chart;
-  chart.x = {.title = "requests/s it holds",
-             .unit = Unit::kRequestsPerSecond,
-             .log = false,
-             .from_zero = true,
-             .min = {},
-             .max = {}};
-  chart.y = {.title = "price per hour",
-             .unit = Unit::kDollars,
-             .log = false,
-             .from_zero = true,
-             .min = {},
-             .max = {}};
-  const PagePlan::Choice* best = nullptr;
-  double least = 0;
-  for (std::size_t i = 0; i < plan.plans.size(); ++i) {
-    const Datum* price = value_of(plan.plans[i], "price_per_hour");
-    const Datum* knee = value_of(plan.plans[i], "knee_requests_per_s");
-    if (price == nullptr || knee == nullptr || knee->value <= 0) continue;
-    const double per_request = price->value / knee->value;
-    if (best == nullptr || per_request < least) {
-      best = &plan.plans[i];
-      least = per_request;
-    }
-    chart.series.push_back(
-        {.name = name_of(plan.plans[i]),
-         .colour = i,
-         .measured = false,
-         .markers = true,
-         .steps = false,
-         .points = {{.x = knee->value, .y = price->value, .low = {}, .high = {}}}});
+/// The bound on a metric, in base units, where a goal has one.
+std::optional<double> bound_on(const PagePlan& plan, const std::string& metric) {
+  for (const std::string& text : plan.goals)
+    if (const auto goal = parse_metric_goal(text).value)
+      if (goal->metric.metric + "." + goal->metric.statistic == metric && goal->upper)
+        return goal->bound * metric_view(goal->metric.text).scale;
+  return std::nullopt;
+}
+
+/// Price against a latency, for every fleet that the search ran.
+std::string front_chart(const PagePlan& plan, const std::string& metric,
+                        std::optional<Datum> PagePlan::Evaluated::*latency) {
+  const MetricView view = metric_view(metric);
+  Scatter s;
+  s.x = {.title = "price per hour", .unit = Unit::kDollars};
+  s.y = {.title = view.title, .unit = Unit::kSeconds, .log = true};
+  for (const PagePlan::Evaluated& fleet : plan.evaluated) {
+    const std::optional<Datum>& y = fleet.*latency;
+    if (!y || !fleet.price) continue;
+    const std::string family = fleet.hardware + ", " + fleet.policy;
+    const auto at = std::find(s.groups.begin(), s.groups.end(), family);
+    const auto group = static_cast<std::size_t>(at - s.groups.begin());
+    if (at == s.groups.end()) s.groups.push_back(family);
+    const bool meets = fleet.verdict == "meets";
+    s.points.push_back({.x = fleet.price->value,
+                        .y = y->value,
+                        .group = group,
+                        .hollow = !meets,
+                        .tip = fleet.fleet + ", " + family + ": " + view.title + " " +
+                               human(y->value, Unit::kSeconds) + " for " +
+                               human(fleet.price->value, Unit::kDollars) + " an hour, " +
+                               (meets         ? std::string("meets the goals")
+                                : fleet.worst ? "misses " + fleet.worst->goal
+                                              : "misses a goal")});
   }
-  if (best == nullptr) return {};
-  chart.title = "Most load for the money: " + name_of(*best);
-  chart.subtitle = "Price per hour against the highest rate each plan holds.";
-  return draw(chart);
+  const std::size_t front = pareto_front(s).size();
+  s.title = view.title + " against price: " + std::to_string(front) + " of " +
+            std::to_string(s.points.size()) + " fleets are on the front";
+  s.subtitle = "Every fleet that the search ran at the planned rate.";
+  s.filled = "meets the goals";
+  s.empty = "misses a goal";
+  s.goal = bound_on(plan, metric);
+  s.goal_text = "goal";
+  return draw(s);
+}
+
+/// The nearest miss of each family: of its fleets that miss, the one with the smallest shortfall.
+std::string misses_table(const PagePlan& plan) {
+  std::vector<const PagePlan::Evaluated*> nearest;
+  const auto shortfall = [](const PagePlan::Evaluated& e) {
+    const double share = e.worst->bound && *e.worst->bound != 0
+                             ? e.worst->found.value / *e.worst->bound
+                             : e.worst->found.value;
+    return is_upper(*e.worst) ? share : (share > 0 ? 1 / share : 1e300);
+  };
+  for (const PagePlan::Evaluated& e : plan.evaluated) {
+    if (e.verdict == "meets" || !e.worst) continue;
+    const auto same = std::find_if(nearest.begin(), nearest.end(), [&](const auto* other) {
+      return other->hardware == e.hardware && other->policy == e.policy;
+    });
+    if (same == nearest.end())
+      nearest.push_back(&e);
+    else if (shortfall(e) < shortfall(**same))
+      *same = &e;
+  }
+  if (nearest.empty()) return {};
+  std::string out =
+      "<h2>The nearest misses</h2><div class=\"scroll\"><table><thead><tr><th>fleet</th>"
+      "<th>per hour</th><th class=\"text\">goal that failed</th><th>found</th><th>by how "
+      "much</th></tr></thead><tbody>";
+  for (const PagePlan::Evaluated* e : nearest) {
+    const MetricView view = goal_view(e->worst->name);
+    const Datum found = in_base_unit(e->worst->found, view);
+    std::string why = margin_text(*e->worst);
+    if (e->verdict == "open") why = "the interval does not decide";
+    out += "<tr>" + fleet_cell(e->fleet, e->hardware, e->policy) +
+           number_cell(e->price ? &*e->price : nullptr, Unit::kDollars) + "<td class=\"text\">" +
+           html(view.title) +
+           (e->worst->bound ? std::string(is_upper(*e->worst) ? " at most " : " at least ") +
+                                  html(human(*e->worst->bound * view.scale, view.unit))
+                            : "") +
+           "</td>" + number_cell(&found, view.unit) + "<td>" + html(why) + "</td></tr>";
+  }
+  return out + "</tbody></table></div>";
 }
 
 std::string families_table(const PagePlan& plan) {
   if (plan.families.empty()) return {};
   std::string out =
       "<h2>Everything that was tried</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>hardware</th><th>policy</th><th>smallest fleet</th><th>per hour</th>"
+      "<th>hardware</th><th class=\"text\">policy</th><th class=\"text\">smallest "
+      "fleet</th><th>per hour</th>"
       "<th>sizes tried</th><th>how</th></tr></thead><tbody>";
   for (const PagePlan::Family& family : plan.families) {
     const std::string fleet = !family.impossible.empty()  ? "impossible: " + family.impossible
@@ -189,10 +309,13 @@ std::string plan_sections(const PagePlan& plan) {
   std::string out = "<header class=\"run\"><div class=\"kicker\">" + html(plan.name) +
                     " · plan · routesim " + html(plan.version) + "</div><h1>" +
                     html(plan.question.empty() ? plan.name : plan.question) + "</h1></header>";
-  out += verdict_section(plan) + plans_table(plan);
-  const std::string charts = price_chart(plan) + frontier_chart(plan);
-  if (!charts.empty()) out += "<h2>What it costs</h2><div class=\"charts\">" + charts + "</div>";
-  return out + families_table(plan) + manifest(plan);
+  out += verdict_section(plan);
+  if (!plan.plans.empty()) out += plans_table(plan) + goals_table(plan);
+  const std::string charts = front_chart(plan, "ttft.p90", &PagePlan::Evaluated::ttft) +
+                             front_chart(plan, "tpot.p90", &PagePlan::Evaluated::tpot) +
+                             price_chart(plan);
+  if (!charts.empty()) out += "<h2>What money buys</h2><div class=\"charts\">" + charts + "</div>";
+  return out + misses_table(plan) + families_table(plan) + manifest(plan);
 }
 
 }  // namespace routesim::tools

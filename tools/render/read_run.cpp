@@ -1,57 +1,18 @@
+#include <algorithm>
 #include <array>
-#include <limits>
-#include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/scalar_parse.h"
+#include "tools/render/json_node.h"
 #include "tools/render/page_data.h"
 
 namespace routesim::tools {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-/// A value with its place in the data block.
-class Node {
- public:
-  Node(const Json& value, std::string path) : value_(&value), path_(std::move(path)) {}
-
-  /// The member or element; a null node when there is none.
-  Node operator[](const std::string& key) const {
-    static const Json kNull;
-    const bool found = value_->is_object() && value_->contains(key);
-    std::string escaped;
-    for (const char c : key) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-    return {found ? (*value_)[key] : kNull, path_ + "/" + escaped};
-  }
-  std::vector<Node> items() const {
-    std::vector<Node> out;
-    if (!value_->is_array()) return out;
-    for (std::size_t i = 0; i < value_->size(); ++i)
-      out.emplace_back((*value_)[i], path_ + "/" + std::to_string(i));
-    return out;
-  }
-  const Json& value() const { return *value_; }
-  const std::string& path() const { return path_; }
-  std::string text() const {
-    if (value_->is_string()) return value_->get<std::string>();
-    return value_->is_null() ? std::string() : value_->dump();
-  }
-  std::optional<Datum> datum() const {
-    if (!value_->is_number()) return std::nullopt;
-    return Datum{.value = value_->get<double>(), .path = path_, .low = {}, .high = {}, .raw = {}};
-  }
-
- private:
-  const Json* value_;
-  std::string path_;
-};
-
 std::vector<double> numbers(const Node& node) {
   std::vector<double> out;
-  for (const Node& item : node.items())
-    out.push_back(item.value().is_number() ? item.value().get<double>()
-                                           : std::numeric_limits<double>::quiet_NaN());
+  for (const Node& item : node.items()) out.push_back(item.number());
   return out;
 }
 
@@ -321,19 +282,26 @@ PageRun read_run(const std::string& json_text, const std::string& path) {
 
 namespace {
 
+/// The axis that stages make.
+constexpr char kStageRate[] = "stage rate";
+
 std::string cell_text(const Node& value) {
   std::string text = value.text();
   if (text.size() > 40) text.replace(37, std::string::npos, "...");
   return text;
 }
 
-PageSweep::Row read_row(const Node& node, PageSweep& sweep) {
+/// A row, or one of its stages where `stage` is not null.
+PageSweep::Row read_row(const Node& node, const Node& numbers_of, const PageSweep& sweep) {
   PageSweep::Row row;
   row.variant = node["variant"].text();
   row.step_times = node["step_times"].text();
-  row.overloaded = node["summary"]["overloaded"].text() == "true";
-  for (const std::string& axis : sweep.axes) row.cell.push_back(cell_text(node["cell"][axis]));
-  const Node metrics = node["summary"]["metrics"];
+  row.overloaded = numbers_of["overloaded"].is_true();
+  for (const std::string& axis : sweep.axes) {
+    const Node cell = node["cell"][axis];
+    row.cell.push_back(cell_text(cell.value().is_null() ? numbers_of["requested_rate"] : cell));
+  }
+  const Node metrics = numbers_of["metrics"];
   for (const std::string& metric : sweep.metrics) {
     const Node numbers_of_metric = metrics[metric];
     std::optional<Datum> mean = numbers_of_metric["mean"].datum();
@@ -347,27 +315,51 @@ PageSweep::Row read_row(const Node& node, PageSweep& sweep) {
   return row;
 }
 
+/// The reported stages of a row when they differ in their rates; else nothing.
+std::vector<Node> stages_by_rate(const Node& row) {
+  std::vector<Node> stages;
+  std::set<double> rates;
+  for (const Node& stage : row["stages"].items()) {
+    if (!stage["reported"].is_true()) continue;
+    const double rate = stage["requested_rate"].number();
+    if (!(rate > 0) || !rates.insert(rate).second) return {};
+    stages.push_back(stage);
+  }
+  return stages.size() < 2 ? std::vector<Node>{} : stages;
+}
+
+void read_head(const Node& root, const Node& first, PageSweep& sweep) {
+  sweep.name = first["sweep"].text();
+  sweep.version = first["version"].text();
+  if (const auto n = first["replications"].datum())
+    sweep.replications = static_cast<std::int64_t>(n->value);
+  sweep.axes = first["cell"].keys();
+  sweep.metrics = first["summary"]["metrics"].keys();
+  const Node goals = root["goals"].items().empty() ? first["goals"] : root["goals"];
+  for (const Node& goal : goals.items()) sweep.goals.push_back(goal.text());
+}
+
 }  // namespace
 
 PageSweep read_sweep(const std::string& json_text, const std::string& path) {
   const Json value = Json::parse(json_text, nullptr, false);
-  const Node rows = Node(value, path)["sweep_rows"];
+  const Node root(value, path);
+  const std::vector<Node> rows = root["sweep_rows"].items();
   PageSweep sweep;
-  for (const Node& node : rows.items()) {
-    if (sweep.rows.empty()) {
-      sweep.name = node["sweep"].text();
-      sweep.version = node["version"].text();
-      if (const auto n = node["replications"].datum())
-        sweep.replications = static_cast<std::int64_t>(n->value);
-      const Node cell = node["cell"];
-      if (const Json& axes = cell.value(); axes.is_object())
-        for (const auto& [axis, setting] : axes.items()) sweep.axes.push_back(axis);
-      const Node summary = node["summary"]["metrics"];
-      if (const Json& metrics = summary.value(); metrics.is_object())
-        for (const auto& [metric, numbers_of_metric] : metrics.items())
-          sweep.metrics.push_back(metric);
-    }
-    sweep.rows.push_back(read_row(node, sweep));
+  if (rows.empty()) return sweep;
+  read_head(root, rows.front(), sweep);
+  const bool has_rate = std::any_of(sweep.axes.begin(), sweep.axes.end(), [](const auto& axis) {
+    return axis.find("rate") != std::string::npos || axis.find("qps") != std::string::npos;
+  });
+  const bool by_stage = !has_rate && std::all_of(rows.begin(), rows.end(), [](const Node& row) {
+    return !stages_by_rate(row).empty();
+  });
+  if (by_stage) sweep.axes.emplace_back(kStageRate);
+  for (const Node& node : rows) {
+    if (!by_stage) sweep.rows.push_back(read_row(node, node["summary"], sweep));
+    if (by_stage)
+      for (const Node& stage : stages_by_rate(node))
+        sweep.rows.push_back(read_row(node, stage, sweep));
   }
   return sweep;
 }
@@ -385,6 +377,21 @@ std::string fleet_text(const Node& replicas) {
   return text;
 }
 
+std::optional<PagePlan::GoalView> read_goal(const Node& node) {
+  std::optional<Datum> mean = node["mean"].datum();
+  if (!mean) return std::nullopt;
+  if (const auto half = node["half_width"].datum()) {
+    mean->low = mean->value - half->value;
+    mean->high = mean->value + half->value;
+  }
+  PagePlan::GoalView view{.goal = node["goal"].text(),
+                          .name = node["name"].text(),
+                          .verdict = node["verdict"].text(),
+                          .found = *mean};
+  if (const auto bound = node["bound"].datum()) view.bound = bound->value;
+  return view;
+}
+
 PagePlan::Choice read_choice(const Node& node) {
   PagePlan::Choice choice;
   choice.hardware = node["hardware"].text();
@@ -398,17 +405,22 @@ PagePlan::Choice read_choice(const Node& node) {
   for (const char* name : {"gpus", "price_per_hour", "price_per_million_output_tokens",
                            "output_tokens_per_s", "knee_requests_per_s", "spare_replicas_today"})
     put(name);
-  for (const Node& goal : node["goals"].items()) {
-    std::optional<Datum> mean = goal["mean"].datum();
-    if (!mean) continue;
-    if (const auto half = goal["half_width"].datum()) {
-      mean->low = mean->value - half->value;
-      mean->high = mean->value + half->value;
-    }
-    choice.goals.push_back(
-        {.goal = goal["goal"].text(), .verdict = goal["verdict"].text(), .found = *mean});
-  }
+  for (const Node& goal : node["goals"].items())
+    if (std::optional<PagePlan::GoalView> view = read_goal(goal))
+      choice.goals.push_back(std::move(*view));
   return choice;
+}
+
+PagePlan::Evaluated read_evaluated(const Node& node) {
+  PagePlan::Evaluated fleet{.hardware = node["hardware"].text(),
+                            .policy = node["policy"].text(),
+                            .fleet = fleet_text(node["replicas"]),
+                            .verdict = node["verdict"].text(),
+                            .price = node["price_per_hour"].datum(),
+                            .ttft = node["ttft_s.p90"].datum(),
+                            .tpot = node["tpot_s.p90"].datum(),
+                            .worst = read_goal(node["worst"])};
+  return fleet;
 }
 
 PagePlan::Family read_family(const Node& node) {
@@ -448,6 +460,7 @@ PagePlan read_plan(const std::string& json_text, const std::string& path) {
   for (const Node& goal : root["goals"].items()) plan.goals.push_back(goal.text());
   for (const Node& node : root["plans"].items()) plan.plans.push_back(read_choice(node));
   for (const Node& node : root["families"].items()) plan.families.push_back(read_family(node));
+  for (const Node& node : root["evaluated"].items()) plan.evaluated.push_back(read_evaluated(node));
   return plan;
 }
 

@@ -11,7 +11,7 @@ namespace routesim::tools {
 
 namespace {
 
-constexpr std::array<std::string_view, 9> kShown = {
+constexpr std::array<std::string_view, 9> kMarkdownMetrics = {
     "output_tokens_per_s",   "requests_per_s",  "ttft_ms.mean",
     "ttft_ms.p90",           "ttft_ms.p99",     "itl_ms.mean",
     "prefix_cache_hit_rate", "failed_requests", "tier_hit_rate"};
@@ -43,7 +43,9 @@ std::string numbers_table(const ResultSet& set) {
   }
   std::string out = head + "\n" + line + "\n";
   for (const MetricName& m : set.metrics) {
-    if (std::find(kShown.begin(), kShown.end(), m.text) == kShown.end()) continue;
+    if (std::find(kMarkdownMetrics.begin(), kMarkdownMetrics.end(), m.text) ==
+        kMarkdownMetrics.end())
+      continue;
     out += fmt::format("| `{}` |", m.text);
     std::optional<std::vector<double>> base;
     for (std::size_t v = 0; v < set.variants.size(); ++v) {

@@ -13,8 +13,8 @@ namespace routesim::tools {
 namespace {
 
 /// Shown stage by stage.
-constexpr std::array<std::string_view, 5> kLadder = {"output_tokens_per_s", "ttft_ms.mean",
-                                                     "ttft_ms.p90", "ttft_ms.p99", "itl_ms.mean"};
+constexpr std::array<std::string_view, 5> kLadderMetrics = {
+    "output_tokens_per_s", "ttft_ms.mean", "ttft_ms.p90", "ttft_ms.p99", "itl_ms.mean"};
 /// Shown of the whole run.
 constexpr std::array<std::string_view, 16> kWhole = {"output_tokens_per_s",
                                                      "total_tokens_per_s",
@@ -115,7 +115,7 @@ std::string ladder_table(const ResultSet& set, std::string_view text) {
   return std::string(text) + "\n" + table.str();
 }
 
-std::size_t reported_stages(const ResultSet& set) {
+std::size_t stages_of(const ResultSet& set) {
   std::size_t n = 0;
   for (const StageValues& stage : set.variants.front().stages)
     if (!stage.stage.empty() && stage.reported) ++n;
@@ -274,8 +274,9 @@ std::string replications_text(const ResultSet& set) {
   if (set.until)
     out += set.until->rule + ": " +
            (set.until->reached ? "reached" : "not reached, " + set.until->reason) + "\n";
-  if (reported_stages(set) > 1)
-    for (const std::string_view text : kLadder) out.append("\n").append(ladder_table(set, text));
+  if (stages_of(set) > 1)
+    for (const std::string_view text : kLadderMetrics)
+      out.append("\n").append(ladder_table(set, text));
   return out + "\n" + whole_run_table(set);
 }
 

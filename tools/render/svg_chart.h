@@ -16,8 +16,8 @@ namespace routesim::tools {
 struct ChartPoint {
   double x = 0;
   double y = 0;
-  std::optional<double> low, high;  ///< An interval around y, drawn as a bar.
-  bool overloaded = false;          ///< Marked with a cross above it.
+  std::optional<double> low = {}, high = {};  ///< An interval around y, drawn as a bar.
+  bool overloaded = false;                    ///< Marked with a cross above it.
 };
 
 /// One line, or one cloud of measured points.
@@ -27,7 +27,7 @@ struct ChartSeries {
   bool measured = false;   ///< Hollow diamonds without a line.
   bool markers = true;     ///< Off for dense lines (distributions, time series).
   bool steps = false;      ///< The value holds until the next point.
-  std::vector<ChartPoint> points;
+  std::vector<ChartPoint> points = {};
 };
 
 struct ChartAxis {
@@ -35,7 +35,7 @@ struct ChartAxis {
   Unit unit = Unit::kNone;
   bool log = false;
   bool from_zero = false;  ///< Linear axes: include zero.
-  std::optional<double> min, max;
+  std::optional<double> min = {}, max = {};
 };
 
 struct LineChart {

@@ -1,183 +1,123 @@
-// The sections of one sweep: curves for one axis, heat maps for two or more.
+// The sections of one sweep: where the goals are met, the smallest fleet for each rate, and the
+// numbers behind both.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <limits>
+#include <map>
 
 #include "base/describe.h"
+#include "base/scalar_parse.h"
 #include "tools/render/html_page.h"
+#include "tools/render/metric_view.h"
 #include "tools/render/svg_chart.h"
+#include "tools/render/sweep_goals.h"
 #include "tools/results/trust_errors.h"
 
 namespace routesim::tools {
 
 namespace {
 
-Unit unit_of(std::string_view metric) {
-  const auto has = [&](std::string_view part) {
-    return metric.find(part) != std::string_view::npos;
-  };
-  if (has("tokens_per_s") || has("throughput")) return Unit::kTokensPerSecond;
-  if (has("requests_per_s") || has("requests_sent_per_s") || has("goodput"))
-    return Unit::kRequestsPerSecond;
-  if (has("percent")) return Unit::kPercent;
-  if (has("hit_rate") || has("usage") || has("failure_rate")) return Unit::kRatio;
-  return has("_ms") || has("_s.") || has("latency") ? Unit::kSeconds : Unit::kNone;
+constexpr std::size_t kMostNamed = 4;    ///< Fleets that a sentence names one by one.
+constexpr std::size_t kMostFigures = 8;  ///< More are folded away, but for the first metric's.
+
+/// `8 servers`, `rate 40`.
+std::string axis_text(const std::string& axis, const std::string& value) {
+  const bool plural = axis.find_first_of(".[ ") == std::string::npos && axis.ends_with('s');
+  return plural ? value + " " + axis : axis + " " + value;
 }
 
-double in_base_unit(std::string_view metric, double value) {
-  return metric.find("_ms") != std::string_view::npos ? value / 1e3 : value;
+/// How far one variant gets in one panel.
+struct Reach {
+  std::string name;   ///< `precise`, `precise, tp 2`.
+  std::string words;  ///< `up to rate 43`, `with 4 servers`, `in 3 of 8 cells`.
+  double score = 0;   ///< Larger is better.
+};
+
+std::string name_of(const SweepPanel& panel, const std::string& variant) {
+  std::string name = variant;
+  if (!panel.title.empty()) name += (name.empty() ? "" : ", ") + panel.title;
+  return name.empty() ? "this scenario" : name;
 }
 
-bool low_is_good(std::string_view metric) {
-  return unit_of(metric) == Unit::kSeconds || metric.find("fail") != std::string_view::npos;
+/// The highest rate that some fleet of some variant holds, where variants differ most; else the
+/// lowest rate.
+std::string telling_rate(const SweepGoals& goals) {
+  std::string at = goals.rate()->values.front();
+  for (const std::string& rate : goals.rate()->values)
+    for (const SweepPanel& panel : goals.panels())
+      for (const std::string& variant : goals.variants())
+        if (goals.smallest_fleet(panel, variant, rate)) at = rate;
+  return at;
 }
 
-std::optional<double> number_of(const std::string& text) {
-  double value = 0;
-  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc{}) return std::nullopt;
-  return value;
+Reach fleet_reach(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
+                  const std::string& variant, const std::string& rate) {
+  const SweepDimension& fleet = *goals.fleet();
+  const std::string& axis = sweep.axes[fleet.axis];
+  const auto n = goals.smallest_fleet(panel, variant, rate);
+  if (!n)
+    return {name_of(panel, variant), "with no fleet up to " + axis_text(axis, fleet.values.back()),
+            -std::numeric_limits<double>::infinity()};
+  return {name_of(panel, variant), "with " + axis_text(axis, fleet.values[*n]), -fleet.numbers[*n]};
 }
 
-/// The distinct values of an axis in the order of the rows.
-std::vector<std::string> levels(const PageSweep& sweep, std::size_t axis) {
-  std::vector<std::string> out;
-  for (const PageSweep::Row& row : sweep.rows)
-    if (std::find(out.begin(), out.end(), row.cell[axis]) == out.end())
-      out.push_back(row.cell[axis]);
-  return out;
+Reach rate_reach(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
+                 const std::string& variant, const std::string& other) {
+  const SweepDimension& rate = *goals.rate();
+  const auto last = goals.highest_rate(panel, variant, other);
+  const std::string& axis = sweep.axes[rate.axis];
+  if (!last) return {name_of(panel, variant), "not even at " + axis_text(axis, rate.values[0]), -1};
+  const bool all = *last + 1 == rate.values.size();
+  return {name_of(panel, variant),
+          "up to " + axis_text(axis, rate.values[*last]) + (all ? ", the highest tried," : ""),
+          rate.numbers[*last]};
 }
 
-std::vector<std::string> variants(const PageSweep& sweep) {
-  std::vector<std::string> out;
-  for (const PageSweep::Row& row : sweep.rows)
-    if (std::find(out.begin(), out.end(), row.variant) == out.end()) out.push_back(row.variant);
-  return out;
-}
-
-/// The axes with the most values, at most two, the one with more first.
-std::vector<std::size_t> main_axes(const PageSweep& sweep) {
-  std::vector<std::size_t> order;
-  for (std::size_t a = 0; a < sweep.axes.size(); ++a)
-    if (levels(sweep, a).size() > 1) order.push_back(a);
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return levels(sweep, a).size() > levels(sweep, b).size();
-  });
-  if (order.size() > 2) order.resize(2);
-  return order;
-}
-
-/// What is best of a metric, and where.
-std::string best_of(const PageSweep& sweep, const std::string& metric) {
-  const PageSweep::Row* best = nullptr;
-  // A cell whose queue grows until it ends is only the best where all are such.
-  const bool all = std::all_of(sweep.rows.begin(), sweep.rows.end(),
-                               [](const PageSweep::Row& row) { return row.overloaded; });
-  for (const PageSweep::Row& row : sweep.rows) {
-    const auto found = row.values.find(metric);
-    if (found == row.values.end() || (row.overloaded && !all)) continue;
-    if (best == nullptr ||
-        (low_is_good(metric) ? found->second.value < best->values.at(metric).value
-                             : found->second.value > best->values.at(metric).value))
-      best = &row;
+Reach cell_reach(const SweepGoals& goals, const SweepPanel& panel, const std::string& variant) {
+  std::size_t met = 0;
+  std::size_t all = 0;
+  for (const PageSweep::Row* row : panel.rows) {
+    if (row->variant != variant) continue;
+    ++all;
+    if (goals.state_of(*row) == GoalState::kMet) ++met;
   }
-  if (best == nullptr) return {};
-  std::string where = best->variant;
-  for (std::size_t a = 0; a < sweep.axes.size(); ++a)
-    where += (where.empty() ? "" : ", ") + sweep.axes[a] + " " + best->cell[a];
-  return human(in_base_unit(metric, best->values.at(metric).value), unit_of(metric)) + " (" +
-         where + (all ? ", overloaded like all cells)" : ")");
+  return {name_of(panel, variant),
+          "in " + std::to_string(met) + " of " + std::to_string(all) + " cells",
+          all == 0 ? 0 : static_cast<double>(met) / static_cast<double>(all)};
 }
 
-std::string curve(const PageSweep& sweep, std::size_t axis, const std::string& metric) {
-  LineChart chart;
-  chart.title = "Best " + metric + ": " + best_of(sweep, metric);
-  chart.subtitle = sweep.replications > 1 ? "Means of " + std::to_string(sweep.replications) +
-                                                " replications with 95 % intervals."
-                                          : "One run per point.";
-  chart.x = {.title = sweep.axes[axis],
-             .unit = Unit::kNone,
-             .log = false,
-             .from_zero = false,
-             .min = {},
-             .max = {}};
-  chart.y = {.title = metric,
-             .unit = unit_of(metric),
-             .log = false,
-             .from_zero = true,
-             .min = {},
-             .max = {}};
-  const std::vector<std::string> names = variants(sweep);
-  const std::vector<std::string> values = levels(sweep, axis);
-  for (std::size_t v = 0; v < names.size(); ++v) {
-    ChartSeries series{.name = names[v],
-                       .colour = v,
-                       .measured = false,
-                       .markers = true,
-                       .steps = false,
-                       .points = {}};
-    for (const PageSweep::Row& row : sweep.rows) {
-      const auto found = row.values.find(metric);
-      if (row.variant != names[v] || found == row.values.end()) continue;
-      const auto place = std::find(values.begin(), values.end(), row.cell[axis]);
-      const std::optional<double> low = found->second.low;
-      const std::optional<double> high = found->second.high;
-      series.points.push_back(
-          {.x = number_of(row.cell[axis]).value_or(static_cast<double>(place - values.begin())),
-           .y = in_base_unit(metric, found->second.value),
-           .low = low ? std::optional(in_base_unit(metric, *low)) : std::nullopt,
-           .high = high ? std::optional(in_base_unit(metric, *high)) : std::nullopt,
-           .overloaded = row.overloaded});
-    }
-    chart.series.push_back(std::move(series));
+/// One sentence that is true of any number of variants and panels.
+std::string headline(const PageSweep& sweep, const SweepGoals& goals) {
+  std::string start = goals.goals().empty() ? "No queue grows without end " : "The goals hold ";
+  const bool by_fleet =
+      goals.fleet() != nullptr && (goals.rate() != nullptr || goals.drawn().size() == 1);
+  std::string rate;
+  if (by_fleet && goals.rate() != nullptr) {
+    rate = telling_rate(goals);
+    start[0] = static_cast<char>(start[0] - 'A' + 'a');
+    start = "At " + axis_text(sweep.axes[goals.rate()->axis], rate) + " " + start;
   }
-  return draw(chart);
-}
-
-/// Rows that differ from the first one only in the two main axes and the variant.
-bool on_first_plane(const PageSweep& sweep, const PageSweep::Row& row,
-                    const std::vector<std::size_t>& axes) {
-  for (std::size_t a = 0; a < sweep.axes.size(); ++a)
-    if (std::find(axes.begin(), axes.end(), a) == axes.end() &&
-        row.cell[a] != sweep.rows.front().cell[a])
-      return false;
-  return true;
-}
-
-std::string heat_map(const PageSweep& sweep, const std::vector<std::size_t>& axes,
-                     const std::string& variant, const std::string& metric) {
-  HeatMap map;
-  map.columns = levels(sweep, axes[0]);
-  map.rows = levels(sweep, axes[1]);
-  map.x_title = sweep.axes[axes[0]];
-  map.y_title = sweep.axes[axes[1]];
-  map.unit = unit_of(metric);
-  map.low_is_good = low_is_good(metric);
-  map.cells.assign(map.rows.size(), std::vector<std::optional<double>>(map.columns.size()));
-  double least = INFINITY;
-  double most = 0;
-  for (const PageSweep::Row& row : sweep.rows) {
-    const auto found = row.values.find(metric);
-    if (row.variant != variant || found == row.values.end() || !on_first_plane(sweep, row, axes))
-      continue;
-    const double value = in_base_unit(metric, found->second.value);
-    const auto r = std::find(map.rows.begin(), map.rows.end(), row.cell[axes[1]]);
-    const auto c = std::find(map.columns.begin(), map.columns.end(), row.cell[axes[0]]);
-    map.cells[static_cast<std::size_t>(r - map.rows.begin())]
-             [static_cast<std::size_t>(c - map.columns.begin())] = value;
-    least = std::min(least, value);
-    most = std::max(most, value);
+  std::vector<Reach> all;
+  for (const SweepPanel& panel : goals.panels())
+    for (const std::string& variant : goals.variants())
+      all.push_back(by_fleet ? fleet_reach(sweep, goals, panel, variant, rate)
+                    : goals.rate() != nullptr && goals.drawn().size() == 1
+                        ? rate_reach(sweep, goals, panel, variant, "")
+                        : cell_reach(goals, panel, variant));
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Reach& a, const Reach& b) { return a.score > b.score; });
+  const auto said = [](const Reach& r) { return r.words + " behind " + r.name; };
+  if (all.size() > kMostNamed) {
+    std::string text = start + said(all.front());
+    if (all.front().score == all.back().score)
+      return text + ", as behind all " + std::to_string(all.size()) + ".";
+    return text + ", the best of " + std::to_string(all.size()) + ", and " + said(all.back()) +
+           ", the worst.";
   }
-  map.log = least > 0 && most > 12 * least;
-  map.title = (variant.empty() ? "" : variant + ": ") + metric + " from " + human(least, map.unit) +
-              " to " + human(most, map.unit);
-  map.subtitle = std::string("Bright is ") + (map.low_is_good ? "low" : "high") +
-                 ", which is good" + (map.log ? "; logarithmic colours" : "");
-  for (std::size_t a = 0; a < sweep.axes.size(); ++a)
-    if (std::find(axes.begin(), axes.end(), a) == axes.end())
-      map.subtitle += "; " + sweep.axes[a] + " = " + sweep.rows.front().cell[a];
-  map.subtitle += ".";
-  return draw(map);
+  std::string text = start;
+  for (std::size_t i = 0; i < all.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == all.size() ? " and " : ", ") + said(all[i]);
+  return text + ".";
 }
 
 /// What the cells rest on, by class.
@@ -202,16 +142,267 @@ std::string rests_on(const PageSweep& sweep) {
   return text;
 }
 
-std::string rows_table(const PageSweep& sweep) {
+std::string verdict_section(const PageSweep& sweep, const SweepGoals& goals) {
+  std::string out = "<section class=\"verdict\" aria-label=\"Verdict\"><p class=\"big\">" +
+                    html(headline(sweep, goals)) + "</p><ul>";
+  for (const MetricGoal& goal : goals.goals()) out += "<li>goal: " + html(goal.text) + "</li>";
+  if (goals.goals().empty())
+    out +=
+        "<li>No goal was given: <code>goals:</code> in the sweep file, or <code>routesim report "
+        "--goal 'ttft_ms.p90&lt;500'</code>, draws where it is met.</li>";
+  std::map<GoalState, std::size_t> states;
+  for (const PageSweep::Row& row : sweep.rows) ++states[goals.state_of(row)];
+  std::string counts;
+  for (const auto& [state, n] : states)
+    counts += (counts.empty() ? "" : ", ") + std::to_string(n) + " " +
+              (goals.goals().empty() && state == GoalState::kMet ? "not overloaded"
+                                                                 : std::string(goal_word(state)));
+  out += "<li>" + std::to_string(sweep.rows.size()) + " cells: " + html(counts) + "</li>";
+  return out + "</ul><p class=\"fine\">" +
+         (sweep.replications > 1
+              ? "A goal is met where the whole 95 % interval over " +
+                    std::to_string(sweep.replications) + " replications is on its side. "
+              : std::string("One run per cell, so chance may decide near a goal. ")) +
+         "In an overloaded cell some queue grows until it ends: it meets nothing. " +
+         html(rests_on(sweep)) + "</p></section>";
+}
+
+/// The smallest fleet of each variant at each rate, as a table and as steps.
+std::string fleet_section(const PageSweep& sweep, const SweepGoals& goals,
+                          const SweepPanel& panel) {
+  const SweepDimension& rate = *goals.rate();
+  const SweepDimension& fleet = *goals.fleet();
+  LineChart chart;
+  chart.title =
+      "The smallest fleet for each rate" + (panel.title.empty() ? "" : ", " + panel.title);
+  chart.subtitle = "Where a line ends, no tried fleet meets the goals.";
+  chart.x = {.title = sweep.axes[rate.axis]};
+  chart.y = {.title = sweep.axes[fleet.axis], .unit = Unit::kCount, .from_zero = true};
+  std::string out =
+      "<div class=\"scroll\"><table><thead><tr><th>" + html(sweep.axes[rate.axis]) + "</th>";
+  for (std::size_t v = 0; v < goals.variants().size(); ++v) {
+    out += series_heading(v, goals.variants()[v]);
+    chart.series.push_back({.name = goals.variants()[v], .colour = v});
+  }
+  out += "</tr></thead><tbody>";
+  for (std::size_t r = 0; r < rate.values.size(); ++r) {
+    out += "<tr><td>" + html(rate.values[r]) + "</td>";
+    for (std::size_t v = 0; v < goals.variants().size(); ++v) {
+      const auto n = goals.smallest_fleet(panel, goals.variants()[v], rate.values[r]);
+      out += n ? "<td>" + html(axis_text(sweep.axes[fleet.axis], fleet.values[*n])) + "</td>"
+               : "<td class=\"bad\">none up to " + html(fleet.values.back()) + "</td>";
+      if (n)
+        chart.series[v].points.push_back(
+            {.x = rate.numbers[r], .y = fleet.numbers[*n], .low = {}, .high = {}});
+    }
+    out += "</tr>";
+  }
+  return "<h3>The smallest fleet for each rate</h3><div class=\"charts\">" + draw(chart) + out +
+         "</tbody></table></div></div>";
+}
+
+/// Up to which rate each value of the other axis holds, where that is no fleet.
+std::string capacity_section(const PageSweep& sweep, const SweepGoals& goals,
+                             const SweepPanel& panel) {
+  const SweepDimension& other = goals.drawn()[goals.rate() == &goals.drawn()[0] ? 1 : 0];
+  std::string out = "<h3>How far the goals hold</h3><div class=\"scroll\"><table><thead><tr><th>" +
+                    html(sweep.axes[other.axis]) + "</th>";
+  for (std::size_t v = 0; v < goals.variants().size(); ++v)
+    out += series_heading(v, goals.variants()[v]);
+  out += "</tr></thead><tbody>";
+  for (const std::string& value : other.values) {
+    out += "<tr><td>" + html(value) + "</td>";
+    for (const std::string& variant : goals.variants())
+      out += "<td>" + html(rate_reach(sweep, goals, panel, variant, value).words) + "</td>";
+    out += "</tr>";
+  }
+  return out + "</tbody></table></div>";
+}
+
+const MetricGoal* goal_on(const SweepGoals& goals, const std::string& metric) {
+  for (const MetricGoal& goal : goals.goals())
+    if (goal.metric.text == metric) return &goal;
+  return nullptr;
+}
+
+/// `TTFT p90, goal < 500 ms`.
+std::string with_goal(const SweepGoals& goals, const std::string& metric, const MetricView& view) {
+  const MetricGoal* goal = goal_on(goals, metric);
+  if (goal == nullptr) return view.title;
+  return view.title + ", goal " + (goal->upper ? "< " : "> ") +
+         human(goal->bound * view.scale, view.unit);
+}
+
+/// One metric of all variants along the only axis, with its goal.
+std::string curve(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
+                  const std::string& metric) {
+  const SweepDimension& d = goals.drawn()[0];
+  const MetricView view = metric_view(metric);
+  LineChart chart;
+  chart.title = with_goal(goals, metric, view) + (panel.title.empty() ? "" : ", " + panel.title);
+  chart.subtitle =
+      std::string(sweep.replications > 1 ? "Means with 95 % intervals" : "One run each") +
+      "; × marks overload.";
+  chart.x = {.title = sweep.axes[d.axis]};
+  chart.y = {.title = view.title, .unit = view.unit, .from_zero = true};
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  for (std::size_t v = 0; v < goals.variants().size(); ++v) {
+    ChartSeries series{.name = goals.variants()[v], .colour = v};
+    for (std::size_t i = 0; i < d.values.size(); ++i) {
+      const PageSweep::Row* row = goals.row_at(panel, goals.variants()[v], {d.values[i]});
+      if (row == nullptr || !row->values.contains(metric)) continue;
+      const Datum y = in_base_unit(row->values.at(metric), view);
+      series.points.push_back({.x = d.numbers[i],
+                               .y = y.value,
+                               .low = y.low ? std::optional(std::max(0.0, *y.low)) : std::nullopt,
+                               .high = y.high,
+                               .overloaded = row->overloaded});
+      least = std::min(least, y.value);
+      most = std::max(most, y.value);
+    }
+    chart.series.push_back(std::move(series));
+  }
+  chart.y.log = view.unit == Unit::kSeconds && least > 0 && most > 12 * least;
+  if (const MetricGoal* goal = goal_on(goals, metric)) {
+    const double bound = goal->bound * view.scale;
+    chart.series.push_back(
+        {.name = "goal",
+         .colour = kColours - 1,
+         .markers = false,
+         .points = {{.x = d.numbers.front(), .y = bound, .low = {}, .high = {}},
+                    {.x = d.numbers.back(), .y = bound, .low = {}, .high = {}}}});
+  }
+  return draw(chart);
+}
+
+/// One metric along an axis of names, the best first.
+std::string bars(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
+                 const std::string& variant, const std::string& metric) {
+  const SweepDimension& d = goals.drawn()[0];
+  const MetricView view = metric_view(metric);
+  BarChart chart;
+  chart.title = with_goal(goals, metric, view);
+  chart.subtitle = name_of(panel, variant) + ", by " + sweep.axes[d.axis] +
+                   ", the best first; ✓ meets the goals, ✗ misses one, × is overloaded.";
+  chart.unit = view.unit;
+  for (const std::string& value : d.values) {
+    const PageSweep::Row* row = goals.row_at(panel, variant, {value});
+    if (row == nullptr || !row->values.contains(metric)) continue;
+    const GoalState state = goals.state_of(*row);
+    chart.bars.push_back({.name = value + " " + std::string(goal_mark(state)),
+                          .value = in_base_unit(row->values.at(metric), view).value,
+                          .colour = state == GoalState::kMet ? std::size_t{0} : kColours - 1});
+  }
+  std::stable_sort(chart.bars.begin(), chart.bars.end(), [&](const auto& a, const auto& b) {
+    return view.less_is_better ? a.value < b.value : a.value > b.value;
+  });
+  return draw(chart);
+}
+
+std::string map_of(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
+                   const std::string& variant, const std::string& metric) {
+  const SweepDimension& x = goals.drawn()[0];
+  const SweepDimension& y = goals.drawn()[1];
+  const MetricView view = metric_view(metric);
+  GoalMap map;
+  map.columns = x.values;
+  map.rows = y.values;
+  // A number grows upwards, names read downwards.
+  if (y.is_numeric()) std::reverse(map.rows.begin(), map.rows.end());
+  map.x_title = sweep.axes[x.axis];
+  map.y_title = sweep.axes[y.axis];
+  map.unit = view.unit;
+  map.less_is_better = view.less_is_better;
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  for (const std::string& row_value : map.rows) {
+    map.cells.emplace_back();
+    for (const std::string& column : map.columns) {
+      const PageSweep::Row* row = goals.row_at(panel, variant, {column, row_value});
+      if (row == nullptr) {
+        map.cells.back().emplace_back();
+        continue;
+      }
+      GoalMap::Cell cell{.value = {}, .state = goals.state_of(*row)};
+      if (row->values.contains(metric)) {
+        cell.value = in_base_unit(row->values.at(metric), view).value;
+        least = std::min(least, *cell.value);
+        most = std::max(most, *cell.value);
+      }
+      map.cells.back().push_back(cell);
+    }
+  }
+  map.log = least > 0 && most > 12 * least;
+  map.title = (variant.empty() ? "" : variant + ": ") + with_goal(goals, metric, view);
+  map.subtitle = (panel.title.empty() ? "" : panel.title + "; ") +
+                 (goals.goals().empty() ? "the line parts overloaded cells (×) from the others"
+                                        : "the line parts cells that meet all goals (✓) from "
+                                          "those that do not; × is overloaded") +
+                 std::string(view.has_direction ? "; paler is better." : ".");
+  return draw(map);
+}
+
+/// The figures of one metric in one panel.
+std::vector<std::string> figures(const PageSweep& sweep, const SweepGoals& goals,
+                                 const SweepPanel& panel, const std::string& metric) {
+  std::vector<std::string> out;
+  if (goals.drawn().empty()) return out;
+  if (goals.drawn().size() == 1 && goals.drawn()[0].is_numeric()) {
+    out.push_back(curve(sweep, goals, panel, metric));
+    return out;
+  }
+  for (const std::string& variant : goals.variants())
+    out.push_back(goals.drawn().size() == 1 ? bars(sweep, goals, panel, variant, metric)
+                                            : map_of(sweep, goals, panel, variant, metric));
+  return out;
+}
+
+std::string panel_section(const PageSweep& sweep, const SweepGoals& goals,
+                          const SweepPanel& panel) {
+  std::string out;
+  if (goals.rate() != nullptr && goals.drawn().size() == 2)
+    out += goals.fleet() != nullptr ? fleet_section(sweep, goals, panel)
+                                    : capacity_section(sweep, goals, panel);
+  // Metrics with a goal first.
+  std::vector<std::string> metrics = sweep.metrics;
+  std::stable_partition(metrics.begin(), metrics.end(), [&](const std::string& metric) {
+    return goal_on(goals, metric) != nullptr;
+  });
+  std::string shown;
+  std::string folded;
+  std::size_t drawn = 0;
+  for (const std::string& metric : metrics) {
+    const std::vector<std::string> all = figures(sweep, goals, panel, metric);
+    const bool open = drawn == 0 || goal_on(goals, metric) != nullptr ||
+                      (goals.goals().empty() && drawn + all.size() <= kMostFigures);
+    for (const std::string& figure : all) (open ? shown : folded) += figure;
+    drawn += all.size();
+  }
+  if (!shown.empty()) out += "<h3>The map</h3><div class=\"charts\">" + shown + "</div>";
+  if (!folded.empty())
+    out += "<details><summary>The other metrics</summary><div class=\"charts\">" + folded +
+           "</div></details>";
+  return out;
+}
+
+std::string rows_table(const PageSweep& sweep, const SweepGoals& goals) {
   std::string out = "<details><summary>All " + std::to_string(sweep.rows.size()) +
                     " cells, in numbers</summary><div class=\"scroll\"><table><thead><tr>"
                     "<th>variant</th>";
   for (const std::string& axis : sweep.axes) out += "<th>" + html(axis) + "</th>";
+  out += goals.goals().empty() ? "<th>load</th>" : "<th>goals</th>";
   for (const std::string& metric : sweep.metrics) out += "<th>" + html(metric) + "</th>";
   out += "</tr></thead><tbody>";
   for (const PageSweep::Row& row : sweep.rows) {
     out += "<tr><td>" + html(row.variant) + "</td>";
     for (const std::string& value : row.cell) out += "<td>" + html(value) + "</td>";
+    const GoalState state = goals.state_of(row);
+    out += "<td>" +
+           (goals.goals().empty() && state == GoalState::kMet
+                ? std::string("not overloaded")
+                : std::string(goal_mark(state)) + " " + std::string(goal_word(state))) +
+           "</td>";
     for (const std::string& metric : sweep.metrics) {
       const auto found = row.values.find(metric);
       out += number_cell(found == row.values.end() ? nullptr : &found->second, Unit::kNone);
@@ -224,23 +415,22 @@ std::string rows_table(const PageSweep& sweep) {
 }  // namespace
 
 std::string sweep_sections(const PageSweep& sweep) {
+  const SweepGoals goals(sweep);
   std::string out = "<header class=\"run\"><div class=\"kicker\">sweep · routesim " +
                     html(sweep.version) + " · " + std::to_string(sweep.rows.size()) +
                     " cells</div><h1>" + html(sweep.name) + "</h1></header>";
-  out += "<section class=\"verdict\" aria-label=\"Verdict\"><p class=\"big\">The best of " +
-         std::to_string(sweep.rows.size()) + " cells</p><ul>";
-  for (const std::string& metric : sweep.metrics)
-    out += "<li>" + html(metric) + ": " + html(best_of(sweep, metric)) + "</li>";
-  out += "</ul><p class=\"fine\">" + html(rests_on(sweep)) +
-         "</p></section><h2>The map</h2><div class=\"charts\">";
-  const std::vector<std::size_t> axes = main_axes(sweep);
-  for (const std::string& metric : sweep.metrics) {
-    if (axes.size() == 1) out += curve(sweep, axes[0], metric);
-    if (axes.size() == 2)
-      for (const std::string& variant : variants(sweep))
-        out += heat_map(sweep, axes, variant, metric);
+  if (sweep.rows.empty()) return out;
+  out += verdict_section(sweep, goals);
+  for (const SweepPanel& panel : goals.panels()) {
+    const std::string content = panel_section(sweep, goals, panel);
+    if (content.empty()) continue;
+    if (panel.title.empty())
+      out += "<h2>Where the goals hold</h2>" + content;
+    else
+      out += "<details" + std::string(&panel == &goals.panels()[0] ? " open" : "") + "><summary>" +
+             html(panel.title) + "</summary>" + content + "</details>";
   }
-  return out + "</div>" + rows_table(sweep);
+  return out + rows_table(sweep, goals);
 }
 
 }  // namespace routesim::tools

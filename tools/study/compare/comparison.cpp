@@ -24,9 +24,12 @@ const VariantValues* chosen(const ResultFile& file, const std::string& name,
   return found;
 }
 
-ConfigNode::Ptr workload_of(const ResultFile& file, const VariantValues& variant) {
-  const auto index = static_cast<std::size_t>(&variant - file.set.variants.data());
-  return index < file.workloads.size() ? file.workloads[index] : nullptr;
+/// Equal workloads and equal seeds mean equal requests.
+const ConfigNode* workload_of(const ResultFile& file, const VariantValues& variant) {
+  const ConfigNode* const resolved = file.resolved_of(variant);
+  const ConfigNode::Member* const workload =
+      resolved != nullptr && resolved->is_map() ? resolved->find("workload") : nullptr;
+  return workload != nullptr ? workload->value.get() : nullptr;
 }
 
 /// Same seeds and, where both files tell, the same workload.
@@ -39,8 +42,8 @@ void decide_pairing(const ResultFile& base, const ResultFile& changed, VariantPa
     pair.note = "the seeds differ, so the difference is one of independent runs";
     return;
   }
-  const ConfigNode::Ptr a = workload_of(base, *pair.base);
-  const ConfigNode::Ptr b = workload_of(changed, *pair.changed);
+  const ConfigNode* const a = workload_of(base, *pair.base);
+  const ConfigNode* const b = workload_of(changed, *pair.changed);
   if (a == nullptr || b == nullptr || same_content(*a, *b)) return;
   pair.paired = false;
   pair.note = "the workloads differ, so the difference is one of independent runs";

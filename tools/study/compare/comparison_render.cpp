@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "tools/render/render.h"
 #include "tools/results/text_table.h"
+#include "tools/study/compare/changes.h"
 #include "tools/study/compare/comparison.h"
 
 namespace routesim::tools {
@@ -150,6 +151,16 @@ void write_file_facts(JsonWriter& json, std::string_view key, const ResultFile& 
   json.end_array().end_object();
 }
 
+void write_changes(JsonWriter& json, const Comparison& c) {
+  json.key("changes").begin_array();
+  for (const Change& change : changes_of(c)) {
+    json.begin_object().member("path", change.path);
+    json.member("base", change.base).member("new", change.changed);
+    json.list("variants", change.variants).end_object();
+  }
+  json.end_array();
+}
+
 }  // namespace
 
 std::string render_comparison_text(const Comparison& c) {
@@ -203,9 +214,9 @@ std::string render_comparison_json(const Comparison& c) {
   json.member("result", decision_text(overall(c.gates)));
   json.key("gates");
   write_judgements(json, c.gates);
-  json.key("missing").begin_array();
-  for (const std::string& name : c.missing) json.value(name);
-  json.end_array();
+  json.list("missing", c.missing);
+  json.list("remarks", remarks_of(c));
+  write_changes(json, c);
   json.key("pairs").begin_array();
   for (const VariantPair& pair : c.pairs) {
     json.begin_object().member("base", pair.base->name).member("new", pair.changed->name);
@@ -214,7 +225,9 @@ std::string render_comparison_json(const Comparison& c) {
     json.key("stages").begin_array();
     for (const StageValues& stage : pair.base->stages) {
       if (stage.stage.empty()) continue;
-      json.begin_object().member("name", stage.stage);
+      json.begin_object().member("name", stage.stage).member("reported", stage.reported);
+      if (stage.rate > 0) json.member("requested_rate", stage.rate);
+      if (stage.concurrency > 0) json.member("concurrency", stage.concurrency);
       const StageValues* const other = find_stage(*pair.changed, stage.stage);
       json.member("base_overloaded", stage.overloaded);
       json.member("new_overloaded", other != nullptr && other->overloaded).key("metrics");

@@ -277,7 +277,32 @@ Ptr read_tree(const std::string& path, const ConfigLimits& limits, Diagnostics& 
   return parse_config(*block, {.file = path}, diagnostics, limits);
 }
 
+/// What only the first run of a variant says: its resolved scenario, and the load of its stages.
+void take_first_run(const ConfigNode& node, ResultFile& file) {
+  const ConfigNode* const name = descend(node, "name");
+  for (std::size_t v = 0; v < file.set.variants.size(); ++v) {
+    VariantValues& variant = file.set.variants[v];
+    if (name == nullptr || name->text() != variant.name) continue;
+    if (const ConfigNode::Member* resolved = node.is_map() ? node.find("resolved") : nullptr)
+      file.resolved[v] = resolved->value;
+    const ConfigNode* const stages = descend(node, "stages");
+    if (stages == nullptr) continue;
+    for (std::size_t s = 0; s < std::min(stages->items().size(), variant.stages.size()); ++s) {
+      const ConfigNode& stage = *stages->items()[s];
+      if (const ConfigNode* const rate = descend(stage, "load_summary.requested_rate"))
+        variant.stages[s].rate = parse_real(*rate, {}).value.value_or(0);
+      if (const ConfigNode* const level = descend(stage, "load_summary.concurrency"))
+        variant.stages[s].concurrency = parse_integer(*level, {}).value.value_or(0);
+    }
+  }
+}
+
 }  // namespace
+
+const ConfigNode* ResultFile::resolved_of(const VariantValues& variant) const {
+  const auto index = static_cast<std::size_t>(&variant - set.variants.data());
+  return index < resolved.size() ? resolved[index].get() : nullptr;
+}
 
 std::optional<ResultFile> read_result_file(const std::string& path,
                                            std::span<const MetricName> more,
@@ -286,7 +311,7 @@ std::optional<ResultFile> read_result_file(const std::string& path,
   ConfigLimits limits;
   limits.max_bytes = 256U << 20;
   limits.max_nodes = 50'000'000;
-  ResultFile file{.path = path, .set = {}, .interrupted = false, .workloads = {}};
+  ResultFile file{.path = path, .set = {}, .interrupted = false, .resolved = {}};
   const Ptr root = read_tree(path, limits, found);
   if (root != nullptr && !root->is_map())
     found.error(root->where(), "", "must be a map (" + got(*root) + ")", kHint);
@@ -295,19 +320,9 @@ std::optional<ResultFile> read_result_file(const std::string& path,
     file.set = Reader(metrics, found).read(*root);
     const ConfigNode* const interrupted = descend(*root, "interrupted");
     file.interrupted = interrupted != nullptr && interrupted->text() == "true";
-    const ConfigNode* const variants = descend(*root, "variants");
-    for (const VariantValues& variant : file.set.variants) {
-      file.workloads.push_back(nullptr);
-      if (variants == nullptr) continue;
-      for (const Ptr& node : variants->items()) {
-        const ConfigNode* const name = descend(*node, "name");
-        const ConfigNode* const resolved = descend(*node, "resolved");
-        if (name == nullptr || name->text() != variant.name || resolved == nullptr) continue;
-        const ConfigNode::Member* workload =
-            resolved->is_map() ? resolved->find("workload") : nullptr;
-        if (workload != nullptr) file.workloads.back() = workload->value;
-      }
-    }
+    file.resolved.resize(file.set.variants.size());
+    if (const ConfigNode* const variants = descend(*root, "variants"))
+      for (const Ptr& node : variants->items()) take_first_run(*node, file);
   }
   const bool ok = root != nullptr && !found.has_errors();
   append(diagnostics, found);

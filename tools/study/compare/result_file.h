@@ -14,10 +14,11 @@ namespace routesim::tools {
 struct ResultFile {
   std::string path;
   ResultSet set;
-  bool interrupted = false;  ///< The run was stopped: its numbers are partial.
-  /// Per variant: its resolved workload, where the file has it. Equal workloads and equal seeds
-  /// mean equal requests.
-  std::vector<ConfigNode::Ptr> workloads;
+  bool interrupted = false;               ///< The run was stopped: its numbers are partial.
+  std::vector<ConfigNode::Ptr> resolved;  ///< Per variant: its scenario, where the file has it.
+
+  /// The resolved scenario of one of the set's variants, or null.
+  const ConfigNode* resolved_of(const VariantValues& variant) const;
 };
 
 /// Reads the file: the numbers of every seed when it has `replications`, else those of its one run.

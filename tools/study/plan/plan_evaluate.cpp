@@ -4,6 +4,7 @@
 
 #include "base/scalar_parse.h"
 #include "sim/observe/metrics_collector.h"
+#include "tools/results/metric_name.h"
 #include "tools/study/parallel.h"
 #include "tools/study/what_if.h"
 
@@ -26,6 +27,10 @@ double imbalance(const sim::RunResult& result) {
     worst = std::max(worst, most / mean);
   }
   return worst;
+}
+
+std::optional<double> p90_of(const sim::RunResult& result, std::string_view metric) {
+  return metric_value(result.summary, *parse_metric_name(metric).value);
 }
 
 }  // namespace
@@ -106,6 +111,8 @@ FleetRun FleetEvaluator::run(const sim::RunPlan& plan, double rate, std::uint64_
           .output_tokens_per_s =
               result.summary.per_second(static_cast<double>(result.summary.output_tokens_total)),
           .mean_latency_s = result.summary.request_latency.mean(),
+          .ttft_p90_s = p90_of(result, "ttft_s.p90"),
+          .tpot_p90_s = p90_of(result, "tpot_s.p90"),
           .send_s = result.summary.send_duration_s(),
           .trust = result.trust(),
           .imbalance = imbalance(result)};

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <vector>
@@ -32,6 +33,7 @@ struct FleetRun {
   std::vector<double> values;  ///< By goal.
   double output_tokens_per_s = 0;
   double mean_latency_s = 0;
+  std::optional<double> ttft_p90_s, tpot_p90_s;  ///< Absent where a client sees no tokens.
   double send_s = 0;                             ///< How long it sent.
   models::Trust trust = models::Trust::kFitted;  ///< RunResult::trust().
   double imbalance = 1;  ///< Requests of the busiest endpoint over those of the mean one.
@@ -75,6 +77,8 @@ class FleetEvaluator {
   /// an interval does not decide. The results do not depend on `jobs` or on what is asked together.
   void evaluate(std::span<const FleetProbe> probes);
   const FleetEvaluation& at(const FleetProbe& probe) const { return evaluations_.at(probe); }
+  /// Everything evaluated so far.
+  const std::map<FleetProbe, FleetEvaluation>& all() const { return evaluations_; }
 
   /// One run of a changed plan with the first seed, under a load of `rate`: what if? Not
   /// remembered. In parallel.

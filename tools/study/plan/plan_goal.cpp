@@ -6,6 +6,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "tools/results/metric_goal.h"
 #include "tools/results/metrics.h"
 
 namespace routesim::tools {
@@ -13,33 +14,6 @@ namespace routesim::tools {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// `METRIC < NUMBER`; sets `error` when it is not.
-std::optional<PlanGoal> parse_goal(const std::string& text, std::string& error, std::string& hint) {
-  hint = "for example ttft_ms.p99 < 500 or output_tokens_per_s > 8000";
-  const std::size_t sign = text.find_first_of("<>");
-  if (sign == std::string::npos) {
-    error = "must be METRIC < NUMBER or METRIC > NUMBER (got " + printable(text) + ")";
-    return std::nullopt;
-  }
-  const bool or_equal = sign + 1 < text.size() && text[sign + 1] == '=';
-  const std::string_view whole = text;
-  const Parsed<double> bound = parse_real(trimmed(whole.substr(sign + (or_equal ? 2 : 1))), {});
-  Parsed<MetricName> metric = parse_metric_name(trimmed(whole.substr(0, sign)));
-  if (!bound.value || !metric.value) {
-    error = bound.value ? metric.message : "the bound " + bound.message;
-    if (bound.value && !metric.hint.empty()) hint = metric.hint;
-    return std::nullopt;
-  }
-  PlanGoal goal{.kind = PlanGoal::Kind::kMetric,
-                .text = {},
-                .label = metric.value->text,
-                .metric = *metric.value,
-                .upper = text[sign] == '<',
-                .bound = *bound.value};
-  goal.text = goal.label + (goal.upper ? " < " : " > ") + number_text(goal.bound);
-  return goal;
-}
 
 PlanGoal make_goal(PlanGoal::Kind kind, const std::string& label, bool upper, double bound) {
   return {.kind = kind,
@@ -57,17 +31,22 @@ std::vector<PlanGoal> read_goals(const PlanConfig& config, const Provenance& pro
   std::vector<PlanGoal> goals;
   for (std::size_t i = 0; i < config.goals.size(); ++i) {
     const std::string path = element_path("goals", i);
-    std::string error;
-    std::string hint;
-    if (std::optional<PlanGoal> goal = parse_goal(config.goals[i], error, hint)) {
-      if (needs_goals(goal->metric))
-        diagnostics.error(provenance.nearest(path), path,
-                          goal->metric.text + " has a key of its own in a plan",
-                          "goodput: {share: 0.95, bounds: [ttft:500ms]}");
-      goals.push_back(std::move(*goal));
-    } else {
-      diagnostics.error(provenance.nearest(path), path, error, hint);
+    const Parsed<MetricGoal> goal = parse_metric_goal(config.goals[i]);
+    if (!goal.value) {
+      diagnostics.error(provenance.nearest(path), path, goal.message, goal.hint);
+      continue;
     }
+    const MetricGoal& g = *goal.value;
+    if (needs_goals(g.metric))
+      diagnostics.error(provenance.nearest(path), path,
+                        g.metric.text + " has a key of its own in a plan",
+                        "goodput: {share: 0.95, bounds: [ttft:500ms]}");
+    goals.push_back({.kind = PlanGoal::Kind::kMetric,
+                     .text = g.text,
+                     .label = g.metric.text,
+                     .metric = g.metric,
+                     .upper = g.upper,
+                     .bound = g.bound});
   }
   if (config.goodput)
     goals.push_back(make_goal(PlanGoal::Kind::kGoodput, "goodput", false, config.goodput->share));

@@ -9,6 +9,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/results/json_writer.h"
+#include "tools/results/statistics.h"
 #include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
 #include "tools/results/version.h"
@@ -398,6 +399,36 @@ void write_family(JsonWriter& json, const PlanSpace& space, const PlanFamily& fa
   json.end_object();
 }
 
+/// The mean over the runs that have the number.
+std::optional<double> mean_of(const FleetEvaluation& evaluation,
+                              std::optional<double> FleetRun::*number) {
+  std::vector<double> known;
+  for (const FleetRun& run : evaluation.runs)
+    if (run.*number) known.push_back(*(run.*number));
+  return known.empty() ? std::nullopt : std::optional(sim::mean(known));
+}
+
+/// A fleet as a point between price and latency, and the goal it misses by most.
+void write_evaluated(JsonWriter& json, const PlanSpace& space, const FleetEvaluation& evaluation) {
+  const PlanFamily& family = space.families[evaluation.probe.family];
+  json.begin_object().member("hardware", family.hardware).member("policy", family.policy);
+  json.key("replicas");
+  write_size(json, space, evaluation.probe.size);
+  json.member("gpus", family.gpus(evaluation.probe.size));
+  json.member("price_per_hour", family.price(evaluation.probe.size));
+  json.member("verdict", verdict_name(evaluation.verdict)).member("runs", evaluation.runs.size());
+  json.member("ttft_s.p90", mean_of(evaluation, &FleetRun::ttft_p90_s));
+  json.member("tpot_s.p90", mean_of(evaluation, &FleetRun::tpot_p90_s));
+  if (!evaluation.holds()) {
+    const std::size_t worst = evaluation.worst_goal();
+    const GoalState& state = evaluation.states[worst];
+    json.key("worst").begin_object().member("goal", space.goals[worst].text);
+    json.member("name", space.goals[worst].label).member("bound", space.goals[worst].bound);
+    json.member("mean", state.estimate.mean).member("shortfall", state.shortfall).end_object();
+  }
+  json.end_object();
+}
+
 /// Hardware, policy and size of the nearest of all misses.
 std::string nearest_miss(const PlanSpace& space, const PlanResult& result) {
   const FamilyOutcome* nearest = nullptr;
@@ -466,6 +497,8 @@ std::string render_plan_json(const PlanSpace& space, const PlanResult& result) {
   json.end_array().key("families").begin_array();
   for (std::size_t f = 0; f < result.families.size(); ++f)
     write_family(json, space, space.families[f], result.families[f]);
+  json.end_array().key("evaluated").begin_array();
+  for (const FleetEvaluation& e : result.evaluated) write_evaluated(json, space, e);
   json.end_array().member("runs", result.runs).end_object();
   return json.str() + "\n";
 }

@@ -101,6 +101,9 @@ class PlanSearch {
     find_knees();
     find_bindings();
     for (FoundPlan& plan : result_.plans) find_spares(plan);
+    for (const auto& [probe, evaluation] : evaluator_.all())
+      if (probe.rate == space_.planned_rate() && probe.step_factor == 1)
+        result_.evaluated.push_back(evaluation);
     result_.runs = evaluator_.runs();
     return std::move(result_);
   }

@@ -70,6 +70,9 @@ struct FamilyOutcome {
 struct PlanResult {
   std::vector<FamilyOutcome> families;  ///< By family.
   std::vector<FoundPlan> plans;         ///< The cheapest first; at most four.
+  /// Every fleet that was run at the planned rate with the step times as they are, by family and
+  /// size.
+  std::vector<FleetEvaluation> evaluated;
   std::size_t runs = 0;
 };
 

@@ -55,6 +55,11 @@ void describe(Describer& d, SweepConfig& c) {
         IntRange{1, 10'000});
   field(d, {"metrics", "What stands in a row, such as ttft_ms.p99; the usual ones when absent."},
         c.metrics);
+  field(d,
+        {"goals",
+         "Bounds such as ttft_ms.p90 < 500: the page shows where they are met. Their metrics join "
+         "those of a row."},
+        c.goals);
   field(d, {"axes", "The grid's dimensions; the first one varies slowest.", true}, c.axes);
   field(d,
         {"exclude",

@@ -61,6 +61,7 @@ struct SweepConfig {
   std::optional<std::int64_t> seed;   ///< Seed of the first replication; absent = the scenario's.
   std::int64_t replications = 1;      ///< Runs per row, with consecutive seeds.
   std::vector<std::string> metrics;   ///< `ttft_ms.p99`, ...; empty = the usual ones.
+  std::vector<std::string> goals;     ///< `ttft_ms.p90 < 500`, for the page.
   std::vector<SweepDimension> axes;
   std::vector<Document>
       exclude;  ///< Maps from axis names to a value, a list of values, or a bound.

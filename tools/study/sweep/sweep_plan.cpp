@@ -17,6 +17,7 @@
 #include "tools/ingest/description.h"
 #include "tools/ingest/prepare.h"
 #include "tools/results/goodput.h"
+#include "tools/results/metric_goal.h"
 #include "tools/results/version.h"
 #include "tools/study/parallel.h"
 
@@ -227,6 +228,22 @@ void warn_of_sets(const SweepPlan& plan, Diagnostics& diagnostics) {
                   "an axis of the sweep", pools, diagnostics);
 }
 
+/// Reads the goals, in their one spelling, and adds the metrics that they need.
+void add_goals(SweepPlan& plan, const Provenance& provenance, Diagnostics& found) {
+  for (std::size_t i = 0; i < plan.config.goals.size(); ++i) {
+    const Parsed<MetricGoal> goal = parse_metric_goal(plan.config.goals[i]);
+    if (!goal.value) {
+      const std::string path = element_path("goals", i);
+      found.error(provenance.nearest(path), path, goal.message, goal.hint);
+      continue;
+    }
+    plan.config.goals[i] = goal.value->text;
+    const MetricName& metric = goal.value->metric;
+    if (std::find(plan.metrics.begin(), plan.metrics.end(), metric) == plan.metrics.end())
+      plan.metrics.push_back(metric);
+  }
+}
+
 /// The metrics of these names, or the usual ones when there are none.
 std::vector<MetricName> read_metrics(const std::vector<std::string>& names,
                                      const Provenance& provenance, Diagnostics& diagnostics) {
@@ -306,6 +323,7 @@ SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
     const bool found_scenario = find_scenario(plan, provenance, parts);
     plan.assignments = parse_assignments(plan.config.set, "set", &provenance, found, parts);
     plan.metrics = read_metrics(plan.config.metrics, provenance, parts);
+    add_goals(plan, provenance, parts);
     plan.axes_where = provenance.nearest("axes");
     plan.metrics_where = provenance.nearest("metrics");
     plan.grid = expand_grid(plan.config, provenance, parts);

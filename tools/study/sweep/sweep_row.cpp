@@ -124,6 +124,7 @@ std::string row_head(const SweepPlan& plan, std::size_t row) {
   json.begin_object().member("key", plan.rows[row].key);
   json.member("index", row).member("of", plan.rows.size());
   json.member("sweep", plan.config.name).member("experiment", plan.experiment);
+  if (!plan.config.goals.empty()) json.list("goals", plan.config.goals);
   json.key("cell").begin_object();
   const GridCell& cell = plan.grid.cells[plan.rows[row].cell];
   for (const auto& [name, value] : plan.grid.coordinates(cell)) json.key(name).raw(value);

@@ -395,6 +395,7 @@ ValidationCell ValidationBook::cell(const Planned& planned) const {
 ScenarioValidation ValidationBook::finish() const {
   ScenarioValidation v;
   v.scenario = input_.scenario;
+  v.held_out = input_.held_out;
   v.seeds = seeds_;
   for (const ValidationVariant& variant : input_.variants)
     v.policies.push_back(variant.plan.scenario.measured.policy);

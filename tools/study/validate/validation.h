@@ -130,6 +130,7 @@ struct DifferenceSummary {
 /// One scenario's validation.
 struct ScenarioValidation {
   std::string scenario;
+  bool held_out = false;  ///< Nothing was fitted to it: its file is in a folder `holdout`.
   std::size_t seeds = 0;
   std::vector<std::string> policies;  ///< By variant in file order; the first is the base.
   std::vector<ValidationCell> cells;  ///< In the order of the CSV.
@@ -139,6 +140,8 @@ struct ScenarioValidation {
   std::vector<DifferenceSummary> difference_errors;
   std::vector<std::string> notes;  ///< Notes of the runs with the first seed.
 };
+
+struct RowLimit;
 
 /// Fills the summaries of `v` from its cells.
 void summarise(ScenarioValidation& v);
@@ -152,6 +155,7 @@ struct ValidationVariant {
 /// A scenario's variants in file order, and what must not be scored.
 struct ValidationInput {
   std::string scenario;
+  bool held_out = false;
   std::vector<ValidationVariant> variants;
   std::vector<UnscoredRule> unscored;
 };
@@ -209,9 +213,10 @@ class ValidationBook {
 std::string render_validation_text(const std::vector<ScenarioValidation>& all, bool markdown,
                                    bool cells = true);
 
-/// One JSON object with the same content.
+/// One JSON object with the same content, the errors by class and, beside each error, its limit
+/// among `limits`.
 std::string render_validation_json(const std::vector<ScenarioValidation>& all,
-                                   const std::string& version);
+                                   const std::vector<RowLimit>& limits, const std::string& version);
 
 /// Tidy CSV, one published number per row.
 std::string render_validation_csv(const std::vector<ScenarioValidation>& all);

@@ -1,13 +1,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/describe.h"
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/render/render.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/text_table.h"
+#include "tools/study/validate/limits.h"
+#include "tools/study/validate/trust_table.h"
 #include "tools/study/validate/validation.h"
 
 namespace routesim::tools {
@@ -116,6 +120,7 @@ void write_cells(JsonWriter& json, const ScenarioValidation& v) {
     json.member("variant", cell.variant).member("stage", cell.row.stage);
     json.member("metric", cell.row.metric).member("statistic", cell.row.statistic);
     json.member("unit", cell.row.unit).member("measured", cell.row.value);
+    if (!cell.row.rate.empty()) json.member("rate", cell.row.rate);
     if (cell.simulated()) {
       json.member("simulated", cell.mean()).member("seed_sd", cell.seed_deviation());
       json.list("samples", cell.samples);
@@ -136,11 +141,17 @@ void write_error(JsonWriter& json, const ErrorSummary& s) {
   json.member("worst_stage", s.worst_stage).member("seed_sd_percent", s.seed_deviation);
 }
 
-void write_errors(JsonWriter& json, const ScenarioValidation& v) {
+void write_errors(JsonWriter& json, const ScenarioValidation& v,
+                  const std::vector<RowLimit>& limits) {
   json.key("errors").begin_array();
   for (const ErrorSummary& s : v.errors) {
     json.begin_object();
     write_error(json, s);
+    const auto limit = std::find_if(limits.begin(), limits.end(), [&](const RowLimit& l) {
+      return l.against.empty() && l.experiment == s.experiment && l.policy == s.policy &&
+             l.metric == s.metric && l.statistic == s.statistic;
+    });
+    if (limit != limits.end()) json.member("limit_percent", limit->error);
     json.end_object();
   }
   json.end_array();
@@ -184,6 +195,23 @@ void write_differences(JsonWriter& json, const ScenarioValidation& v) {
   json.end_array();
 }
 
+/// Mean errors by what the step times rest on, of what they were fitted to and of the rest.
+void write_classes(JsonWriter& json, const std::vector<ScenarioValidation>& all) {
+  json.key("by_class").begin_array();
+  for (const bool held_out : {false, true}) {
+    std::vector<ScenarioValidation> part;
+    for (const ScenarioValidation& v : all)
+      if (v.held_out == held_out) part.push_back(v);
+    for (const TrustError& e : trust_table(part)) {
+      json.begin_object().member("held_out", held_out).member("step_times", enum_name(e.trust));
+      json.member("quantity", e.quantity).member("published_numbers", e.cells);
+      json.member("mean_absolute_error_percent", e.mean);
+      json.member("worst_error_percent", e.worst).end_object();
+    }
+  }
+  json.end_array();
+}
+
 }  // namespace
 
 std::string render_validation_text(const std::vector<ScenarioValidation>& all, bool markdown,
@@ -206,14 +234,17 @@ std::string render_validation_text(const std::vector<ScenarioValidation>& all, b
 }
 
 std::string render_validation_json(const std::vector<ScenarioValidation>& all,
+                                   const std::vector<RowLimit>& limits,
                                    const std::string& version) {
   JsonWriter json;
-  json.begin_object().member("version", version).key("scenarios").begin_array();
+  json.begin_object().member("version", version);
+  write_classes(json, all);
+  json.key("scenarios").begin_array();
   for (const ScenarioValidation& v : all) {
-    json.begin_object().member("scenario", v.scenario);
+    json.begin_object().member("scenario", v.scenario).member("held_out", v.held_out);
     json.member("seeds", v.seeds);
     write_cells(json, v);
-    write_errors(json, v);
+    write_errors(json, v, limits);
     write_differences(json, v);
     json.list("notes", v.notes).end_object();
   }

@@ -170,6 +170,7 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
                                       const std::vector<std::string>& variants, bool force,
                                       Diagnostics& diagnostics) {
   ValidationInput input;
+  input.held_out = std::filesystem::path(path).parent_path().filename() == "holdout";
   Diagnostics found;
   const LoadedScenario scenario =
       load_scenario({.path = path, .sets = sets, .variants = variants}, found);
@@ -204,7 +205,8 @@ ValidationInput load_validation_input(const std::string& path, const std::vector
 
 ValidationInput on_roofline(const ValidationInput& input, const std::string& path,
                             const std::vector<std::string>& sets) {
-  ValidationInput unfitted{.scenario = input.scenario, .variants = {}, .unscored = input.unscored};
+  ValidationInput unfitted = input;
+  unfitted.variants.clear();
   Diagnostics said;
   const LoadedScenario scenario = load_scenario({.path = path, .sets = sets}, said);
   for (const ValidationVariant& fitted : input.variants) {

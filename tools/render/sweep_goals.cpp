@@ -1,0 +1,174 @@
+#include "tools/render/sweep_goals.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/scalar_parse.h"
+
+namespace routesim::tools {
+
+namespace {
+
+template <class T>
+void add_once(std::vector<T>& list, const T& value) {
+  if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+}
+
+SweepDimension dimension_of(const PageSweep& sweep, std::size_t axis) {
+  SweepDimension d{.axis = axis};
+  for (const PageSweep::Row& row : sweep.rows) add_once(d.values, row.cell[axis]);
+  for (const std::string& value : d.values) {
+    const std::optional<double> number = number_from(value);
+    if (!number) {
+      d.numbers.clear();
+      return d;
+    }
+    d.numbers.push_back(*number);
+  }
+  std::sort(d.numbers.begin(), d.numbers.end());
+  std::stable_sort(d.values.begin(), d.values.end(), [](const auto& a, const auto& b) {
+    return number_from(a).value_or(0) < number_from(b).value_or(0);
+  });
+  return d;
+}
+
+/// Whether every value of `a` goes with one value of `b`: axes that move together.
+bool decides(const PageSweep& sweep, std::size_t a, std::size_t b) {
+  std::map<std::string, std::string> seen;
+  for (const PageSweep::Row& row : sweep.rows)
+    if (seen.try_emplace(row.cell[a], row.cell[b]).first->second != row.cell[b]) return false;
+  return true;
+}
+
+bool has_word(const std::string& name, std::string_view words) {
+  while (!words.empty()) {
+    const std::size_t end = std::min(words.find(' '), words.size());
+    if (name.find(words.substr(0, end)) != std::string::npos) return true;
+    words.remove_prefix(std::min(end + 1, words.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+SweepGoals::SweepGoals(const PageSweep& sweep) : sweep_(sweep) {
+  for (const std::string& text : sweep.goals)
+    if (const Parsed<MetricGoal> goal = parse_metric_goal(text); goal.value)
+      goals_.push_back(*goal.value);
+  for (const PageSweep::Row& row : sweep.rows) add_once(variants_, row.variant);
+  std::vector<SweepDimension> all;
+  for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
+    const SweepDimension d = dimension_of(sweep, a);
+    const bool tied = std::any_of(all.begin(), all.end(), [&](const SweepDimension& other) {
+      return decides(sweep, other.axis, a);
+    });
+    if (d.values.size() > 1 && !tied) all.push_back(d);
+  }
+  choose_axes(all);
+  make_panels(all);
+}
+
+const SweepDimension* SweepGoals::find(std::string_view words) const {
+  for (const SweepDimension& d : drawn_)
+    if (d.is_numeric() && has_word(sweep_.axes[d.axis], words)) return &d;
+  return nullptr;
+}
+
+void SweepGoals::choose_axes(std::vector<SweepDimension> all) {
+  const auto rank = [&](const SweepDimension& d) {
+    const std::string& name = sweep_.axes[d.axis];
+    const bool known =
+        d.is_numeric() && (has_word(name, kRateWords) || has_word(name, kFleetWords));
+    return std::pair(known ? 1 : 0, d.values.size());
+  };
+  std::stable_sort(all.begin(), all.end(), [&](const SweepDimension& a, const SweepDimension& b) {
+    return rank(a) > rank(b);
+  });
+  if (all.size() > 2) all.resize(2);
+  // The rate runs to the right.
+  if (all.size() == 2 && has_word(sweep_.axes[all[1].axis], kRateWords) &&
+      !has_word(sweep_.axes[all[0].axis], kRateWords))
+    std::swap(all[0], all[1]);
+  drawn_ = std::move(all);
+}
+
+void SweepGoals::make_panels(const std::vector<SweepDimension>& all) {
+  std::vector<std::vector<std::string>> keys;
+  for (const PageSweep::Row& row : sweep_.rows) {
+    std::vector<std::string> key;
+    std::string title;
+    for (const SweepDimension& d : all) {
+      const auto is_it = [&](const SweepDimension& other) { return other.axis == d.axis; };
+      if (std::any_of(drawn_.begin(), drawn_.end(), is_it)) continue;
+      key.push_back(row.cell[d.axis]);
+      title += (title.empty() ? "" : ", ") + sweep_.axes[d.axis] + " " + row.cell[d.axis];
+    }
+    const auto at = std::find(keys.begin(), keys.end(), key);
+    const auto index = static_cast<std::size_t>(at - keys.begin());
+    if (at == keys.end()) {
+      keys.push_back(key);
+      panels_.push_back({.title = title, .rows = {}});
+    }
+    panels_[index].rows.push_back(&row);
+  }
+}
+
+GoalState SweepGoals::state_of(const PageSweep::Row& row) const {
+  if (row.overloaded) return GoalState::kOverloaded;
+  GoalState state = GoalState::kMet;
+  for (const MetricGoal& goal : goals_) {
+    const auto found = row.values.find(goal.metric.text);
+    if (found == row.values.end()) return GoalState::kMissed;
+    const Datum& d = found->second;
+    const bool low = goal.holds(d.low.value_or(d.value));
+    const bool high = goal.holds(d.high.value_or(d.value));
+    if (!low && !high) return GoalState::kMissed;
+    if (low != high) state = GoalState::kOpen;
+  }
+  return state;
+}
+
+const PageSweep::Row* SweepGoals::row_at(const SweepPanel& panel, const std::string& variant,
+                                         const std::vector<std::string>& values) const {
+  for (const PageSweep::Row* row : panel.rows) {
+    bool same = row->variant == variant;
+    for (std::size_t d = 0; d < drawn_.size(); ++d)
+      same = same && row->cell[drawn_[d].axis] == values[d];
+    if (same) return row;
+  }
+  return nullptr;
+}
+
+/// The row at a value of one drawn axis and at `other` of the other one.
+const PageSweep::Row* SweepGoals::row_beside(const SweepPanel& panel, const std::string& variant,
+                                             const SweepDimension& d, std::size_t at,
+                                             const std::string& other) const {
+  std::vector<std::string> values = {d.values[at]};
+  if (drawn_.size() == 2) values.insert(&d == &drawn_[0] ? values.end() : values.begin(), other);
+  return row_at(panel, variant, values);
+}
+
+std::optional<std::size_t> SweepGoals::smallest_fleet(const SweepPanel& panel,
+                                                      const std::string& variant,
+                                                      const std::string& other) const {
+  for (std::size_t n = 0; n < fleet()->values.size(); ++n) {
+    const PageSweep::Row* row = row_beside(panel, variant, *fleet(), n, other);
+    if (row != nullptr && state_of(*row) == GoalState::kMet) return n;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> SweepGoals::highest_rate(const SweepPanel& panel,
+                                                    const std::string& variant,
+                                                    const std::string& other) const {
+  std::optional<std::size_t> last;
+  for (std::size_t i = 0; i < rate()->values.size(); ++i) {
+    const PageSweep::Row* row = row_beside(panel, variant, *rate(), i, other);
+    if (row == nullptr) continue;
+    if (state_of(*row) != GoalState::kMet) break;
+    last = i;
+  }
+  return last;
+}
+
+}  // namespace routesim::tools

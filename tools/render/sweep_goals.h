@@ -1,0 +1,75 @@
+// Where in a sweep the goals are met, and the smallest fleet that meets them at each rate.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/render/goal_map.h"
+#include "tools/render/page_data.h"
+#include "tools/results/metric_goal.h"
+
+namespace routesim::tools {
+
+/// An axis with more than one value.
+struct SweepDimension {
+  std::size_t axis = 0;                  ///< Into PageSweep::axes.
+  std::vector<std::string> values = {};  ///< Ascending where they are numbers, else as the rows go.
+  std::vector<double> numbers = {};      ///< The same; empty when one is no number.
+  bool is_numeric() const { return !numbers.empty(); }
+};
+
+/// Rows that differ only in the drawn axes and the variant.
+struct SweepPanel {
+  std::string title;  ///< `tp 2, model 8B`; empty when there is but one.
+  std::vector<const PageSweep::Row*> rows;
+};
+
+class SweepGoals {
+ public:
+  /// Keeps a reference to `sweep`.
+  explicit SweepGoals(const PageSweep& sweep);
+
+  const std::vector<MetricGoal>& goals() const { return goals_; }
+  const std::vector<std::string>& variants() const { return variants_; }
+  /// The drawn axes, at most two: rate and fleet size where the sweep has both, else those with the
+  /// most values.
+  const std::vector<SweepDimension>& drawn() const { return drawn_; }
+  const std::vector<SweepPanel>& panels() const { return panels_; }
+  /// Which of drawn() is the rate, and which the number of servers.
+  const SweepDimension* rate() const { return find(kRateWords); }
+  const SweepDimension* fleet() const { return find(kFleetWords); }
+
+  GoalState state_of(const PageSweep::Row& row) const;
+  /// The row of a variant at these values of drawn(); null when it was not run.
+  const PageSweep::Row* row_at(const SweepPanel& panel, const std::string& variant,
+                               const std::vector<std::string>& values) const;
+  /// The smallest fleet of a variant that meets the goals, at one value of the other drawn axis
+  /// where there is one; an index into the values of fleet(), or nothing when none does.
+  std::optional<std::size_t> smallest_fleet(const SweepPanel& panel, const std::string& variant,
+                                            const std::string& other) const;
+  /// The last value of rate() up to which every tried one meets the goals, at one value of the
+  /// other drawn axis; nothing when the first does not.
+  std::optional<std::size_t> highest_rate(const SweepPanel& panel, const std::string& variant,
+                                          const std::string& other) const;
+
+ private:
+  static constexpr const char* kRateWords = "rate qps load concurrency";
+  static constexpr const char* kFleetWords = "replicas servers nodes fleet gpus";
+
+  const SweepDimension* find(std::string_view words) const;
+  const PageSweep::Row* row_beside(const SweepPanel& panel, const std::string& variant,
+                                   const SweepDimension& d, std::size_t at,
+                                   const std::string& other) const;
+  void choose_axes(std::vector<SweepDimension> all);
+  void make_panels(const std::vector<SweepDimension>& all);
+
+  const PageSweep& sweep_;
+  std::vector<MetricGoal> goals_;
+  std::vector<std::string> variants_;
+  std::vector<SweepDimension> drawn_;
+  std::vector<SweepPanel> panels_;
+};
+
+}  // namespace routesim::tools
