@@ -81,6 +81,8 @@ TEST_F(Documentation, GeneratedPagesAreCurrent) {
       {"docs/reference/sweep.schema.json", "routesim schema sweep"},
       {"docs/reference/plan.md", "routesim schema plan -o markdown"},
       {"docs/reference/plan.schema.json", "routesim schema plan"},
+      {"docs/reference/tune.md", "routesim schema tune -o markdown"},
+      {"docs/reference/tune.schema.json", "routesim schema tune"},
       {"docs/reference/catalogue.md", "routesim schema catalogue -o markdown"},
       {"docs/reference/catalogue.schema.json", "routesim schema catalogue"},
       {"docs/reference/scenario.schema.json", "routesim schema scenario"}};

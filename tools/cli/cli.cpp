@@ -80,11 +80,11 @@ std::string Command::usage() const {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
-      run_command(),     init_command(),     sweep_command(),      plan_command(),
-      compare_command(), report_command(),   check_command(),      explain_command(),
-      trace_command(),   validate_command(), calibrate_command(),  list_command(),
-      schema_command(),  score_command(),    new_scorer_command(), completion_command(),
-      manual_command(),
+      run_command(),        init_command(),    sweep_command(),    plan_command(),
+      tune_command(),       compare_command(), report_command(),   check_command(),
+      explain_command(),    trace_command(),   validate_command(), calibrate_command(),
+      list_command(),       schema_command(),  score_command(),    new_scorer_command(),
+      completion_command(), manual_command(),
   };
   return kCommands;
 }

@@ -46,6 +46,7 @@ Command validate_command();
 Command calibrate_command();
 Command sweep_command();
 Command plan_command();
+Command tune_command();
 Command compare_command();
 Command completion_command();
 Command manual_command();

@@ -22,6 +22,7 @@
 #include "tools/study/plan/plan_config.h"
 #include "tools/study/score/score.h"
 #include "tools/study/sweep/sweep_grid.h"
+#include "tools/study/tune/tune_config.h"
 #include "workloads/distributions.h"
 #include "workloads/inference_perf/inference_perf.h"
 
@@ -43,7 +44,7 @@ FieldDescription types_of() {
   return describe_types([&value](Describer& d) { describe(d, value); });
 }
 
-constexpr std::array<SchemaKind, 5> kKinds = {{
+constexpr std::array<SchemaKind, 6> kKinds = {{
     {"scenario", "routesim scenario",
      "A workload, the clusters and the routing policies it is compared on.",
      &types_of<sim::Scenario>},
@@ -55,6 +56,8 @@ constexpr std::array<SchemaKind, 5> kKinds = {{
     {"plan", "routesim plan",
      "A demand, goals, and the fleets that may meet them, with their prices.",
      &types_of<PlanConfig>},
+    {"tune", "routesim tune", "A scenario, what may be changed in it, and what is better.",
+     &types_of<TuneConfig>},
     {"catalogue", "routesim catalogue",
      "Accelerators, models and fitted curves besides the built-in ones.", &types_of<CatalogueFile>},
 }};
@@ -201,8 +204,8 @@ std::string key_reference() {
       "error where the answer would be another one.\n\n"
       "In a key, `*` stands for any one key, `[]` for any index and `**` for any keys. The most "
       "precise row counts. The pages of [scenarios](scenario.md), "
-      "[inference-perf](inference-perf.md), [plans](plan.md), [sweeps](sweep.md) and "
-      "[catalogues](catalogue.md) list the keys of these formats: one that is not simply used says "
+      "[inference-perf](inference-perf.md), [plans](plan.md), [sweeps](sweep.md), [tunings](tune.md) "
+      "and [catalogues](catalogue.md) list the keys of these formats: one that is not simply used says "
       "so. Of traces, the columns of times, lengths, prefixes, texts and sessions are used, and "
       "others have no effect.\n";
   out +=

@@ -296,6 +296,34 @@ void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& di
   add_below(path, found, diagnostics);
 }
 
+std::optional<PickerDocument> find_picker_document(const std::string& path) {
+  Diagnostics known;  // Reported when the scenario was read.
+  PickerDocument document;
+  const ConfigNode::Ptr root = read_manifest_file(path, {.file = path}, {}, known);
+  if (root == nullptr || is_empty_file(*root)) return std::nullopt;
+  constexpr std::size_t kMostBytes = std::size_t{16} << 20U;
+  if (!read_text_file(path, {.file = path}, {}, kMostBytes, document.text, known))
+    return std::nullopt;
+  const ConfigNode::Ptr values = unwrap_benchmark(root, {}, known);
+  ConfigNode::Ptr node = values == nullptr ? nullptr : find_document(values, {}, known);
+  // Values hold the document as text, and that text may be a manifest again; no file goes deeper.
+  for (int depth = 0; node != nullptr && depth < 4; ++depth) {
+    if (!node->is_scalar()) {
+      const LocatedDocument located = policies::find_endpoint_picker_config(*node);
+      if (located.kind == LocatedDocument::Kind::kDocument) {
+        document.root = ConfigNode::Ptr(node, located.node);
+        document.is_bare = document.root == root;
+        return document;
+      }
+      if (located.kind != LocatedDocument::Kind::kText) return std::nullopt;
+      node = ConfigNode::Ptr(node, located.node);
+    }
+    document.text = node->text();
+    node = parse_config(document.text, {.file = path}, known);
+  }
+  return std::nullopt;
+}
+
 std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     const ConfigNode::Ptr& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
     const std::string& path) {

@@ -16,6 +16,17 @@ std::optional<policies::EndpointPickerConfig> load_endpoint_picker(
     const ConfigNode::Ptr& root, const policies::LoadOptions& options, Diagnostics& diagnostics,
     const std::string& path = {});
 
+/// The document inside a file, and the text that its places refer to.
+struct PickerDocument {
+  ConfigNode::Ptr root;  ///< The EndpointPickerConfig.
+  std::string text;      ///< YAML in which `root` stands at its places; empty when there is none.
+  bool is_bare = true;   ///< The file is the document, so key paths of the file lead into it.
+};
+
+/// Finds the document of a file without judging it; nothing when there is none, or when it is a
+/// chart's default.
+std::optional<PickerDocument> find_picker_document(const std::string& path);
+
 /// Makes every plugin once, for what only their parameters can tell. `path` is as above.
 void check_plugins(const policies::EndpointPickerConfig& config, Diagnostics& diagnostics,
                    const std::string& path = {});

@@ -1,0 +1,310 @@
+// The parts of a tuning, by hand: the test of the race, the choices that are tried, what the gains
+// come to, and the document that is written.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "tests/tools/scenario_fixture.h"
+#include "tools/ingest/config_file.h"
+#include "tools/study/tune/changed_document.h"
+#include "tools/study/tune/knobs.h"
+#include "tools/study/tune/race.h"
+#include "tools/study/tune/tune_judge.h"
+#include "tools/study/tune/tune_sample.h"
+#include "tools/study/tune/tune_search.h"
+
+namespace routesim::tools {
+namespace {
+
+TEST(TuneRace, TheTestIsStudentsOneSidedOne) {
+  // Mean 2, sd 2, n 4, so t = 2 / (2 / 2) = 2. t(0.95, 3) = 2.353, t(0.90, 3) = 1.638.
+  const double s = std::sqrt(3.0);
+  const std::vector<double> d = {2 - s, 2 - s, 2 + s, 2 + s};
+  EXPECT_FALSE(is_above_zero(d, 0.05));
+  EXPECT_TRUE(is_above_zero(d, 0.10));
+  EXPECT_FALSE(is_above_zero(std::vector<double>{5}, 0.4));
+  EXPECT_TRUE(is_above_zero(std::vector<double>{1, 1, 1}, 0.001));
+  EXPECT_FALSE(is_above_zero(std::vector<double>{0, 0, 0}, 0.4));
+  EXPECT_FALSE(is_above_zero(std::vector<double>{-1, -1, -1}, 0.4));
+}
+
+TEST(TuneRace, CostsAreRatiosWhereSmallerAndLargerMirrorEachOther) {
+  EXPECT_DOUBLE_EQ(cost_of(100, sim::Direction::kSmallerIsBetter, true), std::log(100.0));
+  EXPECT_DOUBLE_EQ(cost_of(100, sim::Direction::kLargerIsBetter, true), -std::log(100.0));
+  EXPECT_DOUBLE_EQ(cost_of(0.9, sim::Direction::kLargerIsBetter, false), -0.9);
+}
+
+TEST(TuneRace, TheLevelIsSharedByTheComparisons) {
+  // Differences to the best entry with t = 2.6: beyond t(0.95, 3) = 2.353, alone; with two
+  // comparisons each has 2.5 %, and t(0.975, 3) = 3.182.
+  const double s = 2 * std::sqrt(3.0) / 2.6;
+  const std::vector<double> worse = {2 - s, 2 - s, 2 + s, 2 + s};
+  const RaceEntry best{.costs = {{0, 0, 0, 0}}};
+  const RaceEntry bad{.costs = {worse}};
+  const RaceEntry middle{.costs = {{0.1, -0.1, 0.2, 0.1}}};
+  const std::vector<RaceEntry> two = {best, bad};
+  EXPECT_EQ(decide_round(two, 0.05)[1].exit, RaceExit::kWorse);
+  const std::vector<RaceEntry> three = {best, bad, middle};
+  EXPECT_EQ(decide_round(three, 0.05)[1].exit, RaceExit::kStays);
+  EXPECT_EQ(decide_round(three, 0.05)[2].exit, RaceExit::kStays);
+}
+
+TEST(TuneRace, ThePublishedOneStaysAndEqualsLeave) {
+  const RaceEntry published{.costs = {{9, 9.1, 9.2}}};
+  const RaceEntry good{.costs = {{1, 1.1, 1.3}}};
+  const std::vector<RaceEntry> entries = {published, good, good, published};
+  const std::vector<RaceDecision> out = decide_round(entries, 0.05);
+  EXPECT_EQ(out[0].exit, RaceExit::kStays);
+  EXPECT_EQ(out[1].exit, RaceExit::kStays);
+  EXPECT_EQ(out[2].exit, RaceExit::kSame);
+  EXPECT_EQ(out[2].by, 1U);
+  EXPECT_EQ(out[3].exit, RaceExit::kSame);
+  EXPECT_EQ(out[3].by, 0U);
+}
+
+TEST(TuneRace, WhoBreaksAConditionIsOutAndIsNoMeasureForOthers) {
+  const RaceEntry published{.costs = {{5, 5.1, 5.2}}, .excesses = {{0, 0, 0}}};
+  const RaceEntry breaks{.costs = {{1, 1.1, 1.2}}, .excesses = {{1, 1.2, 1.1}}};
+  const RaceEntry holds{.costs = {{4, 4.2, 4.1}}, .excesses = {{-1, -1, -1}}};
+  const std::vector<RaceEntry> entries = {published, breaks, holds};
+  const std::vector<RaceDecision> out = decide_round(entries, 0.05);
+  EXPECT_EQ(out[1].exit, RaceExit::kBreaksCondition);
+  EXPECT_EQ(out[2].exit, RaceExit::kStays);
+  EXPECT_TRUE(comes_first(holds, breaks));
+}
+
+TEST(TuneRace, WithTwoGoalsOnlyTheDominatedLeave) {
+  const RaceEntry published{.costs = {{5, 5, 5.01}, {5, 5, 5.01}}};
+  const RaceEntry fast{.costs = {{1, 1, 1.01}, {6, 6, 6.01}}};
+  const RaceEntry cheap{.costs = {{6, 6, 6.01}, {1, 1, 1.01}}};
+  const RaceEntry bad{.costs = {{7, 7.02, 7}, {7, 7.02, 7}}};
+  const std::vector<RaceEntry> entries = {published, fast, cheap, bad};
+  const std::vector<RaceDecision> out = decide_round(entries, 0.05);
+  EXPECT_EQ(out[1].exit, RaceExit::kStays);
+  EXPECT_EQ(out[2].exit, RaceExit::kStays);
+  EXPECT_EQ(out[3].exit, RaceExit::kWorse);
+  EXPECT_EQ(front_of(entries), (std::vector<std::size_t>{0, 1, 2}));
+}
+
+// With no difference between candidates, a round throws out the one that is best in truth (any of
+// them) in at most 5 % of races. Two thousand rounds of 20 candidates and 5 seeds, pure noise.
+TEST(TuneRace, ChanceThrowsOutFewEquals) {
+  int rounds_with_a_loss = 0;
+  constexpr int kRounds = 2000;
+  for (int r = 0; r < kRounds; ++r) {
+    std::vector<RaceEntry> entries(20);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      RandomStream random(7, Stream::kTest, static_cast<std::uint64_t>(r) * 100 + i);
+      entries[i].costs.emplace_back();
+      for (int s = 0; s < 5; ++s) entries[i].costs[0].push_back(random.normal());
+    }
+    // The best of 20 by chance lies low, so this tests more than one comparison at a time.
+    const std::vector<RaceDecision> out = decide_round(entries, 0.05);
+    rounds_with_a_loss += static_cast<int>(out[1].exit == RaceExit::kWorse);
+  }
+  EXPECT_LT(rounds_with_a_loss, kRounds * 5 / 100);
+}
+
+Knob numbers(std::size_t count, std::size_t published) {
+  Knob knob{.name = "n", .published = published, .ordered = true};
+  for (std::size_t i = 0; i < count; ++i) knob.values.push_back({.text = std::to_string(i)});
+  return knob;
+}
+
+TEST(TuneSample, SingleChangesTryNeighboursAndEnds) {
+  const std::vector<Knob> knobs = {numbers(6, 2), numbers(2, 0)};
+  EXPECT_EQ(single_changes(knobs), (std::vector<Choice>{{3, 0}, {2, 1}, {1, 0}, {5, 0}, {0, 0}}));
+}
+
+TEST(TuneSample, ALatinHypercubeUsesEveryValueEquallyOften) {
+  const std::vector<Knob> knobs = {numbers(4, 0), numbers(3, 0), numbers(12, 0)};
+  const std::vector<Choice> sample = latin_hypercube(knobs, 12, 1);
+  for (std::size_t k = 0; k < knobs.size(); ++k) {
+    std::vector<int> seen(knobs[k].values.size());
+    for (const Choice& choice : sample) ++seen[choice[k]];
+    for (const int n : seen) EXPECT_EQ(n, 12 / static_cast<int>(seen.size()));
+  }
+  EXPECT_EQ(sample, latin_hypercube(knobs, 12, 1));
+  EXPECT_NE(sample, latin_hypercube(knobs, 12, 2));
+}
+
+TEST(TuneSample, ANeighbourDiffersAndStaysInTheSpace) {
+  std::vector<Knob> knobs = {numbers(9, 4), numbers(3, 1), numbers(20, 0)};
+  knobs[1].ordered = false;
+  const Choice parent = {4, 1, 10};
+  std::size_t changes = 0;
+  constexpr int kDraws = 300;
+  for (std::uint64_t i = 0; i < kDraws; ++i) {
+    RandomStream random(1, Stream::kTest, i);
+    const Choice choice = neighbour(knobs, parent, 0.2, random);
+    for (std::size_t k = 0; k < knobs.size(); ++k) {
+      ASSERT_LT(choice[k], knobs[k].values.size());
+      changes += choice[k] != parent[k] ? 1 : 0;
+    }
+    EXPECT_NE(choice, parent);
+  }
+  // One is forced, the two others change with probability 2/3.
+  EXPECT_NEAR(static_cast<double>(changes) / kDraws, 1 + 2 * 2.0 / 3, 0.15);
+}
+
+TEST(TuneKnobs, RangesHoldTheirEnds) {
+  EXPECT_EQ(range_values(0, 10, 2.5, false, false), (std::vector<double>{0, 2.5, 5, 7.5, 10}));
+  EXPECT_EQ(range_values(16, 1024, {}, true, true),
+            (std::vector<double>{16, 32, 64, 128, 256, 512, 1024}));
+  EXPECT_EQ(range_values(1, 4, {}, false, true), (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_EQ(range_values(0, 10, {}, false, false).size(), 21U);
+}
+
+TEST(TuneDecision, GainsDecide) {
+  const auto one = [](Gain g, std::vector<Gain> elsewhere = {}, bool holds = true) {
+    return decide({g}, elsewhere, holds);
+  };
+  EXPECT_EQ(one({5, 3, 7}), TuneDecision::kBetter);
+  EXPECT_EQ(one({0.5, 0.3, 0.7}), TuneDecision::kNothing);  // Sure, and too little.
+  EXPECT_EQ(one({0.2, -0.4, 0.8}), TuneDecision::kNothing);
+  EXPECT_EQ(one({2, -1, 5}), TuneDecision::kUndecided);
+  EXPECT_EQ(one({-3, -5, -1}), TuneDecision::kNothing);
+  EXPECT_EQ(one({5, 3, 7}, {{1, -2, 4}, {3, 2, 4}}), TuneDecision::kBetter);
+  EXPECT_EQ(one({5, 3, 7}, {{-4, -6, -2}}), TuneDecision::kFragile);
+  EXPECT_EQ(one({5, 3, 7}, {{-0.2, -0.3, -0.1}}), TuneDecision::kBetter);
+  EXPECT_EQ(one({5, 3, 7}, {}, false), TuneDecision::kNothing);
+  // Two goals: better in one, not worse in the other.
+  EXPECT_EQ(decide({{5, 3, 7}, {0, -1, 1}}, {}, true), TuneDecision::kBetter);
+  EXPECT_EQ(decide({{5, 3, 7}, {-2, -3, -1}}, {}, true), TuneDecision::kNothing);
+}
+
+TEST(TuneDecision, AGainPointsUpForBothDirections) {
+  const MetricName ttft = *parse_metric_name("ttft_ms.mean").value;
+  const MetricName rate = *parse_metric_name("output_tokens_per_s").value;
+  const std::vector<double> base = {100, 102, 98, 100};
+  const std::vector<double> less = {90, 92, 88, 90};
+  const Gain smaller = gain_of(difference_of(base, less, ttft, true), ttft);
+  const Gain larger = gain_of(difference_of(base, less, rate, true), rate);
+  EXPECT_NEAR(smaller.percent, 10, 1e-9);
+  EXPECT_LE(smaller.low, smaller.percent);
+  EXPECT_LE(smaller.percent, smaller.high);
+  EXPECT_NEAR(larger.percent, -10, 1e-9);
+  EXPECT_LE(larger.low, larger.percent);
+  EXPECT_LE(larger.percent, larger.high);
+}
+
+ChangedDocument change(const std::string& text, const std::vector<std::string>& sets) {
+  Diagnostics diagnostics;
+  const ConfigNode::Ptr root = parse_config(text, {.file = "d.yaml"}, diagnostics);
+  std::vector<Assignment> all;
+  for (const std::string& set : sets)
+    all.push_back(*parse_assignment_at(set, {.file = "t"}, diagnostics));
+  EXPECT_FALSE(diagnostics.has_errors());
+  return change_document(root, text, all);
+}
+
+TEST(TuneDocument, OnlyTheChangedValuesDiffer) {
+  const std::string text =
+      "# Ours.\n"
+      "plugins:\n"
+      "- type: max-score-picker  # the best\n"
+      "- type: detector\n"
+      "profiles:\n"
+      "- name: default\n"
+      "  plugins:\n"
+      "  - pluginRef: a   # no weight\n"
+      "  - pluginRef: b\n"
+      "    weight: 2.0    # was 1\n"
+      "  - {pluginRef: c, weight: \"3\"}\n";
+  const ChangedDocument out =
+      change(text, {"profiles[0].plugins[b].weight=5", "profiles[default].plugins[a].weight=0.5",
+                    "profiles[default].plugins[c].weight=7", "plugins[0].type=random-picker",
+                    "plugins[1].parameters.depth=9"});
+  EXPECT_TRUE(out.kept);
+  EXPECT_EQ(out.text,
+            "# Ours.\n"
+            "plugins:\n"
+            "- type: random-picker  # the best\n"
+            "- type: detector\n"
+            "  parameters: {depth: 9}\n"
+            "profiles:\n"
+            "- name: default\n"
+            "  plugins:\n"
+            "  - pluginRef: a   # no weight\n"
+            "    weight: 0.5\n"
+            "  - pluginRef: b\n"
+            "    weight: 5    # was 1\n"
+            "  - {pluginRef: c, weight: 7}\n");
+}
+
+TEST(TuneDocument, WithoutChangesItIsTheSameText) {
+  const std::string text = "a: 1 # x\n\nb: [1, 2]\n";
+  EXPECT_EQ(change(text, {}).text, text);
+}
+
+// One anchor, two places: an edit of the text would change both.
+TEST(TuneDocument, WhatCannotBeEditedIsWrittenAnew) {
+  const ChangedDocument out = change("x: &v {weight: 1}\ny: *v\n# gone\n", {"y.weight=2"});
+  EXPECT_FALSE(out.kept);
+  Diagnostics none;
+  const ConfigNode::Ptr read = parse_config(out.text, {.file = "n"}, none);
+  ASSERT_NE(read, nullptr);
+  EXPECT_TRUE(is_same_tree(*read, *out.root));
+  EXPECT_EQ(read->child("x")->child("weight")->text(), "1");
+  EXPECT_EQ(read->child("y")->child("weight")->text(), "2");
+}
+
+class TuneFile : public testing::ScenarioTest {
+ protected:
+  std::vector<std::string> errors_of(const std::string& knobs) const {
+    write("s.yaml", base() + "routing: {balancer: round-robin}\n");
+    Diagnostics diagnostics;
+    (void)load_tune({.path = write("tune.yaml", "scenario: s.yaml\n" + knobs)}, diagnostics);
+    std::vector<std::string> out;
+    for (const Diagnostic& d : diagnostics.items())
+      if (d.severity == Severity::kError)
+        out.push_back(std::to_string(d.where.line) + ": " + d.path + ": " + d.message);
+    return out;
+  }
+};
+
+TEST_F(TuneFile, KnobsAreJudgedAtTheirLines) {
+  using Errors = std::vector<std::string>;
+  const std::string seqs = "cluster.pools[a].engine.max_num_seqs";
+  EXPECT_EQ(errors_of("knobs:\n- {set: \"" + seqs + "\", values: [64, 128]}\n"), Errors{});
+  EXPECT_EQ(errors_of("goals: [less ttft_ms.p90]\n"),
+            Errors{"2: goals[0]: must be minimise METRIC or maximise METRIC (got less "
+                   "ttft_ms.p90)"});
+  EXPECT_EQ(errors_of("knobs:\n- {name: x}\n"),
+            Errors{"3: knobs[0]: must have one of set, weight, picker and split (got 0 of them)"});
+  EXPECT_EQ(errors_of("knobs:\n- {weight: queue-scorer}\n"),
+            Errors{"3: knobs[0].weight: needs an EndpointPickerConfig, and the variant has none"});
+  EXPECT_EQ(errors_of("knobs:\n- {set: \"" + seqs + "\", range: [9, 1]}\n"),
+            Errors{"3: knobs[0].range: must be the lowest and the highest number: [0, 10]"});
+  EXPECT_EQ(errors_of("knobs:\n- {set: \"" + seqs + "\", values: [0, 128]}\n"),
+            Errors{"3: " + seqs + ": must be 1 to 65536 (got 0)"});
+  EXPECT_EQ(errors_of("subject_to: [tpot_ms.mean < 90% of yours]\nknobs:\n- {set: \"" + seqs +
+                      "\", values: [64]}\n"),
+            Errors{"2: subject_to[0]: compares with something else than the published "
+                   "configuration (got yours)"});
+}
+
+TEST_F(TuneFile, EnginesAndBalancersHaveKnobsByThemselves) {
+  write("s.yaml", base() + "routing: {balancer: smg-cache-aware}\n");
+  Diagnostics diagnostics;
+  const TuneSpace space = load_tune({.path = (folder_ / "s.yaml").string()}, diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors());
+  std::vector<std::string> names;
+  for (const Knob& knob : space.knobs) {
+    names.push_back(knob.name);
+    EXPECT_GE(knob.values.size(), 2U) << knob.name;
+    EXPECT_TRUE(knob.values[knob.published].assignments.empty()) << knob.name;
+    for (std::size_t v = 1; v < knob.values.size() && knob.ordered; ++v)
+      EXPECT_LT(std::stod(knob.values[v - 1].text), std::stod(knob.values[v].text)) << knob.name;
+  }
+  for (const char* const name : {"max_num_seqs", "max_num_batched_tokens"})
+    EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
+  EXPECT_GT(names.size(), 3U);  // Those of the balancer.
+}
+
+}  // namespace
+}  // namespace routesim::tools

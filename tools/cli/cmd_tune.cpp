@@ -1,0 +1,137 @@
+// routesim tune: the best configuration for a load and a fleet, or that there is none.
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/output_target.h"
+#include "tools/cli/progress.h"
+#include "tools/ingest/prepare.h"
+#include "tools/study/tune/tune_render.h"
+
+namespace routesim::tools {
+
+namespace {
+
+struct TuneSettings {
+  TuneRequest request;
+  std::size_t jobs = 1;
+  std::vector<Output> outputs;
+  ProgressMode progress = ProgressMode::kAuto;
+};
+
+TuneSettings read_tune_settings(Options& options) {
+  return {.request = {.path = options.positionals().front(),
+                      .sets = options.all("set"),
+                      .variant = options.get("variant"),
+                      .goals = options.all("goal"),
+                      .seed = options.whole("seed", IntRange{0, 1'000'000'000}),
+                      .budget = options.whole("budget", IntRange{20, 1'000'000}),
+                      .fresh_seeds = options.whole("fresh-seeds", IntRange{2, 1000})},
+          .jobs = options.jobs(),
+          .outputs = options.outputs(),
+          .progress = progress_mode(options)};
+}
+
+std::string progress_line(const TuneProgress& progress, double elapsed_s) {
+  return fmt::format("{} of about {} runs, {} candidates in the race, {:.1f} s",
+                     progress.runs.load(), progress.planned.load(), progress.candidates.load(),
+                     elapsed_s);
+}
+
+std::vector<std::string> input_files(const TuneSpace& space) {
+  Diagnostics known;  // Reported when the file was read.
+  const LoadedScenario loaded = load_scenario(choice_request(space, space.published(), {}), known);
+  std::vector<std::string> files = files_read(loaded);
+  files.push_back(space.path);
+  if (space.picker && !space.picker->path.empty()) files.push_back(space.picker->path);
+  return files;
+}
+
+/// Renders every output, and says on standard error what a reader of the files should know.
+std::string render(const TuneReport& report, const std::string& format, Console& console) {
+  if (format == "json") return render_tune_json(report);
+  if (format == "csv") return render_tune_csv(report);
+  if (format == "flags") return deployed_flags(report);
+  if (format != "epp") return render_tune_text(report);
+  bool kept = true;
+  std::string text = deployed_document(report, kept).value_or("");
+  if (!deploys_best(report))
+    console.complain("note: the document of -o epp is the published one\n");
+  if (!kept) console.complain("note: the comments of the document could not be kept\n");
+  return text;
+}
+
+ExitCode write_report(const TuneReport& report, const TuneSettings& settings, Console& console) {
+  const bool written = write_outputs(
+      settings.outputs, [&](const std::string& format) { return render(report, format, console); },
+      console);
+  if (!written) return ExitCode::kInvalid;
+  return report.judgement.decision == TuneDecision::kUndecided ? ExitCode::kInconclusive
+                                                               : ExitCode::kSuccess;
+}
+
+ExitCode run_tune(Options& options, Console& console) {
+  const TuneSettings settings = read_tune_settings(options);
+  if (!options.ok()) return refuse(options, console);
+  Diagnostics diagnostics;
+  const TuneSpace space = load_tune(settings.request, diagnostics);
+  for (const Output& output : settings.outputs)
+    if (output.format == "epp" && !space.picker && !diagnostics.has_errors())
+      diagnostics.error({.file = space.path}, "--output epp",
+                        "needs an EndpointPickerConfig, and the variant has none");
+  const bool valid = !diagnostics.has_errors();
+  if (!valid || !options.has("quiet")) console.complain(diagnostics);
+  if (!valid || !check_outputs(settings.outputs, input_files(space), console))
+    return ExitCode::kInvalid;
+
+  Diagnostics late;
+  TuneProgress progress;
+  TuneRunner runner(space, settings.jobs, progress, late);
+  try {
+    const InterruptGuard guard(progress.run.stop);
+    std::optional<ProgressDisplay> display(
+        std::in_place, [&progress](double elapsed_s) { return progress_line(progress, elapsed_s); },
+        settings.progress, console);
+    const TuneSearchResult search = search_tune(space, runner);
+    const TuneJudgement judgement = judge_tune(space, search, runner);
+    display.reset();
+    return write_report({space, search, judgement}, settings, console);
+  } catch (const TuneStopped&) {
+    if (late.has_errors()) {
+      console.complain(tidy(late));
+      return ExitCode::kInvalid;
+    }
+    console.complain("routesim: interrupted, nothing was judged\n");
+    return ExitCode::kInterrupted;
+  }
+}
+
+}  // namespace
+
+Command tune_command() {
+  return {.name = "tune",
+          .summary = "Find the best configuration of a scenario or a tune file, or show there is none.",
+          .positional = {.name = "FILE", .min = 1, .max = 1},
+          .options = {{.name = "output,o",
+                       .value_name = "FORMAT[=PATH]",
+                       .help = "table (default), json, csv (every candidate), epp (the document to "
+                               "deploy) or flags (of vllm serve); to standard output or PATH.",
+                       .repeatable = true,
+                       .choices = {"table", "json", "csv", "epp", "flags"}},
+                      {"variant", "NAME", "Variant to tune."},
+                      {.name = "goal",
+                       .value_name = "GOAL",
+                       .help = "minimise METRIC or maximise METRIC; twice for a Pareto front. "
+                               "Default: minimise ttft_ms.p90.",
+                       .repeatable = true},
+                      {"budget", "RUNS", "Runs that the search may take; default 1000."},
+                      {"fresh-seeds", "N", "Seeds of the judgement; default 20."},
+                      jobs_option("the answer"),
+                      set_option("Override a value in every candidate, as in `run`."),
+                      seed_option("Seed of the first run and of the search."),
+                      progress_option(),
+                      quiet_option()},
+          .run = &run_tune};
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,118 @@
+#include "tools/study/tune/race.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tools/results/statistics.h"
+
+namespace routesim::tools {
+
+namespace {
+
+std::vector<double> difference(std::span<const double> a, std::span<const double> b) {
+  std::vector<double> out(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) out[i] = a[i] - b[i];
+  return out;
+}
+
+bool is_same(const RaceEntry& a, const RaceEntry& b) {
+  return a.costs == b.costs && a.excesses == b.excesses;
+}
+
+/// Whether `other` beats `entry`: worse in no mean, and better beyond chance in one.
+bool is_beaten(const RaceEntry& entry, const RaceEntry& other, double level) {
+  if (other.violation() > 0) return false;
+  bool beyond_chance = false;
+  for (std::size_t g = 0; g < entry.costs.size(); ++g) {
+    const std::vector<double> more = difference(entry.costs[g], other.costs[g]);
+    if (sim::mean(more) < 0) return false;
+    beyond_chance = beyond_chance || is_above_zero(more, level);
+  }
+  return beyond_chance;
+}
+
+}  // namespace
+
+bool is_above_zero(std::span<const double> differences, double level) {
+  if (differences.size() < 2) return false;
+  const double mean = sim::mean(differences);
+  const auto n = static_cast<double>(differences.size());
+  const double error = sim::sample_sd(differences) / std::sqrt(n);
+  return mean > 0 && mean > sim::student_t_quantile(1 - level, n - 1) * error;
+}
+
+double cost_of(double value, sim::Direction direction, bool by_ratio) {
+  const double cost = by_ratio ? std::log(value) : value;
+  return direction == sim::Direction::kSmallerIsBetter ? cost : -cost;
+}
+
+double RaceEntry::mean_cost(std::size_t goal) const { return sim::mean(costs[goal]); }
+
+double RaceEntry::total_cost() const {
+  double sum = 0;
+  for (std::size_t g = 0; g < costs.size(); ++g) sum += mean_cost(g);
+  return sum;
+}
+
+double RaceEntry::violation() const {
+  double sum = 0;
+  for (const std::vector<double>& excess : excesses) sum += std::max(0.0, sim::mean(excess));
+  return sum;
+}
+
+bool comes_first(const RaceEntry& a, const RaceEntry& b) {
+  const double over_a = a.violation();
+  const double over_b = b.violation();
+  return over_a != over_b ? over_a < over_b : a.total_cost() < b.total_cost();
+}
+
+std::vector<RaceDecision> decide_round(std::span<const RaceEntry> entries, double level) {
+  std::vector<RaceDecision> out(entries.size());
+  if (entries.size() < 2) return out;
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < entries.size(); ++i)
+    if (comes_first(entries[i], entries[best])) best = i;
+  const double goals = entries.front().costs.size() > 1 ? 2 : 1;
+  const double each = level / static_cast<double>(entries.size() - 1) / goals;
+  const auto beaten_by = [&](std::size_t i) {
+    if (goals == 1) return i != best && is_beaten(entries[i], entries[best], each) ? best : i;
+    for (std::size_t other = 0; other < entries.size(); ++other)
+      if (other != i && is_beaten(entries[i], entries[other], each)) return other;
+    return i;
+  };
+  for (std::size_t i = 1; i < entries.size(); ++i) {
+    const auto same =
+        std::find_if(entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(i),
+                     [&](const RaceEntry& e) { return is_same(e, entries[i]); });
+    const auto earlier = static_cast<std::size_t>(same - entries.begin());
+    const std::size_t by = beaten_by(i);
+    const bool breaks = std::ranges::any_of(
+        entries[i].excesses, [&](const auto& excess) { return is_above_zero(excess, each); });
+    if (earlier != i)
+      out[i] = {RaceExit::kSame, earlier};
+    else if (breaks)
+      out[i] = {RaceExit::kBreaksCondition, i};
+    else if (by != i)
+      out[i] = {RaceExit::kWorse, by};
+  }
+  return out;
+}
+
+std::vector<std::size_t> front_of(std::span<const RaceEntry> entries) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const auto beats = [&](const RaceEntry& other) {
+      bool better = false;
+      for (std::size_t g = 0; g < other.costs.size(); ++g) {
+        const double less = entries[i].mean_cost(g) - other.mean_cost(g);
+        if (less < 0) return false;
+        better = better || less > 0;
+      }
+      return better && other.violation() <= entries[i].violation();
+    };
+    if (std::ranges::none_of(entries, beats)) out.push_back(i);
+  }
+  return out;
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,59 @@
+// The statistics of a race: which candidates are worse than another one beyond chance.
+//
+// All candidates face the same seeds, so their results are subtracted seed by seed. A candidate is
+// out when a one-sided paired t-test says that it is worse than the best one. The level of the test
+// is divided by the number of comparisons of the round (Bonferroni), so that a round of many
+// candidates does not throw out good ones by chance more often than a round of two. It is the
+// race of Maron and Moore (1994) with the paired t-test of irace (López-Ibáñez et al. 2016).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "tools/results/metric_name.h"
+
+namespace routesim::tools {
+
+/// The one-sided test "the mean difference is above zero" at `level`, 0 < level < 1/2. Needs two
+/// differences. Equal differences above zero are above it.
+bool is_above_zero(std::span<const double> differences, double level);
+
+/// Values as costs: smaller is better, and positive values of smaller-is-better metrics are
+/// compared by their ratio: one overloaded seed does not hide a clear difference on all others.
+/// Shares and other metrics that may be zero stay as they are; `by_ratio` says which.
+double cost_of(double value, sim::Direction direction, bool by_ratio);
+
+/// The results of one candidate, each a list by seed. All lists of a round have one length.
+struct RaceEntry {
+  std::vector<std::vector<double>> costs;     ///< By goal.
+  std::vector<std::vector<double>> excesses;  ///< By condition: above zero breaks it.
+
+  double mean_cost(std::size_t goal) const;
+  /// The sum of the mean costs: with one goal, that goal's.
+  double total_cost() const;
+  /// The sum of all mean excesses above zero; 0 when every condition holds.
+  double violation() const;
+};
+
+/// Which of two candidates comes first: the one that breaks conditions less, then the cheaper one.
+bool comes_first(const RaceEntry& a, const RaceEntry& b);
+
+/// Why a candidate left the race.
+enum class RaceExit { kStays, kWorse, kBreaksCondition, kSame };
+
+struct RaceDecision {
+  RaceExit exit = RaceExit::kStays;
+  std::size_t by = 0;  ///< Worse than, or the same as, this entry.
+};
+
+/// Decides on every entry after a round. Entry 0, the published configuration, always stays. An
+/// entry with the results of an earlier one is the same. With one goal, an entry is worse when it
+/// is worse than the best one; with several, when another entry is worse in no mean, and better
+/// beyond chance in one. O(entries^2 seeds) with several goals, else O(entries seeds).
+std::vector<RaceDecision> decide_round(std::span<const RaceEntry> entries, double level);
+
+/// Indices of the entries that no other one beats in every mean, in the order given.
+std::vector<std::size_t> front_of(std::span<const RaceEntry> entries);
+
+}  // namespace routesim::tools

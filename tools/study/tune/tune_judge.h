@@ -1,0 +1,87 @@
+// The judgement: the best configuration, the published one and the omniscient router on seeds that
+// the search has not seen, under the load as given and under other loads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/results/difference.h"
+#include "tools/study/tune/tune_search.h"
+
+namespace routesim::tools {
+
+/// The fresh seeds begin so far behind those of the search, which a budget of a million runs cannot
+/// reach in blocks of seeds.
+inline constexpr std::uint64_t kFreshSeeds = 10'000;
+
+/// One metric under one load.
+struct JudgedMetric {
+  MetricName metric;
+  Difference difference;  ///< Best less published.
+  std::optional<sim::Estimate> omniscient;
+  /// The share of the gap between published and omniscient that the best one closes; nothing unless
+  /// the omniscient router is better beyond chance.
+  std::optional<double> gap_closed;
+};
+
+struct JudgedLoad {
+  std::string load;  ///< `as given`, `rates x 1.25`.
+  std::vector<JudgedMetric> metrics;
+  std::string why_not;  ///< Why this load cannot run; empty when it can.
+};
+
+/// What one change of the best configuration is worth.
+struct KnobWorth {
+  std::size_t knob = 0;
+  std::vector<Difference> by_goal;  ///< With this change taken back, less the best one.
+};
+
+/// A member of the front on fresh seeds.
+struct FrontMember {
+  std::size_t candidate = 0;
+  std::vector<sim::Estimate> goals;
+};
+
+enum class TuneDecision {
+  kBetter,     ///< Better on fresh seeds, and on no other load worse.
+  kFragile,    ///< Better on fresh seeds, and worse on another load.
+  kNothing,    ///< No gain of kLeastGain or more: shown by the interval, or by the search.
+  kUndecided,  ///< The interval holds both no gain and a gain of kLeastGain.
+};
+
+/// `better`, `better only as given`, `nothing better`, `undecided`.
+std::string_view decision_name(TuneDecision decision);
+
+/// Gains below this share are not worth a change, however sure they are.
+inline constexpr double kLeastGain = 0.01;
+
+struct TuneJudgement {
+  std::vector<std::uint64_t> seeds;
+  std::vector<JudgedLoad> loads;  ///< The first is the load as given.
+  std::vector<KnobWorth> worth;
+  std::vector<FrontMember> front;
+  std::string no_omniscient;  ///< Why there is no ceiling; empty when there is.
+  TuneDecision decision = TuneDecision::kNothing;
+  std::string headline;
+  std::size_t runs = 0;
+};
+
+/// The gain of a goal in percent, positive when better, with its interval.
+struct Gain {
+  double percent = 0;
+  double low = 0;
+  double high = 0;
+};
+Gain gain_of(const Difference& difference, const MetricName& metric);
+
+/// What the gains of the goals under the load as given, and under other loads, come to.
+TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& elsewhere,
+                    bool conditions_hold);
+
+/// Runs and judges; throws TuneStopped when a run had errors.
+TuneJudgement judge_tune(const TuneSpace& space, const TuneSearchResult& search,
+                         TuneRunner& runner);
+
+}  // namespace routesim::tools

@@ -1,0 +1,388 @@
+#include "tools/study/tune/tune_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/text.h"
+#include "tools/results/statistics.h"
+#include "tools/study/parallel.h"
+#include "tools/study/tune/tune_sample.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// Blocks of seeds in the last iteration, at most.
+constexpr std::size_t kMostRounds = 8;
+/// Blocks that the first iteration may take.
+constexpr std::size_t kFirstRounds = 3;
+
+class Search {
+ public:
+  Search(const TuneSpace& space, TuneRunner& runner)
+      : space_(space),
+        runner_(runner),
+        block_(static_cast<std::size_t>(space.config.block)),
+        seed_(mix64(space.seed, kSearchSalt)) {
+    result_.conditions = space.conditions;
+  }
+
+  TuneSearchResult run() {
+    const auto budget = static_cast<std::size_t>(space_.config.budget);
+    const auto for_races =
+        static_cast<std::size_t>(static_cast<double>(budget) * (1 - kSimplifyShare));
+    runner_.progress().planned = budget;
+    start();
+    const std::size_t iterations = iteration_count(for_races);
+    for (iteration_ = 1; iteration_ <= iterations; ++iteration_) {
+      const std::size_t left = for_races - std::min(for_races, result_.runs);
+      limit_ = result_.runs + left / (iterations + 1 - iteration_);
+      add_candidates(iterations);
+      race(iteration_ == iterations ? kMostRounds : std::max(kFirstRounds, elite_rounds() + 1));
+      keep_elites();
+    }
+    limit_ = budget;
+    choose_best();
+    simplify();
+    return std::move(result_);
+  }
+
+ private:
+  /// irace's rule: two, and one for each doubling of the knobs; fewer where an iteration would have
+  /// less than twenty blocks.
+  std::size_t iteration_count(std::size_t runs) const {
+    const double knobs = static_cast<double>(space_.knobs.size());
+    return std::clamp<std::size_t>(2 + static_cast<std::size_t>(std::log2(knobs)), 1,
+                                   std::clamp<std::size_t>(runs / (20 * block_), 1, 5));
+  }
+
+  /// Runs the published configuration, whose numbers all others are compared with.
+  void start() {
+    (void)add(space_.published());
+    run_block(std::vector<std::size_t>{0}, 0);
+    const std::vector<std::vector<double>>& values = result_.candidates[0].values;
+    const auto is_missing = [&](const MetricName& metric) {
+      const auto at = std::ranges::find(space_.metrics, metric) - space_.metrics.begin();
+      return std::ranges::any_of(values[static_cast<std::size_t>(at)],
+                                 [](double v) { return !std::isfinite(v); });
+    };
+    for (const TuneGoal& goal : space_.goals)
+      if (is_missing(goal.metric))
+        runner_.diagnostics().error({.file = space_.path}, "goals",
+                                    "the load has no " + goal.metric.text);
+    for (const Condition& condition : result_.conditions)
+      if (space_.config.subject_to && is_missing(condition.metric))
+        runner_.diagnostics().error({.file = space_.path}, "subject_to",
+                                    "the load has no " + condition.metric.text);
+    if (runner_.diagnostics().has_errors()) throw TuneStopped{};
+    std::erase_if(result_.conditions, [&](const Condition& c) { return is_missing(c.metric); });
+    alive_ = {0};
+  }
+
+  /// Index of the candidate with this choice, a new one if there was none.
+  std::size_t add(const Choice& choice) {
+    const auto [it, is_new] = index_.try_emplace(choice, result_.candidates.size());
+    if (is_new) result_.candidates.push_back({.choice = choice});
+    return it->second;
+  }
+
+  std::size_t elite_rounds() const { return result_.candidates[0].rounds; }
+
+  void add_candidates(std::size_t iterations) {
+    const std::size_t left = limit_ - std::min(limit_, result_.runs);
+    // A candidate faces one block, and those that are not clearly worse the blocks of the elites.
+    const double blocks = iteration_ == 1 ? 1.6 : 1.2 + 0.4 * static_cast<double>(elite_rounds());
+    const double cost = blocks * static_cast<double>(block_);
+    const auto count =
+        std::max<std::size_t>(2, static_cast<std::size_t>(static_cast<double>(left) / cost));
+    std::vector<Choice> choices;
+    if (iteration_ == 1) {
+      choices = single_changes(space_.knobs);
+      choices.resize(std::min(choices.size(), std::max<std::size_t>(1, count / 2)));
+      for (Choice& c :
+           latin_hypercube(space_.knobs, count - std::min(count, choices.size()), seed_))
+        choices.push_back(std::move(c));
+    } else {
+      choices = near_elites(count, iterations);
+    }
+    for (const Choice& choice : choices)
+      if (!index_.contains(choice)) alive_.push_back(add(choice));
+    prepare();
+  }
+
+  /// Choices near those in the race, the better ones more often (irace's linear weights).
+  std::vector<Choice> near_elites(std::size_t count, std::size_t iterations) {
+    const std::vector<std::size_t> order = ranked();
+    const double spread = 0.4 / static_cast<double>(iteration_);
+    std::vector<Choice> out;
+    std::set<Choice> now;
+    const std::size_t n = order.size();
+    for (std::size_t i = 0; i < 20 * count && out.size() < count; ++i) {
+      RandomStream random(seed_, kSearchStream, (iteration_ * iterations << 32U) + i);
+      auto draw = static_cast<std::size_t>(random.below(n * (n + 1) / 2));
+      std::size_t parent = 0;
+      while (draw >= n - parent) draw -= n - parent++;
+      Choice choice =
+          neighbour(space_.knobs, result_.candidates[order[parent]].choice, spread, random);
+      if (!index_.contains(choice) && now.insert(choice).second) out.push_back(std::move(choice));
+    }
+    return out;
+  }
+
+  /// Resolves those in the race that have no plan yet. One that cannot run leaves.
+  void prepare() {
+    std::vector<std::string> problems(result_.candidates.size());
+    sim::for_each_index(alive_.size(), runner_.jobs(), [&](std::size_t i) {
+      TuneCandidate& candidate = result_.candidates[alive_[i]];
+      if (candidate.plan != nullptr) return;
+      Diagnostics found;
+      if (auto plan = prepare_choice(space_, candidate.choice, {}, found))
+        candidate.plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
+      for (const Diagnostic& d : found.items())
+        if (d.severity == Severity::kError && problems[alive_[i]].empty())
+          problems[alive_[i]] = "cannot run: " + d.path + " " + d.message;
+    });
+    for (std::size_t i = 0; i < problems.size(); ++i)
+      if (!problems[i].empty()) drop(i, problems[i]);
+  }
+
+  void drop(std::size_t index, const std::string& why) {
+    result_.candidates[index].dropped = why;
+    result_.candidates[index].plan.reset();
+    std::erase(alive_, index);
+  }
+
+  /// Runs block number `round` for these candidates, as far as they have not faced it.
+  void run_block(const std::vector<std::size_t>& indices, std::size_t round) {
+    std::vector<std::size_t> missing;
+    for (const std::size_t i : indices)
+      if (result_.candidates[i].rounds == round) missing.push_back(i);
+    if (result_.candidates[0].plan == nullptr) {
+      Diagnostics& found = runner_.diagnostics();
+      auto plan = prepare_choice(space_, space_.published(), {}, found);
+      if (!plan) throw TuneStopped{};
+      result_.candidates[0].plan = std::make_shared<const sim::RunPlan>(std::move(*plan));
+    }
+    std::vector<TuneRun> runs;
+    for (const std::size_t i : missing)
+      for (std::size_t s = 0; s < block_; ++s)
+        runs.push_back(
+            {.plan = result_.candidates[i].plan.get(), .seed = space_.seed + round * block_ + s});
+    runner_.run(runs);
+    result_.runs += runs.size();
+    for (std::size_t m = 0; m < missing.size(); ++m) {
+      TuneCandidate& candidate = result_.candidates[missing[m]];
+      ++candidate.rounds;
+      candidate.values.resize(space_.metrics.size());
+      for (std::size_t s = 0; s < block_; ++s)
+        for (std::size_t v = 0; v < space_.metrics.size(); ++v)
+          candidate.values[v].push_back(runs[m * block_ + s].values[v]);
+    }
+  }
+
+  RaceEntry entry(std::size_t index, std::size_t seeds) const {
+    return entry_of(space_, result_.conditions, result_.candidates[index].values,
+                    result_.candidates[0].values, seeds);
+  }
+
+  void race(std::size_t most_rounds) {
+    for (std::size_t round = 0; round < most_rounds && alive_.size() > 1; ++round) {
+      runner_.progress().candidates = alive_.size();
+      if (!fit_to_budget(round)) return;
+      const std::size_t before = alive_.size();
+      run_block(alive_, round);
+      decide(round);
+      if (round + 1 >= elite_rounds() || alive_.size() < before)
+        result_.rounds.push_back({.iteration = iteration_,
+                                  .seeds = (round + 1) * block_,
+                                  .candidates = before,
+                                  .left = alive_.size()});
+    }
+  }
+
+  /// Leaves out the worst when a block for all would cost more than is left. False when it is not
+  /// enough for two.
+  bool fit_to_budget(std::size_t round) {
+    const auto needs = [&](std::size_t i) { return result_.candidates[i].rounds <= round; };
+    const auto cost = [&] {
+      return block_ * static_cast<std::size_t>(std::ranges::count_if(alive_, needs));
+    };
+    const std::size_t left = limit_ - std::min(limit_, result_.runs);
+    if (cost() <= left) return true;
+    if (2 * block_ > left) return false;
+    const std::vector<std::size_t> order = ranked();
+    for (std::size_t i = order.size(); i-- > 1 && cost() > left;)
+      if (order[i] != 0) drop(order[i], "not among the best when the runs ran out");
+    return true;
+  }
+
+  void decide(std::size_t round) {
+    const std::size_t seeds = (round + 1) * block_;
+    for (const std::size_t i : std::vector<std::size_t>(alive_)) {
+      const RaceEntry e = entry(i, seeds);
+      const auto missing = [](const std::vector<double>& values) {
+        return std::ranges::any_of(values, [](double v) { return !std::isfinite(v); });
+      };
+      if (i != 0 &&
+          (std::ranges::any_of(e.costs, missing) || std::ranges::any_of(e.excesses, missing)))
+        drop(i, "some run has no value to compare");
+    }
+    std::ranges::sort(alive_);
+    std::vector<RaceEntry> entries;
+    for (const std::size_t i : alive_) entries.push_back(entry(i, seeds));
+    const std::vector<RaceDecision> decisions = decide_round(entries, 1 - space_.config.confidence);
+    const std::vector<std::size_t> in_race = alive_;
+    for (std::size_t i = 0; i < in_race.size(); ++i) {
+      const std::string other = "#" + std::to_string(in_race[decisions[i].by]);
+      if (decisions[i].exit == RaceExit::kWorse) drop(in_race[i], "worse than " + other);
+      if (decisions[i].exit == RaceExit::kSame) drop(in_race[i], "same results as " + other);
+      if (decisions[i].exit == RaceExit::kBreaksCondition) drop(in_race[i], "breaks a condition");
+    }
+  }
+
+  /// Those in the race, the best first, by the seeds that all of them have faced.
+  std::vector<std::size_t> ranked() const {
+    std::vector<std::size_t> order = alive_;
+    std::size_t seeds = std::numeric_limits<std::size_t>::max();
+    for (const std::size_t i : order) seeds = std::min(seeds, result_.candidates[i].seeds());
+    if (seeds == 0) return order;
+    std::vector<RaceEntry> entries(result_.candidates.size());
+    for (const std::size_t i : order) entries[i] = entry(i, seeds);
+    std::ranges::stable_sort(
+        order, [&](std::size_t a, std::size_t b) { return comes_first(entries[a], entries[b]); });
+    return order;
+  }
+
+  /// irace's number of elites, and with two goals all on the front.
+  void keep_elites() {
+    const std::size_t most =
+        3 + static_cast<std::size_t>(std::log2(static_cast<double>(space_.knobs.size())));
+    const std::vector<std::size_t> order = ranked();
+    std::vector<RaceEntry> entries;
+    for (const std::size_t i : order) entries.push_back(entry(i, result_.candidates[i].seeds()));
+    std::vector<std::size_t> front = front_of(entries);
+    if (space_.goals.size() == 1) front.clear();
+    for (std::size_t i = 0; i < order.size(); ++i)
+      if (i >= most && order[i] != 0 && std::ranges::find(front, i) == front.end())
+        drop(order[i], "not among the " + std::to_string(most) + " best of its iteration");
+  }
+
+  void choose_best() {
+    std::vector<std::size_t> order = ranked();
+    std::erase(order, std::size_t{0});
+    if (!order.empty()) result_.best = order.front();
+    if (space_.goals.size() < 2) return;
+    std::vector<RaceEntry> entries;
+    std::size_t seeds = std::numeric_limits<std::size_t>::max();
+    for (const std::size_t i : alive_) seeds = std::min(seeds, result_.candidates[i].seeds());
+    for (const std::size_t i : alive_) entries.push_back(entry(i, seeds));
+    for (const std::size_t i : front_of(entries)) result_.front.push_back(alive_[i]);
+  }
+
+  /// Takes back every change of the best one that gains nothing. When all go back, none does: then
+  /// the judgement shows that the best one gains nothing.
+  void simplify() {
+    if (result_.best == 0) return;
+    const TuneCandidate& best = result_.candidates[result_.best];
+    const std::vector<std::size_t> changed = space_.changed(best.choice);
+    const std::size_t left = limit_ - std::min(limit_, result_.runs);
+    const std::size_t rounds = std::min(best.rounds, left / (changed.size() * block_));
+    if (changed.size() < 2 || rounds == 0) return;
+    const std::size_t seeds = rounds * block_;
+    const RaceEntry full = entry(result_.best, seeds);
+    std::size_t simple = result_.best;
+    iteration_ = 0;
+    for (const std::size_t knob : changed) {
+      Choice choice = result_.candidates[simple].choice;
+      choice[knob] = space_.knobs[knob].published;
+      if (choice == space_.published()) continue;
+      const std::size_t trial = add(choice);
+      if (!race_again(trial, rounds)) continue;
+      if (is_as_good(entry(trial, seeds), full))
+        simple = trial;
+      else
+        drop(trial, "worse than #" + std::to_string(result_.best) + ", which has one change more");
+    }
+    result_.best = simple;
+  }
+
+  /// Runs the blocks that a candidate, in the race or not, has not faced. False when it cannot run.
+  bool race_again(std::size_t index, std::size_t rounds) {
+    if (std::ranges::find(alive_, index) == alive_.end()) alive_.push_back(index);
+    result_.candidates[index].dropped.clear();
+    prepare();
+    if (result_.candidates[index].plan == nullptr) return false;
+    for (std::size_t round = result_.candidates[index].rounds; round < rounds; ++round)
+      run_block({index}, round);
+    return true;
+  }
+
+  bool is_as_good(const RaceEntry& trial, const RaceEntry& full) const {
+    if (trial.violation() > full.violation()) return false;
+    for (std::size_t g = 0; g < trial.costs.size(); ++g) {
+      std::vector<double> more = trial.costs[g];
+      for (std::size_t s = 0; s < more.size(); ++s) more[s] -= full.costs[g][s];
+      const double tiny = is_ratio_metric(space_.goals[g].metric)
+                              ? kTinyGain
+                              : kTinyGain * std::abs(full.mean_cost(g));
+      if (!(sim::mean(more) <= tiny) || is_above_zero(more, 1 - space_.config.confidence))
+        return false;
+    }
+    return true;
+  }
+
+  const TuneSpace& space_;
+  TuneRunner& runner_;
+  std::size_t block_;   ///< Seeds of one round.
+  std::uint64_t seed_;  ///< Of the draws of the search.
+  TuneSearchResult result_;
+  std::map<Choice, std::size_t> index_;  ///< Of the candidates.
+  std::vector<std::size_t> alive_;       ///< In the race, the published one included.
+  std::size_t iteration_ = 0;
+  std::size_t limit_ = 0;  ///< Runs that may have been made at the end of this iteration.
+};
+
+}  // namespace
+
+bool is_ratio_metric(const MetricName& metric) {
+  return metric.text.ends_with("_per_s") ||
+         (!metric.statistic.empty() && metric.statistic != "min" && metric.statistic != "std");
+}
+
+RaceEntry entry_of(const TuneSpace& space, std::span<const Condition> conditions,
+                   const std::vector<std::vector<double>>& values,
+                   const std::vector<std::vector<double>>& published, std::size_t seeds) {
+  const auto index = [&](const MetricName& metric) {
+    return static_cast<std::size_t>(std::ranges::find(space.metrics, metric) -
+                                    space.metrics.begin());
+  };
+  RaceEntry entry;
+  for (const TuneGoal& goal : space.goals) {
+    std::vector<double>& costs = entry.costs.emplace_back();
+    for (std::size_t s = 0; s < seeds; ++s)
+      costs.push_back(cost_of(values[index(goal.metric)][s], goal.metric.direction,
+                              is_ratio_metric(goal.metric)));
+  }
+  for (const Condition& condition : conditions) {
+    std::vector<double>& excesses = entry.excesses.emplace_back();
+    const std::size_t m = index(condition.metric);
+    for (std::size_t s = 0; s < seeds; ++s) {
+      const double bound =
+          condition.reference.empty() ? condition.bound : condition.bound / 100 * published[m][s];
+      const bool ratio = is_ratio_metric(condition.metric) && bound > 0;
+      const double over = ratio ? std::log(values[m][s] / bound) : values[m][s] - bound;
+      excesses.push_back(condition.less ? over : -over);
+    }
+  }
+  return entry;
+}
+
+TuneSearchResult search_tune(const TuneSpace& space, TuneRunner& runner) {
+  return Search(space, runner).run();
+}
+
+}  // namespace routesim::tools

@@ -1,0 +1,65 @@
+// The search: iterated racing over the choices of a space.
+//
+// Each iteration makes candidates, first spread over the space, later near the best ones, and races
+// them: a block of seeds at a time, candidates that are worse beyond chance leave. It is the scheme
+// of irace (López-Ibáñez et al., "The irace package", 2016), with the published configuration as a
+// candidate that never leaves.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tools/study/tune/race.h"
+#include "tools/study/tune/tune_runner.h"
+#include "tools/study/tune/tune_space.h"
+
+namespace routesim::tools {
+
+/// One configuration and its results so far.
+struct TuneCandidate {
+  Choice choice;
+  std::shared_ptr<const sim::RunPlan> plan = {};  ///< Null for those that left.
+  std::vector<std::vector<double>> values = {};   ///< By metric, then by seed.
+  std::size_t rounds = 0;                         ///< Blocks of seeds it has faced.
+  std::string dropped = {};                       ///< Why it left; empty for those that stayed.
+
+  std::size_t seeds() const { return values.empty() ? 0 : values.front().size(); }
+};
+
+/// One block of seeds for those in the race.
+struct TuneRound {
+  std::size_t iteration = 1;
+  std::size_t seeds = 0;       ///< From the first seed on, those that decided.
+  std::size_t candidates = 0;  ///< Before it.
+  std::size_t left = 0;        ///< After it.
+};
+
+struct TuneSearchResult {
+  std::vector<TuneCandidate> candidates;  ///< The first is the published one.
+  std::vector<TuneRound> rounds;
+  std::size_t best = 0;               ///< The best other candidate; 0 when all others left.
+  std::vector<std::size_t> front;     ///< With two goals: those that no other beats in both.
+  std::vector<Condition> conditions;  ///< Those that the published configuration has numbers for.
+  std::size_t runs = 0;
+};
+
+/// The share of the budget that is kept to take back changes that gain nothing.
+inline constexpr double kSimplifyShare = 0.2;
+/// A change that gains less than this goes back, unless taking it back is worse beyond chance.
+inline constexpr double kTinyGain = 0.005;
+
+/// Costs and excesses of a candidate at its first `seeds` seeds, beside those of the published one.
+RaceEntry entry_of(const TuneSpace& space, std::span<const Condition> conditions,
+                   const std::vector<std::vector<double>>& values,
+                   const std::vector<std::vector<double>>& published, std::size_t seeds);
+
+/// Whether ratios of this metric are compared: of times and rates, not of shares and counts.
+bool is_ratio_metric(const MetricName& metric);
+
+/// Searches; throws TuneStopped when a run had errors, or the published configuration has no value
+/// of a goal. Deterministic in (space, seed, budget).
+TuneSearchResult search_tune(const TuneSpace& space, TuneRunner& runner);
+
+}  // namespace routesim::tools

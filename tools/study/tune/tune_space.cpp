@@ -1,0 +1,343 @@
+#include "tools/study/tune/tune_space.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/scalar_parse.h"
+#include "base/text.h"
+#include "base/tree_reader.h"
+#include "policies/era.h"
+#include "tools/ingest/config_file.h"
+#include "tools/ingest/endpoint_picker_yaml.h"
+#include "tools/ingest/prepare.h"
+#include "tools/results/goodput.h"
+#include "tools/study/tune/changed_document.h"
+#include "tools/study/tune/knobs.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// What may get a little worse when nobody says what may not.
+constexpr const char* kUsualConditions[] = {
+    "ttft_ms.p90 <= 102% of published", "tpot_ms.mean <= 102% of published",
+    "output_tokens_per_s >= 98% of published", "failure_rate <= 102% of published"};
+/// What the judgement shows besides.
+constexpr const char* kUsualMetrics[] = {"ttft_ms.mean",
+                                         "ttft_ms.p90",
+                                         "ttft_ms.p99",
+                                         "tpot_ms.mean",
+                                         "request_latency_ms.mean",
+                                         "output_tokens_per_s",
+                                         "prefix_cache_hit_rate",
+                                         "failure_rate"};
+constexpr char kPublished[] = "published";
+
+/// `minimise METRIC` or `maximise METRIC`.
+Parsed<TuneGoal> parse_goal(const std::string& text) {
+  const std::size_t blank = text.find(' ');
+  const std::string verb = text.substr(0, blank);
+  const bool small = verb == "minimise" || verb == "minimize";
+  if ((!small && verb != "maximise" && verb != "maximize") || blank == std::string::npos)
+    return {{},
+            "must be minimise METRIC or maximise METRIC (got " + printable(text) + ")",
+            "for example minimise ttft_ms.p90"};
+  Parsed<MetricName> metric = parse_metric_name(trimmed(std::string_view(text).substr(blank)));
+  if (!metric.value) return {{}, metric.message, metric.hint};
+  metric.value->direction =
+      small ? sim::Direction::kSmallerIsBetter : sim::Direction::kLargerIsBetter;
+  metric.value->has_direction = true;
+  return {TuneGoal{.metric = *metric.value,
+                   .text = (small ? "minimise " : "maximise ") + metric.value->text},
+          {},
+          {}};
+}
+
+/// Fills a tuning's space from its file, or from a scenario.
+class TuneReader {
+ public:
+  TuneReader(const TuneRequest& request, TuneSpace& space, Diagnostics& diagnostics)
+      : request_(request), space_(space), config_(space.config), diagnostics_(diagnostics) {}
+
+  void read() {
+    space_.path = request_.path;
+    const ConfigNode::Ptr root = read_config_file(request_.path, diagnostics_);
+    if (root == nullptr || !read_file(*root)) return;
+    take_options();
+    read_goals();
+    read_shifts();
+    for (Assignment& a :
+         parse_assignments(config_.set, "set", &provenance_, diagnostics_, diagnostics_))
+      space_.base.push_back(std::move(a));
+    for (Assignment& a : parse_assignments(request_.sets, {}, nullptr, diagnostics_, diagnostics_))
+      space_.base.push_back(std::move(a));
+    read_scenario();
+  }
+
+ private:
+  void error(const std::string& path, const std::string& what, const std::string& hint = {}) {
+    if (!is_broken(diagnostics_, path))
+      diagnostics_.error(provenance_.nearest(path), path, what, hint);
+  }
+
+  /// A tune file names a scenario; any other file is one.
+  bool read_file(const ConfigNode& root) {
+    if (root.is_map() && root.find("scenario") == nullptr && root.find("goals") == nullptr) {
+      config_.scenario = request_.path;
+      space_.scenario_path = request_.path;
+      return true;
+    }
+    read_struct(root, config_, diagnostics_, {.provenance = &provenance_, .format = "tune"});
+    space_.scenario_path = resolve_path(config_.scenario, provenance_.nearest("scenario"));
+    return root.is_map() && !config_.scenario.empty();
+  }
+
+  void take_options() {
+    if (!request_.variant.empty()) config_.variant = request_.variant;
+    if (!request_.goals.empty()) config_.goals = request_.goals;
+    if (request_.seed) config_.seed = request_.seed;
+    if (request_.budget) config_.budget = *request_.budget;
+    if (request_.fresh_seeds) config_.fresh_seeds = *request_.fresh_seeds;
+  }
+
+  void read_goals() {
+    if (config_.goals.empty() || config_.goals.size() > 2)
+      error("goals", "must be one goal or two (got " + std::to_string(config_.goals.size()) + ")");
+    for (std::size_t i = 0; i < config_.goals.size(); ++i) {
+      Parsed<TuneGoal> goal = parse_goal(config_.goals[i]);
+      const std::string path = request_.goals.empty() ? element_path("goals", i) : "--goal";
+      if (!goal.value)
+        error(path, goal.message, goal.hint);
+      else
+        space_.goals.push_back(std::move(*goal.value));
+    }
+    if (config_.subject_to) {
+      for (std::size_t i = 0; i < config_.subject_to->size(); ++i)
+        read_condition((*config_.subject_to)[i], element_path("subject_to", i));
+      return;
+    }
+    for (const char* const text : kUsualConditions) {
+      Condition condition = *parse_condition(text).value;
+      const auto is_goal = [&](const TuneGoal& g) { return g.metric == condition.metric; };
+      if (std::ranges::none_of(space_.goals, is_goal))
+        space_.conditions.push_back(std::move(condition));
+    }
+  }
+
+  void read_condition(const std::string& text, const std::string& path) {
+    Parsed<Condition> condition = parse_condition(text);
+    if (!condition.value)
+      error(path, condition.message, condition.hint);
+    else if (!condition.value->reference.empty() && condition.value->reference != kPublished)
+      error(path,
+            "compares with something else than the published configuration (got " +
+                printable(condition.value->reference) + ")",
+            "for example tpot_ms.mean < 102% of published");
+    else
+      space_.conditions.push_back(std::move(*condition.value));
+  }
+
+  void read_shifts() {
+    space_.shifts = config_.shift.value_or(std::vector<TuneShift>{
+        {.name = {}, .rate = 1.25, .set = {}}, {.name = {}, .rate = 0.8, .set = {}}});
+    for (std::size_t i = 0; i < space_.shifts.size(); ++i) {
+      TuneShift& shift = space_.shifts[i];
+      if (!shift.name.empty()) continue;
+      if (shift.rate != 1) shift.name = "rates x " + number_text(shift.rate);
+      for (const std::string& set : shift.set) shift.name += (shift.name.empty() ? "" : ", ") + set;
+      if (shift.name.empty()) error(element_path("shift", i), "changes nothing", "say rate: 1.25");
+    }
+  }
+
+  void read_scenario() {
+    Diagnostics found;
+    ScenarioRequest asked{.path = space_.scenario_path, .assignments = space_.base};
+    if (!config_.variant.empty()) asked.variants = {config_.variant};
+    if (config_.seed) asked.seed = static_cast<std::uint64_t>(*config_.seed);
+    const LoadedScenario loaded = load_scenario(asked, found);
+    if (loaded.variants.size() > 1 && !found.has_errors()) {
+      std::string names;
+      for (const LoadedVariant& v : loaded.variants)
+        names += (names.empty() ? "" : ", ") + printable(v.scenario.variant);
+      error("variant", "is missing, and the scenario has several variants",
+            "choose one with variant: or --variant: " + names);
+    }
+    const std::optional<sim::RunPlan> plan = found.has_errors() || loaded.variants.size() != 1
+                                                 ? std::nullopt
+                                                 : prepare(loaded.variants.front(), found);
+    append(diagnostics_, found);
+    if (!plan || diagnostics_.has_errors()) return;
+    const LoadedVariant& variant = loaded.variants.front();
+    config_.variant = variant.scenario.variant;
+    space_.scenario_name = variant.scenario.name;
+    space_.seed = variant.scenario.seed;
+    if (config_.name.empty()) config_.name = variant.scenario.name;
+    take_document(variant);
+    choose_metrics(variant);
+    make_knobs({.variant = variant, .plan = *plan, .picker = space_.picker});
+  }
+
+  /// Documents inside other files become part of the scenario, where key paths lead into them.
+  void take_document(const LoadedVariant& variant) {
+    const Document& document = variant.scenario.routing.endpoint_picker;
+    if (variant.scenario.routing.balancer != sim::BalancerKind::kEndpointPicker || document.empty())
+      return;
+    if (document.path.empty()) {
+      space_.picker = TunedPicker{.path = {}, .root = document.root, .text = {}};
+      return;
+    }
+    const std::string path = resolve_path(document.path, document.root->where());
+    std::optional<PickerDocument> found = find_picker_document(path);
+    if (!found) return;
+    space_.picker = TunedPicker{.path = path,
+                                .root = std::move(found->root),
+                                .text = std::move(found->text),
+                                .is_bare = found->is_bare};
+    if (space_.picker->is_bare) return;
+    const sim::RoutingConfig& routing = variant.scenario.routing;
+    Assignment inlined = make_assignment(kPickerPath, {});
+    inlined.value = space_.picker->root;
+    space_.base.push_back(std::move(inlined));
+    space_.base.push_back(
+        make_assignment("routing.era", std::string(policies::name(variant.endpoint_picker->era))));
+    space_.base.push_back(
+        make_assignment("routing.router_replicas", std::to_string(routing.router_replicas)));
+  }
+
+  void choose_metrics(const LoadedVariant& variant) {
+    const auto add = [&](const MetricName& metric) {
+      if (std::ranges::find(space_.metrics, metric) == space_.metrics.end())
+        space_.metrics.push_back(metric);
+    };
+    for (const TuneGoal& goal : space_.goals) add(goal.metric);
+    for (const Condition& condition : space_.conditions) add(condition.metric);
+    for (const MetricName& metric : space_.metrics)
+      if (needs_goals(metric) && goals_of(variant.scenario).empty())
+        error("goals", metric.text + " needs latency goals, and the scenario has none",
+              "give the scenario goodput: [ttft:500ms, tpot:50ms]");
+    for (const char* const text : kUsualMetrics) add(*parse_metric_name(text).value);
+  }
+
+  void make_knobs(const KnobSource& source) {
+    if (config_.knobs.empty()) {
+      space_.knobs = derive_knobs(source);
+      for (std::size_t k = 0; k < space_.knobs.size(); ++k) keep_possible_values(k);
+      std::erase_if(space_.knobs, [](const Knob& knob) { return knob.values.size() < 2; });
+      if (space_.knobs.empty())
+        diagnostics_.error({.file = space_.path}, "knobs", "there is nothing to choose",
+                           "list what may be changed in a tune file");
+      return;
+    }
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < config_.knobs.size(); ++i) {
+      const std::string path = element_path("knobs", i);
+      if (is_broken(diagnostics_, path)) continue;
+      std::optional<Knob> knob =
+          read_knob(config_.knobs[i], path, source, provenance_, diagnostics_);
+      if (!knob) continue;
+      if (!names.insert(knob->name).second)
+        error(path, "has the name of another knob too (got " + printable(knob->name) + ")",
+              "give each a name");
+      space_.knobs.push_back(std::move(*knob));
+    }
+    for (std::size_t k = 0; k < space_.knobs.size() && !diagnostics_.has_errors(); ++k) {
+      const Diagnostics found = errors_of(k, space_.knobs[k].values.size());
+      for (Diagnostic d : found.items()) {
+        d.where = space_.knobs[k].where;
+        if (d.severity == Severity::kError) diagnostics_.add(std::move(d));
+      }
+    }
+  }
+
+  /// What is wrong with a knob's values, each alone: of numbers, the lowest and the highest are
+  /// tried, of other values the first `most`.
+  Diagnostics errors_of(std::size_t k, std::size_t most) const {
+    Diagnostics found;
+    const Knob& knob = space_.knobs[k];
+    for (std::size_t v = 0; v < knob.values.size() && v < most; ++v)
+      if (v != knob.published && (!knob.ordered || v == 0 || v + 1 == knob.values.size()))
+        append(found, errors_of_value(k, v));
+    return found;
+  }
+
+  Diagnostics errors_of_value(std::size_t k, std::size_t v) const {
+    Diagnostics found;
+    Choice choice = space_.published();
+    choice[k] = v;
+    (void)prepare_choice(space_, choice, {}, found);
+    return found;
+  }
+
+  void keep_possible_values(std::size_t k) {
+    Knob& knob = space_.knobs[k];
+    for (std::size_t v = knob.values.size(); v-- > 0;) {
+      if (v == knob.published || !errors_of_value(k, v).has_errors()) continue;
+      knob.values.erase(knob.values.begin() + static_cast<std::ptrdiff_t>(v));
+      if (v < knob.published) --knob.published;
+    }
+  }
+
+  const TuneRequest& request_;
+  TuneSpace& space_;
+  TuneConfig& config_;
+  Diagnostics& diagnostics_;
+  Provenance provenance_;
+};
+
+}  // namespace
+
+Choice TuneSpace::published() const {
+  Choice choice;
+  for (const Knob& knob : knobs) choice.push_back(knob.published);
+  return choice;
+}
+
+std::vector<Assignment> TuneSpace::assignments(const Choice& choice) const {
+  std::vector<Assignment> all;
+  for (std::size_t k = 0; k < knobs.size(); ++k)
+    for (const Assignment& a : knobs[k].values[choice[k]].assignments) all.push_back(a);
+  return all;
+}
+
+std::vector<std::size_t> TuneSpace::changed(const Choice& choice) const {
+  std::vector<std::size_t> out;
+  for (std::size_t k = 0; k < knobs.size(); ++k)
+    if (choice[k] != knobs[k].published) out.push_back(k);
+  return out;
+}
+
+TuneSpace load_tune(const TuneRequest& request, Diagnostics& diagnostics) {
+  TuneSpace space;
+  Diagnostics found;
+  TuneReader(request, space, found).read();
+  append(diagnostics, tidy(found));
+  return space;
+}
+
+ScenarioRequest choice_request(const TuneSpace& space, const Choice& choice,
+                               const std::vector<Assignment>& extra) {
+  ScenarioRequest request{.path = space.scenario_path, .assignments = space.base};
+  if (space.config.variant != "default") request.variants = {space.config.variant};
+  request.seed = space.seed;
+  for (const std::vector<Assignment>& more : {space.assignments(choice), extra})
+    request.assignments.insert(request.assignments.end(), more.begin(), more.end());
+  return request;
+}
+
+std::optional<sim::RunPlan> prepare_choice(const TuneSpace& space, const Choice& choice,
+                                           const std::vector<Assignment>& extra,
+                                           Diagnostics& diagnostics) {
+  const LoadedScenario loaded = load_scenario(choice_request(space, choice, extra), diagnostics);
+  if (diagnostics.has_errors() || loaded.variants.empty()) return std::nullopt;
+  return prepare(loaded.variants.front(), diagnostics);
+}
+
+Assignment make_assignment(const std::string& path, const std::string& value,
+                           const SourceLocation& where) {
+  return {.path = path,
+          .steps = parse_key_path(path).value(),
+          .value = ConfigNode::make_scalar(value, ConfigNode::Style::kUntyped, where),
+          .where = where};
+}
+
+}  // namespace routesim::tools
