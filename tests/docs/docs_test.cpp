@@ -85,6 +85,7 @@ TEST_F(Documentation, GeneratedPagesAreCurrent) {
       {"docs/reference/tune.schema.json", "routesim schema tune"},
       {"docs/reference/catalogue.md", "routesim schema catalogue -o markdown"},
       {"docs/reference/catalogue.schema.json", "routesim schema catalogue"},
+      {"docs/reference/result.schema.json", "routesim schema result"},
       {"docs/reference/scenario.schema.json", "routesim schema scenario"}};
   for (const auto& [path, command] : pages) {
     const CommandResult result = run(command, kRoot);

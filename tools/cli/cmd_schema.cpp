@@ -1,4 +1,4 @@
-// routesim schema: what a scenario file may contain, for editors and for people.
+// routesim schema: what a scenario file or a result may contain, for editors and for people.
 #include <array>
 #include <string_view>
 #include <vector>
@@ -19,6 +19,7 @@
 #include "tools/ingest/vllm_bench_yaml.h"
 #include "tools/ingest/vllm_serve_flags.h"
 #include "tools/ingest/vllm_serve_yaml.h"
+#include "tools/render/result_schema.h"
 #include "tools/study/plan/plan_config.h"
 #include "tools/study/score/score.h"
 #include "tools/study/sweep/sweep_grid.h"
@@ -65,7 +66,7 @@ constexpr std::array<SchemaKind, 6> kKinds = {{
 std::string kind_names() {
   std::string names;
   for (const SchemaKind& kind : kKinds) names.append(kind.name).append("|");
-  return names + "keys";
+  return names + "result|keys";
 }
 
 /// A table cell; a bar would end it.
@@ -182,8 +183,11 @@ ExitCode run_schema(Options& options, Console& console) {
   const bool markdown = options.choice("output") == "markdown";
   if (what == "keys" && !markdown)
     options.fail("the page of keys has no JSON form: add -o markdown");
+  if (what == "result" && markdown)
+    options.fail("the schema of results has no page: docs/metrics.md defines the numbers");
   if (!options.ok()) return refuse(options, console);
   if (what == "keys") console.print(key_reference());
+  if (what == "result") console.print(result_schema());
   for (const SchemaKind& kind : kKinds)
     if (kind.name == what) console.print(markdown ? reference_text(kind) : schema_text(kind));
   return ExitCode::kSuccess;
@@ -223,7 +227,7 @@ std::string key_reference() {
 
 Command schema_command() {
   return {.name = "schema",
-          .summary = "Print the JSON Schema or the reference page of a scenario or another file.",
+          .summary = "Print the JSON Schema or the reference page of a file, or of results.",
           .positional = {.name = kind_names(), .min = 0, .max = 1},
           .options = {{.name = "output,o",
                        .value_name = "FORMAT",

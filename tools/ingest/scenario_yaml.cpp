@@ -433,11 +433,17 @@ LoadedVariant read_variant(const NamedNode& named, const ScenarioRequest& reques
   return variant;
 }
 
+/// Whether a file is an open descriptor of this process, which lies in no folder of the user's.
+bool is_stream(const std::string& file) {
+  return file == "/dev/stdin" || file.starts_with("/dev/fd/");
+}
+
 }  // namespace
 
 std::string resolve_path(const std::string& path, const SourceLocation& written_at) {
   const std::filesystem::path given(path);
-  if (given.is_absolute() || is_from_command_line(written_at)) return path;
+  if (given.is_absolute() || is_from_command_line(written_at) || is_stream(written_at.file))
+    return path;
   return (std::filesystem::path(written_at.file).parent_path() / given).lexically_normal().string();
 }
 

@@ -43,8 +43,8 @@ struct LoadedScenario {
 /// `diagnostics` has no errors. All errors of all variants are reported, each once.
 LoadedScenario load_scenario(const ScenarioRequest& request, Diagnostics& diagnostics);
 
-/// A path written in a file, resolved against that file's folder; from the command line, against
-/// the working directory.
+/// A path written in a file, resolved against that file's folder; from the command line or from
+/// /dev/stdin and /dev/fd, against the working directory.
 std::string resolve_path(const std::string& path, const SourceLocation& written_at);
 
 /// The same diagnostics without repetitions, those of one file in the order of its lines.
