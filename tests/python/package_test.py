@@ -1,0 +1,414 @@
+"""The functions of the package against the program's own output."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import warnings
+from pathlib import Path
+from unittest import mock
+
+import routesim
+
+EXAMPLES = Path(os.environ["ROUTESIM_SOURCE_DIR"]) / "docs" / "examples"
+
+#: docs/examples/question.yaml.
+QUESTION = {
+    "name": "my-question",
+    "question": "What does prefix-aware routing buy us, on how many H100s?",
+    "workload": {"inference_perf": "inference-perf.yaml"},
+    "cluster": {
+        "pools": [
+            {
+                "name": "vllm",
+                "replicas": 4,
+                "accelerator": "H100-SXM",
+                "model": "Qwen3-32B",
+                "tensor_parallel": 2,
+                "engine": {"preset": "2026-H1", "block_size": 64},
+            }
+        ]
+    },
+    "variants": [
+        {"name": "service", "routing": {"balancer": "k8s-service"}},
+        {
+            "name": "prefix-aware",
+            "routing": {"balancer": "endpoint-picker", "endpoint_picker": "epp.yaml"},
+        },
+    ],
+}
+
+
+#: Columns, and the JSON's names of them.
+LATENCIES = {
+    "ttft_s": "time_to_first_token",
+    "itl_s": "inter_token_latency",
+    "request_latency_s": "request_latency",
+}
+
+
+def has(*packages: str) -> bool:
+    return all(importlib.util.find_spec(package) for package in packages)
+
+
+def command_line(*arguments: str) -> str:
+    command = [os.environ["ROUTESIM_BINARY"], *arguments]
+    return subprocess.run(command, capture_output=True, check=True, cwd=EXAMPLES).stdout.decode()
+
+
+class Documents(unittest.TestCase):
+    def test_a_file_gives_the_bytes_of_the_command_line(self) -> None:
+        result = routesim.run("question.yaml", seed=3, set={"cluster.pools[0].replicas": 5})
+        self.assertEqual(
+            result.json,
+            command_line(
+                "run", "question.yaml", "--seed=3", "--set=cluster.pools[0].replicas=5",
+                "--series", "--output=json",
+            ),
+        )  # fmt: skip
+
+    def test_a_dict_is_the_file_with_its_keys(self) -> None:
+        def prints(result: routesim.RunResult) -> list[str]:
+            return [variant["fingerprint"] for variant in result.raw["variants"]]
+
+        from_file = routesim.run(EXAMPLES / "question.yaml")
+        from_dict = routesim.run(QUESTION, base=EXAMPLES)
+        self.assertEqual(prints(from_dict), prints(from_file))
+        self.assertNotEqual(
+            prints(routesim.run(QUESTION, base=EXAMPLES, seed=2)), prints(from_file)
+        )
+
+    def test_a_dict_gives_the_same_bytes_whatever_else_is_open(self) -> None:
+        scenario = {**QUESTION, "expect": ["ttft_ms.p99 < 500"]}
+        one = routesim.run(scenario, base=EXAMPLES, series=False)
+        with open(os.devnull), open(os.devnull):
+            other = routesim.run(scenario, base=EXAMPLES, series=False)
+        self.assertEqual(one.json, other.json)
+        self.assertEqual(one.raw["expectations"][0]["file"], "<scenario>")
+
+    def test_all_that_is_wrong_comes_at_once(self) -> None:
+        pool = {**QUESTION["cluster"]["pools"][0], "replicas": 0, "acclerator": "L4"}
+        with self.assertRaises(routesim.InvalidInput) as caught:
+            routesim.run({**QUESTION, "cluster": {"pools": [pool]}}, base=EXAMPLES)
+        found = {d.path: d for d in caught.exception.diagnostics}
+        self.assertEqual(caught.exception.exit_code, 2)
+        replicas = found["cluster.pools[0].replicas"]
+        self.assertEqual(replicas.message, "must be at least 1 (got 0)")
+        self.assertEqual((replicas.file, replicas.severity), ("<scenario>", "error"))
+        self.assertEqual(found["cluster.pools[0].acclerator"].hint, "did you mean accelerator?")
+        self.assertIn("did you mean accelerator?", str(caught.exception))
+        # The place is one of the dict as JSON with two spaces.
+        text = json.dumps({**QUESTION, "cluster": {"pools": [pool]}}, indent=2).splitlines()
+        self.assertIn('"replicas": 0', text[replicas.line - 1])
+
+    def test_an_unknown_option_is_refused_by_the_program(self) -> None:
+        with self.assertRaisesRegex(routesim.InvalidInput, "unknown option --sedd"):
+            routesim.run("question.yaml", sedd=1)
+
+    def test_a_warning_points_at_the_caller(self) -> None:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            result = routesim.sweep("sweep.yaml", set={"cluster.pools[0].replicas": 9})
+        (warning,) = caught
+        self.assertIs(warning.category, routesim.RoutesimWarning)
+        self.assertEqual(warning.filename, __file__)
+        self.assertEqual([str(d) for d in result.diagnostics], [str(warning.message)])
+        self.assertIn("cluster.pools[0].replicas: has no effect", str(warning.message))
+
+    def test_check_reports_and_runs_nothing(self) -> None:
+        self.assertTrue(routesim.check(QUESTION, base=EXAMPLES))
+        wrong = routesim.check(QUESTION, base=EXAMPLES, set={"foo": 1})
+        self.assertFalse(wrong)
+        self.assertEqual([d.path for d in wrong.diagnostics], ["foo"])
+        self.assertEqual(wrong.raw["scenario"], "<input>")
+
+
+class Verdicts(unittest.TestCase):
+    def test_expectations_and_gates_are_results(self) -> None:
+        def run(bound: int) -> routesim.RunResult:
+            scenario = {**QUESTION, "expect": [f"ttft_ms.p99 < {bound}"]}
+            return routesim.run(scenario, base=EXAMPLES, variant="prefix-aware", series=False)
+
+        self.assertIs(run(100_000).passed, True)
+        failed = run(1)
+        self.assertIs(failed.passed, False)
+        self.assertIn("ttft_ms.p99 < 1", failed.verdict.splitlines()[0])
+        self.assertIn("my-question", repr(failed))
+
+    def test_compare_takes_results_dicts_and_files(self) -> None:
+        old = routesim.run("question.yaml", series=False)
+        new = routesim.run("question.yaml", series=False, set={"cluster.pools[0].replicas": 6})
+        changes = [c.raw["pairs"] for c in (
+            routesim.compare(old, new), routesim.compare(old.raw, new.raw)
+        )]  # fmt: skip
+        self.assertEqual(changes[0], changes[1])
+        with tempfile.TemporaryDirectory() as folder:
+            old.save(Path(folder) / "old.json")
+            files = routesim.compare(Path(folder) / "old.json", new)
+        self.assertEqual(files.raw["pairs"], changes[0])
+        # One run each gives no interval, so a gate cannot be decided.
+        gated = routesim.compare(old, new, fail_if="output_tokens_per_s<-5%")
+        self.assertIsNone(gated.passed)
+        self.assertIn("<base>", gated.text)
+        self.assertIn("<new>", gated._repr_html_().replace("&lt;", "<").replace("&gt;", ">"))
+
+    def test_the_page_is_the_command_lines_and_is_escaped(self) -> None:
+        result = routesim.run("question.yaml", set={"name": "<script>alert(1)</script>"})
+        page = result.to_html()
+        self.assertTrue(page.lower().startswith("<!doctype html>"))
+        shown = result._repr_html_()
+        self.assertIn("<iframe", shown)
+        self.assertNotIn("<script>alert", shown)
+
+
+class Studies(unittest.TestCase):
+    def test_a_sweep_of_a_dict(self) -> None:
+        sweep = {
+            "name": "how-many",
+            "axes": [{"name": "servers", "path": "cluster.pools[vllm].replicas", "values": [2, 4]}],
+            "metrics": ["ttft_ms.p90"],
+        }
+        nested = routesim.sweep({**sweep, "scenario": QUESTION}, base=EXAMPLES)
+        named = routesim.sweep({**sweep, "scenario": "question.yaml"}, base=EXAMPLES)
+        cells = [[row["cell"], row["variant"], row["summary"]] for row in nested.raw]
+        self.assertEqual(len(cells), 4)
+        self.assertEqual(cells, [[r["cell"], r["variant"], r["summary"]] for r in named.raw])
+        with open(os.devnull):
+            again = routesim.sweep({**sweep, "scenario": QUESTION}, base=EXAMPLES)
+        self.assertEqual(again.raw, nested.raw)
+        with tempfile.TemporaryDirectory() as folder:
+            rows = Path(folder) / "rows.jsonl"
+            kept = routesim.sweep({**sweep, "scenario": QUESTION}, base=EXAMPLES, output=rows)
+            self.assertEqual(kept.raw, nested.raw)
+            self.assertEqual(len(rows.read_text().splitlines()), 4)
+
+    def test_a_plan(self) -> None:
+        found = routesim.plan("plan.yaml")
+        self.assertTrue(found.passed)
+        self.assertEqual(found.raw["plan"], "next-year")
+        self.assertIn(" 4 vllm on H100-SXM", repr(found))
+        # A dict with a dict in it, and a fleet that is too small.
+        plan = {
+            "name": "one-server",
+            "scenario": QUESTION,
+            "demand": {
+                "rate": 10,
+                "duration": "60s",
+                "set": [
+                    "workload.inference_perf.load.stages=[{rate: {rate}, duration: {seconds}}]"
+                ],
+            },
+            "goals": ["ttft_ms.p90 < 1000"],
+            "prices": [{"accelerator": "H100-SXM", "per_hour": 2.5}],
+            "hardware": [{"accelerator": "H100-SXM", "tensor_parallel": 2}],
+            "policies": [{"variant": "service"}],
+            "pools": [{"pool": "vllm", "min": 1, "max": 1}],
+        }
+        impossible = routesim.plan(plan, base=EXAMPLES)
+        self.assertIs(impossible.passed, False)
+        self.assertIn("no fleet meets the goals", repr(impossible))
+
+    def test_explain(self) -> None:
+        one = routesim.explain("question.yaml", request=3, variant="service")
+        self.assertEqual(one.raw[0]["request"], 3)
+        self.assertEqual(one.text, command_line(
+            "explain", "question.yaml", "--request=3", "--variant=service"
+        ))  # fmt: skip
+        values = routesim.explain(QUESTION, base=EXAMPLES)
+        self.assertIn("cluster.pools[0].replicas", values.text)
+        self.assertEqual(values.raw, [])
+
+    def test_any_command(self) -> None:
+        self.assertIn("H100-SXM", routesim.call("list", "accelerators"))
+
+
+class Tables(unittest.TestCase):
+    result: routesim.RunResult
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.result = routesim.run("question.yaml", replications=3, goodput="ttft:500ms")
+
+    @unittest.skipUnless(has("pandas"), "pandas is not installed")
+    def test_numbers_are_those_of_the_json(self) -> None:
+        raw = self.result.raw
+        stages = self.result.stages().set_index(["variant", "stage"])
+        self.assertEqual(len(stages), 6)
+        whole = self.result.summary().set_index("variant")
+        for variant in raw["variants"]:
+            parts = [(stages.loc[variant["name"], s["name"]], s) for s in variant["stages"]]
+            for row, stage in [*parts, (whole.loc[variant["name"]], variant["summary"])]:
+                good, load = stage["successes"], stage["load_summary"]
+                self.assertEqual(row["requests"], load["count"])
+                self.assertEqual(row.get("rate"), load.get("requested_rate"))
+                self.assertEqual(row["overloaded"], stage["overloaded"])
+                self.assertEqual(
+                    row["output_tokens_per_s"], good["throughput"]["output_tokens_per_sec"]
+                )
+                self.assertEqual(row["goodput.percentage"], stage["goodput"]["percentage"])
+                for name, key in LATENCIES.items():
+                    for statistic, value in good["latency"][key].items():
+                        self.assertEqual(row[f"{name}.{statistic}"], value)
+        replicas = self.result.replicas()
+        self.assertEqual(len(replicas), 8)
+        self.assertEqual(
+            list(replicas["kv_cache_usage.max"]),
+            [r["kv_cache_usage"]["max"] for v in raw["variants"] for r in v["replicas"]],
+        )
+
+    @unittest.skipUnless(has("pandas"), "pandas is not installed")
+    def test_over_time_and_over_runs(self) -> None:
+        raw = self.result.raw
+        series = self.result.series()
+        taken = raw["variants"][1]["series"]
+        mine = series[(series.variant == "prefix-aware") & (series.endpoint == "vllm-2")]
+        self.assertEqual(list(mine.time_s), taken["time_s"])
+        self.assertEqual(list(mine.kv_cache_usage), taken["endpoints"][2]["kv_cache_usage"])
+        cluster = self.result.series(cluster=True)
+        self.assertEqual(
+            list(cluster[cluster.variant == "prefix-aware"].sent), taken["cluster"]["sent"]
+        )
+        runs = self.result.replications()
+        one = runs[
+            (runs.variant == "service") & (runs.stage == "1") & (runs.metric == "ttft_ms.p90")
+        ]
+        found = raw["replications"]["variants"][0]["stages"][1]["metrics"]["ttft_ms.p90"]
+        assert found is not None
+        self.assertEqual((one["mean"].item(), one["low"].item()), (found["mean"], found["low"]))
+        changes = self.result.differences()
+        self.assertEqual(set(changes.variant), {"prefix-aware"})
+        self.assertEqual(set(changes.stage), {"0", "1", "2", "all"})
+        quantiles = self.result.quantiles()
+        self.assertEqual(set(quantiles.level), set(raw["quantile_levels"]))
+        with self.assertRaisesRegex(ValueError, "series=True"):
+            routesim.run("question.yaml", series=False).series()
+
+    @unittest.skipUnless(has("pandas", "pyarrow"), "pandas or pyarrow is not installed")
+    def test_arrow_and_parquet_hold_the_same(self) -> None:
+        import pandas
+
+        self.assertEqual(
+            self.result.stages(arrow=True).to_pylist(), self.result.stages().to_dict("records")
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            files = self.result.to_parquet(Path(folder) / "tables")
+            self.assertIn("stages.parquet", [file.name for file in files])
+            for file in files:
+                table = getattr(self.result, file.stem, lambda: self.result.series(cluster=True))()
+                pandas.testing.assert_frame_equal(
+                    pandas.read_parquet(file), table, check_dtype=False
+                )
+
+    @unittest.skipUnless(has("pandas"), "pandas is not installed")
+    def test_tables_of_studies(self) -> None:
+        sweep = routesim.sweep("sweep.yaml")
+        cells = sweep.cells()
+        self.assertEqual(list(cells["servers"]), [2, 2, 3, 3, 4, 4])
+        self.assertEqual(
+            list(cells["ttft_ms.p90"]),
+            [row["summary"]["metrics"]["ttft_ms.p90"]["mean"] for row in sweep.raw],
+        )
+        self.assertEqual(len(sweep.stages()), 18)
+        plans = routesim.plan("plan.yaml").plans()
+        self.assertEqual(list(plans["replicas.vllm"]), [4, 9])
+        compared = routesim.compare(self.result, variant=["service", "prefix-aware"])
+        changes = compared.changes()
+        found = compared.raw["pairs"][0]["stages"][0]["metrics"]["ttft_ms.mean"]
+        self.assertEqual(changes.loc[0, "difference.mean"], found["difference"]["mean"])
+
+    def test_a_missing_library_is_named(self) -> None:
+        with (
+            mock.patch.dict(sys.modules, {"pandas": None, "pyarrow": None}),
+            self.assertRaisesRegex(ImportError, r"pip install 'routesim\[pandas\]'"),
+        ):
+            self.result.stages()
+        with (
+            mock.patch.dict(sys.modules, {"pandas": None, "pyarrow": None}),
+            self.assertRaisesRegex(ImportError, r"pip install 'routesim\[pyarrow\]'"),
+        ):
+            self.result.stages(arrow=True)
+
+    @unittest.skipUnless(has("jsonschema"), "jsonschema is not installed")
+    def test_results_match_the_published_schema(self) -> None:
+        import jsonschema
+
+        schema = json.loads(routesim.call("schema", "result"))
+        jsonschema.Draft7Validator.check_schema(schema)
+        jsonschema.Draft7Validator(schema).validate(self.result.raw)
+        undeclared = {**self.result.raw, "foo": 1}
+        with self.assertRaises(jsonschema.ValidationError):
+            jsonschema.Draft7Validator(schema).validate(undeclared)
+
+
+#: Starts a run of hours and says how it ends.
+INTERRUPTED = """
+import routesim
+try:
+    routesim.run("question.yaml", replications=100_000)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+class Process(unittest.TestCase):
+    def test_an_interrupt_ends_the_program_too(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            pid_file = Path(folder) / "pid"
+            wrapper = Path(folder) / "routesim"
+            wrapper.write_text(
+                f'#!/bin/sh\necho $$ > {pid_file}\nexec {os.environ["ROUTESIM_BINARY"]} "$@"\n'
+            )
+            wrapper.chmod(0o755)
+            caller = subprocess.Popen(
+                [sys.executable, "-c", INTERRUPTED],
+                env={**os.environ, "ROUTESIM_BINARY": str(wrapper)},
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+            deadline = time.monotonic() + 60
+            while not (pid_file.exists() and pid_file.read_text().strip()):
+                self.assertLess(time.monotonic(), deadline, "the program did not start")
+                time.sleep(0.05)
+            time.sleep(1)  # Past its reading of files: from here on it ends in order.
+            caller.send_signal(signal.SIGINT)
+            out, _ = caller.communicate(timeout=60)
+            self.assertEqual(out, b"interrupted\n")
+            with self.assertRaises(ProcessLookupError):
+                os.kill(int(pid_file.read_text()), 0)
+
+    def test_progress_is_shown_when_wanted(self) -> None:
+        code = "import routesim; routesim.run('question.yaml', progress={})"
+        for wanted, shown in ((True, b"prefix-aware: 1440 requests"), (False, b"")):
+            done = subprocess.run(
+                [sys.executable, "-c", code.format(wanted)], capture_output=True, check=True
+            )
+            self.assertEqual(done.stdout, b"")
+            self.assertIn(shown, done.stderr)
+            self.assertEqual(bool(done.stderr), wanted)
+
+    def test_the_console_script_is_the_program(self) -> None:
+        done = subprocess.run(
+            [sys.executable, "-m", "routesim", "run", "question.yaml", "--sedd=1"],
+            capture_output=True,
+            check=False,
+        )
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"unknown option --sedd", done.stderr)
+
+    def test_a_missing_program_is_named(self) -> None:
+        with (
+            mock.patch.dict(os.environ, {"ROUTESIM_BINARY": "/nowhere/routesim"}),
+            self.assertRaisesRegex(FileNotFoundError, "ROUTESIM_BINARY is no program"),
+        ):
+            routesim.binary()
+
+
+if __name__ == "__main__":
+    unittest.main()

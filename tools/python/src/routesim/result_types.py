@@ -1,0 +1,848 @@
+"""The types of `RunResult.raw`. Generated from tools/render/result.schema.json by
+tools/python/generate_result_types.py. Do not edit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from typing_extensions import NotRequired
+
+
+#: Statistics of one value per request (of inter-token latency: per token). Percentiles are linear
+#: interpolations between order statistics; which ones there are is the load tool's choice. The
+#: percentile 50 is called `median`.
+Distribution = dict[str, float]
+
+
+#: Tokens of the prompts: statistics, which are absent without a success, and totals.
+PromptTokens = dict[str, float]
+
+
+#: Tokens of the answers: statistics, which are absent without a success, and their total.
+OutputTokens = dict[str, float]
+
+
+class Load(TypedDict):
+    """The requests that were sent, as inference-perf counts them."""
+
+    #: Requests sent.
+    count: int
+    #: Due time to send, s: how late the load tool itself was. Null when there is no value.
+    schedule_delay: Distribution | None
+    #: First send to last send, s.
+    send_duration: float
+    #: What the stage asked for, requests/s; null when all are sent at once.
+    requested_rate: float | None
+    #: count / send_duration, requests/s; null when all were sent at once.
+    achieved_rate: float | None
+    #: Requests that the stage keeps in flight, where it is driven by concurrency.
+    concurrency: NotRequired[int]
+
+
+class WholeLoad(TypedDict):
+    """The requests that were sent, of more than one stage."""
+
+    #: Requests sent.
+    count: int
+    #: Due time to send, s: how late the load tool itself was. Null when there is no value.
+    schedule_delay: Distribution | None
+
+
+class Latency(TypedDict):
+    """Latencies of successful requests as the client sees them, s."""
+
+    #: Send to last token, s. Null when there is no value.
+    request_latency: Distribution | None
+    #: (end - send) / output tokens, s; one value per request. Null when there is no value.
+    normalized_time_per_output_token: Distribution | None
+    #: (end - first token) / (output tokens - 1), s; one value per request with at least two
+    #: tokens. Null when there is no value.
+    time_per_output_token: Distribution | None
+    #: Send to first token, s. Null without streaming. Null when there is no value.
+    time_to_first_token: Distribution | None
+    #: Gap between two consecutive tokens, s, all pooled. Null when there is no value.
+    inter_token_latency: Distribution | None
+
+
+class Throughput(TypedDict):
+    """Per second of the time from the first send to the end of the last request."""
+
+    #: Prompt tokens of successful requests, tokens/s.
+    input_tokens_per_sec: float
+    #: Output tokens of successful requests, tokens/s.
+    output_tokens_per_sec: float
+    #: Both together, tokens/s.
+    total_tokens_per_sec: float
+    #: Successful requests, requests/s.
+    requests_per_sec: float
+
+
+class GoodputMetrics(TypedDict):
+    """Goodput as inference-perf's own reports count it: shares of the successes."""
+
+    #: Successes within all goals, %.
+    goodput_percentage: float
+    #: Those requests, requests/s.
+    request_goodput: float
+    #: Their prompt and output tokens, tokens/s.
+    token_goodput: float
+    #: Successes within all goals.
+    good_requests: int
+    #: Successes.
+    total_requests: int
+    #: Successes within the goal of ttft, %. Absent without that goal.
+    ttft_attainment_percentage: NotRequired[float]
+    #: Successes within the goal of tpot, %. Absent without that goal.
+    tpot_attainment_percentage: NotRequired[float]
+    #: Successes within the goal of itl, %. Absent without that goal.
+    itl_attainment_percentage: NotRequired[float]
+    #: Successes within the goal of ntpot, %. Absent without that goal.
+    ntpot_attainment_percentage: NotRequired[float]
+    #: Successes within the goal of request_latency, %. Absent without that goal.
+    request_latency_attainment_percentage: NotRequired[float]
+
+
+class Successes(TypedDict):
+    """Requests that received all of their output."""
+
+    #: Requests.
+    count: int
+    latency: Latency
+    throughput: Throughput
+    #: Tokens per prompt; an older name of what prompt_tokens holds. Null when there is no value.
+    prompt_len: Distribution | None
+    prompt_tokens: PromptTokens
+    output_tokens: OutputTokens
+    #: Tokens per answer; an older name of what output_tokens holds. Null when there is no value.
+    output_len: Distribution | None
+    goodput_metrics: NotRequired[GoodputMetrics]
+
+
+class Failures(TypedDict):
+    """Requests that timed out, were refused, or were longer than the engine accepts."""
+
+    #: Requests.
+    count: int
+    #: Always null: failed requests have no latency here.
+    request_latency: None
+    #: Always null.
+    prompt_tokens: None
+    #: By reason.
+    by_label: dict[str, FailureLabel]
+
+
+class FailureLabel(TypedDict):
+    """The requests that failed for one reason."""
+
+    #: Requests.
+    count: int
+    #: Always empty.
+    messages: list[str]
+
+
+class Quantiles(TypedDict):
+    """Latencies at each of quantile_levels, s. Null when there is no value."""
+
+    #: Send to first token, s.
+    time_to_first_token: list[float] | None
+    #: Gap between two tokens, s.
+    inter_token_latency: list[float] | None
+    #: Mean gap of a request, s.
+    time_per_output_token: list[float] | None
+    #: Send to last token, s.
+    request_latency: list[float] | None
+
+
+class Usage(TypedDict):
+    """Share of the KV blocks in use, 0 to 1."""
+
+    #: Over servers and time.
+    mean: float
+    #: The largest at any time.
+    max: float
+
+
+class Goodput(TypedDict):
+    """Requests that succeeded within every goal of goodput_goals."""
+
+    #: Requests within all goals.
+    good_requests: int
+    #: Requests sent.
+    sent_requests: int
+    #: good_requests / sent_requests, %; null when none was sent.
+    percentage: float | None
+    #: Good requests, requests/s.
+    requests_per_sec: float
+    #: Their output tokens, tokens/s.
+    output_tokens_per_sec: float
+
+
+class MeasuredValue(TypedDict):
+    """A published number of this stage."""
+
+    #: Name of the metric, as in docs/metrics.md.
+    metric: str
+    #: mean, p90 and so on; empty where there is one value.
+    statistic: str
+    #: In base units: s, tokens/s, requests/s.
+    value: float
+    #: Where it was published.
+    source: str
+
+
+class Stage(TypedDict):
+    """One stage of the load."""
+
+    #: Number or name of the stage.
+    name: str
+    #: Part of the summary; warm-up stages are not.
+    reported: bool
+    #: First send to the end of the last request, s.
+    benchmark_time_seconds: float
+    load_summary: Load
+    successes: Successes
+    failures: Failures
+    #: Prompt tokens from caches / prompt tokens of successful requests, 0 to 1.
+    prefix_hit_ratio: float
+    kv_cache_usage: Usage
+    #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
+    preemptions: int
+    #: The queue grows until the stage ends, so latencies depend on how long it lasts.
+    overloaded: bool
+    quantiles: Quantiles
+    goodput: NotRequired[Goodput]
+    #: Published numbers of this stage. Absent when the scenario has none.
+    measured: NotRequired[list[MeasuredValue]]
+
+
+class Summary(TypedDict):
+    """The whole run: the requests of all reported stages, pooled."""
+
+    #: First send to the end of the last request, s.
+    benchmark_time_seconds: float
+    load_summary: WholeLoad
+    successes: Successes
+    failures: Failures
+    #: Prompt tokens from caches / prompt tokens of successful requests, 0 to 1.
+    prefix_hit_ratio: float
+    kv_cache_usage: Usage
+    #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
+    preemptions: int
+    #: The queue grows until the stage ends, so latencies depend on how long it lasts.
+    overloaded: bool
+    quantiles: Quantiles
+    goodput: NotRequired[Goodput]
+
+
+class TrafficClass(TypedDict):
+    """The requests of one traffic class, of the reported stages."""
+
+    #: Name of the class.
+    name: str
+    #: First send to the end of the last request, s.
+    benchmark_time_seconds: float
+    load_summary: WholeLoad
+    successes: Successes
+    failures: Failures
+    #: Prompt tokens from caches / prompt tokens of successful requests, 0 to 1.
+    prefix_hit_ratio: float
+    #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
+    preemptions: int
+    quantiles: Quantiles
+
+
+class Gateway(TypedDict):
+    """What the proxy in front of the servers did."""
+
+    #: Requests refused by a limit.
+    refused: int
+    #: Attempts made again.
+    retries: int
+    #: Retries refused by the retry budget.
+    retries_refused: int
+    #: Requests that waited for a connection or a slot.
+    waited: int
+    #: Longest such wait, s.
+    max_wait_s: float
+    #: Most requests in flight to one server.
+    max_in_flight: int
+    #: Most requests that waited at a time.
+    max_waiting: int
+
+
+class Routing(TypedDict):
+    """What the router decided in the whole run."""
+
+    #: Prompt tokens that engines found cached / prompt tokens, of all requests routed.
+    prefix_hit_ratio: float
+    #: Requests decided about.
+    decisions: int
+    #: Requests refused by the router.
+    rejected: int
+    #: Cached tokens the router expected where it sent the requests.
+    predicted_hit_tokens: int
+    #: Cached tokens the engines found.
+    hit_tokens: int
+    #: Tokens of all prompts routed.
+    prompt_tokens: int
+    #: Requests sent through a prefill server.
+    disaggregated: int
+    #: Mean wait in the router's own queue, s. Absent without one.
+    mean_wait_s: NotRequired[float]
+    #: Longest such wait, s.
+    max_wait_s: NotRequired[float]
+    gateway: NotRequired[Gateway]
+    #: Mean regret of a decision against the omniscient one, client-seconds. With --regret.
+    mean_regret_s: NotRequired[float]
+
+
+class Waits(TypedDict):
+    """Waits for copies between KV tiers."""
+
+    #: Waits.
+    count: int
+    #: Mean, s.
+    mean: float
+    #: Longest, s.
+    max: float
+
+
+class LinkUse(TypedDict):
+    """Bytes moved / bytes that could have been moved, 0 to 1."""
+
+    #: The bus from host to GPU memory.
+    to_gpus: float
+    #: The bus back.
+    to_host: float
+    #: Host memory.
+    host_memory: float
+    #: The network card, sending.
+    nic_out: float
+    #: The network card, receiving.
+    nic_in: float
+
+
+class KvTiers(TypedDict):
+    """KV tiers beside GPU memory, whole run, unreported stages included."""
+
+    #: hit_tokens / hbm_query_tokens.
+    hit_ratio: float
+    #: Prompt tokens looked up in GPU memory.
+    hbm_query_tokens: int
+    #: Prompt tokens found there.
+    hbm_hit_tokens: int
+    #: Prompt tokens looked up in the tiers.
+    query_tokens: int
+    #: Prompt tokens loaded from the tiers.
+    hit_tokens: int
+    #: Requests that loaded.
+    loads: int
+    #: Bytes they loaded.
+    loaded_bytes: int
+    #: Chunks that got room in host memory.
+    stored_chunks: int
+    #: Their bytes.
+    stored_bytes: int
+    #: Chunks that made room.
+    evicted_chunks: int
+    #: Passes of a request in which nothing could make room.
+    refused_stores: int
+    #: Pulls from other servers asked for.
+    pulls: int
+    #: Pulls that brought chunks.
+    pulls_arrived: int
+    #: Pulls that took too long.
+    pulls_failed: int
+    #: Pulls of others that were sent.
+    pulls_served: int
+    #: Bytes that pulls brought.
+    pulled_bytes: int
+    #: Requests that asked files. Absent without files, like the next four.
+    disk_lookups: NotRequired[int]
+    #: Requests that files had chunks for.
+    disk_reads: NotRequired[int]
+    #: Bytes these brought.
+    disk_read_bytes: NotRequired[int]
+    #: Requests whose chunks went to files, per step.
+    disk_writes: NotRequired[int]
+    disk_wait_s: NotRequired[Waits]
+    load_wait_s: Waits
+    pull_wait_s: Waits
+    #: Room for chunks.
+    capacity_bytes: int
+    #: Bytes they take at the end.
+    used_bytes: int
+    link_use: LinkUse
+
+
+class Replica(TypedDict):
+    """One server, or one data-parallel rank of it, in the whole run."""
+
+    #: Name of the server.
+    name: str
+    #: Its pool.
+    pool: str
+    #: Requests it served.
+    requests: int
+    #: Engine steps.
+    steps: int
+    #: Time in steps, s.
+    busy_s: float
+    #: Prompt tokens looked up in its prefix cache.
+    prefix_query_tokens: int
+    #: Prompt tokens found there.
+    prefix_hit_tokens: int
+    #: Requests thrown out of a batch for lack of KV blocks; each counts every time.
+    preemptions: int
+    #: KV blocks in GPU memory.
+    num_gpu_blocks: int
+    #: Tokens that they hold.
+    kv_cache_tokens: int
+    #: Cached blocks that made room.
+    evicted_blocks: int
+    kv_cache_usage: Usage
+    #: Most requests in its batch.
+    max_running: int
+    #: Most requests in its queue.
+    max_waiting: int
+    kv_tiers: NotRequired[KvTiers]
+
+
+class Validation(TypedDict):
+    """Error of one quantity against published numbers, for results with such step times."""
+
+    #: What was compared.
+    quantity: str
+    #: How many.
+    published_numbers: int
+    #: Mean of their absolute errors, %.
+    mean_absolute_error_percent: float
+    #: The largest error with its sign, %.
+    worst_error_percent: float
+
+
+#: The step times of one pool.
+PoolTrust = TypedDict(
+    "PoolTrust",
+    {
+        "pool": "str",
+        "class": "str",
+        "outside_fitted_range": "float",
+    },
+)
+
+
+#: What the result rests on.
+Trust = TypedDict(
+    "Trust",
+    {
+        "class": "str",
+        "text": "str",
+        "pools": "list[PoolTrust]",
+        "validation": "list[Validation]",
+    },
+)
+
+
+class BandSide(TypedDict):
+    """A stage with another KV capacity."""
+
+    #: Mean TTFT, s.
+    ttft_mean_s: float
+    #: The queue grows until the stage ends.
+    overloaded: bool
+
+
+class BandStage(TypedDict):
+    """One stage of the band."""
+
+    #: Name of the stage.
+    name: str
+    as_is: BandSide
+    fewer: BandSide
+    more: BandSide
+
+
+class KvCapacityBand(TypedDict):
+    """What a few per cent of the KV blocks change near a knee."""
+
+    #: Share of the blocks taken or added, 0 to 1.
+    band: float
+    #: The finding in a sentence.
+    text: str
+    #: Stages that change.
+    stages: list[BandStage]
+
+
+class ClusterSeries(TypedDict):
+    """Counters of the cluster at each point of time_s."""
+
+    #: Requests sent so far.
+    sent: list[int]
+    #: Requests that succeeded so far.
+    done: list[int]
+    #: Requests that failed so far.
+    failed: list[int]
+    #: Requests sent and not ended.
+    outstanding: list[int]
+    #: Requests that wait in the router.
+    unrouted: list[int]
+
+
+class EndpointSeries(TypedDict):
+    """One endpoint at each point of time_s."""
+
+    #: Name of the endpoint.
+    name: str
+    #: Its pool.
+    pool: str
+    #: Requests in its queue.
+    waiting: list[int]
+    #: Requests in its batch.
+    running: list[int]
+    #: Requests that the router counts.
+    in_flight: list[int]
+    #: Share of KV blocks in use.
+    kv_cache_usage: list[float]
+    #: Cache hits of the interval, 0 to 1; null without a lookup.
+    prefix_hit_rate: list[float | None]
+    #: Mean step of the interval, s; null without a step.
+    step_time_s: list[float | None]
+
+
+class Series(TypedDict):
+    """Samples over time, at most 600 points. With --series."""
+
+    #: Time between two points, s.
+    interval_s: float
+    #: The points, s of simulated time.
+    time_s: list[float]
+    cluster: ClusterSeries
+    #: Every endpoint.
+    endpoints: list[EndpointSeries]
+
+
+class Published(TypedDict):
+    """A row in which the publication sums up its ladder."""
+
+    #: As published.
+    metric: str
+    #: How the publication sums up.
+    statistic: str
+    #: Unit of both values.
+    unit: str
+    #: What the simulation gives.
+    simulated: float
+    #: What was published.
+    measured: float
+    #: Where.
+    source: str
+
+
+class GoodputGoals(TypedDict):
+    """Latency goals that good requests meet."""
+
+    #: Bound of ttft, s.
+    ttft: NotRequired[float]
+    #: Bound of tpot, s.
+    tpot: NotRequired[float]
+    #: Bound of itl, s.
+    itl: NotRequired[float]
+    #: Bound of ntpot, s.
+    ntpot: NotRequired[float]
+    #: Bound of request_latency, s.
+    request_latency: NotRequired[float]
+
+
+class Variant(TypedDict):
+    """One fleet and policy. With --replications this is the run with the first seed."""
+
+    #: Name of the variant.
+    name: str
+    #: The variant whose load or fleet this one changes. Absent without a scan.
+    scan_of: NotRequired[str]
+    goodput_goals: NotRequired[GoodputGoals]
+    #: The stages of the load, warm-up stages included.
+    stages: list[Stage]
+    summary: Summary
+    #: By traffic class. Absent without classes.
+    classes: NotRequired[list[TrafficClass]]
+    routing: Routing
+    kv_tiers: NotRequired[KvTiers]
+    #: Every server.
+    replicas: list[Replica]
+    trust: Trust
+    kv_capacity_band: NotRequired[KvCapacityBand]
+    #: Requests that the load tool sends before its run, without a report.
+    preparation: NotRequired[list[Stage]]
+    series: NotRequired[Series]
+    #: Published summary rows beside the simulation.
+    published: NotRequired[list[Published]]
+    #: Simulated time, s.
+    simulated_s: float
+    #: 64 bits over every event of the run, in hexadecimal digits.
+    fingerprint: str
+    #: Remarks on the run.
+    notes: list[str]
+    #: The scenario of this variant with every default filled in; see scenario.schema.json.
+    resolved: NotRequired[dict[str, Any]]
+
+
+class Estimate(TypedDict):
+    """A metric over the runs."""
+
+    #: Mean over the runs.
+    mean: float
+    #: Standard deviation between runs; null with one run.
+    sd: float | None
+    #: Half width of the 95 % interval (Student-t); null with one run.
+    half_width: float | None
+    #: Lower end; null with one run.
+    low: float | None
+    #: Upper end; null with one run.
+    high: float | None
+    #: Median over the runs.
+    median: NotRequired[float]
+    #: Lower end of its rank interval.
+    median_low: NotRequired[float]
+    #: Upper end.
+    median_high: NotRequired[float]
+    #: By seed.
+    values: list[float]
+
+
+class ReplicatedStage(TypedDict):
+    """One stage over all runs."""
+
+    #: Name of the stage.
+    name: str
+    #: Part of the summary.
+    reported: bool
+    #: In at least one run.
+    overloaded: bool
+    #: By name with unit and statistic, such as ttft_ms.p99. Null where the stage has no such
+    #: value.
+    metrics: dict[str, Estimate | None]
+
+
+class ReplicatedSummary(TypedDict):
+    """The whole run over all runs."""
+
+    #: Overloaded.
+    overloaded: bool
+    #: By name with unit and statistic, such as ttft_ms.p99. Null where the stage has no such
+    #: value.
+    metrics: dict[str, Estimate | None]
+
+
+class ReplicatedVariant(TypedDict):
+    """One variant over all runs."""
+
+    #: Name of the variant.
+    name: str
+    #: Seeds of its runs.
+    seeds: list[int]
+    #: By stage.
+    stages: list[ReplicatedStage]
+    summary: ReplicatedSummary
+
+
+class Percent(TypedDict):
+    """Change of the mean, %, with Fieller's 95 % interval where there is one."""
+
+    #: 100 (new - base) / base, %.
+    mean: float
+    #: Lower end, %.
+    low: NotRequired[float | None]
+    #: Upper end, %.
+    high: NotRequired[float | None]
+
+
+class Difference(TypedDict):
+    """Difference of one metric to the base."""
+
+    #: Mean over the runs.
+    mean: float
+    #: Standard deviation between runs; null with one run.
+    sd: float | None
+    #: Half width of the 95 % interval (Student-t); null with one run.
+    half_width: float | None
+    #: Lower end; null with one run.
+    low: float | None
+    #: Upper end; null with one run.
+    high: float | None
+    #: Relative change; null when the base is zero.
+    percent: Percent | None
+    #: better, worse, larger, smaller, not distinguishable, equal, no interval or not judged.
+    verdict: str
+
+
+class StageDifferences(TypedDict):
+    """Differences of one stage."""
+
+    #: Name of the stage.
+    name: str
+    #: By name with unit and statistic.
+    metrics: dict[str, Difference]
+
+
+class SummaryDifferences(TypedDict):
+    """Differences of the whole run."""
+
+    #: By name with unit and statistic.
+    metrics: dict[str, Difference]
+
+
+class Differences(TypedDict):
+    """One variant against the first."""
+
+    #: Name of the first variant.
+    base: str
+    #: Name of the other.
+    variant: str
+    #: Both faced the same requests with each seed.
+    paired: bool
+    #: Why not; else empty.
+    note: str
+    #: By stage.
+    stages: list[StageDifferences]
+    summary: SummaryDifferences
+
+
+class Until(TypedDict):
+    """The stopping rule of --until."""
+
+    #: As given.
+    rule: str
+    #: Every interval is as narrow.
+    reached: bool
+    #: Why it is not reached; else empty.
+    reason: str
+
+
+class Replications(TypedDict):
+    """All runs together. With --replications or --until."""
+
+    #: Runs per variant.
+    count: int
+    #: Seeds of the runs.
+    seeds: list[int]
+    #: Confidence of the intervals, 0 to 1.
+    confidence: float
+    until: NotRequired[Until]
+    #: By variant.
+    variants: list[ReplicatedVariant]
+    #: Every later variant against the first.
+    differences: list[Differences]
+
+
+class Expectation(TypedDict):
+    """One expectation of the scenario, judged."""
+
+    #: The condition, such as ttft_ms.p99 < 500.
+    expected: str
+    #: Variant and stage.
+    of: str
+    #: holds, fails or undecided.
+    decision: Literal["holds", "fails", "undecided"]
+    #: What was found.
+    found: str
+    #: Where it is written.
+    file: str
+    #: Line in that file.
+    line: int
+
+
+class VerdictLine(TypedDict):
+    """One sentence about the winner."""
+
+    #: It names the variant that the winner is compared with.
+    text: str
+    #: For the winner.
+    better: bool
+
+
+class Knee(TypedDict):
+    """How much load one variant holds."""
+
+    #: Name of the variant.
+    variant: str
+    #: The finding in a few words.
+    text: str
+    #: Highest rate below the knee, requests/s; null when no stage is held.
+    last_held: float | None
+    #: Lowest overloaded rate, requests/s; null when no knee was found.
+    first_overloaded: float | None
+
+
+class Verdict(TypedDict):
+    """Which variant wins, by how much, and what to do next, in sentences."""
+
+    #: One or two sentences.
+    headline: str
+    #: The variant that all others are compared with: the first.
+    base: str
+    #: Name of the variant that wins; null where none does.
+    winner: str | None
+    #: More seeds may change who wins.
+    close: bool
+    #: Expectations that fail or are undecided.
+    failed: list[str]
+    #: What the winner does better and worse.
+    lines: list[VerdictLine]
+    #: All variants, the best first; empty for fewer than three.
+    ranking: str
+    #: By variant.
+    knees: list[Knee]
+    #: Which variants are overloaded where; empty for none.
+    overload: str
+    #: The latency goals that goodput counts by; may be empty.
+    goals: str
+    #: What step times rest on, and how far such results were off.
+    trust: str
+    #: What to do now, each with a command.
+    next: list[str]
+
+
+class Command(TypedDict):
+    """The arguments that decide what is run."""
+
+    #: The scenario and its --set options, as given.
+    input: str
+    #: The --variant options.
+    variants: str
+    #: The other options that decide what is run.
+    options: str
+    #: The options of a scan: --rate and --replicas.
+    scan: str
+
+
+class Result(TypedDict):
+    """What `routesim run --output json` prints. Times are in seconds, rates per second, shares
+    from 0 to 1, unless a description says otherwise. Keys may be added in later versions; none
+    changes its meaning."""
+
+    #: Name of the scenario.
+    scenario: str
+    #: The question it answers.
+    question: str
+    #: Seed of the first run.
+    seed: int
+    #: Version of routesim.
+    version: str
+    #: Commit it was built from. Absent when unknown.
+    commit: NotRequired[str]
+    #: SHA-256 of the resolved scenario and the files it names, in hexadecimal digits.
+    scenario_hash: NotRequired[str]
+    #: True when the run was interrupted and the results are partial; else absent.
+    interrupted: NotRequired[bool]
+    command: NotRequired[Command]
+    #: Levels of every `quantiles`, %.
+    quantile_levels: list[float]
+    #: Every variant, in the order of the scenario.
+    variants: list[Variant]
+    replications: NotRequired[Replications]
+    #: Absent when nothing is expected.
+    expectations: NotRequired[list[Expectation]]
+    verdict: Verdict
