@@ -5,6 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <sstream>
 
 #include "tools/render/html_page.h"
@@ -398,10 +399,119 @@ TEST(SvgChart, TicksAreRoundAndInside) {
   }
 }
 
+/// Relative luminance of `#rgb` or `#rrggbb` (WCAG 2.2).
+double luminance(const std::string& colour) {
+  const std::string hex = colour.size() == 4 ? std::string("#") + colour[1] + colour[1] +
+                                                   colour[2] + colour[2] + colour[3] + colour[3]
+                                             : colour;
+  const auto channel = [&](std::size_t at) {
+    const double c = std::stoi(hex.substr(at, 2), nullptr, 16) / 255.0;
+    return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * channel(1) + 0.7152 * channel(3) + 0.0722 * channel(5);
+}
+
+double contrast(const std::string& a, const std::string& b) {
+  const double x = luminance(a), y = luminance(b);
+  return (std::max(x, y) + 0.05) / (std::min(x, y) + 0.05);
+}
+
+TEST(ReportPage, ColoursStandOutInBothThemes) {
+  EXPECT_NEAR(contrast("#fff", "#000000"), 21, 1e-9);
+  const std::string style(page_style());
+  const std::size_t dark = style.find("prefers-color-scheme:dark");
+  for (const std::size_t theme : {std::size_t{0}, dark}) {
+    const auto colour = [&](const std::string& name) {
+      const std::size_t at = style.find("--" + name + ":", theme) + name.size() + 3;
+      return style.substr(at, style.find_first_of(";}", at) - at);
+    };
+    for (const char* text : {"ink", "mute", "good", "bad", "accent"})
+      for (const char* paper : {"bg", "card"})
+        EXPECT_GE(contrast(colour(text), colour(paper)), 4.5) << text << " on " << paper;
+    for (std::size_t s = 0; s < kColours; ++s)
+      EXPECT_GE(contrast(colour("s" + std::to_string(s)), colour("card")), 3) << "series " << s;
+  }
+}
+
+TEST(SvgChart, EightSeriesDifferWithoutColour) {
+  std::set<std::string> shapes, dashes;
+  for (std::size_t s = 0; s < kColours; ++s) {
+    const std::string key = svg_key(s, false, true);
+    shapes.insert(key.substr(key.find("translate(14 7)")));
+    dashes.insert(key.substr(key.find("line d"), 7));
+    if (s > 0)
+      EXPECT_NE(page_style().find(".d" + std::to_string(s) + "{stroke-dasharray"),
+                std::string_view::npos);
+  }
+  EXPECT_EQ(shapes.size(), kColours);
+  EXPECT_EQ(dashes.size(), kColours);
+}
+
+TEST(SvgChart, OverloadFadesTheLineOnBothSidesOfThePoint) {
+  LineChart chart;
+  chart.title = "t";
+  ChartSeries series;
+  series.name = "s";
+  for (const double x : {1.0, 2.0, 3.0, 4.0, 5.0})
+    series.points.push_back({.x = x, .y = x, .overloaded = x == 3});
+  chart.series = {series};
+  const std::string svg = draw(chart);
+  const std::regex line("class=\"line d0( past)?\" d=\"([^\"]*)\"");
+  std::vector<std::pair<bool, std::size_t>> parts;  // Faded, segments.
+  for (std::sregex_iterator it(svg.begin(), svg.end(), line), end; it != end; ++it) {
+    const std::string path = (*it)[2];
+    parts.emplace_back((*it)[1].matched, std::count(path.begin(), path.end(), 'L'));
+  }
+  EXPECT_EQ(parts, (std::vector<std::pair<bool, std::size_t>>{{false, 1}, {true, 2}, {false, 1}}));
+  EXPECT_NE(svg.find("data-points=\"1 1;2 2;3 3!;4 4;5 5\""), std::string::npos);
+  EXPECT_NE(svg.find("faded: overloaded"), std::string::npos);
+}
+
+TEST(SvgChart, LargeMapsAreBandsWithEveryValue) {
+  HeatMap map;
+  map.title = "t";
+  for (int r = 0; r < 32; ++r) map.rows.push_back("server-" + std::to_string(r));
+  for (int c = 0; c < 60; ++c) map.columns.push_back(std::to_string(c));
+  map.cells.assign(32, std::vector<std::optional<double>>(60, 1.5));
+  map.cells[31][59] = 7;
+  map.cells[0][0] = std::nullopt;
+  const std::string svg = draw(map);
+  EXPECT_EQ(svg.find("class=\"cell\""), std::string::npos);
+  const std::regex band("<path fill=\"[^\"]*\" d=\"([^\"]*)\"");
+  std::size_t boxes = 0, paths = 0;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), band), end; it != end; ++it, ++paths) {
+    const std::string path = (*it)[1];
+    boxes += static_cast<std::size_t>(std::count(path.begin(), path.end(), 'Z'));
+  }
+  EXPECT_EQ(paths, 2U) << "two shades";
+  EXPECT_EQ(boxes, 33U) << "one run per row, and the last cell";
+  const std::size_t grid = svg.find("data-grid=\"");
+  const std::string text = svg.substr(grid, svg.find("\">", grid) - grid);
+  EXPECT_TRUE(text.ends_with("1.5 7")) << text.substr(text.size() - 20);
+  EXPECT_EQ(std::count(text.begin(), text.end(), ';'), 31);
+}
+
+TEST(SvgChart, StripsMarkTheMean) {
+  StripChart chart;
+  chart.title = "t";
+  chart.groups = {{.name = "a", .note = "+100 %", .points = {{"x", 30}, {"y", 10}, {"z", 5}}}};
+  const std::string svg = draw(chart);
+  EXPECT_NE(svg.find("data-row=\"a\tx\t30\""), std::string::npos) << svg;
+  // 15 of 30 is half of the way between the first tick and the last.
+  const std::regex tick("<line class=\"grid\" x1=\"([0-9.]+)\"");
+  std::vector<double> ticks;
+  for (std::sregex_iterator it(svg.begin(), svg.end(), tick), end; it != end; ++it)
+    ticks.push_back(std::stod((*it)[1]));
+  std::smatch mean;
+  ASSERT_TRUE(std::regex_search(svg, mean, std::regex("class=\"mean\" x1=\"([0-9.]+)\"")));
+  EXPECT_NEAR(std::stod(mean[1]), (ticks.front() + ticks.back()) / 2, 0.11);
+}
+
 TEST(SvgChart, NothingToDrawIsNothing) {
   EXPECT_EQ(draw(LineChart{}), "");
   EXPECT_EQ(draw(BarChart{}), "");
   EXPECT_EQ(draw(HeatMap{}), "");
+  EXPECT_EQ(draw(StripChart{}), "");
   LineChart one;
   one.title = "one";
   one.series.push_back({.name = "s", .points = {{.x = 1, .y = 1, .low = {}, .high = {}}}});

@@ -10,8 +10,6 @@ namespace routesim::tools {
 
 namespace {
 
-constexpr double kWidth = 440;
-
 /// Room for names to the left of the drawing.
 double room_for(std::size_t longest) {
   return std::min(190.0, 16 + kLetter * static_cast<double>(longest));
@@ -19,7 +17,7 @@ double room_for(std::size_t longest) {
 
 /// `<svg>` whose marks the page's script reads out and downloads as rows of `columns`.
 std::string open_rows(double height, const std::string& title, const std::string& columns) {
-  std::string out = svg_open(kWidth, height, title);
+  std::string out = svg_open(kDrawingWidth, height, title);
   return out.insert(4, " class=\"rows\" data-columns=\"" + html(columns) + "\"");
 }
 
@@ -38,7 +36,7 @@ std::string draw(const BarChart& chart) {
   out += open_rows(8 + 20 * static_cast<double>(chart.bars.size()), chart.title, "name\tvalue");
   double y = 4;
   for (const BarChart::Bar& bar : chart.bars) {
-    const double length = most > 0 ? (kWidth - left - 70) * bar.value / most : 0;
+    const double length = most > 0 ? (kDrawingWidth - left - 70) * bar.value / most : 0;
     out += svg_label(left - 6, y + 13, bar.name, left - 8);
     const std::string colour = std::to_string(bar.colour % kColours);
     out += "<rect class=\"bar c" + colour + "\" data-row=\"" + html(bar.name) + "\t" +
@@ -60,20 +58,23 @@ std::string draw(const StripChart& chart) {
     for (const auto& [name, value] : group.points) most = std::max(most, value);
   }
   if (most <= 0) return {};
-  constexpr double kLine = 26, kTop = 8, kRight = 64;
+  constexpr double kStripLine = 26, kStripTop = 8, kNoteRoom = 64;
   const double left = room_for(longest);
-  const double bottom = kTop + kLine * static_cast<double>(chart.groups.size());
+  const double bottom = kStripTop + kStripLine * static_cast<double>(chart.groups.size());
   std::string out = svg_figure(chart.title, chart.subtitle);
   out += open_rows(bottom + 38, chart.title, "group\tname\tvalue");
   const std::vector<double> ticks = linear_ticks(0, most, 5);
   const double top = std::max(most, ticks.back());
-  const auto x = [&](double value) { return left + (kWidth - left - kRight) * value / top; };
+  const auto x = [&](double value) {
+    return left + (kDrawingWidth - left - kNoteRoom) * value / top;
+  };
   for (const double tick : ticks) {
-    out += svg_line(x(tick), kTop, x(tick), bottom, "grid");
+    out += svg_line(x(tick), kStripTop, x(tick), bottom, "grid");
     out += svg_text(x(tick), bottom + 15, "middle", human(tick, chart.unit, false));
   }
-  out += svg_text((left + kWidth - kRight) / 2, bottom + 33, "middle", chart.x_title, "unit");
-  double y = kTop + kLine / 2;
+  out += svg_text((left + kDrawingWidth - kNoteRoom) / 2, bottom + 33, "middle", chart.x_title,
+                  "unit");
+  double y = kStripTop + kStripLine / 2;
   for (const StripChart::Group& group : chart.groups) {
     out += svg_label(left - 8, y + 4, group.name, left - 10);
     out += "<g class=\"strip c" + std::to_string(group.colour % kColours) + "\">";
@@ -87,8 +88,8 @@ std::string draw(const StripChart& chart) {
     }
     const double mean = sum / static_cast<double>(std::max<std::size_t>(1, group.points.size()));
     out += svg_line(x(mean), y - 9, x(mean), y + 9, "mean") + "</g>" +
-           svg_text(kWidth - kRight + 10, y + 4, "start", group.note);
-    y += kLine;
+           svg_text(kDrawingWidth - kNoteRoom + 10, y + 4, "start", group.note);
+    y += kStripLine;
   }
   return out + "</svg></figure>";
 }

@@ -11,9 +11,7 @@ namespace routesim::tools {
 
 namespace {
 
-constexpr double kWidth = 440;
-constexpr double kRight = 14;
-constexpr double kTop = 26;
+constexpr double kMapRight = 14;
 /// More columns than this have no room for numbers; runs of cells of one shade are drawn as one.
 constexpr std::size_t kMostCells = 24;
 constexpr std::size_t kShades = 16;
@@ -93,17 +91,18 @@ class MapDrawing {
     std::size_t longest = 4;
     for (const std::string& row : map.rows) longest = std::max(longest, display_width(row));
     left_ = std::min(150.0, 14 + kLetter * static_cast<double>(longest));
-    cell_ = (kWidth - left_ - kRight) / static_cast<double>(map.columns.size());
+    cell_ = (kDrawingWidth - left_ - kMapRight) / static_cast<double>(map.columns.size());
     dense_ = map.columns.size() > kMostCells;
     const auto rows = static_cast<double>(map.rows.size());
     line_ = dense_ ? std::clamp(240 / rows, 6.0, 22.0) : std::clamp(cell_ * 0.62, 22.0, 40.0);
-    bottom_ = kTop + line_ * rows;
+    top_ = map.y_title.empty() ? 6 : 26;
+    bottom_ = top_ + line_ * rows;
   }
 
   std::string str() {
-    out_ = svg_open(kWidth, bottom_ + 38, map_.title);
+    out_ = svg_open(kDrawingWidth, bottom_ + 38, map_.title);
     out_.insert(4, " class=\"map\" data-grid=\"" + html(grid_text()) + "\"");
-    out_ += svg_text(8, 14, "start", map_.y_title, "unit");
+    if (!map_.y_title.empty()) out_ += svg_text(8, 14, "start", map_.y_title, "unit");
     if (dense_)
       bands();
     else
@@ -117,7 +116,7 @@ class MapDrawing {
   /// of columns; then the values, row by row.
   std::string grid_text() const {
     std::string out;
-    for (const double v : {left_, kTop, cell_, line_}) out += number_text(v) + " ";
+    for (const double v : {left_, top_, cell_, line_}) out += number_text(v) + " ";
     out += std::string(unit_code(map_.unit)) + "\n" + map_.y_title + "\t" + map_.x_title + "\n";
     const auto names = [&](const std::vector<std::string>& list) {
       for (std::size_t i = 0; i < list.size(); ++i) out += (i > 0 ? "\t" : "") + list[i];
@@ -134,7 +133,7 @@ class MapDrawing {
   }
 
   double x(std::size_t column) const { return left_ + cell_ * static_cast<double>(column); }
-  double y(std::size_t row) const { return kTop + line_ * static_cast<double>(row); }
+  double y(std::size_t row) const { return top_ + line_ * static_cast<double>(row); }
 
   void cells() {
     for (std::size_t r = 0; r < map_.rows.size(); ++r)
@@ -183,10 +182,10 @@ class MapDrawing {
     const auto row_step = static_cast<std::size_t>(std::ceil(13 / line_));
     for (std::size_t r = 0; r < map_.rows.size(); r += row_step)
       out_ += svg_label(left_ - 6, y(r) + line_ / 2 + 4, map_.rows[r], left_ - 8);
-    out_ += svg_text((left_ + kWidth) / 2, bottom_ + 33, "middle", map_.x_title, "unit");
+    out_ += svg_text((left_ + kDrawingWidth) / 2, bottom_ + 33, "middle", map_.x_title, "unit");
     for (const auto& [place, text] : map_.ticks)
-      if (const double at = left_ + cell_ * place; at < kWidth - 8)
-        out_ += svg_text(std::min(at, kWidth - kLetter * 3), bottom_ + 15, "middle", text);
+      if (const double at = left_ + cell_ * place; at < kDrawingWidth - 8)
+        out_ += svg_text(std::min(at, kDrawingWidth - kLetter * 3), bottom_ + 15, "middle", text);
     if (!map_.ticks.empty()) return;
     std::size_t longest = 1;
     for (const std::string& column : map_.columns)
@@ -195,13 +194,13 @@ class MapDrawing {
     const double widest = kLetter * static_cast<double>(longest) + 8;
     const auto every = static_cast<std::size_t>(std::ceil(widest / cell_));
     for (std::size_t c = 0; c < map_.columns.size(); c += every)
-      out_ += svg_text(std::min(x(c) + cell_ / 2, kWidth - widest / 2 + 4), bottom_ + 15, "middle",
-                       map_.columns[c]);
+      out_ += svg_text(std::min(x(c) + cell_ / 2, kDrawingWidth - widest / 2 + 4), bottom_ + 15,
+                       "middle", map_.columns[c]);
   }
 
   const HeatMap& map_;
   const Shades& shades_;
-  double left_ = 0, cell_ = 0, line_ = 0, bottom_ = 0;
+  double left_ = 0, top_ = 0, cell_ = 0, line_ = 0, bottom_ = 0;
   bool dense_ = false;
   std::string out_;
 };

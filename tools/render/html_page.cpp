@@ -138,10 +138,10 @@ std::string page_of(const std::string& json) {
 
 std::string render_html(const Report& report) { return page_of(render_json(report)); }
 
-std::string open_table(std::size_t columns) {
+std::string open_table(std::size_t columns, bool words) {
   constexpr std::size_t kManyColumns = 7;
-  return std::string("<div class=\"scroll\"><table") +
-         (columns > kManyColumns ? " class=\"many\">" : ">");
+  return std::string("<div class=\"scroll\"><table class=\"") + (words ? "words" : "") +
+         (columns > kManyColumns ? " many\">" : "\">");
 }
 
 std::string number_cell(const Datum* datum, Unit unit, const std::string& after) {

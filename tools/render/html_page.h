@@ -46,8 +46,9 @@ struct Shown {
   bool less_is_better = false;
 };
 
-/// `<div><table>` of a frame that scrolls in a narrow window; tables of many columns print smaller.
-std::string open_table(std::size_t columns);
+/// `<div><table>` of a frame that scrolls in a narrow window. Tables of many columns are smaller;
+/// those of words, not numbers, are aligned to the left.
+std::string open_table(std::size_t columns, bool words = false);
 /// Closes the rows, the table and its frame.
 inline constexpr std::string_view kTableEnd = "</tbody></table></div>";
 

@@ -53,6 +53,7 @@ struct ServerSeries {
 /// One server over the whole run.
 struct ServerView {
   std::string name;
+  std::string pool;                                  ///< May be empty in results of early builds.
   std::map<std::string, Datum, std::less<>> values;  ///< `requests`, `hit_ratio`, `kv_mean`, ...
 };
 

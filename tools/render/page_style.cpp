@@ -43,7 +43,9 @@ border-radius:8px;padding:16px 20px;overflow-wrap:anywhere}
 .verdict p.big{font-size:clamp(1.1rem,2.6vw,1.4rem);line-height:1.35;margin:0;font-weight:600}
 .verdict ul{margin:.7rem 0 0;padding-left:1.1rem}
 .verdict li{margin:.15rem 0}
-.verdict .fine{color:var(--mute);font-size:.875rem;margin:.7rem 0 0;max-width:95ch}
+.verdict .label{font-weight:600;margin:.8rem 0 0}.verdict .label+ul{margin-top:.1rem}
+code{font-size:.92em;overflow-wrap:anywhere}
+.fine{color:var(--mute);font-size:.875rem;max-width:95ch}.verdict .fine{margin:.7rem 0 0}
 .good{color:var(--good)}.bad{color:var(--bad)}
 .verdict .expect{list-style:none;margin:8px 0 0;padding:0;font-size:.95rem}
 .expect li{padding:5px 0;border-top:1px solid var(--rule)}
@@ -52,7 +54,7 @@ border-radius:8px;padding:16px 20px;overflow-wrap:anywhere}
 padding:8px 14px;margin:0 0 14px}
 .failed strong{color:var(--bad)}
 .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,400px),1fr));gap:16px}
-.charts.three{grid-template-columns:repeat(auto-fill,minmax(min(100%,320px),1fr))}
+.charts.three{grid-template-columns:repeat(auto-fit,minmax(min(100%,320px),1fr))}
 figure{margin:0;background:var(--card);border:1px solid var(--rule);border-radius:8px;
 padding:14px 14px 8px;min-width:0;position:relative;display:flex;flex-direction:column}
 figcaption strong{display:block;font-size:.98rem;line-height:1.3;overflow-wrap:anywhere}
@@ -95,6 +97,7 @@ th,td{padding:6px 12px;text-align:right;white-space:nowrap;border-top:1px solid 
 thead tr:first-child th{border-top:0}
 th{font-weight:600}
 thead th{color:var(--mute);vertical-align:bottom;white-space:normal;overflow-wrap:break-word}
+table.words th,table.words td{text-align:left}
 th:first-child,td:first-child{text-align:left;position:sticky;left:0;background:var(--card)}
 td.text{text-align:left;white-space:normal;overflow-wrap:anywhere;min-width:9em}
 td small,th small{color:var(--mute);font-weight:400}
@@ -105,6 +108,7 @@ table.many th,table.many td{padding:4px 7px;white-space:normal}
 table.many td small.change{display:block;margin:0}table.many td.text{min-width:0}
 thead svg.key{display:inline-block;vertical-align:-2px;margin-right:6px}
 table.many thead svg.key{display:block;margin:0 0 2px auto}
+table.words thead svg.key{margin-left:0}
 details{margin:14px 0}
 summary{cursor:pointer;font-weight:600;padding:4px 0}
 details>.scroll{margin:8px 0}
@@ -157,7 +161,7 @@ nav.contents{position:fixed;left:24px;top:32px;width:196px;margin:0;max-height:9
 overflow-y:auto}
 nav.contents ul{display:block;margin-top:4px}nav.contents a{line-height:1.3}}
 @page{size:A4;margin:13mm 12mm}
-@media print{body{background:#fff;font-size:9.5pt}main{max-width:none;padding:0}
+@media print{html{font-size:12.5px}body{background:#fff;font-size:1rem}main{max-width:none;padding:0}
 .screen,nav.contents,#tip{display:none!important}
 details::details-content{display:block;content-visibility:visible;height:auto}
 .scroll{overflow:visible;width:auto;border-radius:0;background:none}
@@ -167,10 +171,10 @@ th:first-child,td:first-child{position:static}
 thead{display:table-header-group}td.text{min-width:0}
 thead svg.key{display:block;margin:0 0 1px auto;width:22px}
 pre{max-height:none;overflow:visible;white-space:pre-wrap;overflow-wrap:anywhere;font-size:6.5pt;
-border:0;padding:0}
+border:0;padding:0;columns:2}
 .charts,.charts.three{grid-template-columns:1fr 1fr;gap:8px}
-figure{padding:8px}figure,tr,.verdict,.expect li{break-inside:avoid}
-h1,h2,h3,summary{break-after:avoid}h2{margin-top:1.4rem}
+figure{padding:8px}figure,tr,li{break-inside:avoid}td small,th small{font-size:.95em}
+h2,h3,summary,.label{break-after:avoid}h2{margin-top:1.4rem}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 )css";
 

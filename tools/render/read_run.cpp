@@ -76,6 +76,7 @@ StageView read_stage(const Node& node) {
 ServerView read_server(const Node& node) {
   ServerView server;
   server.name = node["name"].text();
+  server.pool = node["pool"].text();
   put(server.values, "requests", node["requests"]);
   put(server.values, "busy_s", node["busy_s"]);
   put(server.values, "kv_mean", node["kv_cache_usage"]["mean"]);

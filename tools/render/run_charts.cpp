@@ -17,9 +17,9 @@ std::vector<std::size_t> reported(const PageRun& run) {
   return out;
 }
 
-enum class Ladder { kRate, kConcurrency, kNumber };
+enum class LoadAxis { kRate, kConcurrency, kNumber };
 
-Ladder ladder_of(const PageRun& run) {
+LoadAxis load_axis_of(const PageRun& run) {
   bool rates = true;
   bool levels = true;
   for (const std::size_t i : reported(run)) {
@@ -30,7 +30,7 @@ Ladder ladder_of(const PageRun& run) {
       rates = rates && (i >= v.stages.size() || v.stages[i].rate == s.rate);
     levels = levels && s.concurrency && *s.concurrency > 0;
   }
-  return levels ? Ladder::kConcurrency : rates ? Ladder::kRate : Ladder::kNumber;
+  return levels ? LoadAxis::kConcurrency : rates ? LoadAxis::kRate : LoadAxis::kNumber;
 }
 
 ChartSeries series_of(const PageRun& run, std::size_t v, std::string_view key) {
@@ -135,10 +135,10 @@ std::string curve_title(const PageRun& run, const LineChart& chart, const Shown&
   const std::optional<std::size_t> healthy = last_healthy(run);
   const std::size_t stage = healthy.value_or(reported(run).back());
   const std::string at = stage_label(run, run.variants[0].stages[stage]);
-  const Ladder ladder = ladder_of(run);
-  title += ladder == Ladder::kRate          ? " at " + at + " req/s"
-           : ladder == Ladder::kConcurrency ? " at " + at + " concurrent requests"
-                                            : " in stage " + at;
+  const LoadAxis load_axis = load_axis_of(run);
+  title += load_axis == LoadAxis::kRate          ? " at " + at + " req/s"
+           : load_axis == LoadAxis::kConcurrency ? " at " + at + " concurrent requests"
+                                                 : " in stage " + at;
   const bool less = healthy && *healthy != reported(run).back();
   if (less && run.variants.size() > 1) title += ", the most that every variant holds";
   if (less && run.variants.size() == 1) title += ", the most that it holds";
@@ -200,11 +200,6 @@ constexpr std::array<Distribution, 3> kDistributions = {
      {"itl", "Half of all gaps between tokens last no more than ", "gap between tokens"},
      {"request_latency", "Half of all requests are answered within ", "request latency"}}};
 
-bool pools_overload(const VariantView& variant) {
-  return std::any_of(variant.stages.begin(), variant.stages.end(),
-                     [](const StageView& s) { return s.reported && s.overloaded; });
-}
-
 std::string distribution(const PageRun& run, const Distribution& d) {
   LineChart chart;
   chart.x = {.title = std::string(d.title),
@@ -254,14 +249,14 @@ std::string distribution(const PageRun& run, const Distribution& d) {
 
 ChartAxis stage_axis(const PageRun& run) {
   ChartAxis axis;
-  switch (ladder_of(run)) {
-    case Ladder::kRate:
+  switch (load_axis_of(run)) {
+    case LoadAxis::kRate:
       axis.title = "requests/s asked for";
       break;
-    case Ladder::kConcurrency:
+    case LoadAxis::kConcurrency:
       axis.title = "concurrent requests";
       break;
-    case Ladder::kNumber:
+    case LoadAxis::kNumber:
       axis.title = "stage";
   }
   double least = INFINITY;
@@ -275,18 +270,25 @@ ChartAxis stage_axis(const PageRun& run) {
   return axis;
 }
 
+bool pools_overload(const VariantView& variant) {
+  bool overloaded = false, healthy = false;
+  for (const StageView& s : variant.stages)
+    if (s.reported) (s.overloaded ? overloaded : healthy) = true;
+  return overloaded && healthy;
+}
+
 double stage_position(const PageRun& run, std::size_t stage) {
   const StageView& s = run.variants[0].stages[stage];
-  const Ladder ladder = ladder_of(run);
-  if (ladder == Ladder::kRate) return *s.rate;
-  if (ladder == Ladder::kConcurrency) return *s.concurrency;
+  const LoadAxis load_axis = load_axis_of(run);
+  if (load_axis == LoadAxis::kRate) return *s.rate;
+  if (load_axis == LoadAxis::kConcurrency) return *s.concurrency;
   return static_cast<double>(stage);
 }
 
 std::string stage_label(const PageRun& run, const StageView& stage) {
-  const Ladder ladder = ladder_of(run);
-  if (ladder == Ladder::kRate) return human(*stage.rate, Unit::kNone);
-  if (ladder == Ladder::kConcurrency) return human(*stage.concurrency, Unit::kNone);
+  const LoadAxis load_axis = load_axis_of(run);
+  if (load_axis == LoadAxis::kRate) return human(*stage.rate, Unit::kNone);
+  if (load_axis == LoadAxis::kConcurrency) return human(*stage.concurrency, Unit::kNone);
   return stage.name;
 }
 

@@ -16,6 +16,9 @@ ChartAxis stage_axis(const PageRun& run);
 double stage_position(const PageRun& run, std::size_t stage);
 std::string stage_label(const PageRun& run, const StageView& stage);
 
+/// Whether some reported stage of the variant is overloaded and others are not.
+bool pools_overload(const VariantView& variant);
+
 /// The measures shown stage by stage.
 const std::vector<Shown>& stage_measures();
 

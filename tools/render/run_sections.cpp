@@ -85,8 +85,8 @@ std::string verdict_section(const PageRun& run) {
   if (!verdict.lines.empty()) {
     out += "<ul>";
     for (const VerdictLine& line : verdict.lines)
-      out += std::string("<li class=\"") + (line.better ? "good" : "bad") + "\">" +
-             (line.better ? "better — " : "worse — ") + html(line.text) + "</li>";
+      out += std::string("<li><b class=\"") + (line.better ? "good\">better" : "bad\">worse") +
+             "</b> " + html(line.text) + "</li>";
     out += "</ul>";
   }
   if (!verdict.ranking.empty()) out += "<p>" + html(verdict.ranking) + "</p>";
@@ -112,8 +112,12 @@ bool any_value(const PageRun& run, std::string_view key, bool not_zero) {
 }
 
 std::string key_numbers(const PageRun& run) {
-  std::string out = "<h2>Key numbers of the whole run</h2>" + open_table(run.variants.size() + 1) +
-                    "<thead><tr><th>measure</th>";
+  std::string out = "<h2>Key numbers of the whole run</h2>";
+  if (std::any_of(run.variants.begin(), run.variants.end(), pools_overload))
+    out +=
+        "<p class=\"fine\">Overloaded stages are part of these numbers: how long such a stage "
+        "lasts decides its latencies. The curves below keep stages apart.</p>";
+  out += open_table(run.variants.size() + 1) + "<thead><tr><th>measure</th>";
   for (std::size_t v = 0; v < run.variants.size(); ++v)
     out += series_heading(v, run.variants[v].name,
                           v > 0 ? "change against " + run.variants[0].name : std::string());
@@ -259,8 +263,8 @@ std::string differences(const PageRun& run) {
     rows += "</tr>";
   }
   if (rows.empty()) return {};
-  std::string out = "<h2>In what the variants differ</h2>" + open_table(run.variants.size() + 1) +
-                    "<thead><tr><th>key</th>";
+  std::string out = "<h2>In what the variants differ</h2>" +
+                    open_table(run.variants.size() + 1, true) + "<thead><tr><th>key</th>";
   for (std::size_t v = 0; v < run.variants.size(); ++v)
     out += series_heading(v, run.variants[v].name);
   return (out + "</tr></thead><tbody>" + rows).append(kTableEnd);

@@ -17,40 +17,59 @@ constexpr double kMostBins = 130;
 /// Every variant gets a map of its servers. Those of more variants than this are folded away.
 constexpr std::size_t kMostOpenMaps = 3;
 
-/// Requests per server, one row of points per variant.
+/// The points of each pool, in the order of the servers: pools have different jobs, so that a
+/// server is only compared with those of its own.
+std::vector<StripChart::Group> groups_of(const VariantView& variant, std::size_t colour) {
+  std::vector<std::string> pools;
+  for (const ServerView& server : variant.servers)
+    if (std::find(pools.begin(), pools.end(), server.pool) == pools.end())
+      pools.push_back(server.pool);
+  std::vector<StripChart::Group> out;
+  for (const std::string& pool : pools) {
+    const std::string name = pools.size() > 1 ? variant.name + ", " + pool : variant.name;
+    StripChart::Group group{.name = name, .note = {}, .colour = colour, .points = {}};
+    for (const ServerView& server : variant.servers)
+      if (const auto found = server.values.find("requests");
+          server.pool == pool && found != server.values.end())
+        group.points.emplace_back(server.name, found->second.value);
+    if (group.points.size() > 1) out.push_back(std::move(group));
+  }
+  return out;
+}
+
+/// How far the busiest server is above the mean: 0 for an even spread.
+double excess(const StripChart::Group& group) {
+  double sum = 0, most = 0;
+  for (const auto& [name, value] : group.points) {
+    sum += value;
+    most = std::max(most, value);
+  }
+  return sum > 0 ? most * static_cast<double>(group.points.size()) / sum - 1 : 0;
+}
+
+/// Requests per server, a row of points for each pool of each variant.
 std::string requests_chart(const PageRun& run) {
   StripChart chart;
-  std::string uneven;
-  double worst = -1;
-  std::size_t servers = 0;
-  for (std::size_t v = 0; v < run.variants.size(); ++v) {
-    StripChart::Group group{.name = run.variants[v].name, .note = {}, .colour = v, .points = {}};
-    double sum = 0, most = 0;
-    for (const ServerView& server : run.variants[v].servers) {
-      const auto found = server.values.find("requests");
-      if (found == server.values.end()) continue;
-      group.points.emplace_back(server.name, found->second.value);
-      sum += found->second.value;
-      most = std::max(most, found->second.value);
-    }
-    if (group.points.size() < 2 || sum == 0) continue;
-    const double over = most * static_cast<double>(group.points.size()) / sum - 1;
-    const std::string percent = fixed_text(100 * over, over < 0.1 ? 1 : 0) + " %";
-    group.note = "+" + percent;
-    if (over > worst) {
-      worst = over;
-      uneven = (run.variants.size() > 1 ? "With " + group.name + " the" : std::string("The")) +
-               " busiest server got " +
-               (over < 0.005 ? std::string("no more requests than the mean")
-                             : percent + " more requests than the mean");
-    }
-    servers = std::max(servers, group.points.size());
-    chart.groups.push_back(std::move(group));
-  }
+  for (std::size_t v = 0; v < run.variants.size(); ++v)
+    for (StripChart::Group& group : groups_of(run.variants[v], v))
+      chart.groups.push_back(std::move(group));
   if (chart.groups.empty()) return {};
-  chart.title = uneven + (chart.groups.size() > 1 ? ", the least even of all variants" : "");
-  chart.subtitle = "Requests routed to each of " + std::to_string(servers) +
-                   " servers; the tick is their mean, the number how far the busiest is above it.";
+  const StripChart::Group* worst = &chart.groups.front();
+  std::string most;
+  for (StripChart::Group& group : chart.groups) {
+    const double over = excess(group);
+    group.note = "+" + fixed_text(100 * over, over < 0.1 ? 1 : 0) + " %";
+    if (over > excess(*worst)) worst = &group;
+  }
+  const bool even = excess(*worst) < 0.005;
+  const std::string above = " got " + worst->note.substr(1) + " more requests than the mean";
+  chart.title = even ? "Every server got about as many requests as the mean"
+                : chart.groups.size() == 1
+                    ? "The busiest server" + above
+                    : "Least even is " + worst->name + ": its busiest server" + above;
+  chart.subtitle =
+      "Requests routed to each server; the tick is their mean, the number how far the busiest is "
+      "above it.";
   chart.x_title = "requests per server";
   chart.unit = Unit::kCount;
   return draw(chart);
@@ -61,11 +80,12 @@ struct Column {
   std::string_view title;
   std::string_view heading;
   Unit unit;
+  bool whole;  ///< Drawn on a scale up to 100 %; the others up to their highest value.
 };
 constexpr std::array<Column, 3> kServerColumns = {
-    {{"load", "requests running and waiting", "Requests running and waiting", Unit::kCount},
-     {"kv_cache_usage", "KV cache in use", "KV cache in use", Unit::kRatio},
-     {"prefix_hit_rate", "prefix cache hits", "Prefix cache hits", Unit::kRatio}}};
+    {{"load", "requests running and waiting", "Requests running and waiting", Unit::kCount, false},
+     {"kv_cache_usage", "KV cache in use", "KV cache in use", Unit::kRatio, false},
+     {"prefix_hit_rate", "prefix cache hits", "Prefix cache hits", Unit::kRatio, true}}};
 
 std::vector<double> stored(const ServerSeries& server, std::string_view key) {
   const auto found = server.values.find(key);
@@ -183,7 +203,7 @@ std::string mean_chart(const PageRun& run, const Column& c, const std::vector<Bi
   chart.x.from_zero = chart.y.from_zero = true;
   chart.y.title = std::string(c.title) + ", mean of the servers";
   chart.y.unit = c.unit;
-  if (c.unit == Unit::kRatio) chart.y.max = 1;
+  if (c.whole) chart.y.max = 1;
   std::vector<std::pair<double, std::string>> levels;
   for (std::size_t v = 0; v < all.size(); ++v) {
     ChartSeries series;
@@ -241,7 +261,7 @@ struct TimeFigures {
 
 TimeFigures time_figures(const PageRun& run, const Column& c, double width) {
   std::vector<Binned> all;
-  double most = c.unit == Unit::kRatio ? 1 : 0;
+  double most = c.whole ? 1 : 0;
   std::size_t bins = 0;
   for (const VariantView& variant : run.variants) {
     all.push_back(binned(variant, c.key, width));

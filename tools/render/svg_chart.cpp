@@ -32,7 +32,6 @@ std::string_view shape(std::size_t which) {
   return which == kMeasuredShape ? "M0 -5.5L5.5 0L0 5.5L-5.5 0Z" : kShapes[which % kColours];
 }
 
-constexpr double kWidth = 440;
 constexpr double kHeight = 270;
 constexpr double kLeft = 62;
 constexpr double kRight = 14;
@@ -141,9 +140,9 @@ class LineDrawing {
   bool empty() const { return !x_.any || !y_.any; }
 
   std::string str() {
-    const AxisScale x(chart_.x, x_.low, x_.high, kLeft, kWidth - kRight);
+    const AxisScale x(chart_.x, x_.low, x_.high, kLeft, kDrawingWidth - kRight);
     const AxisScale y(chart_.y, y_.low, y_.high, kHeight - kBottom, kTop);
-    out_ = svg_open(kWidth, kHeight, chart_.title);
+    out_ = svg_open(kDrawingWidth, kHeight, chart_.title);
     out_.insert(
         4, " class=\"plot\" data-x=\"" + html(x.str()) + "\" data-y=\"" + html(y.str()) + "\"");
     if (chart_.thin) out_ += "<g class=\"thin\">";
@@ -157,7 +156,7 @@ class LineDrawing {
   void grid(const AxisScale& x, const AxisScale& y) {
     out_ += "<g class=\"ticks\">";
     for (const double tick : y.ticks()) {
-      out_ += svg_line(kLeft, y.at(tick), kWidth - kRight, y.at(tick), "grid");
+      out_ += svg_line(kLeft, y.at(tick), kDrawingWidth - kRight, y.at(tick), "grid");
       out_ += svg_text(kLeft - 6, y.at(tick) + 4, "end", tick_text(tick, y.ticks(), chart_.y));
     }
     double last = -1e9;
@@ -168,17 +167,18 @@ class LineDrawing {
       const double half = kLetter * 0.6 * static_cast<double>(display_width(text));
       if (at - half < last + 6) continue;
       last = at + half;
-      out_ += svg_text(std::min(at, kWidth - half), kHeight - kBottom + 18, "middle", text);
+      out_ += svg_text(std::min(at, kDrawingWidth - half), kHeight - kBottom + 18, "middle", text);
     }
     out_ += "</g>" +
-            svg_line(kLeft, kHeight - kBottom, kWidth - kRight, kHeight - kBottom, "axis") +
+            svg_line(kLeft, kHeight - kBottom, kDrawingWidth - kRight, kHeight - kBottom, "axis") +
             svg_text(kLeft - 6, 12, "start", chart_.y.title, "unit", -kLeft + 10) +
-            svg_text((kLeft + kWidth - kRight) / 2, kHeight - 5, "middle", chart_.x.title, "unit");
+            svg_text((kLeft + kDrawingWidth - kRight) / 2, kHeight - 5, "middle", chart_.x.title,
+                     "unit");
   }
 
   void goal(const AxisScale& y) {
     const double at = y.at(*chart_.goal);
-    out_ += "<g class=\"goal\">" + svg_line(kLeft, at, kWidth - kRight, at, "goal") + "</g>";
+    out_ += "<g class=\"goal\">" + svg_line(kLeft, at, kDrawingWidth - kRight, at, "goal") + "</g>";
   }
 
   std::string tip(const ChartSeries& s, const ChartPoint& p) const {
@@ -329,7 +329,7 @@ std::vector<double> log_ticks(double low, double high) {
 Drawing draw_lines(const LineChart& chart) {
   LineDrawing drawing(chart);
   if (drawing.empty()) return {};
-  return {.svg = drawing.str(), .width = kWidth, .height = kHeight};
+  return {.svg = drawing.str(), .width = kDrawingWidth, .height = kHeight};
 }
 
 std::string draw(const LineChart& chart) {

@@ -119,6 +119,8 @@ inline constexpr std::size_t kColours = 8;
 /// Shape number of measured points: a hollow diamond, larger than the others.
 inline constexpr std::size_t kMeasuredShape = 100;
 
+/// Width of every drawing, in the units of its view box.
+inline constexpr double kDrawingWidth = 440;
 /// Width of a letter of a drawing, an upper estimate of the mean.
 inline constexpr double kLetter = 6.8;
 
