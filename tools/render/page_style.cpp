@@ -141,8 +141,10 @@ th button:hover{color:var(--ink);text-decoration:underline}
 th[aria-sort] button{color:var(--ink)}
 th[aria-sort=ascending] button::after{content:" ↑"}
 th[aria-sort=descending] button::after{content:" ↓"}
-dialog{border:0;padding:0;width:min(96vw,170vh);max-width:none;max-height:96vh;background:none;
+dialog{border:0;padding:0;width:min(96vw,150vh);max-width:none;max-height:96vh;background:none;
 color:inherit}
+dialog figure>svg{max-height:calc(96vh - 200px)}
+dialog svg text{font-size:8px}dialog .plot .line{stroke-width:1.4}
 dialog::backdrop{background:rgb(0 0 0/.55)}
 #tip{position:absolute;z-index:9;pointer-events:none;background:var(--ink);color:var(--bg);
 padding:6px 10px;border-radius:6px;font-size:.82rem;max-width:min(360px,92vw);display:none;
