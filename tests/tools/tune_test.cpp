@@ -281,7 +281,7 @@ TEST_F(TuneFile, KnobsAreJudgedAtTheirLines) {
   EXPECT_EQ(errors_of("knobs:\n- {set: \"" + seqs + "\", range: [9, 1]}\n"),
             Errors{"3: knobs[0].range: must be the lowest and the highest number: [0, 10]"});
   EXPECT_EQ(errors_of("knobs:\n- {set: \"" + seqs + "\", values: [0, 128]}\n"),
-            Errors{"3: " + seqs + ": must be 1 to 65536 (got 0)"});
+            Errors{"3: cluster.pools[0].engine.max_num_seqs: must be at least 1 (got 0)"});
   EXPECT_EQ(errors_of("subject_to: [tpot_ms.mean < 90% of yours]\nknobs:\n- {set: \"" + seqs +
                       "\", values: [64]}\n"),
             Errors{"2: subject_to[0]: compares with something else than the published "
@@ -301,9 +301,14 @@ TEST_F(TuneFile, EnginesAndBalancersHaveKnobsByThemselves) {
     for (std::size_t v = 1; v < knob.values.size() && knob.ordered; ++v)
       EXPECT_LT(std::stod(knob.values[v - 1].text), std::stod(knob.values[v].text)) << knob.name;
   }
-  for (const char* const name : {"max_num_seqs", "max_num_batched_tokens"})
+  for (const char* const name :
+       {"smg.cache_threshold", "smg.balance_rel_threshold", "max_num_seqs"})
     EXPECT_NE(std::ranges::find(names, name), names.end()) << name;
-  EXPECT_GT(names.size(), 3U);  // Those of the balancer.
+  const auto share = std::ranges::find(space.knobs, "smg.cache_threshold", &Knob::name);
+  ASSERT_NE(share, space.knobs.end());
+  std::vector<std::string> texts;
+  for (const KnobValue& value : share->values) texts.push_back(value.text);
+  EXPECT_EQ(texts, (std::vector<std::string>{"0.075", "0.15", "0.3", "0.65"}));
 }
 
 }  // namespace

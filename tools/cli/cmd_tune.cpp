@@ -109,29 +109,30 @@ ExitCode run_tune(Options& options, Console& console) {
 }  // namespace
 
 Command tune_command() {
-  return {.name = "tune",
-          .summary = "Find the best configuration of a scenario or a tune file, or show there is none.",
-          .positional = {.name = "FILE", .min = 1, .max = 1},
-          .options = {{.name = "output,o",
-                       .value_name = "FORMAT[=PATH]",
-                       .help = "table (default), json, csv (every candidate), epp (the document to "
-                               "deploy) or flags (of vllm serve); to standard output or PATH.",
-                       .repeatable = true,
-                       .choices = {"table", "json", "csv", "epp", "flags"}},
-                      {"variant", "NAME", "Variant to tune."},
-                      {.name = "goal",
-                       .value_name = "GOAL",
-                       .help = "minimise METRIC or maximise METRIC; twice for a Pareto front. "
-                               "Default: minimise ttft_ms.p90.",
-                       .repeatable = true},
-                      {"budget", "RUNS", "Runs that the search may take; default 1000."},
-                      {"fresh-seeds", "N", "Seeds of the judgement; default 20."},
-                      jobs_option("the answer"),
-                      set_option("Override a value in every candidate, as in `run`."),
-                      seed_option("Seed of the first run and of the search."),
-                      progress_option(),
-                      quiet_option()},
-          .run = &run_tune};
+  return {
+      .name = "tune",
+      .summary = "Find the best configuration of a scenario or a tune file, or show there is none.",
+      .positional = {.name = "FILE", .min = 1, .max = 1},
+      .options = {{.name = "output,o",
+                   .value_name = "FORMAT[=PATH]",
+                   .help = "table (default), json, csv (every candidate), epp (the document to "
+                           "deploy) or flags (of vllm serve); to standard output or PATH.",
+                   .repeatable = true,
+                   .choices = {"table", "json", "csv", "epp", "flags"}},
+                  {"variant", "NAME", "Variant to tune."},
+                  {.name = "goal",
+                   .value_name = "GOAL",
+                   .help = "minimise METRIC or maximise METRIC; twice for a Pareto front. "
+                           "Default: minimise ttft_ms.p90.",
+                   .repeatable = true},
+                  {"budget", "RUNS", "Runs that the search may take; default 1000."},
+                  {"fresh-seeds", "N", "Seeds of the judgement; default 30."},
+                  jobs_option("the answer"),
+                  set_option("Override a value in every candidate, as in `run`."),
+                  seed_option("Seed of the first run and of the search."),
+                  progress_option(),
+                  quiet_option()},
+      .run = &run_tune};
 }
 
 }  // namespace routesim::tools

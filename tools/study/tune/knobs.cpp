@@ -1,5 +1,7 @@
 #include "tools/study/tune/knobs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -277,11 +279,9 @@ void add_picker_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
     }
 }
 
-/// Values around one that is all that is known: halves and doubles within the bounds; of shares,
-/// also half as far from 1.
+/// Values around a number, where nothing else is known of it: halves and doubles within the bounds;
+/// of shares, also half as far from 1. Other settings say what the product is, not how it is tuned.
 std::vector<std::string> around(const FieldDescription& field) {
-  if (field.kind == FieldDescription::Kind::kBool) return {"false", "true"};
-  if (field.kind == FieldDescription::Kind::kChoice) return field.choices;
   const double v = as_number(field.value).value_or(0);
   std::set<double> numbers;
   if (field.kind == FieldDescription::Kind::kInteger && v != 0)
@@ -302,9 +302,13 @@ void add_balancer_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
   sim::Scenario scenario = source.variant.scenario;
   const std::string section(policies::balancer_row(scenario.routing.balancer).section);
   if (section.empty()) return;
-  const FieldDescription routing =
-      describe_values([&](Describer& d) { describe(d, scenario.routing); });
-  const auto own = std::ranges::find(routing.members, section, &FieldDescription::name);
+  const auto settings = [&](Describer& d) { describe(d, scenario.routing); };
+  FieldDescription routing = describe_values(settings);
+  auto own = std::ranges::find(routing.members, section, &FieldDescription::name);
+  if (own != routing.members.end() && own->members.empty()) {  // All of them have their defaults.
+    routing = describe_types(settings);
+    own = std::ranges::find(routing.members, section, &FieldDescription::name);
+  }
   if (own == routing.members.end()) return;
   for (const FieldDescription& field : own->members) {
     const std::vector<std::string> values = around(field);
@@ -387,8 +391,9 @@ class KnobReader {
         static_cast<int>(!config_.set.empty()) + static_cast<int>(!config_.weight.empty()) +
         static_cast<int>(!config_.picker.empty()) + static_cast<int>(!config_.split.empty());
     if (forms != 1)
-      return fail(path_, "must have one of set, weight, picker and split (got " +
-                             std::to_string(forms) + " of them)");
+      return fail(
+          path_,
+          fmt::format("must have one of set, weight, picker and split (got {} of them)", forms));
     if (!config_.range.empty() &&
         (config_.range.size() != 2 || !(config_.range[0] < config_.range[1])))
       return fail(path_ + ".range", "must be the lowest and the highest number: [0, 10]");

@@ -46,7 +46,7 @@ struct TuneConfig {
   std::optional<std::vector<std::string>> subject_to;  ///< Absent = nothing gets much worse.
   std::int64_t budget = 1000;                          ///< Runs of the search.
   std::int64_t block = 5;                              ///< Seeds of one round.
-  std::int64_t fresh_seeds = 20;
+  std::int64_t fresh_seeds = 30;
   double confidence = 0.95;
   std::optional<std::vector<TuneShift>> shift;  ///< Absent = rates times 1.25 and times 0.8.
   std::vector<TuneKnobConfig> knobs;            ///< Empty = derived from the scenario.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tools/results/text_table.h"
 #include "tools/study/parallel.h"
 
 namespace routesim::tools {
@@ -202,7 +203,8 @@ class Judge {
   }
 
   static std::string gain_text(const Gain& gain) {
-    return fmt::format("{:+.1f} % [{:+.1f}, {:+.1f}]", gain.percent, gain.low, gain.high);
+    return signed_percent(gain.percent) + " % [" + signed_percent(gain.low) + ", " +
+           signed_percent(gain.high) + "]";
   }
 
   std::string headline() const {
@@ -236,8 +238,9 @@ class Judge {
               tried, seeds, gained);
         const bool sure = std::ranges::any_of(as_given, [](const Gain& g) { return g.low > 0; });
         return fmt::format(
-            "Nothing beats your file by {}: the best of {} candidates gains {} on {}.",
-            sure ? "1 % or more" : "more than noise", tried, gained, seeds);
+            "Nothing beats your file by {}: the best of {} candidates gains {} on {}{}.",
+            sure ? "1 % or more" : "more than noise", tried, gained, seeds,
+            sure ? elsewhere_text() : std::string());
       }
       case TuneDecision::kUndecided:
         break;
@@ -280,10 +283,9 @@ Gain gain_of(const Difference& difference, const MetricName& metric) {
                          .high = scale * difference.difference.high()};
   if (difference.percent_interval) interval = *difference.percent_interval;
   const double percent = difference.percent.value_or(scale * difference.difference.mean);
-  // Plus zero, so that nothing reads -0.
-  return {.percent = sign * percent + 0.0,
-          .low = (sign > 0 ? interval.low : -interval.high) + 0.0,
-          .high = (sign > 0 ? interval.high : -interval.low) + 0.0};
+  return {.percent = sign * percent,
+          .low = sign > 0 ? interval.low : -interval.high,
+          .high = sign > 0 ? interval.high : -interval.low};
 }
 
 TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& elsewhere,

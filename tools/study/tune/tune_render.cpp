@@ -52,7 +52,8 @@ std::string flag_text(const Assignment& a) {
 }
 
 std::string gain_text(const Gain& gain) {
-  return fmt::format("{:+.1f} [{:+.1f}, {:+.1f}]", gain.percent, gain.low, gain.high);
+  return signed_percent(gain.percent) + " [" + signed_percent(gain.low) + ", " +
+         signed_percent(gain.high) + "]";
 }
 
 /// Whether the table shows the metric: those that decide everywhere, the usual ones only under the
@@ -84,12 +85,12 @@ std::string judged_table(const TuneReport& report) {
     bool first = true;
     for (const JudgedMetric& metric : load.metrics) {
       if (!is_shown(report, metric, &load == &report.judgement.loads.front())) continue;
-      table.add_row({first ? load.load : "", metric.metric.text,
-                     estimate_text(metric.difference.base),
-                     estimate_text(metric.difference.changed),
-                     gain_text(gain_of(metric.difference, metric.metric)),
-                     metric.omniscient ? estimate_text(*metric.omniscient) : "-",
-                     metric.gap_closed ? fixed_text(100 * *metric.gap_closed, 0) : "-"});
+      table.add_row(
+          {first ? load.load : "", metric.metric.text, estimate_text(metric.difference.base),
+           estimate_text(metric.difference.changed),
+           gain_text(gain_of(metric.difference, metric.metric)),
+           metric.omniscient ? estimate_text(*metric.omniscient) : "-",
+           metric.gap_closed ? fixed_text(std::round(100 * *metric.gap_closed) + 0.0, 0) : "-"});
       first = false;
     }
   }
@@ -137,7 +138,7 @@ std::string front_table(const TuneReport& report) {
   table.add_row(head);
   for (const FrontMember& member : report.judgement.front) {
     const Choice& choice = report.search.candidates[member.candidate].choice;
-    std::vector<std::string> row = {"#" + std::to_string(member.candidate)};
+    std::vector<std::string> row = {fmt::format("#{}", member.candidate)};
     for (const sim::Estimate& e : member.goals) row.push_back(estimate_text(e));
     std::string changes;
     for (const std::size_t k : report.space.changed(choice))

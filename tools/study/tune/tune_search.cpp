@@ -1,5 +1,7 @@
 #include "tools/study/tune/tune_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -237,7 +239,7 @@ class Search {
     const std::vector<RaceDecision> decisions = decide_round(entries, 1 - space_.config.confidence);
     const std::vector<std::size_t> in_race = alive_;
     for (std::size_t i = 0; i < in_race.size(); ++i) {
-      const std::string other = "#" + std::to_string(in_race[decisions[i].by]);
+      const std::string other = fmt::format("#{}", in_race[decisions[i].by]);
       if (decisions[i].exit == RaceExit::kWorse) drop(in_race[i], "worse than " + other);
       if (decisions[i].exit == RaceExit::kSame) drop(in_race[i], "same results as " + other);
       if (decisions[i].exit == RaceExit::kBreaksCondition) drop(in_race[i], "breaks a condition");
@@ -268,7 +270,7 @@ class Search {
     if (space_.goals.size() == 1) front.clear();
     for (std::size_t i = 0; i < order.size(); ++i)
       if (i >= most && order[i] != 0 && std::ranges::find(front, i) == front.end())
-        drop(order[i], "not among the " + std::to_string(most) + " best of its iteration");
+        drop(order[i], fmt::format("not among the {} best of its iteration", most));
   }
 
   void choose_best() {
@@ -305,7 +307,7 @@ class Search {
       if (is_as_good(entry(trial, seeds), full))
         simple = trial;
       else
-        drop(trial, "worse than #" + std::to_string(result_.best) + ", which has one change more");
+        drop(trial, fmt::format("worse than #{}, which has one change more", result_.best));
     }
     result_.best = simple;
   }

@@ -1,5 +1,7 @@
 #include "tools/study/tune/tune_space.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -102,7 +104,7 @@ class TuneReader {
 
   void read_goals() {
     if (config_.goals.empty() || config_.goals.size() > 2)
-      error("goals", "must be one goal or two (got " + std::to_string(config_.goals.size()) + ")");
+      error("goals", fmt::format("must be one goal or two (got {})", config_.goals.size()));
     for (std::size_t i = 0; i < config_.goals.size(); ++i) {
       Parsed<TuneGoal> goal = parse_goal(config_.goals[i]);
       const std::string path = request_.goals.empty() ? element_path("goals", i) : "--goal";

@@ -1,0 +1,222 @@
+// Tunings as a user runs them: a weight that is clearly wrong is found, nothing is found where
+// nothing matters, and what is written can be deployed.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/cli_fixture.h"
+
+namespace routesim::tools::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kDocument[] =
+    "# Ours.\n"
+    "apiVersion: inference.networking.x-k8s.io/v1alpha1\n"
+    "kind: EndpointPickerConfig\n"
+    "plugins:\n"
+    "- type: precise-prefix-cache-scorer\n"
+    "  parameters:\n"
+    "    tokenProcessorConfig: {blockSize: 16}\n"
+    "- type: queue-scorer\n"
+    "- type: max-score-picker\n"
+    "schedulingProfiles:\n"
+    "- name: default\n"
+    "  plugins:\n"
+    "  - pluginRef: precise-prefix-cache-scorer\n"
+    "    weight: 0   # why?\n"
+    "  - pluginRef: queue-scorer\n"
+    "  - pluginRef: max-score-picker\n";
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+class Tune : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    scenario("s.yaml", 4, "epp.yaml");
+    write("epp.yaml", kDocument);
+  }
+
+  void scenario(const std::string& name, int replicas, const std::string& document) const {
+    write(name,
+          "name: s\n"
+          "workload:\n"
+          "  groups: {requests: 300, rate: 14, groups: 24, prefix_len: 4096, suffix_len: 256,\n"
+          "           output_len: 64}\n"
+          "cluster:\n"
+          "  pools:\n"
+          "  - {name: a, replicas: " +
+              std::to_string(replicas) +
+              ", accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2,\n"
+              "     engine: {kv_cache_tokens: 60000}}\n"
+              "routing: {balancer: endpoint-picker, endpoint_picker: " +
+              document + "}\n");
+  }
+
+  std::string weights(const std::string& more = "budget: 100\nfresh_seeds: 5\nshift: []\n",
+                      const std::string& of = "s.yaml") const {
+    return write("tune.yaml", "scenario: " + of + "\n" + more +
+                                  "knobs:\n"
+                                  "- {weight: precise-prefix-cache-scorer, values: [0, 1, 3]}\n"
+                                  "- {weight: queue-scorer, values: [0, 1, 2]}\n");
+  }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  json tuned(const std::vector<std::string>& words, int code) const {
+    std::vector<std::string> all = {"tune"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"-o", "json"});
+    const Result result = run(all);
+    EXPECT_EQ(result.code, code) << result.err;
+    return json::parse(result.out, nullptr, false);
+  }
+
+  /// Mean over the fresh seeds of a metric, by `run` alone.
+  double measured(const std::string& file, const std::string& document,
+                  const std::string& metric) const {
+    const Result result = run({"run", file, "--quiet", "--seed", "10001", "--replications", "5",
+                               "--set", "routing.endpoint_picker=" + document, "-o", "json"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    return json::parse(
+        result.out)["replications"]["variants"][0]["summary"]["metrics"][metric]["mean"];
+  }
+};
+
+// Requests share 24 prefixes, four servers hold about half of them, and the published document
+// gives the prefix no weight.
+TEST_F(Tune, FindsThatAWeightOfZeroIsWrong) {
+  const std::string epp = path("tuned.yaml");
+  const json found = tuned({weights(), "-o", "epp=" + epp}, 0);
+  EXPECT_EQ(found["verdict"]["decision"], "better");
+  ASSERT_EQ(found["knobs"].size(), 2U);
+  EXPECT_EQ(found["knobs"][0]["published"], "0");
+  EXPECT_NE(found["knobs"][0]["best"], "0");
+  EXPECT_GT(found["knobs"][0]["worth"]["low"], 0);
+  EXPECT_EQ(found["candidates"][0]["dropped"], nullptr);
+
+  // The gain of the goal: its interval lies above a quarter, and the difference is its own.
+  const json& judged = found["judged"][0];
+  EXPECT_EQ(judged["metric"], "ttft_ms.p90");
+  EXPECT_GT(judged["gain"]["low"], 25);
+  EXPECT_NEAR(judged["best"].get<double>() - judged["published"].get<double>(),
+              judged["difference"]["mean"].get<double>(), 1e-9);
+
+  // The document differs in the weights alone, and `run` finds the numbers of the judgement.
+  EXPECT_EQ(slurp(epp), found["epp"].get<std::string>());
+  const std::vector<std::string> published = lines_of(kDocument);
+  std::vector<std::string> changed;
+  for (const std::string& line : lines_of(slurp(epp)))
+    if (std::ranges::find(published, line) == published.end()) changed.push_back(line);
+  EXPECT_FALSE(changed.empty());
+  for (const std::string& line : changed)
+    EXPECT_NE(line.find("weight: "), std::string::npos) << line;
+  EXPECT_NE(slurp(epp).find("  # why?"), std::string::npos);
+  EXPECT_EQ(run({"check", path("s.yaml"), "--set", "routing.endpoint_picker=" + epp}).code, 0);
+  EXPECT_NEAR(measured(path("s.yaml"), epp, "ttft_ms.p90"), judged["best"].get<double>(), 1e-6);
+  EXPECT_NEAR(measured(path("s.yaml"), path("epp.yaml"), "ttft_ms.p90"),
+              judged["published"].get<double>(), 1e-6);
+
+  // The words after --set do the same.
+  std::vector<std::string> words = {
+      "run", path("s.yaml"), "--quiet", "--seed", "10001", "--replications", "5", "-o", "json"};
+  for (const json& set : found["set"]) words.insert(words.end(), {"--set", set});
+  const json again = json::parse(run(words).out);
+  EXPECT_NEAR(again["replications"]["variants"][0]["summary"]["metrics"]["ttft_ms.p90"]["mean"]
+                  .get<double>(),
+              judged["best"].get<double>(), 1e-6);
+}
+
+// With one server every choice is the same.
+TEST_F(Tune, SaysThatNothingMattersWhereNothingDoes) {
+  scenario("s.yaml", 1, "epp.yaml");
+  const json found = tuned({weights()}, 0);
+  EXPECT_EQ(found["verdict"]["decision"], "nothing better");
+  EXPECT_NE(found["verdict"]["headline"].get<std::string>().find("Nothing beats your file"),
+            std::string::npos);
+  EXPECT_EQ(found["epp"], kDocument);
+  EXPECT_EQ(found["flags"], "");
+  for (std::size_t i = 1; i < found["candidates"].size(); ++i)
+    EXPECT_EQ(found["candidates"][i]["dropped"], "same results as #0");
+}
+
+TEST_F(Tune, TheAnswerDoesNotDependOnJobs) {
+  const std::string file = weights("budget: 60\nfresh_seeds: 3\n");
+  const Result one = run({"tune", file, "--jobs", "1", "-o", "json"});
+  const Result three = run({"tune", file, "--jobs", "3", "-o", "json"});
+  EXPECT_EQ(one.code, 0) << one.err;
+  EXPECT_EQ(one.out, three.out);
+  const json found = json::parse(one.out);
+  EXPECT_LE(found["search_runs"].get<int>(), 60);
+  // Loads: as given, and two others.
+  std::vector<std::string> loads;
+  for (const json& row : found["judged"])
+    if (row["metric"] == "ttft_ms.p90") loads.push_back(row["load"]);
+  EXPECT_EQ(loads, (std::vector<std::string>{"as given", "rates x 1.25", "rates x 0.8"}));
+}
+
+// Without a tune file the document itself says what there is to choose, and engines have flags.
+TEST_F(Tune, AScenarioHasKnobsOfItsOwn) {
+  const std::string flags = path("flags.txt");
+  const json found = tuned({path("s.yaml"), "--budget", "40", "--fresh-seeds", "2", "--goal",
+                            "minimise request_latency_ms.mean", "--goal",
+                            "maximise output_tokens_per_s", "-o", "flags=" + flags},
+                           0);
+  std::vector<std::string> names;
+  for (const json& knob : found["knobs"]) names.push_back(knob["name"]);
+  const std::vector<std::string> expected = {"weight of precise-prefix-cache-scorer",
+                                             "weight of queue-scorer",
+                                             "picker",
+                                             "speculativeIndexing of precise-prefix-cache-scorer",
+                                             "max_num_seqs",
+                                             "max_num_batched_tokens"};
+  EXPECT_EQ(names, expected);
+  EXPECT_EQ(found["goals"].size(), 2U);
+  EXPECT_FALSE(found["front"].empty());
+  EXPECT_EQ(slurp(flags), found["flags"].get<std::string>());
+}
+
+// The document stands as text inside Helm values: it is taken out, and the same numbers follow.
+TEST_F(Tune, ReadsTheDocumentInsideHelmValues) {
+  std::string values =
+      "inferenceExtension:\n  pluginsConfigFile: ours.yaml\n"
+      "  pluginsCustomConfig:\n    ours.yaml: |\n";
+  for (const std::string& line : lines_of(kDocument)) values += "      " + line + "\n";
+  write("values.yaml", values);
+  scenario("wrapped.yaml", 4, "values.yaml");
+  const json inside =
+      tuned({weights("budget: 100\nfresh_seeds: 5\nshift: []\n", "wrapped.yaml")}, 0);
+  const json bare = tuned({weights()}, 0);
+  EXPECT_EQ(inside["epp"], bare["epp"]);
+  EXPECT_EQ(inside["judged"], bare["judged"]);
+}
+
+TEST_F(Tune, WhatIsWrongIsSaidBeforeAnyRun) {
+  const auto error_of = [this](const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"tune"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Result result = run(all);
+    EXPECT_EQ(result.code, 2) << result.err;
+    EXPECT_TRUE(result.out.empty());
+    return result.err;
+  };
+  EXPECT_NE(error_of({tiny()}).find("choose one with variant: or --variant: rotation, chance"),
+            std::string::npos);
+  EXPECT_NE(error_of({path("s.yaml"), "--goal", "fast"}).find("minimise METRIC"),
+            std::string::npos);
+  EXPECT_NE(error_of({path("s.yaml"), "--goal", "maximise goodput"}).find("needs latency goals"),
+            std::string::npos);
+  EXPECT_NE(error_of({tiny(), "--variant", "chance", "-o", "epp"}).find("EndpointPickerConfig"),
+            std::string::npos);
+  EXPECT_NE(error_of({path("nowhere.yaml")}).find("nowhere.yaml"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace routesim::tools::testing
