@@ -172,13 +172,19 @@ std::string bullet(const Node& pair) {
   return "<li><b>" + html(name_of(pair)) + "</b>: " + text + ".</li>";
 }
 
+/// The gate as it was given: what is judged is that it does not apply.
+std::string gate_of(const Node& gate) {
+  const std::string expected = gate["expected"].text();
+  return expected.starts_with("not ") ? expected.substr(4) : expected;
+}
+
 std::string gates(const Node& root) {
   std::string out;
   for (const Node& gate : root["gates"].items()) {
     const std::string decision = gate["decision"].text();
     const std::string style = decision == "holds" ? "good" : decision == "fails" ? "bad" : "";
-    out += "<li><b class=\"" + style + "\">" + html(decision) + "</b> " +
-           html(gate["expected"].text()) + " (" + html(gate["of"].text()) +
+    out += "<li><b class=\"" + style + "\">" + html(decision) + "</b> " + "gate " +
+           html(gate_of(gate)) + " (" + html(gate["of"].text()) +
            "): " + html(gate["found"].text()) + "</li>";
   }
   return out.empty() ? out : "<ul class=\"expect\">" + out + "</ul>";
@@ -211,16 +217,17 @@ std::string changes_section(const Node& root) {
            "<p>The resolved scenarios of base and new are the same, or a file does not "
            "state them.</p>";
   const std::size_t pairs = root["pairs"].items().size();
-  out +=
-      "<div class=\"scroll\"><table><thead><tr><th>key</th><th>variants</th>"
-      "<th>base</th><th>new</th></tr></thead><tbody>";
+  out += open_table(4) +
+         "<thead><tr><th>key</th><th class=\"text\">variants</th>"
+         "<th class=\"text\">base</th><th class=\"text\">new</th></tr></thead><tbody>";
   const auto cell = [](const Node& value) {
     return "<td class=\"text\">" + (value.text().empty() ? "–" : html(value.text())) + "</td>";
   };
   for (const Node& change : changes) {
     std::vector<std::string> names;
     for (const Node& name : change["variants"].items()) names.push_back(name.text());
-    out += "<tr><td><code>" + html(change["path"].text()) + "</code></td><td class=\"text\">" +
+    out += "<tr><td class=\"path\"><code>" + html(change["path"].text()) +
+           "</code></td><td class=\"text\">" +
            (names.size() == pairs && pairs > 1 ? "all" : html(joined(names))) + "</td>" +
            cell(change["base"]) + cell(change["new"]) + "</tr>";
   }
@@ -262,9 +269,8 @@ constexpr char kDifferenceHeads[] =
 /// Every metric of the whole run.
 std::string summary_table(const Node& pair) {
   const Node metrics = pair["summary"]["metrics"];
-  std::string out = "<h3>" + html(name_of(pair)) +
-                    ", whole run</h3><div class=\"scroll\"><table><thead><tr><th>metric</th>" +
-                    kDifferenceHeads + "</tr></thead><tbody>";
+  std::string out = "<h3>" + html(name_of(pair)) + ", whole run</h3>" + open_table(5) +
+                    "<thead><tr><th>metric</th>" + kDifferenceHeads + "</tr></thead><tbody>";
   for (const std::string& metric : metrics.keys()) {
     const MetricView view = metric_view(metric);
     out +=
@@ -299,9 +305,9 @@ std::string stage_table(const Node& pair, const std::string& metric) {
     rows += "<tr><td>" + html(label) + "</td>" + difference_cells(of, view) + "</tr>";
   }
   if (rows.empty()) return {};
-  return "<h3>" + html(name_of(pair) + ": " + view.title) +
-         "</h3><div class=\"scroll\"><table><thead><tr><th>load</th>" + kDifferenceHeads +
-         "</tr></thead><tbody>" + rows + "</tbody></table></div>";
+  return "<h3>" + html(name_of(pair) + ": " + view.title) + "</h3>" + open_table(5) +
+         "<thead><tr><th>load</th>" + kDifferenceHeads + "</tr></thead><tbody>" + rows +
+         "</tbody></table></div>";
 }
 
 /// Base and new against the load. Empty when the stages do not say what they ask for.
@@ -348,34 +354,32 @@ std::string curve(const Node& pair, const std::string& metric) {
                  : e.outcome == Outcome::kMixed ? "is better in new at some loads, worse at others"
                  : e.outcome == Outcome::kSame  ? "does not differ by more than chance"
                                                 : "in base and in new");
-  chart.subtitle = "× marks stages whose queue grows until they end; bars are 95 % intervals.";
+  chart.subtitle = "Bars are 95 % intervals.";
   return draw(chart);
 }
 
-/// The changes of the judged measures with their intervals, around no change.
-std::string interval_chart(const std::vector<Node>& pairs) {
-  DotPlot plot{.title = "How much new differs from base over the whole run",
-               .subtitle =
-                   "Change in percent of base with its 95 % interval. Discs are better, triangles "
-                   "worse; squares cannot be told or are not judged. Beyond ±100 % a point stands "
-                   "at the frame."};
-  for (const Node& pair : pairs)
-    for (const char* metric : kJudged) {
-      const Node of = pair["summary"]["metrics"][metric];
-      const Node percent = of["percent"];
-      if (!percent["mean"].datum()) continue;
-      const Outcome outcome = effect_of(pair, metric).outcome;
-      DotPlot::Row row{
-          .name = (pairs.size() > 1 ? name_of(pair) + ": " : "") + metric_view(metric).title,
-          .text = percent_text(percent),
-          .style = outcome == Outcome::kBetter  ? DotPlot::Style::kGood
-                   : outcome == Outcome::kWorse ? DotPlot::Style::kBad
-                                                : DotPlot::Style::kUnsure,
-          .percent = percent["mean"].number()};
-      if (percent["low"].datum()) row.low = percent["low"].number();
-      if (percent["high"].datum()) row.high = percent["high"].number();
-      plot.rows.push_back(std::move(row));
-    }
+/// The changes of the judged measures of one variant with their intervals, around no change.
+std::string interval_chart(const Node& pair) {
+  DotPlot plot{
+      .title = name_of(pair) + ": change from base to new",
+      .subtitle =
+          "Whole run, in percent of base, with 95 % intervals. Discs are better, triangles "
+          "worse, by stage where the whole run is not judged; squares are neither. Beyond "
+          "±100 % a point stands at the frame."};
+  for (const char* metric : kJudged) {
+    const Node percent = pair["summary"]["metrics"][metric]["percent"];
+    if (!percent["mean"].datum()) continue;
+    const Outcome outcome = effect_of(pair, metric).outcome;
+    DotPlot::Row row{.name = metric_view(metric).title,
+                     .text = percent_text(percent),
+                     .style = outcome == Outcome::kBetter  ? DotPlot::Style::kGood
+                              : outcome == Outcome::kWorse ? DotPlot::Style::kBad
+                                                           : DotPlot::Style::kUnsure,
+                     .percent = percent["mean"].number()};
+    if (percent["low"].datum()) row.low = percent["low"].number();
+    if (percent["high"].datum()) row.high = percent["high"].number();
+    plot.rows.push_back(std::move(row));
+  }
   return draw(plot);
 }
 
@@ -404,7 +408,11 @@ std::string comparison_sections(const PageDocument& document) {
       "<header class=\"run\"><div class=\"kicker\">base: " + html(root["base"]["file"].text()) +
       " · new: " + html(root["new"]["file"].text()) + "</div><h1>" +
       html(base == changed ? base : base + " → " + changed) + ": before and after</h1></header>";
-  out += verdict_section(root) + changes_section(root) + interval_chart(pairs);
+  out += verdict_section(root) + changes_section(root);
+  std::string intervals;
+  for (const Node& pair : pairs) intervals += interval_chart(pair);
+  if (!intervals.empty())
+    out += "<h2>How much changed</h2><div class=\"charts\">" + intervals + "</div>";
   std::string curves;
   for (const char* metric : kJudged)
     for (const Node& pair : pairs) curves += curve(pair, metric);

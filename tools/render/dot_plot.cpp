@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/scalar_parse.h"
 #include "tools/render/numbers.h"
 #include "tools/render/svg_chart.h"
 #include "tools/results/text_table.h"
@@ -21,40 +22,61 @@ Look look_of(DotPlot::Style style) {
   return style == DotPlot::Style::kBad ? Look{"bad", 2} : Look{"unsure", 1};
 }
 
+/// As much of a name as fits into `width`.
+std::string shortened(const std::string& name, double width) {
+  const auto most = static_cast<std::size_t>(std::max(8.0, width / kLetter));
+  if (display_width(name) <= most) return name;
+  std::string out;
+  std::size_t letters = 0;
+  for (const char c : name) {
+    const bool starts = (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;  // Of a UTF-8 letter.
+    if (starts && ++letters == most) break;
+    out += c;
+  }
+  return out + "…";
+}
+
+/// The point with its numbers for the page's script.
+std::string marker(const DotPlot::Row& row, const Look& look, double x, double y) {
+  const auto number = [](const std::optional<double>& v) { return v ? number_text(*v) : ""; };
+  std::string mark = svg_marker(look.shape, x, y, row.name + ": " + row.text);
+  return mark.insert(5, " data-row=\"" + html(row.name) + "\t" + number(row.low) + "\t" +
+                            number(row.high) + "\t" + number_text(row.percent) + "\"");
+}
+
 }  // namespace
 
 std::string draw(const DotPlot& plot) {
   if (plot.rows.empty()) return {};
-  constexpr double kWidth = 900, kLine = 22, kTop = 16, kGlyph = 6.8;
+  constexpr double kWidth = 440, kLine = 36, kTop = 10, kLeft = 14, kRight = 14;
   double span = 1;
-  std::size_t name = 0;
-  std::size_t text = 0;
-  for (const DotPlot::Row& row : plot.rows) {
+  for (const DotPlot::Row& row : plot.rows)
     for (const std::optional<double>& v : {std::optional(row.percent), row.low, row.high})
       if (v) span = std::max(span, std::min(kMostPercent, std::abs(*v)));
-    name = std::max(name, display_width(row.name));
-    text = std::max(text, display_width(row.text));
-  }
-  const double left = std::min(400.0, 20 + kGlyph * static_cast<double>(name));
-  const double right = kWidth - std::min(220.0, 16 + kGlyph * static_cast<double>(text));
   const auto at = [&](double v) {
-    return left + (std::clamp(v / span, -1.0, 1.0) + 1) / 2 * (right - left);
+    return kLeft + (std::clamp(v / span, -1.0, 1.0) + 1) / 2 * (kWidth - kLeft - kRight);
   };
   const double bottom = kTop + kLine * static_cast<double>(plot.rows.size());
-  std::string out = "<figure class=\"wide\"><figcaption><strong>" + html(plot.title) +
-                    "</strong><span>" + html(plot.subtitle) + "</span></figcaption>" +
-                    svg_open(kWidth, bottom + 26, plot.title);
-  for (const double tick : linear_ticks(-span, span, 6)) {
+  std::string out = svg_figure(plot.title, plot.subtitle);
+  std::string open = svg_open(kWidth, bottom + 26, plot.title);
+  out += open.insert(4, " class=\"rows\" data-columns=\"name\tlow\thigh\tpercent\"");
+  for (const double tick : linear_ticks(-span, span, 4)) {
     out += svg_line(at(tick), kTop - 6, at(tick), bottom, tick == 0 ? "axis" : "grid");
-    out += svg_text(at(tick), bottom + 18, "middle", human(tick, Unit::kPercent));
+    const std::string text = human(tick, Unit::kPercent);
+    const double half = kLetter / 2 * static_cast<double>(display_width(text));
+    out += svg_text(std::clamp(at(tick), half, kWidth - half), bottom + 18, "middle", text);
   }
-  double y = kTop + kLine / 2;
+  double y = kTop;
   for (const DotPlot::Row& row : plot.rows) {
     const Look look = look_of(row.style);
-    out += svg_text(left - 8, y + 4, "end", row.name) + "<g class=\"dot " + look.style + "\">";
-    if (row.low && row.high) out += svg_line(at(*row.low), y, at(*row.high), y, "interval");
-    out += svg_marker(look.shape, at(row.percent), y, row.name + ": " + row.text) + "</g>" +
-           svg_text(right + 8, y + 4, "start", row.text);
+    const double room = kWidth - 24 - kLetter * static_cast<double>(display_width(row.text));
+    out += svg_text(4, y + 12, "start", shortened(row.name, room), "over") +
+           svg_text(kWidth - 4, y + 12, "end", row.text, "over");
+    const double middle = y + kLine * 0.64;
+    out += std::string("<g class=\"dot ") + look.style + "\">";
+    if (row.low && row.high)
+      out += svg_line(at(*row.low), middle, at(*row.high), middle, "interval");
+    out += marker(row, look, at(row.percent), middle) + "</g>";
     y += kLine;
   }
   return out + "</svg></figure>";

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "base/scalar_parse.h"
 #include "tools/render/svg_chart.h"
 #include "tools/results/text_table.h"
 
@@ -13,7 +14,6 @@ namespace {
 
 constexpr double kMapWidth = 440;
 constexpr double kMapTop = 26;
-constexpr double kMapLetter = 6.8;  ///< Width of a letter of an axis.
 
 /// From pale to strong, both light enough for dark letters in either theme.
 std::string shade(double share) {
@@ -25,12 +25,12 @@ std::string shade(double share) {
   return out;
 }
 
-class MapDrawing {
+class GoalDrawing {
  public:
-  explicit MapDrawing(const GoalMap& map) : map_(map) {
+  explicit GoalDrawing(const GoalMap& map) : map_(map) {
     std::size_t longest = 4;
     for (const std::string& row : map.rows) longest = std::max(longest, display_width(row));
-    left_ = std::min(150.0, 14 + kMapLetter * static_cast<double>(longest));
+    left_ = std::min(150.0, 14 + kLetter * static_cast<double>(longest));
     width_ = (kMapWidth - left_ - 8) / static_cast<double>(map.columns.size());
     height_ = std::clamp(width_ * 0.62, 22.0, 40.0);
     for (const auto& row : map.cells)
@@ -44,9 +44,11 @@ class MapDrawing {
   std::string str() {
     const double bottom = y_of(map_.rows.size());
     out_ = svg_open(kMapWidth, bottom + 38, map_.title);
+    out_.insert(4, " class=\"rows\" data-columns=\"" +
+                       html(map_.y_title + "\t" + map_.x_title + "\tgoals\tvalue") + "\"");
     out_ += svg_text(8, 14, "start", map_.y_title, "unit");
     for (std::size_t r = 0; r < map_.rows.size(); ++r) {
-      out_ += svg_text(left_ - 6, y_of(r) + height_ / 2 + 4, "end", map_.rows[r]);
+      out_ += svg_label(left_ - 6, y_of(r) + height_ / 2 + 4, map_.rows[r], left_ - 8);
       for (std::size_t c = 0; c < map_.columns.size(); ++c) cell(r, c);
     }
     contour();
@@ -80,8 +82,12 @@ class MapDrawing {
     const std::string box = "x=\"" + fixed_text(x, 1) + "\" y=\"" + fixed_text(y, 1) +
                             "\" width=\"" + fixed_text(width_ - 1, 1) + "\" height=\"" +
                             fixed_text(height_ - 1, 1) + "\"";
-    out_ += "<rect class=\"cell mark\" " + box +
-            " style=\"fill:" + (known ? shade(badness(*cell->value)) : "none") + "\"><title>" +
+    out_ += "<rect class=\"goal-cell\" data-row=\"" +
+            html(map_.rows[r] + "\t" + map_.columns[c] + "\t" +
+                 std::string(cell ? goal_word(cell->state) : "not run") + "\t" +
+                 (known ? number_text(*cell->value) : "")) +
+            "\" " + box + " style=\"fill:" + (known ? shade(badness(*cell->value)) : "none") +
+            "\"><title>" +
             html(map_.rows[r] + ", " + map_.columns[c] + ": " + value +
                  (cell ? ", " + std::string(goal_word(cell->state)) : "")) +
             "</title></rect>";
@@ -108,7 +114,7 @@ class MapDrawing {
         if (cell && cell->value)
           longest = std::max(longest, display_width(human(*cell->value, map_.unit, false)));
     const auto value = static_cast<double>(longest);
-    if ((value + 2) * kMapLetter < width_ - 4) return Words::kBoth;
+    if ((value + 2) * kLetter < width_ - 4) return Words::kBoth;
     if ((value + 2) * kTightLetter < width_ - 4) return Words::kBothTight;
     return value * kTightLetter < width_ - 2 ? Words::kValue : Words::kMark;
   }
@@ -132,7 +138,7 @@ class MapDrawing {
     std::size_t longest = 1;
     for (const std::string& column : map_.columns)
       longest = std::max(longest, display_width(column));
-    const double wide = kMapLetter * static_cast<double>(longest) + 6;
+    const double wide = kLetter * static_cast<double>(longest) + 6;
     const auto every = static_cast<std::size_t>(std::ceil(wide / width_));
     for (std::size_t c = 0; c < map_.columns.size(); c += every)
       out_ += svg_text(x_of(c) + width_ / 2, bottom + 15, "middle", map_.columns[c]);
@@ -159,10 +165,9 @@ std::string_view goal_word(GoalState state) {
 }
 
 std::string draw(const GoalMap& map) {
-  MapDrawing drawing(map);
+  GoalDrawing drawing(map);
   if (drawing.empty()) return {};
-  return "<figure><figcaption><strong>" + html(map.title) + "</strong><span>" + html(map.subtitle) +
-         "</span></figcaption>" + drawing.str() + "</figure>";
+  return svg_figure(map.title, map.subtitle) + drawing.str() + "</figure>";
 }
 
 }  // namespace routesim::tools

@@ -129,7 +129,7 @@ std::string fleet_cell(const std::string& fleet, const std::string& hardware,
 
 std::string plans_table(const PagePlan& plan) {
   std::string out =
-      "<h2>Fleets that meet the goals</h2><div class=\"scroll\"><table><thead><tr><th>fleet</th>";
+      "<h2>Fleets that meet the goals</h2>" + open_table(8) + "<thead><tr><th>fleet</th>";
   for (const Shown& column : kPlanColumns) out += "<th>" + html(column.title) + "</th>";
   out += "<th class=\"text\">short of first</th><th>step times</th></tr></thead><tbody>";
   for (const PagePlan::Choice& choice : plan.plans) {
@@ -144,9 +144,9 @@ std::string plans_table(const PagePlan& plan) {
 
 /// Each goal of each fleet: what was found, and how far it is from the bound.
 std::string goals_table(const PagePlan& plan) {
-  std::string out =
-      "<h2>Each goal, and what is to spare</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>goal</th>";
+  std::string out = "<h2>Each goal, and what is to spare</h2>" + open_table(1 + plan.plans.size()) +
+                    "<thead><tr>"
+                    "<th>goal</th>";
   for (const PagePlan::Choice& choice : plan.plans)
     out += "<th>" + html(choice.fleet) + "<br><small>" +
            html(choice.hardware + ", " + choice.policy) + "</small></th>";
@@ -263,7 +263,8 @@ std::string misses_table(const PagePlan& plan) {
   }
   if (nearest.empty()) return {};
   std::string out =
-      "<h2>The nearest misses</h2><div class=\"scroll\"><table><thead><tr><th>fleet</th>"
+      "<h2>The nearest misses</h2>" + open_table(5) +
+      "<thead><tr><th>fleet</th>"
       "<th>per hour</th><th class=\"text\">goal that failed</th><th>found</th><th>by how "
       "much</th></tr></thead><tbody>";
   for (const PagePlan::Evaluated* e : nearest) {
@@ -284,11 +285,11 @@ std::string misses_table(const PagePlan& plan) {
 
 std::string families_table(const PagePlan& plan) {
   if (plan.families.empty()) return {};
-  std::string out =
-      "<h2>Everything that was tried</h2><div class=\"scroll\"><table><thead><tr>"
-      "<th>hardware</th><th class=\"text\">policy</th><th class=\"text\">smallest "
-      "fleet</th><th>per hour</th>"
-      "<th>sizes tried</th><th>how</th></tr></thead><tbody>";
+  std::string out = "<h2>Everything that was tried</h2>" + open_table(6) +
+                    "<thead><tr>"
+                    "<th>hardware</th><th class=\"text\">policy</th><th class=\"text\">smallest "
+                    "fleet</th><th>per hour</th>"
+                    "<th>sizes tried</th><th>how</th></tr></thead><tbody>";
   for (const PagePlan::Family& family : plan.families) {
     const std::string fleet = !family.impossible.empty()  ? "impossible: " + family.impossible
                               : !family.fleet.empty()     ? family.fleet

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/scalar_parse.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
@@ -88,6 +89,13 @@ std::string legend(const Scatter& s) {
   return out + "</ul>";
 }
 
+/// The point with its numbers for the page's script.
+std::string point(const Scatter::Point& p, double x, double y) {
+  std::string mark = svg_marker(p.group, x, y, p.tip);
+  return mark.insert(
+      5, " data-row=\"" + html(p.tip) + "\t" + number_text(p.x) + "\t" + number_text(p.y) + "\"");
+}
+
 }  // namespace
 
 std::vector<std::size_t> pareto_front(const Scatter& scatter) {
@@ -120,9 +128,10 @@ std::string draw(const Scatter& s) {
   }
   const ScatterScale x(s.x, x_low, x_high, kScatterLeft, kScatterWidth - kScatterRight);
   const ScatterScale y(s.y, y_low, y_high, kScatterHeight - kScatterBottom, kScatterTop);
-  std::string out = "<figure><figcaption><strong>" + html(s.title) + "</strong><span>" +
-                    html(s.subtitle) + "</span></figcaption>" + legend(s) +
-                    svg_open(kScatterWidth, kScatterHeight, s.title) + grid(s, x, y);
+  std::string open = svg_open(kScatterWidth, kScatterHeight, s.title);
+  open.insert(4, " class=\"rows\" data-columns=\"" +
+                     html("name	" + s.x.title + "	" + s.y.title) + "\"");
+  std::string out = svg_figure(s.title, s.subtitle) + legend(s) + open + grid(s, x, y);
   if (s.goal)
     out +=
         svg_line(kScatterLeft, y.at(*s.goal), kScatterWidth - kScatterRight, y.at(*s.goal), "goal");
@@ -134,8 +143,7 @@ std::string draw(const Scatter& s) {
   out += "<path class=\"front\" d=\"" + path + "\"/>";
   for (const Scatter::Point& p : s.points)
     out += "<g class=\"c" + std::to_string(p.group % kColours) +
-           (p.hollow ? " measured\">" : "\">") + svg_marker(p.group, x.at(p.x), y.at(p.y), p.tip) +
-           "</g>";
+           (p.hollow ? " measured\">" : "\">") + point(p, x.at(p.x), y.at(p.y)) + "</g>";
   return out + "</svg></figure>";
 }
 

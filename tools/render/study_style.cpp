@@ -7,12 +7,14 @@ namespace {
 
 // Cells of a goal map are light in either theme, so what lies on them is always dark.
 constexpr std::string_view kStudyStyle = R"css(
-figure.wide{grid-column:1/-1}th.text{text-align:left}
+th.text{text-align:left}
 .dot.good{--c:var(--good)}.dot.bad{--c:var(--bad)}.dot.unsure,.plain{--c:var(--mute)}
+.goal-cell{stroke:var(--card)}
 .crossed{stroke:#111;stroke-opacity:.28}
 .goal-line{stroke:#111;stroke-width:3;stroke-linecap:square}
 .front{fill:none;stroke:var(--ink);stroke-width:1.4;stroke-opacity:.6}
 .verdict li b{font-weight:600}
+@media (max-width:560px){td.path:first-child{max-width:12em}}
 )css";
 
 }  // namespace

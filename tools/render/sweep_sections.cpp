@@ -178,8 +178,8 @@ std::string fleet_section(const PageSweep& sweep, const SweepGoals& goals,
   chart.subtitle = "Where a line ends, no tried fleet meets the goals.";
   chart.x = {.title = sweep.axes[rate.axis]};
   chart.y = {.title = sweep.axes[fleet.axis], .unit = Unit::kCount, .from_zero = true};
-  std::string out =
-      "<div class=\"scroll\"><table><thead><tr><th>" + html(sweep.axes[rate.axis]) + "</th>";
+  std::string out = open_table(1 + goals.variants().size()) + "<thead><tr><th>" +
+                    html(sweep.axes[rate.axis]) + "</th>";
   for (std::size_t v = 0; v < goals.variants().size(); ++v) {
     out += series_heading(v, goals.variants()[v]);
     chart.series.push_back({.name = goals.variants()[v], .colour = v});
@@ -197,16 +197,16 @@ std::string fleet_section(const PageSweep& sweep, const SweepGoals& goals,
     }
     out += "</tr>";
   }
-  return "<h3>The smallest fleet for each rate</h3><div class=\"charts\">" + draw(chart) + out +
-         "</tbody></table></div></div>";
+  return "<h3>The smallest fleet for each rate</h3><div class=\"charts\">" + draw(chart) +
+         "</div>" + out + "</tbody></table></div>";
 }
 
 /// Up to which rate each value of the other axis holds, where that is no fleet.
 std::string capacity_section(const PageSweep& sweep, const SweepGoals& goals,
                              const SweepPanel& panel) {
   const SweepDimension& other = goals.drawn()[goals.rate() == &goals.drawn()[0] ? 1 : 0];
-  std::string out = "<h3>How far the goals hold</h3><div class=\"scroll\"><table><thead><tr><th>" +
-                    html(sweep.axes[other.axis]) + "</th>";
+  std::string out = "<h3>How far the goals hold</h3>" + open_table(1 + goals.variants().size()) +
+                    "<thead><tr><th>" + html(sweep.axes[other.axis]) + "</th>";
   for (std::size_t v = 0; v < goals.variants().size(); ++v)
     out += series_heading(v, goals.variants()[v]);
   out += "</tr></thead><tbody>";
@@ -265,13 +265,8 @@ std::string curve(const PageSweep& sweep, const SweepGoals& goals, const SweepPa
   }
   chart.y.log = view.unit == Unit::kSeconds && least > 0 && most > 12 * least;
   if (const MetricGoal* goal = goal_on(goals, metric)) {
-    const double bound = goal->bound * view.scale;
-    chart.series.push_back(
-        {.name = "goal",
-         .colour = kColours - 1,
-         .markers = false,
-         .points = {{.x = d.numbers.front(), .y = bound, .low = {}, .high = {}},
-                    {.x = d.numbers.back(), .y = bound, .low = {}, .high = {}}}});
+    chart.goal = goal->bound * view.scale;
+    chart.goal_text = goal->text;
   }
   return draw(chart);
 }
@@ -388,7 +383,9 @@ std::string panel_section(const PageSweep& sweep, const SweepGoals& goals,
 
 std::string rows_table(const PageSweep& sweep, const SweepGoals& goals) {
   std::string out = "<details><summary>All " + std::to_string(sweep.rows.size()) +
-                    " cells, in numbers</summary><div class=\"scroll\"><table><thead><tr>"
+                    " cells, in numbers</summary>" +
+                    open_table(2 + sweep.axes.size() + sweep.metrics.size()) +
+                    "<thead><tr>"
                     "<th>variant</th>";
   for (const std::string& axis : sweep.axes) out += "<th>" + html(axis) + "</th>";
   out += goals.goals().empty() ? "<th>load</th>" : "<th>goals</th>";

@@ -84,8 +84,9 @@ std::string judged_section(const Node& root) {
             number_cell(closed ? &*closed : nullptr, Unit::kRatio) + "</tr>";
   }
   if (rows.empty()) return {};
-  return "<h2>The best configuration against the published one</h2>" + draw(plot) +
-         "<div class=\"scroll\"><table><thead><tr><th>load</th><th class=\"text\">metric</th>"
+  return "<h2>The best configuration against the published one</h2><div class=\"charts\">" +
+         draw(plot) + "</div>" + open_table(7) +
+         "<thead><tr><th>load</th><th class=\"text\">metric</th>"
          "<th>published</th><th>best</th><th>omniscient</th><th>gain over published</th>"
          "<th>of the gap to omniscient</th></tr></thead><tbody>" +
          rows + "</tbody></table></div>";
@@ -113,8 +114,8 @@ std::string knobs_section(const Node& root) {
             gain_cell(knob["worth"]) + "<td class=\"text\">" + html(range) + "</td></tr>";
   }
   if (rows.empty()) return {};
-  return "<h2>The knobs</h2>" + draw(plot) +
-         "<div class=\"scroll\"><table><thead><tr><th>knob</th><th class=\"text\">published</th>"
+  return "<h2>The knobs</h2><div class=\"charts\">" + draw(plot) + "</div>" + open_table(5) +
+         "<thead><tr><th>knob</th><th class=\"text\">published</th>"
          "<th class=\"text\">best</th><th>worth</th><th class=\"text\">values tried</th></tr>"
          "</thead><tbody>" +
          rows + "</tbody></table></div>";
@@ -204,7 +205,8 @@ std::string candidates_table(const Node& root) {
   const std::vector<std::string> knobs = candidates.front()["values"].keys();
   const std::vector<std::string> metrics = candidates.front()["metrics"].keys();
   std::string out = "<details><summary>All " + std::to_string(candidates.size()) +
-                    " candidates</summary><div class=\"scroll\"><table><thead><tr><th>id</th>";
+                    " candidates</summary>" + open_table(3 + metrics.size() + knobs.size()) +
+                    "<thead><tr><th>id</th>";
   for (const std::string& metric : metrics) out += "<th>" + html(metric) + "</th>";
   for (const std::string& knob : knobs) out += "<th class=\"text\">" + html(knob) + "</th>";
   out += "<th>seeds</th><th class=\"text\">left the race</th></tr></thead><tbody>";

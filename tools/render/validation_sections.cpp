@@ -21,8 +21,8 @@ std::string brief(const std::string& text) { return text.substr(0, text.find(" (
 /// A published row's quantity: `ttft` with `p90` is `ttft.p90`; rates have no statistic.
 MetricView view_of(const std::string& metric, const std::string& statistic) {
   const std::string plain = brief(statistic);
-  MetricView view = metric_view(metric + "." + plain);
-  if (view.unit == Unit::kNone && plain == "mean") view = metric_view(metric);
+  MetricView view = metric_view(metric);
+  if (view.unit == Unit::kNone) view = metric_view(metric + "." + plain);
   if (view.unit == Unit::kNone) {
     view.title = metric + " " + plain;
     std::replace(view.title.begin(), view.title.end(), '_', ' ');
@@ -152,7 +152,8 @@ std::string curve(const std::vector<Node>& cells, const MetricView& view) {
   const std::vector<ChartPoint>& points = chart.series.front().points;
   if (points.size() < 2 || points.front().x == points.back().x) return {};
   chart.y.log = view.unit == Unit::kSeconds && least > 0 && most > 12 * least;
-  const bool rates = number_from(cells.front()["rate"].text()).has_value();
+  const bool rates = number_from(cells.front()["rate"].text()).has_value() ||
+                     cells.front()["stage"].text().starts_with("rate");
   chart.x.title = rates ? "requests/s asked for" : "stage";
   chart.title = view.title + ": " + fixed_text(error / static_cast<double>(cells.size()), 1) +
                 " % off on average";
@@ -227,7 +228,8 @@ std::string error_table(const std::vector<Node>& scenarios, bool held_out) {
       std::string("<h2>") +
       (held_out ? "Held-out experiments: errors, largest first"
                 : "Experiments that curves were fitted to: errors, largest first") +
-      "</h2><div class=\"scroll\"><table><thead><tr><th>scenario</th><th class=\"text\">policy"
+      "</h2>" + open_table(8) +
+      "<thead><tr><th>scenario</th><th class=\"text\">policy"
       "</th><th class=\"text\">metric</th><th>numbers</th><th>mean error, %</th>" +
       std::string(limits ? "<th>limit, %</th>" : "") +
       "<th>bias, %</th><th>worst, %</th><th class=\"text\">at stage</th></tr></thead><tbody>";
@@ -246,7 +248,8 @@ std::string error_table(const std::vector<Node>& scenarios, bool held_out) {
 /// Every published number of an experiment.
 std::string cell_table(const Node& scenario) {
   std::string out =
-      "<details><summary>Every published number</summary><div class=\"scroll\"><table><thead><tr>"
+      "<details><summary>Every published number</summary>" + open_table(8) +
+      "<thead><tr>"
       "<th>policy</th><th class=\"text\">stage</th><th class=\"text\">metric</th>"
       "<th class=\"text\">unit</th><th>measured</th><th>simulated</th><th>error, %</th>"
       "<th class=\"text\">remark</th></tr></thead><tbody>";

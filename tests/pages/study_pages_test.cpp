@@ -1,0 +1,95 @@
+// Pages of compare, sweep, plan, validate and tune in a real browser.
+#include "tests/base/slurp.h"
+#include "tests/pages/page_fixture.h"
+
+namespace routesim::pages {
+namespace {
+
+/// A small chat service with this many variants, all but the first behind other balancers.
+std::string service(std::size_t variants) {
+  const std::vector<std::string> balancers = {
+      "k8s-service", "round-robin", "prefix-hash",     "least-load",
+      "random",      "omniscient",  "smg-cache-aware", "vllm-router-cache-aware"};
+  std::string text =
+      "name: chat\nquestion: Does it run?\nworkload:\n  inference_perf:\n"
+      "    api: {streaming: true}\n    load: {type: constant, stages: [{rate: 9, duration: 3},\n"
+      "      {rate: 5, duration: 6}, {rate: 20, duration: 6}, {rate: 300, duration: 9}]}\n"
+      "    data: {type: shared_prefix, shared_prefix: {num_groups: 4, num_prompts_per_group: 5,\n"
+      "      system_prompt_len: 2048, question_len: 64, output_len: 16}}\n"
+      "  options: {warmup_stages: 1}\ncluster:\n  pools:\n"
+      "  - {name: vllm, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}\n"
+      "variants:\n";
+  for (std::size_t v = 0; v < variants; ++v)
+    text += "- {name: with-" + balancers[v] + ", routing: {balancer: " + balancers[v] + "}}\n";
+  return text;
+}
+
+class StudyPage : public Page {
+ protected:
+  static void compare(std::size_t variants, const std::string& flags) {
+    write("chat.yaml", service(variants));
+    routesim("run chat.yaml -q " + flags + " -o json=before.json");
+    routesim("run chat.yaml -q " + flags +
+             " --set cluster.pools[vllm].replicas=3 -o json=after.json");
+    routesim("compare before.json after.json --fail-if 'ttft_ms.p90>+5%' -o html=change.html");
+    expect_clean(file("change.html"));
+  }
+};
+
+TEST_F(StudyPage, BeforeAndAfterOfTwoVariantsIsClean) { compare(2, "--replications 3"); }
+
+TEST_F(StudyPage, BeforeAndAfterOfEightVariantsIsClean) { compare(8, ""); }
+
+TEST_F(StudyPage, SweepOverRatesAndFleetsIsClean) {
+  write("chat.yaml", service(2));
+  write("grid.yaml",
+        "name: grid\nscenario: chat.yaml\nreplications: 2\ngoals: [ttft_ms.p90 < 200]\n"
+        "set: [\"workload.inference_perf.load.stages=[{rate: 9, duration: 3}, {rate: 5, duration: "
+        "6}]\"]\naxes:\n"
+        "- {name: rate, path: \"workload.inference_perf.load.stages[1].rate\", values: [5, 20, "
+        "200]}\n"
+        "- {name: servers, path: \"cluster.pools[vllm].replicas\", values: [1, 2, 4]}\n"
+        "- {name: batch, path: \"cluster.pools[vllm].engine.max_num_seqs\", values: [16, 256]}\n"
+        "metrics: [output_tokens_per_s, ttft_ms.mean]\n");
+  routesim("sweep grid.yaml -q -o html=grid.html");
+  expect_clean(file("grid.html"));
+  // The script of the kit reads every map out.
+  browser().open(file("grid.html"), 1400);
+  EXPECT_GE(browser().evaluate("document.querySelectorAll('svg.rows[tabindex]').length"), 4);
+}
+
+TEST_F(StudyPage, SweepOverNamesAndOneOverRatesAreClean) {
+  write("chat.yaml", service(1));
+  write("names.yaml",
+        "name: names\nscenario: chat.yaml\ngoals: [ttft_ms.mean < 300]\naxes:\n"
+        "- {name: policy, path: routing, labels: [a rather long name of a policy, short],\n"
+        "   values: [{balancer: random}, {balancer: prefix-hash}]}\nmetrics: [ttft_ms.mean]\n");
+  routesim("sweep names.yaml -q -o html=names.html");
+  expect_clean(file("names.html"));
+  write("servers.yaml",
+        "name: servers\nscenario: chat.yaml\naxes:\n"
+        "- {name: servers, path: \"cluster.pools[vllm].replicas\", values: [1, 2, 3]}\n"
+        "metrics: [ttft_ms.mean, output_tokens_per_s]\n");
+  routesim("sweep servers.yaml -q -o jsonl=servers.jsonl");
+  routesim("report servers.jsonl --goal 'ttft_ms.mean<300' -o servers.html");
+  expect_clean(file("servers.html"));
+}
+
+TEST_F(StudyPage, PlanIsClean) {
+  routesim("plan " + std::string(ROUTESIM_SOURCE_DIR) +
+           "/docs/examples/plan.yaml -q -o html=plan.html");
+  expect_clean(file("plan.html"));
+  const std::string page = slurp(file("plan.html"));
+  EXPECT_NE(page.find("fleets are on the front"), std::string::npos);
+}
+
+TEST_F(StudyPage, ValidationIsClean) {
+  const std::string folder = std::string(ROUTESIM_SOURCE_DIR) + "/scenarios/";
+  routesim("validate " + folder + "qwen2.5-7b-8xa10g-rates.yaml " + folder +
+           "holdout/gpt-oss-120b-16xh100.yaml --seeds 1 -q -o html=errors.html");
+  expect_clean(file("errors.html"));
+  EXPECT_NE(slurp(file("errors.html")).find("(held out)"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace routesim::pages

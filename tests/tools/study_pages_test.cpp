@@ -1,0 +1,452 @@
+// Pages of comparisons, sweeps, plans, validations and tunings: their first sentences are true, and
+// their numbers are those of their data.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/base/messages.h"
+#include "tools/render/html_page.h"
+#include "tools/render/metric_view.h"
+#include "tools/render/page_data.h"
+#include "tools/render/scatter.h"
+#include "tools/render/sweep_goals.h"
+
+namespace routesim::tools {
+namespace {
+
+using nlohmann::json;
+
+PageData read(const std::string& text, const std::vector<std::string>& goals = {}) {
+  Diagnostics diagnostics;
+  PageData data = read_results({{.file = "r", .text = text}}, diagnostics, goals);
+  EXPECT_EQ(messages_of(diagnostics), "");
+  return data;
+}
+
+std::string page_of_text(const std::string& text, const std::vector<std::string>& goals = {}) {
+  return render_page(read(text, goals));
+}
+
+/// What stands in the large type of the first verdict.
+std::string headline_of(const std::string& page) {
+  const std::string open = "<p class=\"big\">";
+  const std::size_t at = page.find(open);
+  if (at == std::string::npos) return "no verdict";
+  return page.substr(at + open.size(), page.find("</p>", at) - at - open.size());
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+/// Every cell with an address has the number that stands there in the page's data block.
+void expect_cells_are_data(const std::string& page, int least) {
+  const std::optional<std::string> block = data_block(page);
+  ASSERT_TRUE(block.has_value());
+  const json data = json::parse(*block);
+  const std::regex cell("data-path=\"([^\"]*)\" data-value=\"([^\"]*)\"");
+  int cells = 0;
+  for (std::sregex_iterator it(page.begin(), page.end(), cell), end; it != end; ++it, ++cells) {
+    const json& number = data.at(json::json_pointer((*it)[1].str()));
+    ASSERT_TRUE(number.is_number()) << (*it)[1];
+    EXPECT_EQ(number.get<double>(), std::stod((*it)[2].str())) << (*it)[1];
+  }
+  EXPECT_GE(cells, least);
+}
+
+json estimate(double mean, double half) {
+  return {{"mean", mean}, {"low", mean - half}, {"high", mean + half}};
+}
+
+/// A metric that went from 100 to 100 + `change`.
+json difference(double change, const std::string& verdict) {
+  return {{"base", estimate(100, 1)},
+          {"new", estimate(100 + change, 1)},
+          {"difference", estimate(change, 2)},
+          {"percent", estimate(change, 2)},
+          {"verdict", verdict}};
+}
+
+/// One variant whose mean TTFT has this verdict, over the whole run and in two stages.
+json pair_of(const std::string& name, const std::string& verdict,
+             const std::vector<std::string>& stages = {"not distinguishable",
+                                                       "not distinguishable"}) {
+  json pair = {{"base", name}, {"new", name}, {"paired", true}, {"note", ""}};
+  pair["summary"]["metrics"]["ttft_ms.mean"] = difference(20, verdict);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    json stage = {{"name", std::to_string(i)},
+                  {"reported", true},
+                  {"requested_rate", 10.0 * static_cast<double>(i + 1)},
+                  {"base_overloaded", false},
+                  {"new_overloaded", i == 1}};
+    stage["metrics"]["ttft_ms.mean"] = difference(20, stages[i]);
+    pair["stages"].push_back(stage);
+  }
+  return pair;
+}
+
+json comparison(const std::vector<json>& pairs) {
+  return {{"base", {{"file", "a.json"}, {"scenario", "s"}, {"version", "1"}, {"seeds", {1, 2}}}},
+          {"new", {{"file", "b.json"}, {"scenario", "s"}, {"version", "1"}, {"seeds", {1, 2}}}},
+          {"gates", json::array()},
+          {"remarks", json::array()},
+          {"changes",
+           {{{"path", "cluster.pools[0].replicas"},
+             {"base", "8"},
+             {"new", "7"},
+             {"variants", {"v0"}}}}},
+          {"pairs", pairs}};
+}
+
+/// The first sentence about variants v0, v1, ... with these verdicts.
+std::string first_sentence(const std::vector<std::string>& verdicts) {
+  std::vector<json> pairs;
+  for (std::size_t i = 0; i < verdicts.size(); ++i)
+    pairs.push_back(pair_of("v" + std::to_string(i), verdicts[i]));
+  return headline_of(page_of_text(comparison(pairs).dump()));
+}
+
+TEST(ComparisonPage, FirstSentenceIsTrueOfAnyNumberOfVariants) {
+  EXPECT_EQ(first_sentence({"better"}), "New is better than base for v0.");
+  EXPECT_EQ(first_sentence({"worse", "worse"}), "New is worse than base for v0 and v1.");
+  EXPECT_EQ(first_sentence({"better", "worse", "not distinguishable", "better"}),
+            "New is better than base for v0 and v3; worse than base for v1; not distinguishable "
+            "from base for v2.");
+  EXPECT_EQ(first_sentence(std::vector<std::string>(8, "equal")),
+            "New and base cannot be told apart for all 8 variants.");
+  EXPECT_EQ(first_sentence({"no interval"}),
+            "Single runs cannot tell whether new differs from base by more than chance for v0.");
+}
+
+TEST(ComparisonPage, StagesDecideWhereTheWholeRunIsNotJudged) {
+  const std::string page =
+      page_of_text(comparison({pair_of("v0", "not judged", {"better", "worse"}),
+                               pair_of("v1", "not judged", {"worse", "not distinguishable"})})
+                       .dump());
+  EXPECT_EQ(headline_of(page),
+            "New is worse than base for v1; better than base in some measures and worse in others "
+            "for v0.");
+  EXPECT_NE(page.find("mean TTFT in 1 of 2 stages"), std::string::npos);
+}
+
+TEST(ComparisonPage, SaysWhatChangedAndIsItsData) {
+  const std::string text = comparison({pair_of("v0", "worse")}).dump();
+  const std::string page = page_of_text(text);
+  EXPECT_NE(
+      page.find(
+          "<td class=\"path\"><code>cluster.pools[0].replicas</code></td><td class=\"text\">v0</td>"
+          "<td class=\"text\">8</td><td class=\"text\">7</td>"),
+      std::string::npos);
+  EXPECT_NE(page.find("+20.0 % [+18.0, +22.0]"), std::string::npos);
+  // Three numbers each of the whole run and of two stages.
+  expect_cells_are_data(page, 9);
+  EXPECT_EQ(json::parse(*data_block(page)), json::parse(text));
+  EXPECT_EQ(render_page(read(page)), page);
+  EXPECT_LT(page.find("class=\"big\""), page.find("What changed"));
+}
+
+/// A sweep of rate x servers whose p90 is 100 rate / servers ms, give or take 10; the cell of two
+/// servers at rate 20 is overloaded.
+std::string sweep_lines(const std::string& extra_cell = {}, double factor = 1) {
+  std::string text;
+  for (const char* variant : {"a", "b"})
+    for (const int rate : {5, 10, 20})
+      for (const int servers : {2, 4}) {
+        const double p90 = factor * 100.0 * rate / servers * (*variant == 'b' ? 3 : 1);
+        const json row = {
+            {"sweep", "grid"},
+            {"cell", json::parse("{\"rate\":" + std::to_string(rate) +
+                                 ",\"servers\":" + std::to_string(servers) + extra_cell + "}")},
+            {"variant", variant},
+            {"replications", 3},
+            {"version", "1"},
+            {"summary",
+             {{"overloaded", rate == 20 && servers == 2},
+              {"metrics", {{"ttft_ms.p90", {{"mean", p90}, {"half_width", 10}}}}}}}};
+        text += row.dump() + "\n";
+      }
+  return text;
+}
+
+TEST(SweepPage, FindsTheSmallestFleetForEachRate) {
+  const PageData data = read(sweep_lines(), {"ttft_ms.p90 < 300"});
+  const SweepGoals goals(data.sweeps.at(0));
+  ASSERT_NE(goals.rate(), nullptr);
+  ASSERT_NE(goals.fleet(), nullptr);
+  const SweepPanel& panel = goals.panels().at(0);
+  // 100 * 5 / 2 = 250 holds with 2 servers, 100 * 10 / 4 = 250 with 4, 100 * 20 / 4 = 500 with
+  // none.
+  EXPECT_EQ(goals.smallest_fleet(panel, "a", "5"), 0U);
+  EXPECT_EQ(goals.smallest_fleet(panel, "a", "10"), 1U);
+  EXPECT_EQ(goals.smallest_fleet(panel, "a", "20"), std::nullopt);
+  EXPECT_EQ(goals.smallest_fleet(panel, "b", "5"), std::nullopt) << "375 ms with 4 servers";
+  const std::string page = render_page(data);
+  EXPECT_EQ(headline_of(page),
+            "At rate 10 the goals hold with 4 servers behind a and with no fleet up to 4 servers "
+            "behind b.");
+  EXPECT_NE(page.find("<tr><td>10</td><td>4 servers</td><td class=\"bad\">none up to 4</td></tr>"),
+            std::string::npos);
+  EXPECT_EQ(count(page, "class=\"goal-cell\""), 12U) << "one per row of the sweep";
+  expect_cells_are_data(page, 12);
+  EXPECT_EQ(render_page(read(page)), page) << "the goals stay with the page";
+}
+
+TEST(SweepPage, DrawsTheLineBetweenMetAndMissed) {
+  const std::string page = page_of_text(sweep_lines(), {"ttft_ms.p90 < 300"});
+  // Of a: (5,2), (5,4) and (10,4) are met; between them and the rest run three edges of cells. Of b
+  // none is met.
+  EXPECT_EQ(count(page, "class=\"goal-line\""), 3U);
+  EXPECT_EQ(count(page, "class=\"crossed\""), 4U) << "two lines in one cell of each variant";
+}
+
+TEST(SweepPage, AnIntervalAroundTheBoundDecidesNothing) {
+  const PageData data = read(sweep_lines(), {"ttft_ms.p90 < 255"});
+  const SweepGoals goals(data.sweeps.at(0));
+  const auto at = [&](const char* rate, const char* servers) {
+    return goals.state_of(*goals.row_at(goals.panels()[0], "a", {rate, servers}));
+  };
+  EXPECT_EQ(at("5", "4"), GoalState::kMet) << "125 ms";
+  EXPECT_EQ(at("5", "2"), GoalState::kOpen) << "240 to 260 ms";
+  EXPECT_EQ(at("10", "2"), GoalState::kMissed) << "500 ms";
+  EXPECT_EQ(at("20", "2"), GoalState::kOverloaded);
+}
+
+TEST(SweepPage, WithoutGoalsSaysWhereQueuesGrow) {
+  const std::string page = page_of_text(sweep_lines());
+  EXPECT_EQ(
+      headline_of(page),
+      "At rate 20 no queue grows without end with 4 servers behind a and with 4 servers behind "
+      "b.");
+  EXPECT_NE(page.find("12 cells: 10 not overloaded, 2 overloaded"), std::string::npos);
+}
+
+TEST(SweepPage, FurtherAxesMakePanels) {
+  const std::string text = sweep_lines(",\"tp\":1") + sweep_lines(",\"tp\":2", 0.5);
+  const PageData data = read(text, {"ttft_ms.p90 < 300"});
+  const SweepGoals goals(data.sweeps.at(0));
+  ASSERT_EQ(goals.panels().size(), 2U);
+  EXPECT_EQ(goals.panels()[1].title, "tp 2");
+  EXPECT_EQ(goals.smallest_fleet(goals.panels()[1], "a", "20"), 1U) << "half of 500 ms";
+  EXPECT_TRUE(headline_of(render_page(data))
+                  .starts_with("At rate 20 the goals hold with 4 servers behind a, tp 2, "))
+      << headline_of(render_page(data));
+}
+
+TEST(SweepPage, StagesOfOneLoadAreAnAxis) {
+  std::string text;
+  for (const int servers : {2, 4}) {
+    json row = {{"sweep", "ladder"}, {"cell", {{"servers", servers}}}, {"variant", "a"}};
+    row["summary"] = {{"overloaded", false}, {"metrics", {{"ttft_ms.p90", {{"mean", 1}}}}}};
+    for (const int rate : {5, 10})
+      row["stages"].push_back({{"name", std::to_string(rate)},
+                               {"requested_rate", rate},
+                               {"reported", true},
+                               {"overloaded", false},
+                               {"metrics", {{"ttft_ms.p90", {{"mean", 100 * rate / servers}}}}}});
+    text += row.dump() + "\n";
+  }
+  const PageData data = read(text, {"ttft_ms.p90 < 300"});
+  const SweepGoals goals(data.sweeps.at(0));
+  EXPECT_EQ(data.sweeps[0].rows.size(), 4U);
+  EXPECT_EQ(goals.smallest_fleet(goals.panels()[0], "a", "10"), 1U);
+  EXPECT_EQ(headline_of(render_page(data)),
+            "At stage rate 10 the goals hold with 4 servers behind a.");
+}
+
+TEST(SweepPage, RefusesGoalsOnMetricsItDoesNotHave) {
+  Diagnostics diagnostics;
+  (void)read_results({{"s.jsonl", sweep_lines()}}, diagnostics, {"itl_ms.p99 < 3", "ttft_ms.p90"});
+  const std::string said = messages_of(diagnostics);
+  EXPECT_NE(said.find("s.jsonl:1:1: error: has no itl_ms.p99, which --goal needs"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("must be METRIC < NUMBER"), std::string::npos) << said;
+}
+
+Scatter points(const std::vector<std::pair<double, double>>& list) {
+  Scatter s;
+  for (const auto& [x, y] : list) s.points.push_back({.x = x, .y = y});
+  return s;
+}
+
+TEST(Front, HasWhatNothingBeatsInBoth) {
+  Scatter s = points({{1, 9}, {2, 4}, {2, 5}, {3, 4}, {4, 1}, {5, 2}});
+  EXPECT_EQ(pareto_front(s), (std::vector<std::size_t>{0, 1, 4}));
+  s.less_y = false;  // Cheap and large: the largest y of each price that beats all cheaper ones.
+  EXPECT_EQ(pareto_front(s), (std::vector<std::size_t>{0}));
+  s.less_x = false;
+  EXPECT_EQ(pareto_front(s), (std::vector<std::size_t>{5, 3, 2, 0}));
+}
+
+json fleet(int replicas, double price, double ttft, const std::string& verdict) {
+  json f = {
+      {"hardware", "H100"},      {"policy", "precise"},     {"replicas", {{"vllm", replicas}}},
+      {"price_per_hour", price}, {"verdict", verdict},      {"runs", 3},
+      {"ttft_s.p90", ttft},      {"tpot_s.p90", ttft / 100}};
+  if (verdict != "meets")
+    f["worst"] = {{"goal", "ttft_ms.p99 < 500"},
+                  {"name", "ttft_ms.p99"},
+                  {"bound", 500},
+                  {"mean", 1000 * ttft}};
+  return f;
+}
+
+TEST(PlanPage, SaysWhatIsToSpareAndWhatMissedByHowMuch) {
+  const json plan = {
+      {"plan", "p"},
+      {"goals", {"ttft_ms.p99 < 500", "ttft_ms.p90 < 450"}},
+      {"planned_rate", 10},
+      {"plans",
+       {{{"hardware", "H100"},
+         {"policy", "precise"},
+         {"replicas", {{"vllm", 2}}},
+         {"price_per_hour", 9.2},
+         {"goals",
+          {{{"goal", "ttft_ms.p99 < 500"},
+            {"name", "ttft_ms.p99"},
+            {"bound", 500},
+            {"verdict", "meets"},
+            {"mean", 412},
+            {"half_width", 20}},
+           {{"goal", "output_tokens_per_s > 6000"},
+            {"name", "output_tokens_per_s"},
+            {"bound", 6000},
+            {"verdict", "meets"},
+            {"mean", 6600}}}}}}},
+      {"families", json::array()},
+      {"evaluated",
+       {fleet(1, 4.6, 2.0, "misses"), fleet(2, 9.2, 0.4, "meets"), fleet(4, 18.4, 0.41, "meets")}}};
+  const std::string page = page_of_text(plan.dump());
+  EXPECT_NE(page.find("TTFT p99 412\u00a0ms of at most 500\u00a0ms: 17.6\u00a0% to spare"),
+            std::string::npos);
+  EXPECT_NE(page.find("output tokens/s 6600\u00a0tok/s of at least 6000\u00a0tok/s: 10\u00a0% to "
+                      "spare"),
+            std::string::npos);
+  EXPECT_NE(page.find("TTFT p90 against price: 2 of 3 fleets are on the front"), std::string::npos);
+  EXPECT_NE(page.find("missed by 300\u00a0%"), std::string::npos) << "2000 ms of 500 ms";
+  expect_cells_are_data(page, 5);
+}
+
+json error_row(const std::string& policy, double mape) {
+  return {{"policy", policy},       {"metric", "ttft"},
+          {"statistic", "p90"},     {"cells", 2},
+          {"mape_percent", mape},   {"bias_percent", -mape},
+          {"worst_percent", -mape}, {"worst_stage", "2"},
+          {"limit_percent", 10}};
+}
+
+TEST(ValidationPage, SaysTheErrorsByClassAndSortsThem) {
+  const auto cell = [](const std::string& stage, double measured, double simulated) {
+    return json{{"experiment", "e"},
+                {"policy", "p"},
+                {"variant", "v"},
+                {"stage", stage},
+                {"metric", "ttft"},
+                {"statistic", "p90"},
+                {"unit", "ms"},
+                {"rate", stage},
+                {"measured", measured},
+                {"simulated", simulated},
+                {"error_percent", 100 * (simulated / measured - 1)},
+                {"status", "scored"}};
+  };
+  const json all = {{"version", "1"},
+                    {"by_class",
+                     {{{"held_out", false},
+                       {"step_times", "fitted"},
+                       {"quantity", "TTFT mean"},
+                       {"published_numbers", 2},
+                       {"mean_absolute_error_percent", 2.5},
+                       {"worst_error_percent", -5}},
+                      {{"held_out", true},
+                       {"step_times", "roofline"},
+                       {"quantity", "TTFT mean"},
+                       {"published_numbers", 3},
+                       {"mean_absolute_error_percent", 20},
+                       {"worst_error_percent", 40}}}},
+                    {"scenarios",
+                     {{{"scenario", "ladder"},
+                       {"held_out", false},
+                       {"cells", {cell("5", 100, 105), cell("10", 200, 180)}},
+                       {"errors", {error_row("small", 2), error_row("large", 12)}},
+                       {"notes", json::array()}},
+                      {{"scenario", "unseen"},
+                       {"held_out", true},
+                       {"cells", json::array()},
+                       {"errors", {error_row("other", 20)}},
+                       {"notes", json::array()}}}}};
+  const std::string page = page_of_text(all.dump());
+  EXPECT_EQ(headline_of(page), "Mean error with fitted step times: TTFT mean 2.5\u00a0% (2).");
+  EXPECT_NE(page.find("held out, step times of a roofline: TTFT mean 20.0\u00a0% (3)"),
+            std::string::npos);
+  EXPECT_NE(page.find("2 of 3 rows exceed their limit."), std::string::npos);
+  EXPECT_NE(page.find("TTFT p90: 7.5 % off on average"), std::string::npos) << "5 % and 10 %";
+  const std::size_t table = page.find("Experiments that curves were fitted to: errors");
+  ASSERT_NE(table, std::string::npos);
+  EXPECT_LT(page.find(">large<", table), page.find(">small<", table));
+  EXPECT_LT(page.find(">unseen (held out)<"), table);
+  expect_cells_are_data(page, 15);
+}
+
+TEST(TunePage, ShowsGainsAndGivesTheFile) {
+  const json tuned = {
+      {"tune", "t"},
+      {"scenario", "s"},
+      {"variant", "precise"},
+      {"goals", {"minimise ttft_ms.p90"}},
+      {"verdict", {{"headline", "The best configuration is better."}, {"decision", "better"}}},
+      {"search_runs", 90},
+      {"judgement_runs", 30},
+      {"fresh_seeds", {10001, 10002}},
+      {"knobs",
+       {{{"name", "queue weight"},
+         {"published", "1"},
+         {"best", "3"},
+         {"range", {"1", "2", "3"}},
+         {"worth", {{"percent", 4}, {"low", 3}, {"high", 5}}}}}},
+      {"race",
+       {{{"round", 1}, {"candidates", 8}, {"left", 4}},
+        {{"round", 2}, {"candidates", 4}, {"left", 1}}}},
+      {"candidates",
+       {{{"id", 0},
+         {"values", {{"queue weight", "1"}}},
+         {"metrics", {{"ttft_ms.p90", 250}}},
+         {"seeds", 6},
+         {"dropped", nullptr}}}},
+      {"judged",
+       {{{"load", "as given"},
+         {"metric", "ttft_ms.p90"},
+         {"published", 250},
+         {"best", 230},
+         {"omniscient", nullptr},
+         {"gain", {{"percent", 8}, {"low", 5}, {"high", 11}}}}}},
+      {"front", json::array()},
+      {"epp", "kind: EndpointPickerConfig\n"},
+      {"flags", "--max-num-seqs 256\n"},
+      {"set", {"a=b"}}};
+  const std::string page = page_of_text(tuned.dump());
+  EXPECT_EQ(headline_of(page), "The best configuration is better.");
+  EXPECT_NE(page.find("as given: TTFT p90"), std::string::npos);
+  EXPECT_NE(page.find("+8.0 % [+5.0, +11.0]"), std::string::npos);
+  EXPECT_NE(page.find("href=\"data:text/plain;charset=utf-8,kind%3A%20EndpointPickerConfig%0A\""),
+            std::string::npos);
+  EXPECT_NE(page.find("<pre tabindex=\"0\">kind: EndpointPickerConfig\n</pre>"), std::string::npos);
+  expect_cells_are_data(page, 5);
+}
+
+TEST(MetricView, KnowsTitlesUnitsAndDirections) {
+  EXPECT_EQ(metric_view("ttft_ms.p90").title, "TTFT p90");
+  EXPECT_EQ(metric_view("ttft_ms.p90").scale, 1e-3);
+  EXPECT_EQ(metric_view("itl_s.mean").title, "mean ITL");
+  EXPECT_EQ(metric_view("output_tokens_per_s").title, "output tokens/s");
+  EXPECT_FALSE(metric_view("output_tokens_per_s").less_is_better);
+  EXPECT_EQ(metric_view("prefix_cache_hit_rate").unit, Unit::kRatio);
+  EXPECT_EQ(metric_view("nonsense").title, "nonsense");
+}
+
+}  // namespace
+}  // namespace routesim::tools
