@@ -1,4 +1,5 @@
-"""docs/examples/notebook.ipynb runs: as plain code, and in Jupyter where that is installed."""
+"""docs/examples/notebook.ipynb runs: as plain code, and in Jupyter where that is installed. So does
+the code of docs/python.md."""
 
 from __future__ import annotations
 
@@ -6,6 +7,9 @@ import ast
 import importlib.util
 import json
 import os
+import re
+import shutil
+import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
@@ -31,6 +35,25 @@ def shown(source: str, names: dict[str, Any]) -> Any:
         return None
     assert isinstance(last, ast.Expr)
     return eval(compile(ast.Expression(last.value), str(NOTEBOOK), "eval"), names)
+
+
+class Page(unittest.TestCase):
+    @unittest.skipUnless(has("pandas", "pyarrow"), "pandas or pyarrow is not installed")
+    def test_the_code_runs(self) -> None:
+        page = (NOTEBOOK.parents[1] / "python.md").read_text(encoding="utf-8")
+        (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+        with tempfile.TemporaryDirectory() as folder:
+            for example in NOTEBOOK.parent.glob("*.yaml"):
+                shutil.copy(example, folder)
+            before = Path.cwd()
+            os.chdir(folder)
+            self.addCleanup(os.chdir, before)
+            names: dict[str, Any] = {}
+            shown(code, names)
+            self.assertEqual(set(names["frame"].variant), {"service", "precise"})
+            self.assertTrue(Path("tables", "stages.parquet").exists())
+            self.assertIn("</html>", Path("page.html").read_text(encoding="utf-8"))
+            os.chdir(before)
 
 
 class Notebook(unittest.TestCase):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html.parser
 import importlib.util
 import json
 import os
@@ -164,8 +165,17 @@ class Verdicts(unittest.TestCase):
         page = result.to_html()
         self.assertTrue(page.lower().startswith("<!doctype html>"))
         shown = result._repr_html_()
-        self.assertIn("<iframe", shown)
-        self.assertNotIn("<script>alert", shown)
+        # One iframe whose document is the page, and nothing that runs outside it.
+        frames: list[dict[str, str | None]] = []
+        reader = html.parser.HTMLParser()
+        reader.handle_starttag = lambda tag, attributes: frames.append(  # type: ignore[method-assign]
+            {"tag": tag, **dict(attributes)}
+        )
+        reader.feed(shown)
+        self.assertEqual({frame["tag"] for frame in frames} - {"p", "br"}, {"iframe"})
+        self.assertEqual(frames[-1]["srcdoc"], page)
+        self.assertNotIn("allow-same-origin", frames[-1]["sandbox"] or "")
+        self.assertNotIn("<script>alert", page)
 
 
 class Studies(unittest.TestCase):
@@ -357,6 +367,18 @@ except KeyboardInterrupt:
 """
 
 
+#: Stands for the program: says how it was called, and each signal.
+COUNTING = """
+import signal, sys, time
+log = open({log!r}, "w", buffering=1)
+signal.signal(signal.SIGINT, lambda *_: print("SIGINT", file=log))
+print(*sys.argv, file=log)
+signal.pause()
+time.sleep(2)
+sys.exit(130)
+"""
+
+
 class Process(unittest.TestCase):
     def test_an_interrupt_ends_the_program_too(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -382,6 +404,33 @@ class Process(unittest.TestCase):
             self.assertEqual(out, b"interrupted\n")
             with self.assertRaises(ProcessLookupError):
                 os.kill(int(pid_file.read_text()), 0)
+
+    def test_an_interrupt_from_the_terminal_reaches_the_program_once(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "log"
+            stub = Path(folder) / "routesim"
+            stub.write_text(f"#!{sys.executable}\n{COUNTING.format(log=str(log))}")
+            stub.chmod(0o755)
+            caller = subprocess.Popen(
+                [sys.executable, "-c", INTERRUPTED],
+                env={**os.environ, "ROUTESIM_BINARY": str(stub)},
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            )
+            deadline = time.monotonic() + 60
+            while not log.exists():
+                self.assertLess(time.monotonic(), deadline, "the program did not start")
+                time.sleep(0.05)
+            # The program would see the terminal's signal long before we pass ours on.
+            caller.send_signal(signal.SIGSTOP)
+            os.killpg(caller.pid, signal.SIGINT)
+            time.sleep(0.5)
+            caller.send_signal(signal.SIGCONT)
+            out, _ = caller.communicate(timeout=60)
+            self.assertEqual(out, b"interrupted\n")
+            said = log.read_text().splitlines()
+            self.assertIn("--progress=never", said[0])
+            self.assertEqual(said[1:], ["SIGINT"])
 
     def test_progress_is_shown_when_wanted(self) -> None:
         code = "import routesim; routesim.run('question.yaml', progress={})"

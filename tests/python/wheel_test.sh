@@ -2,7 +2,7 @@
 # wheel_test.sh SOURCE SCRATCH PYTHON WERROR INSTRUMENTED: builds the wheel as a release does, and
 # uses it where nothing else is: a fresh virtual environment, an empty environment, another folder.
 set -euo pipefail
-source=$1 scratch=$2 python=$3 werror=$4 instrumented=$5
+source=$1 scratch=$2 python=$3 werror=$4 instrumented=${5:-}
 skip() { echo "skipped: $1"; exit 77; }
 fail() { echo "FAILED: $1"; exit 1; }
 
@@ -35,7 +35,7 @@ import routesim
 share = Path(routesim.__file__).parent / "share" / "routesim"
 result = routesim.run(share / "scenarios" / "llm-d-qwen3-32b-16xh100.yaml")
 print(*result.variants, result.raw["version"] == routesim.__version__)
-assert (share / "schemas" / "scenario.schema.json").exists()
+assert (share / "docs" / "reference" / "result.schema.json").exists()
 PYTHON
 )
 [[ $answer == "k8s-service llm-d-precise True" ]] || fail "the answer is: $answer"

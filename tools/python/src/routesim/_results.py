@@ -46,11 +46,15 @@ class _Page:
 
     _text: str
 
-    def to_html(self) -> str:
-        """The page of `run --output html`: self-contained, for a file or a colleague."""
+    def to_html(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The page of `routesim report`, in one file that needs no other; written to `path`, too,
+        when there is one."""
         inputs = Inputs()
-        path = inputs.text(self._text, "result")
-        return execute(["report", path, "--output=-"], inputs).stdout
+        result = inputs.text(self._text, "result")
+        page = execute(["report", result, "--output=-"], inputs).stdout
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
 
     def _heading(self) -> str:
         raise NotImplementedError
@@ -200,11 +204,11 @@ class SweepResult(_Page):
         Path(path).write_text(self._text, encoding="utf-8")
 
     def _heading(self) -> str:
-        return repr(self)
+        name = self.raw[0]["sweep"] if self.raw else ""
+        return f"sweep {name}: {len(self.raw)} rows"
 
     def __repr__(self) -> str:
-        name = self.raw[0]["sweep"] if self.raw else ""
-        return f"<routesim sweep {name}: {len(self.raw)} rows>"
+        return f"<routesim {self._heading()}>"
 
 
 class PlanResult(_Page):
@@ -230,18 +234,17 @@ class PlanResult(_Page):
         return _table(_rows.plans(self.raw), arrow)
 
     def _heading(self) -> str:
-        return repr(self)
-
-    def __repr__(self) -> str:
-        rows = _rows.plans(self.raw)
-        if not rows:
-            return f"<routesim plan {self.raw['plan']}: no fleet meets the goals>"
+        if not self.raw["plans"]:
+            return f"plan {self.raw['plan']}: no fleet meets the goals"
         best = self.raw["plans"][0]
         fleet = ", ".join(f"{count} {pool}" for pool, count in best["replicas"].items())
         return (
-            f"<routesim plan {self.raw['plan']}: {fleet} on {best['hardware']} with "
-            f"{best['policy']}, {best['price_per_hour']:g} per hour>"
+            f"plan {self.raw['plan']}: {fleet} on {best['hardware']} with {best['policy']}, "
+            f"{best['price_per_hour']:g} per hour"
         )
+
+    def __repr__(self) -> str:
+        return f"<routesim {self._heading()}>"
 
 
 class Comparison:
