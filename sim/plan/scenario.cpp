@@ -6,7 +6,11 @@ void describe(Describer& d, PoolConfig& c) {
   field(d, {"name", "Name of the pool; endpoints are called name-replica."}, c.name);
   field(d, {"role", "What the pool's servers do for a request."}, c.role);
   field(d, {"replicas", "Model servers in the pool."}, c.replicas, IntRange{1, 65'536});
-  field(d, {"accelerator", "Accelerator from the catalogue, such as H100-SXM.", true},
+  field(d,
+        {"accelerator",
+         "Accelerator from the catalogue, such as H100-SXM; the node selectors in vllm_serve may "
+         "name it too.",
+         true},
         c.accelerator);
   field(d,
         {"model",
@@ -46,7 +50,7 @@ void describe(Describer& d, PoolConfig& c) {
         {"vllm_serve",
          "How the servers are started, for every key above that is not written: a command line of "
          "`vllm serve` (or its words, or its flags as a map), or the path of a file with its "
-         "flags, a Kubernetes manifest or Helm values."},
+         "flags, a Kubernetes manifest, Helm values or a kustomize folder."},
         c.vllm_serve);
 }
 

@@ -88,10 +88,10 @@ TEST_F(Init, NamesTheUsersFilesAndMarksWhatItAssumes) {
   ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
   EXPECT_EQ(
       scenario(),
-      "# Written by `routesim init` from servers/deployment.yaml, epp.yaml, load.yaml.\n"
-      "# The files are read again at every run. Lines with \"assumed\" are for you to check.\n"
+      "# Written by `routesim init`. The files are read again at every run.\n"
+      "# Lines with \"assumed\" say what no file does: correct them.\n"
       "name: qwen\n"
-      "question: \"Which router answers this load faster on these servers?\"\n"
+      "question: Which router answers this load faster on these servers?\n"
       "\n"
       "workload:\n"
       "  inference_perf: load.yaml\n"
@@ -179,13 +179,34 @@ TEST_F(Init, TheAcceleratorOfAmdIsAssumedAndAnUnknownDeviceIsRefused) {
   EXPECT_NE(scenario().find("    accelerator: MI300X   # assumed: the servers ask for amd.com/gpu, "
                             "no file says which\n"),
             std::string::npos);
+  std::string labelled = deployment({}, "qwen", "cpu");
+  labelled.replace(labelled.find("    spec:\n"), 0,
+                   "    metadata: {labels: {llm-d.ai/accelerator-vendor: intel}}\n");
+  write("xpu.yaml", labelled);
+  const Result xpu = init({"xpu.yaml", "load.yaml"}, {"--force"});
+  EXPECT_TRUE(xpu.errors.starts_with("xpu.yaml:7:25: error: asks for intel, ")) << xpu.errors;
   write("tpu.yaml", deployment({}, "qwen", "google.com/tpu"));
   const Result tpu = init({"tpu.yaml", "load.yaml"}, {"--force"});
   EXPECT_EQ(tpu.code, ExitCode::kInvalid);
   EXPECT_TRUE(
-      tpu.errors.starts_with("tpu.yaml:12:29: error: asks for google.com/tpu, and no file "
+      tpu.errors.starts_with("tpu.yaml:12:30: error: asks for google.com/tpu, and no file "
                              "names an accelerator that the catalogue has\n"))
       << tpu.errors;
+}
+
+// The weights of DeepSeek-R1 in FP8 take 671 GB: 8 GPUs of 85 GB have 684 GB, without room for
+// anything else, and 8 of 150 GB have.
+TEST_F(Init, TheAssumedAcceleratorHoldsTheWeights) {
+  std::string text = deployment();
+  text.replace(text.find("Qwen/Qwen3-8B]"), 14, "deepseek-ai/DeepSeek-R1, -tp, \"8\"]");
+  write("deployment.yaml", text);
+  write("load.yaml", kLoad);
+  const Result made = init({"deployment.yaml", "load.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(scenario().find("    accelerator: H200   # assumed: no file names one, and the weights "
+                            "do not fit on less\n"),
+            std::string::npos)
+      << scenario();
 }
 
 TEST_F(Init, TwoPossibleAcceleratorsAreSaid) {
@@ -252,7 +273,7 @@ TEST_F(Init, EveryKindOfLoadIsTold) {
       {"bench.yaml",
        "dataset-name: random\nrandom-input-len: 64\nrandom-output-len: 8\nnum-prompts: 20\n",
        "  vllm_bench: bench.yaml\n"},
-      {"t.csv", "timestamp,input_tokens,output_tokens\n0,100,10\n1,100,10\n",
+      {"t.csv", "timestamp,input_length,output_length\n0,100,10\n1,100,10\n",
        "  trace:\n    file: t.csv\n"},
       {"t.jsonl", "{\"timestamp\": 0, \"input_length\": 64, \"output_length\": 8}\n",
        "  trace:\n    file: t.jsonl\n"},

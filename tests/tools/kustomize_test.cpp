@@ -1,10 +1,16 @@
 // Kustomize folders as published guides have them: the shape is that of llm-d's guides.
 #include "tools/ingest/kustomize.h"
 
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "base/text.h"
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
 #include "tools/ingest/config_file.h"
 #include "tools/ingest/description.h"
+#include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/kustomize_patch.h"
 #include "tools/ingest/vllm_serve_files.h"
 
@@ -39,6 +45,26 @@ class Kustomize : public testing::FolderTest {
     return text;
   }
 
+  /// A guide: a base with holes, a component that fills in the image, and the guide's own patch.
+  void write_guide() {
+    write_base();
+    write("images/kustomization.yaml",
+          "kind: Component\nimages:\n- {name: REPLACE_IMAGE, newName: docker.io/vllm/vllm-openai, "
+          "newTag: v0.19.1}\npatches:\n- target: {kind: Deployment}\n  patch: |-\n"
+          "    - op: add\n      path: /spec/template/spec/containers/0/env/-\n"
+          "      value: {name: USER, value: llm-d}\n");
+    write("guide/kustomization.yaml",
+          "resources: [../base]\ncomponents: [../images]\nnamePrefix: precise-\nlabels:\n"
+          "- pairs: {model: Qwen3-32B}\n  includeTemplates: true\npatches:\n- path: patch.yaml\n");
+    write("guide/patch.yaml",
+          "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: decode}\nspec:\n  replicas: 8\n "
+          " template:\n    spec:\n"
+          "      nodeSelector: {nvidia.com/gpu.product: NVIDIA-H200}\n"
+          "      containers:\n      - name: server\n        command: [vllm, serve]\n"
+          "        args: [Qwen/Qwen3-32B, --tensor-parallel-size=2]\n"
+          "        env: [{name: POD_PORT, value: \"8000\"}]\n");
+  }
+
   void write_base() {
     write("base/kustomization.yaml", "kind: Kustomization\nresources: [deployment.yaml]\n");
     write("base/deployment.yaml",
@@ -49,21 +75,7 @@ class Kustomize : public testing::FolderTest {
 };
 
 TEST_F(Kustomize, AFolderOfAGuideStartsItsServers) {
-  write_base();
-  write("images/kustomization.yaml",
-        "kind: Component\nimages:\n- {name: REPLACE_IMAGE, newName: docker.io/vllm/vllm-openai, "
-        "newTag: v0.19.1}\npatches:\n- target: {kind: Deployment}\n  patch: |-\n"
-        "    - op: add\n      path: /spec/template/spec/containers/0/env/-\n"
-        "      value: {name: USER, value: llm-d}\n");
-  write("guide/kustomization.yaml",
-        "resources: [../base]\ncomponents: [../images]\nnamePrefix: precise-\nlabels:\n"
-        "- pairs: {model: Qwen3-32B}\n  includeTemplates: true\npatches:\n- path: patch.yaml\n");
-  write("guide/patch.yaml",
-        "kind: Deployment\nmetadata: {name: decode}\nspec:\n  replicas: 8\n  template:\n    spec:\n"
-        "      nodeSelector: {nvidia.com/gpu.product: NVIDIA-H200}\n"
-        "      containers:\n      - name: server\n        command: [vllm, serve]\n"
-        "        args: [Qwen/Qwen3-32B, --tensor-parallel-size=2]\n"
-        "        env: [{name: POD_PORT, value: \"8000\"}]\n");
+  write_guide();
   Diagnostics d;
   const Kustomized made = build_kustomization(kustomization_in(path("guide")), {}, "key", d);
   ASSERT_NE(made.objects, nullptr) << messages_of(d);
@@ -77,7 +89,7 @@ TEST_F(Kustomize, AFolderOfAGuideStartsItsServers) {
   EXPECT_EQ(start.image.text, "docker.io/vllm/vllm-openai:v0.19.1");
   EXPECT_EQ(start.replicas->text(), "8");
   EXPECT_EQ(start.replicas->where().file, path("guide/patch.yaml"));
-  EXPECT_EQ(start.replicas->where().line, 4);
+  EXPECT_EQ(start.replicas->where().line, 5);
   ASSERT_EQ(start.words.size(), 2U);
   EXPECT_EQ(start.words[1].text, "--tensor-parallel-size=2");
   EXPECT_EQ(start.environment.at("USER").text, "llm-d");
@@ -86,6 +98,43 @@ TEST_F(Kustomize, AFolderOfAGuideStartsItsServers) {
   EXPECT_EQ(start.labels[1]->text(), "model=Qwen3-32B");
   ASSERT_EQ(start.accelerators.size(), 1U);
   EXPECT_EQ(start.accelerators[0]->text(), "H200");
+}
+
+/// The values of a tree with the keys of its maps in order, whatever their quotes.
+std::string canonical(const ConfigNode& node) {
+  if (node.is_scalar()) return in_quotes(node.text());
+  std::string out;
+  for (const ConfigNode::Ptr& item : node.items()) out += "- " + canonical(*item) + " ";
+  std::map<std::string, std::string> members;
+  for (const auto& member : node.members()) members[member.key] = canonical(*member.value);
+  for (const auto& [key, value] : members) out += key + ": " + value + " ";
+  return "(" + out + ")";
+}
+
+TEST_F(Kustomize, KubectlBuildsTheSameObjects) {
+  if (std::system("kubectl version --client > /dev/null 2>&1") != 0)
+    GTEST_SKIP() << "kubectl is not installed";
+  write_guide();
+  write("over/kustomization.yaml",
+        "resources: [../guide]\nnameSuffix: -v1\nreplicas: [{name: precise-decode, count: 3}]\n"
+        "configMapGenerator: [{name: c, literals: [A=1], options: {disableNameSuffixHash: true}}]\n"
+        "patches:\n- target: {kind: Deployment, name: decode}\n  patch: |-\n"
+        "    - {op: replace, path: /spec/template/spec/containers/0/args/1, value: -tp=4}\n"
+        "- patch: |-\n    apiVersion: apps/v1\n    kind: Deployment\n    metadata: {name: decode}\n"
+        "    spec:\n      template:\n        spec:\n          containers:\n"
+        "          - {name: sidecar, image: s}\n          - name: server\n"
+        "            env: [{name: POD_PORT, value: \"9000\"}, {name: NEW, value: x}]\n");
+  const std::string built_by_kubectl = path("kubectl.yaml");
+  ASSERT_EQ(std::system(("kubectl kustomize " + path("over") + " > " + built_by_kubectl).c_str()),
+            0);
+  Diagnostics d;
+  const auto theirs = read_manifest_file(built_by_kubectl, {}, {}, d);
+  const Kustomized ours = build_kustomization(kustomization_in(path("over")), {}, "key", d);
+  ASSERT_EQ(messages_of(d), "");
+  std::set<std::string> expected, made;
+  for (const auto& object : theirs->child("items")->items()) expected.insert(canonical(*object));
+  for (const auto& object : ours.objects->child("items")->items()) made.insert(canonical(*object));
+  EXPECT_EQ(made, expected);
 }
 
 TEST_F(Kustomize, PatchesFindAnObjectByTheNameItHadBeforeAPrefix) {
@@ -147,19 +196,18 @@ TEST_F(Kustomize, ErrorsStandAtTheirLines) {
             "directory\n  hint: paths inside a file are relative to that file\n");
 }
 
-// The outcomes are those of kustomize 5 by its rules for lists: merged by key in built-in kinds,
-// new elements first; replaced in others.
+// What kubectl v1.32 (kustomize v5.5) makes of these two: elements of the patch come first.
 TEST(KustomizePatch, ListsOfPodsMergeByTheirKeys) {
   const auto base = parsed(
       "kind: Deployment\nspec: {containers: [{name: a, args: [x, y], env: [{name: P, value: 1}, "
-      "{name: Q, value: 2}]}, {name: b}], paused: true}\n");
+      "{name: Q, value: 2}, {name: S, value: 9}]}, {name: b}], paused: true}\n");
   const auto patch = parsed(
-      "spec: {containers: [{name: c}, {name: a, args: [z], env: [{name: Q, value: 3}, {name: R, "
-      "value: 4}]}, {name: b, $patch: delete}], paused: null}\n");
+      "spec: {containers: [{name: c}, {name: b, $patch: delete}, {name: a, args: [z], env: [{name: "
+      "Q, value: 3}, {name: R, value: 4}]}], paused: null}\n");
   EXPECT_EQ(to_json(*merged_strategically(base, *patch, false)),
             to_json(*parsed("kind: Deployment\nspec: {containers: [{name: c}, {name: a, args: [z], "
-                            "env: [{name: R, value: 4}, {name: P, value: 1}, {name: Q, value: 3}]}]"
-                            "}\n")));
+                            "env: [{name: Q, value: 3}, {name: R, value: 4}, {name: P, value: 1}, "
+                            "{name: S, value: 9}]}]}\n")));
 }
 
 TEST(KustomizePatch, ListsOfOtherKindsAreReplacedWithoutASchema) {

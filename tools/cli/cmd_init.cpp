@@ -22,6 +22,31 @@ std::string summary_of(const InitScenario& made, const std::string& path, bool i
   return is_stdout ? text : path + ": written\n" + text + "next: routesim run " + path + "\n";
 }
 
+struct Attempt {
+  InitScenario made;
+  Diagnostics found;
+};
+
+/// What the scenario leads to is judged before it is written: it must run as it is.
+Attempt attempt(const InitRequest& request) {
+  Attempt one;
+  one.made = make_scenario(request, one.found);
+  if (!one.found.has_errors())
+    append(one.found, check_file({.path = request.output, .text = one.made.text}).diagnostics);
+  return one;
+}
+
+/// The first accelerator that may be assumed and works; the first of all when none does.
+Attempt best_attempt(InitRequest request) {
+  Attempt first = attempt(request);
+  for (const std::string_view accelerator : kAssumedAccelerators) {
+    if (!first.found.has_errors() || !first.made.assumes_accelerator) break;
+    request.accelerator = accelerator;
+    if (Attempt other = attempt(request); !other.found.has_errors()) return other;
+  }
+  return first;
+}
+
 ExitCode run_init(Options& options, Console& console) {
   const std::string written = options.get("output", "scenario.yaml");
   const bool is_stdout = written == "-";
@@ -34,10 +59,7 @@ ExitCode run_init(Options& options, Console& console) {
   if (!options.ok()) return refuse(options, console);
   InitRequest request{.paths = options.positionals(), .output = path, .name = options.get("name")};
   if (request.paths.empty()) request.paths = {"."};
-  Diagnostics found;
-  const InitScenario made = make_scenario(request, found);
-  // What the scenario leads to is judged before it is written: it must run as it is.
-  if (!found.has_errors()) append(found, check_file({.path = path, .text = made.text}).diagnostics);
+  const auto [made, found] = best_attempt(request);
   console.complain(tidy(found));
   if (found.has_errors()) return ExitCode::kInvalid;
   if (is_stdout)

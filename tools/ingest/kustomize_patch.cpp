@@ -9,6 +9,7 @@
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
+#include "tools/ingest/config_merge.h"
 
 namespace routesim::tools {
 
@@ -88,31 +89,25 @@ class Merge {
   }
 
   Ptr lists(const Ptr& base, const ConfigNode& patch, std::string_view key) const {
-    std::vector<Ptr> items, added;
+    std::vector<Ptr> result, rest;
     // The element `$patch: replace` says it of the list.
     const auto is_directive = [](const Ptr& item) {
       return item->members().size() == 1 && text_at(*item, kDirective) == "replace";
     };
     const bool replaces = key.empty() || base == nullptr || !base->is_sequence() ||
                           std::any_of(patch.items().begin(), patch.items().end(), is_directive);
-    if (!replaces) items = base->items();
+    if (!replaces) rest = base->items();
     for (const Ptr& item : patch.items()) {
       if (is_directive(item)) continue;
-      const auto same = std::find_if(items.begin(), items.end(), [&](const Ptr& own) {
-        return !key.empty() && item->is_map() && own->is_map() &&
-               text_at(*own, key) == text_at(*item, key);
+      const auto same = std::find_if(rest.begin(), rest.end(), [&](const Ptr& own) {
+        return item->is_map() && own->is_map() && text_at(*own, key) == text_at(*item, key);
       });
-      const Ptr value = item->is_map() ? maps(same == items.end() ? nullptr : *same, *item) : item;
-      if (same == items.end() && value != nullptr)
-        added.push_back(value);
-      else if (same != items.end() && value != nullptr)
-        *same = value;
-      else if (same != items.end())
-        items.erase(same);
+      Ptr value = item->is_map() ? maps(same == rest.end() ? nullptr : *same, *item) : item;
+      if (same != rest.end()) rest.erase(same);
+      if (value != nullptr) result.push_back(std::move(value));
     }
-    // New elements come first (merge2 with MergeOptionsListPrepend).
-    added.insert(added.end(), items.begin(), items.end());
-    return ConfigNode::make_sequence(std::move(added), patch.where());
+    result.insert(result.end(), rest.begin(), rest.end());
+    return ConfigNode::make_sequence(std::move(result), patch.where());
   }
 
   bool by_keys_;
@@ -189,7 +184,14 @@ Ptr changed(const Ptr& node, std::span<const std::string> path, const Operation&
 Ptr merged_strategically(const Ptr& object, const ConfigNode& patch, bool all_kinds) {
   const std::string kind = text_at(*object, "kind");
   const bool is_built_in = std::find(kBuiltIn.begin(), kBuiltIn.end(), kind) != kBuiltIn.end();
-  return Merge(all_kinds || is_built_in).maps(object, patch);
+  const Ptr merged = Merge(all_kinds || is_built_in).maps(object, patch);
+  const ConfigNode* metadata = object->child("metadata");
+  const Member* name = metadata == nullptr ? nullptr : metadata->find("name");
+  if (merged == nullptr || name == nullptr) return merged;
+  // The name in a patch selects the object, which may have got a prefix since.
+  return change_member(merged, "metadata", [&](const Ptr& after) {
+    return change_member(after, "name", [&](const Ptr&) { return name->value; });
+  });
 }
 
 Ptr patched_by_operations(const Ptr& object, const ConfigNode& operations,

@@ -9,8 +9,8 @@ namespace routesim::tools {
 
 /// `object` with a strategic merge patch laid on it: maps merge, null removes, `$patch` deletes or
 /// replaces. Lists of a built-in kind merge by the key that Kubernetes gives them (containers by
-/// name, mounts by path), new elements first; other lists are replaced. `all_kinds` does the same
-/// for other kinds. Null when the patch deletes the object.
+/// name, mounts by path), those of the patch first; other lists are replaced. The name stays.
+/// `all_kinds` does the same for other kinds. Null when the patch deletes the object.
 ConfigNode::Ptr merged_strategically(const ConfigNode::Ptr& object, const ConfigNode& patch,
                                      bool all_kinds);
 

@@ -21,8 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 using Ptr = ConfigNode::Ptr;
 
-constexpr std::string_view kUnnamed = "no file names one";
-
 /// The text as a value of YAML.
 std::string yaml(const std::string& text) {
   std::string out =
@@ -145,12 +143,8 @@ class Draft {
   }
 
   void write_head() {
-    std::vector<std::string> names;
-    for (const UserFile& file : files_)
-      if (file.is_used()) names.push_back(path_of(file));
-    line(0, "# Written by `routesim init` from " + fmt::format("{}", fmt::join(names, ", ")) + ".");
-    line(0,
-         "# The files are read again at every run. Lines with \"assumed\" are for you to check.");
+    line(0, "# Written by `routesim init`. The files are read again at every run.");
+    line(0, "# Lines with \"assumed\" say what no file does: correct them.");
     std::string name = request_.name;
     if (name.empty() && !servers_.empty()) name = servers_.front()->servers.front().name;
     if (name.empty()) name = "my-scenario";
@@ -244,18 +238,40 @@ class Draft {
     if (start.accelerators.empty()) assume_accelerator(start);
   }
 
+  /// The label of the pods that names the vendor or the kind of their accelerators, such as
+  /// `llm-d.ai/accelerator-vendor: amd`; null without one.
+  static Ptr kind_label(const ServerStart& start) {
+    for (const Ptr& label : start.labels) {
+      const std::string& text = label->text();
+      const std::size_t equals = text.find('=');
+      const std::string value = text.substr(std::min(equals, text.size() - 1) + 1);
+      if (text.substr(0, equals).find("accelerator") != std::string::npos && value != "nvidia" &&
+          value != "gpu")
+        return ConfigNode::make_scalar(value, ConfigNode::Style::kPlain, label->where());
+    }
+    return nullptr;
+  }
+
   void assume_accelerator(const ServerStart& start) {
-    const std::string device = start.device == nullptr ? "nvidia.com/gpu" : start.device->text();
-    if (device == "nvidia.com/gpu")
-      return assume(4, "accelerator: H100-SXM", std::string(kUnnamed));
-    if (device == "amd.com/gpu")
+    const Ptr kind = start.device != nullptr ? start.device : kind_label(start);
+    const std::string device = kind == nullptr ? "nvidia.com/gpu" : kind->text();
+    if (device == "nvidia.com/gpu") return assume_nvidia();
+    if (device == "amd.com/gpu" || device == "amd")
       return assume(4, "accelerator: MI300X",
-                    "the servers ask for amd.com/gpu, no file says which");
-    diagnostics_.error(
-        start.device->where(), "",
-        "asks for " + printable(device) +
-            ", and no file names an accelerator that the catalogue has",
-        "`routesim list accelerators` shows them; docs/extending.md says how to add one");
+                    "the servers ask for " + device + ", no file says which");
+    diagnostics_.error(kind->where(), "",
+                       "asks for " + printable(device) +
+                           ", and no file names an accelerator that the catalogue has",
+                       "`routesim list accelerators` shows them; docs/extending.md says how to add "
+                       "one");
+  }
+
+  void assume_nvidia() {
+    out_.assumes_accelerator = true;
+    const bool is_first = request_.accelerator == kAssumedAccelerators.front();
+    assume(
+        4, "accelerator: " + request_.accelerator,
+        is_first ? "no file names one" : "no file names one, and the weights do not fit on less");
   }
 
   void write_assumed_pool() {

@@ -1,17 +1,26 @@
 // A scenario from the files that a user has.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.h"
 
 namespace routesim::tools {
 
+/// NVIDIA's accelerators that may be assumed, in the order in which they are tried: the weights
+/// must fit.
+inline constexpr std::array<std::string_view, 3> kAssumedAccelerators = {"H100-SXM", "H200",
+                                                                         "B200"};
+
 struct InitRequest {
   std::vector<std::string> paths;  ///< Files and folders.
   std::string output;              ///< Where the scenario will stand; its paths are relative to it.
   std::string name;                ///< Empty: that of the first servers.
+  /// Taken where no file names one and the servers do not ask for another vendor's.
+  std::string accelerator = std::string(kAssumedAccelerators.front());
 };
 
 struct InitScenario {
@@ -19,6 +28,7 @@ struct InitScenario {
   std::vector<std::string> inputs = {};   ///< Which file plays which part.
   std::vector<std::string> assumed = {};  ///< `key: value   # assumed: why`.
   std::vector<std::string> unused = {};   ///< Files, and why they play no part.
+  bool assumes_accelerator = false;       ///< The scenario has that of the request.
 };
 
 /// Writes the scenario: it names the user's files and copies nothing out of them, except numbers
