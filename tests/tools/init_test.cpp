@@ -324,7 +324,7 @@ TEST_F(Init, AKustomizeFolderIsServersAndItsConfigMapTheRouter) {
 TEST_F(Init, AFolderIsReadFileByFileAndWhatIsNotUsedIsNamed) {
   write("all/deployment.yaml", deployment());
   write("all/load.yaml", kLoad);
-  write("all/notes.txt", "nothing\n");
+  write("all/notes.txt", "Measure with vllm bench serve; see the team's (long) page.\n");
   write("all/service.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: s}\n");
   const Result made = init({"all"});
   ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;

@@ -74,8 +74,9 @@ std::vector<OptionSpec> Command::all_options() const {
 }
 
 std::string Command::usage() const {
-  return "routesim " + name + (positional.max > 0 ? " " + positional.name : "") +
-         (positional.max > 1 ? "..." : "");
+  if (positional.max == 0) return "routesim " + name;
+  const std::string operand = positional.name + (positional.max > 1 ? "..." : "");
+  return "routesim " + name + " " + (positional.min == 0 ? "[" + operand + "]" : operand);
 }
 
 const std::vector<Command>& commands() {

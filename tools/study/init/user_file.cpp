@@ -14,6 +14,7 @@
 #include "tools/ingest/kustomize.h"
 #include "tools/ingest/router_config.h"
 #include "tools/ingest/trace_files.h"
+#include "tools/ingest/vllm_bench_yaml.h"
 
 namespace routesim::tools {
 
@@ -184,18 +185,20 @@ class Reader {
         !read_text_file(file.path, {.file = file.path}, {}, kMostOfScript, text, found))
       return;
     const auto has = [&](std::string_view words) { return text.find(words) != std::string::npos; };
+    Diagnostics of_script;
     if (is_trace) {
       read_trace(file, found);
     } else if (has("vllm bench serve") || has("benchmark_serving.py")) {
-      file.load = LoadKind::kVllmBench;
+      (void)vllm_bench_command(*tree::text(file.path, {.file = "--set"}), {}, of_script);
+      if (!of_script.has_errors()) file.load = LoadKind::kVllmBench;
     } else if (has("vllm serve ") || has("vllm.entrypoints.openai.api_server")) {
-      Diagnostics unsaid;
-      if (auto start =
-              start_in_text(text, places_in_file(file.path), {.file = file.path}, {}, {}, unsaid))
-        file.servers.push_back(std::move(*start));
+      auto start =
+          start_in_text(text, places_in_file(file.path), {.file = file.path}, {}, {}, of_script);
+      if (start) file.servers.push_back(std::move(*start));
     } else if (!text.empty()) {
       file.balancer = balancer_of(file.path);
     }
+    if (!file.is_used()) append(found, of_script);
   }
 
   static void read_trace(UserFile& file, Diagnostics& found) {
