@@ -170,8 +170,10 @@ const std::string& axe() {
     const fs::path file = folder / "package" / "axe.min.js";
     if (!fs::exists(file))
       shell("cd " + folder.string() +
-            " && timeout 60 npm pack --silent axe-core@4 && tar xzf axe-core-4*.tgz "
-            "package/axe.min.js");
+            " && mkdir -p package && { timeout 60 npm pack --silent axe-core@4 && tar xzf "
+            "axe-core-4*.tgz package/axe.min.js || timeout 60 python3 -m pip download -q --no-deps "
+            "axe-playwright-python && python3 -m zipfile -e axe_playwright_python-*.whl . && mv "
+            "axe_playwright_python/axe.min.js package; }");
     return slurp(file);
   }();
   return kText;
@@ -180,7 +182,7 @@ const std::string& axe() {
 std::vector<std::string> audit(Browser& browser, const fs::path& page,
                                std::vector<std::string>& skipped) {
   std::vector<std::string> problems;
-  if (axe().empty()) skipped.push_back("axe-core: needs npm (Debian: npm) or ROUTESIM_AXE");
+  if (axe().empty()) skipped.push_back("axe-core: needs npm or pip, or ROUTESIM_AXE");
   struct Look {
     int width;
     bool dark, axe;

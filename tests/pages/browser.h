@@ -76,7 +76,8 @@ std::vector<std::string> audit(Browser& browser, const std::filesystem::path& pa
                                std::vector<std::string>& skipped);
 
 /// The program text of axe-core: the file that ROUTESIM_AXE names, or the one of npm's package
-/// `axe-core`, fetched once per build folder; empty when neither is there.
+/// `axe-core` or pip's `axe-playwright-python`, fetched once per build folder; empty where none can
+/// be had.
 const std::string& axe();
 
 }  // namespace routesim::pages

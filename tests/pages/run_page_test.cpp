@@ -86,6 +86,43 @@ TEST_F(RunPage, TwoResultsOnOnePageAreClean) {
   expect_clean(file("both.html"));
 }
 
+TEST_F(RunPage, VerdictComesFirstAndEveryColumnNamesTheBase) {
+  for (const std::size_t n : {2U, 4U, 8U}) {
+    const std::string name = "of" + std::to_string(n);
+    const std::vector<std::string> some(kEight.begin(), kEight.begin() + static_cast<long>(n));
+    make(name, scenario(some, 4, "expect:\n- ttft_ms.p90 < 1\n"));
+    browser().open(file(name + ".html"), 1400);
+    const Json data = Json::parse(slurp(file(name + ".json")));
+    const std::string headline =
+        eval("document.querySelector('.verdict p.big').textContent").get<std::string>();
+    const std::string winner = data["verdict"]["winner"];
+    EXPECT_FALSE(winner.empty());
+    EXPECT_TRUE(headline.find(winner) != std::string::npos &&
+                headline.find("the base with-k8s-service") != std::string::npos)
+        << headline;
+    if (n > 2) EXPECT_NE(headline.find("among " + std::to_string(n)), std::string::npos);
+    // Nobody who is held against the same stages holds more load than the winner.
+    double most = 0, of_winner = 0;
+    for (const Json& v : data["variants"]) {
+      double held = 0;
+      for (const Json& s : v["stages"])
+        if (s["reported"] == true && s["overloaded"] == false)
+          held = std::max(held, s["load_summary"]["requested_rate"].get<double>());
+      most = std::max(most, held);
+      if (v["name"] == winner) of_winner = held;
+    }
+    EXPECT_EQ(of_winner, most) << headline;
+    EXPECT_EQ(eval("[...document.querySelector('#key-numbers-of-the-whole-run ~ .scroll thead')"
+                   ".querySelectorAll('th')].filter(h => h.textContent.includes("
+                   "'change against with-k8s-service')).length"),
+              n - 1);
+    // What fails stands above all.
+    EXPECT_TRUE(eval("document.querySelector('.verdict').firstElementChild.matches('.failed')"));
+    EXPECT_TRUE(eval("document.querySelector('.failed strong').textContent.startsWith('" +
+                     std::to_string(n) + " of " + std::to_string(n) + " expectations fail')"));
+  }
+}
+
 TEST_F(RunPage, FollowsTheTheme) {
   open_pair();
   const std::string background = "getComputedStyle(document.body).backgroundColor";

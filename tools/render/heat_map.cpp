@@ -85,9 +85,9 @@ std::string scale_legend(const HeatMap& map, const Shades& shades) {
 }
 
 /// A heat map being drawn.
-class MapDrawing {
+class HeatDrawing {
  public:
-  MapDrawing(const HeatMap& map, const Shades& shades) : map_(map), shades_(shades) {
+  HeatDrawing(const HeatMap& map, const Shades& shades) : map_(map), shades_(shades) {
     std::size_t longest = 4;
     for (const std::string& row : map.rows) longest = std::max(longest, display_width(row));
     left_ = std::min(150.0, 14 + kLetter * static_cast<double>(longest));
@@ -211,7 +211,7 @@ std::string draw(const HeatMap& map) {
   const Shades shades(map);
   if (shades.empty()) return {};
   return svg_figure(map.title, map.subtitle) + scale_legend(map, shades) +
-         MapDrawing(map, shades).str() + "</figure>";
+         HeatDrawing(map, shades).str() + "</figure>";
 }
 
 }  // namespace routesim::tools
