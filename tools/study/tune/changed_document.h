@@ -24,8 +24,8 @@ bool is_same_tree(const ConfigNode& a, const ConfigNode& b);
 /// kept where they can be. Otherwise (anchors, a map without a block or flow style of its own) the
 /// document is written anew, without comments; then `kept` is false.
 struct ChangedDocument {
-  std::string text;
-  ConfigNode::Ptr root;
+  std::string text = {};
+  ConfigNode::Ptr root = {};
   bool kept = true;
 };
 ChangedDocument change_document(const ConfigNode::Ptr& root, const std::string& text,

@@ -59,6 +59,8 @@ constexpr std::array kParameters = std::to_array<ParameterValues>({
     {"p2p-source-producer", "minCachedTokenDelta", "64 256 1024 4096"},
     {"static-usage-limit-policy", "threshold", "0.6 0.8 1"},
 });
+constexpr std::array<std::string_view, 2> kDeciders = {"always-disagg-pd-decider",
+                                                       "prefix-based-pd-decider"};
 constexpr std::array<std::string_view, 3> kPickers = {"max-score-picker", "weighted-random-picker",
                                                       "random-picker"};
 
@@ -171,6 +173,14 @@ class PickerReader {
     for (const policies::ProfileSpec& profile : config_.profiles)
       for (const policies::PluginReference& ref : profile.plugins)
         if (ref.name == spec.name && node(ref.path) != nullptr) add(ref.path, "pluginRef");
+    // Profile handlers name their deciders in their parameters.
+    for (const PluginSpec& other : config_.plugins)
+      for_each_key(
+          *other.parameters, nullptr,
+          [&](const ConfigNode& value, const std::string& path, const SourceLocation&) {
+            if (value.text() == spec.name)
+              out.push_back(make_assignment(in_picker(other.path + ".parameters." + path), type));
+          });
     return out;
   }
 
@@ -244,8 +254,9 @@ Knob weight_knob(const PickerReader& reader, const ScorerPlace& scorer,
                    {in_picker(scorer.path + ".weight")}, texts, number_text(scorer.weight));
 }
 
-Knob picker_knob(const PickerReader& reader, const PluginSpec& spec, const std::string& name,
-                 const std::vector<std::string>& types) {
+/// A knob of the type of a plugin.
+Knob type_knob(const PickerReader& reader, const PluginSpec& spec, const std::string& name,
+               const std::vector<std::string>& types) {
   std::vector<KnobValue> values;
   for (const std::string& type : types) {
     const policies::PluginType* const known = policies::standard_registry().find(type);
@@ -266,9 +277,12 @@ void add_picker_knobs(const KnobSource& source, std::vector<Knob>& knobs) {
     const PluginSpec* const spec = reader.picker_of(profile);
     if (spec == nullptr || !seen.insert(spec->name).second) continue;
     const bool several = reader.config().profiles.size() > 1;
-    knobs.push_back(picker_knob(reader, *spec, several ? "picker of " + profile.name : "picker",
-                                {kPickers.begin(), kPickers.end()}));
+    knobs.push_back(type_knob(reader, *spec, several ? "picker of " + profile.name : "picker",
+                              {kPickers.begin(), kPickers.end()}));
   }
+  for (const PluginSpec& spec : reader.config().plugins)
+    if (std::ranges::find(kDeciders, spec.type) != kDeciders.end() && reader.has(spec))
+      knobs.push_back(type_knob(reader, spec, "decider", {kDeciders.begin(), kDeciders.end()}));
   for (const PluginSpec& spec : reader.config().plugins)
     for (const ParameterValues& row : kParameters) {
       if (row.type != spec.type || !reader.has(spec)) continue;
@@ -514,7 +528,7 @@ class KnobReader {
         return fail(path_ + ".picker", "is a profile without a picker of its own");
       std::vector<std::string> types = texts(spec->type, true);
       if (types.empty()) types.assign(kPickers.begin(), kPickers.end());
-      return picker_knob(reader, *spec, "picker of " + profile.name, types);
+      return type_knob(reader, *spec, "picker of " + profile.name, types);
     }
     return fail(path_ + ".picker",
                 "is no profile of the document (got " + printable(config_.picker) + ")",

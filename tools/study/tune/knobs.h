@@ -18,10 +18,10 @@ struct KnobSource {
   const std::optional<TunedPicker>& picker;
 };
 
-/// The knobs of the variant: weights of scorers and kinds of pickers in its document, parameters of
-/// the plugins there (a table of plausible values), the settings of any other balancer, the split
-/// of GPUs between a prefill and a decode pool, and the engine's max_num_seqs and
-/// max_num_batched_tokens. Some values may be impossible.
+/// The knobs of the variant: weights of scorers and types of pickers and deciders in its document,
+/// parameters of the plugins there (a table of plausible values), the settings of any other
+/// balancer, the split of GPUs between a prefill and a decode pool, and the engine's max_num_seqs
+/// and max_num_batched_tokens. Some values may be impossible.
 std::vector<Knob> derive_knobs(const KnobSource& source);
 
 /// The knob that the entry `path` of a tune file describes; nothing with an error.

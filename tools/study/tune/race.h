@@ -26,8 +26,8 @@ double cost_of(double value, sim::Direction direction, bool by_ratio);
 
 /// The results of one candidate, each a list by seed. All lists of a round have one length.
 struct RaceEntry {
-  std::vector<std::vector<double>> costs;     ///< By goal.
-  std::vector<std::vector<double>> excesses;  ///< By condition: above zero breaks it.
+  std::vector<std::vector<double>> costs = {};     ///< By goal.
+  std::vector<std::vector<double>> excesses = {};  ///< By condition: above zero breaks it.
 
   double mean_cost(std::size_t goal) const;
   /// The sum of the mean costs: with one goal, that goal's.

@@ -50,8 +50,8 @@ void describe(Describer& d, TuneConfig& c) {
   field(d, {"block", "Seeds of one round of the race."}, c.block, IntRange{2, 100});
   field(d, {"fresh_seeds", "Seeds of the judgement, which the search does not see."}, c.fresh_seeds,
         IntRange{2, 1000});
-  field(d, {"confidence", "Of the intervals and, as 1 - level, of the tests in the race."},
-        c.confidence, RealRange{.min = 0.5, .max = 0.9999, .min_open = true});
+  field(d, {"confidence", "The tests in the race have the level 1 - confidence."}, c.confidence,
+        RealRange{.min = 0.5, .max = 0.9999, .min_open = true});
   field(d,
         {"shift",
          "Other loads that the result is judged on; rates times 1.25 and times 0.8 when absent."},

@@ -60,7 +60,7 @@ class Judge {
   void add_runs() {
     for (std::size_t load = 0; load <= space_.shifts.size(); ++load) {
       const std::vector<Assignment> extra =
-          load > 0 ? shifted(space_.shifts[load - 1]) : std::vector<Assignment>{};
+          load > 0 ? space_.shifts[load - 1].extra : std::vector<Assignment>{};
       runs_.push_back({.choice = space_.published(), .extra = extra});
       runs_.push_back({.choice = best(), .extra = extra});
       runs_.push_back({.choice = space_.published(), .extra = extra});
@@ -72,24 +72,6 @@ class Judge {
     }
     for (std::size_t i = 0; i < std::min(kMostOnFront, search_.front.size()); ++i)
       runs_.push_back({.choice = search_.candidates[search_.front[i]].choice, .extra = {}});
-  }
-
-  /// Rates are multiplied further where the scenario does it already.
-  std::vector<Assignment> shifted(const TuneShift& shift) const {
-    std::vector<Assignment> out;
-    if (shift.rate != 1) {
-      Diagnostics known;
-      const LoadedScenario loaded =
-          load_scenario(choice_request(space_, space_.published(), {}), known);
-      const double scale = loaded.variants.front().scenario.workload.rate_scale * shift.rate;
-      out.push_back(make_assignment("workload.rate_scale", fmt::format("{}", scale)));
-    }
-    Diagnostics& found = runner_.diagnostics();
-    for (const std::string& set : shift.set)
-      if (auto assignment = parse_assignment_at(set, {.file = space_.path}, found))
-        out.push_back(std::move(*assignment));
-    if (found.has_errors()) throw TuneStopped{};
-    return out;
   }
 
   void run_all() {

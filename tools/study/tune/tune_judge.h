@@ -18,30 +18,30 @@ inline constexpr std::uint64_t kFreshSeeds = 10'000;
 
 /// One metric under one load.
 struct JudgedMetric {
-  MetricName metric;
-  Difference difference;  ///< Best less published.
-  std::optional<sim::Estimate> omniscient;
+  MetricName metric = {};
+  Difference difference = {};  ///< Best less published.
+  std::optional<sim::Estimate> omniscient = {};
   /// The share of the gap between published and omniscient that the best one closes; nothing unless
   /// the omniscient router is better beyond chance.
-  std::optional<double> gap_closed;
+  std::optional<double> gap_closed = {};
 };
 
 struct JudgedLoad {
-  std::string load;  ///< `as given`, `rates x 1.25`.
-  std::vector<JudgedMetric> metrics;
-  std::string why_not;  ///< Why this load cannot run; empty when it can.
+  std::string load = {};  ///< `as given`, `rates x 1.25`.
+  std::vector<JudgedMetric> metrics = {};
+  std::string why_not = {};  ///< Why this load cannot run; empty when it can.
 };
 
 /// What one change of the best configuration is worth.
 struct KnobWorth {
   std::size_t knob = 0;
-  std::vector<Difference> by_goal;  ///< With this change taken back, less the best one.
+  std::vector<Difference> by_goal = {};  ///< With this change taken back, less the best one.
 };
 
 /// A member of the front on fresh seeds.
 struct FrontMember {
   std::size_t candidate = 0;
-  std::vector<sim::Estimate> goals;
+  std::vector<sim::Estimate> goals = {};
 };
 
 enum class TuneDecision {
@@ -58,13 +58,13 @@ std::string_view decision_name(TuneDecision decision);
 inline constexpr double kLeastGain = 0.01;
 
 struct TuneJudgement {
-  std::vector<std::uint64_t> seeds;
-  std::vector<JudgedLoad> loads;  ///< The first is the load as given.
-  std::vector<KnobWorth> worth;
-  std::vector<FrontMember> front;
-  std::string no_omniscient;  ///< Why there is no ceiling; empty when there is.
+  std::vector<std::uint64_t> seeds = {};
+  std::vector<JudgedLoad> loads = {};  ///< The first is the load as given.
+  std::vector<KnobWorth> worth = {};
+  std::vector<FrontMember> front = {};
+  std::string no_omniscient = {};  ///< Why there is no ceiling; empty when there is.
   TuneDecision decision = TuneDecision::kNothing;
-  std::string headline;
+  std::string headline = {};
   std::size_t runs = 0;
 };
 

@@ -19,7 +19,7 @@ namespace routesim::tools {
 
 /// One configuration and its results so far.
 struct TuneCandidate {
-  Choice choice;
+  Choice choice = {};
   std::shared_ptr<const sim::RunPlan> plan = {};  ///< Null for those that left.
   std::vector<std::vector<double>> values = {};   ///< By metric, then by seed.
   std::size_t rounds = 0;                         ///< Blocks of seeds it has faced.
@@ -37,11 +37,12 @@ struct TuneRound {
 };
 
 struct TuneSearchResult {
-  std::vector<TuneCandidate> candidates;  ///< The first is the published one.
-  std::vector<TuneRound> rounds;
-  std::size_t best = 0;               ///< The best other candidate; 0 when all others left.
-  std::vector<std::size_t> front;     ///< With two goals: those that no other beats in both.
-  std::vector<Condition> conditions;  ///< Those that the published configuration has numbers for.
+  std::vector<TuneCandidate> candidates = {};  ///< The first is the published one.
+  std::vector<TuneRound> rounds = {};
+  std::size_t best = 0;                 ///< The best other candidate; 0 when all others left.
+  std::vector<std::size_t> front = {};  ///< With two goals: those that no other beats in both.
+  std::vector<Condition> conditions =
+      {};  ///< Those that the published configuration has numbers for.
   std::size_t runs = 0;
 };
 

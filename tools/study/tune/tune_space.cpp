@@ -67,7 +67,6 @@ class TuneReader {
     if (root == nullptr || !read_file(*root)) return;
     take_options();
     read_goals();
-    read_shifts();
     for (Assignment& a :
          parse_assignments(config_.set, "set", &provenance_, diagnostics_, diagnostics_))
       space_.base.push_back(std::move(a));
@@ -139,15 +138,32 @@ class TuneReader {
       space_.conditions.push_back(std::move(*condition.value));
   }
 
-  void read_shifts() {
-    space_.shifts = config_.shift.value_or(std::vector<TuneShift>{
+  /// The other loads. One that the scenario does not have the rates for is left out, if it is ours.
+  void make_shifts(double rate_scale) {
+    const std::vector<TuneShift> asked = config_.shift.value_or(std::vector<TuneShift>{
         {.name = {}, .rate = 1.25, .set = {}}, {.name = {}, .rate = 0.8, .set = {}}});
-    for (std::size_t i = 0; i < space_.shifts.size(); ++i) {
-      TuneShift& shift = space_.shifts[i];
-      if (!shift.name.empty()) continue;
-      if (shift.rate != 1) shift.name = "rates x " + number_text(shift.rate);
-      for (const std::string& set : shift.set) shift.name += (shift.name.empty() ? "" : ", ") + set;
-      if (shift.name.empty()) error(element_path("shift", i), "changes nothing", "say rate: 1.25");
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const std::string path = element_path("shift", i);
+      ShiftedLoad load{.name = asked[i].name};
+      const auto describe_by = [&](const std::string& text) {
+        if (asked[i].name.empty()) load.name += (load.name.empty() ? "" : ", ") + text;
+      };
+      if (asked[i].rate != 1) {
+        describe_by("rates x " + number_text(asked[i].rate));
+        load.extra.push_back(make_assignment("workload.rate_scale",
+                                             number_text(rate_scale * asked[i].rate),
+                                             provenance_.nearest(path)));
+      }
+      for (Assignment& a : parse_assignments(asked[i].set, path + ".set", &provenance_,
+                                             diagnostics_, diagnostics_)) {
+        describe_by(a.path + "=" + (a.value->is_scalar() ? a.value->text() : flow_text(*a.value)));
+        load.extra.push_back(std::move(a));
+      }
+      if (load.extra.empty()) error(path, "changes nothing", "say rate: 1.25");
+      Diagnostics found;
+      (void)prepare_choice(space_, space_.published(), load.extra, found);
+      if (config_.shift && found.has_errors()) append(diagnostics_, found);
+      if (!found.has_errors()) space_.shifts.push_back(std::move(load));
     }
   }
 
@@ -177,6 +193,7 @@ class TuneReader {
     take_document(variant);
     choose_metrics(variant);
     make_knobs({.variant = variant, .plan = *plan, .picker = space_.picker});
+    if (!diagnostics_.has_errors()) make_shifts(variant.scenario.workload.rate_scale);
   }
 
   /// Documents inside other files become part of the scenario, where key paths lead into them.

@@ -19,14 +19,14 @@ namespace routesim::tools {
 
 /// One value of a knob, and the assignments that make it; the published value has none.
 struct KnobValue {
-  std::string text;
+  std::string text = {};
   std::vector<Assignment> assignments = {};
 };
 
 /// One thing to choose.
 struct Knob {
-  std::string name;
-  std::vector<KnobValue> values;
+  std::string name = {};
+  std::vector<KnobValue> values = {};
   std::size_t published = 0;  ///< Index of the published value.
   bool ordered = false;       ///< Values are numbers, ascending: neighbours are alike.
   SourceLocation where = {};  ///< Of a knob that the file lists.
@@ -37,16 +37,22 @@ using Choice = std::vector<std::size_t>;
 
 /// A number to make small or large.
 struct TuneGoal {
-  MetricName metric;
-  std::string text;  ///< `minimise ttft_ms.p90`.
+  MetricName metric = {};
+  std::string text = {};  ///< `minimise ttft_ms.p90`.
 };
 
 /// The router's document, where the variant has one.
 struct TunedPicker {
-  std::string path;      ///< Of its file; empty when it stands in the scenario.
-  ConfigNode::Ptr root;  ///< The EndpointPickerConfig.
-  std::string text;      ///< Where `root` stands; empty when it stands in the scenario.
-  bool is_bare = true;   ///< Key paths of the scenario lead into it.
+  std::string path = {};      ///< Of its file; empty when it stands in the scenario.
+  ConfigNode::Ptr root = {};  ///< The EndpointPickerConfig.
+  std::string text = {};      ///< Where `root` stands; empty when it stands in the scenario.
+  bool is_bare = true;        ///< Key paths of the scenario lead into it.
+};
+
+/// A load that the search has not seen.
+struct ShiftedLoad {
+  std::string name = {};
+  std::vector<Assignment> extra = {};  ///< Made after those of the candidate.
 };
 
 struct TuneSpace {
@@ -60,7 +66,7 @@ struct TuneSpace {
   std::vector<Condition> conditions;
   std::vector<MetricName> metrics;  ///< Of the goals, then of the conditions, then the usual ones.
   std::vector<Knob> knobs;
-  std::vector<TuneShift> shifts;
+  std::vector<ShiftedLoad> shifts;
   std::optional<TunedPicker> picker;
 
   Choice published() const;
