@@ -1,5 +1,7 @@
 #include "tools/cli/shipped_files.h"
 
+#include <sys/auxv.h>
+
 #include <filesystem>
 #include <vector>
 
@@ -12,8 +14,11 @@ namespace fs = std::filesystem;
 /// PREFIX/share/routesim of a command that lies in PREFIX/bin: a package, an image or a Python
 /// wheel, wherever it was unpacked. Empty when that folder is not there.
 fs::path installed_folder() {
+  // The path that was executed; unlike /proc/self/exe it is there without /proc.
+  const auto* executed = reinterpret_cast<const char*>(::getauxval(AT_EXECFN));
+  if (executed == nullptr) return {};
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path program = fs::canonical(executed, error);
   if (error) return {};
   const fs::path folder = program.parent_path().parent_path() / "share" / "routesim";
   return fs::is_directory(folder, error) ? folder : fs::path();
