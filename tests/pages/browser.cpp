@@ -54,6 +54,10 @@ Browser::Browser() {
     missing_ = "needs Chromium (Debian: chromium)";
     return;
   }
+  if (!fs::exists("/proc/cpuinfo")) {
+    missing_ = "Chromium needs /proc";
+    return;
+  }
   folder_ = fs::temp_directory_path() / ("routesim-pages-" + std::to_string(::getpid()));
   fs::create_directories(folder_);
   std::array<int, 2> down{}, up{};
