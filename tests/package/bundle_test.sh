@@ -8,6 +8,10 @@ if [[ $(realpath "$build") != "$(realpath "$source_dir")/build/release" ]]; then
   echo "skipped: tools/bundle builds in build/release, and this is $build"
   exit 77
 fi
+if [[ ! -e /proc/self/exe ]]; then
+  echo "skipped: the loader finds libraries beside a program through /proc"
+  exit 77
+fi
 fail() {
   echo "failed: $*" >&2
   exit 1
@@ -31,7 +35,6 @@ echo "the image has $size MB"
 [[ $size -le 80 ]] || fail "the image is larger than 80 MB"
 [[ $(id -u) -eq 0 ]] || { echo "a chroot needs root: the image is not run"; exit 0; }
 
-mkdir -p "$scratch/image/proc" "$scratch/image/dev"
 cat >"$scratch/image/work/scenario.yaml" <<'SCENARIO'
 name: image
 workload:
@@ -42,16 +45,10 @@ cluster:
 routing: {balancer: library, library: {path: policy.so, options: "0.1"}}
 SCENARIO
 cp "$plugin" "$scratch/image/work/policy.so"
-# What a container has and a chroot has not: the command finds its files through /proc.
-cat >"$scratch/inside" <<'INSIDE'
-mount -t proc proc "$1/proc"
-mount --bind /dev "$1/dev"
-exec chroot --userspec=4711:4711 "$1" /bin/sh -ec '
+chroot --userspec=4711:4711 "$scratch/image" /bin/sh -ec '
   cd /work
   routesim run scenario.yaml --quiet --check
   routesim check h100-rate-map
   test "$(routesim list scenarios | wc -l)" -gt 5
-  ! touch /etc/written 2>/dev/null'
-INSIDE
-unshare --mount bash "$scratch/inside" "$scratch/image" >"$scratch/run.out" || fail "the image does not run"
+  ! touch /etc/written' >"$scratch/run.out" || fail "the image does not run"
 grep -q '^image, seed 1' "$scratch/run.out" || fail "the image did not simulate"

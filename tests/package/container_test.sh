@@ -16,7 +16,7 @@ done
 mirror="${ROUTESIM_BARE_MIRROR:-http://deb.debian.org/debian}"
 wget -q --spider --timeout=20 --tries=1 "$mirror/dists/bookworm/Release" || skip "no bookworm at $mirror"
 
-export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
+export BUILDAH_ISOLATION=chroot
 in_storage() { buildah --root "$scratch/storage" --runroot "$scratch/run" "$@"; }
 rm -rf "$scratch/clone" "$scratch/storage" "$scratch/run"
 mkdir -p "$scratch"

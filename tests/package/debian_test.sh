@@ -54,24 +54,49 @@ expect "nothing may be written by others" \
   test -z "$(dpkg-deb -c "$runtime" | grep -E '^-.{7}w')"
 
 # The links of the installed documentation lead to something.
-while IFS=: read -r page link; do
-  expect "$page: $link is in the package" test -e "$(dirname "$page")/$link"
-done < <(grep -roE '\]\([^)#: ]+' "$share/routesim/docs" --include='*.md' |
-  sed '/](https\?$/d; s/](//')
+grep -roE '\]\([^)#: ]+' "$share/routesim/docs" --include='*.md' | sed '/](https\?$/d; s/](//' |
+  while IFS=: read -r page link; do
+    expect "$page: $link is in the package" test -e "$(dirname "$page")/$link"
+  done
+
+# Every library that the command is linked with has a row of the notices, and every row is in the SBOM.
+readonly notices="$share/routesim/docs/third-party.md"
+grep '^| .* | https:' "$notices" >"$scratch/rows"
+# source_of PACKAGE...: what they are built from, without a release: boost for libboost-dev.
+source_of() {
+  dpkg-query -W -f '${source:Package}\n' "$@" 2>/dev/null | sed 's/-defaults$//; s/[0-9.]*$//'
+}
+cut -d '|' -f 5 "$scratch/rows" | while read -r package; do source_of "$package" || true; done \
+  >"$scratch/sources"
+ldd "$command" | sed -n 's|.* => \(/.*\) (0x.*|\1|p' | while read -r library; do
+  package="$(dpkg-query -S "*/$(basename "$(realpath "$library")")" | head -n 1 | cut -d : -f 1)"
+  expect "$library of $package has a row in third-party.md" \
+    grep -qx "$(source_of "$package" | head -n 1)" "$scratch/sources"
+done
+echo "file(READ $share/routesim/routesim.spdx.json text)
+string(JSON count LENGTH \${text} packages)
+message(\${count})" >"$scratch/count.cmake"
+expect "the SBOM has routesim and every row" \
+  test "$(cmake -P "$scratch/count.cmake" 2>&1)" -eq $(($(wc -l <"$scratch/rows") + 1))
 
 # The command, away from the repository: scenarios by name, by the path of the documentation, all.
 cd "$scratch"
 "$command" --version
-expect "list finds the installed scenarios" \
-  grep -q "^$share/routesim/scenarios/llm-d-qwen3-32b-16xh100.yaml " <("$command" list scenarios)
+says() {  # says DESCRIPTION PATTERN ARGUMENT...: the command prints a line with the pattern
+  local what="$1" pattern="$2"
+  shift 2
+  "$command" "$@" >"$scratch/out" 2>"$scratch/err" || true
+  expect "$what" grep -q "$pattern" "$scratch/out"
+}
+says "list finds the installed scenarios" \
+  "^$share/routesim/scenarios/llm-d-qwen3-32b-16xh100.yaml " list scenarios
 for name in llm-d-qwen3-32b-16xh100 scenarios/llm-d-qwen3-32b-16xh100.yaml qwen3-32b-cheapest-fleet \
   sweeps/h100-rate-map docs/examples/question.yaml; do
   expect "check finds $name" "$command" check "$name"
 done
-expect "run finds a scenario by its name" grep -q '^kubeai-llama3.1-8b-2xl4,' \
-  <("$command" run kubeai-llama3.1-8b-2xl4 --quiet)
-expect "validate without a name compares all" grep -q '^kubeai_l4_2r_llama31_8b_fp8' \
-  <("$command" validate --seeds 1 --summary 2>/dev/null)
+says "run finds a scenario by its name" '^kubeai-llama3.1-8b-2xl4,' run kubeai-llama3.1-8b-2xl4
+says "validate without a name compares all" '^kubeai_l4_2r_llama31_8b_fp8' \
+  validate --seeds 1 --summary
 status=0
 "$command" run no-such-scenario 2>"$scratch/err" || status=$?
 expect "a name that is no scenario is an error" test "$status" -eq 2
@@ -87,7 +112,7 @@ hardened "the stack protector" __stack_chk_fail
 hardened "fortified functions" '__[a-z]+_chk@'
 
 if command -v lintian >/dev/null 2>&1; then
-  lintian --allow-root --fail-on error "$runtime" "$development" || { echo "failed: lintian" >&2; exit 1; }
+  lintian --allow-root --profile debian --fail-on error "$runtime" "$development" || { echo "failed: lintian" >&2; exit 1; }
 else
   echo "lintian is not installed"
 fi
