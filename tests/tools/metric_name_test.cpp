@@ -70,8 +70,12 @@ TEST(MetricName, SaysWhatIsWrong) {
     std::string_view message;
     std::string_view hint;
   };
-  constexpr std::array<Row, 8> kRows = {{
-      {"tttf_ms.p99", "is not a metric (got tttf_ms.p99)", "did you mean ttft_ms?"},
+  constexpr std::array<Row, 12> kRows = {{
+      {"tttf_ms.p99", "is not a metric (got tttf_ms.p99)", "did you mean ttft_ms.p99?"},
+      {"ttft_p99", "is not a metric (got ttft_p99)", "did you mean ttft_ms.p99?"},
+      {"latency_s_p99", "is not a metric", "did you mean request_latency_s.p99?"},
+      {"mean_itl.ms", "is not a metric", "did you mean itl_ms.mean?"},
+      {"median.goodput", "is not a metric", "did you mean goodput?"},
       {"", "is not a metric", "metrics: ttft, tpot"},
       {"ttft_ms", "needs a statistic", "for example ttft_ms.p99"},
       {"ttft_ms.", "needs a statistic", "for example ttft_ms.p99"},

@@ -2,19 +2,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.h"
+#include "tools/ingest/config_file.h"
 #include "tools/ingest/scenario_yaml.h"
 
 namespace routesim::tools {
-
-/// The formats of routesim's files, told apart by the keys of their roots.
-enum class FileKind { kScenario, kPlan, kSweep, kCatalogue, kInferencePerf, kEndpointPicker };
-
-/// `scenario`, `plan`, `sweep`, `catalogue`, `inference-perf` or `EndpointPickerConfig`.
-std::string_view kind_name(FileKind kind);
 
 struct CheckedFile {
   std::string path;

@@ -58,8 +58,7 @@ ExitCode dispatch(const std::vector<std::string>& arguments, Console& console) {
                     {arguments.begin() + 1, arguments.end()});
     if (!options.ok()) return refuse(options, console);
     if (!options.has("help")) return command.run(options, console);
-    console.print("Usage: " + command.usage() + " [options]\n\n" + command.summary +
-                  "\n\nOptions:\n" + options_help(command.all_options()));
+    console.print(command.help());
     return ExitCode::kSuccess;
   }
   return unknown_command(name, console);
@@ -77,6 +76,15 @@ std::string Command::usage() const {
   if (positional.max == 0) return "routesim " + name;
   const std::string operand = positional.name + (positional.max > 1 ? "..." : "");
   return "routesim " + name + " " + (positional.min == 0 ? "[" + operand + "]" : operand);
+}
+
+std::string Command::help() const {
+  std::string text = "Usage: " + usage() + " [options]\n\n" + summary + "\n\nOptions:\n" +
+                     options_help(all_options());
+  if (!examples.empty()) text += "\nExamples:\n";
+  for (const Example& example : examples)
+    text += "  " + example.line + "\n      " + example.meaning + "\n";
+  return text;
 }
 
 const std::vector<Command>& commands() {

@@ -12,17 +12,25 @@
 
 namespace routesim::tools {
 
+/// A command line and what it is for. Files stand in docs/examples, or another example makes them.
+struct Example {
+  std::string line;
+  std::string meaning;
+};
+
 /// One command. `run` gets options that were parsed without a problem.
 struct Command {
   std::string name;
   std::string summary;  ///< One line for the list of commands.
   PositionalSpec positional = {};
   std::vector<OptionSpec> options = {};  ///< Its own; all_options() adds `--help`.
+  std::vector<Example> examples = {};
   ExitCode (*run)(Options& options, Console& console);
 
   std::vector<OptionSpec> all_options() const;
   /// `routesim run SCENARIO`, without the options.
   std::string usage() const;
+  std::string help() const;
 };
 
 /// Every command, in the order of the help text.

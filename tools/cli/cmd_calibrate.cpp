@@ -306,6 +306,9 @@ Command calibrate_command() {
             "With --scenario: fit to results of `vllm bench serve` that state another load, too."},
            {"catalogue", "FILE", "More accelerators and models.", true},
            {"out", "FILE", "Write the catalogue entry here, not to standard output."}},
+      .examples =
+          {{"routesim calibrate --scenario benchmark.yaml --free step_ms --out our-curve.yaml",
+            "The cost of a step that explains a measurement, as a catalogue entry."}},
       .run = &run_calibrate};
 }
 

@@ -22,36 +22,6 @@ namespace routesim::tools {
 
 namespace {
 
-bool has_map(const ConfigNode& root, std::string_view key) {
-  const ConfigNode::Member* member = root.find(key);
-  return member != nullptr && member->value->is_map();
-}
-
-bool has_any(const ConfigNode& root, std::initializer_list<std::string_view> keys) {
-  return std::any_of(keys.begin(), keys.end(),
-                     [&](std::string_view key) { return root.find(key) != nullptr; });
-}
-
-bool holds_router_document(const ConfigNode& root) {
-  if (is_kubernetes_object(root)) return true;
-  if (has_any(root, {"plugins", "schedulingProfiles"})) return true;
-  // llm-d-benchmark's scenarios are lists of stacks.
-  if (root.find("scenario") != nullptr && root.find("scenario")->value->is_sequence()) return true;
-  using Kind = policies::LocatedDocument::Kind;
-  return policies::find_endpoint_picker_config(root).kind != Kind::kNotFound;
-}
-
-/// A file that looks like none of the others is a scenario: its reader says what it lacks.
-FileKind kind_of(const ConfigNode& root) {
-  if (!root.is_map() || root.find("cluster") != nullptr) return FileKind::kScenario;
-  if (root.find("scenario") != nullptr && root.find("scenario")->value->is_scalar())
-    return has_any(root, {"demand", "goals", "prices"}) ? FileKind::kPlan : FileKind::kSweep;
-  if (root.find("variants") != nullptr) return FileKind::kScenario;
-  if (has_any(root, {"accelerators", "models", "curves"})) return FileKind::kCatalogue;
-  if (has_map(root, "load") && has_map(root, "data")) return FileKind::kInferencePerf;
-  return holds_router_document(root) ? FileKind::kEndpointPicker : FileKind::kScenario;
-}
-
 std::string counted(std::size_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
@@ -148,12 +118,6 @@ void refuse_options(const ScenarioRequest& request, CheckedFile& file) {
 }
 
 }  // namespace
-
-std::string_view kind_name(FileKind kind) {
-  constexpr std::array<std::string_view, 6> kNames = {
-      "scenario", "plan", "sweep", "catalogue", "inference-perf", "EndpointPickerConfig"};
-  return kNames.at(static_cast<std::size_t>(kind));
-}
 
 CheckedFile check_file(const ScenarioRequest& request) {
   CheckedFile file{.path = request.path};
@@ -290,6 +254,10 @@ Command check_command() {
                    .value_name = "FORMAT",
                    .help = "text (default) or json.",
                    .choices = {"text", "json"}}},
+      .examples = {{"routesim check question.yaml",
+                    "Everything that is wrong with it, without running it."},
+                   {"routesim check question.yaml epp.yaml --keys",
+                    "Every key with what becomes of it."}},
       .run = &run_check};
 }
 

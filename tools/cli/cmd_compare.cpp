@@ -89,6 +89,12 @@ Command compare_command() {
                            "junit or github (annotations).",
                    .repeatable = true,
                    .choices = {"table", "json", "markdown", "html", "junit", "github"}}},
+      .examples = {{"routesim compare before.json after.json",
+                    "Every metric with its change and its interval."},
+                   {"routesim compare before.json after.json --fail-if 'ttft_ms.p99>+5%'",
+                    "Exit code 1 when the p99 grew by more than 5 %."},
+                   {"routesim compare result.json --variant service --variant prefix-aware",
+                    "Two variants of one result."}},
       .run = &run_compare};
 }
 

@@ -163,6 +163,13 @@ Command explain_command() {
                        .help = "text (default) or json, for --request and --hits.",
                        .choices = {"text", "json"}},
                       {"jobs", "N", "Runs at a time for --request; default all cores."}},
+          .examples =
+              {{"routesim explain question.yaml --variant prefix-aware",
+                "Every value and where it comes from."},
+               {"routesim explain question.yaml --variant prefix-aware --request worst",
+                "How the slowest request was routed, and what other choices would have brought."},
+               {"routesim explain question.yaml --variant service --hits",
+                "Where prefix-cache hits were lost."}},
           .run = &run_explain};
 }
 

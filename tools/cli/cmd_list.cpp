@@ -127,6 +127,9 @@ Command list_command() {
       .summary = "List models, accelerators, plugins, balancers or scenarios.",
       .positional = {.name = "models|accelerators|plugins|balancers|scenarios", .min = 1, .max = 1},
       .options = {folder_option("Where scenarios are looked for")},
+      .examples = {{"routesim list models", "What a scenario can name."},
+                   {"routesim list balancers",
+                    "What each policy decides on, and how it differs from its product."}},
       .run = &run_list};
 }
 

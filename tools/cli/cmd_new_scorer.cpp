@@ -278,6 +278,9 @@ Command new_scorer_command() {
           .positional = {.name = "NAME", .min = 1, .max = 1},
           .options = {{"root", "FOLDER", "The checkout (default: the current folder)."},
                       {.name = "dry-run", .help = "Print the edits as a diff; write nothing."}},
+          .examples = {{"routesim new-scorer queue-age",
+                        "A scorer with its test and its registration, in this checkout."},
+                       {"routesim new-scorer queue-age --dry-run", "The edits as a diff."}},
           .run = &run_new_scorer};
 }
 

@@ -1,6 +1,8 @@
 // routesim plan: the cheapest fleet that meets every goal.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
@@ -30,16 +32,26 @@ PlanSettings read_plan_settings(Options& options) {
           .progress = progress_mode(options)};
 }
 
+/// `step 1 of 6, smallest fleets: 5 of 12 found; 34 fleets, 96 runs, 4.1 s`.
+std::string progress_line(const PlanProgress& progress, double elapsed_s) {
+  const std::size_t step = progress.step;
+  const std::size_t questions = progress.questions;
+  std::string text =
+      fmt::format("step {} of {}, {}", step + 1, kPlanSteps.size(), kPlanSteps[step]);
+  if (questions > 0)
+    text +=
+        fmt::format(": {} of {} found", std::min(progress.answered.load(), questions), questions);
+  return text + fmt::format("; {} fleets, {} runs, {:.1f} s", progress.fleets.load(),
+                            progress.runs.load(), elapsed_s);
+}
+
 /// Nothing when the search was interrupted or a run had errors.
 std::optional<PlanResult> search(const PlanSpace& space, const PlanSettings& settings,
                                  Diagnostics& diagnostics, Console& console) {
   PlanProgress progress;
   const InterruptGuard guard(progress.run.stop);
   const ProgressDisplay display(
-      [&progress](double elapsed_s) {
-        return fmt::format("{} fleets, {} runs, {:.1f} s", progress.fleets.load(),
-                           progress.runs.load(), elapsed_s);
-      },
+      [&progress](double elapsed_s) { return progress_line(progress, elapsed_s); },
       settings.progress, console);
   FleetEvaluator evaluator(space, settings.jobs, progress, diagnostics);
   try {
@@ -105,6 +117,10 @@ Command plan_command() {
                       seed_option(),
                       progress_option(),
                       quiet_option()},
+          .examples = {{"routesim plan plan.yaml",
+                        "The cheapest fleet that meets every goal, and what binds it."},
+                       {"routesim plan plan.yaml -o json=plan.json",
+                        "The same as a file for `routesim report`."}},
           .run = &run_plan};
 }
 

@@ -104,6 +104,12 @@ Command report_command() {
             true},
            {"export", "FOLDER",
             "Write what the page shows as CSV and JSON lines into FOLDER, and its curves as SVG."}},
+      .examples = {{"routesim report result.json -o page.html",
+                    "One page with charts and tables that needs no network."},
+                   {"routesim report before.json after.json -o page.html",
+                    "Two results on one page."},
+                   {"routesim report result.json --export curves",
+                    "Each curve as SVG and each table as CSV."}},
       .run = &run_report};
 }
 

@@ -233,6 +233,8 @@ Command schema_command() {
                        .value_name = "FORMAT",
                        .help = "json (default) or markdown.",
                        .choices = {"json", "markdown"}}},
+          .examples = {{"routesim schema scenario", "A JSON Schema for editors."},
+                       {"routesim schema plan -o markdown", "Every key of a plan file."}},
           .run = &run_schema};
 }
 

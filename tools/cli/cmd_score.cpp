@@ -133,17 +133,21 @@ ExitCode run_score(Options& options, Console& console) {
 }  // namespace
 
 Command score_command() {
-  return {.name = "score",
-          .summary = "Make one routing decision and show how each plugin came to it.",
-          .options = {{"config", "EPP.yaml", "EndpointPickerConfig, or Helm values with one."},
-                      {"endpoints", "E.json", "The endpoints as the router sees them."},
-                      {"request", "R.json", "The request."},
-                      {"steps", "S.json", "Instead: a balancer's decisions, step by step."},
-                      {"events", "F.jsonl", "KV events to feed the prefix index first."},
-                      {"era", "RELEASE", "Behave as this router release, such as v0.7.0."},
-                      {"seed", "N", "Seed of random picks (default 0)."},
-                      {"now", "SECONDS", "The instant of the decision (default 0)."}},
-          .run = &run_score};
+  return {
+      .name = "score",
+      .summary = "Make one routing decision and show how each plugin came to it.",
+      .options = {{"config", "EPP.yaml", "EndpointPickerConfig, or Helm values with one."},
+                  {"endpoints", "E.json", "The endpoints as the router sees them."},
+                  {"request", "R.json", "The request."},
+                  {"steps", "S.json", "Instead: a balancer's decisions, step by step."},
+                  {"events", "F.jsonl", "KV events to feed the prefix index first."},
+                  {"era", "RELEASE", "Behave as this router release, such as v0.7.0."},
+                  {"seed", "N", "Seed of random picks (default 0)."},
+                  {"now", "SECONDS", "The instant of the decision (default 0)."}},
+      .examples =
+          {{"routesim score --config epp.yaml --endpoints endpoints.json --request request.json",
+            "What each scorer gives to each endpoint, and who is picked."}},
+      .run = &run_score};
 }
 
 }  // namespace routesim::tools

@@ -284,6 +284,9 @@ Command sweep_command() {
                       {"replications", "N", "Runs per row, with consecutive seeds."},
                       progress_option(),
                       quiet_option()},
+          .examples = {{"routesim sweep sweep.yaml", "Every cell of a grid, as a table."},
+                       {"routesim sweep sweep.yaml -o jsonl=rows.jsonl --resume",
+                        "A row of JSON per cell; goes on after a stop."}},
           .run = &run_sweep};
 }
 

@@ -149,6 +149,10 @@ Command trace_command() {
                    .value_name = "FORMAT",
                    .help = "text (default) or json.",
                    .choices = {"text", "json"}}},
+      .examples = {{"routesim trace chats.csv",
+                    "Rates, lengths and the hits that a cache of each size can find."},
+                   {"routesim trace question.yaml --requests 1000 -o json",
+                    "The same of a scenario's load, as JSON."}},
       .run = &run_trace};
 }
 

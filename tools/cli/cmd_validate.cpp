@@ -199,6 +199,10 @@ Command validate_command() {
            folder_option("Where scenarios are looked for when none is named"),
            {"force", "", "Compare results of `vllm bench serve` that state another load, too."},
            quiet_option()},
+      .examples = {{"routesim validate benchmark.yaml",
+                    "Simulated numbers beside measured ones, with their errors."},
+                   {"routesim validate benchmark.yaml --fail-if 'ttft.mean>30%'",
+                    "Exit code 1 when the mean error is larger."}},
       .run = &run_validate};
 }
 

@@ -230,6 +230,9 @@ std::string command_section(const Command& command) {
   if (!command.options.empty()) out += " [" + italic("options") + "]";
   out += "\n";
   for (const OptionSpec& option : command.options) out += option_entry(option);
+  if (!command.examples.empty()) out += ".PP\nExamples:\n";
+  for (const Example& example : command.examples)
+    out += fmt::format(".TP\n{}\n{}\n", bold(example.line), roff(example.meaning));
   return out;
 }
 
@@ -281,23 +284,22 @@ std::string manual_page(const std::vector<Command>& commands) {
   for (const ExitMeaning& exit : kExitMeanings)
     out += fmt::format(".TP\n{}\n{}\n", bold(std::to_string(static_cast<int>(exit.code))),
                        roff(exit.meaning));
-  return out + ".SH EXAMPLES\n.TP\n" + bold("routesim check my-scenario.yaml") +
-         "\nEverything that is wrong with it, without running it.\n.TP\n" +
-         bold("routesim run my-scenario.yaml --set cluster.pools[0].replicas=4") +
-         "\nOne value changed.\n.TP\n" + bold("routesim run my-scenario.yaml -o json=result.json") +
-         "\nAll numbers, in a file.\n";
+  return out;
 }
 
 Command completion_command() {
   return {.name = "completion",
           .summary = "Print a shell's completion script: source <(routesim completion bash).",
           .positional = {.name = "bash|zsh|fish", .min = 1, .max = 1},
+          .examples = {{"routesim completion bash",
+                        "Completion for bash: source <(routesim completion bash)."}},
           .run = &run_completion};
 }
 
 Command manual_command() {
   return {.name = "manual",
           .summary = "Print the manual page in roff: routesim manual | man -l -",
+          .examples = {{"routesim manual", "The manual page: routesim manual | man -l -"}},
           .run = &run_manual};
 }
 

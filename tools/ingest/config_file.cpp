@@ -3,10 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <initializer_list>
 #include <memory>
+
+#include "policies/config/document.h"
+#include "tools/ingest/kubernetes_file.h"
 
 namespace routesim {
 
@@ -61,3 +66,70 @@ ConfigNode::Ptr parse_embedded(const ConfigNode& scalar, Diagnostics& diagnostic
 }
 
 }  // namespace routesim
+
+namespace routesim::tools {
+
+namespace {
+
+bool holds_map(const ConfigNode& root, std::string_view key) {
+  const ConfigNode::Member* member = root.find(key);
+  return member != nullptr && member->value->is_map();
+}
+
+bool holds_any(const ConfigNode& root, std::initializer_list<std::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](std::string_view key) { return root.find(key) != nullptr; });
+}
+
+bool holds_router_document(const ConfigNode& root) {
+  if (is_kubernetes_object(root)) return true;
+  if (holds_any(root, {"plugins", "schedulingProfiles"})) return true;
+  // llm-d-benchmark's scenarios are lists of stacks.
+  if (root.find("scenario") != nullptr && root.find("scenario")->value->is_sequence()) return true;
+  return policies::find_endpoint_picker_config(root).kind !=
+         policies::LocatedDocument::Kind::kNotFound;
+}
+
+}  // namespace
+
+std::string_view kind_name(FileKind kind) {
+  constexpr std::array<std::string_view, 6> kNames = {
+      "scenario", "plan", "sweep", "catalogue", "inference-perf", "EndpointPickerConfig"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+FileKind kind_of(const ConfigNode& root) {
+  if (!root.is_map() || root.find("cluster") != nullptr) return FileKind::kScenario;
+  if (root.find("scenario") != nullptr && root.find("scenario")->value->is_scalar())
+    return holds_any(root, {"demand", "goals", "prices"}) ? FileKind::kPlan : FileKind::kSweep;
+  if (root.find("variants") != nullptr) return FileKind::kScenario;
+  if (holds_any(root, {"accelerators", "models", "curves"})) return FileKind::kCatalogue;
+  if (holds_map(root, "load") && holds_map(root, "data")) return FileKind::kInferencePerf;
+  return holds_router_document(root) ? FileKind::kEndpointPicker : FileKind::kScenario;
+}
+
+bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) {
+  struct Reader {
+    FileKind kind;
+    const char* article;
+    const char* command;
+  };
+  constexpr std::array<Reader, 3> kReaders = {{{FileKind::kScenario, "a scenario", "run"},
+                                               {FileKind::kPlan, "a plan", "plan"},
+                                               {FileKind::kSweep, "a sweep", "sweep"}}};
+  const auto find = [&](FileKind kind) { return std::ranges::find(kReaders, kind, &Reader::kind); };
+  const auto given = find(kind_of(root));
+  // A scenario is also what nothing else looks like, and a plan may lack what tells it from a
+  // sweep: then the reader says what is missing.
+  const bool is_clear = given != kReaders.end() &&
+                        (given->kind == FileKind::kScenario
+                             ? root.is_map() && holds_any(root, {"cluster", "variants"})
+                             : given->kind == FileKind::kPlan || holds_any(root, {"axes"}));
+  if (!is_clear || given->kind == wanted) return true;
+  diagnostics.error(root.where(), "",
+                    std::string("is ") + given->article + ", not " + find(wanted)->article,
+                    std::string("routesim ") + given->command + " " + root.where().file);
+  return false;
+}
+
+}  // namespace routesim::tools

@@ -462,6 +462,7 @@ LoadedScenario load_scenario(const ScenarioRequest& request, Diagnostics& diagno
                 "a scenario has the keys workload, cluster and routing");
     root = nullptr;
   }
+  if (root != nullptr && !is_kind(*root, FileKind::kScenario, found)) root = nullptr;
   if (root != nullptr) {
     for (const Assignment& assignment : assignments)
       if (targets_variants(assignment)) root = apply_assignment(root, assignment, found);

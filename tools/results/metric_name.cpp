@@ -187,7 +187,32 @@ std::string example(const Kind& kind) {
   }
 }
 
-Parsed<MetricName> unknown_metric(std::string_view text, std::string_view word) {
+/// `ttft_ms.p99` of `ttft_p99` or `p99_ttft`: names that have their parts in another order. Empty
+/// for others.
+std::string reordered(std::string_view text) {
+  std::string rest;
+  std::string statistic;
+  for (std::size_t begin = 0, end = 0; end != std::string_view::npos; begin = end + 1) {
+    end = text.find_first_of("_.", begin);
+    const std::string_view part =
+        text.substr(begin, end == std::string_view::npos ? end : end - begin);
+    if (const auto found = parse_statistic(part); found && statistic.empty())
+      statistic = *found;
+    else
+      rest.append(rest.empty() ? "" : "_").append(part);
+  }
+  const Found found = find_kind(rest);
+  if (statistic.empty() || found.kind == nullptr) return {};
+  const bool has_unit = !found.unit.suffix.empty() && rest.ends_with(found.unit.suffix);
+  const std::string_view unit = has_unit                                  ? found.unit.suffix
+                                : found.kind->quantity == Quantity::kTime ? "_ms"
+                                                                          : "";
+  const std::string name = std::string(found.kind->name).append(unit);
+  return has_many_values(found.kind->quantity) ? name + "." + statistic : name;
+}
+
+Parsed<MetricName> unknown_metric(std::string_view text, std::string_view word,
+                                  std::string_view written) {
   std::vector<std::string> names;
   std::string list;
   for (const Kind& kind : kKinds) {
@@ -198,7 +223,11 @@ Parsed<MetricName> unknown_metric(std::string_view text, std::string_view word) 
     for (const Unit& unit : units_of(kind.quantity))
       names.push_back(std::string(kind.name).append(unit.suffix));
   }
-  const std::string close = nearest(std::string(word), names);
+  std::string close = reordered(text);
+  if (close.empty()) {
+    close = nearest(std::string(word), names);
+    if (!close.empty() && parse_statistic(written)) close.append(".").append(written);
+  }
   return {{},
           "is not a metric (got " + printable(text) + ")",
           close.empty() ? "metrics: " + list : "did you mean " + close + "?"};
@@ -223,7 +252,7 @@ std::string statistic_error(const Kind& kind, std::string_view written,
 Parsed<MetricName> parse_metric_name(std::string_view text) {
   const auto [word, written] = split_name(text);
   const Found found = find_kind(word);
-  if (found.kind == nullptr) return unknown_metric(text, word);
+  if (found.kind == nullptr) return unknown_metric(text, word, written);
   const Kind& kind = *found.kind;
   const std::optional<std::string> statistic = parse_statistic(written);
   const bool dangling = text.ends_with('.');

@@ -1,6 +1,7 @@
 // Runs of fleets, many at once, until each is decided.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <map>
@@ -8,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -56,9 +58,17 @@ struct FleetEvaluation {
   models::Trust trust() const;
 };
 
+/// The parts of a search, in their order. Their number never changes, so a display has an end; how
+/// many fleets each of them tries depends on what was found.
+inline constexpr std::array<std::string_view, 6> kPlanSteps = {
+    "smallest fleets", "fleets to buy", "errors of step times", "knees", "bottlenecks", "spares"};
+
 /// How far a search has come, for a display in another thread.
 struct PlanProgress {
-  sim::Progress run;  ///< Its `stop` ends the search.
+  sim::Progress run;                      ///< Its `stop` ends the search.
+  std::atomic<std::size_t> step{0};       ///< Into kPlanSteps.
+  std::atomic<std::size_t> answered{0};   ///< Questions of this step with an answer ...
+  std::atomic<std::size_t> questions{0};  ///< ... and all of them; 0 = not counted.
   std::atomic<std::size_t> runs{0};
   std::atomic<std::size_t> fleets{0};
 };
@@ -85,6 +95,16 @@ class FleetEvaluator {
   std::vector<FleetRun> run_once(std::span<const sim::RunPlan> plans, double rate);
 
   std::size_t runs() const { return progress_.runs; }
+
+  /// Tells the display which step of the search has begun, and how many of its questions are open.
+  void begin_step(std::size_t step) {
+    progress_.step = step;
+    tell_open(0, 0);
+  }
+  void tell_open(std::size_t open, std::size_t questions) {
+    progress_.answered = questions - open;
+    progress_.questions = questions;
+  }
 
  private:
   void prepare(FleetEvaluation& evaluation);

@@ -92,14 +92,19 @@ class PlanSearch {
   PlanResult run() {
     find_sizes();
     rank();
+    evaluator_.begin_step(1);
     evaluate_bought();
     for (FoundPlan& plan : result_.plans) {
       plan.holds_with_fewer_blocks = holds_with_blocks(plan, 1 - kCapacityBand);
       plan.holds_with_more_blocks = holds_with_blocks(plan, 1 + kCapacityBand);
     }
+    evaluator_.begin_step(2);
     find_bands();
+    evaluator_.begin_step(3);
     find_knees();
+    evaluator_.begin_step(4);
     find_bindings();
+    evaluator_.begin_step(5);
     for (FoundPlan& plan : result_.plans) find_spares(plan);
     for (const auto& [probe, evaluation] : evaluator_.all())
       if (probe.rate == space_.planned_rate() && probe.step_factor == 1)
@@ -130,6 +135,7 @@ class PlanSearch {
                             .step_factor = questions[i].step_factor});
           asked.push_back(i);
         }
+      evaluator_.tell_open(probes.size(), searches.size());
       if (probes.empty()) break;
       evaluator_.evaluate(probes);
       add_spares(probes);
@@ -262,6 +268,7 @@ class PlanSearch {
               {.family = result_.plans[i].family, .size = result_.plans[i].size, .rate = *next});
           asked.push_back(i);
         }
+      evaluator_.tell_open(probes.size(), searches.size());
       if (probes.empty()) break;
       evaluator_.evaluate(probes);
       for (std::size_t p = 0; p < probes.size(); ++p)

@@ -95,7 +95,7 @@ class SpaceReader {
   void read() {
     space_.path = request_.path;
     const ConfigNode::Ptr root = read_config_file(request_.path, diagnostics_);
-    if (root == nullptr) return;
+    if (root == nullptr || !is_kind(*root, FileKind::kPlan, diagnostics_)) return;
     read_struct(*root, config_, diagnostics_, {.provenance = &provenance_, .format = "plan"});
     if (!root->is_map()) return;
     read_ = diagnostics_;

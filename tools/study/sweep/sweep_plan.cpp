@@ -313,7 +313,8 @@ SweepPlan load_sweep(const SweepRequest& request, Diagnostics& diagnostics) {
   plan.path = request.path;
   Diagnostics found;
   Provenance provenance;
-  const ConfigNode::Ptr root = read_config_file(request.path, found);
+  ConfigNode::Ptr root = read_config_file(request.path, found);
+  if (root != nullptr && !is_kind(*root, FileKind::kSweep, found)) root = nullptr;
   if (root != nullptr)
     read_struct(*root, plan.config, found, {.provenance = &provenance, .format = "sweep"});
   if (root != nullptr && root->is_map()) {
