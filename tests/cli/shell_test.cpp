@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <regex>
 
 #include "tests/cli/cli_fixture.h"
 #include "tools/cli/cli.h"
@@ -117,6 +118,71 @@ TEST_F(Shell, TheManualPageIsCleanRoff) {
   EXPECT_EQ(page.err, "");
   EXPECT_NE(page.out.find("--output FORMAT[=PATH]"), std::string::npos) << page.out;
   EXPECT_NE(page.out.find("EXIT STATUS"), std::string::npos);
+}
+
+/// The words of a command line in which quotes are plain.
+std::vector<std::string> words_of(const std::string& line) {
+  std::vector<std::string> words = {""};
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '\'')
+      quoted = !quoted;
+    else if (c == ' ' && !quoted)
+      words.emplace_back();
+    else
+      words.back() += c;
+  }
+  return words;
+}
+
+/// Files that examples take from the repository, or that other examples write.
+bool is_known_file(const std::string& word) {
+  for (const char* written : {"result.json", "before.json", "after.json"})
+    if (word == written) return true;
+  for (const char* folder : {"/docs/examples/", "/tests/tools/score/"})
+    if (fs::exists(ROUTESIM_SOURCE_DIR + std::string(folder) + word)) return true;
+  return false;
+}
+
+TEST_F(Shell, EveryCommandHasExamplesThatItAccepts) {
+  const std::regex file("[a-z-]+\\.(yaml|json|csv|jsonl)");
+  for (const Command& command : commands()) {
+    EXPECT_FALSE(command.examples.empty()) << command.name;
+    const std::string help = run({command.name, "--help"}).out;
+    for (const Example& example : command.examples) {
+      EXPECT_NE(help.find("\n  " + example.line + "\n"), std::string::npos) << example.line;
+      std::vector<std::string> words = words_of(example.line);
+      ASSERT_GE(words.size(), 2U);
+      EXPECT_EQ(words[0], "routesim");
+      EXPECT_EQ(words[1], command.name);
+      words.erase(words.begin(), words.begin() + 2);
+      const Options options(command.name, command.all_options(), command.positional, words);
+      EXPECT_TRUE(options.ok()) << example.line;
+      for (std::size_t i = 0; i < words.size(); ++i) {
+        const bool is_output = i > 0 && (words[i - 1] == "-o" || words[i - 1] == "--out");
+        if (std::regex_match(words[i], file) && !is_output)
+          EXPECT_TRUE(is_known_file(words[i])) << example.line << ": " << words[i];
+      }
+    }
+  }
+}
+
+/// What `run` reads is right: the variants and keys that its examples name exist.
+TEST_F(Shell, ExamplesOfScenariosPassTheCheck) {
+  for (const Command& command : commands())
+    for (const Example& example : command.examples) {
+      std::vector<std::string> words = words_of(example.line);
+      const bool reads = command.name == "run" || command.name == "explain" ||
+                         command.name == "plan" || command.name == "sweep";
+      if (!reads) continue;
+      std::vector<std::string> check = {
+          "check", ROUTESIM_SOURCE_DIR + std::string("/docs/examples/") + words[2]};
+      for (std::size_t i = 3; i + 1 < words.size(); ++i)
+        if (words[i] == "--variant" || words[i] == "--set")
+          check.insert(check.end(), {words[i], words[i + 1]});
+      const Result result = run(check);
+      EXPECT_EQ(result.code, 0) << example.line << "\n" << result.err;
+    }
 }
 
 }  // namespace

@@ -352,6 +352,26 @@ TEST(RunVerdict, ABiggerFleetIsNamedAsBigger) {
   EXPECT_NE(headline(run).find("(8 servers instead of 4)"), std::string::npos) << headline(run);
 }
 
+/// A scan of fleets asks for the fewest servers, not for the fastest fleet.
+TEST(RunVerdict, AScanOfFleetsNamesTheFewestServersThatHold) {
+  std::vector<VariantView> variants;
+  for (const std::size_t servers : {2, 3, 4, 5}) {
+    VariantView v =
+        one_stage("a, " + std::to_string(servers) + " replicas", 10 / static_cast<double>(servers));
+    v.stages[0].overloaded = servers < 4;
+    v.fleet_of = "a";
+    v.servers.resize(servers);
+    variants.push_back(v);
+  }
+  const Verdict verdict = verdict_of(run_of(std::move(variants)));
+  EXPECT_EQ(plain(verdict.lines.back().text),
+            "the fewest servers that hold the load: a, 4 replicas (a, 3 replicas is overloaded at "
+            "10 req/s)");
+  EXPECT_NE(plain(verdict.ranking).find("a, 5 replicas holds 10 req/s with 2 s; a, 4 replicas"),
+            std::string::npos)
+      << verdict.ranking;
+}
+
 TEST(RunVerdict, IsTheSameInJson) {
   const Verdict verdict = verdict_of(run_of({one_stage("a", 3), one_stage("b", 1)}));
   JsonWriter json;

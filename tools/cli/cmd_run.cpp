@@ -8,6 +8,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/run_experiment.h"
 #include "tools/cli/run_outputs.h"
+#include "tools/cli/run_scan.h"
 #include "tools/ingest/prepare.h"
 #include "tools/ingest/run_checks.h"
 #include "tools/results/output_file.h"
@@ -23,6 +24,8 @@ constexpr Duration kSeriesInterval = Duration::milliseconds(100);
 struct RunSettings {
   ScenarioRequest request;
   std::vector<Output> outputs;
+  bool colour = false;  ///< In the table on standard output.
+  Scan scan = {};
   GoodputGoals goals = {};  ///< `--goodput`; empty = the ones of the workload's own file, if any.
   std::string records;      ///< File of one line per request; empty = none.
   bool regret = false;      ///< Price every decision.
@@ -71,7 +74,7 @@ ExperimentOptions read_experiment(const RunSettings& settings, Options& options)
   return experiment;
 }
 
-RunSettings read_run_settings(Options& options) {
+RunSettings read_run_settings(Options& options, const Console& console) {
   RunSettings settings{
       .request = {.path = options.positionals().front(),
                   .sets = options.all("set"),
@@ -82,7 +85,9 @@ RunSettings read_run_settings(Options& options) {
       .command = {.input = shell_word(options.positionals().front()) + again(options, "set"),
                   .variants = again(options, "variant"),
                   .options = again(options, "seed") + again(options, "goodput"),
-                  .scan = {}}};
+                  .scan = again(options, "rate") + again(options, "replicas")}};
+  settings.colour = wants_colour(options, console);
+  settings.scan = read_scan(options);
   if (const auto seed = options.whole("seed", IntRange{0}))
     settings.request.seed = static_cast<std::uint64_t>(*seed);
   for (const std::string& goal : options.all("goodput")) {
@@ -135,6 +140,8 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
     const GoodputGoals goals = goals_of(plan->scenario, settings);
     check_goals(expectations, goals, diagnostics);
     planned.push_back({.plan = std::move(*plan),
+                       .scan_of = variant.scan_of,
+                       .fleet_of = variant.fleet_of,
                        .resolved = resolved_json(variant),
                        .measured = std::move(measured),
                        .goals = goals,
@@ -184,11 +191,13 @@ void report_end(const Outcome& outcome, Console& console) {
 }
 
 ExitCode run(Options& options, Console& console) {
-  RunSettings settings = read_run_settings(options);
+  RunSettings settings = read_run_settings(options, console);
   if (!options.ok()) return refuse(options, console);
   const bool quiet = settings.experiment.quiet;
   Diagnostics diagnostics;
-  const LoadedScenario scenario = load_scenario(settings.request, diagnostics);
+  LoadedScenario scenario = load_scenario(settings.request, diagnostics);
+  if (!diagnostics.has_errors())
+    scenario = scanned(std::move(scenario), settings.scan, diagnostics);
   std::vector<PlannedVariant> planned;
   if (!diagnostics.has_errors()) {
     planned = plan_variants(scenario, settings, diagnostics);
@@ -230,7 +239,7 @@ ExitCode run(Options& options, Console& console) {
   name_run(planned.front().plan.scenario, scenario_hash(scenario), outcome);
   outcome.report.command = settings.command;
   if (!write_run_outputs(outcome.report, outcome.trace, settings.outputs, file ? &*file : nullptr,
-                         console))
+                         settings.colour, console))
     return ExitCode::kInvalid;
   report_end(outcome, console);
   return verdict_of(outcome);
@@ -246,6 +255,8 @@ Command run_command() {
       .options =
           {variant_option("Run only this variant."),
            set_option("Override a value: cluster.pools[0].replicas=4."),
+           scan_options()[0],
+           scan_options()[1],
            seed_option("Seed of the workload and of every random draw."),
            {.name = "output,o",
             .value_name = "FORMAT[=PATH]",
@@ -274,7 +285,17 @@ Command run_command() {
             "client-seconds. On where a variant is omniscient."},
            {"check", "", "Verify the simulator's invariants during the run."},
            progress_option(),
+           color_option(),
            {"quiet,q", "", "No progress, timing or warnings on standard error."}},
+      .examples =
+          {{"routesim run question.yaml",
+            "Every variant under the same requests, and which one wins."},
+           {"routesim run question.yaml --rate 0.5x,1x,2x",
+            "The same at other rates, with the knee of each variant."},
+           {"routesim run question.yaml --variant prefix-aware --replicas 2,3,4",
+            "How many servers one policy needs."},
+           {"routesim run question.yaml --replications 5 -o html=page.html -o json=result.json",
+            "Five seeds with 95 % intervals, as a page and as a result file."}},
       .run = &run};
 }
 

@@ -29,10 +29,18 @@ void SystemConsole::complain(std::string_view text) {
 
 void SystemConsole::draw(std::string_view text) { (void)write_all(STDERR_FILENO, text); }
 
-bool SystemConsole::error_is_terminal() const {
+namespace {
+
+bool is_terminal(int file) {
   const char* const terminal = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) == 1 && terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+  return ::isatty(file) == 1 && terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
 }
+
+}  // namespace
+
+bool SystemConsole::error_is_terminal() const { return is_terminal(STDERR_FILENO); }
+
+bool SystemConsole::output_is_terminal() const { return is_terminal(STDOUT_FILENO); }
 
 bool SystemConsole::flush() {
   const int error = write_all(STDOUT_FILENO, output());

@@ -35,6 +35,8 @@ class Console {
 
   /// Whether standard error is a terminal that understands cursor control.
   virtual bool error_is_terminal() const = 0;
+  /// The same of standard output.
+  virtual bool output_is_terminal() const { return false; }
 
  private:
   std::string out_;
@@ -48,6 +50,7 @@ class SystemConsole final : public Console {
   using Console::complain;
   void draw(std::string_view text) override;
   bool error_is_terminal() const override;
+  bool output_is_terminal() const override;
   /// Writes what was printed. False, with a message on standard error, when it could not be
   /// written; a reader that has gone away (a closed pipe) is not an error.
   bool flush();

@@ -254,6 +254,8 @@ class Experiment {
     std::vector<StageBand> band;
     if (!progress_.stop) band = capacity_band(*first.result, first.other_kv[0], first.other_kv[1]);
     return {.name = variant.plan.scenario.variant,
+            .scan_of = variant.scan_of,
+            .fleet_of = variant.fleet_of,
             .result = std::move(*first.result),
             .measured = variant.measured,
             .scenario = variant.plan.scenario,

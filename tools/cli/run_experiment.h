@@ -22,6 +22,8 @@ namespace routesim::tools {
 
 struct PlannedVariant {
   sim::RunPlan plan;
+  std::string scan_of;   ///< The variant whose rate a scan changes; else empty.
+  std::string fleet_of;  ///< The same of its servers.
   std::string resolved;  ///< The resolved scenario as JSON text.
   MeasuredTable measured;
   GoodputGoals goals;

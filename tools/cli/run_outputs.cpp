@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -32,7 +33,7 @@ const std::vector<RunFormat>& formats() {
   using R = const Report&;
   using T = const TraceRecorder&;
   static const std::vector<RunFormat> kFormats = {
-      {"table", "default", [](R r, T) { return render_text(r); }},
+      {"table", "default", [](R r, T) { return render_text(r, false); }},
       {"json", "", [](R r, T) { return render_json(r); }},
       {"csv", "", [](R r, T) { return render_csv(r); }},
       {"series",
@@ -132,6 +133,20 @@ std::string run_formats_help() {
       listed(false, "or"), listed(true, "and"));
 }
 
+OptionSpec color_option() {
+  return {.name = "color",
+          .value_name = "WHEN",
+          .help = "Colours in the table: auto (default), always or never.",
+          .choices = {"auto", "always", "never"}};
+}
+
+bool wants_colour(Options& options, const Console& console) {
+  const std::string when = options.choice("color");
+  if (when != "auto") return when == "always";
+  const char* const refused = std::getenv("NO_COLOR");
+  return (refused == nullptr || *refused == '\0') && console.output_is_terminal();
+}
+
 RunNeeds needs_of(const std::string& format) { return format_of(format).needs; }
 
 bool is_folder_format(const std::string& format) { return format_of(format).files.has_value(); }
@@ -150,7 +165,8 @@ bool check_run_outputs(const std::vector<Output>& outputs, const std::string& re
 }
 
 bool write_run_outputs(const Report& report, const TraceRecorder& trace,
-                       const std::vector<Output>& outputs, OutputFile* records, Console& console) {
+                       const std::vector<Output>& outputs, OutputFile* records, bool colour,
+                       Console& console) {
   OutputBatch batch;
   const bool partial = report.interrupted;
   if (records != nullptr && partial) records->mark_partial();
@@ -158,7 +174,8 @@ bool write_run_outputs(const Report& report, const TraceRecorder& trace,
   for (const Output& output : outputs) {
     const RunFormat& format = format_of(output.format);
     if (format.files) continue;
-    const std::string text = format.render(report, trace);
+    const bool painted = colour && output.format == "table" && output.path.empty();
+    const std::string text = painted ? render_text(report, true) : format.render(report, trace);
     if (output.path.empty())
       console.print(text);
     else

@@ -18,6 +18,11 @@ std::vector<std::string> run_formats();
 /// The same with notes, as a sentence for `run --help`.
 std::string run_formats_help();
 
+/// `--color auto|always|never`. By itself only a terminal that knows colours gets them, and none
+/// where the environment has NO_COLOR (https://no-color.org).
+OptionSpec color_option();
+bool wants_colour(Options& options, const Console& console);
+
 /// What a format shows beside the report, which costs time to collect.
 enum class RunNeeds { kReport, kSeries, kTrace };
 RunNeeds needs_of(const std::string& format);
@@ -31,8 +36,10 @@ bool check_run_outputs(const std::vector<Output>& outputs, const std::string& re
 
 /// Writes every output, and lets `records`, if any, appear with them; after one that could not be
 /// written no file is replaced, and the answer is false. Files of an interrupted run get `.partial`
-/// behind their names, and so do folders: complete results stay.
+/// behind their names, and so do folders: complete results stay. `colour` is for the table on
+/// standard output.
 bool write_run_outputs(const Report& report, const TraceRecorder& trace,
-                       const std::vector<Output>& outputs, OutputFile* records, Console& console);
+                       const std::vector<Output>& outputs, OutputFile* records, bool colour,
+                       Console& console);
 
 }  // namespace routesim::tools

@@ -29,8 +29,10 @@ struct ScenarioRequest {
 /// (`scenario.workload.load` holds it).
 struct LoadedVariant {
   sim::Scenario scenario;
-  ConfigNode::Ptr node;   ///< The merged tree it was read from.
-  Provenance provenance;  ///< Where each of its values was written.
+  ConfigNode::Ptr node;       ///< The merged tree it was read from.
+  Provenance provenance;      ///< Where each of its values was written.
+  std::string scan_of = {};   ///< The variant that this one runs at another rate; else empty.
+  std::string fleet_of = {};  ///< The same with another number of servers.
   std::optional<policies::EndpointPickerConfig> endpoint_picker;
 };
 

@@ -66,7 +66,8 @@ struct PublishedView {
 
 struct VariantView {
   std::string name;
-  std::string scan_of;  ///< The variant that a scan of rates runs at this one's rate; else empty.
+  std::string scan_of;   ///< The variant that a scan of rates runs at this one's rate; else empty.
+  std::string fleet_of;  ///< The variant that a scan of replicas runs with other servers; or empty.
   std::vector<StageView> stages;
   StageView summary;
   std::vector<ServerView> servers;

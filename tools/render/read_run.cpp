@@ -123,6 +123,7 @@ VariantView read_variant(const Node& node) {
   VariantView variant;
   variant.name = node["name"].text();
   variant.scan_of = node["scan_of"].text();
+  variant.fleet_of = node["fleet_of"].text();
   for (const Node& stage : node["stages"].items()) variant.stages.push_back(read_stage(stage));
   variant.summary = read_stage(node["summary"]);
   for (const Node& server : node["replicas"].items())

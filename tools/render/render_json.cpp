@@ -241,6 +241,7 @@ void write_variant(JsonWriter& json, const VariantReport& variant) {
   const GoodputResult* goodput = variant.goodput ? &*variant.goodput : nullptr;
   json.begin_object().member("name", variant.name);
   if (!variant.scan_of.empty()) json.member("scan_of", variant.scan_of);
+  if (!variant.fleet_of.empty()) json.member("fleet_of", variant.fleet_of);
   if (goodput != nullptr) write_goals(json, goodput->goals);
   write_stages(json, "stages", variant, false);
   json.key("summary");

@@ -5,6 +5,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/render/render.h"
+#include "tools/render/run_verdict.h"
 #include "tools/results/metrics.h"
 #include "tools/results/report.h"
 #include "tools/results/text_table.h"
@@ -371,37 +372,36 @@ std::string_view failure_meaning(std::string_view label) {
   return label;
 }
 
+/// What a number needs to be understood, each sentence once with all variants it is true of. What
+/// step times rest on stands in the verdict.
 std::string notes(const Report& report) {
-  std::string out;
-  for (const std::string& line : trust_lines(report))
-    out.append("note: ").append(line).append("\n");
+  std::vector<std::pair<std::string, std::string>> said;  // The sentence and whose it is.
+  const auto add = [&said](const VariantReport& variant, const std::string& text) {
+    if (text.empty()) return;
+    const auto same = std::ranges::find(said, text, &std::pair<std::string, std::string>::first);
+    if (same == said.end())
+      said.emplace_back(text, printable(variant.name));
+    else
+      same->second += ", " + printable(variant.name);
+  };
+  bool overloaded = false;
   for (const VariantReport& variant : report.variants) {
-    const std::string head = "note: " + printable(variant.name) + ": ";
     const sim::StageResult& all = variant.result.summary;
     for (const auto& [label, count] : all.failures_by_label)
-      out.append(head)
-          .append(std::to_string(count))
-          .append(" of ")
-          .append(std::to_string(all.requests))
-          .append(" requests failed: ")
-          .append(failure_meaning(label))
-          .append("\n");
-    std::string overloaded;
+      add(variant, std::to_string(count) + " of " + std::to_string(all.requests) +
+                       " requests failed: " + std::string(failure_meaning(label)));
     for (const StageResult* stage : reported_stages(variant.result))
-      if (stage->overloaded())
-        overloaded += (overloaded.empty() ? "" : ", ") + printable(stage->info.name);
-    if (!overloaded.empty())
-      out.append(head)
-          .append("overloaded (!) in ")
-          .append(overloaded)
-          .append(
-              ": the queue grows until the stage ends, so its latencies depend on how long it "
-              "lasts\n");
-    if (const std::string band = capacity_text(variant); !band.empty())
-      out.append(head).append(band).append("\n");
-    for (const std::string& note : variant.result.notes)
-      out.append(head).append(printable(note, 500)).append("\n");
+      overloaded = overloaded || stage->overloaded();
+    add(variant, capacity_text(variant));
+    for (const std::string& note : variant.result.notes) add(variant, printable(note, 500));
   }
+  std::string out;
+  if (overloaded)
+    out +=
+        "! overloaded: the queue grows until the stage ends, so its latencies depend on how long "
+        "it lasts\n";
+  for (const auto& [text, names] : said)
+    out.append("note: ").append(names).append(": ").append(text).append("\n");
   return out;
 }
 
@@ -417,9 +417,51 @@ std::string seeds_of(const Report& report) {
   return differ ? own : "seed " + std::to_string(report.seed);
 }
 
+/// Many variants, or several loads: one row per stage and variant, because columns of all variants
+/// are wider than a screen. Variants that face the same stages stand below each other.
+std::string stage_rows(const Report& report) {
+  TextTable table(3);
+  std::vector<std::string> head = {"stage", "rate", "variant", "requests", "failed"};
+  for (const TextColumn& shown : kLadder) head.emplace_back(shown.title);
+  head.emplace_back("hits, %");
+  table.add_row(std::move(head));
+  std::vector<std::pair<std::size_t, const VariantReport*>> rows;
+  for (const VariantReport& variant : report.variants)
+    for (std::size_t i = 0; i < reported_stages(variant.result).size(); ++i)
+      rows.emplace_back(i, &variant);
+  const bool scan = !report.variants.front().scan_of.empty();
+  if (!scan) std::ranges::stable_sort(rows, {}, [](const auto& row) { return row.first; });
+  for (const auto& [i, variant] : rows) {
+    const StageResult& stage = *reported_stages(variant->result)[i];
+    std::vector<std::string> row = {printable(stage.info.name), rate_text(stage),
+                                    printable(variant->name), std::to_string(stage.requests),
+                                    std::to_string(stage.failures)};
+    for (const TextColumn& shown : kLadder)
+      row.push_back(marked(stage, shown_text(simulated(stage, shown), shown)));
+    row.push_back(fixed_text(100 * stage.prefix_hit_ratio(), 1));
+    table.add_row(std::move(row));
+  }
+  return table.str();
+}
+
+/// The stages of the first seed.
+std::string stages_text(const Report& report) {
+  constexpr std::size_t kMostSideBySide = 3;
+  bool measured = false;
+  for (const VariantReport& variant : report.variants)
+    measured = measured || !variant.measured.rows.empty();
+  if (report.variants.empty()) return {};
+  if (report.variants.size() == 1 && !measured) return "\n" + plain_stages(report.variants.front());
+  if (!measured && (report.variants.size() > kMostSideBySide || !report.command.scan.empty()))
+    return "\n" + stage_rows(report);
+  std::string out;
+  for (const TextColumn& shown : kLadder) out.append("\n").append(LadderTable(report, shown).str());
+  return out;
+}
+
 }  // namespace
 
-std::string render_text(const Report& report) {
+std::string render_text(const Report& report, bool colour) {
   const std::string seeds =
       report.replications ? seeds_text(*report.replications) : seeds_of(report);
   std::string out =
@@ -430,24 +472,15 @@ std::string render_text(const Report& report) {
   if (report.replications) {
     if (report.interrupted) out += "\ninterrupted: not all replications were run\n";
     out.append("\n").append(replications_text(*report.replications));
-    const std::string remarks = notes(report);
-    return remarks.empty() ? out : out.append("\n").append(remarks);
+  } else {
+    out += stages_text(report);
+    const std::string published_rows = published_table(report);
+    if (!published_rows.empty()) out.append("\n").append(published_rows);
+    out.append("\n").append(summary_table(report)).append(class_table(report));
   }
-  bool compares = report.variants.size() > 1;
-  for (const VariantReport& variant : report.variants)
-    compares = compares || !variant.measured.rows.empty();
-  if (compares) {
-    for (const TextColumn& shown : kLadder)
-      out.append("\n").append(LadderTable(report, shown).str());
-  } else if (!report.variants.empty()) {
-    out.append("\n").append(plain_stages(report.variants.front()));
-  }
-  const std::string published_rows = published_table(report);
-  if (!published_rows.empty()) out.append("\n").append(published_rows);
-  out.append("\n").append(summary_table(report)).append(class_table(report));
   const std::string note_lines = notes(report);
   if (!note_lines.empty()) out.append("\n").append(note_lines);
-  return out;
+  return out + render_verdict(verdict_of(report), colour);
 }
 
 }  // namespace routesim::tools

@@ -285,12 +285,12 @@ std::string Wording::ranking() const {
   const bool by_load = std::ranges::any_of(contest_.order(), [this](std::size_t i) {
     return contest_.reason(winner(), i) == Reason::kLoad;
   });
-  std::string text;
+  std::vector<std::string> places;
   for (const std::size_t i : contest_.order()) {
     const Reason reason = contest_.reason(winner(), i);
     const std::optional<double> value = contest_.value(i);
     const Knee knee = knee_of({&variant(i)}, variant(i).name);
-    text += (text.empty() ? "" : ", ") + name(i);
+    std::string text = name(i);
     if (reason == Reason::kFailures)
       text += " fails " + percent(share_of_failures(variant(i)));
     else if (by_load)
@@ -298,9 +298,10 @@ std::string Wording::ranking() const {
                                     : knee.text);
     if (reason == Reason::kMeasure && value)
       text += (by_load ? " with " : " ") + human(*value, by().unit);
+    places.push_back(std::move(text));
   }
   return std::string("Best first, by ") + (by_load ? "load, then by " : "") +
-         std::string(by().title) + stage_count() + ": " + text + ".";
+         std::string(by().title) + stage_count() + ": " + listed(places) + ".";
 }
 
 /// A variant without another one to compare it with: what it holds.
@@ -358,6 +359,37 @@ std::vector<Indices> by_load(const PageRun& run) {
   return all;
 }
 
+/// Whether the servers hold every stage, as far as the run shows.
+bool holds_all(const VariantView& v) { return overload_of(v).empty() && share_of_failures(v) == 0; }
+
+/// Of a scan of fleets: the fewest servers with which each policy holds the load.
+void add_fewest_servers(const PageRun& run, const Indices& members, Verdict& verdict) {
+  std::vector<std::string> told;
+  for (const std::size_t i : members) {
+    const std::string& policy = run.variants[i].fleet_of;
+    if (policy.empty() || std::ranges::find(told, policy) != told.end()) continue;
+    told.push_back(policy);
+    const VariantView* fewest = nullptr;  // That holds all, and
+    const VariantView* most = nullptr;    // the largest that does not.
+    for (const std::size_t m : members) {
+      const VariantView& v = run.variants[m];
+      if (v.fleet_of != policy) continue;
+      const VariantView*& best = holds_all(v) ? fewest : most;
+      const bool is_less = best != nullptr && v.servers.size() < best->servers.size();
+      if (best == nullptr || is_less == holds_all(v)) best = &v;
+    }
+    const std::string limit =
+        most == nullptr ? "" : most->name + " " + knee_of({most}, most->name).text;
+    if (fewest == nullptr)
+      verdict.lines.push_back(
+          {.text = "no size of " + policy + " holds the load: " + limit, .better = false});
+    else
+      verdict.lines.push_back({.text = "the fewest servers that hold the load: " + fewest->name +
+                                       (limit.empty() ? "" : " (" + limit + ")"),
+                               .better = true});
+  }
+}
+
 void compare(const PageRun& run, const Indices& members, Verdict& verdict) {
   if (members.size() == 1) {
     verdict.headline = alone(run.variants[members.front()]);
@@ -368,6 +400,7 @@ void compare(const PageRun& run, const Indices& members, Verdict& verdict) {
   verdict.headline = wording.headline();
   verdict.lines = wording.lines();
   verdict.ranking = wording.ranking();
+  add_fewest_servers(run, members, verdict);
   verdict.close = contest.is_close();
   if (wording.has_winner()) verdict.winner = run.variants[contest.winner()].name;
   if (contest.by_goals()) verdict.goals = goals_text(run.variants[contest.winner()]);

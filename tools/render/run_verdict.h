@@ -48,6 +48,9 @@ Verdict verdict_of(const PageRun& run);
 /// The same of what was just run.
 Verdict verdict_of(const Report& report);
 
+/// The end of a table: at most 100 columns wide, but for commands and names.
+std::string render_verdict(const Verdict& verdict, bool colour);
+
 /// A JSON object, with plain spaces where a page does not break lines.
 void write_verdict(JsonWriter& json, const Verdict& verdict);
 

@@ -64,25 +64,25 @@ class NextSteps {
 
   /// A ladder that ends before the knee, or begins behind it.
   void more_load() {
-    std::string open, low;
+    std::vector<std::string> open, low;
     double top = 0, bottom = INFINITY;
     for (const Knee& knee : verdict_.knees) {
       if (knee.last_held && !knee.first_overloaded) {
-        open += (open.empty() ? "" : ", ") + knee.variant;
+        open.push_back(knee.variant);
         top = std::max(top, *knee.last_held);
       }
       if (knee.first_overloaded && !knee.last_held) {
-        low += (low.empty() ? "" : ", ") + knee.variant;
+        low.push_back(knee.variant);
         bottom = std::min(bottom, *knee.first_overloaded);
       }
     }
     if (!open.empty())
-      add("No knee of " + open + " up to " + human(top, Unit::kRequestsPerSecond) +
+      add("No knee of " + listed(open) + " up to " + human(top, Unit::kRequestsPerSecond) +
               "; scan higher rates",
           scan(run_.command.variants, scans_ ? " --rate 4x,8x" : " --rate 2x"));
     if (!low.empty())
-      add("No rate that " + low + " holds down to " + human(bottom, Unit::kRequestsPerSecond) +
-              "; scan lower rates",
+      add("No rate that " + listed(low) + " holds down to " +
+              human(bottom, Unit::kRequestsPerSecond) + "; scan lower rates",
           scan(run_.command.variants, " --rate 0.25x,0.5x"));
   }
 

@@ -12,10 +12,10 @@ namespace routesim::tools {
 namespace {
 
 /// How the stages of a load differ.
-enum class Ladder { kRates, kLevels, kNames };
+enum class StageSteps { kRates, kLevels, kNames };
 
 /// Rates or levels only tell stages apart that all have one, each its own.
-Ladder ladder_of(const VariantView& v) {
+StageSteps steps_of(const VariantView& v) {
   std::vector<double> rates, levels;
   for (const std::size_t i : reported_stages(v)) {
     if (v.stages[i].concurrency && *v.stages[i].concurrency > 0)
@@ -28,11 +28,11 @@ Ladder ladder_of(const VariantView& v) {
     return values.size() == reported_stages(v).size() &&
            std::ranges::adjacent_find(values) == values.end();
   };
-  if (distinct(rates)) return Ladder::kRates;
-  return distinct(levels) ? Ladder::kLevels : Ladder::kNames;
+  if (distinct(rates)) return StageSteps::kRates;
+  return distinct(levels) ? StageSteps::kLevels : StageSteps::kNames;
 }
 
-std::string rate_text(double rate) { return human(rate, Unit::kRequestsPerSecond); }
+std::string per_second(double rate) { return human(rate, Unit::kRequestsPerSecond); }
 
 bool has_rates(const VariantView& v) {
   const std::vector<std::size_t> reported = reported_stages(v);
@@ -59,16 +59,16 @@ Knee rate_knee(const std::vector<const VariantView*>& variants, const std::strin
     if (!knee.first_overloaded || rate < *knee.first_overloaded) knee.last_held = rate;
   const double top = points.back().first;
   if (!knee.first_overloaded)
-    knee.text = points.size() == 1 ? "holds " + rate_text(top)
-                                   : "holds every rate, no knee up to " + rate_text(top);
+    knee.text = points.size() == 1 ? "holds " + per_second(top)
+                                   : "holds every rate, no knee up to " + per_second(top);
   else if (points.size() == 1)
-    knee.text = "is overloaded at " + rate_text(top);
+    knee.text = "is overloaded at " + per_second(top);
   else if (!knee.last_held)
-    knee.text = "is overloaded at " + rate_text(*knee.first_overloaded) + ", the lowest rate";
+    knee.text = "is overloaded at " + per_second(*knee.first_overloaded) + ", the lowest rate";
   else
-    knee.text = "holds " + rate_text(*knee.last_held) + " and is overloaded from " +
-                rate_text(*knee.first_overloaded) + " on";
-  if (held_above) knee.text += ", though it holds " + rate_text(*held_above) + " again";
+    knee.text = "holds " + per_second(*knee.last_held) + " and is overloaded from " +
+                per_second(*knee.first_overloaded) + " on";
+  if (held_above) knee.text += ", though it holds " + per_second(*held_above) + " again";
   return knee;
 }
 
@@ -94,12 +94,12 @@ std::string count_text(std::size_t some, std::size_t all) {
 
 std::string stage_place(const VariantView& variant, std::size_t stage) {
   const StageView& s = variant.stages[stage];
-  switch (ladder_of(variant)) {
-    case Ladder::kRates:
-      return rate_text(*s.rate);
-    case Ladder::kLevels:
+  switch (steps_of(variant)) {
+    case StageSteps::kRates:
+      return per_second(*s.rate);
+    case StageSteps::kLevels:
       return human(*s.concurrency, Unit::kCount) + " concurrent requests";
-    case Ladder::kNames:
+    case StageSteps::kNames:
       break;
   }
   return "stage " + s.name;
@@ -134,7 +134,7 @@ Knee knee_of(const std::vector<const VariantView*>& variants, const std::string&
   const std::string overload = overload_of(first);
   if (!overload.empty()) {
     knee.text = "is overloaded " + overload;
-  } else if (ladder_of(first) == Ladder::kLevels && !reported_stages(first).empty()) {
+  } else if (steps_of(first) == StageSteps::kLevels && !reported_stages(first).empty()) {
     knee.text = level_text(first);
   } else {
     knee.text = "is not overloaded";
@@ -190,6 +190,14 @@ std::string plain_spaces(const std::string& text) {
     if (no_break) i += kNoBreak.size() - 1;
   }
   return out;
+}
+
+std::string listed(const std::vector<std::string>& texts) {
+  const bool commas = std::ranges::any_of(
+      texts, [](const std::string& text) { return text.find(", ") != std::string::npos; });
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : commas ? "; " : ", ") + text;
+  return list;
 }
 
 }  // namespace routesim::tools

@@ -30,6 +30,9 @@ std::string rests_on(const PageRun& run);
 /// The text with spaces in place of no-break spaces.
 std::string plain_spaces(const std::string& text);
 
+/// `a, b`; `a, 2 replicas; a, 4 replicas` where a name has a comma.
+std::string listed(const std::vector<std::string>& texts);
+
 /// Commands that answer what the verdict leaves open.
 std::vector<std::string> next_steps(const PageRun& run, const Verdict& verdict);
 

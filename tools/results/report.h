@@ -36,6 +36,7 @@ struct StageBand {
 struct VariantReport {
   std::string name;
   std::string scan_of{};  ///< The variant that a scan of rates runs at this one's rate; else empty.
+  std::string fleet_of{};  ///< The same of a scan of replicas.
   sim::RunResult result;
   MeasuredTable measured;    ///< Rows of this variant's policy; empty when there are none.
   sim::Scenario scenario{};  ///< What was run.

@@ -1,0 +1,183 @@
+// The answer in the terminal: the verdict, ad-hoc scans, colours, and files given to the wrong
+// command.
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/cli/cli_fixture.h"
+
+namespace routesim::tools::testing {
+namespace {
+
+using nlohmann::json;
+
+class Answer : public Cli {
+ protected:
+  static std::vector<std::string> names(const json& result) {
+    std::vector<std::string> all;
+    for (const json& variant : result["variants"]) all.push_back(variant["name"]);
+    return all;
+  }
+  static double rate(const json& variant) {
+    return variant["stages"][0]["load_summary"]["requested_rate"];
+  }
+  json result(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.end(), {"-o", "json", "-q"});
+    const Result r = run(arguments);
+    EXPECT_EQ(r.code, 0) << r.err;
+    return json::parse(r.out, nullptr, false);
+  }
+};
+
+TEST_F(Answer, TheTableEndsWithTheVerdictOfTheJson) {
+  const std::string s = tiny();
+  const json verdict = result({"run", s})["verdict"];
+  const Result table = run({"run", s, "-q"});
+  const std::size_t at = table.out.find("\nVerdict\n");
+  ASSERT_NE(at, std::string::npos) << table.out;
+  EXPECT_GT(at, table.out.find("router decisions")) << "the tables come first";
+  std::string text = table.out.substr(at);
+  for (std::size_t line; (line = text.find("\n  ")) != std::string::npos;)
+    text.replace(line, 3, " ");
+  EXPECT_NE(text.find(verdict["headline"].get<std::string>()), std::string::npos) << text;
+  EXPECT_EQ(verdict["base"], "rotation");
+  EXPECT_EQ(verdict["knees"].size(), 2U);
+  for (const json& step : verdict["next"])
+    EXPECT_NE(step.get<std::string>().find(": routesim "), std::string::npos) << step;
+}
+
+TEST_F(Answer, ItsLinesFitIntoATerminal) {
+  const Result table = run({"run", tiny(), "-q", "--rate", "1x,100x"});
+  ASSERT_EQ(table.code, 0) << table.err;
+  std::istringstream lines(table.out.substr(table.out.find("\nVerdict\n")));
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("routesim run") == std::string::npos) {
+      EXPECT_LE(line.size(), 104U) << line;
+    }
+}
+
+TEST_F(Answer, ARateScanRunsEveryVariantAtEveryRate) {
+  const json all = result({"run", tiny(), "--rate", "0.5x,2x"});
+  EXPECT_EQ(names(all), (std::vector<std::string>{"rotation @ 0.5x", "chance @ 0.5x",
+                                                  "rotation @ 2x", "chance @ 2x"}));
+  EXPECT_EQ(all["variants"][3]["scan_of"], "chance");
+  EXPECT_EQ(rate(all["variants"][0]), 10);
+  EXPECT_EQ(rate(all["variants"][3]), 40);
+  EXPECT_EQ(all["verdict"]["knees"].size(), 2U) << "of each variant over the rates";
+  EXPECT_EQ(all["command"]["scan"], " --rate 0.5x,2x");
+}
+
+/// A scan is nothing but the runs it stands for: the same draws, the same bytes.
+TEST_F(Answer, AScanGivesTheNumbersOfItsRuns) {
+  const std::string s = tiny();
+  const json scan = result({"run", s, "--rate", "1x,2x", "--replicas", "2,3"});
+  ASSERT_EQ(scan["variants"].size(), 8U);
+  EXPECT_EQ(scan["variants"][7]["name"], "chance, 3 replicas @ 2x");
+  const json alone = result({"run", s, "--variant", "chance", "--set", "workload.rate_scale=2",
+                             "--set", "cluster.pools[0].replicas=3"});
+  EXPECT_EQ(scan["variants"][7]["fingerprint"], alone["variants"][0]["fingerprint"]);
+  EXPECT_EQ(scan["variants"][0]["fingerprint"], result({"run", s})["variants"][0]["fingerprint"])
+      << "1x and the replicas of the file change nothing";
+}
+
+TEST_F(Answer, AbsoluteRatesNeedOneRate) {
+  const json all = result({"run", tiny(), "--rate", "5,40"});
+  EXPECT_EQ(all["variants"][0]["name"], "rotation @ 5 req/s");
+  EXPECT_EQ(rate(all["variants"][0]), 5);
+  EXPECT_EQ(rate(all["variants"][2]), 40);
+  const std::string ladder = std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/question.yaml";
+  const Result several = run({"run", ladder, "--rate", "5", "-q"});
+  EXPECT_EQ(several.code, 2);
+  EXPECT_NE(several.err.find("question.yaml:"), std::string::npos) << several.err;
+  EXPECT_NE(several.err.find("has no single rate"), std::string::npos) << several.err;
+  EXPECT_NE(several.err.find("--rate 2x"), std::string::npos) << several.err;
+}
+
+TEST_F(Answer, ALoadWithoutARateSaysSoAtItsPlace) {
+  const std::string closed = std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/agents.yaml";
+  const Result refused = run({"run", closed, "--rate", "2x", "-q"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("agents.yaml:"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("has no rate to multiply"), std::string::npos) << refused.err;
+}
+
+TEST_F(Answer, ReplicasNameThePoolWhereThereAreSeveral) {
+  std::string text = slurp(tiny());
+  text.insert(text.find("variants:"), "  - {name: b, accelerator: H100-SXM, model: Qwen3-32B}\n");
+  const std::string two = write("two.yaml", text);
+  const Result which = run({"run", two, "--replicas", "3", "-q"});
+  EXPECT_EQ(which.code, 2);
+  EXPECT_NE(which.err.find("write --replicas POOL=4,6 with one of a, b"), std::string::npos)
+      << which.err;
+  const json all = result({"run", two, "--replicas", "b=2", "--variant", "chance"});
+  EXPECT_EQ(names(all), std::vector<std::string>{"chance, 2 b replicas"});
+  EXPECT_EQ(all["variants"][0]["replicas"].size(), 4U);
+  EXPECT_NE(run({"run", two, "--replicas", "c=2", "-q"}).err.find("has no pool \"c\""),
+            std::string::npos);
+}
+
+TEST_F(Answer, WrongScansAreUsageErrors) {
+  const std::string s = tiny();
+  for (const char* rates : {"", "x", "0x", "-1", "2y", "1x,", "1x,1x", "1e9x"})
+    EXPECT_EQ(run({"run", s, "--rate", rates, "-q"}).code, 2) << rates;
+  for (const char* replicas : {"", "0", "2.5", "a=", "2,2", "a=2,b=3"})
+    EXPECT_EQ(run({"run", s, "--replicas", replicas, "-q"}).code, 2) << replicas;
+}
+
+TEST_F(Answer, ExpectationsOfTheFileDoNotJudgeAScan) {
+  const std::string s = write("expect.yaml", slurp(tiny()) + "expect:\n- ttft_ms.p99 < 0.001\n");
+  EXPECT_EQ(run({"run", s, "-q"}).code, 1);
+  const Result scan = run({"run", s, "--rate", "2x"});
+  EXPECT_EQ(scan.code, 0);
+  EXPECT_NE(scan.err.find("has no effect on a scan"), std::string::npos) << scan.err;
+}
+
+TEST_F(Answer, AFailedExpectationStandsAboveTheHeadline) {
+  const std::string s = write("expect.yaml", slurp(tiny()) + "expect:\n- ttft_ms.p99 < 0.001\n");
+  const std::string out = run({"run", s, "-q"}).out;
+  const std::size_t verdict = out.find("\nVerdict\n");
+  const std::size_t failed = out.find("! expectation fails: ttft_ms.p99 < 0.001", verdict);
+  EXPECT_NE(failed, std::string::npos) << out;
+  EXPECT_LT(failed, out.find("rotation", out.find("(chance)", failed))) << out;
+}
+
+TEST_F(Answer, ColoursAreForTerminalsAndThoseWhoAsk) {
+  const std::string s = tiny();
+  const std::string plain = run({"run", s, "-q"}).out;
+  EXPECT_EQ(plain.find('\x1b'), std::string::npos) << "a file is no terminal";
+  const std::string coloured = run({"run", s, "-q", "--color", "always"}).out;
+  EXPECT_NE(coloured.find("\x1b[1m"), std::string::npos);
+  EXPECT_EQ(std::regex_replace(coloured, std::regex("\x1b\\[[0-9]+m"), ""), plain)
+      << "colours move nothing";
+  EXPECT_EQ(run({"run", s, "-q", "--color", "never"}).out, plain);
+  EXPECT_EQ(run({"run", s, "-q", "--color", "some"}).code, 2);
+}
+
+TEST_F(Answer, AFileOfAnotherKindNamesItsCommand) {
+  const std::string root = std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/";
+  const auto says = [&](const char* command, const char* file, const std::string& what,
+                        const std::string& hint) {
+    const Result r = run({command, root + file, "-q"});
+    EXPECT_EQ(r.code, 2);
+    EXPECT_NE(r.err.find(what), std::string::npos) << r.err;
+    EXPECT_NE(r.err.find("hint: routesim " + hint + " " + root + file), std::string::npos) << r.err;
+  };
+  says("run", "plan.yaml", "is a plan, not a scenario", "plan");
+  says("run", "sweep.yaml", "is a sweep, not a scenario", "sweep");
+  says("plan", "question.yaml", "is a scenario, not a plan", "run");
+  says("plan", "sweep.yaml", "is a sweep, not a plan", "sweep");
+  says("sweep", "question.yaml", "is a scenario, not a sweep", "run");
+  says("sweep", "plan.yaml", "is a plan, not a sweep", "plan");
+}
+
+TEST_F(Answer, GatesSuggestNames) {
+  const std::string before = (folder_ / "a.json").string();
+  ASSERT_EQ(run({"run", tiny(), "-o", "json=" + before, "-q"}).code, 0);
+  const Result gate = run({"compare", before, before, "--fail-if", "ttft_p99>5%"});
+  EXPECT_EQ(gate.code, 2);
+  EXPECT_NE(gate.err.find("did you mean ttft_ms.p99?"), std::string::npos) << gate.err;
+}
+
+}  // namespace
+}  // namespace routesim::tools::testing

@@ -1,0 +1,210 @@
+#include "tools/cli/run_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/scalar_parse.h"
+#include "base/text.h"
+#include "tools/ingest/prepare.h"
+
+namespace routesim::tools {
+
+namespace {
+
+/// Of one run: more columns than anybody reads.
+constexpr std::size_t kMostVariants = 256;
+/// Of `workload.rate_scale` and of `replicas`, as the keys of a scenario have them.
+constexpr double kMostScale = 1e6;
+constexpr IntRange kReplicas{1, 65'536};
+
+std::vector<std::string> items_of(const std::string& list) {
+  std::vector<std::string> items;
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = list.find(',', begin);
+    items.emplace_back(trimmed(std::string_view(list).substr(
+        begin, end == std::string::npos ? std::string::npos : end - begin)));
+  }
+  return items;
+}
+
+void read_rates(Options& options, Scan& scan) {
+  for (const std::string& item : items_of(options.get("rate"))) {
+    const bool is_factor = item.ends_with('x');
+    const std::string number = is_factor ? item.substr(0, item.size() - 1) : item;
+    const Parsed<double> value =
+        parse_real(number, {.min = 0, .max = kMostScale, .min_open = true});
+    if (!value.value) {
+      options.fail("--rate takes factors such as 0.5x,2x or requests/s such as 10,20 (got " +
+                   printable(item) + ")");
+      return;
+    }
+    scan.rates.push_back({.text = number_text(*value.value) + (is_factor ? "x" : " req/s"),
+                          .value = *value.value,
+                          .is_factor = is_factor});
+    const auto same = [&](const ScanRate& rate) { return rate.text == scan.rates.back().text; };
+    if (std::ranges::count_if(scan.rates, same) > 1)
+      options.fail("--rate has " + scan.rates.back().text + " twice");
+  }
+}
+
+void read_replicas(Options& options, Scan& scan) {
+  std::string list = options.get("replicas");
+  if (const std::size_t equals = list.find('='); equals != std::string::npos) {
+    scan.pool = list.substr(0, equals);
+    list.erase(0, equals + 1);
+  }
+  for (const std::string& item : items_of(list)) {
+    const Parsed<std::int64_t> value =
+        parse_integer(*ConfigNode::make_scalar(item, ConfigNode::Style::kUntyped, {}), kReplicas);
+    if (!value.value) {
+      options.fail(
+          "--replicas takes numbers of servers such as 4,6,8, behind POOL= where there "
+          "are several pools (got " +
+          printable(item) + ")");
+      return;
+    }
+    if (std::ranges::find(scan.replicas, *value.value) != scan.replicas.end())
+      options.fail("--replicas has " + item + " twice");
+    scan.replicas.push_back(*value.value);
+  }
+}
+
+/// The rate of all reported stages, when they have the same.
+std::optional<double> common_rate(const LoadedVariant& variant) {
+  Diagnostics known;  // The run says what is wrong with its load.
+  const std::optional<sim::RunPlan> plan = prepare(variant, known);
+  const auto load = plan ? plan->make_load(plan->scenario.seed, known) : nullptr;
+  std::optional<double> rate;
+  if (load == nullptr) return rate;
+  for (const workloads::StageInfo& stage : load->stages()) {
+    if (!stage.reported) continue;
+    if (!(stage.requested_rate > 0) || !std::isfinite(stage.requested_rate)) return std::nullopt;
+    if (rate && *rate != stage.requested_rate) return std::nullopt;
+    rate = stage.requested_rate;
+  }
+  return rate;
+}
+
+/// The variant at this rate. Its errors stand at its workload.
+bool set_rate(LoadedVariant& variant, const ScanRate& rate, Diagnostics& diagnostics) {
+  const SourceLocation where = variant.provenance.nearest("workload");
+  double factor = rate.value;
+  if (!rate.is_factor) {
+    const std::optional<double> now = common_rate(variant);
+    if (!now) {
+      diagnostics.error(
+          where, "workload",
+          "has no single rate, so --rate " + number_text(rate.value) + " does not say what to set",
+          "multiply the rates of all stages: --rate 2x");
+      return false;
+    }
+    factor = rate.value / *now;
+  }
+  double& scale = variant.scenario.workload.rate_scale;
+  scale *= factor;
+  if (scale > kMostScale) {
+    diagnostics.error(where, "workload.rate_scale", "exceeds 1000000 with --rate " + rate.text);
+    return false;
+  }
+  variant.provenance.record("workload.rate_scale", where);
+  variant.scan_of = variant.scenario.variant;
+  variant.scenario.variant += " @ " + rate.text;
+  return true;
+}
+
+/// The pool whose replicas change; -1 after an error.
+std::ptrdiff_t pool_of(const LoadedVariant& variant, const Scan& scan, Diagnostics& diagnostics) {
+  const std::vector<sim::PoolConfig>& pools = variant.scenario.cluster.pools;
+  if (scan.pool.empty() && pools.size() == 1) return 0;
+  std::vector<std::string> names;
+  std::string list;
+  for (const sim::PoolConfig& pool : pools) {
+    names.push_back(pool.name);
+    list += (list.empty() ? "" : ", ") + printable(pool.name);
+  }
+  const auto found = std::ranges::find(names, scan.pool);
+  if (found != names.end()) return found - names.begin();
+  const SourceLocation where = variant.provenance.nearest("cluster.pools");
+  if (scan.pool.empty()) {
+    diagnostics.error(where, "cluster.pools",
+                      "has several pools, so --replicas does not say which one it means",
+                      "write --replicas POOL=4,6 with one of " + list);
+  } else {
+    const std::string close = nearest(scan.pool, names);
+    diagnostics.error(where, "cluster.pools",
+                      "has no pool " + in_quotes(scan.pool) + " for --replicas",
+                      close.empty() ? "pools: " + list : "did you mean " + close + "?");
+  }
+  return -1;
+}
+
+bool set_replicas(LoadedVariant& variant, const Scan& scan, std::int64_t replicas,
+                  Diagnostics& diagnostics) {
+  const std::ptrdiff_t pool = pool_of(variant, scan, diagnostics);
+  if (pool < 0) return false;
+  const auto index = static_cast<std::size_t>(pool);
+  variant.scenario.cluster.pools[index].replicas = replicas;
+  variant.provenance.record(child_path(element_path("cluster.pools", index), "replicas"),
+                            {.file = "--replicas"});
+  variant.fleet_of = variant.scenario.variant;
+  variant.scenario.variant += ", " + std::to_string(replicas) +
+                              (scan.pool.empty() ? "" : " " + scan.pool) +
+                              (replicas == 1 ? " replica" : " replicas");
+  return true;
+}
+
+void leave_out(LoadedVariant& variant, Diagnostics& diagnostics) {
+  const auto warn = [&](const char* key) {
+    diagnostics.warning(variant.provenance.nearest(key), key,
+                        "has no effect on a scan: it is about the scenario as it is written");
+  };
+  if (!variant.scenario.measured.csv.empty()) warn("measured");
+  if (!variant.scenario.expect.empty()) warn("expect");
+  variant.scenario.measured = {};
+  variant.scenario.expect.clear();
+}
+
+}  // namespace
+
+std::vector<OptionSpec> scan_options() {
+  return {{"rate", "LIST",
+           "Run every variant at these rates: factors such as 0.5x,1x,2x, or requests/s such as "
+           "10,20 where the load has one rate."},
+          {"replicas", "[POOL=]LIST", "Run every variant with these numbers of servers: 4,6,8."}};
+}
+
+Scan read_scan(Options& options) {
+  Scan scan;
+  if (options.has("rate")) read_rates(options, scan);
+  if (options.has("replicas")) read_replicas(options, scan);
+  return scan;
+}
+
+LoadedScenario scanned(LoadedScenario scenario, const Scan& scan, Diagnostics& diagnostics) {
+  if (scan.empty()) return scenario;
+  const std::size_t values =
+      std::max<std::size_t>(scan.rates.size(), 1) * std::max<std::size_t>(scan.replicas.size(), 1);
+  LoadedScenario all{.path = scenario.path, .variants = {}};
+  if (values * scenario.variants.size() > kMostVariants) {
+    diagnostics.error({.file = "routesim"}, "",
+                      fmt::format("the scan has {} runs, at most {} fit into one result",
+                                  values * scenario.variants.size(), kMostVariants),
+                      "describe it in a file for `routesim sweep`");
+    return scenario;
+  }
+  const std::vector<std::int64_t> as_is = {0};
+  const std::vector<ScanRate> no_rate = {{}};
+  for (const std::int64_t replicas : scan.replicas.empty() ? as_is : scan.replicas)
+    for (const ScanRate& rate : scan.rates.empty() ? no_rate : scan.rates)
+      for (LoadedVariant variant : scenario.variants) {
+        leave_out(variant, diagnostics);
+        if (replicas > 0 && !set_replicas(variant, scan, replicas, diagnostics)) return scenario;
+        if (rate.value > 0 && !set_rate(variant, rate, diagnostics)) return scenario;
+        all.variants.push_back(std::move(variant));
+      }
+  return all;
+}
+
+}  // namespace routesim::tools
