@@ -82,6 +82,9 @@ Command init_command() {
                        .help = "The scenario (default: scenario.yaml here); - is standard output."},
                       {"name", "NAME", "Its name (default: that of the servers)."},
                       {.name = "force", .help = "Replace the scenario where it exists."}},
+          .examples = {{"routesim init", "From the files of this folder to scenario.yaml."},
+                       {"routesim init deployment.yaml epp.yaml inference-perf.yaml -o -",
+                        "Prints the scenario; each guess is marked `# assumed`."}},
           .run = &run_init};
 }
 

@@ -132,6 +132,13 @@ Command tune_command() {
                   seed_option("Seed of the first run and of the search."),
                   progress_option(),
                   quiet_option()},
+      .examples = {{"routesim tune question.yaml --variant prefix-aware",
+                    "The weights and flags with the lowest TTFT p90."},
+                   {"routesim tune tune.yaml -o epp=tuned.yaml -o table",
+                    "Knobs and goals from a file; the document to deploy in another."},
+                   {"routesim tune question.yaml --variant prefix-aware --goal 'maximise "
+                    "output_throughput' --budget 200",
+                    "Another goal, a short search."}},
       .run = &run_tune};
 }
 
