@@ -208,8 +208,9 @@ std::string key_reference() {
       "error where the answer would be another one.\n\n"
       "In a key, `*` stands for any one key, `[]` for any index and `**` for any keys. The most "
       "precise row counts. The pages of [scenarios](scenario.md), "
-      "[inference-perf](inference-perf.md), [plans](plan.md), [sweeps](sweep.md), [tunings](tune.md) "
-      "and [catalogues](catalogue.md) list the keys of these formats: one that is not simply used says "
+      "[inference-perf](inference-perf.md), [plans](plan.md), [sweeps](sweep.md), "
+      "[tunings](tune.md) and [catalogues](catalogue.md) list the keys of these formats: one that "
+      "is not simply used says "
       "so. Of traces, the columns of times, lengths, prefixes, texts and sessions are used, and "
       "others have no effect.\n";
   out +=
