@@ -14,7 +14,8 @@ readonly TEST_COMMANDS=(git=git dpkg-shlibdeps=dpkg-dev file=file)
 readonly TEST_PACKAGES=(libgtest-dev libbenchmark-dev)
 # Tests that need one of these are skipped without it, for releases that do not carry it.
 readonly OPTIONAL_TEST_COMMANDS=(clang-format-14=clang-format-14 chromium=chromium zsh=zsh fish=fish
-  groff=groff slurmctld=slurm-wlm munged=munge lintian=lintian pdftotext=poppler-utils)
+  groff=groff slurmctld=slurm-wlm munged=munge lintian=lintian pdftotext=poppler-utils
+  python3-venv python3-pip)
 
 # sysexits.h EX_UNAVAILABLE: outside routesim's own exit codes (0 to 4, 130).
 readonly EXIT_UNAVAILABLE=69
