@@ -172,6 +172,10 @@ TEST(TuneDecision, GainsDecide) {
   EXPECT_EQ(one({5, 3, 7}, {{-4, -6, -2}}), TuneDecision::kFragile);
   EXPECT_EQ(one({5, 3, 7}, {{-0.2, -0.3, -0.1}}), TuneDecision::kBetter);
   EXPECT_EQ(one({5, 3, 7}, {}, false), TuneDecision::kNothing);
+  // A small gain that is sure counts when it is a larger one elsewhere.
+  EXPECT_EQ(one({0.5, 0.3, 0.7}, {{3, 2, 4}}), TuneDecision::kBetter);
+  EXPECT_EQ(one({0.5, 0.3, 0.7}, {{3, 2, 4}, {-4, -6, -2}}), TuneDecision::kFragile);
+  EXPECT_EQ(one({0.5, -0.1, 0.9}, {{3, 2, 4}}), TuneDecision::kNothing);
   // Two goals: better in one, not worse in the other.
   EXPECT_EQ(decide({{5, 3, 7}, {0, -1, 1}}, {}, true), TuneDecision::kBetter);
   EXPECT_EQ(decide({{5, 3, 7}, {-2, -3, -1}}, {}, true), TuneDecision::kNothing);

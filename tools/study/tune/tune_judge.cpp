@@ -273,19 +273,20 @@ Gain gain_of(const Difference& difference, const MetricName& metric) {
 TuneDecision decide(const std::vector<Gain>& as_given, const std::vector<Gain>& elsewhere,
                     bool conditions_hold) {
   const double least = 100 * kLeastGain;
+  const auto is_worth_it = [&](const Gain& g) { return g.low > 0 && g.percent >= least; };
+  const auto harms = [&](const Gain& g) { return g.high < 0 && g.percent <= -least; };
   bool better = false;
   bool worse = !conditions_hold;
   bool undecided = false;
   for (const Gain& gain : as_given) {
-    better = better || (gain.low > 0 && gain.percent >= least);
+    better = better || is_worth_it(gain) ||
+             (gain.low > 0 && std::ranges::any_of(elsewhere, is_worth_it));
     worse = worse || gain.high < 0;
     undecided = undecided || (gain.low <= 0 && gain.high >= least);
   }
   if (worse) return TuneDecision::kNothing;
   if (!better) return undecided ? TuneDecision::kUndecided : TuneDecision::kNothing;
-  const bool harms = std::ranges::any_of(
-      elsewhere, [&](const Gain& g) { return g.high < 0 && g.percent <= -least; });
-  return harms ? TuneDecision::kFragile : TuneDecision::kBetter;
+  return std::ranges::any_of(elsewhere, harms) ? TuneDecision::kFragile : TuneDecision::kBetter;
 }
 
 TuneJudgement judge_tune(const TuneSpace& space, const TuneSearchResult& search,

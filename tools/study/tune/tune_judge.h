@@ -45,9 +45,9 @@ struct FrontMember {
 };
 
 enum class TuneDecision {
-  kBetter,     ///< Better on fresh seeds, and on no other load worse.
+  kBetter,     ///< Better on fresh seeds, by kLeastGain or more on some load, and on none worse.
   kFragile,    ///< Better on fresh seeds, and worse on another load.
-  kNothing,    ///< No gain of kLeastGain or more: shown by the interval, or by the search.
+  kNothing,    ///< No gain of kLeastGain or more on any load, or none beyond chance.
   kUndecided,  ///< The interval holds both no gain and a gain of kLeastGain.
 };
 
