@@ -10,7 +10,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Two servers of a kind under a warm-up and three rates; the last one is too much for them.
+/// Servers under a warm-up and three rates; the last one is too much for two of them.
 std::string scenario(const std::vector<std::string>& balancers, int replicas,
                      const std::string& expect = {}) {
   std::string text =
@@ -95,31 +95,36 @@ TEST_F(RunPage, VerdictComesFirstAndEveryColumnNamesTheBase) {
     const Json data = Json::parse(slurp(file(name + ".json")));
     const std::string headline =
         eval("document.querySelector('.verdict p.big').textContent").get<std::string>();
-    const std::string winner = data["verdict"]["winner"];
-    EXPECT_FALSE(winner.empty());
-    EXPECT_TRUE(headline.find(winner) != std::string::npos &&
-                headline.find("the base with-k8s-service") != std::string::npos)
-        << headline;
-    if (n > 2) EXPECT_NE(headline.find("among " + std::to_string(n)), std::string::npos);
-    // Nobody who is held against the same stages holds more load than the winner.
-    double most = 0, of_winner = 0;
-    for (const Json& v : data["variants"]) {
-      double held = 0;
-      for (const Json& s : v["stages"])
-        if (s["reported"] == true && s["overloaded"] == false)
-          held = std::max(held, s["load_summary"]["requested_rate"].get<double>());
-      most = std::max(most, held);
-      if (v["name"] == winner) of_winner = held;
+    EXPECT_NE(headline.find("the base with-k8s-service"), std::string::npos) << headline;
+    if (n > 2) {
+      EXPECT_NE(headline.find(" among " + std::to_string(n)), std::string::npos) << headline;
     }
-    EXPECT_EQ(of_winner, most) << headline;
+    // The variant that the sentence begins with is, up to 1 %, the fastest of those that hold
+    // every stage.
+    double fastest = 1e300, first = 0;
+    for (const Json& v : data["variants"]) {
+      const double mean = v["summary"]["successes"]["latency"]["request_latency"]["mean"];
+      const bool holds = std::none_of(v["stages"].begin(), v["stages"].end(), [](const Json& s) {
+        return s["reported"] == true && s["overloaded"] == true;
+      });
+      if (holds) fastest = std::min(fastest, mean);
+      if (headline.starts_with(v["name"].get<std::string>() + " ") ||
+          headline.starts_with(v["name"].get<std::string>() + ","))
+        first = holds ? mean : 1e300;
+    }
+    EXPECT_GT(first, 0) << headline;
+    EXPECT_LE(first, 1.01 * fastest) << headline;
     EXPECT_EQ(eval("[...document.querySelector('#key-numbers-of-the-whole-run ~ .scroll thead')"
                    ".querySelectorAll('th')].filter(h => h.textContent.includes("
                    "'change against with-k8s-service')).length"),
               n - 1);
     // What fails stands above all.
     EXPECT_TRUE(eval("document.querySelector('.verdict').firstElementChild.matches('.failed')"));
-    EXPECT_TRUE(eval("document.querySelector('.failed strong').textContent.startsWith('" +
-                     std::to_string(n) + " of " + std::to_string(n) + " expectations fail')"));
+    const auto failing = std::count_if(data["expectations"].begin(), data["expectations"].end(),
+                                       [](const Json& e) { return e["decision"] == "fails"; });
+    ASSERT_GT(failing, 1);
+    EXPECT_EQ(eval("document.querySelector('.failed strong').textContent"),
+              std::to_string(failing) + " of " + std::to_string(n) + " expectations fail");
   }
 }
 
@@ -303,7 +308,7 @@ TEST_F(RunPage, DownloadsTheNumbersOfTheDataBlock) {
   const Json data = Json::parse(slurp(file("pair.json")));
   // The table of key numbers: every number is the one its cell points at.
   const Json table = Json::parse(downloaded(browser(),
-                                            "#key-numbers-of-the-whole-run + .tools "
+                                            "#key-numbers-of-the-whole-run ~ .tools "
                                             "button:last-child"));
   const Json paths = eval(
       "[...document.querySelector('#key-numbers-of-the-whole-run ~ .scroll table').tBodies[0].rows]"
@@ -354,7 +359,7 @@ TEST_F(RunPage, SortsAndFiltersTables) {
   browser().click("#servers th:nth-child(3) button");
   EXPECT_EQ(eval(column).get<std::vector<double>>(), before) << "as it was";
   // The table of key numbers by a word.
-  browser().click("#key-numbers-of-the-whole-run + .tools input");
+  browser().click("#key-numbers-of-the-whole-run ~ .tools input");
   for (const char* letter : {"f", "i", "r", "s", "t"}) browser().key(letter);
   EXPECT_EQ(eval("[...document.querySelector('#key-numbers-of-the-whole-run ~ .scroll table')"
                  ".tBodies[0].rows].filter(r => !r.hidden).map(r => r.cells[0].textContent)"),
