@@ -31,7 +31,10 @@ class StudyPage : public Page {
     routesim("run chat.yaml -q " + flags + " -o json=before.json");
     routesim("run chat.yaml -q " + flags +
              " --set cluster.pools[vllm].replicas=3 -o json=after.json");
-    routesim("compare before.json after.json --fail-if 'ttft_ms.p90>+5%' -o html=change.html");
+    // A gate that the intervals do not decide ends with 4.
+    routesim(
+        "compare before.json after.json --fail-if 'ttft_ms.p90>+5%' -o html=change.html || [ $? = "
+        "4 ]");
     expect_clean(file("change.html"));
   }
 };

@@ -13,7 +13,7 @@
 #include "tools/render/scatter.h"
 #include "tools/render/sweep_goals.h"
 
-namespace routesim::tools {
+namespace routesim::tools::study_pages {
 namespace {
 
 using nlohmann::json;
@@ -449,4 +449,4 @@ TEST(MetricView, KnowsTitlesUnitsAndDirections) {
 }
 
 }  // namespace
-}  // namespace routesim::tools
+}  // namespace routesim::tools::study_pages

@@ -169,7 +169,7 @@ std::string bullet(const Node& pair) {
   add(Outcome::kBetter, "good", "new is better than base in");
   add(Outcome::kSame, "", "not distinguishable:");
   add(Outcome::kUnknown, "", "from base to new, single runs:");
-  return "<li><b>" + html(name_of(pair)) + "</b>: " + text + ".</li>";
+  return "<li><b>" + html(name_of(pair)) + ":</b> " + text + ".</li>";
 }
 
 /// The gate as it was given: what is judged is that it does not apply.

@@ -13,6 +13,7 @@ th.text{text-align:left}
 .crossed{stroke:#111;stroke-opacity:.28}
 .goal-line{stroke:#111;stroke-width:3;stroke-linecap:square}
 .front{fill:none;stroke:var(--ink);stroke-width:1.4;stroke-opacity:.6}
+svg text.over{paint-order:stroke;stroke:var(--card);stroke-width:5px;stroke-linejoin:round}
 .verdict li b{font-weight:600}
 @media (max-width:560px){td.path:first-child{max-width:12em}}
 )css";

@@ -14,8 +14,8 @@ void add_once(std::vector<T>& list, const T& value) {
   if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
 }
 
-SweepDimension dimension_of(const PageSweep& sweep, std::size_t axis) {
-  SweepDimension d{.axis = axis};
+PageAxis dimension_of(const PageSweep& sweep, std::size_t axis) {
+  PageAxis d{.axis = axis};
   for (const PageSweep::Row& row : sweep.rows) add_once(d.values, row.cell[axis]);
   for (const std::string& value : d.values) {
     const std::optional<double> number = number_from(value);
@@ -56,10 +56,10 @@ SweepGoals::SweepGoals(const PageSweep& sweep) : sweep_(sweep) {
     if (const Parsed<MetricGoal> goal = parse_metric_goal(text); goal.value)
       goals_.push_back(*goal.value);
   for (const PageSweep::Row& row : sweep.rows) add_once(variants_, row.variant);
-  std::vector<SweepDimension> all;
+  std::vector<PageAxis> all;
   for (std::size_t a = 0; a < sweep.axes.size(); ++a) {
-    const SweepDimension d = dimension_of(sweep, a);
-    const bool tied = std::any_of(all.begin(), all.end(), [&](const SweepDimension& other) {
+    const PageAxis d = dimension_of(sweep, a);
+    const bool tied = std::any_of(all.begin(), all.end(), [&](const PageAxis& other) {
       return decides(sweep, other.axis, a);
     });
     if (d.values.size() > 1 && !tied) all.push_back(d);
@@ -68,22 +68,21 @@ SweepGoals::SweepGoals(const PageSweep& sweep) : sweep_(sweep) {
   make_panels(all);
 }
 
-const SweepDimension* SweepGoals::find(std::string_view words) const {
-  for (const SweepDimension& d : drawn_)
+const PageAxis* SweepGoals::find(std::string_view words) const {
+  for (const PageAxis& d : drawn_)
     if (d.is_numeric() && has_word(sweep_.axes[d.axis], words)) return &d;
   return nullptr;
 }
 
-void SweepGoals::choose_axes(std::vector<SweepDimension> all) {
-  const auto rank = [&](const SweepDimension& d) {
+void SweepGoals::choose_axes(std::vector<PageAxis> all) {
+  const auto rank = [&](const PageAxis& d) {
     const std::string& name = sweep_.axes[d.axis];
     const bool known =
         d.is_numeric() && (has_word(name, kRateWords) || has_word(name, kFleetWords));
     return std::pair(known ? 1 : 0, d.values.size());
   };
-  std::stable_sort(all.begin(), all.end(), [&](const SweepDimension& a, const SweepDimension& b) {
-    return rank(a) > rank(b);
-  });
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const PageAxis& a, const PageAxis& b) { return rank(a) > rank(b); });
   if (all.size() > 2) all.resize(2);
   // The rate runs to the right.
   if (all.size() == 2 && has_word(sweep_.axes[all[1].axis], kRateWords) &&
@@ -92,13 +91,13 @@ void SweepGoals::choose_axes(std::vector<SweepDimension> all) {
   drawn_ = std::move(all);
 }
 
-void SweepGoals::make_panels(const std::vector<SweepDimension>& all) {
+void SweepGoals::make_panels(const std::vector<PageAxis>& all) {
   std::vector<std::vector<std::string>> keys;
   for (const PageSweep::Row& row : sweep_.rows) {
     std::vector<std::string> key;
     std::string title;
-    for (const SweepDimension& d : all) {
-      const auto is_it = [&](const SweepDimension& other) { return other.axis == d.axis; };
+    for (const PageAxis& d : all) {
+      const auto is_it = [&](const PageAxis& other) { return other.axis == d.axis; };
       if (std::any_of(drawn_.begin(), drawn_.end(), is_it)) continue;
       key.push_back(row.cell[d.axis]);
       title += (title.empty() ? "" : ", ") + sweep_.axes[d.axis] + " " + row.cell[d.axis];
@@ -141,7 +140,7 @@ const PageSweep::Row* SweepGoals::row_at(const SweepPanel& panel, const std::str
 
 /// The row at a value of one drawn axis and at `other` of the other one.
 const PageSweep::Row* SweepGoals::row_beside(const SweepPanel& panel, const std::string& variant,
-                                             const SweepDimension& d, std::size_t at,
+                                             const PageAxis& d, std::size_t at,
                                              const std::string& other) const {
   std::vector<std::string> values = {d.values[at]};
   if (drawn_.size() == 2) values.insert(&d == &drawn_[0] ? values.end() : values.begin(), other);

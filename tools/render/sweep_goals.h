@@ -13,7 +13,7 @@
 namespace routesim::tools {
 
 /// An axis with more than one value.
-struct SweepDimension {
+struct PageAxis {
   std::size_t axis = 0;                  ///< Into PageSweep::axes.
   std::vector<std::string> values = {};  ///< Ascending where they are numbers, else as the rows go.
   std::vector<double> numbers = {};      ///< The same; empty when one is no number.
@@ -35,11 +35,11 @@ class SweepGoals {
   const std::vector<std::string>& variants() const { return variants_; }
   /// The drawn axes, at most two: rate and fleet size where the sweep has both, else those with the
   /// most values.
-  const std::vector<SweepDimension>& drawn() const { return drawn_; }
+  const std::vector<PageAxis>& drawn() const { return drawn_; }
   const std::vector<SweepPanel>& panels() const { return panels_; }
   /// Which of drawn() is the rate, and which the number of servers.
-  const SweepDimension* rate() const { return find(kRateWords); }
-  const SweepDimension* fleet() const { return find(kFleetWords); }
+  const PageAxis* rate() const { return find(kRateWords); }
+  const PageAxis* fleet() const { return find(kFleetWords); }
 
   GoalState state_of(const PageSweep::Row& row) const;
   /// The row of a variant at these values of drawn(); null when it was not run.
@@ -58,17 +58,17 @@ class SweepGoals {
   static constexpr const char* kRateWords = "rate qps load concurrency";
   static constexpr const char* kFleetWords = "replicas servers nodes fleet gpus";
 
-  const SweepDimension* find(std::string_view words) const;
+  const PageAxis* find(std::string_view words) const;
   const PageSweep::Row* row_beside(const SweepPanel& panel, const std::string& variant,
-                                   const SweepDimension& d, std::size_t at,
+                                   const PageAxis& d, std::size_t at,
                                    const std::string& other) const;
-  void choose_axes(std::vector<SweepDimension> all);
-  void make_panels(const std::vector<SweepDimension>& all);
+  void choose_axes(std::vector<PageAxis> all);
+  void make_panels(const std::vector<PageAxis>& all);
 
   const PageSweep& sweep_;
   std::vector<MetricGoal> goals_;
   std::vector<std::string> variants_;
-  std::vector<SweepDimension> drawn_;
+  std::vector<PageAxis> drawn_;
   std::vector<SweepPanel> panels_;
 };
 

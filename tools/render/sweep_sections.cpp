@@ -52,7 +52,7 @@ std::string telling_rate(const SweepGoals& goals) {
 
 Reach fleet_reach(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
                   const std::string& variant, const std::string& rate) {
-  const SweepDimension& fleet = *goals.fleet();
+  const PageAxis& fleet = *goals.fleet();
   const std::string& axis = sweep.axes[fleet.axis];
   const auto n = goals.smallest_fleet(panel, variant, rate);
   if (!n)
@@ -63,7 +63,7 @@ Reach fleet_reach(const PageSweep& sweep, const SweepGoals& goals, const SweepPa
 
 Reach rate_reach(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
                  const std::string& variant, const std::string& other) {
-  const SweepDimension& rate = *goals.rate();
+  const PageAxis& rate = *goals.rate();
   const auto last = goals.highest_rate(panel, variant, other);
   const std::string& axis = sweep.axes[rate.axis];
   if (!last) return {name_of(panel, variant), "not even at " + axis_text(axis, rate.values[0]), -1};
@@ -170,8 +170,8 @@ std::string verdict_section(const PageSweep& sweep, const SweepGoals& goals) {
 /// The smallest fleet of each variant at each rate, as a table and as steps.
 std::string fleet_section(const PageSweep& sweep, const SweepGoals& goals,
                           const SweepPanel& panel) {
-  const SweepDimension& rate = *goals.rate();
-  const SweepDimension& fleet = *goals.fleet();
+  const PageAxis& rate = *goals.rate();
+  const PageAxis& fleet = *goals.fleet();
   LineChart chart;
   chart.title =
       "The smallest fleet for each rate" + (panel.title.empty() ? "" : ", " + panel.title);
@@ -204,7 +204,7 @@ std::string fleet_section(const PageSweep& sweep, const SweepGoals& goals,
 /// Up to which rate each value of the other axis holds, where that is no fleet.
 std::string capacity_section(const PageSweep& sweep, const SweepGoals& goals,
                              const SweepPanel& panel) {
-  const SweepDimension& other = goals.drawn()[goals.rate() == &goals.drawn()[0] ? 1 : 0];
+  const PageAxis& other = goals.drawn()[goals.rate() == &goals.drawn()[0] ? 1 : 0];
   std::string out = "<h3>How far the goals hold</h3>" + open_table(1 + goals.variants().size()) +
                     "<thead><tr><th>" + html(sweep.axes[other.axis]) + "</th>";
   for (std::size_t v = 0; v < goals.variants().size(); ++v)
@@ -236,7 +236,7 @@ std::string with_goal(const SweepGoals& goals, const std::string& metric, const 
 /// One metric of all variants along the only axis, with its goal.
 std::string curve(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
                   const std::string& metric) {
-  const SweepDimension& d = goals.drawn()[0];
+  const PageAxis& d = goals.drawn()[0];
   const MetricView view = metric_view(metric);
   LineChart chart;
   chart.title = with_goal(goals, metric, view) + (panel.title.empty() ? "" : ", " + panel.title);
@@ -274,7 +274,7 @@ std::string curve(const PageSweep& sweep, const SweepGoals& goals, const SweepPa
 /// One metric along an axis of names, the best first.
 std::string bars(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
                  const std::string& variant, const std::string& metric) {
-  const SweepDimension& d = goals.drawn()[0];
+  const PageAxis& d = goals.drawn()[0];
   const MetricView view = metric_view(metric);
   BarChart chart;
   chart.title = with_goal(goals, metric, view);
@@ -297,8 +297,8 @@ std::string bars(const PageSweep& sweep, const SweepGoals& goals, const SweepPan
 
 std::string map_of(const PageSweep& sweep, const SweepGoals& goals, const SweepPanel& panel,
                    const std::string& variant, const std::string& metric) {
-  const SweepDimension& x = goals.drawn()[0];
-  const SweepDimension& y = goals.drawn()[1];
+  const PageAxis& x = goals.drawn()[0];
+  const PageAxis& y = goals.drawn()[1];
   const MetricView view = metric_view(metric);
   GoalMap map;
   map.columns = x.values;

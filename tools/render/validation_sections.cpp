@@ -161,24 +161,42 @@ std::string curve(const std::vector<Node>& cells, const MetricView& view) {
   return draw(chart);
 }
 
-/// The errors of an experiment's scored rows around zero, for experiments without curves.
-std::string error_plot(const Node& scenario) {
-  DotPlot plot{.title = "How far the simulation is off",
-               .subtitle =
-                   "Mean error in percent of the published value; the worst cell ends each "
-                   "bar. Beyond ±100 % a point stands at the frame."};
+/// The errors of an experiment's scored rows around zero, a figure for each policy, the largest
+/// first.
+std::string error_plots(const Node& scenario) {
+  constexpr std::size_t kMostRows = 12;
+  std::vector<std::pair<std::string, std::vector<Node>>> policies;
   for (const Node& row : scenario["errors"].items()) {
-    const double bias = row["bias_percent"].number();
-    const double worst = row["worst_percent"].number();
-    plot.rows.push_back({.name = row["policy"].text() + ": " +
-                                 view_of(row["metric"].text(), row["statistic"].text()).title,
-                         .text = signed_percent(bias) + " %",
-                         .style = DotPlot::Style::kUnsure,
-                         .percent = bias,
-                         .low = std::min(bias, worst),
-                         .high = std::max(bias, worst)});
+    const std::string policy = row["policy"].text();
+    if (policies.empty() || policies.back().first != policy) policies.push_back({policy, {}});
+    policies.back().second.push_back(row);
   }
-  return draw(plot);
+  std::string out;
+  for (auto& [policy, rows] : policies) {
+    std::stable_sort(rows.begin(), rows.end(), [](const Node& a, const Node& b) {
+      return a["mape_percent"].number() > b["mape_percent"].number();
+    });
+    DotPlot plot{.title = policy + ": how far the simulation is off",
+                 .subtitle =
+                     "Mean error in percent of the published value; a bar ends at the worst "
+                     "stage."};
+    if (rows.size() > kMostRows)
+      plot.subtitle += " The " + std::to_string(kMostRows) + " largest of " +
+                       std::to_string(rows.size()) + "; the table has all.";
+    for (const Node& row : rows) {
+      if (plot.rows.size() == kMostRows) break;
+      const double bias = row["bias_percent"].number();
+      const double worst = row["worst_percent"].number();
+      plot.rows.push_back({.name = view_of(row["metric"].text(), row["statistic"].text()).title,
+                           .text = signed_percent(bias) + " %",
+                           .style = DotPlot::Style::kUnsure,
+                           .percent = bias,
+                           .low = std::min(bias, worst),
+                           .high = std::max(bias, worst)});
+    }
+    out += draw(plot);
+  }
+  return out;
 }
 
 /// What an experiment's figures show: curves where there are several stages, else the errors.
@@ -196,7 +214,7 @@ std::string figures(const Node& scenario) {
   std::string out;
   for (const auto& [key, view] : quantities)
     if (view.unit != Unit::kNone) out += curve(cells[key], view);
-  if (out.empty()) out = error_plot(scenario);
+  if (out.empty()) out = error_plots(scenario);
   return out.empty() ? out : "<div class=\"charts\">" + out + "</div>";
 }
 
