@@ -438,9 +438,10 @@ TEST(SvgChart, EightSeriesDifferWithoutColour) {
     const std::string key = svg_key(s, false, true);
     shapes.insert(key.substr(key.find("translate(14 7)")));
     dashes.insert(key.substr(key.find("line d"), 7));
-    if (s > 0)
+    if (s > 0) {
       EXPECT_NE(page_style().find(".d" + std::to_string(s) + "{stroke-dasharray"),
                 std::string_view::npos);
+    }
   }
   EXPECT_EQ(shapes.size(), kColours);
   EXPECT_EQ(dashes.size(), kColours);
