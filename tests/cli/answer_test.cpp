@@ -10,29 +10,29 @@
 namespace routesim::tools::testing {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class Answer : public Cli {
  protected:
-  static std::vector<std::string> names(const json& result) {
+  static std::vector<std::string> names(const Json& result) {
     std::vector<std::string> all;
-    for (const json& variant : result["variants"]) all.push_back(variant["name"]);
+    for (const Json& variant : result["variants"]) all.push_back(variant["name"]);
     return all;
   }
-  static double rate(const json& variant) {
+  static double rate(const Json& variant) {
     return variant["stages"][0]["load_summary"]["requested_rate"];
   }
-  json result(std::vector<std::string> arguments) const {
+  Json result(std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"-o", "json", "-q"});
     const Result r = run(arguments);
     EXPECT_EQ(r.code, 0) << r.err;
-    return json::parse(r.out, nullptr, false);
+    return Json::parse(r.out, nullptr, false);
   }
 };
 
 TEST_F(Answer, TheTableEndsWithTheVerdictOfTheJson) {
   const std::string s = tiny();
-  const json verdict = result({"run", s})["verdict"];
+  const Json verdict = result({"run", s})["verdict"];
   const Result table = run({"run", s, "-q"});
   const std::size_t at = table.out.find("\nVerdict\n");
   ASSERT_NE(at, std::string::npos) << table.out;
@@ -43,7 +43,7 @@ TEST_F(Answer, TheTableEndsWithTheVerdictOfTheJson) {
   EXPECT_NE(text.find(verdict["headline"].get<std::string>()), std::string::npos) << text;
   EXPECT_EQ(verdict["base"], "rotation");
   EXPECT_EQ(verdict["knees"].size(), 2U);
-  for (const json& step : verdict["next"])
+  for (const Json& step : verdict["next"])
     EXPECT_NE(step.get<std::string>().find(": routesim "), std::string::npos) << step;
 }
 
@@ -58,7 +58,7 @@ TEST_F(Answer, ItsLinesFitIntoATerminal) {
 }
 
 TEST_F(Answer, ARateScanRunsEveryVariantAtEveryRate) {
-  const json all = result({"run", tiny(), "--rate", "0.5x,2x"});
+  const Json all = result({"run", tiny(), "--rate", "0.5x,2x"});
   EXPECT_EQ(names(all), (std::vector<std::string>{"rotation @ 0.5x", "chance @ 0.5x",
                                                   "rotation @ 2x", "chance @ 2x"}));
   EXPECT_EQ(all["variants"][3]["scan_of"], "chance");
@@ -71,10 +71,10 @@ TEST_F(Answer, ARateScanRunsEveryVariantAtEveryRate) {
 /// A scan is nothing but the runs it stands for: the same draws, the same bytes.
 TEST_F(Answer, AScanGivesTheNumbersOfItsRuns) {
   const std::string s = tiny();
-  const json scan = result({"run", s, "--rate", "1x,2x", "--replicas", "2,3"});
+  const Json scan = result({"run", s, "--rate", "1x,2x", "--replicas", "2,3"});
   ASSERT_EQ(scan["variants"].size(), 8U);
   EXPECT_EQ(scan["variants"][7]["name"], "chance, 3 replicas @ 2x");
-  const json alone = result({"run", s, "--variant", "chance", "--set", "workload.rate_scale=2",
+  const Json alone = result({"run", s, "--variant", "chance", "--set", "workload.rate_scale=2",
                              "--set", "cluster.pools[0].replicas=3"});
   EXPECT_EQ(scan["variants"][7]["fingerprint"], alone["variants"][0]["fingerprint"]);
   EXPECT_EQ(scan["variants"][0]["fingerprint"], result({"run", s})["variants"][0]["fingerprint"])
@@ -82,7 +82,7 @@ TEST_F(Answer, AScanGivesTheNumbersOfItsRuns) {
 }
 
 TEST_F(Answer, AbsoluteRatesNeedOneRate) {
-  const json all = result({"run", tiny(), "--rate", "5,40"});
+  const Json all = result({"run", tiny(), "--rate", "5,40"});
   EXPECT_EQ(all["variants"][0]["name"], "rotation @ 5 req/s");
   EXPECT_EQ(rate(all["variants"][0]), 5);
   EXPECT_EQ(rate(all["variants"][2]), 40);
@@ -110,7 +110,7 @@ TEST_F(Answer, ReplicasNameThePoolWhereThereAreSeveral) {
   EXPECT_EQ(which.code, 2);
   EXPECT_NE(which.err.find("write --replicas POOL=4,6 with one of a, b"), std::string::npos)
       << which.err;
-  const json all = result({"run", two, "--replicas", "b=2", "--variant", "chance"});
+  const Json all = result({"run", two, "--replicas", "b=2", "--variant", "chance"});
   EXPECT_EQ(names(all), std::vector<std::string>{"chance, 2 b replicas"});
   EXPECT_EQ(all["variants"][0]["replicas"].size(), 4U);
   const Result unknown = run({"run", two, "--replicas", "c=2", "-q"});

@@ -9,7 +9,7 @@
 namespace routesim::tools::testing {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 class Decisions : public Cli {
  protected:
@@ -23,16 +23,16 @@ TEST_F(Decisions, ReplicationsAreTheSameForAnyNumberOfJobs) {
   const Result one = run({"run", s, "--replications", "4", "-o", "json", "-j", "1", "-q"});
   ASSERT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(run({"run", s, "--replications", "4", "-o", "json", "-j", "3", "-q"}).out, one.out);
-  const json all = json::parse(one.out);
-  EXPECT_EQ(all["replications"]["seeds"], json({1, 2, 3, 4}));
+  const Json all = Json::parse(one.out);
+  EXPECT_EQ(all["replications"]["seeds"], Json({1, 2, 3, 4}));
 
   // The stages stay those of the first seed; the object is the one of a single run, and more.
-  json single = json::parse(run({"run", s, "-o", "json", "-q"}).out);
+  Json single = Json::parse(run({"run", s, "-o", "json", "-q"}).out);
   EXPECT_FALSE(single.contains("replications"));
   EXPECT_EQ(all["variants"], single["variants"]);
 
   // Every seed's value is what a run with that seed gives.
-  const json third = json::parse(run({"run", s, "--seed", "3", "-o", "json", "-q"}).out);
+  const Json third = Json::parse(run({"run", s, "--seed", "3", "-o", "json", "-q"}).out);
   for (std::size_t v = 0; v < 2; ++v) {
     const double truth =
         third["variants"][v]["summary"]["successes"]["latency"]["time_to_first_token"]["p99"];
@@ -56,7 +56,7 @@ TEST_F(Decisions, UntilStopsWhenPreciseAndSaysWhenItCannot) {
   const Result precise =
       run({"run", s, "--until", "ttft_ms.mean±40%", "-o", "json", "-q", "-j", "2"});
   ASSERT_EQ(precise.code, 0) << precise.err;
-  const json found = json::parse(precise.out)["replications"];
+  const Json found = Json::parse(precise.out)["replications"];
   EXPECT_EQ(found["until"]["reached"], true);
   EXPECT_EQ(found["count"], 10);
   EXPECT_EQ(run({"run", s, "--until", "ttft_ms.mean+-40%", "-o", "json", "-q", "-j", "1"}).out,
@@ -81,8 +81,8 @@ TEST_F(Decisions, GoodputGatesRunsAndComparisons) {
   EXPECT_EQ(run({"run", strict, "-q", "--replications", "3"}).code, 1);
   const Result many = run({"run", lax, "-q", "--replications", "3", "-o", "json"});
   EXPECT_EQ(many.code, 0) << many.err;
-  const json metrics = json::parse(many.out)["replications"]["variants"][0]["summary"]["metrics"];
-  EXPECT_EQ(metrics["goodput"]["values"], json({1, 1, 1}));
+  const Json metrics = Json::parse(many.out)["replications"]["variants"][0]["summary"]["metrics"];
+  EXPECT_EQ(metrics["goodput"]["values"], Json({1, 1, 1}));
 
   EXPECT_EQ(run({"run", lax, "-q", "-o", "json=" + path("lax.json")}).code, 0);
   const auto compare = [&](const char* base, const char* now) {
@@ -137,13 +137,13 @@ TEST_F(Decisions, ExpectationsDecideTheExitCode) {
   EXPECT_EQ(bad.code, 1);
   EXPECT_NE(bad.out.find("tiny-expect.yaml,line=13,col=10"), std::string::npos) << bad.out;
   EXPECT_EQ(bad.out.rfind("::error file=", 0), 0U) << bad.out;
-  EXPECT_EQ(json::parse(run({"run", fails, "-q", "-o", "json"}).out)["expectations"][0]["decision"],
+  EXPECT_EQ(Json::parse(run({"run", fails, "-q", "-o", "json"}).out)["expectations"][0]["decision"],
             "fails");
   EXPECT_EQ(run({"run", fails, "-q", "--variant", "rotation"}).code, 0) << "not about it";
 
   // A bound in the middle of the seeds: no interval of a few runs can decide.
-  const json found =
-      json::parse(run({"run", tiny(), "-q", "-o", "json", "--replications", "3"}).out);
+  const Json found =
+      Json::parse(run({"run", tiny(), "-q", "-o", "json", "--replications", "3"}).out);
   const double middle =
       found["replications"]["variants"][0]["summary"]["metrics"]["ttft_ms.mean"]["mean"];
   const std::string unclear =
@@ -215,7 +215,7 @@ TEST_F(Decisions, CompareTwoResults) {
   EXPECT_EQ(run({"compare", base, slow}).code, 0) << "without gates it only shows";
   EXPECT_EQ(run({"compare", slow, base, "--fail-if", "ttft_ms.mean>+5%"}).code, 0);
   const Result data = run({"compare", base, slow, "-o", "json"});
-  EXPECT_EQ(json::parse(data.out)["pairs"].size(), 2U);
+  EXPECT_EQ(Json::parse(data.out)["pairs"].size(), 2U);
   const XmlCheck xml(
       run({"compare", base, slow, "-o", "junit", "--fail-if", "ttft_ms.mean>+5%"}).out);
   EXPECT_EQ(xml.count("testcase"), 2);
@@ -239,7 +239,7 @@ TEST_F(Decisions, InterruptedReplicationsSaySo) {
   std::this_thread::sleep_for(std::chrono::milliseconds(600));
   ::kill(child, SIGINT);
   EXPECT_EQ(wait_for(child), 130);
-  const json found = json::parse(slurp(out));
+  const Json found = Json::parse(slurp(out));
   EXPECT_EQ(found["interrupted"], true);
   EXPECT_LT(found["replications"]["count"], 100'000);
   EXPECT_EQ(found["replications"]["seeds"].size(), found["replications"]["count"]);

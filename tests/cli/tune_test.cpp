@@ -9,7 +9,7 @@
 namespace routesim::tools::testing {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr char kDocument[] =
     "# Ours.\n"
@@ -70,13 +70,13 @@ class Tune : public Cli {
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
-  json tuned(const std::vector<std::string>& words, int code) const {
+  Json tuned(const std::vector<std::string>& words, int code) const {
     std::vector<std::string> all = {"tune"};
     all.insert(all.end(), words.begin(), words.end());
     all.insert(all.end(), {"-o", "json"});
     const Result result = run(all);
     EXPECT_EQ(result.code, code) << result.err;
-    return json::parse(result.out, nullptr, false);
+    return Json::parse(result.out, nullptr, false);
   }
 
   /// Mean over the fresh seeds of a metric, by `run` alone.
@@ -85,7 +85,7 @@ class Tune : public Cli {
     const Result result = run({"run", file, "--quiet", "--seed", "10001", "--replications", "5",
                                "--set", "routing.endpoint_picker=" + document, "-o", "json"});
     EXPECT_EQ(result.code, 0) << result.err;
-    return json::parse(
+    return Json::parse(
         result.out)["replications"]["variants"][0]["summary"]["metrics"][metric]["mean"];
   }
 };
@@ -94,7 +94,7 @@ class Tune : public Cli {
 // gives the prefix no weight.
 TEST_F(Tune, FindsThatAWeightOfZeroIsWrong) {
   const std::string epp = path("tuned.yaml");
-  const json found = tuned({weights(), "-o", "epp=" + epp}, 0);
+  const Json found = tuned({weights(), "-o", "epp=" + epp}, 0);
   EXPECT_EQ(found["verdict"]["decision"], "better");
   ASSERT_EQ(found["knobs"].size(), 2U);
   EXPECT_EQ(found["knobs"][0]["published"], "0");
@@ -103,7 +103,7 @@ TEST_F(Tune, FindsThatAWeightOfZeroIsWrong) {
   EXPECT_EQ(found["candidates"][0]["dropped"], nullptr);
 
   // The gain of the goal: its interval lies above a quarter, and the difference is its own.
-  const json& judged = found["judged"][0];
+  const Json& judged = found["judged"][0];
   EXPECT_EQ(judged["metric"], "ttft_ms.p90");
   EXPECT_GT(judged["gain"]["low"], 25);
   EXPECT_NEAR(judged["best"].get<double>() - judged["published"].get<double>(),
@@ -127,8 +127,8 @@ TEST_F(Tune, FindsThatAWeightOfZeroIsWrong) {
   // The words after --set do the same.
   std::vector<std::string> words = {
       "run", path("s.yaml"), "--quiet", "--seed", "10001", "--replications", "5", "-o", "json"};
-  for (const json& set : found["set"]) words.insert(words.end(), {"--set", set});
-  const json again = json::parse(run(words).out);
+  for (const Json& set : found["set"]) words.insert(words.end(), {"--set", set});
+  const Json again = Json::parse(run(words).out);
   EXPECT_NEAR(again["replications"]["variants"][0]["summary"]["metrics"]["ttft_ms.p90"]["mean"]
                   .get<double>(),
               judged["best"].get<double>(), 1e-6);
@@ -137,7 +137,7 @@ TEST_F(Tune, FindsThatAWeightOfZeroIsWrong) {
 // With one server every choice is the same.
 TEST_F(Tune, SaysThatNothingMattersWhereNothingDoes) {
   scenario("s.yaml", 1, "epp.yaml");
-  const json found = tuned({weights()}, 0);
+  const Json found = tuned({weights()}, 0);
   EXPECT_EQ(found["verdict"]["decision"], "nothing better");
   EXPECT_NE(found["verdict"]["headline"].get<std::string>().find("Nothing beats your file"),
             std::string::npos);
@@ -153,11 +153,11 @@ TEST_F(Tune, TheAnswerDoesNotDependOnJobs) {
   const Result three = run({"tune", file, "--jobs", "3", "-o", "json"});
   EXPECT_EQ(one.code, 0) << one.err;
   EXPECT_EQ(one.out, three.out);
-  const json found = json::parse(one.out);
+  const Json found = Json::parse(one.out);
   EXPECT_LE(found["search_runs"].get<int>(), 60);
   // Loads: as given, and two others.
   std::vector<std::string> loads;
-  for (const json& row : found["judged"])
+  for (const Json& row : found["judged"])
     if (row["metric"] == "ttft_ms.p90") loads.push_back(row["load"]);
   EXPECT_EQ(loads, (std::vector<std::string>{"as given", "rates x 1.25", "rates x 0.8"}));
 }
@@ -165,12 +165,12 @@ TEST_F(Tune, TheAnswerDoesNotDependOnJobs) {
 // Without a tune file the document itself says what there is to choose, and engines have flags.
 TEST_F(Tune, AScenarioHasKnobsOfItsOwn) {
   const std::string flags = path("flags.txt");
-  const json found = tuned({path("s.yaml"), "--budget", "40", "--fresh-seeds", "2", "--goal",
+  const Json found = tuned({path("s.yaml"), "--budget", "40", "--fresh-seeds", "2", "--goal",
                             "minimise request_latency_ms.mean", "--goal",
                             "maximise output_tokens_per_s", "-o", "flags=" + flags},
                            0);
   std::vector<std::string> names;
-  for (const json& knob : found["knobs"]) names.push_back(knob["name"]);
+  for (const Json& knob : found["knobs"]) names.push_back(knob["name"]);
   const std::vector<std::string> expected = {"weight of precise-prefix-cache-scorer",
                                              "weight of queue-scorer",
                                              "picker",
@@ -191,9 +191,9 @@ TEST_F(Tune, ReadsTheDocumentInsideHelmValues) {
   for (const std::string& line : lines_of(kDocument)) values += "      " + line + "\n";
   write("values.yaml", values);
   scenario("wrapped.yaml", 4, "values.yaml");
-  const json inside =
+  const Json inside =
       tuned({weights("budget: 100\nfresh_seeds: 5\nshift: []\n", "wrapped.yaml")}, 0);
-  const json bare = tuned({weights()}, 0);
+  const Json bare = tuned({weights()}, 0);
   EXPECT_EQ(inside["epp"], bare["epp"]);
   EXPECT_EQ(inside["judged"], bare["judged"]);
 }
