@@ -194,7 +194,7 @@ void expect_stage(Table& table, const std::string& path, const Stage& s) {
 
 /// What a report has beside its variants' results, and the routing of `requests` requests.
 Table run_table() {
-  Table table = {{"/seed", {1}}};
+  Table table = {{"/seed", {1}}, {"/verdict/close", {0}}};
   for (std::size_t i = 0; i < kLevels.size(); ++i)
     table["/quantile_levels/" + std::to_string(i)] = {kLevels[i]};
   return table;
@@ -373,6 +373,7 @@ TEST_F(Contract, FailuresHitsAndAPreemption) {
   expect_server(table, "1",
                 {4, 3 + 24, 0.27, 48 + 32 + 32, 0, 1, 7, 7 * 16, 4, 1350.0 / 6 / 500, 1, 2, 1});
   table["/variants/0/simulated_s"] = {0.5};
+  table["/verdict/knees/0/last_held"] = {40};  // The rate that was asked for.
   Comparison(table).run(
       report("workload:\n"
              "  trace: {file: t.jsonl, format: mooncake, hash_block_tokens: 16, timeout_s: 0.3}\n",
@@ -503,6 +504,7 @@ TEST_F(Contract, ATierInHostMemory) {
   expect_tiers(table, kBlock);
   table["/variants/0/simulated_s"] = {0.31};
   const std::string trace = (folder_ / "trace.json").string();
+  table["/verdict/knees/0/last_held"] = {4 / 0.3};  // The rate that was asked for.
   Comparison(table).run(
       report("workload:\n"
              "  trace: {file: t.jsonl, format: mooncake, hash_block_tokens: 16}\n",
@@ -661,6 +663,7 @@ TEST_F(Contract, AnOverloadedServer) {
   expect_routing(table, 60, 0, 960);
   expect_server(table, "0", {60, 60, 0.6, 960, 0, 0, 11, 176, 50, 60.0 / 605, 0.1, 1, 30});
   table["/variants/0/simulated_s"] = {0.605};
+  table["/verdict/knees/0/first_overloaded"] = {200};
   Comparison(table).run(
       report("workload:\n"
              "  vllm_bench:\n"
