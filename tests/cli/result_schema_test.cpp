@@ -10,16 +10,16 @@
 namespace routesim::tools::testing {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Holds values against the part of draft-07 that the schema of results uses. A keyword that it
 /// does not know is a finding too.
 class SchemaReader {
  public:
-  explicit SchemaReader(const Json& schema) : root_(schema) {}
+  explicit SchemaReader(const OrderedJson& schema) : root_(schema) {}
 
   /// `scope` is the definition that holds `schema`; `path` is the place of `value`.
-  void check(const Json& schema, const Json& value, const std::string& scope,
+  void check(const OrderedJson& schema, const OrderedJson& value, const std::string& scope,
              const std::string& path) {
     for (const auto& [keyword, rule] : schema.items()) {
       if (keyword == "$ref") {
@@ -28,24 +28,24 @@ class SchemaReader {
         check(root_["definitions"].at(name), value, name, path);
       } else if (keyword == "anyOf") {
         if (value.is_null() || !rule.at(1).contains("type")) {
-          expect(rule.at(1) == Json{{"type", "null"}}, path, "unknown form of anyOf");
+          expect(rule.at(1) == OrderedJson{{"type", "null"}}, path, "unknown form of anyOf");
         } else {
           check(rule.at(0), value, scope, path);
         }
       } else if (keyword == "type") {
-        const Json types = rule.is_array() ? rule : Json::array({rule});
-        expect(std::ranges::any_of(types, [&](const Json& t) { return has_type(value, t); }), path,
-               "is no " + rule.dump());
+        const OrderedJson types = rule.is_array() ? rule : OrderedJson::array({rule});
+        expect(std::ranges::any_of(types, [&](const OrderedJson& t) { return has_type(value, t); }),
+               path, "is no " + rule.dump());
       } else if (keyword == "enum") {
         expect(std::ranges::find(rule, value) != rule.end(), path, "is none of " + rule.dump());
       } else if (keyword == "pattern") {
         expect(std::regex_match(value.get<std::string>(), std::regex(rule.get<std::string>())),
                path, "does not match");
       } else if (keyword == "required") {
-        for (const Json& key : rule)
+        for (const OrderedJson& key : rule)
           expect(value.contains(key.get<std::string>()), path, "lacks " + key.dump());
       } else if (keyword == "items") {
-        for (const Json& item : value) check(rule, item, scope, path + "[]");
+        for (const OrderedJson& item : value) check(rule, item, scope, path + "[]");
       } else {
         const std::set<std::string> known = {"$schema",
                                              "title",
@@ -69,7 +69,7 @@ class SchemaReader {
     if (!holds) findings_.insert(path + " " + what);
   }
 
-  static bool has_type(const Json& value, const Json& type) {
+  static bool has_type(const OrderedJson& value, const OrderedJson& type) {
     if (type == "number") return value.is_number();
     if (type == "integer") return value.is_number_integer();
     if (type == "string") return value.is_string();
@@ -79,12 +79,12 @@ class SchemaReader {
     return type == "null" && value.is_null();
   }
 
-  void check_members(const Json& schema, const Json& value, const std::string& scope,
+  void check_members(const OrderedJson& schema, const OrderedJson& value, const std::string& scope,
                      const std::string& path) {
     if (!schema.contains("type")) return;
-    const Json none = Json::object();
-    const Json& properties = schema.contains("properties") ? schema["properties"] : none;
-    const Json& patterns =
+    const OrderedJson none = OrderedJson::object();
+    const OrderedJson& properties = schema.contains("properties") ? schema["properties"] : none;
+    const OrderedJson& patterns =
         schema.contains("patternProperties") ? schema["patternProperties"] : none;
     for (const auto& [key, member] : value.items()) {
       const std::string at = path + "." + key;
@@ -99,7 +99,7 @@ class SchemaReader {
       if (pattern != patterns.items().end()) {
         check(pattern.value(), member, scope, at);
       } else if (schema.contains("additionalProperties")) {
-        const Json& rule = schema["additionalProperties"];
+        const OrderedJson& rule = schema["additionalProperties"];
         if (rule.is_object())
           check(rule, member, scope, at);
         else
@@ -108,12 +108,12 @@ class SchemaReader {
     }
   }
 
-  const Json& root_;
+  const OrderedJson& root_;
   std::set<std::string> findings_;
   std::set<std::string> seen_;
 };
 
-std::set<std::string> declared_keys(const Json& schema) {
+std::set<std::string> declared_keys(const OrderedJson& schema) {
   std::set<std::string> keys;
   for (const auto& [key, rule] : schema["properties"].items()) keys.insert("." + key);
   for (const auto& [name, definition] : schema["definitions"].items())
@@ -140,7 +140,7 @@ variants:
 )";
 
 TEST_F(Cli, TheSchemaOfResultsDeclaresEveryKeyAndNoOther) {
-  const Json schema = Json::parse(run({"schema", "result"}).out);
+  const OrderedJson schema = OrderedJson::parse(run({"schema", "result"}).out);
   const std::string source = ROUTESIM_SOURCE_DIR;
   const std::vector<std::vector<std::string>> runs = {
       {write("tiny.yaml", kTiny), "--until", "ttft_ms.mean+-20%", "--replications", "20",
@@ -158,7 +158,7 @@ TEST_F(Cli, TheSchemaOfResultsDeclaresEveryKeyAndNoOther) {
     arguments.insert(arguments.end(), {"--quiet", "--output", "json"});
     const Result result = run(arguments);
     ASSERT_EQ(result.code, 0) << result.err;
-    reader.check(schema, Json::parse(result.out), "", "");
+    reader.check(schema, OrderedJson::parse(result.out), "", "");
   }
   EXPECT_EQ(reader.findings(), std::set<std::string>());
   std::set<std::string> never;
@@ -169,8 +169,8 @@ TEST_F(Cli, TheSchemaOfResultsDeclaresEveryKeyAndNoOther) {
 }
 
 TEST_F(Cli, TheSchemaOfResultsSaysWhatEveryKeyMeans) {
-  const Json schema = Json::parse(run({"schema", "result"}).out);
-  const auto describes = [&](const Json& part) {
+  const OrderedJson schema = OrderedJson::parse(run({"schema", "result"}).out);
+  const auto describes = [&](const OrderedJson& part) {
     return part.contains("description") || part.contains("$ref");
   };
   for (const auto& [name, definition] : schema["definitions"].items()) {
