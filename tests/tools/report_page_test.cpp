@@ -155,7 +155,7 @@ TEST(ReportPage, VerdictFirst) {
   const std::string page = render_page(data);
   EXPECT_LT(page.find("fast wins"), page.find("Key numbers"));
   EXPECT_LT(page.find("Key numbers"), page.find("<figure>"));
-  EXPECT_LT(page.rfind("</figure>"), page.find("Manifest"));
+  EXPECT_LT(page.rfind("</figure>"), page.find(">Manifest</a></h2>"));
 }
 
 TEST(ReportPage, SaysThatTheRunWasInterrupted) {

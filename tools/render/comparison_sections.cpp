@@ -399,8 +399,8 @@ std::string files_section(const Node& root) {
 }  // namespace
 
 std::string comparison_sections(const PageDocument& document) {
-  const Json value = Json::parse(document.text, nullptr, false);
-  const Node root(value, document.path);
+  const JsonDocument json(document.text);
+  const Node root = json.root(document.path);
   const std::vector<Node> pairs = root["pairs"].items();
   const std::string base = root["base"]["scenario"].text();
   const std::string changed = root["new"]["scenario"].text();

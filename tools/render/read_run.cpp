@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/scalar_parse.h"
@@ -9,6 +10,10 @@
 namespace routesim::tools {
 
 namespace {
+
+using Json = nlohmann::ordered_json;
+
+const Json& json_of(const Node& node) { return *static_cast<const Json*>(node.value()); }
 
 std::vector<double> numbers(const Node& node) {
   std::vector<double> out;
@@ -36,7 +41,7 @@ void put(Values& values, const std::string& key, const Node& node) {
 StageView read_stage(const Node& node) {
   StageView stage;
   stage.name = node["name"].text();
-  stage.reported = !node["reported"].value().is_boolean() || node["reported"].value().get<bool>();
+  stage.reported = !json_of(node["reported"]).is_boolean() || json_of(node["reported"]).get<bool>();
   stage.overloaded = node["overloaded"].text() == "true";
   const Node load = node["load_summary"];
   if (const auto rate = load["requested_rate"].datum()) stage.rate = rate->value;
@@ -148,7 +153,7 @@ VariantView read_variant(const Node& node) {
          .measured = *measured});
   }
   const Node goals = node["goodput_goals"];
-  if (const Json& bounds = goals.value(); bounds.is_object())
+  if (const Json& bounds = json_of(goals); bounds.is_object())
     for (const auto& [name, bound] : bounds.items())
       if (bound.is_number()) variant.goals.emplace_back(name, bound.get<double>());
   variant.trust = node["trust"]["text"].text();
@@ -156,7 +161,7 @@ VariantView read_variant(const Node& node) {
     variant.notes.push_back(band);
   for (const Node& note : node["notes"].items()) variant.notes.push_back(note.text());
   const Node settings = node["resolved"];
-  if (const Json& resolved = settings.value(); resolved.is_object()) {
+  if (const Json& resolved = json_of(settings); resolved.is_object()) {
     flatten(resolved, "", variant.resolved);
     variant.resolved_text = resolved.dump(2, ' ', false, Json::error_handler_t::replace);
   }
@@ -259,8 +264,8 @@ void read_expectations(const Node& node, PageRun& run) {
 }  // namespace
 
 PageRun read_run(const std::string& json_text, const std::string& path) {
-  const Json value = Json::parse(json_text, nullptr, false);
-  const Node root(value, path);
+  const JsonDocument document(json_text);
+  const Node root = document.root(path);
   PageRun run;
   run.scenario = root["scenario"].text();
   run.question = root["question"].text();
@@ -301,7 +306,7 @@ PageSweep::Row read_row(const Node& node, const Node& numbers_of, const PageSwee
   row.overloaded = numbers_of["overloaded"].is_true();
   for (const std::string& axis : sweep.axes) {
     const Node cell = node["cell"][axis];
-    row.cell.push_back(cell_text(cell.value().is_null() ? numbers_of["requested_rate"] : cell));
+    row.cell.push_back(cell_text(json_of(cell).is_null() ? numbers_of["requested_rate"] : cell));
   }
   const Node metrics = numbers_of["metrics"];
   for (const std::string& metric : sweep.metrics) {
@@ -344,8 +349,8 @@ void read_head(const Node& root, const Node& first, PageSweep& sweep) {
 }  // namespace
 
 PageSweep read_sweep(const std::string& json_text, const std::string& path) {
-  const Json value = Json::parse(json_text, nullptr, false);
-  const Node root(value, path);
+  const JsonDocument document(json_text);
+  const Node root = document.root(path);
   const std::vector<Node> rows = root["sweep_rows"].items();
   PageSweep sweep;
   if (rows.empty()) return sweep;
@@ -371,8 +376,8 @@ namespace {
 /// `vllm 8`, or `prefill 2, decode 6`.
 std::string fleet_text(const Node& replicas) {
   std::string text;
-  if (!replicas.value().is_object()) return text;
-  for (const auto& [pool, count] : replicas.value().items()) {
+  if (!json_of(replicas).is_object()) return text;
+  for (const auto& [pool, count] : json_of(replicas).items()) {
     text += text.empty() ? "" : ", ";
     text.append(count.dump()).append(" × ").append(pool);
   }
@@ -444,8 +449,8 @@ PagePlan::Family read_family(const Node& node) {
 }  // namespace
 
 PagePlan read_plan(const std::string& json_text, const std::string& path) {
-  const Json value = Json::parse(json_text, nullptr, false);
-  const Node root(value, path);
+  const JsonDocument document(json_text);
+  const Node root = document.root(path);
   PagePlan plan;
   plan.name = root["plan"].text();
   plan.question = root["question"].text();

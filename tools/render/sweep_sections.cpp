@@ -418,15 +418,17 @@ std::string sweep_sections(const PageSweep& sweep) {
                     " cells</div><h1>" + html(sweep.name) + "</h1></header>";
   if (sweep.rows.empty()) return out;
   out += verdict_section(sweep, goals);
+  std::string panels;
   for (const SweepPanel& panel : goals.panels()) {
     const std::string content = panel_section(sweep, goals, panel);
     if (content.empty()) continue;
     if (panel.title.empty())
-      out += "<h2>Where the goals hold</h2>" + content;
+      panels += content;
     else
-      out += "<details" + std::string(&panel == &goals.panels()[0] ? " open" : "") + "><summary>" +
-             html(panel.title) + "</summary>" + content + "</details>";
+      panels += "<details" + std::string(&panel == &goals.panels()[0] ? " open" : "") +
+                "><summary>" + html(panel.title) + "</summary>" + content + "</details>";
   }
+  if (!panels.empty()) out += "<h2>Where the goals hold</h2>" + panels;
   return out + rows_table(sweep, goals);
 }
 

@@ -225,8 +225,8 @@ std::string candidates_table(const Node& root) {
 }  // namespace
 
 std::string tune_sections(const PageDocument& document) {
-  const Json value = Json::parse(document.text, nullptr, false);
-  const Node root(value, document.path);
+  const JsonDocument json(document.text);
+  const Node root = json.root(document.path);
   const std::string question = root["question"].text();
   std::string out = "<header class=\"run\"><div class=\"kicker\">tune · " +
                     html(root["scenario"].text()) + " · " + html(root["variant"].text()) +

@@ -306,8 +306,8 @@ std::string group(const std::vector<Node>& scenarios, bool held_out) {
 }  // namespace
 
 std::string validation_sections(const PageDocument& document) {
-  const Json value = Json::parse(document.text, nullptr, false);
-  const Node root(value, document.path);
+  const JsonDocument json(document.text);
+  const Node root = json.root(document.path);
   const std::vector<Node> scenarios = root["scenarios"].items();
   std::string out = "<header class=\"run\"><div class=\"kicker\">validation · routesim " +
                     html(root["version"].text()) + " · " + std::to_string(scenarios.size()) +
