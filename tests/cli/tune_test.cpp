@@ -207,7 +207,9 @@ TEST_F(Tune, WhatIsWrongIsSaidBeforeAnyRun) {
     EXPECT_TRUE(result.out.empty());
     return result.err;
   };
-  EXPECT_NE(error_of({tiny()}).find("choose one with variant: or --variant: rotation, chance"),
+  EXPECT_NE(error_of({tiny()}).find(
+                "tiny.yaml: error: variant: is missing, and the scenario has several variants\n"
+                "  hint: choose one with variant: or --variant: rotation, chance"),
             std::string::npos);
   EXPECT_NE(error_of({path("s.yaml"), "--goal", "fast"}).find("minimise METRIC"),
             std::string::npos);

@@ -77,8 +77,10 @@ class TuneReader {
 
  private:
   void error(const std::string& path, const std::string& what, const std::string& hint = {}) {
-    if (!is_broken(diagnostics_, path))
-      diagnostics_.error(provenance_.nearest(path), path, what, hint);
+    if (is_broken(diagnostics_, path)) return;
+    SourceLocation where = provenance_.nearest(path);
+    if (where.file.empty()) where.file = space_.path;  // A scenario, or a key that is not there.
+    diagnostics_.error(where, path, what, hint);
   }
 
   /// A tune file names a scenario; any other file is one.
