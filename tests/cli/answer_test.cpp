@@ -170,6 +170,10 @@ TEST_F(Answer, AFileOfAnotherKindNamesItsCommand) {
   says("plan", "sweep.yaml", "is a sweep, not a plan", "sweep");
   says("sweep", "question.yaml", "is a scenario, not a sweep", "run");
   says("sweep", "plan.yaml", "is a plan, not a sweep", "plan");
+  says("run", "tune.yaml", "is a tuning, not a scenario", "tune");
+  says("plan", "tune.yaml", "is a tuning, not a plan", "tune");
+  says("tune", "plan.yaml", "is a plan, not a tuning", "plan");
+  says("tune", "sweep.yaml", "is a sweep, not a tuning", "sweep");
 }
 
 TEST_F(Answer, GatesSuggestNames) {

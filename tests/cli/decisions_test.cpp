@@ -175,7 +175,7 @@ TEST_F(Decisions, ExpectationsAreCheckedBeforeTheRun) {
     EXPECT_EQ(result.code, 2);
     for (const char* part :
          {"expect.yaml:13:3: error: expect[0]: is not a metric (got tttf_ms.p99)",
-          "did you mean ttft_ms?", "expect.yaml:14:36: error: expect[1].variant: there is no",
+          "did you mean ttft_ms.p99?", "expect.yaml:14:36: error: expect[1].variant: there is no",
           "did you mean chance?", "expect.yaml:15:34: error: expect[2].stage: there is no stage",
           "expect.yaml:16:3: error: expect[3]: there is no variant 'nobody'"})
       EXPECT_NE(result.err.find(part), std::string::npos) << part << "\n" << result.err;

@@ -17,6 +17,7 @@
 #include "tools/study/compare/expectation.h"
 #include "tools/study/plan/plan_space.h"
 #include "tools/study/sweep/sweep_plan.h"
+#include "tools/study/tune/tune_space.h"
 
 namespace routesim::tools {
 
@@ -75,6 +76,11 @@ void check_sweep(const ScenarioRequest& request, CheckedFile& file) {
   file.contents = counted(plan.grid.cells.size(), "cell") + ", " + counted(plan.rows.size(), "row");
 }
 
+void check_tune(const ScenarioRequest& request, CheckedFile& file) {
+  const TuneSpace space = load_tune({.path = request.path, .sets = request.sets}, file.diagnostics);
+  file.contents = counted(space.knobs.size(), "knob");
+}
+
 void check_catalogue(const std::string& path, CheckedFile& file) {
   models::Catalogue catalogue = builtin_catalogue();
   add_catalogue_file(path, catalogue, file.diagnostics);
@@ -107,7 +113,7 @@ void check_router_document(const ConfigNode::Ptr& root, CheckedFile& file) {
 /// Options that the kind of file has no use for.
 void refuse_options(const ScenarioRequest& request, CheckedFile& file) {
   const bool is_set = file.kind == FileKind::kScenario || file.kind == FileKind::kPlan ||
-                      file.kind == FileKind::kSweep;
+                      file.kind == FileKind::kSweep || file.kind == FileKind::kTune;
   const std::string kind(kind_name(file.kind));
   if (!request.sets.empty() && !is_set)
     file.diagnostics.error({.file = request.path}, {},
@@ -135,6 +141,9 @@ CheckedFile check_file(const ScenarioRequest& request) {
       break;
     case FileKind::kSweep:
       check_sweep(request, file);
+      break;
+    case FileKind::kTune:
+      check_tune(request, file);
       break;
     case FileKind::kCatalogue:
       check_catalogue(request.path, file);

@@ -6,6 +6,7 @@
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
 #include "tools/ingest/prepare.h"
+#include "tools/render/html_page.h"
 #include "tools/study/tune/tune_render.h"
 
 namespace routesim::tools {
@@ -50,6 +51,7 @@ std::vector<std::string> input_files(const TuneSpace& space) {
 /// Renders every output, and says on standard error what a reader of the files should know.
 std::string render(const TuneReport& report, const std::string& format, Console& console) {
   if (format == "json") return render_tune_json(report);
+  if (format == "html") return page_of(render_tune_json(report));
   if (format == "csv") return render_tune_csv(report);
   if (format == "flags") return deployed_flags(report);
   if (format != "epp") return render_tune_text(report);
@@ -115,10 +117,11 @@ Command tune_command() {
       .positional = {.name = "FILE", .min = 1, .max = 1},
       .options = {{.name = "output,o",
                    .value_name = "FORMAT[=PATH]",
-                   .help = "table (default), json, csv (every candidate), epp (the document to "
-                           "deploy) or flags (of vllm serve); to standard output or PATH.",
+                   .help =
+                       "table (default), json, html, csv (every candidate), epp (the document to "
+                       "deploy) or flags (of vllm serve); to standard output or PATH.",
                    .repeatable = true,
-                   .choices = {"table", "json", "csv", "epp", "flags"}},
+                   .choices = {"table", "json", "html", "csv", "epp", "flags"}},
                   {"variant", "NAME", "Variant to tune."},
                   {.name = "goal",
                    .value_name = "GOAL",

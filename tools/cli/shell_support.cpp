@@ -199,6 +199,7 @@ std::string roff(std::string_view text) {
       out += "\\-";
     else
       out += c;
+    if (c == '|') out += "\\:";  // A line may break behind an alternative.
   }
   return out;
 }

@@ -81,6 +81,17 @@ bool holds_any(const ConfigNode& root, std::initializer_list<std::string_view> k
                      [&](std::string_view key) { return root.find(key) != nullptr; });
 }
 
+/// Keys that only a tuning has, or goals that say what to minimise or maximise.
+bool is_tuning(const ConfigNode& root) {
+  if (holds_any(root, {"knobs", "budget", "fresh_seeds", "subject_to", "shift"})) return true;
+  const ConfigNode::Member* goals = root.find("goals");
+  if (goals == nullptr || !goals->value->is_sequence()) return false;
+  return std::ranges::any_of(goals->value->items(), [](const ConfigNode::Ptr& goal) {
+    return goal->is_scalar() &&
+           (goal->text().starts_with("minimise ") || goal->text().starts_with("maximise "));
+  });
+}
+
 bool holds_router_document(const ConfigNode& root) {
   if (is_kubernetes_object(root)) return true;
   if (holds_any(root, {"plugins", "schedulingProfiles"})) return true;
@@ -93,15 +104,17 @@ bool holds_router_document(const ConfigNode& root) {
 }  // namespace
 
 std::string_view kind_name(FileKind kind) {
-  constexpr std::array<std::string_view, 6> kNames = {
-      "scenario", "plan", "sweep", "catalogue", "inference-perf", "EndpointPickerConfig"};
+  constexpr std::array<std::string_view, 7> kNames = {
+      "scenario", "plan", "sweep", "tune", "catalogue", "inference-perf", "EndpointPickerConfig"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
 FileKind kind_of(const ConfigNode& root) {
   if (!root.is_map() || root.find("cluster") != nullptr) return FileKind::kScenario;
-  if (root.find("scenario") != nullptr && root.find("scenario")->value->is_scalar())
+  if (root.find("scenario") != nullptr && root.find("scenario")->value->is_scalar()) {
+    if (is_tuning(root)) return FileKind::kTune;
     return holds_any(root, {"demand", "goals", "prices"}) ? FileKind::kPlan : FileKind::kSweep;
+  }
   if (root.find("variants") != nullptr) return FileKind::kScenario;
   if (holds_any(root, {"accelerators", "models", "curves"})) return FileKind::kCatalogue;
   if (holds_map(root, "load") && holds_map(root, "data")) return FileKind::kInferencePerf;
@@ -114,9 +127,10 @@ bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) 
     const char* article;
     const char* command;
   };
-  constexpr std::array<Reader, 3> kReaders = {{{FileKind::kScenario, "a scenario", "run"},
+  constexpr std::array<Reader, 4> kReaders = {{{FileKind::kScenario, "a scenario", "run"},
                                                {FileKind::kPlan, "a plan", "plan"},
-                                               {FileKind::kSweep, "a sweep", "sweep"}}};
+                                               {FileKind::kSweep, "a sweep", "sweep"},
+                                               {FileKind::kTune, "a tuning", "tune"}}};
   const auto find = [&](FileKind kind) { return std::ranges::find(kReaders, kind, &Reader::kind); };
   const auto given = find(kind_of(root));
   // A scenario is also what nothing else looks like, and a plan may lack what tells it from a
@@ -124,7 +138,7 @@ bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) 
   const bool is_clear = given != kReaders.end() &&
                         (given->kind == FileKind::kScenario
                              ? root.is_map() && holds_any(root, {"cluster", "variants"})
-                             : given->kind == FileKind::kPlan || holds_any(root, {"axes"}));
+                             : given->kind != FileKind::kSweep || holds_any(root, {"axes"}));
   if (!is_clear || given->kind == wanted) return true;
   diagnostics.error(root.where(), "",
                     std::string("is ") + given->article + ", not " + find(wanted)->article,

@@ -55,16 +55,24 @@ bool read_text_file(const std::string& path, const SourceLocation& asked_from,
 namespace routesim::tools {
 
 /// The formats of routesim's files, told apart by the keys of their roots.
-enum class FileKind { kScenario, kPlan, kSweep, kCatalogue, kInferencePerf, kEndpointPicker };
+enum class FileKind {
+  kScenario,
+  kPlan,
+  kSweep,
+  kTune,
+  kCatalogue,
+  kInferencePerf,
+  kEndpointPicker
+};
 
-/// `scenario`, `plan`, `sweep`, `catalogue`, `inference-perf` or `EndpointPickerConfig`.
+/// `scenario`, `plan`, `sweep`, `tune`, `catalogue`, `inference-perf` or `EndpointPickerConfig`.
 std::string_view kind_name(FileKind kind);
 
 /// A file that looks like none of the others is a scenario: its reader says what it lacks.
 FileKind kind_of(const ConfigNode& root);
 
-/// Whether the file may be of this kind: a scenario, a plan or a sweep. One that is clearly another
-/// of these is an error that names the command for it.
+/// Whether the file may be of this kind: a scenario, a plan, a sweep or a tuning. One that is
+/// clearly another of these is an error that names the command for it.
 bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics);
 
 }  // namespace routesim::tools

@@ -21,7 +21,8 @@ const make = (tag, attributes, ...children) => {
 };
 const button = (text, label, act) => {
   const b = make('button', {type: 'button', title: label}, text);
-  if (text.length < 2 || label.toLowerCase().includes(text.toLowerCase())) b.setAttribute('aria-label', label);
+  if (text.length < 2 || label.toLowerCase().includes(text.toLowerCase()))
+    b.setAttribute('aria-label', label);
   b.addEventListener('click', act);
   return b;
 };

@@ -155,7 +155,8 @@ line-height:1.35;overflow-wrap:anywhere}
 #tip tr.near{font-weight:700}
 @media (max-width:560px){main{padding-top:12px}.verdict{padding:12px 14px}
 figure{padding:10px 8px 6px}th,td{padding:5px 8px;white-space:normal}
-th:first-child,td:first-child{max-width:7.5em}td small.change{display:block;margin:0}thead svg.key{display:block;margin:0 0 2px auto}
+th:first-child,td:first-child{max-width:7.5em}td small.change{display:block;margin:0}
+thead svg.key{display:block;margin:0 0 2px auto}
 .charts{gap:12px}svg text{font-size:13px}svg text.tight{font-size:11px}
 dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:6px}}
 @media screen and (min-width:1280px){main{max-width:1680px;padding-left:250px}
@@ -163,7 +164,8 @@ nav.contents{position:fixed;left:24px;top:32px;width:196px;margin:0;max-height:9
 overflow-y:auto}
 nav.contents ul{display:block;margin-top:4px}nav.contents a{line-height:1.3}}
 @page{size:A4;margin:13mm 12mm}
-@media print{html{font-size:12.5px}body{background:#fff;font-size:1rem}main{max-width:none;padding:0}
+@media print{html{font-size:12.5px}
+body{background:#fff;font-size:1rem}main{max-width:none;padding:0}
 .screen,nav.contents,#tip{display:none!important}
 details::details-content{display:block;content-visibility:visible;height:auto}
 .scroll{overflow:visible;width:auto;border-radius:0;background:none}
