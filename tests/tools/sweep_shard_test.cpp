@@ -92,8 +92,8 @@ std::string at(ConfigNode::Ptr node, const std::vector<std::string>& path) {
 
 TEST(SweepShard, TheKubernetesManifestSaysHowManyTwice) {
   Diagnostics diagnostics;
-  const ConfigNode::Ptr job = read_config_file(
-      ROUTESIM_SOURCE_DIR "/docs/ci/kubernetes-indexed-job.yaml", diagnostics);
+  const ConfigNode::Ptr job =
+      read_config_file(ROUTESIM_SOURCE_DIR "/docs/ci/kubernetes-indexed-job.yaml", diagnostics);
   ASSERT_TRUE(job != nullptr && diagnostics.items().empty());
   EXPECT_EQ(at(job, {"spec", "completionMode"}), "Indexed");
   const std::vector<std::string> env = {"spec", "template", "spec", "containers", "0", "env", "0"};

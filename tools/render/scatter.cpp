@@ -129,8 +129,8 @@ std::string draw(const Scatter& s) {
   const ScatterScale x(s.x, x_low, x_high, kScatterLeft, kScatterWidth - kScatterRight);
   const ScatterScale y(s.y, y_low, y_high, kScatterHeight - kScatterBottom, kScatterTop);
   std::string open = svg_open(kScatterWidth, kScatterHeight, s.title);
-  open.insert(4, " class=\"rows\" data-columns=\"" +
-                     html("name\t" + s.x.title + "\t" + s.y.title) + "\"");
+  open.insert(
+      4, " class=\"rows\" data-columns=\"" + html("name\t" + s.x.title + "\t" + s.y.title) + "\"");
   std::string out = svg_figure(s.title, s.subtitle) + legend(s) + open + grid(s, x, y);
   if (s.goal)
     out +=
