@@ -133,13 +133,17 @@ bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) 
                                                {FileKind::kTune, "a tuning", "tune"}}};
   const auto find = [&](FileKind kind) { return std::ranges::find(kReaders, kind, &Reader::kind); };
   const auto given = find(kind_of(root));
-  // A scenario is also what nothing else looks like, and a plan may lack what tells it from a
-  // sweep: then the reader says what is missing.
-  const bool is_clear = given != kReaders.end() &&
-                        (given->kind == FileKind::kScenario
-                             ? root.is_map() && holds_any(root, {"cluster", "variants"})
-                             : given->kind != FileKind::kSweep || holds_any(root, {"axes"}));
-  if (!is_clear || given->kind == wanted) return true;
+  // A scenario is also what nothing else looks like, a plan may lack what tells it from a sweep,
+  // and a tuning may have goals that look like those of a plan: then the reader says what is
+  // missing.
+  const auto is_clear = [&] {
+    if (given == kReaders.end()) return false;
+    if (given->kind == FileKind::kScenario)
+      return root.is_map() && holds_any(root, {"cluster", "variants"});
+    if (given->kind == FileKind::kSweep) return holds_any(root, {"axes"});
+    return wanted != FileKind::kTune || holds_any(root, {"demand", "prices"});
+  };
+  if (!is_clear() || given->kind == wanted) return true;
   diagnostics.error(root.where(), "",
                     std::string("is ") + given->article + ", not " + find(wanted)->article,
                     std::string("routesim ") + given->command + " " + root.where().file);
