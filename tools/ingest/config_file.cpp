@@ -112,6 +112,7 @@ std::string_view kind_name(FileKind kind) {
 FileKind kind_of(const ConfigNode& root) {
   if (!root.is_map() || root.find("cluster") != nullptr) return FileKind::kScenario;
   if (root.find("scenario") != nullptr && root.find("scenario")->value->is_scalar()) {
+    if (holds_any(root, {"axes"})) return FileKind::kSweep;  // Which may have goals, too.
     if (is_tuning(root)) return FileKind::kTune;
     return holds_any(root, {"demand", "goals", "prices"}) ? FileKind::kPlan : FileKind::kSweep;
   }

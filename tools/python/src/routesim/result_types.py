@@ -562,6 +562,8 @@ class Variant(TypedDict):
     name: str
     #: The variant whose load or fleet this one changes. Absent without a scan.
     scan_of: NotRequired[str]
+    #: The variant of the same fleet at the load as it is. Absent without a scan of fleets.
+    fleet_of: NotRequired[str]
     goodput_goals: NotRequired[GoodputGoals]
     #: The stages of the load, warm-up stages included.
     stages: list[Stage]
