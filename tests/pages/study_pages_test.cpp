@@ -86,6 +86,18 @@ TEST_F(StudyPage, PlanIsClean) {
   EXPECT_NE(page.find("fleets are on the front"), std::string::npos);
 }
 
+TEST_F(StudyPage, TuningIsClean) {
+  const std::string examples = std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/";
+  routesim("tune " + examples + "question.yaml --variant prefix-aware --budget 40 " +
+           "--fresh-seeds 5 -q -o html=tune.html -o epp=epp.yaml");
+  expect_clean(file("tune.html"));
+  EXPECT_NE(slurp(file("tune.html")).find("fresh seeds"), std::string::npos);
+  routesim(
+      "tune " + examples + "question.yaml --variant prefix-aware --budget 40 --fresh-seeds 5 " +
+      "--goal 'minimise ttft_ms.p90' --goal 'maximise output_throughput' -q -o html=front.html");
+  expect_clean(file("front.html"));
+}
+
 TEST_F(StudyPage, ValidationIsClean) {
   const std::string folder = std::string(ROUTESIM_SOURCE_DIR) + "/scenarios/";
   routesim("validate " + folder + "qwen2.5-7b-8xa10g-rates.yaml " + folder +

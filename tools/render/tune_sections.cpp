@@ -199,23 +199,35 @@ std::string deploy_section(const Node& root) {
   return out.empty() ? out : "<h2>What to deploy</h2>" + out;
 }
 
+/// The knobs of a candidate that are not as published, with their values.
+std::string changes_of(const Node& candidate, const Node& root) {
+  std::string changes;
+  for (const Node& knob : root["knobs"].items()) {
+    const std::string name = knob["name"].text();
+    const std::string value = candidate["values"][name].text();
+    if (value != knob["published"].text())
+      changes += (changes.empty() ? "" : ", ") + name + " = " + value;
+  }
+  return changes.empty() ? "as published" : changes;
+}
+
 std::string candidates_table(const Node& root) {
   const std::vector<Node> candidates = root["candidates"].items();
   if (candidates.empty()) return {};
-  const std::vector<std::string> knobs = candidates.front()["values"].keys();
-  const std::vector<std::string> metrics = candidates.front()["metrics"].keys();
+  // Goals and conditions come first; more columns than these do not fit a page.
+  std::vector<std::string> metrics = candidates.front()["metrics"].keys();
+  metrics.resize(std::min<std::size_t>(metrics.size(), 3));
   std::string out = "<details><summary>All " + std::to_string(candidates.size()) +
-                    " candidates</summary>" + open_table(3 + metrics.size() + knobs.size()) +
-                    "<thead><tr><th>id</th>";
-  for (const std::string& metric : metrics) out += "<th>" + html(metric) + "</th>";
-  for (const std::string& knob : knobs) out += "<th class=\"text\">" + html(knob) + "</th>";
+                    " candidates</summary>" + open_table(4 + metrics.size()) +
+                    "<thead><tr><th>id</th><th class=\"text\">changes</th>";
+  for (const std::string& metric : metrics)
+    out += "<th>" + html(metric_view(metric).title) + "</th>";
   out += "<th>seeds</th><th class=\"text\">left the race</th></tr></thead><tbody>";
   for (const Node& candidate : candidates) {
-    out += "<tr><td>" + html(candidate["id"].text()) + "</td>";
+    out += "<tr><td>" + html(candidate["id"].text()) + "</td><td class=\"text\">" +
+           html(changes_of(candidate, root)) + "</td>";
     for (const std::string& metric : metrics)
       out += metric_cell(candidate["metrics"][metric], metric_view(metric));
-    for (const std::string& knob : knobs)
-      out += "<td class=\"text\">" + html(candidate["values"][knob].text()) + "</td>";
     out += "<td>" + html(candidate["seeds"].text()) + "</td><td class=\"text\">" +
            html(candidate["dropped"].text()) + "</td></tr>";
   }
