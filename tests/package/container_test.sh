@@ -26,7 +26,7 @@ if [[ ! -e $scratch/base/.complete ]]; then
 fi
 container=$(in_storage from scratch)
 in_storage add -q "$container" "$scratch/base" /
-in_storage commit -q --rm "$container" docker.io/library/debian:12
+in_storage commit -q --rm "$container" debian:12
 
 git clone -q --no-hardlinks "$source_dir" "$scratch/clone"
 # shellcheck disable=SC2086
