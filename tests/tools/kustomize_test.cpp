@@ -193,7 +193,14 @@ TEST_F(Kustomize, ErrorsStandAtTheirLines) {
             "bad/kustomization.yaml:1:13: error: key: names a folder without a kustomization.yaml "
             "(got ../empty)\n"
             "bad/kustomization.yaml:1:23: error: key: cannot open bad/no.yaml: No such file or "
-            "directory\n  hint: paths inside a file are relative to that file\n");
+            "directory\n  hint: paths inside a file are relative to that file\n"
+            "bad/kustomization.yaml:3:11: warning: key: changes no object: there is no Deployment "
+            "that it selects\n");
+  write("scalar/kustomization.yaml",
+        "resources: a.yaml\nconfigMapGenerator:\n- literals: [word]\n");
+  EXPECT_EQ(built("scalar"),
+            "scalar/kustomization.yaml:1:12: error: key: resources must be a list (got a.yaml)\n"
+            "scalar/kustomization.yaml:3:14: error: key: must be KEY=VALUE (got word)\n");
 }
 
 // What kubectl v1.32 (kustomize v5.5) makes of these two: elements of the patch come first.

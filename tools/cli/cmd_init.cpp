@@ -8,6 +8,7 @@
 #include "tools/cli/check_file.h"
 #include "tools/cli/cli.h"
 #include "tools/results/output_file.h"
+#include "tools/results/report.h"
 #include "tools/study/init/init.h"
 
 namespace routesim::tools {
@@ -19,7 +20,8 @@ std::string summary_of(const InitScenario& made, const std::string& path, bool i
   for (const std::string& input : made.inputs) text += "  " + input + "\n";
   for (const std::string& assumed : made.assumed) text += "  " + assumed + "\n";
   for (const std::string& unused : made.unused) text += "  not used: " + unused + "\n";
-  return is_stdout ? text : path + ": written\n" + text + "next: routesim run " + path + "\n";
+  return is_stdout ? text
+                   : path + ": written\n" + text + "next: routesim run " + shell_word(path) + "\n";
 }
 
 struct Attempt {

@@ -169,6 +169,7 @@ class Build {
       return;
     }
     note_keys(*root, key_path_, kTable, nullptr, diagnostics_);
+    check_lists(*root);
     merges_lists_ = merges_lists_ || root->find("openapi") != nullptr;
     for (const char* key : {"resources", "bases"})
       for (const Ptr& item : items_at(*root, key)) add_resource(*item, objects);
@@ -182,6 +183,15 @@ class Build {
   std::vector<std::string> files() && { return std::move(files_); }
 
  private:
+  void check_lists(const ConfigNode& root) {
+    for (const char* key : {"resources", "bases", "components", "patches", "patchesStrategicMerge",
+                            "patchesJson6902", "configMapGenerator", "replicas", "images"})
+      if (const ConfigNode* list = root.child(key);
+          list != nullptr && !list->is_sequence() && !list->is_null())
+        diagnostics_.error(list->where(), key_path_,
+                           std::string(key) + " must be a list (" + got(*list) + ")");
+  }
+
   bool count_file(const SourceLocation& where) {
     if (++read_ == kMostFiles)
       diagnostics_.error(where, key_path_,
@@ -270,10 +280,15 @@ class Build {
       const SourceLocation start{.file = path, .line = 1, .column = 1};
       data.push_back({key, entry->where(), ConfigNode::make_block(text, start, 1, 0)});
     }
-    for (const Ptr& entry : items_at(item, "literals"))
-      if (const std::size_t equals = entry->text().find('='); equals != std::string::npos)
+    for (const Ptr& entry : items_at(item, "literals")) {
+      const std::size_t equals = entry->text().find('=');
+      if (equals == std::string::npos)
+        diagnostics_.error(entry->where(), key_path_,
+                           "must be KEY=VALUE (got " + printable(entry->text()) + ")");
+      else
         data.push_back({entry->text().substr(0, equals), entry->where(),
                         text_node(entry->text().substr(equals + 1), entry->where())});
+    }
     const std::string name = text_of(item, "name");
     const Ptr values =
         tree::map({{"data", ConfigNode::make_map(std::move(data), item.where())}}, item.where());
@@ -330,10 +345,14 @@ class Build {
                         : merged_strategically(object.node, *patch, merges_lists_);
     }
     std::erase_if(objects, [](const Object& object) { return object.node == nullptr; });
-    if (!found && target == nullptr)
-      diagnostics_.warning(patch->where(), key_path_,
-                           "changes no object: there is no " + printable(text_of(*patch, "kind")) +
-                               " called " + printable(name_of(*patch)));
+    if (found) return;
+    const ConfigNode& wanted = target != nullptr ? *target : *patch;
+    const std::string kind = text_of(wanted, "kind");
+    const std::string name = target != nullptr ? text_of(wanted, "name") : name_of(wanted);
+    diagnostics_.warning(wanted.where(), key_path_,
+                         "changes no object: there is no " +
+                             (kind.empty() ? std::string("object") : printable(kind)) +
+                             (name.empty() ? " that it selects" : " called " + printable(name)));
   }
 
   static bool is_selected(const ConfigNode& target, const Object& object) {

@@ -38,6 +38,7 @@ std::optional<Sample> sample_of(const VariantView& v, const Yardstick& yardstick
   if (yardstick.stages.empty()) return sample_of(v.summary, yardstick.by.key);
   Sample mean;
   double weights = 0;
+  bool has_seeds = true;  // Of every stage, the same number.
   for (const std::size_t i : yardstick.stages) {
     const std::optional<Sample> one = sample_of(v.stages[i], yardstick.by.key);
     if (!one) return std::nullopt;
@@ -45,8 +46,9 @@ std::optional<Sample> sample_of(const VariantView& v, const Yardstick& yardstick
     const double weight = requests != nullptr ? requests->value : 1;
     weights += weight;
     mean.value += weight * one->value;
-    if (mean.seeds.empty()) mean.seeds.resize(one->seeds.size());
-    if (mean.seeds.size() != one->seeds.size()) mean.seeds.clear();
+    if (i == yardstick.stages.front()) mean.seeds.resize(one->seeds.size());
+    has_seeds = has_seeds && mean.seeds.size() == one->seeds.size();
+    if (!has_seeds) mean.seeds.clear();
     for (std::size_t s = 0; s < mean.seeds.size(); ++s) mean.seeds[s] += weight * one->seeds[s];
   }
   if (weights <= 0) return std::nullopt;
@@ -242,6 +244,7 @@ bool Contest::is_close() const {
   if (order_.size() < 2) return false;
   const Apart how = apart(winner(), order_[1]);
   if (how != Apart::kClear) return true;
+  if (run_.replications > 1) return false;  // The seeds have decided.
   const std::optional<double> a = value(winner());
   const std::optional<double> b = value(order_[1]);
   return reason(winner(), order_[1]) == Reason::kMeasure && a && b &&

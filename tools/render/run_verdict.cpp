@@ -237,15 +237,15 @@ std::optional<VerdictLine> Wording::line(const Shown& shown, std::size_t other,
   const StageView& y = stage ? variant(other).stages[*stage] : variant(other).summary;
   const Datum* a = x.find(shown.key);
   const Datum* b = y.find(shown.key);
-  if (a == nullptr || b == nullptr || b->value == 0) return std::nullopt;
+  if (a == nullptr || b == nullptr) return std::nullopt;
   const Apart how = apart(x, y, shown);
   if (how == Apart::kEqual || how == Apart::kUndecided) return std::nullopt;
   const std::string place = stage ? " at " + stage_place(variant(winner()), *stage) : "";
-  return VerdictLine{.text = std::string(shown.title) + place + ": " + human(a->value, shown.unit) +
-                             " instead of " + human(b->value, shown.unit) + " with " +
-                             called(other) + " (" + change_text(b->value, a->value, shown.unit) +
-                             ")",
-                     .better = (a->value < b->value) == shown.less_is_better};
+  return VerdictLine{
+      .text = std::string(shown.title) + place + ": " + human(a->value, shown.unit) +
+              " instead of " + human(b->value, shown.unit) + " with " + called(other) +
+              (b->value == 0 ? "" : " (" + change_text(b->value, a->value, shown.unit) + ")"),
+      .better = (a->value < b->value) == shown.less_is_better};
 }
 
 std::vector<VerdictLine> Wording::lines() const {
@@ -378,11 +378,15 @@ void add_fewest_servers(const PageRun& run, const Indices& members, Verdict& ver
       const bool is_less = best != nullptr && v.servers.size() < best->servers.size();
       if (best == nullptr || is_less == holds_all(v)) best = &v;
     }
-    const std::string limit =
-        most == nullptr ? "" : most->name + " " + knee_of({most}, most->name).text;
+    std::string limit;
+    if (most != nullptr)
+      limit = most->name + (overload_of(*most).empty()
+                                ? " fails " + percent(share_of_failures(*most)) + " of its requests"
+                                : " " + knee_of({most}, most->name).text);
     if (fewest == nullptr)
       verdict.lines.push_back(
-          {.text = "no size of " + policy + " holds the load: " + limit, .better = false});
+          {.text = "no size of " + policy + " that was tried holds the load: " + limit,
+           .better = false});
     else
       verdict.lines.push_back({.text = "the fewest servers that hold the load: " + fewest->name +
                                        (limit.empty() ? "" : " (" + limit + ")"),

@@ -1,6 +1,7 @@
 #include "tools/render/sweep_goals.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 
 #include "base/scalar_parse.h"
@@ -40,10 +41,26 @@ bool decides(const PageSweep& sweep, std::size_t a, std::size_t b) {
   return true;
 }
 
-bool has_word(const std::string& name, std::string_view words) {
+/// Whether one of the words stands in the name: in the last part of a key path, between `_`, `-` or
+/// spaces, in the singular or the plural.
+bool has_word(const std::string& path, std::string_view words) {
+  const std::size_t dot = path.find_last_of('.');
+  const std::string name = dot == std::string::npos ? path : path.substr(dot + 1);
+  const auto is_word = [&](std::string_view word) {
+    const auto is_edge = [&](std::size_t i) {
+      return i >= name.size() || std::isalnum(static_cast<unsigned char>(name[i])) == 0;
+    };
+    for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+      const std::size_t end = at + word.size();
+      const bool is_plural = end < name.size() && name[end] == 's';
+      if ((at == 0 || is_edge(at - 1)) && (is_edge(end) || (is_plural && is_edge(end + 1))))
+        return true;
+    }
+    return false;
+  };
   while (!words.empty()) {
     const std::size_t end = std::min(words.find(' '), words.size());
-    if (name.find(words.substr(0, end)) != std::string::npos) return true;
+    if (is_word(words.substr(0, end))) return true;
     words.remove_prefix(std::min(end + 1, words.size()));
   }
   return false;

@@ -9,6 +9,7 @@
 #include "tools/render/json_node.h"
 #include "tools/render/metric_view.h"
 #include "tools/render/scatter.h"
+#include "tools/results/report.h"
 #include "tools/results/text_table.h"
 
 namespace routesim::tools {
@@ -193,7 +194,7 @@ std::string deploy_section(const Node& root) {
   if (const std::string flags = root["flags"].text(); !flags.empty())
     out += "<h3>The engines' flags</h3><pre tabindex=\"0\">" + html(flags) + "</pre>";
   std::string sets;
-  for (const Node& set : root["set"].items()) sets += " --set '" + set.text() + "'";
+  for (const Node& set : root["set"].items()) sets += " --set " + shell_word(set.text());
   if (!sets.empty())
     out += "<h3>To repeat it</h3><pre tabindex=\"0\">routesim run SCENARIO" + html(sets) + "</pre>";
   return out.empty() ? out : "<h2>What to deploy</h2>" + out;

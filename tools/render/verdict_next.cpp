@@ -79,11 +79,25 @@ class NextSteps {
     if (!open.empty())
       add("No knee of " + listed(open) + " up to " + human(top, Unit::kRequestsPerSecond) +
               "; scan higher rates",
-          scan(run_.command.variants, scans_ ? " --rate 4x,8x" : " --rate 2x"));
+          scan(run_.command.variants,
+               (by_rate() ? " --rate " + number_text(1.5 * top) + "," + number_text(2 * top)
+                          : " --rate 2x") +
+                   fleets()));
     if (!low.empty())
       add("No rate that " + listed(low) + " holds down to " +
               human(bottom, Unit::kRequestsPerSecond) + "; scan lower rates",
-          scan(run_.command.variants, " --rate 0.25x,0.5x"));
+          scan(run_.command.variants,
+               (by_rate() ? " --rate " + number_text(bottom / 4) + "," + number_text(bottom / 2)
+                          : " --rate 0.25x,0.5x") +
+                   fleets()));
+  }
+
+  /// Rates were scanned: factors would say which of them is meant no more.
+  bool by_rate() const { return run_.command.scan.find(" --rate ") != std::string::npos; }
+  /// The part of a scan that says how many servers.
+  std::string fleets() const {
+    const std::size_t at = run_.command.scan.find(" --replicas ");
+    return at == std::string::npos ? "" : run_.command.scan.substr(at);
   }
 
   /// The best variant has room where another one is overloaded.
@@ -134,7 +148,10 @@ class NextSteps {
       add("The p99 of " + v.name + "'s first token is " +
               human(p99->value / mean->value, Unit::kNone) +
               " times the mean; how its slowest request was routed",
-          "routesim explain " + input() + " --variant " + shell_word(v.name) + " --request worst");
+          "routesim explain " + input() + " --variant " + shell_word(v.name) + " --request worst" +
+              (run_.command.options.find(" --seed ") == std::string::npos
+                   ? ""
+                   : " --set seed=" + run_.seed));
       return;
     }
   }

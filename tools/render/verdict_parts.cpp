@@ -114,7 +114,11 @@ std::string overload_of(const VariantView& variant) {
   if (reported.size() == 1) return "at " + stage_place(variant, reported.front());
   if (overloaded.size() == reported.size()) return "in every stage";
   // The stages from the first one on, when they are all of them and the load only grows.
-  const bool tail = overloaded.front() == reported[reported.size() - overloaded.size()];
+  const bool grows = std::ranges::is_sorted(reported, {}, [&](std::size_t i) {
+    const StageView& stage = variant.stages[i];
+    return stage.rate.value_or(stage.concurrency.value_or(0));
+  });
+  const bool tail = grows && overloaded.front() == reported[reported.size() - overloaded.size()];
   if (tail && overloaded.size() > 1)
     return "from " + stage_place(variant, overloaded.front()) + " on" +
            count_text(overloaded.size(), reported.size());

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "tools/ingest/vllm_serve_flags.h"
 #include "tools/results/json_writer.h"
+#include "tools/results/report.h"
 #include "tools/results/text_table.h"
 #include "tools/results/version.h"
 #include "tools/study/tune/changed_document.h"
@@ -352,7 +353,7 @@ std::string render_tune_text(const TuneReport& report) {
   const std::vector<std::string> sets = best_sets(report);
   if (report.search.best != 0 && !sets.empty()) {
     text += "To repeat the best configuration:";
-    for (const std::string& set : sets) text += " --set '" + set + "'";
+    for (const std::string& set : sets) text += " --set " + shell_word(set);
     text += "\n";
   }
   return text;
