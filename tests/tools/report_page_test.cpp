@@ -158,6 +158,21 @@ TEST(ReportPage, VerdictFirst) {
   EXPECT_LT(page.rfind("</figure>"), page.find(">Manifest</a></h2>"));
 }
 
+// A limit of requests in flight keeps the queue in the load tool, where no server sees it.
+TEST(ReportPage, AStageThatTheLoadToolCannotSendIsOverloaded) {
+  const auto is_overloaded = [](const std::string& sent, const std::string& delay) {
+    const PageRun run = read_run(
+        R"({"variants": [{"name": "a", "stages": [{"name": "0", "overloaded": false,
+            "load_summary": {"requested_rate": 50, "achieved_rate": )" +
+            sent + R"(, "schedule_delay": {"mean": )" + delay + "}}}]}]}",
+        "");
+    return run.variants.at(0).stages.at(0).overloaded;
+  };
+  EXPECT_TRUE(is_overloaded("18", "73"));
+  EXPECT_FALSE(is_overloaded("40", "73")) << "late, but as fast as asked for in the end";
+  EXPECT_FALSE(is_overloaded("18", "0")) << "a short stage may ask for more than chance gives";
+}
+
 TEST(ReportPage, SaysThatTheRunWasInterrupted) {
   Report part = report();
   EXPECT_EQ(render_html(part).find("was interrupted"), std::string::npos);

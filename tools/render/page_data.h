@@ -28,7 +28,8 @@ struct Datum {
 struct StageView {
   std::string name;
   bool reported = true;
-  bool overloaded = false;            ///< Its queue grew until it ended.
+  bool overloaded = false;            ///< Its queue grew until it ended, here or in the load tool.
+  bool held_back = false;             ///< The load tool could not send as fast as it was asked to.
   std::optional<double> rate;         ///< Requests/s asked for.
   std::optional<double> concurrency;  ///< Of a closed loop.
   /// `ttft.mean`, `itl.p99`, `output_throughput`, `requests`, `hit_ratio`, `goodput`, ...

@@ -38,12 +38,22 @@ void put(Values& values, const std::string& key, const Node& node) {
   if (std::optional<Datum> datum = node.datum()) values.insert_or_assign(key, std::move(*datum));
 }
 
+/// A limit of requests in flight keeps the queue in the load tool: no server's queue grows, but the
+/// requests leave late and far slower than asked for. Chance alone changes a rate by much less.
+bool is_held_back(const Node& load) {
+  constexpr double kSlowest = 0.75;
+  const auto asked = load["requested_rate"].datum(), sent = load["achieved_rate"].datum();
+  const auto delay = load["schedule_delay"]["mean"].datum();
+  return asked && sent && delay && delay->value > 1 && sent->value < kSlowest * asked->value;
+}
+
 StageView read_stage(const Node& node) {
   StageView stage;
   stage.name = node["name"].text();
   stage.reported = !json_of(node["reported"]).is_boolean() || json_of(node["reported"]).get<bool>();
-  stage.overloaded = node["overloaded"].text() == "true";
   const Node load = node["load_summary"];
+  stage.held_back = is_held_back(load);
+  stage.overloaded = stage.held_back || node["overloaded"].text() == "true";
   if (const auto rate = load["requested_rate"].datum()) stage.rate = rate->value;
   if (const auto level = load["concurrency"].datum()) stage.concurrency = level->value;
   Values& v = stage.values;
@@ -247,7 +257,7 @@ void read_replications(const Node& node, PageRun& run) {
         for (StageView& stage : variant.stages)
           if (stage.name == numbers_of_stage["name"].text()) {
             replace_by_means(numbers_of_stage["metrics"], stage);
-            stage.overloaded = numbers_of_stage["overloaded"].text() == "true";
+            stage.overloaded = stage.held_back || numbers_of_stage["overloaded"].text() == "true";
           }
     }
   read_differences(node["differences"], run);
