@@ -13,9 +13,9 @@ namespace routesim::tools {
 
 namespace {
 
-/// Of one run: more columns than anybody reads.
+/// A scan may make at most this many variants; a wider table has no reader.
 constexpr std::size_t kMostVariants = 256;
-/// Of `workload.rate_scale` and of `replicas`, as the keys of a scenario have them.
+/// The bounds of `workload.rate_scale` and of `replicas` in a scenario.
 constexpr double kMostScale = 1e6;
 constexpr IntRange kReplicas{1, 65'536};
 

@@ -38,7 +38,7 @@ struct StageView {
   std::map<std::string, double, std::less<>> measured;
   /// `ttft`, `itl`, `tpot`, `request_latency`: values at PageRun::quantile_levels.
   std::map<std::string, std::vector<double>, std::less<>> quantiles;
-  /// Of replications: the value of every seed under the same keys, in base units.
+  /// Values of every seed of replications under the same keys, in base units.
   std::map<std::string, std::vector<double>, std::less<>> seeds;
 
   /// The number under a key, or null.

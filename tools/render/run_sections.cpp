@@ -51,7 +51,7 @@ std::string expectations(const PageRun& run) {
   return "<details><summary>" + summary + "</summary>" + list + "</details>";
 }
 
-/// What fails stands above everything else.
+/// Renders failures; they stand above everything else.
 std::string failed_expectations(const PageRun& run) {
   const std::string items = expectation_items(run, "fails");
   if (items.empty()) return {};

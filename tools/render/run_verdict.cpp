@@ -128,7 +128,7 @@ std::string Wording::by_how_much(std::size_t other, const std::string& called) c
          servers(other);
 }
 
-/// Of variants that cannot be told apart nobody wins.
+/// Nobody wins among variants that cannot be told apart.
 std::string Wording::tie(const Indices& same) const {
   bool undecided = false;
   for (const std::size_t i : same)
@@ -362,7 +362,7 @@ std::vector<Indices> by_load(const PageRun& run) {
 /// Whether the servers hold every stage, as far as the run shows.
 bool holds_all(const VariantView& v) { return overload_of(v).empty() && share_of_failures(v) == 0; }
 
-/// Of a scan of fleets: the fewest servers with which each policy holds the load.
+/// Adds, for a scan of fleets, the fewest servers with which each policy holds the load.
 void add_fewest_servers(const PageRun& run, const Indices& members, Verdict& verdict) {
   std::vector<std::string> told;
   for (const std::size_t i : members) {
@@ -410,7 +410,7 @@ void compare(const PageRun& run, const Indices& members, Verdict& verdict) {
   if (contest.by_goals()) verdict.goals = goals_text(run.variants[contest.winner()]);
 }
 
-/// Whose rate a scan changes, or the variant itself.
+/// The variant that a scan changes the rate of, or the variant itself.
 const std::string& family(const VariantView& v) { return v.scan_of.empty() ? v.name : v.scan_of; }
 
 /// Several loads: each has a contest of its own, and a line.

@@ -106,7 +106,7 @@ struct Binned {
   std::vector<std::vector<double>> servers;
   std::vector<double> mean;  ///< Over the servers.
 
-  /// Of the means, over the bins in which there is something.
+  /// Mean over the bins that are not empty.
   double level() const { return average(mean); }
   /// Between the highest and the lowest server, over the same bins.
   double spread() const {

@@ -103,7 +103,7 @@ std::string validation_verdict(const Node& root) {
          "</section>";
 }
 
-/// Where a cell stands along the load: its published rate, else the number in its stage's name.
+/// Returns a cell's place along the load: its published rate, else the number in its stage's name.
 std::optional<double> position(const Node& cell) {
   if (const std::optional<double> rate = number_from(cell["rate"].text())) return rate;
   std::string stage = cell["stage"].text();

@@ -50,7 +50,7 @@ class NextSteps {
     return "routesim run " + input() + variants + run_.command.options + option;
   }
 
-  /// Where chance may have decided between two variants.
+  /// Suggests more seeds when chance may have decided between two variants.
   void more_seeds() {
     if (!verdict_.close) return;
     if (run_.replications < 2)

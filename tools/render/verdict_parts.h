@@ -12,7 +12,7 @@ namespace routesim::tools {
 /// A stage as readers know it: `20 req/s`, `8 concurrent requests` or `stage warm`.
 std::string stage_place(const VariantView& variant, std::size_t stage);
 
-/// Where a variant is overloaded: `from 20 req/s on (13 of 16 stages)`; empty where it is not.
+/// Names the stages that overload a variant: `from 20 req/s on (13 of 16 stages)`; empty for none.
 std::string overload_of(const VariantView& variant);
 
 /// How much load the variants hold, which differ in nothing but their rates.

@@ -9,6 +9,7 @@
 #include "base/scalar_parse.h"
 #include "base/text.h"
 #include "tools/ingest/vllm_serve_flags.h"
+#include "tools/render/render.h"
 #include "tools/results/json_writer.h"
 #include "tools/results/report.h"
 #include "tools/results/text_table.h"
@@ -280,14 +281,6 @@ void write_front(JsonWriter& json, const TuneReport& report) {
   json.end_array();
 }
 
-/// A cell of CSV (RFC 4180).
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 }  // namespace
 
 bool deploys_best(const TuneReport& report) {
@@ -395,20 +388,20 @@ std::string render_tune_json(const TuneReport& report) {
 
 std::string render_tune_csv(const TuneReport& report) {
   std::string text = "id";
-  for (const Knob& knob : report.space.knobs) text += "," + csv_cell(knob.name);
-  for (const MetricName& metric : report.space.metrics) text += "," + csv_cell(metric.text);
+  for (const Knob& knob : report.space.knobs) text += "," + csv_field(knob.name);
+  for (const MetricName& metric : report.space.metrics) text += "," + csv_field(metric.text);
   text += ",rounds,seeds,dropped\n";
   for (std::size_t i = 0; i < report.search.candidates.size(); ++i) {
     const TuneCandidate& candidate = report.search.candidates[i];
     text += std::to_string(i);
     for (std::size_t k = 0; k < report.space.knobs.size(); ++k)
-      text += "," + csv_cell(report.space.knobs[k].values[candidate.choice[k]].text);
+      text += "," + csv_field(report.space.knobs[k].values[candidate.choice[k]].text);
     for (std::size_t m = 0; m < report.space.metrics.size(); ++m) {
       const double mean = candidate.values.empty() ? NAN : sim::mean(candidate.values[m]);
       text += "," + (std::isfinite(mean) ? number_text(mean) : std::string());
     }
     text += fmt::format(",{},{},{}\n", candidate.rounds, candidate.seeds(),
-                        csv_cell(candidate.dropped));
+                        csv_field(candidate.dropped));
   }
   return text;
 }

@@ -246,7 +246,7 @@ class Search {
     }
   }
 
-  /// Those in the race, the best first, by the seeds that all of them have faced.
+  /// Candidates in the race, the best first, by the seeds that all of them have faced.
   std::vector<std::size_t> ranked() const {
     std::vector<std::size_t> order = alive_;
     std::size_t seeds = std::numeric_limits<std::size_t>::max();
