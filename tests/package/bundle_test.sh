@@ -35,7 +35,7 @@ echo "the image has $size MB"
 [[ $size -le 80 ]] || fail "the image is larger than 80 MB"
 [[ $(id -u) -eq 0 ]] || { echo "a chroot needs root: the image is not run"; exit 0; }
 
-cat >"$scratch/image/work/scenario.yaml" <<'SCENARIO'
+cat >"$scratch/image/data/scenario.yaml" <<'SCENARIO'
 name: image
 workload:
   groups: {requests: 40, rate: 20, groups: 4, prefix_len: 512, suffix_len: 64, output_len: 16}
@@ -44,9 +44,9 @@ cluster:
   - {name: a, replicas: 2, accelerator: H100-SXM, model: Qwen3-32B, tensor_parallel: 2}
 routing: {balancer: library, library: {path: policy.so, options: "0.1"}}
 SCENARIO
-cp "$plugin" "$scratch/image/work/policy.so"
+cp "$plugin" "$scratch/image/data/policy.so"
 chroot --userspec=4711:4711 "$scratch/image" /bin/sh -ec '
-  cd /work
+  cd /data
   routesim run scenario.yaml --quiet --check
   routesim check h100-rate-map
   test "$(routesim list scenarios | wc -l)" -gt 5
