@@ -289,9 +289,127 @@ TEST_F(Init, EveryKindOfLoadIsTold) {
     EXPECT_EQ(made.code, ExitCode::kSuccess) << name << "\n" << made.errors;
     EXPECT_NE(scenario().find(expected), std::string::npos) << scenario();
   }
-  EXPECT_NE(scenario().find("  measured:\n    csv: r.json\n    policy: prefix-aware"),
+}
+
+// 1000 and 200 tokens of 10 requests.
+constexpr const char* kBenchResult =
+    "{\"completed\": 10, \"num_prompts\": 10, \"request_rate\": 4, \"model_id\": "
+    "\"Qwen/Qwen3-8B\", \"total_input_tokens\": 1000, \"total_output_tokens\": 200, "
+    "\"mean_ttft_ms\": 40}\n";
+
+TEST_F(Init, AResultNamesTheModelAndNothingInventedIsMeasured) {
+  write("r.json", kBenchResult);
+  const Result alone = init({"r.json"});
+  ASSERT_EQ(alone.code, ExitCode::kSuccess) << alone.errors;
+  EXPECT_NE(scenario().find("    replicas: 4   # assumed: no file starts servers\n"),
+            std::string::npos);
+  EXPECT_NE(scenario().find("    model: Qwen/Qwen3-8B   # assumed: the load names it\n"),
+            std::string::npos);
+  EXPECT_EQ(scenario().find("measured:"), std::string::npos) << scenario();
+  EXPECT_NE(alone.errors.find("not used: r.json: its latencies, because no file says"),
+            std::string::npos)
+      << alone.errors;
+  // The user's servers behind the only router of the files can be what was measured.
+  write("deployment.yaml", deployment());
+  write("epp.yaml", kPicker);
+  write("other.yaml", kPicker);
+  ASSERT_EQ(init({"deployment.yaml", "epp.yaml", "r.json"}, {"--force"}).code, ExitCode::kSuccess);
+  EXPECT_NE(scenario().find("    endpoint_picker: epp.yaml\n  measured:\n    csv: r.json\n"
+                            "    policy: epp   # assumed: "),
             std::string::npos)
       << scenario();
+  const Result validated = run({"validate", path("scenario.yaml")});
+  EXPECT_EQ(validated.code, ExitCode::kSuccess) << validated.errors;
+  for (const std::vector<std::string>& files : std::vector<std::vector<std::string>>{
+           {"deployment.yaml", "r.json"},
+           {"deployment.yaml", "epp.yaml", "other.yaml", "r.json"}}) {
+    const Result made = init(files, {"--force"});
+    ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+    EXPECT_EQ(scenario().find("measured:"), std::string::npos) << scenario();
+    EXPECT_NE(made.errors.find("not used: r.json: its latencies"), std::string::npos);
+  }
+  std::string unknown = kBenchResult;
+  unknown.replace(unknown.find("Qwen/Qwen3-8B"), 13, "acme/secret");
+  write("r.json", unknown);
+  ASSERT_EQ(init({"r.json"}, {"--force"}).code, ExitCode::kSuccess);
+  EXPECT_NE(scenario().find("    model: Qwen3-32B   # assumed: the catalogue has no acme/secret\n"),
+            std::string::npos)
+      << scenario();
+}
+
+TEST_F(Init, TheAssumedLoadIsForTheAssumedServers) {
+  write("epp.yaml", kPicker);
+  ASSERT_EQ(init({"epp.yaml"}).code, ExitCode::kSuccess);
+  EXPECT_NE(scenario().find("half, one and two requests/s per server"), std::string::npos);
+  EXPECT_NE(scenario().find("    replicas: 4 "), std::string::npos);
+  EXPECT_NE(scenario().find("stages: [{rate: 2, duration: 60}, {rate: 4, duration: 60}, "
+                            "{rate: 8, duration: 60}]"),
+            std::string::npos)
+      << scenario();
+}
+
+// Both repeat the configuration of the assumed router.
+TEST_F(Init, ResultsAndTheReplacedScenarioAreNoInputs) {
+  write("deployment.yaml", deployment());
+  write("load.yaml", kLoad);
+  const std::string folder = path("");
+  ASSERT_EQ(run({"init", folder, "-o", path("scenario.yaml")}).code, ExitCode::kSuccess);
+  const std::string first = scenario();
+  ASSERT_NE(first.find("EndpointPickerConfig"), std::string::npos);
+  ASSERT_EQ(run({"run", path("scenario.yaml"), "-q", "-o", "json=" + path("run.json")}).code,
+            ExitCode::kSuccess);
+  const Result again = run({"init", folder, "-o", path("scenario.yaml"), "--force"});
+  ASSERT_EQ(again.code, ExitCode::kSuccess) << again.errors;
+  EXPECT_EQ(scenario(), first);
+  EXPECT_NE(again.errors.find("not used: run.json: neither servers, a router nor a load\n"),
+            std::string::npos)
+      << again.errors;
+  EXPECT_TRUE(
+      init({"run.json"}, {"--force"})
+          .errors.starts_with("run.json: error: is nothing that a scenario can be written from\n"));
+}
+
+TEST_F(Init, ARouterThatIsNotTakenIsNamed) {
+  const std::string model =
+      "apiVersion: kubeai.org/v1\nkind: Model\nmetadata: {name: qwen}\nspec:\n  engine: VLLM\n"
+      "  url: hf://Qwen/Qwen3-8B\n  resourceProfile: nvidia-gpu-l4:1\n  minReplicas: 3\n"
+      "  loadBalancing: {strategy: PrefixHash}\n";
+  write("a.yaml", model);
+  write("b.yaml", model);
+  write("load.yaml", kLoad);
+  const Result made = init({"a.yaml", "b.yaml", "load.yaml"});
+  ASSERT_EQ(made.code, ExitCode::kSuccess) << made.errors;
+  EXPECT_NE(made.errors.find("not used: b.yaml: the router, because a.yaml has one\n"),
+            std::string::npos)
+      << made.errors;
+  write("pd.yaml", deployment({}, "qwen-prefill") + "---\n" + deployment({}, "qwen-decode"));
+  write("router.sh",
+        "vllm-router --vllm-pd-disaggregation --policy round_robin --prefill http://p "
+        "--decode http://d\n");
+  const Result same = init({"pd.yaml", "router.sh", "load.yaml"}, {"--force"});
+  ASSERT_EQ(same.code, ExitCode::kSuccess) << same.errors;
+  EXPECT_NE(
+      same.errors.find("not used: router.sh: vllm-router-round-robin is the baseline already\n"),
+      std::string::npos)
+      << same.errors;
+}
+
+TEST_F(Init, ProseAndRecordedSessionsGetTheirHints) {
+  write("README.md", "Start it with\n```\nvllm serve `cat model`\nvllm bench serve `x`\n```\n");
+  EXPECT_TRUE(init({"README.md"})
+                  .errors.starts_with(
+                      "README.md: error: is nothing that a scenario can be written from\n"));
+  const std::string session =
+      "{\"id\": \"s\", \"block_size\": 64, \"requests\": [{\"t\": 0, \"type\": \"n\", "
+      "\"in\": 64, \"out\": 2, \"hash_ids\": [1]}]}\n";
+  for (const char* name : {"s.jsonl", "s.json"}) {
+    write(name, session);
+    EXPECT_EQ(init({name}).errors,
+              std::string(name) +
+                  ": error: holds recorded sessions, which a file of inference-perf replays\n"
+                  "  hint: name a load file that has data.type: weka_trace_replay and lists it in "
+                  "data.weka_trace_replay.trace_files\n");
+  }
 }
 
 TEST_F(Init, PrefillAndDecodeBecomePoolsBehindABaselineThatReachesBoth) {

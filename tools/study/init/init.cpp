@@ -21,6 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 using Ptr = ConfigNode::Ptr;
 
+/// The servers of a scenario whose files start none.
+constexpr int kAssumedServers = 4;
+
 /// The text as a value of YAML.
 std::string yaml(const std::string& text) {
   std::string out =
@@ -42,7 +45,7 @@ double number_at(const ConfigNode& map, std::string_view key) {
 std::string stem(const std::string& path) {
   std::string name = fs::path(path).lexically_normal().filename().string();
   for (const std::string_view end : {".in", ".yaml", ".yml", ".json", ".values", ".sh"})
-    if (name.size() > end.size() && name.ends_with(end)) name.resize(name.size() - end.size());
+    if (name.size() > end.size() && name.ends_with(end)) name.erase(name.size() - end.size());
   return name;
 }
 
@@ -106,6 +109,12 @@ class Draft {
     out_.inputs.push_back(fmt::format("{:<8}{} ({})", part, path_of(file), what));
   }
 
+  /// The scenario that --force replaces.
+  bool is_output(const UserFile& file) const {
+    return fs::absolute(file.path).lexically_normal() ==
+           fs::absolute(request_.output).lexically_normal();
+  }
+
   /// Gives each file its part. Two loads are an error: which one is meant, only the user knows.
   void sort_parts() {
     const bool has_document = std::any_of(files_.begin(), files_.end(), [](const UserFile& f) {
@@ -113,6 +122,7 @@ class Draft {
     });
     std::vector<std::string> spare;
     for (const UserFile& file : files_) {
+      if (is_output(file)) continue;
       const bool is_router = file.has_picker && !(file.is_chart_default && has_document);
       if (!file.is_used())
         spare.push_back(path_of(file));
@@ -140,7 +150,33 @@ class Draft {
         if (start.replicas != nullptr) count = number_from(start.replicas->text()).value_or(1);
         server_count_ += std::max(1.0, count);
       }
+    sort_routers();
   }
+
+  /// Keeps each router that a variant can be made of; a dropped one is named.
+  void sort_routers() {
+    for (const UserFile* file : servers_) {
+      const RouterChoice& router = file->servers.front().router;
+      if (router.product.empty()) continue;
+      if (!router.refused.empty())
+        out_.unused.push_back(path_of(*file) + ": " + printable(router.refused) + " of " +
+                              router.product + " is not simulated");
+      else if (own_ != nullptr)
+        out_.unused.push_back(path_of(*file) + ": the router, because " + path_of(*own_) +
+                              " has one");
+      else
+        own_ = file;
+    }
+    std::erase_if(routers_, [&](const UserFile* file) {
+      const bool is_baseline = !file->has_picker && file->balancer == baseline();
+      if (is_baseline)
+        out_.unused.push_back(path_of(*file) + ": " + baseline() + " is the baseline already");
+      return is_baseline;
+    });
+  }
+
+  /// A Kubernetes Service sends nothing to prefill servers.
+  std::string baseline() const { return has_prefill_ ? "vllm-router-round-robin" : "k8s-service"; }
 
   void write_head() {
     line(0, "# Written by `routesim init`. The files are read again at every run.");
@@ -200,7 +236,7 @@ class Draft {
   }
 
   void write_assumed_load() {
-    const double servers = std::max(1.0, server_count_);
+    const double servers = servers_.empty() ? kAssumedServers : server_count_;
     std::string stages;
     for (const double rate : {0.5, 1.0, 2.0})
       stages +=
@@ -276,19 +312,14 @@ class Draft {
 
   void write_assumed_pool() {
     const std::string why = "no file starts servers";
-    std::string model;
-    if (!loads_.empty() && loads_.front()->load == LoadKind::kInferencePerf) {
-      Diagnostics ignored;
-      const Ptr document = inference_perf_document(loads_.front()->root, {}, ignored);
-      if (const ConfigNode* server = document->child("server"))
-        model = text_at(*server, "model_name");
-    }
+    const std::string model = model_of_load();
     const bool is_known = builtin_catalogue().find_model(model) != nullptr;
+    const std::string unknown = model.empty() ? why : "the catalogue has no " + printable(model);
     assume(2, "- name: vllm", why);
-    assume(4, "replicas: 4", why);
+    assume(4, fmt::format("replicas: {}", kAssumedServers), why);
     assume(4, "accelerator: H100-SXM", why);
     assume(4, "model: " + yaml(is_known ? model : "Qwen3-32B"),
-           is_known ? "the load names it" : why);
+           is_known ? "the load names it" : unknown);
     const double bytes =
         models::weight_bytes(*builtin_catalogue().find_model(is_known ? model : "Qwen3-32B"));
     const double memory = builtin_catalogue().find_accelerator("H100-SXM")->memory_bytes;
@@ -299,39 +330,39 @@ class Draft {
       assume(4, fmt::format("tensor_parallel: {}", gpus), "the weights leave room then");
   }
 
+  /// The model that a load file names; empty when it names none.
+  std::string model_of_load() const {
+    if (loads_.empty()) return {};
+    const UserFile& file = *loads_.front();
+    if (file.load == LoadKind::kBenchResult) return text_at(*file.root, "model_id");
+    if (file.load != LoadKind::kInferencePerf) return {};
+    Diagnostics ignored;
+    const Ptr document = inference_perf_document(file.root, {}, ignored);
+    const ConfigNode* server = document->child("server");
+    return server != nullptr ? text_at(*server, "model_name") : std::string();
+  }
+
   void write_routers() {
     line(0, "");
     line(0, "variants:");
     std::vector<std::string> taken;
-    const std::string baseline = has_prefill_ ? "vllm-router-round-robin" : "k8s-service";
-    line(0, "- name: " + unique(baseline, taken));
+    line(0, "- name: " + unique(baseline(), taken));
     if (has_prefill_)
       line(2, "# The baseline. A Kubernetes Service sends nothing to prefill servers.");
-    line(2, "routing: {balancer: " + baseline + "}");
-    const std::size_t before = out_.text.size();
-    for (const UserFile* file : servers_) write_own_router(*file, taken);
-    for (const UserFile* file : routers_) write_router(*file, taken);
-    if (out_.text.size() == before && !has_prefill_) write_assumed_router(taken);
-  }
-
-  /// The router of servers' values is used where the scenario names none.
-  void write_own_router(const UserFile& file, std::vector<std::string>& taken) {
-    const RouterChoice& router = file.servers.front().router;
-    if (router.product.empty()) return;
-    if (!router.refused.empty()) {
-      out_.unused.push_back(path_of(file) + ": " + printable(router.refused) + " of " +
-                            router.product + " is not simulated");
-      return;
+    line(2, "routing: {balancer: " + baseline() + "}");
+    if (own_ != nullptr) {
+      // The router of servers' values is used where the scenario names none.
+      line(0,
+           "- name: " + unique("own", taken) + "   # the router in " + printable(path_of(*own_)));
+      note("router", *own_, own_->servers.front().router.product);
     }
-    if (std::find(taken.begin(), taken.end(), "own") != taken.end()) return;
-    line(0, "- name: " + unique("own", taken) + "   # the router in " + printable(path_of(file)));
-    note("router", file, router.product);
+    for (const UserFile* file : routers_) write_router(*file, taken);
+    if (taken.size() == 1 && !has_prefill_) write_assumed_router(taken);
     write_measured(taken.back());
   }
 
   void write_router(const UserFile& file, std::vector<std::string>& taken) {
     const std::string path = yaml(path_of(file));
-    if (!file.has_picker && file.balancer == taken.front()) return;
     line(0, "- name: " + yaml(unique(stem(file.path), taken)));
     line(2, "routing:");
     if (file.has_picker) {
@@ -342,7 +373,6 @@ class Draft {
       line(4, "config: " + path);
       note("router", file, file.balancer);
     }
-    write_measured(taken.back());
   }
 
   void write_assumed_router(std::vector<std::string>& taken) {
@@ -354,25 +384,31 @@ class Draft {
     std::string rest = to_yaml(*policies::default_document({}, "llm-d.ai/v1alpha1"));
     for (std::size_t end = 0; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1))
       line(6, rest.substr(0, end));
-    write_measured(taken.back());
   }
 
-  /// A result beside the first variant with a router of the user's own: `routesim validate`
-  /// compares.
+  /// Puts a result beside the last variant, for `routesim validate`, if that has the user's servers
+  /// and the only router of the user's files. Nothing else can be what was measured.
   void write_measured(const std::string& variant) {
-    if (is_measured_ || loads_.empty() || loads_.front()->load != LoadKind::kBenchResult) return;
-    is_measured_ = true;
+    if (loads_.empty() || loads_.front()->load != LoadKind::kBenchResult) return;
+    const std::string path = path_of(*loads_.front());
+    if (servers_.empty() || routers_.size() + (own_ != nullptr ? 1 : 0) != 1) {
+      out_.unused.push_back(path +
+                            ": its latencies, because no file says which servers and router "
+                            "it measured; `measured: {csv: FILE, policy: NAME}` in a "
+                            "variant does");
+      return;
+    }
     line(2, "measured:");
-    line(4, "csv: " + yaml(path_of(*loads_.front())));
-    assume(4, "policy: " + yaml(variant), "the file does not say which router it measured");
+    line(4, "csv: " + yaml(path));
+    assume(4, "policy: " + yaml(variant), "no other router is in the files");
   }
 
   const InitRequest& request_;
   Diagnostics& diagnostics_;
   std::vector<UserFile> files_;
   std::vector<const UserFile*> servers_, routers_, loads_;
+  const UserFile* own_ = nullptr;  ///< The servers' values that bring their router.
   bool has_prefill_ = false;
-  bool is_measured_ = false;
   double server_count_ = 0;
   InitScenario out_;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "base/text.h"
@@ -43,6 +44,24 @@ bool says(const ConfigNode& node, std::string_view word) {
   return std::any_of(node.items().begin(), node.items().end(), child_says) ||
          std::any_of(node.members().begin(), node.members().end(),
                      [&](const auto& member) { return says(*member.value, word); });
+}
+
+/// Whether the file is a scenario, a study, a catalogue or a result of routesim itself, by its
+/// keys. The loose ones may stand in a router's file, too.
+bool is_own_format(const ConfigNode& root) {
+  return (has_any(root, {"workload"}) && has_any(root, {"cluster"})) ||
+         has_any(root, {"scenario_hash", "judged", "families"}) ||
+         (has_any(root, {"pairs"}) && has_any(root, {"gates"})) ||
+         (has_any(root, {"cluster", "scenario", "variants", "accelerators", "models", "curves"}) &&
+          !says(root, "EndpointPickerConfig"));
+}
+
+/// Whether the file holds recorded sessions in the format of Weka's traces, by its beginning.
+bool holds_sessions(const std::string& path) {
+  std::string start(4096, '\0');
+  std::ifstream(path, std::ios::binary).read(start.data(), static_cast<int>(start.size()));
+  return start.find("\"requests\"") != std::string::npos &&
+         start.find("\"hash_ids\"") != std::string::npos;
 }
 
 LoadKind load_in(const Ptr& root) {
@@ -150,8 +169,15 @@ class Reader {
       read_tree(file, found);
     else
       read_text(file, found);
-    if (is_named) append(diagnostics_, found);
-    if (is_named && !found.has_errors() && !file.is_used())
+    const bool is_sessions = is_named && !file.is_used() && holds_sessions(path);
+    if (is_sessions)
+      diagnostics_.error({.file = path}, "",
+                         "holds recorded sessions, which a file of inference-perf replays",
+                         "name a load file that has data.type: weka_trace_replay and lists it in "
+                         "data.weka_trace_replay.trace_files");
+    else if (is_named)
+      append(diagnostics_, found);
+    if (is_named && !is_sessions && !found.has_errors() && !file.is_used())
       diagnostics_.error({.file = path}, "", "is nothing that a scenario can be written from",
                          "servers that start vLLM, an EndpointPickerConfig or another router's "
                          "configuration, and the file of a load tool or a trace are");
@@ -161,11 +187,7 @@ class Reader {
   static void read_tree(UserFile& file, Diagnostics& found) {
     file.root = read_manifest_file(file.path, {.file = file.path}, {}, found);
     if (file.root == nullptr || found.has_errors()) return;
-    // The formats of routesim itself.
-    if (has_any(*file.root,
-                {"cluster", "scenario", "variants", "accelerators", "models", "curves"}) &&
-        !says(*file.root, "EndpointPickerConfig"))
-      return;
+    if (is_own_format(*file.root)) return;
     file.load = load_in(file.root);
     if (file.load != LoadKind::kNone) return;
     find_picker(file);
@@ -179,6 +201,8 @@ class Reader {
 
   static void read_text(UserFile& file, Diagnostics& found) {
     std::string text;
+    // Prose may quote commands, of which none is meant.
+    if (ends_with_any(file.path, {".md", ".rst", ".adoc", ".html"})) return;
     constexpr std::size_t kMostOfScript = 1U << 20U;
     const bool is_trace = ends_with_any(file.path, {".csv", ".jsonl"});
     if (!is_trace &&
