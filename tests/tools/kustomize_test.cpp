@@ -24,6 +24,19 @@ ConfigNode::Ptr parsed(const std::string& text) {
   return root;
 }
 
+/// The values of a tree with the keys of its maps in order, whatever their quotes. Namespaces are
+/// left out: trees of ours have those of the files.
+std::string canonical(const ConfigNode& node) {
+  if (node.is_scalar()) return in_quotes(node.text());
+  std::string out;
+  for (const ConfigNode::Ptr& item : node.items()) out += "- " + canonical(*item) + " ";
+  std::map<std::string, std::string> members;
+  for (const auto& member : node.members())
+    if (member.key != "namespace") members[member.key] = canonical(*member.value);
+  for (const auto& [key, value] : members) out += key + ": " + value + " ";
+  return "(" + out + ")";
+}
+
 class Kustomize : public testing::FolderTest {
  protected:
   /// The objects of a folder as YAML, or what is wrong with it.
@@ -36,6 +49,24 @@ class Kustomize : public testing::FolderTest {
       for (const ConfigNode::Ptr& object : made.objects->child("items")->items())
         out += to_yaml(*object);
     return out + without_folder(messages_of(d));
+  }
+
+  /// Holds the folder's objects against those of kubectl, where that is installed.
+  void expect_as_kubectl(const std::string& folder) {
+    if (std::system("kubectl version --client > /dev/null 2>&1") != 0)
+      GTEST_SKIP() << "kubectl is not installed";
+    const std::string made_by_kubectl = path("kubectl.yaml");
+    ASSERT_EQ(std::system(("kubectl kustomize " + path(folder) + " > " + made_by_kubectl).c_str()),
+              0);
+    Diagnostics d;
+    const auto theirs = read_manifest_file(made_by_kubectl, {}, {}, d);
+    const Kustomized ours = build_kustomization(kustomization_in(path(folder)), {}, "key", d);
+    ASSERT_FALSE(d.has_errors()) << messages_of(d);
+    std::set<std::string> expected, made;
+    for (const auto& object : theirs->child("items")->items()) expected.insert(canonical(*object));
+    for (const auto& object : ours.objects->child("items")->items())
+      made.insert(canonical(*object));
+    EXPECT_EQ(made, expected);
   }
 
   std::string without_folder(std::string text) const {
@@ -100,20 +131,7 @@ TEST_F(Kustomize, AFolderOfAGuideStartsItsServers) {
   EXPECT_EQ(start.accelerators[0]->text(), "H200");
 }
 
-/// The values of a tree with the keys of its maps in order, whatever their quotes.
-std::string canonical(const ConfigNode& node) {
-  if (node.is_scalar()) return in_quotes(node.text());
-  std::string out;
-  for (const ConfigNode::Ptr& item : node.items()) out += "- " + canonical(*item) + " ";
-  std::map<std::string, std::string> members;
-  for (const auto& member : node.members()) members[member.key] = canonical(*member.value);
-  for (const auto& [key, value] : members) out += key + ": " + value + " ";
-  return "(" + out + ")";
-}
-
 TEST_F(Kustomize, KubectlBuildsTheSameObjects) {
-  if (std::system("kubectl version --client > /dev/null 2>&1") != 0)
-    GTEST_SKIP() << "kubectl is not installed";
   write_guide();
   write("over/kustomization.yaml",
         "resources: [../guide]\nnameSuffix: -v1\nreplicas: [{name: precise-decode, count: 3}]\n"
@@ -124,17 +142,110 @@ TEST_F(Kustomize, KubectlBuildsTheSameObjects) {
         "    spec:\n      template:\n        spec:\n          containers:\n"
         "          - {name: sidecar, image: s}\n          - name: server\n"
         "            env: [{name: POD_PORT, value: \"9000\"}, {name: NEW, value: x}]\n");
-  const std::string built_by_kubectl = path("kubectl.yaml");
-  ASSERT_EQ(std::system(("kubectl kustomize " + path("over") + " > " + built_by_kubectl).c_str()),
-            0);
-  Diagnostics d;
-  const auto theirs = read_manifest_file(built_by_kubectl, {}, {}, d);
-  const Kustomized ours = build_kustomization(kustomization_in(path("over")), {}, "key", d);
-  ASSERT_EQ(messages_of(d), "");
-  std::set<std::string> expected, made;
-  for (const auto& object : theirs->child("items")->items()) expected.insert(canonical(*object));
-  for (const auto& object : ours.objects->child("items")->items()) made.insert(canonical(*object));
-  EXPECT_EQ(made, expected);
+  expect_as_kubectl("over");
+}
+
+/// Patches of one label each, named by their number, for the objects that the targets select.
+std::string patches_for(const std::vector<std::string>& targets) {
+  std::string text = "patches:\n";
+  for (std::size_t i = 0; i < targets.size(); ++i)
+    text += "- target: {" + targets[i] + "}\n  patch: |-\n    - op: add\n" +
+            "      path: /metadata/labels/p" + std::to_string(i) + "\n      value: \"yes\"\n";
+  return text;
+}
+
+TEST_F(Kustomize, TargetsSelectWhatKubectlSelects) {
+  const std::string pods = "spec: {template: {spec: {containers: [{name: vllm}]}}}\n";
+  const auto object = [&](const std::string& api, const std::string& kind, const std::string& name,
+                          const std::string& more) {
+    return "---\napiVersion: " + api + "\nkind: " + kind + "\nmetadata: {name: " + name + ", " +
+           more + "}\n" + (api == "apps/v1" ? pods : "");
+  };
+  write("base/all.yaml",
+        object("apps/v1", "Deployment", "decode", "labels: {role: decode, tier: gold}") +
+            object("apps/v1", "StatefulSet", "decode-0", "labels: {role: prefill}") +
+            object("v1", "Service", "front",
+                   "namespace: edge, labels: {app: x}, annotations: {team: a}") +
+            object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "wide",
+                   "labels: {role: decode, app: \"\"}"));
+  write("base/kustomization.yaml",
+        "resources: [all.yaml]\nnamePrefix: a-\ncommonAnnotations: {from: base}\n");
+  write("spaced/kustomization.yaml", "resources: [../base]\nnamespace: team-a\n");
+  write("over/kustomization.yaml",
+        "resources: [../spaced]\n" +
+            patches_for({"kind: \"Deployment|StatefulSet\"",
+                         "kind: Set",
+                         "kind: \".*Set\"",
+                         "name: decode",
+                         "name: \"a-decode(-[0-9]+)?\"",
+                         "name: \"decode|front\", kind: Service",
+                         "labelSelector: \"role=decode\"",
+                         "labelSelector: \"role == decode, tier\"",
+                         "labelSelector: \"role!=decode\"",
+                         "labelSelector: \"role in (decode, prefill),!tier\"",
+                         "labelSelector: \"role notin (prefill)\"",
+                         "labelSelector: \"!role\"",
+                         "labelSelector: \"app in (x,)\"",
+                         "labelSelector: \"app=\"",
+                         "annotationSelector: \"team=a\"",
+                         "annotationSelector: \"from=base\", group: apps",
+                         "namespace: edge",
+                         "namespace: default",
+                         "namespace: \"team-.\", kind: Service",
+                         "group: apps",
+                         "group: \"leader.*\", version: v1",
+                         "version: \"v1|v2\", kind: Service"}));
+  expect_as_kubectl("over");
+}
+
+TEST_F(Kustomize, GeneratorsCreateMergeAndReplaceAsKubectlDoes) {
+  const auto generator = [](const std::string& name, const std::string& more) {
+    return "- {name: " + name + ", " + more + ", options: {disableNameSuffixHash: true}}\n";
+  };
+  write("base/kustomization.yaml", "configMapGenerator:\n" +
+                                       generator("merged", "literals: [A=1, B=1]") +
+                                       generator("replaced", "literals: [A=1, B=1]"));
+  write("part/kustomization.yaml", "kind: Component\nconfigMapGenerator:\n" +
+                                       generator("made", "behavior: merge, literals: [D=4]"));
+  write("over/kustomization.yaml",
+        "resources: [../base]\ncomponents: [../part]\nconfigMapGenerator:\n" +
+            generator("merged", "behavior: merge, literals: [B=2, C=2]") +
+            generator("replaced", "behavior: replace, literals: [C=2]") +
+            generator("made", "behavior: create, literals: [C=2]"));
+  expect_as_kubectl("over");
+  EXPECT_NE(built("over").find("name: \"replaced\"\ndata:\n  C: \"2\"\n"), std::string::npos)
+      << built("over");
+}
+
+TEST_F(Kustomize, AGeneratorThatKubectlRefusesIsAnError) {
+  write("kustomization.yaml",
+        "configMapGenerator:\n- {name: a, literals: [A=1]}\n- {name: a, literals: [B=1]}\n"
+        "- {name: b, behavior: replace, literals: [A=1]}\n");
+  EXPECT_EQ(built(""),
+            "kustomization.yaml:3:3: error: key: creates a ConfigMap that is there already: a\n"
+            "  hint: set behavior: merge or replace\n"
+            "kustomization.yaml:4:23: error: key: changes a ConfigMap that is not there: b\n");
+}
+
+TEST_F(Kustomize, WhatATargetSaysAndIsNotReadIsNamed) {
+  write_base();
+  write("guide/kustomization.yaml",
+        "resources: [../base]\npatches:\n- target: {kind: \"(\", labelSelector: \"n > 2\"}\n"
+        "  patch: \"- {op: remove, path: /spec}\"\n- target: {apiVersion: apps/v1, kind: Pod}\n"
+        "  options: {allowNameChange: true}\n  patch: \"- {op: remove, path: /spec}\"\n");
+  const std::string said = built("guide");
+  EXPECT_EQ(said,
+            "guide/kustomization.yaml:5:12: warning: key.patches[1].target.apiVersion: is not "
+            "modelled: it is not read; build the folder with kubectl kustomize first\n"
+            "guide/kustomization.yaml:6:13: warning: key.patches[1].options.allowNameChange: is "
+            "not modelled: a patch leaves the name and the kind\n"
+            "guide/kustomization.yaml:3:18: error: key: is no regular expression that is read "
+            "(got ()\n"
+            "guide/kustomization.yaml:3:38: error: key: is no selector that is read (got n > 2)\n"
+            "  hint: KEY=VALUE, KEY!=VALUE, KEY in (A, B), KEY notin (A), KEY and !KEY are, with "
+            "commas between them\n"
+            "guide/kustomization.yaml:5:11: warning: key: changes no object: there is no Pod that "
+            "it selects\n");
 }
 
 TEST_F(Kustomize, PatchesFindAnObjectByTheNameItHadBeforeAPrefix) {

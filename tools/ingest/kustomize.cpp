@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "base/scalar_parse.h"
 #include "base/text.h"
@@ -11,6 +12,7 @@
 #include "tools/ingest/config_merge.h"
 #include "tools/ingest/kubernetes_file.h"
 #include "tools/ingest/kustomize_patch.h"
+#include "tools/ingest/kustomize_select.h"
 #include "tools/ingest/ledger.h"
 #include "tools/ingest/scenario_yaml.h"
 
@@ -41,10 +43,20 @@ constexpr std::array kRules = {
     KeyRule{"resources"},
     KeyRule{"bases"},
     KeyRule{"components"},
-    KeyRule{"patches[].**"},
-    KeyRule{"patches[].options.**", kNoEffect, kCluster},
+    KeyRule{"patches[].path"},
+    KeyRule{"patches[].patch"},
+    KeyRule{"patches[].target.group"},
+    KeyRule{"patches[].target.version"},
+    KeyRule{"patches[].target.kind"},
+    KeyRule{"patches[].target.name"},
+    KeyRule{"patches[].target.namespace"},
+    KeyRule{"patches[].target.labelSelector"},
+    KeyRule{"patches[].target.annotationSelector"},
+    KeyRule{"patches[].options.**", kNotModelled, "a patch leaves the name and the kind"},
     KeyRule{"patchesStrategicMerge"},
-    KeyRule{"patchesJson6902[].**"},
+    KeyRule{"patchesJson6902[].path"},
+    KeyRule{"patchesJson6902[].patch"},
+    KeyRule{"patchesJson6902[].target.*"},
     KeyRule{"images[].*"},
     KeyRule{"replicas[].*"},
     KeyRule{"namePrefix"},
@@ -57,8 +69,8 @@ constexpr std::array kRules = {
     KeyRule{"configMapGenerator[].envs", kNotModelled, kUnread},
     KeyRule{"configMapGenerator[].env", kNotModelled, kUnread},
     KeyRule{"openapi.path", kApproximated, "lists merge by the keys that those of pods have"},
-    KeyRule{"namespace", kNoEffect, kCluster},
-    KeyRule{"commonAnnotations.*", kNoEffect, kCluster},
+    KeyRule{"namespace"},
+    KeyRule{"commonAnnotations.*"},
     KeyRule{"secretGenerator[].**", kNoEffect, kCluster},
     KeyRule{"generatorOptions.**", kNoEffect, kCluster},
     KeyRule{"configurations", kNoEffect, kCluster},
@@ -72,20 +84,23 @@ constexpr KeyTable kTable = {.format = "kustomization",
                              .source = "kubernetes-sigs/kustomize, api/types/kustomization.go",
                              .rules = kRules};
 
-/// An object, and the names it had before prefixes were put before it: patches may use them.
-struct Object {
-  Ptr node;
-  std::vector<std::string> names;
-};
+using Object = KustomizeObject;
 
 std::string text_of(const ConfigNode& node, std::string_view key) {
   const ConfigNode* child = node.child(key);
   return child != nullptr ? child->text() : std::string();
 }
 
-std::string name_of(const ConfigNode& object) {
+std::string metadata_of(const ConfigNode& object, std::string_view key) {
   const ConfigNode* metadata = object.child("metadata");
-  return metadata != nullptr ? text_of(*metadata, "name") : std::string();
+  return metadata != nullptr ? text_of(*metadata, key) : std::string();
+}
+
+std::string name_of(const ConfigNode& object) { return metadata_of(object, "name"); }
+
+/// Objects without a namespace are in `default`.
+std::string namespace_or_default(const std::string& name) {
+  return name.empty() ? "default" : name;
 }
 
 Ptr text_node(const std::string& text, const SourceLocation& where) {
@@ -96,18 +111,6 @@ Ptr text_node(const std::string& text, const SourceLocation& where) {
 std::vector<Ptr> items_at(const ConfigNode& map, std::string_view key) {
   const ConfigNode* list = map.child(key);
   return list != nullptr ? list->items() : std::vector<Ptr>();
-}
-
-/// Whether a selector's pattern, a regular expression for the whole text, fits. Of expressions only
-/// `.*` is read; other signs stand for themselves.
-bool fits(std::string_view pattern, std::string_view text) {
-  const std::size_t star = pattern.find(".*");
-  if (star == std::string_view::npos) return pattern == text;
-  if (!text.starts_with(pattern.substr(0, star))) return false;
-  const std::string_view rest = pattern.substr(star + 2);
-  for (std::size_t i = star; i <= text.size(); ++i)
-    if (fits(rest, text.substr(i))) return true;
-  return false;
 }
 
 bool is_remote(const std::string& resource) {
@@ -136,7 +139,7 @@ Ptr with_images(const Ptr& node, const std::function<Ptr(const Ptr&)>& change_im
   return ConfigNode::make_map(std::move(members), node->where());
 }
 
-/// The tree with labels at every pod below it.
+/// The tree with labels or annotations at every pod below it.
 Ptr with_pod_labels(const Ptr& node, const Ptr& labels) {
   std::vector<Member> members = node->members();
   if (node->is_sequence()) {
@@ -173,10 +176,10 @@ class Build {
     merges_lists_ = merges_lists_ || root->find("openapi") != nullptr;
     for (const char* key : {"resources", "bases"})
       for (const Ptr& item : items_at(*root, key)) add_resource(*item, objects);
+    for (const Ptr& item : items_at(*root, "configMapGenerator")) add_config_map(*item, objects);
     for (const Ptr& item : items_at(*root, "components"))
       if (const std::string found = folder_file(*item); !found.empty())
         apply(found, item->where(), objects);
-    for (const Ptr& item : items_at(*root, "configMapGenerator")) add_config_map(*item, objects);
     change(*root, objects);
   }
 
@@ -207,14 +210,19 @@ class Build {
                                                             : parse_embedded(*item, diagnostics_),
                nullptr, objects);
     for (const Ptr& item : items_at(root, "patches")) patch_item(*item, objects);
+    if (const std::string name = text_of(root, "namespace"); !name.empty())
+      for (Object& object : objects) object.namespaces.push_back(name);
     rename(text_of(root, "namePrefix"), text_of(root, "nameSuffix"), objects);
-    if (const Member* labels = root.find("commonLabels")) label(labels->value, true, objects);
+    if (const Member* labels = root.find("commonLabels"))
+      label("labels", labels->value, true, objects);
     for (const Ptr& item : items_at(root, "labels")) {
       const Member* pairs = item->find("pairs");
       const bool pods = text_of(*item, "includeTemplates") == "true" ||
                         text_of(*item, "includeSelectors") == "true";
-      if (pairs != nullptr) label(pairs->value, pods, objects);
+      if (pairs != nullptr) label("labels", pairs->value, pods, objects);
     }
+    if (const Member* annotations = root.find("commonAnnotations"))
+      label("annotations", annotations->value, true, objects);
     for (const Ptr& item : items_at(root, "patchesJson6902")) patch_item(*item, objects);
     for (const Ptr& item : items_at(root, "replicas")) scale(*item, objects);
     for (const Ptr& item : items_at(root, "images")) set_image(*item, objects);
@@ -255,7 +263,9 @@ class Build {
   }
 
   static void add_object(const Ptr& object, std::vector<Object>& objects) {
-    if (object->is_map()) objects.push_back({object, {name_of(*object)}});
+    if (object->is_map())
+      objects.push_back(
+          {object, {name_of(*object)}, {namespace_or_default(metadata_of(*object, "namespace"))}});
   }
 
   static bool is_called(const Object& object, const std::string& name) {
@@ -289,20 +299,46 @@ class Build {
         data.push_back({entry->text().substr(0, equals), entry->where(),
                         text_node(entry->text().substr(equals + 1), entry->where())});
     }
-    const std::string name = text_of(item, "name");
-    const Ptr values =
-        tree::map({{"data", ConfigNode::make_map(std::move(data), item.where())}}, item.where());
-    for (Object& object : objects)
-      if (is_called(object, name) && text_of(*object.node, "kind") == "ConfigMap") {
-        object.node = merge_configs(object.node, values);
-        return;
-      }
+    place_config_map(item, ConfigNode::make_map(std::move(data), item.where()), objects);
+  }
+
+  /// Creates, merges or replaces by the item's `behavior`. The errors are those of
+  /// appendReplaceOrMerge in api/resmap/reswrangler.go of kustomize v5.8.1.
+  void place_config_map(const ConfigNode& item, const Ptr& data, std::vector<Object>& objects) {
     const SourceLocation& at = item.where();
-    const Ptr named = tree::map({{"apiVersion", text_node("v1", at)},
-                                 {"kind", text_node("ConfigMap", at)},
-                                 {"metadata", tree::map({{"name", text_node(name, at)}}, at)}},
-                                at);
-    add_object(merge_configs(named, values), objects);
+    const std::string name = text_of(item, "name"), behavior = text_of(item, "behavior");
+    const std::string space = namespace_or_default(text_of(item, "namespace"));
+    const bool creates = behavior != "merge" && behavior != "replace";
+    const auto old = std::find_if(objects.begin(), objects.end(), [&](const Object& object) {
+      const std::vector<std::string>& spaces = object.namespaces;
+      return is_called(object, name) && text_of(*object.node, "kind") == "ConfigMap" &&
+             (!creates || std::find(spaces.begin(), spaces.end(), space) != spaces.end());
+    });
+    if (creates != (old == objects.end())) {
+      const ConfigNode* said = item.child("behavior");
+      diagnostics_.error((said != nullptr ? *said : item).where(), key_path_,
+                         (creates ? "creates a ConfigMap that is there already: "
+                                  : "changes a ConfigMap that is not there: ") +
+                             printable(name),
+                         creates ? "set behavior: merge or replace" : "");
+      return;
+    }
+    if (behavior == "merge") {
+      old->node = merge_configs(old->node, tree::map({{"data", data}}, at));
+      return;
+    }
+    const Member* metadata = creates ? nullptr : old->node->find("metadata");
+    const Ptr map = tree::map(
+        {{"apiVersion", text_node("v1", at)},
+         {"kind", text_node("ConfigMap", at)},
+         {"metadata",
+          metadata != nullptr ? metadata->value : tree::map({{"name", text_node(name, at)}}, at)},
+         {"data", data}},
+        at);
+    if (creates)
+      objects.push_back({map, {name}, {space}});
+    else
+      old->node = map;
   }
 
   Ptr read_patch(const ConfigNode& path) {
@@ -331,13 +367,14 @@ class Build {
       diagnostics_.error(patch->where(), key_path_, "is a list of operations without a target");
       return;
     }
+    std::optional<KustomizeTarget> selector;
+    if (target != nullptr) selector.emplace(*target, key_path_, diagnostics_);
     bool found = false;
     for (Object& object : objects) {
       if (object.node == nullptr) continue;
-      const bool meant = target != nullptr
-                             ? is_selected(*target, object)
-                             : text_of(*patch, "kind") == text_of(*object.node, "kind") &&
-                                   is_called(object, name_of(*patch));
+      const bool meant = selector ? selector->selects(object)
+                                  : text_of(*patch, "kind") == text_of(*object.node, "kind") &&
+                                        is_called(object, name_of(*patch));
       if (!meant) continue;
       found = true;
       object.node = patch->is_sequence()
@@ -355,27 +392,6 @@ class Build {
                              (name.empty() ? " that it selects" : " called " + printable(name)));
   }
 
-  static bool is_selected(const ConfigNode& target, const Object& object) {
-    const std::string kind = text_of(target, "kind"), name = text_of(target, "name");
-    if (!kind.empty() && !fits(kind, text_of(*object.node, "kind"))) return false;
-    if (!name.empty() && std::none_of(object.names.begin(), object.names.end(),
-                                      [&](const std::string& own) { return fits(name, own); }))
-      return false;
-    const std::string selector = text_of(target, "labelSelector");
-    const ConfigNode* metadata = object.node->child("metadata");
-    const ConfigNode* labels = metadata != nullptr ? metadata->child("labels") : nullptr;
-    for (std::string_view rest = selector; !rest.empty();) {
-      const std::string_view pair = rest.substr(0, rest.find(','));
-      rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
-      const std::size_t equals = std::min(pair.find('='), pair.size());
-      const std::string key(trimmed(pair.substr(0, equals)));
-      const std::string_view value = trimmed(pair.substr(std::min(equals + 1, pair.size())), "= ");
-      if (labels == nullptr || labels->child(key) == nullptr || text_of(*labels, key) != value)
-        return false;
-    }
-    return true;
-  }
-
   static void rename(const std::string& prefix, const std::string& suffix,
                      std::vector<Object>& objects) {
     if (prefix.empty() && suffix.empty()) return;
@@ -390,9 +406,10 @@ class Build {
     }
   }
 
-  static void label(const Ptr& pairs, bool pods, std::vector<Object>& objects) {
+  /// `key` is `labels` or `annotations`.
+  static void label(const char* key, const Ptr& pairs, bool pods, std::vector<Object>& objects) {
     const Ptr labels =
-        tree::map({{"metadata", tree::map({{"labels", pairs}}, pairs->where())}}, pairs->where());
+        tree::map({{"metadata", tree::map({{key, pairs}}, pairs->where())}}, pairs->where());
     for (Object& object : objects) {
       object.node = merge_configs(object.node, labels);
       if (pods) object.node = with_pod_labels(object.node, labels);
