@@ -7,6 +7,7 @@
 
 #include "tests/base/messages.h"
 #include "tests/tools/command_fixture.h"
+#include "tools/render/html_page.h"
 #include "tools/render/render.h"
 #include "tools/results/report.h"
 #include "tools/study/compare/comparison.h"
@@ -246,6 +247,16 @@ TEST(Overload, NoVerdictPoolsOverloadedAndHealthyStages) {
       compare_results(base, changed, {.variants = {}, .stage = "4", .gates = gates}, d);
   EXPECT_EQ(one.gates[0].decision, Decision::kHolds);
   EXPECT_EQ(render_comparison_text(one).find("not judged"), std::string::npos);
+  // The page is about the stage, and the data has that stage alone.
+  const std::string json = render_comparison_json(one);
+  const auto pair = nlohmann::json::parse(json)["pairs"][0];
+  EXPECT_EQ(pair["stage"], "4");
+  EXPECT_EQ(pair["stages"].size(), 1U);
+  const std::string page = page_of(json);
+  EXPECT_NE(page.find(": before and after, stage 4</h1>"), std::string::npos);
+  EXPECT_NE(page.find(", stage 4<"), std::string::npos);
+  EXPECT_EQ(page.find(", whole run<"), std::string::npos);
+  EXPECT_NE(page_of(render_comparison_json(c)).find(", whole run<"), std::string::npos);
 }
 
 TEST(Gates, AreReadStrictly) {

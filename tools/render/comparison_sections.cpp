@@ -43,7 +43,20 @@ std::string percent_text(const Node& percent) {
   return text;
 }
 
-/// In how many reported stages a measure got better or worse.
+/// The compared numbers: those of the stage that --stage names, else of the whole run.
+Node metrics_of(const Node& pair) {
+  const std::string chosen = pair["stage"].text();
+  for (const Node& stage : pair["stages"].items())
+    if (!chosen.empty() && stage["name"].text() == chosen) return stage["metrics"];
+  return pair["summary"]["metrics"];
+}
+
+std::string scope_of(const Node& pair) {
+  const std::string stage = pair["stage"].text();
+  return stage.empty() ? "whole run" : "stage " + stage;
+}
+
+/// Counts the reported stages in which a measure got better or worse.
 StageCount count_stages(const Node& pair, const std::string& metric) {
   StageCount count;
   for (const Node& stage : pair["stages"].items()) {
@@ -59,7 +72,7 @@ StageCount count_stages(const Node& pair, const std::string& metric) {
 
 Effect effect_of(const Node& pair, const std::string& metric) {
   Effect e{.view = metric_view(metric)};
-  const Node summary = pair["summary"]["metrics"][metric];
+  const Node summary = metrics_of(pair)[metric];
   const std::string verdict = summary["verdict"].text();
   e.how_much = percent_text(summary["percent"]);
   if (verdict == "better") e.outcome = Outcome::kBetter;
@@ -85,8 +98,7 @@ Effect effect_of(const Node& pair, const std::string& metric) {
 std::vector<Effect> effects_of(const Node& pair) {
   std::vector<Effect> effects;
   for (const char* metric : kJudged)
-    if (!pair["summary"]["metrics"][metric].keys().empty())
-      effects.push_back(effect_of(pair, metric));
+    if (!metrics_of(pair)[metric].keys().empty()) effects.push_back(effect_of(pair, metric));
   return effects;
 }
 
@@ -266,10 +278,10 @@ std::string difference_cells(const Node& of, const MetricView& view) {
 constexpr char kDifferenceHeads[] =
     "<th>base</th><th>new</th><th>change from base to new</th><th>new against base</th>";
 
-/// Every metric of the whole run.
+/// Every metric that is compared.
 std::string summary_table(const Node& pair) {
-  const Node metrics = pair["summary"]["metrics"];
-  std::string out = "<h3>" + html(name_of(pair)) + ", whole run</h3>" + open_table(5) +
+  const Node metrics = metrics_of(pair);
+  std::string out = "<h3>" + html(name_of(pair) + ", " + scope_of(pair)) + "</h3>" + open_table(5) +
                     "<thead><tr><th>metric</th>" + kDifferenceHeads + "</tr></thead><tbody>";
   for (const std::string& metric : metrics.keys()) {
     const MetricView view = metric_view(metric);
@@ -363,11 +375,11 @@ std::string interval_chart(const Node& pair) {
   DotPlot plot{
       .title = name_of(pair) + ": change from base to new",
       .subtitle =
-          "Whole run, in percent of base, with 95 % intervals. Discs are better, triangles "
-          "worse, by stage where the whole run is not judged; squares are neither. Beyond "
-          "±100 % a point stands at the frame."};
+          "In percent of base, " + scope_of(pair) +
+          ", with 95 % intervals. Discs are better, triangles worse, by stage where the whole run "
+          "is not judged; squares are neither. Beyond ±100 % a point stands at the frame."};
   for (const char* metric : kJudged) {
-    const Node percent = pair["summary"]["metrics"][metric]["percent"];
+    const Node percent = metrics_of(pair)[metric]["percent"];
     if (!percent["mean"].datum()) continue;
     const Outcome outcome = effect_of(pair, metric).outcome;
     DotPlot::Row row{.name = metric_view(metric).title,
@@ -407,7 +419,9 @@ std::string comparison_sections(const PageDocument& document) {
   std::string out =
       "<header class=\"run\"><div class=\"kicker\">base: " + html(root["base"]["file"].text()) +
       " · new: " + html(root["new"]["file"].text()) + "</div><h1>" +
-      html(base == changed ? base : base + " → " + changed) + ": before and after</h1></header>";
+      html(base == changed ? base : base + " → " + changed) + ": before and after" +
+      (pairs.empty() || pairs[0]["stage"].text().empty() ? "" : html(", " + scope_of(pairs[0]))) +
+      "</h1></header>";
   out += verdict_section(root) + changes_section(root);
   std::string intervals;
   for (const Node& pair : pairs) intervals += interval_chart(pair);

@@ -221,10 +221,11 @@ std::string render_comparison_json(const Comparison& c) {
   for (const VariantPair& pair : c.pairs) {
     json.begin_object().member("base", pair.base->name).member("new", pair.changed->name);
     json.member("paired", pair.paired).member("note", pair.note);
+    if (!c.stage.empty()) json.member("stage", c.stage);
     json.member("base_trust", pair.base->trust).member("new_trust", pair.changed->trust);
     json.key("stages").begin_array();
     for (const StageValues& stage : pair.base->stages) {
-      if (stage.stage.empty()) continue;
+      if (stage.stage.empty() || (!c.stage.empty() && stage.stage != c.stage)) continue;
       json.begin_object().member("name", stage.stage).member("reported", stage.reported);
       if (stage.rate > 0) json.member("requested_rate", stage.rate);
       if (stage.concurrency > 0) json.member("concurrency", stage.concurrency);
