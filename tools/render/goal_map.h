@@ -9,17 +9,22 @@
 
 namespace routesim::tools {
 
-/// What a cell of a sweep says about the goals.
+/// How a cell of a sweep stands to the goals.
 enum class GoalState {
   kMet,        ///< Every goal; with replications the whole interval of each.
+  kNoGoals,    ///< There is no goal, and the cell is not overloaded.
   kMissed,     ///< One at least is missed.
   kOpen,       ///< The interval of one at least does not decide, and none is missed.
   kOverloaded  ///< The queue of some reported stage grew until it ended: no latency is its own.
 };
 
-/// `✓`, `✗`, `?` or `×`.
+inline bool holds(GoalState state) {
+  return state == GoalState::kMet || state == GoalState::kNoGoals;
+}
+
+/// `✓`, nothing, `✗`, `?` or `×`.
 std::string_view goal_mark(GoalState state);
-/// `met`, `missed`, `undecided` or `overloaded`.
+/// `met`, `not overloaded`, `missed`, `undecided` or `overloaded`.
 std::string_view goal_word(GoalState state);
 
 struct GoalMap {

@@ -41,8 +41,8 @@ bool decides(const PageSweep& sweep, std::size_t a, std::size_t b) {
   return true;
 }
 
-/// Whether one of the words stands in the name: in the last part of a key path, between `_`, `-` or
-/// spaces, in the singular or the plural.
+}  // namespace
+
 bool has_word(const std::string& path, std::string_view words) {
   const std::size_t dot = path.find_last_of('.');
   const std::string name = dot == std::string::npos ? path : path.substr(dot + 1);
@@ -65,8 +65,6 @@ bool has_word(const std::string& path, std::string_view words) {
   }
   return false;
 }
-
-}  // namespace
 
 SweepGoals::SweepGoals(const PageSweep& sweep) : sweep_(sweep) {
   for (const std::string& text : sweep.goals)
@@ -131,7 +129,7 @@ void SweepGoals::make_panels(const std::vector<PageAxis>& all) {
 
 GoalState SweepGoals::state_of(const PageSweep::Row& row) const {
   if (row.overloaded) return GoalState::kOverloaded;
-  GoalState state = GoalState::kMet;
+  GoalState state = goals_.empty() ? GoalState::kNoGoals : GoalState::kMet;
   for (const MetricGoal& goal : goals_) {
     const auto found = row.values.find(goal.metric.text);
     if (found == row.values.end()) return GoalState::kMissed;
@@ -169,7 +167,7 @@ std::optional<std::size_t> SweepGoals::smallest_fleet(const SweepPanel& panel,
                                                       const std::string& other) const {
   for (std::size_t n = 0; n < fleet()->values.size(); ++n) {
     const PageSweep::Row* row = row_beside(panel, variant, *fleet(), n, other);
-    if (row != nullptr && state_of(*row) == GoalState::kMet) return n;
+    if (row != nullptr && holds(state_of(*row))) return n;
   }
   return std::nullopt;
 }
@@ -181,7 +179,7 @@ std::optional<std::size_t> SweepGoals::highest_rate(const SweepPanel& panel,
   for (std::size_t i = 0; i < rate()->values.size(); ++i) {
     const PageSweep::Row* row = row_beside(panel, variant, *rate(), i, other);
     if (row == nullptr) continue;
-    if (state_of(*row) != GoalState::kMet) break;
+    if (!holds(state_of(*row))) break;
     last = i;
   }
   return last;

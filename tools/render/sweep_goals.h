@@ -1,4 +1,5 @@
-// Where in a sweep the goals are met, and the smallest fleet that meets them at each rate.
+// The cells of a sweep that meet the goals, and the smallest fleet that does at each rate. Without
+// goals, a cell counts that is not overloaded.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +12,10 @@
 #include "tools/results/metric_goal.h"
 
 namespace routesim::tools {
+
+/// Whether one of the words stands in the name: in the last part of a key path, between `_`, `-` or
+/// spaces, in the singular or the plural.
+bool has_word(const std::string& path, std::string_view words);
 
 /// An axis with more than one value.
 struct PageAxis {
@@ -37,7 +42,7 @@ class SweepGoals {
   /// most values.
   const std::vector<PageAxis>& drawn() const { return drawn_; }
   const std::vector<SweepPanel>& panels() const { return panels_; }
-  /// Which of drawn() is the rate, and which the number of servers.
+  /// The one of drawn() that is the rate, and the one that is the number of servers.
   const PageAxis* rate() const { return find(kRateWords); }
   const PageAxis* fleet() const { return find(kFleetWords); }
 

@@ -1,5 +1,5 @@
-// The sections of one sweep: where the goals are met, the smallest fleet for each rate, and the
-// numbers behind both.
+// The sections of one sweep: the cells that meet the goals, the smallest fleet for each rate, and
+// the numbers behind both. Without goals, the cells that are not overloaded.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -79,7 +79,7 @@ Reach cell_reach(const SweepGoals& goals, const SweepPanel& panel, const std::st
   for (const PageSweep::Row* row : panel.rows) {
     if (row->variant != variant) continue;
     ++all;
-    if (goals.state_of(*row) == GoalState::kMet) ++met;
+    if (holds(goals.state_of(*row))) ++met;
   }
   return {name_of(panel, variant),
           "in " + std::to_string(met) + " of " + std::to_string(all) + " cells",
@@ -120,7 +120,7 @@ std::string headline(const PageSweep& sweep, const SweepGoals& goals) {
   return text + ".";
 }
 
-/// What the cells rest on, by class.
+/// Says for each class of step times how many cells rest on it.
 std::string rests_on(const PageSweep& sweep) {
   std::map<std::string, std::size_t> cells;
   for (const PageSweep::Row& row : sweep.rows)
@@ -154,17 +154,18 @@ std::string verdict_section(const PageSweep& sweep, const SweepGoals& goals) {
   for (const PageSweep::Row& row : sweep.rows) ++states[goals.state_of(row)];
   std::string counts;
   for (const auto& [state, n] : states)
-    counts += (counts.empty() ? "" : ", ") + std::to_string(n) + " " +
-              (goals.goals().empty() && state == GoalState::kMet ? "not overloaded"
-                                                                 : std::string(goal_word(state)));
+    counts +=
+        (counts.empty() ? "" : ", ") + std::to_string(n) + " " + std::string(goal_word(state));
   out += "<li>" + std::to_string(sweep.rows.size()) + " cells: " + html(counts) + "</li>";
   return out + "</ul><p class=\"fine\">" +
-         (sweep.replications > 1
+         (goals.goals().empty() ? std::string()
+          : sweep.replications > 1
               ? "A goal is met where the whole 95 % interval over " +
                     std::to_string(sweep.replications) + " replications is on its side. "
               : std::string("One run per cell, so chance may decide near a goal. ")) +
-         "In an overloaded cell some queue grows until it ends: it meets nothing. " +
-         html(rests_on(sweep)) + "</p></section>";
+         "In an overloaded cell some queue grows until it ends" +
+         (goals.goals().empty() ? ". " : ": it meets nothing. ") + html(rests_on(sweep)) +
+         "</p></section>";
 }
 
 /// The smallest fleet of each variant at each rate, as a table and as steps.
@@ -175,7 +176,8 @@ std::string fleet_section(const PageSweep& sweep, const SweepGoals& goals,
   LineChart chart;
   chart.title =
       "The smallest fleet for each rate" + (panel.title.empty() ? "" : ", " + panel.title);
-  chart.subtitle = "Where a line ends, no tried fleet meets the goals.";
+  chart.subtitle = "A line ends where every tried fleet " +
+                   std::string(goals.goals().empty() ? "is overloaded." : "misses the goals.");
   chart.x = {.title = sweep.axes[rate.axis]};
   chart.y = {.title = sweep.axes[fleet.axis], .unit = Unit::kCount, .from_zero = true};
   std::string out = open_table(1 + goals.variants().size()) + "<thead><tr><th>" +
@@ -201,12 +203,14 @@ std::string fleet_section(const PageSweep& sweep, const SweepGoals& goals,
          "</div>" + out + "</tbody></table></div>";
 }
 
-/// Up to which rate each value of the other axis holds, where that is no fleet.
+/// The highest rate that each value of the other axis holds, where that is no fleet.
 std::string capacity_section(const PageSweep& sweep, const SweepGoals& goals,
                              const SweepPanel& panel) {
   const PageAxis& other = goals.drawn()[goals.rate() == &goals.drawn()[0] ? 1 : 0];
-  std::string out = "<h3>How far the goals hold</h3>" + open_table(1 + goals.variants().size()) +
-                    "<thead><tr><th>" + html(sweep.axes[other.axis]) + "</th>";
+  std::string out = "<h3>The highest rate that " +
+                    std::string(goals.goals().empty() ? "is not overloaded" : "meets the goals") +
+                    "</h3>" + open_table(1 + goals.variants().size()) + "<thead><tr><th>" +
+                    html(sweep.axes[other.axis]) + "</th>";
   for (std::size_t v = 0; v < goals.variants().size(); ++v)
     out += series_heading(v, goals.variants()[v]);
   out += "</tr></thead><tbody>";
@@ -278,8 +282,9 @@ std::string bars(const PageSweep& sweep, const SweepGoals& goals, const SweepPan
   const MetricView view = metric_view(metric);
   BarChart chart;
   chart.title = with_goal(goals, metric, view);
-  chart.subtitle = name_of(panel, variant) + ", by " + sweep.axes[d.axis] +
-                   ", the best first; ✓ meets the goals, ✗ misses one, × is overloaded.";
+  chart.subtitle = name_of(panel, variant) + ", by " + sweep.axes[d.axis] + ", the best first; " +
+                   (goals.goals().empty() ? "" : "✓ meets the goals, ✗ misses one, ") +
+                   "× is overloaded.";
   chart.unit = view.unit;
   for (const std::string& value : d.values) {
     const PageSweep::Row* row = goals.row_at(panel, variant, {value});
@@ -287,7 +292,7 @@ std::string bars(const PageSweep& sweep, const SweepGoals& goals, const SweepPan
     const GoalState state = goals.state_of(*row);
     chart.bars.push_back({.name = value + " " + std::string(goal_mark(state)),
                           .value = in_base_unit(row->values.at(metric), view).value,
-                          .colour = state == GoalState::kMet ? std::size_t{0} : kColours - 1});
+                          .colour = holds(state) ? std::size_t{0} : kColours - 1});
   }
   std::stable_sort(chart.bars.begin(), chart.bars.end(), [&](const auto& a, const auto& b) {
     return view.less_is_better ? a.value < b.value : a.value > b.value;
@@ -395,11 +400,7 @@ std::string rows_table(const PageSweep& sweep, const SweepGoals& goals) {
     out += "<tr><td>" + html(row.variant) + "</td>";
     for (const std::string& value : row.cell) out += "<td>" + html(value) + "</td>";
     const GoalState state = goals.state_of(row);
-    out += "<td>" +
-           (goals.goals().empty() && state == GoalState::kMet
-                ? std::string("not overloaded")
-                : std::string(goal_mark(state)) + " " + std::string(goal_word(state))) +
-           "</td>";
+    out += "<td>" + std::string(goal_mark(state)) + " " + std::string(goal_word(state)) + "</td>";
     for (const std::string& metric : sweep.metrics) {
       const auto found = row.values.find(metric);
       out += number_cell(found == row.values.end() ? nullptr : &found->second, Unit::kNone);
@@ -428,7 +429,10 @@ std::string sweep_sections(const PageSweep& sweep) {
       panels += "<details" + std::string(&panel == &goals.panels()[0] ? " open" : "") +
                 "><summary>" + html(panel.title) + "</summary>" + content + "</details>";
   }
-  if (!panels.empty()) out += "<h2>Where the goals hold</h2>" + panels;
+  if (!panels.empty())
+    out += (goals.goals().empty() ? "<h2>Where no queue grows without end</h2>"
+                                  : "<h2>Where the goals hold</h2>") +
+           panels;
   return out + rows_table(sweep, goals);
 }
 
