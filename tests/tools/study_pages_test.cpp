@@ -222,6 +222,11 @@ TEST(SweepPage, WithoutGoalsSaysWhereQueuesGrow) {
       "At rate 20 no queue grows without end with 4 servers behind a and with 4 servers behind "
       "b.");
   EXPECT_NE(page.find("12 cells: 10 not overloaded, 2 overloaded"), std::string::npos);
+  EXPECT_NE(page.find(">Where no queue grows without end<"), std::string::npos);
+  const std::string body = page.substr(page.find("<header"));
+  for (const char* words : {"the goals", "\tmet\t", ", met<", "✓", "A goal is met"})
+    EXPECT_EQ(body.find(words), std::string::npos) << words;
+  EXPECT_EQ(count(page, "\tnot overloaded\t"), 10U) << "the cells of both maps";
 }
 
 TEST(SweepPage, FurtherAxesMakePanels) {
@@ -255,6 +260,13 @@ TEST(SweepPage, StagesOfOneLoadAreAnAxis) {
   EXPECT_EQ(goals.smallest_fleet(goals.panels()[0], "a", "10"), 1U);
   EXPECT_EQ(headline_of(render_page(data)),
             "At stage rate 10 the goals hold with 4 servers behind a.");
+  // A name with the letters of a rate is none.
+  for (std::size_t at = 0; (at = text.find("\"servers\"", at)) != std::string::npos;)
+    text.replace(at, 9, "\"load.generated_tokens\"");
+  EXPECT_EQ(read(text).sweeps[0].rows.size(), 4U);
+  for (std::size_t at = 0; (at = text.find("generated_tokens", at)) != std::string::npos;)
+    text.replace(at, 16, "request_rate");
+  EXPECT_EQ(read(text).sweeps[0].rows.size(), 2U);
 }
 
 TEST(SweepPage, RefusesGoalsOnMetricsItDoesNotHave) {
@@ -265,6 +277,20 @@ TEST(SweepPage, RefusesGoalsOnMetricsItDoesNotHave) {
             std::string::npos)
       << said;
   EXPECT_NE(said.find("must be METRIC < NUMBER"), std::string::npos) << said;
+}
+
+TEST(SweepPage, RefusesGoalsOfTheFileAtTheirPlaces) {
+  std::string text = sweep_lines();
+  text.insert(1,
+              "\n\"goals\": [\"ttft_ms.p90 < 300\", \"ttft_ms.p90 = 3\",\n \"tpot_ms.p99 < 9\"],");
+  text = "{\"sweep_rows\": [" + text.substr(0, text.find("}\n")) + "}]}\n";
+  Diagnostics diagnostics;
+  (void)read_results({{"s.json", text}}, diagnostics);
+  EXPECT_EQ(messages_of(diagnostics),
+            "s.json:2:32: error: must be METRIC < NUMBER or METRIC > NUMBER (got ttft_ms.p90 = 3)\n"
+            "  hint: for example ttft_ms.p99 < 500 or output_tokens_per_s > 8000\n"
+            "s.json:3:2: error: has no tpot_ms.p99, which a goal needs\n"
+            "  hint: its metrics are ttft_ms.p90\n");
 }
 
 Scatter points(const std::vector<std::pair<double, double>>& list) {

@@ -1,5 +1,8 @@
 #include "tools/render/page_data.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -35,7 +38,7 @@ Json parse_lines(const std::string& text) {
   return rows;
 }
 
-/// What a file holds: one or more results in one value.
+/// Reads a file's results, one or more, as one value.
 Json parse_result(const std::string& text) {
   const std::optional<std::string> block = data_block(text);
   Json value = Json::parse(block ? *block : text, nullptr, false);
@@ -71,21 +74,35 @@ std::string script_safe(const std::string& text) {
   return out;
 }
 
-/// The goals of a sweep's page; each must be about a metric of its rows.
-void set_goals(Json& sweep, const std::vector<std::string>& goals, const SourceLocation& where,
-               Diagnostics& diagnostics) {
-  const std::vector<std::string> metrics = read_sweep(sweep.dump(), "").metrics;
-  std::string known;
-  for (const std::string& metric : metrics) known += (known.empty() ? "" : ", ") + metric;
-  for (const std::string& text : goals) {
+/// The place where `text` stands in quotes behind "goals"; the start of the file when it does not.
+SourceLocation goal_place(const ResultText& result, const std::string& text) {
+  const std::size_t at = result.text.find('"' + text + '"', result.text.find("\"goals\""));
+  if (at == std::string::npos) return {.file = result.file, .line = 1, .column = 1};
+  const std::size_t start = result.text.rfind('\n', at) + 1;
+  const auto line =
+      std::count(result.text.begin(), result.text.begin() + static_cast<int>(at), '\n');
+  return {.file = result.file,
+          .line = static_cast<int>(line) + 1,
+          .column = static_cast<int>(at - start) + 1};
+}
+
+/// Each goal of a sweep must be one, and be about a metric of its rows. `is_given`: by --goal.
+void check_goals(const Json& sweep, bool is_given, const ResultText& result,
+                 Diagnostics& diagnostics) {
+  const PageSweep read = read_sweep(sweep.dump(), "");
+  for (const std::string& text : read.goals) {
     const Parsed<MetricGoal> goal = parse_metric_goal(text);
+    const SourceLocation where = goal_place(result, text);
     if (!goal.value)
-      diagnostics.error({.file = "--goal"}, "", goal.message, goal.hint);
-    else if (std::find(metrics.begin(), metrics.end(), goal.value->metric.text) == metrics.end())
-      diagnostics.error(where, "", "has no " + goal.value->metric.text + ", which --goal needs",
-                        "its metrics are " + known);
+      diagnostics.error(is_given ? SourceLocation{.file = "--goal"} : where, "", goal.message,
+                        goal.hint);
+    else if (std::find(read.metrics.begin(), read.metrics.end(), goal.value->metric.text) ==
+             read.metrics.end())
+      diagnostics.error(where, "",
+                        "has no " + goal.value->metric.text + ", which " +
+                            (is_given ? "--goal" : "a goal") + " needs",
+                        fmt::format("its metrics are {}", fmt::join(read.metrics, ", ")));
   }
-  sweep["goals"] = goals;
 }
 
 }  // namespace
@@ -115,8 +132,10 @@ PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagn
     Json parts = value.is_object() && value.contains("results") ? value["results"]
                                                                 : Json::array({std::move(value)});
     for (Json& part : parts) {
-      if (kind_of(part) == Kind::kSweep && !goals.empty())
-        set_goals(part, goals, where, diagnostics);
+      if (kind_of(part) == Kind::kSweep) {
+        if (!goals.empty()) part["goals"] = goals;
+        check_goals(part, !goals.empty(), result, diagnostics);
+      }
       if (kind_of(part) == Kind::kUnknown)
         diagnostics.error(where, "", "is JSON, but not a result of routesim", hint);
       else

@@ -193,10 +193,9 @@ struct ResultText {
 };
 
 /// Reads results: JSON of `run`, `plan`, `tune`, `compare` or `validate`, JSON lines of `sweep`, or
-/// a page made from them. What
-/// is none of these is an error at its file.
-/// `goals` replace those of the sweeps among them; one on a metric that a sweep does not have is an
-/// error.
+/// a page made from them. Anything else is an error at its file. `goals` replace those of the
+/// sweeps among them; a goal that cannot be read, or on a metric that its sweep does not have, is
+/// an error.
 PageData read_results(const std::vector<ResultText>& results, Diagnostics& diagnostics,
                       const std::vector<std::string>& goals = {});
 

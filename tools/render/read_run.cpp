@@ -6,6 +6,7 @@
 #include "base/scalar_parse.h"
 #include "tools/render/json_node.h"
 #include "tools/render/page_data.h"
+#include "tools/render/sweep_goals.h"
 
 namespace routesim::tools {
 
@@ -365,9 +366,8 @@ PageSweep read_sweep(const std::string& json_text, const std::string& path) {
   PageSweep sweep;
   if (rows.empty()) return sweep;
   read_head(root, rows.front(), sweep);
-  const bool has_rate = std::any_of(sweep.axes.begin(), sweep.axes.end(), [](const auto& axis) {
-    return axis.find("rate") != std::string::npos || axis.find("qps") != std::string::npos;
-  });
+  const bool has_rate = std::any_of(sweep.axes.begin(), sweep.axes.end(),
+                                    [](const auto& axis) { return has_word(axis, "rate qps"); });
   const bool by_stage = !has_rate && std::all_of(rows.begin(), rows.end(), [](const Node& row) {
     return !stages_by_rate(row).empty();
   });
