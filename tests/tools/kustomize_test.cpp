@@ -232,13 +232,16 @@ TEST_F(Kustomize, WhatATargetSaysAndIsNotReadIsNamed) {
   write("guide/kustomization.yaml",
         "resources: [../base]\npatches:\n- target: {kind: \"(\", labelSelector: \"n > 2\"}\n"
         "  patch: \"- {op: remove, path: /spec}\"\n- target: {apiVersion: apps/v1, kind: Pod}\n"
-        "  options: {allowNameChange: true}\n  patch: \"- {op: remove, path: /spec}\"\n");
+        "  options: {allowNameChange: true}\n  patch: \"- {op: remove, path: /spec}\"\n"
+        "images: [{name: x, tagSuffix: -v}]\n");
   const std::string said = built("guide");
   EXPECT_EQ(said,
             "guide/kustomization.yaml:5:12: warning: key.patches[1].target.apiVersion: is not "
             "modelled: it is not read; build the folder with kubectl kustomize first\n"
             "guide/kustomization.yaml:6:13: warning: key.patches[1].options.allowNameChange: is "
             "not modelled: a patch leaves the name and the kind\n"
+            "guide/kustomization.yaml:8:20: warning: key.images[0].tagSuffix: is not modelled: it "
+            "is not read; build the folder with kubectl kustomize first\n"
             "guide/kustomization.yaml:3:18: error: key: is no regular expression that is read "
             "(got ()\n"
             "guide/kustomization.yaml:3:38: error: key: is no selector that is read (got n > 2)\n"
