@@ -156,7 +156,7 @@ const models::Catalogue& builtin_catalogue() {
 
 namespace {
 
-/// What nodes with one accelerator are called.
+/// The names of nodes with one accelerator.
 struct NodeNames {
   std::string accelerator;
   std::vector<std::string> names;

@@ -17,7 +17,7 @@ struct ConfigLimits {
   std::size_t max_nodes = 1'000'000;  ///< Values, aliases expanded.
 };
 
-/// Where a text stands inside an outer file.
+/// The place of a text inside an outer file.
 struct TextPlacement {
   std::string file;       ///< Name used in diagnostics.
   int line_offset = 0;    ///< Added to every line number.

@@ -1,4 +1,4 @@
-// What a described struct looks like, as data: the one visitor behind the resolved-config echo, the
+// The shape of a described struct, as data: the one visitor behind the resolved-config echo, the
 // JSON Schema and the reference page.
 #pragma once
 
@@ -21,7 +21,7 @@ struct FieldDescription {
   std::string name;  ///< Empty for the root, list elements and optional contents.
   std::string doc;   ///< Without `why`; see documentation().
   Fate fate = Fate::kUsed;
-  std::string_view why;  ///< Of a fate other than used; see KeyRule::why.
+  std::string_view why;  ///< The reason for a fate other than used: KeyRule::why.
   bool required = false;
   bool optional = false;  ///< May be null, which means absent.
   bool engaged = true;    ///< False when optional and absent: there is no value.
@@ -30,8 +30,8 @@ struct FieldDescription {
   RealRange real_range;
   DurationRange duration_range;
   std::vector<std::string> choices;
-  std::vector<FieldDescription> members;      ///< Of an object; elements of a list.
-  std::shared_ptr<FieldDescription> element;  ///< Of a list: a default element (types only).
+  std::vector<FieldDescription> members;      ///< Members of an object, elements of a list.
+  std::shared_ptr<FieldDescription> element;  ///< A default element of a list (types only).
   Document document;
 };
 
@@ -42,7 +42,7 @@ FieldDescription describe_values(const DescribeFunction& describe_object);
 /// is changed, so give it a throw-away one.
 FieldDescription describe_types(const DescribeFunction& describe_object);
 
-/// What the key means, and why it does not simply count.
+/// The meaning of the key, and why it does not simply count.
 std::string documentation(const FieldDescription& field);
 
 /// `integer`, `number`, `list of objects`, ...: the type in words.

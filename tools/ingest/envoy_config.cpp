@@ -377,8 +377,8 @@ class EnvoyReader {
 
   Diagnostics& diagnostics_;
   UnreadKeys unread_;
-  std::vector<Member> settings_;  ///< Of the balancer.
-  std::vector<Member> limits_;    ///< Of the gateway.
+  std::vector<Member> settings_;  ///< The balancer's.
+  std::vector<Member> limits_;    ///< The gateway's.
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ class UnreadKeys {
  private:
   struct List {
     std::string keys;
-    SourceLocation where;  ///< Of the first one.
+    SourceLocation where;  ///< The place of the first one.
   };
   Diagnostics& diagnostics_;
   List no_effect_, not_modelled_;

@@ -26,7 +26,7 @@ struct DocumentSearch {
   std::vector<std::string_view> file_keys;
 };
 
-/// What was found: the document or the text that holds it. Null when there is none, or when there
+/// The document, or the text that holds it. Null when there is none, or when there
 /// are several and no container says which; `hint` then names them.
 struct FoundDocument {
   ConfigNode::Ptr node;

@@ -23,7 +23,7 @@ struct KustomizeObject {
 /// selectors have the syntax of Kubernetes' label selectors. An empty one selects everything.
 class KustomizeTarget {
  public:
-  /// What is not read is an error at its value.
+  /// A pattern or a selector that is not read is an error at its value.
   KustomizeTarget(const ConfigNode& target, const std::string& key_path, Diagnostics& diagnostics);
 
   bool selects(const KustomizeObject& object) const;

@@ -27,8 +27,8 @@ struct TierSources {
   const ServeFlag* backend = nullptr;   ///< --kv-offloading-backend
   const ShellVariables& environment;
   const MountedFiles& files;
-  /// What `--kv-offloading-backend lmcache` starts: LMCache's server (vLLM from v0.23 on), or
-  /// LMCache in the worker of each GPU.
+  /// `--kv-offloading-backend lmcache` starts LMCache's server (vLLM from v0.23 on), else LMCache
+  /// in the worker of each GPU.
   bool lmcache_is_server = false;
 };
 

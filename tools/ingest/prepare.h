@@ -17,9 +17,9 @@ namespace routesim::tools {
 /// the key they are about; nothing is returned then.
 std::optional<sim::RunPlan> prepare(const LoadedVariant& variant, Diagnostics& diagnostics);
 
-/// What is wrong with the variant beside what `diagnostics` holds: with errors of reading, which
-/// left defaults in their places, only files, names, goals and measured numbers are looked at, and
-/// nothing is said of a key that has an error already.
+/// Adds what is wrong with the variant beside what `diagnostics` holds: with errors of reading,
+/// which left defaults in their places, only files, names, goals and measured numbers are looked
+/// at, and nothing is said of a key that has an error already.
 void check_variant(const LoadedVariant& variant, Diagnostics& diagnostics);
 
 /// Every value of the variant, defaults included, as JSON text.

@@ -25,7 +25,7 @@ namespace routesim::tools {
 namespace {
 
 constexpr std::size_t kEnoughRequests = 64;
-constexpr int kMostInstants = 10'000;  // Of a load whose stages begin with long silence.
+constexpr int kMostInstants = 10'000;  // Some loads begin with long silence.
 
 /// Tokens of prompt and answer that a server of the pool can hold, as its engine decides it: one
 /// block is vLLM's null block, and the last token's KV is never computed.
@@ -95,7 +95,7 @@ void check_clock(const sim::RunPlan& plan, const std::vector<workloads::Request>
   const bool hands_over = std::any_of(
       plan.pools.begin(), plan.pools.end(),
       [](const sim::ResolvedPool& pool) { return pool.config.role == sim::PoolRole::kPrefill; });
-  double steps = 0, transfer = 0;  // Of the slowest request, on the server that is best for it.
+  double steps = 0, transfer = 0;  // The slowest request, on its best server.
   for (const workloads::Request& request : requests) {
     double best_steps = most, best_transfer = most;
     bool served = false;

@@ -13,7 +13,7 @@
 
 namespace routesim::tools {
 
-/// What the command line asks of a scenario file.
+/// A scenario file and the changes that the command line makes to it.
 struct ScenarioRequest {
   std::string path;
   std::vector<std::string> sets = {};  ///< `--set` arguments, applied in order after the overrides.
@@ -21,7 +21,7 @@ struct ScenarioRequest {
   std::optional<std::uint64_t> seed = {};  ///< `--seed`.
   /// Made after `sets`: what another file (a sweep, a plan) asks of this one.
   std::vector<Assignment> assignments = {};
-  /// What the file holds, where it is not written yet.
+  /// The contents of a file that is not written yet.
   std::optional<std::string> text = {};
 };
 
@@ -30,7 +30,7 @@ struct ScenarioRequest {
 struct LoadedVariant {
   sim::Scenario scenario;
   ConfigNode::Ptr node;       ///< The merged tree it was read from.
-  Provenance provenance;      ///< Where each of its values was written.
+  Provenance provenance;      ///< The place of each of its values.
   std::string scan_of = {};   ///< The variant that this one runs at another rate; else empty.
   std::string fleet_of = {};  ///< The same with another number of servers.
   std::optional<policies::EndpointPickerConfig> endpoint_picker;

@@ -250,7 +250,7 @@ class Walk {
     std::vector<Member> flags;
     ShellVariables variables;
     ShellWord image;
-    std::vector<Ptr> labels;  ///< Of the pod, as `key=value`.
+    std::vector<Ptr> labels;  ///< Labels of the pod, as `key=value`.
     std::vector<Ptr> accelerators;
     Ptr device;
     RouterChoice router;
@@ -370,7 +370,7 @@ class Walk {
     for (const Member& member : map.members()) visit_member(member, context);
   }
 
-  /// What stands closer to the container goes before what stands around it.
+  /// A choice closer to the container goes before one around it.
   static void note_accelerators(const ConfigNode& map, Context& context) {
     if (std::vector<Ptr> found = NodeChoice(map).found(); !found.empty())
       context.accelerators = std::move(found);

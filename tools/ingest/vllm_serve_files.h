@@ -15,7 +15,7 @@ namespace routesim::tools {
 /// The router that a file of servers puts before them.
 struct RouterChoice {
   std::string product = {};                      ///< E.g. `KubeAI`; empty without a router.
-  SourceLocation where = {};                     ///< Where its policy is chosen.
+  SourceLocation where = {};                     ///< The place that chooses its policy.
   std::vector<ConfigNode::Member> routing = {};  ///< Keys of the scenario's `routing`.
   std::string refused = {};                      ///< The policy, where it is not simulated.
 };
@@ -23,21 +23,21 @@ struct RouterChoice {
 /// How one model server is started.
 struct ServerStart {
   SourceLocation where = {};
-  std::string name = {};                 ///< Of the object or the list element that holds it.
+  std::string name = {};                 ///< The name of the object or list element.
   std::vector<std::string> others = {};  ///< More names of it: the container's, the role.
   std::string role = {};                 ///< `prefill` or `decode`; empty when nothing says so.
   /// Flags that what surrounds the command gives (a chart's `parallelism`, its model): weaker.
   std::vector<ConfigNode::Member> flags = {};
-  std::vector<ShellWord> words = {};  ///< What follows `vllm serve`.
+  std::vector<ShellWord> words = {};  ///< The words after `vllm serve`.
   ShellVariables environment = {};
   MountedFiles files = {};                   ///< ConfigMaps of its file.
-  std::vector<ConfigNode::Ptr> labels = {};  ///< Of its pod, as `key=value`.
+  std::vector<ConfigNode::Ptr> labels = {};  ///< Labels of its pod, as `key=value`.
   ConfigNode::Ptr replicas = {};             ///< How many there are; null when nothing says so.
   /// Accelerators, by their names in the catalogue, of the nodes that its pods may run on: from
   /// node selectors and affinities, labels and resource profiles.
   std::vector<ConfigNode::Ptr> accelerators = {};
   ConfigNode::Ptr device = {};  ///< The resource its container asks for: `nvidia.com/gpu`.
-  ShellWord image = {};         ///< Of the container, with its tag; empty when nothing says so.
+  ShellWord image = {};         ///< The container's, with its tag; empty when nothing says so.
   RouterChoice router = {};
 };
 

@@ -14,10 +14,11 @@ namespace routesim::tools {
 /// Name of the format in the ledger of keys.
 inline constexpr std::string_view kServeFormat = "vllm serve";
 
-/// What follows a flag on the command line. A switch has a twin that turns it off: `--no-NAME`.
+/// The words that follow a flag on the command line. A switch has a twin that turns it off:
+/// `--no-NAME`.
 enum class FlagTakes { kNothing, kValue, kValues };
 
-/// What becomes of a flag.
+/// The fate of a flag.
 enum class FlagUse {
   kIgnored,       ///< Nothing that a simulation shows depends on it.
   kCopied,        ///< Its value is that of the pool's key `key`.
@@ -38,8 +39,8 @@ struct FlagRule {
   std::string_view name;  ///< Without dashes before it: `tensor-parallel-size`.
   FlagTakes takes = FlagTakes::kValue;
   FlagUse use = FlagUse::kIgnored;
-  std::string_view key = {};  ///< Key path inside the pool.
-  std::string_view why = {};  ///< What it does, for the sentence "--NAME WHY"; if ignored, why.
+  std::string_view key = {};       ///< Key path inside the pool.
+  std::string_view why = {};       ///< Its effect, for the sentence "--NAME WHY"; if ignored, why.
   std::string_view harmless = {};  ///< Values that change nothing, between blanks.
   Fate fate = Fate::kUsed;         ///< In the ledger of keys.
 };

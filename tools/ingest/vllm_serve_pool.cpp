@@ -87,7 +87,7 @@ constexpr std::array<std::string_view, 4> kLlmDImages = {"llm-d", "llm-d-cuda", 
 struct ImageRelease {
   bool known = false;       ///< An official image, with a release for its tag.
   std::string_view preset;  ///< Empty where no preset stands for the release.
-  int vllm_minor = 0;       ///< Of vLLM's own images; 0 for others.
+  int vllm_minor = 0;       ///< 0 for images that are not vLLM's own.
 };
 
 ImageRelease release_of(const std::string& image) {
@@ -307,7 +307,7 @@ class Filler {
     engine_.push_back({"kv_tiers", tiers->where(), tiers});
   }
 
-  /// What --kv-offloading-backend lmcache starts from v0.23 on.
+  /// --kv-offloading-backend lmcache starts LMCache's server from v0.23 on.
   bool starts_lmcache_server(const ImageRelease& release) const {
     constexpr int kFirst = 23;
     if (release.vllm_minor > 0) return release.vllm_minor >= kFirst;

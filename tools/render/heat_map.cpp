@@ -48,7 +48,7 @@ class MapScale {
   double low_ = 0, high_ = 0;
 };
 
-/// Where cells lie, and the names beside and below them.
+/// The places of cells, and the names beside and below them.
 class MapGrid {
  public:
   /// `row_height` 0 follows the width of the columns.

@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 3> kAssumedAccelerators = {"H100-S
 
 struct InitRequest {
   std::vector<std::string> paths;  ///< Files and folders.
-  std::string output;              ///< Where the scenario will stand; its paths are relative to it.
+  std::string output;              ///< The scenario's file; the paths in it are relative to it.
   std::string name;                ///< Empty: that of the first servers.
   /// Taken where no file names one and the servers do not ask for another vendor's.
   std::string accelerator = std::string(kAssumedAccelerators.front());

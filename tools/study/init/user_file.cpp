@@ -88,7 +88,7 @@ void find_picker(UserFile& file) {
   file.has_picker = kind != Kind::kNotFound || says(*file.root, "EndpointPickerConfig");
 }
 
-/// What `routing.config` makes of a file.
+/// The balancer that `routing.config` makes of a file; empty for none.
 std::string balancer_of(const std::string& path) {
   const SourceLocation here{.file = "--set"};
   Diagnostics ignored;
@@ -191,7 +191,7 @@ class Reader {
     file.load = load_in(file.root);
     if (file.load != LoadKind::kNone) return;
     find_picker(file);
-    Diagnostics of_servers;  // Where there are some, `vllm_serve` says it again.
+    Diagnostics of_servers;  // `vllm_serve` says it again when there are servers.
     if (file.root->is_map() || file.root->is_sequence())
       file.servers = starts_in_tree(file.root, {}, of_servers);
     if (file.servers.empty()) append(found, of_servers);

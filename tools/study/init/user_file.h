@@ -1,4 +1,4 @@
-// What a user has: files told apart by their contents.
+// The files of a user, told apart by their contents.
 #pragma once
 
 #include <string>
@@ -15,11 +15,11 @@ enum class LoadKind { kNone, kInferencePerf, kVllmBench, kGuidellm, kTrace, kBen
 /// One file or kustomize folder, and each part that it can play in a scenario.
 struct UserFile {
   std::string path;
-  ConfigNode::Ptr root = {};              ///< Of a file of YAML or JSON.
+  ConfigNode::Ptr root = {};              ///< Null for other than YAML and JSON.
   std::vector<ServerStart> servers = {};  ///< `vllm_serve` reads them.
   bool has_picker = false;                ///< `routing.endpoint_picker` reads it.
   bool is_chart_default = false;          ///< It leaves the EndpointPickerConfig to its chart.
-  std::string balancer = {};              ///< What `routing.config` makes of it; empty for nothing.
+  std::string balancer = {};              ///< `routing.config` makes it of the file; may be empty.
   LoadKind load = LoadKind::kNone;
 
   bool is_used() const {
