@@ -273,14 +273,15 @@ class Comparison {
 
 class Contract : public Cli {
  protected:
-  /// Runs a scenario on `servers` metronomes of 10 ms, with what `engine` says.
+  /// Runs a scenario on `servers` metronomes of 10 ms, with what `engine` says. A block of 16
+  /// tokens (2,359,296 bytes) takes 0.44 us and its bytes over the host's link: 1 ms.
   Json report(const std::string& load, const std::string& servers, const std::string& engine,
               const std::string& trace = "") {
     write("metronome.yaml",
           "accelerators:\n"
           "- {name: Metronome, source: made up, bf16_tflops: 100, memory_bytes: 80e9,\n"
           "   memory_tb_per_s: 1, link_gb_per_s: 50, nic_gb_per_s: 10, host_link_gb_per_s: "
-          "2.359296}\n"
+          "2.36033454720077}\n"
           "curves:\n"
           "- {accelerator: Metronome, model: Qwen3-8B, parameters: {step_ms: 10},\n"
           "   provenance: made up}\n");

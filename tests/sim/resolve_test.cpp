@@ -197,10 +197,20 @@ TEST(KvTierRules, LmcacheKeepsFiveGibPerGpuInChunksOf256Tokens) {
   const TierRules r = tiers_of({.connector = KvConnector::kLmcache});
   EXPECT_EQ(r.chunk_blocks, 16);
   EXPECT_EQ(r.cpu_chunks, 2 * 5 * 1024 / 64);
-  EXPECT_EQ(r.link_bytes_per_s, 2 * 50e9);
+  EXPECT_EQ(r.link_bytes_per_s, 2 * 54.6e9);
   EXPECT_TRUE(r.copies_in_steps && r.prompt_only);
   EXPECT_FALSE(r.pulls());
   EXPECT_FALSE(tiers_of({.connector = KvConnector::kLmcache, .cpu_gib_per_gpu = 0}).in_use());
+}
+
+TEST(KvTierRules, ACopyTakesAFixedTimeBesideItsBytes) {
+  const KvTierConfig offloading{.connector = KvConnector::kOffloading, .cpu_gib = 1};
+  const auto rate = [](double bytes) { return bytes / (0.44e-6 + bytes / 54.6e9); };
+  EXPECT_NEAR(tiers_of(offloading).link_bytes_per_s, 2 * rate(2 << 20), 1) << "2 MiB per GPU";
+  Scenario s = one_pool("gpt-oss-120b", EnginePreset::k2026H2);
+  s.cluster.pools[0].engine.kv_tiers = offloading;
+  EXPECT_NEAR(resolved(s).rules.tiers.link_bytes_per_s, rate(32 << 10), 1)
+      << "blocks of one layer, because windowed layers form a group of their own";
 }
 
 TEST(KvTierRules, EveryGpuGivesFourGibToMooncakeUnlessTheStoreStandsAlone) {
