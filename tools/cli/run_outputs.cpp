@@ -13,6 +13,7 @@
 #include "tools/render/render.h"
 #include "tools/render/report_files.h"
 #include "tools/results/output_file.h"
+#include "tools/results/text_table.h"
 
 namespace routesim::tools {
 
@@ -68,9 +69,7 @@ std::string listed(bool folders, std::string_view last_word) {
     if (f.files.has_value() == folders)
       names.push_back(f.note.empty() ? std::string(f.name)
                                      : fmt::format("{} ({})", f.name, f.note));
-  const std::string last = names.back();
-  names.pop_back();
-  return fmt::format("{} {} {}", fmt::join(names, ", "), last_word, last);
+  return joined(names, last_word);
 }
 
 /// PATH.partial of a folder, however it is spelled.

@@ -34,15 +34,6 @@ struct StageCount {
   int better = 0, worse = 0, stages = 0;
 };
 
-std::string percent_text(const Node& percent) {
-  if (!percent["mean"].datum()) return {};
-  std::string text = signed_percent(percent["mean"].number()) + " %";
-  if (percent["low"].datum() && percent["high"].datum())
-    text += " [" + signed_percent(percent["low"].number()) + ", " +
-            signed_percent(percent["high"].number()) + "]";
-  return text;
-}
-
 /// The compared numbers: those of the stage that --stage names, else of the whole run.
 Node metrics_of(const Node& pair) {
   const std::string chosen = pair["stage"].text();
@@ -74,7 +65,7 @@ Effect effect_of(const Node& pair, const std::string& metric) {
   Effect e{.view = metric_view(metric)};
   const Node summary = metrics_of(pair)[metric];
   const std::string verdict = summary["verdict"].text();
-  e.how_much = percent_text(summary["percent"]);
+  e.how_much = percent_text(summary["percent"]["mean"], summary["percent"]);
   if (verdict == "better") e.outcome = Outcome::kBetter;
   if (verdict == "worse") e.outcome = Outcome::kWorse;
   if (verdict == "equal" || verdict == "not distinguishable") e.outcome = Outcome::kSame;
@@ -120,13 +111,6 @@ std::string name_of(const Node& pair) {
   const std::string base = pair["base"].text();
   const std::string changed = pair["new"].text();
   return base == changed ? base : base + " → " + changed;
-}
-
-std::string joined(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-  return text;
 }
 
 /// True for any number of variants: which of them got better, worse, both or neither.
@@ -271,7 +255,8 @@ std::string difference_cells(const Node& of, const MetricView& view) {
   std::string change = "<td>–</td>";
   if (percent)
     change = "<td data-path=\"" + html(percent->path) + "\" data-value=\"" +
-             number_text(percent->value) + "\">" + html(percent_text(of["percent"])) + "</td>";
+             number_text(percent->value) + "\">" +
+             html(percent_text(of["percent"]["mean"], of["percent"])) + "</td>";
   return cell("base") + cell("new") + change + verdict_cell(of["verdict"].text());
 }
 
@@ -383,7 +368,7 @@ std::string interval_chart(const Node& pair) {
     if (!percent["mean"].datum()) continue;
     const Outcome outcome = effect_of(pair, metric).outcome;
     DotPlot::Row row{.name = metric_view(metric).title,
-                     .text = percent_text(percent),
+                     .text = percent_text(percent["mean"], percent),
                      .style = outcome == Outcome::kBetter  ? DotPlot::Style::kGood
                               : outcome == Outcome::kWorse ? DotPlot::Style::kBad
                                                            : DotPlot::Style::kUnsure,

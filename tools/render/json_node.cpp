@@ -3,6 +3,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tools/results/text_table.h"
+
 namespace routesim::tools {
 
 namespace {
@@ -59,6 +61,15 @@ std::optional<Datum> Node::datum() const {
 double Node::number() const {
   const Ordered& json = ordered(value_);
   return json.is_number() ? json.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::string percent_text(const Node& percent, const Node& interval) {
+  const auto number = [](const Node& node) {
+    const std::optional<Datum> datum = node.datum();
+    return datum ? std::optional(datum->value) : std::nullopt;
+  };
+  const std::optional<double> value = number(percent);
+  return value ? percent_text(*value, number(interval["low"]), number(interval["high"])) : "";
 }
 
 JsonDocument::JsonDocument(const std::string& text)

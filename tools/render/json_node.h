@@ -37,6 +37,10 @@ class Node {
   std::string path_;
 };
 
+/// `+4.2 % [+3.1, +5.3]` of the number and the `low` and `high` of the object beside it; empty
+/// without a number.
+std::string percent_text(const Node& percent, const Node& interval);
+
 /// A parsed text; null when it is no JSON.
 class JsonDocument {
  public:

@@ -11,6 +11,7 @@
 #include "tools/render/metric_view.h"
 #include "tools/render/svg_chart.h"
 #include "tools/render/sweep_goals.h"
+#include "tools/results/text_table.h"
 #include "tools/results/trust_errors.h"
 
 namespace routesim::tools {
@@ -114,10 +115,9 @@ std::string headline(const PageSweep& sweep, const SweepGoals& goals) {
     return text + ", the best of " + std::to_string(all.size()) + ", and " + said(all.back()) +
            ", the worst.";
   }
-  std::string text = start;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == all.size() ? " and " : ", ") + said(all[i]);
-  return text + ".";
+  std::vector<std::string> texts;
+  for (const auto& one : all) texts.push_back(said(one));
+  return start + joined(texts) + ".";
 }
 
 /// Says for each class of step times how many cells rest on it.

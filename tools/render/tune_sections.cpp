@@ -16,14 +16,9 @@ namespace routesim::tools {
 
 namespace {
 
-/// `+4.2 % [+3.1, +5.3]` of an object with percent, low and high.
 std::string gain_text(const Node& gain) {
-  if (!gain["percent"].datum()) return "–";
-  std::string text = signed_percent(gain["percent"].number()) + " %";
-  if (gain["low"].datum() && gain["high"].datum())
-    text += " [" + signed_percent(gain["low"].number()) + ", " +
-            signed_percent(gain["high"].number()) + "]";
-  return text;
+  const std::string text = percent_text(gain["percent"], gain);
+  return text.empty() ? "–" : text;
 }
 
 DotPlot::Row gain_row(const std::string& name, const Node& gain) {

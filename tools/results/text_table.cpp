@@ -34,6 +34,22 @@ std::string signed_percent(double value) {
   return text == "-0.0" ? "+0.0" : text;
 }
 
+std::string percent_text(double percent, std::optional<double> low, std::optional<double> high,
+                         std::string_view unit) {
+  std::string text = signed_percent(percent).append(unit);
+  if (low && high) text += " [" + signed_percent(*low) + ", " + signed_percent(*high) + "]";
+  return text;
+}
+
+std::string joined(const std::vector<std::string>& texts, std::string_view last_word) {
+  std::string text;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) text += i + 1 == texts.size() ? " " + std::string(last_word) + " " : ", ";
+    text += texts[i];
+  }
+  return text;
+}
+
 std::vector<std::size_t> TextTable::widths() const {
   std::vector<std::size_t> widths;
   for (const auto& row : rows_) {

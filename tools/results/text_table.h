@@ -1,7 +1,9 @@
 // Columns of text, aligned: the first ones to the left, the others to the right.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace routesim::tools {
@@ -44,5 +46,10 @@ std::size_t display_width(const std::string& text);
 std::string fixed_text(double value, int decimals);
 /// `+12.3`, `-4.0`, `+0.0`.
 std::string signed_percent(double value);
+/// `+4.2 % [+3.1, +5.3]`; without an interval only its first half. `unit` may be empty.
+std::string percent_text(double percent, std::optional<double> low, std::optional<double> high,
+                         std::string_view unit = " %");
+/// `a, b and c`; `last_word` stands before the last one.
+std::string joined(const std::vector<std::string>& texts, std::string_view last_word = "and");
 
 }  // namespace routesim::tools

@@ -185,8 +185,7 @@ class Judge {
   }
 
   static std::string gain_text(const Gain& gain) {
-    return signed_percent(gain.percent) + " % [" + signed_percent(gain.low) + ", " +
-           signed_percent(gain.high) + "]";
+    return percent_text(gain.percent, gain.low, gain.high);
   }
 
   std::string headline() const {

@@ -54,8 +54,7 @@ std::string flag_text(const Assignment& a) {
 }
 
 std::string gain_text(const Gain& gain) {
-  return signed_percent(gain.percent) + " [" + signed_percent(gain.low) + ", " +
-         signed_percent(gain.high) + "]";
+  return percent_text(gain.percent, gain.low, gain.high, "");
 }
 
 /// Whether the table shows the metric: those that decide everywhere, the usual ones only under the
