@@ -362,8 +362,9 @@ INTERRUPTED = """
 import routesim
 try:
     routesim.run("question.yaml", replications=100_000)
-except KeyboardInterrupt:
+except KeyboardInterrupt as interrupt:
     print("interrupted")
+    print(interrupt.partial is not None and interrupt.partial.raw["interrupted"])
 """
 
 
@@ -401,7 +402,7 @@ class Process(unittest.TestCase):
             time.sleep(1)  # Past its reading of files: from here on it ends in order.
             caller.send_signal(signal.SIGINT)
             out, _ = caller.communicate(timeout=60)
-            self.assertEqual(out, b"interrupted\n")
+            self.assertEqual(out, b"interrupted\nTrue\n")
             with self.assertRaises(ProcessLookupError):
                 os.kill(int(pid_file.read_text()), 0)
 
@@ -427,7 +428,7 @@ class Process(unittest.TestCase):
             time.sleep(0.5)
             caller.send_signal(signal.SIGCONT)
             out, _ = caller.communicate(timeout=60)
-            self.assertEqual(out, b"interrupted\n")
+            self.assertEqual(out, b"interrupted\nFalse\n", "the stub prints no result")
             said = log.read_text().splitlines()
             self.assertIn("--progress=never", said[0])
             self.assertEqual(said[1:], ["SIGINT"])

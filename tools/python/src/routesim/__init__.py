@@ -12,6 +12,7 @@ from ._commands import call, check, compare, explain, plan, run, sweep
 from ._process import (
     Diagnostic,
     InternalError,
+    Interrupted,
     InvalidInput,
     RoutesimError,
     RoutesimWarning,
@@ -28,6 +29,7 @@ __all__ = [
     "Diagnostic",
     "Explanation",
     "InternalError",
+    "Interrupted",
     "InvalidInput",
     "PlanResult",
     "RoutesimError",

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ._process import RESULTS, Answer, Document, Inputs, execute, flags
+from ._process import RESULTS, Answer, Document, Inputs, Interrupted, execute, flags
 from ._results import Checked, Comparison, Explanation, PlanResult, RunResult, SweepResult
 from .result_types import Result
 
@@ -63,12 +63,17 @@ def run(
     relative to it; those in a file are relative to the file. `set` overrides values:
     {"cluster.pools[0].replicas": 4}. A failed or undecided expectation is a result, see
     `RunResult.passed`. Wrong input raises `InvalidInput` with all its `diagnostics`. `progress`
-    shows the program's standard error; by default it does when ours is a terminal."""
+    shows the program's standard error; by default it does when ours is a terminal. An interrupt
+    raises `Interrupted`, a `KeyboardInterrupt` that holds the result so far as its `partial`."""
     options.update(
         variant=variant, set=set, seed=seed, replications=replications, until=until,
         goodput=goodput, series=series, records=records, check=check, jobs=jobs,
     )  # fmt: skip
-    answer = _simulate("run", scenario, ["--output=json"], options, base, progress)
+    try:
+        answer = _simulate("run", scenario, ["--output=json"], options, base, progress)
+    except Interrupted as interrupt:
+        interrupt.partial = interrupt.answer and RunResult(interrupt.answer)
+        raise
     return RunResult(answer)
 
 

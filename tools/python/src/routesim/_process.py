@@ -62,6 +62,16 @@ class InternalError(RoutesimError):
     """Exit code 3, or a signal: a bug in routesim."""
 
 
+class Interrupted(KeyboardInterrupt):
+    """An interrupt that ended the program. `partial` is the `RunResult` of what was run before, or
+    None."""
+
+    def __init__(self, answer: Answer | None = None) -> None:
+        super().__init__()
+        self.answer = answer
+        self.partial: Any = None
+
+
 class RoutesimWarning(UserWarning):
     """A warning of the program about an input."""
 
@@ -191,15 +201,16 @@ def execute(
                 # An interrupt from the terminal must reach the program once: through us.
                 start_new_session=True,
             )
-            stderr = inputs.named(_listen(process, progress))
+            lines, interrupted = _listen(process, progress)
+            stderr = inputs.named(lines)
             out.seek(0)
             stdout = inputs.named(out.read().decode())
     finally:
         inputs.close()
     diagnostics = parse_diagnostics(stderr)
     code = process.returncode
-    if code == 130:
-        raise KeyboardInterrupt
+    if interrupted or code == 130:
+        raise Interrupted(Answer(code, stdout, diagnostics) if stdout else None)
     if code not in results:
         error = InvalidInput if code == 2 else InternalError
         raise error(code, stderr, diagnostics)
@@ -209,8 +220,9 @@ def execute(
     return Answer(code, stdout, diagnostics)
 
 
-def _listen(process: subprocess.Popen[bytes], progress: bool) -> str:
-    """Standard error until the program ends; shown as it comes when `progress` is wanted."""
+def _listen(process: subprocess.Popen[bytes], progress: bool) -> tuple[str, bool]:
+    """Standard error until the program ends, shown as it comes when `progress` is wanted; and
+    whether an interrupt was passed on."""
     lines: list[str] = []
     assert process.stderr is not None
     interrupted = False
@@ -236,9 +248,7 @@ def _listen(process: subprocess.Popen[bytes], progress: bool) -> str:
     finally:
         with contextlib.suppress(OSError):
             process.stderr.close()
-    if interrupted:
-        raise KeyboardInterrupt
-    return "".join(lines)
+    return "".join(lines), interrupted
 
 
 _DIAGNOSTIC = re.compile(
