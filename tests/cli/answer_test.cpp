@@ -174,6 +174,38 @@ TEST_F(Answer, AFileOfAnotherKindNamesItsCommand) {
   says("plan", "tune.yaml", "is a tuning, not a plan", "tune");
   says("tune", "plan.yaml", "is a plan, not a tuning", "plan");
   says("tune", "sweep.yaml", "is a sweep, not a tuning", "sweep");
+  says("run", "epp.yaml", "is a configuration of a router, not a scenario", "init");
+  says("tune", "epp.yaml", "is a configuration of a router, not a tuning", "init");
+  says("run", "inference-perf.yaml", "is a configuration of inference-perf, not", "init");
+  says("run", "deployment.yaml", "is a Kubernetes manifest, not a scenario", "init");
+}
+
+/// One error, not one per unknown key.
+TEST_F(Answer, AForeignFileIsOneErrorThatNamesIt) {
+  const auto errors = [](const Result& r) {
+    const std::regex error(": error: ");
+    return std::distance(std::sregex_iterator(r.err.begin(), r.err.end(), error), {});
+  };
+  const std::string object = "apiVersion: v1\nkind: Service\nmetadata: {name: a}\n";
+  const Result several = run({"run", write("two.yaml", object + "---\n" + object), "-q"});
+  EXPECT_NE(several.err.find("is a Kubernetes manifest, not a scenario"), std::string::npos)
+      << several.err;
+  EXPECT_EQ(errors(several), 1) << several.err;
+  const std::string json = (folder_ / "a.json").string();
+  ASSERT_EQ(run({"run", tiny(), "-o", "json=" + json, "-q"}).code, 0);
+  for (const char* command : {"run", "plan", "check"}) {
+    const Result r = run({command, json});
+    EXPECT_EQ(r.code, 2);
+    EXPECT_EQ(errors(r), 1) << r.err << r.out;
+    EXPECT_NE((r.err + r.out).find("is a result, not a "), std::string::npos) << r.err << r.out;
+    EXPECT_NE((r.err + r.out).find("routesim report " + json), std::string::npos) << r.err << r.out;
+  }
+  const std::string root = std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/";
+  const Result compared = run({"compare", root + "question.yaml", root + "plan.yaml"});
+  EXPECT_EQ(compared.code, 2);
+  EXPECT_EQ(errors(compared), 2) << compared.err;
+  EXPECT_NE(compared.err.find("is a scenario, not a result"), std::string::npos) << compared.err;
+  EXPECT_NE(compared.err.find("is a plan, not a result"), std::string::npos) << compared.err;
 }
 
 TEST_F(Answer, GatesSuggestNames) {

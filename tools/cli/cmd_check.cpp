@@ -134,6 +134,7 @@ CheckedFile check_file(const ScenarioRequest& request) {
   refuse_options(request, file);
   switch (file.kind) {
     case FileKind::kScenario:
+    case FileKind::kResult:
       check_scenario(request, file);
       break;
     case FileKind::kPlan:

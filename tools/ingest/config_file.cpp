@@ -92,6 +92,12 @@ bool is_tuning(const ConfigNode& root) {
   });
 }
 
+/// The JSON of `run`, `plan`, `compare`, `tune` and `validate`, and a line of `sweep`.
+bool is_result(const ConfigNode& root) {
+  return root.find("version") != nullptr &&
+         holds_any(root, {"variants", "families", "gates", "judged", "scenarios", "cell"});
+}
+
 bool holds_router_document(const ConfigNode& root) {
   if (is_kubernetes_object(root)) return true;
   if (holds_any(root, {"plugins", "schedulingProfiles"})) return true;
@@ -104,13 +110,15 @@ bool holds_router_document(const ConfigNode& root) {
 }  // namespace
 
 std::string_view kind_name(FileKind kind) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "scenario", "plan", "sweep", "tune", "catalogue", "inference-perf", "EndpointPickerConfig"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "scenario", "plan", "sweep", "tune", "catalogue", "inference-perf", "EndpointPickerConfig",
+      "result"};
   return kNames.at(static_cast<std::size_t>(kind));
 }
 
 FileKind kind_of(const ConfigNode& root) {
   if (!root.is_map() || root.find("cluster") != nullptr) return FileKind::kScenario;
+  if (is_result(root)) return FileKind::kResult;
   if (root.find("scenario") != nullptr && root.find("scenario")->value->is_scalar()) {
     if (holds_any(root, {"axes"})) return FileKind::kSweep;  // Which may have goals, too.
     if (is_tuning(root)) return FileKind::kTune;
@@ -127,27 +135,44 @@ bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics) 
     FileKind kind;
     const char* article;
     const char* command;
+    const char* key = "";  ///< Of a scenario that names such a file.
   };
-  constexpr std::array<Reader, 4> kReaders = {{{FileKind::kScenario, "a scenario", "run"},
-                                               {FileKind::kPlan, "a plan", "plan"},
-                                               {FileKind::kSweep, "a sweep", "sweep"},
-                                               {FileKind::kTune, "a tuning", "tune"}}};
+  constexpr std::array<Reader, 8> kReaders = {
+      {{FileKind::kScenario, "a scenario", "run"},
+       {FileKind::kPlan, "a plan", "plan"},
+       {FileKind::kSweep, "a sweep", "sweep"},
+       {FileKind::kTune, "a tuning", "tune"},
+       {FileKind::kCatalogue, "a catalogue", "check", "catalogue"},
+       {FileKind::kInferencePerf, "a configuration of inference-perf", "init",
+        "workload.inference_perf"},
+       {FileKind::kEndpointPicker, "a configuration of a router", "init",
+        "routing.endpoint_picker"},
+       {FileKind::kResult, "a result", "report"}}};
+  constexpr Reader kManifest = {FileKind::kEndpointPicker, "a Kubernetes manifest", "init",
+                                "vllm_serve of a pool, or routing.endpoint_picker"};
   const auto find = [&](FileKind kind) { return std::ranges::find(kReaders, kind, &Reader::kind); };
-  const auto given = find(kind_of(root));
+  const Reader* given = find(kind_of(root));
+  if (given->kind == FileKind::kEndpointPicker && is_kubernetes_object(root) &&
+      root.find("kind")->value->text() != "EndpointPickerConfig")
+    given = &kManifest;
   // A scenario is also what nothing else looks like, a plan may lack what tells it from a sweep,
   // and a tuning may have goals that look like those of a plan: then the reader says what is
   // missing.
   const auto is_clear = [&] {
-    if (given == kReaders.end()) return false;
     if (given->kind == FileKind::kScenario)
       return root.is_map() && holds_any(root, {"cluster", "variants"});
     if (given->kind == FileKind::kSweep) return holds_any(root, {"axes"});
+    if (given->kind != FileKind::kPlan) return true;
     return wanted != FileKind::kTune || holds_any(root, {"demand", "prices"});
   };
   if (!is_clear() || given->kind == wanted) return true;
+  std::string hint = std::string("routesim ") + given->command + " " + root.where().file;
+  if (const std::string key = given->key; !key.empty())
+    hint += "; in a scenario, the key is " + key;
+  if (wanted == FileKind::kResult)
+    hint = "this must be a file made by `routesim run --output json=PATH`";
   diagnostics.error(root.where(), "",
-                    std::string("is ") + given->article + ", not " + find(wanted)->article,
-                    std::string("routesim ") + given->command + " " + root.where().file);
+                    std::string("is ") + given->article + ", not " + find(wanted)->article, hint);
   return false;
 }
 

@@ -62,17 +62,19 @@ enum class FileKind {
   kTune,
   kCatalogue,
   kInferencePerf,
-  kEndpointPicker
+  kEndpointPicker,
+  kResult
 };
 
-/// `scenario`, `plan`, `sweep`, `tune`, `catalogue`, `inference-perf` or `EndpointPickerConfig`.
+/// `scenario`, `plan`, `sweep`, `tune`, `catalogue`, `inference-perf`, `EndpointPickerConfig` or
+/// `result`.
 std::string_view kind_name(FileKind kind);
 
 /// A file that looks like none of the others is a scenario: its reader says what it lacks.
 FileKind kind_of(const ConfigNode& root);
 
-/// Whether the file may be of this kind: a scenario, a plan, a sweep or a tuning. One that is
-/// clearly another of these is an error that names the command for it.
+/// Whether the file may be of this kind: a scenario, a plan, a sweep, a tuning or a result. One
+/// that is clearly of another kind is an error that names what takes it.
 bool is_kind(const ConfigNode& root, FileKind wanted, Diagnostics& diagnostics);
 
 }  // namespace routesim::tools

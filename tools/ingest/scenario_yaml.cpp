@@ -457,6 +457,14 @@ LoadedScenario load_scenario(const ScenarioRequest& request, Diagnostics& diagno
   assignments.insert(assignments.end(), request.assignments.begin(), request.assignments.end());
   Ptr root = request.text ? parse_config(*request.text, {.file = request.path}, found)
                           : read_config_file(request.path, found);
+  if (found.has_errors() && !request.text) {
+    Diagnostics unread;  // Only a manifest may have several documents.
+    const Ptr manifest = read_manifest_file(request.path, {}, {}, unread);
+    if (manifest != nullptr && !unread.has_errors() && is_kubernetes_object(*manifest)) {
+      found = {};
+      root = manifest;
+    }
+  }
   if (root != nullptr && !root->is_map()) {
     found.error(root->where(), "", "must be a map (" + got(*root) + ")",
                 "a scenario has the keys workload, cluster and routing");

@@ -315,7 +315,7 @@ std::optional<ResultFile> read_result_file(const std::string& path,
   const Ptr root = read_tree(path, limits, found);
   if (root != nullptr && !root->is_map())
     found.error(root->where(), "", "must be a map (" + got(*root) + ")", kHint);
-  if (!found.has_errors() && root != nullptr) {
+  if (!found.has_errors() && root != nullptr && is_kind(*root, FileKind::kResult, found)) {
     const std::vector<MetricName> metrics = metrics_with(more);
     file.set = Reader(metrics, found).read(*root);
     const ConfigNode* const interrupted = descend(*root, "interrupted");

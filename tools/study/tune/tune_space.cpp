@@ -86,7 +86,7 @@ class TuneReader {
   /// A tune file names a scenario; any other file is one.
   bool read_file(const ConfigNode& root) {
     const FileKind kind = kind_of(root);
-    if (kind == FileKind::kPlan || kind == FileKind::kSweep)
+    if (kind != FileKind::kScenario && kind != FileKind::kTune)
       if (!is_kind(root, FileKind::kTune, diagnostics_)) return false;
     if (root.is_map() && root.find("scenario") == nullptr && root.find("goals") == nullptr) {
       config_.scenario = request_.path;
