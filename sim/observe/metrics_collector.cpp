@@ -97,8 +97,12 @@ void MetricsCollector::measure_growth() {
 }
 
 void MetricsCollector::forget_unfinished() {
+  // The last stage that began may have more to send.
+  const auto last = std::find_if(stages_.rbegin(), stages_.rend(),
+                                 [](const StageResult& s) { return s.requests > 0; });
   for (StageResult& s : stages_) {
-    if (s.successes + s.failures == s.requests) continue;
+    const bool is_before = last != stages_.rend() && &s < &*last;
+    if (is_before && s.successes + s.failures == s.requests) continue;
     s.kv_cache_usage_mean = std::numeric_limits<double>::quiet_NaN();
     s.kv_cache_usage_max = s.kv_cache_usage_mean;
   }

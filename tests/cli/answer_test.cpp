@@ -57,6 +57,16 @@ TEST_F(Answer, ItsLinesFitIntoATerminal) {
     }
 }
 
+/// The mean over all requests hides it: flow control serves the chats at the cost of the batch job.
+TEST_F(Answer, TrafficClassesArePartOfTheVerdict) {
+  const std::string tenants = std::string(ROUTESIM_SOURCE_DIR) + "/docs/examples/tenants.yaml";
+  const std::string headline = result({"run", tenants})["verdict"]["headline"];
+  EXPECT_NE(headline.find("Traffic classes differ: chat gets its first token sooner with "
+                          "flow-control and batch gets its first token sooner with the base"),
+            std::string::npos)
+      << headline;
+}
+
 TEST_F(Answer, ARateScanRunsEveryVariantAtEveryRate) {
   const Json all = result({"run", tiny(), "--rate", "0.5x,2x"});
   EXPECT_EQ(names(all), (std::vector<std::string>{"rotation @ 0.5x", "chance @ 0.5x",

@@ -81,10 +81,35 @@ std::string plain(std::string text) {
 
 std::string headline(const PageRun& run) { return plain(verdict_of(run).headline); }
 
-bool mentions(const std::vector<std::string>& texts, const std::string& part) {
-  for (const std::string& text : texts)
-    if (plain(text).find(part) != std::string::npos) return true;
+bool mentions(const std::vector<Step>& steps, const std::string& part) {
+  for (const Step& step : steps)
+    if (plain(step.text()).find(part) != std::string::npos) return true;
   return false;
+}
+
+std::vector<std::string> lines(const PageRun& run) {
+  std::vector<std::string> texts;
+  for (const VerdictLine& line : verdict_of(run).lines) texts.push_back(plain(line.text));
+  return texts;
+}
+
+/// As many servers with as little latency.
+std::vector<VariantView> fleets(const std::vector<std::size_t>& sizes, std::size_t enough) {
+  std::vector<VariantView> variants;
+  for (const std::size_t servers : sizes) {
+    VariantView v =
+        one_stage("a, " + std::to_string(servers) + " replicas", 10 / static_cast<double>(servers));
+    v.stages[0].overloaded = servers < enough;
+    v.fleet_of = "a";
+    v.servers.resize(servers);
+    variants.push_back(v);
+  }
+  return variants;
+}
+
+void add_class(VariantView& v, const std::string& name, double latency) {
+  v.classes.push_back(view(latency, 100));
+  v.classes.back().name = name;
 }
 
 TEST(RunVerdict, OneVariantSaysWhatItHolds) {
@@ -136,8 +161,31 @@ TEST(RunVerdict, OfThreeBaseAndRunnerUpAreTold) {
   const PageRun run = run_of({one_stage("a", 4), one_stage("b", 2), one_stage("c", 1)});
   EXPECT_EQ(headline(run),
             "c wins among 3 variants: its requests finish 4 times sooner than with the base a, "
-            "after 1 s instead of 4 s on average. Its requests finish 2 "
-            "times sooner than with the runner-up b, after 1 s instead of 2 s on average.");
+            "after 1 s instead of 4 s on average, and 2 times sooner than with the runner-up b "
+            "(2 s).");
+}
+
+/// What decides against the base is said of the runner-up too, without the winner's part again.
+TEST(RunVerdict, AHeadlineSaysEachFactOnce) {
+  EXPECT_EQ(headline(run_of({variant("a", {{5, 1}, {10, 9, true}, {20, 9, true}}),
+                             variant("b", {{5, 1}, {10, 1}, {20, 9, true}}),
+                             variant("c", {{5, 1}, {10, 1}, {20, 1}})})),
+            "c wins among 3 variants: it holds every rate, no knee up to 20 req/s; the base a "
+            "holds 5 req/s and is overloaded from 10 req/s on; the runner-up b holds 10 req/s and "
+            "is overloaded from 20 req/s on.");
+  PageRun goals = run_of({one_stage("a", 1), one_stage("b", 1), one_stage("c", 1)});
+  for (std::size_t i = 0; i < 3; ++i)
+    set_goodput(goals.variants[i], 2 + 3 * static_cast<double>(i));
+  EXPECT_EQ(headline(goals),
+            "c wins among 3 variants: it delivers 4 times as many requests within the goals as the "
+            "base a, 8 req/s instead of 2 req/s, and 1.6 times as many as the runner-up b "
+            "(5 req/s).");
+  PageRun failing = run_of({one_stage("a", 2), one_stage("b", 1), one_stage("c", 3)});
+  set(failing.variants[0], "failures", 50);
+  set(failing.variants[1], "failures", 20);
+  EXPECT_EQ(headline(failing),
+            "c wins among 3 variants: the base a fails 50.0 % of its requests, c 0.0 %, the "
+            "runner-up b 20.0 %.");
 }
 
 TEST(RunVerdict, OfEightEachHasItsPlace) {
@@ -173,12 +221,91 @@ TEST(RunVerdict, SeveralLeadersShareTheLead) {
             "instead of 2 s on average.");
 }
 
+/// In a tie the lines are about the variant that is not the base, and name it.
+TEST(RunVerdict, LinesOfATieNameBothVariants) {
+  PageRun run = run_of({one_stage("a", 1), one_stage("b", 1.004)});
+  set(run.variants[1], "ttft.mean", 0.5);
+  set(run.variants[1], "ttft.p99", 0.206);
+  EXPECT_EQ(lines(run),
+            (std::vector<std::string>{
+                "first token, mean: 500 ms with b instead of 100 ms with the base a (+400.0 %)",
+                "first token, p99: 206 ms with b instead of 200 ms with the base a (+3.0 %), which "
+                "may be chance"}));
+  const Verdict verdict = verdict_of(run);
+  EXPECT_EQ(verdict.lines[0].better, std::optional(false));
+  EXPECT_EQ(verdict.lines[1].better, std::nullopt);
+  const std::string text = render_verdict(verdict, true);
+  EXPECT_NE(text.find("\x1b[31m  - first token, mean: 500 ms"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  * first token, p99: 206 ms"), std::string::npos) << text;
+}
+
+TEST(RunVerdict, ABaseThatWinsAgainstOneVariantHasNoRunnerUp) {
+  const PageRun run = run_of({one_stage("a", 1), one_stage("b", 3)});
+  ASSERT_FALSE(lines(run).empty());
+  for (const std::string& line : lines(run)) {
+    EXPECT_NE(line.find(" with b"), std::string::npos) << line;
+    EXPECT_EQ(line.find("runner-up"), std::string::npos) << line;
+  }
+}
+
+/// The mean over all requests is the same; one class gains what the other loses.
+TEST(RunVerdict, SaysWhichTrafficClassesATieHides) {
+  PageRun run = run_of({one_stage("a", 1), one_stage("b", 1)});
+  add_class(run.variants[0], "chat", 1);
+  add_class(run.variants[0], "batch", 1);
+  add_class(run.variants[1], "chat", 0.2);
+  add_class(run.variants[1], "batch", 1.8);
+  EXPECT_EQ(headline(run),
+            "The base a and b are within 1 % of each other in mean request latency. Traffic "
+            "classes differ: chat gets its first token sooner with b and batch gets its first "
+            "token sooner with the base a.");
+  EXPECT_EQ(lines(run),
+            (std::vector<std::string>{
+                "first token, mean of class chat: 20 ms with b instead of 100 ms with the base a "
+                "(-80.0 %)",
+                "request latency, mean of class chat: 200 ms with b instead of 1 s with the base a "
+                "(-80.0 %)",
+                "first token, mean of class batch: 180 ms with b instead of 100 ms with the base a "
+                "(+80.0 %)",
+                "request latency, mean of class batch: 1.8 s with b instead of 1 s with the base a "
+                "(+80.0 %)"}));
+  run.variants[1].classes[1] = run.variants[0].classes[1];
+  run.variants[1].classes[0] = run.variants[0].classes[0];
+  EXPECT_EQ(headline(run).find("Traffic"), std::string::npos) << "within noise";
+}
+
+TEST(RunVerdict, AWinnerThatIsWorseForAClassSaysSo) {
+  PageRun run = run_of({one_stage("a", 2), one_stage("b", 1)});
+  for (const char* name : {"chat", "batch"}) add_class(run.variants[0], name, 2);
+  for (const char* name : {"chat", "batch"}) add_class(run.variants[1], name, 1);
+  EXPECT_EQ(headline(run).find("Traffic"), std::string::npos) << "better for both";
+  run.variants[1].classes[0] = view(4, 100);
+  run.variants[1].classes[0].name = "chat";
+  EXPECT_NE(headline(run).find("Traffic classes differ: chat gets its first token sooner with the "
+                               "base a and batch gets its first token sooner with b."),
+            std::string::npos)
+      << headline(run);
+}
+
 TEST(RunVerdict, ASmallLeadOfOneRunMayBeChance) {
   const PageRun run = run_of({one_stage("a", 1), one_stage("b", 0.97)});
   EXPECT_EQ(headline(run),
             "b is ahead of the base a in this one run, which may be chance: its requests finish "
             "3.0 % sooner, after 970 ms instead of 1 s on average.");
   EXPECT_TRUE(mentions(verdict_of(run).next, "routesim run x.yaml --seed 7 --replications 5"));
+  EXPECT_TRUE(verdict_of(run).close);
+  EXPECT_TRUE(verdict_of(run_of({one_stage("a", 1.2), one_stage("b", 1)})).close)
+      << "other seeds may turn a fifth";
+  EXPECT_FALSE(verdict_of(run_of({one_stage("a", 1.3), one_stage("b", 1)})).close);
+}
+
+/// No change in percent has a base of zero.
+TEST(RunVerdict, ALineBesideZeroHasNoPercentage) {
+  PageRun run = run_of({one_stage("a", 3), one_stage("b", 1)});
+  run.variants[0].summary.values["hit_ratio"].value = 0;
+  run.variants[1].summary.values["hit_ratio"].value = 0.5;
+  EXPECT_EQ(lines(run).back(), "prefix cache hits: 50 % instead of 0 % with the base a");
+  EXPECT_EQ(verdict_of(run).lines.back().better, std::optional(true));
 }
 
 /// Over seeds the lead changes hands: the means differ by 4 %, the paired interval holds zero.
@@ -257,6 +384,29 @@ TEST(RunVerdict, AWarmUpStageChangesNoLead) {
   EXPECT_EQ(headline(run).rfind("b wins against the base a: its requests finish 4 times sooner", 0),
             0U);
   EXPECT_EQ(plain(verdict_of(run).knees[0].text), "holds 10 req/s");
+}
+
+/// A load that finds its rates sends each variant others: only the stages at the same rate compare.
+TEST(RunVerdict, RunsAtOtherRatesCompareInTheStagesTheyShare) {
+  PageRun run = run_of({variant("a", {{1, 2}, {8, 4}}), variant("b", {{1, 1}, {8.5, 8}})});
+  for (VariantView& v : run.variants) {
+    const bool b = v.name == "b";
+    v.summary.values["hit_ratio"].value = b ? 0.9 : 0.3;
+    for (StageView& s : v.stages) s.values["hit_ratio"].value = b ? 0.5 : 0.1;
+  }
+  EXPECT_EQ(headline(run).rfind("b wins against the base a: its requests finish 2 times sooner in "
+                                "the one stage that they hold, after 1 s instead of 2 s",
+                                0),
+            0U)
+      << headline(run);
+  EXPECT_EQ(lines(run).back(),
+            "prefix cache hits at 1 req/s: 50 % instead of 10 % with the base a (+40.0 points)");
+  for (VariantView& v : run.variants) set_goodput(v, v.name == "b" ? 4 : 2);
+  set(run.variants[0], "goodput", 100);
+  EXPECT_NE(headline(run).find("requests within the goals in the one stage that they share, 4 "
+                               "req/s instead of 2 req/s"),
+            std::string::npos)
+      << headline(run);
 }
 
 TEST(RunVerdict, GoalsDecideByGoodput) {
@@ -341,8 +491,40 @@ TEST(RunVerdict, FailedExpectationsAndInterruptionsAreSaid) {
   const Verdict verdict = verdict_of(run);
   EXPECT_EQ(verdict.failed, std::vector<std::string>{"fails: ttft_ms.p99 < 5 (a): found 9"});
   EXPECT_EQ(verdict.headline.rfind("The run was interrupted, so its numbers are partial.", 0), 0U);
-  EXPECT_EQ(verdict.next,
-            std::vector<std::string>{"Run it to its end: routesim run x.yaml --seed 7"});
+  ASSERT_EQ(verdict.next.size(), 1U);
+  EXPECT_EQ(verdict.next[0].why, "Run it to its end");
+  EXPECT_EQ(verdict.next[0].command, "routesim run x.yaml --seed 7");
+}
+
+/// The stage that an interrupt cut short, and those after it, are no part of any sentence.
+TEST(RunVerdict, UnfinishedStagesAreLeftOutAndCounted) {
+  PageRun run = run_of({variant("a", {{5, 2}, {10, 2}, {20, 2}}),
+                        variant("b", {{5, 1}, {10, 90, true}, {20, 90, true}})});
+  run.interrupted = true;
+  run.variants[1].stages[1].unfinished = run.variants[1].stages[2].unfinished = true;
+  const Verdict verdict = verdict_of(run);
+  EXPECT_EQ(plain(verdict.headline),
+            "The run was interrupted, so its numbers are partial; 2 stages did not end and are "
+            "left out. b wins against the base a: its requests finish 2 times sooner in the one "
+            "stage that they hold, after 1 s instead of 2 s on average.");
+  EXPECT_EQ(verdict.overload, "");
+  EXPECT_EQ(plain(verdict.knees[1].text), "holds 5 req/s");
+  for (const std::string& line : lines(run))
+    EXPECT_NE(line.find(" at 5 req/s"), std::string::npos) << line;
+}
+
+TEST(RunVerdict, AVariantWithoutAFinishedStageIsNotJudged) {
+  PageRun run = run_of({one_stage("a", 2), one_stage("b", 1)});
+  run.interrupted = true;
+  run.variants[1].stages[0].unfinished = true;
+  const Verdict one = verdict_of(run);
+  EXPECT_NE(plain(one.headline).find("1 stage did not end and is left out. a answers"),
+            std::string::npos)
+      << one.headline;
+  EXPECT_EQ(one.knees.size(), 1U);
+  run.variants[0].stages[0].unfinished = true;
+  EXPECT_NE(verdict_of(run).headline.find("2 stages did not end and are left out. No stage ended."),
+            std::string::npos);
 }
 
 TEST(RunVerdict, ABiggerFleetIsNamedAsBigger) {
@@ -354,22 +536,35 @@ TEST(RunVerdict, ABiggerFleetIsNamedAsBigger) {
 
 /// A scan of fleets asks for the fewest servers, not for the fastest fleet.
 TEST(RunVerdict, AScanOfFleetsNamesTheFewestServersThatHold) {
-  std::vector<VariantView> variants;
-  for (const std::size_t servers : {2, 3, 4, 5}) {
-    VariantView v =
-        one_stage("a, " + std::to_string(servers) + " replicas", 10 / static_cast<double>(servers));
-    v.stages[0].overloaded = servers < 4;
-    v.fleet_of = "a";
-    v.servers.resize(servers);
-    variants.push_back(v);
-  }
-  const Verdict verdict = verdict_of(run_of(std::move(variants)));
+  const Verdict verdict = verdict_of(run_of(fleets({2, 3, 4, 5}, 4)));
   EXPECT_EQ(plain(verdict.lines.back().text),
             "the fewest servers that hold the load: a, 4 replicas (a, 3 replicas is overloaded at "
             "10 req/s)");
-  EXPECT_NE(plain(verdict.ranking).find("a, 5 replicas holds 10 req/s with 2 s; a, 4 replicas"),
-            std::string::npos)
-      << verdict.ranking;
+  EXPECT_EQ(plain(verdict.ranking),
+            "Best first, by load, then by mean request latency: a, 5 replicas 2 s; a, 4 replicas "
+            "2.5 s; a, 3 replicas; the base a, 2 replicas.")
+      << "the table of loads says what each holds";
+}
+
+TEST(RunVerdict, AScanOfFleetsThatAreAllTooSmallSaysSo) {
+  const Verdict verdict = verdict_of(run_of(fleets({2, 3}, 4)));
+  EXPECT_EQ(plain(verdict.lines.back().text),
+            "no size of a that was tried holds the load: a, 3 replicas is overloaded at 10 req/s");
+  EXPECT_EQ(verdict.lines.back().better, std::optional(false));
+}
+
+/// A closed loop waits for its answers, so it "holds" on any fleet.
+TEST(RunVerdict, AClosedLoopIsNoProofThatAFleetIsLargeEnough) {
+  std::vector<VariantView> variants = fleets({2, 3}, 0);
+  for (VariantView& v : variants) {
+    v.stages[0].rate = 0;
+    v.stages[0].concurrency = 16;
+  }
+  const PageRun run = run_of(std::move(variants));
+  EXPECT_EQ(lines(run).back().rfind("a closed loop overloads no fleet", 0), 0U)
+      << lines(run).back();
+  for (const std::string& line : lines(run))
+    EXPECT_EQ(line.find("hold the load"), std::string::npos) << line;
 }
 
 TEST(RunVerdict, IsTheSameInJson) {
@@ -382,7 +577,12 @@ TEST(RunVerdict, IsTheSameInJson) {
   EXPECT_EQ(value["lines"][0]["better"], true);
   EXPECT_EQ(value["knees"][1]["last_held"], 10);
   EXPECT_TRUE(value["knees"][1]["first_overloaded"].is_null());
-  EXPECT_EQ(value["next"].size(), verdict.next.size());
+  ASSERT_EQ(value["next"].size(), verdict.next.size());
+  ASSERT_FALSE(verdict.next.empty());
+  EXPECT_EQ(value["next"][0], plain(verdict.next[0].why + ": " + verdict.next[0].command));
+  JsonWriter tie;
+  write_verdict(tie, verdict_of(run_of({one_stage("a", 1), one_stage("b", 1.03)})));
+  EXPECT_TRUE(nlohmann::json::parse(tie.str())["lines"][0]["better"].is_null());
 }
 
 TEST(RunVerdict, NoVariantHasNoWinner) {

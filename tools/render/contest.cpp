@@ -75,18 +75,25 @@ double rank_value(const std::optional<double>& value, const Shown& by) {
 
 /// How much load a variant holds: the highest rate below its first overloaded one, or the number of
 /// stages without overload where stages have no rate.
-double load_held(const VariantView& v) {
+double load_held(const PageRun& run, const VariantView& v) {
+  std::vector<std::size_t> stages = reported_stages(v);
+  // A variant that was interrupted may hold the stages that it did not reach.
+  std::erase_if(stages, [&](std::size_t i) {
+    return std::ranges::any_of(run.variants, [i](const VariantView& other) {
+      return i < other.stages.size() && other.stages[i].unfinished;
+    });
+  });
   double first = INFINITY, held = 0;
   std::size_t healthy = 0;
   bool rates = true;
-  for (const std::size_t i : reported_stages(v)) {
+  for (const std::size_t i : stages) {
     const StageView& stage = v.stages[i];
     rates = rates && stage.rate && !stage.concurrency;
     healthy += stage.overloaded ? 0 : 1;
     if (stage.overloaded && stage.rate) first = std::min(first, *stage.rate);
   }
   if (!rates) return static_cast<double>(healthy);
-  for (const std::size_t i : reported_stages(v))
+  for (const std::size_t i : stages)
     if (*v.stages[i].rate < first) held = std::max(held, *v.stages[i].rate);
   return held;
 }
@@ -106,20 +113,23 @@ std::vector<const VariantView*> views(const PageRun& run, const std::vector<std:
 }
 
 /// What decides among variants that hold as much load.
-Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& members) {
-  const std::size_t reported = reported_stages(run.variants[members.front()]).size();
-  Yardstick latency{.by = kLatency, .stages = common_stages(views(run, members))};
+Yardstick yardstick_of(const PageRun& run, const std::vector<std::size_t>& members, bool by_goals) {
+  const std::vector<const VariantView*> all = views(run, members);
+  const auto over = [&](const Shown& by, std::vector<std::size_t> stages) {
+    if (are_whole_runs(all, stages)) stages.clear();
+    return Yardstick{.by = by, .stages = std::move(stages)};
+  };
+  const std::vector<std::size_t> common = common_stages(all);
+  if (by_goals) return over(kGoodput, common);
+  std::vector<std::size_t> held = common;
   bool overloaded = false;
   for (const std::size_t v : members)
     for (const StageView& stage : run.variants[v].stages)
       overloaded = overloaded || (stage.reported && stage.overloaded);
-  std::erase_if(latency.stages, [&](std::size_t i) {
-    return std::ranges::any_of(members,
-                               [&](std::size_t v) { return run.variants[v].stages[i].overloaded; });
+  std::erase_if(held, [&](std::size_t i) {
+    return std::ranges::any_of(all, [&](const VariantView* v) { return v->stages[i].overloaded; });
   });
-  if (latency.stages.empty() && overloaded) return {.by = kOutput};
-  if (latency.stages.size() == reported || !overloaded) latency.stages.clear();
-  return latency;
+  return held.empty() && overloaded ? over(kOutput, common) : over(kLatency, held);
 }
 
 }  // namespace
@@ -134,8 +144,15 @@ double share_of_failures(const VariantView& variant) {
 std::vector<std::size_t> reported_stages(const VariantView& variant) {
   std::vector<std::size_t> reported;
   for (std::size_t i = 0; i < variant.stages.size(); ++i)
-    if (variant.stages[i].reported) reported.push_back(i);
+    if (variant.stages[i].reported && !variant.stages[i].unfinished) reported.push_back(i);
   return reported;
+}
+
+bool are_whole_runs(const std::vector<const VariantView*>& variants,
+                    const std::vector<std::size_t>& stages) {
+  return std::ranges::all_of(variants, [&](const VariantView* v) {
+    return std::ranges::count_if(v->stages, &StageView::reported) == std::ssize(stages);
+  });
 }
 
 std::vector<std::size_t> common_stages(const std::vector<const VariantView*>& variants) {
@@ -143,7 +160,8 @@ std::vector<std::size_t> common_stages(const std::vector<const VariantView*>& va
   std::vector<std::size_t> common = reported_stages(first);
   std::erase_if(common, [&](std::size_t i) {
     return std::ranges::any_of(variants, [&](const VariantView* v) {
-      return i >= v->stages.size() || v->stages[i].rate != first.stages[i].rate ||
+      return i >= v->stages.size() || v->stages[i].unfinished ||
+             v->stages[i].rate != first.stages[i].rate ||
              v->stages[i].concurrency != first.stages[i].concurrency;
     });
   });
@@ -164,7 +182,7 @@ Contest::Contest(const PageRun& run, std::vector<std::size_t> members)
       level_(run.variants.size()) {
   if (by_goals_) {
     rank(std::move(members), 0);
-    yardstick_ = {.by = kGoodput};
+    yardstick_ = yardstick_of(run, order_, true);
     return;
   }
   double least = INFINITY;
@@ -174,19 +192,19 @@ Contest::Contest(const PageRun& run, std::vector<std::size_t> members)
   });
   rank({members.begin(), fails}, 0);
   if (fails != members.end()) rank({fails, members.end()}, kFailingLevel);
-  yardstick_ = yardstick_of(run, peers());
+  yardstick_ = yardstick_of(run, peers(), false);
 }
 
 void Contest::rank(std::vector<std::size_t> members, int level) {
   while (!members.empty()) {
     double most = 0;
-    for (const std::size_t i : members) most = std::max(most, load_held(run_.variants[i]));
+    for (const std::size_t i : members) most = std::max(most, load_held(run_, run_.variants[i]));
     const auto less = std::stable_partition(members.begin(), members.end(), [&](std::size_t i) {
-      return by_goals_ || load_held(run_.variants[i]) * kMoreLoad >= most;
+      return by_goals_ || load_held(run_, run_.variants[i]) * kMoreLoad >= most;
     });
     std::vector<std::size_t> same(members.begin(), less);
     members.erase(members.begin(), less);
-    const Yardstick yardstick = by_goals_ ? Yardstick{.by = kGoodput} : yardstick_of(run_, same);
+    const Yardstick yardstick = yardstick_of(run_, same, by_goals_);
     const auto rank_of = [&](std::size_t i) {
       const std::optional<Sample> sample = sample_of(run_.variants[i], yardstick);
       return rank_value(sample ? std::optional(sample->value) : std::nullopt, yardstick.by);

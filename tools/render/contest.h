@@ -80,10 +80,13 @@ class Contest {
 
 /// Failed requests over all requests.
 double share_of_failures(const VariantView& variant);
-/// Positions of the reported stages.
+/// Positions of the reported stages that ended.
 std::vector<std::size_t> reported_stages(const VariantView& variant);
 /// Positions of the reported stages that ask the same of each variant.
 std::vector<std::size_t> common_stages(const std::vector<const VariantView*>& variants);
+/// Whether these stages are all that the variants report, so that their whole runs compare.
+bool are_whole_runs(const std::vector<const VariantView*>& variants,
+                    const std::vector<std::size_t>& stages);
 /// How the value is compared, over the replications where there are several.
 Apart apart(const StageView& a, const StageView& b, const Shown& by);
 

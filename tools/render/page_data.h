@@ -28,6 +28,7 @@ struct Datum {
 struct StageView {
   std::string name;
   bool reported = true;
+  bool unfinished = false;            ///< The run was interrupted before the stage ended.
   bool overloaded = false;            ///< Its queue grew until it ended, here or in the load tool.
   bool held_back = false;             ///< The load tool could not send as fast as it was asked to.
   std::optional<double> rate;         ///< Requests/s asked for.
@@ -71,6 +72,7 @@ struct VariantView {
   std::string fleet_of;  ///< The variant that a scan of replicas runs with other servers; or empty.
   std::vector<StageView> stages;
   StageView summary;
+  std::vector<StageView> classes;  ///< By traffic class, over the reported stages.
   std::vector<ServerView> servers;
   std::vector<double> series_time_s;
   std::vector<ServerSeries> series;

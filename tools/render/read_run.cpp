@@ -52,6 +52,8 @@ StageView read_stage(const Node& node) {
   StageView stage;
   stage.name = node["name"].text();
   stage.reported = !json_of(node["reported"]).is_boolean() || json_of(node["reported"]).get<bool>();
+  const Json& usage = json_of(node["kv_cache_usage"]);
+  stage.unfinished = usage.is_object() && usage.contains("mean") && usage["mean"].is_null();
   const Node load = node["load_summary"];
   stage.held_back = is_held_back(load);
   stage.overloaded = stage.held_back || node["overloaded"].text() == "true";
@@ -142,6 +144,8 @@ VariantView read_variant(const Node& node) {
   variant.fleet_of = node["fleet_of"].text();
   for (const Node& stage : node["stages"].items()) variant.stages.push_back(read_stage(stage));
   variant.summary = read_stage(node["summary"]);
+  for (const Node& requests : node["classes"].items())
+    variant.classes.push_back(read_stage(requests));
   for (const Node& server : node["replicas"].items())
     variant.servers.push_back(read_server(server));
   const Node tiers = node["kv_tiers"];

@@ -65,15 +65,11 @@ std::string failed_expectations(const PageRun& run) {
          "</ul></div>";
 }
 
-/// What to do now; the command in a sentence stands behind its colon.
 std::string steps_list(const Verdict& verdict) {
   if (verdict.next.empty()) return {};
   std::string out = "<p class=\"label\">What to do next</p><ul>";
-  for (const std::string& step : verdict.next) {
-    const std::size_t at = step.find("routesim ");
-    out += "<li>" + html(step.substr(0, at)) +
-           (at == std::string::npos ? "" : "<code>" + html(step.substr(at)) + "</code>") + "</li>";
-  }
+  for (const Step& step : verdict.next)
+    out += "<li>" + html(step.why) + ": <code>" + html(step.command) + "</code></li>";
   return out + "</ul>";
 }
 
@@ -85,8 +81,11 @@ std::string verdict_section(const PageRun& run) {
   if (!verdict.lines.empty()) {
     out += "<ul>";
     for (const VerdictLine& line : verdict.lines)
-      out += std::string("<li><b class=\"") + (line.better ? "good\">better" : "bad\">worse") +
-             "</b> " + html(line.text) + "</li>";
+      out += std::string("<li>") +
+             (!line.better   ? ""
+              : *line.better ? "<b class=\"good\">better</b> "
+                             : "<b class=\"bad\">worse</b> ") +
+             html(line.text) + "</li>";
     out += "</ul>";
   }
   if (!verdict.ranking.empty()) out += "<p>" + html(verdict.ranking) + "</p>";

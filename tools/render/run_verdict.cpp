@@ -21,15 +21,27 @@ std::string capital(std::string text) {
   return text;
 }
 
+const Shown& measure(std::string_view key) {
+  return *std::ranges::find(key_measures(), key, &Shown::key);
+}
+
+/// The requests of a traffic class; null when there is no such class.
+const StageView* find_class(const VariantView& v, const std::string& name) {
+  const auto found = std::ranges::find(v.classes, name, &StageView::name);
+  return found == v.classes.end() ? nullptr : &*found;
+}
+
 /// The words of one contest.
 class Wording {
  public:
   Wording(const PageRun& run, const Contest& contest) : run_(run), contest_(contest) {}
 
   bool has_winner() const;
-  /// Who wins, against which base, by what measure and by how much.
-  std::string headline() const;
+  /// Who wins, against which base, by what measure and by how much. `brief` leaves the runner-up
+  /// out where the base is another variant.
+  std::string headline(bool brief) const;
   /// What the winner does better and worse than the base, or as the base than the runner-up.
+  /// Without a winner it is the best variant besides the base.
   std::vector<VerdictLine> lines() const;
   /// All variants, best first.
   std::string ranking() const;
@@ -41,6 +53,7 @@ class Wording {
   std::size_t size() const { return contest_.order().size(); }
   const Shown& by() const { return contest_.yardstick().by; }
 
+  std::pair<std::size_t, std::size_t> compared() const;
   bool none_within_goals() const;
   std::string name(std::size_t i) const;
   std::string called(std::size_t i) const;
@@ -48,14 +61,17 @@ class Wording {
   std::string among() const;
   std::string servers(std::size_t other) const;
   std::string tie(const Indices& same) const;
-  std::string win() const;
+  std::string win(bool brief) const;
+  std::string also(std::size_t other) const;
   std::string changing_lead() const;
+  std::vector<std::string> compared_classes() const;
+  std::string by_class() const;
   /// `called` names the other variant where the sentence does not do so before.
   std::string by_how_much(std::size_t other, const std::string& called) const;
   std::string held(std::size_t i) const;
   std::string stage_count() const;
-  std::optional<VerdictLine> line(const Shown& shown, std::size_t other,
-                                  std::optional<std::size_t> stage) const;
+  std::optional<VerdictLine> line(const Shown& shown, const StageView& x, const StageView& y,
+                                  const std::string& place) const;
 
   const PageRun& run_;
   const Contest& contest_;
@@ -66,15 +82,21 @@ std::string Wording::name(std::size_t i) const {
 }
 
 std::string Wording::names(const Indices& all) const {
-  std::string text;
-  for (std::size_t i = 0; i < all.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == all.size() ? " and " : ", ") + name(all[i]);
-  return text;
+  std::vector<std::string> texts;
+  for (const std::size_t i : all) texts.push_back(name(i));
+  return joined(texts);
 }
 
 /// `the base a`, `the runner-up b`.
 std::string Wording::called(std::size_t i) const {
-  return i == contest_.base() ? name(i) : "the runner-up " + name(i);
+  return i == contest_.base() || size() == 2 ? name(i) : "the runner-up " + name(i);
+}
+
+/// The variant that the lines are about, and the one that it is compared with.
+std::pair<std::size_t, std::size_t> Wording::compared() const {
+  const std::size_t base = contest_.base();
+  if (winner() != base) return {winner(), base};
+  return has_winner() ? std::pair(base, runner_up()) : std::pair(runner_up(), base);
 }
 
 std::string Wording::among() const { return " among " + std::to_string(size()) + " variants"; }
@@ -91,8 +113,8 @@ std::string Wording::servers(std::size_t other) const {
 std::string Wording::stage_count() const {
   const std::size_t n = contest_.yardstick().stages.size();
   if (n == 0) return {};
-  return n == 1 ? " in the one stage that they hold"
-                : " in the " + std::to_string(n) + " stages that they hold";
+  return (n == 1 ? " in the one stage" : " in the " + std::to_string(n) + " stages") +
+         (by().less_is_better ? " that they hold" : " that they share");
 }
 
 std::string Wording::held(std::size_t i) const {
@@ -124,8 +146,30 @@ std::string Wording::by_how_much(std::size_t other, const std::string& called) c
   const std::string more = many ? times(*a, *b) + " as many " : percent(*a / *b - 1) + " more ";
   return "it delivers " + (*b > 0 ? more : "") +
          (contest_.by_goals() ? "requests within the goals" : "output tokens") +
-         (called.empty() ? "" : (many ? " as " : " than ") + called) + ", " + values +
-         servers(other);
+         (called.empty() ? "" : (many ? " as " : " than ") + called) + stage_count() + ", " +
+         values + servers(other);
+}
+
+/// What by_how_much() says of the base, of the runner-up too: `, and 2 times sooner than with b
+/// (2 s)`.
+std::string Wording::also(std::size_t other) const {
+  const Reason reason = contest_.reason(winner(), other);
+  const std::optional<double> a = contest_.value(winner()), b = contest_.value(other);
+  if (reason != contest_.reason(winner(), contest_.base()) ||
+      (reason == Reason::kMeasure && (!a || !b || *a == 0 || *b == 0)))
+    return ". " + capital(by_how_much(other, called(other)));
+  if (reason == Reason::kFailures)
+    return ", " + called(other) + " " + percent(share_of_failures(variant(other)));
+  if (reason == Reason::kLoad) return "; " + called(other) + " " + held(other) + servers(other);
+  const double most = std::max(*a, *b), least = std::min(*a, *b);
+  const bool less = by().less_is_better, many = most >= 1.5 * least;
+  const std::string change =
+      many ? times(most, least) : percent(less ? 1 - least / most : most / least - 1);
+  return ", and " + change +
+         (less   ? " sooner than with "
+          : many ? " as many as "
+                 : " more than ") +
+         called(other) + " (" + human(*b, by().unit) + ")";
 }
 
 /// Nobody wins among variants that cannot be told apart.
@@ -150,7 +194,7 @@ std::string Wording::tie(const Indices& same) const {
   return text + ".";
 }
 
-std::string Wording::win() const {
+std::string Wording::win(bool brief) const {
   const std::size_t base = contest_.base();
   const std::size_t other = winner() == base ? runner_up() : base;
   const bool slight = contest_.apart(winner(), other) == Apart::kSlight ||
@@ -163,8 +207,7 @@ std::string Wording::win() const {
     text += pair ? " wins against " + name(other) : " wins" + among();
   text += (slight ? " in this one run, which may be chance: " : ": ") +
           by_how_much(other, pair ? "" : called(other));
-  if (winner() != base && runner_up() != base)
-    text += ". " + capital(by_how_much(runner_up(), called(runner_up())));
+  if (!brief && winner() != base && runner_up() != base) text += also(runner_up());
   return text + ".";
 }
 
@@ -215,67 +258,111 @@ bool Wording::has_winner() const {
   return !none_within_goals() && changing_lead().empty() && contest_.leaders().size() == 1;
 }
 
-std::string Wording::headline() const {
+std::string Wording::headline(bool brief) const {
   if (none_within_goals())
     return "No variant serves a request within the goals; the base is " +
            variant(contest_.base()).name + ".";
   const std::string leads = changing_lead();
-  if (!leads.empty()) return "No single winner by " + std::string(by().title) + ": " + leads + ".";
+  if (!leads.empty())
+    return "No single winner by " + std::string(by().title) + ": " + leads + "." + by_class();
   const Indices same = contest_.leaders();
-  std::string text = same.size() > 1 ? tie(same) : win();
+  std::string text = same.size() > 1 ? tie(same) : win(brief);
   const std::string load = overload_of(variant(winner()));
   if (!load.empty() && same.size() == 1 &&
       contest_.reason(winner(), runner_up()) == Reason::kMeasure)
     text += " " + variant(winner()).name + " is itself overloaded " + load + ".";
-  return text.starts_with("the base ") ? capital(text) : text;
+  return (text.starts_with("the base ") ? capital(text) : text) + by_class();
+}
+
+/// The traffic classes of which both have all requests.
+std::vector<std::string> Wording::compared_classes() const {
+  const VariantView& one = variant(compared().first);
+  const VariantView& other = variant(compared().second);
+  std::vector<std::string> names;
+  if (!are_whole_runs({&one, &other}, common_stages({&one, &other}))) return names;
+  for (const StageView& requests : one.classes)
+    if (find_class(other, requests.name) != nullptr) names.push_back(requests.name);
+  return names;
+}
+
+/// What the mean over all requests hides: ` Traffic classes differ: chat finishes sooner with b.`
+/// Nothing where the winner is the faster one for each class.
+std::string Wording::by_class() const {
+  const auto [one, other] = compared();
+  std::vector<std::string> texts;
+  bool hidden = !has_winner();
+  for (const std::string& c : compared_classes()) {
+    const StageView& x = *find_class(variant(one), c);
+    const StageView& y = *find_class(variant(other), c);
+    for (const auto& [key, what] :
+         {std::pair("ttft.mean", "gets its first token"), {"request_latency.mean", "finishes"}}) {
+      const Datum *a = x.find(key), *b = y.find(key);
+      if (a == nullptr || b == nullptr || apart(x, y, measure(key)) != Apart::kClear) continue;
+      const bool better = a->value < b->value;
+      hidden = hidden || !better;
+      texts.push_back(c + " " + what + " sooner with " + name(better ? one : other));
+      break;
+    }
+  }
+  return texts.empty() || !hidden ? "" : " Traffic classes differ: " + joined(texts) + ".";
 }
 
 /// `first token, mean: 213 ms instead of 55.5 s with the base a (-99.6 %)`.
-std::optional<VerdictLine> Wording::line(const Shown& shown, std::size_t other,
-                                         std::optional<std::size_t> stage) const {
-  const StageView& x = stage ? variant(winner()).stages[*stage] : variant(winner()).summary;
-  const StageView& y = stage ? variant(other).stages[*stage] : variant(other).summary;
+std::optional<VerdictLine> Wording::line(const Shown& shown, const StageView& x, const StageView& y,
+                                         const std::string& place) const {
+  const auto [one, other] = compared();
   const Datum* a = x.find(shown.key);
   const Datum* b = y.find(shown.key);
   if (a == nullptr || b == nullptr) return std::nullopt;
   const Apart how = apart(x, y, shown);
   if (how == Apart::kEqual || how == Apart::kUndecided) return std::nullopt;
-  const std::string place = stage ? " at " + stage_place(variant(winner()), *stage) : "";
-  return VerdictLine{
+  const bool slight = how == Apart::kSlight;
+  VerdictLine line{
       .text = std::string(shown.title) + place + ": " + human(a->value, shown.unit) +
-              " instead of " + human(b->value, shown.unit) + " with " + called(other) +
-              (b->value == 0 ? "" : " (" + change_text(b->value, a->value, shown.unit) + ")"),
-      .better = (a->value < b->value) == shown.less_is_better};
+              (has_winner() ? "" : " with " + name(one)) + " instead of " +
+              human(b->value, shown.unit) + " with " + called(other) +
+              (b->value == 0 ? "" : " (" + change_text(b->value, a->value, shown.unit) + ")") +
+              (slight ? ", which may be chance" : "")};
+  line.better =
+      slight ? std::nullopt : std::optional((a->value < b->value) == shown.less_is_better);
+  return line;
 }
 
 std::vector<VerdictLine> Wording::lines() const {
-  const std::size_t other = winner() == contest_.base() ? runner_up() : contest_.base();
+  const VariantView& one = variant(compared().first);
+  const VariantView& other = variant(compared().second);
   // Latencies of an overloaded stage depend on how long it lasts; those of the last stage that both
   // hold do not. The output of an overloaded server is what it can do.
   std::optional<std::size_t> both_hold, last;
   bool overload = false;
-  for (const std::size_t i : reported_stages(variant(other)))
-    overload = overload || variant(other).stages[i].overloaded;
-  for (const std::size_t i : reported_stages(variant(winner())))
-    overload = overload || variant(winner()).stages[i].overloaded;
-  for (const std::size_t i : common_stages({&variant(winner()), &variant(other)})) {
-    const bool healthy =
-        !variant(winner()).stages[i].overloaded && !variant(other).stages[i].overloaded;
-    if (healthy) both_hold = i;
+  for (const VariantView* const v : {&one, &other})
+    for (const std::size_t i : reported_stages(*v)) overload = overload || v->stages[i].overloaded;
+  const std::vector<std::size_t> common = common_stages({&one, &other});
+  for (const std::size_t i : common) {
+    if (!one.stages[i].overloaded && !other.stages[i].overloaded) both_hold = i;
     last = i;
   }
+  // Runs at other rates, or an interrupted one, compare in the stages that both have.
+  const bool whole = are_whole_runs({&one, &other}, common);
   std::vector<VerdictLine> lines;
   for (const std::string_view key :
-       {"failures", "ttft.mean", "ttft.p99", "output_throughput", "itl.mean", "hit_ratio"})
-    for (const Shown& shown : key_measures()) {
-      if (shown.key != key) continue;
-      const bool latency = shown.unit == Unit::kSeconds;
-      std::optional<std::size_t> stage;
-      if (overload && latency && !both_hold) continue;
-      if (overload && latency) stage = both_hold;
-      if (overload && key == "output_throughput" && !last) continue;
-      if (overload && key == "output_throughput") stage = last;
-      if (std::optional<VerdictLine> l = line(shown, other, stage)) lines.push_back(std::move(*l));
+       {"failures", "ttft.mean", "ttft.p99", "output_throughput", "itl.mean", "hit_ratio"}) {
+    const Shown& shown = measure(key);
+    const bool latency = shown.unit == Unit::kSeconds;
+    const bool by_stage = !whole || (overload && (latency || key == "output_throughput"));
+    const std::optional<std::size_t> stage = latency ? both_hold : last;
+    if (by_stage && !stage) continue;
+    if (std::optional<VerdictLine> l = by_stage
+                                           ? line(shown, one.stages[*stage], other.stages[*stage],
+                                                  " at " + stage_place(one, *stage))
+                                           : line(shown, one.summary, other.summary, ""))
+      lines.push_back(std::move(*l));
+  }
+  for (const std::string& c : compared_classes())
+    for (const std::string_view key : {"failures", "ttft.mean", "request_latency.mean"}) {
+      std::optional<VerdictLine> l =
+          line(measure(key), *find_class(one, c), *find_class(other, c), " of class " + c);
+      if (l && l->better) lines.push_back(std::move(*l));
     }
   return lines;
 }
@@ -289,15 +376,9 @@ std::string Wording::ranking() const {
   for (const std::size_t i : contest_.order()) {
     const Reason reason = contest_.reason(winner(), i);
     const std::optional<double> value = contest_.value(i);
-    const Knee knee = knee_of({&variant(i)}, variant(i).name);
     std::string text = name(i);
-    if (reason == Reason::kFailures)
-      text += " fails " + percent(share_of_failures(variant(i)));
-    else if (by_load)
-      text += " " + (knee.last_held ? "holds " + human(*knee.last_held, Unit::kRequestsPerSecond)
-                                    : knee.text);
-    if (reason == Reason::kMeasure && value)
-      text += (by_load ? " with " : " ") + human(*value, by().unit);
+    if (reason == Reason::kFailures) text += " fails " + percent(share_of_failures(variant(i)));
+    if (reason == Reason::kMeasure && value) text += " " + human(*value, by().unit);
     places.push_back(std::move(text));
   }
   return std::string("Best first, by ") + (by_load ? "load, then by " : "") +
@@ -308,13 +389,14 @@ std::string Wording::ranking() const {
 std::string alone(const VariantView& v) {
   const StageView* shown = &v.summary;
   std::string place;
-  if (!overload_of(v).empty()) {
-    for (const std::size_t i : reported_stages(v))
-      if (!v.stages[i].overloaded) {
+  const std::vector<std::size_t> stages = reported_stages(v);
+  const bool whole = are_whole_runs({&v}, stages);
+  if (!overload_of(v).empty() || !whole)
+    for (const std::size_t i : stages)
+      if (!v.stages[i].overloaded || (!whole && i == stages.front())) {
         shown = &v.stages[i];
         place = " at " + stage_place(v, i);
       }
-  }
   const Datum* first = shown->find("ttft.mean");
   const Datum* p99 = shown->find("ttft.p99");
   const Datum* output = shown->find("output_throughput");
@@ -362,9 +444,25 @@ std::vector<Indices> by_load(const PageRun& run) {
 /// Whether the servers hold every stage, as far as the run shows.
 bool holds_all(const VariantView& v) { return overload_of(v).empty() && share_of_failures(v) == 0; }
 
+/// Whether a fixed number of requests is in flight in each stage.
+bool is_closed_loop(const VariantView& v) {
+  const std::vector<std::size_t> stages = reported_stages(v);
+  return !stages.empty() && std::ranges::all_of(stages, [&](std::size_t i) {
+    return v.stages[i].concurrency.value_or(0) > 0 && v.stages[i].rate.value_or(0) <= 0;
+  });
+}
+
 /// Adds, for a scan of fleets, the fewest servers with which each policy holds the load.
 void add_fewest_servers(const PageRun& run, const Indices& members, Verdict& verdict) {
   std::vector<std::string> told;
+  const VariantView& first = run.variants[members.front()];
+  if (!first.fleet_of.empty() && is_closed_loop(first)) {
+    verdict.lines.push_back(
+        {.text = "a closed loop overloads no fleet, because it waits for its answers: no number of "
+                 "servers is too small, so compare their latencies and output",
+         .better = std::nullopt});
+    return;
+  }
   for (const std::size_t i : members) {
     const std::string& policy = run.variants[i].fleet_of;
     if (policy.empty() || std::ranges::find(told, policy) != told.end()) continue;
@@ -394,14 +492,14 @@ void add_fewest_servers(const PageRun& run, const Indices& members, Verdict& ver
   }
 }
 
-void compare(const PageRun& run, const Indices& members, Verdict& verdict) {
+void compare(const PageRun& run, const Indices& members, bool brief, Verdict& verdict) {
   if (members.size() == 1) {
     verdict.headline = alone(run.variants[members.front()]);
     return;
   }
   const Contest contest(run, members);
   const Wording wording(run, contest);
-  verdict.headline = wording.headline();
+  verdict.headline = wording.headline(brief);
   verdict.lines = wording.lines();
   verdict.ranking = wording.ranking();
   add_fewest_servers(run, members, verdict);
@@ -420,17 +518,15 @@ void compare_loads(const PageRun& run, const std::vector<Indices>& groups, Verdi
   bool contested = false;
   for (const Indices& members : groups) {
     Verdict one;
-    compare(run, members, one);
+    compare(run, members, true, one);
+    VerdictLine line{.text = one.headline, .better = std::nullopt};
+    const auto winner = std::ranges::find(run.variants, one.winner, &VariantView::name);
     if (members.size() > 1) {
       contested = true;
-      const Contest contest(run, members);
-      const Indices same = contest.leaders();
-      const VariantView& winner = run.variants[contest.winner()];
-      winners.push_back(same.size() == 1 ? family(winner) : "");
-      verdict.lines.push_back({.text = one.headline, .better = contest.winner() != contest.base()});
-    } else {
-      verdict.lines.push_back({.text = one.headline, .better = true});
+      winners.push_back(one.winner.empty() ? "" : family(*winner));
+      if (!one.winner.empty()) line.better = &*winner != &run.variants[members.front()];
     }
+    verdict.lines.push_back(std::move(line));
     if (verdict.goals.empty()) verdict.goals = one.goals;
     verdict.close = verdict.close || one.close;
   }
@@ -468,6 +564,35 @@ std::string trust_of(const PageRun& run) {
          rests;
 }
 
+/// What is known of a run that was interrupted: the stages that ended, of the variants with some.
+PageRun ended_part(const PageRun& run) {
+  PageRun ended = run;
+  std::erase_if(ended.variants, [](const VariantView& v) {
+    return reported_stages(v).empty() && std::ranges::any_of(v.stages, &StageView::unfinished);
+  });
+  return ended;
+}
+
+/// The verdict on stages that ended.
+Verdict judge(const PageRun& run) {
+  Verdict verdict;
+  verdict.knees = knees_of(run);
+  const std::vector<Indices> groups = by_load(run);
+  if (groups.size() == 1)
+    compare(run, groups.front(), false, verdict);
+  else if (!groups.empty())
+    compare_loads(run, groups, verdict);
+  for (const VariantView& v : run.variants)
+    if (const std::string load = overload_of(v); !load.empty())
+      verdict.overload += (verdict.overload.empty() ? "" : "; ") + v.name + " " + load;
+  if (!verdict.overload.empty())
+    verdict.overload =
+        "Overloaded, so that latencies depend on how long a stage lasts: " + verdict.overload + ".";
+  if (!verdict.goals.empty()) verdict.goals = "Goodput counts requests with " + verdict.goals + ".";
+  verdict.trust = trust_of(run);
+  return verdict;
+}
+
 }  // namespace
 
 const std::vector<Shown>& key_measures() {
@@ -497,52 +622,48 @@ const std::vector<Shown>& key_measures() {
 }
 
 Verdict verdict_of(const PageRun& run) {
-  Verdict verdict;
   if (run.variants.empty()) {
-    verdict.headline = "No variant was run.";
-    return verdict;
+    Verdict none;
+    none.headline = "No variant was run.";
+    return none;
   }
+  std::ptrdiff_t unfinished = 0;
+  for (const VariantView& v : run.variants)
+    unfinished += std::ranges::count_if(
+        v.stages, [](const StageView& s) { return s.reported && s.unfinished; });
+  Verdict verdict = judge(unfinished > 0 ? ended_part(run) : run);
   verdict.base = run.variants.front().name;
-  verdict.knees = knees_of(run);
-  const std::vector<Indices> groups = by_load(run);
-  if (groups.size() == 1)
-    compare(run, groups.front(), verdict);
-  else
-    compare_loads(run, groups, verdict);
   for (const ExpectationView& e : run.expectations)
     if (e.decision != "holds")
       verdict.failed.push_back((e.decision == "fails" ? "fails: " : e.decision + ": ") + e.text +
                                (e.scope.empty() ? "" : " (" + e.scope + ")") + ": found " +
                                e.detail);
-  if (run.interrupted)
-    verdict.headline = "The run was interrupted, so its numbers are partial. " + verdict.headline;
-  for (const VariantView& v : run.variants)
-    if (const std::string load = overload_of(v); !load.empty())
-      verdict.overload += (verdict.overload.empty() ? "" : "; ") + v.name + " " + load;
-  if (!verdict.overload.empty())
-    verdict.overload =
-        "Overloaded, so that latencies depend on how long a stage lasts: " + verdict.overload + ".";
-  if (!verdict.goals.empty()) verdict.goals = "Goodput counts requests with " + verdict.goals + ".";
-  verdict.trust = trust_of(run);
+  if (run.interrupted) {
+    std::string partial = "The run was interrupted, so its numbers are partial";
+    if (unfinished > 0)
+      partial += "; " + std::to_string(unfinished) +
+                 (unfinished == 1 ? " stage did not end and is" : " stages did not end and are") +
+                 " left out";
+    verdict.headline =
+        partial + ". " + (verdict.headline.empty() ? "No stage ended." : verdict.headline);
+  }
   verdict.next = next_steps(run, verdict);
   return verdict;
 }
 
 void write_verdict(JsonWriter& json, const Verdict& verdict) {
-  const auto list = [&json](const char* name, const std::vector<std::string>& texts) {
-    json.key(name).begin_array();
-    for (const std::string& text : texts) json.value(plain_spaces(text));
-    json.end_array();
-  };
   json.begin_object().member("headline", plain_spaces(verdict.headline));
   json.member("base", verdict.base).key("winner");
   verdict.winner.empty() ? json.null() : json.value(verdict.winner);
   json.member("close", verdict.close);
-  list("failed", verdict.failed);
-  json.key("lines").begin_array();
+  json.key("failed").begin_array();
+  for (const std::string& text : verdict.failed) json.value(plain_spaces(text));
+  json.end_array().key("lines").begin_array();
   for (const VerdictLine& line : verdict.lines) {
     json.begin_object().member("text", plain_spaces(line.text));
-    json.member("better", line.better).end_object();
+    json.key("better");
+    line.better ? json.value(*line.better) : json.null();
+    json.end_object();
   }
   json.end_array().member("ranking", plain_spaces(verdict.ranking)).key("knees").begin_array();
   for (const Knee& knee : verdict.knees) {
@@ -552,8 +673,9 @@ void write_verdict(JsonWriter& json, const Verdict& verdict) {
   }
   json.end_array().member("overload", plain_spaces(verdict.overload));
   json.member("goals", plain_spaces(verdict.goals)).member("trust", plain_spaces(verdict.trust));
-  list("next", verdict.next);
-  json.end_object();
+  json.key("next").begin_array();
+  for (const Step& step : verdict.next) json.value(plain_spaces(step.text()));
+  json.end_array().end_object();
 }
 
 }  // namespace routesim::tools

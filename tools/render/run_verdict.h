@@ -12,10 +12,18 @@
 
 namespace routesim::tools {
 
-/// One sentence about the winner beside the variant it is compared with, which the text names.
+/// One sentence about the winner, or without one about the variant that the text names first,
+/// beside the variant it is compared with.
 struct VerdictLine {
   std::string text;
-  bool better = true;  ///< For the winner.
+  std::optional<bool> better = true;  ///< Empty where neither is.
+};
+
+/// What to do now.
+struct Step {
+  std::string why;
+  std::string command;
+  std::string text() const { return why + ": " + command; }
 };
 
 /// How much load a variant holds.
@@ -35,14 +43,15 @@ struct Verdict {
   std::vector<VerdictLine> lines;
   std::string ranking;  ///< All variants, best first; empty for fewer than three.
   std::vector<Knee> knees;
-  std::string overload;           ///< Which variants are overloaded where; empty for none.
-  std::string goals;              ///< The latency goals that goodput counts by; may be empty.
-  std::string trust;              ///< What step times rest on, and how far such results were off.
-  std::vector<std::string> next;  ///< What to do now, each with a command.
+  std::string overload;  ///< Which variants are overloaded where; empty for none.
+  std::string goals;     ///< The latency goals that goodput counts by; may be empty.
+  std::string trust;     ///< What step times rest on, and how far such results were off.
+  std::vector<Step> next;
 };
 
 /// The verdict of a run. Variants that face the same load are compared by `Contest`; the first of
-/// them is the base, and every sentence names it. Stages that are not reported do not count.
+/// them is the base, and every sentence names it. Stages that are not reported, or that an
+/// interrupt left unfinished, do not count.
 Verdict verdict_of(const PageRun& run);
 
 /// The same of what was just run.

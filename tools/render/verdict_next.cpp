@@ -21,7 +21,7 @@ class NextSteps {
     for (const VariantView& v : run.variants) scans_ = scans_ || !v.scan_of.empty();
   }
 
-  std::vector<std::string> steps() {
+  std::vector<Step> steps() {
     if (run_.interrupted) {
       add("Run it to its end", again(""));
       return std::move(steps_);
@@ -35,8 +35,8 @@ class NextSteps {
   }
 
  private:
-  void add(const std::string& why, const std::string& command) {
-    steps_.push_back(why + ": " + command);
+  void add(std::string why, std::string command) {
+    steps_.push_back({.why = std::move(why), .command = std::move(command)});
   }
 
   std::string input() const { return run_.command.input.empty() ? "SCENARIO" : run_.command.input; }
@@ -159,12 +159,12 @@ class NextSteps {
   const PageRun& run_;
   const Verdict& verdict_;
   bool scans_ = false;
-  std::vector<std::string> steps_;
+  std::vector<Step> steps_;
 };
 
 }  // namespace
 
-std::vector<std::string> next_steps(const PageRun& run, const Verdict& verdict) {
+std::vector<Step> next_steps(const PageRun& run, const Verdict& verdict) {
   return NextSteps(run, verdict).steps();
 }
 

@@ -34,6 +34,6 @@ std::string plain_spaces(const std::string& text);
 std::string listed(const std::vector<std::string>& texts);
 
 /// Commands that answer what the verdict leaves open.
-std::vector<std::string> next_steps(const PageRun& run, const Verdict& verdict);
+std::vector<Step> next_steps(const PageRun& run, const Verdict& verdict);
 
 }  // namespace routesim::tools

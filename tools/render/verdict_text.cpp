@@ -59,11 +59,9 @@ std::string paragraph(const std::string& text, std::size_t indent = kTextIndent)
 }
 
 /// A reason on its line, the command below it: unbroken, so that it can be copied.
-std::string step_text(const std::string& step) {
-  const std::size_t at = step.rfind(": routesim ");
-  if (at == std::string::npos) return paragraph(step);
-  return paragraph(step.substr(0, at + 1)) + std::string(2 * kTextIndent, ' ') +
-         printable(plain_spaces(step.substr(at + 2)), 4'000) + "\n";
+std::string step_text(const Step& step) {
+  return paragraph(step.why + ":") + std::string(2 * kTextIndent, ' ') +
+         printable(plain_spaces(step.command), 4'000) + "\n";
 }
 
 }  // namespace
@@ -77,10 +75,13 @@ std::string render_verdict(const Verdict& verdict, bool colour) {
     out +=
         painted("! " + paragraph("expectation " + failed).substr(kTextIndent), Paint::kRed, colour);
   out += painted(paragraph(verdict.headline), Paint::kBold, colour);
-  for (const VerdictLine& line : verdict.lines)
-    out += painted(
-        wrapped(printable(line.text, 1'000), 2 * kTextIndent, line.better ? "  + " : "  - ") + "\n",
-        line.better ? Paint::kGreen : Paint::kRed, colour);
+  for (const VerdictLine& line : verdict.lines) {
+    const bool better = line.better.value_or(false);
+    const char* const mark = !line.better ? "  * " : better ? "  + " : "  - ";
+    const Paint paint = !line.better ? Paint::kNone : better ? Paint::kGreen : Paint::kRed;
+    out +=
+        painted(wrapped(printable(line.text, 1'000), 2 * kTextIndent, mark) + "\n", paint, colour);
+  }
   if (!verdict.ranking.empty()) out += paragraph(verdict.ranking);
   if (verdict.knees.size() > 1) {
     TextTable table(2);
@@ -94,7 +95,7 @@ std::string render_verdict(const Verdict& verdict, bool colour) {
   if (!verdict.goals.empty()) out += paragraph(verdict.goals);
   out += paragraph(verdict.trust);
   if (!verdict.next.empty()) out += heading("Next");
-  for (const std::string& step : verdict.next) out += step_text(step);
+  for (const Step& step : verdict.next) out += step_text(step);
   return out;
 }
 

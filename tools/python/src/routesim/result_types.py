@@ -757,12 +757,12 @@ class Expectation(TypedDict):
 
 
 class VerdictLine(TypedDict):
-    """One sentence about the winner."""
+    """One sentence about the winner, or without one about the variant that it names first."""
 
-    #: It names the variant that the winner is compared with.
+    #: It names the variant that this one is compared with.
     text: str
-    #: For the winner.
-    better: bool
+    #: Whether this variant has the better value; null where neither has, as far as can be told.
+    better: bool | None
 
 
 class Knee(TypedDict):
@@ -791,7 +791,7 @@ class Verdict(TypedDict):
     close: bool
     #: Expectations that fail or are undecided.
     failed: list[str]
-    #: What the winner does better and worse.
+    #: What the winner does better and worse; without a winner, the best variant besides the base.
     lines: list[VerdictLine]
     #: All variants, the best first; empty for fewer than three.
     ranking: str
