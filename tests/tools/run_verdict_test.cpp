@@ -567,6 +567,19 @@ TEST(RunVerdict, AClosedLoopIsNoProofThatAFleetIsLargeEnough) {
     EXPECT_EQ(line.find("hold the load"), std::string::npos) << line;
 }
 
+/// (110 - 100) / 100 and (80 - 100) / 100: 15 % on average, at worst -20 %.
+TEST(RunVerdict, TrustNamesTheErrorsBesideTheScenariosOwnNumbers) {
+  PageRun run = run_of({variant("a", {{5, 1.1}, {10, 0.8}, {20, 1}})});
+  EXPECT_EQ(verdict_of(run).trust.find("measured"), std::string::npos);
+  for (std::size_t i = 0; i < 2; ++i) run.variants[0].stages[i].measured["ttft.mean"] = 0.1;
+  run.variants[0].stages[2].measured["ttft.mean"] = 0.1;
+  run.variants[0].stages[2].unfinished = true;
+  EXPECT_NE(verdict_of(run).trust.find("Mean error beside the scenario's measured numbers (how "
+                                       "many, worst): a: TTFT mean 15.0 % (2, worst -20.0 %)."),
+            std::string::npos)
+      << verdict_of(run).trust;
+}
+
 TEST(RunVerdict, IsTheSameInJson) {
   const Verdict verdict = verdict_of(run_of({one_stage("a", 3), one_stage("b", 1)}));
   JsonWriter json;

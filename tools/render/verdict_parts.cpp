@@ -6,6 +6,7 @@
 #include "base/scalar_parse.h"
 #include "tools/render/contest.h"
 #include "tools/render/numbers.h"
+#include "tools/results/trust_errors.h"
 
 namespace routesim::tools {
 
@@ -84,6 +85,23 @@ std::string level_text(const VariantView& v) {
   }
   if (peak.empty()) return "is a closed loop without a knee";
   return reported_stages(v).size() == 1 ? "delivers " + peak : "delivers most, " + peak;
+}
+
+/// What an error of a measure counts towards, as in validation: `TTFT mean` for `ttft.mean`.
+std::string quantity_of(std::string_view key) {
+  const std::size_t dot = key.find('.');
+  const std::string_view quantity =
+      trust_quantity(key.substr(0, dot), dot == key.npos ? "mean" : key.substr(dot + 1));
+  return std::string(quantity.empty() ? "other metrics" : quantity);
+}
+
+void add_error(std::vector<TrustError>& errors, const std::string& quantity, double percent) {
+  auto e = std::ranges::find(errors, quantity, &TrustError::quantity);
+  if (e == errors.end()) e = errors.insert(e, TrustError{.quantity = quantity});
+  e->mean = (static_cast<double>(e->cells) * e->mean + std::abs(percent)) /
+            static_cast<double>(e->cells + 1);
+  ++e->cells;
+  if (std::abs(percent) > std::abs(e->worst)) e->worst = percent;
 }
 
 std::string count_text(std::size_t some, std::size_t all) {
@@ -183,6 +201,23 @@ std::string rests_on(const PageRun& run) {
   }
   return said.size() == 1 && run.variants.size() > 1 ? " Every variant " + said.front() + "."
                                                      : text;
+}
+
+std::string measured_beside(const PageRun& run) {
+  std::string text;
+  for (const VariantView& v : run.variants) {
+    std::vector<TrustError> errors;
+    for (const std::size_t i : reported_stages(v))
+      for (const auto& [key, measured] : v.stages[i].measured)
+        if (const Datum* simulated = v.stages[i].find(key); simulated != nullptr && measured != 0)
+          add_error(errors, quantity_of(key), error_percent(simulated->value, measured));
+    if (!errors.empty())
+      text +=
+          (text.empty() ? " Mean error beside the scenario's measured numbers (how many, worst): "
+                        : "; ") +
+          v.name + ": " + errors_text(errors);
+  }
+  return text.empty() ? text : text + ".";
 }
 
 std::string plain_spaces(const std::string& text) {

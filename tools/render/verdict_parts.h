@@ -27,6 +27,9 @@ std::string goals_text(const VariantView& variant);
 /// What the variants rest on, each sentence once.
 std::string rests_on(const PageRun& run);
 
+/// How far the variants are off the measured numbers of their scenario, in the stages that ended.
+std::string measured_beside(const PageRun& run);
+
 /// The text with spaces in place of no-break spaces.
 std::string plain_spaces(const std::string& text);
 

@@ -82,13 +82,27 @@ std::string_view trust_clause(Trust trust) {
   return "a roofline of a data sheet, with no measurement of this accelerator";
 }
 
-std::string trust_errors_text(Trust trust) {
+std::string_view trust_quantity(std::string_view metric, std::string_view statistic) {
+  if (metric == "output_throughput" && statistic == "mean") return "output tokens/s";
+  if (metric == "ttft" && statistic == "mean") return "TTFT mean";
+  if (metric == "ttft" && statistic.starts_with("p9")) return "TTFT p90 and above";
+  if ((metric == "tpot" || metric == "itl" || metric == "ntpot") && statistic == "mean")
+    return "time per output token";
+  return {};
+}
+
+std::string errors_text(std::span<const TrustError> errors) {
   std::string text;
-  for (const TrustError& e : trust_errors()) {
-    if (e.trust != trust) continue;
+  for (const TrustError& e : errors)
     text += (text.empty() ? "" : ", ") + e.quantity + " " + fixed_text(e.mean, 1) + " % (" +
             std::to_string(e.cells) + ", worst " + fixed_text(e.worst, 1) + " %)";
-  }
+  return text;
+}
+
+std::string trust_errors_text(Trust trust) {
+  std::vector<TrustError> errors = trust_errors();
+  std::erase_if(errors, [trust](const TrustError& e) { return e.trust != trust; });
+  const std::string text = errors_text(errors);
   if (text.empty()) return "no published number of this class was compared";
   const bool in_sample = trust == Trust::kFitted || trust == Trust::kExtrapolated;
   return std::string("mean error against published numbers") +

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,6 +35,13 @@ const std::vector<TrustError>& trust_errors();
 
 /// A clause: `step times that were fitted to measurements`, ...
 std::string_view trust_clause(models::Trust trust);
+
+/// `output tokens/s`, `TTFT mean`, `TTFT p90 and above` or `time per output token`, which a metric
+/// by its canonical name counts towards; empty for none.
+std::string_view trust_quantity(std::string_view metric, std::string_view statistic);
+
+/// `output tokens/s 2.1 % (51, worst -9.6 %), ...`: each with its number of values.
+std::string errors_text(std::span<const TrustError> errors);
 
 /// What validation saw of a class: `mean error against published numbers: output tokens/s 2.1 %
 /// (of 51, worst -9.6 %), ...`, or that there was nothing to compare with.

@@ -18,19 +18,6 @@ constexpr std::array<Trust, 4> kClasses = {Trust::kFitted, Trust::kExtrapolated,
 constexpr std::array<std::string_view, 4> kTrustQuantities = {
     "output tokens/s", "TTFT mean", "TTFT p90 and above", "time per output token"};
 
-/// The quantity that a cell counts towards; empty for none.
-std::string_view quantity_of(const MeasuredRow& row) {
-  const std::string metric = plain_metric(row.metric);
-  const std::string statistic = plain_statistic(row.statistic);
-  const bool is_tail = statistic.starts_with("p9");
-  if (metric == "output_throughput" && statistic == "mean") return kTrustQuantities[0];
-  if (metric == "ttft" && statistic == "mean") return kTrustQuantities[1];
-  if (metric == "ttft" && is_tail) return kTrustQuantities[2];
-  if ((metric == "tpot" || metric == "itl" || metric == "ntpot") && statistic == "mean")
-    return kTrustQuantities[3];
-  return {};
-}
-
 }  // namespace
 
 std::vector<TrustError> trust_table(const std::vector<ScenarioValidation>& all) {
@@ -42,7 +29,9 @@ std::vector<TrustError> trust_table(const std::vector<ScenarioValidation>& all) 
         for (const ValidationCell& cell : v.cells) {
           const std::optional<double> error = cell.error();
           if (cell.variant.empty() || cell.trust != trust || cell.row.stage == "all" || !error ||
-              cell.status != CellStatus::kScored || quantity_of(cell.row) != quantity)
+              cell.status != CellStatus::kScored ||
+              trust_quantity(plain_metric(cell.row.metric), plain_statistic(cell.row.statistic)) !=
+                  quantity)
             continue;
           ++e.cells;
           e.mean += std::abs(*error);
