@@ -110,6 +110,12 @@ TEST_F(Answer, ALoadWithoutARateSaysSoAtItsPlace) {
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.err.find("agents.yaml:"), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find("has no rate to multiply"), std::string::npos) << refused.err;
+  // The user typed an option, not a key.
+  for (const char* rate : {"2x", "20"}) {
+    const Result again = run({"run", closed, "--rate", rate, "-q"});
+    EXPECT_NE(again.err.find("leave --rate out"), std::string::npos) << again.err;
+    EXPECT_EQ(again.err.find("rate_scale"), std::string::npos) << again.err;
+  }
 }
 
 TEST_F(Answer, ReplicasNameThePoolWhereThereAreSeveral) {
@@ -142,6 +148,16 @@ TEST_F(Answer, ExpectationsOfTheFileDoNotJudgeAScan) {
   const Result scan = run({"run", s, "--rate", "2x"});
   EXPECT_EQ(scan.code, 0);
   EXPECT_NE(scan.err.find("has no effect on a scan"), std::string::npos) << scan.err;
+  EXPECT_NE(scan.out.find("A scan judges no expectation"), std::string::npos) << scan.out;
+  // To a build server, silence is a test that passed.
+  for (const std::string judge : {"junit", "github"}) {
+    const Result refused = run({"run", s, "--rate", "2x", "-q", "-o", judge});
+    EXPECT_EQ(refused.code, 2);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_NE(refused.err.find("a scan judges none, so --output " + judge), std::string::npos)
+        << refused.err;
+  }
+  EXPECT_EQ(run({"run", tiny(), "--rate", "2x", "-q", "-o", "junit"}).code, 0);
 }
 
 TEST_F(Answer, AFailedExpectationStandsAboveTheHeadline) {

@@ -580,6 +580,14 @@ TEST(RunVerdict, TrustNamesTheErrorsBesideTheScenariosOwnNumbers) {
       << verdict_of(run).trust;
 }
 
+TEST(RunVerdict, AScanSaysThatItJudgesNoExpectation) {
+  PageRun run = run_of({one_stage("a", 1)});
+  run.variants[0].resolved = {{"expect[0].that", "ttft_ms.p99 < 5"}};
+  EXPECT_EQ(verdict_of(run).trust.find("expectation"), std::string::npos);
+  run.variants[0].scan_of = "b";
+  EXPECT_NE(verdict_of(run).trust.find("A scan judges no expectation"), std::string::npos);
+}
+
 TEST(RunVerdict, IsTheSameInJson) {
   const Verdict verdict = verdict_of(run_of({one_stage("a", 3), one_stage("b", 1)}));
   JsonWriter json;

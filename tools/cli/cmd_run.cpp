@@ -88,6 +88,8 @@ RunSettings read_run_settings(Options& options, const Console& console) {
                   .scan = again(options, "rate") + again(options, "replicas")}};
   settings.colour = wants_colour(options, console);
   settings.scan = read_scan(options);
+  for (const Output& output : settings.outputs)
+    if (output.format == "junit" || output.format == "github") settings.scan.judge = output.format;
   if (const auto seed = options.whole("seed", IntRange{0}))
     settings.request.seed = static_cast<std::uint64_t>(*seed);
   for (const std::string& goal : options.all("goodput")) {
@@ -135,8 +137,9 @@ std::vector<PlannedVariant> plan_variants(const LoadedScenario& scenario,
     }
     MeasuredTable measured = load_measured(variant, diagnostics);
     if (!plan) continue;
-    std::vector<Expectation> expectations =
-        load_expectations(scenario, variant, *plan, selected, diagnostics);
+    std::vector<Expectation> expectations;
+    if (settings.scan.empty())
+      expectations = load_expectations(scenario, variant, *plan, selected, diagnostics);
     const GoodputGoals goals = goals_of(plan->scenario, settings);
     check_goals(expectations, goals, diagnostics);
     planned.push_back({.plan = std::move(*plan),

@@ -71,44 +71,51 @@ void read_replicas(Options& options, Scan& scan) {
   }
 }
 
-/// The rate of all reported stages, when they have the same.
-std::optional<double> common_rate(const LoadedVariant& variant) {
+/// The rates of the reported stages, each once.
+std::vector<double> rates_of(const LoadedVariant& variant) {
   Diagnostics known;  // The run says what is wrong with its load.
   const std::optional<sim::RunPlan> plan = prepare(variant, known);
   const auto load = plan ? plan->make_load(plan->scenario.seed, known) : nullptr;
-  std::optional<double> rate;
-  if (load == nullptr) return rate;
-  for (const workloads::StageInfo& stage : load->stages()) {
-    if (!stage.reported) continue;
-    if (!(stage.requested_rate > 0) || !std::isfinite(stage.requested_rate)) return std::nullopt;
-    if (rate && *rate != stage.requested_rate) return std::nullopt;
-    rate = stage.requested_rate;
-  }
-  return rate;
+  std::vector<double> rates;
+  if (load == nullptr) return rates;
+  for (const workloads::StageInfo& stage : load->stages())
+    if (stage.reported && std::ranges::find(rates, stage.requested_rate) == rates.end())
+      rates.push_back(stage.requested_rate);
+  return rates;
 }
 
-/// The variant at this rate. Its errors stand at its workload.
+/// The variant at this rate. Errors name the option, which the user typed.
 bool set_rate(LoadedVariant& variant, const ScanRate& rate, Diagnostics& diagnostics) {
   const SourceLocation where = variant.provenance.nearest("workload");
+  sim::WorkloadConfig doubled = variant.scenario.workload;
+  doubled.rate_scale = 2;
+  Diagnostics no_rate;
+  (void)sim::at_scaled_rate(doubled, no_rate);
+  if (no_rate.has_errors()) {
+    diagnostics.error(where, "workload", no_rate.items().front().message,
+                      "leave --rate out, and change what the load has instead");
+    return false;
+  }
   double factor = rate.value;
   if (!rate.is_factor) {
-    const std::optional<double> now = common_rate(variant);
-    if (!now) {
+    const std::vector<double> rates = rates_of(variant);
+    if (rates.size() != 1 || !(rates.front() > 0) || !std::isfinite(rates.front())) {
       diagnostics.error(
           where, "workload",
           "has no single rate, so --rate " + number_text(rate.value) + " does not say what to set",
           "multiply the rates of all stages: --rate 2x");
       return false;
     }
-    factor = rate.value / *now;
+    factor = rate.value / rates.front();
   }
   double& scale = variant.scenario.workload.rate_scale;
   scale *= factor;
   if (scale > kMostScale) {
-    diagnostics.error(where, "workload.rate_scale", "exceeds 1000000 with --rate " + rate.text);
+    diagnostics.error({.file = "--rate"}, "",
+                      rate.text + " multiplies the rates by more than 1000000");
     return false;
   }
-  variant.provenance.record("workload.rate_scale", where);
+  variant.provenance.record("workload.rate_scale", {.file = "--rate " + rate.text});
   variant.scan_of = variant.scenario.variant;
   variant.scenario.variant += " @ " + rate.text;
   return true;
@@ -155,15 +162,20 @@ bool set_replicas(LoadedVariant& variant, const Scan& scan, std::int64_t replica
   return true;
 }
 
-void leave_out(LoadedVariant& variant, Diagnostics& diagnostics) {
+void leave_out(LoadedVariant& variant, const std::string& judge, Diagnostics& diagnostics) {
   const auto warn = [&](const char* key) {
     diagnostics.warning(variant.provenance.nearest(key), key,
                         "has no effect on a scan: it is about the scenario as it is written");
   };
   if (!variant.scenario.measured.csv.empty()) warn("measured");
-  if (!variant.scenario.expect.empty()) warn("expect");
   variant.scenario.measured = {};
-  variant.scenario.expect.clear();
+  if (variant.scenario.expect.empty()) return;
+  if (judge.empty()) return warn("expect");
+  // A build server would take the answer for a test that passed.
+  diagnostics.error(variant.provenance.nearest("expect"), "expect",
+                    "is about the scenario as it is written: a scan judges none, so --output " +
+                        judge + " would have nothing to say",
+                    "leave --rate and --replicas out, or --output " + judge);
 }
 
 }  // namespace
@@ -199,7 +211,7 @@ LoadedScenario scanned(LoadedScenario scenario, const Scan& scan, Diagnostics& d
   for (const std::int64_t replicas : scan.replicas.empty() ? as_is : scan.replicas)
     for (const ScanRate& rate : scan.rates.empty() ? no_rate : scan.rates)
       for (LoadedVariant variant : scenario.variants) {
-        leave_out(variant, diagnostics);
+        leave_out(variant, scan.judge, diagnostics);
         if (replicas > 0 && !set_replicas(variant, scan, replicas, diagnostics)) return scenario;
         if (rate.value > 0 && !set_rate(variant, rate, diagnostics)) return scenario;
         all.variants.push_back(std::move(variant));

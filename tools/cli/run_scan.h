@@ -22,6 +22,7 @@ struct Scan {
   std::vector<ScanRate> rates;
   std::string pool;  ///< Whose servers are counted; empty = the only pool.
   std::vector<std::int64_t> replicas;
+  std::string judge = {};  ///< An output that is about expectations only; empty = none.
 
   bool empty() const { return rates.empty() && replicas.empty(); }
 };
@@ -34,7 +35,7 @@ Scan read_scan(Options& options);
 
 /// Every variant with every value, one value after the other: `precise, 4 replicas @ 2x`. All face
 /// the same draws. Published numbers and expectations belong to the scenario as it is written, so
-/// they are left out.
+/// numbers are left out, and expectations must not be judged.
 LoadedScenario scanned(LoadedScenario scenario, const Scan& scan, Diagnostics& diagnostics);
 
 }  // namespace routesim::tools

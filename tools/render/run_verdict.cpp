@@ -553,7 +553,7 @@ void compare_loads(const PageRun& run, const std::vector<Indices>& groups, Verdi
 }
 
 std::string trust_of(const PageRun& run) {
-  const std::string rests = rests_on(run) + measured_beside(run);
+  const std::string rests = rests_on(run) + measured_beside(run) + not_judged(run);
   if (run.replications > 1)
     return "Over " + std::to_string(run.replications) +
            " replications; intervals hold the true mean in 95 of 100 such experiments." + rests;

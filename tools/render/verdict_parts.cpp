@@ -220,6 +220,17 @@ std::string measured_beside(const PageRun& run) {
   return text.empty() ? text : text + ".";
 }
 
+std::string not_judged(const PageRun& run) {
+  const auto is_expectation = [](const auto& setting) {
+    return setting.first.starts_with("expect[") && setting.first.ends_with("].that");
+  };
+  for (const VariantView& v : run.variants)
+    if ((!v.scan_of.empty() || !v.fleet_of.empty()) &&
+        std::ranges::any_of(v.resolved, is_expectation))
+      return " A scan judges no expectation: those of the file are about its own load and servers.";
+  return {};
+}
+
 std::string plain_spaces(const std::string& text) {
   constexpr std::string_view kNoBreak = "\u00a0";
   std::string out;

@@ -30,6 +30,9 @@ std::string rests_on(const PageRun& run);
 /// How far the variants are off the measured numbers of their scenario, in the stages that ended.
 std::string measured_beside(const PageRun& run);
 
+/// Expectations of the scenario that a scan does not judge; empty for none.
+std::string not_judged(const PageRun& run);
+
 /// The text with spaces in place of no-break spaces.
 std::string plain_spaces(const std::string& text);
 
