@@ -2,6 +2,7 @@
 // their numbers are those of their data.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -306,6 +307,8 @@ TEST(Front, HasWhatNothingBeatsInBoth) {
   EXPECT_EQ(pareto_front(s), (std::vector<std::size_t>{0}));
   s.less_x = false;
   EXPECT_EQ(pareto_front(s), (std::vector<std::size_t>{5, 3, 2, 0}));
+  s.points[3].may_lead = false;
+  EXPECT_EQ(pareto_front(s), (std::vector<std::size_t>{5, 2, 0}));
 }
 
 json fleet(int replicas, double price, double ttft, const std::string& verdict) {
@@ -462,6 +465,41 @@ TEST(TunePage, ShowsGainsAndGivesTheFile) {
             std::string::npos);
   EXPECT_NE(page.find("<pre tabindex=\"0\">kind: EndpointPickerConfig\n</pre>"), std::string::npos);
   expect_cells_are_data(page, 5);
+}
+
+// Candidate 3 left the race after few seeds, and 4 is compared on other seeds than the front.
+TEST(TunePage, TheFrontIsOfThoseThatFinished) {
+  const auto candidate = [](int id, double ttft, double rate, const json& dropped) {
+    return json{{"id", id},
+                {"metrics", {{"ttft_ms.p90", ttft}, {"output_tokens_per_s", rate}}},
+                {"dropped", dropped}};
+  };
+  const auto member = [](int id, double ttft, double rate) {
+    return json{{"id", id},
+                {"metrics",
+                 {{"ttft_ms.p90", {{"mean", ttft}}}, {"output_tokens_per_s", {{"mean", rate}}}}}};
+  };
+  const json tuned = {{"tune", "t"},
+                      {"best", 0},
+                      {"candidate", 1},
+                      {"judged",
+                       {{{"load", "as given"},
+                         {"metric", "ttft_ms.p90"},
+                         {"published", 250},
+                         {"best", 200},
+                         {"gain", {{"percent", 20}, {"low", 15}, {"high", 25}}}}}},
+                      {"candidates",
+                       {candidate(0, 250, 90, nullptr), candidate(1, 200, 80, nullptr),
+                        candidate(3, 10, 900, "worse than #1"), candidate(4, 20, 800, nullptr)}},
+                      {"front", {member(0, 250, 90), member(1, 200, 80)}}};
+  const std::string page = page_of_text(tuned.dump());
+  EXPECT_EQ(page.find("data-row=\"candidate 3"), std::string::npos);
+  EXPECT_NE(page.find("data-row=\"candidate 4"), std::string::npos);
+  const std::size_t front = page.rfind("<path class=\"front\"");  // The first is in the legend.
+  ASSERT_NE(front, std::string::npos);
+  const std::string path = page.substr(front, page.find("/>", front) - front);
+  EXPECT_EQ(std::ranges::count(path, 'H'), 1) << "two points: " << path;
+  EXPECT_NE(page.find("<th>candidate 1</th>"), std::string::npos) << "it is not the best one";
 }
 
 TEST(MetricView, KnowsTitlesUnitsAndDirections) {

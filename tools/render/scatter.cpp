@@ -104,7 +104,8 @@ std::vector<std::size_t> pareto_front(const Scatter& scatter) {
     return std::pair(scatter.less_x ? p.x : -p.x, scatter.less_y ? p.y : -p.y);
   };
   std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < scatter.points.size(); ++i) order.push_back(i);
+  for (std::size_t i = 0; i < scatter.points.size(); ++i)
+    if (scatter.points[i].may_lead) order.push_back(i);
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return cost(a) < cost(b); });
   std::vector<std::size_t> front;

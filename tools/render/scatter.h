@@ -16,6 +16,7 @@ struct Scatter {
     double y = 0;
     std::size_t group = 0;  ///< Into `groups`: colour and shape.
     bool hollow = false;
+    bool may_lead = true;  ///< Whether the front may go through it.
     std::string tip = {};
   };
   std::string title;
@@ -29,7 +30,8 @@ struct Scatter {
   std::vector<Point> points;
 };
 
-/// Indices of the points that no other one beats in both numbers, the best x first.
+/// Indices of the points that may lead and that no other of these beats in both numbers, the best x
+/// first.
 std::vector<std::size_t> pareto_front(const Scatter& scatter);
 
 /// A <figure> with the front as a stepped line; empty without points.

@@ -49,6 +49,13 @@ std::string metric_cell(const Node& node, const MetricView& view) {
   return number_cell(&shown, view.unit);
 }
 
+/// `the best`, or the judged candidate when the published configuration is the best one.
+std::string judged_name(const Node& root) {
+  const std::string candidate = root["candidate"].text();
+  return candidate.empty() || candidate == root["best"].text() ? "the best"
+                                                               : "candidate " + candidate;
+}
+
 std::string tune_verdict(const Node& root) {
   std::string out = "<section class=\"verdict\" aria-label=\"Verdict\"><p class=\"big\">" +
                     html(root["verdict"]["headline"].text()) + "</p><ul>";
@@ -63,9 +70,10 @@ std::string tune_verdict(const Node& root) {
          "configuration; intervals are 95 %.</p></section>";
 }
 
-/// Published, best and omniscient under each load.
+/// Published, judged and omniscient under each load.
 std::string judged_section(const Node& root) {
-  DotPlot plot{.title = "What the best configuration gains over the published one",
+  const std::string name = judged_name(root);
+  DotPlot plot{.title = "What " + name + " gains over the published configuration",
                .subtitle =
                    "On fresh seeds, with 95 % intervals. Discs are better beyond chance, "
                    "triangles worse, squares neither."};
@@ -80,10 +88,12 @@ std::string judged_section(const Node& root) {
             number_cell(closed ? &*closed : nullptr, Unit::kRatio) + "</tr>";
   }
   if (rows.empty()) return {};
-  return "<h2>The best configuration against the published one</h2><div class=\"charts\">" +
-         draw(plot) + "</div>" + open_table(7) +
+  return "<h2>Published against " + name + "</h2><div class=\"charts\">" + draw(plot) + "</div>" +
+         open_table(7) +
          "<thead><tr><th>load</th><th class=\"text\">metric</th>"
-         "<th>published</th><th>best</th><th>omniscient</th><th>gain over published</th>"
+         "<th>published</th><th>" +
+         name +
+         "</th><th>omniscient</th><th>gain over published</th>"
          "<th>of the gap to omniscient</th></tr></thead><tbody>" +
          rows + "</tbody></table></div>";
 }
@@ -97,22 +107,25 @@ std::string knobs_section(const Node& root) {
   std::string rows;
   for (const Node& knob : root["knobs"].items()) {
     const std::string name = knob["name"].text();
-    const bool changed = knob["published"].text() != knob["best"].text();
+    const std::string judged = knob[knob["candidate"].text().empty() ? "best" : "candidate"].text();
+    const bool changed = knob["published"].text() != judged;
     if (knob["worth"]["percent"].datum())
-      plot.rows.push_back(gain_row(
-          name + " " + knob["published"].text() + " → " + knob["best"].text(), knob["worth"]));
+      plot.rows.push_back(
+          gain_row(name + " " + knob["published"].text() + " → " + judged, knob["worth"]));
     std::string range;
     for (const Node& value : knob["range"].items())
       range += (range.empty() ? "" : ", ") + value.text();
     rows += "<tr><td>" + html(name) + "</td><td class=\"text\">" + html(knob["published"].text()) +
             "</td><td class=\"text\">" +
-            (changed ? "<b>" + html(knob["best"].text()) + "</b>" : "as published") + "</td>" +
+            (changed ? "<b>" + html(judged) + "</b>" : "as published") + "</td>" +
             gain_cell(knob["worth"]) + "<td class=\"text\">" + html(range) + "</td></tr>";
   }
   if (rows.empty()) return {};
   return "<h2>The knobs</h2><div class=\"charts\">" + draw(plot) + "</div>" + open_table(5) +
          "<thead><tr><th>knob</th><th class=\"text\">published</th>"
-         "<th class=\"text\">best</th><th>worth</th><th class=\"text\">values tried</th></tr>"
+         "<th class=\"text\">" +
+         judged_name(root) +
+         "</th><th>worth</th><th class=\"text\">values tried</th></tr>"
          "</thead><tbody>" +
          rows + "</tbody></table></div>";
 }
@@ -133,8 +146,8 @@ std::string race_section(const Node& root) {
   return draw(chart);
 }
 
-/// The trade between two goals: members of the front on fresh seeds, the others on those of the
-/// search.
+/// The trade between two goals: members of the front on fresh seeds, and the others that stayed in
+/// the race on those of the search, which are no measure for the front.
 std::string front_section(const Node& root) {
   const std::vector<Node> members = root["front"].items();
   if (members.empty()) return {};
@@ -149,17 +162,24 @@ std::string front_section(const Node& root) {
   s.less_y = y.less_is_better;
   s.groups = {"front"};
   s.filled = "front, on fresh seeds";
-  s.empty = "other candidates, on the seeds of the search";
+  s.empty = "others that stayed in the race, on the seeds of the search";
   for (const Node& member : members)
     s.points.push_back({.x = x.scale * member["metrics"][metrics[0]]["mean"].number(),
                         .y = y.scale * member["metrics"][metrics[1]]["mean"].number(),
                         .tip = "candidate " + member["id"].text()});
   for (const Node& candidate : root["candidates"].items()) {
+    const auto is_this = [&](const Node& member) {
+      return member["id"].text() == candidate["id"].text();
+    };
+    if (!candidate["dropped"].text().empty() || std::ranges::any_of(members, is_this)) continue;
     const double at = x.scale * candidate["metrics"][metrics[0]].number();
     const double value = y.scale * candidate["metrics"][metrics[1]].number();
     if (std::isfinite(at) && std::isfinite(value))
-      s.points.push_back(
-          {.x = at, .y = value, .hollow = true, .tip = "candidate " + candidate["id"].text()});
+      s.points.push_back({.x = at,
+                          .y = value,
+                          .hollow = true,
+                          .may_lead = false,
+                          .tip = "candidate " + candidate["id"].text()});
   }
   s.title = "The trade between " + x.title + " and " + y.title;
   s.subtitle = std::to_string(members.size()) + " configurations that no other one beats in both.";
@@ -191,7 +211,8 @@ std::string deploy_section(const Node& root) {
   std::string sets;
   for (const Node& set : root["set"].items()) sets += " --set " + shell_word(set.text());
   if (!sets.empty())
-    out += "<h3>To repeat it</h3><pre tabindex=\"0\">routesim run SCENARIO" + html(sets) + "</pre>";
+    out += "<h3>To repeat " + judged_name(root) + "</h3><pre tabindex=\"0\">routesim run SCENARIO" +
+           html(sets) + "</pre>";
   return out.empty() ? out : "<h2>What to deploy</h2>" + out;
 }
 
