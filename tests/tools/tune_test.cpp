@@ -278,6 +278,12 @@ TEST_F(TuneFile, KnobsAreJudgedAtTheirLines) {
   EXPECT_EQ(errors_of("goals: [less ttft_ms.p90]\n"),
             Errors{"2: goals[0]: must be minimise METRIC or maximise METRIC (got less "
                    "ttft_ms.p90)"});
+  EXPECT_EQ(errors_of("goals: [minimise ttft_ms.p90, maximise p90_ttft_s]\n"),
+            Errors{"2: goals[1]: has the metric of another goal too (got maximise ttft_s.p90 and "
+                   "minimise ttft_ms.p90)"});
+  EXPECT_EQ(errors_of("goals:\n- minimise ttft_ms.p90\n- minimise ttft_ms.p90\n"),
+            Errors{"4: goals[1]: has the metric of another goal too (got minimise ttft_ms.p90 and "
+                   "minimise ttft_ms.p90)"});
   EXPECT_EQ(errors_of("knobs:\n- {name: x}\n"),
             Errors{"3: knobs[0]: must have one of set, weight, picker and split (got 0 of them)"});
   EXPECT_EQ(errors_of("knobs:\n- {weight: queue-scorer}\n"),

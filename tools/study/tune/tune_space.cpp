@@ -112,10 +112,20 @@ class TuneReader {
     for (std::size_t i = 0; i < config_.goals.size(); ++i) {
       Parsed<TuneGoal> goal = parse_goal(config_.goals[i]);
       const std::string path = request_.goals.empty() ? element_path("goals", i) : "--goal";
-      if (!goal.value)
+      if (!goal.value) {
         error(path, goal.message, goal.hint);
-      else
-        space_.goals.push_back(std::move(*goal.value));
+        continue;
+      }
+      const auto is_same = [&](const TuneGoal& g) {
+        return g.metric.metric == goal.value->metric.metric &&
+               g.metric.statistic == goal.value->metric.statistic;
+      };
+      if (const auto same = std::ranges::find_if(space_.goals, is_same); same != space_.goals.end())
+        error(path,
+              "has the metric of another goal too (got " + goal.value->text + " and " + same->text +
+                  ")",
+              "one goal is enough; two goals need two metrics");
+      space_.goals.push_back(std::move(*goal.value));
     }
     if (config_.subject_to) {
       for (std::size_t i = 0; i < config_.subject_to->size(); ++i)
