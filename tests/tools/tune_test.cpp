@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -75,6 +76,45 @@ TEST(TuneRace, WhoBreaksAConditionIsOutAndIsNoMeasureForOthers) {
   EXPECT_EQ(out[1].exit, RaceExit::kBreaksCondition);
   EXPECT_EQ(out[2].exit, RaceExit::kStays);
   EXPECT_TRUE(comes_first(holds, breaks));
+}
+
+TEST(TuneRace, AConditionWithoutANumberDoesNotHold) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_TRUE(is_condition_broken(std::vector<double>{-1, kNone, -1}, 0.05));
+  EXPECT_FALSE(is_condition_broken(std::vector<double>{-1, -1.1, -1}, 0.05));
+  const RaceEntry published{.costs = {{5, 5.1, 5.2}}, .excesses = {{0, 0, 0}}};
+  const RaceEntry unknown{.costs = {{1, 1.1, 1.2}}, .excesses = {{-1, kNone, -1}}};
+  EXPECT_EQ(decide_round(std::vector<RaceEntry>{published, unknown}, 0.05)[1].exit,
+            RaceExit::kBreaksCondition);
+  EXPECT_TRUE(comes_first(published, unknown));
+}
+
+TuneSpace space_of(const std::string& goal) {
+  TuneSpace space;
+  MetricName metric = *parse_metric_name(goal).value;
+  space.metrics = {metric};
+  space.goals = {{.metric = std::move(metric), .text = "minimise " + goal}};
+  return space;
+}
+
+// Ratios where all values allow them; otherwise differences, of all that are compared.
+TEST(TuneRace, WithAZeroDifferencesAreCompared) {
+  const TuneSpace space = space_of("ttft_ms.p90");
+  const std::vector<Condition> conditions = {*parse_condition("ttft_ms.p90 < 200% of x").value};
+  const SeedValues published = {{10, 20}};
+  const SeedValues other = {{5, 40}};
+  const SeedValues zero = {{0, 40}};
+  const std::vector<const SeedValues*> positive = {&published, &other};
+  const std::vector<RaceEntry> ratios = entries_of(space, conditions, positive, published, 2);
+  EXPECT_EQ(ratios[1].costs[0], (std::vector<double>{std::log(5.0), std::log(40.0)}));
+  EXPECT_EQ(ratios[1].excesses[0], (std::vector<double>{std::log(0.25), std::log(1.0)}));
+  const std::vector<const SeedValues*> all = {&published, &zero};
+  const std::vector<RaceEntry> differences = entries_of(space, conditions, all, published, 2);
+  EXPECT_EQ(differences[0].costs[0], (std::vector<double>{10, 20}));
+  EXPECT_EQ(differences[1].costs[0], (std::vector<double>{0, 40}));
+  EXPECT_EQ(differences[1].excesses[0], (std::vector<double>{-20, 0}));
+  EXPECT_TRUE(ratios[0].by_ratio[0]);
+  EXPECT_FALSE(differences[0].by_ratio[0]);
 }
 
 TEST(TuneRace, WithTwoGoalsOnlyTheDominatedLeave) {

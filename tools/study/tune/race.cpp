@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "tools/results/statistics.h"
 
@@ -41,6 +42,11 @@ bool is_above_zero(std::span<const double> differences, double level) {
   return mean > 0 && mean > sim::student_t_quantile(1 - level, n - 1) * error;
 }
 
+bool is_condition_broken(std::span<const double> excesses, double level) {
+  return std::ranges::any_of(excesses, [](double e) { return std::isnan(e); }) ||
+         is_above_zero(excesses, level);
+}
+
 double cost_of(double value, sim::Direction direction, bool by_ratio) {
   const double cost = by_ratio ? std::log(value) : value;
   return direction == sim::Direction::kSmallerIsBetter ? cost : -cost;
@@ -56,7 +62,10 @@ double RaceEntry::total_cost() const {
 
 double RaceEntry::violation() const {
   double sum = 0;
-  for (const std::vector<double>& excess : excesses) sum += std::max(0.0, sim::mean(excess));
+  for (const std::vector<double>& excess : excesses) {
+    const double mean = sim::mean(excess);
+    sum += std::isnan(mean) ? std::numeric_limits<double>::infinity() : std::max(0.0, mean);
+  }
   return sum;
 }
 
@@ -87,7 +96,7 @@ std::vector<RaceDecision> decide_round(std::span<const RaceEntry> entries, doubl
     const auto earlier = static_cast<std::size_t>(same - entries.begin());
     const std::size_t by = beaten_by(i);
     const bool breaks = std::ranges::any_of(
-        entries[i].excesses, [&](const auto& excess) { return is_above_zero(excess, each); });
+        entries[i].excesses, [&](const auto& excess) { return is_condition_broken(excess, each); });
     if (earlier != i)
       out[i] = {RaceExit::kSame, earlier};
     else if (breaks)

@@ -19,20 +19,24 @@ namespace routesim::tools {
 /// differences. Equal differences above zero are above it.
 bool is_above_zero(std::span<const double> differences, double level);
 
-/// Values as costs: smaller is better, and positive values of smaller-is-better metrics are
-/// compared by their ratio: one overloaded seed does not hide a clear difference on all others.
-/// Shares and other metrics that may be zero stay as they are; `by_ratio` says which.
+/// Whether a condition with these excesses is broken beyond chance. One without a number is.
+bool is_condition_broken(std::span<const double> excesses, double level);
+
+/// Values as costs: smaller is better. With `by_ratio`, for values above zero, costs are
+/// logarithms: one overloaded seed does not hide a clear difference on all others.
 double cost_of(double value, sim::Direction direction, bool by_ratio);
 
 /// The results of one candidate, each a list by seed. All lists of a round have one length.
 struct RaceEntry {
   std::vector<std::vector<double>> costs = {};     ///< By goal.
   std::vector<std::vector<double>> excesses = {};  ///< By condition: above zero breaks it.
+  std::vector<bool> by_ratio = {};                 ///< By goal: costs are logarithms.
 
   double mean_cost(std::size_t goal) const;
   /// The sum of the mean costs: with one goal, that goal's.
   double total_cost() const;
-  /// The sum of all mean excesses above zero; 0 when every condition holds.
+  /// The sum of all mean excesses above zero; 0 when every condition holds, infinite when one has
+  /// no number.
   double violation() const;
 };
 

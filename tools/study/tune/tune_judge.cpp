@@ -150,6 +150,12 @@ class Judge {
     }
   }
 
+  std::vector<RaceEntry> entries(std::span<const SeedValues* const> values) const {
+    return entries_of(space_, search_.conditions, values, at(0, kPublished).values,
+                      out_.seeds.size());
+  }
+
+  /// The members of the search's front that no other one beats on fresh seeds either.
   void judge_front() {
     const std::size_t first = first_worth() + space_.changed(best()).size();
     for (std::size_t i = first; i < runs_.size(); ++i) {
@@ -170,11 +176,11 @@ class Judge {
 
   /// A condition is broken when its excess is above zero beyond chance.
   bool conditions_hold() const {
-    const RaceEntry entry = entry_of(space_, search_.conditions, at(0, kBest).values,
-                                     at(0, kPublished).values, out_.seeds.size());
     const double level = 1 - space_.config.confidence;
-    return std::ranges::none_of(entry.excesses,
-                                [&](const auto& e) { return is_above_zero(e, level); });
+    const SeedValues* const best = &at(0, kBest).values;
+    return std::ranges::none_of(entries({&best, 1}).front().excesses, [&](const auto& excesses) {
+      return is_condition_broken(excesses, level);
+    });
   }
 
   void decide_all() {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -186,9 +187,18 @@ class Search {
     }
   }
 
-  RaceEntry entry(std::size_t index, std::size_t seeds) const {
-    return entry_of(space_, result_.conditions, result_.candidates[index].values,
-                    result_.candidates[0].values, seeds);
+  /// Entries of candidates that are compared with each other.
+  std::vector<RaceEntry> entries(const std::vector<std::size_t>& indices, std::size_t seeds) const {
+    std::vector<const SeedValues*> values;
+    for (const std::size_t i : indices) values.push_back(&result_.candidates[i].values);
+    return entries_of(space_, result_.conditions, values, result_.candidates[0].values, seeds);
+  }
+
+  /// Seeds that all candidates in the race have faced.
+  std::size_t common_seeds() const {
+    std::size_t seeds = std::numeric_limits<std::size_t>::max();
+    for (const std::size_t i : alive_) seeds = std::min(seeds, result_.candidates[i].seeds());
+    return seeds;
   }
 
   void race(std::size_t most_rounds) {
@@ -225,7 +235,7 @@ class Search {
   void decide(std::size_t round) {
     const std::size_t seeds = (round + 1) * block_;
     for (const std::size_t i : std::vector<std::size_t>(alive_)) {
-      const RaceEntry e = entry(i, seeds);
+      const RaceEntry e = entries({i}, seeds).front();
       const auto missing = [](const std::vector<double>& values) {
         return std::ranges::any_of(values, [](double v) { return !std::isfinite(v); });
       };
@@ -234,9 +244,8 @@ class Search {
         drop(i, "some run has no value to compare");
     }
     std::ranges::sort(alive_);
-    std::vector<RaceEntry> entries;
-    for (const std::size_t i : alive_) entries.push_back(entry(i, seeds));
-    const std::vector<RaceDecision> decisions = decide_round(entries, 1 - space_.config.confidence);
+    const std::vector<RaceDecision> decisions =
+        decide_round(entries(alive_, seeds), 1 - space_.config.confidence);
     const std::vector<std::size_t> in_race = alive_;
     for (std::size_t i = 0; i < in_race.size(); ++i) {
       const std::string other = fmt::format("#{}", in_race[decisions[i].by]);
@@ -248,14 +257,15 @@ class Search {
 
   /// Candidates in the race, the best first, by the seeds that all of them have faced.
   std::vector<std::size_t> ranked() const {
-    std::vector<std::size_t> order = alive_;
-    std::size_t seeds = std::numeric_limits<std::size_t>::max();
-    for (const std::size_t i : order) seeds = std::min(seeds, result_.candidates[i].seeds());
-    if (seeds == 0) return order;
-    std::vector<RaceEntry> entries(result_.candidates.size());
-    for (const std::size_t i : order) entries[i] = entry(i, seeds);
+    const std::size_t seeds = common_seeds();
+    if (seeds == 0) return alive_;
+    const std::vector<RaceEntry> all = entries(alive_, seeds);
+    std::vector<std::size_t> places(all.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
     std::ranges::stable_sort(
-        order, [&](std::size_t a, std::size_t b) { return comes_first(entries[a], entries[b]); });
+        places, [&](std::size_t a, std::size_t b) { return comes_first(all[a], all[b]); });
+    std::vector<std::size_t> order;
+    for (const std::size_t place : places) order.push_back(alive_[place]);
     return order;
   }
 
@@ -264,25 +274,25 @@ class Search {
     const std::size_t most =
         3 + static_cast<std::size_t>(std::log2(static_cast<double>(space_.knobs.size())));
     const std::vector<std::size_t> order = ranked();
-    std::vector<RaceEntry> entries;
-    for (const std::size_t i : order) entries.push_back(entry(i, result_.candidates[i].seeds()));
-    std::vector<std::size_t> front = front_of(entries);
-    if (space_.goals.size() == 1) front.clear();
-    for (std::size_t i = 0; i < order.size(); ++i)
-      if (i >= most && order[i] != 0 && std::ranges::find(front, i) == front.end())
+    const std::vector<std::size_t> kept = front();
+    for (std::size_t i = most; i < order.size(); ++i)
+      if (order[i] != 0 && std::ranges::find(kept, order[i]) == kept.end())
         drop(order[i], fmt::format("not among the {} best of its iteration", most));
+  }
+
+  /// With two goals, the candidates in the race that no other one beats in both.
+  std::vector<std::size_t> front() const {
+    std::vector<std::size_t> out;
+    if (space_.goals.size() < 2) return out;
+    for (const std::size_t i : front_of(entries(alive_, common_seeds()))) out.push_back(alive_[i]);
+    return out;
   }
 
   void choose_best() {
     std::vector<std::size_t> order = ranked();
     std::erase(order, std::size_t{0});
     if (!order.empty()) result_.best = order.front();
-    if (space_.goals.size() < 2) return;
-    std::vector<RaceEntry> entries;
-    std::size_t seeds = std::numeric_limits<std::size_t>::max();
-    for (const std::size_t i : alive_) seeds = std::min(seeds, result_.candidates[i].seeds());
-    for (const std::size_t i : alive_) entries.push_back(entry(i, seeds));
-    for (const std::size_t i : front_of(entries)) result_.front.push_back(alive_[i]);
+    result_.front = front();
   }
 
   /// Takes back every change of the best one that gains nothing. When all go back, none does: then
@@ -295,7 +305,6 @@ class Search {
     const std::size_t rounds = std::min(best.rounds, left / (changed.size() * block_));
     if (changed.size() < 2 || rounds == 0) return;
     const std::size_t seeds = rounds * block_;
-    const RaceEntry full = entry(result_.best, seeds);
     std::size_t simple = result_.best;
     iteration_ = 0;
     for (const std::size_t knob : changed) {
@@ -304,7 +313,7 @@ class Search {
       if (choice == space_.published()) continue;
       const std::size_t trial = add(choice);
       if (!race_again(trial, rounds)) continue;
-      if (is_as_good(entry(trial, seeds), full))
+      if (is_as_good(entries({trial, result_.best}, seeds)))
         simple = trial;
       else
         drop(trial, fmt::format("worse than #{}, which has one change more", result_.best));
@@ -323,14 +332,15 @@ class Search {
     return true;
   }
 
-  bool is_as_good(const RaceEntry& trial, const RaceEntry& full) const {
+  /// Whether the first of two is as good as the second.
+  bool is_as_good(const std::vector<RaceEntry>& both) const {
+    const RaceEntry& trial = both[0];
+    const RaceEntry& full = both[1];
     if (trial.violation() > full.violation()) return false;
     for (std::size_t g = 0; g < trial.costs.size(); ++g) {
       std::vector<double> more = trial.costs[g];
       for (std::size_t s = 0; s < more.size(); ++s) more[s] -= full.costs[g][s];
-      const double tiny = is_ratio_metric(space_.goals[g].metric)
-                              ? kTinyGain
-                              : kTinyGain * std::abs(full.mean_cost(g));
+      const double tiny = trial.by_ratio[g] ? kTinyGain : kTinyGain * std::abs(full.mean_cost(g));
       if (!(sim::mean(more) <= tiny) || is_above_zero(more, 1 - space_.config.confidence))
         return false;
     }
@@ -355,32 +365,45 @@ bool is_ratio_metric(const MetricName& metric) {
          (!metric.statistic.empty() && metric.statistic != "min" && metric.statistic != "std");
 }
 
-RaceEntry entry_of(const TuneSpace& space, std::span<const Condition> conditions,
-                   const std::vector<std::vector<double>>& values,
-                   const std::vector<std::vector<double>>& published, std::size_t seeds) {
+std::vector<RaceEntry> entries_of(const TuneSpace& space, std::span<const Condition> conditions,
+                                  std::span<const SeedValues* const> values,
+                                  const SeedValues& published, std::size_t seeds) {
   const auto index = [&](const MetricName& metric) {
     return static_cast<std::size_t>(std::ranges::find(space.metrics, metric) -
                                     space.metrics.begin());
   };
-  RaceEntry entry;
+  const auto is_by_ratio = [&](const MetricName& metric) {
+    const auto is_positive = [m = index(metric), seeds](const SeedValues& all) {
+      return std::ranges::none_of(std::span(all[m]).first(seeds), [](double v) { return v <= 0; });
+    };
+    return is_ratio_metric(metric) && is_positive(published) &&
+           std::ranges::all_of(values, [&](const SeedValues* v) { return is_positive(*v); });
+  };
+  std::vector<RaceEntry> entries(values.size());
   for (const TuneGoal& goal : space.goals) {
-    std::vector<double>& costs = entry.costs.emplace_back();
-    for (std::size_t s = 0; s < seeds; ++s)
-      costs.push_back(cost_of(values[index(goal.metric)][s], goal.metric.direction,
-                              is_ratio_metric(goal.metric)));
-  }
-  for (const Condition& condition : conditions) {
-    std::vector<double>& excesses = entry.excesses.emplace_back();
-    const std::size_t m = index(condition.metric);
-    for (std::size_t s = 0; s < seeds; ++s) {
-      const double bound =
-          condition.reference.empty() ? condition.bound : condition.bound / 100 * published[m][s];
-      const bool ratio = is_ratio_metric(condition.metric) && bound > 0;
-      const double over = ratio ? std::log(values[m][s] / bound) : values[m][s] - bound;
-      excesses.push_back(condition.less ? over : -over);
+    const bool by_ratio = is_by_ratio(goal.metric);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::vector<double>& costs = entries[i].costs.emplace_back();
+      for (const double v : std::span((*values[i])[index(goal.metric)]).first(seeds))
+        costs.push_back(cost_of(v, goal.metric.direction, by_ratio));
+      entries[i].by_ratio.push_back(by_ratio);
     }
   }
-  return entry;
+  for (const Condition& condition : conditions) {
+    const bool by_ratio = condition.bound > 0 && is_by_ratio(condition.metric);
+    const std::size_t m = index(condition.metric);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      std::vector<double>& excesses = entries[i].excesses.emplace_back();
+      for (std::size_t s = 0; s < seeds; ++s) {
+        const double value = (*values[i])[m][s];
+        const double bound =
+            condition.reference.empty() ? condition.bound : condition.bound / 100 * published[m][s];
+        const double over = by_ratio ? std::log(value / bound) : value - bound;
+        excesses.push_back(condition.less ? over : -over);
+      }
+    }
+  }
+  return entries;
 }
 
 TuneSearchResult search_tune(const TuneSpace& space, TuneRunner& runner) {

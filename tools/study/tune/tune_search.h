@@ -17,13 +17,16 @@
 
 namespace routesim::tools {
 
+/// Results of one configuration: by metric, then by seed.
+using SeedValues = std::vector<std::vector<double>>;
+
 /// One configuration and its results so far.
 struct TuneCandidate {
   Choice choice = {};
   std::shared_ptr<const sim::RunPlan> plan = {};  ///< Null for those that left.
-  std::vector<std::vector<double>> values = {};   ///< By metric, then by seed.
-  std::size_t rounds = 0;                         ///< Blocks of seeds it has faced.
-  std::string dropped = {};                       ///< Why it left; empty for those that stayed.
+  SeedValues values = {};
+  std::size_t rounds = 0;    ///< Blocks of seeds it has faced.
+  std::string dropped = {};  ///< Why it left; empty for those that stayed.
 
   std::size_t seeds() const { return values.empty() ? 0 : values.front().size(); }
 };
@@ -51,10 +54,12 @@ inline constexpr double kSimplifyShare = 0.2;
 /// A change that gains less than this goes back, unless taking it back is worse beyond chance.
 inline constexpr double kTinyGain = 0.005;
 
-/// Costs and excesses of a candidate at its first `seeds` seeds, beside those of the published one.
-RaceEntry entry_of(const TuneSpace& space, std::span<const Condition> conditions,
-                   const std::vector<std::vector<double>>& values,
-                   const std::vector<std::vector<double>>& published, std::size_t seeds);
+/// Costs and excesses of configurations that are compared with each other, at their first `seeds`
+/// seeds. Ratios are compared where is_ratio_metric() says so and every value, those of the
+/// published configuration included, is above zero; otherwise differences.
+std::vector<RaceEntry> entries_of(const TuneSpace& space, std::span<const Condition> conditions,
+                                  std::span<const SeedValues* const> values,
+                                  const SeedValues& published, std::size_t seeds);
 
 /// Whether ratios of this metric are compared: of times and rates, not of shares and counts.
 bool is_ratio_metric(const MetricName& metric);
