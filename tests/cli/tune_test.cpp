@@ -196,6 +196,12 @@ TEST_F(Tune, ReadsTheDocumentInsideHelmValues) {
   const Json bare = tuned({weights()}, 0);
   EXPECT_EQ(inside["epp"], bare["epp"]);
   EXPECT_EQ(inside["judged"], bare["judged"]);
+
+  // The document has no key path there: the file that was written takes its place.
+  EXPECT_EQ(inside["set"], Json({"routing.endpoint_picker=tuned.yaml"}));
+  const std::string file = weights("budget: 100\nfresh_seeds: 5\nshift: []\n", "wrapped.yaml");
+  const Json written = tuned({file, "-o", "epp=" + path("ours.yaml")}, 0);
+  EXPECT_EQ(written["set"], Json({"routing.endpoint_picker=" + path("ours.yaml")}));
 }
 
 TEST_F(Tune, WhatIsWrongIsSaidBeforeAnyRun) {

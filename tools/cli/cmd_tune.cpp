@@ -5,7 +5,6 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/output_target.h"
 #include "tools/cli/progress.h"
-#include "tools/ingest/prepare.h"
 #include "tools/render/html_page.h"
 #include "tools/study/tune/tune_render.h"
 
@@ -39,31 +38,31 @@ std::string progress_line(const TuneProgress& progress, double elapsed_s) {
                      elapsed_s);
 }
 
-std::vector<std::string> input_files(const TuneSpace& space) {
-  Diagnostics known;  // Reported when the file was read.
-  const LoadedScenario loaded = load_scenario(choice_request(space, space.published(), {}), known);
-  std::vector<std::string> files = files_read(loaded);
-  files.push_back(space.path);
-  if (space.picker && !space.picker->path.empty()) files.push_back(space.picker->path);
-  return files;
-}
-
 /// Renders every output, and says on standard error what a reader of the files should know.
 std::string render(const TuneReport& report, const std::string& format, Console& console) {
   if (format == "json") return render_tune_json(report);
   if (format == "html") return page_of(render_tune_json(report));
   if (format == "csv") return render_tune_csv(report);
-  if (format == "flags") return deployed_flags(report);
+  if (format == "flags") {
+    std::string flags = deployed_flags(report);
+    if (flags.empty())
+      console.complain(deploys_best(report)
+                           ? "note: -o flags is empty: no change is one of the engines\n"
+                           : "note: -o flags is empty: the published flags stay\n");
+    return flags;
+  }
   if (format != "epp") return render_tune_text(report);
-  bool kept = true;
-  std::string text = deployed_document(report, kept).value_or("");
   if (!deploys_best(report))
     console.complain("note: the document of -o epp is the published one\n");
-  if (!kept) console.complain("note: the comments of the document could not be kept\n");
-  return text;
+  if (!report.document->kept)
+    console.complain("note: the comments of the document could not be kept\n");
+  return report.document->text;
 }
 
-ExitCode write_report(const TuneReport& report, const TuneSettings& settings, Console& console) {
+ExitCode write_report(TuneReport report, const TuneSettings& settings, Console& console) {
+  for (const Output& output : settings.outputs)
+    if (output.format == "epp" && !output.path.empty()) report.document_path = output.path;
+  deploy(report);
   const bool written = write_outputs(
       settings.outputs, [&](const std::string& format) { return render(report, format, console); },
       console);
@@ -83,8 +82,7 @@ ExitCode run_tune(Options& options, Console& console) {
                         "needs an EndpointPickerConfig, and the variant has none");
   const bool valid = !diagnostics.has_errors();
   if (!valid || !options.has("quiet")) console.complain(diagnostics);
-  if (!valid || !check_outputs(settings.outputs, input_files(space), console))
-    return ExitCode::kInvalid;
+  if (!valid || !check_outputs(settings.outputs, space.inputs, console)) return ExitCode::kInvalid;
 
   Diagnostics late;
   TuneProgress progress;

@@ -14,7 +14,6 @@
 #include "tools/results/report.h"
 #include "tools/results/text_table.h"
 #include "tools/results/version.h"
-#include "tools/study/tune/changed_document.h"
 
 namespace routesim::tools {
 
@@ -38,9 +37,10 @@ std::vector<Assignment> deployed(const TuneReport& report) {
                               : std::vector<Assignment>{};
 }
 
-/// `--max-num-seqs 256` for `cluster.pools[vllm].engine.max_num_seqs=256`; nothing for a key that
+/// `--max-num-seqs 256` for `cluster.pools[vllm].engine.max_num_seqs=256`; a comment for a key that
 /// is no flag.
 std::string flag_text(const Assignment& a) {
+  if (a.steps[3].key == "replicas") return "# " + value_text(a) + " replicas";
   std::string key;
   for (std::size_t i = 3; i < a.steps.size(); ++i) key += (i > 3 ? "." : "") + a.steps[i].key;
   for (const FlagRule& rule : all_flags()) {
@@ -50,7 +50,7 @@ std::string flag_text(const Assignment& a) {
       return "--" + name + " " + value_text(a);
     if (rule.use == FlagUse::kSwitch) return (value_text(a) == "true" ? "--" : "--no-") + name;
   }
-  return {};
+  return "# no flag: " + a.path + "=" + value_text(a);
 }
 
 std::string gain_text(const Gain& gain) {
@@ -287,32 +287,36 @@ bool deploys_best(const TuneReport& report) {
          report.judgement.decision == TuneDecision::kFragile;
 }
 
-std::optional<std::string> deployed_document(const TuneReport& report, bool& kept) {
+void deploy(TuneReport& report) {
   const std::optional<TunedPicker>& picker = report.space.picker;
-  if (!picker) return std::nullopt;
+  if (!picker) return;
   std::vector<Assignment> inside;
   for (Assignment& a : deployed(report)) {
     if (!is_in_document(a)) continue;
     a.steps.erase(a.steps.begin(), a.steps.begin() + 2);
     inside.push_back(std::move(a));
   }
-  const ChangedDocument changed = change_document(picker->root, picker->text, inside);
-  kept = changed.kept;
-  return changed.text;
+  report.document = change_document(picker->root, picker->text, inside);
 }
 
 std::string deployed_flags(const TuneReport& report) {
-  std::map<std::string, std::string> lines;
+  struct Lines {
+    std::string comments, flags;
+  };
+  std::map<std::string, Lines> pools;
   for (const Assignment& a : deployed(report)) {
     if (a.steps.size() < 4 || a.steps[0].key != "cluster" || a.steps[1].key != "pools") continue;
-    const std::string flag =
-        a.steps[3].key == "replicas" ? "# " + value_text(a) + " replicas" : flag_text(a);
-    std::string& line = lines[a.steps[2].key];
-    if (!flag.empty()) line += (line.empty() ? "" : " ") + flag;
+    const std::string flag = flag_text(a);
+    Lines& lines = pools[a.steps[2].key];
+    if (flag.front() == '#')
+      lines.comments += flag + "\n";
+    else
+      lines.flags += (lines.flags.empty() ? "" : " ") + flag;
   }
   std::string text;
-  for (const auto& [pool, line] : lines)
-    text += (lines.size() > 1 ? "# pool " + printable(pool) + "\n" : "") + line + "\n";
+  for (const auto& [pool, lines] : pools)
+    text += (pools.size() > 1 ? "# pool " + printable(pool) + "\n" : "") + lines.comments +
+            lines.flags + (lines.flags.empty() ? "" : "\n");
   return text;
 }
 
@@ -326,8 +330,10 @@ std::vector<std::string> best_sets(const TuneReport& report) {
     else
       out.push_back(a.path + "=" + value_text(a));
   }
-  // The document of such a file has no key path: the file that -o epp=PATH writes takes its place.
-  if (in_document) out.push_back("routing.endpoint_picker=tuned.yaml");
+  if (!in_document) return out;
+  // The document of such a file has no key path: the file that -o epp writes takes its place.
+  if (!deploys_best(report)) return {};
+  out.push_back("routing.endpoint_picker=" + report.document_path);
   return out;
 }
 
@@ -373,11 +379,9 @@ std::string render_tune_json(const TuneReport& report) {
   json.list("fresh_seeds", report.judgement.seeds);
   write_judged(json, report);
   write_front(json, report);
-  bool kept = true;
-  const std::optional<std::string> document = deployed_document(report, kept);
   json.key("epp");
-  if (document)
-    json.value(*document);
+  if (report.document)
+    json.value(report.document->text);
   else
     json.null();
   json.member("flags", deployed_flags(report));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/study/tune/changed_document.h"
 #include "tools/study/tune/tune_judge.h"
 
 namespace routesim::tools {
@@ -13,20 +14,24 @@ struct TuneReport {
   const TuneSpace& space;
   const TuneSearchResult& search;
   const TuneJudgement& judgement;
+  std::string document_path = "tuned.yaml";  ///< Of the file that -o epp writes.
+  /// The router's document to deploy: the published text with the changed values in their places.
+  /// Nothing when the variant has no document. Filled by deploy().
+  std::optional<ChangedDocument> document = {};
 };
 
 /// Whether the best configuration is the one to deploy; otherwise that is the published one.
 bool deploys_best(const TuneReport& report);
 
-/// The router's document to deploy: the published text with the changed values in their places.
-/// Nothing when the variant has no document. `kept` says whether its comments are still there.
-std::optional<std::string> deployed_document(const TuneReport& report, bool& kept);
+/// Makes the document to deploy.
+void deploy(TuneReport& report);
 
-/// The changed flags of the engines as `vllm serve` takes them, a line for each pool; empty when
-/// none changed.
+/// The changed flags of the engines as `vllm serve` takes them, a line for each pool, and changes
+/// that are no flags as comments; empty when none changed.
 std::string deployed_flags(const TuneReport& report);
 
-/// The words after `--set` that make the best configuration from the scenario.
+/// The words after `--set` that make the judged candidate from the scenario; nothing when it is not
+/// better, or when they would need a document that is not the one to deploy.
 std::vector<std::string> best_sets(const TuneReport& report);
 
 /// The verdict, the judged numbers, the knobs and the race.

@@ -206,6 +206,9 @@ class TuneReader {
     space_.seed = variant.scenario.seed;
     if (config_.name.empty()) config_.name = variant.scenario.name;
     take_document(variant);
+    space_.inputs = files_read(loaded);
+    space_.inputs.push_back(space_.path);
+    if (space_.picker && !space_.picker->path.empty()) space_.inputs.push_back(space_.picker->path);
     choose_metrics(variant);
     make_knobs({.variant = variant, .plan = *plan, .picker = space_.picker});
     if (!diagnostics_.has_errors()) make_shifts(variant.scenario.workload.rate_scale);
@@ -348,20 +351,15 @@ TuneSpace load_tune(const TuneRequest& request, Diagnostics& diagnostics) {
   return space;
 }
 
-ScenarioRequest choice_request(const TuneSpace& space, const Choice& choice,
-                               const std::vector<Assignment>& extra) {
+std::optional<sim::RunPlan> prepare_choice(const TuneSpace& space, const Choice& choice,
+                                           const std::vector<Assignment>& extra,
+                                           Diagnostics& diagnostics) {
   ScenarioRequest request{.path = space.scenario_path, .assignments = space.base};
   if (space.config.variant != "default") request.variants = {space.config.variant};
   request.seed = space.seed;
   for (const std::vector<Assignment>& more : {space.assignments(choice), extra})
     request.assignments.insert(request.assignments.end(), more.begin(), more.end());
-  return request;
-}
-
-std::optional<sim::RunPlan> prepare_choice(const TuneSpace& space, const Choice& choice,
-                                           const std::vector<Assignment>& extra,
-                                           Diagnostics& diagnostics) {
-  const LoadedScenario loaded = load_scenario(choice_request(space, choice, extra), diagnostics);
+  const LoadedScenario loaded = load_scenario(request, diagnostics);
   if (diagnostics.has_errors() || loaded.variants.empty()) return std::nullopt;
   return prepare(loaded.variants.front(), diagnostics);
 }

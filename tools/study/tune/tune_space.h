@@ -68,6 +68,7 @@ struct TuneSpace {
   std::vector<Knob> knobs;
   std::vector<ShiftedLoad> shifts;
   std::optional<TunedPicker> picker;
+  std::vector<std::string> inputs;  ///< Every file that was read.
 
   Choice published() const;
   std::vector<Assignment> assignments(const Choice& choice) const;
@@ -93,10 +94,6 @@ TuneSpace load_tune(const TuneRequest& request, Diagnostics& diagnostics);
 std::optional<sim::RunPlan> prepare_choice(const TuneSpace& space, const Choice& choice,
                                            const std::vector<Assignment>& extra,
                                            Diagnostics& diagnostics);
-
-/// The scenario that prepare_choice() resolves.
-ScenarioRequest choice_request(const TuneSpace& space, const Choice& choice,
-                               const std::vector<Assignment>& extra);
 
 /// `PATH=VALUE`; the value is a bare word. The path must be well formed.
 Assignment make_assignment(const std::string& path, const std::string& value,
